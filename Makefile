@@ -1,0 +1,269 @@
+# fusec: the compiler, its library, the runtime and their tests. `make help` lists the targets.
+# Settings may be given on the command line: make CC=clang V=1
+
+CC = gcc
+CXX = g++
+PREFIX = /usr/local
+LLVM_MAJOR = 22
+LLVM_CONFIG = llvm-config-$(LLVM_MAJOR)
+FUZZ_CC = clang
+FUZZ_SECONDS = 8
+N = 200
+SEED = 1
+# release, or asan or fuzz for the trees with the sanitizers.
+CONFIG = release
+
+WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
+  -Wmissing-prototypes -Wundef -Wvla -Wwrite-strings -Wformat=2 -Werror
+COMMON = -std=c11 -D_POSIX_C_SOURCE=200809L -g $(WARNINGS) -fPIC -fvisibility=hidden \
+  -ffunction-sections -fdata-sections -MMD -MP
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+
+ifeq ($(CONFIG),asan)
+B = build/asan
+CFLAGS = $(COMMON) -O1 $(SANITIZE)
+else ifeq ($(CONFIG),fuzz)
+B = build/fuzz
+CC = $(FUZZ_CC)
+CFLAGS = $(COMMON) -O1 $(SANITIZE) -fsanitize=fuzzer-no-link
+else
+B = build
+CFLAGS = $(COMMON) -O2
+endif
+O = $(B)/obj
+
+Q = $(if $(V),,@)
+say = $(if $(V),,@echo "  $(1)$(subst $(B)/,,$@)";)
+
+# ---- sources ----
+
+GEN = build/gen
+GEN_SRC = $(GEN)/front/parse.c $(GEN)/front/lex.c $(GEN)/front/prelude.c
+
+BASE_SRC = $(wildcard compiler/base/*.c)
+IR_SRC = $(wildcard compiler/ir/*.c)
+FRONT_SRC = $(wildcard compiler/front/*.c)
+PASS_SRC = $(wildcard compiler/pass/*.c)
+# What needs no LLVM: also the part that the fast tests link.
+CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC) $(PASS_SRC) compiler/back/manifest.c compiler/npy.c compiler/verify.c
+ifeq ($(CONFIG),fuzz)
+CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC)
+endif
+BACK_SRC = $(filter-out compiler/back/manifest.c,$(wildcard compiler/back/*.c)) \
+  compiler/driver.c compiler/fusec_lib.c
+CLI_SRC = compiler/fusec.c $(wildcard compiler/cli*.c)
+RT_SRC = $(wildcard runtime/src/*.c)
+
+# Tests: every tests/*/test_*.c is one Criterion program. Those that use the back end, the whole
+# compiler or the JIT link LLVM and are kept apart, because that costs them start-up time.
+TEST_SRC = $(wildcard tests/*/test_*.c)
+LLVM_TEST_SRC = $(shell grep -lE '^\#include ("back/(back|convert|math|unit|body|lower|emit)[a-z_]*\.h"|"driver\.h"|"verify\.h"|<fusec\.h>|<llvm-c|"tools/|"lib/compile)' $(TEST_SRC) /dev/null)
+PLAIN_TEST_SRC = $(filter-out $(LLVM_TEST_SRC),$(TEST_SRC))
+TEST_LIB_SRC = $(filter-out tests/tools/ulp.c,$(wildcard tests/lib/*.c tests/fake/*.c tests/tools/*.c))
+FUZZ_SRC = $(wildcard tests/fuzz/*.c)
+EXAMPLES = $(wildcard dsl/examples/*.g)
+
+objs = $(patsubst %.c,$(O)/%.o,$(patsubst $(GEN)/%.c,gen/%.c,$(1)))
+tests = $(patsubst tests/%.c,$(B)/tests/%,$(1))
+PLAIN_TESTS = $(call tests,$(PLAIN_TEST_SRC))
+LLVM_TESTS = $(call tests,$(LLVM_TEST_SRC))
+
+CORE_LIB = $(O)/libcore.a
+BACK_LIB = $(O)/libback.a
+RT_LIB = $(O)/librt.a
+TEST_LIB = $(O)/libtest.a
+
+# ---- LLVM: of --system-libs only zlib, zstd and libstdc++ are needed; their archives exist ----
+
+LLVM_CFLAGS = -isystem $(shell $(LLVM_CONFIG) --includedir)
+LLVM_STATIC = -L$(shell $(LLVM_CONFIG) --libdir) \
+  $(shell $(LLVM_CONFIG) --link-static --libs nvptxcodegen x86codegen) \
+  -Wl,-Bstatic -lz -lzstd -Wl,-Bdynamic -static-libstdc++ -static-libgcc -lm -ldl -lpthread
+LLVM_SHARED = -L$(shell $(LLVM_CONFIG) --libdir) $(shell $(LLVM_CONFIG) --link-shared --libs)
+# Debian's archive of jansson is not position independent, so it is part of libfusert.a and of
+# fusec, but libfusert.so needs the shared one.
+JANSSON = -Wl,-Bstatic -ljansson -Wl,-Bdynamic
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+# test_cli runs build/fusec, which is never built with the sanitizers.
+.PHONY: check-asan tests-built fuzzers-built all help deps test ci-checks check-unit check-llvm check-all soak fuzz asan layers \
+  format format-check docs docs-check wc wc-check compile-time install clean
+
+all: build/fusec build/libfusec.a build/libfusec.so build/libfusert.a build/libfusert.so ## Build the compiler and both libraries
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
+
+# ---- objects ----
+
+$(GEN)/front/parse.c: compiler/front/parse.y
+	$(call say,BISON )mkdir -p $(@D) && bison -Wall -Werror --header=$(@:.c=.h) -o $@ $<
+$(GEN)/front/parse.h: $(GEN)/front/parse.c
+	@test -f $@
+$(GEN)/front/lex.c: compiler/front/lex.l
+	$(call say,FLEX )mkdir -p $(@D) && flex -o $@ $<
+$(GEN)/front/prelude.c: dsl/prelude.g tools/embed.sh
+	$(call say,GEN )mkdir -p $(@D) && sh tools/embed.sh prelude_text prelude_n_bytes $< > $@
+
+FRONT_INC = -I$(GEN) -I$(GEN)/front -Icompiler/front
+$(call objs,$(FRONT_SRC) $(GEN_SRC)): | $(GEN)/front/parse.h
+$(call objs,$(FRONT_SRC)): INC = $(FRONT_INC)
+$(call objs,$(BACK_SRC)): INC = $(LLVM_CFLAGS)
+
+compile = $(call say,CC )mkdir -p $(@D) && $(CC) $(CFLAGS)
+
+$(O)/compiler/%.o: compiler/%.c
+	$(compile) $(INC) -Icompiler -Icompiler/include -Iruntime/include -c -o $@ $<
+$(O)/gen/%.o: $(GEN)/%.c
+	$(compile) $(FRONT_INC) -Icompiler -c -o $@ $<
+$(O)/runtime/%.o: runtime/%.c
+	$(compile) -Iruntime/include -Iruntime/src -c -o $@ $<
+$(O)/tools/%.o: tools/%.c
+	$(compile) -Icompiler -c -o $@ $<
+
+TEST_INC = -Itests -Icompiler -Icompiler/include -Iruntime/include
+$(call objs,$(wildcard tests/*/test_rt_*.c tests/fake/*.c)): TEST_PLUS = -Iruntime/src
+$(call objs,$(LLVM_TEST_SRC) $(wildcard tests/tools/*.c)): TEST_PLUS = $(LLVM_CFLAGS)
+# gcc takes a loop variable around setjmp for clobbered, whatever it is.
+TEST_FLAGS = $(if $(findstring gcc,$(CC)),-Wno-clobbered)
+$(O)/tests/%.o: tests/%.c
+	$(compile) $(TEST_FLAGS) $(TEST_INC) -I$(GEN) $(TEST_PLUS) -c -o $@ $<
+
+archive = $(call say,AR )rm -f $@ && ar rcs $@
+$(CORE_LIB): $(call objs,$(CORE_SRC) $(GEN_SRC))
+	$(archive) $^
+$(BACK_LIB): $(call objs,$(BACK_SRC))
+	$(archive) $^
+$(RT_LIB): $(call objs,$(RT_SRC))
+	$(archive) $^
+$(TEST_LIB): $(call objs,$(TEST_LIB_SRC))
+	$(archive) $^
+
+# ---- products ----
+
+# The runtime is linked in its public form: its private names are its own.
+build/fusec: $(call objs,$(CLI_SRC)) $(BACK_LIB) $(CORE_LIB) build/libfusert.a
+	$(call say,LINK )$(CXX) -o $@ $^ -Wl,--gc-sections $(JANSSON) $(LLVM_STATIC)
+
+# One relocatable object whose only global names are the public ones.
+merge = ld -r -o $@.o $(1) && objcopy --localize-hidden --wildcard --keep-global-symbol='$(2)' $@.o \
+  && rm -f $@ && ar rcs $@ $@.o && rm $@.o
+
+$(B)/libfusert.a: $(call objs,$(RT_SRC))
+	$(call say,AR )$(call merge,$^ -L$(dir $(shell $(CC) -print-file-name=libjansson.a)) -l:libjansson.a,frt_*)
+build/libfusert.so: $(call objs,$(RT_SRC))
+	$(call say,LINK )$(CC) -shared -Wl,-soname,libfusert.so.0 -Wl,--no-undefined -Wl,--gc-sections \
+	  -o $@ $^ -ljansson -lpthread -ldl
+build/libfusec.a: $(call objs,$(BACK_SRC) $(CORE_SRC) $(GEN_SRC))
+	$(call say,AR )$(call merge,$^,fusec_*)
+build/libfusec.so: $(call objs,$(BACK_SRC) $(CORE_SRC) $(GEN_SRC))
+	$(call say,LINK )$(CXX) -shared -Wl,-soname,libfusec.so.0 -Wl,--no-undefined -Wl,--gc-sections \
+	  -Wl,--exclude-libs,ALL -o $@ $^ $(LLVM_STATIC)
+
+# ---- tests ----
+
+# Tests of the runtime see its private parts, other tests its public form: the two halves of the
+# house use some names for different things. Criterion runs every test in a process of its own.
+TEST_LIBS = -lcriterion -ljansson -lm -lpthread -ldl
+test_link = $(call say,LINK )mkdir -p $(@D) && $(CC) $(filter -fsanitize%,$(CFLAGS)) -o $@ $^
+RT_TESTS = $(call tests,$(wildcard tests/*/test_rt_*.c))
+$(RT_TESTS): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(RT_LIB)
+	$(test_link) $(TEST_LIBS)
+$(filter-out $(RT_TESTS),$(PLAIN_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(CORE_LIB) $(B)/libfusert.a
+	$(test_link) $(TEST_LIBS)
+$(filter-out $(RT_TESTS),$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
+
+# Test programs that are no Criterion suites.
+SOAK_OBJ = $(call objs,$(wildcard tests/soak/*.c))
+$(B)/tests/soak/soak: $(SOAK_OBJ) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+	$(test_link) $(LLVM_SHARED) -ljansson -lm -lpthread -ldl
+SOAK = $(if $(wildcard tests/soak/soak.c),$(B)/tests/soak/soak)
+
+deps: ## Install the Debian packages that are missing
+	@LLVM_MAJOR=$(LLVM_MAJOR) sh tools/deps.sh
+
+check-unit: $(PLAIN_TESTS) build/fusec ## Run the tests that need no LLVM
+	@sh tools/run_tests.sh $(B) $(PLAIN_TESTS)
+
+check-llvm: $(LLVM_TESTS) ## Run the tests that link LLVM
+	@sh tools/run_tests.sh $(B) $(LLVM_TESTS)
+
+asan: build/fusec ## Run the tests that need no LLVM under the address and undefined behaviour sanitizers
+	@$(MAKE) --no-print-directory CONFIG=asan check-asan
+check-asan: $(PLAIN_TESTS)
+	@sh tools/run_tests.sh $(B) $(PLAIN_TESTS)
+
+soak: $(B)/tests/soak/soak ## Compare N random graphs fused, unfused and interpreted (N=500 SEED=1)
+	$(Q)$< $(N) $(SEED)
+
+# The first #include tells which half of the house a fuzzer is for.
+FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(FUZZ_SRC))
+RT_FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(shell grep -lE 'runtime/src|fusert' $(FUZZ_SRC) /dev/null))
+ifeq ($(CONFIG),fuzz)
+fuzz_link = $(call say,LINK )$(CC) -fsanitize=fuzzer,address,undefined -o $@ $^ -ljansson -lm -lpthread -ldl
+$(RT_FUZZERS): build/fuzz/%: $(O)/tests/fuzz/%.o $(RT_LIB)
+	$(fuzz_link)
+$(filter-out $(RT_FUZZERS),$(FUZZERS)): build/fuzz/%: $(O)/tests/fuzz/%.o $(CORE_LIB)
+	$(fuzz_link)
+endif
+fuzzers-built: $(FUZZERS)
+fuzz: ## Run each fuzzer for FUZZ_SECONDS
+	@$(MAKE) --no-print-directory CONFIG=fuzz fuzzers-built
+	@sh tools/run_fuzz.sh $(FUZZ_SECONDS) $(FUZZERS)
+
+compile-time: build/fusec ## Check that every example compiles to PTX in 50 ms
+	@sh tools/compile_time.sh build/fusec 50 $(EXAMPLES)
+
+check-all: all $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK)
+	@$(MAKE) --no-print-directory CONFIG=asan tests-built
+	@$(MAKE) --no-print-directory CONFIG=fuzz fuzzers-built
+	@sh tools/test_all.sh "$(PLAIN_TESTS) $(LLVM_TESTS)" \
+	  "$(patsubst build/%,build/asan/%,$(PLAIN_TESTS))" "$(SOAK)" "$(N) $(SEED)" \
+	  "$(FUZZ_SECONDS)" "$(FUZZERS)"
+tests-built: $(PLAIN_TESTS)
+
+test: ## Install what is missing, build everything, run every test
+	@$(MAKE) --no-print-directory deps
+	@$(MAKE) --no-print-directory check-all
+
+# ---- checks of the source itself ----
+
+ci-checks: layers format-check docs-check wc-check ## Check includes, format, generated docs, lengths
+
+layers: ## Check who includes whom
+	@sh tools/layers.sh
+
+C_FILES = $(shell find compiler runtime tests tools -name '*.[ch]')
+format: ## Format the C sources in place
+	$(Q)clang-format -i $(C_FILES)
+format-check: ## Check the format of the C sources
+	@clang-format --dry-run -Werror $(C_FILES)
+
+build/gen_ops: $(O)/tools/gen_ops.o $(CORE_LIB)
+	$(call say,LINK )$(CC) -o $@ $^ -lm
+docs: build/gen_ops ## Generate docs/OPS.md from the op table
+	$(Q)build/gen_ops > build/OPS.md && mv build/OPS.md docs/OPS.md
+docs-check: build/gen_ops ## Check that docs/OPS.md is current
+	@build/gen_ops | diff -u docs/OPS.md - || { echo "docs/OPS.md is stale: make docs"; exit 1; }
+
+wc: ## Show lengths of files and functions
+	@sh tools/wc.sh
+wc-check: ## Check that no file passes 700 lines and no function 60
+	@sh tools/wc.sh --check
+
+install: all ## Install below PREFIX (and DESTDIR)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
+	install -s build/fusec $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 build/libfusec.a build/libfusert.a $(DESTDIR)$(PREFIX)/lib/
+	for name in fusec fusert; do \
+	  install build/lib$$name.so $(DESTDIR)$(PREFIX)/lib/lib$$name.so.0 && \
+	  ln -sf lib$$name.so.0 $(DESTDIR)$(PREFIX)/lib/lib$$name.so; done
+	install -m 644 compiler/include/fusec.h runtime/include/*.h runtime/include/*.def \
+	  $(DESTDIR)$(PREFIX)/include/
+
+clean: ## Remove everything that was built
+	rm -rf build
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)

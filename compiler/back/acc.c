@@ -1,0 +1,124 @@
+/* Accumulators of reductions. See gpu.h. */
+#include "back/gpu.h"
+
+#include <stdint.h>
+
+Acc acc_identity(const Lower *lower, const Reduce *reduce, uint32_t lanes) {
+    const Unit *unit = lower->unit;
+    Acc acc = {unit_splat(unit, unit_number(unit, reduce->acc, reduce->identity), lanes), NULL};
+    if (reduce->is_arg) acc.index = unit_splat(unit, unit_int(unit->i32, INT32_MAX), lanes);
+    return acc;
+}
+
+static LLVMValueRef is_nan(const Unit *unit, Dtype dtype, LLVMValueRef value) {
+    if (dtype_kind(dtype) != KIND_FLOAT)
+        return LLVMConstNull(unit_vector_of(
+            unit->i1, unit_is_vector(value) ? LLVMGetVectorSize(LLVMTypeOf(value)) : 1));
+    return LLVMBuildFCmp(unit->builder, LLVMRealUNO, value, value, "");
+}
+
+/* Whether b's element comes before a's: a NaN first, then the greater (or smaller), then the lower
+ * index. */
+static LLVMValueRef is_better(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
+    const Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    bool is_max = reduce->combine == PRIM_MAX;
+    LLVMValueRef nan_a = is_nan(unit, reduce->acc, a.value);
+    LLVMValueRef nan_b = is_nan(unit, reduce->acc, b.value);
+    LLVMValueRef less = unit_prim(unit, PRIM_LT, reduce->acc, is_max ? a.value : b.value,
+                                  is_max ? b.value : a.value, NULL);
+    LLVMValueRef equal = unit_prim(unit, PRIM_EQ, reduce->acc, a.value, b.value, NULL);
+    LLVMValueRef not_nan_a = LLVMBuildNot(builder, nan_a, "");
+    LLVMValueRef only_b = LLVMBuildAnd(builder, nan_b, not_nan_a, "");
+    LLVMValueRef both = LLVMBuildAnd(builder, nan_a, nan_b, "");
+    LLVMValueRef wins = LLVMBuildOr(builder, only_b, less, "");
+    LLVMValueRef ties = LLVMBuildOr(builder, both, equal, "");
+    LLVMValueRef lower_index = LLVMBuildICmp(builder, LLVMIntSLT, b.index, a.index, "");
+    LLVMValueRef wins_tie = LLVMBuildAnd(builder, ties, lower_index, "");
+    return LLVMBuildOr(builder, wins, wins_tie, "");
+}
+
+Acc acc_combine(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
+    if (reduce->is_arg) return acc_select(lower, is_better(lower, reduce, a, b), b, a);
+    return (Acc){unit_prim(lower->unit, reduce->combine, reduce->acc, a.value, b.value, NULL),
+                 NULL};
+}
+
+Acc acc_element(Point *point, const Reduce *reduce) {
+    Acc acc = {point_lanes(point, reduce->value), NULL};
+    if (reduce->is_arg) acc.index = point_lanes(point, reduce->arg_index);
+    return acc;
+}
+
+Acc acc_select(const Lower *lower, LLVMValueRef condition, Acc a, Acc b) {
+    LLVMBuilderRef builder = lower->unit->builder;
+    Acc acc = {LLVMBuildSelect(builder, condition, a.value, b.value, ""), NULL};
+    if (a.index) acc.index = LLVMBuildSelect(builder, condition, a.index, b.index, "");
+    return acc;
+}
+
+static Acc lane_of(const Lower *lower, Acc acc, uint32_t lane) {
+    LLVMBuilderRef builder = lower->unit->builder;
+    LLVMValueRef at = unit_int(lower->unit->i32, lane);
+    Acc one = {LLVMBuildExtractElement(builder, acc.value, at, ""), NULL};
+    if (acc.index) one.index = LLVMBuildExtractElement(builder, acc.index, at, "");
+    return one;
+}
+
+Acc acc_join_lanes(const Lower *lower, const Reduce *reduce, Acc acc, uint32_t lanes) {
+    Acc parts[64];
+    if (lanes == 1) return acc;
+    for (uint32_t i = 0; i < lanes; i++) parts[i] = lane_of(lower, acc, i);
+    for (uint32_t n = lanes; n > 1; n /= 2)
+        for (uint32_t i = 0; i < n / 2; i++)
+            parts[i] = acc_combine(lower, reduce, parts[2 * i], parts[2 * i + 1]);
+    return parts[0];
+}
+
+static LLVMValueRef divide(const Lower *lower, const Reduce *reduce, LLVMValueRef value) {
+    const Unit *unit = lower->unit;
+    Lower *writable = (Lower *)(uintptr_t)lower;
+    LLVMValueRef count = lower_dim64(writable, reduce->divisor);
+    LLVMTypeRef type = unit_value_type(unit, reduce->acc, 1);
+    LLVMValueRef number = LLVMBuildSIToFP(unit->builder, count, type, "");
+    if (unit_is_vector(value))
+        number = unit_splat(unit, number, LLVMGetVectorSize(LLVMTypeOf(value)));
+    return LLVMBuildFDiv(unit->builder, value, number, "");
+}
+
+void acc_finish(Point *point, uint32_t slot, Acc acc) {
+    const Lower *lower = point->lower;
+    const Unit *unit = lower->unit;
+    const Reduce *reduce = &lower->kernel->reduces.data[slot];
+    if (reduce->is_arg) {
+        LLVMTypeRef type = LLVMTypeOf(acc.index);
+        LLVMValueRef none = unit_int(unit->i32, INT32_MAX);
+        if (unit_is_vector(acc.index)) none = unit_splat(unit, none, LLVMGetVectorSize(type));
+        LLVMValueRef is_empty = LLVMBuildICmp(unit->builder, LLVMIntEQ, acc.index, none, "");
+        point->results[slot] =
+            LLVMBuildSelect(unit->builder, is_empty, LLVMConstNull(type), acc.index, "");
+        point->extremes[slot] = acc.value;
+        return;
+    }
+    LLVMValueRef value = acc.value;
+    if (reduce->divisor) value = divide(lower, reduce, value);
+    point->results[slot] = convert_value(&unit->math, value, unit_convert_type(reduce->acc),
+                                         unit_convert_type(reduce->result));
+}
+
+uint32_t acc_flatten(const Acc *accs, uint32_t n, LLVMValueRef *values) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        values[count++] = accs[i].value;
+        if (accs[i].index) values[count++] = accs[i].index;
+    }
+    return count;
+}
+
+void acc_unflatten(Acc *accs, uint32_t n, const LLVMValueRef *values) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        accs[i].value = values[count++];
+        if (accs[i].index) accs[i].index = values[count++];
+    }
+}

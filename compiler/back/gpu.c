@@ -1,0 +1,98 @@
+/* GPU vocabulary, and the map template. See gpu.h and template.h. */
+#include "back/gpu.h"
+
+static LLVMValueRef special_register(const Unit *unit, const char *name) {
+    return unit_intrinsic(unit, name, NULL, 0, NULL, 0);
+}
+
+LLVMValueRef gpu_thread(const Unit *unit) {
+    return special_register(unit, "llvm.nvvm.read.ptx.sreg.tid.x");
+}
+
+LLVMValueRef gpu_block(const Lower *lower) {
+    const Unit *unit = lower->unit;
+    LLVMValueRef block = special_register(unit, "llvm.nvvm.read.ptx.sreg.ctaid.x");
+    if (lower->index_type == unit->i32) return block;
+    return LLVMBuildZExt(unit->builder, block, lower->index_type, "");
+}
+
+void gpu_barrier(const Unit *unit) {
+    LLVMValueRef zero = unit_int(unit->i32, 0);
+    unit_intrinsic(unit, "llvm.nvvm.barrier.cta.sync.aligned.all", NULL, 0, &zero, 1);
+}
+
+static LLVMValueRef shuffle_i32(const Unit *unit, LLVMValueRef value, uint32_t offset) {
+    LLVMValueRef args[4] = {unit_int(unit->i32, -1), value, unit_int(unit->i32, offset),
+                            unit_int(unit->i32, WARP - 1)};
+    return unit_intrinsic(unit, "llvm.nvvm.shfl.sync.bfly.i32", NULL, 0, args, 4);
+}
+
+LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offset) {
+    LLVMBuilderRef builder = unit->builder;
+    LLVMTypeRef type = LLVMTypeOf(value);
+    if (type == unit->i32) return shuffle_i32(unit, value, offset);
+    if (type == unit->f32) {
+        LLVMValueRef bits = LLVMBuildBitCast(builder, value, unit->i32, "");
+        return LLVMBuildBitCast(builder, shuffle_i32(unit, bits, offset), type, "");
+    }
+    LLVMTypeRef pair = LLVMVectorType(unit->i32, 2);
+    LLVMValueRef halves = LLVMBuildBitCast(builder, value, pair, "");
+    LLVMValueRef moved = LLVMGetPoison(pair);
+    for (int i = 0; i < 2; i++) {
+        LLVMValueRef at = unit_int(unit->i32, i);
+        LLVMValueRef half = LLVMBuildExtractElement(builder, halves, at, "");
+        half = shuffle_i32(unit, half, offset);
+        moved = LLVMBuildInsertElement(builder, moved, half, at, "");
+    }
+    return LLVMBuildBitCast(builder, moved, type, "");
+}
+
+LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const char *name) {
+    LLVMTypeRef type = LLVMArrayType2(element, n);
+    LLVMValueRef array = LLVMAddGlobalInAddressSpace(unit->module, type, name, 3);
+    LLVMSetLinkage(array, LLVMInternalLinkage);
+    LLVMSetInitializer(array, LLVMGetUndef(type));
+    LLVMSetAlignment(array, 16);
+    return array;
+}
+
+LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
+                           LLVMValueRef index) {
+    return LLVMBuildGEP2(unit->builder, element, array, &index, 1, "");
+}
+
+/* One step of lanes elements per thread, an exact grid: many small blocks balance better over the
+ * machine than a loop in each. */
+void template_gpu_map(Lower *lower) {
+    Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    const Kernel *kernel = lower->kernel;
+    const Sched *sched = &lower->variant->sched;
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    uint32_t n = kernel->n_parallel;
+    Point point = point_new(lower, sched->lanes);
+    LLVMValueRef thread = gpu_thread(unit);
+    if (lower->index_type != unit->i32)
+        thread = LLVMBuildZExt(builder, thread, lower->index_type, "");
+    LLVMValueRef block = gpu_block(lower);
+    LLVMValueRef first = LLVMBuildMul(builder, block, lower_index_const(lower, sched->threads), "");
+    LLVMValueRef step = LLVMBuildAdd(builder, first, thread, "");
+    LLVMValueRef lanes = lower_index_const(lower, sched->lanes);
+    LLVMValueRef total = lower_dim(lower, kernel_n_rows(kernel));
+    LLVMValueRef n_steps = LLVMBuildUDiv(builder, total, lanes, "");
+    If exists =
+        if_begin(unit, lower->function, LLVMBuildICmp(builder, LLVMIntULT, step, n_steps, ""));
+    if (n == 1) {
+        point.axis[0] = LLVMBuildMul(builder, step, lanes, "");
+    } else if (n > 1) {
+        LLVMValueRef extent = lower_dim(lower, index_axis_extent(tab, n - 1));
+        LLVMValueRef per_row = LLVMBuildUDiv(builder, extent, lanes, "");
+        LLVMValueRef column = LLVMBuildURem(builder, step, per_row, "");
+        LLVMValueRef row = LLVMBuildUDiv(builder, step, per_row, "");
+        point.axis[n - 1] = LLVMBuildMul(builder, column, lanes, "");
+        lower_split(lower, row, 0, n - 1, &point);
+    }
+    const Stage *stage = &kernel->stages.data[0];
+    for (uint32_t i = 0; i < stage->stores.n; i++) point_store(&point, &stage->stores.data[i]);
+    if_end(unit, &exists);
+}

@@ -1,0 +1,390 @@
+/* GPU rows: a team of threads per row. Thread t of the team takes lanes elements at t*lanes, and
+ * again every n_chains elements; so its lanes are the chains t*lanes + j of ReduceOrder, and
+ * joining lanes, then threads of a warp, then warps is the order's tree.
+ *
+ * A short row of known length is resident: its few steps are unrolled and their points kept over
+ * all stages, so that every input is read once and nothing is computed twice. Otherwise each stage
+ * loops. */
+#include "back/gpu.h"
+
+enum { MAX_STAGE_VALUES = 64, MAX_RESIDENT = 16, MAX_SLOTS = 8 };
+
+typedef struct Row {
+    Lower *lower;
+    Unit *unit;
+    const Kernel *kernel;
+    const Sched *sched;
+    ReduceOrder order;
+    LLVMValueRef thread; /* i32: in the team */
+    LLVMValueRef lane;   /* i32: in the warp */
+    LLVMValueRef exists; /* i1, or NULL: whether the team has a row */
+    LLVMValueRef first;  /* index_type: first reduced element (of the segment) */
+    LLVMValueRef count;  /* index_type: how many from there; 0 without a row */
+    LLVMValueRef own;    /* index_type: thread * lanes */
+    Point point;         /* the row */
+    Point steps[MAX_RESIDENT];
+    uint32_t n_steps;     /* resident steps, 0 when looping */
+    uint32_t n_slots;     /* accumulators per reduction: 1, or one per step of a row in one warp */
+    LLVMValueRef *shared; /* per slot: one entry per warp; index arrays follow */
+} Row;
+
+static DimTab *dims_of(const Row *row) {
+    return indextab_dims(scalartab_indices(row->kernel->scalars));
+}
+
+static LLVMValueRef to_index(const Row *row, LLVMValueRef i32) {
+    if (row->lower->index_type == row->unit->i32) return i32;
+    return LLVMBuildZExt(row->unit->builder, i32, row->lower->index_type, "");
+}
+
+/* Which row this team has: block and thread to parallel axes (and segment). */
+static void find_row(Row *row) {
+    Lower *lower = row->lower;
+    Unit *unit = row->unit;
+    LLVMBuilderRef builder = unit->builder;
+    uint32_t team = row->sched->team, teams = row->sched->threads / team;
+    LLVMValueRef thread = gpu_thread(unit);
+    LLVMValueRef index = gpu_block(lower);
+    LLVMValueRef n_rows = lower_dim(lower, kernel_n_rows(row->kernel));
+    row->lane = LLVMBuildAnd(builder, thread, unit_int(unit->i32, WARP - 1), "");
+    row->thread = LLVMBuildAnd(builder, thread, unit_int(unit->i32, team - 1), "");
+    if (teams > 1) {
+        LLVMValueRef in_block = LLVMBuildUDiv(builder, thread, unit_int(unit->i32, team), "");
+        index = LLVMBuildMul(builder, index, lower_index_const(lower, teams), "");
+        index = LLVMBuildAdd(builder, index, to_index(row, in_block), "");
+    }
+    uint32_t segment_axis = row->kernel->segment_axis;
+    LLVMValueRef segment = NULL;
+    if (segment_axis != NO_AXIS) {
+        DimId extent = index_axis_extent(scalartab_indices(row->kernel->scalars), segment_axis);
+        LLVMValueRef n_segments = lower_dim(lower, extent);
+        segment = LLVMBuildURem(builder, index, n_segments, "");
+        index = LLVMBuildUDiv(builder, index, n_segments, "");
+        row->point.axis[segment_axis] = segment;
+    }
+    if (teams > 1)
+        row->exists = row->point.active = LLVMBuildICmp(builder, LLVMIntULT, index, n_rows, "");
+    lower_split(lower, index, 0, row->kernel->n_parallel, &row->point);
+    LLVMValueRef n = lower_dim(lower, kernel_n_reduced(row->kernel));
+    row->first = lower_index_const(lower, 0);
+    row->count = n;
+    if (segment) {
+        LLVMValueRef length = lower_index_const(lower, row->order.segment_elems);
+        row->first = LLVMBuildMul(builder, segment, length, "");
+        LLVMValueRef rest = LLVMBuildSub(builder, n, row->first, "");
+        LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntSLT, rest, length, "");
+        row->count = LLVMBuildSelect(builder, is_last, rest, length, "");
+    }
+    if (row->exists)
+        row->count =
+            LLVMBuildSelect(builder, row->exists, row->count, lower_index_const(lower, 0), "");
+    LLVMValueRef own =
+        LLVMBuildMul(builder, row->thread, unit_int(unit->i32, row->sched->lanes), "");
+    row->own = to_index(row, own);
+}
+
+/* The point at element `at` (from row->first) of the row. */
+static Point point_at(const Row *row, LLVMValueRef at) {
+    Point point = point_inside(&row->point);
+    LLVMValueRef element = LLVMBuildAdd(row->unit->builder, row->first, at, "");
+    lower_split(row->lower, element, row->kernel->first_reduced, row->kernel->n_reduced, &point);
+    return point;
+}
+
+/* Joining the team's accumulators: every thread gets the result. */
+
+static Acc shuffle(const Row *row, Acc acc, uint32_t offset) {
+    Acc other = {gpu_shuffle_xor(row->unit, acc.value, offset), NULL};
+    if (acc.index) other.index = gpu_shuffle_xor(row->unit, acc.index, offset);
+    return other;
+}
+
+static LLVMValueRef through_shared(const Row *row, LLVMValueRef array, LLVMValueRef value,
+                                   bool is_write) {
+    Unit *unit = row->unit;
+    LLVMTypeRef type = LLVMTypeOf(value);
+    uint32_t n_warps = row->sched->team / WARP;
+    if (is_write) {
+        LLVMValueRef warp = LLVMBuildLShr(unit->builder, row->thread, unit_int(unit->i32, 5), "");
+        return LLVMBuildStore(unit->builder, value, gpu_shared_at(unit, array, type, warp));
+    }
+    LLVMValueRef at = LLVMBuildAnd(unit->builder, row->lane, unit_int(unit->i32, n_warps - 1), "");
+    return LLVMBuildLoad2(unit->builder, type, gpu_shared_at(unit, array, type, at), "");
+}
+
+static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
+    Unit *unit = row->unit;
+    LLVMValueRef zero = unit_int(unit->i32, 0);
+    LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->lane, zero, "");
+    uint32_t n_slots = row->kernel->reduces.n;
+    If leads = if_begin(unit, row->lower->function, is_first);
+    for (uint32_t i = 0; i < n; i++) {
+        through_shared(row, row->shared[slots[i]], accs[i].value, true);
+        if (accs[i].index)
+            through_shared(row, row->shared[n_slots + slots[i]], accs[i].index, true);
+    }
+    if_end(unit, &leads);
+    gpu_barrier(unit);
+    for (uint32_t i = 0; i < n; i++) {
+        const Reduce *reduce = &row->kernel->reduces.data[slots[i]];
+        accs[i].value = through_shared(row, row->shared[slots[i]], accs[i].value, false);
+        if (accs[i].index)
+            accs[i].index =
+                through_shared(row, row->shared[n_slots + slots[i]], accs[i].index, false);
+        for (uint32_t offset = 1; offset < row->sched->team / WARP; offset *= 2) {
+            Acc other = shuffle(row, accs[i], offset);
+            accs[i] = acc_combine(row->lower, reduce, accs[i], other);
+        }
+    }
+}
+
+static Acc join_threads(const Row *row, const Reduce *reduce, Acc acc) {
+    acc = acc_join_lanes(row->lower, reduce, acc, row->sched->lanes);
+    for (uint32_t offset = 1; offset < row->sched->team && offset < WARP; offset *= 2) {
+        Acc other = shuffle(row, acc, offset);
+        acc = acc_combine(row->lower, reduce, acc, other);
+    }
+    return acc;
+}
+
+/* `accs` has n_slots rows of MAX_STAGE_VALUES; the result is in the first. */
+static void join_team(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        const Reduce *reduce = &row->kernel->reduces.data[slots[i]];
+        Acc parts[MAX_SLOTS];
+        for (uint32_t s = 0; s < row->n_slots; s++)
+            parts[s] = join_threads(row, reduce, accs[s * MAX_STAGE_VALUES + i]);
+        for (uint32_t half = row->n_slots / 2; half > 0; half /= 2)
+            for (uint32_t s = 0; s < half; s++)
+                parts[s] = acc_combine(row->lower, reduce, parts[2 * s], parts[2 * s + 1]);
+        accs[i] = parts[0];
+    }
+    if (row->sched->team > WARP) join_warps(row, slots, accs, n);
+}
+
+/* Passes over elements. */
+
+static void visit(Row *row, Point *point, const Stage *stage, Acc *accs) {
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        const Reduce *reduce = &row->kernel->reduces.data[stage->reduces.data[i]];
+        Acc element = acc_element(point, reduce);
+        accs[i] = acc_combine(row->lower, reduce, accs[i], element);
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++) point_store(point, &stage->stores.data[i]);
+}
+
+static void begin_accs(const Row *row, const Stage *stage, Acc *accs) {
+    for (uint32_t i = 0; i < stage->reduces.n; i++)
+        accs[i] = acc_identity(row->lower, &row->kernel->reduces.data[stage->reduces.data[i]],
+                               row->sched->lanes);
+}
+
+/* Elements own, own + chains, ... below count; `unroll` of them in flight while they last. */
+static void loop_elements(Row *row, const Stage *stage, Acc *accs) {
+    Unit *unit = row->unit;
+    LLVMBuilderRef builder = unit->builder;
+    uint32_t unroll = row->sched->unroll;
+    int64_t stride = (int64_t)row->sched->team * row->sched->lanes;
+    LLVMValueRef values[2 * MAX_STAGE_VALUES + 1];
+    LLVMValueRef from = row->own;
+    uint32_t n = acc_flatten(accs, stage->reduces.n, values);
+    for (uint32_t width = unroll; width > 0; width = width > 1 ? 1 : 0) {
+        int64_t reach = (int64_t)(width - 1) * stride;
+        LLVMValueRef to =
+            LLVMBuildSub(builder, row->count, lower_index_const(row->lower, reach), "");
+        Loop loop = loop_begin(unit, row->lower->function, from, to,
+                               lower_index_const(row->lower, stride * width));
+        values[n] = from;
+        loop_carry(unit, &loop, values, n + 1);
+        acc_unflatten(accs, stage->reduces.n, values);
+        for (uint32_t u = 0; u < width; u++) {
+            LLVMValueRef at =
+                LLVMBuildAdd(builder, loop.index, lower_index_const(row->lower, stride * u), "");
+            Point point = point_at(row, at);
+            visit(row, &point, stage, accs);
+        }
+        acc_flatten(accs, stage->reduces.n, values);
+        values[n] =
+            LLVMBuildAdd(builder, loop.index, lower_index_const(row->lower, stride * width), "");
+        loop_end_carry(unit, &loop, values, n + 1);
+        acc_unflatten(accs, stage->reduces.n, values);
+        from = values[n];
+        if (width == 1) break;
+    }
+}
+
+static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
+    for (uint32_t s = 0; s < row->n_steps; s++) {
+        Point *point = &row->steps[s];
+        Acc *accs = all_accs + s % row->n_slots * MAX_STAGE_VALUES;
+        for (uint32_t i = 0; i < stage->reduces.n; i++) {
+            const Reduce *reduce = &row->kernel->reduces.data[stage->reduces.data[i]];
+            Acc element = acc_element(point, reduce);
+            Acc joined = acc_combine(row->lower, reduce, accs[i], element);
+            accs[i] =
+                point->active ? acc_select(row->lower, point->active, joined, accs[i]) : joined;
+        }
+        for (uint32_t i = 0; i < stage->stores.n; i++)
+            point_value(point, stage->stores.data[i].value);
+        If exists = {NULL};
+        if (point->active && stage->stores.n)
+            exists = if_begin(row->unit, row->lower->function, point->active);
+        for (uint32_t i = 0; i < stage->stores.n; i++) point_store(point, &stage->stores.data[i]);
+        if (exists.after) if_end(row->unit, &exists);
+    }
+}
+
+static void pass_elements(Row *row, const Stage *stage, Acc *accs) {
+    for (uint32_t s = 0; s < row->n_slots; s++) begin_accs(row, stage, accs + s * MAX_STAGE_VALUES);
+    if (row->n_steps)
+        visit_resident(row, stage, accs);
+    else
+        loop_elements(row, stage, accs);
+}
+
+/* One pass per segment; partial p goes to chain p mod n_chains of a second set of accumulators. */
+static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
+    Lower *lower = row->lower;
+    Unit *unit = row->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef n = row->count, values[2 * MAX_STAGE_VALUES];
+    LLVMValueRef zero = lower_index_const(lower, 0);
+    LLVMValueRef length = lower_index_const(lower, row->order.segment_elems);
+    Acc outer[MAX_STAGE_VALUES];
+    begin_accs(row, stage, outer);
+    uint32_t n_values = acc_flatten(outer, stage->reduces.n, values);
+    /* The whole team walks the same segments, with or without a row: barriers are inside. */
+    Loop loop = loop_begin(unit, lower->function, zero, n, length);
+    loop_carry(unit, &loop, values, n_values);
+    acc_unflatten(outer, stage->reduces.n, values);
+    LLVMValueRef rest = LLVMBuildSub(builder, n, loop.index, "");
+    LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntSLT, rest, length, "");
+    row->first = loop.index;
+    row->count = LLVMBuildSelect(builder, is_last, rest, length, "");
+    pass_elements(row, stage, accs);
+    join_team(row, stage->reduces.data, accs, stage->reduces.n);
+    LLVMValueRef segment = LLVMBuildUDiv(builder, loop.index, length, "");
+    LLVMValueRef chain =
+        LLVMBuildAnd(builder, segment, lower_index_const(lower, row->order.n_chains - 1), "");
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        const Reduce *reduce = &row->kernel->reduces.data[stage->reduces.data[i]];
+        Acc spread = {unit_splat(unit, accs[i].value, row->sched->lanes), NULL};
+        if (accs[i].index) spread.index = unit_splat(unit, accs[i].index, row->sched->lanes);
+        LLVMValueRef lane_chain = LLVMBuildSub(builder, chain, row->own, "");
+        LLVMValueRef lanes[64];
+        for (uint32_t j = 0; j < row->sched->lanes; j++) lanes[j] = lower_index_const(lower, j);
+        LLVMValueRef numbers =
+            row->sched->lanes > 1 ? LLVMConstVector(lanes, row->sched->lanes) : lanes[0];
+        lane_chain = unit_splat(unit, lane_chain, row->sched->lanes);
+        LLVMValueRef is_own = LLVMBuildICmp(builder, LLVMIntEQ, lane_chain, numbers, "");
+        Acc joined = acc_combine(lower, reduce, outer[i], spread);
+        outer[i] = acc_select(lower, is_own, joined, outer[i]);
+    }
+    if (row->sched->team > WARP) gpu_barrier(unit);
+    acc_flatten(outer, stage->reduces.n, values);
+    loop_end_carry(unit, &loop, values, n_values);
+    acc_unflatten(outer, stage->reduces.n, values);
+    row->first = zero;
+    row->count = n;
+    for (uint32_t i = 0; i < stage->reduces.n; i++) accs[i] = outer[i];
+}
+
+static bool order_matters(const Row *row, const Stage *stage) {
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        NodeId node = row->kernel->reduces.data[stage->reduces.data[i]].node;
+        if (op_info(graph_node(row->lower->plan->graph, node)->op)->orders) return true;
+    }
+    return false;
+}
+
+static void prepare_stage(Row *row, const Stage *stage) {
+    ScalarId roots[3 * MAX_STAGE_VALUES];
+    uint32_t n = 0, inner = ((1u << row->kernel->n_reduced) - 1) << row->kernel->first_reduced;
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        roots[n++] = row->kernel->reduces.data[stage->reduces.data[i]].value;
+        roots[n++] = row->kernel->reduces.data[stage->reduces.data[i]].arg_index;
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++) roots[n++] = stage->stores.data[i].value;
+    point_prepare(&row->point, roots, n, inner);
+    for (uint32_t s = 0; s < row->n_steps; s++)
+        for (ScalarId id = 1; id <= scalar_count(row->kernel->scalars); id++)
+            if (!row->steps[s].values[id]) row->steps[s].values[id] = row->point.values[id];
+}
+
+static void run_stage(Row *row, const Stage *stage) {
+    Acc accs[MAX_SLOTS * MAX_STAGE_VALUES];
+    if (stage->reduces.n + stage->stores.n > MAX_STAGE_VALUES)
+        ice(row->unit->arena, "stage of more than %d values", MAX_STAGE_VALUES);
+    prepare_stage(row, stage);
+    bool has_segments =
+        row->kernel->segment_axis == NO_AXIS && order_matters(row, stage) &&
+        dim_hi(dims_of(row), kernel_n_reduced(row->kernel)) > row->order.segment_elems;
+    if (has_segments)
+        pass_segments(row, stage, accs);
+    else
+        pass_elements(row, stage, accs);
+    if (!stage->reduces.n) return;
+    join_team(row, stage->reduces.data, accs, stage->reduces.n);
+    for (uint32_t i = 0; i < stage->reduces.n; i++)
+        acc_finish(&row->point, stage->reduces.data[i], accs[i]);
+}
+
+static void store_row(Row *row) {
+    Unit *unit = row->unit;
+    const Kernel *kernel = row->kernel;
+    if (!kernel->row_stores.n) return;
+    Point point = point_inside(&row->point);
+    point.lanes = 1;
+    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
+        point_value(&point, kernel->row_stores.data[i].value);
+    LLVMValueRef zero = unit_int(unit->i32, 0);
+    LLVMValueRef writes = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->thread, zero, "");
+    if (row->exists) writes = LLVMBuildAnd(unit->builder, writes, row->exists, "");
+    If leads = if_begin(unit, row->lower->function, writes);
+    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
+        point_store(&point, &kernel->row_stores.data[i]);
+    if_end(unit, &leads);
+}
+
+static void make_shared(Row *row) {
+    uint32_t n = row->kernel->reduces.n;
+    row->shared = arena_array(row->unit->arena, LLVMValueRef, 2 * (size_t)n);
+    if (row->sched->team <= WARP) return;
+    for (uint32_t i = 0; i < n; i++) {
+        const Reduce *reduce = &row->kernel->reduces.data[i];
+        LLVMTypeRef type = unit_value_type(row->unit, reduce->acc, 1);
+        row->shared[i] = gpu_shared(row->unit, type, WARP, "partials");
+        if (reduce->is_arg)
+            row->shared[n + i] = gpu_shared(row->unit, row->unit->i32, WARP, "indices");
+    }
+}
+
+static void make_resident(Row *row) {
+    int64_t n = dim_lo(dims_of(row), kernel_n_reduced(row->kernel));
+    int64_t stride = (int64_t)row->sched->team * row->sched->lanes;
+    row->n_steps = row->sched->resident;
+    for (uint32_t s = 0; s < row->n_steps; s++) {
+        LLVMValueRef at = LLVMBuildAdd(row->unit->builder, row->own,
+                                       lower_index_const(row->lower, stride * s), "");
+        row->steps[s] = point_at(row, at);
+        if (stride * (s + 1) > n || row->exists)
+            row->steps[s].active =
+                LLVMBuildICmp(row->unit->builder, LLVMIntSLT, at, row->count, "");
+    }
+}
+
+void template_gpu_row(Lower *lower) {
+    Row row = {.lower = lower,
+               .unit = lower->unit,
+               .kernel = lower->kernel,
+               .sched = &lower->variant->sched,
+               .order = reduce_order(FORM_ROW, DEVICE_GPU)};
+    row.point = point_new(lower, row.sched->lanes);
+    row.n_slots = row.sched->slots;
+    find_row(&row);
+    make_shared(&row);
+    if (row.sched->resident) make_resident(&row);
+    for (uint32_t i = 0; i < row.kernel->stages.n; i++)
+        run_stage(&row, &row.kernel->stages.data[i]);
+    store_row(&row);
+}

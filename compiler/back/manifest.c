@@ -1,0 +1,376 @@
+/* The manifest as text, one directive per line. See manifest.h. */
+#include "back/manifest.h"
+
+#include <frt_manifest.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+typedef struct Writer {
+    const ManifestInput *input;
+    const Module *module;
+    DimTab *dims;
+    Diags *diags;
+    const Graph *graph; /* the one being written */
+    Text text;
+    uint32_t n_lines, n_refs;
+    size_t line_at; /* where the current line begins */
+    bool failed;    /* reported */
+} Writer;
+
+static bool fail_limit(Writer *w, const char *what, uint32_t limit) {
+    if (w->failed) return false;
+    w->failed = true;
+    Span span = w->graph ? w->graph->span : (Span){0};
+    return diag_report(w->diags, DIAG_LIMIT, w->module->source, span,
+                       "the artifact would have more than %u %s", limit, what);
+}
+
+static void begin_line(Writer *w, const char *directive) {
+    w->line_at = w->text.n_bytes;
+    text_puts(&w->text, FRT_MANIFEST_PREFIX);
+    text_puts(&w->text, directive);
+}
+
+static void end_line(Writer *w) {
+    if (w->text.n_bytes - w->line_at > FRT_MAX_LINE_BYTES)
+        fail_limit(w, "bytes in a line of its manifest", FRT_MAX_LINE_BYTES);
+    if (++w->n_lines > FRT_MAX_LINES) fail_limit(w, "manifest lines", FRT_MAX_LINES);
+    text_puts(&w->text, "\n");
+}
+
+static void put_word(Writer *w, const char *word) {
+    text_puts(&w->text, " ");
+    text_puts(&w->text, word);
+}
+
+static void put_int(Writer *w, int64_t number) {
+    text_printf(&w->text, " %" PRId64, number);
+}
+
+/* A name by the escape rule, without a blank before it. */
+static void put_escaped(Writer *w, const char *name) {
+    size_t begin = w->text.n_bytes;
+    for (const char *c = name; *c; c++) {
+        if (FRT_NAME_BYTE_IS_PLAIN(*c))
+            text_add(&w->text, c, 1);
+        else
+            text_printf(&w->text, "%%%02X", (unsigned)(unsigned char)*c);
+    }
+    if (w->text.n_bytes - begin > FRT_MAX_NAME_BYTES)
+        fail_limit(w, "bytes in an escaped name", FRT_MAX_NAME_BYTES);
+}
+
+static void put_name(Writer *w, const char *name) {
+    text_puts(&w->text, " ");
+    put_escaped(w, name);
+}
+
+/* Expressions in postfix. */
+
+static void put_token(Writer *w, bool *is_first, const char *token) {
+    if (!*is_first) text_puts(&w->text, ",");
+    *is_first = false;
+    text_puts(&w->text, token);
+}
+
+static void put_number(Writer *w, bool *is_first, int64_t number) {
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRId64, number);
+    put_token(w, is_first, digits);
+}
+
+/* A dim called like an operator is written with its first letter escaped. */
+static void put_symbol(Writer *w, bool *is_first, uint32_t symbol) {
+    Str name = dim_symbol_info(w->dims, symbol)->name;
+    put_token(w, is_first, "");
+    bool is_operator = strcmp(name, "max") == 0 || strcmp(name, "min") == 0;
+    if (is_operator) text_printf(&w->text, "%%%02X", (unsigned)(unsigned char)*name);
+    put_escaped(w, name + is_operator);
+}
+
+static void put_postfix(Writer *w, bool *is_first, DimId dim);
+
+static void put_term(Writer *w, bool *is_first, DimTerm term) {
+    int64_t factor = term.coefficient < 0 ? -term.coefficient : term.coefficient;
+    bool is_alone = factor == 1;
+    if (!is_alone) put_number(w, is_first, factor);
+    for (uint32_t i = 0; i < term.n_atoms; i++) {
+        DimAtom atom = dim_atom(w->dims, term.atoms[i]);
+        if (atom.is_division) {
+            put_postfix(w, is_first, atom.numerator);
+            put_postfix(w, is_first, atom.divisor);
+            put_token(w, is_first, "/");
+        } else {
+            put_symbol(w, is_first, atom.symbol);
+        }
+        if (!is_alone) put_token(w, is_first, "*");
+        is_alone = false;
+    }
+}
+
+/* What is added comes first and what is taken off after it, since numbers have no sign. */
+static void put_postfix(Writer *w, bool *is_first, DimId dim) {
+    int64_t constant = dim_constant_part(w->dims, dim);
+    bool has_operand = false;
+    for (int negative = 0; negative < 2; negative++) {
+        for (uint32_t i = 0; i < dim_n_terms(w->dims, dim); i++) {
+            DimTerm term = dim_term(w->dims, dim, i);
+            if ((term.coefficient < 0) != (negative == 1)) continue;
+            put_term(w, is_first, term);
+            if (has_operand) put_token(w, is_first, negative ? "-" : "+");
+            has_operand = true;
+        }
+        bool is_due = negative ? constant < 0 : constant > 0 || !has_operand;
+        if (!is_due) continue;
+        bool starts = !negative && !has_operand;
+        put_number(w, is_first, negative ? -constant : starts && constant < 0 ? 0 : constant);
+        if (has_operand) put_token(w, is_first, negative ? "-" : "+");
+        has_operand = true;
+    }
+}
+
+/* An expression without a blank before it. */
+static void put_expr(Writer *w, DimId dim) {
+    if (dim == DIM_NONE) ice(w->text.arena, "an expression of the manifest overflows");
+    size_t begin = w->text.n_bytes;
+    bool is_first = true;
+    put_postfix(w, &is_first, dim);
+    uint32_t n_tokens = 1;
+    for (size_t i = begin; i < w->text.n_bytes; i++) n_tokens += w->text.data[i] == ',';
+    if (n_tokens > FRT_MAX_EXPR_TOKENS)
+        fail_limit(w, "terms in an expression", FRT_MAX_EXPR_TOKENS);
+}
+
+static void put_dim(Writer *w, DimId dim) {
+    text_puts(&w->text, " ");
+    put_expr(w, dim);
+}
+
+static void put_shape(Writer *w, const Shape *shape) {
+    for (uint32_t k = 0; k < shape->rank; k++) put_dim(w, shape->dims[k]);
+}
+
+/* The head. */
+
+static void write_head(Writer *w) {
+    const Target *target = w->input->target;
+    begin_line(w, FRT_D_ARTIFACT);
+    put_int(w, FRT_MANIFEST_VERSION);
+    end_line(w);
+    begin_line(w, FRT_D_CHECKSUM);
+    text_printf(&w->text, " %0*d", FRT_CHECKSUM_DIGITS, 0);
+    end_line(w);
+    begin_line(w, FRT_D_COMPILER);
+    put_word(w, w->input->compiler);
+    end_line(w);
+    begin_line(w, FRT_D_TARGET);
+    put_word(w, target->device == DEVICE_GPU ? FRT_TARGET_CUDA : FRT_TARGET_CPU);
+    put_word(w, target->llvm_cpu);
+    end_line(w);
+    begin_line(w, FRT_D_NUMERICS);
+    put_word(w, w->input->numerics);
+    end_line(w);
+    begin_line(w, FRT_D_SOURCE);
+    put_name(w, w->module->source->name);
+    end_line(w);
+    if (!w->module->weights) return;
+    begin_line(w, FRT_D_WEIGHTS);
+    put_name(w, w->module->weights);
+    end_line(w);
+}
+
+static void write_dims(Writer *w) {
+    for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
+        const DimSymbol *symbol = dim_symbol_info(w->dims, i);
+        begin_line(w, FRT_D_DIM);
+        put_name(w, symbol->name);
+        put_int(w, symbol->lo);
+        put_int(w, symbol->hi);
+        put_int(w, symbol->multiple);
+        end_line(w);
+    }
+}
+
+/* Buffers. */
+
+static void put_buffer_name(Writer *w, const Buffer *buffer) {
+    if (buffer->kind == BUFFER_TEMP) text_puts(&w->text, ".");
+    put_escaped(w, buffer->name);
+}
+
+static void write_buffer(Writer *w, const Buffer *buffer) {
+    static const char *const directives[] = {[BUFFER_INPUT] = FRT_D_INPUT,
+                                             [BUFFER_PARAM] = FRT_D_PARAM,
+                                             [BUFFER_OUTPUT] = FRT_D_OUTPUT,
+                                             [BUFFER_TEMP] = FRT_D_TEMP};
+    begin_line(w, directives[buffer->kind]);
+    text_puts(&w->text, " ");
+    put_buffer_name(w, buffer);
+    put_int(w, 0); /* the only device */
+    put_word(w, dtype_name(buffer->dtype));
+    if (buffer->kind == BUFFER_TEMP) put_dim(w, buffer->offset_bytes);
+    put_shape(w, &buffer->shape);
+    if (buffer->kind == BUFFER_PARAM) {
+        put_word(w, "=");
+        put_name(w, w->graph->params.data[buffer->ordinal].key);
+    }
+    end_line(w);
+}
+
+static void write_buffers(Writer *w, const Plan *plan) {
+    if (plan->buffers.n > FRT_MAX_TENSORS) fail_limit(w, "tensors in one graph", FRT_MAX_TENSORS);
+    for (uint32_t i = 0; i < plan->buffers.n; i++) write_buffer(w, &plan->buffers.data[i]);
+    begin_line(w, FRT_D_WORKSPACE);
+    put_dim(w, plan->workspace_bytes);
+    end_line(w);
+}
+
+/* Launches. */
+
+static void put_args(Writer *w, const Plan *plan, const Kernel *kernel) {
+    text_puts(&w->text, " ");
+    if (kernel->args.n == 0) text_puts(&w->text, FRT_NONE);
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        if (i) text_puts(&w->text, ",");
+        put_buffer_name(w, &plan->buffers.data[kernel->args.data[i]]);
+    }
+}
+
+static void put_symbols(Writer *w, const Kernel *kernel) {
+    text_puts(&w->text, " ");
+    bool is_first = true;
+    for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
+        if (!(kernel->symbols >> i & 1)) continue;
+        if (!is_first) text_puts(&w->text, ",");
+        is_first = false;
+        put_escaped(w, dim_symbol_info(w->dims, i)->name);
+        w->n_refs++;
+    }
+    if (is_first) text_puts(&w->text, FRT_NONE);
+}
+
+static bool put_predicate(Writer *w, const Kernel *kernel, const Variant *variant) {
+    bool is_first = true;
+    text_puts(&w->text, " ");
+    for (uint32_t i = 0; i < kernel->args.n && variant->align_bytes > 1; i++) {
+        if (!(variant->align_args >> i & 1)) continue;
+        text_printf(&w->text, "%sa%u:%u", is_first ? "" : "&", i, variant->align_bytes);
+        is_first = false;
+    }
+    if (variant->multiple_dim != DIM_NONE && variant->multiple_of > 1) {
+        text_puts(&w->text, is_first ? "m:" : "&m:");
+        put_expr(w, variant->multiple_dim);
+        text_printf(&w->text, ":%" PRId64, variant->multiple_of);
+        is_first = false;
+    }
+    if (is_first) text_puts(&w->text, FRT_NONE);
+    return is_first;
+}
+
+/* Returns whether it always applies. */
+static bool write_variant(Writer *w, const Kernel *kernel, const Variant *variant) {
+    bool is_cpu = w->input->target->device == DEVICE_CPU;
+    if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", kernel->name);
+    begin_line(w, FRT_D_VARIANT);
+    put_name(w, variant->symbol);
+    put_dim(w, variant->grid);
+    put_int(w, is_cpu ? 1 : variant->sched.threads);
+    put_int(w, 0); /* shared memory is sized in the kernel itself */
+    bool always = put_predicate(w, kernel, variant);
+    end_line(w);
+    return always;
+}
+
+static void write_launch(Writer *w, const Plan *plan, const Kernel *kernel) {
+    const Source *source = w->module->source;
+    begin_line(w, FRT_D_LAUNCH);
+    put_word(w, FRT_PHASE_RUN_NAME);
+    put_int(w, kernel->span.end ? source_position(source, kernel->span.begin).line : 0);
+    put_name(w, kernel->name);
+    put_args(w, plan, kernel);
+    put_symbols(w, kernel);
+    end_line(w);
+    w->n_refs += kernel->args.n;
+    if (kernel->args.n > FRT_MAX_ARGS || kernel->n_variants == 0)
+        ice(w->text.arena, "kernel %s has %u arguments and %u variants", kernel->name,
+            kernel->args.n, kernel->n_variants);
+    for (uint32_t i = 0; i < kernel->n_variants; i++) {
+        bool always = write_variant(w, kernel, &kernel->variants[i]);
+        if (always != (i + 1 == kernel->n_variants))
+            ice(w->text.arena, "variant %u of kernel %s must %sbe conditional", i, kernel->name,
+                always ? "" : "not ");
+    }
+}
+
+static void write_graph(Writer *w, const Graph *graph, const Plan *plan) {
+    w->graph = graph;
+    begin_line(w, FRT_D_GRAPH);
+    put_name(w, graph->name);
+    end_line(w);
+    write_buffers(w, plan);
+    for (uint32_t i = 0; i < plan->kernels.n && !w->failed; i++)
+        write_launch(w, plan, &plan->kernels.data[i]);
+    w->graph = NULL;
+}
+
+const char *manifest_text(Arena *arena, const ManifestInput *input, Diags *diags) {
+    const Module *module = input->module;
+    Writer w = {.input = input,
+                .module = module,
+                .dims = module->dims,
+                .diags = diags,
+                .text = {.arena = arena}};
+    write_head(&w);
+    write_dims(&w);
+    if (module->graphs.n > FRT_MAX_GRAPHS) fail_limit(&w, "graphs", FRT_MAX_GRAPHS);
+    for (uint32_t i = 0; i < module->graphs.n && !w.failed; i++)
+        write_graph(&w, module->graphs.data[i], input->plans[i]);
+    begin_line(&w, FRT_D_END);
+    end_line(&w);
+    if (w.n_refs > FRT_MAX_REFS) fail_limit(&w, "launch arguments", FRT_MAX_REFS);
+    if (w.text.n_bytes > FRT_MAX_TEXT_BYTES)
+        fail_limit(&w, "bytes in its manifest", FRT_MAX_TEXT_BYTES);
+    return w.failed ? NULL : text_str(&w.text);
+}
+
+/* The checksum. */
+
+static uint32_t crc32c(const char *bytes, size_t n_bytes) {
+    uint32_t table[256];
+    for (uint32_t i = 0; i < 256; i++) {
+        table[i] = i;
+        for (int bit = 0; bit < 8; bit++)
+            table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0x82F63B78u : 0);
+    }
+    uint32_t crc = UINT32_MAX;
+    for (size_t i = 0; i < n_bytes; i++)
+        crc = crc >> 8 ^ table[(crc ^ (unsigned char)bytes[i]) & 255];
+    return ~crc;
+}
+
+/* The next place of `needle` at or after `from`. */
+static char *find(char *bytes, size_t n_bytes, const char *needle, char *from) {
+    size_t n = strlen(needle);
+    for (char *end = bytes + n_bytes; (size_t)(end - from) >= n; from++) {
+        from = memchr(from, needle[0], (size_t)(end - from));
+        if (!from || (size_t)(end - from) < n) return NULL;
+        if (memcmp(from, needle, n) == 0) return from;
+    }
+    return NULL;
+}
+
+bool manifest_seal(char *artifact, size_t n_bytes) {
+    char head[128];
+    int n_head = snprintf(head, sizeof head, "%s%s %d\n%s%s ", FRT_MANIFEST_PREFIX, FRT_D_ARTIFACT,
+                          FRT_MANIFEST_VERSION, FRT_MANIFEST_PREFIX, FRT_D_CHECKSUM);
+    char *at = find(artifact, n_bytes, head, artifact);
+    if (!at || (size_t)(artifact + n_bytes - at) < (size_t)n_head + FRT_CHECKSUM_DIGITS)
+        return false;
+    if (find(artifact, n_bytes, head, at + 1)) return false;
+    char *digits = at + n_head;
+    memset(digits, '0', FRT_CHECKSUM_DIGITS);
+    uint32_t crc = crc32c(artifact, n_bytes);
+    for (int i = 0; i < FRT_CHECKSUM_DIGITS; i++)
+        digits[i] = "0123456789abcdef"[crc >> (28 - 4 * i) & 15];
+    return true;
+}

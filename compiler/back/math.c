@@ -1,0 +1,114 @@
+/* The operations of math.h that are exact or correctly rounded, and i32 division. The elementary
+ * functions are in math_exp.c, math_log.c, math_pow.c, math_trig.c, math_erf.c, math_frem.c. */
+#include "back/math_ops.h"
+
+Val math_fma(const MathCtx *m, Val x, Val y, Val z) {
+    Val args[] = {x, y, z};
+    return fp_intrinsic(m, "llvm.fma", LLVMTypeOf(x), args, 3);
+}
+
+static Val unary(const MathCtx *m, const char *name, Val x) {
+    return fp_intrinsic(m, name, LLVMTypeOf(x), &x, 1);
+}
+
+Val math_sqrt(const MathCtx *m, Val x) {
+    return unary(m, "llvm.sqrt", x);
+}
+Val math_fabs(const MathCtx *m, Val x) {
+    return unary(m, "llvm.fabs", x);
+}
+Val math_floor(const MathCtx *m, Val x) {
+    return unary(m, "llvm.floor", x);
+}
+Val math_ceil(const MathCtx *m, Val x) {
+    return unary(m, "llvm.ceil", x);
+}
+Val math_trunc(const MathCtx *m, Val x) {
+    return unary(m, "llvm.trunc", x);
+}
+Val math_rint(const MathCtx *m, Val x) {
+    return unary(m, "llvm.roundeven", x);
+}
+
+Val math_copysign(const MathCtx *m, Val magnitude, Val sign) {
+    Val args[] = {magnitude, sign};
+    return fp_intrinsic(m, "llvm.copysign", LLVMTypeOf(magnitude), args, 2);
+}
+
+/* x86 has max and min with one flaw each: of equal operands or with NaN the second is the result.
+ * Taken in both orders, and-ing (for the minimum, or-ing) the results makes the sign of zero
+ * right; setting all bits makes NaN. */
+static Val extreme(const MathCtx *m, Val x, Val y, bool larger) {
+    Fp p = fp_of(m, x);
+    Val is_x = larger ? fp_gt(&p, x, y) : fp_lt(&p, x, y);
+    Val one = fp_select(&p, is_x, x, y);
+    Val is_y = larger ? fp_gt(&p, y, x) : fp_lt(&p, y, x);
+    Val other = fp_select(&p, is_y, y, x);
+    Val one_bits = fp_to_bits(&p, one);
+    Val other_bits = fp_to_bits(&p, other);
+    Val bits = larger ? fp_and(&p, one_bits, other_bits) : fp_or(&p, one_bits, other_bits);
+    Val is_nan = fp_unordered(&p, x, y);
+    Val nan_bits = LLVMBuildSExt(m->builder, is_nan, p.bits, "");
+    bits = fp_or(&p, bits, nan_bits);
+    return fp_from_bits(&p, bits);
+}
+
+static Val extreme_of(const MathCtx *m, Val x, Val y, bool larger) {
+    Fp p = fp_of(m, x);
+    if (!m->is_nvptx || p.is_f64) return extreme(m, x, y, larger); /* PTX has no max.NaN.f64 */
+    Val args[] = {x, y};
+    return fp_intrinsic(m, larger ? "llvm.maximum" : "llvm.minimum", p.type, args, 2);
+}
+
+Val math_maximum(const MathCtx *m, Val x, Val y) {
+    return extreme_of(m, x, y, true);
+}
+Val math_minimum(const MathCtx *m, Val x, Val y) {
+    return extreme_of(m, x, y, false);
+}
+
+typedef struct Division {
+    Val quotient; /* right for every divisor but 0, where it is x */
+    Val zero, is_by_zero;
+} Division;
+
+/* x86 has no vector division of integers. The quotient of two 32-bit integers in double is off
+ * from an integer by 2^-32 at least or is one, so truncating it is exact. */
+static Val divide_by_double(const MathCtx *m, Val x, Val y) {
+    LLVMTypeRef type = LLVMTypeOf(x);
+    LLVMTypeRef wide = LLVMVectorType(LLVMDoubleTypeInContext(m->context), LLVMGetVectorSize(type));
+    Val x_wide = LLVMBuildSIToFP(m->builder, x, wide, "");
+    Val y_wide = LLVMBuildSIToFP(m->builder, y, wide, "");
+    Val quotient = LLVMBuildFDiv(m->builder, x_wide, y_wide, "");
+    return LLVMBuildFPToSI(m->builder, quotient, type, "");
+}
+
+static Division divide(const MathCtx *m, Val x, Val y) {
+    LLVMTypeRef type = LLVMTypeOf(x);
+    bool is_vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
+    unsigned lanes = is_vector ? LLVMGetVectorSize(type) : 0;
+    LLVMTypeRef word = LLVMInt32TypeInContext(m->context);
+    Val one = fp_splat(m, LLVMConstInt(word, 1, 0), lanes);
+    Division d = {.zero = LLVMConstNull(type)};
+    d.is_by_zero = LLVMBuildICmp(m->builder, LLVMIntEQ, y, d.zero, "");
+    Val is_by_minus_one = LLVMBuildICmp(m->builder, LLVMIntEQ, y, LLVMConstAllOnes(type), "");
+    Val is_trap = LLVMBuildOr(m->builder, d.is_by_zero, is_by_minus_one, "");
+    Val safe = LLVMBuildSelect(m->builder, is_trap, one, y, "");
+    Val quotient = is_vector && !m->is_nvptx ? divide_by_double(m, x, safe)
+                                             : LLVMBuildSDiv(m->builder, x, safe, "");
+    Val negated = LLVMBuildSub(m->builder, d.zero, x, "");
+    d.quotient = LLVMBuildSelect(m->builder, is_by_minus_one, negated, quotient, "");
+    return d;
+}
+
+Val math_idiv(const MathCtx *m, Val x, Val y) {
+    Division d = divide(m, x, y);
+    return LLVMBuildSelect(m->builder, d.is_by_zero, d.zero, d.quotient, "");
+}
+
+Val math_irem(const MathCtx *m, Val x, Val y) {
+    Division d = divide(m, x, y);
+    Val product = LLVMBuildMul(m->builder, d.quotient, y, "");
+    Val rest = LLVMBuildSub(m->builder, x, product, "");
+    return LLVMBuildSelect(m->builder, d.is_by_zero, d.zero, rest, "");
+}

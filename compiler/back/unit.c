@@ -1,0 +1,304 @@
+/* LLVM plumbing. See unit.h. */
+#include "back/unit.h"
+
+#include <llvm-c/Target.h>
+#include <string.h>
+
+static const char gpu_triple[] = "nvptx64-nvidia-cuda";
+static const char cpu_triple[] = "x86_64-unknown-linux-gnu";
+
+void unit_init(Unit *unit, Arena *arena, const Target *target, const char *name) {
+    *unit = (Unit){.arena = arena, .target = target};
+    bool is_gpu = target->device == DEVICE_GPU;
+    LLVMContextRef context = unit->context = LLVMContextCreate();
+    unit->module = LLVMModuleCreateWithNameInContext(name, context);
+    unit->builder = LLVMCreateBuilderInContext(context);
+    unit->math = (MathCtx){
+        .context = context, .module = unit->module, .builder = unit->builder, .is_nvptx = is_gpu};
+    LLVMSetTarget(unit->module, is_gpu ? gpu_triple : cpu_triple);
+    unit->void_type = LLVMVoidTypeInContext(context);
+    unit->i1 = LLVMInt1TypeInContext(context);
+    unit->i8 = LLVMInt8TypeInContext(context);
+    unit->i32 = LLVMInt32TypeInContext(context);
+    unit->i64 = LLVMInt64TypeInContext(context);
+    unit->f32 = LLVMFloatTypeInContext(context);
+    unit->ptr = LLVMPointerTypeInContext(context, 0);
+    unit->global_ptr = LLVMPointerTypeInContext(context, is_gpu ? 1 : 0);
+    static const char invariant[] = "invariant.load";
+    unit->invariant_kind = LLVMGetMDKindIDInContext(context, invariant, sizeof invariant - 1);
+    unit->invariant = LLVMMetadataAsValue(context, LLVMMDNodeInContext2(context, NULL, 0));
+}
+
+void unit_dispose(Unit *unit) {
+    if (unit->builder) LLVMDisposeBuilder(unit->builder);
+    if (unit->module) LLVMDisposeModule(unit->module);
+    if (unit->context) LLVMContextDispose(unit->context);
+    *unit = (Unit){.arena = NULL};
+}
+
+LLVMTypeRef unit_vector_of(LLVMTypeRef type, uint32_t lanes) {
+    return lanes > 1 ? LLVMVectorType(type, lanes) : type;
+}
+
+ConvertType unit_convert_type(Dtype dtype) {
+    switch (dtype) {
+    case DT_F64:
+        return CONVERT_F64;
+    case DT_F32:
+        return CONVERT_F32;
+    case DT_F16:
+        return CONVERT_F16;
+    case DT_BF16:
+        return CONVERT_BF16;
+    case DT_I32:
+        return CONVERT_I32;
+    case DT_BOOL:
+    case DT_COUNT:
+        break;
+    }
+    return CONVERT_BOOL;
+}
+
+LLVMTypeRef unit_value_type(const Unit *unit, Dtype dtype, uint32_t lanes) {
+    return convert_ir_type(&unit->math, unit_convert_type(dtype), lanes > 1 ? lanes : 0);
+}
+
+LLVMTypeRef unit_memory_type(const Unit *unit, Dtype dtype, uint32_t lanes) {
+    if (dtype == DT_BOOL) return unit_vector_of(unit->i8, lanes);
+    return unit_value_type(unit, dtype, lanes);
+}
+
+bool unit_is_vector(LLVMValueRef value) {
+    return LLVMGetTypeKind(LLVMTypeOf(value)) == LLVMVectorTypeKind;
+}
+
+LLVMValueRef unit_splat(const Unit *unit, LLVMValueRef scalar, uint32_t lanes) {
+    if (lanes <= 1 || unit_is_vector(scalar)) return scalar;
+    if (LLVMIsConstant(scalar)) {
+        LLVMValueRef *all = arena_array(unit->arena, LLVMValueRef, lanes);
+        for (uint32_t i = 0; i < lanes; i++) all[i] = scalar;
+        return LLVMConstVector(all, lanes);
+    }
+    LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(scalar), lanes);
+    LLVMValueRef poison = LLVMGetPoison(type);
+    LLVMValueRef first =
+        LLVMBuildInsertElement(unit->builder, poison, scalar, unit_int(unit->i32, 0), "");
+    LLVMValueRef zeros = LLVMConstNull(LLVMVectorType(unit->i32, lanes));
+    return LLVMBuildShuffleVector(unit->builder, first, poison, zeros, "");
+}
+
+/* Number constants of the storage types go through their bits where LLVM has no such type. */
+LLVMValueRef unit_number(const Unit *unit, Dtype dtype, double number) {
+    LLVMTypeRef type = unit_value_type(unit, dtype, 1);
+    if (dtype == DT_I32) return LLVMConstInt(type, (uint64_t)(int64_t)number, 1);
+    if (dtype == DT_BOOL) return LLVMConstInt(type, number != 0, 0);
+    if (dtype != DT_BF16 || unit_is_gpu(unit)) return LLVMConstReal(type, number);
+    float single = (float)number; /* exact: it was rounded to bf16 */
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof bits);
+    return LLVMConstInt(type, bits >> 16, 0);
+}
+
+LLVMValueRef unit_int(LLVMTypeRef type, int64_t value) {
+    return LLVMConstInt(type, (uint64_t)value, 1);
+}
+
+LLVMValueRef unit_intrinsic(const Unit *unit, const char *name, LLVMTypeRef *overloads,
+                            uint32_t n_overloads, LLVMValueRef *args, uint32_t n_args) {
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    if (!id) ice(unit->arena, "LLVM has no intrinsic %s", name);
+    LLVMValueRef f = LLVMGetIntrinsicDeclaration(unit->module, id, overloads, n_overloads);
+    LLVMTypeRef type = LLVMIntrinsicGetType(unit->context, id, overloads, n_overloads);
+    return LLVMBuildCall2(unit->builder, type, f, args, n_args, "");
+}
+
+void unit_align_argument(const Unit *unit, LLVMValueRef call, uint32_t arg, uint32_t bytes) {
+    (void)unit;
+    LLVMSetInstrParamAlignment(call, arg, bytes);
+}
+
+LLVMBasicBlockRef unit_block(const Unit *unit, LLVMValueRef function, const char *name) {
+    return LLVMAppendBasicBlockInContext(unit->context, function, name);
+}
+
+LLVMBasicBlockRef unit_here(const Unit *unit) {
+    return LLVMGetInsertBlock(unit->builder);
+}
+
+void unit_goto(const Unit *unit, LLVMBasicBlockRef block) {
+    LLVMPositionBuilderAtEnd(unit->builder, block);
+}
+
+void unit_branch(const Unit *unit, LLVMBasicBlockRef block) {
+    LLVMBuildBr(unit->builder, block);
+    unit_goto(unit, block);
+}
+
+/* Primitives. */
+
+static LLVMValueRef int_extreme(const Unit *unit, LLVMIntPredicate keep_first, LLVMValueRef a,
+                                LLVMValueRef b) {
+    LLVMValueRef first = LLVMBuildICmp(unit->builder, keep_first, a, b, "");
+    return LLVMBuildSelect(unit->builder, first, a, b, "");
+}
+
+static LLVMValueRef int_abs(const Unit *unit, LLVMValueRef a) {
+    LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(a));
+    LLVMValueRef negative = LLVMBuildICmp(unit->builder, LLVMIntSLT, a, zero, "");
+    LLVMValueRef negated = LLVMBuildNeg(unit->builder, a, "");
+    return LLVMBuildSelect(unit->builder, negative, negated, a, "");
+}
+
+static LLVMValueRef int_prim(const Unit *unit, PrimId prim, LLVMValueRef a, LLVMValueRef b) {
+    LLVMBuilderRef builder = unit->builder;
+    if (prim == PRIM_ADD) return LLVMBuildAdd(builder, a, b, "");
+    if (prim == PRIM_SUB) return LLVMBuildSub(builder, a, b, "");
+    if (prim == PRIM_MUL) return LLVMBuildMul(builder, a, b, "");
+    if (prim == PRIM_DIV) return math_idiv(&unit->math, a, b);
+    if (prim == PRIM_REM) return math_irem(&unit->math, a, b);
+    if (prim == PRIM_NEG) return LLVMBuildNeg(builder, a, "");
+    if (prim == PRIM_ABS) return int_abs(unit, a);
+    if (prim == PRIM_MIN) return int_extreme(unit, LLVMIntSLT, a, b);
+    if (prim == PRIM_MAX) return int_extreme(unit, LLVMIntSGT, a, b);
+    if (prim == PRIM_LT) return LLVMBuildICmp(builder, LLVMIntSLT, a, b, "");
+    if (prim == PRIM_LE) return LLVMBuildICmp(builder, LLVMIntSLE, a, b, "");
+    if (prim == PRIM_EQ) return LLVMBuildICmp(builder, LLVMIntEQ, a, b, "");
+    if (prim == PRIM_NE) return LLVMBuildICmp(builder, LLVMIntNE, a, b, "");
+    if (prim == PRIM_AND) return LLVMBuildAnd(builder, a, b, "");
+    if (prim == PRIM_OR) return LLVMBuildOr(builder, a, b, "");
+    if (prim == PRIM_NOT) return LLVMBuildNot(builder, a, "");
+    ice(unit->arena, "%s of integers", prim_info(prim)->name);
+}
+
+static LLVMValueRef float_prim(const Unit *unit, PrimId prim, LLVMValueRef a, LLVMValueRef b) {
+    LLVMBuilderRef builder = unit->builder;
+    const MathCtx *m = &unit->math;
+    switch (prim) {
+    case PRIM_ADD:
+        return LLVMBuildFAdd(builder, a, b, "");
+    case PRIM_SUB:
+        return LLVMBuildFSub(builder, a, b, "");
+    case PRIM_MUL:
+        return LLVMBuildFMul(builder, a, b, "");
+    case PRIM_DIV:
+        return LLVMBuildFDiv(builder, a, b, "");
+    case PRIM_REM:
+        return math_frem(m, a, b);
+    case PRIM_NEG:
+        return LLVMBuildFNeg(builder, a, "");
+    case PRIM_ABS:
+        return math_fabs(m, a);
+    case PRIM_MIN:
+        return math_minimum(m, a, b);
+    case PRIM_MAX:
+        return math_maximum(m, a, b);
+    case PRIM_SQRT:
+        return math_sqrt(m, a);
+    case PRIM_FLOOR:
+        return math_floor(m, a);
+    case PRIM_CEIL:
+        return math_ceil(m, a);
+    case PRIM_RINT:
+        return math_rint(m, a);
+    case PRIM_EXP:
+        return math_exp(m, a);
+    case PRIM_EXP2:
+        return math_exp2(m, a);
+    case PRIM_LOG:
+        return math_log(m, a);
+    case PRIM_LOG2:
+        return math_log2(m, a);
+    case PRIM_SIN:
+        return math_sin(m, a);
+    case PRIM_COS:
+        return math_cos(m, a);
+    case PRIM_TANH:
+        return math_tanh(m, a);
+    case PRIM_ERF:
+        return math_erf(m, a);
+    case PRIM_POW:
+        return math_pow(m, a, b);
+    case PRIM_LT:
+        return LLVMBuildFCmp(builder, LLVMRealOLT, a, b, "");
+    case PRIM_LE:
+        return LLVMBuildFCmp(builder, LLVMRealOLE, a, b, "");
+    case PRIM_EQ:
+        return LLVMBuildFCmp(builder, LLVMRealOEQ, a, b, "");
+    case PRIM_NE:
+        return LLVMBuildFCmp(builder, LLVMRealUNE, a, b, "");
+    case PRIM_AND:
+    case PRIM_OR:
+    case PRIM_NOT:
+    case PRIM_SELECT:
+    case PRIM_NONE:
+    case PRIM_COUNT:
+        break;
+    }
+    ice(unit->arena, "%s of floats", prim_info(prim)->name);
+}
+
+LLVMValueRef unit_prim(const Unit *unit, PrimId prim, Dtype dtype, LLVMValueRef a, LLVMValueRef b,
+                       LLVMValueRef c) {
+    if (prim == PRIM_SELECT) return LLVMBuildSelect(unit->builder, a, b, c, "");
+    if (dtype_kind(dtype) == KIND_FLOAT) return float_prim(unit, prim, a, b);
+    return int_prim(unit, prim, a, b);
+}
+
+/* Control flow. */
+
+Loop loop_begin(const Unit *unit, LLVMValueRef function, LLVMValueRef from, LLVMValueRef to,
+                LLVMValueRef step) {
+    Loop loop = {.to = to, .step = step};
+    loop.before = unit_here(unit);
+    loop.body = unit_block(unit, function, "loop");
+    loop.exit = unit_block(unit, function, "done");
+    LLVMValueRef enters = LLVMBuildICmp(unit->builder, LLVMIntSLT, from, to, "");
+    LLVMBuildCondBr(unit->builder, enters, loop.body, loop.exit);
+    unit_goto(unit, loop.body);
+    loop.index = LLVMBuildPhi(unit->builder, LLVMTypeOf(from), "");
+    LLVMAddIncoming(loop.index, &from, &loop.before, 1);
+    return loop;
+}
+
+void loop_end(const Unit *unit, Loop *loop) {
+    LLVMValueRef next = LLVMBuildAdd(unit->builder, loop->index, loop->step, "");
+    LLVMValueRef again = LLVMBuildICmp(unit->builder, LLVMIntSLT, next, loop->to, "");
+    LLVMBasicBlockRef latch = unit_here(unit);
+    LLVMAddIncoming(loop->index, &next, &latch, 1);
+    LLVMBuildCondBr(unit->builder, again, loop->body, loop->exit);
+    unit_goto(unit, loop->exit);
+}
+
+void loop_carry(const Unit *unit, Loop *loop, LLVMValueRef *values, uint32_t n) {
+    loop->carried = arena_array(unit->arena, LLVMValueRef, n);
+    loop->initial = arena_copy(unit->arena, values, n * sizeof *values);
+    for (uint32_t i = 0; i < n; i++) {
+        loop->carried[i] = LLVMBuildPhi(unit->builder, LLVMTypeOf(values[i]), "");
+        LLVMAddIncoming(loop->carried[i], &loop->initial[i], &loop->before, 1);
+        values[i] = loop->carried[i];
+    }
+}
+
+void loop_end_carry(const Unit *unit, Loop *loop, LLVMValueRef *values, uint32_t n) {
+    LLVMBasicBlockRef latch = unit_here(unit);
+    for (uint32_t i = 0; i < n; i++) LLVMAddIncoming(loop->carried[i], &values[i], &latch, 1);
+    loop_end(unit, loop);
+    for (uint32_t i = 0; i < n; i++) {
+        LLVMValueRef last = LLVMBuildPhi(unit->builder, LLVMTypeOf(values[i]), "");
+        LLVMAddIncoming(last, &loop->initial[i], &loop->before, 1);
+        LLVMAddIncoming(last, &values[i], &latch, 1);
+        values[i] = last;
+    }
+}
+
+If if_begin(const Unit *unit, LLVMValueRef function, LLVMValueRef condition) {
+    LLVMBasicBlockRef then = unit_block(unit, function, "then");
+    If branch = {.after = unit_block(unit, function, "after")};
+    LLVMBuildCondBr(unit->builder, condition, then, branch.after);
+    unit_goto(unit, then);
+    return branch;
+}
+
+void if_end(const Unit *unit, If *branch) {
+    unit_branch(unit, branch->after);
+}

@@ -1,0 +1,121 @@
+/* Arenas as chains of blocks. Debug builds poison what a reset gives up, so a stale pointer fails. */
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_BLOCK_BYTES = 64 * 1024, ALIGN_BYTES = 16 };
+
+typedef struct Block {
+    struct Block *next;
+    size_t used, capacity;
+    max_align_t data[];
+} Block;
+
+struct Arena {
+    Escape *escape;
+    Block *head; /* newest first; the last is the first block */
+    size_t used_bytes;
+};
+
+static void fail(const Escape *escape_const, EscapeReason reason) {
+    Escape *escape = (Escape *)(uintptr_t)escape_const;
+    if (!escape) abort();
+    longjmp(escape->jump, (int)reason);
+}
+
+static Block *block_new(size_t capacity) {
+    Block *block = malloc(sizeof(Block) + capacity);
+    if (block) *block = (Block){.capacity = capacity};
+    return block;
+}
+
+Arena *arena_new(Escape *escape) {
+    Arena *arena = malloc(sizeof *arena);
+    Block *block = block_new(FIRST_BLOCK_BYTES);
+    if (!arena || !block) {
+        free(arena);
+        free(block);
+        return NULL;
+    }
+    *arena = (Arena){.escape = escape, .head = block};
+    return arena;
+}
+
+void arena_free(Arena *arena) {
+    if (!arena) return;
+    for (Block *block = arena->head; block;) {
+        Block *next = block->next;
+        free(block);
+        block = next;
+    }
+    free(arena);
+}
+
+void arena_reset(Arena *arena) {
+    while (arena->head->next) {
+        Block *next = arena->head->next;
+        free(arena->head);
+        arena->head = next;
+    }
+#ifndef NDEBUG
+    memset(arena->head->data, 0xDD, arena->head->used);
+#endif
+    arena->head->used = 0;
+    arena->used_bytes = 0;
+}
+
+void *arena_alloc(Arena *arena, size_t n_bytes) {
+    if (n_bytes > SIZE_MAX / 2) fail(arena->escape, ESCAPE_OUT_OF_MEMORY);
+    n_bytes = (n_bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
+    Block *block = arena->head;
+    if (block->capacity - block->used < n_bytes) {
+        size_t capacity = block->capacity * 2;
+        if (capacity < n_bytes) capacity = n_bytes;
+        Block *fresh = block_new(capacity);
+        if (!fresh) fail(arena->escape, ESCAPE_OUT_OF_MEMORY);
+        fresh->next = block;
+        arena->head = block = fresh;
+    }
+    void *p = (char *)block->data + block->used;
+    block->used += n_bytes;
+    arena->used_bytes += n_bytes;
+    return memset(p, 0, n_bytes);
+}
+
+void *arena_alloc_array(Arena *arena, size_t n_elems, size_t elem_bytes) {
+    if (elem_bytes && n_elems > SIZE_MAX / 2 / elem_bytes)
+        fail(arena->escape, ESCAPE_OUT_OF_MEMORY);
+    return arena_alloc(arena, n_elems * elem_bytes);
+}
+
+void *arena_copy(Arena *arena, const void *data, size_t n_bytes) {
+    void *p = arena_alloc(arena, n_bytes);
+    return n_bytes ? memcpy(p, data, n_bytes) : p;
+}
+
+Escape *arena_escape(const Arena *arena) {
+    return arena->escape;
+}
+
+size_t arena_used_bytes(const Arena *arena) {
+    return arena->used_bytes;
+}
+
+void ice(const Arena *arena, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    if (arena->escape) {
+        vsnprintf(arena->escape->message, sizeof arena->escape->message, format, args);
+    } else {
+        fputs("internal error: ", stderr);
+        vfprintf(stderr, format, args);
+        fputc('\n', stderr);
+    }
+    va_end(args);
+    fail(arena->escape, ESCAPE_INTERNAL_ERROR);
+    abort();
+}

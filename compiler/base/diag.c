@@ -1,0 +1,118 @@
+/* Collecting and printing diagnostics. */
+#include "base/diag.h"
+
+#include <string.h>
+
+static const DiagInfo infos[DIAG_COUNT] = {
+    [DIAG_NONE] = {"none", SEVERITY_NOTE, NULL},
+#define DIAG(sym, id, severity, hint) [DIAG_##sym] = {id, SEVERITY_##severity, hint},
+#include "base/diag.def"
+};
+
+static const char *const severity_names[] = {[SEVERITY_ERROR] = "error",
+                                             [SEVERITY_WARNING] = "warning",
+                                             [SEVERITY_NOTE] = "note",
+                                             [SEVERITY_HELP] = "help"};
+
+const DiagInfo *diag_info(DiagId id) {
+    return &infos[id];
+}
+
+static bool is_dropping(const Diags *diags) {
+    return diags->n_errors > DIAG_MAX_ERRORS;
+}
+
+static void append(Diags *diags, Diag diag) {
+    Diag *kept = arena_array(diags->arena, Diag, 1);
+    *kept = diag;
+    if (diags->last)
+        diags->last->next = kept;
+    else
+        diags->first = kept;
+    diags->last = kept;
+}
+
+bool diag_report(Diags *diags, DiagId id, const Source *source, Span span, const char *format,
+                 ...) {
+    const DiagInfo *info = &infos[id];
+    if (info->severity == SEVERITY_ERROR) diags->n_errors++;
+    if (info->severity == SEVERITY_WARNING) diags->n_warnings++;
+    if (is_dropping(diags)) return false;
+    va_list args;
+    va_start(args, format);
+    append(diags, (Diag){.id = id,
+                         .severity = info->severity,
+                         .source = source,
+                         .span = span,
+                         .message = str_vformat(diags->arena, format, args)});
+    va_end(args);
+    if (info->hint) diag_help(diags, "%s", info->hint);
+    return false;
+}
+
+void diag_note(Diags *diags, const Source *source, Span span, const char *format, ...) {
+    if (is_dropping(diags)) return;
+    va_list args;
+    va_start(args, format);
+    append(diags, (Diag){.severity = SEVERITY_NOTE,
+                         .source = source,
+                         .span = span,
+                         .message = str_vformat(diags->arena, format, args)});
+    va_end(args);
+}
+
+void diag_help(Diags *diags, const char *format, ...) {
+    if (is_dropping(diags)) return;
+    va_list args;
+    va_start(args, format);
+    append(diags, (Diag){.severity = SEVERITY_HELP,
+                         .message = str_vformat(diags->arena, format, args)});
+    va_end(args);
+}
+
+/* The source line and a caret run under the span's part on it. Control bytes print as spaces and
+ * long lines are cut around the caret, so any input gives readable output. */
+static void print_excerpt(const Diag *diag, Position at, Text *out) {
+    enum { MAX_SHOWN = 160, BEFORE_CARET = 60 };
+    uint32_t n_bytes;
+    const char *line = source_line(diag->source, at.line, &n_bytes);
+    uint32_t column = at.column - 1 < n_bytes ? at.column - 1 : n_bytes;
+    uint32_t from = column > MAX_SHOWN - BEFORE_CARET ? column - BEFORE_CARET : 0;
+    uint32_t to = n_bytes - from > MAX_SHOWN ? from + MAX_SHOWN : n_bytes;
+    text_puts(out, "    ");
+    for (uint32_t i = from; i < to; i++) {
+        unsigned char c = (unsigned char)line[i];
+        text_printf(out, "%c", c < 32 || c == 127 ? ' ' : c);
+    }
+    text_puts(out, "\n    ");
+    for (uint32_t i = from; i < column; i++) text_puts(out, " ");
+    text_puts(out, "^");
+    uint32_t length = diag->span.end > diag->span.begin ? diag->span.end - diag->span.begin : 1;
+    for (uint32_t i = 1; i < length && column + i < to; i++) text_puts(out, "~");
+    text_puts(out, "\n");
+}
+
+static void print_one(const Diag *diag, Text *out) {
+    Position at = {0};
+    if (diag->severity == SEVERITY_HELP) {
+        text_printf(out, "  help: %s\n", diag->message);
+        return;
+    }
+    bool has_place = diag->source && (diag->span.end || diag->severity != SEVERITY_NOTE);
+    if (has_place) {
+        at = source_position(diag->source, diag->span.begin);
+        text_printf(out, "%s:%u:%u: ", diag->source->name, at.line, at.column);
+    } else if (diag->source) {
+        text_printf(out, "%s: ", diag->source->name);
+    }
+    text_printf(out, "%s: %s", severity_names[diag->severity], diag->message);
+    if (diag->id) text_printf(out, " [%s]", infos[diag->id].id);
+    text_puts(out, "\n");
+    if (has_place) print_excerpt(diag, at, out);
+}
+
+void diag_print(const Diags *diags, Text *out) {
+    for (const Diag *diag = diags->first; diag; diag = diag->next) print_one(diag, out);
+    if (is_dropping(diags))
+        text_printf(out, "%u more errors not shown\n", diags->n_errors - DIAG_MAX_ERRORS);
+}

@@ -1,0 +1,35 @@
+/* Typed growable arrays on an arena: `Vec(T) v = {0}; vec_push(arena, &v, item);`. Old storage stays
+ * in the arena, so growing costs at most as much again as the final size. */
+#ifndef FUSEC_VEC_H
+#define FUSEC_VEC_H
+
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define Vec(T)                \
+    struct {                  \
+        T *data;              \
+        uint32_t n, capacity; \
+    }
+
+typedef Vec(uint32_t) VecU32;
+
+/* Makes room for one more element. */
+static inline void *vec_grown(Arena *arena, void *data, uint32_t n, uint32_t *capacity,
+                              size_t elem_bytes) {
+    if (n < *capacity) return data;
+    uint32_t wanted = *capacity ? *capacity * 2 : 8;
+    if (wanted <= n) ice(arena, "array of more than 2^31 elements");
+    void *fresh = arena_alloc_array(arena, wanted, elem_bytes);
+    if (n) memcpy(fresh, data, n * elem_bytes);
+    *capacity = wanted;
+    return fresh;
+}
+
+#define vec_push(arena, v, ...)                                                                 \
+    ((v)->data = vec_grown((arena), (v)->data, (v)->n, &(v)->capacity, sizeof *(v)->data),      \
+     (v)->data[(v)->n++] = (__VA_ARGS__))
+
+#endif

@@ -1,0 +1,332 @@
+/* The command line: parsing, help, lists, messages. */
+#include "cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+typedef enum {
+    OPTION_NONE = 0,
+#define OPTION(sym, name, letter, argument, commands, doc) OPTION_##sym,
+#include "cli_options.def"
+    OPTION_COUNT
+} OptionId;
+
+typedef struct OptionInfo {
+    const char *name;
+    char letter;
+    const char *argument, *commands, *doc;
+} OptionInfo;
+
+static const OptionInfo options[OPTION_COUNT] = {
+#define OPTION(sym, name, letter, argument, commands, doc) \
+    [OPTION_##sym] = {name, letter, argument, commands, doc},
+#include "cli_options.def"
+};
+
+static const struct {
+    const char *name;
+    char letter;
+    const char *use, *doc;
+} commands[] = {
+    [CLI_COMPILE] = {"", 'C', "fusec MODEL.g -o FILE", "compile"},
+    [CLI_RUN] = {"run", 'R', "fusec run MODEL.g|ARTIFACT", "run once"},
+    [CLI_VERIFY] = {"verify", 'V', "fusec verify MODEL.g",
+                    "compare fused, unfused and reference results"},
+    [CLI_BENCH] = {"bench", 'B', "fusec bench MODEL.g|ARTIFACT", "time runs"},
+    [CLI_INSPECT] = {"inspect", 'I', "fusec inspect ARTIFACT", "show what is in an artifact"},
+};
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+/* Ends the parsing with an error. */
+STR_PRINTF(3, 4)
+static bool fail(Cli *cli, fusec_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    cli_vfail(cli, format, args);
+    va_end(args);
+    cli->status = status;
+    return false;
+}
+
+static bool fail_unknown(Cli *cli, fusec_status status, const char *what, const char *name,
+                         const char *nearest, const char *list) {
+    if (nearest)
+        return fail(cli, status, "there is no %s `%s`; did you mean `%s`?", what, name, nearest);
+    return fail(cli, status, "there is no %s `%s`; %s lists them", what, name, list);
+}
+
+/* Help and lists. */
+
+static void print_help(void) {
+    puts("fusec compiles graphs of tensor operations into fused kernels.\n");
+    for (int i = 0; i < N_COMMANDS; i++) printf("  %-30s %s\n", commands[i].use, commands[i].doc);
+    puts("\nOptions (C compile, R run, V verify, B bench, I inspect):");
+    for (int id = 1; id < OPTION_COUNT; id++) {
+        const OptionInfo *info = &options[id];
+        char left[40];
+        int n = snprintf(left, sizeof left, "%c%c %s--%s%s%s", info->letter ? '-' : ' ',
+                         info->letter ? info->letter : ' ', info->letter ? "" : " ", info->name,
+                         info->argument ? "=" : "", info->argument ? info->argument : "");
+        printf("  %-*s %-5s %s\n", n < 26 ? 26 : n, left, info->commands, info->doc);
+    }
+    puts("\nExit codes: 0 good, 1 the input is wrong, 2 usage, 3 file, 4 target or driver\n"
+         "unavailable, 5 results differ, 70 internal error.");
+}
+
+static void list_emit(void) {
+    for (int kind = 0; kind < FUSEC_KIND_COUNT; kind++) {
+        const KindInfo *info = kind_info((fusec_kind)kind);
+        printf("%-8s %-5s %s\n", info->name, info->extension, info->doc);
+    }
+    printf("%-8s %-5s %s\n", "so", ".so", "the object as a shared object (needs cc)");
+}
+
+static void list_targets(void) {
+    const char *why_not = NULL;
+    const Target *gpu = cli_native_gpu(&why_not);
+    const Target *cpu = back_native_cpu();
+    for (size_t i = 0; fusec_target_name(i); i++)
+        printf("%-10s %s\n", fusec_target_name(i), fusec_target_doc(i));
+    printf("%-10s this machine's CPU: %s\n", "cpu-native", cpu ? cpu->name : "none of the above");
+    printf("%-10s this machine's GPU, else its CPU: ", "native");
+    if (gpu)
+        printf("%s\n", gpu->name);
+    else
+        printf("%s (no GPU: %s)\n", cpu ? cpu->name : "none of the above", why_not);
+}
+
+static void print_version(const Cli *cli) {
+    printf("fusec %s\n", fusec_version());
+    if (!cli->verbose) return;
+    printf("LLVM %s\nruntime %s\n", fusec_llvm_version(), frt_version());
+#if defined(__clang__)
+    printf("built by clang %s\n", __clang_version__);
+#elif defined(__GNUC__)
+    printf("built by gcc %s\n", __VERSION__);
+#endif
+    list_targets();
+}
+
+/* Parsing. */
+
+static const char *target_name_at(size_t index) {
+    if (index < TARGET_COUNT) return fusec_target_name(index);
+    return index == TARGET_COUNT ? "cpu-native" : "native";
+}
+
+static bool parse_target(Cli *cli, const char *name) {
+    const char *why_not = NULL;
+    bool is_native = strcmp(name, "native") == 0;
+    cli->target = target_by_name(name);
+    if (is_native) cli->target = cli_native_gpu(&why_not);
+    if ((is_native && !cli->target) || strcmp(name, "cpu-native") == 0) {
+        cli->target = back_native_cpu();
+        if (!cli->target)
+            return fail(cli, FUSEC_TARGET,
+                        "this CPU is older than x86-64-v3, the least that "
+                        "fusec compiles for");
+    }
+    if (cli->target) return true;
+    return fail_unknown(cli, FUSEC_TARGET, "target", name,
+                        cli_nearest(name, TARGET_COUNT + 2, target_name_at), "--list-targets");
+}
+
+static const char *kind_name_at(size_t index) {
+    return index < FUSEC_KIND_COUNT ? kind_info((fusec_kind)index)->name : "so";
+}
+
+static bool parse_emit(Cli *cli, const char *name) {
+    cli->has_kind = true;
+    cli->is_shared = strcmp(name, "so") == 0;
+    cli->kind = FUSEC_OBJECT;
+    if (cli->is_shared) return true;
+    for (int kind = 0; kind < FUSEC_KIND_COUNT; kind++) {
+        cli->kind = (fusec_kind)kind;
+        if (strcmp(name, kind_info(cli->kind)->name) == 0) return true;
+    }
+    return fail_unknown(cli, FUSEC_USAGE, "kind of output", name,
+                        cli_nearest(name, FUSEC_KIND_COUNT + 1, kind_name_at), "--list-emit");
+}
+
+static const char *pass_name_at(size_t index) {
+    return index < PASS_COUNT ? pass_info((PassId)index)->name : "all";
+}
+
+static bool parse_print_after(Cli *cli, const char *name) {
+    for (int pass = 0; pass < PASS_COUNT; pass++)
+        if (strcmp(name, "all") == 0 || strcmp(name, pass_info((PassId)pass)->name) == 0)
+            cli->print_after |= 1u << pass;
+    if (cli->print_after) return true;
+    return fail_unknown(cli, FUSEC_USAGE, "pass", name,
+                        cli_nearest(name, PASS_COUNT + 1, pass_name_at), "--time-passes");
+}
+
+static bool parse_pair(Cli *cli, OptionId id, CliPairs *pairs, const char *text) {
+    const char *equals = strchr(text, '=');
+    bool is_file = id != OPTION_DIM;
+    if (!equals || equals == text || !equals[1] || (is_file && (equals[1] != '@' || !equals[2])))
+        return fail(cli, FUSEC_USAGE, "--%s wants %s, not `%s`", options[id].name,
+                    options[id].argument, text);
+    CliPair pair = {.name = str_format(cli->arena, "%.*s", (int)(equals - text), text),
+                    .value = equals + 1 + is_file};
+    vec_push(cli->arena, pairs, pair);
+    return true;
+}
+
+static bool parse_count(Cli *cli, OptionId id, const char *text, int64_t max, int64_t *count) {
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (errno || *end || end == text || number < 0 || number > max)
+        return fail(cli, FUSEC_USAGE, "--%s wants a number from 0 to %lld, not `%s`",
+                    options[id].name, (long long)max, text);
+    *count = number;
+    return true;
+}
+
+static bool parse_color(Cli *cli, const char *when) {
+    cli->color = strcmp(when, "always") == 0;
+    if (cli->color || strcmp(when, "never") == 0) return true;
+    if (strcmp(when, "auto") != 0)
+        return fail(cli, FUSEC_USAGE, "--color wants auto, always or never, not `%s`", when);
+    const char *none = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE");
+    const char *wanted = getenv("CLICOLOR");
+    if (none && *none) return true;
+    if (force && *force && strcmp(force, "0") != 0)
+        cli->color = true;
+    else
+        cli->color = isatty(STDERR_FILENO) && !(wanted && strcmp(wanted, "0") == 0);
+    return true;
+}
+
+static bool parse_device(Cli *cli, const char *name) {
+    cli->device = strcmp(name, "cuda") == 0 ? DEVICE_IS_CUDA : DEVICE_IS_CPU;
+    if (cli->device == DEVICE_IS_CUDA || strcmp(name, "cpu") == 0) return true;
+    return fail(cli, FUSEC_USAGE, "--device wants cuda or cpu, not `%s`", name);
+}
+
+static bool parse_once(Cli *cli, OptionId id, const char **slot, const char *value) {
+    if (*slot) return fail(cli, FUSEC_USAGE, "--%s is given twice", options[id].name);
+    *slot = value;
+    return true;
+}
+
+/* Options without an argument; false for those that only print. */
+static bool parse_flag(Cli *cli, OptionId id) {
+    if (id == OPTION_LIST_EMIT) list_emit();
+    if (id == OPTION_LIST_TARGETS) list_targets();
+    if (id == OPTION_HELP) print_help();
+    if (id == OPTION_VERSION) print_version(cli);
+    if (id == OPTION_NO_FUSE) return cli->no_fuse = true;
+    if (id == OPTION_EXPLAIN) return cli->explain = true;
+    if (id == OPTION_TIME_PASSES) return cli->time_passes = true;
+    if (id == OPTION_JSON) return cli->json = true;
+    return id == OPTION_VERBOSE; /* seen by look_ahead */
+}
+
+static bool parse_number(Cli *cli, OptionId id, const char *value) {
+    int64_t count = 0;
+    int64_t max = id == OPTION_SEED ? INT64_MAX : id == OPTION_THREADS ? 4096 : 1000000;
+    if (!parse_count(cli, id, value, max, &count)) return false;
+    if (id == OPTION_SEED) cli->seed = (uint64_t)count;
+    if (id == OPTION_THREADS) cli->n_threads = (int32_t)count;
+    if (id == OPTION_RUNS) cli->n_runs = (int32_t)count;
+    return true;
+}
+
+static bool parse_numerics(Cli *cli, const char *mode) {
+    return strcmp(mode, "strict") == 0 ||
+           fail(cli, FUSEC_USAGE, "--numerics=%s is not implemented; there is strict", mode);
+}
+
+static bool parse_valued(Cli *cli, OptionId id, const char *value) {
+    if (id == OPTION_OUTPUT_FILE) return parse_once(cli, id, &cli->output, value);
+    if (id == OPTION_DUMP_TO) return parse_once(cli, id, &cli->dump_to, value);
+    if (id == OPTION_GRAPH) return parse_once(cli, id, &cli->graph, value);
+    if (id == OPTION_EMIT) return parse_emit(cli, value);
+    if (id == OPTION_TARGET) return parse_target(cli, value);
+    if (id == OPTION_NUMERICS) return parse_numerics(cli, value);
+    if (id == OPTION_PRINT_AFTER) return parse_print_after(cli, value);
+    if (id == OPTION_DEVICE) return parse_device(cli, value);
+    if (id == OPTION_INPUT) return parse_pair(cli, id, &cli->inputs, value);
+    if (id == OPTION_OUTPUT) return parse_pair(cli, id, &cli->outputs, value);
+    if (id == OPTION_DIM) return parse_pair(cli, id, &cli->dims, value);
+    if (id == OPTION_COLOR) return parse_color(cli, value);
+    return parse_number(cli, id, value);
+}
+
+static OptionId option_by_letter(int letter) {
+    for (int id = 1; id < OPTION_COUNT; id++)
+        if (options[id].letter && options[id].letter == letter) return (OptionId)id;
+    return OPTION_NONE;
+}
+
+static const char *option_name_at(size_t index) {
+    return options[index + 1].name;
+}
+
+static bool fail_option(Cli *cli, int letter, const char *text) {
+    if (letter == ':') return fail(cli, FUSEC_USAGE, "`%s` lacks its argument", text);
+    if (text[0] != '-' || text[1] != '-')
+        return fail(cli, FUSEC_USAGE, "there is no option `%s`; fusec --help lists them", text);
+    char *name = str_format(cli->arena, "%.*s", (int)strcspn(text + 2, "="), text + 2);
+    const char *nearest = cli_nearest(name, OPTION_COUNT - 1, option_name_at);
+    for (int id = 1; id < OPTION_COUNT; id++)
+        if (strcmp(name, options[id].name) == 0)
+            return fail(cli, FUSEC_USAGE, "--%s takes no argument", name);
+    if (nearest)
+        return fail(cli, FUSEC_USAGE, "there is no option `--%s`; did you mean `--%s`?", name,
+                    nearest);
+    return fail(cli, FUSEC_USAGE, "there is no option `--%s`; fusec --help lists them", name);
+}
+
+/* --verbose counts for --version wherever it stands. */
+static void look_ahead(Cli *cli, int argc, char **argv) {
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--verbose") == 0 || strcmp(argv[i], "-v") == 0) cli->verbose = true;
+}
+
+static CliCommand parse_command(int *argc, char ***argv) {
+    for (int i = 1; i<N_COMMANDS && * argc> 1; i++) {
+        if (strcmp((*argv)[1], commands[i].name) != 0) continue;
+        --*argc;
+        ++*argv;
+        return (CliCommand)i;
+    }
+    return CLI_COMPILE;
+}
+
+static bool parse_options(Cli *cli, int argc, char **argv) {
+    struct option longs[OPTION_COUNT] = {{0}};
+    for (int id = 1; id < OPTION_COUNT; id++)
+        longs[id - 1] = (struct option){
+            .name = options[id].name, .has_arg = options[id].argument != NULL, .val = 256 + id};
+    opterr = 0;
+    for (int c; (c = getopt_long(argc, argv, ":o:hv", longs, NULL)) != -1;) {
+        if (c == '?' || c == ':') return fail_option(cli, c, argv[optind - 1]);
+        OptionId id = c >= 256 ? (OptionId)(c - 256) : option_by_letter(c);
+        if (!strchr(options[id].commands, commands[cli->command].letter))
+            return fail(cli, FUSEC_USAGE, "--%s is no option of fusec %s", options[id].name,
+                        cli->command ? commands[cli->command].name : "when it compiles");
+        bool goes_on = optarg ? parse_valued(cli, id, optarg) : parse_flag(cli, id);
+        if (!goes_on) return false;
+    }
+    return true;
+}
+
+bool cli_parse(Cli *cli, int argc, char **argv) {
+    cli->seed = 1;
+    parse_color(cli, "auto");
+    look_ahead(cli, argc, argv);
+    cli->command = parse_command(&argc, &argv);
+    if (!parse_options(cli, argc, argv)) return false;
+    if (argc - optind != 1)
+        return fail(cli, FUSEC_USAGE,
+                    argc == optind ? "no input file; use: %s" : "more than one input file; use: %s",
+                    commands[cli->command].use);
+    cli->path = argv[optind];
+    return true;
+}

@@ -1,0 +1,79 @@
+/* The command line program's parts: what the user asked for, and how it talks to the user.
+ * Memory lives until exit, on one arena. Every command returns an exit code (fusec_status). */
+#ifndef FUSEC_CLI_H
+#define FUSEC_CLI_H
+
+#include "driver.h"
+
+#include <fusert.h>
+
+typedef enum { CLI_COMPILE, CLI_RUN, CLI_VERIFY, CLI_BENCH, CLI_INSPECT } CliCommand;
+typedef enum { DEVICE_AT_HAND, DEVICE_IS_CUDA, DEVICE_IS_CPU } CliDevice;
+
+/* `--input name=value`. */
+typedef struct CliPair {
+    const char *name, *value;
+} CliPair;
+typedef Vec(CliPair) CliPairs;
+
+typedef struct Cli {
+    Escape escape;
+    Arena *arena;
+    CliCommand command;
+    const char *path;   /* the source or artifact; "-" is stdin */
+    const char *output; /* NULL: none given */
+    fusec_kind kind;
+    bool has_kind, is_shared; /* is_shared: an object to be linked to a .so */
+    const Target *target;     /* NULL: none given */
+    bool no_fuse, explain, time_passes, json, verbose, color;
+    uint32_t print_after; /* bit set of passes */
+    const char *dump_to;
+    CliDevice device;
+    const char *graph;
+    CliPairs inputs, outputs, dims;
+    uint64_t seed;
+    int32_t n_threads, n_runs;
+    fusec_status status; /* of parsing */
+} Cli;
+
+/* Parses; false when nothing is left to do (after --help, --list-..., --version or an error, with
+ * cli->status). */
+bool cli_parse(Cli *cli, int argc, char **argv);
+
+fusec_status cli_compile(Cli *cli);
+fusec_status cli_run(Cli *cli);
+fusec_status cli_verify(Cli *cli);
+fusec_status cli_bench(Cli *cli);
+fusec_status cli_inspect(Cli *cli);
+
+/* Prints `fusec: error: ...` and returns `status`. */
+STR_PRINTF(3, 4)
+fusec_status cli_fail(const Cli *cli, fusec_status status, const char *format, ...);
+STR_PRINTF(2, 0) void cli_vfail(const Cli *cli, const char *format, va_list args);
+/* The same for a failure of the runtime. */
+fusec_status cli_fail_frt(const Cli *cli, const frt_error *error);
+/* Prints rendered diagnostics to stderr, coloured if wanted. */
+void cli_print_messages(const Cli *cli, const char *messages);
+/* Runs `body` in the driver and prints what it reports. */
+fusec_status cli_guard(const Cli *cli, Driver *driver, fusec_status (*body)(Driver *, void *),
+                       void *user);
+
+/* The source or artifact, `-` being stdin. */
+fusec_status cli_read(Cli *cli, const char *path, char **bytes, size_t *n_bytes);
+/* Writes all or nothing: to a new file beside `path` that then takes its name. `-` is stdout, to
+ * which binary output goes only when it is no terminal. */
+fusec_status cli_write(Cli *cli, const char *path, const void *bytes, size_t n_bytes,
+                       bool is_binary);
+/* Links the object file's bytes to a shared object at `path` by the system's cc. */
+fusec_status cli_write_shared(Cli *cli, const char *path, const void *bytes, size_t n_bytes);
+/* Removes what an interrupted write would leave; once, at the start. */
+void cli_catch_signals(void);
+
+/* The name among `n` that is nearest to `name`, or NULL when none is near. */
+typedef const char *(*CliNameAt)(size_t index);
+const char *cli_nearest(const char *name, size_t n, CliNameAt name_at);
+
+/* What `native` means here: NULL for cuda without a usable GPU, and why. */
+const Target *cli_native_gpu(const char **why_not);
+
+#endif

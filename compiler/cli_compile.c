@@ -1,0 +1,136 @@
+/* `fusec model.g -o ...`: one compilation and where its results go. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+typedef struct Compile {
+    Cli *cli;
+    char *text;
+    size_t n_bytes;
+    double seconds[PASS_COUNT];
+    fusec_status dump_status;
+} Compile;
+
+/* The kind that a file's extension asks for. */
+static bool kind_by_extension(Cli *cli, const char *path) {
+    const char *dot = strrchr(path, '.');
+    const char *slash = strrchr(path, '/');
+    if (!dot || (slash && dot < slash)) return false;
+    cli->is_shared = strcmp(dot, ".so") == 0;
+    cli->kind = FUSEC_OBJECT;
+    for (int kind = 0; kind < FUSEC_KIND_COUNT && !cli->is_shared; kind++) {
+        if (strcmp(dot, kind_info((fusec_kind)kind)->extension) != 0) continue;
+        cli->kind = (fusec_kind)kind;
+        return true;
+    }
+    return cli->is_shared;
+}
+
+/* Settles kind, target and place of the output. */
+static fusec_status settle(Cli *cli) {
+    bool shows = cli->explain || cli->print_after || cli->dump_to || cli->time_passes;
+    if (!cli->has_kind && cli->output && !kind_by_extension(cli, cli->output)) {
+        if (strcmp(cli->output, "-") != 0)
+            return cli_fail(cli, FUSEC_USAGE,
+                            "the extension of %s tells no kind of output; "
+                            "--emit=KIND does",
+                            cli->output);
+        cli->kind = FUSEC_PTX;
+    }
+    if (!cli->has_kind && !cli->output) {
+        if (!shows)
+            return cli_fail(cli, FUSEC_USAGE,
+                            "nothing to make: give -o FILE, --emit=KIND or "
+                            "--explain");
+        cli->kind = cli->target && cli->target->device == DEVICE_CPU ? FUSEC_OBJECT : FUSEC_PTX;
+        if (cli->explain && !cli->dump_to && !cli->print_after && !cli->time_passes)
+            cli->kind = FUSEC_SCHED;
+    }
+    if (cli->has_kind && !cli->output) cli->output = "-";
+    if (!cli->target) cli->target = driver_default_target(cli->kind);
+    if (!driver_kind_fits(cli->kind, cli->target))
+        return cli_fail(cli, FUSEC_USAGE, "%s cannot be made for target %s",
+                        cli->is_shared ? "so" : kind_info(cli->kind)->name, cli->target->name);
+    return FUSEC_OK;
+}
+
+/* Dumps. */
+
+static void dump_to_file(Compile *compile, PassId pass, const char *text) {
+    Cli *cli = compile->cli;
+    if (mkdir(cli->dump_to, 0777) != 0 && errno != EEXIST) {
+        compile->dump_status =
+            cli_fail(cli, FUSEC_FILE, "cannot make folder %s: %s", cli->dump_to, strerror(errno));
+        return;
+    }
+    const PassInfo *info = pass_info(pass);
+    const char *path = str_format(cli->arena, "%s/%02d-%s.%s", cli->dump_to, pass + 1, info->name,
+                                  info->extension);
+    fusec_status status = cli_write(cli, path, text, strlen(text), false);
+    if (status) compile->dump_status = status;
+}
+
+static void after_pass(void *user, PassId pass, double seconds, const char *text) {
+    Compile *compile = user;
+    const Cli *cli = compile->cli;
+    compile->seconds[pass] = seconds;
+    if (!text) return;
+    if (cli->print_after >> pass & 1)
+        fprintf(stderr, "# after %s\n%s\n", pass_info(pass)->name, text);
+    if (cli->dump_to && !compile->dump_status) dump_to_file(compile, pass, text);
+}
+
+static void print_times(const Compile *compile) {
+    double total = 0;
+    for (int pass = 0; pass < PASS_COUNT; pass++) {
+        const PassInfo *info = pass_info((PassId)pass);
+        fprintf(stderr, "%8.3f ms  %-9s %s\n", compile->seconds[pass] * 1e3, info->name, info->doc);
+        total += compile->seconds[pass];
+    }
+    fprintf(stderr, "%8.3f ms  in all\n", total * 1e3);
+}
+
+static fusec_status compile_text(Driver *driver, void *user) {
+    Compile *compile = user;
+    const char *path = compile->cli->path;
+    fusec_status status = driver_parse(driver, strcmp(path, "-") == 0 ? "<stdin>" : path,
+                                       compile->text, compile->n_bytes);
+    return status ? status : driver_build(driver);
+}
+
+static fusec_status write_results(Cli *cli, const Driver *driver) {
+    if (cli->explain) {
+        bool is_taken = cli->output && strcmp(cli->output, "-") == 0;
+        fputs(driver->ledger, is_taken ? stderr : stdout);
+    }
+    if (!cli->output) return FUSEC_OK;
+    const CodeBytes *code = &driver->code;
+    if (cli->is_shared) return cli_write_shared(cli, cli->output, code->data, code->n_bytes);
+    return cli_write(cli, cli->output, code->data, code->n_bytes, kind_info(cli->kind)->is_binary);
+}
+
+fusec_status cli_compile(Cli *cli) {
+    Compile compile = {.cli = cli};
+    fusec_status status = settle(cli);
+    if (!status) status = cli_read(cli, cli->path, &compile.text, &compile.n_bytes);
+    if (status) return status;
+    DriverOptions options = {.kind = cli->kind,
+                             .target = cli->target,
+                             .numerics = "strict",
+                             .no_fuse = cli->no_fuse,
+                             .explain = cli->explain};
+    if (cli->print_after || cli->dump_to || cli->time_passes)
+        options.watch = (DriverWatch){.user = &compile,
+                                      .wants_text = cli->dump_to ? UINT32_MAX : cli->print_after,
+                                      .after = after_pass};
+    Driver driver;
+    if (!driver_init(&driver, &options)) return cli_fail(cli, FUSEC_INTERNAL, "out of memory");
+    status = cli_guard(cli, &driver, compile_text, &compile);
+    if (!status) status = compile.dump_status;
+    if (!status && cli->time_passes) print_times(&compile);
+    if (!status) status = write_results(cli, &driver);
+    driver_free(&driver);
+    return status;
+}

@@ -1,0 +1,367 @@
+/* Programs on devices. See cli_exec.h. */
+#include "cli_exec.h"
+
+#include "ir/tensor.h"
+#include "npy.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Compiling. */
+
+typedef struct Request {
+    const char *name, *text;
+    size_t n_bytes;
+} Request;
+
+static fusec_status compile(Driver *driver, void *user) {
+    const Request *request = user;
+    fusec_status status = driver_parse(driver, request->name, request->text, request->n_bytes);
+    return status ? status : driver_build(driver);
+}
+
+fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Target *target,
+                          bool no_fuse, const char **artifact, size_t *n_artifact) {
+    DriverOptions options = {.kind = target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
+                             .target = target,
+                             .numerics = "strict",
+                             .no_fuse = no_fuse};
+    Driver driver;
+    Request request = {strcmp(cli->path, "-") == 0 ? "<stdin>" : cli->path, text, n_bytes};
+    if (!driver_init(&driver, &options)) return cli_fail(cli, FUSEC_INTERNAL, "out of memory");
+    fusec_status status = cli_guard(cli, &driver, compile, &request);
+    if (!status) {
+        *artifact = arena_copy(cli->arena, driver.code.data, driver.code.n_bytes);
+        *n_artifact = driver.code.n_bytes;
+    }
+    driver_free(&driver);
+    return status;
+}
+
+fusec_status exec_choose_target(const Cli *cli, const Target **target) {
+    const char *why_not = NULL;
+    *target = cli->target;
+    if (*target && cli->device != DEVICE_AT_HAND &&
+        ((*target)->device == DEVICE_GPU) != (cli->device == DEVICE_IS_CUDA))
+        return cli_fail(cli, FUSEC_USAGE, "target %s does not run on the device asked for",
+                        (*target)->name);
+    if (*target) return FUSEC_OK;
+    if (cli->device != DEVICE_IS_CPU) *target = cli_native_gpu(&why_not);
+    if (!*target && cli->device == DEVICE_IS_CUDA)
+        return cli_fail(cli, FUSEC_TARGET, "%s", why_not);
+    if (!*target) *target = back_native_cpu();
+    return *target ? FUSEC_OK
+                   : cli_fail(cli, FUSEC_TARGET,
+                              "this CPU is older than x86-64-v3, the least "
+                              "that fusec compiles for");
+}
+
+static bool is_artifact(const char *bytes, size_t n_bytes) {
+    return (n_bytes > 4 && memcmp(bytes, "\177ELF", 4) == 0) ||
+           (n_bytes > strlen(FRT_MANIFEST_PREFIX) &&
+            memcmp(bytes, FRT_MANIFEST_PREFIX, strlen(FRT_MANIFEST_PREFIX)) == 0);
+}
+
+fusec_status exec_open_path(Cli *cli, Exec *exec) {
+    char *bytes;
+    size_t n_bytes;
+    *exec = (Exec){.cli = cli};
+    fusec_status status = cli_read(cli, cli->path, &bytes, &n_bytes);
+    if (status) return status;
+    if (is_artifact(bytes, n_bytes)) {
+        if (cli->no_fuse || cli->target)
+            return cli_fail(cli, FUSEC_USAGE, "%s is compiled already: %s means nothing for it",
+                            cli->path, cli->no_fuse ? "--no-fuse" : "--target");
+        return exec_open(cli, exec, bytes, n_bytes, cli->graph);
+    }
+    const Target *target;
+    const char *artifact;
+    status = exec_choose_target(cli, &target);
+    if (!status)
+        status = exec_compile(cli, bytes, n_bytes, target, cli->no_fuse, &artifact, &n_bytes);
+    return status ? status : exec_open(cli, exec, artifact, n_bytes, cli->graph);
+}
+
+/* Opening. */
+
+static fusec_status find_graph(Exec *exec, const char *name) {
+    Text names = {.arena = exec->cli->arena};
+    for (exec->graph = 0; exec->graph < exec->info.n_graphs; exec->graph++) {
+        exec->graph_info.struct_size = sizeof exec->graph_info;
+        frt_module_get_graph(exec->module, exec->graph, &exec->graph_info);
+        if (name ? strcmp(name, exec->graph_info.name) == 0 : exec->info.n_graphs == 1)
+            return FUSEC_OK;
+        text_printf(&names, "%s%s", exec->graph ? ", " : "", exec->graph_info.name);
+    }
+    if (name)
+        return cli_fail(exec->cli, FUSEC_INPUT, "there is no graph `%s` but %s", name,
+                        text_str(&names));
+    return cli_fail(exec->cli, FUSEC_USAGE, "--graph must say which: %s", text_str(&names));
+}
+
+fusec_status exec_open(Cli *cli, Exec *exec, const void *artifact, size_t n_bytes,
+                       const char *name) {
+    frt_error error = FRT_ERROR_INIT;
+    *exec = (Exec){.cli = cli, .info = {.struct_size = sizeof exec->info}};
+    if (frt_module_load_memory(artifact, n_bytes, &exec->module, &error))
+        return cli_fail_frt(cli, &error);
+    frt_module_get_info(exec->module, &exec->info);
+    fusec_status status = find_graph(exec, name);
+    if (status) return status;
+    for (int32_t i = 0; i < exec->info.n_dims; i++) {
+        exec->dims[i].struct_size = sizeof exec->dims[i];
+        frt_module_get_dim(exec->module, i, &exec->dims[i]);
+    }
+    exec->tensors = arena_array(cli->arena, ExecTensor, (size_t)exec->graph_info.n_tensors);
+    for (int32_t i = 0; i < exec->graph_info.n_tensors; i++) {
+        ExecTensor tensor = {.info = {.struct_size = sizeof tensor.info}, .index = i};
+        frt_module_get_tensor(exec->module, exec->graph, i, &tensor.info);
+        if (tensor.info.role != FRT_TEMP) exec->tensors[exec->n_tensors++] = tensor;
+    }
+    return FUSEC_OK;
+}
+
+void exec_close(Exec *exec) {
+    for (uint32_t i = 0; i < exec->n_tensors; i++)
+        if (exec->tensors[i].device)
+            frt_device_free(exec->program, exec->tensors[i].device, exec->tensors[i].n_bytes);
+    frt_exec_free(exec->exec);
+    frt_program_free(exec->program);
+    frt_module_free(exec->module);
+    *exec = (Exec){.cli = exec->cli};
+}
+
+ExecTensor *exec_find(Exec *exec, const char *name) {
+    for (uint32_t i = 0; i < exec->n_tensors; i++)
+        if (strcmp(exec->tensors[i].info.name, name) == 0) return &exec->tensors[i];
+    return NULL;
+}
+
+/* Dims. */
+
+static int32_t find_dim(const Exec *exec, const char *name) {
+    for (int32_t i = 0; i < exec->info.n_dims; i++)
+        if (strcmp(exec->dims[i].name, name) == 0) return i;
+    return -1;
+}
+
+static fusec_status take_given_dims(Exec *exec) {
+    const Cli *cli = exec->cli;
+    for (uint32_t i = 0; i < cli->dims.n; i++) {
+        CliPair pair = cli->dims.data[i];
+        int32_t dim = find_dim(exec, pair.name);
+        char *end;
+        long long value = strtoll(pair.value, &end, 10);
+        if (dim < 0) return cli_fail(cli, FUSEC_INPUT, "there is no dim `%s`", pair.name);
+        if (*end || value < exec->dims[dim].lo || value > exec->dims[dim].hi ||
+            value % exec->dims[dim].multiple)
+            return cli_fail(cli, FUSEC_INPUT,
+                            "dim %s cannot be %s: it lies in %" PRId64 "..%" PRId64
+                            " and is a multiple of %" PRId64,
+                            pair.name, pair.value, exec->dims[dim].lo, exec->dims[dim].hi,
+                            exec->dims[dim].multiple);
+        exec->dim_values[dim] = value;
+        exec->dim_known[dim] = true;
+    }
+    return FUSEC_OK;
+}
+
+/* A given input whose extent is a dim itself fixes that dim. */
+static void take_input_dims(Exec *exec) {
+    for (uint32_t i = 0; i < exec->n_tensors; i++) {
+        const ExecTensor *tensor = &exec->tensors[i];
+        for (int32_t axis = 0; tensor->is_given && axis < tensor->info.rank; axis++) {
+            char text[FRT_MAX_NAME_BYTES + 1];
+            frt_module_extent_text(exec->module, exec->graph, tensor->index, axis, text,
+                                   sizeof text);
+            int32_t dim = find_dim(exec, text);
+            if (dim < 0 || exec->dim_known[dim]) continue;
+            exec->dim_values[dim] = tensor->dims[axis];
+            exec->dim_known[dim] = true;
+        }
+    }
+}
+
+static int64_t legal_value(const frt_dim_info *dim, int64_t wanted) {
+    int64_t value = wanted < dim->lo ? dim->lo : wanted > dim->hi ? dim->hi : wanted;
+    int64_t down = value - value % dim->multiple;
+    return down < dim->lo ? down + dim->multiple : down;
+}
+
+static fusec_status settle_shapes(Exec *exec) {
+    frt_error error = FRT_ERROR_INIT;
+    for (uint32_t i = 0; i < exec->n_tensors; i++) {
+        ExecTensor *tensor = &exec->tensors[i];
+        int64_t dims[FRT_MAX_RANK];
+        if (frt_module_eval_shape(exec->module, exec->graph, tensor->index, exec->dim_values, dims,
+                                  &error))
+            return cli_fail_frt(exec->cli, &error);
+        if (tensor->is_given) continue; /* the runtime compares */
+        memcpy(tensor->dims, dims, sizeof dims);
+        tensor->n_bytes = frt_dtype_bytes(tensor->info.dtype);
+        for (int32_t k = 0; k < tensor->info.rank; k++) {
+            if (dims[k] && tensor->n_bytes > ((size_t)1 << 40) / (size_t)dims[k])
+                return cli_fail(exec->cli, FUSEC_INPUT,
+                                "%s would have more than 2^40 bytes; give smaller dims by --dim",
+                                tensor->info.name);
+            tensor->n_bytes *= (size_t)dims[k];
+        }
+    }
+    return FUSEC_OK;
+}
+
+fusec_status exec_choose_dims(Exec *exec, int64_t wanted, bool tells) {
+    fusec_status status = take_given_dims(exec);
+    if (status) return status;
+    take_input_dims(exec);
+    for (int32_t i = 0; i < exec->info.n_dims; i++) {
+        if (exec->dim_known[i]) continue;
+        exec->dim_values[i] = legal_value(&exec->dims[i], wanted);
+        if (tells)
+            fprintf(stderr, "fusec: dim %s = %" PRId64 " (--dim=%s=... sets it)\n",
+                    exec->dims[i].name, exec->dim_values[i], exec->dims[i].name);
+    }
+    return settle_shapes(exec);
+}
+
+/* Data. */
+
+fusec_status exec_read_inputs(Exec *exec) {
+    Cli *cli = exec->cli;
+    for (uint32_t i = 0; i < cli->inputs.n; i++) {
+        CliPair pair = cli->inputs.data[i];
+        ExecTensor *tensor = exec_find(exec, pair.name);
+        if (!tensor || tensor->info.role == FRT_OUTPUT)
+            return cli_fail(cli, FUSEC_INPUT, "there is no input or param `%s`", pair.name);
+        char *file;
+        size_t n_bytes;
+        NpyArray array;
+        const char *error;
+        fusec_status status = cli_read(cli, pair.value, &file, &n_bytes);
+        if (status) return status;
+        if (!npy_read(cli->arena, file, n_bytes, &array, &error))
+            return cli_fail(cli, FUSEC_INPUT, "cannot use %s: %s", pair.value, error);
+        if (strcmp(dtype_name(array.dtype), frt_dtype_name(tensor->info.dtype)) != 0 ||
+            (int32_t)array.rank != tensor->info.rank)
+            return cli_fail(cli, FUSEC_INPUT, "%s is %s of rank %d, but %s holds %s of rank %u",
+                            pair.name, frt_dtype_name(tensor->info.dtype), (int)tensor->info.rank,
+                            pair.value, dtype_name(array.dtype), array.rank);
+        memcpy(tensor->dims, array.dims, sizeof tensor->dims);
+        tensor->n_bytes = array.n_bytes;
+        tensor->host = arena_copy(cli->arena, array.bytes, array.n_bytes);
+        tensor->is_given = true;
+    }
+    return FUSEC_OK;
+}
+
+static uint64_t next_random(uint64_t *state) {
+    uint64_t z = *state += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+/* Floats in [-1, 1), integers in [0, 4) (they may be indices), bools. */
+static void fill_random(const ExecTensor *tensor, uint64_t seed) {
+    Dtype dtype = DT_F32;
+    dtype_by_name(frt_dtype_name(tensor->info.dtype), &dtype);
+    uint64_t state = hash_bytes(STR_HASH_SEED ^ seed, tensor->info.name, strlen(tensor->info.name));
+    size_t elem_bytes = dtype_bytes(dtype);
+    for (size_t i = 0; i < tensor->n_bytes; i += elem_bytes) {
+        uint64_t bits = next_random(&state);
+        double value = (double)(bits >> 11) * 0x1p-52 - 1;
+        if (dtype_kind(dtype) == KIND_INT) value = (double)(bits & 3);
+        if (dtype_kind(dtype) == KIND_BOOL) value = (double)(bits & 1);
+        dtype_store(dtype, dtype_round(dtype, value), tensor->host + i);
+    }
+}
+
+static bool needs_filling(const Exec *exec, const ExecTensor *tensor) {
+    if (tensor->is_given || tensor->info.role == FRT_OUTPUT) return false;
+    return tensor->info.role == FRT_INPUT || !exec->has_weights;
+}
+
+static fusec_status place_tensor(Exec *exec, ExecTensor *tensor) {
+    frt_error error = FRT_ERROR_INIT;
+    if (!tensor->host) tensor->host = arena_alloc(exec->cli->arena, tensor->n_bytes + 1);
+    if (needs_filling(exec, tensor)) fill_random(tensor, exec->cli->seed);
+    if (tensor->info.role == FRT_PARAM) {
+        if (!tensor->is_given && exec->has_weights) return FUSEC_OK;
+        if (frt_program_set_param(exec->program, tensor->info.name, tensor->host, tensor->n_bytes,
+                                  &error))
+            return cli_fail_frt(exec->cli, &error);
+        return FUSEC_OK;
+    }
+    if (frt_device_alloc(exec->program, tensor->n_bytes, &tensor->device, &error))
+        return cli_fail_frt(exec->cli, &error);
+    frt_tensor bound = {
+        .data = tensor->device, .dtype = tensor->info.dtype, .rank = tensor->info.rank};
+    memcpy(bound.dims, tensor->dims, sizeof bound.dims);
+    if ((tensor->info.role == FRT_INPUT &&
+         frt_copy_to_device(exec->program, tensor->device, tensor->host, tensor->n_bytes,
+                            &error)) ||
+        frt_bind(exec->exec, tensor->info.name, &bound, &error))
+        return cli_fail_frt(exec->cli, &error);
+    return FUSEC_OK;
+}
+
+/* Whether every param is given by a file of its own, so that no weights file is needed. */
+static bool has_all_params(const Exec *exec) {
+    for (uint32_t i = 0; i < exec->n_tensors; i++)
+        if (exec->tensors[i].info.role == FRT_PARAM && !exec->tensors[i].is_given) return false;
+    return true;
+}
+
+/* Whether the artifact's weights file is to be read. Where only time or agreement is asked for,
+ * random params serve as well when it is not there. */
+static bool chooses_weights(const Exec *exec, const char *base_dir) {
+    const Cli *cli = exec->cli;
+    const char *name = exec->info.weights;
+    if (!name || has_all_params(exec)) return false;
+    bool is_absolute = name[0] == '/';
+    const char *path = str_format(cli->arena, "%s%s", is_absolute ? "" : base_dir, name);
+    if (cli->command == CLI_RUN || access(path, F_OK) == 0) return true;
+    fprintf(stderr, "fusec: %s is not there; its params are random\n", path);
+    return false;
+}
+
+fusec_status exec_start(Exec *exec) {
+    Cli *cli = exec->cli;
+    frt_error error = FRT_ERROR_INIT;
+    frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
+    const char *slash = strrchr(cli->path, '/');
+    options.n_threads = cli->n_threads;
+    options.base_dir =
+        slash ? str_format(cli->arena, "%.*s", (int)(slash - cli->path) + 1, cli->path) : "";
+    exec->has_weights = chooses_weights(exec, options.base_dir);
+    options.no_weights = !exec->has_weights;
+    if (!slash) options.base_dir = NULL;
+    if (frt_program_create(exec->module, exec->graph_info.name, &options, &exec->program, &error) ||
+        frt_exec_create(exec->program, &exec->exec, &error))
+        return cli_fail_frt(cli, &error);
+    for (int32_t i = 0; i < exec->info.n_dims; i++)
+        if (frt_set_dim(exec->exec, exec->dims[i].name, exec->dim_values[i], &error))
+            return cli_fail_frt(cli, &error);
+    for (uint32_t i = 0; i < exec->n_tensors; i++) {
+        fusec_status status = place_tensor(exec, &exec->tensors[i]);
+        if (status) return status;
+    }
+    if (frt_prepare(exec->exec, &error)) return cli_fail_frt(cli, &error);
+    return FUSEC_OK;
+}
+
+fusec_status exec_run(Exec *exec) {
+    frt_error error = FRT_ERROR_INIT;
+    if (frt_run(exec->exec, NULL, &error) || frt_sync(exec->program, NULL, &error))
+        return cli_fail_frt(exec->cli, &error);
+    for (uint32_t i = 0; i < exec->n_tensors; i++) {
+        ExecTensor *tensor = &exec->tensors[i];
+        if (tensor->info.role == FRT_OUTPUT &&
+            frt_copy_from_device(exec->program, tensor->host, tensor->device, tensor->n_bytes,
+                                 &error))
+            return cli_fail_frt(exec->cli, &error);
+    }
+    return FUSEC_OK;
+}

@@ -1,0 +1,61 @@
+/* One graph of an artifact on a device, with its tensors on the host and there: what run, bench and
+ * verify share. Dims and data that are not given are chosen here, from the seed and the tensor's
+ * name alone, so that two programs with equal inputs get equal data. */
+#ifndef FUSEC_CLI_EXEC_H
+#define FUSEC_CLI_EXEC_H
+
+#include "cli.h"
+
+#include <frt_manifest.h>
+
+typedef struct ExecTensor {
+    frt_tensor_info info;
+    int32_t index; /* in the module's graph */
+    int64_t dims[FRT_MAX_RANK];
+    size_t n_bytes;
+    uint8_t *host;
+    void *device;  /* not for params */
+    bool is_given; /* from a file */
+} ExecTensor;
+
+typedef struct Exec {
+    Cli *cli;
+    frt_module *module;
+    frt_program *program;
+    frt_exec *exec;
+    frt_module_info info;
+    frt_graph_info graph_info;
+    int32_t graph;
+    bool has_weights;    /* params come from the weights file */
+    ExecTensor *tensors; /* inputs, params and outputs */
+    uint32_t n_tensors;
+    frt_dim_info dims[FRT_MAX_DIMS];
+    int64_t dim_values[FRT_MAX_DIMS];
+    bool dim_known[FRT_MAX_DIMS];
+} Exec;
+
+/* Reads the artifact and finds the graph `name` (NULL: the only one). Close after a failure too. */
+fusec_status exec_open(Cli *cli, Exec *exec, const void *artifact, size_t n_bytes,
+                       const char *name);
+void exec_close(Exec *exec);
+
+/* Settles all dims: by --dim, by the extents of given inputs, else the legal value nearest to
+ * `wanted`, which is told on stderr if `tells`. */
+fusec_status exec_choose_dims(Exec *exec, int64_t wanted, bool tells);
+/* Reads the files of --input. Before exec_choose_dims. */
+fusec_status exec_read_inputs(Exec *exec);
+/* Makes the program (weights relative to the folder of cli->path), fills and binds all tensors. */
+fusec_status exec_start(Exec *exec);
+/* Runs once and brings all outputs to the host. */
+fusec_status exec_run(Exec *exec);
+ExecTensor *exec_find(Exec *exec, const char *name);
+
+/* Compiles source for running on `target`. The bytes live on the cli's arena. */
+fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Target *target,
+                          bool no_fuse, const char **artifact, size_t *n_artifact);
+/* Opens the source or artifact that the command line names, compiled for the device it asks for. */
+fusec_status exec_open_path(Cli *cli, Exec *exec);
+/* By --target, --device, or what is at hand. */
+fusec_status exec_choose_target(const Cli *cli, const Target **target);
+
+#endif

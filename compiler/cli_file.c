@@ -1,0 +1,203 @@
+/* Files of the command line. Output appears whole or not at all: it is written to a file of another
+ * name in the same folder, which then takes the name. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What an interrupt has to remove: at most an object and what is linked from it. */
+enum { MAX_TEMPS = 4, MAX_TEMP_BYTES = 4096 };
+static char temps[MAX_TEMPS][MAX_TEMP_BYTES];
+static volatile sig_atomic_t n_temps;
+static volatile sig_atomic_t linker; /* its process group, or 0 */
+
+static void on_signal(int number) {
+    if (linker) {
+        kill(-(pid_t)linker, SIGKILL);
+        waitpid((pid_t)linker, NULL, 0);
+    }
+    for (int i = 0; i < n_temps; i++) unlink(temps[i]);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void cli_catch_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        sigaction(numbers[i], &action, NULL);
+}
+
+static fusec_status fail_file(const Cli *cli, const char *verb, const char *path) {
+    return cli_fail(cli, FUSEC_FILE, "cannot %s %s: %s", verb, path, strerror(errno));
+}
+
+static fusec_status read_all(Cli *cli, int file, const char *path, char **bytes, size_t *n_bytes) {
+    size_t capacity = 1 << 16, n = 0;
+    char *data = arena_alloc(cli->arena, capacity + 1);
+    for (;;) {
+        ssize_t got = read(file, data + n, capacity - n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_file(cli, "read", path);
+        if (got == 0) break;
+        n += (size_t)got;
+        if (n < capacity) continue;
+        if (capacity >= (size_t)1 << 31)
+            return cli_fail(cli, FUSEC_FILE, "%s has more than 2 GiB", path);
+        char *grown = arena_alloc(cli->arena, capacity * 2 + 1);
+        memcpy(grown, data, n);
+        data = grown;
+        capacity *= 2;
+    }
+    *bytes = data;
+    *n_bytes = n;
+    return FUSEC_OK;
+}
+
+fusec_status cli_read(Cli *cli, const char *path, char **bytes, size_t *n_bytes) {
+    if (strcmp(path, "-") == 0) return read_all(cli, STDIN_FILENO, "stdin", bytes, n_bytes);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return fail_file(cli, "open", path);
+    fusec_status status = read_all(cli, file, path, bytes, n_bytes);
+    close(file);
+    return status;
+}
+
+static bool write_all(int file, const char *bytes, size_t n_bytes) {
+    while (n_bytes > 0) {
+        ssize_t n = write(file, bytes, n_bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return false;
+        bytes += n;
+        n_bytes -= (size_t)n;
+    }
+    return true;
+}
+
+static fusec_status write_stdout(const Cli *cli, const void *bytes, size_t n_bytes,
+                                 bool is_binary) {
+    if (is_binary && isatty(STDOUT_FILENO))
+        return cli_fail(cli, FUSEC_USAGE,
+                        "binary output would go to the terminal; write it to a "
+                        "file with -o or redirect it");
+    if (fflush(stdout) || !write_all(STDOUT_FILENO, bytes, n_bytes))
+        return fail_file(cli, "write", "stdout");
+    return FUSEC_OK;
+}
+
+/* Opens a new file beside `path`, to be closed by commit or discard. */
+static fusec_status temp_open(const Cli *cli, const char *path, const char *suffix, int *file) {
+    char *name = temps[n_temps];
+    int n = snprintf(name, MAX_TEMP_BYTES, "%s.%ld%s.tmp", path, (long)getpid(), suffix);
+    if (n_temps == MAX_TEMPS || n >= MAX_TEMP_BYTES)
+        return cli_fail(cli, FUSEC_FILE, "cannot write %s: its name is too long", path);
+    *file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (*file < 0) return fail_file(cli, "write", path);
+    n_temps++;
+    return FUSEC_OK;
+}
+
+static void temps_discard(void) {
+    int kept = errno;
+    for (int i = 0; i < n_temps; i++) unlink(temps[i]);
+    n_temps = 0;
+    errno = kept;
+}
+
+/* A device or pipe is written to directly: it has no name to take over. */
+static bool is_special(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+static fusec_status write_special(const Cli *cli, const char *path, const void *bytes,
+                                  size_t n_bytes) {
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    if (file < 0) return fail_file(cli, "write", path);
+    bool ok = write_all(file, bytes, n_bytes);
+    if (close(file) != 0 || !ok) return fail_file(cli, "write", path);
+    return FUSEC_OK;
+}
+
+/* A link keeps pointing where it did: what it names is replaced. */
+static const char *resolve(Cli *cli, const char *path) {
+    char *real = realpath(path, NULL);
+    if (!real) return path;
+    const char *kept = str_format(cli->arena, "%s", real);
+    free(real);
+    return kept;
+}
+
+fusec_status cli_write(Cli *cli, const char *path, const void *bytes, size_t n_bytes,
+                       bool is_binary) {
+    if (strcmp(path, "-") == 0) return write_stdout(cli, bytes, n_bytes, is_binary);
+    if (is_special(path)) return write_special(cli, path, bytes, n_bytes);
+    path = resolve(cli, path);
+    int file;
+    fusec_status status = temp_open(cli, path, "", &file);
+    if (status) return status;
+    bool ok = write_all(file, bytes, n_bytes);
+    ok = close(file) == 0 && ok && rename(temps[n_temps - 1], path) == 0;
+    if (ok)
+        n_temps--;
+    else
+        status = fail_file(cli, "write", path);
+    temps_discard();
+    return status;
+}
+
+/* Runs `cc` and waits for it. It gets a process group of its own, to be ended as a whole. */
+static bool run_cc(const char *object, const char *library) {
+    pid_t child = fork();
+    if (child == 0) {
+        setpgid(0, 0);
+        execlp("cc", "cc", "-shared", "-nostdlib", "-o", library, object, (char *)NULL);
+        _exit(127);
+    }
+    int status = -1;
+    if (child > 0) setpgid(child, child);
+    linker = child > 0 ? child : 0;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    linker = 0;
+    return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static fusec_status link_shared(Cli *cli, const char *path, const void *bytes, size_t n_bytes,
+                                char **linked, size_t *n_linked) {
+    int file;
+    fusec_status status = temp_open(cli, path, ".o", &file);
+    if (status) return status;
+    const char *object = temps[n_temps - 1];
+    bool ok = write_all(file, bytes, n_bytes);
+    if (close(file) != 0 || !ok) return fail_file(cli, "write", path);
+    status = temp_open(cli, path, ".so", &file);
+    if (status) return status;
+    close(file);
+    const char *library = temps[n_temps - 1];
+    if (!run_cc(object, library))
+        return cli_fail(cli, FUSEC_TARGET,
+                        "cannot link %s: `cc -shared` failed; a shared object "
+                        "needs the system's C compiler",
+                        path);
+    return cli_read(cli, library, linked, n_linked);
+}
+
+fusec_status cli_write_shared(Cli *cli, const char *path, const void *bytes, size_t n_bytes) {
+    char *linked = NULL;
+    size_t n_linked = 0;
+    const char *place = strcmp(path, "-") == 0 ? "/tmp/fusec" : path;
+    fusec_status status = link_shared(cli, place, bytes, n_bytes, &linked, &n_linked);
+    temps_discard();
+    if (status) return status;
+    if (!driver_seal(linked, n_linked))
+        return cli_fail(cli, FUSEC_INTERNAL, "the linker dropped the manifest of %s", path);
+    return cli_write(cli, path, linked, n_linked, true);
+}

@@ -1,0 +1,309 @@
+/* The passes, in order. See driver.h. */
+#include "driver.h"
+
+#include "back/manifest.h"
+#include "front/ast.h"
+#include "front/sema.h"
+#include "pass/explain.h"
+#include "pass/fuse.h"
+#include "pass/memplan.h"
+#include "pass/sched.h"
+
+#include <time.h>
+
+static const PassInfo passes[PASS_COUNT] = {
+#define PASS(sym, name, extension, doc) [PASS_##sym] = {name, extension, doc},
+#include "passes.def"
+};
+
+const PassInfo *pass_info(PassId pass) {
+    return &passes[pass];
+}
+
+static const KindInfo kinds[FUSEC_KIND_COUNT] = {
+#define FUSEC_KIND(sym, name, extension, device, is_binary, doc) \
+    [FUSEC_##sym] = {name, extension, doc, KIND_FOR_##device, is_binary},
+#include <fusec_kinds.def>
+};
+
+const KindInfo *kind_info(fusec_kind kind) {
+    return &kinds[kind];
+}
+
+const Target *driver_default_target(fusec_kind kind) {
+    return target_get(kinds[kind].device == KIND_FOR_CPU ? TARGET_CPU : TARGET_SM_80);
+}
+
+bool driver_kind_fits(fusec_kind kind, const Target *target) {
+    switch (kinds[kind].device) {
+    case KIND_FOR_ANY:
+        return true;
+    case KIND_FOR_GPU:
+        return target->device == DEVICE_GPU;
+    case KIND_FOR_CPU:
+        return target->device == DEVICE_CPU;
+    }
+    return false;
+}
+
+bool driver_init(Driver *driver, const DriverOptions *options) {
+    *driver = (Driver){.options = *options};
+    driver->arena = arena_new(&driver->escape);
+    driver->scratch = arena_new(&driver->escape);
+    driver->diags.arena = driver->arena;
+    if (driver->arena && driver->scratch) return true;
+    driver_free(driver);
+    return false;
+}
+
+void driver_free(Driver *driver) {
+    arena_free(driver->arena);
+    arena_free(driver->scratch);
+    driver->arena = driver->scratch = NULL;
+}
+
+fusec_status driver_guard(Driver *driver, fusec_status (*body)(Driver *, void *), void *user) {
+    switch (setjmp(driver->escape.jump)) {
+    case 0:
+        return body(driver, user);
+    case ESCAPE_OUT_OF_MEMORY:
+        driver->failure = "out of memory";
+        break;
+    default:
+        driver->failure = driver->escape.message;
+        break;
+    }
+    return FUSEC_INTERNAL;
+}
+
+bool driver_seal(char *artifact, size_t n_bytes) {
+    return manifest_seal(artifact, n_bytes);
+}
+
+/* Time and dumps of one pass. */
+
+static double now_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void print_module(Driver *driver, Text *out) {
+    Module shown = *driver->module;
+    memset(&shown.graphs, 0, sizeof shown.graphs);
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
+        Graph *graph = driver->module->graphs.data[i];
+        if (driver->plans && driver->plans[i])
+            graph = explain_fused_graph(driver->arena, driver->strings, driver->plans[i]);
+        vec_push(driver->arena, &shown.graphs, graph);
+    }
+    module_print(&shown, out);
+}
+
+static void print_plans(const Driver *driver, Text *out) {
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
+        if (i) text_puts(out, "\n");
+        plan_print(driver->plans[i], out);
+    }
+}
+
+static const char *graph_text(Driver *driver) {
+    Text text = {.arena = driver->arena};
+    print_module(driver, &text);
+    return text_str(&text);
+}
+
+static const char *plan_text(const Driver *driver) {
+    Text text = {.arena = driver->arena};
+    print_plans(driver, &text);
+    return text_str(&text);
+}
+
+static bool wants_text(const Driver *driver, PassId pass) {
+    return driver->options.watch.after && (driver->options.watch.wants_text >> pass & 1);
+}
+
+static void finish_pass(const Driver *driver, PassId pass, double begin, const char *text) {
+    const DriverWatch *watch = &driver->options.watch;
+    if (watch->after) watch->after(watch->user, pass, now_seconds() - begin, text);
+}
+
+/* The passes. */
+
+fusec_status driver_parse(Driver *driver, const char *name, const char *text, size_t n_bytes) {
+    double begin = now_seconds();
+    if (n_bytes > SOURCE_MAX_BYTES) {
+        diag_report(&driver->diags, DIAG_LIMIT, NULL, (Span){0},
+                    "%s has %zu bytes, more than the %d that a source may have", name, n_bytes,
+                    SOURCE_MAX_BYTES);
+        return FUSEC_INPUT;
+    }
+    driver->strings = strtab_new(driver->arena);
+    const char *kept = str_format(driver->arena, "%s", name);
+    Source *source = source_new(driver->arena, kept, text, n_bytes);
+    driver->module = front_parse(driver->arena, driver->strings, &driver->diags, source);
+    if (!driver->module) return FUSEC_INPUT;
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
+        const char *wrong = graph_verify(driver->module->graphs.data[i], driver->scratch);
+        if (wrong) ice(driver->arena, "the front end made a wrong graph: %s", wrong);
+    }
+    arena_reset(driver->scratch);
+    finish_pass(driver, PASS_PARSE, begin,
+                wants_text(driver, PASS_PARSE) ? graph_text(driver) : NULL);
+    return FUSEC_OK;
+}
+
+static Plan *fuse(Driver *driver, const Graph *graph, bool off) {
+    Plan *plan = fuse_graph(driver->arena, driver->scratch, graph, (FuseOptions){.off = off},
+                            &driver->diags);
+    arena_reset(driver->scratch);
+    return plan;
+}
+
+static bool run_fuse(Driver *driver, Plan **plans) {
+    double begin = now_seconds();
+    uint32_t n = driver->module->graphs.n;
+    for (uint32_t i = 0; i < n; i++) {
+        plans[i] = fuse(driver, driver->module->graphs.data[i], driver->options.no_fuse);
+        if (!plans[i]) return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const char *wrong = plan_verify(plans[i], driver->scratch);
+        if (wrong) ice(driver->arena, "fusion made a wrong plan: %s", wrong);
+        arena_reset(driver->scratch);
+    }
+    driver->plans = arena_copy(driver->arena, plans, n * sizeof *plans);
+    finish_pass(driver, PASS_FUSE, begin,
+                wants_text(driver, PASS_FUSE) ? graph_text(driver) : NULL);
+    return true;
+}
+
+static void run_schedule(Driver *driver, Plan **plans) {
+    double begin = now_seconds();
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++)
+        sched_plan(driver->arena, plans[i], driver->options.target);
+    finish_pass(driver, PASS_SCHEDULE, begin,
+                wants_text(driver, PASS_SCHEDULE) ? plan_text(driver) : NULL);
+}
+
+static bool place(Driver *driver, Plan *plan) {
+    if (memplan_place(driver->arena, plan)) return true;
+    const Graph *graph = plan->graph;
+    return diag_report(&driver->diags, DIAG_DIM_OVERFLOW, graph->source, graph->span,
+                       "the workspace of graph `%s` could pass 2^62 bytes", graph->name);
+}
+
+static bool run_place(Driver *driver, Plan **plans) {
+    double begin = now_seconds();
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++)
+        if (!place(driver, plans[i])) return false;
+    finish_pass(driver, PASS_PLACE, begin,
+                wants_text(driver, PASS_PLACE) ? plan_text(driver) : NULL);
+    return true;
+}
+
+static bool explain(Driver *driver) {
+    Text text = {.arena = driver->arena};
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
+        Plan *unfused = fuse(driver, driver->module->graphs.data[i], true);
+        if (!unfused) return false;
+        if (i) text_puts(&text, "\n");
+        explain_print(driver->plans[i], unfused, driver->arena, &text);
+    }
+    driver->ledger = text_str(&text);
+    return true;
+}
+
+static const char *run_manifest(Driver *driver) {
+    double begin = now_seconds();
+    ManifestInput input = {.module = driver->module,
+                           .plans = driver->plans,
+                           .target = driver->options.target,
+                           .numerics = driver->options.numerics,
+                           .compiler = FUSEC_VERSION};
+    const char *text = manifest_text(driver->arena, &input, &driver->diags);
+    if (text) finish_pass(driver, PASS_MANIFEST, begin, text);
+    return text;
+}
+
+static bool emit(Driver *driver, const char *manifest, CodeKind kind, CodeBytes *code) {
+    BackOptions options = {.target = driver->options.target, .manifest = manifest};
+#ifndef NDEBUG
+    options.verify = true;
+#endif
+    return back_emit(driver->arena, driver->plans, driver->module->graphs.n, options, kind, code,
+                     &driver->diags);
+}
+
+static bool is_legal(Driver *driver) {
+    bool legal = true;
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++)
+        legal = back_is_legal(driver->plans[i], driver->options.target, &driver->diags) && legal;
+    return legal;
+}
+
+static fusec_status run_emit(Driver *driver, const char *manifest) {
+    double begin = now_seconds();
+    bool is_artifact = driver->options.kind == FUSEC_PTX || driver->options.kind == FUSEC_OBJECT;
+    CodeKind kind = driver->options.kind == FUSEC_LLVM     ? CODE_LLVM_IR
+                    : driver->options.kind == FUSEC_OBJECT ? CODE_OBJECT
+                                                           : CODE_ASSEMBLY;
+    if (!emit(driver, is_artifact ? manifest : NULL, kind, &driver->code)) return FUSEC_INPUT;
+    if (is_artifact && !manifest_seal(driver->code.data, driver->code.n_bytes))
+        ice(driver->arena, "the artifact has no manifest");
+    CodeBytes ir = {0};
+    if (wants_text(driver, PASS_EMIT) && !emit(driver, NULL, CODE_LLVM_IR, &ir)) return FUSEC_INPUT;
+    finish_pass(driver, PASS_EMIT, begin,
+                ir.data ? str_format(driver->arena, "%.*s", (int)ir.n_bytes, ir.data) : NULL);
+    return FUSEC_OK;
+}
+
+static void set_text(Driver *driver, const char *text) {
+    driver->code = (CodeBytes){.data = arena_copy(driver->arena, text, strlen(text) + 1),
+                               .n_bytes = strlen(text)};
+}
+
+/* Printed from a second parse: the first left nothing but the graphs. */
+static const char *ast_text(Driver *driver) {
+    Text text = {.arena = driver->arena};
+    Diags diags = {.arena = driver->arena};
+    ast_print(ast_parse(driver->arena, driver->strings, &diags, driver->module->source), &text);
+    return text_str(&text);
+}
+
+/* Kinds that are made before fusion. */
+static const char *early_text(Driver *driver) {
+    if (driver->options.kind == FUSEC_AST) return ast_text(driver);
+    return driver->options.kind == FUSEC_GRAPH ? graph_text(driver) : NULL;
+}
+
+fusec_status driver_build(Driver *driver) {
+    const char *early = early_text(driver);
+    if (early) set_text(driver, early);
+    if (early && !driver->options.explain) return FUSEC_OK;
+    Plan **plans = arena_array(driver->arena, Plan *, driver->module->graphs.n);
+    if (!run_fuse(driver, plans)) return FUSEC_INPUT;
+    run_schedule(driver, plans);
+    if (!run_place(driver, plans)) return FUSEC_INPUT;
+    if (driver->options.explain && !explain(driver)) return FUSEC_INPUT;
+    switch (driver->options.kind) {
+    case FUSEC_AST:
+    case FUSEC_GRAPH:
+        return FUSEC_OK;
+    case FUSEC_FUSED:
+        set_text(driver, graph_text(driver));
+        return FUSEC_OK;
+    case FUSEC_SCHED:
+        set_text(driver, plan_text(driver));
+        return FUSEC_OK;
+    case FUSEC_LLVM:
+    case FUSEC_PTX:
+    case FUSEC_ASM:
+    case FUSEC_OBJECT:
+    case FUSEC_KIND_COUNT:
+        break;
+    }
+    if (!is_legal(driver)) return FUSEC_INPUT;
+    const char *manifest = run_manifest(driver);
+    return manifest ? run_emit(driver, manifest) : FUSEC_INPUT;
+}

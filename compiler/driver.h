@@ -1,0 +1,85 @@
+/* One compilation: source text to artifact bytes, through the passes of passes.def in order.
+ *
+ * Everything lives in the driver's arenas. Whatever goes wrong comes back as a status: driver_guard
+ * catches running out of memory and broken invariants. Used by the library and, for its pieces, by
+ * the program's subcommands. */
+#ifndef FUSEC_DRIVER_H
+#define FUSEC_DRIVER_H
+
+#include "back/back.h"
+#include "base/diag.h"
+#include "ir/target.h"
+
+#include <fusec.h>
+
+typedef enum {
+#define PASS(sym, name, extension, doc) PASS_##sym,
+#include "passes.def"
+    PASS_COUNT
+} PassId;
+
+typedef struct PassInfo {
+    const char *name, *extension, *doc;
+} PassInfo;
+const PassInfo *pass_info(PassId pass);
+
+/* Watching the passes; all members optional. */
+typedef struct DriverWatch {
+    void *user;
+    uint32_t wants_text; /* bit set of passes whose result `after` gets as text */
+    /* After each pass: wall time and, where wanted, its result. */
+    void (*after)(void *user, PassId pass, double seconds, const char *text);
+} DriverWatch;
+
+typedef struct DriverOptions {
+    fusec_kind kind;
+    const Target *target;
+    const char *numerics; /* "strict" */
+    bool no_fuse, explain;
+    DriverWatch watch;
+} DriverOptions;
+
+typedef struct Driver {
+    Escape escape;
+    Arena *arena, *scratch;
+    StrTab *strings;
+    Diags diags;
+    DriverOptions options;
+    Module *module;
+    const Plan **plans;  /* one per graph, NULL before */
+    CodeBytes code;      /* the output */
+    const char *ledger;  /* with options.explain */
+    const char *failure; /* of a guarded call that did not return: one line, or NULL */
+} Driver;
+
+/* False when memory is out. */
+bool driver_init(Driver *driver, const DriverOptions *options);
+void driver_free(Driver *driver);
+
+/* Calls body(driver, user) and catches what leaves through the driver's escape, which becomes
+ * FUSEC_INTERNAL with `driver->failure`. Not to be nested. */
+fusec_status driver_guard(Driver *driver, fusec_status (*body)(Driver *, void *), void *user);
+
+/* To be called under the guard. Diagnostics go to driver->diags. */
+
+/* Parses and checks; sets driver->module. */
+fusec_status driver_parse(Driver *driver, const char *name, const char *text, size_t n_bytes);
+/* Compiles driver->module; sets plans, code, ledger. */
+fusec_status driver_build(Driver *driver);
+
+/* Renews the checksum of an artifact whose bytes were changed; false when it is none. */
+bool driver_seal(char *artifact, size_t n_bytes);
+
+/* What a kind of output compiles for when no target is named. */
+const Target *driver_default_target(fusec_kind kind);
+/* Whether `kind` can be made for `target`. */
+bool driver_kind_fits(fusec_kind kind, const Target *target);
+
+typedef struct KindInfo {
+    const char *name, *extension, *doc;
+    enum { KIND_FOR_ANY, KIND_FOR_GPU, KIND_FOR_CPU } device;
+    bool is_binary;
+} KindInfo;
+const KindInfo *kind_info(fusec_kind kind);
+
+#endif

@@ -1,0 +1,343 @@
+/* The grammar of the graph language. Actions call one builder each; nothing is judged here.
+ * A statement or item that does not parse is dropped up to the end of its line. */
+%require "3.8"
+%define api.prefix {ast_yy}
+%define api.pure full
+%define api.location.type {Span}
+%define parse.lac full
+%define parse.error custom
+%locations
+%expect 0
+%param {void *scanner}
+
+%code requires {
+#include "front/ast.h"
+}
+
+%union {
+    Str str;
+    int64_t integer;
+    double number;
+    Ast *ast;
+    AstList list;
+    AstType *type;
+    AstDecl decl;
+    AstDecls decls;
+    AstStmt *stmt;
+    AstStmts stmts;
+}
+
+%code {
+#include <math.h>
+
+#define YYINITDEPTH 2000
+#define YYMAXDEPTH 2000 /* so that the stacks never move to the heap */
+#define YYLLOC_DEFAULT(result, rhs, n)                         \
+    do {                                                       \
+        (result).begin = (n) ? YYRHSLOC(rhs, 1).begin : YYRHSLOC(rhs, 0).end; \
+        (result).end = YYRHSLOC(rhs, n).end;                   \
+    } while (0)
+
+int ast_yylex(YYSTYPE *value, Span *span, void *scanner);
+Parse *ast_yyget_extra(void *scanner);
+static void yyerror(const Span *span, void *scanner, const char *message);
+
+#define P (ast_yyget_extra(scanner))
+#define ARENA (P->arena)
+}
+
+%token SEP "end of line" YYEOF 0 "end of file" BAD "bad token"
+%token WEIGHTS "`weights`" DIM "`dim`" IN "`in`" MULT "`mult`" GRAPH "`graph`" PARAM "`param`"
+%token DEF "`def`" RETURN "`return`" KERNEL "`kernel`"
+%token TRUE_ "`true`" FALSE_ "`false`" NONE_ "`none`" INF_ "`inf`" NAN_ "`nan`"
+%token ARROW "`->`" DOTDOT "`..`" ELLIPSIS "`...`"
+%token OR "`||`" AND "`&&`" EQ "`==`" NE "`!=`" LE "`<=`" GE "`>=`"
+%token STAR "`*`"
+%token <str> NAME "a name" STRING "a string"
+%token <integer> INTEGER "an integer"
+%token <number> FLOAT "a number"
+
+%left OR
+%left AND
+%nonassoc EQ NE '<' '>' LE GE
+%left '+' '-'
+%left STAR '/' '%' '@'
+%precedence UNARY
+
+%type <ast> name expr postfix primary arg subscript bound opt_step
+%type <list> names exprs args arglist subscripts opt_exprs
+%type <type> type
+%type <decl> decl formal
+%type <decls> decls decllist formals formallist
+%type <stmt> stmt
+%type <stmts> stmts
+
+%%
+
+file
+    : items
+
+items
+    : %empty
+    | items item SEP
+    | items error SEP                         { ast_add_broken_item(P, @2); }
+
+item
+    : WEIGHTS STRING                          { ast_add_weights(P, $2, @2); }
+    | DIM name IN expr DOTDOT expr            { ast_add_dim(P, $2, $4, $6, NULL); }
+    | DIM name IN expr DOTDOT expr MULT expr  { ast_add_dim(P, $2, $4, $6, $8); }
+    | DIM name '=' expr                       { ast_add_dim(P, $2, $4, NULL, NULL); }
+    | GRAPH name '(' decls ')' ARROW '(' decls ')' '{' stmts '}'
+                                              { ast_add_graph(P, $2, &$4, &$8, &$11); }
+    | GRAPH error                             { ast_add_broken_item(P, @$); }
+    | GRAPH error '{' stmts '}'               { ast_add_broken_item(P, @$); }
+    | DEF name '(' formals ')' '{' stmts '}'  { ast_add_def(P, $2, &$4, &$7); }
+    | DEF name '(' formals ')' '=' expr
+      {
+        AstStmts body = {0};
+        AstList values = {0};
+        vec_push(ARENA, &values, $7);
+        vec_push(ARENA, &body, ast_return(P, &values, @7));
+        ast_add_def(P, $2, &$4, &body);
+      }
+    | DEF error                               { ast_add_broken_item(P, @$); }
+    | DEF error '{' stmts '}'                 { ast_add_broken_item(P, @$); }
+
+decls
+    : %empty                                  { $$ = (AstDecls){0}; }
+    | decllist opt_comma
+
+decllist
+    : decl                                    { $$ = (AstDecls){0}; vec_push(ARENA, &$$, $1); }
+    | decllist ',' decl                       { $$ = $1; vec_push(ARENA, &$$, $3); }
+
+decl
+    : name ':' type             { $$ = (AstDecl){.name = $1->name, .span = @1, .type = $3}; }
+
+formals
+    : %empty                                  { $$ = (AstDecls){0}; }
+    | formallist opt_comma
+
+formallist
+    : formal                                  { $$ = (AstDecls){0}; vec_push(ARENA, &$$, $1); }
+    | formallist ',' formal                   { $$ = $1; vec_push(ARENA, &$$, $3); }
+
+formal
+    : name                      { $$ = (AstDecl){.name = $1->name, .span = @1}; }
+    | name '=' expr
+                    { $$ = (AstDecl){.name = $1->name, .span = @1, .default_value = $3}; }
+
+type
+    : name                                    { $$ = ast_type(P, $1->name, NULL, @$); }
+    | name '[' opt_exprs ']'                  { $$ = ast_type(P, $1->name, &$3, @$); }
+
+stmts
+    : %empty                                  { $$ = (AstStmts){0}; }
+    | stmts stmt SEP                          { $$ = $1; vec_push(ARENA, &$$, $2); }
+    | stmts error SEP
+      {
+        $$ = $1;
+        vec_push(ARENA, &$$, ast_broken_stmt(P, @2));
+        if (!P->broke_in_brackets) yyerrok; /* the next line stands on its own */
+      }
+
+stmt
+    : names '=' expr                          { $$ = ast_bind(P, &$1, $3, @$); }
+    | PARAM name ':' type '=' STRING          { $$ = ast_param(P, $2, $4, $6, @$); }
+    | RETURN exprs                            { $$ = ast_return(P, &$2, @$); }
+    | KERNEL name '{' stmts '}'               { $$ = ast_kernel(P, $2, &$4); }
+
+names
+    : name                                    { $$ = (AstList){0}; vec_push(ARENA, &$$, $1); }
+    | names ',' name                          { $$ = $1; vec_push(ARENA, &$$, $3); }
+
+name
+    : NAME                                    { $$ = ast_named(P, AST_NAME, $1, @$); }
+    | WEIGHTS           { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "weights"), @$); }
+    | DIM               { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "dim"), @$); }
+    | IN                { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "in"), @$); }
+    | MULT              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "mult"), @$); }
+
+exprs
+    : expr                                    { $$ = (AstList){0}; vec_push(ARENA, &$$, $1); }
+    | exprs ',' expr                          { $$ = $1; vec_push(ARENA, &$$, $3); }
+
+opt_exprs
+    : %empty                                  { $$ = (AstList){0}; }
+    | exprs opt_comma
+
+opt_comma
+    : %empty
+    | ','
+
+expr
+    : postfix
+    | expr OR expr                            { $$ = ast_binary(P, SUGAR_OR, $1, $3, @$); }
+    | expr AND expr                           { $$ = ast_binary(P, SUGAR_AND, $1, $3, @$); }
+    | expr EQ expr                            { $$ = ast_binary(P, SUGAR_EQ, $1, $3, @$); }
+    | expr NE expr                            { $$ = ast_binary(P, SUGAR_NE, $1, $3, @$); }
+    | expr '<' expr                           { $$ = ast_binary(P, SUGAR_LT, $1, $3, @$); }
+    | expr LE expr                            { $$ = ast_binary(P, SUGAR_LE, $1, $3, @$); }
+    | expr '>' expr                           { $$ = ast_binary(P, SUGAR_GT, $1, $3, @$); }
+    | expr GE expr                            { $$ = ast_binary(P, SUGAR_GE, $1, $3, @$); }
+    | expr '+' expr                           { $$ = ast_binary(P, SUGAR_ADD, $1, $3, @$); }
+    | expr '-' expr                           { $$ = ast_binary(P, SUGAR_SUB, $1, $3, @$); }
+    | expr STAR expr                          { $$ = ast_binary(P, SUGAR_MUL, $1, $3, @$); }
+    | expr '/' expr                           { $$ = ast_binary(P, SUGAR_DIV, $1, $3, @$); }
+    | expr '%' expr                           { $$ = ast_binary(P, SUGAR_REM, $1, $3, @$); }
+    | expr '@' expr                           { $$ = ast_binary(P, SUGAR_MATMUL, $1, $3, @$); }
+    | '-' expr %prec UNARY                    { $$ = ast_unary(P, SUGAR_NEG, $2, @$); }
+    | '!' expr %prec UNARY                    { $$ = ast_unary(P, SUGAR_NOT, $2, @$); }
+
+postfix
+    : primary
+    | postfix '.' name                        { $$ = ast_field(P, $1, $3->name, @3, @$); }
+    | postfix '[' subscripts opt_comma ']'    { $$ = ast_subscript(P, $1, &$3, @$); }
+
+primary
+    : INTEGER                                 { $$ = ast_int(P, $1, @$); }
+    | FLOAT                                   { $$ = ast_float(P, $1, @$); }
+    | INF_                                    { $$ = ast_float(P, INFINITY, @$); }
+    | NAN_                                    { $$ = ast_float(P, NAN, @$); }
+    | TRUE_                                   { $$ = ast_int(P, 1, @$); $$->kind = AST_BOOL; }
+    | FALSE_                                  { $$ = ast_int(P, 0, @$); $$->kind = AST_BOOL; }
+    | NONE_                                   { $$ = ast_new(P, AST_NONE, @$); }
+    | STRING                                  { $$ = ast_named(P, AST_STRING, $1, @$); }
+    | name
+    | name '(' args ')'                       { $$ = ast_call(P, $1->name, @1, &$3, @$); }
+    | '(' expr ')'                            { $$ = $2; }
+    | '[' opt_exprs ']'                       { $$ = ast_list(P, AST_LIST, &$2, @$); }
+
+args
+    : %empty                                  { $$ = (AstList){0}; }
+    | arglist opt_comma
+
+arglist
+    : arg                                     { $$ = (AstList){0}; vec_push(ARENA, &$$, $1); }
+    | arglist ',' arg                         { $$ = $1; vec_push(ARENA, &$$, $3); }
+
+arg
+    : expr
+    | name '=' expr                           { $$ = ast_keyword(P, $1->name, @1, $3, @$); }
+
+subscripts
+    : subscript                               { $$ = (AstList){0}; vec_push(ARENA, &$$, $1); }
+    | subscripts ',' subscript                { $$ = $1; vec_push(ARENA, &$$, $3); }
+
+subscript
+    : expr
+    | ELLIPSIS                                { $$ = ast_new(P, AST_ELLIPSIS, @$); }
+    | bound ':' bound opt_step                { $$ = ast_range(P, $1, $3, $4, @$); }
+
+bound
+    : %empty                                  { $$ = NULL; }
+    | expr
+
+opt_step
+    : %empty                                  { $$ = NULL; }
+    | ':' bound                               { $$ = $2; }
+
+%%
+
+static void yyerror(const Span *span, void *scanner, const char *message) {
+    (void)message; /* only ever "memory exhausted": the stack is bounded */
+    parse_error(P, DIAG_LIMIT, *span, "expression nested too deeply");
+}
+
+/* Which tokens are told under one word: those that begin an expression when one may stand here, and
+ * operators when one may. */
+static bool begins_expr(yysymbol_kind_t token) {
+    const char *name = yysymbol_name(token);
+    return (token >= YYSYMBOL_TRUE_ && token <= YYSYMBOL_NAN_) ||
+           (token >= YYSYMBOL_NAME && token <= YYSYMBOL_FLOAT) || strchr("([-!", name[1]);
+}
+
+static bool is_operator(yysymbol_kind_t token) {
+    const char *name = yysymbol_name(token);
+    return (token >= YYSYMBOL_OR && token <= YYSYMBOL_STAR) || strchr("<>+-/%@[(.", name[1]);
+}
+
+static bool is_soft_keyword(yysymbol_kind_t token) {
+    return token >= YYSYMBOL_WEIGHTS && token <= YYSYMBOL_MULT;
+}
+
+static bool contains(const yysymbol_kind_t *tokens, int n, yysymbol_kind_t token) {
+    for (int i = 0; i < n; i++)
+        if (tokens[i] == token) return true;
+    return false;
+}
+
+/* The words for what is expected. Bison names a character token 'c'; users read `c`. */
+typedef struct Expected {
+    int n;
+    const char *words[4];
+} Expected;
+
+static void expect(Expected *expected, const char *word) {
+    int max = (int)(sizeof expected->words / sizeof expected->words[0]);
+    if (expected->n < max) expected->words[expected->n++] = word;
+}
+
+static Expected expected_words(const yysymbol_kind_t *tokens, int n) {
+    Expected expected = {0};
+    bool has_expr = contains(tokens, n, YYSYMBOL_INTEGER);
+    bool has_operator = contains(tokens, n, YYSYMBOL_STAR);
+    bool has_name = contains(tokens, n, YYSYMBOL_NAME);
+    bool has_stmt = contains(tokens, n, YYSYMBOL_KERNEL);
+    if (has_expr) expect(&expected, "an expression");
+    if (has_operator) expect(&expected, "an operator");
+    if (has_stmt) expect(&expected, "a statement");
+    for (int i = 0; i < n; i++) {
+        yysymbol_kind_t token = tokens[i];
+        bool is_told = (has_expr && begins_expr(token)) || (has_operator && is_operator(token)) ||
+                       (has_stmt && (token == YYSYMBOL_NAME || (token >= YYSYMBOL_PARAM &&
+                                                                token <= YYSYMBOL_KERNEL))) ||
+                       ((has_name || has_expr) && is_soft_keyword(token));
+        bool is_item = contains(tokens, n, YYSYMBOL_GRAPH) && token == YYSYMBOL_YYEOF;
+        if (!is_told && !is_item && token != YYSYMBOL_BAD) expect(&expected, yysymbol_name(token));
+    }
+    return expected;
+}
+
+static void add_expected(Text *out, const yysymbol_kind_t *tokens, int n) {
+    Expected expected = expected_words(tokens, n);
+    for (int i = 0; i < expected.n; i++) {
+        const char *word = expected.words[i];
+        text_puts(out, i == 0 ? ", expected " : i + 1 < expected.n ? ", " : " or ");
+        if (word[0] == '\'')
+            text_printf(out, "`%c`", word[1]);
+        else
+            text_puts(out, word);
+    }
+}
+
+static bool is_comparison(yysymbol_kind_t token) {
+    const char *name = yysymbol_name(token);
+    return (token >= YYSYMBOL_EQ && token <= YYSYMBOL_GE) || strchr("<>", name[1]);
+}
+
+static int yyreport_syntax_error(const yypcontext_t *context, void *scanner) {
+    enum { MAX_EXPECTED = 64, MAX_SHOWN = 40 };
+    Parse *parse = P;
+    yysymbol_kind_t token = yypcontext_token(context);
+    Span span = *yypcontext_location(context);
+    parse->broke_in_brackets = parse->n_open > 0;
+    parse->n_open = 0; /* so that the end of this line ends the broken statement */
+    if (token == YYSYMBOL_BAD) return 0;
+    Text text = {.arena = parse->arena};
+    int n_bytes = (int)(span.end - span.begin);
+    if (token == YYSYMBOL_SEP || token == YYSYMBOL_YYEOF)
+        text_printf(&text, "unexpected %s", yysymbol_name(token));
+    else
+        text_printf(&text, "unexpected `%.*s`", n_bytes < MAX_SHOWN ? n_bytes : MAX_SHOWN,
+                    parse->source->text + span.begin);
+    yysymbol_kind_t expected[MAX_EXPECTED];
+    int n = yypcontext_expected_tokens(context, expected, MAX_EXPECTED);
+    bool is_chain = is_comparison(token) && contains(expected, n, YYSYMBOL_STAR);
+    if (is_chain)
+        text_puts(&text, ": comparisons do not chain, join them with `&&`");
+    else
+        add_expected(&text, expected, n);
+    parse_error(parse, DIAG_SYNTAX, span, text_str(&text));
+    return 0;
+}

@@ -1,0 +1,205 @@
+/* The front end's entry: dims, defs and graphs of one file, with the prelude beside it. */
+#include "front/sema.h"
+
+#include "front/sema_state.h"
+
+/* Reporting. */
+
+/* The calls that led to the current frame, innermost first. */
+static void note_calls(Sema *sema) {
+    enum { MAX_NOTED = 4 };
+    uint32_t n = 0;
+    for (const Frame *frame = sema->frame; frame && frame->def && n < MAX_NOTED; n++) {
+        diag_note(sema->diags, frame->caller->source, frame->call_span, "in this call of `%s`",
+                  frame->def->name);
+        frame = frame->caller;
+    }
+}
+
+Value sema_error(Sema *sema, DiagId id, Span span, const char *format, ...) {
+    if (sema->diags->n_errors > DIAG_MAX_ERRORS) { /* not kept: spare the formatting */
+        sema->diags->n_errors++;
+        return value_poison();
+    }
+    va_list args;
+    va_start(args, format);
+    const char *message = str_vformat(sema->arena, format, args);
+    va_end(args);
+    const Source *source = sema->frame ? sema->frame->source : sema->file->source;
+    diag_report(sema->diags, id, source, span, "%s", message);
+    note_calls(sema);
+    return value_poison();
+}
+
+const char *sema_shape_str(Sema *sema, const Shape *shape) {
+    Text text = {.arena = sema->arena};
+    text_puts(&text, "(");
+    for (uint32_t k = 0; k < shape->rank; k++) {
+        if (k) text_puts(&text, ", ");
+        dim_print(sema->dims, shape->dims[k], &text);
+    }
+    text_puts(&text, shape->rank == 1 ? ",)" : ")");
+    return text_str(&text);
+}
+
+const char *sema_type_str(Sema *sema, Dtype dtype, const Shape *shape) {
+    Text text = {.arena = sema->arena};
+    text_puts(&text, dtype_name(dtype));
+    shape_print(sema->dims, shape, &text);
+    return text_str(&text);
+}
+
+const char *sema_node_type_str(Sema *sema, NodeId id) {
+    const Node *node = graph_node(sema->graph, id);
+    return sema_type_str(sema, node->dtype, &node->shape);
+}
+
+void sema_note_tensor(Sema *sema, NodeId id) {
+    if (sema->diags->n_errors > DIAG_MAX_ERRORS) return;
+    const Node *node = graph_node(sema->graph, id);
+    const char *type = sema_node_type_str(sema, id);
+    if (node->name)
+        diag_note(sema->diags, sema->graph->source, node->span, "`%s` is %s", node->name, type);
+    else
+        diag_note(sema->diags, sema->graph->source, node->span, "this is %s", type);
+}
+
+/* Dims. */
+
+static bool eval_const(Sema *sema, const Ast *ast, int64_t *number) {
+    Value value = sema_eval(sema, ast);
+    if (value_const_int(sema, &value, number)) return true;
+    if (value.kind != VALUE_POISON)
+        sema_error(sema, DIAG_BAD_DIM, ast->span, "a dim's bound must be an integer, not %s",
+                   value_describe(sema, &value));
+    return false;
+}
+
+/* The range with its ends drawn in to multiples. */
+static bool eval_range(Sema *sema, const AstDim *ast, DimSymbol *symbol) {
+    symbol->multiple = 1;
+    if (!eval_const(sema, ast->lo, &symbol->lo) || !eval_const(sema, ast->hi, &symbol->hi) ||
+        (ast->multiple && !eval_const(sema, ast->multiple, &symbol->multiple)))
+        return false;
+    if (symbol->lo < 0 || symbol->hi < symbol->lo) {
+        sema_error(sema, DIAG_BAD_DIM, ast->span, "`%s` ranges over %lld..%lld, which is %s",
+                   ast->name, (long long)symbol->lo, (long long)symbol->hi,
+                   symbol->lo < 0 ? "negative" : "empty");
+        return false;
+    }
+    if (symbol->multiple < 1) {
+        sema_error(sema, DIAG_BAD_DIM, ast->span,
+                   "`%s` has the multiple %lld, which is not positive", ast->name,
+                   (long long)symbol->multiple);
+        return false;
+    }
+    int64_t rest = symbol->lo % symbol->multiple, hi = symbol->hi - symbol->hi % symbol->multiple;
+    int64_t up = rest ? symbol->multiple - rest : 0;
+    if (up > hi - symbol->lo) {
+        sema_error(sema, DIAG_BAD_DIM, ast->span, "no multiple of %lld in %lld..%lld for `%s`",
+                   (long long)symbol->multiple, (long long)symbol->lo, (long long)symbol->hi,
+                   ast->name);
+        return false;
+    }
+    symbol->lo += up;
+    symbol->hi = hi;
+    return true;
+}
+
+static void add_dim(Sema *sema, const AstDim *ast) {
+    Dtype dtype;
+    const Binding *old = scope_find(&sema->dim_scope, ast->name);
+    DimSymbol symbol = {.name = ast->name};
+    Value value = value_poison();
+    if (old || dtype_by_name(ast->name, &dtype)) {
+        sema_error(sema, DIAG_REDEFINITION, ast->span, old ? "dim `%s` is declared already"
+                                                           : "`%s` is a dtype and cannot be a dim",
+                   ast->name);
+        if (old) diag_note(sema->diags, sema->file->source, old->span, "the first is here");
+        return;
+    }
+    if (dim_n_symbols(sema->dims) >= DIM_MAX_SYMBOLS && ast->hi) {
+        sema_error(sema, DIAG_LIMIT, ast->span, "more than %d dims", DIM_MAX_SYMBOLS);
+    } else if (!ast->hi) {
+        value = sema_eval(sema, ast->lo);
+        if (value.kind != VALUE_INT && value.kind != VALUE_POISON)
+            value = sema_error(sema, DIAG_BAD_DIM, ast->lo->span, "`%s` must be an integer, not %s",
+                               ast->name, value_describe(sema, &value));
+    } else if (eval_range(sema, ast, &symbol)) {
+        value = value_int(dim_symbol(sema->dims, dim_declare(sema->dims, symbol)), ast->span);
+    }
+    scope_add(sema->arena, &sema->dim_scope, ast->name, value, ast->span);
+}
+
+/* Dims are evaluated in a frame of their own, where nothing but earlier dims has a name. A tensor
+ * made there by mistake goes to a graph that nobody sees. */
+static void add_dims(Sema *sema) {
+    Frame frame = {.source = sema->file->source};
+    sema->frame = &frame;
+    sema->graph = graph_new(sema->arena, sema->dims, sema->file->source, NULL);
+    for (uint32_t i = 0; i < sema->file->dims.n; i++) add_dim(sema, &sema->file->dims.data[i]);
+    sema->frame = NULL;
+    sema->graph = NULL;
+}
+
+static void check_defs(Sema *sema) {
+    const AstFile *file = sema->file;
+    Scope seen = {0};
+    for (uint32_t i = 0; i < file->defs.n; i++) {
+        const AstDef *def = file->defs.data[i];
+        const Binding *old = scope_find(&seen, def->name);
+        if (op_by_name(def->name))
+            sema_error(sema, DIAG_REDEFINITION, def->span, "`%s` is an op and cannot be redefined",
+                       def->name);
+        else if (old)
+            sema_error(sema, DIAG_REDEFINITION, def->span, "a second def `%s`", def->name);
+        if (old) diag_note(sema->diags, file->source, old->span, "the first is here");
+        if (!old) scope_add(sema->arena, &seen, def->name, value_poison(), def->span);
+    }
+}
+
+static void check_graphs(Sema *sema) {
+    const AstFile *file = sema->file;
+    Scope seen = {0};
+    for (uint32_t i = 0; i < file->graphs.n; i++) {
+        const AstGraph *graph = file->graphs.data[i];
+        const Binding *old = scope_find(&seen, graph->name);
+        if (!old) {
+            scope_add(sema->arena, &seen, graph->name, value_poison(), graph->span);
+            continue;
+        }
+        sema_error(sema, DIAG_REDEFINITION, graph->span, "a second graph `%s`", graph->name);
+        diag_note(sema->diags, file->source, old->span, "the first is here");
+    }
+    if (file->graphs.n == 0 && sema->diags->n_errors == 0)
+        sema_error(sema, DIAG_NO_GRAPH, (Span){0}, "no graph in this file");
+}
+
+Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *source) {
+    uint32_t n_errors = diags->n_errors;
+    if (source->n_bytes > SOURCE_MAX_BYTES) {
+        diag_report(diags, DIAG_LIMIT, source, (Span){0}, "source of more than %d bytes",
+                    SOURCE_MAX_BYTES);
+        return NULL;
+    }
+    Module *module = arena_array(arena, Module, 1);
+    *module = (Module){
+        .arena = arena, .strings = strings, .dims = dimtab_new(arena), .source = source};
+    const Source *prelude = source_new(arena, "prelude.g", prelude_text, prelude_n_bytes);
+    Sema *sema = arena_array(arena, Sema, 1);
+    *sema = (Sema){.arena = arena,
+                   .strings = strings,
+                   .diags = diags,
+                   .module = module,
+                   .dims = module->dims,
+                   .n_errors_before = n_errors,
+                   .prelude = ast_parse(arena, strings, diags, prelude)};
+    sema->file = ast_parse(arena, strings, diags, source);
+    module->weights = sema->file->weights;
+    add_dims(sema);
+    check_defs(sema);
+    check_graphs(sema);
+    for (uint32_t i = 0; i < sema->file->graphs.n && !sema->stopped; i++)
+        sema_graph(sema, sema->file->graphs.data[i]);
+    return diags->n_errors == n_errors ? module : NULL;
+}

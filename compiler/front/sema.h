@@ -1,0 +1,13 @@
+/* From source text to graphs: names, dtypes, shapes, broadcasting, expansion of defs. */
+#ifndef FUSEC_SEMA_H
+#define FUSEC_SEMA_H
+
+#include "base/diag.h"
+#include "ir/graph.h"
+
+/* Parses and checks `source` (at most SOURCE_MAX_BYTES). Returns the module, allocated on `arena`,
+ * or NULL after having reported at least one error to `diags`; warnings do not fail it. The prelude
+ * is parsed along. Leaves through the arena's escape only when memory is out. */
+Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *source);
+
+#endif

@@ -1,0 +1,360 @@
+/* Calls: finding what a name calls, matching arguments to parameters, expanding defs. */
+#include "front/sema_state.h"
+
+#include <string.h>
+
+typedef struct Signature {
+    const char *name;
+    Value (*handler)(Sema *sema, const Call *call);
+    uint32_t n_required, n_params;
+    const char *params[SEMA_MAX_PARAMETERS];
+} Signature;
+
+#define COUNT(...) (sizeof((const char *[]){__VA_ARGS__}) / sizeof(const char *))
+static const Signature signatures[] = {
+#define CALL(handler, name, n_required, ...) \
+    {name, call_##handler, n_required, COUNT(__VA_ARGS__), {__VA_ARGS__}},
+#include "front/calls.def"
+};
+
+enum { N_SIGNATURES = sizeof signatures / sizeof signatures[0] };
+
+static const struct {
+    const char *theirs, *ours;
+} foreign[] = {
+#define FOREIGN(theirs, ours) {theirs, ours},
+#include "front/foreign.def"
+};
+
+static const char *foreign_name(const char *name) {
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+        if (strcmp(foreign[i].theirs, name) == 0) return foreign[i].ours;
+    return NULL;
+}
+
+static const Signature *signature_by_name(const char *name) {
+    for (int i = 0; i < N_SIGNATURES; i++)
+        if (strcmp(signatures[i].name, name) == 0) return &signatures[i];
+    return NULL;
+}
+
+/* The row of calls.def for an op of the table, or NULL when it is elementwise or a source. */
+static const Signature *signature_by_op(OpId op) {
+    const OpInfo *info = op_info(op);
+    if (info->cls == CLASS_REDUCE) return signature_by_name("<reduce>");
+    if (info->cls == CLASS_ARGREDUCE) return signature_by_name("<argreduce>");
+    return signature_by_name(info->name);
+}
+
+static const AstDef *def_in(const AstFile *file, Str name) {
+    for (uint32_t i = 0; i < file->defs.n; i++)
+        if (file->defs.data[i]->name == name) return file->defs.data[i];
+    return NULL;
+}
+
+/* The file's own defs come before the prelude's, except inside the prelude. */
+static const AstDef *find_def(const Sema *sema, Str name) {
+    const AstDef *def = NULL;
+    if (sema->frame->source != sema->prelude->source) def = def_in(sema->file, name);
+    return def ? def : def_in(sema->prelude, name);
+}
+
+bool sema_is_callable(const Sema *sema, Str name) {
+    return op_by_name(name) || (name[0] != '<' && signature_by_name(name)) ||
+           find_def(sema, name);
+}
+
+/* Help after an unknown name or keyword. */
+
+static const char *nearer(const char *name, const char *other, const char *best) {
+    unsigned distance = str_distance(name, other);
+    if (distance >= 3 || distance >= strlen(name)) return best;
+    return best && str_distance(name, best) <= distance ? best : other;
+}
+
+static Value unknown_op(Sema *sema, const Ast *ast) {
+    for (uint32_t i = 0; i < sema->file->broken_names.n; i++)
+        if (sema->file->broken_names.data[i] == ast->name) return value_poison();
+    sema_error(sema, DIAG_UNKNOWN_OP, ast->name_span, "unknown op `%s`", ast->name);
+    if (sema->diags->n_errors > DIAG_MAX_ERRORS) return value_poison();
+    const char *best = foreign_name(ast->name);
+    if (!best || !sema_is_callable(sema, strtab_intern_z(sema->strings, best))) {
+        best = op_nearest_name(ast->name);
+        for (int i = 0; i < N_SIGNATURES; i++)
+            best = nearer(ast->name, signatures[i].name, best);
+        for (uint32_t i = 0; i < sema->prelude->defs.n; i++)
+            best = nearer(ast->name, sema->prelude->defs.data[i]->name, best);
+        for (uint32_t i = 0; i < sema->file->defs.n && i < 1000; i++)
+            best = nearer(ast->name, sema->file->defs.data[i]->name, best);
+    }
+    if (best && strcmp(best, ast->name) != 0) diag_help(sema->diags, "Did you mean `%s`?", best);
+    return value_poison();
+}
+
+/* Parameters, whether of a def or a row. */
+typedef struct Params {
+    uint32_t n, n_required;
+    const char *names[SEMA_MAX_PARAMETERS];
+} Params;
+
+static const char *params_str(Sema *sema, const Params *params) {
+    Text text = {.arena = sema->arena};
+    for (uint32_t i = 0; i < params->n; i++)
+        text_printf(&text, "%s%s", i ? ", " : "", params->names[i]);
+    return text_str(&text);
+}
+
+static bool unknown_keyword(Sema *sema, const Ast *arg, const char *callee, const Params *params) {
+    sema_error(sema, DIAG_UNKNOWN_ARGUMENT, arg->name_span, "`%s` has no parameter `%s`", callee,
+               arg->name);
+    const char *ours = foreign_name(arg->name), *best = NULL;
+    for (uint32_t i = 0; i < params->n; i++) best = nearer(arg->name, params->names[i], best);
+    for (uint32_t i = 0; i < params->n && ours; i++)
+        if (strcmp(params->names[i], ours) == 0) best = ours;
+    if (best)
+        diag_help(sema->diags, "Did you mean `%s`?", best);
+    else if (params->n)
+        diag_help(sema->diags, "Its parameters are: %s.", params_str(sema, params));
+    return false;
+}
+
+static bool bind_one(Sema *sema, const Ast *arg, const char *callee, const Params *params,
+                     uint32_t position, Value *args) {
+    uint32_t at = position;
+    if (arg->kind == AST_KEYWORD) {
+        for (at = 0; at < params->n; at++)
+            if (strcmp(params->names[at], arg->name) == 0) break;
+        if (at == params->n) return unknown_keyword(sema, arg, callee, params);
+    }
+    if (at >= params->n) {
+        sema_error(sema, DIAG_WRONG_ARITY, arg->span, "too many arguments: `%s` takes %u (%s)",
+                   callee, params->n, params_str(sema, params));
+        return false;
+    }
+    if (args[at].kind != VALUE_ABSENT) {
+        sema_error(sema, DIAG_WRONG_ARITY, arg->span, "`%s` of `%s` is given twice",
+                   params->names[at], callee);
+        return false;
+    }
+    args[at] = sema_eval(sema, arg->kind == AST_KEYWORD ? arg->items[0] : arg);
+    return true;
+}
+
+/* Evaluates the arguments of `ast` into parameter order; false when anything is wrong. */
+static bool bind_args(Sema *sema, const Ast *ast, const Params *params, Value *args) {
+    bool ok = true, saw_keyword = false;
+    for (uint32_t i = 0; i < SEMA_MAX_PARAMETERS; i++) args[i] = (Value){.kind = VALUE_ABSENT};
+    for (uint32_t i = 0; i < ast->n_items && ok; i++) {
+        const Ast *arg = ast->items[i];
+        if (arg->kind == AST_KEYWORD) {
+            saw_keyword = true;
+        } else if (saw_keyword) {
+            sema_error(sema, DIAG_WRONG_ARITY, arg->span,
+                       "argument by position after one by keyword");
+            return false;
+        }
+        ok = bind_one(sema, arg, ast->name, params, i, args);
+    }
+    for (uint32_t i = 0; i < params->n && ok; i++) {
+        if (args[i].kind == VALUE_POISON) return false;
+        if (i >= params->n_required || args[i].kind != VALUE_ABSENT) continue;
+        sema_error(sema, DIAG_WRONG_ARITY, ast->span, "`%s` misses its argument `%s` (%s)",
+                   ast->name, params->names[i], params_str(sema, params));
+        return false;
+    }
+    return ok;
+}
+
+static Value call_signature(Sema *sema, const Ast *ast, OpId op, const Signature *signature) {
+    Call call = {.name = ast->name, .span = ast->span, .op = op};
+    Params params = {.n = signature->n_params, .n_required = signature->n_required};
+    memcpy(params.names, signature->params, sizeof params.names);
+    if (!bind_args(sema, ast, &params, call.args)) return value_poison();
+    return signature->handler(sema, &call);
+}
+
+/* Elementwise ops: by position, but for `approximate="form"`, which picks the op `name_form`. */
+
+static bool pick_form(Sema *sema, const Ast *arg, OpId *op) {
+    Value form = sema_eval(sema, arg->items[0]);
+    if (form.kind == VALUE_POISON) return false;
+    if (form.kind == VALUE_STRING && strcmp(form.string, "none") == 0) return true;
+    const char *name = op_info(*op)->name;
+    OpId picked = OP_NONE;
+    if (form.kind == VALUE_STRING)
+        picked = op_by_name(str_format(sema->arena, "%s_%s", name, form.string));
+    if (picked && op_info(picked)->cls == CLASS_ELTWISE) {
+        *op = picked;
+        return true;
+    }
+    sema_error(sema, DIAG_BAD_ARGUMENT, arg->span, "`%s` has no such approximation", name);
+    return false;
+}
+
+static Value check_arity(Sema *sema, OpId op, Span span, uint32_t n_args) {
+    const OpInfo *info = op_info(op);
+    Value value = {.kind = VALUE_NONE};
+    if (n_args >= info->min_args && n_args <= info->max_args) return value;
+    if (info->min_args == info->max_args)
+        return sema_error(sema, DIAG_WRONG_ARITY, span, "`%s` takes %u argument%s, not %u",
+                          info->name, info->min_args, info->min_args == 1 ? "" : "s", n_args);
+    return sema_error(sema, DIAG_WRONG_ARITY, span, "`%s` takes %u or %u arguments, not %u",
+                      info->name, info->min_args, info->max_args, n_args);
+}
+
+static Value call_eltwise(Sema *sema, const Ast *ast, OpId op) {
+    const Params none = {0};
+    Vec(Value) args = {0};
+    for (uint32_t i = 0; i < ast->n_items; i++) {
+        const Ast *arg = ast->items[i];
+        if (arg->kind != AST_KEYWORD) {
+            vec_push(sema->arena, &args, sema_eval(sema, arg));
+        } else if (strcmp(arg->name, "approximate") != 0) {
+            unknown_keyword(sema, arg, ast->name, &none);
+            return value_poison();
+        } else if (!pick_form(sema, arg, &op)) {
+            return value_poison();
+        }
+    }
+    for (uint32_t i = 0; i < args.n; i++)
+        if (args.data[i].kind == VALUE_POISON) return value_poison();
+    if (check_arity(sema, op, ast->span, args.n).kind == VALUE_POISON) return value_poison();
+    return sema_eltwise(sema, op, ast->span, args.n, args.data);
+}
+
+Value sema_call_op(Sema *sema, OpId op, Span span, uint32_t n_args, const Value *args) {
+    if (op_info(op)->cls == CLASS_ELTWISE) return sema_eltwise(sema, op, span, n_args, args);
+    Str name = strtab_intern_z(sema->strings, op_info(op)->name);
+    Call call = {.name = name, .span = span, .op = op};
+    for (uint32_t i = 0; i < SEMA_MAX_PARAMETERS; i++)
+        call.args[i] = i < n_args ? args[i] : (Value){.kind = VALUE_ABSENT};
+    return signature_by_op(op)->handler(sema, &call);
+}
+
+/* Defs. */
+
+static bool check_recursion(Sema *sema, const AstDef *def, Span span) {
+    for (const Frame *frame = sema->frame; frame; frame = frame->caller) {
+        if (frame->def != def) continue;
+        Text chain = {.arena = sema->arena};
+        uint32_t n = 0;
+        text_puts(&chain, def->name);
+        for (const Frame *f = sema->frame; f != frame && n < 8; f = f->caller, n++)
+            text_printf(&chain, " <- %s", f->def->name);
+        text_printf(&chain, " <- %s", def->name);
+        sema_error(sema, DIAG_RECURSION, span, "def `%s` calls itself: %s", def->name,
+                   text_str(&chain));
+        return false;
+    }
+    if (sema->call_depth < SEMA_MAX_CALL_DEPTH) return true;
+    sema_error(sema, DIAG_LIMIT, span, "defs nested more than %d deep", SEMA_MAX_CALL_DEPTH);
+    return false;
+}
+
+/* Parameters become the first bindings of the def's scope; defaults may use earlier ones. */
+static void bind_formals(Sema *sema, const AstDef *def, Frame *frame, const Value *args) {
+    for (uint32_t i = 0; i < def->formals.n; i++) {
+        const AstDecl *formal = &def->formals.data[i];
+        Value value = args[i];
+        if (value.kind == VALUE_ABSENT) value = sema_eval(sema, formal->default_value);
+        if (scope_find(&frame->scope, formal->name))
+            sema_error(sema, DIAG_REDEFINITION, formal->span, "parameter `%s` is given twice",
+                       formal->name);
+        else
+            scope_add(sema->arena, &frame->scope, formal->name, value, formal->span);
+    }
+}
+
+static Value expand_def(Sema *sema, const AstDef *def, Span span, const Value *args) {
+    Frame frame = {.caller = sema->frame, .def = def, .source = def->source, .call_span = span};
+    if (sema->spare_scopes.n) frame.scope = sema->spare_scopes.data[--sema->spare_scopes.n];
+    sema->frame = &frame;
+    sema->call_depth++;
+    bind_formals(sema, def, &frame, args);
+    sema_body(sema, &def->body);
+    if (!frame.has_returned)
+        frame.result = sema_error(sema, DIAG_MISPLACED, def->span, "def `%s` has no `return`",
+                                  def->name);
+    sema->call_depth--;
+    sema->frame = frame.caller;
+    scope_clear(&frame.scope);
+    vec_push(sema->arena, &sema->spare_scopes, frame.scope);
+    frame.result.span = span;
+    return frame.result;
+}
+
+static bool def_params(Sema *sema, const AstDef *def, Params *params) {
+    bool saw_default = false;
+    *params = (Params){.n = def->formals.n};
+    if (params->n > SEMA_MAX_PARAMETERS) {
+        sema_error(sema, DIAG_LIMIT, sema->frame->call_span, "def `%s` has more than %d parameters",
+                   def->name, SEMA_MAX_PARAMETERS);
+        return false;
+    }
+    for (uint32_t i = 0; i < params->n; i++) {
+        params->names[i] = def->formals.data[i].name;
+        if (def->formals.data[i].default_value)
+            saw_default = true;
+        else if (!saw_default)
+            params->n_required = i + 1;
+        else
+            params->n_required = params->n;
+    }
+    return true;
+}
+
+static Value call_def(Sema *sema, const Ast *ast, const AstDef *def) {
+    Params params;
+    Value args[SEMA_MAX_PARAMETERS];
+    if (!check_recursion(sema, def, ast->name_span) || !def_params(sema, def, &params) ||
+        !bind_args(sema, ast, &params, args))
+        return value_poison();
+    return expand_def(sema, def, ast->span, args);
+}
+
+Value sema_call(Sema *sema, const Ast *ast) {
+    OpId op = op_by_name(ast->name);
+    const AstDef *def = op ? NULL : find_def(sema, ast->name);
+    if (def) return call_def(sema, ast, def);
+    if (op && op_info(op)->cls == CLASS_ELTWISE) return call_eltwise(sema, ast, op);
+    const Signature *signature = op ? signature_by_op(op) : signature_by_name(ast->name);
+    if (signature) return call_signature(sema, ast, op, signature);
+    return unknown_op(sema, ast);
+}
+
+/* Questions about a tensor, answered while compiling. */
+
+static const Node *asked(Sema *sema, const Call *call) {
+    if (call->args[0].kind == VALUE_TENSOR) return graph_node(sema->graph, call->args[0].node);
+    if (call->args[0].kind != VALUE_POISON)
+        sema_error(sema, DIAG_BAD_ARGUMENT, call->args[0].span, "`%s` asks about a tensor, not %s",
+                   call->name, value_describe(sema, &call->args[0]));
+    return NULL;
+}
+
+Value call_dtype(Sema *sema, const Call *call) {
+    const Node *node = asked(sema, call);
+    if (!node) return value_poison();
+    return (Value){.kind = VALUE_DTYPE, .dtype = node->dtype, .span = call->span};
+}
+
+Value call_compute(Sema *sema, const Call *call) {
+    const Node *node = asked(sema, call);
+    if (!node) return value_poison();
+    return (Value){
+        .kind = VALUE_DTYPE, .dtype = dtype_compute(node->dtype), .span = call->span};
+}
+
+Value call_rank(Sema *sema, const Call *call) {
+    const Node *node = asked(sema, call);
+    if (!node) return value_poison();
+    return value_int(dim_const(sema->dims, node->shape.rank), call->span);
+}
+
+Value call_dim(Sema *sema, const Call *call) {
+    const Node *node = asked(sema, call);
+    uint32_t axis;
+    if (!node || !sema_want_axis(sema, &call->args[1], "axis", node->shape.rank, &axis))
+        return value_poison();
+    return value_int(node->shape.dims[axis], call->span);
+}

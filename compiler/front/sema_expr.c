@@ -1,0 +1,284 @@
+/* Evaluating expressions. Numbers meet numbers at compile time; anything with a tensor in it
+ * becomes a call of the op that the operator stands for. Chains of infix operators lean left and
+ * are walked by a loop, so recursion is as deep as the tree and no deeper. */
+#include "front/sema_state.h"
+
+#include "base/vec.h"
+
+#include <math.h>
+#include <string.h>
+
+static const OpId sugar_ops[SUGAR_COUNT] = {
+#define SUGAR(sym, text, op) [SUGAR_##sym] = OP_##op,
+#include "front/sugar.def"
+};
+
+/* Names. */
+
+static bool is_broken_name(const Sema *sema, Str name) {
+    for (uint32_t i = 0; i < sema->file->broken_names.n; i++)
+        if (sema->file->broken_names.data[i] == name) return true;
+    return false;
+}
+
+static Value unknown_name(Sema *sema, const Ast *ast) {
+    if (is_broken_name(sema, ast->name)) return value_poison();
+    sema_error(sema, DIAG_UNKNOWN_NAME, ast->span, "unknown name `%s`", ast->name);
+    if (sema->diags->n_errors > DIAG_MAX_ERRORS) return value_poison();
+    const char *nearest = scope_nearest(&sema->frame->scope, ast->name, NULL);
+    nearest = scope_nearest(&sema->dim_scope, ast->name, nearest);
+    if (sema_is_callable(sema, ast->name))
+        diag_help(sema->diags, "`%s` is a function: call it with parentheses.", ast->name);
+    else if (nearest)
+        diag_help(sema->diags, "Did you mean `%s`?", nearest);
+    return value_poison();
+}
+
+static Value eval_name(Sema *sema, const Ast *ast) {
+    Binding *binding = scope_find(&sema->frame->scope, ast->name);
+    if (!binding) binding = scope_find(&sema->dim_scope, ast->name);
+    Value value = {.kind = VALUE_DTYPE};
+    if (binding) {
+        binding->is_used = true;
+        value = binding->value;
+    } else if (!dtype_by_name(ast->name, &value.dtype)) {
+        return unknown_name(sema, ast);
+    }
+    value.span = ast->span;
+    return value;
+}
+
+/* Arithmetic on numbers, done here and now. */
+
+static Value overflow(Sema *sema, Span span, Sugar sugar) {
+    return sema_error(sema, DIAG_DIM_OVERFLOW, span, "result of `%s` can pass 2^62",
+                      sugar_text(sugar));
+}
+
+static DimId int_remainder(DimTab *dims, DimId a, DimId b) {
+    return dim_sub(dims, a, dim_mul(dims, dim_div(dims, a, b), b));
+}
+
+static Value int_arith(Sema *sema, Sugar sugar, const Value *a, const Value *b, Span span) {
+    DimTab *dims = sema->dims;
+    Value value = value_int(DIM_NONE, span);
+    value.inexact = a->inexact || b->inexact;
+    if (sugar == SUGAR_ADD) value.dim = dim_add(dims, a->dim, b->dim);
+    if (sugar == SUGAR_SUB) value.dim = dim_sub(dims, a->dim, b->dim);
+    if (sugar == SUGAR_MUL) value.dim = dim_mul(dims, a->dim, b->dim);
+    if (sugar == SUGAR_DIV || sugar == SUGAR_REM) {
+        if (dim_lo(dims, b->dim) <= 0)
+            return sema_error(sema, DIAG_BAD_DIM, b->span,
+                              "divisor `%s` is not always positive",
+                              dim_str(dims, sema->arena, b->dim));
+        value.dim = sugar == SUGAR_DIV ? dim_div(dims, a->dim, b->dim)
+                                       : int_remainder(dims, a->dim, b->dim);
+        DimId rest = sugar == SUGAR_DIV ? int_remainder(dims, a->dim, b->dim) : DIM_NONE;
+        if (rest && !dim_equals_const(dims, rest, 0)) value.inexact = true;
+    }
+    return value.dim ? value : overflow(sema, span, sugar);
+}
+
+static double as_double(Sema *sema, const Value *value) {
+    int64_t integer;
+    return value_const_int(sema, value, &integer) ? (double)integer : value->number;
+}
+
+static double float_arith(Sugar sugar, double a, double b) {
+    if (sugar == SUGAR_ADD) return a + b;
+    if (sugar == SUGAR_SUB) return a - b;
+    if (sugar == SUGAR_MUL) return a * b;
+    return sugar == SUGAR_DIV ? a / b : fmod(a, b);
+}
+
+static bool is_arithmetic(Sugar sugar) {
+    return sugar >= SUGAR_ADD && sugar <= SUGAR_REM;
+}
+
+static bool is_int_or_float(const Value *value) {
+    return value->kind == VALUE_INT || value->kind == VALUE_FLOAT;
+}
+
+/* Of two numbers at least one of which has a point. */
+static Value mixed_arith(Sema *sema, Sugar sugar, const Value *a, const Value *b, Span span) {
+    double number;
+    if (a->kind == VALUE_INT && !sema_literal(sema, a, DT_F64, false, &number))
+        return value_poison();
+    if (b->kind == VALUE_INT && !sema_literal(sema, b, DT_F64, false, &number))
+        return value_poison();
+    number = float_arith(sugar, as_double(sema, a), as_double(sema, b));
+    return (Value){.kind = VALUE_FLOAT, .number = number, .span = span};
+}
+
+static Value eval_pair(Sema *sema, Sugar sugar, const Value *a, const Value *b, Span span) {
+    if (a->kind == VALUE_POISON || b->kind == VALUE_POISON) return value_poison();
+    if (is_arithmetic(sugar) && is_int_or_float(a) && is_int_or_float(b)) {
+        bool both_int = a->kind == VALUE_INT && b->kind == VALUE_INT;
+        return both_int ? int_arith(sema, sugar, a, b, span) : mixed_arith(sema, sugar, a, b, span);
+    }
+    Value args[2] = {*a, *b};
+    return sema_call_op(sema, sugar_ops[sugar], span, 2, args);
+}
+
+static Value eval_binary(Sema *sema, const Ast *ast) {
+    Vec(const Ast *) spine = {0};
+    while (ast->kind == AST_BINARY) {
+        vec_push(sema->arena, &spine, ast);
+        ast = ast->items[0];
+    }
+    Value value = sema_eval(sema, ast);
+    for (uint32_t i = spine.n; i-- > 0;) {
+        const Ast *step = spine.data[i];
+        Value right = sema_eval(sema, step->items[1]);
+        value = eval_pair(sema, step->sugar, &value, &right, step->span);
+    }
+    return value;
+}
+
+static Value eval_unary(Sema *sema, const Ast *ast) {
+    Value value = sema_eval(sema, ast->items[0]);
+    if (value.kind == VALUE_POISON) return value;
+    value.span = ast->span;
+    if (ast->sugar == SUGAR_NEG && value.kind == VALUE_FLOAT) {
+        value.number = -value.number;
+        return value;
+    }
+    if (ast->sugar == SUGAR_NEG && value.kind == VALUE_INT) {
+        value.dim = dim_mul_const(sema->dims, value.dim, -1);
+        return value.dim ? value : overflow(sema, ast->span, ast->sugar);
+    }
+    if (ast->sugar == SUGAR_NOT && value.kind == VALUE_BOOL) {
+        value.number = value.number == 0;
+        return value;
+    }
+    value.span = ast->items[0]->span;
+    return sema_call_op(sema, sugar_ops[ast->sugar], ast->span, 1, &value);
+}
+
+/* Lists, fields and indexing. */
+
+static Value eval_list(Sema *sema, const Ast *ast) {
+    if (ast->n_items > SEMA_MAX_LIST)
+        return sema_error(sema, DIAG_LIMIT, ast->span, "list of more than %d items",
+                          SEMA_MAX_LIST);
+    Value *items = arena_array(sema->arena, Value, ast->n_items);
+    bool is_whole = true;
+    for (uint32_t i = 0; i < ast->n_items; i++) {
+        items[i] = sema_eval(sema, ast->items[i]);
+        if (items[i].kind == VALUE_POISON) is_whole = false;
+    }
+    if (!is_whole) return value_poison();
+    return (Value){
+        .kind = VALUE_LIST, .n_items = ast->n_items, .items = items, .span = ast->span};
+}
+
+static Value eval_field(Sema *sema, const Ast *ast) {
+    Value base = sema_eval(sema, ast->items[0]);
+    if (base.kind == VALUE_POISON) return base;
+    if (base.kind != VALUE_TENSOR || strcmp(ast->name, "shape") != 0) {
+        sema_error(sema, DIAG_UNKNOWN_NAME, ast->name_span, "%s has no field `%s`",
+                   value_describe(sema, &base), ast->name);
+        if (base.kind == VALUE_TENSOR) diag_help(sema->diags, "The only field is `.shape`.");
+        return value_poison();
+    }
+    const Shape shape = graph_node(sema->graph, base.node)->shape;
+    Value *items = arena_array(sema->arena, Value, shape.rank);
+    for (uint32_t i = 0; i < shape.rank; i++) items[i] = value_int(shape.dims[i], ast->span);
+    return (Value){
+        .kind = VALUE_LIST, .n_items = shape.rank, .items = items, .span = ast->span};
+}
+
+static Value index_list(Sema *sema, const Ast *ast, const Value *list) {
+    if (ast->n_items != 2 || ast->items[1]->kind == AST_RANGE ||
+        ast->items[1]->kind == AST_ELLIPSIS)
+        return sema_error(sema, DIAG_BAD_ARGUMENT, ast->span,
+                          "a list is indexed by a single integer");
+    Value at = sema_eval(sema, ast->items[1]);
+    int64_t n = list->n_items, index;
+    if (at.kind == VALUE_POISON) return at;
+    if (!value_const_int(sema, &at, &index))
+        return sema_error(sema, DIAG_BAD_ARGUMENT, at.span,
+                          "a list is indexed by an integer, not %s", value_describe(sema, &at));
+    if (index < -n || index >= n)
+        return sema_error(sema, DIAG_SLICE_BOUNDS, at.span, "index %lld of a list of %lld",
+                          (long long)index, (long long)n);
+    Value item = list->items[index < 0 ? index + n : index];
+    item.span = ast->span;
+    return item;
+}
+
+static Value eval_subscript(Sema *sema, const Ast *ast) {
+    Value base = sema_eval(sema, ast->items[0]);
+    if (base.kind == VALUE_POISON) return base;
+    if (base.kind == VALUE_TENSOR) return sema_subscript(sema, ast, &base);
+    if (base.kind == VALUE_LIST) return index_list(sema, ast, &base);
+    return sema_error(sema, DIAG_BAD_ARGUMENT, ast->items[0]->span,
+                      "only tensors and lists can be indexed, not %s",
+                      value_describe(sema, &base));
+}
+
+static bool count_step(Sema *sema, Span span) {
+    if (sema->stopped) return false;
+    if (sema->call_depth == 0 || ++sema->n_steps <= SEMA_MAX_STEPS) return true;
+    sema->stopped = true;
+    sema_error(sema, DIAG_LIMIT, span, "expansion of defs passes %d expressions", SEMA_MAX_STEPS);
+    return false;
+}
+
+Value sema_eval(Sema *sema, const Ast *ast) {
+    if (!count_step(sema, ast->span)) return value_poison();
+    switch (ast->kind) {
+    case AST_BROKEN: return value_poison();
+    case AST_INT: return value_int(dim_const(sema->dims, ast->integer), ast->span);
+    case AST_FLOAT:
+        return (Value){.kind = VALUE_FLOAT, .number = ast->number, .span = ast->span};
+    case AST_BOOL:
+        return (Value){
+            .kind = VALUE_BOOL, .number = (double)ast->integer, .span = ast->span};
+    case AST_NONE: return (Value){.kind = VALUE_NONE, .span = ast->span};
+    case AST_STRING:
+        return (Value){.kind = VALUE_STRING, .string = ast->name, .span = ast->span};
+    case AST_NAME: return eval_name(sema, ast);
+    case AST_LIST: return eval_list(sema, ast);
+    case AST_CALL: return sema_call(sema, ast);
+    case AST_UNARY: return eval_unary(sema, ast);
+    case AST_BINARY: return eval_binary(sema, ast);
+    case AST_FIELD: return eval_field(sema, ast);
+    case AST_SUBSCRIPT: return eval_subscript(sema, ast);
+    case AST_KEYWORD:
+    case AST_RANGE:
+    case AST_ELLIPSIS: break; /* the grammar puts these in calls and subscripts alone */
+    }
+    return value_poison();
+}
+
+/* Types. */
+
+bool sema_eval_extent(Sema *sema, const Ast *ast, DimId *extent) {
+    Value value = sema_eval(sema, ast);
+    if (value.kind == VALUE_POISON) return false;
+    if (value.kind != VALUE_INT) {
+        sema_error(sema, DIAG_BAD_DIM, ast->span, "an extent must be an integer or a dim, not %s",
+                   value_describe(sema, &value));
+        return false;
+    }
+    *extent = value.dim;
+    return true;
+}
+
+bool sema_eval_type(Sema *sema, const AstType *type, Dtype *dtype, Shape *shape) {
+    bool ok = dtype_by_name(type->dtype, dtype);
+    if (!ok)
+        sema_error(sema, DIAG_UNKNOWN_DTYPE,
+                   (Span){type->span.begin, type->span.begin + (uint32_t)strlen(type->dtype)},
+                   "unknown dtype `%s`", type->dtype);
+    if (type->dims.n > MAX_RANK) {
+        sema_error(sema, DIAG_LIMIT, type->span, "rank %u, but at most %d is supported",
+                   type->dims.n, MAX_RANK);
+        return false;
+    }
+    *shape = (Shape){.rank = type->dims.n};
+    for (uint32_t i = 0; i < type->dims.n; i++)
+        ok = sema_eval_extent(sema, type->dims.data[i], &shape->dims[i]) && ok;
+    return ok && sema_check_shape(sema, type->span, shape);
+}

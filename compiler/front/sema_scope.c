@@ -1,0 +1,53 @@
+/* Scopes: an open-addressed table over the bindings. Hashing interned pointers is safe for the
+ * output's reproducibility because nothing ever walks the slots. */
+#include "front/sema_state.h"
+
+#include <string.h>
+
+static uint32_t *find_slot(const Scope *scope, Str name) {
+    uint32_t mask = scope->n_slots - 1;
+    for (uint32_t i = (uint32_t)((uintptr_t)name >> 4) * 2654435761u;; i++) {
+        uint32_t *slot = &scope->slots[i & mask];
+        if (*slot == 0 || scope->bindings.data[*slot - 1].name == name) return slot;
+    }
+}
+
+Binding *scope_find(const Scope *scope, Str name) {
+    if (scope->n_slots == 0) return NULL;
+    uint32_t index = *find_slot(scope, name);
+    return index ? &scope->bindings.data[index - 1] : NULL;
+}
+
+static void grow(Arena *arena, Scope *scope) {
+    scope->n_slots = scope->n_slots ? scope->n_slots * 2 : 16;
+    scope->slots = arena_array(arena, uint32_t, scope->n_slots);
+    for (uint32_t i = 0; i < scope->bindings.n; i++)
+        *find_slot(scope, scope->bindings.data[i].name) = i + 1;
+}
+
+Binding *scope_add(Arena *arena, Scope *scope, Str name, Value value, Span span) {
+    if ((scope->bindings.n + 1) * 2 > scope->n_slots) grow(arena, scope);
+    Binding binding = {.name = name, .value = value, .span = span};
+    vec_push(arena, &scope->bindings, binding);
+    *find_slot(scope, name) = scope->bindings.n;
+    return &scope->bindings.data[scope->bindings.n - 1];
+}
+
+void scope_clear(Scope *scope) {
+    scope->bindings.n = 0;
+    if (scope->n_slots) memset(scope->slots, 0, scope->n_slots * sizeof *scope->slots);
+}
+
+const char *scope_nearest(const Scope *scope, const char *name, const char *best) {
+    enum { MAX_TRIED = 2000 };
+    unsigned best_distance = best ? str_distance(name, best) : 3;
+    uint32_t n = scope->bindings.n, from = n > MAX_TRIED ? n - MAX_TRIED : 0;
+    for (uint32_t i = n; i-- > from;) {
+        const char *other = scope->bindings.data[i].name;
+        unsigned distance = str_distance(name, other);
+        if (distance >= best_distance || distance >= strlen(name)) continue;
+        best = other;
+        best_distance = distance;
+    }
+    return best;
+}

@@ -1,0 +1,181 @@
+/* What the files of sema share: values, scopes, and the state of one run. Evaluation is a walk of
+ * the tree that yields values; tensors are nodes appended to the graph at hand. A value that could
+ * not be made is VALUE_POISON: using it is silent, so one mistake gives one report. */
+#ifndef FUSEC_SEMA_STATE_H
+#define FUSEC_SEMA_STATE_H
+
+#include "front/ast.h"
+#include "ir/graph.h"
+
+enum {
+    SEMA_MAX_CALL_DEPTH = 64,    /* of defs calling defs */
+    SEMA_MAX_STEPS = 1 << 20,    /* expressions evaluated inside defs, so that expansion ends */
+    SEMA_MAX_PARAMETERS = 16,    /* of a def */
+    SEMA_MAX_LIST = 4096         /* items of a list value */
+};
+
+typedef enum {
+    VALUE_POISON,
+    VALUE_TENSOR, /* node */
+    VALUE_INT,    /* dim: an integer literal or an expression over dims */
+    VALUE_FLOAT,  /* number */
+    VALUE_BOOL,   /* number: 0 or 1 */
+    VALUE_STRING, /* string */
+    VALUE_DTYPE,  /* dtype */
+    VALUE_LIST,   /* items */
+    VALUE_NONE,   /* `none` */
+    VALUE_ABSENT  /* an argument that was not given */
+} ValueKind;
+
+typedef struct Value {
+    ValueKind kind;
+    Dtype dtype;
+    bool inexact; /* VALUE_INT: a division was rounded down on the way */
+    NodeId node;
+    DimId dim;
+    double number;
+    Str string;
+    uint32_t n_items;
+    const struct Value *items;
+    Span span; /* of the expression, in the source of the frame that evaluated it */
+} Value;
+
+/* A name and what it stands for. */
+typedef struct Binding {
+    Str name;
+    Value value;
+    Span span; /* of the name where it was bound */
+    bool is_used;
+} Binding;
+
+/* Names in order of binding, found by hash. */
+typedef struct Scope {
+    Vec(Binding) bindings;
+    uint32_t *slots; /* index + 1 into bindings, 0 when free */
+    uint32_t n_slots;
+} Scope;
+
+/* An expansion of a def, or the body of a graph (def NULL). */
+typedef struct Frame {
+    struct Frame *caller;
+    const AstDef *def;
+    const Source *source;
+    Span call_span; /* in the caller's source */
+    Scope scope;
+    bool has_returned;
+    Value result;
+} Frame;
+
+typedef struct Sema {
+    Arena *arena;
+    StrTab *strings;
+    Diags *diags;
+    Module *module;
+    DimTab *dims;
+    const AstFile *file, *prelude;
+    Scope dim_scope; /* dims of the file: VALUE_INT */
+    Graph *graph;
+    Frame *frame;
+    uint32_t kernel; /* the fixed kernel being filled + 1, or 0 */
+    uint32_t call_depth;
+    uint32_t n_errors_before; /* reported by whoever used the same Diags earlier */
+    uint32_t n_steps;
+    Vec(Scope) spare_scopes; /* of defs that returned, cleared, for the next call */
+    bool stopped; /* past a limit: everything else is poison */
+} Sema;
+
+/* A call being checked: its name and its arguments by parameter. */
+typedef struct Call {
+    Str name;
+    Span span;
+    OpId op;
+    uint32_t n_args;
+    Value args[SEMA_MAX_PARAMETERS];
+} Call;
+
+/* sema.c: reports in the source of the current frame and shows the calls that led there. */
+STR_PRINTF(4, 5)
+Value sema_error(Sema *sema, DiagId id, Span span, const char *format, ...);
+/* `x` is f32[B, 4], pointing at where the tensor was made. */
+void sema_note_tensor(Sema *sema, NodeId node);
+const char *sema_type_str(Sema *sema, Dtype dtype, const Shape *shape);
+const char *sema_shape_str(Sema *sema, const Shape *shape); /* `(B, 64)` */
+const char *sema_node_type_str(Sema *sema, NodeId node);
+
+/* sema_scope.c */
+Binding *scope_find(const Scope *scope, Str name);
+Binding *scope_add(Arena *arena, Scope *scope, Str name, Value value, Span span);
+/* Forgets all bindings but keeps the storage. */
+void scope_clear(Scope *scope);
+/* The bound name nearest to `name`, or NULL; `best` is what was found so far, or NULL. */
+const char *scope_nearest(const Scope *scope, const char *name, const char *best);
+
+/* sema_value.c */
+Value value_poison(void);
+Value value_tensor(NodeId node, Span span);
+Value value_int(DimId dim, Span span);
+bool value_is_number(const Value *value); /* a literal, a dim or a bool */
+const char *value_describe(Sema *sema, const Value *value);
+/* The constant of an integer value. */
+bool value_const_int(Sema *sema, const Value *value, int64_t *number);
+/* The dtype a number has with no tensor beside it. */
+Dtype value_default_dtype(const Value *value);
+/* `value` as a tensor: a number becomes a constant of `dtype`. Reports when it cannot. */
+bool sema_as_tensor(Sema *sema, const Value *value, Dtype dtype, NodeId *node);
+/* A tensor or a number of its default dtype; otherwise reports that `what` must be a tensor. */
+bool sema_want_tensor(Sema *sema, const Value *value, const char *what, NodeId *node);
+/* The number that `value` is in `dtype`; `quiet` suppresses the report. */
+bool sema_literal(Sema *sema, const Value *value, Dtype dtype, bool quiet, double *number);
+/* Arguments of a call: the value, or the default when absent; false after a report. */
+bool sema_want_bool(Sema *sema, const Value *value, const char *what, bool *flag);
+bool sema_want_axis(Sema *sema, const Value *value, const char *what, uint32_t rank,
+                    uint32_t *axis);
+bool sema_want_axes(Sema *sema, const Value *value, const char *what, uint32_t rank,
+                    uint32_t *axes);
+bool sema_want_dims(Sema *sema, const Value *value, const char *what, uint32_t *n, DimId *dims);
+
+/* sema_expr.c */
+Value sema_eval(Sema *sema, const Ast *ast);
+/* A dim extent: never negative, in range. */
+bool sema_eval_extent(Sema *sema, const Ast *ast, DimId *extent);
+bool sema_eval_type(Sema *sema, const AstType *type, Dtype *dtype, Shape *shape);
+
+/* sema_call.c */
+Value sema_call(Sema *sema, const Ast *ast);
+Value sema_call_op(Sema *sema, OpId op, Span span, uint32_t n_args, const Value *args);
+/* Whether a call of `name` would find an op, a built-in or a def. */
+bool sema_is_callable(const Sema *sema, Str name);
+
+/* sema_op.c */
+NodeId sema_add_node(Sema *sema, Span span, Node node);
+/* A node of one argument with the given shape and attributes. */
+Value sema_add_unary(Sema *sema, OpId op, Span span, NodeId arg, const Shape *shape,
+                     const Attrs *attrs);
+NodeId sema_add_const(Sema *sema, Span span, Dtype dtype, double number);
+Value sema_eltwise(Sema *sema, OpId op, Span span, uint32_t n_args, const Value *args);
+
+/* sema_view.c */
+Value sema_reshape_to(Sema *sema, Span span, NodeId arg, const Shape *shape);
+/* Argument `at` of a call, which must list one dim per axis of a tensor of rank `rank`. */
+bool sema_want_per_axis(Sema *sema, const Call *call, uint32_t at, const char *what, uint32_t rank,
+                        DimId *dims);
+/* Whether the shape's extents and their product are in range; reports if not. */
+bool sema_check_shape(Sema *sema, Span span, const Shape *shape);
+
+/* sema_slice.c */
+Value sema_subscript(Sema *sema, const Ast *ast, const Value *base);
+Value sema_slice_axis(Sema *sema, Span span, NodeId arg, uint32_t axis, DimId begin,
+                      DimId extent);
+
+/* sema_stmt.c */
+void sema_body(Sema *sema, const AstStmts *body);
+void sema_graph(Sema *sema, const AstGraph *ast);
+
+/* Calls that are not elementwise ops: front/calls.def lists them with these handlers. */
+#define CALL(handler, name, n_required, ...) Value call_##handler(Sema *sema, const Call *call);
+#include "front/calls.def"
+
+extern const char prelude_text[];
+extern const size_t prelude_n_bytes;
+
+#endif

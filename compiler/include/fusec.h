@@ -1,0 +1,123 @@
+/* libfusec: compiles the graph language, from source text in memory to artifact bytes in memory.
+ * This header is the specification; what it does not declare is private.
+ *
+ *   fusec_options options = FUSEC_OPTIONS_INIT;
+ *   options.kind = FUSEC_PTX;
+ *   fusec_result *result = NULL;
+ *   if (fusec_compile(text, strlen(text), &options, &result) == FUSEC_OK) {
+ *       size_t n_bytes;
+ *       const void *bytes = fusec_result_bytes(result, &n_bytes);
+ *       fwrite(bytes, 1, n_bytes, file);
+ *   }
+ *   fputs(fusec_result_messages(result), stderr);      errors and warnings, like a compiler's
+ *   fusec_result_free(result);
+ *
+ * Common to all functions:
+ *  - The result depends on the text and the options alone: no file, device, environment or locale
+ *    is read. Equal input gives equal bytes.
+ *  - Any number of threads may compile at the same time. There is no global state but LLVM's table
+ *    of targets, which is filled once.
+ *  - Nothing prints, exits or aborts, on any input. When memory is out the call fails with
+ *    FUSEC_INTERNAL; only LLVM's own failure to allocate ends the process.
+ *  - Pointers passed in are borrowed for the call; strings returned belong to the result.
+ */
+#ifndef FUSEC_H
+#define FUSEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define FUSEC_API __attribute__((visibility("default")))
+#else
+#define FUSEC_API
+#endif
+
+#define FUSEC_VERSION "0.1.0"
+
+/* "0.1.0" of the library in use, which may be newer than this header. */
+FUSEC_API const char *fusec_version(void);
+/* The LLVM it was built with: "22.1.8". */
+FUSEC_API const char *fusec_llvm_version(void);
+
+/* Also the exit codes of the program. */
+typedef enum fusec_status {
+    FUSEC_OK = 0,
+    FUSEC_INPUT = 1,    /* the source is wrong: see the diagnostics */
+    FUSEC_USAGE = 2,    /* an option is wrong */
+    FUSEC_FILE = 3,     /* the program only: a file cannot be read or written */
+    FUSEC_TARGET = 4,   /* the target, or a driver for it, is not available */
+    FUSEC_MISMATCH = 5, /* the program only: verification found a difference */
+    FUSEC_INTERNAL = 70 /* out of memory, or a mistake of ours */
+} fusec_status;
+
+/* What to make of the source. */
+typedef enum fusec_kind {
+#define FUSEC_KIND(sym, name, extension, device, is_binary, doc) FUSEC_##sym,
+#include "fusec_kinds.def"
+    FUSEC_KIND_COUNT
+} fusec_kind;
+
+typedef struct fusec_options {
+    size_t struct_size; /* sizeof(fusec_options), by FUSEC_OPTIONS_INIT */
+    fusec_kind kind;
+    const char *target;      /* by name (fusec_target_name); NULL: sm_80, for OBJECT cpu */
+    const char *source_name; /* in messages and the artifact; NULL: "input.g" */
+    const char *numerics;    /* NULL or "strict" */
+    bool no_fuse;            /* one kernel per op */
+    bool explain;            /* make fusec_result_explanation too */
+} fusec_options;
+
+#define FUSEC_OPTIONS_INIT \
+    { sizeof(fusec_options), FUSEC_PTX, NULL, NULL, NULL, false, false }
+
+/* Targets by index: name and one line about it; NULL past the last. */
+FUSEC_API const char *fusec_target_name(size_t index);
+FUSEC_API const char *fusec_target_doc(size_t index);
+
+typedef struct fusec_result fusec_result;
+
+/* Compiles `n_bytes` of source at `text`, which may hold any bytes. `*result` is set on success and
+ * on failure and is NULL only when memory for it is out; free it. */
+FUSEC_API fusec_status fusec_compile(const char *text, size_t n_bytes, const fusec_options *options,
+                                     fusec_result **result);
+FUSEC_API void fusec_result_free(fusec_result *result); /* accepts NULL */
+
+/* The output: text (without a final NUL) or bytes, by kind; NULL and 0 after a failure. */
+FUSEC_API const void *fusec_result_bytes(const fusec_result *result, size_t *n_bytes);
+/* All diagnostics as text, each with its line of source and a caret; "" when there are none. */
+FUSEC_API const char *fusec_result_messages(const fusec_result *result);
+/* The fusion ledger when it was asked for, else "". */
+FUSEC_API const char *fusec_result_explanation(const fusec_result *result);
+
+typedef enum fusec_severity {
+    FUSEC_ERROR,
+    FUSEC_WARNING,
+    FUSEC_NOTE, /* belongs to the error or warning before it */
+    FUSEC_HELP
+} fusec_severity;
+
+typedef struct fusec_diagnostic {
+    size_t struct_size;
+    fusec_severity severity;
+    const char *file;      /* as options.source_name; NULL when it concerns no text */
+    uint32_t line, column; /* from 1, columns in bytes; 0 when it concerns no place */
+    const char *id;        /* "shape-mismatch": stable; NULL for notes, helps and errors about
+                              options or memory */
+    const char *message;   /* one line, lower case */
+} fusec_diagnostic;
+
+FUSEC_API size_t fusec_result_n_diagnostics(const fusec_result *result);
+/* Fills `diagnostic`, whose struct_size the caller has set; false for a bad index. */
+FUSEC_API bool fusec_result_diagnostic(const fusec_result *result, size_t index,
+                                       fusec_diagnostic *diagnostic);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

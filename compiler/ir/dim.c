@@ -1,0 +1,588 @@
+/* Dims as canonical polynomials over symbols and irreducible floor divisions.
+ *
+ * A monomial is an interned sorted list of atoms; a dim is a constant and terms sorted by monomial.
+ * Everything is found by linear search over ids of equal hash: a graph has a few hundred dims. */
+#include "ir/dim.h"
+
+#include "base/checked.h"
+#include "base/vec.h"
+
+#include <string.h>
+
+typedef struct Monomial {
+    uint32_t n_atoms;
+    const uint32_t *atoms; /* ascending */
+} Monomial;
+
+typedef struct Term {
+    int64_t coefficient; /* never 0 */
+    uint32_t monomial;
+} Term;
+
+typedef struct Dim {
+    uint64_t hash;
+    int64_t constant;
+    uint32_t n_terms;
+    const Term *terms; /* ascending by monomial */
+    int64_t lo, hi, multiple;
+} Dim;
+
+struct DimTab {
+    Arena *arena;
+    Vec(DimSymbol) symbols;
+    Vec(DimAtom) atoms;
+    Vec(Monomial) monomials;
+    Vec(Dim) dims; /* [0] stands for DIM_NONE */
+};
+
+enum { MAX_TERMS = 256 };
+
+/* A dim under construction. */
+typedef struct Sum {
+    bool failed;
+    int64_t constant;
+    Vec(Term) terms;
+} Sum;
+
+static int64_t gcd(int64_t a, int64_t b) {
+    if (a < 0) a = -a;
+    if (b < 0) b = -b;
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static int64_t floor_div(int64_t a, int64_t b) {
+    int64_t q = a / b;
+    return q - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+DimTab *dimtab_new(Arena *arena) {
+    DimTab *tab = arena_array(arena, DimTab, 1);
+    tab->arena = arena;
+    vec_push(arena, &tab->dims, (Dim){0});
+    return tab;
+}
+
+uint32_t dim_declare(DimTab *tab, DimSymbol symbol) {
+    uint32_t index = tab->symbols.n;
+    vec_push(tab->arena, &tab->symbols, symbol);
+    return index;
+}
+
+uint32_t dim_n_symbols(const DimTab *tab) {
+    return tab->symbols.n;
+}
+
+const DimSymbol *dim_symbol_info(const DimTab *tab, uint32_t symbol) {
+    return &tab->symbols.data[symbol];
+}
+
+static const Dim *get(const DimTab *tab, DimId dim) {
+    return &tab->dims.data[dim];
+}
+
+/* Ranges of atoms and monomials. */
+
+typedef struct Range {
+    bool failed;
+    int64_t lo, hi, multiple;
+} Range;
+
+static Range atom_range(const DimTab *tab, const DimAtom *atom) {
+    if (!atom->is_division) {
+        const DimSymbol *symbol = &tab->symbols.data[atom->symbol];
+        return (Range){.lo = symbol->lo, .hi = symbol->hi, .multiple = symbol->multiple};
+    }
+    const Dim *n = get(tab, atom->numerator), *d = get(tab, atom->divisor);
+    int64_t corners[4] = {floor_div(n->lo, d->lo), floor_div(n->lo, d->hi), floor_div(n->hi, d->lo),
+                          floor_div(n->hi, d->hi)};
+    Range range = {.lo = corners[0], .hi = corners[0], .multiple = 1};
+    for (int i = 1; i < 4; i++) {
+        if (corners[i] < range.lo) range.lo = corners[i];
+        if (corners[i] > range.hi) range.hi = corners[i];
+    }
+    return range;
+}
+
+static Range range_mul(Range a, Range b) {
+    int64_t c[4];
+    Range range = {.failed = !checked_mul(a.lo, b.lo, &c[0]) || !checked_mul(a.lo, b.hi, &c[1]) ||
+                             !checked_mul(a.hi, b.lo, &c[2]) || !checked_mul(a.hi, b.hi, &c[3]) ||
+                             !checked_mul(a.multiple, b.multiple, &range.multiple)};
+    if (range.failed) return range;
+    range.lo = range.hi = c[0];
+    for (int i = 1; i < 4; i++) {
+        if (c[i] < range.lo) range.lo = c[i];
+        if (c[i] > range.hi) range.hi = c[i];
+    }
+    return range;
+}
+
+static Range monomial_range(const DimTab *tab, uint32_t monomial) {
+    const Monomial *m = &tab->monomials.data[monomial];
+    Range range = {.lo = 1, .hi = 1, .multiple = 1};
+    for (uint32_t i = 0; i < m->n_atoms && !range.failed; i++)
+        range = range_mul(range, atom_range(tab, &tab->atoms.data[m->atoms[i]]));
+    return range;
+}
+
+/* Interning. */
+
+static uint32_t intern_monomial(DimTab *tab, const uint32_t *atoms, uint32_t n) {
+    for (uint32_t i = 0; i < tab->monomials.n; i++) {
+        const Monomial *m = &tab->monomials.data[i];
+        if (m->n_atoms == n && memcmp(m->atoms, atoms, n * sizeof *atoms) == 0) return i;
+    }
+    Monomial fresh = {.n_atoms = n, .atoms = arena_copy(tab->arena, atoms, n * sizeof *atoms)};
+    vec_push(tab->arena, &tab->monomials, fresh);
+    return tab->monomials.n - 1;
+}
+
+static uint32_t intern_atom(DimTab *tab, DimAtom atom) {
+    for (uint32_t i = 0; i < tab->atoms.n; i++) {
+        const DimAtom *a = &tab->atoms.data[i];
+        if (a->is_division == atom.is_division && a->symbol == atom.symbol &&
+            a->numerator == atom.numerator && a->divisor == atom.divisor)
+            return i;
+    }
+    vec_push(tab->arena, &tab->atoms, atom);
+    return tab->atoms.n - 1;
+}
+
+static void sum_add(DimTab *tab, Sum *sum, int64_t coefficient, uint32_t monomial) {
+    for (uint32_t i = 0; i < sum->terms.n; i++) {
+        Term *term = &sum->terms.data[i];
+        if (term->monomial != monomial) continue;
+        if (!checked_add(term->coefficient, coefficient, &term->coefficient)) sum->failed = true;
+        return;
+    }
+    if (sum->terms.n >= MAX_TERMS) sum->failed = true;
+    if (!sum->failed)
+        vec_push(tab->arena, &sum->terms, (Term){.coefficient = coefficient, .monomial = monomial});
+}
+
+static void sum_add_const(Sum *sum, int64_t value) {
+    if (!checked_add(sum->constant, value, &sum->constant)) sum->failed = true;
+}
+
+static void sum_normalise(Sum *sum) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < sum->terms.n; i++)
+        if (sum->terms.data[i].coefficient) sum->terms.data[n++] = sum->terms.data[i];
+    sum->terms.n = n;
+    for (uint32_t i = 1; i < n; i++) {
+        Term term = sum->terms.data[i];
+        uint32_t j = i;
+        for (; j > 0 && sum->terms.data[j - 1].monomial > term.monomial; j--)
+            sum->terms.data[j] = sum->terms.data[j - 1];
+        sum->terms.data[j] = term;
+    }
+}
+
+static DimId intern_sum(DimTab *tab, Sum *sum) {
+    if (sum->failed) return DIM_NONE;
+    sum_normalise(sum);
+    uint32_t n = sum->terms.n;
+    uint64_t hash = hash_bytes(STR_HASH_SEED, &sum->constant, sizeof sum->constant);
+    for (uint32_t i = 0; i < n; i++) {
+        hash = hash_bytes(hash, &sum->terms.data[i].coefficient, sizeof(int64_t));
+        hash = hash_bytes(hash, &sum->terms.data[i].monomial, sizeof(uint32_t));
+    }
+    for (DimId id = 1; id < tab->dims.n; id++) {
+        const Dim *dim = get(tab, id);
+        if (dim->hash != hash || dim->constant != sum->constant || dim->n_terms != n) continue;
+        bool same = true;
+        for (uint32_t i = 0; same && i < n; i++)
+            same = dim->terms[i].coefficient == sum->terms.data[i].coefficient &&
+                   dim->terms[i].monomial == sum->terms.data[i].monomial;
+        if (same) return id;
+    }
+    Dim dim = {.hash = hash, .constant = sum->constant, .n_terms = n};
+    dim.lo = dim.hi = sum->constant;
+    dim.multiple = gcd(sum->constant, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t c = sum->terms.data[i].coefficient;
+        Range range = monomial_range(tab, sum->terms.data[i].monomial);
+        range = range.failed
+                    ? range
+                    : range_mul(range, (Range){.lo = c, .hi = c, .multiple = c < 0 ? -c : c});
+        if (range.failed || !checked_add(dim.lo, range.lo, &dim.lo) ||
+            !checked_add(dim.hi, range.hi, &dim.hi))
+            return DIM_NONE;
+        dim.multiple = gcd(dim.multiple, range.multiple);
+    }
+    dim.terms = arena_copy(tab->arena, sum->terms.data, n * sizeof(Term));
+    vec_push(tab->arena, &tab->dims, dim);
+    return tab->dims.n - 1;
+}
+
+/* sum += factor * dim */
+static void sum_add_dim(DimTab *tab, Sum *sum, const Dim *dim, int64_t factor) {
+    int64_t constant, c;
+    if (!checked_mul(dim->constant, factor, &constant)) sum->failed = true;
+    if (!sum->failed) sum_add_const(sum, constant);
+    for (uint32_t i = 0; i < dim->n_terms && !sum->failed; i++) {
+        if (checked_mul(dim->terms[i].coefficient, factor, &c))
+            sum_add(tab, sum, c, dim->terms[i].monomial);
+        else
+            sum->failed = true;
+    }
+}
+
+DimId dim_const(DimTab *tab, int64_t value) {
+    Sum sum = {0};
+    sum_add_const(&sum, value);
+    return intern_sum(tab, &sum);
+}
+
+DimId dim_symbol(DimTab *tab, uint32_t symbol) {
+    uint32_t atom = intern_atom(tab, (DimAtom){.symbol = symbol});
+    Sum sum = {0};
+    sum_add(tab, &sum, 1, intern_monomial(tab, &atom, 1));
+    return intern_sum(tab, &sum);
+}
+
+static DimId add_scaled(DimTab *tab, DimId a, DimId b, int64_t factor) {
+    if (!a || !b) return DIM_NONE;
+    Sum sum = {0};
+    Dim da = *get(tab, a), db = *get(tab, b);
+    sum_add_dim(tab, &sum, &da, 1);
+    sum_add_dim(tab, &sum, &db, factor);
+    return intern_sum(tab, &sum);
+}
+
+DimId dim_add(DimTab *tab, DimId a, DimId b) {
+    return add_scaled(tab, a, b, 1);
+}
+
+DimId dim_sub(DimTab *tab, DimId a, DimId b) {
+    return add_scaled(tab, a, b, -1);
+}
+
+static uint32_t monomial_mul(DimTab *tab, uint32_t a, uint32_t b) {
+    Monomial ma = tab->monomials.data[a], mb = tab->monomials.data[b];
+    uint32_t n = ma.n_atoms + mb.n_atoms, i = 0, j = 0;
+    uint32_t *atoms = arena_array(tab->arena, uint32_t, n);
+    for (uint32_t k = 0; k < n; k++)
+        atoms[k] = j >= mb.n_atoms || (i < ma.n_atoms && ma.atoms[i] <= mb.atoms[j])
+                       ? ma.atoms[i++]
+                       : mb.atoms[j++];
+    return intern_monomial(tab, atoms, n);
+}
+
+DimId dim_mul(DimTab *tab, DimId a, DimId b) {
+    if (!a || !b) return DIM_NONE;
+    Dim da = *get(tab, a), db = *get(tab, b);
+    Sum sum = {0};
+    sum_add_dim(tab, &sum, &db, da.constant);
+    for (uint32_t i = 0; i < da.n_terms && !sum.failed; i++) {
+        int64_t c;
+        if (!checked_mul(da.terms[i].coefficient, db.constant, &c)) return DIM_NONE;
+        if (c) sum_add(tab, &sum, c, da.terms[i].monomial);
+        for (uint32_t j = 0; j < db.n_terms && !sum.failed; j++) {
+            if (!checked_mul(da.terms[i].coefficient, db.terms[j].coefficient, &c)) return DIM_NONE;
+            sum_add(tab, &sum, c, monomial_mul(tab, da.terms[i].monomial, db.terms[j].monomial));
+        }
+    }
+    return intern_sum(tab, &sum);
+}
+
+DimId dim_mul_const(DimTab *tab, DimId a, int64_t factor) {
+    if (!a) return DIM_NONE;
+    Dim da = *get(tab, a);
+    Sum sum = {0};
+    sum_add_dim(tab, &sum, &da, factor);
+    return intern_sum(tab, &sum);
+}
+
+/* Division. */
+
+/* Removes the atoms of `by` from `of`; false when they are not all there. */
+static bool monomial_div(DimTab *tab, uint32_t of, uint32_t by, uint32_t *quotient, bool *is_one) {
+    Monomial mo = tab->monomials.data[of], mb = tab->monomials.data[by];
+    if (mb.n_atoms > mo.n_atoms) return false;
+    uint32_t n = 0, j = 0;
+    uint32_t *atoms = arena_array(tab->arena, uint32_t, mo.n_atoms);
+    for (uint32_t i = 0; i < mo.n_atoms; i++) {
+        if (j < mb.n_atoms && mo.atoms[i] == mb.atoms[j])
+            j++;
+        else
+            atoms[n++] = mo.atoms[i];
+    }
+    if (j < mb.n_atoms) return false;
+    *is_one = n == 0;
+    if (n) *quotient = intern_monomial(tab, atoms, n);
+    return true;
+}
+
+/* Splits a = b * quotient + rest term by term, for a single-term or constant b; a several-term b
+ * divides only multiples of itself. */
+static void div_terms(DimTab *tab, DimId a, DimId b, Sum *quotient, Sum *rest) {
+    Dim da = *get(tab, a), db = *get(tab, b);
+    bool b_is_const = db.n_terms == 0;
+    int64_t c = b_is_const ? db.constant : db.terms[0].coefficient;
+    if (b_is_const) {
+        int64_t q = floor_div(da.constant, c);
+        sum_add_const(quotient, q);
+        sum_add_const(rest, da.constant - q * c);
+    } else {
+        sum_add_const(rest, da.constant);
+    }
+    for (uint32_t i = 0; i < da.n_terms; i++) {
+        Term term = da.terms[i];
+        uint32_t monomial = term.monomial;
+        bool is_one = false;
+        if (!b_is_const &&
+            !monomial_div(tab, term.monomial, db.terms[0].monomial, &monomial, &is_one)) {
+            sum_add(tab, rest, term.coefficient, term.monomial);
+            continue;
+        }
+        int64_t q = term.coefficient % c == 0 ? term.coefficient / c : 0;
+        if (q == 0)
+            sum_add(tab, rest, term.coefficient, term.monomial);
+        else if (is_one)
+            sum_add_const(quotient, q);
+        else
+            sum_add(tab, quotient, q, monomial);
+    }
+}
+
+/* Trial division for a divisor of several terms: only an exact multiple by the leading terms. */
+static DimId exact_div_many(DimTab *tab, DimId a, DimId b) {
+    Dim da = *get(tab, a), db = *get(tab, b);
+    if (da.n_terms == 0) return da.constant == 0 ? a : DIM_NONE;
+    DimId quotient = dim_const(tab, 0), rest = a;
+    for (int step = 0; step < 16; step++) {
+        Dim dr = *get(tab, rest);
+        if (dr.n_terms == 0) return dr.constant == 0 ? quotient : DIM_NONE;
+        DimId q = DIM_NONE;
+        for (uint32_t i = dr.n_terms; i-- > 0 && !q;) {
+            uint32_t monomial = 0;
+            bool is_one = false;
+            Term lead = db.terms[db.n_terms - 1];
+            if (!monomial_div(tab, dr.terms[i].monomial, lead.monomial, &monomial, &is_one))
+                continue;
+            if (dr.terms[i].coefficient % lead.coefficient) continue;
+            int64_t c = dr.terms[i].coefficient / lead.coefficient;
+            Sum sum = {0};
+            if (is_one)
+                sum_add_const(&sum, c);
+            else
+                sum_add(tab, &sum, c, monomial);
+            q = intern_sum(tab, &sum);
+        }
+        if (!q) return DIM_NONE;
+        quotient = dim_add(tab, quotient, q);
+        rest = dim_sub(tab, rest, dim_mul(tab, q, b));
+        if (!quotient || !rest) return DIM_NONE;
+    }
+    return DIM_NONE;
+}
+
+static bool is_single_term(const Dim *dim) {
+    return dim->n_terms == 0 || (dim->n_terms == 1 && dim->constant == 0);
+}
+
+DimId dim_exact_div(DimTab *tab, DimId a, DimId b) {
+    if (!a || !b || dim_equals_const(tab, b, 0)) return DIM_NONE;
+    if (a == b) return dim_const(tab, 1);
+    if (!is_single_term(get(tab, b))) return exact_div_many(tab, a, b);
+    Sum quotient = {0}, rest = {0};
+    div_terms(tab, a, b, &quotient, &rest);
+    if (rest.failed || rest.constant) return DIM_NONE;
+    sum_normalise(&rest);
+    return rest.terms.n ? DIM_NONE : intern_sum(tab, &quotient);
+}
+
+/* floor((T + c) / d) does not need the part of c below the common divisor of T and d. */
+static void drop_fraction(DimTab *tab, Sum *rest, int64_t divisor) {
+    Sum moving = {.terms = rest->terms};
+    moving.terms.data = arena_copy(tab->arena, rest->terms.data, rest->terms.n * sizeof(Term));
+    DimId terms = intern_sum(tab, &moving);
+    if (!terms || rest->constant < 0) return;
+    int64_t common = gcd(get(tab, terms)->multiple, divisor);
+    if (common) rest->constant -= rest->constant % common;
+}
+
+DimId dim_div(DimTab *tab, DimId a, DimId b) {
+    if (!a || !b || get(tab, b)->lo <= 0) return DIM_NONE;
+    if (dim_equals_const(tab, b, 1)) return a;
+    DimId exact = dim_exact_div(tab, a, b);
+    if (exact) return exact;
+    Sum quotient = {0}, rest = {0};
+    if (is_single_term(get(tab, b))) {
+        div_terms(tab, a, b, &quotient, &rest);
+        int64_t divisor;
+        if (dim_is_const(tab, b, &divisor)) drop_fraction(tab, &rest, divisor);
+    } else {
+        Dim da = *get(tab, a);
+        sum_add_dim(tab, &rest, &da, 1);
+    }
+    DimId q = intern_sum(tab, &quotient), r = intern_sum(tab, &rest);
+    if (!q || !r) return DIM_NONE;
+    if (get(tab, r)->lo >= 0 && get(tab, r)->hi < get(tab, b)->lo) return q;
+    uint32_t atom = intern_atom(tab, (DimAtom){.is_division = true, .numerator = r, .divisor = b});
+    Sum sum = {0};
+    sum_add(tab, &sum, 1, intern_monomial(tab, &atom, 1));
+    return dim_add(tab, q, intern_sum(tab, &sum));
+}
+
+DimId dim_ceil_div(DimTab *tab, DimId a, int64_t step) {
+    return dim_div(tab, dim_add(tab, a, dim_const(tab, step - 1)), dim_const(tab, step));
+}
+
+/* Questions. */
+
+bool dim_is_const(const DimTab *tab, DimId dim, int64_t *value) {
+    const Dim *d = get(tab, dim);
+    if (!dim || d->n_terms) return false;
+    *value = d->constant;
+    return true;
+}
+
+bool dim_equals_const(const DimTab *tab, DimId dim, int64_t value) {
+    int64_t actual;
+    return dim_is_const(tab, dim, &actual) && actual == value;
+}
+
+bool dim_is_symbol(const DimTab *tab, DimId dim, uint32_t *symbol) {
+    const Dim *d = get(tab, dim);
+    if (!dim || d->constant || d->n_terms != 1 || d->terms[0].coefficient != 1) return false;
+    const Monomial *m = &tab->monomials.data[d->terms[0].monomial];
+    if (m->n_atoms != 1 || tab->atoms.data[m->atoms[0]].is_division) return false;
+    *symbol = tab->atoms.data[m->atoms[0]].symbol;
+    return true;
+}
+
+int64_t dim_lo(const DimTab *tab, DimId dim) {
+    return get(tab, dim)->lo;
+}
+
+int64_t dim_hi(const DimTab *tab, DimId dim) {
+    return get(tab, dim)->hi;
+}
+
+int64_t dim_multiple(const DimTab *tab, DimId dim) {
+    return get(tab, dim)->multiple;
+}
+
+bool dim_always_le(DimTab *tab, DimId a, DimId b) {
+    if (!a || !b) return false;
+    if (get(tab, a)->hi <= get(tab, b)->lo) return true;
+    DimId difference = dim_sub(tab, b, a);
+    return difference && get(tab, difference)->lo >= 0;
+}
+
+static uint64_t atom_symbols(const DimTab *tab, const DimAtom *atom) {
+    if (!atom->is_division) return (uint64_t)1 << atom->symbol;
+    return dim_symbols_used(tab, atom->numerator) | dim_symbols_used(tab, atom->divisor);
+}
+
+uint64_t dim_symbols_used(const DimTab *tab, DimId dim) {
+    uint64_t used = 0;
+    const Dim *d = get(tab, dim);
+    for (uint32_t i = 0; i < d->n_terms; i++) {
+        const Monomial *m = &tab->monomials.data[d->terms[i].monomial];
+        for (uint32_t k = 0; k < m->n_atoms; k++)
+            used |= atom_symbols(tab, &tab->atoms.data[m->atoms[k]]);
+    }
+    return used;
+}
+
+static bool atom_eval(const DimTab *tab, const DimAtom *atom, const int64_t *values, int64_t *out) {
+    if (!atom->is_division) {
+        *out = values[atom->symbol];
+        return true;
+    }
+    int64_t n, d;
+    if (!dim_eval(tab, atom->numerator, values, &n) || !dim_eval(tab, atom->divisor, values, &d))
+        return false;
+    if (d <= 0) return false;
+    *out = floor_div(n, d);
+    return true;
+}
+
+bool dim_eval(const DimTab *tab, DimId dim, const int64_t *values, int64_t *value) {
+    const Dim *d = get(tab, dim);
+    int64_t total = d->constant;
+    for (uint32_t i = 0; i < d->n_terms; i++) {
+        const Monomial *m = &tab->monomials.data[d->terms[i].monomial];
+        int64_t product = d->terms[i].coefficient, factor;
+        for (uint32_t k = 0; k < m->n_atoms; k++)
+            if (!atom_eval(tab, &tab->atoms.data[m->atoms[k]], values, &factor) ||
+                !checked_mul(product, factor, &product))
+                return false;
+        if (!checked_add(total, product, &total)) return false;
+    }
+    *value = total;
+    return true;
+}
+
+/* Structure and printing. */
+
+int64_t dim_constant_part(const DimTab *tab, DimId dim) {
+    return get(tab, dim)->constant;
+}
+
+uint32_t dim_n_terms(const DimTab *tab, DimId dim) {
+    return get(tab, dim)->n_terms;
+}
+
+DimTerm dim_term(const DimTab *tab, DimId dim, uint32_t i) {
+    Term term = get(tab, dim)->terms[i];
+    const Monomial *m = &tab->monomials.data[term.monomial];
+    return (DimTerm){.coefficient = term.coefficient, .n_atoms = m->n_atoms, .atoms = m->atoms};
+}
+
+DimAtom dim_atom(const DimTab *tab, uint32_t atom) {
+    return tab->atoms.data[atom];
+}
+
+static void print_factor(const DimTab *tab, const DimAtom *atom, Text *out) {
+    if (!atom->is_division) {
+        text_puts(out, tab->symbols.data[atom->symbol].name);
+        return;
+    }
+    text_puts(out, "((");
+    dim_print(tab, atom->numerator, out);
+    text_puts(out, ") / (");
+    dim_print(tab, atom->divisor, out);
+    text_puts(out, "))");
+}
+
+void dim_print(const DimTab *tab, DimId dim, Text *out) {
+    const Dim *d = get(tab, dim);
+    if (!dim) {
+        text_puts(out, "?");
+        return;
+    }
+    for (uint32_t i = 0; i < d->n_terms; i++) {
+        int64_t c = d->terms[i].coefficient;
+        if (i)
+            text_puts(out, c < 0 ? " - " : " + ");
+        else if (c < 0)
+            text_puts(out, "-");
+        int64_t magnitude = c < 0 ? -c : c;
+        if (magnitude != 1) text_printf(out, "%lld*", (long long)magnitude);
+        const Monomial *m = &tab->monomials.data[d->terms[i].monomial];
+        for (uint32_t k = 0; k < m->n_atoms; k++) {
+            if (k) text_puts(out, "*");
+            print_factor(tab, &tab->atoms.data[m->atoms[k]], out);
+        }
+    }
+    if (!d->n_terms)
+        text_printf(out, "%lld", (long long)d->constant);
+    else if (d->constant)
+        text_printf(out, " %c %lld", d->constant < 0 ? '-' : '+',
+                    (long long)(d->constant < 0 ? -d->constant : d->constant));
+}
+
+const char *dim_str(const DimTab *tab, Arena *arena, DimId dim) {
+    Text text = {.arena = arena};
+    dim_print(tab, dim, &text);
+    return text_str(&text);
+}

@@ -1,0 +1,105 @@
+/* Proofs about dims with floor divisions by constants. The difference is multiplied by the
+ * divisors, then every d * floor(n / d) is replaced by a bound in n. */
+#include "ir/graph.h"
+
+static const int64_t max_scale = 1 << 20;
+
+/* The constant divisor of the first division among a term's atoms, or 0; `at` is its place. */
+static int64_t term_divisor(const DimTab *dims, const DimTerm *term, uint32_t *at) {
+    for (uint32_t i = 0; i < term->n_atoms; i++) {
+        DimAtom atom = dim_atom(dims, term->atoms[i]);
+        int64_t divisor;
+        if (!atom.is_division || !dim_is_const(dims, atom.divisor, &divisor)) continue;
+        *at = i;
+        return divisor;
+    }
+    return 0;
+}
+
+/* The dim of an atom. */
+static DimId atom_dim(DimTab *dims, uint32_t id) {
+    DimAtom atom = dim_atom(dims, id);
+    return atom.is_division ? dim_div(dims, atom.numerator, atom.divisor)
+                            : dim_symbol(dims, atom.symbol);
+}
+
+/* coefficient * product of the atoms but `skip` (UINT32_MAX for none). */
+static DimId term_dim(DimTab *dims, DimTerm term, int64_t coefficient, uint32_t skip) {
+    DimId product = dim_const(dims, coefficient);
+    for (uint32_t i = 0; i < term.n_atoms && product; i++)
+        if (i != skip) product = dim_mul(dims, product, atom_dim(dims, term.atoms[i]));
+    return product;
+}
+
+/* The least number by which the dim must be multiplied so that every division meets its divisor. */
+static int64_t needed_scale(const DimTab *dims, DimId dim) {
+    int64_t scale = 1;
+    for (uint32_t i = 0; i < dim_n_terms(dims, dim); i++) {
+        DimTerm term = dim_term(dims, dim, i);
+        uint32_t at;
+        int64_t divisor = term_divisor(dims, &term, &at);
+        if (divisor < 1 || divisor > max_scale) continue;
+        int64_t coefficient = term.coefficient < 0 ? -term.coefficient : term.coefficient;
+        if (coefficient % divisor == 0) continue;
+        for (int64_t factor = 2; factor <= divisor; factor++) {
+            if (divisor % factor == 0 && coefficient % divisor * factor % divisor == 0 &&
+                scale % factor != 0 && scale <= max_scale / factor) {
+                scale *= factor;
+                break;
+            }
+        }
+    }
+    return scale;
+}
+
+/* A lower bound of the term without its division; with `exactly`, an equal or DIM_NONE. */
+static DimId relaxed_term(DimTab *dims, DimTerm term, bool exactly) {
+    uint32_t at = 0;
+    int64_t divisor = term_divisor(dims, &term, &at);
+    if (divisor < 1 || term.coefficient % divisor != 0)
+        return term_dim(dims, term, term.coefficient, UINT32_MAX);
+    DimId numerator = dim_atom(dims, term.atoms[at]).numerator;
+    DimId rest = term_dim(dims, term, term.coefficient / divisor, at);
+    bool is_exact = dim_multiple(dims, numerator) % divisor == 0;
+    if (!rest || (!is_exact && exactly)) return DIM_NONE;
+    if (!is_exact) {
+        DimId others = term_dim(dims, term, 1, at);
+        if (!others || dim_lo(dims, others) < 0) return DIM_NONE;
+        if (term.coefficient > 0)
+            numerator = dim_sub(dims, numerator, dim_const(dims, divisor - 1));
+    }
+    return dim_mul(dims, rest, numerator);
+}
+
+static DimId relaxed(DimTab *dims, DimId dim, bool exactly) {
+    dim = dim_mul_const(dims, dim, needed_scale(dims, dim));
+    if (!dim) return DIM_NONE;
+    DimId sum = dim_const(dims, dim_constant_part(dims, dim));
+    uint32_t n = dim_n_terms(dims, dim);
+    for (uint32_t i = 0; i < n && sum; i++)
+        sum = dim_add(dims, sum, relaxed_term(dims, dim_term(dims, dim, i), exactly));
+    return sum;
+}
+
+enum { MAX_ROUNDS = 4 }; /* divisions inside divisions */
+
+bool dim_prove_le(DimTab *dims, DimId a, DimId b) {
+    if (dim_always_le(dims, a, b)) return true;
+    DimId difference = a && b ? dim_sub(dims, b, a) : DIM_NONE;
+    for (int i = 0; i < MAX_ROUNDS && difference; i++) {
+        if (dim_lo(dims, difference) >= 0) return true;
+        difference = relaxed(dims, difference, false);
+    }
+    return false;
+}
+
+bool dim_prove_equal(DimTab *dims, DimId a, DimId b) {
+    if (!a || !b) return false;
+    if (a == b) return true;
+    DimId difference = dim_sub(dims, a, b);
+    for (int i = 0; i < MAX_ROUNDS && difference; i++) {
+        if (dim_equals_const(dims, difference, 0)) return true;
+        difference = relaxed(dims, difference, true);
+    }
+    return false;
+}

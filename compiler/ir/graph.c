@@ -1,0 +1,72 @@
+/* Building graphs, and questions about them and about shapes. */
+#include "ir/graph.h"
+
+Graph *graph_new(Arena *arena, DimTab *dims, const Source *source, Str name) {
+    Graph *graph = arena_array(arena, Graph, 1);
+    *graph = (Graph){.arena = arena, .dims = dims, .source = source, .name = name};
+    return graph;
+}
+
+NodeId graph_add(Graph *graph, Node node) {
+    node.args = arena_copy(graph->arena, node.args, node.n_args * sizeof *node.args);
+    vec_push(graph->arena, &graph->nodes, node);
+    return graph->nodes.n - 1;
+}
+
+uint32_t *graph_count_uses(const Graph *graph, Arena *arena) {
+    uint32_t *uses = arena_array(arena, uint32_t, graph->nodes.n);
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        for (uint32_t k = 0; k < node->n_args; k++) uses[node->args[k]]++;
+    }
+    for (uint32_t i = 0; i < graph->outputs.n; i++) uses[graph->outputs.data[i].node]++;
+    return uses;
+}
+
+bool shape_equal(const Shape *a, const Shape *b) {
+    if (a->rank != b->rank) return false;
+    for (uint32_t k = 0; k < a->rank; k++)
+        if (a->dims[k] != b->dims[k]) return false;
+    return true;
+}
+
+DimId shape_n_elems(DimTab *dims, const Shape *shape) {
+    DimId total = dim_const(dims, 1);
+    for (uint32_t k = 0; k < shape->rank; k++) total = dim_mul(dims, total, shape->dims[k]);
+    return total;
+}
+
+void shape_print(const DimTab *dims, const Shape *shape, Text *out) {
+    text_puts(out, "[");
+    for (uint32_t k = 0; k < shape->rank; k++) {
+        if (k) text_puts(out, ", ");
+        dim_print(dims, shape->dims[k], out);
+    }
+    text_puts(out, "]");
+}
+
+bool shape_broadcast(const DimTab *dims, Shape *shape, const Shape *b) {
+    const Shape *longer = shape->rank >= b->rank ? shape : b;
+    const Shape *shorter = longer == b ? shape : b;
+    uint32_t lead = longer->rank - shorter->rank;
+    Shape result = *longer;
+    for (uint32_t k = 0; k < shorter->rank; k++) {
+        DimId x = longer->dims[lead + k], y = shorter->dims[k];
+        if (x == y || dim_equals_const(dims, y, 1)) continue;
+        if (!dim_equals_const(dims, x, 1)) return false;
+        result.dims[lead + k] = y;
+    }
+    *shape = result;
+    return true;
+}
+
+Shape shape_reduced(DimTab *dims, const Shape *arg, uint32_t axes, bool keep) {
+    Shape result = {0};
+    for (uint32_t k = 0; k < arg->rank; k++) {
+        if (!(axes >> k & 1))
+            result.dims[result.rank++] = arg->dims[k];
+        else if (keep)
+            result.dims[result.rank++] = dim_const(dims, 1);
+    }
+    return result;
+}

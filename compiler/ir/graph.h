@@ -1,0 +1,139 @@
+/* The graph: a typed tensor DAG. Nodes are indices into one array in topological order (arguments
+ * come before users), each with the source range it came from. Made by the front end, changed by
+ * passes, read by all. */
+#ifndef FUSEC_GRAPH_H
+#define FUSEC_GRAPH_H
+
+#include "base/source.h"
+#include "base/vec.h"
+#include "ir/dim.h"
+#include "ir/op.h"
+
+enum {
+    MAX_RANK = 8,
+    MAX_NODES = 1 << 20,
+    MAX_CONCAT_ARGS = 1024
+};
+
+typedef uint32_t NodeId;
+#define NODE_NONE UINT32_MAX
+
+typedef struct Shape {
+    uint32_t rank;
+    DimId dims[MAX_RANK];
+} Shape;
+
+/* What an op needs besides its arguments. Which fields count is said by the op's class and row:
+ *   const: number            iota: axis (its index along that axis is the value)
+ *   reduce: axes, keep       matmul: none
+ *   transpose: perm[k] = the argument axis that becomes axis k
+ *   reshape, expand: none beyond the node's own shape
+ *   slice: begin, step per axis (the extent is the node's shape)
+ *   pad: begin = elements put before each axis; number = the value put there
+ *   concat: axis             gather: axis (of the data argument; indices are the second argument)
+ *   argmax: axes, keep (exactly one axis) */
+typedef struct Attrs {
+    double number;
+    int32_t axis;
+    uint32_t axes; /* bit set */
+    bool keep;
+    uint8_t perm[MAX_RANK];
+    DimId begin[MAX_RANK];
+    int64_t step[MAX_RANK];
+} Attrs;
+
+typedef struct Node {
+    OpId op;
+    Dtype dtype;
+    Shape shape;
+    uint32_t n_args;
+    NodeId *args;
+    Attrs attrs;
+    Span span; /* of the source expression */
+    Str name;  /* the variable it was first bound to, or NULL */
+} Node;
+
+typedef struct GraphInput {
+    Str name;
+    NodeId node;
+    Str key;   /* params: the key in the weights file */
+    Span span; /* of the declaration */
+} GraphInput;
+
+typedef struct GraphOutput {
+    Str name;
+    NodeId node;
+    Span span;
+} GraphOutput;
+
+/* A user's or a dump's fixed kernel: `kernel name { ... }`. Nodes whose `kernel_of` entry is k + 1
+ * belong to fixed kernel k; 0 means free. */
+typedef struct FixedKernel {
+    Str name;
+    Span span;
+} FixedKernel;
+
+typedef struct Graph {
+    Arena *arena;
+    DimTab *dims;
+    const Source *source;
+    Str name;
+    Span span;
+    Vec(Node) nodes;
+    Vec(GraphInput) inputs;
+    Vec(GraphInput) params;
+    Vec(GraphOutput) outputs;
+    Vec(FixedKernel) fixed_kernels;
+    Vec(uint32_t) kernel_of; /* empty, or one entry per node */
+} Graph;
+
+/* One source file after sema. All graphs share the DimTab and the string table. */
+typedef struct Module {
+    Arena *arena;
+    StrTab *strings;
+    DimTab *dims;
+    const Source *source;
+    Str weights; /* path as written, or NULL */
+    Vec(Graph *) graphs;
+} Module;
+
+Graph *graph_new(Arena *arena, DimTab *dims, const Source *source, Str name);
+/* Appends a node as given (args are copied); the caller has checked it. */
+NodeId graph_add(Graph *graph, Node node);
+static inline Node *graph_node(const Graph *graph, NodeId id) {
+    return &graph->nodes.data[id];
+}
+
+/* Shape helpers. */
+bool shape_equal(const Shape *a, const Shape *b);
+/* Product of all extents; DIM_NONE on overflow. */
+DimId shape_n_elems(DimTab *dims, const Shape *shape);
+/* `f32[B, 64]` */
+void shape_print(const DimTab *dims, const Shape *shape, Text *out);
+/* NumPy broadcasting of `b` into `*shape`; false, `*shape` unchanged, when they do not broadcast.
+ * A symbolic dim is never taken for 1. */
+bool shape_broadcast(const DimTab *dims, Shape *shape, const Shape *b);
+/* The shape of a reduction of `arg` over the bit set `axes`. */
+Shape shape_reduced(DimTab *dims, const Shape *arg, uint32_t axes, bool keep);
+
+/* Number of uses of every node as an argument or output (arena array of nodes.n entries). */
+uint32_t *graph_count_uses(const Graph *graph, Arena *arena);
+
+/* Proofs about dims beyond what ranges tell: they see that d * floor(n / d) lies between n - d + 1
+ * and n, and equals n when n is known to be a multiple of d. False means "not proved". */
+bool dim_prove_le(DimTab *dims, DimId a, DimId b);
+bool dim_prove_equal(DimTab *dims, DimId a, DimId b);
+
+/* The graph as source text: one statement per node in order, inputs in the header, fixed kernels as
+ * blocks. With the module's dims before it, it parses back to an equal graph, provided that the
+ * inputs come first and that every other node is needed for an output and does something (the front
+ * end drops reshapes, slices, casts and the like that change nothing). */
+void graph_print(const Graph *graph, Text *out);
+/* The module's weights line, dims and graphs: a whole source file. */
+void module_print(const Module *module, Text *out);
+
+/* Proves the invariants above (order, arity, dtypes and shapes as the op's rule gives them);
+ * returns NULL, or what is wrong. */
+const char *graph_verify(const Graph *graph, Arena *arena);
+
+#endif

@@ -1,0 +1,348 @@
+/* Graphs as source text. Every node is one statement in function-call form with its attributes
+ * written out; names are kept where they are unique, others are made up as v<number>. */
+#include "base/number.h"
+#include "ir/graph.h"
+
+#include <math.h>
+
+/* What one printing shares: the name under which every node is shown. */
+typedef struct Printer {
+    const Graph *graph;
+    Text *out;
+    Str *names; /* one per node */
+} Printer;
+
+/* Names. A small open-addressed set of texts. */
+typedef struct NameSet {
+    Arena *arena;
+    Str *slots;
+    uint32_t n_slots; /* a power of two, never half full */
+} NameSet;
+
+static bool nameset_add(NameSet *set, Str name) {
+    uint64_t hash = hash_bytes(STR_HASH_SEED, name, strlen(name));
+    for (uint32_t i = (uint32_t)hash;; i++) {
+        Str *slot = &set->slots[i & (set->n_slots - 1)];
+        if (*slot && strcmp(*slot, name) == 0) return false;
+        if (*slot) continue;
+        *slot = name;
+        return true;
+    }
+}
+
+static NameSet nameset_new(Arena *arena, uint32_t n_names) {
+    NameSet set = {.arena = arena, .n_slots = 64};
+    while (set.n_slots < n_names * 4) set.n_slots *= 2;
+    set.slots = arena_array(arena, Str, set.n_slots);
+    return set;
+}
+
+/* What no node may be called: dims, dtypes, outputs and the language's reserved words. */
+static void reserve_names(const Graph *graph, NameSet *set) {
+    static const char *const reserved[] = {
+        "graph", "param", "def", "return", "kernel", "true", "false", "none", "inf", "nan", "_",
+#define DTYPE(sym, name, bytes, kind, compute) name,
+#include "ir/dtype.def"
+    };
+    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
+        nameset_add(set, reserved[i]);
+    for (uint32_t i = 0; i < dim_n_symbols(graph->dims); i++)
+        nameset_add(set, dim_symbol_info(graph->dims, i)->name);
+}
+
+/* Inputs, params and outputs keep their names; then nodes take theirs, or a made-up one. */
+static Str *choose_names(const Graph *graph, Arena *arena) {
+    Str *names = arena_array(arena, Str, graph->nodes.n + 1);
+    NameSet set =
+        nameset_new(arena, graph->nodes.n + graph->outputs.n + DIM_MAX_SYMBOLS + 32);
+    reserve_names(graph, &set);
+    const GraphInput *given[2] = {graph->inputs.data, graph->params.data};
+    const uint32_t n_given[2] = {graph->inputs.n, graph->params.n};
+    for (int kind = 0; kind < 2; kind++)
+        for (uint32_t i = 0; i < n_given[kind]; i++) {
+            names[given[kind][i].node] = given[kind][i].name;
+            nameset_add(&set, given[kind][i].name);
+        }
+    for (uint32_t i = 0; i < graph->outputs.n; i++) {
+        const GraphOutput *output = &graph->outputs.data[i];
+        Str own = graph_node(graph, output->node)->name;
+        bool is_new = nameset_add(&set, output->name);
+        if (is_new && !names[output->node] && (!own || strcmp(own, output->name) == 0))
+            names[output->node] = output->name;
+    }
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        Str name = names[id] ? names[id] : graph_node(graph, id)->name;
+        if (names[id]) continue;
+        if (!name || !nameset_add(&set, name)) {
+            name = str_format(arena, "v%u", id);
+            for (uint32_t k = 1; !nameset_add(&set, name); k++)
+                name = str_format(arena, "v%u_%u", id, k);
+        }
+        names[id] = name;
+    }
+    return names;
+}
+
+/* Attributes. */
+
+/* With the fewest digits that read back as the same element. */
+static void print_float(Dtype dtype, double number, Text *out) {
+    Text digits = {.arena = out->arena};
+    for (int n = 1; n <= 17; n++) {
+        double read = 0;
+        digits.n_bytes = 0;
+        number_print(fabs(number), n, &digits);
+        if (!isfinite(number) || (number_parse(digits.data, digits.n_bytes, &read) &&
+                                  dtype_round(dtype, read) == fabs(number)))
+            break;
+    }
+    text_printf(out, "%s%s", signbit(number) && !isnan(number) ? "-" : "", text_str(&digits));
+}
+
+static void print_number(Dtype dtype, double number, Text *out) {
+    switch (dtype_kind(dtype)) {
+    case KIND_BOOL: text_puts(out, number != 0 ? "true" : "false"); return;
+    case KIND_INT: text_printf(out, "%lld", (long long)number); return;
+    case KIND_FLOAT: print_float(dtype, number, out); return;
+    }
+}
+
+static void print_axes(uint32_t axes, Text *out) {
+    text_puts(out, ", axis=[");
+    for (uint32_t k = 0, n = 0; k < MAX_RANK; k++)
+        if (axes >> k & 1) text_printf(out, "%s%u", n++ ? ", " : "", k);
+    text_puts(out, "]");
+}
+
+static void print_dims(const Printer *p, const char *word, const DimId *dims, uint32_t n) {
+    text_printf(p->out, ", %s=", word);
+    Shape shape = {.rank = n};
+    memcpy(shape.dims, dims, n * sizeof *dims);
+    shape_print(p->graph->dims, &shape, p->out);
+}
+
+static void print_slice_attrs(const Printer *p, const Node *node) {
+    uint32_t rank = node->shape.rank;
+    bool has_steps = false;
+    print_dims(p, "begin", node->attrs.begin, rank);
+    print_dims(p, "shape", node->shape.dims, rank);
+    for (uint32_t k = 0; k < rank; k++) has_steps = has_steps || node->attrs.step[k] != 1;
+    if (!has_steps) return;
+    text_puts(p->out, ", step=[");
+    for (uint32_t k = 0; k < rank; k++)
+        text_printf(p->out, "%s%lld", k ? ", " : "", (long long)node->attrs.step[k]);
+    text_puts(p->out, "]");
+}
+
+static void print_pad_attrs(const Printer *p, const Node *node) {
+    DimTab *dims = p->graph->dims;
+    const Shape *from = &graph_node(p->graph, node->args[0])->shape;
+    DimId high[MAX_RANK];
+    for (uint32_t k = 0; k < node->shape.rank; k++)
+        high[k] = dim_sub(dims, dim_sub(dims, node->shape.dims[k], from->dims[k]),
+                          node->attrs.begin[k]);
+    print_dims(p, "low", node->attrs.begin, node->shape.rank);
+    print_dims(p, "high", high, node->shape.rank);
+    text_puts(p->out, ", value=");
+    print_number(node->dtype, node->attrs.number, p->out);
+}
+
+static void print_view_attrs(const Printer *p, const Node *node) {
+    if (node->op == OP_SLICE) print_slice_attrs(p, node);
+    if (node->op == OP_PAD) print_pad_attrs(p, node);
+    if (node->op == OP_GATHER) text_printf(p->out, ", axis=%d", (int)node->attrs.axis);
+    if (node->op == OP_RESHAPE || node->op == OP_EXPAND) {
+        text_puts(p->out, ", ");
+        shape_print(p->graph->dims, &node->shape, p->out);
+    }
+    if (node->op != OP_TRANSPOSE) return;
+    text_puts(p->out, ", perm=[");
+    for (uint32_t k = 0; k < node->shape.rank; k++)
+        text_printf(p->out, "%s%u", k ? ", " : "", node->attrs.perm[k]);
+    text_puts(p->out, "]");
+}
+
+static uint32_t only_axis(uint32_t axes) {
+    uint32_t axis = 0;
+    while (axis + 1 < MAX_RANK && !(axes >> axis & 1)) axis++;
+    return axis;
+}
+
+static void print_attrs(const Printer *p, const Node *node) {
+    switch (op_info(node->op)->cls) {
+    case CLASS_CAST: text_printf(p->out, ", %s", dtype_name(node->dtype)); return;
+    case CLASS_REDUCE:
+        print_axes(node->attrs.axes, p->out);
+        if (node->attrs.keep) text_puts(p->out, ", keep=true");
+        return;
+    case CLASS_ARGREDUCE:
+        text_printf(p->out, ", axis=%u", only_axis(node->attrs.axes));
+        if (node->attrs.keep) text_puts(p->out, ", keep=true");
+        return;
+    case CLASS_CONCAT: text_printf(p->out, ", axis=%d", (int)node->attrs.axis); return;
+    case CLASS_VIEW: print_view_attrs(p, node); return;
+    case CLASS_SOURCE:
+    case CLASS_ELTWISE:
+    case CLASS_CONTRACT: return;
+    }
+}
+
+/* Statements. */
+
+static void print_source(const Printer *p, const Node *node) {
+    if (node->op == OP_IOTA) {
+        text_puts(p->out, "iota(");
+        shape_print(p->graph->dims, &node->shape, p->out);
+        text_printf(p->out, ", axis=%d)", (int)node->attrs.axis);
+        return;
+    }
+    text_puts(p->out, "const(");
+    print_number(node->dtype, node->attrs.number, p->out);
+    text_printf(p->out, ", %s)", dtype_name(node->dtype));
+}
+
+static void print_call(const Printer *p, const Node *node) {
+    const OpInfo *info = op_info(node->op);
+    bool is_list = info->cls == CLASS_CONCAT;
+    text_printf(p->out, "%s(%s", info->name, is_list ? "[" : "");
+    for (uint32_t k = 0; k < node->n_args; k++)
+        text_printf(p->out, "%s%s", k ? ", " : "", p->names[node->args[k]]);
+    if (is_list) text_puts(p->out, "]");
+    print_attrs(p, node);
+    text_puts(p->out, ")");
+}
+
+static void print_type(const Printer *p, const Node *node) {
+    text_puts(p->out, dtype_name(node->dtype));
+    shape_print(p->graph->dims, &node->shape, p->out);
+}
+
+static void print_param(const Printer *p, NodeId id) {
+    for (uint32_t i = 0; i < p->graph->params.n; i++) {
+        const GraphInput *param = &p->graph->params.data[i];
+        if (param->node != id) continue;
+        text_printf(p->out, "param %s: ", param->name);
+        print_type(p, graph_node(p->graph, id));
+        text_printf(p->out, " = \"%s\"", param->key);
+    }
+}
+
+static void print_stmt(const Printer *p, NodeId id, bool in_kernel) {
+    const Node *node = graph_node(p->graph, id);
+    if (node->op == OP_INPUT) return;
+    text_puts(p->out, in_kernel ? "    " : "  ");
+    if (node->op == OP_PARAM) {
+        print_param(p, id);
+    } else {
+        text_printf(p->out, "%s = ", p->names[id]);
+        if (op_info(node->op)->cls == CLASS_SOURCE)
+            print_source(p, node);
+        else
+            print_call(p, node);
+    }
+    text_puts(p->out, "\n");
+}
+
+/* The order of statements: nodes in order, but the nodes of a fixed kernel together, as soon as
+ * everything that the kernel reads is there. */
+
+static uint32_t kernel_of(const Graph *graph, NodeId id) {
+    return graph->kernel_of.n ? graph->kernel_of.data[id] : 0;
+}
+
+/* Whether everything that kernel `k` reads from outside itself is printed. */
+static bool kernel_is_ready(const Graph *graph, uint32_t k, const bool *printed) {
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        for (uint32_t i = 0; kernel_of(graph, id) == k && i < node->n_args; i++)
+            if (!printed[node->args[i]] && kernel_of(graph, node->args[i]) != k) return false;
+    }
+    return true;
+}
+
+static bool node_is_ready(const Graph *graph, NodeId id, const bool *printed) {
+    const Node *node = graph_node(graph, id);
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (!printed[node->args[i]]) return false;
+    return true;
+}
+
+static void print_kernel(const Printer *p, uint32_t k, bool *printed) {
+    text_printf(p->out, "  kernel %s {\n", p->graph->fixed_kernels.data[k - 1].name);
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        if (kernel_of(p->graph, id) != k) continue;
+        print_stmt(p, id, true);
+        printed[id] = true;
+    }
+    text_puts(p->out, "  }\n");
+}
+
+/* One pass in order, printing what is ready; false when nothing was. */
+static bool print_ready(const Printer *p, bool *printed) {
+    bool progress = false;
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        uint32_t k = kernel_of(p->graph, id);
+        if (printed[id]) continue;
+        if (k && kernel_is_ready(p->graph, k, printed)) {
+            print_kernel(p, k, printed);
+            progress = true;
+        } else if (!k && node_is_ready(p->graph, id, printed)) {
+            print_stmt(p, id, false);
+            printed[id] = progress = true;
+        }
+    }
+    return progress;
+}
+
+static void print_body(const Printer *p, Arena *arena) {
+    bool *printed = arena_array(arena, bool, p->graph->nodes.n);
+    while (print_ready(p, printed)) continue;
+    /* Left over only when kernels wait for each other, which graph_verify reports. */
+    for (NodeId id = 0; id < p->graph->nodes.n; id++)
+        if (!printed[id]) print_stmt(p, id, false);
+}
+
+static void print_decls(const Printer *p, bool outputs) {
+    uint32_t n = outputs ? p->graph->outputs.n : p->graph->inputs.n;
+    text_puts(p->out, "(");
+    for (uint32_t i = 0; i < n; i++) {
+        Str name = outputs ? p->graph->outputs.data[i].name : p->graph->inputs.data[i].name;
+        NodeId id = outputs ? p->graph->outputs.data[i].node : p->graph->inputs.data[i].node;
+        text_printf(p->out, "%s%s: ", i ? ", " : "", name);
+        print_type(p, graph_node(p->graph, id));
+    }
+    text_puts(p->out, ")");
+}
+
+void graph_print(const Graph *graph, Text *out) {
+    Arena *arena = out->arena;
+    Printer printer = {.graph = graph, .out = out, .names = choose_names(graph, arena)};
+    text_printf(out, "graph %s", graph->name);
+    print_decls(&printer, false);
+    text_puts(out, " -> ");
+    print_decls(&printer, true);
+    text_puts(out, " {\n");
+    print_body(&printer, arena);
+    for (uint32_t i = 0; i < graph->outputs.n; i++) {
+        const GraphOutput *output = &graph->outputs.data[i];
+        Str name = printer.names[output->node];
+        if (strcmp(name, output->name) != 0)
+            text_printf(out, "  %s = %s\n", output->name, name);
+    }
+    text_puts(out, "}\n");
+}
+
+void module_print(const Module *module, Text *out) {
+    if (module->weights) text_printf(out, "weights \"%s\"\n", module->weights);
+    for (uint32_t i = 0; i < dim_n_symbols(module->dims); i++) {
+        const DimSymbol *symbol = dim_symbol_info(module->dims, i);
+        text_printf(out, "dim %s in %lld..%lld", symbol->name, (long long)symbol->lo,
+                    (long long)symbol->hi);
+        if (symbol->multiple != 1) text_printf(out, " mult %lld", (long long)symbol->multiple);
+        text_puts(out, "\n");
+    }
+    for (uint32_t i = 0; i < module->graphs.n; i++) {
+        if (i || text_str(out)[0]) text_puts(out, "\n");
+        graph_print(module->graphs.data[i], out);
+    }
+}

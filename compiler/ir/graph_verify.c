@@ -1,0 +1,281 @@
+/* Proves the graph's invariants. Runs between passes and in tests, so that a pass that breaks a
+ * graph is caught where it happens. Slice bounds are refused only when they are certainly outside:
+ * what the front end proved need not stay provable once views are composed. */
+#include "ir/graph.h"
+
+typedef struct Check {
+    const Graph *graph;
+    DimTab *dims;
+    NodeId id;
+    const Node *node;
+} Check;
+
+static const Node *arg(const Check *c, uint32_t k) {
+    return graph_node(c->graph, c->node->args[k]);
+}
+
+/* Dtypes. */
+
+static const char *check_same_dtypes(const Check *c, uint32_t first) {
+    for (uint32_t k = first; k < c->node->n_args; k++)
+        if (arg(c, k)->dtype != arg(c, first)->dtype) return "argument dtypes differ";
+    return NULL;
+}
+
+static const char *check_dtypes(const Check *c) {
+    const OpInfo *info = op_info(c->node->op);
+    uint32_t first = info->result == RESULT_SELECT, n = c->node->n_args;
+    if (info->cls == CLASS_SOURCE) return NULL;
+    if (c->node->op == OP_GATHER) {
+        if (arg(c, 1)->dtype != DT_I32) return "indices are not i32";
+        n = 1;
+    }
+    for (uint32_t k = first; k < n; k++)
+        if (!dtype_in(arg(c, k)->dtype, info->dtypes)) return "argument dtype not allowed";
+    if (n > first && n == c->node->n_args && check_same_dtypes(c, first))
+        return check_same_dtypes(c, first);
+    switch (info->result) {
+    case RESULT_SAME:
+        return c->node->dtype == arg(c, 0)->dtype ? NULL : "result dtype is not the argument's";
+    case RESULT_BOOL: return c->node->dtype == DT_BOOL ? NULL : "result of a comparison not bool";
+    case RESULT_SELECT:
+        if (arg(c, 0)->dtype != DT_BOOL) return "condition is not bool";
+        return c->node->dtype == arg(c, 1)->dtype ? NULL : "result dtype is not the operands'";
+    case RESULT_NODE:
+        if (info->cls != CLASS_ARGREDUCE) return NULL;
+        return c->node->dtype == DT_I32 ? NULL : "an index is i32";
+    }
+    return NULL;
+}
+
+/* Shapes. */
+
+static const char *expect_shape(const Check *c, const Shape *shape) {
+    return shape_equal(shape, &c->node->shape) ? NULL : "shape is not what the op's rule gives";
+}
+
+static const char *check_eltwise(const Check *c) {
+    Shape shape = {0};
+    for (uint32_t k = 0; k < c->node->n_args; k++)
+        if (!shape_broadcast(c->dims, &shape, &arg(c, k)->shape))
+            return "argument shapes do not broadcast";
+    return expect_shape(c, &shape);
+}
+
+static const char *check_reduce(const Check *c, bool is_single) {
+    const Attrs *attrs = &c->node->attrs;
+    const Shape *from = &arg(c, 0)->shape;
+    if (attrs->axes == 0 || attrs->axes >> from->rank) return "axes are empty or out of range";
+    if (is_single && attrs->axes & (attrs->axes - 1)) return "more than one axis";
+    Shape shape = shape_reduced(c->dims, from, attrs->axes, attrs->keep);
+    return expect_shape(c, &shape);
+}
+
+static const char *check_transpose(const Check *c) {
+    const Shape *from = &arg(c, 0)->shape, *to = &c->node->shape;
+    uint32_t seen = 0;
+    if (from->rank != to->rank) return "rank changes";
+    for (uint32_t k = 0; k < to->rank; k++) {
+        uint32_t axis = c->node->attrs.perm[k];
+        if (axis >= from->rank || seen >> axis & 1) return "perm is no permutation";
+        seen |= 1u << axis;
+        if (to->dims[k] != from->dims[axis]) return "shape is not what perm gives";
+    }
+    return NULL;
+}
+
+static const char *check_reshape(const Check *c) {
+    DimId from = shape_n_elems(c->dims, &arg(c, 0)->shape);
+    DimId to = shape_n_elems(c->dims, &c->node->shape);
+    return dim_prove_equal(c->dims, from, to) ? NULL : "element counts differ";
+}
+
+static const char *check_expand(const Check *c) {
+    Shape shape = c->node->shape;
+    if (!shape_broadcast(c->dims, &shape, &arg(c, 0)->shape)) return "does not broadcast";
+    return expect_shape(c, &shape);
+}
+
+static const char *check_slice(const Check *c) {
+    const Shape *from = &arg(c, 0)->shape, *to = &c->node->shape;
+    if (from->rank != to->rank) return "rank changes";
+    for (uint32_t k = 0; k < to->rank; k++) {
+        DimId begin = c->node->attrs.begin[k];
+        if (begin == DIM_NONE || c->node->attrs.step[k] < 1) return "no begin or step";
+        if (dim_hi(c->dims, begin) < 0 ||
+            dim_lo(c->dims, begin) > dim_hi(c->dims, from->dims[k]))
+            return "begin is outside";
+    }
+    return NULL;
+}
+
+static const char *check_pad(const Check *c) {
+    const Shape *from = &arg(c, 0)->shape, *to = &c->node->shape;
+    if (from->rank != to->rank) return "rank changes";
+    for (uint32_t k = 0; k < to->rank; k++) {
+        DimId low = c->node->attrs.begin[k];
+        DimId inner = low ? dim_add(c->dims, low, from->dims[k]) : DIM_NONE;
+        if (!inner || dim_lo(c->dims, low) < 0) return "low is missing or negative";
+        if (!dim_prove_le(c->dims, inner, to->dims[k])) return "high is negative";
+    }
+    return NULL;
+}
+
+static const char *check_gather(const Check *c) {
+    const Shape *data = &arg(c, 0)->shape, *rows = &arg(c, 1)->shape;
+    uint32_t axis = (uint32_t)c->node->attrs.axis;
+    Shape shape = {0};
+    if (axis >= data->rank || data->rank - 1 + rows->rank > MAX_RANK) return "axis out of range";
+    for (uint32_t k = 0; k < axis; k++) shape.dims[shape.rank++] = data->dims[k];
+    for (uint32_t k = 0; k < rows->rank; k++) shape.dims[shape.rank++] = rows->dims[k];
+    for (uint32_t k = axis + 1; k < data->rank; k++) shape.dims[shape.rank++] = data->dims[k];
+    return expect_shape(c, &shape);
+}
+
+static const char *check_view(const Check *c) {
+    if (c->node->op == OP_TRANSPOSE) return check_transpose(c);
+    if (c->node->op == OP_RESHAPE) return check_reshape(c);
+    if (c->node->op == OP_EXPAND) return check_expand(c);
+    if (c->node->op == OP_SLICE) return check_slice(c);
+    if (c->node->op == OP_PAD) return check_pad(c);
+    if (c->node->op == OP_GATHER) return check_gather(c);
+    return "view without a rule";
+}
+
+static const char *check_concat(const Check *c) {
+    Shape shape = arg(c, 0)->shape;
+    uint32_t axis = (uint32_t)c->node->attrs.axis;
+    if (axis >= shape.rank) return "axis out of range";
+    if (c->node->n_args > MAX_CONCAT_ARGS) return "too many arguments";
+    for (uint32_t i = 1; i < c->node->n_args; i++) {
+        const Shape *other = &arg(c, i)->shape;
+        if (other->rank != shape.rank) return "ranks differ";
+        for (uint32_t k = 0; k < shape.rank; k++)
+            if (k != axis && other->dims[k] != shape.dims[k]) return "extents differ";
+        shape.dims[axis] = dim_add(c->dims, shape.dims[axis], other->dims[axis]);
+    }
+    return expect_shape(c, &shape);
+}
+
+static const char *check_matmul(const Check *c) {
+    const Shape *a = &arg(c, 0)->shape, *b = &arg(c, 1)->shape;
+    if (a->rank < 2 || b->rank < 2) return "operand of rank below 2";
+    if (a->dims[a->rank - 1] != b->dims[b->rank - 2]) return "contracted extents differ";
+    Shape batch = *a, batch_b = *b;
+    batch.rank -= 2;
+    batch_b.rank -= 2;
+    if (!shape_broadcast(c->dims, &batch, &batch_b)) return "leading axes do not broadcast";
+    Shape shape = {.rank = batch.rank + 2};
+    for (uint32_t k = 0; k < batch.rank; k++) shape.dims[k] = batch.dims[k];
+    shape.dims[batch.rank] = a->dims[a->rank - 2];
+    shape.dims[batch.rank + 1] = b->dims[b->rank - 1];
+    return expect_shape(c, &shape);
+}
+
+static const char *check_source(const Check *c) {
+    if (c->node->op == OP_CONST) {
+        double number = c->node->attrs.number;
+        bool is_element = dtype_round(c->node->dtype, number) == number ||
+                          (number != number && dtype_kind(c->node->dtype) == KIND_FLOAT);
+        if (c->node->shape.rank) return "a constant is a scalar";
+        return is_element ? NULL : "constant is no element of its dtype";
+    }
+    if (c->node->op != OP_IOTA) return NULL;
+    if (c->node->dtype != DT_I32) return "an index is i32";
+    return (uint32_t)c->node->attrs.axis < c->node->shape.rank ? NULL : "axis out of range";
+}
+
+static const char *check_shape(const Check *c) {
+    switch (op_info(c->node->op)->cls) {
+    case CLASS_SOURCE: return check_source(c);
+    case CLASS_ELTWISE:
+    case CLASS_CAST: return check_eltwise(c);
+    case CLASS_REDUCE: return check_reduce(c, false);
+    case CLASS_ARGREDUCE: return check_reduce(c, true);
+    case CLASS_VIEW: return check_view(c);
+    case CLASS_CONCAT: return check_concat(c);
+    case CLASS_CONTRACT: return check_matmul(c);
+    }
+    return "op without a class";
+}
+
+static const char *check_node(const Check *c) {
+    const Node *node = c->node;
+    if (node->op <= OP_NONE || node->op >= OP_COUNT) return "no such op";
+    const OpInfo *info = op_info(node->op);
+    uint32_t max_args = info->cls == CLASS_ELTWISE ? info->max_args : node->n_args;
+    if (node->n_args < info->min_args || node->n_args > info->max_args || node->n_args < max_args)
+        return "wrong number of arguments";
+    for (uint32_t k = 0; k < node->n_args; k++)
+        if (node->args[k] >= c->id) return "an argument does not come before its user";
+    if (node->shape.rank > MAX_RANK) return "rank too high";
+    for (uint32_t k = 0; k < node->shape.rank; k++)
+        if (!node->shape.dims[k] || dim_lo(c->dims, node->shape.dims[k]) < 0)
+            return "extent missing or possibly negative";
+    const char *problem = check_dtypes(c);
+    return problem ? problem : check_shape(c);
+}
+
+/* Interface and kernels. */
+
+static const char *check_inputs(const Graph *graph) {
+    for (uint32_t i = 0; i < graph->inputs.n; i++)
+        if (graph->inputs.data[i].node >= graph->nodes.n ||
+            graph_node(graph, graph->inputs.data[i].node)->op != OP_INPUT)
+            return "an input is no input node";
+    for (uint32_t i = 0; i < graph->params.n; i++)
+        if (graph->params.data[i].node >= graph->nodes.n ||
+            graph_node(graph, graph->params.data[i].node)->op != OP_PARAM)
+            return "a param is no param node";
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        if (graph->outputs.data[i].node >= graph->nodes.n) return "an output is no node";
+    return graph->outputs.n ? NULL : "no output";
+}
+
+/* Whether some order runs every fixed kernel in one piece: repeatedly retires nodes and whole
+ * kernels whose outside arguments are done. */
+static const char *check_kernels(const Graph *graph, Arena *arena) {
+    uint32_t n = graph->nodes.n, n_kernels = graph->fixed_kernels.n;
+    if (graph->kernel_of.n == 0) return NULL;
+    if (graph->kernel_of.n != n) return "kernel_of does not match the nodes";
+    bool *done = arena_array(arena, bool, n), *blocked = arena_array(arena, bool, n_kernels + 1);
+    for (NodeId id = 0; id < n; id++)
+        if (graph->kernel_of.data[id] > n_kernels) return "kernel_of names no kernel";
+    for (bool progress = true; progress;) {
+        progress = false;
+        memset(blocked, 0, n_kernels + 1);
+        for (NodeId id = 0; id < n; id++) {
+            const Node *node = graph_node(graph, id);
+            uint32_t k = graph->kernel_of.data[id];
+            bool ready = true;
+            for (uint32_t i = 0; i < node->n_args; i++)
+                if (!done[node->args[i]] && !(k && graph->kernel_of.data[node->args[i]] == k))
+                    ready = false;
+            if (k && !ready) blocked[k] = true;
+            if (k || !ready || done[id]) continue;
+            done[id] = progress = true;
+        }
+        for (NodeId id = 0; id < n; id++) {
+            uint32_t k = graph->kernel_of.data[id];
+            if (!k || blocked[k] || done[id]) continue;
+            done[id] = progress = true;
+        }
+    }
+    for (NodeId id = 0; id < n; id++)
+        if (!done[id]) return "fixed kernels wait for each other";
+    return NULL;
+}
+
+const char *graph_verify(const Graph *graph, Arena *arena) {
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        Check check = {
+            .graph = graph, .dims = graph->dims, .id = id, .node = graph_node(graph, id)};
+        const char *problem = check_node(&check);
+        if (!problem) continue;
+        const char *op = check.node->op < OP_COUNT ? op_info(check.node->op)->name : "?";
+        return str_format(arena, "graph `%s`, node %u (%s): %s", graph->name, id, op, problem);
+    }
+    const char *problem = check_inputs(graph);
+    if (!problem) problem = check_kernels(graph, arena);
+    return problem ? str_format(arena, "graph `%s`: %s", graph->name, problem) : NULL;
+}

@@ -1,0 +1,453 @@
+/* Index expressions in canonical form. Simplification happens on construction and rests on three
+ * facts: axes are nonnegative and bounded by their extents, floor((D*q + r) / D) = q + floor(r /
+ * D), and D*floor(x / D) + x mod D = x. */
+#include "ir/index.h"
+
+#include "base/vec.h"
+
+typedef struct Expr {
+    uint64_t hash;
+    DimId offset;
+    uint32_t n_terms;
+    const IndexTerm *terms;
+    uint32_t axes;
+} Expr;
+
+struct IndexTab {
+    Arena *arena;
+    DimTab *dims;
+    Vec(DimId) extents;
+    Vec(IndexAtom) atoms;
+    DimId assumed; /* a dim taken for a multiple of assumed_multiple, or DIM_NONE */
+    int64_t assumed_multiple;
+    Vec(Expr) exprs; /* [0] unused, so that id 0 is never an index */
+};
+
+enum { MAX_TERMS = 64 };
+
+/* An index under construction. */
+typedef struct Sum {
+    DimId offset;
+    uint32_t n;
+    IndexTerm terms[MAX_TERMS];
+} Sum;
+
+IndexTab *indextab_new(Arena *arena, DimTab *dims) {
+    IndexTab *tab = arena_array(arena, IndexTab, 1);
+    tab->arena = arena;
+    tab->dims = dims;
+    vec_push(arena, &tab->exprs, (Expr){0});
+    return tab;
+}
+
+DimTab *indextab_dims(const IndexTab *tab) {
+    return tab->dims;
+}
+
+uint32_t index_new_axis(IndexTab *tab, DimId extent) {
+    if (tab->extents.n >= MAX_AXES) ice(tab->arena, "more than %d loop axes", MAX_AXES);
+    vec_push(tab->arena, &tab->extents, extent);
+    return tab->extents.n - 1;
+}
+
+uint32_t index_n_axes(const IndexTab *tab) {
+    return tab->extents.n;
+}
+
+DimId index_axis_extent(const IndexTab *tab, uint32_t axis) {
+    return tab->extents.data[axis];
+}
+
+static uint32_t intern_atom(IndexTab *tab, IndexAtom atom) {
+    for (uint32_t i = 0; i < tab->atoms.n; i++) {
+        const IndexAtom *a = &tab->atoms.data[i];
+        if (a->kind == atom.kind && a->axis == atom.axis && a->operand == atom.operand &&
+            a->divisor == atom.divisor && a->value == atom.value)
+            return i;
+    }
+    vec_push(tab->arena, &tab->atoms, atom);
+    return tab->atoms.n - 1;
+}
+
+static void sum_add_term(IndexTab *tab, Sum *sum, DimId coefficient, uint32_t atom) {
+    for (uint32_t i = 0; i < sum->n; i++)
+        if (sum->terms[i].atom == atom) {
+            sum->terms[i].coefficient = dim_add(tab->dims, sum->terms[i].coefficient, coefficient);
+            return;
+        }
+    if (sum->n >= MAX_TERMS) ice(tab->arena, "index of more than %d terms", MAX_TERMS);
+    sum->terms[sum->n++] = (IndexTerm){.coefficient = coefficient, .atom = atom};
+}
+
+/* c*D*(x / D) + c*(x mod D) becomes c*x. Returns whether anything changed. */
+static bool sum_rejoin(IndexTab *tab, Sum *sum);
+
+static void sum_add_scaled(IndexTab *tab, Sum *sum, IndexId id, DimId factor) {
+    Expr expr = tab->exprs.data[id];
+    sum->offset = dim_add(tab->dims, sum->offset, dim_mul(tab->dims, expr.offset, factor));
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        sum_add_term(tab, sum, dim_mul(tab->dims, expr.terms[i].coefficient, factor),
+                     expr.terms[i].atom);
+}
+
+static void sum_remove(Sum *sum, uint32_t i) {
+    for (; i + 1 < sum->n; i++) sum->terms[i] = sum->terms[i + 1];
+    sum->n--;
+}
+
+static bool sum_rejoin(IndexTab *tab, Sum *sum) {
+    for (uint32_t i = 0; i < sum->n; i++) {
+        IndexAtom rest = tab->atoms.data[sum->terms[i].atom];
+        DimId c = sum->terms[i].coefficient;
+        if (rest.kind != ATOM_MOD) continue;
+        DimId wanted = dim_mul(tab->dims, c, rest.divisor);
+        for (uint32_t j = 0; j < sum->n; j++) {
+            IndexAtom quotient = tab->atoms.data[sum->terms[j].atom];
+            if (quotient.kind != ATOM_DIV || quotient.operand != rest.operand ||
+                quotient.divisor != rest.divisor || sum->terms[j].coefficient != wanted)
+                continue;
+            sum_remove(sum, i > j ? i : j);
+            sum_remove(sum, i > j ? j : i);
+            sum_add_scaled(tab, sum, rest.operand, c);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void sum_sort(const DimTab *dims, Sum *sum) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < sum->n; i++)
+        if (!dim_equals_const(dims, sum->terms[i].coefficient, 0)) sum->terms[n++] = sum->terms[i];
+    sum->n = n;
+    for (uint32_t i = 1; i < n; i++) {
+        IndexTerm term = sum->terms[i];
+        uint32_t j = i;
+        for (; j > 0 && sum->terms[j - 1].atom > term.atom; j--) sum->terms[j] = sum->terms[j - 1];
+        sum->terms[j] = term;
+    }
+}
+
+static IndexId intern_sum(IndexTab *tab, Sum *sum) {
+    while (sum_rejoin(tab, sum)) continue;
+    sum_sort(tab->dims, sum);
+    bool overflows = !sum->offset;
+    for (uint32_t i = 0; i < sum->n; i++) overflows = overflows || !sum->terms[i].coefficient;
+    if (overflows) ice(tab->arena, "an address passes 2^62");
+    uint64_t hash = hash_bytes(STR_HASH_SEED, &sum->offset, sizeof sum->offset);
+    hash = hash_bytes(hash, sum->terms, sum->n * sizeof *sum->terms);
+    for (IndexId id = 1; id < tab->exprs.n; id++) {
+        const Expr *e = &tab->exprs.data[id];
+        if (e->hash == hash && e->offset == sum->offset && e->n_terms == sum->n &&
+            memcmp(e->terms, sum->terms, sum->n * sizeof *sum->terms) == 0)
+            return id;
+    }
+    Expr expr = {.hash = hash, .offset = sum->offset, .n_terms = sum->n};
+    expr.terms = arena_copy(tab->arena, sum->terms, sum->n * sizeof *sum->terms);
+    for (uint32_t i = 0; i < sum->n; i++) expr.axes |= tab->atoms.data[sum->terms[i].atom].axes;
+    vec_push(tab->arena, &tab->exprs, expr);
+    return tab->exprs.n - 1;
+}
+
+IndexId index_dim(IndexTab *tab, DimId value) {
+    Sum sum = {.offset = value};
+    return intern_sum(tab, &sum);
+}
+
+static IndexId of_atom(IndexTab *tab, IndexAtom atom) {
+    Sum sum = {.offset = dim_const(tab->dims, 0)};
+    sum_add_term(tab, &sum, dim_const(tab->dims, 1), intern_atom(tab, atom));
+    return intern_sum(tab, &sum);
+}
+
+IndexId index_axis(IndexTab *tab, uint32_t axis) {
+    if (dim_equals_const(tab->dims, tab->extents.data[axis], 1))
+        return index_dim(tab, dim_const(tab->dims, 0));
+    return of_atom(tab, (IndexAtom){.kind = ATOM_AXIS, .axis = axis, .axes = 1u << axis});
+}
+
+IndexId index_value(IndexTab *tab, uint32_t scalar, DimId extent, uint32_t axes) {
+    return of_atom(
+        tab, (IndexAtom){.kind = ATOM_VALUE, .divisor = extent, .value = scalar, .axes = axes});
+}
+
+IndexId index_add(IndexTab *tab, IndexId a, IndexId b) {
+    DimId one = dim_const(tab->dims, 1);
+    Sum sum = {.offset = dim_const(tab->dims, 0)};
+    sum_add_scaled(tab, &sum, a, one);
+    sum_add_scaled(tab, &sum, b, one);
+    return intern_sum(tab, &sum);
+}
+
+IndexId index_add_dim(IndexTab *tab, IndexId a, DimId b) {
+    return index_add(tab, a, index_dim(tab, b));
+}
+
+IndexId index_scale(IndexTab *tab, IndexId a, DimId factor) {
+    Sum sum = {.offset = dim_const(tab->dims, 0)};
+    sum_add_scaled(tab, &sum, a, factor);
+    return intern_sum(tab, &sum);
+}
+
+/* a = divisor * quotient + rest, taking into the quotient every term that the divisor divides. */
+static void split_by(IndexTab *tab, IndexId a, DimId divisor, Sum *quotient, Sum *rest) {
+    Expr expr = tab->exprs.data[a];
+    DimId zero = dim_const(tab->dims, 0);
+    *quotient = (Sum){.offset = dim_exact_div(tab->dims, expr.offset, divisor)};
+    *rest = (Sum){.offset = quotient->offset ? zero : expr.offset};
+    if (!quotient->offset) quotient->offset = zero;
+    int64_t offset, d;
+    if (dim_is_const(tab->dims, rest->offset, &offset) && dim_is_const(tab->dims, divisor, &d) &&
+        offset >= 0) {
+        quotient->offset = dim_add(tab->dims, quotient->offset, dim_const(tab->dims, offset / d));
+        rest->offset = dim_const(tab->dims, offset % d);
+    }
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        DimId q = dim_exact_div(tab->dims, expr.terms[i].coefficient, divisor);
+        if (q)
+            sum_add_term(tab, quotient, q, expr.terms[i].atom);
+        else
+            sum_add_term(tab, rest, expr.terms[i].coefficient, expr.terms[i].atom);
+    }
+}
+
+/* Whether 0 <= a < bound for all axes. */
+static bool is_below(IndexTab *tab, IndexId a, DimId bound) {
+    DimId max = index_max(tab, a), min = index_min(tab, a);
+    if (!max || !min || dim_lo(tab->dims, min) < 0) return false;
+    return dim_always_le(tab->dims, dim_add(tab->dims, max, dim_const(tab->dims, 1)), bound);
+}
+
+/* An extent of 0 divides nothing: there are no elements whose index this is. */
+IndexId index_div(IndexTab *tab, IndexId a, DimId divisor) {
+    if (dim_equals_const(tab->dims, divisor, 1)) return a;
+    if (dim_equals_const(tab->dims, divisor, 0)) return index_dim(tab, divisor);
+    Sum quotient, rest;
+    split_by(tab, a, divisor, &quotient, &rest);
+    IndexId q = intern_sum(tab, &quotient), r = intern_sum(tab, &rest);
+    if (is_below(tab, r, divisor)) return q;
+    Expr expr = tab->exprs.data[r];
+    if (expr.n_terms == 1 && dim_equals_const(tab->dims, expr.offset, 0) &&
+        dim_equals_const(tab->dims, expr.terms[0].coefficient, 1)) {
+        IndexAtom inner = tab->atoms.data[expr.terms[0].atom];
+        DimId joined =
+            inner.kind == ATOM_DIV ? dim_mul(tab->dims, inner.divisor, divisor) : DIM_NONE;
+        if (joined) return index_add(tab, q, index_div(tab, inner.operand, joined));
+    }
+    IndexAtom atom = {.kind = ATOM_DIV, .operand = r, .divisor = divisor, .axes = expr.axes};
+    return index_add(tab, q, of_atom(tab, atom));
+}
+
+IndexId index_mod(IndexTab *tab, IndexId a, DimId divisor) {
+    if (dim_equals_const(tab->dims, divisor, 1) || dim_equals_const(tab->dims, divisor, 0))
+        return index_dim(tab, dim_const(tab->dims, 0));
+    Sum quotient, rest;
+    split_by(tab, a, divisor, &quotient, &rest);
+    IndexId r = intern_sum(tab, &rest);
+    if (is_below(tab, r, divisor)) return r;
+    return of_atom(tab, (IndexAtom){.kind = ATOM_MOD,
+                                    .operand = r,
+                                    .divisor = divisor,
+                                    .axes = tab->exprs.data[r].axes});
+}
+
+IndexId index_substitute(IndexTab *tab, IndexId a, const IndexId *map) {
+    Expr expr = tab->exprs.data[a];
+    IndexId total = index_dim(tab, expr.offset);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = tab->atoms.data[expr.terms[i].atom];
+        IndexId mapped = 0;
+        switch (atom.kind) {
+        case ATOM_AXIS:
+            mapped = map[atom.axis];
+            break;
+        case ATOM_DIV:
+            mapped = index_div(tab, index_substitute(tab, atom.operand, map), atom.divisor);
+            break;
+        case ATOM_MOD:
+            mapped = index_mod(tab, index_substitute(tab, atom.operand, map), atom.divisor);
+            break;
+        case ATOM_VALUE:
+            mapped = of_atom(tab, atom);
+            break;
+        }
+        total = index_add(tab, total, index_scale(tab, mapped, expr.terms[i].coefficient));
+    }
+    return total;
+}
+
+IndexExpr index_expr(const IndexTab *tab, IndexId id) {
+    const Expr *e = &tab->exprs.data[id];
+    return (IndexExpr){.offset = e->offset, .n_terms = e->n_terms, .terms = e->terms};
+}
+
+IndexAtom index_atom(const IndexTab *tab, uint32_t atom) {
+    return tab->atoms.data[atom];
+}
+
+bool index_is_dim(const IndexTab *tab, IndexId id, DimId *value) {
+    *value = tab->exprs.data[id].offset;
+    return tab->exprs.data[id].n_terms == 0;
+}
+
+bool index_is_axis(const IndexTab *tab, IndexId id, uint32_t *axis) {
+    const Expr *e = &tab->exprs.data[id];
+    if (e->n_terms != 1 || !dim_equals_const(tab->dims, e->offset, 0) ||
+        !dim_equals_const(tab->dims, e->terms[0].coefficient, 1))
+        return false;
+    IndexAtom atom = tab->atoms.data[e->terms[0].atom];
+    *axis = atom.axis;
+    return atom.kind == ATOM_AXIS;
+}
+
+uint32_t index_axes(const IndexTab *tab, IndexId id) {
+    return tab->exprs.data[id].axes;
+}
+
+static DimId atom_max(IndexTab *tab, const IndexAtom *atom) {
+    DimId one = dim_const(tab->dims, 1), max;
+    switch (atom->kind) {
+    case ATOM_AXIS:
+        return dim_sub(tab->dims, tab->extents.data[atom->axis], one);
+    case ATOM_MOD:
+    case ATOM_VALUE:
+        return dim_sub(tab->dims, atom->divisor, one);
+    case ATOM_DIV:
+        max = index_max(tab, atom->operand);
+        return max ? dim_div(tab->dims, max, atom->divisor) : DIM_NONE;
+    }
+    return DIM_NONE;
+}
+
+/* Extreme of a sum whose atoms start at 0: terms of one sign count with their maximum. */
+static DimId extreme(IndexTab *tab, IndexId id, bool is_max) {
+    Expr expr = tab->exprs.data[id];
+    DimId total = expr.offset;
+    for (uint32_t i = 0; i < expr.n_terms && total; i++) {
+        DimId c = expr.terms[i].coefficient;
+        if (dim_lo(tab->dims, c) < 0 && dim_hi(tab->dims, c) > 0) return DIM_NONE;
+        IndexAtom atom = tab->atoms.data[expr.terms[i].atom];
+        DimId min = atom.kind == ATOM_DIV ? index_min(tab, atom.operand) : expr.offset;
+        if (atom.kind == ATOM_DIV && (!min || dim_lo(tab->dims, min) < 0)) return DIM_NONE;
+        if ((dim_lo(tab->dims, c) >= 0) != is_max) continue;
+        DimId max = atom_max(tab, &atom);
+        total = max ? dim_add(tab->dims, total, dim_mul(tab->dims, c, max)) : DIM_NONE;
+    }
+    return total;
+}
+
+DimId index_max(IndexTab *tab, IndexId id) {
+    return extreme(tab, id, true);
+}
+
+DimId index_min(IndexTab *tab, IndexId id) {
+    return extreme(tab, id, false);
+}
+
+/* Lane motion. */
+
+void index_assume_multiple(IndexTab *tab, DimId dim, int64_t multiple) {
+    tab->assumed = dim;
+    tab->assumed_multiple = multiple;
+}
+
+static bool dim_divides(IndexTab *tab, DimId dim, int64_t multiple) {
+    if (dim_multiple(tab->dims, dim) % multiple == 0) return true;
+    return tab->assumed && tab->assumed_multiple % multiple == 0 &&
+           dim_exact_div(tab->dims, dim, tab->assumed) != DIM_NONE;
+}
+
+static LaneMotion atom_motion(IndexTab *tab, const IndexAtom *atom, uint32_t axis, uint32_t lanes) {
+    if (!(atom->axes >> axis & 1)) return LANES_UNIFORM;
+    switch (atom->kind) {
+    case ATOM_AXIS:
+        return LANES_CONTIGUOUS;
+    case ATOM_VALUE:
+        return LANES_VARYING;
+    case ATOM_DIV:
+    case ATOM_MOD:
+        break;
+    }
+    LaneMotion inner = index_lane_motion(tab, atom->operand, axis, lanes);
+    if (inner == LANES_UNIFORM) return LANES_UNIFORM;
+    bool stays_inside = inner == LANES_CONTIGUOUS && dim_divides(tab, atom->divisor, lanes) &&
+                        index_is_multiple(tab, atom->operand, axis, lanes);
+    if (!stays_inside) return LANES_VARYING;
+    return atom->kind == ATOM_DIV ? LANES_UNIFORM : LANES_CONTIGUOUS;
+}
+
+LaneMotion index_lane_motion(IndexTab *tab, IndexId id, uint32_t axis, uint32_t lanes) {
+    const Expr *e = &tab->exprs.data[id];
+    if (!(e->axes >> axis & 1) || lanes == 1) return LANES_UNIFORM;
+    LaneMotion motion = LANES_UNIFORM;
+    for (uint32_t i = 0; i < e->n_terms; i++) {
+        IndexAtom atom = tab->atoms.data[e->terms[i].atom];
+        switch (atom_motion(tab, &atom, axis, lanes)) {
+        case LANES_UNIFORM:
+            break;
+        case LANES_VARYING:
+            return LANES_VARYING;
+        case LANES_CONTIGUOUS:
+            if (motion == LANES_CONTIGUOUS ||
+                !dim_equals_const(tab->dims, e->terms[i].coefficient, 1))
+                return LANES_VARYING;
+            motion = LANES_CONTIGUOUS;
+            break;
+        }
+    }
+    return motion;
+}
+
+static bool atom_is_multiple(IndexTab *tab, const IndexAtom *atom, uint32_t axis,
+                             int64_t multiple) {
+    if (atom->kind == ATOM_AXIS) return atom->axis == axis;
+    if (atom->kind == ATOM_MOD)
+        return dim_divides(tab, atom->divisor, multiple) &&
+               index_is_multiple(tab, atom->operand, axis, multiple);
+    return false;
+}
+
+bool index_is_multiple(IndexTab *tab, IndexId id, uint32_t axis, int64_t multiple) {
+    const Expr *e = &tab->exprs.data[id];
+    if (!dim_divides(tab, e->offset, multiple)) return false;
+    for (uint32_t i = 0; i < e->n_terms; i++) {
+        IndexAtom atom = tab->atoms.data[e->terms[i].atom];
+        if (!dim_divides(tab, e->terms[i].coefficient, multiple) &&
+            !atom_is_multiple(tab, &atom, axis, multiple))
+            return false;
+    }
+    return true;
+}
+
+/* Printing. */
+
+static void atom_print(const IndexTab *tab, const IndexAtom *atom, Text *out) {
+    if (atom->kind == ATOM_AXIS) {
+        text_printf(out, "i%u", atom->axis);
+        return;
+    }
+    if (atom->kind == ATOM_VALUE) {
+        text_printf(out, "[s%u]", atom->value);
+        return;
+    }
+    text_puts(out, "(");
+    index_print(tab, atom->operand, out);
+    text_puts(out, atom->kind == ATOM_DIV ? ") / (" : ") % (");
+    dim_print(tab->dims, atom->divisor, out);
+    text_puts(out, ")");
+}
+
+void index_print(const IndexTab *tab, IndexId id, Text *out) {
+    const Expr *e = &tab->exprs.data[id];
+    bool has_offset = !dim_equals_const(tab->dims, e->offset, 0) || e->n_terms == 0;
+    if (has_offset) dim_print(tab->dims, e->offset, out);
+    for (uint32_t i = 0; i < e->n_terms; i++) {
+        if (i || has_offset) text_puts(out, " + ");
+        if (!dim_equals_const(tab->dims, e->terms[i].coefficient, 1)) {
+            text_puts(out, "(");
+            dim_print(tab->dims, e->terms[i].coefficient, out);
+            text_puts(out, ")*");
+        }
+        atom_print(tab, &tab->atoms.data[e->terms[i].atom], out);
+    }
+}

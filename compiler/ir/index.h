@@ -1,0 +1,85 @@
+/* Index expressions: where a kernel's loop axes point. Canonical form: offset + sum of dim
+ * coefficient * atom; an atom is a loop axis, a floor division or remainder of an index by a dim,
+ * or a value read from memory (a gather). Equal expressions have equal ids.
+ *
+ * All indices are nonnegative integers wherever they are used unguarded; axis k runs over
+ * [0, extent of axis k). Division and remainder simplify by those ranges, so splitting an axis and
+ * joining it again leaves the axis itself. */
+#ifndef FUSEC_INDEX_H
+#define FUSEC_INDEX_H
+
+#include "ir/dim.h"
+
+typedef uint32_t IndexId;
+enum { MAX_AXES = 16 };
+
+typedef enum { ATOM_AXIS, ATOM_DIV, ATOM_MOD, ATOM_VALUE } IndexAtomKind;
+
+typedef struct IndexAtom {
+    IndexAtomKind kind;
+    uint32_t axis;   /* ATOM_AXIS */
+    IndexId operand; /* DIV, MOD */
+    DimId divisor;   /* DIV, MOD; for VALUE the extent: the value is in [0, divisor) */
+    uint32_t value;  /* ATOM_VALUE: the ScalarId of an i32 */
+    uint32_t axes;   /* bit set of the loop axes it depends on */
+} IndexAtom;
+
+typedef struct IndexTerm {
+    DimId coefficient;
+    uint32_t atom;
+} IndexTerm;
+
+typedef struct IndexExpr {
+    DimId offset;
+    uint32_t n_terms;
+    const IndexTerm *terms; /* ascending by atom, no zero coefficients */
+} IndexExpr;
+
+typedef struct IndexTab IndexTab;
+
+IndexTab *indextab_new(Arena *arena, DimTab *dims);
+DimTab *indextab_dims(const IndexTab *tab);
+/* Adds the next axis and returns its number. */
+uint32_t index_new_axis(IndexTab *tab, DimId extent);
+uint32_t index_n_axes(const IndexTab *tab);
+DimId index_axis_extent(const IndexTab *tab, uint32_t axis);
+
+IndexId index_dim(IndexTab *tab, DimId value); /* constant over the axes */
+IndexId index_axis(IndexTab *tab, uint32_t axis);
+IndexId index_value(IndexTab *tab, uint32_t scalar, DimId extent, uint32_t axes);
+IndexId index_add(IndexTab *tab, IndexId a, IndexId b);
+IndexId index_add_dim(IndexTab *tab, IndexId a, DimId b);
+IndexId index_scale(IndexTab *tab, IndexId a, DimId factor);
+IndexId index_div(IndexTab *tab, IndexId a, DimId divisor); /* divisor positive */
+IndexId index_mod(IndexTab *tab, IndexId a, DimId divisor);
+/* `a` with every axis k replaced by map[k] (indices of the same table; values stay as they are). */
+IndexId index_substitute(IndexTab *tab, IndexId a, const IndexId *map);
+
+IndexExpr index_expr(const IndexTab *tab, IndexId id);
+IndexAtom index_atom(const IndexTab *tab, uint32_t atom);
+bool index_is_dim(const IndexTab *tab, IndexId id, DimId *value);
+bool index_is_axis(const IndexTab *tab, IndexId id, uint32_t *axis);
+/* Bit set of the axes it depends on, through gathers too. */
+uint32_t index_axes(const IndexTab *tab, IndexId id);
+/* Largest and smallest value as a dim, or DIM_NONE when not known. */
+DimId index_max(IndexTab *tab, IndexId id);
+DimId index_min(IndexTab *tab, IndexId id);
+
+/* From here on, until changed, takes `dim` for a multiple of `multiple` (DIM_NONE: nothing taken):
+ * what a variant's condition has established. */
+void index_assume_multiple(IndexTab *tab, DimId dim, int64_t multiple);
+
+/* How an index moves over `lanes` consecutive values of `axis`, from any multiple of `lanes`. */
+typedef enum {
+    LANES_UNIFORM,    /* the same for all lanes */
+    LANES_CONTIGUOUS, /* + 1 from lane to lane */
+    LANES_VARYING     /* anything else */
+} LaneMotion;
+LaneMotion index_lane_motion(IndexTab *tab, IndexId id, uint32_t axis, uint32_t lanes);
+/* Whether it is a multiple of `multiple` whenever `axis` (if any; UINT32_MAX for none) is. */
+bool index_is_multiple(IndexTab *tab, IndexId id, uint32_t axis, int64_t multiple);
+
+/* `12 + 64*i0 + i1 % 8`; axes print as i0, i1, ... */
+void index_print(const IndexTab *tab, IndexId id, Text *out);
+
+#endif

@@ -1,0 +1,147 @@
+/* Questions about kernels and plans, and the order of summation. */
+#include "ir/kernel.h"
+
+static const ReasonInfo reasons[REASON_COUNT] = {
+    [REASON_NONE] = {"none", ""},
+#define REASON(sym, id, text) [REASON_##sym] = {id, text},
+#include "ir/reasons.def"
+};
+
+const ReasonInfo *reason_info(ReasonId id) {
+    return &reasons[id];
+}
+
+/* Rows: on a GPU enough chains that 256 threads hold a vector of four each, on a CPU 64, which fill
+ * its registers. Columns: few chains, since the columns themselves fill the machine, and short
+ * segments, to have more of them. */
+ReduceOrder reduce_order(KernelForm form, DeviceClass device) {
+    if (form == FORM_COLUMN) return (ReduceOrder){.n_chains = 8, .segment_elems = 256};
+    return (ReduceOrder){.n_chains = device == DEVICE_GPU ? 1024 : 64, .segment_elems = 16384};
+}
+
+static DimId extent_product(const Kernel *kernel, uint32_t first, uint32_t n) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId product = dim_const(dims, 1);
+    for (uint32_t k = first; k < first + n; k++)
+        product = dim_mul(dims, product, index_axis_extent(tab, k));
+    return product;
+}
+
+DimId kernel_n_rows(const Kernel *kernel) {
+    return extent_product(kernel, 0, kernel->n_parallel);
+}
+
+DimId kernel_n_reduced(const Kernel *kernel) {
+    return extent_product(kernel, kernel->first_reduced, kernel->n_reduced);
+}
+
+DimId buffer_bytes(DimTab *dims, const Buffer *buffer) {
+    return dim_mul_const(dims, shape_n_elems(dims, &buffer->shape), dtype_bytes(buffer->dtype));
+}
+
+DimId kernel_bytes(const Plan *plan, const Kernel *kernel) {
+    DimTab *dims = plan->graph->dims;
+    DimId total = dim_const(dims, 0);
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        total = dim_add(dims, total, buffer_bytes(dims, &plan->buffers.data[kernel->args.data[i]]));
+    return total;
+}
+
+static void mark(bool *live, ScalarId id) {
+    live[id] = true;
+}
+
+static void mark_index(const IndexTab *tab, IndexId id, bool *live) {
+    IndexExpr expr = index_expr(tab, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        if (atom.kind == ATOM_VALUE) mark(live, atom.value);
+        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) mark_index(tab, atom.operand, live);
+    }
+}
+
+static void mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live) {
+    for (uint32_t i = 0; i < n; i++) {
+        mark(live, stores[i].value);
+        mark_index(scalartab_indices(kernel->scalars), stores[i].address, live);
+    }
+}
+
+bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
+    const ScalarTab *scalars = kernel->scalars;
+    const IndexTab *tab = scalartab_indices(scalars);
+    bool *live = arena_array(arena, bool, scalar_count(scalars) + 1);
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) {
+        mark(live, kernel->reduces.data[i].value);
+        mark(live, kernel->reduces.data[i].arg_index);
+    }
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        mark_stores(kernel, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n,
+                    live);
+    mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
+    for (ScalarId id = scalar_count(scalars); id > 0; id--) {
+        const Scalar *s = scalar_get(scalars, id);
+        if (!live[id]) continue;
+        for (int i = 0; i < 3; i++) mark(live, s->args[i]);
+        if (s->index) mark_index(tab, s->index, live);
+        for (GuardId g = s->guard; g; g = guard_get(scalars, g).next)
+            mark_index(tab, guard_get(scalars, g).index, live);
+    }
+    live[SCALAR_NONE] = false;
+    return live;
+}
+
+static void note_argument(Arena *arena, Kernel *kernel, uint32_t buffer) {
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (kernel->args.data[i] == buffer) return;
+    vec_push(arena, &kernel->args, buffer);
+}
+
+static void note_index(const IndexTab *tab, IndexId id, uint64_t *symbols) {
+    DimTab *dims = indextab_dims(tab);
+    IndexExpr expr = index_expr(tab, id);
+    *symbols |= dim_symbols_used(dims, expr.offset);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        *symbols |= dim_symbols_used(dims, expr.terms[i].coefficient);
+        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) {
+            *symbols |= dim_symbols_used(dims, atom.divisor);
+            note_index(tab, atom.operand, symbols);
+        }
+    }
+}
+
+static void note_stores(Arena *arena, Kernel *kernel, const Store *stores, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        note_argument(arena, kernel, stores[i].buffer);
+        note_index(scalartab_indices(kernel->scalars), stores[i].address, &kernel->symbols);
+    }
+}
+
+void kernel_note_interface(Arena *arena, Kernel *kernel) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    bool *live = kernel_live_scalars(arena, kernel);
+    kernel->args.n = 0;
+    kernel->symbols = 0;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (!live[id]) continue;
+        if (s->kind == SCALAR_LOAD) note_argument(arena, kernel, s->buffer);
+        if (s->index) note_index(tab, s->index, &kernel->symbols);
+        for (GuardId g = s->guard; g; g = guard_get(kernel->scalars, g).next) {
+            Guard guard = guard_get(kernel->scalars, g);
+            note_index(tab, guard.index, &kernel->symbols);
+            kernel->symbols |= dim_symbols_used(dims, guard.lo) | dim_symbols_used(dims, guard.hi);
+        }
+    }
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        note_stores(arena, kernel, kernel->stages.data[i].stores.data,
+                    kernel->stages.data[i].stores.n);
+    note_stores(arena, kernel, kernel->row_stores.data, kernel->row_stores.n);
+    kernel->symbols |= dim_symbols_used(dims, kernel_n_rows(kernel));
+    kernel->symbols |= dim_symbols_used(dims, kernel_n_reduced(kernel));
+    for (uint32_t axis = 0; axis < index_n_axes(tab); axis++)
+        kernel->symbols |= dim_symbols_used(dims, index_axis_extent(tab, axis));
+}

@@ -1,0 +1,177 @@
+/* The plan: which kernels compute a graph, what each reads, reduces and stores, how it is scheduled
+ * and where its buffers lie. Made by pass/, read by back/. */
+#ifndef FUSEC_KERNEL_H
+#define FUSEC_KERNEL_H
+
+#include "ir/graph.h"
+#include "ir/scalar.h"
+
+typedef enum { BUFFER_INPUT, BUFFER_PARAM, BUFFER_OUTPUT, BUFFER_TEMP } BufferKind;
+
+/* A tensor in memory, contiguous and row-major. */
+typedef struct Buffer {
+    BufferKind kind;
+    uint32_t ordinal; /* among its kind, in the order of the graph's list (temps: of creation) */
+    Dtype dtype;
+    Shape shape;
+    NodeId node; /* whose value it holds */
+    Str name;    /* inputs, params, outputs: the user's; temps: t0, t1, ... */
+    DimId offset_bytes; /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */
+} Buffer;
+enum { WORKSPACE_ALIGN_BYTES = 256 };
+
+/* One reduction over all reduced axes of its kernel. */
+typedef struct Reduce {
+    NodeId node;
+    PrimId combine; /* ADD MUL MIN MAX */
+    bool is_arg;    /* carries the index of the extreme too; the result is that index */
+    Dtype acc;      /* compute type of the accumulator */
+    double identity;
+    ScalarId value;     /* per element, of type acc */
+    ScalarId arg_index; /* is_arg: i32, the index that goes with the element */
+    /* The result that SCALAR_STAGE stands for: the accumulator, divided by `divisor` unless it is
+     * DIM_NONE, converted to `result`. For a partial the raw accumulator. */
+    DimId divisor;
+    Dtype result;
+} Reduce;
+
+typedef struct Store {
+    uint32_t buffer;
+    IndexId address; /* element */
+    ScalarId value;  /* of the buffer's dtype */
+    NodeId node;     /* what is stored */
+} Store;
+
+/* One pass over the full domain (parallel and reduced axes): reductions and stores that depend
+ * only on reductions of earlier stages. */
+typedef struct Stage {
+    Vec(uint32_t) reduces; /* slots */
+    Vec(Store) stores;
+} Stage;
+
+/* How reduced elements lie relative to the innermost axis of what is reduced. It fixes the order
+ * of summation, with the extents. */
+typedef enum {
+    FORM_MAP,   /* nothing is reduced */
+    FORM_ROW,   /* the innermost axis is reduced */
+    FORM_COLUMN /* it is not */
+} KernelForm;
+
+/* Order of summation, a function of form, device class and the number of elements alone. Element i of
+ * a segment is added to chain i mod n_chains in ascending order, starting from the identity; chains
+ * are joined by a balanced tree, lowest bit of the chain number first; when there are several
+ * segments of segment_elems elements, they are reduced to partials, which are reduced in turn by the
+ * same rule. A chain without elements holds the identity, which changes no bit. */
+typedef struct ReduceOrder {
+    uint32_t n_chains; /* a power of two */
+    int64_t segment_elems;
+} ReduceOrder;
+
+typedef enum { DEVICE_CPU, DEVICE_GPU } DeviceClass;
+ReduceOrder reduce_order(KernelForm form, DeviceClass device);
+
+/* Numbers only: what lowering reads beside the kernel itself. */
+typedef struct Sched {
+    uint32_t lanes;       /* consecutive elements per step along the lane axis: the last parallel
+                           * axis, in FORM_ROW the last reduced one */
+    uint32_t unroll;      /* steps in flight */
+    uint32_t threads;     /* GPU: per block. CPU: 1 */
+    uint32_t team;        /* GPU FORM_ROW: threads per row; FORM_COLUMN: threads along columns */
+    int64_t unit_elems;   /* CPU: elements of the lane axis per work unit (map, column) */
+    uint32_t resident;    /* GPU FORM_ROW: steps of a row kept in registers over all stages; 0: none */
+    uint32_t slots;       /* GPU FORM_ROW: accumulators per reduction: 1, or resident, for a team of a
+                           * warp at most and a row of n_chains elements at most */
+    bool is_wide;         /* indices need 64 bits */
+} Sched;
+
+/* A lowering of a kernel that applies when its conditions hold; the last always does. */
+typedef struct Variant {
+    Str symbol; /* of the function in the artifact */
+    Sched sched;
+    DimId grid; /* blocks (GPU) or work units (CPU) */
+    uint32_t align_bytes;   /* pointers of the arguments in align_args are multiples of this; 1: any */
+    uint64_t align_args;    /* bit set over Kernel.args */
+    DimId multiple_dim;     /* a dim that must be a multiple of multiple_of, or DIM_NONE */
+    int64_t multiple_of;
+} Variant;
+
+enum { MAX_VARIANTS = 3, MAX_KERNEL_ARGS = 60 };
+
+#define NO_AXIS UINT32_MAX
+
+typedef struct Kernel {
+    Str name;
+    Span span;
+    KernelForm form;
+    uint32_t n_parallel; /* axes [0, n_parallel) of the index table */
+    uint32_t first_reduced, n_reduced; /* axes [first_reduced, first_reduced + n_reduced) */
+    /* A partial reduces one segment of the reduced elements per row and stores the raw accumulators:
+     * its rows run over the parallel axes and, innermost (FORM_ROW) or outermost (FORM_COLUMN), this
+     * axis of segments. NO_AXIS when it is no partial. */
+    uint32_t segment_axis;
+    ScalarTab *scalars;
+    Vec(Reduce) reduces; /* slots */
+    Vec(Stage) stages;
+    Vec(Store) row_stores; /* once per parallel index, after all stages */
+    Vec(uint32_t) args;    /* buffers, in argument order */
+    Vec(NodeId) nodes;     /* what it computes, inlined or not, ascending; for explain and dumps */
+    uint64_t symbols;      /* dims passed: bit set of dim symbols */
+    Variant variants[MAX_VARIANTS];
+    uint32_t n_variants;
+} Kernel;
+
+/* One edge of the graph and what fusion made of it. */
+typedef enum {
+    EDGE_FUSED,
+    EDGE_STORED
+} EdgeVerdict;
+
+typedef enum {
+    REASON_NONE,
+#define REASON(sym, id, text) REASON_##sym,
+#include "ir/reasons.def"
+    REASON_COUNT
+} ReasonId;
+
+typedef struct ReasonInfo {
+    const char *id;
+    const char *text;
+} ReasonInfo;
+const ReasonInfo *reason_info(ReasonId id);
+
+typedef struct Edge {
+    NodeId producer, consumer; /* NODE_NONE consumer: an output */
+    EdgeVerdict verdict;
+    ReasonId reason;
+} Edge;
+
+typedef struct Plan {
+    const Graph *graph;
+    Vec(Buffer) buffers;
+    Vec(Kernel) kernels; /* in launch order */
+    Vec(Edge) edges;
+    DimId workspace_bytes;
+    DimId peak_bytes_unshared; /* what temps would take without reuse */
+} Plan;
+
+/* Products of the extents of the parallel axes (without segments) and of the reduced axes. */
+DimId kernel_n_rows(const Kernel *kernel);
+DimId kernel_n_reduced(const Kernel *kernel);
+/* Per scalar id: whether the kernel's reductions and stores need it. */
+bool *kernel_live_scalars(Arena *arena, const Kernel *kernel);
+/* Fills args and symbols from what the kernel's programs touch. */
+void kernel_note_interface(Arena *arena, Kernel *kernel);
+/* Bytes of a buffer as a dim. */
+DimId buffer_bytes(DimTab *dims, const Buffer *buffer);
+/* Memory traffic of a kernel, each buffer counted once per kernel, as a dim: what it reads plus
+ * what it writes. */
+DimId kernel_bytes(const Plan *plan, const Kernel *kernel);
+
+/* Proves that every kernel reads only what is bound or was written before it, that everything is
+ * written once and in its dtype, and that stages hold every slot once. NULL, or what is wrong. */
+const char *plan_verify(const Plan *plan, Arena *arena);
+
+/* `kernel softmax ... stage 1: r0 = max(...)`: the schedule and scalar programs, for --emit=sched. */
+void plan_print(const Plan *plan, Text *out);
+
+#endif

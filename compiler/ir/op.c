@@ -1,0 +1,148 @@
+/* Expands ops.def into the op table: reference functions, bodies, rows, and look-up by name. */
+#include "ir/op.h"
+
+#include "base/str.h"
+
+#include <math.h>
+#include <string.h>
+
+/* References. A column a row leaves out expands to nothing and its function returns 0. */
+#define REF(...) __VA_ARGS__
+#define IREF(...) __VA_ARGS__
+#define NOINT 0
+#define ELTWISE(sym, name, lo, hi, dts, res, traits, dflt, ref, iref, body, dom, tol, doc) \
+    static double ref_##sym(double a, double b, double c) {                                \
+        (void)a, (void)b, (void)c;                                                         \
+        return (double)(ref);                                                              \
+    }                                                                                      \
+    static int64_t ref_int_##sym(int64_t a, int64_t b, int64_t c) {                        \
+        (void)a, (void)b, (void)c;                                                         \
+        return (int64_t)(iref);                                                            \
+    }
+#include "ir/ops.def"
+#undef REF
+#undef IREF
+#undef NOINT
+
+/* Bodies: `t` is the table, constants take the type of operand `a`. */
+#define BODY(...) __VA_ARGS__
+#define K(x) scalar_const(t, scalar_get(t, a)->dtype, (x))
+#define P1(prim, x) scalar_prim(t, PRIM_##prim, (x), SCALAR_NONE, SCALAR_NONE)
+#define P2(prim, x, y) scalar_prim(t, PRIM_##prim, (x), (y), SCALAR_NONE)
+#define LT_(x, y) P2(LT, x, y)
+#define SEL(x, y, z) scalar_prim(t, PRIM_SELECT, (x), (y), (z))
+#define ELTWISE(sym, name, lo, hi, dts, res, traits, dflt, ref, iref, body, dom, tol, doc) \
+    static ScalarId body_##sym(ScalarTab *t, ScalarId a, ScalarId b, ScalarId c) {         \
+        (void)t, (void)a, (void)b, (void)c;                                                \
+        return body;                                                                       \
+    }
+#include "ir/ops.def"
+#undef BODY
+
+#define HAS_INT(dts) (((dts) & (DTS_INT | DTS_BOOL)) != 0)
+#define DOM(lo, hi) .domain_lo = (lo), .domain_hi = (hi)
+#define TOL(d, s, h, b, abs) \
+    .ulp = {[DT_F64] = (d), [DT_F32] = (s), [DT_F16] = (h), [DT_BF16] = (b)}, .abs_error = (abs)
+#define EXACT .ulp = {0}
+static const OpInfo infos[OP_COUNT] = {
+    [OP_NONE] = {.name = "none"},
+#define SOURCE(sym, nm, d) \
+    [OP_##sym] = {.name = nm, .cls = CLASS_SOURCE, .result = RESULT_NODE, .doc = d},
+#define ELTWISE(sym, nm, lo, hi, dts, res, tr, dflt, rf, irf, bd, dom, tol, d) \
+    [OP_##sym] = {.name = nm,                                                  \
+                  .cls = CLASS_ELTWISE,                                        \
+                  .min_args = lo,                                              \
+                  .max_args = hi,                                              \
+                  .dtypes = dts,                                               \
+                  .result = RESULT_##res,                                      \
+                  .traits = TRAIT_##tr,                                        \
+                  .default_last = dflt,                                        \
+                  .ref = ref_##sym,                                            \
+                  .ref_int = HAS_INT(dts) ? ref_int_##sym : NULL,              \
+                  .body = body_##sym,                                          \
+                  dom,                                                         \
+                  tol,                                                         \
+                  .doc = d},
+#define CAST(sym, nm, d)                 \
+    [OP_##sym] = {.name = nm,            \
+                  .cls = CLASS_CAST,     \
+                  .min_args = 1,         \
+                  .max_args = 1,         \
+                  .dtypes = DTS_ANY,     \
+                  .result = RESULT_NODE, \
+                  .doc = d},
+#define REDUCE(sym, nm, dts, comb, ident, divides, ordered, tr, d) \
+    [OP_##sym] = {.name = nm,                                      \
+                  .cls = CLASS_REDUCE,                             \
+                  .min_args = 1,                                   \
+                  .max_args = 1,                                   \
+                  .dtypes = dts,                                   \
+                  .result = RESULT_SAME,                           \
+                  .traits = TRAIT_##tr,                            \
+                  .combine = PRIM_##comb,                          \
+                  .identity = ident,                               \
+                  .divides_by_count = divides,                     \
+                  .orders = ordered,                               \
+                  .doc = d},
+#define ARGREDUCE(sym, nm, dts, comb, ident, d) \
+    [OP_##sym] = {.name = nm,                   \
+                  .cls = CLASS_ARGREDUCE,       \
+                  .min_args = 1,                \
+                  .max_args = 1,                \
+                  .dtypes = dts,                \
+                  .result = RESULT_NODE,        \
+                  .combine = PRIM_##comb,       \
+                  .identity = ident,            \
+                  .doc = d},
+#define VIEW(sym, nm, n, d)              \
+    [OP_##sym] = {.name = nm,            \
+                  .cls = CLASS_VIEW,     \
+                  .min_args = n,         \
+                  .max_args = n,         \
+                  .dtypes = DTS_ANY,     \
+                  .result = RESULT_SAME, \
+                  .doc = d},
+#define CONCAT(sym, nm, d)                \
+    [OP_##sym] = {.name = nm,             \
+                  .cls = CLASS_CONCAT,    \
+                  .min_args = 1,          \
+                  .max_args = UINT32_MAX, \
+                  .dtypes = DTS_ANY,      \
+                  .result = RESULT_SAME,  \
+                  .doc = d},
+#define CONTRACT(sym, nm, dts, d)        \
+    [OP_##sym] = {.name = nm,            \
+                  .cls = CLASS_CONTRACT, \
+                  .min_args = 2,         \
+                  .max_args = 2,         \
+                  .dtypes = dts,         \
+                  .result = RESULT_SAME, \
+                  .combine = PRIM_ADD,   \
+                  .identity = -0.0,      \
+                  .orders = true,        \
+                  .doc = d},
+#include "ir/ops.def"
+};
+
+const OpInfo *op_info(OpId op) {
+    return &infos[op];
+}
+
+OpId op_by_name(const char *name) {
+    for (int op = OP_NONE + 1; op < OP_COUNT; op++)
+        if (strcmp(infos[op].name, name) == 0) return (OpId)op;
+    return OP_NONE;
+}
+
+const char *op_nearest_name(const char *name) {
+    const char *best = NULL;
+    unsigned best_distance = 3;
+    for (int op = OP_NONE + 1; op < OP_COUNT; op++) {
+        unsigned distance = str_distance(name, infos[op].name);
+        if (distance < best_distance && distance < strlen(name)) {
+            best = infos[op].name;
+            best_distance = distance;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,83 @@
+/* The op table, expanded from ops.def: everything the compiler knows about an op. Passes read the
+ * class and the traits, never the name. */
+#ifndef FUSEC_OP_H
+#define FUSEC_OP_H
+
+#include "ir/dtype.h"
+#include "ir/prim.h"
+#include "ir/scalar.h"
+
+/* How an op takes part in fusion, and which fields of its row count. */
+typedef enum {
+    CLASS_SOURCE,   /* no arguments: input, param, const, iota */
+    CLASS_ELTWISE,  /* one output element from one element of each (broadcast) argument */
+    CLASS_CAST,     /* elementwise, dtype given by the node */
+    CLASS_REDUCE,   /* folds axes of its argument by an associative combine */
+    CLASS_ARGREDUCE,/* the index of the extreme element; result i32 */
+    CLASS_VIEW,     /* moves no data: an index map from the result to its (first) argument */
+    CLASS_CONCAT,   /* several arguments side by side along one axis */
+    CLASS_CONTRACT  /* matmul */
+} OpClass;
+
+typedef enum { /* result dtype from the argument dtypes */
+    RESULT_SAME, /* all (data) arguments share one dtype; so is the result */
+    RESULT_BOOL, /* comparison */
+    RESULT_SELECT, /* first argument bool, the others share the result's dtype */
+    RESULT_NODE  /* given by the node: sources, cast, argmax */
+} ResultRule;
+
+enum { /* traits: claims that tests check by sampling */
+    TRAIT_NONE = 0,
+    TRAIT_COMMUTATIVE = 1 << 0, /* f(a, b) = f(b, a) to the bit */
+    TRAIT_IDEMPOTENT = 1 << 1,  /* f(f(a)) = f(a) for unary */
+    TRAIT_MONOTONE = 1 << 2,    /* never decreasing, unary */
+    TRAIT_ZERO_KEEPING = 1 << 3 /* f(0) = 0 */
+};
+
+typedef enum {
+    OP_NONE,
+#define SOURCE(sym, ...) OP_##sym,
+#define ELTWISE(sym, ...) OP_##sym,
+#define CAST(sym, ...) OP_##sym,
+#define REDUCE(sym, ...) OP_##sym,
+#define ARGREDUCE(sym, ...) OP_##sym,
+#define VIEW(sym, ...) OP_##sym,
+#define CONCAT(sym, ...) OP_##sym,
+#define CONTRACT(sym, ...) OP_##sym,
+#include "ir/ops.def"
+    OP_COUNT
+} OpId;
+
+typedef struct OpInfo {
+    const char *name; /* as users write it */
+    OpClass cls;
+    uint32_t min_args, max_args;
+    DtypeSet dtypes; /* allowed for the (data) arguments */
+    ResultRule result;
+    uint32_t traits;
+    double default_last; /* value of an omitted last argument when min_args < max_args (ELTWISE) */
+    /* ELTWISE: the definition in double and, for i32 (wrapping afterwards) and bool, in int64;
+     * independently of both the body in primitives on compute-typed operands. A select's first
+     * argument is 0 or 1. */
+    double (*ref)(double a, double b, double c);
+    int64_t (*ref_int)(int64_t a, int64_t b, int64_t c); /* NULL when it takes no i32 or bool */
+    ScalarId (*body)(ScalarTab *tab, ScalarId a, ScalarId b, ScalarId c);
+    double domain_lo, domain_hi; /* where tests sample every argument */
+    double ulp[DT_COUNT];        /* allowed error in units in the last place of the dtype; 0: the
+                                  * result is correctly rounded on every target */
+    double abs_error;            /* or absolute error, whichever is larger */
+    /* REDUCE and ARGREDUCE */
+    PrimId combine;
+    double identity;  /* +-inf stands for the dtype's extreme in i32 */
+    bool divides_by_count;
+    bool orders; /* the value depends on the order of combination (sums, products) */
+    const char *doc; /* one sentence, Markdown */
+} OpInfo;
+
+const OpInfo *op_info(OpId op);
+/* By the user's spelling; OP_NONE when there is none. */
+OpId op_by_name(const char *name);
+/* The op whose name is nearest to `name`, or NULL when none is near. */
+const char *op_nearest_name(const char *name);
+
+#endif

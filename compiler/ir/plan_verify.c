@@ -1,0 +1,87 @@
+/* The plan's invariants, checked after fusion and splitting. */
+#include "ir/kernel.h"
+
+#include <string.h>
+
+typedef struct Checker {
+    const Plan *plan;
+    Arena *arena;
+    uint32_t *written_by; /* per buffer: kernel + 1, 0: nobody yet */
+    const char *fault;
+} Checker;
+
+static void fault(Checker *c, const Kernel *kernel, const char *what, uint32_t buffer) {
+    if (!c->fault)
+        c->fault = str_format(c->arena, "kernel %s %s buffer %u", kernel->name, what, buffer);
+}
+
+static void check_loads(Checker *c, const Kernel *kernel, uint32_t k) {
+    bool *live = kernel_live_scalars(c->arena, kernel);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (!live[id] || s->kind != SCALAR_LOAD) continue;
+        if (s->buffer >= c->plan->buffers.n) {
+            fault(c, kernel, "reads unknown", s->buffer);
+            continue;
+        }
+        BufferKind kind = c->plan->buffers.data[s->buffer].kind;
+        bool is_bound = kind == BUFFER_INPUT || kind == BUFFER_PARAM;
+        uint32_t writer = c->written_by[s->buffer];
+        if (!is_bound && (writer == 0 || writer == k + 1))
+            fault(c, kernel, "reads not yet written", s->buffer);
+    }
+}
+
+static void check_store(Checker *c, const Kernel *kernel, uint32_t k, const Store *store) {
+    if (store->buffer >= c->plan->buffers.n) {
+        fault(c, kernel, "writes unknown", store->buffer);
+        return;
+    }
+    const Buffer *buffer = &c->plan->buffers.data[store->buffer];
+    if (buffer->kind == BUFFER_INPUT || buffer->kind == BUFFER_PARAM)
+        fault(c, kernel, "writes read-only", store->buffer);
+    if (c->written_by[store->buffer]) fault(c, kernel, "writes again", store->buffer);
+    if (scalar_get(kernel->scalars, store->value)->dtype != buffer->dtype)
+        fault(c, kernel, "writes another dtype to", store->buffer);
+    c->written_by[store->buffer] = k + 1;
+}
+
+static void check_stages(Checker *c, const Kernel *kernel) {
+    bool *done = arena_array(c->arena, bool, kernel->reduces.n + 1);
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        for (uint32_t r = 0; r < kernel->stages.data[i].reduces.n; r++) {
+            uint32_t slot = kernel->stages.data[i].reduces.data[r];
+            if (slot >= kernel->reduces.n || done[slot])
+                fault(c, kernel, "misplaces slot", slot);
+            else
+                done[slot] = true;
+        }
+    for (uint32_t slot = 0; slot < kernel->reduces.n; slot++)
+        if (!done[slot]) fault(c, kernel, "never runs slot", slot);
+    if (kernel->form == FORM_MAP &&
+        (kernel->reduces.n || kernel->row_stores.n || kernel->stages.n != 1))
+        fault(c, kernel, "is a malformed map, slot", 0);
+}
+
+const char *plan_verify(const Plan *plan, Arena *arena) {
+    Checker c = {.plan = plan, .arena = arena};
+    c.written_by = arena_array(arena, uint32_t, plan->buffers.n);
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        for (uint32_t j = 0; j < k; j++)
+            if (strcmp(plan->kernels.data[j].name, kernel->name) == 0)
+                fault(&c, kernel, "shares its name with kernel", j);
+        check_stages(&c, kernel);
+        check_loads(&c, kernel, k);
+        for (uint32_t i = 0; i < kernel->stages.n; i++)
+            for (uint32_t s = 0; s < kernel->stages.data[i].stores.n; s++)
+                check_store(&c, kernel, k, &kernel->stages.data[i].stores.data[s]);
+        for (uint32_t s = 0; s < kernel->row_stores.n; s++)
+            check_store(&c, kernel, k, &kernel->row_stores.data[s]);
+        check_loads(&c, kernel, k); /* a kernel must not read what it writes */
+    }
+    for (uint32_t b = 0; b < plan->buffers.n && !c.fault; b++)
+        if (plan->buffers.data[b].kind == BUFFER_OUTPUT && !c.written_by[b])
+            c.fault = str_format(arena, "output %s is never written", plan->buffers.data[b].name);
+    return c.fault;
+}

@@ -1,0 +1,132 @@
+/* Scalar primitives: their table and their meaning on numbers. */
+#include "ir/prim.h"
+
+#include <math.h>
+#include <stddef.h>
+
+static const PrimInfo infos[PRIM_COUNT] = {
+    [PRIM_NONE] = {.name = "none"},
+#define PRIM(sym, nm, n, types, res, cst) \
+    [PRIM_##sym] = {                      \
+        .name = nm, .arity = n, .operands = types, .result = PRIM_RESULT_##res, .cost = cst},
+#include "ir/prims.def"
+};
+
+const PrimInfo *prim_info(PrimId prim) {
+    return &infos[prim];
+}
+
+/* The low 32 bits, as two's complement. */
+static double wrap_i32(int64_t value) {
+    uint32_t low = (uint32_t)((uint64_t)value & UINT32_MAX);
+    return low > INT32_MAX ? (double)((int64_t)low - ((int64_t)1 << 32)) : (double)low;
+}
+
+/* Of i32 operands. Every intermediate fits 64 bits, and only then wraps. */
+static double eval_int(PrimId prim, int64_t a, int64_t b) {
+    switch ((int)prim) {
+    case PRIM_ADD:
+        return wrap_i32(a + b);
+    case PRIM_SUB:
+        return wrap_i32(a - b);
+    case PRIM_MUL:
+        return wrap_i32(a * b);
+    case PRIM_DIV:
+        return b ? wrap_i32(a / b) : 0;
+    case PRIM_REM:
+        return b ? wrap_i32(a % b) : 0;
+    case PRIM_NEG:
+        return wrap_i32(-a);
+    case PRIM_ABS:
+        return wrap_i32(a < 0 ? -a : a);
+    case PRIM_MIN:
+        return (double)(a < b ? a : b);
+    case PRIM_MAX:
+        return (double)(a > b ? a : b);
+    }
+    return NAN; /* not defined on i32 */
+}
+
+/* NaN if either is NaN, and -0 below +0. */
+static double least(double a, double b) {
+    if (isnan(a) || isnan(b)) return NAN;
+    if (a == b) return signbit(a) ? a : b;
+    return a < b ? a : b;
+}
+
+static double greatest(double a, double b) {
+    return -least(-a, -b);
+}
+
+static double eval_float(PrimId prim, double a, double b) {
+    switch ((int)prim) {
+    case PRIM_ADD:
+        return a + b;
+    case PRIM_SUB:
+        return a - b;
+    case PRIM_MUL:
+        return a * b;
+    case PRIM_DIV:
+        return a / b;
+    case PRIM_REM:
+        return fmod(a, b);
+    case PRIM_NEG:
+        return -a;
+    case PRIM_ABS:
+        return fabs(a);
+    case PRIM_MIN:
+        return least(a, b);
+    case PRIM_MAX:
+        return greatest(a, b);
+    case PRIM_SQRT:
+        return sqrt(a);
+    case PRIM_FLOOR:
+        return floor(a);
+    case PRIM_CEIL:
+        return ceil(a);
+    case PRIM_RINT:
+        return nearbyint(a);
+    case PRIM_EXP:
+        return exp(a);
+    case PRIM_EXP2:
+        return exp2(a);
+    case PRIM_LOG:
+        return log(a);
+    case PRIM_LOG2:
+        return log2(a);
+    case PRIM_SIN:
+        return sin(a);
+    case PRIM_COS:
+        return cos(a);
+    case PRIM_TANH:
+        return tanh(a);
+    case PRIM_ERF:
+        return erf(a);
+    case PRIM_POW:
+        return pow(a, b);
+    }
+    return NAN; /* not defined on floats */
+}
+
+double prim_eval(PrimId prim, Dtype dtype, double a, double b, double c) {
+    switch ((int)prim) { /* those whose meaning does not depend on the type */
+    case PRIM_LT:
+        return a < b;
+    case PRIM_LE:
+        return a <= b;
+    case PRIM_EQ:
+        return a == b;
+    case PRIM_NE:
+        return a != b;
+    case PRIM_AND:
+        return a != 0 && b != 0;
+    case PRIM_OR:
+        return a != 0 || b != 0;
+    case PRIM_NOT:
+        return a == 0;
+    case PRIM_SELECT:
+        return a != 0 ? b : c;
+    }
+    if (dtype_kind(dtype) == KIND_FLOAT) return eval_float(prim, a, b);
+    return eval_int(prim, (int64_t)a, (int64_t)b);
+}

@@ -1,0 +1,30 @@
+/* Scalar primitives, expanded from prims.def. */
+#ifndef FUSEC_PRIM_H
+#define FUSEC_PRIM_H
+
+#include "ir/dtype.h"
+
+typedef enum {
+    PRIM_NONE,
+#define PRIM(sym, name, arity, operands, result, cost) PRIM_##sym,
+#include "ir/prims.def"
+    PRIM_COUNT
+} PrimId;
+
+typedef enum { PRIM_RESULT_SAME, PRIM_RESULT_BOOL } PrimResult;
+
+typedef struct PrimInfo {
+    const char *name;
+    uint32_t arity;
+    DtypeSet operands; /* of the last operand; a select's first is bool */
+    PrimResult result;
+    uint32_t cost;
+} PrimInfo;
+
+const PrimInfo *prim_info(PrimId prim);
+
+/* The primitive's value on numbers held in doubles, computed as for `dtype` (F64, F32, I32 or
+ * BOOL), unrounded for floats. For constant folding and scalar evaluation in tests. */
+double prim_eval(PrimId prim, Dtype dtype, double a, double b, double c);
+
+#endif

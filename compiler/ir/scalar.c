@@ -1,0 +1,297 @@
+/* The scalar DAG: hash-consing with constant folding, guards, cost and printing. */
+#include "ir/scalar.h"
+
+#include "base/vec.h"
+
+#include <math.h>
+
+struct ScalarTab {
+    Arena *arena;
+    IndexTab *indices;
+    Vec(Scalar) nodes; /* [0] stands for SCALAR_NONE */
+    Vec(Guard) guards; /* [0] stands for GUARD_NONE */
+    uint32_t *buckets; /* ids, open addressing, n_buckets a power of two */
+    uint32_t n_buckets;
+};
+
+ScalarTab *scalartab_new(Arena *arena, IndexTab *indices) {
+    ScalarTab *tab = arena_array(arena, ScalarTab, 1);
+    *tab = (ScalarTab){.arena = arena, .indices = indices, .n_buckets = 256};
+    tab->buckets = arena_array(arena, uint32_t, tab->n_buckets);
+    vec_push(arena, &tab->nodes, (Scalar){0});
+    vec_push(arena, &tab->guards, (Guard){0});
+    return tab;
+}
+
+IndexTab *scalartab_indices(const ScalarTab *tab) {
+    return tab->indices;
+}
+
+uint32_t scalar_count(const ScalarTab *tab) {
+    return tab->nodes.n - 1;
+}
+
+const Scalar *scalar_get(const ScalarTab *tab, ScalarId id) {
+    return &tab->nodes.data[id];
+}
+
+static uint64_t scalar_hash(const Scalar *s) {
+    uint32_t words[9] = {(uint32_t)s->kind, (uint32_t)s->dtype, (uint32_t)s->prim,
+                         s->args[0],        s->args[1],         s->args[2],
+                         s->buffer,         s->index,           s->guard ^ s->slot << 16};
+    uint64_t hash = hash_bytes(STR_HASH_SEED, words, sizeof words);
+    return hash_bytes(hash, &s->number, sizeof s->number);
+}
+
+/* Numbers compare by their bits: -0.0 is not 0.0 and NaN equals itself. */
+static bool scalar_same(const Scalar *a, const Scalar *b) {
+    return a->kind == b->kind && a->dtype == b->dtype && a->prim == b->prim &&
+           a->args[0] == b->args[0] && a->args[1] == b->args[1] && a->args[2] == b->args[2] &&
+           a->buffer == b->buffer && a->index == b->index && a->guard == b->guard &&
+           a->slot == b->slot && memcmp(&a->number, &b->number, sizeof a->number) == 0;
+}
+
+static uint32_t *find_bucket(ScalarTab *tab, const Scalar *s) {
+    for (uint64_t i = scalar_hash(s);; i++) {
+        uint32_t *bucket = &tab->buckets[i & (tab->n_buckets - 1)];
+        if (!*bucket || scalar_same(&tab->nodes.data[*bucket], s)) return bucket;
+    }
+}
+
+static void grow_buckets(ScalarTab *tab) {
+    tab->n_buckets *= 2;
+    tab->buckets = arena_array(tab->arena, uint32_t, tab->n_buckets);
+    for (uint32_t id = 1; id < tab->nodes.n; id++) *find_bucket(tab, &tab->nodes.data[id]) = id;
+}
+
+static ScalarId intern(ScalarTab *tab, Scalar s) {
+    uint32_t *bucket = find_bucket(tab, &s);
+    if (*bucket) return *bucket;
+    vec_push(tab->arena, &tab->nodes, s);
+    *bucket = tab->nodes.n - 1;
+    if (tab->nodes.n * 2 > tab->n_buckets) grow_buckets(tab);
+    return tab->nodes.n - 1;
+}
+
+ScalarId scalar_const(ScalarTab *tab, Dtype dtype, double number) {
+    return intern(
+        tab, (Scalar){.kind = SCALAR_CONST, .dtype = dtype, .number = dtype_round(dtype, number)});
+}
+
+ScalarId scalar_load(ScalarTab *tab, Dtype dtype, uint32_t buffer, IndexId address, GuardId guard) {
+    return intern(tab,
+                  (Scalar){.kind = SCALAR_LOAD,
+                           .dtype = dtype,
+                           .buffer = buffer,
+                           .index = address,
+                           .guard = guard,
+                           .axes = index_axes(tab->indices, address) | guard_axes(tab, guard)});
+}
+
+ScalarId scalar_index(ScalarTab *tab, IndexId index) {
+    DimId dim;
+    int64_t value;
+    if (index_is_dim(tab->indices, index, &dim) &&
+        dim_is_const(indextab_dims(tab->indices), dim, &value))
+        return scalar_const(tab, DT_I32, (double)value);
+    return intern(tab, (Scalar){.kind = SCALAR_INDEX,
+                                .dtype = DT_I32,
+                                .index = index,
+                                .axes = index_axes(tab->indices, index)});
+}
+
+ScalarId scalar_inside(ScalarTab *tab, GuardId guard) {
+    if (!guard) return scalar_const(tab, DT_BOOL, 1);
+    return intern(tab, (Scalar){.kind = SCALAR_INSIDE,
+                                .dtype = DT_BOOL,
+                                .guard = guard,
+                                .axes = guard_axes(tab, guard)});
+}
+
+ScalarId scalar_stage(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes) {
+    return intern(tab, (Scalar){.kind = SCALAR_STAGE, .dtype = dtype, .slot = slot, .axes = axes});
+}
+
+ScalarId scalar_extreme(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes) {
+    return intern(tab,
+                  (Scalar){.kind = SCALAR_EXTREME, .dtype = dtype, .slot = slot, .axes = axes});
+}
+
+/* Whether every value of `from` is a value of `to`, so that a round trip through `to` is exact. */
+static bool is_widening(Dtype from, Dtype to) {
+    if (from == to || to == DT_F64) return true;
+    if (to == DT_F32) return from == DT_F16 || from == DT_BF16 || from == DT_BOOL;
+    return from == DT_BOOL;
+}
+
+ScalarId scalar_cvt(ScalarTab *tab, ScalarId a, Dtype dtype) {
+    Scalar operand = tab->nodes.data[a];
+    if (operand.dtype == dtype) return a;
+    if (operand.kind == SCALAR_CONST) return scalar_const(tab, dtype, operand.number);
+    if (operand.kind == SCALAR_CVT) {
+        ScalarId original = operand.args[0];
+        Dtype from = tab->nodes.data[original].dtype;
+        if (from == dtype && is_widening(from, operand.dtype)) return original;
+    }
+    return intern(tab,
+                  (Scalar){.kind = SCALAR_CVT, .dtype = dtype, .args = {a}, .axes = operand.axes});
+}
+
+static bool fold(ScalarTab *tab, PrimId prim, Dtype dtype, const ScalarId *args, uint32_t arity,
+                 ScalarId *folded) {
+    double v[3] = {0};
+    for (uint32_t i = 0; i < arity; i++) {
+        const Scalar *s = &tab->nodes.data[args[i]];
+        if (s->kind != SCALAR_CONST) return false;
+        v[i] = s->number;
+    }
+    /* Elementary functions are the target's: folding them here could differ in the last bit. */
+    if (prim_info(prim)->cost > 8) return false;
+    Dtype operand = tab->nodes.data[args[arity - 1]].dtype;
+    *folded = scalar_const(tab, dtype, prim_eval(prim, operand, v[0], v[1], v[2]));
+    return true;
+}
+
+ScalarId scalar_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, ScalarId c) {
+    const PrimInfo *info = prim_info(prim);
+    ScalarId args[3] = {a, b, c}, folded;
+    Dtype operand = tab->nodes.data[args[info->arity - 1]].dtype;
+    Dtype dtype = info->result == PRIM_RESULT_BOOL ? DT_BOOL : operand;
+    if (!dtype_in(operand, info->operands))
+        ice(tab->arena, "%s of %s", info->name, dtype_name(operand));
+    if (fold(tab, prim, dtype, args, info->arity, &folded)) return folded;
+    if (prim == PRIM_SELECT && tab->nodes.data[a].kind == SCALAR_CONST)
+        return tab->nodes.data[a].number != 0 ? b : c;
+    Scalar s = {.kind = SCALAR_PRIM, .dtype = dtype, .prim = prim, .args = {a, b, c}};
+    for (uint32_t i = 0; i < info->arity; i++) s.axes |= tab->nodes.data[args[i]].axes;
+    return intern(tab, s);
+}
+
+GuardId guard_and(ScalarTab *tab, GuardId outer, IndexId index, DimId lo, DimId hi) {
+    DimTab *dims = indextab_dims(tab->indices);
+    DimId max = index_max(tab->indices, index), min = index_min(tab->indices, index);
+    if (max && min && dim_always_le(dims, lo, min) &&
+        dim_always_le(dims, dim_add(dims, max, dim_const(dims, 1)), hi))
+        return outer;
+    for (GuardId id = outer; id; id = tab->guards.data[id].next) {
+        const Guard *g = &tab->guards.data[id];
+        if (g->index == index && g->lo == lo && g->hi == hi) return outer;
+    }
+    Guard guard = {.next = outer, .index = index, .lo = lo, .hi = hi};
+    for (GuardId id = 1; id < tab->guards.n; id++) {
+        const Guard *g = &tab->guards.data[id];
+        if (g->next == outer && g->index == index && g->lo == lo && g->hi == hi) return id;
+    }
+    vec_push(tab->arena, &tab->guards, guard);
+    return tab->guards.n - 1;
+}
+
+Guard guard_get(const ScalarTab *tab, GuardId id) {
+    return tab->guards.data[id];
+}
+
+uint32_t guard_axes(const ScalarTab *tab, GuardId id) {
+    uint32_t axes = 0;
+    for (; id; id = tab->guards.data[id].next)
+        axes |= index_axes(tab->indices, tab->guards.data[id].index);
+    return axes;
+}
+
+/* Marks what an index hangs on (gathered values) and returns its own cost. */
+static uint32_t index_cost(const ScalarTab *tab, IndexId id, bool *wanted) {
+    uint32_t cost = 0;
+    IndexExpr expr = index_expr(tab->indices, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab->indices, expr.terms[i].atom);
+        switch (atom.kind) {
+        case ATOM_AXIS:
+            break;
+        case ATOM_DIV:
+        case ATOM_MOD:
+            cost += 4 + index_cost(tab, atom.operand, wanted);
+            break;
+        case ATOM_VALUE:
+            wanted[atom.value] = true;
+            break;
+        }
+    }
+    return cost;
+}
+
+static uint32_t own_cost(const ScalarTab *tab, const Scalar *s, bool *wanted) {
+    switch (s->kind) {
+    case SCALAR_CONST:
+    case SCALAR_STAGE:
+    case SCALAR_EXTREME:
+        return 0;
+    case SCALAR_INSIDE:
+        return 2;
+    case SCALAR_INDEX:
+        return 1 + index_cost(tab, s->index, wanted);
+    case SCALAR_LOAD:
+        return 2 + index_cost(tab, s->index, wanted);
+    case SCALAR_CVT:
+        return 1;
+    case SCALAR_PRIM:
+        return prim_info(s->prim)->cost;
+    }
+    return 0;
+}
+
+/* Arguments have smaller ids than their users, so one downward sweep reaches everything. */
+uint32_t scalar_cost(const ScalarTab *tab, ScalarId id, bool *seen) {
+    uint32_t cost = 0;
+    bool *wanted = arena_array(tab->arena, bool, tab->nodes.n);
+    wanted[id] = true;
+    for (ScalarId at = id; at > 0; at--) {
+        if (!wanted[at] || seen[at]) continue;
+        seen[at] = true;
+        const Scalar *s = &tab->nodes.data[at];
+        cost += own_cost(tab, s, wanted);
+        for (int i = 0; i < 3; i++) wanted[s->args[i]] = true;
+    }
+    return cost;
+}
+
+static void print_args(const ScalarTab *tab, const Scalar *s, Text *out) {
+    text_puts(out, "(");
+    for (int i = 0; i < 3 && s->args[i]; i++) {
+        if (i) text_puts(out, ", ");
+        scalar_print(tab, s->args[i], out);
+    }
+    text_puts(out, ")");
+}
+
+void scalar_print(const ScalarTab *tab, ScalarId id, Text *out) {
+    const Scalar *s = &tab->nodes.data[id];
+    switch (s->kind) {
+    case SCALAR_CONST:
+        text_printf(out, "%.17g", s->number);
+        return;
+    case SCALAR_LOAD:
+        text_printf(out, "b%u[", s->buffer);
+        index_print(tab->indices, s->index, out);
+        text_puts(out, s->guard ? "]?" : "]");
+        return;
+    case SCALAR_INDEX:
+        index_print(tab->indices, s->index, out);
+        return;
+    case SCALAR_INSIDE:
+        text_printf(out, "inside%u", s->guard);
+        return;
+    case SCALAR_STAGE:
+        text_printf(out, "r%u", s->slot);
+        return;
+    case SCALAR_EXTREME:
+        text_printf(out, "extreme%u", s->slot);
+        return;
+    case SCALAR_CVT:
+        text_puts(out, dtype_name(s->dtype));
+        print_args(tab, s, out);
+        return;
+    case SCALAR_PRIM:
+        text_puts(out, prim_info(s->prim)->name);
+        print_args(tab, s, out);
+        return;
+    }
+}

@@ -1,0 +1,73 @@
+/* The scalar DAG: what is computed per element. Hash-consed (equal means same id), built by op
+ * bodies and view composition, walked in argument order by every reader, so that nothing depends on
+ * C's evaluation order. */
+#ifndef FUSEC_SCALAR_H
+#define FUSEC_SCALAR_H
+
+#include "ir/index.h"
+#include "ir/prim.h"
+
+typedef uint32_t ScalarId;
+typedef uint32_t GuardId;
+enum { SCALAR_NONE = 0, GUARD_NONE = 0 };
+
+/* A conjunction of ranges lo <= index < hi, as a hash-consed list. */
+typedef struct Guard {
+    GuardId next;
+    IndexId index;
+    DimId lo, hi;
+} Guard;
+
+typedef enum {
+    SCALAR_CONST, /* number, in dtype (a compute type or storage type) */
+    SCALAR_LOAD,  /* buffer[address], in the buffer's dtype; only where the guard holds */
+    SCALAR_INDEX, /* an index as i32 */
+    SCALAR_INSIDE,/* whether a guard holds (bool) */
+    SCALAR_STAGE, /* the finished result of reduction `slot` of this kernel */
+    SCALAR_EXTREME, /* of an arg-reduction: the extreme value whose index the result is */
+    SCALAR_PRIM,  /* a primitive on compute types */
+    SCALAR_CVT    /* conversion of args[0] to dtype, rounding once */
+} ScalarKind;
+
+typedef struct Scalar {
+    ScalarKind kind;
+    Dtype dtype;
+    PrimId prim;
+    ScalarId args[3];
+    double number;    /* CONST */
+    uint32_t buffer;  /* LOAD: index into the plan's buffers */
+    IndexId index;    /* LOAD: element address; INDEX */
+    GuardId guard;    /* LOAD, INSIDE */
+    uint32_t slot;    /* STAGE, EXTREME */
+    uint32_t axes;    /* bit set of loop axes it depends on */
+} Scalar;
+
+typedef struct ScalarTab ScalarTab;
+
+ScalarTab *scalartab_new(Arena *arena, IndexTab *indices);
+IndexTab *scalartab_indices(const ScalarTab *tab);
+uint32_t scalar_count(const ScalarTab *tab); /* ids run from 1 to count */
+const Scalar *scalar_get(const ScalarTab *tab, ScalarId id);
+
+ScalarId scalar_const(ScalarTab *tab, Dtype dtype, double number);
+ScalarId scalar_load(ScalarTab *tab, Dtype dtype, uint32_t buffer, IndexId address, GuardId guard);
+ScalarId scalar_index(ScalarTab *tab, IndexId index);
+ScalarId scalar_inside(ScalarTab *tab, GuardId guard);
+/* `axes`: the parallel axes, on all of which the result is taken to depend. */
+ScalarId scalar_stage(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes);
+ScalarId scalar_extreme(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes);
+ScalarId scalar_cvt(ScalarTab *tab, ScalarId a, Dtype dtype);
+/* Unused arguments are SCALAR_NONE. Folds constants and select on a constant. */
+ScalarId scalar_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, ScalarId c);
+
+/* `outer` and lo <= index < hi; drops a range that always holds. */
+GuardId guard_and(ScalarTab *tab, GuardId outer, IndexId index, DimId lo, DimId hi);
+Guard guard_get(const ScalarTab *tab, GuardId id);
+uint32_t guard_axes(const ScalarTab *tab, GuardId id);
+
+/* Cost in prims of everything reachable from `id` not yet marked in `seen` (count + 1 flags). */
+uint32_t scalar_cost(const ScalarTab *tab, ScalarId id, bool *seen);
+/* `max(load b0[i0], 0)`; for dumps and tests. */
+void scalar_print(const ScalarTab *tab, ScalarId id, Text *out);
+
+#endif

@@ -1,0 +1,26 @@
+/* Expands targets.def. */
+#include "ir/target.h"
+
+#include <string.h>
+
+static const Target targets[TARGET_COUNT] = {
+#define TARGET(sym, nm, dev, cpu, feat, bytes, bf16, d)                                      \
+    [TARGET_##sym] = {.name = nm,                                                            \
+                      .device = DEVICE_##dev,                                                \
+                      .llvm_cpu = cpu,                                                       \
+                      .llvm_features = feat,                                                 \
+                      .vector_bytes = bytes,                                                 \
+                      .has_bf16 = bf16,                                                      \
+                      .doc = d},
+#include "ir/targets.def"
+};
+
+const Target *target_get(TargetId id) {
+    return &targets[id];
+}
+
+const Target *target_by_name(const char *name) {
+    for (int id = 0; id < TARGET_COUNT; id++)
+        if (strcmp(targets[id].name, name) == 0) return &targets[id];
+    return NULL;
+}

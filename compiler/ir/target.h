@@ -1,0 +1,27 @@
+/* Targets, expanded from targets.def: what passes may know of a machine (limits and classes). How
+ * code is made for it is back/'s business. */
+#ifndef FUSEC_TARGET_H
+#define FUSEC_TARGET_H
+
+#include "ir/kernel.h"
+
+typedef enum {
+#define TARGET(sym, name, device, cpu, features, vector_bytes, bf16, doc) TARGET_##sym,
+#include "ir/targets.def"
+    TARGET_COUNT
+} TargetId;
+
+typedef struct Target {
+    const char *name;
+    DeviceClass device;
+    const char *llvm_cpu, *llvm_features;
+    uint32_t vector_bytes; /* widest memory access (GPU) or register (CPU) */
+    bool has_bf16;         /* packed bf16 arithmetic */
+    const char *doc;
+} Target;
+
+const Target *target_get(TargetId id);
+/* NULL when there is none of this name. */
+const Target *target_by_name(const char *name);
+
+#endif

@@ -1,0 +1,484 @@
+/* Pulling values through bodies and index maps. See compose.h. */
+#include "pass/compose.h"
+
+#include "pass/indexmap.h"
+
+#include <string.h>
+
+typedef struct MemoEntry {
+    uint64_t hash;
+    NodeId node;
+    GuardId guard;
+    const IndexId *coords; /* one per axis of the node */
+    ScalarId value;
+} MemoEntry;
+
+typedef struct Composer {
+    Arena *arena;
+    const ComposeInput *input;
+    const Graph *graph;
+    DimTab *dims;
+    Group *group;
+    ScalarTab *scalars;
+    IndexTab *indices;
+    IndexId coords[MAX_RANK]; /* of the domain's axes */
+    uint32_t parallel_axes;   /* bit set of kernel axes */
+    uint32_t *slot_of_node;   /* slot + 1 of reductions of this group */
+    bool *is_loaded, *is_visited;
+    MemoEntry *memo;
+    uint32_t n_memo, memo_capacity;
+    ComposeFailure failure;
+} Composer;
+
+static ScalarId fail(Composer *c, ReasonId reason, NodeId node) {
+    if (!c->failure.reason) c->failure = (ComposeFailure){.reason = reason, .node = node};
+    return SCALAR_NONE;
+}
+
+/* Memo. */
+
+static uint64_t memo_hash(NodeId node, GuardId guard, const IndexId *coords, uint32_t rank) {
+    uint64_t hash = hash_bytes(STR_HASH_SEED, &node, sizeof node);
+    hash = hash_bytes(hash, &guard, sizeof guard);
+    hash = hash_bytes(hash, coords, rank * sizeof *coords);
+    return hash ? hash : 1;
+}
+
+static MemoEntry *memo_find(MemoEntry *memo, uint32_t capacity, const MemoEntry *key,
+                            uint32_t rank) {
+    for (uint64_t i = key->hash;; i++) {
+        MemoEntry *entry = &memo[i & (capacity - 1)];
+        if (!entry->hash ||
+            (entry->hash == key->hash && entry->node == key->node && entry->guard == key->guard &&
+             memcmp(entry->coords, key->coords, rank * sizeof *key->coords) == 0))
+            return entry;
+    }
+}
+
+static void memo_put(Composer *c, MemoEntry entry, uint32_t rank) {
+    if (c->n_memo * 2 >= c->memo_capacity) {
+        uint32_t capacity = c->memo_capacity ? c->memo_capacity * 2 : 64;
+        MemoEntry *memo = arena_array(c->arena, MemoEntry, capacity);
+        for (uint32_t i = 0; i < c->memo_capacity; i++)
+            if (c->memo[i].hash)
+                *memo_find(memo, capacity, &c->memo[i],
+                           graph_node(c->graph, c->memo[i].node)->shape.rank) = c->memo[i];
+        c->memo = memo;
+        c->memo_capacity = capacity;
+    }
+    entry.coords = arena_copy(c->arena, entry.coords, rank * sizeof *entry.coords);
+    *memo_find(c->memo, c->memo_capacity, &entry, rank) = entry;
+    c->n_memo++;
+}
+
+/* Pulling, by class. `coords` has one index per axis of the node. */
+
+static ScalarId pull(Composer *c, NodeId id, const IndexId *coords, GuardId guard);
+
+static ScalarId pull_load(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
+    const Node *node = graph_node(c->graph, id);
+    c->is_loaded[id] = true;
+    uint32_t buffer = c->input->buffer_of_node ? c->input->buffer_of_node[id] : id;
+    IndexId address = indexmap_address(c->indices, &node->shape, coords);
+    return scalar_load(c->scalars, node->dtype, buffer, address, guard);
+}
+
+static ScalarId pull_source(Composer *c, const Node *node, const IndexId *coords) {
+    if (node->op == OP_IOTA) return scalar_index(c->scalars, coords[node->attrs.axis]);
+    return scalar_const(c->scalars, node->dtype, node->attrs.number);
+}
+
+static ScalarId pull_eltwise(Composer *c, const Node *node, const IndexId *coords, GuardId guard) {
+    const OpInfo *info = op_info(node->op);
+    ScalarId args[3] = {0};
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const Node *arg = graph_node(c->graph, node->args[i]);
+        IndexId arg_coords[MAX_RANK];
+        indexmap_broadcast(c->indices, &node->shape, coords, &arg->shape, arg_coords);
+        ScalarId value = pull(c, node->args[i], arg_coords, guard);
+        if (!value) return SCALAR_NONE;
+        args[i] = scalar_cvt(c->scalars, value, dtype_compute(arg->dtype));
+    }
+    for (uint32_t i = node->n_args; i < info->max_args; i++)
+        args[i] = scalar_const(c->scalars, scalar_get(c->scalars, args[0])->dtype,
+                               dtype_round(node->dtype, info->default_last));
+    ScalarId body = info->body(c->scalars, args[0], args[1], args[2]);
+    return scalar_cvt(c->scalars, body, node->dtype);
+}
+
+/* A reduction of this group: its result, if it is read where it is made. */
+static ScalarId pull_stage(Composer *c, NodeId id, const IndexId *coords) {
+    const Node *node = graph_node(c->graph, id);
+    uint32_t at = 0;
+    for (uint32_t d = 0; d < c->group->domain.rank; d++) {
+        bool is_reduced = (c->group->axes >> d & 1) != 0;
+        if (is_reduced && !node->attrs.keep) continue;
+        IndexId expected = is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : c->coords[d];
+        if (coords[at++] != expected) return fail(c, REASON_MISALIGNED, id);
+    }
+    return scalar_stage(c->scalars, node->dtype, c->slot_of_node[id] - 1, c->parallel_axes);
+}
+
+static ScalarId pull_pad(Composer *c, const Node *node, const IndexId *coords, GuardId guard) {
+    const Node *arg = graph_node(c->graph, node->args[0]);
+    IndexId arg_coords[MAX_RANK];
+    GuardId own = GUARD_NONE;
+    DimId zero = dim_const(c->dims, 0);
+    for (uint32_t k = 0; k < node->shape.rank; k++) {
+        DimId shift = dim_sub(c->dims, zero, node->attrs.begin[k]);
+        arg_coords[k] = index_add_dim(c->indices, coords[k], shift);
+        own = guard_and(c->scalars, own, arg_coords[k], zero, arg->shape.dims[k]);
+        guard = guard_and(c->scalars, guard, arg_coords[k], zero, arg->shape.dims[k]);
+    }
+    ScalarId value = pull(c, node->args[0], arg_coords, guard);
+    if (!value) return SCALAR_NONE;
+    ScalarId outside = scalar_const(c->scalars, node->dtype, node->attrs.number);
+    return scalar_prim(c->scalars, PRIM_SELECT, scalar_inside(c->scalars, own), value, outside);
+}
+
+/* Rows by index, clamped into the data. */
+static ScalarId pull_gather(Composer *c, const Node *node, const IndexId *coords, GuardId guard) {
+    const Node *data = graph_node(c->graph, node->args[0]);
+    const Node *rows = graph_node(c->graph, node->args[1]);
+    uint32_t axis = (uint32_t)node->attrs.axis, n = rows->shape.rank;
+    DimId extent = data->shape.dims[axis], one = dim_const(c->dims, 1);
+    ScalarId row = pull(c, node->args[1], coords + axis, guard);
+    if (!row) return SCALAR_NONE;
+    ScalarId last = scalar_index(c->scalars, index_dim(c->indices, dim_sub(c->dims, extent, one)));
+    row = scalar_prim(c->scalars, PRIM_MIN, row, last, SCALAR_NONE);
+    row = scalar_prim(c->scalars, PRIM_MAX, row, scalar_const(c->scalars, DT_I32, 0), SCALAR_NONE);
+    if (dim_lo(c->dims, extent) < 1)
+        guard = guard_and(c->scalars, guard, index_dim(c->indices, extent), one,
+                          dim_add(c->dims, extent, one));
+    IndexId arg_coords[MAX_RANK];
+    memcpy(arg_coords, coords, axis * sizeof *coords);
+    arg_coords[axis] = index_value(c->indices, row, extent, scalar_get(c->scalars, row)->axes);
+    for (uint32_t k = axis + 1; k < data->shape.rank; k++) arg_coords[k] = coords[k + n - 1];
+    return pull(c, node->args[0], arg_coords, guard);
+}
+
+static ScalarId pull_view(Composer *c, const Node *node, const IndexId *coords, GuardId guard) {
+    if (node->op == OP_PAD) return pull_pad(c, node, coords, guard);
+    if (node->op == OP_GATHER) return pull_gather(c, node, coords, guard);
+    IndexId arg_coords[MAX_RANK];
+    indexmap_pull(c->indices, c->graph, node, coords, arg_coords);
+    return pull(c, node->args[0], arg_coords, guard);
+}
+
+/* Each piece under its own range, chosen by comparisons: no copy, no extra reads. */
+static ScalarId pull_concat(Composer *c, const Node *node, const IndexId *coords, GuardId guard) {
+    uint32_t axis = (uint32_t)node->attrs.axis;
+    DimId end = node->shape.dims[axis], zero = dim_const(c->dims, 0);
+    ScalarId value = SCALAR_NONE;
+    for (uint32_t i = node->n_args; i-- > 0;) {
+        const Node *piece = graph_node(c->graph, node->args[i]);
+        DimId begin = dim_sub(c->dims, end, piece->shape.dims[axis]);
+        GuardId within = guard_and(c->scalars, guard, coords[axis], begin, end);
+        IndexId arg_coords[MAX_RANK];
+        memcpy(arg_coords, coords, node->shape.rank * sizeof *coords);
+        arg_coords[axis] = index_add_dim(c->indices, coords[axis], dim_sub(c->dims, zero, begin));
+        ScalarId part = pull(c, node->args[i], arg_coords, within);
+        if (!part) return SCALAR_NONE;
+        GuardId before = guard_and(c->scalars, GUARD_NONE, coords[axis], zero, end);
+        value = value ? scalar_prim(c->scalars, PRIM_SELECT, scalar_inside(c->scalars, before),
+                                    part, value)
+                      : part;
+        end = begin;
+    }
+    return value;
+}
+
+static void place_coords(Composer *c, Place place, const Shape *shape, IndexId *coords);
+
+/* Whether a value that this group stores is being computed at the very place it is stored from. */
+static bool is_in_place(Composer *c, NodeId id, const IndexId *coords) {
+    const Shape *shape = &graph_node(c->graph, id)->shape;
+    Place place = compose_place(c->graph, c->group, shape);
+    IndexId expected[MAX_RANK];
+    if (place == PLACE_NONE) return false;
+    place_coords(c, place, shape, expected);
+    return memcmp(coords, expected, shape->rank * sizeof *coords) == 0;
+}
+
+static bool is_target(const Group *group, NodeId id) {
+    for (uint32_t i = 0; i < group->targets.n; i++)
+        if (group->targets.data[i].node == id) return true;
+    return false;
+}
+
+static ScalarId pull_node(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
+    const Node *node = graph_node(c->graph, id);
+    if (c->slot_of_node[id]) return pull_stage(c, id, coords);
+    if (c->input->in_memory[id]) return pull_load(c, id, coords, guard);
+    if (scalar_count(c->scalars) > c->input->max_scalars) return fail(c, REASON_TOO_LARGE, id);
+    if (c->input->is_costly && c->input->is_costly[id] && is_target(c->group, id) &&
+        !is_in_place(c, id, coords))
+        return fail(c, REASON_MISALIGNED, id);
+    c->is_visited[id] = true;
+    switch (op_info(node->op)->cls) {
+    case CLASS_SOURCE:
+        return pull_source(c, node, coords);
+    case CLASS_ELTWISE:
+        return pull_eltwise(c, node, coords, guard);
+    case CLASS_CAST: {
+        ScalarId value = pull(c, node->args[0], coords, guard);
+        return value ? scalar_cvt(c->scalars, value, node->dtype) : SCALAR_NONE;
+    }
+    case CLASS_VIEW:
+        return pull_view(c, node, coords, guard);
+    case CLASS_CONCAT:
+        return pull_concat(c, node, coords, guard);
+    case CLASS_REDUCE:
+    case CLASS_ARGREDUCE:
+    case CLASS_CONTRACT:
+        break;
+    }
+    return fail(c, REASON_OTHER_DOMAIN, id);
+}
+
+static ScalarId pull(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
+    uint32_t rank = graph_node(c->graph, id)->shape.rank;
+    MemoEntry key = {
+        .hash = memo_hash(id, guard, coords, rank), .node = id, .guard = guard, .coords = coords};
+    if (c->n_memo) {
+        MemoEntry *found = memo_find(c->memo, c->memo_capacity, &key, rank);
+        if (found->hash) return found->value;
+    }
+    key.value = pull_node(c, id, coords, guard);
+    if (key.value) memo_put(c, key, rank);
+    return key.value;
+}
+
+/* Places. */
+
+Place compose_place(const Graph *graph, const Group *group, const Shape *shape) {
+    if (shape_equal(shape, &group->domain)) return PLACE_INNER;
+    if (!group->axes) return PLACE_NONE;
+    Shape kept = shape_reduced(graph->dims, &group->domain, group->axes, true);
+    Shape dropped = shape_reduced(graph->dims, &group->domain, group->axes, false);
+    return shape_equal(shape, &kept) || shape_equal(shape, &dropped) ? PLACE_ROW : PLACE_NONE;
+}
+
+NodeId compose_view_root(const Graph *graph, NodeId node) {
+    while (indexmap_is_bijective(graph_node(graph, node)->op))
+        node = graph_node(graph, node)->args[0];
+    return node;
+}
+
+/* The coordinates of a value of this place and shape. */
+static void place_coords(Composer *c, Place place, const Shape *shape, IndexId *coords) {
+    bool keeps = shape->rank == c->group->domain.rank;
+    uint32_t at = 0;
+    for (uint32_t d = 0; d < c->group->domain.rank; d++) {
+        bool is_reduced = place == PLACE_ROW && (c->group->axes >> d & 1);
+        if (is_reduced && !keeps) continue;
+        coords[at++] = is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : c->coords[d];
+    }
+}
+
+/* Axes: the kernel's loops. Runs of domain axes merge where every index can follow. */
+
+typedef struct AxisPlan {
+    bool joins[MAX_RANK]; /* domain axis d shares a loop with the next axis of its kind */
+} AxisPlan;
+
+static uint32_t next_of_kind(const Group *group, uint32_t d) {
+    for (uint32_t e = d + 1; e < group->domain.rank; e++)
+        if ((group->axes >> e & 1) == (group->axes >> d & 1)) return e;
+    return MAX_RANK;
+}
+
+/* Makes the loops of one kind (parallel or reduced) and the domain coordinates over them. */
+static uint32_t make_axes(Composer *c, const AxisPlan *plan, bool reduced) {
+    uint32_t n = 0;
+    const Shape *domain = &c->group->domain;
+    for (uint32_t d = 0; d < domain->rank; d++) {
+        if (((c->group->axes >> d & 1) != 0) != reduced) continue;
+        uint32_t members[MAX_RANK], n_members = 1;
+        members[0] = d;
+        DimId extent = domain->dims[d];
+        while (plan->joins[d]) {
+            d = next_of_kind(c->group, d);
+            members[n_members++] = d;
+            extent = dim_mul(c->dims, extent, domain->dims[d]);
+        }
+        uint32_t axis = index_new_axis(c->indices, extent);
+        IndexId rest = index_axis(c->indices, axis);
+        for (uint32_t m = n_members; m-- > 0;) {
+            DimId size = domain->dims[members[m]];
+            c->coords[members[m]] = m ? index_mod(c->indices, rest, size) : rest;
+            if (m) rest = index_div(c->indices, rest, size);
+        }
+        n++;
+        d = members[n_members - 1];
+    }
+    return n;
+}
+
+/* Domain axes of one kind are interleaved with the other's, so the loop above must not skip any:
+ * it visits ascending d, and a run's members are the next axes of the same kind. Axes of the other
+ * kind in between are visited by the other call. */
+
+static void composer_init(Composer *c, Arena *arena, const ComposeInput *input, Group *group,
+                          const AxisPlan *plan, Kernel *kernel) {
+    uint32_t n_nodes = input->graph->nodes.n;
+    *c = (Composer){.arena = arena,
+                    .input = input,
+                    .graph = input->graph,
+                    .dims = input->graph->dims,
+                    .group = group};
+    c->indices = indextab_new(arena, c->dims);
+    c->scalars = scalartab_new(arena, c->indices);
+    c->slot_of_node = arena_array(arena, uint32_t, n_nodes);
+    c->is_loaded = arena_array(arena, bool, n_nodes);
+    c->is_visited = arena_array(arena, bool, n_nodes);
+    kernel->scalars = c->scalars;
+    kernel->n_parallel = make_axes(c, plan, false);
+    kernel->first_reduced = kernel->n_parallel;
+    kernel->n_reduced = make_axes(c, plan, true);
+    kernel->segment_axis = NO_AXIS;
+    c->parallel_axes = (1u << kernel->n_parallel) - 1;
+    bool inner_reduced = group->domain.rank && (group->axes >> (group->domain.rank - 1) & 1);
+    kernel->form = !group->axes ? FORM_MAP : inner_reduced ? FORM_ROW : FORM_COLUMN;
+}
+
+/* Reductions and stores. */
+
+static DimId reduced_count(Composer *c) {
+    DimId count = dim_const(c->dims, 1);
+    for (uint32_t d = 0; d < c->group->domain.rank; d++)
+        if (c->group->axes >> d & 1) count = dim_mul(c->dims, count, c->group->domain.dims[d]);
+    return count;
+}
+
+static bool compose_reduce(Composer *c, Kernel *kernel, NodeId id) {
+    const Node *node = graph_node(c->graph, id);
+    const OpInfo *info = op_info(node->op);
+    Dtype acc = dtype_compute(graph_node(c->graph, node->args[0])->dtype);
+    c->is_visited[id] = true;
+    ScalarId value = pull(c, node->args[0], c->coords, GUARD_NONE);
+    if (!value) return false;
+    Reduce reduce = {.node = id,
+                     .combine = info->combine,
+                     .is_arg = info->cls == CLASS_ARGREDUCE,
+                     .acc = acc,
+                     .identity = dtype_round(acc, info->identity),
+                     .value = scalar_cvt(c->scalars, value, acc),
+                     .divisor = info->divides_by_count ? reduced_count(c) : DIM_NONE,
+                     .result = node->dtype};
+    for (uint32_t d = 0; d < c->group->domain.rank && reduce.is_arg; d++)
+        if (c->group->axes >> d & 1) reduce.arg_index = scalar_index(c->scalars, c->coords[d]);
+    vec_push(c->arena, &kernel->reduces, reduce);
+    c->slot_of_node[id] = kernel->reduces.n;
+    return true;
+}
+
+static bool compose_target(Composer *c, Target target, Store *store, Place *place) {
+    const Graph *graph = c->graph;
+    NodeId root = target.node;
+    *place = compose_place(graph, c->group, &graph_node(graph, root)->shape);
+    if (*place == PLACE_NONE) {
+        root = compose_view_root(graph, root);
+        *place = compose_place(graph, c->group, &graph_node(graph, root)->shape);
+    }
+    if (*place == PLACE_NONE) return fail(c, REASON_OTHER_DOMAIN, target.node) != SCALAR_NONE;
+    IndexId coords[MAX_RANK];
+    place_coords(c, *place, &graph_node(graph, root)->shape, coords);
+    /* A stored node may itself be in memory for later kernels, never for its own. */
+    ScalarId value = pull(c, root, coords, GUARD_NONE);
+    if (!value) return false;
+    indexmap_push(c->indices, graph, root, target.node, coords);
+    for (NodeId at = target.node; at != root; at = graph_node(graph, at)->args[0])
+        c->is_visited[at] = true;
+    *store = (Store){.value = value, .node = target.node, .buffer = UINT32_MAX};
+    store->address = indexmap_address(c->indices, &graph_node(graph, target.node)->shape, coords);
+    if (c->input->buffer_of_node)
+        store->buffer = target.output == OUTPUT_NONE ? c->input->buffer_of_node[target.node]
+                                                     : c->input->buffer_of_output[target.output];
+    return true;
+}
+
+/* Stage of every scalar: one more than the last reduction it hangs on. */
+static uint32_t *scalar_stages(Composer *c, const Kernel *kernel) {
+    uint32_t n = scalar_count(c->scalars);
+    uint32_t *stage = arena_array(c->arena, uint32_t, n + 1);
+    for (ScalarId id = 1; id <= n; id++) {
+        const Scalar *s = scalar_get(c->scalars, id);
+        if (s->kind == SCALAR_STAGE) stage[id] = stage[kernel->reduces.data[s->slot].value] + 1;
+        for (int i = 0; i < 3; i++)
+            if (stage[s->args[i]] > stage[id]) stage[id] = stage[s->args[i]];
+        uint32_t gathered = indexmap_last_value(c->indices, c->scalars, s, stage);
+        if (gathered > stage[id]) stage[id] = gathered;
+    }
+    return stage;
+}
+
+static Stage *stage_at(Composer *c, Kernel *kernel, uint32_t i) {
+    while (kernel->stages.n <= i) vec_push(c->arena, &kernel->stages, (Stage){0});
+    return &kernel->stages.data[i];
+}
+
+static void arrange_stages(Composer *c, Kernel *kernel, const Store *stores, const Place *places,
+                           uint32_t n_stores) {
+    uint32_t *stage = scalar_stages(c, kernel);
+    for (uint32_t slot = 0; slot < kernel->reduces.n; slot++)
+        vec_push(c->arena, &stage_at(c, kernel, stage[kernel->reduces.data[slot].value])->reduces,
+                 slot);
+    for (uint32_t i = 0; i < n_stores; i++) {
+        if (places[i] == PLACE_ROW)
+            vec_push(c->arena, &kernel->row_stores, stores[i]);
+        else
+            vec_push(c->arena, &stage_at(c, kernel, stage[stores[i].value])->stores, stores[i]);
+    }
+}
+
+static void collect_nodes(Composer *c, Kernel *kernel) {
+    c->group->has_passes =
+        kernel->form != FORM_MAP && (kernel->stages.n > 1 || kernel->stages.data[0].stores.n > 0);
+    c->group->loads.n = 0;
+    kernel->nodes.n = 0;
+    for (NodeId id = 0; id < c->graph->nodes.n; id++) {
+        if (c->is_loaded[id]) vec_push(c->arena, &c->group->loads, id);
+        if (c->is_visited[id]) vec_push(c->arena, &kernel->nodes, id);
+    }
+}
+
+static bool compose_with(Arena *arena, const ComposeInput *input, Group *group,
+                         const AxisPlan *plan, Kernel *kernel, ComposeFailure *failure) {
+    Composer c;
+    *kernel = (Kernel){.name = kernel->name, .span = kernel->span};
+    composer_init(&c, arena, input, group, plan, kernel);
+    bool ok = true;
+    for (uint32_t i = 0; i < group->reduces.n && ok; i++)
+        ok = compose_reduce(&c, kernel, group->reduces.data[i]);
+    Store *stores = arena_array(arena, Store, group->targets.n);
+    Place *places = arena_array(arena, Place, group->targets.n);
+    for (uint32_t i = 0; i < group->targets.n && ok; i++)
+        ok = compose_target(&c, group->targets.data[i], &stores[i], &places[i]);
+    *failure = c.failure;
+    if (!ok) return false;
+    arrange_stages(&c, kernel, stores, places, group->targets.n);
+    collect_nodes(&c, kernel);
+    return true;
+}
+
+/* Which neighbouring axes every index treats as one. */
+static AxisPlan plan_axes(const Group *group, const Kernel *kernel) {
+    AxisPlan plan = {{false}};
+    uint32_t axis[2] = {0, kernel->n_parallel};
+    for (uint32_t d = 0; d < group->domain.rank; d++) {
+        uint32_t kind = group->axes >> d & 1, next = next_of_kind(group, d);
+        uint32_t own = axis[kind]++;
+        plan.joins[d] = next < MAX_RANK && indexmap_axes_join(kernel, own);
+    }
+    return plan;
+}
+
+bool compose_group(Arena *arena, const ComposeInput *input, Group *group, Kernel *kernel,
+                   ComposeFailure *failure) {
+    AxisPlan separate = {{false}};
+    if (!compose_with(arena, input, group, &separate, kernel, failure)) return false;
+    if (!input->buffer_of_node) return true; /* only trying */
+    AxisPlan plan = plan_axes(group, kernel);
+    return compose_with(arena, input, group, &plan, kernel, failure);
+}

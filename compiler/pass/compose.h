@@ -1,0 +1,63 @@
+/* Composition: turning a group of graph nodes into one kernel's scalar programs, by pulling every
+ * value through elementwise bodies and index maps down to loads.
+ *
+ * A group has a domain (a shape), the axes of it that its reductions fold, the reductions, and the
+ * values it stores. A value varies over the whole domain ("inner") or only over what is left of it
+ * after reducing ("row"). Nothing here decides what belongs together; it finds out whether it can. */
+#ifndef FUSEC_COMPOSE_H
+#define FUSEC_COMPOSE_H
+
+#include "ir/kernel.h"
+
+enum { OUTPUT_NONE = UINT32_MAX };
+
+/* A value to store: into output `output`, or into the node's temp when that is OUTPUT_NONE. */
+typedef struct Target {
+    NodeId node;
+    uint32_t output;
+} Target;
+
+typedef struct Group {
+    Shape domain;
+    uint32_t axes; /* reduced axes of the domain, bit set */
+    Vec(NodeId) reduces; /* ascending */
+    Vec(Target) targets;
+    /* As last composed: */
+    Vec(NodeId) loads; /* nodes it reads from memory */
+    bool has_passes;   /* its reductions need more than one pass, or inner values are stored */
+    uint32_t fixed;    /* the source's kernel this is, plus 1; 0: free */
+} Group;
+
+/* What composition may read and where it puts things. */
+typedef struct ComposeInput {
+    const Graph *graph;
+    /* Per node: whether it is in memory before this kernel runs (inputs, params, values stored by
+     * earlier groups). A reduction of the group itself is never read back. */
+    const bool *in_memory;
+    /* Per node: costly values, which a group that stores them may not compute at other places too. */
+    const bool *is_costly;
+    /* Per node: the buffer to load it from, and per target: the buffer to store to. NULL while
+     * trying: then loads name the node and stores UINT32_MAX. */
+    const uint32_t *buffer_of_node;
+    const uint32_t *buffer_of_output;
+    uint32_t max_scalars;
+} ComposeInput;
+
+typedef struct ComposeFailure {
+    ReasonId reason;
+    NodeId node; /* where it came up */
+} ComposeFailure;
+
+/* Composes `group` into `kernel` (name, args, symbols, variants stay empty). On failure says why.
+ * Sets group->loads, group->has_passes and kernel->nodes. */
+bool compose_group(Arena *arena, const ComposeInput *input, Group *group, Kernel *kernel,
+                   ComposeFailure *failure);
+
+/* Whether a value of this shape has a place in the group, and which. */
+typedef enum { PLACE_NONE, PLACE_INNER, PLACE_ROW } Place;
+Place compose_place(const Graph *graph, const Group *group, const Shape *shape);
+
+/* The node that `node` is a rearrangement (transpose, reshape) of, through any number of them. */
+NodeId compose_view_root(const Graph *graph, NodeId node);
+
+#endif

@@ -1,0 +1,171 @@
+/* From grouping to plan: buffers, composed kernels, splits of long reductions, and the ledger's
+ * edges. See fuse.h. */
+#include "pass/fuse.h"
+
+#include "base/diag.h"
+#include "pass/group.h"
+#include "pass/split.h"
+
+#include <string.h>
+
+enum { MAX_SCALARS_FINAL = UINT32_MAX };
+
+typedef struct Fuser {
+    Arena *arena;
+    const Graph *graph;
+    Grouping *grouping;
+    Plan *plan;
+    bool *in_memory;
+    uint32_t *buffer_of_node;
+    uint32_t *buffer_of_output;
+    bool **makes; /* per kernel of a group: nodes computed there, per node */
+} Fuser;
+
+static uint32_t add_buffer(Fuser *f, BufferKind kind, uint32_t ordinal, NodeId id, Str name) {
+    const Node *node = graph_node(f->graph, id);
+    vec_push(f->arena, &f->plan->buffers,
+             (Buffer){.kind = kind,
+                      .ordinal = ordinal,
+                      .dtype = node->dtype,
+                      .shape = node->shape,
+                      .node = id,
+                      .name = name,
+                      .offset_bytes = dim_const(f->graph->dims, 0)});
+    return f->plan->buffers.n - 1;
+}
+
+static void make_buffers(Fuser *f) {
+    const Graph *graph = f->graph;
+    uint32_t n_temps = 0;
+    for (uint32_t i = 0; i < graph->inputs.n; i++) {
+        const GraphInput *input = &graph->inputs.data[i];
+        f->buffer_of_node[input->node] = add_buffer(f, BUFFER_INPUT, i, input->node, input->name);
+    }
+    for (uint32_t i = 0; i < graph->params.n; i++) {
+        const GraphInput *param = &graph->params.data[i];
+        f->buffer_of_node[param->node] = add_buffer(f, BUFFER_PARAM, i, param->node, param->name);
+    }
+    for (uint32_t i = 0; i < graph->outputs.n; i++) {
+        const GraphOutput *output = &graph->outputs.data[i];
+        f->buffer_of_output[i] = add_buffer(f, BUFFER_OUTPUT, i, output->node, output->name);
+        if (f->grouping->is_stored[output->node])
+            f->buffer_of_node[output->node] = f->buffer_of_output[i];
+    }
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        if (!f->grouping->is_stored[id] || f->buffer_of_node[id] != UINT32_MAX) continue;
+        Str name = str_format(f->arena, "t%u", n_temps);
+        f->buffer_of_node[id] = add_buffer(f, BUFFER_TEMP, n_temps++, id, name);
+    }
+}
+
+static void set_in_memory(Fuser *f, uint32_t group) {
+    for (NodeId id = 0; id < f->graph->nodes.n; id++) {
+        OpId op = graph_node(f->graph, id)->op;
+        uint32_t made_by = f->grouping->group_of[id];
+        f->in_memory[id] =
+            op == OP_INPUT || op == OP_PARAM ||
+            (made_by != GROUP_NONE && made_by != group && f->grouping->is_stored[id]);
+    }
+}
+
+/* The name a profiler shows: graph, what the kernel ends in, source line. */
+static Str kernel_name(const Fuser *f, const Group *group, uint32_t index, Span *span) {
+    const Graph *graph = f->graph;
+    NodeId last = group->targets.n ? group->targets.data[group->targets.n - 1].node
+                                   : group->reduces.data[group->reduces.n - 1];
+    const Node *node = graph_node(graph, last);
+    *span = node->span;
+    uint32_t line = graph->source ? source_position(graph->source, node->span.begin).line : 0;
+    if (group->fixed) return graph->fixed_kernels.data[group->fixed - 1].name;
+    return str_format(f->arena, "%s_%u_%s_l%u", graph->name, index,
+                      node->name ? node->name : op_info(node->op)->name, line);
+}
+
+/* Edges for the ledger: fused when some kernel computes both ends. */
+
+static bool any_kernel_makes_both(const Fuser *f, NodeId producer, NodeId consumer) {
+    for (uint32_t i = 0; i < f->grouping->groups.n; i++)
+        if (f->makes[i][producer] && f->makes[i][consumer]) return true;
+    return false;
+}
+
+static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
+    OpClass of_producer = op_info(graph_node(f->graph, producer)->op)->cls;
+    Edge edge = {.producer = producer, .consumer = consumer, .verdict = EDGE_FUSED};
+    if (of_producer == CLASS_SOURCE && graph_node(f->graph, producer)->op != OP_IOTA)
+        edge.reason = REASON_SOURCE;
+    else if (any_kernel_makes_both(f, producer, consumer))
+        edge.reason = of_producer == CLASS_VIEW || of_producer == CLASS_CONCAT ? REASON_VIEW
+                      : of_producer == CLASS_REDUCE || of_producer == CLASS_ARGREDUCE
+                          ? REASON_SAME_PASS
+                          : REASON_INLINED;
+    else {
+        edge.verdict = EDGE_STORED;
+        edge.reason = f->grouping->why_stored[producer];
+    }
+    return edge;
+}
+
+static void make_edges(Fuser *f) {
+    for (NodeId id = 0; id < f->graph->nodes.n; id++) {
+        const Node *node = graph_node(f->graph, id);
+        for (uint32_t i = 0; i < node->n_args; i++)
+            vec_push(f->arena, &f->plan->edges, judge_edge(f, node->args[i], id));
+    }
+}
+
+static bool compose_all(Fuser *f, ComposeFailure *failure) {
+    uint32_t n_groups = f->grouping->groups.n;
+    f->makes = arena_array(f->arena, bool *, n_groups);
+    for (uint32_t i = 0; i < n_groups; i++) {
+        Group *group = &f->grouping->groups.data[i];
+        set_in_memory(f, i);
+        ComposeInput input = {.graph = f->graph,
+                              .in_memory = f->in_memory,
+                              .buffer_of_node = f->buffer_of_node,
+                              .buffer_of_output = f->buffer_of_output,
+                              .max_scalars = MAX_SCALARS_FINAL};
+        Kernel kernel = {.name = NULL};
+        if (!compose_group(f->arena, &input, group, &kernel, failure)) return false;
+        kernel.name = kernel_name(f, group, i, &kernel.span);
+        f->makes[i] = arena_array(f->arena, bool, f->graph->nodes.n);
+        for (uint32_t k = 0; k < kernel.nodes.n; k++) f->makes[i][kernel.nodes.data[k]] = true;
+        split_kernel(f->arena, f->plan, kernel);
+    }
+    for (uint32_t i = 0; i < f->plan->kernels.n; i++)
+        kernel_note_interface(f->arena, &f->plan->kernels.data[i]);
+    return true;
+}
+
+static Plan *report(const Graph *graph, Diags *diags, ComposeFailure failure) {
+    const Node *node = graph_node(graph, failure.node);
+    if (op_info(node->op)->cls == CLASS_CONTRACT)
+        diag_report(diags, DIAG_NO_LOWERING, graph->source, node->span,
+                    "`%s` has no kernel template yet", op_info(node->op)->name);
+    else
+        diag_report(diags, DIAG_FIXED_KERNEL, graph->source, node->span,
+                    "this cannot be part of its `kernel` block: %s",
+                    reason_info(failure.reason)->text);
+    return NULL;
+}
+
+Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
+                 Diags *diags) {
+    ComposeFailure failure = {.reason = REASON_NONE};
+    Grouping *grouping = group_graph(scratch, graph, options.off, &failure);
+    if (!grouping) return report(graph, diags, failure);
+    Plan *plan = arena_array(arena, Plan, 1);
+    plan->graph = graph;
+    plan->workspace_bytes = plan->peak_bytes_unshared = dim_const(graph->dims, 0);
+    Fuser f = {.arena = arena, .graph = graph, .grouping = grouping, .plan = plan};
+    f.in_memory = arena_array(scratch, bool, graph->nodes.n);
+    f.buffer_of_node = arena_array(scratch, uint32_t, graph->nodes.n);
+    f.buffer_of_output = arena_array(scratch, uint32_t, graph->outputs.n);
+    memset(f.buffer_of_node, 0xFF, graph->nodes.n * sizeof *f.buffer_of_node);
+    make_buffers(&f);
+    if (!compose_all(&f, &failure)) return report(graph, diags, failure);
+    make_edges(&f);
+    const char *fault = plan_verify(plan, scratch);
+    if (fault) ice(arena, "fused plan of %s: %s", graph->name, fault);
+    return plan;
+}

@@ -1,0 +1,21 @@
+/* Fusion: from a graph to a plan of kernels.
+ *
+ * Requires a verified graph. Decides which values are stored, groups reductions and stored values
+ * into kernels (group.c), composes each kernel's scalar programs (compose.c), and records for every
+ * edge of the graph what became of it and why. Schedules and the memory plan come after. */
+#ifndef FUSEC_FUSE_H
+#define FUSEC_FUSE_H
+
+#include "base/diag.h"
+#include "ir/kernel.h"
+
+typedef struct FuseOptions {
+    bool off; /* one kernel per op of the graph */
+} FuseOptions;
+
+/* `scratch` is only used during the call. The plan lives on `arena`. A fixed kernel that cannot be
+ * one kernel is reported to `diags`; then NULL. */
+Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
+                 Diags *diags);
+
+#endif

@@ -1,0 +1,15 @@
+/* The memory plan: places temps in one workspace, reusing space by lifetime.
+ *
+ * Requires a fused plan in launch order. Sets Buffer.offset_bytes, Plan.workspace_bytes and
+ * Plan.peak_bytes_unshared. Two temps share bytes only when the last kernel that touches the one
+ * runs before the first that touches the other, so no kernel's results lie over its arguments.
+ * Space is reused for a temp of the same size expression, or between temps of constant size. */
+#ifndef FUSEC_MEMPLAN_H
+#define FUSEC_MEMPLAN_H
+
+#include "ir/kernel.h"
+
+/* False when the temps together could pass 2^62 bytes. */
+bool memplan_place(Arena *arena, Plan *plan);
+
+#endif

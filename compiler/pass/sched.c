@@ -1,0 +1,259 @@
+/* Schedules by rule. See sched.h; the rules and their measurements are in docs/ARCHITECTURE.md. */
+#include "pass/sched.h"
+
+#include <string.h>
+
+enum {
+    MAP_THREADS = 256,
+    ROW_BLOCK_THREADS = 128, /* rows of a warp or less share a block; a larger team is a block,
+                              * since barriers are the block's */
+    COLUMN_THREADS = 256,    /* 32 along the columns by 8 */
+    WARP_THREADS = 32,
+    MAX_RESIDENT_ELEMS = 64, /* per thread: registers */
+    MAX_RESIDENT_STEPS = 16,
+    MAX_SLOTS = 8,
+    CPU_MAP_UNIT = 4096,
+    CPU_COLUMN_UNIT = 256
+};
+
+typedef struct Scheduler {
+    Arena *arena;
+    Plan *plan;
+    const Target *target;
+    Kernel *kernel;
+    DimTab *dims;
+    IndexTab *indices;
+    uint32_t lane_axis; /* NO_AXIS when there is none */
+} Scheduler;
+
+static int64_t min_i64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static uint32_t ceil_pow2(int64_t n) {
+    uint32_t p = 1;
+    while (p < n && p < 1u << 30) p *= 2;
+    return p;
+}
+
+/* The widest element among the kernel's arguments, in bytes. */
+static uint32_t widest_bytes(const Scheduler *s) {
+    uint32_t widest = 1;
+    for (uint32_t i = 0; i < s->kernel->args.n; i++) {
+        uint32_t bytes = dtype_bytes(s->plan->buffers.data[s->kernel->args.data[i]].dtype);
+        if (bytes > widest) widest = bytes;
+    }
+    return widest;
+}
+
+static bool computes_in_f64(const Scheduler *s) {
+    const ScalarTab *scalars = s->kernel->scalars;
+    bool *live = kernel_live_scalars(s->arena, s->kernel);
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++)
+        if (live[id] && scalar_get(scalars, id)->dtype == DT_F64) return true;
+    return false;
+}
+
+/* Whether some count of elements or address may need 64 bits. Half the range is left for the last
+ * step's overshoot. */
+static bool is_wide(const Scheduler *s) {
+    const int64_t limit = INT64_C(1) << 30;
+    DimId visits = dim_mul(s->dims, kernel_n_rows(s->kernel), kernel_n_reduced(s->kernel));
+    if (!visits || dim_hi(s->dims, visits) > limit) return true;
+    for (uint32_t i = 0; i < s->kernel->args.n; i++) {
+        const Buffer *buffer = &s->plan->buffers.data[s->kernel->args.data[i]];
+        DimId elems = shape_n_elems(s->dims, &buffer->shape);
+        if (!elems || dim_hi(s->dims, elems) > limit) return true;
+    }
+    return false;
+}
+
+static DimId lane_extent(const Scheduler *s) {
+    return s->lane_axis == NO_AXIS ? dim_const(s->dims, 1)
+                                   : index_axis_extent(s->indices, s->lane_axis);
+}
+
+/* Arguments that lanes access side by side, so that one wide access serves them. */
+static uint64_t wide_arguments(const Scheduler *s, uint32_t lanes) {
+    uint64_t args = 0;
+    const ScalarTab *scalars = s->kernel->scalars;
+    bool *live = kernel_live_scalars(s->arena, s->kernel);
+    for (uint32_t i = 0; i < s->kernel->args.n; i++) {
+        uint32_t buffer = s->kernel->args.data[i];
+        bool is_wide_access = false;
+        for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+            const Scalar *load = scalar_get(scalars, id);
+            if (!live[id] || load->kind != SCALAR_LOAD || load->buffer != buffer) continue;
+            is_wide_access = is_wide_access ||
+                             (index_lane_motion(s->indices, load->index, s->lane_axis, lanes) ==
+                                  LANES_CONTIGUOUS &&
+                              index_is_multiple(s->indices, load->index, s->lane_axis, lanes));
+        }
+        for (uint32_t k = 0; k <= s->kernel->stages.n; k++) {
+            bool last = k == s->kernel->stages.n;
+            const Store *stores =
+                last ? s->kernel->row_stores.data : s->kernel->stages.data[k].stores.data;
+            uint32_t n = last ? s->kernel->row_stores.n : s->kernel->stages.data[k].stores.n;
+            for (uint32_t j = 0; j < n; j++)
+                is_wide_access =
+                    is_wide_access || (stores[j].buffer == buffer &&
+                                       index_lane_motion(s->indices, stores[j].address,
+                                                         s->lane_axis, lanes) == LANES_CONTIGUOUS);
+        }
+        if (is_wide_access) args |= (uint64_t)1 << i;
+    }
+    return args;
+}
+
+static DimId n_segments(const Scheduler *s) {
+    return s->kernel->segment_axis == NO_AXIS
+               ? dim_const(s->dims, 1)
+               : index_axis_extent(s->indices, s->kernel->segment_axis);
+}
+
+static void add_variant(Scheduler *s, Variant variant) {
+    uint32_t n = s->kernel->n_variants;
+    const char *graph = s->plan->graph->name;
+    bool has_prefix = strncmp(s->kernel->name, graph, strlen(graph)) == 0;
+    variant.symbol = str_format(s->arena, "%s%s%s%s", has_prefix ? "" : graph,
+                                has_prefix ? "" : "_", s->kernel->name,
+                                n == 0   ? ""
+                                : n == 1 ? "_v1"
+                                         : "_v2");
+    s->kernel->variants[s->kernel->n_variants++] = variant;
+}
+
+/* GPU. */
+
+static DimId map_grid(const Scheduler *s, uint32_t lanes) {
+    return dim_ceil_div(s->dims, kernel_n_rows(s->kernel), (int64_t)lanes * MAP_THREADS);
+}
+
+static void gpu_map(Scheduler *s, Variant variant) {
+    variant.sched.threads = MAP_THREADS;
+    variant.grid = map_grid(s, variant.sched.lanes);
+    add_variant(s, variant);
+}
+
+/* Threads for a row of at most `length` elements: all chains, or all elements where they are fewer;
+ * a row of up to n_chains elements is a warp's alone, in a few steps. */
+static void choose_team(Sched *sched, int64_t length, bool may_reside) {
+    uint32_t chains = reduce_order(FORM_ROW, DEVICE_GPU).n_chains, most = chains / sched->lanes;
+    uint32_t wanted = ceil_pow2((length + sched->lanes - 1) / sched->lanes);
+    sched->slots = 1;
+    sched->team = wanted < most ? wanted : most;
+    bool fits_warp = may_reside && length <= chains &&
+                     sched->team <= (uint32_t)WARP_THREADS * MAX_SLOTS &&
+                     sched->team > WARP_THREADS;
+    if (!fits_warp) return;
+    sched->slots = sched->team / WARP_THREADS;
+    sched->team = WARP_THREADS;
+}
+
+static void gpu_row(Scheduler *s, Variant variant) {
+    Sched *sched = &variant.sched;
+    int64_t length = dim_hi(s->dims, kernel_n_reduced(s->kernel));
+    bool is_whole = s->kernel->segment_axis == NO_AXIS;
+    if (!is_whole) length = min_i64(length, reduce_order(FORM_ROW, DEVICE_GPU).segment_elems);
+    choose_team(sched, length, is_whole);
+    sched->threads = sched->team > WARP_THREADS ? sched->team : ROW_BLOCK_THREADS;
+    int64_t stride = (int64_t)sched->team * sched->lanes, steps = (length + stride - 1) / stride;
+    bool is_resident = is_whole && length > 0 && steps * sched->lanes <= MAX_RESIDENT_ELEMS &&
+                       steps <= MAX_RESIDENT_STEPS;
+    sched->resident = is_resident ? (uint32_t)steps : 0;
+    sched->unroll = steps > 4 ? 4 : 1;
+    DimId rows = dim_mul(s->dims, kernel_n_rows(s->kernel), n_segments(s));
+    variant.grid = dim_ceil_div(s->dims, rows, sched->threads / sched->team);
+    add_variant(s, variant);
+}
+
+static void gpu_column(Scheduler *s, Variant variant) {
+    variant.sched.threads = COLUMN_THREADS;
+    variant.sched.team = WARP_THREADS;
+    variant.sched.unroll = 4;
+    DimId strips = dim_ceil_div(s->dims, kernel_n_rows(s->kernel),
+                                (int64_t)variant.sched.lanes * WARP_THREADS);
+    variant.grid = dim_mul(s->dims, strips, n_segments(s));
+    add_variant(s, variant);
+}
+
+static void gpu_variant(Scheduler *s, Variant variant) {
+    static void (*const by_form[])(Scheduler *, Variant) = {
+        [FORM_MAP] = gpu_map, [FORM_ROW] = gpu_row, [FORM_COLUMN] = gpu_column};
+    by_form[s->kernel->form](s, variant);
+}
+
+/* Vector accesses where the lane extent allows them, under conditions on pointers and, for a
+ * symbolic extent, on its multiple; then one element at a time, which always applies. */
+static void schedule_gpu(Scheduler *s) {
+    Sched sched = {.lanes = 1, .unroll = 1, .is_wide = is_wide(s)};
+    uint32_t lanes = s->target->vector_bytes / widest_bytes(s);
+    if (lanes > 8) lanes = 8;
+    DimId extent = lane_extent(s);
+    int64_t value, known = dim_multiple(s->dims, extent);
+    bool is_const = dim_is_const(s->dims, extent, &value);
+    while (lanes > 1 && is_const && value % lanes) lanes /= 2;
+    if (lanes > 1 && !(is_const && value == 0) && s->lane_axis != NO_AXIS) {
+        Variant variant = {.sched = sched, .align_bytes = 1};
+        variant.sched.lanes = lanes;
+        if (known % lanes) {
+            variant.multiple_dim = extent;
+            variant.multiple_of = lanes;
+        }
+        index_assume_multiple(s->indices, variant.multiple_dim, variant.multiple_of);
+        variant.align_args = wide_arguments(s, lanes);
+        index_assume_multiple(s->indices, DIM_NONE, 1);
+        if (variant.align_args) {
+            variant.align_bytes = s->target->vector_bytes;
+            gpu_variant(s, variant);
+        }
+    }
+    gpu_variant(s, (Variant){.sched = sched, .align_bytes = 1, .multiple_of = 1});
+}
+
+/* CPU: any pointer and any extent in one variant, tails masked. */
+
+static DimId cpu_grid(const Scheduler *s, int64_t unit) {
+    DimId rows = kernel_n_rows(s->kernel), segments = n_segments(s);
+    if (s->kernel->form == FORM_ROW || s->lane_axis == NO_AXIS)
+        return dim_mul(s->dims, rows, segments);
+    DimId extent = lane_extent(s), blocks = dim_ceil_div(s->dims, extent, unit);
+    DimId outer = dim_const(s->dims, 1);
+    for (uint32_t k = 0; k + 1 < s->kernel->n_parallel; k++)
+        outer = dim_mul(s->dims, outer, index_axis_extent(s->indices, k));
+    return dim_mul(s->dims, segments, dim_mul(s->dims, outer, blocks));
+}
+
+static void schedule_cpu(Scheduler *s) {
+    Sched sched = {.lanes = s->target->vector_bytes / 4, .unroll = 1, .threads = 1};
+    if (computes_in_f64(s)) sched.lanes /= 2;
+    if (s->lane_axis == NO_AXIS) sched.lanes = 1;
+    sched.is_wide = is_wide(s);
+    sched.unit_elems = s->kernel->form == FORM_COLUMN ? CPU_COLUMN_UNIT : CPU_MAP_UNIT;
+    add_variant(s, (Variant){.sched = sched,
+                             .grid = cpu_grid(s, sched.unit_elems),
+                             .align_bytes = 1,
+                             .multiple_of = 1});
+}
+
+void sched_plan(Arena *arena, Plan *plan, const Target *target) {
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        Kernel *kernel = &plan->kernels.data[k];
+        Scheduler s = {.arena = arena,
+                       .plan = plan,
+                       .target = target,
+                       .kernel = kernel,
+                       .dims = plan->graph->dims,
+                       .indices = scalartab_indices(kernel->scalars),
+                       .lane_axis = NO_AXIS};
+        if (kernel->form == FORM_ROW)
+            s.lane_axis = kernel->first_reduced + kernel->n_reduced - 1;
+        else if (kernel->n_parallel)
+            s.lane_axis = kernel->n_parallel - 1;
+        kernel->n_variants = 0;
+        if (target->device == DEVICE_GPU)
+            schedule_gpu(&s);
+        else
+            schedule_cpu(&s);
+    }
+}

@@ -1,0 +1,100 @@
+/* Splitting long reductions. See split.h. */
+#include "pass/split.h"
+
+/* A segment is the same on every device, so that one plan serves all. */
+static int64_t segment_elems(const Kernel *kernel) {
+    return reduce_order(kernel->form, DEVICE_GPU).segment_elems;
+}
+
+static bool is_single_pass(const Kernel *kernel) {
+    return kernel->form != FORM_MAP && kernel->stages.n == 1 &&
+           kernel->stages.data[0].stores.n == 0;
+}
+
+static uint32_t add_partial(Arena *arena, Plan *plan, NodeId node, Dtype dtype, DimId rows,
+                            DimId segments) {
+    uint32_t ordinal = 0;
+    for (uint32_t i = 0; i < plan->buffers.n; i++)
+        ordinal += plan->buffers.data[i].kind == BUFFER_TEMP;
+    Buffer buffer = {.kind = BUFFER_TEMP,
+                     .ordinal = ordinal,
+                     .dtype = dtype,
+                     .shape = {.rank = 2, .dims = {rows, segments}},
+                     .node = node,
+                     .name = str_format(arena, "t%u", ordinal),
+                     .offset_bytes = dim_const(plan->graph->dims, 0)};
+    vec_push(arena, &plan->buffers, buffer);
+    return plan->buffers.n - 1;
+}
+
+/* Row-major index over the parallel axes. */
+static IndexId row_index(const Kernel *kernel) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    IndexId row = index_dim(tab, dim_const(indextab_dims(tab), 0));
+    for (uint32_t k = 0; k < kernel->n_parallel; k++)
+        row = index_add(tab, index_scale(tab, row, index_axis_extent(tab, k)), index_axis(tab, k));
+    return row;
+}
+
+/* Where the partial of a row and segment lies: segments innermost for rows, outermost for columns,
+ * so that both the writing and the reading kernel run along memory. */
+static IndexId partial_address(const Kernel *kernel, uint32_t segment_axis) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    IndexId row = row_index(kernel), segment = index_axis(tab, segment_axis);
+    if (kernel->form == FORM_ROW)
+        return index_add(tab, index_scale(tab, row, index_axis_extent(tab, segment_axis)), segment);
+    return index_add(tab, index_scale(tab, segment, kernel_n_rows(kernel)), row);
+}
+
+/* Makes `partial` store slot's accumulator (or its index) and returns how the finishing kernel
+ * reads it back. */
+static ScalarId through_memory(Arena *arena, Plan *plan, Kernel *partial, uint32_t slot,
+                               bool is_index) {
+    const Reduce *reduce = &partial->reduces.data[slot];
+    ScalarTab *scalars = partial->scalars;
+    IndexTab *tab = scalartab_indices(scalars);
+    Dtype dtype = is_index ? DT_I32 : reduce->acc;
+    uint32_t axes = (1u << partial->n_parallel) - 1;
+    uint32_t buffer = add_partial(arena, plan, reduce->node, dtype, kernel_n_rows(partial),
+                                  index_axis_extent(tab, partial->segment_axis));
+    IndexId address = partial_address(partial, partial->segment_axis);
+    ScalarId value = reduce->is_arg && !is_index ? scalar_extreme(scalars, dtype, slot, axes)
+                                                 : scalar_stage(scalars, dtype, slot, axes);
+    vec_push(arena, &partial->row_stores,
+             (Store){.buffer = buffer, .address = address, .value = value, .node = reduce->node});
+    return scalar_load(scalars, dtype, buffer, address, GUARD_NONE);
+}
+
+static void split_level(Arena *arena, Plan *plan, Kernel kernel, uint32_t level) {
+    DimTab *dims = plan->graph->dims;
+    int64_t segment = segment_elems(&kernel);
+    DimId count = kernel_n_reduced(&kernel);
+    if (!is_single_pass(&kernel) || dim_hi(dims, count) <= segment) {
+        vec_push(arena, &plan->kernels, kernel);
+        return;
+    }
+    IndexTab *tab = scalartab_indices(kernel.scalars);
+    Kernel partial = kernel, finish = kernel;
+    partial.name = str_format(arena, "%s_part%u", kernel.name, level);
+    partial.segment_axis = index_new_axis(tab, dim_ceil_div(dims, count, segment));
+    memset(&partial.row_stores, 0, sizeof partial.row_stores);
+    memset(&partial.reduces, 0, sizeof partial.reduces);
+    memset(&finish.reduces, 0, sizeof finish.reduces);
+    for (uint32_t slot = 0; slot < kernel.reduces.n; slot++) {
+        Reduce raw = kernel.reduces.data[slot], rest = raw;
+        raw.divisor = DIM_NONE;
+        raw.result = raw.is_arg ? DT_I32 : raw.acc;
+        vec_push(arena, &partial.reduces, raw);
+        rest.value = through_memory(arena, plan, &partial, slot, false);
+        if (rest.is_arg) rest.arg_index = through_memory(arena, plan, &partial, slot, true);
+        vec_push(arena, &finish.reduces, rest);
+    }
+    finish.first_reduced = partial.segment_axis;
+    finish.n_reduced = 1;
+    vec_push(arena, &plan->kernels, partial);
+    split_level(arena, plan, finish, level + 1);
+}
+
+void split_kernel(Arena *arena, Plan *plan, Kernel kernel) {
+    split_level(arena, plan, kernel, 0);
+}

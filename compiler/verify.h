@@ -1,0 +1,24 @@
+/* Judging what a program computed, on the host and without any device: node by node against the
+ * reference interpreter, and two programs' outputs against each other. */
+#ifndef FUSEC_VERIFY_H
+#define FUSEC_VERIFY_H
+
+#include "ir/interp.h"
+
+typedef struct VerifyCounts {
+    uint32_t n_nodes;   /* compared with the reference */
+    uint32_t n_skipped; /* too large for it */
+    int64_t n_elems;
+} VerifyCounts;
+
+/* Each node's value against the reference applied to the program's own values of its arguments, so
+ * that no error adds up. `bytes[id]` are the stored elements of node id, NULL where it was not
+ * kept. What is wrong goes to `report`, a line per node. Nothing stays on `scratch`. */
+bool verify_nodes(const Graph *graph, const int64_t *symbol_values, const uint8_t *const *bytes,
+                  Arena *scratch, VerifyCounts *counts, Text *report);
+
+/* Index of the first element in which two tensors differ in any bit, but for the payload of NaNs;
+ * -1 when there is none. */
+int64_t verify_bits(Dtype dtype, const uint8_t *a, const uint8_t *b, size_t n_bytes);
+
+#endif

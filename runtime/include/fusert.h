@@ -1,0 +1,363 @@
+/* fusert: loads an artifact written by fusec and runs it, on a GPU through the CUDA driver or on
+ * the CPU. This header is the specification; what it does not declare is private.
+ *
+ *   frt_error err = FRT_ERROR_INIT;
+ *   frt_module *module = NULL;    host only, immutable, may be shared between threads
+ *   frt_program *program = NULL;  one graph on one device: code and weights
+ *   frt_exec *exec = NULL;        bindings and workspace, one per thread
+ *   static float x[2 * 64], p[2 * 10];
+ *   frt_tensor tx = {.data = x, .dtype = FRT_F32, .rank = 2, .dims = {2, 64}};
+ *   frt_tensor tp = {.data = p, .dtype = FRT_F32, .rank = 2, .dims = {2, 10}};
+ *   if (frt_module_load_file("digits.o", &module, &err) ||
+ *       frt_program_create(module, NULL, NULL, &program, &err) ||
+ *       frt_exec_create(program, &exec, &err) ||
+ *       frt_bind(exec, "x", &tx, &err) || frt_bind(exec, "p", &tp, &err) ||
+ *       frt_run(exec, NULL, &err))
+ *       fprintf(stderr, "%s\n", err.message);
+ *   frt_exec_free(exec); frt_program_free(program); frt_module_free(module);
+ *
+ * Common to all functions:
+ *  - Pointers passed in are borrowed for the call unless said otherwise; strings returned live
+ *    as long as the object they came from. `free` functions accept NULL.
+ *  - A status other than FRT_OK means that nothing was changed, except where said. `err` may be
+ *    NULL; it is written on failure only.
+ *  - An object is retained by what was made from it, so the order of freeing does not matter.
+ *  - Nothing prints, exits, aborts, installs signal handlers or reads the environment.
+ *  - An artifact is executable code. A damaged one is detected, a malicious one is not: load
+ *    only what you would be willing to run.
+ */
+#ifndef FUSERT_H
+#define FUSERT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define FRT_API __attribute__((visibility("default")))
+#else
+#define FRT_API
+#endif
+
+#define FRT_VERSION_MAJOR 0
+#define FRT_VERSION_MINOR 1
+#define FRT_VERSION_PATCH 0
+#define FRT_MAX_RANK 8
+#define FRT_ALIGNMENT 256 /* bytes; of every address that the runtime itself allocates */
+
+/* "0.1.0" of the library in use, which may be newer than this header. */
+FRT_API const char *frt_version(void);
+
+/* -- Statuses and errors -- */
+
+typedef enum frt_status {
+#define X(id, number, name, text) id = number,
+#include "frt_status.def"
+#undef X
+    FRT_STATUS_FORCE_INT = 0x7fffffff
+} frt_status;
+
+/* "dim-range", and one explaining clause; "unknown" for a number that is no status. */
+FRT_API const char *frt_status_name(frt_status status);
+FRT_API const char *frt_status_text(frt_status status);
+
+/* Owned by the caller; nothing in it needs freeing. */
+typedef struct frt_error {
+    size_t struct_size; /* sizeof(frt_error), by FRT_ERROR_INIT */
+    frt_status status;
+    int32_t cuda;       /* CUresult behind the failure, or 0 */
+    char message[512];  /* one line naming the tensor, kernel, dim or file */
+} frt_error;
+
+#define FRT_ERROR_INIT {sizeof(frt_error), FRT_OK, 0, ""}
+
+/* -- Tensors -- */
+
+typedef enum frt_dtype {
+#define X(id, number, name, safetensors, bytes) id = number,
+#include "frt_dtype.def"
+#undef X
+    FRT_DTYPE_COUNT
+} frt_dtype;
+
+/* "f32", and 4; NULL and 0 for a number that is no dtype. */
+FRT_API const char *frt_dtype_name(frt_dtype dtype);
+FRT_API size_t frt_dtype_bytes(frt_dtype dtype);
+
+/* A contiguous row-major tensor. `data` is on the program's device (host memory on the CPU),
+ * aligned to one element, and may be NULL only where the tensor has no elements. */
+typedef struct frt_tensor {
+    void *data;
+    frt_dtype dtype;
+    int32_t rank; /* 0 to FRT_MAX_RANK */
+    int64_t dims[FRT_MAX_RANK];
+} frt_tensor;
+
+/* -- Module -- */
+
+typedef struct frt_module frt_module;
+
+/* Read and check the artifact at `path`, or `n_bytes` at `bytes` (copied). No device is touched
+ * and nothing is executed. FRT_E_FILE, _ARTIFACT, _CHECKSUM, _VERSION, _OUT_OF_MEMORY. */
+FRT_API frt_status frt_module_load_file(const char *path, frt_module **module, frt_error *err);
+FRT_API frt_status frt_module_load_memory(const void *bytes, size_t n_bytes, frt_module **module,
+                                          frt_error *err);
+FRT_API void frt_module_free(frt_module *module);
+
+/* What is inside. Indices run from 0; a bad index gives FRT_E_INVALID_ARGUMENT. Set `struct_size`
+ * of an info before the call (FRT_INFO does); all strings belong to the module. */
+typedef enum frt_target { FRT_TARGET_KIND_CUDA, FRT_TARGET_KIND_CPU } frt_target;
+typedef enum frt_code {
+    FRT_CODE_PTX,
+    FRT_CODE_CUBIN,
+    FRT_CODE_OBJECT,        /* x86-64 ELF .o */
+    FRT_CODE_SHARED_OBJECT  /* x86-64 ELF .so */
+} frt_code;
+typedef enum frt_role { FRT_INPUT, FRT_PARAM, FRT_OUTPUT, FRT_TEMP } frt_role;
+typedef enum frt_phase { FRT_PHASE_INIT, FRT_PHASE_RUN } frt_phase;
+typedef enum frt_step_kind { FRT_STEP_LAUNCH, FRT_STEP_COPY } frt_step_kind;
+
+typedef struct frt_module_info {
+    size_t struct_size;
+    frt_target target;
+    frt_code code;
+    const char *arch;      /* "sm_90a", "x86-64-v3" */
+    const char *numerics;  /* "strict" or "fast" */
+    const char *compiler;  /* "0.1.0" */
+    const char *source;    /* file it was compiled from */
+    const char *weights;   /* weights file, or NULL */
+    uint32_t checksum;     /* CRC-32C */
+    int32_t n_dims;
+    int32_t n_graphs;
+    size_t code_bytes;     /* PTX text, cubin, or the whole ELF file */
+} frt_module_info;
+
+typedef struct frt_dim_info {
+    size_t struct_size;
+    const char *name;
+    int64_t lo, hi;    /* inclusive range, elements */
+    int64_t multiple;  /* the value is a multiple of this, at least 1 */
+} frt_dim_info;
+
+typedef struct frt_graph_info {
+    size_t struct_size;
+    const char *name;
+    int32_t n_tensors; /* of all roles, in the manifest's order */
+    int32_t n_inputs, n_params, n_outputs, n_temps;
+    int32_t n_steps;   /* launches and copies */
+    int32_t n_launches;
+} frt_graph_info;
+
+typedef struct frt_tensor_info {
+    size_t struct_size;
+    const char *name;
+    const char *weights_key; /* param: its name in the weights file, or NULL */
+    frt_role role;
+    frt_dtype dtype;
+    int32_t rank;
+    int32_t device;          /* ordinal inside the program, 0 */
+    bool is_persistent;      /* temp written by init steps, kept by the program */
+} frt_tensor_info;
+
+typedef struct frt_step_info {
+    size_t struct_size;
+    frt_step_kind kind;
+    frt_phase phase;
+    const char *label; /* "copy" for a copy */
+    int32_t line;      /* of the source; 0 for a copy */
+    int32_t n_args;    /* tensors; a copy has two, destination first */
+    int32_t n_dims;    /* dims passed to the kernel */
+    int32_t n_variants;
+} frt_step_info;
+
+typedef struct frt_variant_info {
+    size_t struct_size;
+    const char *symbol;
+    int32_t block; /* CUDA: threads; CPU: least units handed to one thread at a time */
+} frt_variant_info;
+
+/* Declares `var`, ready to be filled. */
+#ifdef __cplusplus
+#define FRT_INFO(Type, var) Type var = Type(); var.struct_size = sizeof(Type)
+#else
+#define FRT_INFO(Type, var) Type var = {.struct_size = sizeof(Type)}
+#endif
+
+FRT_API frt_status frt_module_get_info(const frt_module *module, frt_module_info *info);
+FRT_API frt_status frt_module_get_dim(const frt_module *module, int32_t dim, frt_dim_info *info);
+FRT_API frt_status frt_module_get_graph(const frt_module *module, int32_t graph,
+                                        frt_graph_info *info);
+FRT_API frt_status frt_module_get_tensor(const frt_module *module, int32_t graph, int32_t tensor,
+                                         frt_tensor_info *info);
+FRT_API frt_status frt_module_get_step(const frt_module *module, int32_t graph, int32_t step,
+                                       frt_step_info *info);
+/* Tensor index of a step's argument, dim index of a step's dim; -1 for a bad index. */
+FRT_API int32_t frt_module_step_arg(const frt_module *module, int32_t graph, int32_t step,
+                                    int32_t arg);
+FRT_API int32_t frt_module_step_dim(const frt_module *module, int32_t graph, int32_t step,
+                                    int32_t dim);
+FRT_API frt_status frt_module_get_variant(const frt_module *module, int32_t graph, int32_t step,
+                                          int32_t variant, frt_variant_info *info);
+
+/* Readable infix text, "(B*64+255)/256", written with a final NUL and cut to `n_bytes`. Returns
+ * the full length without the NUL, as snprintf does; 0 for a bad index. */
+FRT_API size_t frt_module_extent_text(const frt_module *module, int32_t graph, int32_t tensor,
+                                      int32_t axis, char *text, size_t n_bytes);
+FRT_API size_t frt_module_offset_text(const frt_module *module, int32_t graph, int32_t tensor,
+                                      char *text, size_t n_bytes); /* of a temp, bytes */
+FRT_API size_t frt_module_workspace_text(const frt_module *module, int32_t graph, char *text,
+                                         size_t n_bytes);
+FRT_API size_t frt_module_grid_text(const frt_module *module, int32_t graph, int32_t step,
+                                    int32_t variant, char *text, size_t n_bytes);
+FRT_API size_t frt_module_shared_text(const frt_module *module, int32_t graph, int32_t step,
+                                      int32_t variant, char *text, size_t n_bytes);
+FRT_API size_t frt_module_predicate_text(const frt_module *module, int32_t graph, int32_t step,
+                                         int32_t variant, char *text, size_t n_bytes);
+
+/* Extents of a tensor for given values of all n_dims dims (elements, in the module's order).
+ * `dims` receives `rank` values. FRT_E_DIM_RANGE, _DIM_MULTIPLE, _SHAPE (overflow). */
+FRT_API frt_status frt_module_eval_shape(const frt_module *module, int32_t graph, int32_t tensor,
+                                         const int64_t *dim_values, int64_t dims[FRT_MAX_RANK],
+                                         frt_error *err);
+
+/* -- Program -- */
+
+typedef struct frt_program frt_program;
+
+/* Runs body(body_ctx, i) once for each i in [0, n), in any order, on any threads, and returns
+ * when all have finished. */
+typedef void (*frt_parallel_body)(void *body_ctx, int64_t i);
+typedef void (*frt_parallel_for)(void *ctx, int64_t n, frt_parallel_body body, void *body_ctx);
+
+/* Device memory (host memory on the CPU): weights, workspaces and what frt_device_alloc hands
+ * out. `alloc` returns NULL when there is none; addresses are FRT_ALIGNMENT-aligned. Called with
+ * the program's CUDA context current, from any thread that uses the program. */
+typedef struct frt_allocator {
+    void *(*alloc)(void *ctx, size_t n_bytes);
+    void (*free)(void *ctx, void *data, size_t n_bytes);
+    void *ctx;
+} frt_allocator;
+
+typedef struct frt_program_options {
+    size_t struct_size;
+    int32_t device_ordinal;    /* CUDA: which device, when cu_context is NULL */
+    void *cu_context;          /* CUDA: the caller's CUcontext, which must outlive the program;
+                                  NULL retains the device's primary context */
+    int32_t n_threads;         /* CPU: with the calling thread; 0 = CPUs this thread may use */
+    frt_parallel_for parallel_for; /* CPU: replaces the runtime's own threads; or NULL */
+    void *parallel_ctx;
+    const char *weights_path;  /* replaces the artifact's weights file; or NULL */
+    const char *base_dir;      /* where a relative weights file of the artifact lies; NULL = the
+                                  folder the artifact was loaded from, else the working folder */
+    bool no_weights;           /* open none: every param comes by frt_program_set_param */
+    frt_allocator allocator;   /* all zero = the driver's, or aligned host memory */
+    /* Resolves driver functions by versioned name ("cuMemAlloc_v2") in place of libcuda.so.1;
+     * NULL for one it lacks. For tests and interposers; or NULL. */
+    void *(*cuda_lookup)(void *ctx, const char *symbol);
+    void *cuda_lookup_ctx;
+} frt_program_options;
+
+#define FRT_PROGRAM_OPTIONS_INIT \
+    {sizeof(frt_program_options), 0, NULL, 0, NULL, NULL, NULL, NULL, false, {NULL, NULL, NULL}, \
+     NULL, NULL}
+
+/* Put one graph of `module` on a device: check that the device can run it, load the code, load
+ * the weights file if there is one, and run the init steps once all params are there.
+ *   graph    its name; NULL when the module has only one
+ *   options  NULL = defaults
+ * Blocking. Retains `module`. Any status. */
+FRT_API frt_status frt_program_create(frt_module *module, const char *graph,
+                                      const frt_program_options *options, frt_program **program,
+                                      frt_error *err);
+FRT_API void frt_program_free(frt_program *program);
+
+/* Copy `n_bytes` of row-major elements at host address `data` into a param, replacing what it
+ * had. Init steps run again at the next frt_prepare. Blocking; no exec of the program may be
+ * running. FRT_E_UNKNOWN_NAME, _NULL, _WEIGHTS_MISMATCH (size), _DIM_UNKNOWN (a param with
+ * symbolic extents takes them from a weights file only), _OUT_OF_MEMORY, _DRIVER, _DEVICE_LOST. */
+FRT_API frt_status frt_program_set_param(frt_program *program, const char *name, const void *data,
+                                         size_t n_bytes, frt_error *err);
+
+FRT_API const frt_module *frt_program_module(const frt_program *program);
+FRT_API int32_t frt_program_graph(const frt_program *program); /* its index in the module */
+FRT_API const char *frt_device_name(const frt_program *program); /* "NVIDIA H200", "AMD EPYC" */
+FRT_API int32_t frt_program_n_threads(const frt_program *program); /* 1 on CUDA */
+
+/* Plain device memory and blocking copies, for tools and examples. A copy waits for all earlier
+ * work of the device context. Sizes in bytes; a size of 0 is allowed. Thread-safe. */
+FRT_API frt_status frt_device_alloc(frt_program *program, size_t n_bytes, void **data,
+                                    frt_error *err);
+FRT_API void frt_device_free(frt_program *program, void *data, size_t n_bytes);
+FRT_API frt_status frt_copy_to_device(frt_program *program, void *device, const void *host,
+                                      size_t n_bytes, frt_error *err);
+FRT_API frt_status frt_copy_from_device(frt_program *program, void *host, const void *device,
+                                        size_t n_bytes, frt_error *err);
+/* Wait for `stream` (a CUstream; NULL = the legacy default stream) and report what its kernels
+ * ran into. Returns at once on the CPU. */
+FRT_API frt_status frt_sync(frt_program *program, void *stream, frt_error *err);
+
+/* -- Exec: one thread at a time; execs of one program may run at the same time -- */
+
+typedef struct frt_exec frt_exec;
+
+/* Retains `program`. FRT_E_OUT_OF_MEMORY. */
+FRT_API frt_status frt_exec_create(frt_program *program, frt_exec **exec, frt_error *err);
+FRT_API void frt_exec_free(frt_exec *exec); /* waits for the device if the workspace is its own */
+
+/* Bind an input or output. `tensor` is copied, its data is borrowed until replaced or the exec is
+ * freed. An output may share memory with no other bound tensor. FRT_E_UNKNOWN_NAME, _NULL,
+ * _DTYPE, _SHAPE, _ALIGNMENT: what can be checked without the other tensors is checked here. */
+FRT_API frt_status frt_bind(frt_exec *exec, const char *name, const frt_tensor *tensor,
+                            frt_error *err);
+
+/* Fix a dim that no input fixes; a bound tensor must agree with it. Value 0 or more, in
+ * elements. Stays until set again. FRT_E_UNKNOWN_NAME, _DIM_RANGE, _DIM_MULTIPLE. */
+FRT_API frt_status frt_set_dim(frt_exec *exec, const char *name, int64_t value, frt_error *err);
+
+/* The shape that an output (or input, or temp) has by what is bound and set so far: `dims`
+ * receives `*rank` extents in elements. FRT_E_UNKNOWN_NAME, _DIM_*, _SHAPE. */
+FRT_API frt_status frt_output_shape(frt_exec *exec, const char *name, int64_t dims[FRT_MAX_RANK],
+                                    int32_t *rank, frt_error *err);
+
+/* Resolve dims, check every tensor, size the workspace and choose variants. Allocates if the
+ * workspace must grow. Runs outstanding init steps (blocking). On failure the exec is as usable
+ * as before. All FRT_E_ statuses from UNBOUND to WORKSPACE, _OUT_OF_MEMORY, _LAUNCH. */
+FRT_API frt_status frt_prepare(frt_exec *exec, frt_error *err);
+
+/* Bytes of workspace needed for what is bound and set so far. */
+FRT_API frt_status frt_exec_workspace_bytes(frt_exec *exec, size_t *n_bytes, frt_error *err);
+/* Use the caller's device memory (borrowed, FRT_ALIGNMENT-aligned) as workspace from now on;
+ * NULL and 0 return to the exec's own. FRT_E_ALIGNMENT, _NULL. */
+FRT_API frt_status frt_exec_set_workspace(frt_exec *exec, void *data, size_t n_bytes,
+                                          frt_error *err);
+
+/* Run the graph, preparing first if something changed since.
+ *   stream  CUDA: a CUstream of the program's context (NULL = the legacy default stream): the run
+ *           is enqueued there and nowhere else, with no synchronisation; a prepared run allocates
+ *           nothing and may be captured into a graph. Ignored on the CPU, where the run is
+ *           finished on return.
+ * FRT_E_LAUNCH (this run was refused; outputs are undefined), _DEVICE_LOST (the context is gone;
+ * every later call says so), and what frt_prepare returns. The caller's floating-point state and
+ * current CUDA context are as before. */
+FRT_API frt_status frt_run(frt_exec *exec, void *stream, frt_error *err);
+
+/* Variant chosen for a step by the last frt_prepare, or -1 (copies, unprepared). */
+FRT_API int32_t frt_exec_variant(const frt_exec *exec, int32_t step);
+
+/* Time `n` runs back to back (events on CUDA, the clock on the CPU): `ms` receives n times in
+ * milliseconds. Blocking. */
+FRT_API frt_status frt_time_runs(frt_exec *exec, void *stream, int32_t n, float *ms,
+                                 frt_error *err);
+/* Run `n` times with a time stamp between steps: `ms` receives the median milliseconds of each of
+ * the graph's n_steps steps (0 for init steps). Blocking. */
+FRT_API frt_status frt_time_launches(frt_exec *exec, void *stream, int32_t n, float *ms,
+                                     frt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

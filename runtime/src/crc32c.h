@@ -1,0 +1,10 @@
+/* CRC-32C (Castagnoli) in pieces: start with 0, feed bytes in order, the result is the checksum. */
+#ifndef FRT_CRC32C_H
+#define FRT_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint32_t crc32c_update(uint32_t crc, const void *bytes, size_t n_bytes);
+
+#endif

@@ -1,0 +1,39 @@
+/* The CUDA driver as a table of functions, found at run time: neither CUDA headers nor libcuda are
+ * needed to build. Constants are those of cuda.h 12.x. */
+#ifndef FRT_CUDA_API_H
+#define FRT_CUDA_API_H
+
+#include <fusert.h>
+
+enum {
+    CUDA_SUCCESS = 0,
+    CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_NO_DEVICE = 100,
+    CUDA_ERROR_INVALID_DEVICE = 101,
+    CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
+    CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
+
+    CUDA_JIT_ERROR_LOG_BUFFER = 5,
+    CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+
+    CUDA_DEVICE_MAJOR = 75,
+    CUDA_DEVICE_MINOR = 76,
+    CUDA_DEVICE_MAX_SHARED_OPTIN = 97,
+
+    CUDA_FUNC_SHARED_BYTES = 1,
+    CUDA_FUNC_MAX_DYNAMIC_SHARED = 8,
+
+    CUDA_OLDEST_DRIVER = 11030 /* the first with cuGetProcAddress */
+};
+
+typedef struct CudaApi {
+#define X(base, symbol, version, required, params) int(*base) params;
+#include "cuda_api.def"
+#undef X
+} CudaApi;
+
+/* Fill `api` from libcuda.so.1, once per process, or from the caller's lookup. FRT_E_NO_DRIVER,
+ * _DRIVER_OLD, _DRIVER_SYMBOL. */
+frt_status cuda_api_load(CudaApi *api, const frt_program_options *options, frt_error *err);
+
+#endif

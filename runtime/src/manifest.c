@@ -1,0 +1,114 @@
+/* The manifest once read: lookups, evaluation with messages, and its end. */
+#include "manifest.h"
+
+#include "error.h"
+#include "mem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void manifest_free(Manifest *m)
+{
+    mem_free(m->dims);
+    mem_free(m->graphs);
+    mem_free(m->tensors);
+    mem_free(m->steps);
+    mem_free(m->variants);
+    mem_free(m->terms);
+    mem_free(m->tokens);
+    mem_free(m->refs);
+    mem_free(m->strings);
+    *m = (Manifest){0};
+}
+
+int32_t graph_find_tensor(const Manifest *m, const Graph *graph, const char *name)
+{
+    uint32_t hash = name_hash(name);
+    for (uint32_t i = 0; i < graph->n_tensors; i++) {
+        const Tensor *tensor = &m->tensors[graph->first_tensor + i];
+        if (tensor->hash == hash && strcmp(tensor->name, name) == 0) {
+            return (int32_t)i;
+        }
+    }
+    return -1;
+}
+
+const char *role_name(frt_role role)
+{
+    switch (role) {
+    case FRT_INPUT:
+        return "input";
+    case FRT_PARAM:
+        return "param";
+    case FRT_OUTPUT:
+        return "output";
+    case FRT_TEMP:
+        break;
+    }
+    return "temp";
+}
+
+frt_status manifest_eval(const Manifest *m, Expr expr, DimValues dims, const char *what,
+                         int64_t *value, frt_error *err)
+{
+    switch (expr_eval(m->tokens, expr, dims, value)) {
+    case EXPR_OK:
+        return FRT_OK;
+    case EXPR_UNKNOWN_DIM:
+        return frt_fail(err, FRT_E_DIM_UNKNOWN,
+                        "%s needs dim %s, which no bound tensor fixes: bind one that does or set "
+                        "the dim", what, m->dims[*value].name);
+    case EXPR_OVERFLOW:
+        break;
+    }
+    return frt_fail(err, FRT_E_SHAPE, "%s is too large for these dims", what);
+}
+
+frt_status manifest_check_dim(const Manifest *m, uint32_t dim, int64_t value, const char *by,
+                              frt_error *err)
+{
+    const Dim *d = &m->dims[dim];
+    if (value < d->lo || value > d->hi) {
+        return frt_fail(err, FRT_E_DIM_RANGE,
+                        "dim %s is %" PRId64 " by %s, outside its range %" PRId64 " to %" PRId64,
+                        d->name, value, by, d->lo, d->hi);
+    }
+    if (value % d->multiple != 0) {
+        return frt_fail(err, FRT_E_DIM_MULTIPLE,
+                        "dim %s is %" PRId64 " by %s, which is not a multiple of %" PRId64,
+                        d->name, value, by, d->multiple);
+    }
+    return FRT_OK;
+}
+
+frt_status manifest_shape(const Manifest *m, const Tensor *tensor, DimValues dims,
+                          int64_t *extents, int64_t *n_bytes, frt_error *err)
+{
+    int64_t total = (int64_t)frt_dtype_bytes(tensor->dtype);
+    bool is_empty = false;
+    for (int32_t i = 0; i < tensor->rank; i++) {
+        char what[160];
+        int64_t extent;
+        snprintf(what, sizeof what, "%s %.100s axis %d", role_name(tensor->role), tensor->name, i);
+        frt_status status = manifest_eval(m, tensor->extents[i], dims, what, &extent, err);
+        if (status) {
+            return status;
+        }
+        if (extent < 0) {
+            return frt_fail(err, FRT_E_SHAPE, "%s would be %" PRId64, what, extent);
+        }
+        if (extents) {
+            extents[i] = extent;
+        }
+        is_empty = is_empty || extent == 0;
+        if (!checked_mul(total, extent ? extent : 1, &total)) {
+            return frt_fail(err, FRT_E_SHAPE, "%s %s has more bytes than memory can",
+                            role_name(tensor->role), tensor->name);
+        }
+    }
+    if (n_bytes) {
+        *n_bytes = is_empty ? 0 : total;
+    }
+    return FRT_OK;
+}

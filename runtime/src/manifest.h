@@ -1,0 +1,116 @@
+/* The manifest in memory. Lists are flat and in the file's order; a graph or step owns a range of
+ * each. Everything a consumer indexes with has been checked by the reader: tensor, dim and
+ * expression references are in range, names are unique, ranks and counts are bounded.
+ * Immutable once read. */
+#ifndef FRT_MANIFEST_MODEL_H
+#define FRT_MANIFEST_MODEL_H
+
+#include "expr.h"
+
+#include <frt_manifest.h>
+#include <fusert.h>
+
+typedef struct Dim {
+    const char *name;
+    uint32_t hash; /* of the name */
+    int64_t lo, hi, multiple;
+} Dim;
+
+typedef struct Tensor {
+    const char *name;
+    uint32_t hash;
+    const char *key; /* param: in the weights file, or NULL */
+    frt_role role;
+    frt_dtype dtype;
+    int32_t rank;
+    bool is_persistent; /* temp: kept by the program, `offset` is unused */
+    Expr offset;        /* temp: bytes into the workspace */
+    Expr extents[FRT_MAX_RANK];
+} Tensor;
+
+typedef enum TermKind {
+    TERM_POINTER, /* pointer of launch argument `arg` is a multiple of `number` bytes */
+    TERM_MULTIPLE,
+    TERM_AT_MOST
+} TermKind;
+
+typedef struct Term {
+    TermKind kind;
+    uint32_t arg;
+    Expr expr;
+    int64_t number;
+} Term;
+
+typedef struct Variant {
+    const char *symbol;
+    Expr grid;   /* blocks, or work units on the CPU */
+    Expr shared; /* bytes */
+    int32_t block;
+    uint32_t first_term, n_terms; /* none: always applies */
+} Variant;
+
+typedef struct Step {
+    frt_step_kind kind;
+    frt_phase phase;
+    int32_t line;
+    const char *label;
+    uint32_t first_arg, n_args; /* indices into the graph's tensors; copy: destination, source */
+    uint32_t first_dim, n_dims;
+    uint32_t first_variant, n_variants;
+    Expr n_bytes; /* copy */
+} Step;
+
+typedef struct Graph {
+    const char *name;
+    uint32_t first_tensor, n_tensors;
+    uint32_t first_step, n_steps;
+    bool has_workspace;
+    Expr workspace; /* bytes, if has_workspace */
+} Graph;
+
+typedef struct Manifest {
+    frt_target target;
+    const char *arch;
+    const char *features; /* comma-separated CPU features beyond a known arch, or NULL */
+    const char *numerics, *compiler, *source, *weights;
+    uint32_t checksum;
+    size_t checksum_at; /* offset of the checksum's digits in the text */
+    size_t n_text;      /* bytes up to and with the line feed of `end` */
+
+    Dim *dims;
+    Graph *graphs;
+    Tensor *tensors;
+    Step *steps;
+    Variant *variants;
+    Term *terms;
+    ExprToken *tokens;
+    uint32_t *refs; /* step arguments and step dims */
+    uint32_t n_dims, n_graphs, n_tensors, n_steps, n_variants, n_terms, n_tokens, n_refs;
+    const char *dim_names[FRT_MAX_DIMS];
+    char *strings;
+} Manifest;
+
+/* Read the manifest that starts at `text`; bytes after its `end` line are left alone. Every
+ * failure names the line. FRT_E_ARTIFACT, _VERSION, _OUT_OF_MEMORY. Free `manifest` in any case. */
+frt_status manifest_read(const char *text, size_t n_bytes, Manifest *manifest, frt_error *err);
+void manifest_free(Manifest *manifest);
+
+/* Index in the graph of the tensor called `name`, or -1. */
+int32_t graph_find_tensor(const Manifest *m, const Graph *graph, const char *name);
+
+/* Value of an expression in messages' terms: `what` is "input x axis 1", "the grid of softmax". */
+frt_status manifest_eval(const Manifest *m, Expr expr, DimValues dims, const char *what,
+                         int64_t *value, frt_error *err);
+
+/* Check one dim's value against its declaration. */
+frt_status manifest_check_dim(const Manifest *m, uint32_t dim, int64_t value, const char *by,
+                              frt_error *err);
+
+/* Extents (each at least 0) and size in bytes of a tensor; either result may be NULL. */
+frt_status manifest_shape(const Manifest *m, const Tensor *tensor, DimValues dims,
+                          int64_t *extents, int64_t *n_bytes, frt_error *err);
+
+uint32_t name_hash(const char *name);
+const char *role_name(frt_role role);
+
+#endif

@@ -1,0 +1,665 @@
+/* The manifest's grammar: one function per directive, one table that orders them. What it checks
+ * is what lets the rest of the runtime index without looking. docs/MANIFEST.md says it in prose. */
+#include "error.h"
+#include "manifest_text.h"
+#include "mem.h"
+
+#include <string.h>
+
+/* A directive may follow only directives of its own or an earlier stage. */
+typedef enum Stage { STAGE_START, STAGE_VERSION, STAGE_CHECKSUM, STAGE_HEAD, STAGE_GRAPH,
+                     STAGE_END } Stage;
+
+typedef struct Reader {
+    TextReader text;
+    Stage stage;
+    uint32_t dims_capacity, graphs_capacity, tensors_capacity, steps_capacity;
+    uint32_t variants_capacity, terms_capacity, refs_capacity;
+    bool awaits_variant; /* the last line was a launch or one of its variants */
+    bool last_applies;   /* the last variant has no predicate */
+} Reader;
+
+static frt_status read_version(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    int64_t version;
+    frt_status status = text_int(r, r->fields[1], INT32_MAX, "version", &version);
+    if (!status && version != FRT_MANIFEST_VERSION) {
+        return frt_fail(r->err, FRT_E_VERSION,
+                        "the artifact has format version %lld, this runtime reads version %d",
+                        (long long)version, FRT_MANIFEST_VERSION);
+    }
+    return status;
+}
+
+static frt_status read_checksum(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    Slice digits = r->fields[1];
+    uint32_t value = 0;
+    for (size_t i = 0; i < digits.n; i++) {
+        char c = digits.bytes[i];
+        uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
+                                                : 16;
+        if (digit > 15 || digits.n != FRT_CHECKSUM_DIGITS) {
+            return text_fail(r, "the checksum is not 8 lower-case hex digits");
+        }
+        value = value << 4 | digit;
+    }
+    r->m->checksum = value;
+    r->m->checksum_at = (size_t)(digits.bytes - r->text);
+    return FRT_OK;
+}
+
+static frt_status set_once(TextReader *r, const char **slot, const char *value)
+{
+    if (*slot) {
+        return text_fail(r, "a second `%.*s` line", (int)r->fields[0].n, r->fields[0].bytes);
+    }
+    *slot = value;
+    return FRT_OK;
+}
+
+static frt_status read_compiler(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    return set_once(r, &r->m->compiler, text_word(r, r->fields[1]));
+}
+
+static frt_status read_target(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    if (slice_is(r->fields[1], FRT_TARGET_CUDA) && r->n_fields == 3) {
+        r->m->target = FRT_TARGET_KIND_CUDA;
+    } else if (slice_is(r->fields[1], FRT_TARGET_CPU)) {
+        r->m->target = FRT_TARGET_KIND_CPU;
+    } else {
+        return text_fail(r, "the target is neither `cuda ARCH` nor `cpu ARCH [FEATURES]`");
+    }
+    if (r->n_fields == 4) {
+        r->m->features = text_word(r, r->fields[3]);
+    }
+    return set_once(r, &r->m->arch, text_word(r, r->fields[2]));
+}
+
+static frt_status read_numerics(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    if (!slice_is(r->fields[1], FRT_NUMERICS_STRICT) &&
+        !slice_is(r->fields[1], FRT_NUMERICS_FAST)) {
+        return text_fail(r, "numerics are neither `strict` nor `fast`");
+    }
+    return set_once(r, &r->m->numerics, text_word(r, r->fields[1]));
+}
+
+static frt_status read_source(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    const char *name;
+    frt_status status = text_name(r, r->fields[1], "source", &name);
+    return status ? status : set_once(r, &r->m->source, name);
+}
+
+static frt_status read_weights(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    const char *name;
+    frt_status status = text_name(r, r->fields[1], "weights file", &name);
+    return status ? status : set_once(r, &r->m->weights, name);
+}
+
+static frt_status read_dim(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    Manifest *m = r->m;
+    Dim dim = {0};
+    frt_status status = text_name(r, r->fields[1], "dim", &dim.name);
+    if (!status) {
+        status = text_int(r, r->fields[2], INT64_MAX, "lower bound", &dim.lo);
+    }
+    if (!status) {
+        status = text_int(r, r->fields[3], INT64_MAX, "upper bound", &dim.hi);
+    }
+    if (!status) {
+        status = text_int(r, r->fields[4], INT64_MAX, "multiple", &dim.multiple);
+    }
+    if (status) {
+        return status;
+    }
+    dim.hash = name_hash(dim.name);
+    if (text_find_dim(r, dim.name) >= 0) {
+        return text_fail(r, "dim `%s` is declared twice", dim.name);
+    }
+    if (dim.lo > dim.hi || dim.multiple < 1) {
+        return text_fail(r, "dim `%s` has an empty range or the multiple 0", dim.name);
+    }
+    if (m->n_dims == FRT_MAX_DIMS) {
+        return text_fail(r, "more than %d dims", FRT_MAX_DIMS);
+    }
+    if (GROW(r, m->dims, reader->dims_capacity, m->n_dims)) {
+        return FRT_E_OUT_OF_MEMORY;
+    }
+    m->dim_names[m->n_dims] = dim.name;
+    m->dims[m->n_dims++] = dim;
+    return FRT_OK;
+}
+
+static frt_status read_graph(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    Manifest *m = r->m;
+    Graph graph = {.first_tensor = m->n_tensors, .first_step = m->n_steps};
+    frt_status status = text_name(r, r->fields[1], "graph", &graph.name);
+    if (status) {
+        return status;
+    }
+    if (m->n_graphs == FRT_MAX_GRAPHS) {
+        return text_fail(r, "more than %d graphs", FRT_MAX_GRAPHS);
+    }
+    for (uint32_t i = 0; i < m->n_graphs; i++) {
+        if (strcmp(m->graphs[i].name, graph.name) == 0) {
+            return text_fail(r, "graph `%s` is declared twice", graph.name);
+        }
+    }
+    if (GROW(r, m->graphs, reader->graphs_capacity, m->n_graphs)) {
+        return FRT_E_OUT_OF_MEMORY;
+    }
+    m->graphs[m->n_graphs++] = graph;
+    return FRT_OK;
+}
+
+static Graph *current_graph(Reader *reader)
+{
+    Manifest *m = reader->text.m;
+    return &m->graphs[m->n_graphs - 1];
+}
+
+static frt_status read_dtype(TextReader *r, Slice s, frt_dtype *dtype)
+{
+    for (int i = 0; i < FRT_DTYPE_COUNT; i++) {
+        if (slice_is(s, frt_dtype_name((frt_dtype)i))) {
+            *dtype = (frt_dtype)i;
+            return FRT_OK;
+        }
+    }
+    return text_fail(r, "dtype `%.*s` is not known", (int)(s.n < 40 ? s.n : 40), s.bytes);
+}
+
+/* The extents are the fields [first, end). */
+static frt_status read_extents(TextReader *r, Tensor *tensor, uint32_t first, uint32_t end)
+{
+    if (end - first > FRT_MAX_RANK) {
+        return text_fail(r, "tensor `%s` has rank %u, more than %d", tensor->name, end - first,
+                         FRT_MAX_RANK);
+    }
+    for (uint32_t i = first; i < end; i++) {
+        Expr *extent = &tensor->extents[tensor->rank++];
+        frt_status status = text_expr(r, r->fields[i], "extent", extent);
+        int64_t value;
+        if (status) {
+            return status;
+        }
+        if (expr_is_const(r->m->tokens, *extent, &value) && value < 0) {
+            return text_fail(r, "tensor `%s` has a negative extent", tensor->name);
+        }
+    }
+    return FRT_OK;
+}
+
+/* Name, device ordinal and dtype are the fields 1 to 3. */
+static frt_status read_tensor_head(TextReader *r, Tensor *tensor)
+{
+    int64_t ordinal;
+    frt_status status = text_name(r, r->fields[1], "tensor", &tensor->name);
+    if (!status) {
+        tensor->hash = name_hash(tensor->name);
+        status = text_int(r, r->fields[2], 0, "device ordinal", &ordinal);
+    }
+    return status ? status : read_dtype(r, r->fields[3], &tensor->dtype);
+}
+
+static frt_status add_tensor(Reader *reader, const Tensor *tensor)
+{
+    TextReader *r = &reader->text;
+    Manifest *m = r->m;
+    Graph *graph = current_graph(reader);
+    if (graph_find_tensor(m, graph, tensor->name) >= 0) {
+        return text_fail(r, "tensor `%s` is declared twice", tensor->name);
+    }
+    if (graph->n_tensors == FRT_MAX_TENSORS) {
+        return text_fail(r, "graph `%s` has more than %d tensors", graph->name, FRT_MAX_TENSORS);
+    }
+    if (GROW(r, m->tensors, reader->tensors_capacity, m->n_tensors)) {
+        return FRT_E_OUT_OF_MEMORY;
+    }
+    m->tensors[m->n_tensors++] = *tensor;
+    graph->n_tensors++;
+    return FRT_OK;
+}
+
+static frt_status read_bound_tensor(Reader *reader, frt_role role)
+{
+    TextReader *r = &reader->text;
+    Tensor tensor = {.role = role};
+    frt_status status = read_tensor_head(r, &tensor);
+    if (!status) {
+        status = read_extents(r, &tensor, 4, r->n_fields);
+    }
+    return status ? status : add_tensor(reader, &tensor);
+}
+
+static frt_status read_input(Reader *reader)
+{
+    return read_bound_tensor(reader, FRT_INPUT);
+}
+
+static frt_status read_output(Reader *reader)
+{
+    return read_bound_tensor(reader, FRT_OUTPUT);
+}
+
+static frt_status read_param(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    Tensor tensor = {.role = FRT_PARAM};
+    uint32_t end = r->n_fields;
+    frt_status status = read_tensor_head(r, &tensor);
+    if (!status && end >= 6 && slice_is(r->fields[end - 2], "=")) {
+        end -= 2;
+        status = text_name(r, r->fields[end + 1], "weights key", &tensor.key);
+    }
+    if (!status) {
+        status = read_extents(r, &tensor, 4, end);
+    }
+    return status ? status : add_tensor(reader, &tensor);
+}
+
+static frt_status read_temp(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    Tensor tensor = {.role = FRT_TEMP};
+    frt_status status = read_tensor_head(r, &tensor);
+    if (!status && slice_is(r->fields[4], FRT_NONE)) {
+        tensor.is_persistent = true;
+    } else if (!status) {
+        status = text_expr(r, r->fields[4], "offset", &tensor.offset);
+    }
+    if (!status) {
+        status = read_extents(r, &tensor, 5, r->n_fields);
+    }
+    return status ? status : add_tensor(reader, &tensor);
+}
+
+static frt_status read_workspace(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    Graph *graph = current_graph(reader);
+    if (graph->has_workspace) {
+        return text_fail(r, "a second `workspace` line");
+    }
+    graph->has_workspace = true;
+    return text_expr(r, r->fields[1], "workspace", &graph->workspace);
+}
+
+static frt_status read_phase(TextReader *r, frt_phase *phase)
+{
+    if (slice_is(r->fields[1], FRT_PHASE_INIT_NAME)) {
+        *phase = FRT_PHASE_INIT;
+    } else if (slice_is(r->fields[1], FRT_PHASE_RUN_NAME)) {
+        *phase = FRT_PHASE_RUN;
+    } else {
+        return text_fail(r, "the phase is neither `init` nor `run`");
+    }
+    return FRT_OK;
+}
+
+static frt_status add_ref(Reader *reader, uint32_t ref)
+{
+    TextReader *r = &reader->text;
+    Manifest *m = r->m;
+    if (m->n_refs == FRT_MAX_REFS) {
+        return text_fail(r, "more than %d launch arguments", FRT_MAX_REFS);
+    }
+    if (GROW(r, m->refs, reader->refs_capacity, m->n_refs)) {
+        return FRT_E_OUT_OF_MEMORY;
+    }
+    m->refs[m->n_refs++] = ref;
+    return FRT_OK;
+}
+
+/* One tensor that a step of `phase` uses. Init steps run once per program, before anything is
+ * bound, so they see only what the program keeps. */
+static frt_status add_arg(Reader *reader, Slice s, Step *step)
+{
+    TextReader *r = &reader->text;
+    char *mark = r->strings_end;
+    const char *name;
+    frt_status status = text_name(r, s, "argument", &name);
+    if (status) {
+        return status;
+    }
+    const Graph *graph = current_graph(reader);
+    int32_t index = graph_find_tensor(r->m, graph, name);
+    if (index < 0) {
+        return text_fail(r, "argument `%s` is no tensor of graph `%s`", name, graph->name);
+    }
+    const Tensor *tensor = &r->m->tensors[graph->first_tensor + (uint32_t)index];
+    bool is_kept = tensor->role == FRT_PARAM || tensor->is_persistent;
+    if (step->phase == FRT_PHASE_INIT && !is_kept) {
+        return text_fail(r, "init step uses `%s`, which is neither param nor persistent temp",
+                         name);
+    }
+    if (step->n_args == FRT_MAX_ARGS) {
+        return text_fail(r, "more than %d arguments", FRT_MAX_ARGS);
+    }
+    r->strings_end = mark;
+    step->n_args++;
+    return add_ref(reader, (uint32_t)index);
+}
+
+static frt_status read_args(Reader *reader, Slice list, Step *step)
+{
+    Slice piece;
+    frt_status status = FRT_OK;
+    step->first_arg = reader->text.m->n_refs;
+    if (slice_is(list, FRT_NONE)) {
+        return FRT_OK;
+    }
+    while (!status && slice_cut(&list, ',', &piece)) {
+        status = add_arg(reader, piece, step);
+    }
+    return status;
+}
+
+static frt_status read_step_dims(Reader *reader, Slice list, Step *step)
+{
+    TextReader *r = &reader->text;
+    Slice piece;
+    frt_status status = FRT_OK;
+    step->first_dim = r->m->n_refs;
+    if (slice_is(list, FRT_NONE)) {
+        return FRT_OK;
+    }
+    while (!status && slice_cut(&list, ',', &piece)) {
+        char *mark = r->strings_end;
+        const char *name;
+        status = text_name(r, piece, "dim", &name);
+        int32_t dim = status ? -1 : text_find_dim(r, name);
+        if (!status && (dim < 0 || step->n_dims == FRT_MAX_DIMS)) {
+            return text_fail(r, "`%s` is no declared dim, or there are more than %d", name,
+                             FRT_MAX_DIMS);
+        }
+        if (!status) {
+            r->strings_end = mark;
+            step->n_dims++;
+            status = add_ref(reader, (uint32_t)dim);
+        }
+    }
+    return status;
+}
+
+static frt_status add_step(Reader *reader, const Step *step)
+{
+    TextReader *r = &reader->text;
+    Manifest *m = r->m;
+    if (GROW(r, m->steps, reader->steps_capacity, m->n_steps)) {
+        return FRT_E_OUT_OF_MEMORY;
+    }
+    m->steps[m->n_steps++] = *step;
+    current_graph(reader)->n_steps++;
+    return FRT_OK;
+}
+
+static frt_status read_launch(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    Step step = {.kind = FRT_STEP_LAUNCH, .first_variant = r->m->n_variants};
+    int64_t line;
+    frt_status status = read_phase(r, &step.phase);
+    if (!status) {
+        status = text_int(r, r->fields[2], INT32_MAX, "source line", &line);
+    }
+    if (!status) {
+        step.line = (int32_t)line;
+        status = text_name(r, r->fields[3], "label", &step.label);
+    }
+    if (!status) {
+        status = read_args(reader, r->fields[4], &step);
+    }
+    if (!status) {
+        status = read_step_dims(reader, r->fields[5], &step);
+    }
+    if (!status) {
+        status = add_step(reader, &step);
+    }
+    reader->awaits_variant = true;
+    reader->last_applies = false;
+    return status;
+}
+
+static frt_status read_copy(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    Step step = {.kind = FRT_STEP_COPY,
+                 .label = FRT_D_COPY,
+                 .first_arg = r->m->n_refs,
+                 .first_variant = r->m->n_variants};
+    frt_status status = read_phase(r, &step.phase);
+    if (!status) {
+        status = add_arg(reader, r->fields[2], &step);
+    }
+    if (!status) {
+        status = add_arg(reader, r->fields[3], &step);
+    }
+    if (!status) {
+        status = text_expr(r, r->fields[4], "bytes", &step.n_bytes);
+    }
+    return status ? status : add_step(reader, &step);
+}
+
+/* `aN:BYTES`, `m:EXPR:K` or `l:EXPR:K`. */
+static frt_status read_term(Reader *reader, Slice s, const Step *step)
+{
+    TextReader *r = &reader->text;
+    Manifest *m = r->m;
+    Term term = {0};
+    Slice head = {NULL, 0};
+    Slice middle = {NULL, 0};
+    int64_t arg = 0;
+    frt_status status = FRT_OK;
+    slice_cut(&s, ':', &head);
+    if (head.n > 1 && head.bytes[0] == 'a') {
+        term.kind = TERM_POINTER;
+        status = text_int(r, (Slice){head.bytes + 1, head.n - 1}, (int64_t)step->n_args - 1,
+                          "argument of the predicate", &arg);
+        term.arg = (uint32_t)arg;
+    } else if (slice_is(head, "m") || slice_is(head, "l")) {
+        term.kind = head.bytes[0] == 'm' ? TERM_MULTIPLE : TERM_AT_MOST;
+        if (!slice_cut(&s, ':', &middle)) {
+            return text_fail(r, "a predicate term lacks its expression");
+        }
+        status = text_expr(r, middle, "predicate", &term.expr);
+    } else {
+        return text_fail(r, "predicate term `%.*s` is not known", (int)(head.n < 40 ? head.n : 40),
+                         head.bytes);
+    }
+    if (!status && !s.bytes) {
+        return text_fail(r, "a predicate term lacks its number");
+    }
+    if (!status) {
+        status = text_int(r, s, INT64_MAX, "number of the predicate", &term.number);
+    }
+    if (!status && term.kind != TERM_AT_MOST && term.number < 1) {
+        return text_fail(r, "a predicate asks for a multiple of 0");
+    }
+    if (!status && GROW(r, m->terms, reader->terms_capacity, m->n_terms)) {
+        return FRT_E_OUT_OF_MEMORY;
+    }
+    if (!status) {
+        m->terms[m->n_terms++] = term;
+    }
+    return status;
+}
+
+static frt_status read_predicate(Reader *reader, Slice s, const Step *step, Variant *variant)
+{
+    TextReader *r = &reader->text;
+    Slice piece;
+    frt_status status = FRT_OK;
+    variant->first_term = r->m->n_terms;
+    if (slice_is(s, FRT_NONE)) {
+        return FRT_OK;
+    }
+    while (!status && slice_cut(&s, '&', &piece)) {
+        if (variant->n_terms++ == FRT_MAX_TERMS) {
+            return text_fail(r, "a predicate has more than %d terms", FRT_MAX_TERMS);
+        }
+        status = read_term(reader, piece, step);
+    }
+    return status;
+}
+
+static frt_status read_variant(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    Manifest *m = r->m;
+    if (!reader->awaits_variant) {
+        return text_fail(r, "a variant must follow its launch");
+    }
+    Step *step = &m->steps[m->n_steps - 1];
+    if (reader->last_applies || step->n_variants == FRT_MAX_VARIANTS) {
+        return text_fail(r, "a variant after one that always applies, or more than %d",
+                         FRT_MAX_VARIANTS);
+    }
+    Variant variant = {0};
+    int64_t block = 0;
+    bool is_cuda = m->target == FRT_TARGET_KIND_CUDA;
+    frt_status status = text_name(r, r->fields[1], "kernel", &variant.symbol);
+    if (!status) {
+        status = text_expr(r, r->fields[2], "grid", &variant.grid);
+    }
+    if (!status) {
+        status = text_int(r, r->fields[3], is_cuda ? FRT_MAX_BLOCK : INT32_MAX, "block", &block);
+    }
+    if (!status && block < 1) {
+        return text_fail(r, "a block of 0");
+    }
+    if (!status) {
+        variant.block = (int32_t)block;
+        status = text_expr(r, r->fields[4], "shared memory", &variant.shared);
+    }
+    if (!status) {
+        status = read_predicate(reader, r->fields[5], step, &variant);
+    }
+    if (!status && GROW(r, m->variants, reader->variants_capacity, m->n_variants)) {
+        return FRT_E_OUT_OF_MEMORY;
+    }
+    if (!status) {
+        m->variants[m->n_variants++] = variant;
+        step->n_variants++;
+        reader->last_applies = variant.n_terms == 0;
+    }
+    return status;
+}
+
+static frt_status read_end(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    const Manifest *m = r->m;
+    if (!m->arch || !m->compiler || !m->numerics || !m->source || m->n_graphs == 0) {
+        return text_fail(r, "the manifest lacks a target, compiler, numerics, source or graph");
+    }
+    return FRT_OK;
+}
+
+static const struct {
+    const char *word;
+    uint32_t min_fields, max_fields; /* with the directive */
+    Stage from, to;                  /* allowed in [from, to] */
+    Stage next;
+    frt_status (*read)(Reader *reader);
+} directives[] = {
+    {FRT_D_ARTIFACT, 2, 2, STAGE_START, STAGE_START, STAGE_VERSION, read_version},
+    {FRT_D_CHECKSUM, 2, 2, STAGE_VERSION, STAGE_VERSION, STAGE_CHECKSUM, read_checksum},
+    {FRT_D_COMPILER, 2, 2, STAGE_CHECKSUM, STAGE_HEAD, STAGE_HEAD, read_compiler},
+    {FRT_D_TARGET, 3, 4, STAGE_CHECKSUM, STAGE_HEAD, STAGE_HEAD, read_target},
+    {FRT_D_NUMERICS, 2, 2, STAGE_CHECKSUM, STAGE_HEAD, STAGE_HEAD, read_numerics},
+    {FRT_D_SOURCE, 2, 2, STAGE_CHECKSUM, STAGE_HEAD, STAGE_HEAD, read_source},
+    {FRT_D_DIM, 5, 5, STAGE_CHECKSUM, STAGE_HEAD, STAGE_HEAD, read_dim},
+    {FRT_D_WEIGHTS, 2, 2, STAGE_CHECKSUM, STAGE_HEAD, STAGE_HEAD, read_weights},
+    {FRT_D_GRAPH, 2, 2, STAGE_HEAD, STAGE_GRAPH, STAGE_GRAPH, read_graph},
+    {FRT_D_INPUT, 4, 4 + FRT_MAX_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_input},
+    {FRT_D_PARAM, 4, 6 + FRT_MAX_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_param},
+    {FRT_D_OUTPUT, 4, 4 + FRT_MAX_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_output},
+    {FRT_D_TEMP, 5, 5 + FRT_MAX_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_temp},
+    {FRT_D_WORKSPACE, 2, 2, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_workspace},
+    {FRT_D_LAUNCH, 6, 6, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_launch},
+    {FRT_D_VARIANT, 6, 6, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_variant},
+    {FRT_D_COPY, 5, 5, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_copy},
+    {FRT_D_END, 1, 1, STAGE_GRAPH, STAGE_GRAPH, STAGE_END, read_end},
+};
+
+static bool is_extension(Slice word)
+{
+    size_t n = strlen(FRT_EXTENSION_PREFIX);
+    return word.n > n && memcmp(word.bytes, FRT_EXTENSION_PREFIX, n) == 0;
+}
+
+static frt_status read_directive(Reader *reader)
+{
+    TextReader *r = &reader->text;
+    Slice word = r->fields[0];
+    if (reader->stage >= STAGE_CHECKSUM && is_extension(word)) {
+        return FRT_OK;
+    }
+    if (reader->awaits_variant && !slice_is(word, FRT_D_VARIANT)) {
+        if (!reader->last_applies) {
+            return text_fail(r, "the launch before this line has no variant that always applies");
+        }
+        reader->awaits_variant = false;
+    }
+    for (size_t i = 0; i < sizeof directives / sizeof directives[0]; i++) {
+        if (!slice_is(word, directives[i].word)) {
+            continue;
+        }
+        if (reader->stage < directives[i].from || reader->stage > directives[i].to) {
+            return text_fail(r, "`%s` is out of place", directives[i].word);
+        }
+        if (r->n_fields < directives[i].min_fields || r->n_fields > directives[i].max_fields) {
+            return text_fail(r, "`%s` has %u fields", directives[i].word, r->n_fields - 1);
+        }
+        reader->stage = directives[i].next;
+        return directives[i].read(reader);
+    }
+    return text_fail(r, "directive `%.*s` is not known", (int)(word.n < 40 ? word.n : 40),
+                     word.bytes);
+}
+
+frt_status manifest_read(const char *text, size_t n_bytes, Manifest *manifest, frt_error *err)
+{
+    *manifest = (Manifest){0};
+    size_t n_max = n_bytes < FRT_MAX_TEXT_BYTES ? n_bytes : FRT_MAX_TEXT_BYTES;
+    /* Each name is no longer than its field plus the separator after it. */
+    size_t n_strings = n_max + FRT_MAX_LINE_BYTES + 1;
+    manifest->strings = mem_alloc(n_strings, 1);
+    if (!manifest->strings) {
+        return frt_fail_memory(err, n_strings);
+    }
+    Reader reader = {.text = {.m = manifest,
+                              .text = text,
+                              .n_bytes = n_bytes,
+                              .strings_end = manifest->strings,
+                              .err = err}};
+    while (reader.stage != STAGE_END) {
+        frt_status status = text_next_line(&reader.text);
+        if (!status) {
+            status = read_directive(&reader);
+        }
+        if (status) {
+            return status;
+        }
+    }
+    manifest->n_text = reader.text.at;
+    return FRT_OK;
+}

@@ -1,0 +1,26 @@
+/* A loaded artifact: its bytes, its manifest and where its kernel code lies. Immutable after
+ * loading, counted by owners. */
+#ifndef FRT_MODULE_H
+#define FRT_MODULE_H
+
+#include "manifest.h"
+
+#include <stdatomic.h>
+
+struct frt_module {
+    _Atomic uint32_t n_owners;
+    char *bytes; /* the whole artifact and a NUL, so that PTX text is a C string */
+    size_t n_bytes;
+    char *folder; /* where it was loaded from, with the final slash; or NULL */
+    frt_code code_kind;
+    const char *code;
+    size_t n_code;
+    Manifest manifest;
+};
+
+frt_module *module_retain(frt_module *module);
+
+/* Read a whole file. FRT_E_FILE, _OUT_OF_MEMORY. Free *bytes (n_bytes and a NUL) by mem_free. */
+frt_status file_read(const char *path, char **bytes, size_t *n_bytes, frt_error *err);
+
+#endif

@@ -1,0 +1,190 @@
+/* Choosing variants and filling launches. */
+#include "plan.h"
+
+#include "error.h"
+#include "mem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err)
+{
+    const Manifest *m = program->m;
+    const Graph *graph = program->graph;
+    const Step *steps = &m->steps[graph->first_step];
+    size_t n_pointers = 0;
+    size_t n_dims = 0;
+    for (uint32_t i = 0; i < graph->n_steps; i++) {
+        n_pointers += 2 * (size_t)steps[i].n_args + steps[i].n_dims;
+        n_dims += steps[i].n_dims;
+    }
+    plan->steps = mem_alloc(graph->n_steps, sizeof *plan->steps);
+    plan->pointers = mem_alloc(n_pointers, sizeof *plan->pointers);
+    plan->dims = mem_alloc(n_dims, sizeof *plan->dims);
+    if (!plan->steps || !plan->pointers || !plan->dims) {
+        plan_free(plan);
+        return frt_fail_memory(err, n_pointers * sizeof *plan->pointers);
+    }
+    void **pointer = plan->pointers;
+    int64_t *dim = plan->dims;
+    for (uint32_t i = 0; i < graph->n_steps; i++) {
+        Launch *launch = &plan->steps[i].launch;
+        plan->steps[i].variant = -1;
+        *launch = (Launch){.label = steps[i].label, .args = pointer, .dims = dim};
+        pointer += steps[i].n_args;
+        dim += steps[i].n_dims;
+        launch->params = pointer;
+        for (uint32_t k = 0; k < steps[i].n_args; k++) {
+            *pointer++ = &launch->args[k];
+        }
+        for (uint32_t k = 0; k < steps[i].n_dims; k++) {
+            *pointer++ = &launch->dims[k];
+        }
+    }
+    return FRT_OK;
+}
+
+void plan_free(Plan *plan)
+{
+    mem_free(plan->steps);
+    mem_free(plan->pointers);
+    mem_free(plan->dims);
+    *plan = (Plan){0};
+}
+
+/* An expression too large to evaluate makes its term false: a later variant is for such sizes. */
+static bool term_holds(const Manifest *m, const Term *term, const Launch *launch, DimValues dims)
+{
+    int64_t value = 0;
+    if (term->kind != TERM_POINTER && expr_eval(m->tokens, term->expr, dims, &value) != EXPR_OK) {
+        return false;
+    }
+    switch (term->kind) {
+    case TERM_POINTER:
+        return (uintptr_t)launch->args[term->arg] % (uintptr_t)term->number == 0;
+    case TERM_MULTIPLE:
+        return value % term->number == 0;
+    case TERM_AT_MOST:
+        break;
+    }
+    return value <= term->number;
+}
+
+static bool variant_applies(const Manifest *m, const Variant *variant, const Launch *launch,
+                            DimValues dims)
+{
+    for (uint32_t i = 0; i < variant->n_terms; i++) {
+        if (!term_holds(m, &m->terms[variant->first_term + i], launch, dims)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static frt_status prepare_launch(const frt_program *program, const Step *step, PlanStep *planned,
+                                 const Region *regions, DimValues dims, frt_error *err)
+{
+    const Manifest *m = program->m;
+    Launch *launch = &planned->launch;
+    for (uint32_t k = 0; k < step->n_args; k++) {
+        launch->args[k] = regions[m->refs[step->first_arg + k]].data;
+    }
+    for (uint32_t k = 0; k < step->n_dims; k++) {
+        uint32_t dim = m->refs[step->first_dim + k];
+        if (!dims.known[dim]) {
+            return frt_fail(err, FRT_E_DIM_UNKNOWN,
+                            "kernel %s needs dim %s, which no bound tensor fixes: set it",
+                            step->label, m->dims[dim].name);
+        }
+        launch->dims[k] = dims.values[dim];
+    }
+    uint32_t chosen = 0;
+    while (!variant_applies(m, &m->variants[step->first_variant + chosen], launch, dims)) {
+        chosen++; /* the last one always applies */
+    }
+    const Variant *variant = &m->variants[step->first_variant + chosen];
+    char what[160];
+    int64_t shared;
+    snprintf(what, sizeof what, "the grid of %.100s", step->label);
+    frt_status status = manifest_eval(m, variant->grid, dims, what, &launch->grid, err);
+    if (!status) {
+        snprintf(what, sizeof what, "the shared memory of %.100s", step->label);
+        status = manifest_eval(m, variant->shared, dims, what, &shared, err);
+    }
+    if (status) {
+        return status;
+    }
+    bool is_cuda = m->target == FRT_TARGET_KIND_CUDA;
+    if (launch->grid < 0 || (is_cuda && launch->grid > INT32_MAX) || shared < 0 ||
+        shared > INT32_MAX) {
+        return frt_fail(err, FRT_E_LAUNCH,
+                        "kernel %s would need a grid of %" PRId64 " and %" PRId64
+                        " bytes of shared memory: too large for these dims", step->label,
+                        launch->grid, shared);
+    }
+    uint32_t first = m->steps[program->graph->first_step].first_variant;
+    launch->kernel = program->kernels[step->first_variant - first + chosen];
+    launch->block = variant->block;
+    launch->shared = (int32_t)shared;
+    planned->variant = (int32_t)chosen;
+    planned->is_idle = launch->grid == 0;
+    return FRT_OK;
+}
+
+static frt_status prepare_copy(const frt_program *program, const Step *step, PlanStep *planned,
+                               const Region *regions, DimValues dims, frt_error *err)
+{
+    const Manifest *m = program->m;
+    const Region *to = &regions[m->refs[step->first_arg]];
+    const Region *from = &regions[m->refs[step->first_arg + 1]];
+    int64_t n_bytes;
+    frt_status status = manifest_eval(m, step->n_bytes, dims, "the size of a copy", &n_bytes, err);
+    if (status) {
+        return status;
+    }
+    if (n_bytes < 0 || n_bytes > to->n_bytes || n_bytes > from->n_bytes) {
+        return frt_fail(err, FRT_E_SHAPE,
+                        "a copy of %" PRId64 " bytes from %" PRId64 " bytes to %" PRId64
+                        ": it does not fit these dims", n_bytes, from->n_bytes, to->n_bytes);
+    }
+    planned->to = to->data;
+    planned->from = from->data;
+    planned->n_bytes = (size_t)n_bytes;
+    planned->is_idle = n_bytes == 0;
+    return FRT_OK;
+}
+
+frt_status plan_prepare(const frt_program *program, Plan *plan, frt_phase phase,
+                        const Region *regions, DimValues dims, frt_error *err)
+{
+    const Graph *graph = program->graph;
+    for (uint32_t i = 0; i < graph->n_steps; i++) {
+        const Step *step = &program->m->steps[graph->first_step + i];
+        frt_status status = FRT_OK;
+        if (step->phase != phase) {
+            plan->steps[i].is_idle = true;
+        } else if (step->kind == FRT_STEP_LAUNCH) {
+            status = prepare_launch(program, step, &plan->steps[i], regions, dims, err);
+        } else {
+            status = prepare_copy(program, step, &plan->steps[i], regions, dims, err);
+        }
+        if (status) {
+            return status;
+        }
+    }
+    return FRT_OK;
+}
+
+frt_status plan_enqueue(frt_program *program, const Plan *plan, uint32_t i, void *stream,
+                        frt_error *err)
+{
+    const PlanStep *step = &plan->steps[i];
+    Device *device = &program->device;
+    if (step->is_idle) {
+        return FRT_OK;
+    }
+    if (program->m->steps[program->graph->first_step + i].kind == FRT_STEP_COPY) {
+        return device->ops->copy(device, step->to, step->from, step->n_bytes, stream, err);
+    }
+    return device->ops->launch(device, &step->launch, stream, err);
+}

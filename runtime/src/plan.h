@@ -1,0 +1,33 @@
+/* The steps of a graph made concrete: which variant, which grid, which addresses. All memory is
+ * allocated when the plan is made; preparing and enqueuing allocate nothing. */
+#ifndef FRT_PLAN_H
+#define FRT_PLAN_H
+
+#include "program.h"
+
+typedef struct PlanStep {
+    bool is_idle;    /* nothing to launch or copy */
+    int32_t variant; /* within the step; -1 before preparation and for copies */
+    Launch launch;
+    void *to, *from; /* copy */
+    size_t n_bytes;
+} PlanStep;
+
+typedef struct Plan {
+    PlanStep *steps; /* per step of the graph */
+    void **pointers; /* storage of all launches' args and params */
+    int64_t *dims;   /* storage of all launches' dims */
+} Plan;
+
+frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err);
+void plan_free(Plan *plan);
+
+/* Make the steps of one phase concrete. `regions` holds each tensor's address, never NULL. */
+frt_status plan_prepare(const frt_program *program, Plan *plan, frt_phase phase,
+                        const Region *regions, DimValues dims, frt_error *err);
+
+/* Enqueue step `i` of the graph. Between enter and leave. */
+frt_status plan_enqueue(frt_program *program, const Plan *plan, uint32_t i, void *stream,
+                        frt_error *err);
+
+#endif

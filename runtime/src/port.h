@@ -1,0 +1,46 @@
+/* The one place for what C11 does not have: attributes, processor state and features. */
+#ifndef FRT_PORT_H
+#define FRT_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define FRT_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define FRT_PRINTF(text, first)
+#endif
+
+/* SSE control word that kernels assume: round to nearest, no traps, no FTZ, no DAZ. */
+#define PORT_FP_DEFAULT 0x1f80u
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+static inline uint32_t port_fp_get(void) { return _mm_getcsr(); }
+static inline void port_fp_set(uint32_t word) { _mm_setcsr(word); }
+static inline void port_pause(void) { _mm_pause(); }
+#else
+static inline uint32_t port_fp_get(void) { return PORT_FP_DEFAULT; }
+static inline void port_fp_set(uint32_t word) { (void)word; }
+static inline void port_pause(void) {}
+#endif
+
+/* 1 if this processor has the feature ("avx2"), 0 if not, -1 if the name is not known. */
+int port_cpu_has(const char *feature);
+
+/* "AMD EPYC 7B13", cut to `n_bytes`. */
+void port_cpu_name(char *text, unsigned long n_bytes);
+
+/* CPUs that the calling thread may run on, at least 1. */
+int port_cpu_count(void);
+
+int64_t port_clock_ns(void);
+
+/* Sleep while *word == expected (may return early), wake up to n sleepers. */
+void port_futex_wait(_Atomic uint32_t *word, uint32_t expected);
+void port_futex_wake(_Atomic uint32_t *word, int n);
+
+/* Anonymous file for dlopen; -1 where there is none. */
+int port_memory_file(const char *name);
+
+#endif

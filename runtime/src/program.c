@@ -1,0 +1,336 @@
+/* Making a program, its params and its init steps. */
+#include "program.h"
+
+#include "error.h"
+#include "mem.h"
+#include "plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Most dynamic shared memory that a variant can want if that is a constant, else -1. */
+static int64_t most_shared(const Manifest *m, const Variant *variant)
+{
+    int64_t n_bytes;
+    return expr_is_const(m->tokens, variant->shared, &n_bytes) ? n_bytes : -1;
+}
+
+static frt_status find_kernels(frt_program *program, frt_error *err)
+{
+    const Manifest *m = program->m;
+    const Graph *graph = program->graph;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < graph->n_steps; i++) {
+        n += m->steps[graph->first_step + i].n_variants;
+    }
+    program->kernels = mem_alloc(n, sizeof *program->kernels);
+    if (!program->kernels) {
+        return frt_fail_memory(err, n * sizeof *program->kernels);
+    }
+    if (n == 0) {
+        return FRT_OK;
+    }
+    Device *device = &program->device;
+    frt_status status = device->ops->load(device, program->module, err);
+    const Variant *variants = &m->variants[m->steps[graph->first_step].first_variant];
+    for (uint32_t i = 0; !status && i < n; i++) {
+        status = device->ops->find(device, variants[i].symbol, most_shared(m, &variants[i]),
+                                   &program->kernels[i], err);
+    }
+    return status;
+}
+
+static frt_status make_tables(frt_program *program, frt_error *err)
+{
+    uint32_t n = program->graph->n_tensors;
+    program->kept = mem_alloc(n, sizeof *program->kept);
+    program->is_set = mem_alloc(n, sizeof *program->is_set);
+    if (!program->kept || !program->is_set) {
+        return frt_fail_memory(err, n * sizeof *program->kept);
+    }
+    return device_alloc(&program->device, FRT_ALIGNMENT, &program->scratch, err);
+}
+
+static frt_status find_graph(frt_program *program, const char *name, frt_error *err)
+{
+    const Manifest *m = program->m;
+    if (!name && m->n_graphs != 1) {
+        return frt_fail(err, FRT_E_UNKNOWN_NAME,
+                        "the artifact has %u graphs, the first is %s: say which", m->n_graphs,
+                        m->graphs[0].name);
+    }
+    for (uint32_t i = 0; i < m->n_graphs; i++) {
+        if (!name || strcmp(m->graphs[i].name, name) == 0) {
+            program->graph = &m->graphs[i];
+            program->graph_index = (int32_t)i;
+            return FRT_OK;
+        }
+    }
+    return frt_fail(err, FRT_E_UNKNOWN_NAME, "the artifact has no graph %.200s, its first is %s",
+                    name, m->graphs[0].name);
+}
+
+static frt_status fill(frt_program *program, const frt_program_options *options, frt_error *err)
+{
+    Device *device = &program->device;
+    DeviceScope scope;
+    frt_status status = device->ops->enter(device, &scope, err);
+    if (status) {
+        return status;
+    }
+    status = make_tables(program, err);
+    if (!status) {
+        status = find_kernels(program, err);
+    }
+    if (!status) {
+        status = program_load_weights(program, options, err);
+    }
+    if (!status) {
+        status = program_make_ready(program, err);
+        /* Params may still come by frt_program_set_param. */
+        status = status == FRT_E_WEIGHTS_MISSING ? FRT_OK : status;
+    }
+    device->ops->leave(device, &scope);
+    return status;
+}
+
+frt_status frt_program_create(frt_module *module, const char *graph,
+                              const frt_program_options *options, frt_program **result,
+                              frt_error *err)
+{
+    if (!module || !result) {
+        return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no module or no place for the program");
+    }
+    frt_program_options full;
+    frt_status status = options_read(options, &full, err);
+    if (status) {
+        return status;
+    }
+    frt_program *program = mem_alloc(1, sizeof *program);
+    if (!program) {
+        return frt_fail_memory(err, sizeof *program);
+    }
+    if (pthread_mutex_init(&program->lock, NULL) != 0) {
+        mem_free(program);
+        return frt_fail(err, FRT_E_THREADS, "cannot make the program's mutex");
+    }
+    atomic_init(&program->n_owners, 1);
+    program->module = module_retain(module);
+    program->m = &module->manifest;
+    status = find_graph(program, graph, err);
+    if (!status) {
+        status = device_open(&program->device, module, &full, err);
+    }
+    if (!status) {
+        status = fill(program, &full, err);
+    }
+    if (status) {
+        frt_program_free(program);
+        return status;
+    }
+    *result = program;
+    return FRT_OK;
+}
+
+static void free_device_things(frt_program *program)
+{
+    Device *device = &program->device;
+    DeviceScope scope;
+    bool is_inside = device->ops->enter(device, &scope, NULL) == FRT_OK;
+    for (uint32_t i = 0; program->kept && i < program->graph->n_tensors; i++) {
+        device_free(device, program->kept[i].data, (size_t)program->kept[i].n_bytes);
+    }
+    device_free(device, program->scratch, FRT_ALIGNMENT);
+    device->ops->unload(device);
+    if (is_inside) {
+        device->ops->leave(device, &scope);
+    }
+    device_close(device);
+}
+
+frt_program *program_retain(frt_program *program)
+{
+    atomic_fetch_add(&program->n_owners, 1);
+    return program;
+}
+
+void frt_program_free(frt_program *program)
+{
+    if (!program || atomic_fetch_sub(&program->n_owners, 1) != 1) {
+        return;
+    }
+    if (program->device.ops) {
+        free_device_things(program);
+    }
+    mem_free(program->kernels);
+    mem_free(program->kept);
+    mem_free(program->is_set);
+    pthread_mutex_destroy(&program->lock);
+    frt_module_free(program->module);
+    mem_free(program);
+}
+
+static DimValues program_dims(const frt_program *program)
+{
+    return (DimValues){program->dims.values, program->dims.known};
+}
+
+/* Allocate what the program keeps for a param or persistent temp, once. */
+static frt_status allocate_kept(frt_program *program, uint32_t index, frt_error *err)
+{
+    const Tensor *tensor = &program->m->tensors[program->graph->first_tensor + index];
+    Region *region = &program->kept[index];
+    int64_t n_bytes;
+    if (region->data) {
+        return FRT_OK;
+    }
+    frt_status status = manifest_shape(program->m, tensor, program_dims(program), NULL, &n_bytes,
+                                       err);
+    if (status) {
+        return status;
+    }
+    status = device_alloc(&program->device, (size_t)n_bytes, &region->data, err);
+    if (!status) {
+        region->n_bytes = n_bytes;
+    }
+    return status;
+}
+
+static frt_status run_init_steps(frt_program *program, frt_error *err)
+{
+    Plan plan = {0};
+    Device *device = &program->device;
+    frt_status status = plan_create(program, &plan, err);
+    if (!status) {
+        status = plan_prepare(program, &plan, FRT_PHASE_INIT, program->kept,
+                              program_dims(program), err);
+    }
+    for (uint32_t i = 0; !status && i < program->graph->n_steps; i++) {
+        status = plan_enqueue(program, &plan, i, NULL, err);
+    }
+    if (!status) {
+        status = device->ops->sync_all(device, err);
+    }
+    plan_free(&plan);
+    return status;
+}
+
+static bool has_init_steps(const frt_program *program)
+{
+    const Step *steps = &program->m->steps[program->graph->first_step];
+    for (uint32_t i = 0; i < program->graph->n_steps; i++) {
+        if (steps[i].phase == FRT_PHASE_INIT) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static frt_status make_ready(frt_program *program, frt_error *err)
+{
+    const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
+    for (uint32_t i = 0; i < program->graph->n_tensors; i++) {
+        if (tensors[i].role == FRT_PARAM && !program->is_set[i]) {
+            return frt_fail(err, FRT_E_WEIGHTS_MISSING,
+                            "param %s has no values: give a weights file or set it",
+                            tensors[i].name);
+        }
+    }
+    frt_status status = FRT_OK;
+    for (uint32_t i = 0; !status && i < program->graph->n_tensors; i++) {
+        if (tensors[i].is_persistent) {
+            status = allocate_kept(program, i, err);
+        }
+    }
+    if (!status && has_init_steps(program)) {
+        status = run_init_steps(program, err);
+    }
+    program->is_ready = !status;
+    return status;
+}
+
+frt_status program_make_ready(frt_program *program, frt_error *err)
+{
+    pthread_mutex_lock(&program->lock);
+    frt_status status = program->is_ready ? FRT_OK : make_ready(program, err);
+    pthread_mutex_unlock(&program->lock);
+    return status;
+}
+
+/* Under the lock, between enter and leave. */
+static frt_status set_param(frt_program *program, uint32_t index, const void *data,
+                            size_t n_bytes, frt_error *err)
+{
+    const Tensor *tensor = &program->m->tensors[program->graph->first_tensor + index];
+    int64_t n_wanted;
+    frt_status status = manifest_shape(program->m, tensor, program_dims(program), NULL, &n_wanted,
+                                       err);
+    if (status) {
+        return status;
+    }
+    if ((uint64_t)n_wanted != n_bytes) {
+        return frt_fail(err, FRT_E_WEIGHTS_MISMATCH,
+                        "param %s has %" PRId64 " bytes, but %zu were given", tensor->name,
+                        n_wanted, n_bytes);
+    }
+    status = allocate_kept(program, index, err);
+    Device *device = &program->device;
+    if (!status && n_bytes > 0) {
+        status = device->ops->upload(device, program->kept[index].data, data, n_bytes, err);
+    }
+    if (!status) {
+        program->is_set[index] = true;
+        program->is_ready = false;
+        atomic_fetch_add(&program->generation, 1);
+    }
+    return status;
+}
+
+frt_status frt_program_set_param(frt_program *program, const char *name, const void *data,
+                                 size_t n_bytes, frt_error *err)
+{
+    if (!program || !name) {
+        return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no program or no name");
+    }
+    const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
+    int32_t index = graph_find_tensor(program->m, program->graph, name);
+    if (index < 0 || tensors[index].role != FRT_PARAM) {
+        return frt_fail(err, FRT_E_UNKNOWN_NAME, "graph %s has no param %.200s",
+                        program->graph->name, name);
+    }
+    if (!data && n_bytes > 0) {
+        return frt_fail(err, FRT_E_NULL, "param %s is given at NULL", name);
+    }
+    Device *device = &program->device;
+    DeviceScope scope;
+    frt_status status = device->ops->enter(device, &scope, err);
+    if (status) {
+        return status;
+    }
+    pthread_mutex_lock(&program->lock);
+    status = set_param(program, (uint32_t)index, data, n_bytes, err);
+    pthread_mutex_unlock(&program->lock);
+    device->ops->leave(device, &scope);
+    return status;
+}
+
+const frt_module *frt_program_module(const frt_program *program)
+{
+    return program ? program->module : NULL;
+}
+
+int32_t frt_program_graph(const frt_program *program)
+{
+    return program ? program->graph_index : -1;
+}
+
+const char *frt_device_name(const frt_program *program)
+{
+    return program ? program->device.name : "";
+}
+
+int32_t frt_program_n_threads(const frt_program *program)
+{
+    return program ? program->device.n_threads : 0;
+}

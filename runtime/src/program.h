@@ -1,0 +1,61 @@
+/* A program: device, code, params and what init steps made. After creation everything but the
+ * params is immutable; `lock` guards the params' readiness. */
+#ifndef FRT_PROGRAM_H
+#define FRT_PROGRAM_H
+
+#include "device.h"
+
+#include <pthread.h>
+
+/* Memory of one tensor of the graph. */
+typedef struct Region {
+    void *data;      /* NULL: none yet */
+    int64_t n_bytes;
+} Region;
+
+/* Values of all dims of the module while they are being resolved. */
+typedef struct DimState {
+    int64_t values[FRT_MAX_DIMS];
+    bool known[FRT_MAX_DIMS];
+    const Tensor *tensor[FRT_MAX_DIMS]; /* which fixed it; NULL: set by the caller */
+    int32_t axis[FRT_MAX_DIMS];
+} DimState;
+
+struct frt_program {
+    _Atomic uint32_t n_owners;
+    frt_module *module;
+    const Manifest *m;
+    const Graph *graph;
+    int32_t graph_index;
+    Device device;
+    void **kernels;   /* per variant of the graph, in order */
+    Region *kept;     /* per tensor of the graph: params and persistent temps, else empty */
+    bool *is_set;     /* per tensor: a param that has its values */
+    DimState dims;    /* fixed by params */
+    void *scratch;    /* FRT_ALIGNMENT bytes: the address of tensors without elements */
+    pthread_mutex_t lock;
+    bool is_ready;    /* all params set and init steps run; under `lock` */
+    _Atomic uint32_t generation; /* grows when a param changes: execs prepare again */
+};
+
+frt_program *program_retain(frt_program *program);
+
+/* Make sure that params are complete and init steps have run. Between enter and leave. */
+frt_status program_make_ready(frt_program *program, frt_error *err);
+
+/* Fix a dim or check that it agrees with what fixed it before. `tensor` NULL: the caller. */
+frt_status dims_fix(const Manifest *m, DimState *dims, uint32_t dim, int64_t value,
+                    const Tensor *tensor, int32_t axis, frt_error *err);
+
+/* Fix what the bare extents of a tensor with these actual extents fix. */
+frt_status dims_fix_by_shape(const Manifest *m, DimState *dims, const Tensor *tensor,
+                             const int64_t *extents, frt_error *err);
+
+/* "[2, 64]" */
+void extents_print(const int64_t *extents, int32_t rank, char *text, size_t n_bytes);
+
+/* Load params from the weights file, if there is one. Between enter and leave. */
+frt_status program_load_weights(frt_program *program, const frt_program_options *options,
+                                frt_error *err);
+
+#endif

@@ -1,0 +1,52 @@
+/* A CUDA driver for tests: device memory is host memory, kernels are C functions, every call is
+ * logged and any call can be made to fail. Its state is one global, so one thread at a time. */
+#ifndef FAKE_CUDA_H
+#define FAKE_CUDA_H
+
+#include <stddef.h>
+
+/* A kernel: `params` as cuLaunchKernel got them. */
+typedef void (*FakeKernel)(void **params, unsigned grid, unsigned block);
+
+typedef struct FakeCuda {
+    /* What the device is; reset sets a healthy sm_90. */
+    int driver_version;
+    int n_devices;
+    int major, minor;
+    const char *missing; /* symbol that the driver lacks, or NULL */
+
+    /* Failure: the nth call from now (1 = the next) returns `fail_code`. 0 = none. */
+    long fail_at;
+    int fail_code;
+    int has_failed;
+    const char *failed_in; /* name of the call that failed */
+
+    /* What is held. */
+    long n_contexts, n_modules, n_blocks, n_events;
+    size_t n_bytes;
+    void *stack[16]; /* of current contexts; the bottom is the caller's own */
+    int depth;
+
+    /* What was called. */
+    long n_calls, n_launches, n_syncs;
+    const char *log[4096]; /* names, the first of them */
+    unsigned grid, block, shared; /* of the last launch */
+    void *stream;                 /* of the last launch or copy */
+    int max_dynamic_shared;       /* of the last cuFuncSetAttribute */
+    const void *image;            /* of the last module */
+} FakeCuda;
+
+extern FakeCuda fake_cuda;
+
+/* Healthy device, empty log, nothing held but the caller's context. */
+void fake_cuda_reset(void);
+
+void fake_cuda_add_kernel(const char *symbol, FakeKernel kernel);
+
+/* For frt_program_options.cuda_lookup. */
+void *fake_cuda_lookup(void *ctx, const char *symbol);
+
+/* Calls named `name` in the log. */
+long fake_cuda_count(const char *name);
+
+#endif

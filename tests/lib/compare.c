@@ -1,0 +1,84 @@
+/* Comparison of tensors under bounds and by bits. */
+#include "lib/compare.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The numbers of a dtype in order, as integers: sign and magnitude of the stored bits. */
+static int64_t ordinal(Dtype dtype, double value) {
+    uint8_t bytes[8] = {0};
+    dtype_store(dtype, fabs(value), bytes);
+    uint64_t bits = 0;
+    for (int i = 7; i >= 0; i--) bits = bits << 8 | bytes[i];
+    return signbit(value) ? -(int64_t)bits : (int64_t)bits;
+}
+
+double compare_ulps(Dtype dtype, double a, double b) {
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b) ? 0 : NAN;
+    if (dtype_kind(dtype) != KIND_FLOAT) return fabs(a - b);
+    int64_t from = ordinal(dtype, a), to = ordinal(dtype, b);
+    return (double)(from < to ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to);
+}
+
+bool compare_element(Dtype dtype, double expected, double actual, double bound) {
+    if (isinf(bound)) return true;
+    if (isnan(expected) || isnan(actual)) return isnan(expected) && isnan(actual);
+    if (bound == 0) return expected == actual && !signbit(expected) == !signbit(actual);
+    return dtype_distance(dtype, expected, actual) <= bound;
+}
+
+bool compare_within(const Tensor *expected, const Tensor *actual, const double *bounds,
+                    Comparison *result) {
+    *result = (Comparison){.n_elems = tensor_n_elems(expected)};
+    if (expected->dtype != actual->dtype || !tensor_same_shape(expected, actual)) {
+        result->n_wrong = result->n_elems;
+        return false;
+    }
+    Dtype dtype = expected->dtype;
+    for (int64_t i = 0; i < result->n_elems; i++) {
+        double want = expected->data[i], got = actual->data[i], bound = bounds ? bounds[i] : 0;
+        result->n_finite += isfinite(want) != 0;
+        double share = dtype_distance(dtype, want, got) / bound;
+        if (bound > 0 && isfinite(bound) && share > result->worst) result->worst = share;
+        if (compare_element(dtype, want, got, bound) || result->n_wrong++) continue;
+        result->first = i;
+        result->expected = want;
+        result->actual = got;
+        result->bound = bound;
+        result->ulps = compare_ulps(dtype, want, got);
+    }
+    return result->n_wrong == 0;
+}
+
+bool compare_bits(const Tensor *shape, const uint8_t *expected, const uint8_t *actual,
+                  Comparison *result) {
+    *result = (Comparison){.n_elems = tensor_n_elems(shape)};
+    uint32_t n_bytes = dtype_bytes(shape->dtype);
+    for (int64_t i = 0; i < result->n_elems; i++) {
+        const uint8_t *want = expected + i * n_bytes, *got = actual + i * n_bytes;
+        double number = dtype_load(shape->dtype, want);
+        result->n_finite += isfinite(number) != 0;
+        if (memcmp(want, got, n_bytes) == 0 || result->n_wrong++) continue;
+        result->first = i;
+        result->expected = number;
+        result->actual = dtype_load(shape->dtype, got);
+        result->ulps = compare_ulps(shape->dtype, number, result->actual);
+    }
+    return result->n_wrong == 0;
+}
+
+void compare_print(const Comparison *result, const Tensor *shape, Text *out) {
+    if (!result->n_wrong) {
+        text_printf(out, "all %lld elements agree", (long long)result->n_elems);
+        return;
+    }
+    text_printf(out, "%lld of %lld elements are wrong; first [", (long long)result->n_wrong,
+                (long long)result->n_elems);
+    int64_t strides[TENSOR_MAX_RANK];
+    tensor_strides(shape, strides);
+    for (uint32_t k = 0; k < shape->rank; k++)
+        text_printf(out, "%s%lld", k ? ", " : "",
+                    (long long)(result->first / strides[k] % shape->dims[k]));
+    text_printf(out, "]: expected %.17g, got %.17g (%g ulp, bound %g)", result->expected,
+                result->actual, result->ulps, result->bound);
+}

@@ -1,0 +1,36 @@
+/* Comparison of tensors, safe against NaN: whatever is not shown to be right is wrong. */
+#ifndef FUSEC_TESTS_COMPARE_H
+#define FUSEC_TESTS_COMPARE_H
+
+#include "base/str.h"
+#include "ir/tensor.h"
+
+typedef struct Comparison {
+    int64_t n_elems, n_wrong;
+    int64_t first; /* row-major number of the first wrong element */
+    double expected, actual, bound;
+    double ulps;  /* distance of the first wrong element; NaN when one is NaN */
+    double worst; /* largest distance / bound met among bounded elements, 0 to 1 when all pass */
+    int64_t n_finite; /* of the expected elements */
+} Comparison;
+
+/* Steps from `a` to `b` through the numbers of the dtype, both zeros being one number and infinity
+ * following the largest; NaN when exactly one is NaN, 0 when both are. */
+double compare_ulps(Dtype dtype, double a, double b);
+
+/* Whether one element is right; `bound` as interp_node gives it. */
+bool compare_element(Dtype dtype, double expected, double actual, double bound);
+
+/* Each element within its bound; `bounds` NULL means all 0, that is bitwise but for NaN payloads.
+ * A difference of dtype or shape makes every element wrong. */
+bool compare_within(const Tensor *expected, const Tensor *actual, const double *bounds,
+                    Comparison *result);
+
+/* The same bytes: payloads of NaN count. */
+bool compare_bits(const Tensor *shape, const uint8_t *expected, const uint8_t *actual,
+                  Comparison *result);
+
+/* `3 of 70 elements are wrong; first [1, 12]: expected 0.25, got 0.5 (8388608 ulp, bound 1e-7)` */
+void compare_print(const Comparison *result, const Tensor *shape, Text *out);
+
+#endif

@@ -1,0 +1,12 @@
+/* From source text to a plan, for tests of fusion. Everything lives on the arena. */
+#ifndef FUSEC_TESTS_PLANS_H
+#define FUSEC_TESTS_PLANS_H
+
+#include "pass/fuse.h"
+
+/* The module, or NULL with the diagnostics as text in `*errors`. */
+Module *plans_parse(Arena *arena, const char *source, const char **errors);
+/* The plan of graph `index`, or NULL. `off`: one kernel per op. */
+Plan *plans_fuse(Arena *arena, const Module *module, uint32_t index, bool off, const char **errors);
+
+#endif

@@ -1,0 +1,222 @@
+/* Running one graph between red zones; see rig.h. */
+#include "lib/rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RED = 0xFF }; /* NaN in every float dtype */
+
+static const char workspace_name[] = ".workspace";
+
+static bool fail(Rig *rig, const char *what, const char *why) {
+    snprintf(rig->error, sizeof rig->error, "%s: %s", what, why);
+    return false;
+}
+
+static bool find_graph(Rig *rig, const char *name) {
+    FRT_INFO(frt_module_info, info);
+    frt_module_get_info(rig->module, &info);
+    for (rig->graph = 0; rig->graph < info.n_graphs; rig->graph++) {
+        FRT_INFO(frt_graph_info, graph);
+        frt_module_get_graph(rig->module, rig->graph, &graph);
+        if (name ? strcmp(graph.name, name) == 0 : info.n_graphs == 1) return true;
+    }
+    return fail(rig, "no such graph", name ? name : "(the only one)");
+}
+
+static void list_tensors(Rig *rig) {
+    FRT_INFO(frt_graph_info, graph);
+    frt_module_get_graph(rig->module, rig->graph, &graph);
+    rig->tensors = arena_array(rig->arena, RigTensor, (size_t)graph.n_tensors + 1);
+    for (int32_t i = 0; i < graph.n_tensors; i++) {
+        RigTensor tensor = {.info = {.struct_size = sizeof tensor.info}, .index = i};
+        frt_module_get_tensor(rig->module, rig->graph, i, &tensor.info);
+        if (tensor.info.role != FRT_TEMP) rig->tensors[rig->n_tensors++] = tensor;
+    }
+    rig->tensors[rig->n_tensors].info = (frt_tensor_info){.name = workspace_name,
+                                                          .role = FRT_TEMP};
+}
+
+bool rig_open(Rig *rig, const void *artifact, size_t n_bytes, const char *name,
+              const RigOptions *options) {
+    frt_error error = FRT_ERROR_INIT;
+    *rig = (Rig){.options = *options, .arena = arena_new(NULL)};
+    if (frt_module_load_memory(artifact, n_bytes, &rig->module, &error))
+        return fail(rig, "load", error.message);
+    if (!find_graph(rig, name)) return false;
+    list_tensors(rig);
+    if (frt_program_create(rig->module, name, &rig->options.program, &rig->program, &error))
+        return fail(rig, "program", error.message);
+    return true;
+}
+
+static void drop_block(Rig *rig) {
+    frt_exec_free(rig->exec);
+    if (rig->device) frt_device_free(rig->program, rig->device, rig->n_bytes);
+    free(rig->before);
+    free(rig->after);
+    rig->exec = NULL;
+    rig->device = rig->before = rig->after = NULL;
+}
+
+void rig_close(Rig *rig) {
+    drop_block(rig);
+    frt_program_free(rig->program);
+    frt_module_free(rig->module);
+    arena_free(rig->arena);
+    *rig = (Rig){0};
+}
+
+static bool set_dims(Rig *rig, const DimTab *dims, const int64_t *symbol_values, int64_t *values) {
+    FRT_INFO(frt_module_info, info);
+    frt_module_get_info(rig->module, &info);
+    for (int32_t i = 0; i < info.n_dims; i++) {
+        FRT_INFO(frt_dim_info, dim);
+        frt_error error = FRT_ERROR_INIT;
+        frt_module_get_dim(rig->module, i, &dim);
+        for (uint32_t s = 0; s < dim_n_symbols(dims); s++)
+            if (strcmp(dim_symbol_info(dims, s)->name, dim.name) == 0) values[i] = symbol_values[s];
+        if (frt_set_dim(rig->exec, dim.name, values[i], &error))
+            return fail(rig, "dim", error.message);
+    }
+    return true;
+}
+
+static bool lay_out(Rig *rig, const int64_t *values) {
+    frt_error error = FRT_ERROR_INIT;
+    size_t end = RIG_RED_ZONE_BYTES;
+    for (uint32_t i = 0; i < rig->n_tensors; i++) {
+        RigTensor *tensor = &rig->tensors[i];
+        if (frt_module_eval_shape(rig->module, rig->graph, tensor->index, values, tensor->dims,
+                                  &error))
+            return fail(rig, "shape", error.message);
+        size_t elem_bytes = frt_dtype_bytes(tensor->info.dtype);
+        tensor->n_bytes = elem_bytes;
+        for (int32_t k = 0; k < tensor->info.rank; k++) tensor->n_bytes *= (size_t)tensor->dims[k];
+        /* Elements of 8 bytes: 8 past a multiple of 16. Smaller ones: also 3, 5, ... elements. */
+        size_t shift = elem_bytes == 8 ? 1 : 1 + 2 * (i % (8 / elem_bytes));
+        tensor->offset = end + (rig->options.is_unaligned ? shift * elem_bytes : 0);
+        end = (tensor->offset + tensor->n_bytes + RIG_RED_ZONE_BYTES + 255) / 256 * 256;
+    }
+    RigTensor *workspace = &rig->tensors[rig->n_tensors];
+    if (frt_exec_workspace_bytes(rig->exec, &workspace->n_bytes, &error))
+        return fail(rig, "workspace", error.message);
+    workspace->offset = end;
+    rig->n_bytes = end + workspace->n_bytes + RIG_RED_ZONE_BYTES;
+    return true;
+}
+
+static bool make_block(Rig *rig) {
+    frt_error error = FRT_ERROR_INIT;
+    rig->before = malloc(rig->n_bytes);
+    rig->after = malloc(rig->n_bytes);
+    if (!rig->before || !rig->after) return fail(rig, "block", "out of memory");
+    memset(rig->before, RED, rig->n_bytes);
+    if (frt_device_alloc(rig->program, rig->n_bytes, &rig->device, &error))
+        return fail(rig, "block", error.message);
+    return true;
+}
+
+static bool bind_all(Rig *rig) {
+    frt_error error = FRT_ERROR_INIT;
+    const RigTensor *workspace = &rig->tensors[rig->n_tensors];
+    for (uint32_t i = 0; i < rig->n_tensors; i++) {
+        const RigTensor *tensor = &rig->tensors[i];
+        if (tensor->info.role == FRT_PARAM) continue;
+        frt_tensor bound = {.data = (uint8_t *)rig->device + tensor->offset,
+                            .dtype = tensor->info.dtype,
+                            .rank = tensor->info.rank};
+        memcpy(bound.dims, tensor->dims, sizeof bound.dims);
+        if (frt_bind(rig->exec, tensor->info.name, &bound, &error))
+            return fail(rig, "bind", error.message);
+    }
+    if (workspace->n_bytes &&
+        frt_exec_set_workspace(rig->exec, (uint8_t *)rig->device + workspace->offset,
+                               workspace->n_bytes, &error))
+        return fail(rig, "workspace", error.message);
+    return true;
+}
+
+bool rig_place(Rig *rig, const DimTab *dims, const int64_t *symbol_values) {
+    frt_error error = FRT_ERROR_INIT;
+    int64_t values[DIM_MAX_SYMBOLS] = {0};
+    drop_block(rig);
+    if (frt_exec_create(rig->program, &rig->exec, &error)) return fail(rig, "exec", error.message);
+    return set_dims(rig, dims, symbol_values, values) && lay_out(rig, values) && make_block(rig) &&
+           bind_all(rig);
+}
+
+static const RigTensor *find_tensor(const Rig *rig, const char *name) {
+    for (uint32_t i = 0; i < rig->n_tensors; i++)
+        if (strcmp(rig->tensors[i].info.name, name) == 0) return &rig->tensors[i];
+    return NULL;
+}
+
+uint8_t *rig_contents(Rig *rig, const char *name, size_t *n_bytes) {
+    const RigTensor *tensor = find_tensor(rig, name);
+    if (!tensor || tensor->info.role == FRT_OUTPUT) return NULL;
+    *n_bytes = tensor->n_bytes;
+    return rig->before + tensor->offset;
+}
+
+const uint8_t *rig_result(const Rig *rig, const char *name, size_t *n_bytes) {
+    const RigTensor *tensor = find_tensor(rig, name);
+    if (!tensor) return NULL;
+    *n_bytes = tensor->n_bytes;
+    return rig->after + tensor->offset;
+}
+
+static bool set_params(Rig *rig) {
+    frt_error error = FRT_ERROR_INIT;
+    for (uint32_t i = 0; i < rig->n_tensors; i++) {
+        const RigTensor *tensor = &rig->tensors[i];
+        if (tensor->info.role != FRT_PARAM || !rig->options.program.no_weights) continue;
+        if (frt_program_set_param(rig->program, tensor->info.name, rig->before + tensor->offset,
+                                  tensor->n_bytes, &error))
+            return fail(rig, "param", error.message);
+    }
+    return true;
+}
+
+/* Whether [begin, end) came back as it went; `next` is the tensor behind it. */
+static bool is_untouched(Rig *rig, size_t begin, size_t end, uint32_t next) {
+    if (memcmp(rig->before + begin, rig->after + begin, end - begin) == 0) return true;
+    while (rig->before[begin] == rig->after[begin]) begin++;
+    const RigTensor *tensor = &rig->tensors[next];
+    char place[160];
+    if (begin >= tensor->offset)
+        snprintf(place, sizeof place, "byte %zu of `%.80s` (%zu bytes)", begin - tensor->offset,
+                 tensor->info.name, tensor->n_bytes);
+    else
+        snprintf(place, sizeof place, "%zu bytes before `%.80s`", tensor->offset - begin,
+                 tensor->info.name);
+    return fail(rig, "written outside outputs and workspace", place);
+}
+
+static bool check_red_zones(Rig *rig) {
+    size_t begin = 0;
+    for (uint32_t i = 0; i <= rig->n_tensors; i++) {
+        const RigTensor *tensor = &rig->tensors[i];
+        bool is_written = tensor->info.role == FRT_OUTPUT || tensor->info.role == FRT_TEMP;
+        size_t end = is_written ? tensor->offset : tensor->offset + tensor->n_bytes;
+        if (!is_untouched(rig, begin, end, i)) return false;
+        begin = tensor->offset + tensor->n_bytes;
+    }
+    return is_untouched(rig, begin, rig->n_bytes, rig->n_tensors);
+}
+
+bool rig_run(Rig *rig, uint8_t poison) {
+    frt_error error = FRT_ERROR_INIT;
+    for (uint32_t i = 0; i <= rig->n_tensors; i++) {
+        const RigTensor *tensor = &rig->tensors[i];
+        if (tensor->info.role == FRT_OUTPUT || tensor->info.role == FRT_TEMP)
+            memset(rig->before + tensor->offset, poison, tensor->n_bytes);
+    }
+    if (!set_params(rig)) return false;
+    if (frt_copy_to_device(rig->program, rig->device, rig->before, rig->n_bytes, &error) ||
+        frt_run(rig->exec, NULL, &error) || frt_sync(rig->program, NULL, &error) ||
+        frt_copy_from_device(rig->program, rig->after, rig->device, rig->n_bytes, &error))
+        return fail(rig, "run", error.message);
+    return check_red_zones(rig);
+}

@@ -1,0 +1,60 @@
+/* A test rig: one graph of an artifact with all its tensors and its workspace in one block of
+ * memory, each between red zones, so that a run's every stray write is seen. Works on the host and
+ * on a GPU; the block travels as a whole before and after each run.
+ *
+ * Functions return false on failure; the reason is in `error` of the rig. One thread. */
+#ifndef FUSEC_TESTS_RIG_H
+#define FUSEC_TESTS_RIG_H
+
+#include "base/str.h"
+#include "ir/dim.h"
+
+#include <fusert.h>
+
+enum { RIG_RED_ZONE_BYTES = 4096 };
+
+typedef struct RigTensor {
+    frt_tensor_info info;
+    int32_t index; /* in the graph */
+    int64_t dims[FRT_MAX_RANK];
+    size_t offset, n_bytes; /* in the block */
+} RigTensor;
+
+typedef struct RigOptions {
+    frt_program_options program;
+    bool is_unaligned; /* tensors begin at odd multiples of their element, never of 16 bytes */
+} RigOptions;
+#define RIG_OPTIONS_INIT {FRT_PROGRAM_OPTIONS_INIT, false}
+
+typedef struct Rig {
+    RigOptions options;
+    Arena *arena;
+    frt_module *module;
+    frt_program *program;
+    frt_exec *exec;
+    int32_t graph;
+    RigTensor *tensors; /* all but temps; the last entry is the workspace */
+    uint32_t n_tensors;
+    uint8_t *before, *after; /* the block on the host, as it went and as it came back */
+    void *device;
+    size_t n_bytes;
+    char error[600];
+} Rig;
+
+/* Loads the graph `name` (NULL: the only one). To be closed in any case. */
+bool rig_open(Rig *rig, const void *artifact, size_t n_bytes, const char *name,
+              const RigOptions *options);
+void rig_close(Rig *rig);
+
+/* Sets the dims, which `dims` names, and lays out and binds all tensors, without contents. May be
+ * called again for other values. */
+bool rig_place(Rig *rig, const DimTab *dims, const int64_t *symbol_values);
+/* Where the elements of an input or param are to be written; NULL when there is none of the name. */
+uint8_t *rig_contents(Rig *rig, const char *name, size_t *n_bytes);
+/* Fills everything but inputs and params with `poison`, runs, and checks that nothing but outputs
+ * and workspace was written. Params of a weights file are not touched. */
+bool rig_run(Rig *rig, uint8_t poison);
+/* An output's elements after a run, or an input's or param's; NULL when there is none. */
+const uint8_t *rig_result(const Rig *rig, const char *name, size_t *n_bytes);
+
+#endif

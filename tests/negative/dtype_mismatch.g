@@ -1,0 +1,13 @@
+# error@+1 dtype-mismatch: output `z` is declared f32[8] but is f16[8] (note: `z` is bound here
+graph g(x: f32[8], h: f16[8], i: i32[8]) -> (y: f32[8], z: f32[8]) {
+  # error@+1 dtype-mismatch: operands of `add` are f32 and f16 (note: `h` is f16[8]
+  a = x + h
+  # error@+1 dtype-mismatch: operands of `matmul` are f32 and i32
+  b = x @ i
+  # error@+1 dtype-mismatch: the condition of `where` is f32, not bool (help: Compare it
+  c = where(x, x, x)
+  # error@+1 dtype-mismatch: dtypes of `concat` differ: f32[8] and f16[8]
+  d = concat([x, h])
+  y = a + b + c + d
+  z = h
+}

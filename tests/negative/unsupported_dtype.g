@@ -1,0 +1,16 @@
+graph g(x: f32[8], i: i32[8], b: bool[8, 8]) -> (y: f32[8]) {
+  # error@+1 unsupported-dtype: `exp` does not take i32 (help: `exp` takes f64, f32, f16, bf16
+  a = exp(i)
+  # error@+1 unsupported-dtype: `sum` does not take bool
+  c = sum(b)
+  # error@+1 unsupported-dtype: `matmul` does not take bool
+  d = b @ b
+  # error@+1 unsupported-dtype: `logical_and` does not take f32
+  e = x && x
+  # error@+1 unsupported-dtype: indices of `gather` must be i32, not f32
+  f = gather(x, x)
+  # The mistake surfaces inside the prelude and is shown at the call.
+  # error@+1 unsupported-dtype: `exp` does not take i32 (note: in this call of `softmax`
+  h = softmax(i)
+  y = x
+}

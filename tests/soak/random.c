@@ -1,0 +1,230 @@
+/* Random graphs: each seed's program on every target, with several dims and contents. */
+#include "soak.h"
+
+#include "lib/random_graph.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { N_ASSIGNMENTS = 2, SECONDS = 120, REDUCE_SECONDS = 30 };
+
+static bool mentions_dim(const Program *program, const char *type) {
+    for (uint32_t i = 0; i < program->dims.n; i++)
+        if (program_mentions(type, program->dims.data[i].name)) return true;
+    return false;
+}
+
+/* A param whose shape has dims takes them from a weights file only, and nothing here writes files:
+ * it becomes an input. */
+static void fix_params(Program *program) {
+    ProgramItems kept = {0};
+    for (uint32_t i = 0; i < program->params.n; i++) {
+        ProgramItem item = program->params.data[i];
+        if (mentions_dim(program, item.type)) vec_push(program->arena, &program->inputs, item);
+        else vec_push(program->arena, &kept, item);
+    }
+    program->params = kept;
+}
+
+static Program make_program(Arena *arena, uint64_t seed) {
+    RandomGraphOptions options = random_graph_defaults();
+    options.without_matmul = true;
+    options.max_elems = 1 << 13;
+    Program program = random_program(arena, seed, &options);
+    fix_params(&program);
+    return program;
+}
+
+static void add_context(const Pair *pair, const PairData *data, Text *report) {
+    const DimTab *dims = pair->exposed.module->dims;
+    text_printf(report, "  with %s contents", random_fill_name(data->fill));
+    for (uint32_t s = 0; s < dim_n_symbols(dims); s++)
+        text_printf(report, ", %s = %" PRId64, dim_symbol_info(dims, s)->name,
+                    pair->symbol_values[s]);
+    text_puts(report, "\n");
+}
+
+/* One assignment of dims, all kinds of contents. */
+static bool run_fills(Pair *pair, uint64_t seed, PairCounts *counts, Text *report) {
+    static const RandomFill fills[] = {FILL_UNIFORM, FILL_INTEGERS, FILL_RAMP, FILL_SPECIAL};
+    for (int i = 0; i < 4; i++) {
+        PairData data = {.fill = fills[i], .seed = seed * 4 + (uint64_t)i};
+        if (pair_run(pair, &data, counts, report)) continue;
+        add_context(pair, &data, report);
+        return false;
+    }
+    return true;
+}
+
+static bool try_source(const char *source, uint64_t seed, const Target *target,
+                       PairCounts *counts, Text *report) {
+    Pair pair;
+    RigOptions options = RIG_OPTIONS_INIT;
+    options.is_unaligned = seed % 3 == 0;
+    options.program.no_weights = true;
+    options.program.n_threads = 1 + (int32_t)(seed % 2) * 2;
+    bool is_right = pair_compile(&pair, source, target, report) &&
+                    pair_open(&pair, 0, &options, report);
+    Rng rng = rng_new(seed);
+    for (int i = 0; i < N_ASSIGNMENTS && is_right; i++) {
+        int64_t values[DIM_MAX_SYMBOLS];
+        random_symbol_values(&rng, pair.exposed.module->dims, INT64_MAX, values);
+        is_right = pair_place(&pair, values, report) &&
+                   run_fills(&pair, seed * 2 + (uint64_t)i, counts, report);
+    }
+    pair_free(&pair);
+    return is_right;
+}
+
+/* Reduction. */
+
+typedef enum { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_REFUSED, OUTCOME_CRASHED } Outcome;
+
+typedef struct Reduction {
+    uint64_t seed;
+    const Target *target;
+    Outcome outcome; /* what the program shows, and smaller ones have to show */
+} Reduction;
+
+static Outcome outcome_here(const Reduction *r, const char *source) {
+    Arena *arena = arena_new(NULL);
+    Text report = {.arena = arena};
+    Pair pair;
+    PairCounts counts = {0};
+    Outcome outcome = OUTCOME_RIGHT;
+    if (!pair_compile(&pair, source, r->target, &report)) outcome = OUTCOME_REFUSED;
+    pair_free(&pair);
+    if (!outcome && !try_source(source, r->seed, r->target, &counts, &report))
+        outcome = OUTCOME_WRONG;
+    arena_free(arena);
+    return outcome;
+}
+
+/* On the CPU in a process of its own, so that a crash can be looked at too. */
+static Outcome find_outcome(const Reduction *r, const char *source) {
+    if (r->target->device == DEVICE_GPU) return outcome_here(r, source);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        static const int numbers[] = {SIGALRM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) signal(numbers[i], SIG_DFL);
+        alarm(REDUCE_SECONDS);
+        _exit((int)outcome_here(r, source));
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) return OUTCOME_RIGHT;
+    return WIFEXITED(status) ? (Outcome)WEXITSTATUS(status) : OUTCOME_CRASHED;
+}
+
+static bool fails(void *user, const char *source) {
+    const Reduction *r = user;
+    return find_outcome(r, source) == r->outcome;
+}
+
+/* Prints what is wrong with it. */
+static void show(const char *source, const Reduction *r) {
+    Arena *arena = arena_new(NULL);
+    Text report = {.arena = arena};
+    PairCounts counts = {0};
+    try_source(source, r->seed, r->target, &counts, &report);
+    printf("  %s", text_str(&report));
+    arena_free(arena);
+}
+
+static void reduce(const Program *program, uint64_t seed, const Target *target) {
+    const char *source = program_print(program);
+    Reduction r = {.seed = seed, .target = target};
+    soak_watch("a reduction", 0);
+    r.outcome = find_outcome(&r, source);
+    if (r.outcome == OUTCOME_RIGHT) {
+        printf("  not reduced: it does not fail again\n");
+        return;
+    }
+    Program small = program_reduce(program, fails, &r);
+    source = program_print(&small);
+    printf("  reduced:\n%s", source);
+    fflush(stdout);
+    if (r.outcome == OUTCOME_CRASHED) printf("  crashes\n");
+    else show(source, &r);
+}
+
+/* Runs one seed for one target and prints what is wrong. */
+static bool run_here(const Soak *soak, uint64_t seed, const Target *target, PairCounts *counts) {
+    Arena *arena = arena_new(NULL);
+    Text report = {.arena = arena};
+    Program program = make_program(arena, seed);
+    const char *repro = str_format(
+        arena, "build/tests/soak/soak --one=%" PRIu64 " --target=%s", seed, target->name);
+    soak_watch(repro, SECONDS);
+    bool is_right = try_source(program_print(&program), seed, target, counts, &report);
+    soak_watch_off();
+    if (!is_right) {
+        printf("seed %" PRIu64 ", %s: %s  again: %s\n", seed, target->name, text_str(&report),
+               repro);
+        if (soak->is_one) printf("%s", program_print(&program));
+    }
+    arena_free(arena);
+    return is_right;
+}
+
+/* On the CPU in a process of its own: after a crash the others still run. */
+static bool run_apart(const Soak *soak, uint64_t seed, const Target *target, PairCounts *counts) {
+    int ends[2], status = 1;
+    fflush(stdout);
+    if (pipe(ends)) return run_here(soak, seed, target, counts);
+    pid_t child = fork();
+    if (child == 0) {
+        bool is_right = run_here(soak, seed, target, counts);
+        fflush(stdout);
+        _exit(write(ends[1], counts, sizeof *counts) != sizeof *counts || !is_right);
+    }
+    close(ends[1]);
+    if (read(ends[0], counts, sizeof *counts) != sizeof *counts) *counts = (PairCounts){0};
+    close(ends[0]);
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+static void run_seed(Soak *soak, uint64_t seed, const Target *target) {
+    PairCounts counts = {0};
+    bool is_right = soak->is_cuda ? run_here(soak, seed, target, &counts)
+                                  : run_apart(soak, seed, target, &counts);
+    soak_add_counts(soak, &counts);
+    if (is_right) {
+        soak->n_passed++;
+        return;
+    }
+    soak->n_failed++;
+    if (!soak->reduces) return;
+    Arena *arena = arena_new(NULL);
+    Program program = make_program(arena, seed);
+    reduce(&program, seed, target);
+    arena_free(arena);
+}
+
+static void note_coverage(Soak *soak, uint64_t seed) {
+    Arena *arena = arena_new(NULL);
+    Program program = make_program(arena, seed);
+    Compiled compiled;
+    DriverOptions options = {.kind = FUSEC_GRAPH, .target = soak->targets[0]};
+    const char *source = program_print(&program);
+    if (driver_init(&compiled.driver, &options) &&
+        driver_parse(&compiled.driver, "random.g", source, strlen(source)) == FUSEC_OK)
+        coverage_add(&soak->coverage, compiled.driver.module->graphs.data[0]);
+    driver_free(&compiled.driver);
+    arena_free(arena);
+}
+
+void soak_random(Soak *soak) {
+    for (uint64_t i = 0; i < soak->n; i++) {
+        uint64_t seed = soak->seed + i;
+        for (uint32_t t = 0; t < soak->n_targets; t++) run_seed(soak, seed, soak->targets[t]);
+        note_coverage(soak, seed);
+        if ((i + 1) % 50 == 0)
+            printf("soak: %" PRIu64 " of %" PRIu64 " graphs, %u failed\n", i + 1, soak->n,
+                   soak->n_failed);
+    }
+}

@@ -1,0 +1,159 @@
+/* soak: runs generated programs fused and unfused through the runtime and compares them with each
+ * other and with the interpreter.
+ *
+ *   soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED] [--reduce]   random graphs
+ *   soak --sweep [--device=..] [--target=..]                            every op, dtype and shape
+ *
+ * Ends with the coverage table (random graphs) and `N passed, N failed, N skipped`; fails when
+ * anything failed, nothing passed, or N >= 200 random graphs left a gap in the table. */
+#include "soak.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The watchdog. What is written by a signal handler has to lie ready. */
+static char watched[256];
+
+static void on_signal(int number) {
+    static const char late[] = "soak: does not finish: ", broken[] = "soak: crashed in ";
+    ssize_t n = number == SIGALRM ? write(STDERR_FILENO, late, sizeof late - 1)
+                                  : write(STDERR_FILENO, broken, sizeof broken - 1);
+    if (n > 0) n = write(STDERR_FILENO, watched, strlen(watched));
+    if (n > 0) n = write(STDERR_FILENO, "\n", 1);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void catch_signals(void) {
+    static const int numbers[] = {SIGALRM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaction(numbers[i], &action, NULL);
+}
+
+void soak_watch(const char *what, unsigned seconds) {
+    snprintf(watched, sizeof watched, "%s", what);
+    alarm(seconds);
+}
+
+void soak_watch_off(void) {
+    alarm(0);
+}
+
+void soak_add_counts(Soak *soak, const PairCounts *counts) {
+    PairCounts *sum = &soak->counts;
+    sum->n_runs += counts->n_runs;
+    sum->n_nodes += counts->n_nodes;
+    sum->n_skipped += counts->n_skipped;
+    sum->n_elems += counts->n_elems;
+    sum->n_finite += counts->n_finite;
+    sum->n_any += counts->n_any;
+}
+
+/* Options. */
+
+static int usage(const char *wrong) {
+    fprintf(stderr,
+            "soak: bad argument `%s`\n"
+            "usage: soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--sweep] [--one=SEED] "
+            "[--reduce]\n",
+            wrong);
+    return 2;
+}
+
+static bool read_number(const char *text, uint64_t *number) {
+    char *end;
+    *number = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && !*end;
+}
+
+static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
+    if (strcmp(argument, "--device=cpu") == 0) return true;
+    if (strcmp(argument, "--device=cuda") == 0) return soak->is_cuda = true;
+    if (strcmp(argument, "--sweep") == 0) return soak->is_sweep = true;
+    if (strcmp(argument, "--reduce") == 0) return soak->reduces = true;
+    if (strncmp(argument, "--one=", 6) == 0) {
+        soak->is_one = true;
+        soak->n = 1;
+        return read_number(argument + 6, &soak->seed);
+    }
+    if (strncmp(argument, "--target=", 9) == 0) {
+        soak->target_name = argument + 9;
+        return target_by_name(soak->target_name) != NULL;
+    }
+    if (*n_numbers == 2) return false;
+    return read_number(argument, (*n_numbers)++ ? &soak->seed : &soak->n);
+}
+
+static void choose_targets(Soak *soak) {
+    static const TargetId cpus[] = {TARGET_CPU, TARGET_CPU_V4};
+    static const TargetId gpus[] = {TARGET_SM_90A, TARGET_SM_80};
+    if (soak->target_name) {
+        soak->targets[soak->n_targets++] = target_by_name(soak->target_name);
+        soak->is_cuda = soak->targets[0]->device == DEVICE_GPU;
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        const Target *target = target_get(soak->is_cuda ? gpus[i] : cpus[i]);
+        if (compile_target_runs(target)) soak->targets[soak->n_targets++] = target;
+        else printf("soak: this CPU cannot run %s: left out\n", target->name);
+    }
+}
+
+/* While a program lives, its device's context does: made once, it serves the whole process. */
+static frt_program *keep_context(const Soak *soak) {
+    static const char source[] = "graph keep(x: f32[1]) -> (y: f32[1]) {\n  y = -x\n}\n";
+    frt_error error = FRT_ERROR_INIT;
+    frt_module *module = NULL;
+    frt_program *program = NULL;
+    Compiled compiled;
+    if (!compile_source(&compiled, source, soak->targets[0], COMPILE_FUSED))
+        fprintf(stderr, "soak: %s", compiled.messages);
+    else if (frt_module_load_memory(compiled.bytes, compiled.n_bytes, &module, &error) ||
+             frt_program_create(module, NULL, NULL, &program, &error))
+        fprintf(stderr, "soak: %s\n", error.message);
+    else printf("soak: on %s\n", frt_device_name(program));
+    frt_module_free(module);
+    compile_free(&compiled);
+    return program;
+}
+
+static bool has_gaps(const Soak *soak) {
+    Text table = {.arena = soak->arena}, gaps = {.arena = soak->arena};
+    if (soak->is_sweep || soak->is_one) return false;
+    uint32_t n_gaps = coverage_n_zero_cells(&soak->coverage, &gaps);
+    coverage_print(&soak->coverage, &table);
+    printf("%s%s%u cells of the coverage table are zero\n", text_str(&table),
+           soak->n >= 200 ? text_str(&gaps) : "", n_gaps);
+    return soak->n >= 200 && n_gaps > 0;
+}
+
+int main(int argc, char **argv) {
+    Soak soak = {.n = 200, .seed = 1, .coverage = {.without_matmul = true}};
+    int n_numbers = 0;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (int i = 1; i < argc; i++)
+        if (!read_argument(&soak, argv[i], &n_numbers)) return usage(argv[i]);
+    soak.arena = arena_new(NULL);
+    choose_targets(&soak);
+    if (!soak.n_targets) return usage("--target: none runs here");
+    catch_signals();
+    frt_program *keeper = NULL;
+    if (soak.is_cuda && !(keeper = keep_context(&soak))) return 4;
+    if (soak.is_sweep) soak_sweep(&soak);
+    else soak_random(&soak);
+    frt_program_free(keeper);
+    bool is_lacking = has_gaps(&soak);
+    const PairCounts *c = &soak.counts;
+    printf("%" PRIu64 " runs; %" PRIu64 " values and %" PRIu64 " elements against the interpreter "
+           "(%" PRIu64 " finite, %" PRIu64 " unbounded), %" PRIu64 " values not compared\n",
+           c->n_runs, c->n_nodes, c->n_elems, c->n_finite, c->n_any, c->n_skipped);
+    printf("%u passed, %u failed, %u skipped\n", soak.n_passed, soak.n_failed, soak.n_skipped);
+    arena_free(soak.arena);
+    return soak.n_failed > 0 || soak.n_passed == 0 || is_lacking;
+}

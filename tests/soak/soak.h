@@ -1,0 +1,30 @@
+/* The soak program's two drivers (random graphs and the sweep) and what they share. */
+#ifndef FUSEC_TESTS_SOAK_H
+#define FUSEC_TESTS_SOAK_H
+
+#include "lib/coverage.h"
+#include "lib/pair.h"
+
+typedef struct Soak {
+    uint64_t n, seed;
+    bool is_sweep, is_one, reduces;
+    bool is_cuda;
+    const char *target_name;  /* as given, or NULL: all of the device's */
+    const Target *targets[4]; /* to run */
+    uint32_t n_targets;
+    uint32_t n_passed, n_failed, n_skipped;
+    PairCounts counts;
+    Coverage coverage;
+    Arena *arena;
+} Soak;
+
+/* Names what is being done, for the message of a watchdog or a crash, and gives it `seconds`. */
+void soak_watch(const char *what, unsigned seconds);
+void soak_watch_off(void);
+
+void soak_add_counts(Soak *soak, const PairCounts *counts);
+
+void soak_random(Soak *soak);
+void soak_sweep(Soak *soak);
+
+#endif

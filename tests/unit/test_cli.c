@@ -1,0 +1,318 @@
+/* The program from outside: exit codes, messages, and that nothing is left behind. Run from the
+ * repository's root with build/fusec built. */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_ARGS = 16, MAX_TEXT = 1 << 16 };
+
+/* A folder of its own for every test, and what the last run said. */
+typedef struct Run {
+    char folder[64];
+    char out[MAX_TEXT], err[MAX_TEXT];
+    int status;
+} Run;
+static Run run;
+
+static void set_up(void) {
+    snprintf(run.folder, sizeof run.folder, "/tmp/test_cli.XXXXXX");
+    cr_assert(mkdtemp(run.folder));
+}
+
+static const char *path_of(const char *name) {
+    static char paths[8][256];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", run.folder, name);
+    return path;
+}
+
+static void write_file(const char *name, const char *text, size_t n_bytes) {
+    FILE *file = fopen(path_of(name), "wb");
+    cr_assert(file && fwrite(text, 1, n_bytes, file) == n_bytes && fclose(file) == 0);
+}
+
+static size_t read_file(const char *path, char *text) {
+    FILE *file = fopen(path, "rb");
+    cr_assert(file, "cannot open %s", path);
+    size_t n = fread(text, 1, MAX_TEXT - 1, file);
+    text[n] = '\0';
+    fclose(file);
+    return n;
+}
+
+static int n_files(void) {
+    int n = 0;
+    DIR *folder = opendir(run.folder);
+    cr_assert(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) n += entry->d_name[0] != '.';
+    closedir(folder);
+    return n;
+}
+
+static void tear_down(void) {
+    char command[256];
+    snprintf(command, sizeof command, "rm -rf %s %s.out %s.err", run.folder, run.folder,
+             run.folder);
+    cr_assert(system(command) == 0);
+}
+
+/* Runs build/fusec with `line`'s words (`@name` stands for a file of the folder) and stdin from
+ * `input`, or from nothing. */
+static int fusec(const char *line, const char *input) {
+    char words[1024], out[96], err[96];
+    char program[] = "build/fusec", *args[MAX_ARGS + 1] = {program};
+    int n = 1;
+    snprintf(words, sizeof words, "%s", line);
+    for (char *word = strtok(words, " "); word && n < MAX_ARGS; word = strtok(NULL, " ")) {
+        char *at = strchr(word, '@');
+        bool is_file = at && (at == word || at[-1] == '=');
+        char *arg = malloc(512);
+        snprintf(arg, 512, "%.*s%s%s", is_file ? (int)(at - word) : 400, word,
+                 is_file && at != word && strncmp(word, "--dump-to", 9) ? "@" : "",
+                 is_file ? path_of(at + 1) : "");
+        args[n++] = arg;
+    }
+    snprintf(out, sizeof out, "%s.out", run.folder);
+    snprintf(err, sizeof err, "%s.err", run.folder);
+    pid_t child = fork();
+    if (child == 0) {
+        if (!freopen(input ? input : "/dev/null", "rb", stdin) || !freopen(out, "wb", stdout) ||
+            !freopen(err, "wb", stderr))
+            _exit(126);
+        execv(args[0], args);
+        _exit(127);
+    }
+    int status = -1;
+    cr_assert(waitpid(child, &status, 0) == child);
+    cr_assert(WIFEXITED(status), "fusec %s died of signal %d", line, WTERMSIG(status));
+    run.status = WEXITSTATUS(status);
+    read_file(out, run.out);
+    read_file(err, run.err);
+    for (int i = 1; i < n; i++) free(args[i]);
+    return run.status;
+}
+
+static void expect(const char *line, int status, const char *message) {
+    cr_expect(fusec(line, NULL) == status, "fusec %s: exit code %d, not %d\n%s", line, run.status,
+              status, run.err);
+    const char *text = status ? run.err : run.out;
+    cr_expect(strstr(text, message), "fusec %s: no `%s` in\n%s", line, message, text);
+    cr_expect(!status || !run.out[0], "fusec %s: printed\n%s", line, run.out);
+}
+
+static const char good[] = "dim B in 1..64\ngraph g(x: f32[B, 8]) -> (y: f32[B, 8]) {\n"
+                           "  y = relu(x * 2.0)\n}\n";
+
+static void set_up_good(void) {
+    set_up();
+    write_file("good.g", good, strlen(good));
+}
+
+TestSuite(cli, .init = set_up_good, .fini = tear_down, .timeout = 60);
+
+Test(cli, wrong_use_is_told_and_exits_2) {
+    expect("", 2, "no input file");
+    expect("@good.g", 2, "nothing to make");
+    expect("@good.g @good.g -o @a.ptx", 2, "more than one input file");
+    expect("@good.g -o @a.ptx -o @b.ptx", 2, "--out is given twice");
+    expect("@good.g -o @a.xyz", 2, "tells no kind of output");
+    expect("@good.g -o @a", 2, "tells no kind of output");
+    expect("@good.g -o", 2, "lacks its argument");
+    expect("@good.g --emit=shced", 2, "did you mean `sched`?");
+    expect("@good.g --emit=ptx --target=cpu", 2, "ptx cannot be made for target cpu");
+    expect("@good.g -o @a.o --target=sm_80", 2, "obj cannot be made for target sm_80");
+    expect("@good.g --explane", 2, "did you mean `--explain`?");
+    expect("@good.g --explain=yes", 2, "--explain takes no argument");
+    expect("@good.g -x", 2, "there is no option `-x`");
+    expect("@good.g --print-after=fusee", 2, "did you mean `fuse`?");
+    expect("@good.g --numerics=fast --emit=ptx", 2, "not implemented");
+    expect("@good.g --color=red --emit=ptx", 2, "auto, always or never");
+    expect("run @good.g --emit=ptx", 2, "no option of fusec run");
+    expect("run @good.g --dim=B", 2, "wants B=32");
+    expect("run @good.g --input=x=good.npy", 2, "wants x=@FILE");
+    expect("run @good.g --seed=-1", 2, "--seed wants a number");
+    cr_expect(n_files() == 1, "something is left behind");
+}
+
+Test(cli, unknown_targets_exit_4_with_the_nearest_name) {
+    expect("@good.g -o @a.ptx --target=sm80", 4, "did you mean `sm_80`?");
+    expect("@good.g -o @a.ptx --target=quantum", 4, "--list-targets lists them");
+    cr_expect(n_files() == 1, "something is left behind");
+}
+
+Test(cli, files_that_cannot_be_read_or_written_exit_3) {
+    expect("@missing.g -o @a.ptx", 3, "No such file or directory");
+    expect("@good.g -o @none/a.ptx", 3, "cannot write");
+    expect("/ -o @a.ptx", 3, "cannot read /");
+    cr_assert(mkdir(path_of("folder.ptx"), 0700) == 0);
+    expect("@good.g -o @folder.ptx", 3, "cannot write");
+    cr_expect(rmdir(path_of("folder.ptx")) == 0, "something is left in the folder");
+    expect("run @good.g --device=cpu --input=x=@missing.npy", 3, "No such file");
+    cr_expect(n_files() == 1, "something is left behind");
+}
+
+Test(cli, wrong_input_exits_1_and_writes_nothing) {
+    write_file("empty.g", "", 0);
+    write_file("junk.g", "\0\xff\x80\x01graph\0", 10);
+    write_file("bad.g", "graph g(x: f32[8]) -> (y: f32[9]) {\n  y = reluu(x)\n}\n", 53);
+    expect("@empty.g -o @a.ptx", 1, "[no-graph]");
+    expect("@junk.g -o @a.ptx", 1, "error:");
+    expect("@bad.g -o @a.ptx", 1, "[unknown-op]");
+    cr_expect(strstr(run.err, "bad.g:2:7: error:"), "%s", run.err);
+    cr_expect(strstr(run.err, "relu"), "%s", run.err);
+    expect("run @bad.g --device=cpu", 1, "[unknown-op]");
+    expect("verify @bad.g --device=cpu", 1, "[unknown-op]");
+    expect("inspect @bad.g", 1, "neither an ELF file nor text");
+    expect("run @good.g --device=cpu --dim=B=65", 1, "dim B cannot be 65");
+    expect("run @good.g --device=cpu --dim=C=6", 1, "there is no dim `C`");
+    expect("run @good.g --device=cpu --graph=h", 1, "there is no graph `h`");
+    expect("run @good.g --device=cpu --output=q=@q.npy", 1, "there is no output `q`");
+    expect("run @good.g --device=cpu --input=x=@bad.g", 1, "it is no .npy file");
+    cr_expect(n_files() == 4, "something is left behind");
+}
+
+Test(cli, a_failed_compilation_leaves_the_old_output) {
+    char text[MAX_TEXT];
+    write_file("bad.g", "graph", 5);
+    write_file("a.ptx", "old", 3);
+    expect("@bad.g -o @a.ptx", 1, "[syntax]");
+    read_file(path_of("a.ptx"), text);
+    cr_expect_str_eq(text, "old");
+}
+
+Test(cli, every_kind_of_output_is_made) {
+    static const char *const kinds[] = {"ast", "graph", "fused", "sched", "llvm", "ptx", "asm"};
+    char line[64];
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        snprintf(line, sizeof line, "@good.g --emit=%s", kinds[i]);
+        if (strcmp(kinds[i], "asm") == 0) strcat(line, " --target=cpu");
+        expect(line, 0, "");
+        cr_expect(run.out[0], "%s is empty", kinds[i]);
+    }
+    static const char *const files[] = {"a.ptx", "a.o", "a.s", "a.ll", "a.so"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(line, sizeof line, "@good.g -o @%s", files[i]);
+        expect(line, 0, "");
+    }
+    cr_expect(n_files() == 6, "%d files", n_files());
+}
+
+Test(cli, standard_streams_are_files_too) {
+    char first[MAX_TEXT], second[MAX_TEXT];
+    cr_assert(fusec("- -o -", path_of("good.g")) == 0, "%s", run.err);
+    cr_expect(strstr(run.out, ".version"), "%s", run.out);
+    snprintf(first, sizeof first, "%s", strstr(run.out, "//@ dim"));
+    expect("@good.g -o @a.ptx", 0, "");
+    read_file(path_of("a.ptx"), second);
+    char *rest = strstr(second, "//@ dim");
+    cr_assert(rest);
+    cr_expect_str_eq(first, rest, "only the name and the checksum may differ");
+}
+
+Test(cli, equal_input_gives_equal_bytes) {
+    static const char *const names[2] = {"a.o", "b.o"};
+    static char bytes[2][MAX_TEXT];
+    size_t n[2];
+    for (int i = 0; i < 2; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "@good.g -o @%s", names[i]);
+        expect(line, 0, "");
+        n[i] = read_file(path_of(names[i]), bytes[i]);
+    }
+    cr_expect(n[0] == n[1] && memcmp(bytes[0], bytes[1], n[0]) == 0);
+}
+
+Test(cli, a_special_file_is_written_in_place) {
+    expect("@good.g --emit=obj -o /dev/null", 0, "");
+    struct stat info;
+    cr_expect(stat("/dev/null", &info) == 0 && S_ISCHR(info.st_mode));
+}
+
+Test(cli, a_link_keeps_pointing_to_what_is_replaced) {
+    write_file("real.ptx", "old", 3);
+    cr_assert(symlink("real.ptx", path_of("link.ptx")) == 0);
+    expect("@good.g -o @link.ptx", 0, "");
+    char text[MAX_TEXT];
+    struct stat info;
+    cr_expect(lstat(path_of("link.ptx"), &info) == 0 && S_ISLNK(info.st_mode));
+    read_file(path_of("real.ptx"), text);
+    cr_expect(strncmp(text, "//@ ", 4) == 0);
+}
+
+Test(cli, lists_and_help_never_fail) {
+    expect("--help", 0, "--list-targets");
+    expect("--list-targets", 0, "sm_90a");
+    expect("--list-emit", 0, "ptx");
+    expect("--version", 0, "fusec ");
+    expect("--version --verbose", 0, "LLVM ");
+    expect("run --help", 0, "--device");
+}
+
+Test(cli, passes_can_be_watched) {
+    expect("@good.g -o @a.ptx --dump-to=@dump", 0, "");
+    static const char *const dumps[] = {"01-parse.g",   "02-fuse.g",       "03-schedule.txt",
+                                        "04-place.txt", "05-manifest.txt", "06-emit.ll"};
+    for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "dump/%s", dumps[i]);
+        cr_expect(access(path_of(name), R_OK) == 0, "no %s", name);
+    }
+    cr_assert(fusec("@good.g -o @a.ptx --print-after=fuse --time-passes", NULL) == 0);
+    cr_expect(strstr(run.err, "kernel ") && strstr(run.err, " ms  emit"), "%s", run.err);
+}
+
+Test(cli, the_ledger_goes_where_the_output_does_not) {
+    expect("@good.g --explain", 0, "totals:");
+    cr_assert(fusec("@good.g --explain -o -", NULL) == 0);
+    cr_expect(strstr(run.err, "totals:") && !strstr(run.out, "totals:"));
+}
+
+Test(cli, run_reads_and_writes_arrays) {
+    expect("run @good.g --device=cpu --dim=B=3 --output=y=@y.npy --seed=7", 0, "");
+    expect("run @good.g --device=cpu --input=x=@y.npy", 0, "y: f32[3, 8] =");
+    expect("run @good.g --device=cpu --input=x=@y.npy --no-fuse", 0, "y: f32[3, 8] =");
+    expect("@good.g -o @a.o", 0, "");
+    expect("run @a.o --input=x=@y.npy", 0, "y: f32[3, 8] =");
+    expect("@good.g -o @a.so", 0, "");
+    expect("run @a.so --input=x=@y.npy", 0, "y: f32[3, 8] =");
+    expect("run @a.o --no-fuse", 2, "compiled already");
+    expect("run @good.g --device=cpu --input=x=@y.npy --dim=B=4", 1, "[dim-conflict]");
+}
+
+Test(cli, verify_bench_and_inspect_work) {
+    expect("verify @good.g --device=cpu", 0, "comparisons agree");
+    expect("bench @good.g --device=cpu --runs=20", 0, "median");
+    expect("bench @good.g --device=cpu --runs=20 --json", 0, "\"median_us\"");
+    expect("@good.g -o @a.ptx", 0, "");
+    expect("inspect @a.ptx", 0, "input x: f32[B, 8]");
+    cr_expect(strstr(run.out, "dim B in 1..64"), "%s", run.out);
+}
+
+Test(cli, an_interrupt_leaves_nothing_behind) {
+    for (useconds_t delay = 0; delay < 30; delay += 2) {
+        pid_t child = fork();
+        if (child == 0) {
+            execl("build/fusec", "build/fusec", path_of("good.g"), "-o", path_of("a.so"),
+                  (char *)NULL);
+            _exit(127);
+        }
+        struct timespec pause = {.tv_nsec = (long)delay * 1000000};
+        nanosleep(&pause, NULL);
+        kill(child, SIGINT);
+        waitpid(child, NULL, 0);
+        unlink(path_of("a.so"));
+        cr_assert(n_files() == 1, "after %u ms", (unsigned)delay);
+    }
+}

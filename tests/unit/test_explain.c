@@ -1,0 +1,152 @@
+/* The ledger's numbers and the fused graph's way back to the same plan. */
+#include "pass/explain.h"
+
+#include "lib/plans.h"
+#include "pass/memplan.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct Fixture {
+    Arena *arena;
+    Module *module;
+    Plan *plan, *unfused;
+} Fixture;
+
+static Fixture fixture_new(const char *source, uint32_t graph) {
+    Fixture f = {.arena = arena_new(NULL)};
+    const char *errors = "";
+    f.module = plans_parse(f.arena, source, &errors);
+    cr_assert(f.module, "%s", errors);
+    f.plan = plans_fuse(f.arena, f.module, graph, false, &errors);
+    f.unfused = plans_fuse(f.arena, f.module, graph, true, &errors);
+    cr_assert(f.plan && f.unfused, "%s", errors);
+    cr_assert(memplan_place(f.arena, f.plan) && memplan_place(f.arena, f.unfused));
+    return f;
+}
+
+static const char *ledger_of(const Fixture *f) {
+    Text text = {.arena = f->arena};
+    explain_print(f->plan, f->unfused, f->arena, &text);
+    return text_str(&text);
+}
+
+static void expect_line(const char *ledger, const char *line) {
+    cr_expect(strstr(ledger, line), "no `%s` in\n%s", line, ledger);
+}
+
+Test(explain, every_edge_has_a_verdict_and_totals_add_up) {
+    Fixture f = fixture_new("graph g(x: f32[100, 64], b: f32[64]) -> (y: f32[100, 64]) {\n"
+                            "  h = x + b\n  y = relu(h)\n}\n",
+                            0);
+    const char *ledger = ledger_of(&f);
+    expect_line(ledger, "h (line 2) -> y (line 3): fused  [inlined]");
+    expect_line(ledger, "launches                           1 (2 without fusion)");
+    expect_line(ledger, "moved                              51456 bytes");
+    expect_line(ledger, "moved without fusion               102656 bytes");
+    expect_line(ledger, "least: inputs and outputs once     51456 bytes");
+    expect_line(ledger, "workspace                          0 bytes");
+    arena_free(f.arena);
+}
+
+Test(explain, stored_edges_say_why) {
+    Fixture f = fixture_new("graph g(x: f32[64, 100]) -> (y: f32[100]) {\n"
+                            "  s = softmax(x, axis=1)\n  y = sum(s, axis=0)\n}\n",
+                            0);
+    const char *ledger = ledger_of(&f);
+    expect_line(ledger, "sum (line 2) -> s (line 2): stored  [other-domain]");
+    expect_line(ledger, "reads t0 t1: 25856 bytes");
+    arena_free(f.arena);
+}
+
+Test(explain, symbolic_sizes_are_expressions) {
+    Fixture f = fixture_new("dim B in 1..100\ngraph g(x: bf16[B, 3]) -> (y: bf16[B, 3]) {\n"
+                            "  y = exp(-x)\n}\n",
+                            0);
+    expect_line(ledger_of(&f), "moved                              12*B bytes");
+    arena_free(f.arena);
+}
+
+/* Which node is computed in which kernels, with names that survive printing: per kernel its form
+ * and the multiset of ops. */
+static const char *partition_of(Arena *arena, const Plan *plan) {
+    Text text = {.arena = arena};
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        uint32_t counts[OP_COUNT] = {0};
+        for (uint32_t i = 0; i < kernel->nodes.n; i++)
+            counts[graph_node(plan->graph, kernel->nodes.data[i])->op]++;
+        text_printf(&text, "form %d, %u stages, %u args:", kernel->form, kernel->stages.n,
+                    kernel->args.n);
+        for (int op = 0; op < OP_COUNT; op++) {
+            bool is_source = op && op_info((OpId)op)->cls == CLASS_SOURCE;
+            if (counts[op] && !is_source)
+                text_printf(&text, " %ux%s", counts[op], op_info((OpId)op)->name);
+        }
+        text_puts(&text, "\n");
+    }
+    return text_str(&text);
+}
+
+static void expect_same_plan(const char *source, const char *what) {
+    Arena *arena = arena_new(NULL);
+    const char *errors = "";
+    Module *module = plans_parse(arena, source, &errors);
+    cr_assert(module, "%s: %s", what, errors);
+    for (uint32_t g = 0; g < module->graphs.n; g++) {
+        const Plan *plan = plans_fuse(arena, module, g, false, &errors);
+        cr_assert(plan, "%s: %s", what, errors);
+        Graph *fused = explain_fused_graph(arena, strtab_new(arena), plan);
+        const char *wrong = graph_verify(fused, arena);
+        cr_assert(!wrong, "%s: %s", what, wrong);
+        Module shown = *module;
+        memset(&shown.graphs, 0, sizeof shown.graphs);
+        vec_push(arena, &shown.graphs, fused);
+        Text text = {.arena = arena};
+        module_print(&shown, &text);
+        Module *again = plans_parse(arena, text_str(&text), &errors);
+        cr_assert(again, "%s: %s\n%s", what, errors, text_str(&text));
+        const Plan *second = plans_fuse(arena, again, 0, false, &errors);
+        cr_assert(second, "%s: %s\n%s", what, errors, text_str(&text));
+        const char *first_text = partition_of(arena, plan);
+        const char *second_text = partition_of(arena, second);
+        cr_expect(strcmp(first_text, second_text) == 0, "%s, graph %u:\n%swas\n%safter\n%s", what,
+                  g, text_str(&text), first_text, second_text);
+    }
+    arena_free(arena);
+}
+
+Test(explain, the_fused_graph_parses_back_to_the_same_plan) {
+    static const char *const sources[] = {
+        "graph g(x: f32[100]) -> (y: f32[100]) { y = exp(x) + relu(x) }\n",
+        "graph g(x: f32[64, 100]) -> (y: f32[100]) { y = sum(softmax(x, axis=1), axis=0) }\n",
+        "dim N in 1..1000000\ngraph g(x: f32[N]) -> (y: f32[N]) { y = x / sum(x) }\n",
+        "graph g(x: f32[8, 9]) -> (y: f32[9, 8], z: f32[8, 9]) {\n"
+        "  z = x * 2.0\n  y = transpose(z)\n}\n",
+        "graph g(x: f32[1000]) -> (y: f32[998]) { e = exp(x)\n y = e[2:] - e[:-2] + e[1:-1] }\n",
+        "graph g(x: f32[4]) -> (y: f32[4]) { y = x }\n",
+    };
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+        expect_same_plan(sources[i], sources[i]);
+}
+
+static char *read_file(Arena *arena, const char *path) {
+    Text text = {.arena = arena};
+    FILE *file = fopen(path, "rb");
+    cr_assert(file, "cannot open %s", path);
+    char block[4096];
+    for (size_t n; (n = fread(block, 1, sizeof block, file)) > 0;) text_add(&text, block, n);
+    fclose(file);
+    return text.data;
+}
+
+Test(explain, every_example_parses_back_to_the_same_plan) {
+    static const char *const names[] = {"pointwise", "softmax",      "residual_layernorm",
+                                        "heat2d",    "blackscholes", "views"};
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        expect_same_plan(read_file(arena, str_format(arena, "dsl/examples/%s.g", names[i])),
+                         names[i]);
+    arena_free(arena);
+}

@@ -1,0 +1,229 @@
+/* What fuses and what does not: kernel counts, forms, verdicts and reasons. */
+#include "lib/plans.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Case {
+    const char *what, *source;
+    uint32_t n_kernels;
+} Case;
+
+static const Case one_kernel[] = {
+    {"an elementwise chain with two outputs",
+     "dim B in 1..4096\ngraph g(x: f32[B, 64], b: f32[64]) -> (h: f32[B, 64], y: f32[B, 64]) {\n"
+     "  h = x + b\n  y = relu(h) * 2.0 - exp(h)\n}\n",
+     1},
+    {"softmax",
+     "dim B in 1..4096\ngraph g(x: f32[B, 1000]) -> (y: f32[B, 1000]) {\n"
+     "  y = softmax(x * 0.5, axis=-1)\n}\n",
+     1},
+    {"log_softmax",
+     "dim B in 1..4096\ngraph g(x: bf16[B, 1000]) -> (y: bf16[B, 1000]) {\n"
+     "  y = log_softmax(x, axis=-1)\n}\n",
+     1},
+    {"layernorm with residual, both stored",
+     "dim B in 1..4096\ngraph g(x: bf16[B, 768], r: bf16[B, 768], w: bf16[768], b: bf16[768])"
+     " -> (h: bf16[B, 768], y: bf16[B, 768]) {\n  h = x + r\n  y = layernorm(h, w, b)\n}\n",
+     1},
+    {"rmsnorm",
+     "dim B in 1..4096\ngraph g(x: f32[B, 768], w: f32[768]) -> (y: f32[B, 768]) {\n"
+     "  y = rmsnorm(x, w)\n}\n",
+     1},
+    {"logsumexp",
+     "dim B in 1..4096\ngraph g(x: f32[B, 100]) -> (y: f32[B]) {\n"
+     "  y = logsumexp(x, axis=-1)\n}\n",
+     1},
+    {"a column reduction with its neighbours",
+     "graph g(x: f32[200, 64], b: f32[64]) -> (y: f32[64]) {\n"
+     "  y = exp(sum(relu(x + b), axis=0))\n}\n",
+     1},
+    {"several reductions of one input",
+     "dim B in 1..64\ngraph g(x: f32[B, 100]) -> (s: f32[B], m: f32[B], a: i32[B]) {\n"
+     "  s = sum(x, axis=1)\n  m = max(x, axis=1)\n  a = argmax(x, axis=1)\n}\n",
+     1},
+    {"a transposed softmax",
+     "graph g(x: f32[32, 100]) -> (y: f32[100, 32]) {\n"
+     "  y = transpose(softmax(x, axis=-1))\n}\n",
+     1},
+    {"a softmax over two axes",
+     "graph g(x: f32[4, 5, 6]) -> (y: f32[4, 5, 6]) {\n"
+     "  y = softmax(x, axis=[1, 2])\n}\n",
+     1},
+};
+
+static const Case several_kernels[] = {
+    {"rows then columns",
+     "graph g(x: f32[64, 100]) -> (y: f32[100]) {\n"
+     "  y = sum(softmax(x, axis=1), axis=0)\n}\n",
+     2},
+    {"a full sum and what divides by it",
+     "dim N in 1..1000000\ngraph g(x: f32[N]) -> (y: f32[N]) {\n  y = x / sum(x)\n}\n", 3},
+    {"costly work read at shifted places",
+     "graph g(x: f32[1000]) -> (y: f32[998]) {\n"
+     "  e = exp(x)\n  y = e[2:] - e[:-2] + e[1:-1]\n}\n",
+     2},
+};
+
+static void expect_kernels(const Case *c) {
+    Arena *arena = arena_new(NULL);
+    const char *errors = "";
+    Module *module = plans_parse(arena, c->source, &errors);
+    cr_assert(module, "%s: %s", c->what, errors);
+    Plan *plan = plans_fuse(arena, module, 0, false, &errors);
+    cr_assert(plan, "%s: %s", c->what, errors);
+    cr_expect(plan->kernels.n == c->n_kernels, "%s: %u kernels, expected %u", c->what,
+              plan->kernels.n, c->n_kernels);
+    arena_free(arena);
+}
+
+Test(fuse, neighbours_share_one_kernel) {
+    for (size_t i = 0; i < sizeof one_kernel / sizeof *one_kernel; i++)
+        expect_kernels(&one_kernel[i]);
+}
+
+Test(fuse, what_cannot_share_stays_apart) {
+    for (size_t i = 0; i < sizeof several_kernels / sizeof *several_kernels; i++)
+        expect_kernels(&several_kernels[i]);
+}
+
+static char *read_file(Arena *arena, const char *path) {
+    FILE *file = fopen(path, "rb");
+    cr_assert(file, "cannot open %s", path);
+    Text text = {.arena = arena};
+    char chunk[4096];
+    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0;) text_add(&text, chunk, n);
+    fclose(file);
+    return text.data;
+}
+
+/* Twelve programs of views: nothing is copied, so each is one kernel that reads inputs and writes
+ * outputs (a long reduction may take a finishing kernel). */
+Test(fuse, view_programs_have_no_copy_kernels) {
+    Arena *arena = arena_new(NULL);
+    const char *errors = "";
+    Module *module = plans_parse(arena, read_file(arena, "dsl/examples/views.g"), &errors);
+    cr_assert(module, "%s", errors);
+    cr_expect(module->graphs.n == 12);
+    for (uint32_t i = 0; i < module->graphs.n; i++) {
+        Plan *plan = plans_fuse(arena, module, i, false, &errors);
+        cr_assert(plan, "%s", errors);
+        const char *name = module->graphs.data[i]->name;
+        uint32_t n_maps = 0, n_reductions = 0;
+        for (uint32_t k = 0; k < plan->kernels.n; k++) {
+            n_maps += plan->kernels.data[k].form == FORM_MAP;
+            n_reductions += plan->kernels.data[k].form != FORM_MAP;
+        }
+        cr_expect(n_maps + (n_reductions > 0) == 1, "%s: %u maps, %u reductions", name, n_maps,
+                  n_reductions);
+    }
+    arena_free(arena);
+}
+
+Test(fuse, off_gives_one_kernel_per_op) {
+    Arena *arena = arena_new(NULL);
+    const char *errors = "";
+    Module *module = plans_parse(arena,
+                                 "graph g(x: f32[4, 6]) -> (y: f32[6, 4]) {\n"
+                                 "  y = transpose(relu(x[:, 0:6] + 1.0)) * 3.0\n}\n",
+                                 &errors);
+    cr_assert(module, "%s", errors);
+    Plan *plan = plans_fuse(arena, module, 0, true, &errors);
+    cr_assert(plan, "%s", errors);
+    const Graph *graph = module->graphs.data[0];
+    uint32_t n_ops = 0;
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        n_ops += op_info(graph_node(graph, id)->op)->cls != CLASS_SOURCE;
+    cr_expect(plan->kernels.n == n_ops, "%u kernels for %u ops", plan->kernels.n, n_ops);
+    arena_free(arena);
+}
+
+static const Edge *edge_from(const Plan *plan, const char *op) {
+    for (uint32_t i = 0; i < plan->edges.n; i++) {
+        const Node *node = graph_node(plan->graph, plan->edges.data[i].producer);
+        if (strcmp(op_info(node->op)->name, op) == 0) return &plan->edges.data[i];
+    }
+    return NULL;
+}
+
+typedef struct Verdict {
+    const char *source, *producer;
+    EdgeVerdict verdict;
+    const char *reason;
+} Verdict;
+
+static const Verdict verdicts[] = {
+    {"graph g(x: f32[8]) -> (y: f32[8]) {\n  y = relu(exp(x))\n}\n", "exp", EDGE_FUSED, "inlined"},
+    {"graph g(x: f32[8, 4]) -> (y: f32[4, 8]) {\n  y = relu(transpose(x))\n}\n", "transpose",
+     EDGE_FUSED, "view"},
+    {"graph g(x: f32[8, 4]) -> (y: f32[8, 4]) {\n  y = x - max(x, axis=1, keep=true)\n}\n", "max",
+     EDGE_FUSED, "same-kernel"},
+    {"graph g(x: f32[8, 4]) -> (y: f32[4, 8]) {\n"
+     "  y = transpose(x) - max(x, axis=1)\n}\n",
+     "max", EDGE_STORED, "other-domain"},
+    {"graph g(x: f32[8, 8]) -> (y: f32[8, 8]) {\n"
+     "  y = x - max(x, axis=1)\n}\n",
+     "max", EDGE_STORED, "misaligned"},
+    {"graph g(x: f32[100000]) -> (y: f32[100000]) {\n  y = x / sum(x)\n}\n", "sum", EDGE_STORED,
+     "few-rows"},
+    {"graph g(x: f32[100]) -> (y: f32[98]) {\n"
+     "  e = exp(x)\n  y = e[2:] + e[:-2]\n}\n",
+     "exp", EDGE_STORED, "costly"},
+};
+
+Test(fuse, every_edge_has_its_reason) {
+    for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++) {
+        const Verdict *v = &verdicts[i];
+        Arena *arena = arena_new(NULL);
+        const char *errors = "";
+        Module *module = plans_parse(arena, v->source, &errors);
+        cr_assert(module, "%s", errors);
+        Plan *plan = plans_fuse(arena, module, 0, false, &errors);
+        cr_assert(plan, "%s", errors);
+        const Edge *edge = edge_from(plan, v->producer);
+        cr_assert(edge, "%s: no edge", v->source);
+        cr_expect(edge->verdict == v->verdict, "%s", v->source);
+        cr_expect(strcmp(reason_info(edge->reason)->id, v->reason) == 0, "%s: %s, expected %s",
+                  v->source, reason_info(edge->reason)->id, v->reason);
+        arena_free(arena);
+    }
+}
+
+/* A user's `kernel` blocks are kept, and one that cannot be a kernel is refused with the reason. */
+Test(fuse, fixed_kernels_are_kept_or_refused) {
+    Arena *arena = arena_new(NULL);
+    const char *errors = "";
+    Module *module = plans_parse(arena,
+                                 "graph g(x: f32[8]) -> (y: f32[8]) {\n"
+                                 "  kernel a {\n    e = exp(x)\n  }\n"
+                                 "  kernel b {\n    y = relu(e)\n  }\n}\n",
+                                 &errors);
+    cr_assert(module, "%s", errors);
+    Plan *plan = plans_fuse(arena, module, 0, false, &errors);
+    cr_assert(plan, "%s", errors);
+    cr_expect(plan->kernels.n == 2);
+    module = plans_parse(arena,
+                         "graph g(x: f32[8, 4]) -> (y: f32[4]) {\n  kernel a {\n"
+                         "    s = sum(x, axis=1)\n    y = sum(x * 2.0, axis=0) + s[0]\n  }\n}\n",
+                         &errors);
+    cr_assert(module, "%s", errors);
+    cr_expect(!plans_fuse(arena, module, 0, false, &errors));
+    cr_expect(strstr(errors, "fixed-kernel"), "%s", errors);
+    arena_free(arena);
+}
+
+/* The same graph gives the same plan, kernel by kernel. */
+Test(fuse, is_deterministic) {
+    Arena *arena = arena_new(NULL);
+    const char *errors = "", *first = NULL;
+    for (int i = 0; i < 3; i++) {
+        Module *module = plans_parse(arena, read_file(arena, "dsl/examples/views.g"), &errors);
+        Text text = {.arena = arena};
+        for (uint32_t g = 0; g < module->graphs.n; g++)
+            plan_print(plans_fuse(arena, module, g, false, &errors), &text);
+        if (first) cr_expect(strcmp(first, text_str(&text)) == 0);
+        first = text_str(&text);
+    }
+    arena_free(arena);
+}

@@ -1,0 +1,163 @@
+/* The library: what a host program sees of a compilation, good, wrong, many at once, and without
+ * memory. */
+#include <criterion/criterion.h>
+#include <fusec.h>
+#include <pthread.h>
+#include <string.h>
+
+static const char good[] = "dim B in 1..64\ngraph g(x: f32[B, 8]) -> (y: f32[B, 8]) {\n"
+                           "  y = softmax(x * 2.0)\n}\n";
+
+static fusec_status compile(const char *text, const fusec_options *options, fusec_result **result) {
+    return fusec_compile(text, strlen(text), options, result);
+}
+
+Test(fusec_lib, source_becomes_an_artifact) {
+    fusec_result *result = NULL;
+    size_t n_bytes = 0;
+    cr_assert(compile(good, NULL, &result) == FUSEC_OK, "%s", fusec_result_messages(result));
+    const char *bytes = fusec_result_bytes(result, &n_bytes);
+    cr_expect(n_bytes > 100 && strncmp(bytes, "//@ fusec-artifact", 18) == 0);
+    cr_expect_str_eq(fusec_result_messages(result), "");
+    cr_expect_str_eq(fusec_result_explanation(result), "");
+    cr_expect(fusec_result_n_diagnostics(result) == 0);
+    fusec_result_free(result);
+    fusec_result_free(NULL);
+}
+
+Test(fusec_lib, every_kind_is_made) {
+    for (int kind = 0; kind < FUSEC_KIND_COUNT; kind++) {
+        fusec_options options = FUSEC_OPTIONS_INIT;
+        fusec_result *result = NULL;
+        size_t n_bytes = 0;
+        options.kind = (fusec_kind)kind;
+        options.explain = kind % 2;
+        cr_assert(compile(good, &options, &result) == FUSEC_OK, "%s",
+                  fusec_result_messages(result));
+        fusec_result_bytes(result, &n_bytes);
+        cr_expect(n_bytes > 0, "kind %d", kind);
+        cr_expect((fusec_result_explanation(result)[0] != '\0') == options.explain);
+        fusec_result_free(result);
+    }
+}
+
+Test(fusec_lib, every_target_compiles) {
+    for (size_t i = 0; fusec_target_name(i); i++) {
+        fusec_options options = FUSEC_OPTIONS_INIT;
+        fusec_result *result = NULL;
+        options.target = fusec_target_name(i);
+        options.kind = strncmp(options.target, "sm_", 3) == 0 ? FUSEC_PTX : FUSEC_OBJECT;
+        cr_expect(compile(good, &options, &result) == FUSEC_OK, "%s: %s", options.target,
+                  fusec_result_messages(result));
+        cr_expect(fusec_target_doc(i)[0]);
+        fusec_result_free(result);
+    }
+}
+
+Test(fusec_lib, diagnostics_have_a_place_and_an_id) {
+    fusec_options options = FUSEC_OPTIONS_INIT;
+    fusec_result *result = NULL;
+    options.source_name = "model.g";
+    cr_assert(compile("graph g(x: f32[8]) -> (y: f32[9]) {\n  y = x + 1.0\n}\n", &options,
+                      &result) == FUSEC_INPUT);
+    size_t n_bytes = 1;
+    cr_expect(!fusec_result_bytes(result, &n_bytes) && n_bytes == 0);
+    cr_assert(fusec_result_n_diagnostics(result) > 0);
+    fusec_diagnostic first = {.struct_size = sizeof first};
+    cr_assert(fusec_result_diagnostic(result, 0, &first));
+    cr_expect(first.severity == FUSEC_ERROR && first.line > 0 && first.column > 0);
+    cr_expect_str_eq(first.file, "model.g");
+    cr_expect_str_eq(first.id, "shape-mismatch");
+    cr_expect(strstr(fusec_result_messages(result), first.message));
+    cr_expect(!fusec_result_diagnostic(result, 1000, &first));
+    fusec_result_free(result);
+}
+
+Test(fusec_lib, wrong_options_are_named) {
+    static const struct {
+        fusec_options options;
+        fusec_status status;
+        const char *expected;
+    } cases[] = {
+        {{sizeof(fusec_options), FUSEC_PTX, "sm_1", NULL, NULL, false, false},
+         FUSEC_TARGET,
+         "there is no target `sm_1`"},
+        {{sizeof(fusec_options), FUSEC_PTX, "cpu", NULL, NULL, false, false},
+         FUSEC_USAGE,
+         "ptx cannot be made for target cpu"},
+        {{sizeof(fusec_options), FUSEC_KIND_COUNT, NULL, NULL, NULL, false, false},
+         FUSEC_USAGE,
+         "no kind of output"},
+        {{sizeof(fusec_options), FUSEC_PTX, NULL, NULL, "fast", false, false},
+         FUSEC_USAGE,
+         "`fast` are not implemented"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fusec_result *result = NULL;
+        cr_expect(compile(good, &cases[i].options, &result) == cases[i].status);
+        cr_expect(strstr(fusec_result_messages(result), cases[i].expected), "%s",
+                  fusec_result_messages(result));
+        fusec_diagnostic only = {.struct_size = sizeof only};
+        cr_assert(fusec_result_n_diagnostics(result) == 1);
+        cr_assert(fusec_result_diagnostic(result, 0, &only));
+        cr_expect(!only.id && !only.file && strstr(only.message, cases[i].expected));
+        fusec_result_free(result);
+    }
+}
+
+Test(fusec_lib, older_options_are_enough) {
+    fusec_options options = FUSEC_OPTIONS_INIT;
+    fusec_result *result = NULL;
+    options.struct_size = offsetof(fusec_options, target); /* as if the header ended there */
+    options.target = (const char *)&options;               /* not to be read */
+    options.kind = FUSEC_GRAPH;
+    cr_expect(compile(good, &options, &result) == FUSEC_OK);
+    fusec_result_free(result);
+}
+
+Test(fusec_lib, no_bytes_are_too_strange) {
+    static const char junk[] = "\0\xff graph g(x: f32[\0";
+    for (size_t n = 0; n <= sizeof junk; n++) {
+        fusec_result *result = NULL;
+        cr_expect(fusec_compile(junk, n, NULL, &result) == FUSEC_INPUT);
+        cr_expect(fusec_result_n_diagnostics(result) > 0);
+        fusec_result_free(result);
+    }
+    fusec_result *result = NULL;
+    cr_expect(fusec_compile(NULL, 0, NULL, &result) == FUSEC_INPUT);
+    fusec_result_free(result);
+}
+
+enum { N_THREADS = 4, N_ROUNDS = 4 };
+
+typedef struct Thread {
+    pthread_t id;
+    fusec_result *results[N_ROUNDS];
+} Thread;
+
+static void *compile_often(void *user) {
+    Thread *thread = user;
+    for (int i = 0; i < N_ROUNDS; i++) {
+        fusec_options options = FUSEC_OPTIONS_INIT;
+        options.kind = i % 2 ? FUSEC_OBJECT : FUSEC_PTX;
+        compile(good, &options, &thread->results[i]);
+    }
+    return NULL;
+}
+
+Test(fusec_lib, threads_compile_at_the_same_time_to_equal_bytes) {
+    Thread threads[N_THREADS] = {{0}};
+    for (int t = 0; t < N_THREADS; t++)
+        cr_assert(pthread_create(&threads[t].id, NULL, compile_often, &threads[t]) == 0);
+    for (int t = 0; t < N_THREADS; t++) pthread_join(threads[t].id, NULL);
+    for (int t = 0; t < N_THREADS; t++) {
+        for (int i = 0; i < N_ROUNDS; i++) {
+            size_t n, n_first;
+            const void *first = fusec_result_bytes(threads[0].results[i % 2], &n_first);
+            const void *bytes = fusec_result_bytes(threads[t].results[i], &n);
+            cr_assert(n > 0 && n == n_first && memcmp(bytes, first, n) == 0);
+        }
+    }
+    for (int t = 0; t < N_THREADS; t++)
+        for (int i = 0; i < N_ROUNDS; i++) fusec_result_free(threads[t].results[i]);
+}

@@ -1,0 +1,146 @@
+/* Scalar primitives: the special cases that decide bits, and the table. */
+#include "ir/prim.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+static bool same(double a, double b) {
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
+    return a == b && !signbit(a) == !signbit(b);
+}
+
+typedef struct Case {
+    PrimId prim;
+    Dtype dtype;
+    double a, b, c, want;
+} Case;
+
+static void expect_cases(const Case *cases, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const Case *k = &cases[i];
+        double got = prim_eval(k->prim, k->dtype, k->a, k->b, k->c);
+        cr_expect(same(got, k->want), "%s(%g, %g, %g) on %s gives %g, not %g",
+                  prim_info(k->prim)->name, k->a, k->b, k->c, dtype_name(k->dtype), got, k->want);
+    }
+}
+
+#define EXPECT_CASES(cases) expect_cases(cases, sizeof(cases) / sizeof *(cases))
+
+Test(prim, minimum_and_maximum_pass_nan_and_order_zeros) {
+    const Case cases[] = {
+        {PRIM_MAX, DT_F32, -0.0, 0.0, 0, 0.0},
+        {PRIM_MAX, DT_F32, 0.0, -0.0, 0, 0.0},
+        {PRIM_MAX, DT_F32, -0.0, -0.0, 0, -0.0},
+        {PRIM_MIN, DT_F64, -0.0, 0.0, 0, -0.0},
+        {PRIM_MIN, DT_F64, 0.0, -0.0, 0, -0.0},
+        {PRIM_MAX, DT_F32, NAN, 1, 0, NAN},
+        {PRIM_MAX, DT_F32, 1, NAN, 0, NAN},
+        {PRIM_MIN, DT_F32, NAN, -INFINITY, 0, NAN},
+        {PRIM_MIN, DT_F32, -INFINITY, NAN, 0, NAN},
+        {PRIM_MAX, DT_F32, INFINITY, NAN, 0, NAN},
+        {PRIM_MAX, DT_F32, -1, -2, 0, -1},
+        {PRIM_MIN, DT_F32, -1, -2, 0, -2},
+        {PRIM_MAX, DT_F32, -INFINITY, -3, 0, -3},
+        {PRIM_MIN, DT_F32, INFINITY, -3, 0, -3},
+        {PRIM_MAX, DT_I32, -7, 3, 0, 3},
+        {PRIM_MIN, DT_I32, INT32_MIN, 0, 0, INT32_MIN},
+    };
+    EXPECT_CASES(cases);
+}
+
+Test(prim, i32_wraps_and_divides_by_anything) {
+    const Case cases[] = {
+        {PRIM_ADD, DT_I32, INT32_MAX, 1, 0, INT32_MIN},
+        {PRIM_SUB, DT_I32, INT32_MIN, 1, 0, INT32_MAX},
+        {PRIM_MUL, DT_I32, 65536, 65536, 0, 0},
+        {PRIM_MUL, DT_I32, INT32_MAX, INT32_MAX, 0, 1},
+        {PRIM_MUL, DT_I32, 65536, 32768, 0, INT32_MIN},
+        {PRIM_DIV, DT_I32, -7, 2, 0, -3},
+        {PRIM_DIV, DT_I32, 7, 0, 0, 0},
+        {PRIM_DIV, DT_I32, INT32_MIN, -1, 0, INT32_MIN},
+        {PRIM_REM, DT_I32, -7, 2, 0, -1},
+        {PRIM_REM, DT_I32, 7, -2, 0, 1},
+        {PRIM_REM, DT_I32, 7, 0, 0, 0},
+        {PRIM_REM, DT_I32, INT32_MIN, -1, 0, 0},
+        {PRIM_NEG, DT_I32, INT32_MIN, 0, 0, INT32_MIN},
+        {PRIM_ABS, DT_I32, INT32_MIN, 0, 0, INT32_MIN},
+        {PRIM_ABS, DT_I32, -5, 0, 0, 5},
+    };
+    EXPECT_CASES(cases);
+}
+
+Test(prim, comparisons_are_false_on_nan_but_for_ne) {
+    const Case cases[] = {
+        {PRIM_LT, DT_F32, NAN, 1, 0, 0},    {PRIM_LT, DT_F32, 1, NAN, 0, 0},
+        {PRIM_LE, DT_F32, NAN, NAN, 0, 0},  {PRIM_EQ, DT_F32, NAN, NAN, 0, 0},
+        {PRIM_NE, DT_F32, NAN, NAN, 0, 1},  {PRIM_NE, DT_F64, 1, NAN, 0, 1},
+        {PRIM_EQ, DT_F32, -0.0, 0.0, 0, 1}, {PRIM_LT, DT_F32, -0.0, 0.0, 0, 0},
+        {PRIM_LE, DT_I32, 3, 3, 0, 1},      {PRIM_LT, DT_I32, 3, 3, 0, 0},
+        {PRIM_EQ, DT_BOOL, 1, 1, 0, 1},     {PRIM_NE, DT_BOOL, 1, 0, 0, 1},
+    };
+    EXPECT_CASES(cases);
+}
+
+Test(prim, logic_and_select) {
+    const Case cases[] = {
+        {PRIM_AND, DT_BOOL, 1, 1, 0, 1},
+        {PRIM_AND, DT_BOOL, 1, 0, 0, 0},
+        {PRIM_OR, DT_BOOL, 0, 1, 0, 1},
+        {PRIM_OR, DT_BOOL, 0, 0, 0, 0},
+        {PRIM_NOT, DT_BOOL, 0, 0, 0, 1},
+        {PRIM_NOT, DT_BOOL, 1, 0, 0, 0},
+        {PRIM_SELECT, DT_F32, 1, -0.0, NAN, -0.0},
+        {PRIM_SELECT, DT_F32, 0, NAN, -0.0, -0.0},
+        {PRIM_SELECT, DT_I32, 1, 5, 6, 5},
+        {PRIM_SELECT, DT_BOOL, 0, 1, 0, 0},
+    };
+    EXPECT_CASES(cases);
+}
+
+Test(prim, floats_follow_ieee) {
+    const Case cases[] = {
+        {PRIM_DIV, DT_F32, 1, -0.0, 0, -INFINITY},
+        {PRIM_DIV, DT_F32, 0, 0, 0, NAN},
+        {PRIM_SUB, DT_F32, 1, 1, 0, 0.0},
+        {PRIM_ADD, DT_F32, -0.0, -0.0, 0, -0.0},
+        {PRIM_REM, DT_F32, -7.5, 2, 0, -1.5},
+        {PRIM_REM, DT_F32, 1, 0, 0, NAN},
+        {PRIM_REM, DT_F32, -4, 2, 0, -0.0},
+        {PRIM_REM, DT_F32, 3, INFINITY, 0, 3},
+        {PRIM_RINT, DT_F32, 2.5, 0, 0, 2},
+        {PRIM_RINT, DT_F32, 3.5, 0, 0, 4},
+        {PRIM_RINT, DT_F32, -0.4, 0, 0, -0.0},
+        {PRIM_CEIL, DT_F32, -0.5, 0, 0, -0.0},
+        {PRIM_FLOOR, DT_F32, -0.5, 0, 0, -1},
+        {PRIM_SQRT, DT_F32, -0.0, 0, 0, -0.0},
+        {PRIM_SQRT, DT_F64, -1, 0, 0, NAN},
+        {PRIM_NEG, DT_F32, 0.0, 0, 0, -0.0},
+        {PRIM_ABS, DT_F32, -0.0, 0, 0, 0.0},
+        {PRIM_EXP, DT_F32, -INFINITY, 0, 0, 0.0},
+        {PRIM_EXP2, DT_F32, 10, 0, 0, 1024},
+        {PRIM_LOG2, DT_F32, 0.125, 0, 0, -3},
+        {PRIM_LOG, DT_F32, 0, 0, 0, -INFINITY},
+        {PRIM_TANH, DT_F32, INFINITY, 0, 0, 1},
+        {PRIM_ERF, DT_F32, -INFINITY, 0, 0, -1},
+        {PRIM_SIN, DT_F32, -0.0, 0, 0, -0.0},
+        {PRIM_COS, DT_F32, 0, 0, 0, 1},
+        {PRIM_POW, DT_F32, 0, 0, 0, 1},
+        {PRIM_POW, DT_F32, NAN, 0, 0, 1},
+        {PRIM_POW, DT_F32, -2, 3, 0, -8},
+    };
+    EXPECT_CASES(cases);
+}
+
+Test(prim, every_row_is_whole) {
+    for (int p = PRIM_NONE + 1; p < PRIM_COUNT; p++) {
+        const PrimInfo *info = prim_info((PrimId)p);
+        cr_expect(info->name && info->arity >= 1 && info->arity <= 3 && info->cost >= 1);
+        cr_expect(info->operands != 0, "%s has no operand type", info->name);
+        for (int d = 0; d < DT_COUNT; d++) { /* defined wherever the table says it is */
+            if (!dtype_in((Dtype)d, info->operands) || dtype_compute((Dtype)d) != (Dtype)d)
+                continue;
+            double got = prim_eval((PrimId)p, (Dtype)d, 1, 1, 1);
+            cr_expect(!isnan(got), "%s on %s", info->name, dtype_name((Dtype)d));
+        }
+    }
+}

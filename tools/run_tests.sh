@@ -1,0 +1,71 @@
+#!/bin/sh
+# Runs test programs and sums their results. run_tests.sh BUILD PROGRAM...
+# BUILD/logs receives a log per program, shown when it fails. A Criterion program is read by its
+# summary line, any other by its last line `N passed, N failed[, N skipped]`. A Criterion test that
+# could not run here prints one line `SKIPPED why` and passes; it is counted as skipped. A program
+# without tests fails, and so does one that leaves a sanitizer's report. With TALLY set, the counts
+# are appended to that file too.
+set -u
+build=$1
+shift
+logs=$build/logs
+mkdir -p "$logs"
+passed=0 failed=0 skipped=0
+
+field() { # field LOG WORD: the number after WORD in Criterion's last summary line
+    grep -a 'Synthesis:' "$1" | tail -1 | sed 's/\x1b\[[0-9;]*m//g' |
+        sed -n "s/.*$2: \([0-9]*\).*/\1/p"
+}
+
+count_words() { # count_words LOG WORD: the number before WORD in the last line that has it
+    grep -aE '^[0-9]+ passed, [0-9]+ failed' "$1" | tail -1 | sed -n "s/.*\b\([0-9]*\) $2.*/\1/p"
+}
+
+run_one() { # run_one NAME COMMAND...
+    name=$1
+    shift
+    log=$logs/$name.log
+    rm -f "$log" "$logs/$name.san".*
+    started=$(date +%s)
+    ASAN_OPTIONS=log_path=$logs/$name.san UBSAN_OPTIONS=print_stacktrace=1 \
+        timeout 900 "$@" >"$log" 2>&1 </dev/null
+    status=$?
+    tested=$(field "$log" Tested)
+    if [ -n "$tested" ]; then
+        good=$(field "$log" Passing)
+        bad=$((tested - good))
+        skip=$(grep -ac '^SKIPPED ' "$log")
+        [ "$skip" -le "$good" ] || skip=$good
+        good=$((good - skip))
+    else
+        good=$(count_words "$log" passed)
+        bad=$(count_words "$log" failed)
+        skip=$(count_words "$log" skipped)
+    fi
+    good=${good:-0} bad=${bad:-0} skip=${skip:-0}
+    why=
+    [ $((good + bad + skip)) -gt 0 ] || { bad=1 why=' (no test ran)'; }
+    [ $status = 0 ] || [ "$bad" -gt 0 ] || { bad=1 why=" (exit status $status)"; }
+    for report in "$logs/$name.san".*; do
+        [ -e "$report" ] || continue
+        cat "$report" >>"$log"
+        [ "$bad" -gt 0 ] || { bad=1 why=' (sanitizer report)'; }
+    done
+    [ "$bad" = 0 ] || tail -n 60 "$log"
+    printf '%-28s %5d passed, %d failed%s%s  %ds\n' "$name" "$good" "$bad" \
+        "$([ "$skip" = 0 ] || echo ", $skip skipped")" "$why" $(($(date +%s) - started))
+    passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + skip))
+}
+
+if [ "${AS:-}" ]; then
+    run_one "$AS" "$@"
+else
+    for program; do run_one "$(basename "$program")" "$program"; done
+fi
+[ -z "${TALLY:-}" ] || echo "$passed $failed $skipped" >>"$TALLY"
+[ "${TALLY:-}" ] || {
+    printf '%d passed, %d failed' $passed $failed
+    [ $skipped = 0 ] || printf ', %d skipped' $skipped
+    echo
+}
+[ $failed = 0 ] && [ $((passed + skipped)) -gt 0 ]

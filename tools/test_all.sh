@@ -1,0 +1,34 @@
+#!/bin/sh
+# Every test, and one line of totals at the end.
+# test_all.sh "TESTS" "SANITIZED TESTS" "SOAK PROGRAM" "SOAK ARGUMENTS" FUZZ_SECONDS "FUZZERS"
+# shellcheck disable=SC2086
+set -u
+tools=$(dirname "$0")
+TALLY=build/tally
+export TALLY
+rm -f $TALLY
+
+echo '== tests'
+sh "$tools/run_tests.sh" build $1
+echo '== tests under the sanitizers'
+sh "$tools/run_tests.sh" build/asan $2
+if [ -n "$3" ]; then
+    echo '== random graphs'
+    AS=soak sh "$tools/run_tests.sh" build $3 $4
+fi
+if [ -n "$6" ]; then
+    echo '== fuzzers'
+    AS=fuzz sh "$tools/run_tests.sh" build sh "$tools/run_fuzz.sh" $5 $6
+fi
+if [ -n "$(ls dsl/examples/*.g 2>/dev/null)" ]; then
+    echo '== compile time'
+    AS=compile_time sh "$tools/run_tests.sh" build \
+        sh "$tools/compile_time.sh" build/fusec 50 dsl/examples/*.g
+    tail -n +1 build/logs/compile_time.log
+fi
+
+awk '{ passed += $1; failed += $2; skipped += $3 }
+END {
+    printf "%d passed, %d failed%s\n", passed, failed, skipped ? ", " skipped " skipped" : ""
+    exit failed > 0 || passed == 0
+}' $TALLY
