@@ -84,10 +84,13 @@ LLVM_SHARED = -L$(shell $(LLVM_CONFIG) --libdir) $(shell $(LLVM_CONFIG) --link-s
 # fusec, but libfusert.so needs the shared one.
 JANSSON = -Wl,-Bstatic -ljansson -Wl,-Bdynamic
 
+# For whole runs: all processors, unless the command line says how many.
+AGAIN = $(MAKE) --no-print-directory $(if $(findstring j,$(filter-out --%,$(MAKEFLAGS))),,-j$(shell nproc))
+
 .DELETE_ON_ERROR:
 .SECONDARY:
 # test_cli runs build/fusec, which is never built with the sanitizers.
-.PHONY: check-asan tests-built fuzzers-built all help deps test ci-checks check-unit check-llvm check-all soak fuzz asan layers \
+.PHONY: check-asan tests-built fuzzers-built all help deps test ci-checks check-unit check-llvm check-all soak sweep fuzz asan layers \
   format format-check docs docs-check wc wc-check compile-time install clean
 
 all: build/fusec build/libfusec.a build/libfusec.so build/libfusert.a build/libfusert.so ## Build the compiler and both libraries
@@ -175,8 +178,9 @@ $(filter-out $(RT_TESTS),$(PLAIN_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LI
 $(filter-out $(RT_TESTS),$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
-# Test programs that are no Criterion suites.
+# The program that compares generated graphs is no Criterion suite.
 SOAK_OBJ = $(call objs,$(wildcard tests/soak/*.c))
+$(SOAK_OBJ): TEST_PLUS = $(LLVM_CFLAGS)
 $(B)/tests/soak/soak: $(SOAK_OBJ) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) -ljansson -lm -lpthread -ldl
 SOAK = $(if $(wildcard tests/soak/soak.c),$(B)/tests/soak/soak)
@@ -191,12 +195,14 @@ check-llvm: $(LLVM_TESTS) ## Run the tests that link LLVM
 	@sh tools/run_tests.sh $(B) $(LLVM_TESTS)
 
 asan: build/fusec ## Run the tests that need no LLVM under the address and undefined behaviour sanitizers
-	@$(MAKE) --no-print-directory CONFIG=asan check-asan
+	@$(AGAIN) CONFIG=asan check-asan
 check-asan: $(PLAIN_TESTS)
 	@sh tools/run_tests.sh $(B) $(PLAIN_TESTS)
 
-soak: $(B)/tests/soak/soak ## Compare N random graphs fused, unfused and interpreted (N=500 SEED=1)
-	$(Q)$< $(N) $(SEED)
+soak: $(B)/tests/soak/soak ## Compare N random graphs fused, unfused and interpreted (N=500 SEED=1 ARGS=--device=cuda)
+	$(Q)$< $(N) $(SEED) $(ARGS)
+sweep: $(B)/tests/soak/soak ## Compare every op with every dtype and shape
+	$(Q)$< --sweep $(ARGS)
 
 # The first #include tells which half of the house a fuzzer is for.
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(FUZZ_SRC))
@@ -210,15 +216,15 @@ $(filter-out $(RT_FUZZERS),$(FUZZERS)): build/fuzz/%: $(O)/tests/fuzz/%.o $(CORE
 endif
 fuzzers-built: $(FUZZERS)
 fuzz: ## Run each fuzzer for FUZZ_SECONDS
-	@$(MAKE) --no-print-directory CONFIG=fuzz fuzzers-built
+	@$(AGAIN) CONFIG=fuzz fuzzers-built
 	@sh tools/run_fuzz.sh $(FUZZ_SECONDS) $(FUZZERS)
 
 compile-time: build/fusec ## Check that every example compiles to PTX in 50 ms
 	@sh tools/compile_time.sh build/fusec 50 $(EXAMPLES)
 
 check-all: all $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK)
-	@$(MAKE) --no-print-directory CONFIG=asan tests-built
-	@$(MAKE) --no-print-directory CONFIG=fuzz fuzzers-built
+	@$(AGAIN) CONFIG=asan tests-built
+	@$(AGAIN) CONFIG=fuzz fuzzers-built
 	@sh tools/test_all.sh "$(PLAIN_TESTS) $(LLVM_TESTS)" \
 	  "$(patsubst build/%,build/asan/%,$(PLAIN_TESTS))" "$(SOAK)" "$(N) $(SEED)" \
 	  "$(FUZZ_SECONDS)" "$(FUZZERS)"
@@ -226,7 +232,7 @@ tests-built: $(PLAIN_TESTS)
 
 test: ## Install what is missing, build everything, run every test
 	@$(MAKE) --no-print-directory deps
-	@$(MAKE) --no-print-directory check-all
+	@$(AGAIN) check-all
 
 # ---- checks of the source itself ----
 

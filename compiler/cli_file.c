@@ -16,24 +16,35 @@
 enum { MAX_TEMPS = 4, MAX_TEMP_BYTES = 4096 };
 static char temps[MAX_TEMPS][MAX_TEMP_BYTES];
 static volatile sig_atomic_t n_temps;
-static volatile sig_atomic_t linker; /* its process group, or 0 */
 
 static void on_signal(int number) {
-    if (linker) {
-        kill(-(pid_t)linker, SIGKILL);
-        waitpid((pid_t)linker, NULL, 0);
-    }
     for (int i = 0; i < n_temps; i++) unlink(temps[i]);
     signal(number, SIG_DFL);
     raise(number);
 }
 
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+enum { N_NUMBERS = sizeof numbers / sizeof numbers[0] };
+
 void cli_catch_signals(void) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = on_signal};
     sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        sigaction(numbers[i], &action, NULL);
+    for (int i = 0; i < N_NUMBERS; i++) sigaction(numbers[i], &action, NULL);
+}
+
+/* Where a file exists that is not yet, or no longer, in the list, signals have to wait. */
+static sigset_t signals_hold(void) {
+    sigset_t held, before;
+    sigemptyset(&held);
+    for (int i = 0; i < N_NUMBERS; i++) sigaddset(&held, numbers[i]);
+    sigprocmask(SIG_BLOCK, &held, &before);
+    return before;
+}
+
+static void signals_release(const sigset_t *before) {
+    int kept = errno;
+    sigprocmask(SIG_SETMASK, before, NULL);
+    errno = kept;
 }
 
 static fusec_status fail_file(const Cli *cli, const char *verb, const char *path) {
@@ -99,10 +110,11 @@ static fusec_status temp_open(const Cli *cli, const char *path, const char *suff
     int n = snprintf(name, MAX_TEMP_BYTES, "%s.%ld%s.tmp", path, (long)getpid(), suffix);
     if (n_temps == MAX_TEMPS || n >= MAX_TEMP_BYTES)
         return cli_fail(cli, FUSEC_FILE, "cannot write %s: its name is too long", path);
+    sigset_t before = signals_hold();
     *file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (*file < 0) return fail_file(cli, "write", path);
-    n_temps++;
-    return FUSEC_OK;
+    n_temps += *file >= 0;
+    signals_release(&before);
+    return *file >= 0 ? FUSEC_OK : fail_file(cli, "write", path);
 }
 
 static void temps_discard(void) {
@@ -154,19 +166,20 @@ fusec_status cli_write(Cli *cli, const char *path, const void *bytes, size_t n_b
     return status;
 }
 
-/* Runs `cc` and waits for it. It gets a process group of its own, to be ended as a whole. */
+/* Runs `cc` and waits for it. It writes files too, so it is not left half done: signals wait, and
+ * its own process group keeps it from getting those of a terminal. */
 static bool run_cc(const char *object, const char *library) {
+    sigset_t before = signals_hold();
     pid_t child = fork();
     if (child == 0) {
         setpgid(0, 0);
+        signals_release(&before);
         execlp("cc", "cc", "-shared", "-nostdlib", "-o", library, object, (char *)NULL);
         _exit(127);
     }
     int status = -1;
-    if (child > 0) setpgid(child, child);
-    linker = child > 0 ? child : 0;
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-    linker = 0;
+    signals_release(&before);
     return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 

@@ -8,6 +8,7 @@
 #include "pass/fuse.h"
 #include "pass/memplan.h"
 #include "pass/sched.h"
+#include "pass/share.h"
 
 #include <time.h>
 
@@ -182,6 +183,8 @@ static void run_schedule(Driver *driver, Plan **plans) {
     double begin = now_seconds();
     for (uint32_t i = 0; i < driver->module->graphs.n; i++)
         sched_plan(driver->arena, plans[i], driver->options.target);
+    share_kernels(driver->scratch, driver->plans, driver->module->graphs.n);
+    arena_reset(driver->scratch);
     finish_pass(driver, PASS_SCHEDULE, begin,
                 wants_text(driver, PASS_SCHEDULE) ? plan_text(driver) : NULL);
 }

@@ -18,7 +18,8 @@ field() { # field LOG WORD: the number after WORD in Criterion's last summary li
 }
 
 count_words() { # count_words LOG WORD: the number before WORD in the last line that has it
-    grep -aE '^[0-9]+ passed, [0-9]+ failed' "$1" | tail -1 | sed -n "s/.*\b\([0-9]*\) $2.*/\1/p"
+    grep -aE '^[0-9]+ passed, [0-9]+ failed' "$1" | tail -1 | tr ',' '\n' |
+        awk -v word="$2" '$2 == word { print $1 }'
 }
 
 run_one() { # run_one NAME COMMAND...

@@ -1,5 +1,5 @@
-/* Accumulators of reductions. See gpu.h. */
-#include "back/gpu.h"
+/* Accumulators of reductions. See acc.h. */
+#include "back/acc.h"
 
 #include <stdint.h>
 

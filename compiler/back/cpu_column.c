@@ -2,8 +2,8 @@
  * template.h.
  *
  * Rows stream through memory in the outer loop; every column of the strip has its chains, in arrays
- * on the stack. A strip too wide for them is taken in parts. Columns past the end of the last vector
- * have chains too, of whatever their masked loads gave; nobody reads them. */
+ * on the stack. A strip too wide for them is taken in parts. Columns past the end of the last
+ * vector have chains too, of whatever their masked loads gave; nobody reads them. */
 #include "back/cpu_common.h"
 
 enum { STACK_BYTES = 64 * 1024 };
@@ -12,9 +12,9 @@ typedef struct Column {
     Lower *lower;
     Point point; /* of the unit: outer axes and segment; one lane */
     uint32_t lanes;
-    int64_t width;          /* columns of a part of the strip; a multiple of lanes */
-    LLVMValueRef first, n;  /* the part's columns */
-    CpuArray *results;      /* per slot: results; extremes, where there are */
+    int64_t width;         /* columns of a part of the strip; a multiple of lanes */
+    LLVMValueRef first, n; /* the part's columns */
+    CpuArray *results;     /* per slot: results; extremes, where there are */
     CpuArray *extremes;
     /* The stage being emitted. */
     const Stage *stage;
@@ -22,10 +22,10 @@ typedef struct Column {
     CpuArray *chains; /* of reduction i of the stage at level k: [k * n reduces + i], each
                        * [n_chains][width] */
     /* The position in its loops. */
-    Point row;                    /* with the reduced axes */
-    LLVMValueRef row_chain;       /* where the row's chain begins */
-    uint32_t level;               /* joined into */
-    const bool *needs;            /* per slot: whether the step needs its result */
+    Point row;              /* with the reduced axes */
+    LLVMValueRef row_chain; /* where the row's chain begins */
+    uint32_t level;         /* joined into */
+    const bool *needs;      /* per slot: whether the step needs its result */
 } Column;
 
 static const Reduce *reduce_at(const Column *column, uint32_t i) {
@@ -108,13 +108,11 @@ static void column_elements(void *user, CpuSpan span) {
     const Unit *unit = lower->unit;
     CpuRoots roots = cpu_stage_roots(lower, column->stage);
     LLVMValueRef to = add(column, span.begin, span.n);
-    Loop loop =
-        loop_begin(unit, lower->function, span.begin, to, lower_index_const(lower, 1));
+    Loop loop = loop_begin(unit, lower->function, span.begin, to, lower_index_const(lower, 1));
     column->row = point_inside(&column->point);
     lower_split(lower, loop.index, kernel->first_reduced, kernel->n_reduced, &column->row);
     point_prepare(&column->row, roots.ids, roots.n, 1u << lower->lane_axis);
-    column->row_chain =
-        chain_begin(column, cpu_modulo(lower, loop.index, column->order.n_chains));
+    column->row_chain = chain_begin(column, cpu_modulo(lower, loop.index, column->order.n_chains));
     each_vector(column, true, element_step);
     loop_end(unit, &loop);
 }
@@ -209,10 +207,8 @@ static void column_stage(Column *column, const Stage *stage, CpuSpan span) {
             cpu_array_new(lower, reduce->acc, reduce->is_arg, n_chains * column->width);
     }
     column->needs = needed_slots(lower, stage);
-    CpuFold fold = {.user = column,
-                    .clear = column_clear,
-                    .elements = column_elements,
-                    .join = column_join};
+    CpuFold fold = {
+        .user = column, .clear = column_clear, .elements = column_elements, .join = column_join};
     cpu_fold_stage(lower, column->order, &fold, span);
     column->needs = arena_array(arena, bool, lower->kernel->reduces.n);
     for (uint32_t i = 0; i < n; i++) {
@@ -287,8 +283,7 @@ static LLVMValueRef split_unit(Column *column, LLVMValueRef index, LLVMValueRef 
             DimId extent = index_axis_extent(scalartab_indices(kernel->scalars), k);
             per_segment = LLVMBuildMul(builder, per_segment, lower_dim(lower, extent), "");
         }
-        column->point.axis[kernel->segment_axis] =
-            LLVMBuildUDiv(builder, index, per_segment, "");
+        column->point.axis[kernel->segment_axis] = LLVMBuildUDiv(builder, index, per_segment, "");
         index = LLVMBuildURem(builder, index, per_segment, "");
     }
     if (n_outer == 0) return index;
@@ -327,8 +322,8 @@ void template_cpu_column(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
     prepare_unit(&column);
     CpuSpan span = cpu_reduced_span(lower, &column.point);
     LLVMValueRef zero = lower_index_const(lower, 0);
-    Loop parts = loop_begin(unit, lower->function, zero, n_columns,
-                            lower_index_const(lower, column.width));
+    Loop parts =
+        loop_begin(unit, lower->function, zero, n_columns, lower_index_const(lower, column.width));
     LLVMValueRef ahead = LLVMBuildSub(builder, n_columns, parts.index, "");
     column.n = cpu_at_most(lower, ahead, column.width);
     column.first = add(&column, strip_begin, parts.index);

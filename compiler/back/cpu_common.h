@@ -6,7 +6,11 @@
 #ifndef FUSEC_CPU_COMMON_H
 #define FUSEC_CPU_COMMON_H
 
-#include "back/gpu.h"
+#include "back/acc.h"
+#include "back/template.h"
+
+/* Maps whose unit_elems are no more than this take their units down the rows. */
+enum { CPU_MAP_SHORT_RUN = 64 };
 
 /* `for (unit = begin; unit < end; unit++)`; ended by loop_end. */
 Loop cpu_unit_loop(Lower *lower, LLVMValueRef begin, LLVMValueRef end);
@@ -20,16 +24,17 @@ LLVMValueRef cpu_at_most(const Lower *lower, LLVMValueRef rest, int64_t limit);
 /* `value & (n - 1)` for a power of two. */
 LLVMValueRef cpu_modulo(const Lower *lower, LLVMValueRef value, uint32_t n);
 
-/* Emits one step of `lanes` elements at index `at`; those outside `mask` (NULL: none) do not exist. */
+/* Emits one step of `lanes` elements at index `at`; those outside `mask` (NULL: none) do not exist.
+ */
 typedef void CpuStep(void *user, LLVMValueRef at, LLVMValueRef mask);
-/* Steps through [from, from + n): a loop of full steps, then one masked step for what is left, which
- * is_whole rules out. `lanes` is a power of two. */
+/* Steps through [from, from + n): a loop of full steps, then one masked step for what is left,
+ * which is_whole rules out. `lanes` is a power of two. */
 void cpu_each_step(Lower *lower, LLVMValueRef from, LLVMValueRef n, uint32_t lanes, bool is_whole,
                    CpuStep *step, void *user);
 
 /* An array on the kernel's stack, of accumulators or of finished results of one slot. */
 typedef struct CpuArray {
-    Dtype dtype; /* of values; not bool */
+    Dtype dtype;                  /* of values; not bool */
     LLVMValueRef values, indices; /* indices: i32, of arg-reductions, else NULL */
 } CpuArray;
 CpuArray cpu_array_new(Lower *lower, Dtype dtype, bool has_index, int64_t n_elems);

@@ -17,6 +17,29 @@ static void map_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
         point_store(&point, &map->stage->stores.data[i]);
 }
 
+/* Splits a unit's number: sets the outer axes, returns the number of its run. Runs of one row
+ * follow each other, as in memory. Short runs (a schedule has them for operands that lie across the
+ * lanes) instead go down the rows, so that a line of such an operand serves one unit after the
+ * other. */
+static LLVMValueRef split_unit(Lower *lower, Map *map, LLVMValueRef unit_index, DimId extent) {
+    LLVMBuilderRef builder = lower->unit->builder;
+    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    int64_t unit_elems = lower->variant->sched.unit_elems;
+    uint32_t n_outer_axes = lower->lane_axis;
+    if (n_outer_axes == 0) return unit_index;
+    bool is_down = unit_elems <= CPU_MAP_SHORT_RUN;
+    DimId n_inner = dim_const(dims, 1);
+    for (uint32_t k = 0; k < n_outer_axes && is_down; k++)
+        n_inner = dim_mul(dims, n_inner, index_axis_extent(tab, k));
+    if (!is_down) n_inner = dim_ceil_div(dims, extent, unit_elems);
+    LLVMValueRef count = lower_dim(lower, n_inner);
+    LLVMValueRef inner = LLVMBuildURem(builder, unit_index, count, "");
+    LLVMValueRef outer = LLVMBuildUDiv(builder, unit_index, count, "");
+    lower_split(lower, is_down ? inner : outer, 0, n_outer_axes, &map->point);
+    return is_down ? outer : inner;
+}
+
 /* One unit: a run of unit_elems elements, or what is left of the axis. */
 static void map_unit(Lower *lower, Map *map, LLVMValueRef unit_index) {
     LLVMBuilderRef builder = lower->unit->builder;
@@ -24,14 +47,8 @@ static void map_unit(Lower *lower, Map *map, LLVMValueRef unit_index) {
     const Sched *sched = &lower->variant->sched;
     uint32_t axis = lower->lane_axis;
     DimId extent_dim = index_axis_extent(scalartab_indices(kernel->scalars), axis);
-    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
-    LLVMValueRef extent = lower_dim(lower, extent_dim), run = unit_index;
-    if (axis > 0) {
-        LLVMValueRef n_runs = lower_dim(lower, dim_ceil_div(dims, extent_dim, sched->unit_elems));
-        run = LLVMBuildURem(builder, unit_index, n_runs, "");
-        LLVMValueRef outer = LLVMBuildUDiv(builder, unit_index, n_runs, "");
-        lower_split(lower, outer, 0, axis, &map->point);
-    }
+    LLVMValueRef extent = lower_dim(lower, extent_dim);
+    LLVMValueRef run = split_unit(lower, map, unit_index, extent_dim);
     LLVMValueRef unit_elems = lower_index_const(lower, sched->unit_elems);
     LLVMValueRef from = LLVMBuildMul(builder, run, unit_elems, "");
     LLVMValueRef rest = LLVMBuildSub(builder, extent, from, "");

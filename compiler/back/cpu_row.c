@@ -23,7 +23,7 @@ typedef struct Row {
     const Stage *stage;
     const bool *live; /* per scalar: whether the stage needs it */
     CpuOrder order;
-    CpuArray *chains; /* of reduction i of the stage at level k: [k * n reduces + i] */
+    CpuArray *chains;  /* of reduction i of the stage at level k: [k * n reduces + i] */
     bool in_registers; /* level 0 while whole rounds over its chains last */
 } Row;
 
@@ -78,8 +78,8 @@ static void row_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
     row_step_stores(row, &point, at);
 }
 
-/* All whole rounds over the chains, which stay in registers meanwhile: where values are cheap, going
- * through memory would cost more than they do. Returns what is left of the span. */
+/* All whole rounds over the chains, which stay in registers meanwhile: where values are cheap,
+ * going through memory would cost more than they do. Returns what is left of the span. */
 static CpuSpan row_rounds(const Row *row, CpuSpan span) {
     Lower *lower = row->lower;
     const Unit *unit = lower->unit;
@@ -127,8 +127,8 @@ static void row_elements(void *user, CpuSpan span) {
                   row_step, user);
 }
 
-/* Whether the chains of the stage fit in registers and its values are cheap enough for the copies of
- * the step that this takes. */
+/* Whether the chains of the stage fit in registers and its values are cheap enough for the copies
+ * of the step that this takes. */
 static bool fits_registers(const Row *row, CpuRoots roots) {
     enum { MOST_COST = 64 };
     const Lower *lower = row->lower;
@@ -210,8 +210,7 @@ static void row_stage(Row *row, uint32_t index, CpuSpan span) {
     CpuRoots roots = cpu_stage_roots(lower, stage);
     row->in_registers = fits_registers(row, roots);
     point_prepare(&row->point, roots.ids, roots.n, cpu_reduced_axes(lower->kernel));
-    CpuFold fold = {
-        .user = row, .clear = row_clear, .elements = row_elements, .join = row_join};
+    CpuFold fold = {.user = row, .clear = row_clear, .elements = row_elements, .join = row_join};
     cpu_fold_stage(lower, row->order, &fold, span);
     for (uint32_t i = 0; i < n; i++)
         acc_finish(&row->point, stage->reduces.data[i],
@@ -258,8 +257,7 @@ static void keep_values(Row *row) {
     bool *is_part = arena_array(arena, bool, scalar_count(kernel->scalars) + 1);
     for (ScalarId id = scalar_count(kernel->scalars); id > 0; id--)
         if (is_part[id] || keep(row, live, id, n_elems, &bytes_left))
-            for (int i = 0; i < 3; i++)
-                is_part[scalar_get(kernel->scalars, id)->args[i]] = true;
+            for (int i = 0; i < 3; i++) is_part[scalar_get(kernel->scalars, id)->args[i]] = true;
 }
 
 /* Lanes go along the last reduced axis. With several, a step must not run over its end. */
@@ -285,8 +283,7 @@ void template_cpu_row(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
     }
     lower_split(lower, index, 0, kernel->n_parallel, &row.point);
     CpuSpan span = cpu_reduced_span(lower, &row.point);
-    for (uint32_t i = 0; i < kernel->stages.n; i++)
-        row_stage(&row, i, span);
+    for (uint32_t i = 0; i < kernel->stages.n; i++) row_stage(&row, i, span);
     for (uint32_t i = 0; i < kernel->row_stores.n; i++)
         point_store(&row.point, &kernel->row_stores.data[i]);
     loop_end(lower->unit, &units);

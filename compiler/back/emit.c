@@ -134,12 +134,23 @@ static bool emit_module(Arena *arena, const Unit *unit, BackOptions options, Cod
 bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
                CodeKind kind, CodeBytes *code, Diags *diags) {
     call_once(&llvm_once, initialise_llvm);
-    Unit unit;
-    unit_init(&unit, arena, options.target, "fusec");
-    for (uint32_t i = 0; i < n_plans; i++) lower_plan(&unit, plans[i]);
-    if (kind == CODE_OBJECT && options.manifest) embed_manifest(&unit, options.manifest);
-    bool ok = emit_module(arena, &unit, options, kind, code, diags);
-    unit_dispose(&unit);
+    Unit *unit = arena_array(arena, Unit, 1);
+    Escape *escape = arena_escape(arena), outer;
+    if (escape) {
+        memcpy(&outer.jump, &escape->jump, sizeof outer.jump);
+        int reason = setjmp(escape->jump);
+        if (reason) { /* release LLVM's objects on the way out */
+            unit_dispose(unit);
+            memcpy(&escape->jump, &outer.jump, sizeof outer.jump);
+            longjmp(escape->jump, reason);
+        }
+    }
+    unit_init(unit, arena, options.target, "fusec");
+    for (uint32_t i = 0; i < n_plans; i++) lower_plan(unit, plans[i]);
+    if (kind == CODE_OBJECT && options.manifest) embed_manifest(unit, options.manifest);
+    bool ok = emit_module(arena, unit, options, kind, code, diags);
+    unit_dispose(unit);
+    if (escape) memcpy(&escape->jump, &outer.jump, sizeof outer.jump);
     return ok;
 }
 

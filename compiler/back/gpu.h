@@ -1,12 +1,13 @@
-/* What the GPU templates share: thread indices, barriers, shuffles, shared memory, accumulators. */
+/* What the GPU templates share: thread indices, barriers, shuffles, shared memory. */
 #ifndef FUSEC_GPU_H
 #define FUSEC_GPU_H
 
+#include "back/acc.h"
 #include "back/template.h"
 
 enum { WARP = 32 };
 
-LLVMValueRef gpu_thread(const Unit *unit); /* i32 */
+LLVMValueRef gpu_thread(const Unit *unit);  /* i32 */
 LLVMValueRef gpu_block(const Lower *lower); /* index_type */
 void gpu_barrier(const Unit *unit);
 /* The value of lane (own lane xor offset); f32, f64 or i32. All lanes of the warp take part. */
@@ -15,25 +16,5 @@ LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offs
 LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const char *name);
 LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
                            LLVMValueRef index);
-
-/* An accumulator of one reduction: a value and, for an arg-reduction, its index; each a scalar or
- * one per lane. */
-typedef struct Acc {
-    LLVMValueRef value, index;
-} Acc;
-Acc acc_identity(const Lower *lower, const Reduce *reduce, uint32_t lanes);
-Acc acc_combine(const Lower *lower, const Reduce *reduce, Acc a, Acc b);
-/* The element of a reduction at a point. */
-Acc acc_element(Point *point, const Reduce *reduce);
-/* `condition ? a : b` */
-Acc acc_select(const Lower *lower, LLVMValueRef condition, Acc a, Acc b);
-/* Joins the lanes, lowest bit of the lane number first. */
-Acc acc_join_lanes(const Lower *lower, const Reduce *reduce, Acc acc, uint32_t lanes);
-/* Sets results and extremes of slot at the point from the final accumulator. */
-void acc_finish(Point *point, uint32_t slot, Acc acc);
-
-/* Accumulators of a stage as a flat list of values that loops carry, and back. */
-uint32_t acc_flatten(const Acc *accs, uint32_t n, LLVMValueRef *values);
-void acc_unflatten(Acc *accs, uint32_t n, const LLVMValueRef *values);
 
 #endif

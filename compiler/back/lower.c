@@ -106,6 +106,7 @@ void lower_plan(Unit *unit, const Plan *plan) {
         IndexTab *indices = scalartab_indices(kernel->scalars);
         for (uint32_t v = 0; v < kernel->n_variants; v++) {
             const Variant *variant = &kernel->variants[v];
+            if (variant->is_shared) continue;
             Lower lower;
             lower_init(&lower, unit, plan, kernel, variant);
             index_assume_multiple(indices, variant->multiple_dim, variant->multiple_of);

@@ -4,7 +4,7 @@
 
 #include "back/unit.h"
 
-/* Adds a function per kernel variant of the plan. */
+/* Adds a function per kernel variant of the plan that does not share another kernel's. */
 void lower_plan(Unit *unit, const Plan *plan);
 
 #endif

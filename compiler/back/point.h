@@ -1,9 +1,11 @@
-/* Points: emitting a kernel's scalar programs at one position of its loops, for one or several lanes.
+/* Points: emitting a kernel's scalar programs at one position of its loops, for one or several
+ * lanes.
  *
- * A Lower is one kernel function under construction, common to all templates of all targets. A Point
- * is a place in its loops: a value for every axis, and the lanes side by side along the lane axis
- * (lane j stands at axis value + j). Templates make loops and points and ask for values and stores;
- * a point emits each scalar once. Values that do not depend on the lane axis stay scalars. */
+ * A Lower is one kernel function under construction, common to all templates of all targets. A
+ * Point is a place in its loops: a value for every axis, and the lanes side by side along the lane
+ * axis (lane j stands at axis value + j). Templates make loops and points and ask for values and
+ * stores; a point emits each scalar once. Values that do not depend on the lane axis stay scalars.
+ */
 #ifndef FUSEC_POINT_H
 #define FUSEC_POINT_H
 
@@ -15,11 +17,11 @@ typedef struct Lower {
     const Kernel *kernel;
     const Variant *variant;
     LLVMValueRef function;
-    LLVMValueRef *pointers; /* per Kernel.args */
-    bool *is_written;       /* per Kernel.args */
+    LLVMValueRef *pointers;                /* per Kernel.args */
+    bool *is_written;                      /* per Kernel.args */
     LLVMValueRef symbols[DIM_MAX_SYMBOLS]; /* i64 */
-    LLVMTypeRef index_type; /* i32 or i64: of axis values and element addresses */
-    uint32_t lane_axis;     /* NO_AXIS when the kernel has no axes to put lanes on */
+    LLVMTypeRef index_type;                /* i32 or i64: of axis values and element addresses */
+    uint32_t lane_axis;                    /* NO_AXIS when the kernel has no axes to put lanes on */
     LLVMBasicBlockRef entry; /* holds what is computed once; its terminator comes last */
     LLVMValueRef *dims;      /* per DimId, in the entry block; grown on demand */
     uint32_t n_dims;
@@ -29,9 +31,9 @@ typedef struct Point {
     Lower *lower;
     uint32_t lanes;
     LLVMValueRef axis[MAX_AXES]; /* index_type, at lane 0 */
-    LLVMValueRef active; /* i1: whether this point exists at all, or NULL: it does. Loads stay in
-                          * bounds where it is false; stores are the template's to skip. */
-    LLVMValueRef mask;   /* <lanes x i1>: lanes that exist, or NULL: all (CPU tails) */
+    LLVMValueRef active;    /* i1: whether this point exists at all, or NULL: it does. Loads stay in
+                             * bounds where it is false; stores are the template's to skip. */
+    LLVMValueRef mask;      /* <lanes x i1>: lanes that exist, or NULL: all (CPU tails) */
     LLVMValueRef *results;  /* per slot: SCALAR_STAGE, scalar or per lane */
     LLVMValueRef *extremes; /* per slot: SCALAR_EXTREME */
     LLVMValueRef *values;   /* per ScalarId, once emitted */

@@ -170,70 +170,36 @@ static LLVMValueRef int_prim(const Unit *unit, PrimId prim, LLVMValueRef a, LLVM
     ice(unit->arena, "%s of integers", prim_info(prim)->name);
 }
 
+typedef LLVMValueRef (*MathUnary)(const MathCtx *, LLVMValueRef);
+
+static MathUnary unary_function(PrimId prim) {
+    static const MathUnary functions[PRIM_COUNT] = {
+        [PRIM_ABS] = math_fabs,  [PRIM_SQRT] = math_sqrt, [PRIM_FLOOR] = math_floor,
+        [PRIM_CEIL] = math_ceil, [PRIM_RINT] = math_rint, [PRIM_EXP] = math_exp,
+        [PRIM_EXP2] = math_exp2, [PRIM_LOG] = math_log,   [PRIM_LOG2] = math_log2,
+        [PRIM_SIN] = math_sin,   [PRIM_COS] = math_cos,   [PRIM_TANH] = math_tanh,
+        [PRIM_ERF] = math_erf};
+    return functions[prim];
+}
+
 static LLVMValueRef float_prim(const Unit *unit, PrimId prim, LLVMValueRef a, LLVMValueRef b) {
     LLVMBuilderRef builder = unit->builder;
     const MathCtx *m = &unit->math;
-    switch (prim) {
-    case PRIM_ADD:
-        return LLVMBuildFAdd(builder, a, b, "");
-    case PRIM_SUB:
-        return LLVMBuildFSub(builder, a, b, "");
-    case PRIM_MUL:
-        return LLVMBuildFMul(builder, a, b, "");
-    case PRIM_DIV:
-        return LLVMBuildFDiv(builder, a, b, "");
-    case PRIM_REM:
-        return math_frem(m, a, b);
-    case PRIM_NEG:
-        return LLVMBuildFNeg(builder, a, "");
-    case PRIM_ABS:
-        return math_fabs(m, a);
-    case PRIM_MIN:
-        return math_minimum(m, a, b);
-    case PRIM_MAX:
-        return math_maximum(m, a, b);
-    case PRIM_SQRT:
-        return math_sqrt(m, a);
-    case PRIM_FLOOR:
-        return math_floor(m, a);
-    case PRIM_CEIL:
-        return math_ceil(m, a);
-    case PRIM_RINT:
-        return math_rint(m, a);
-    case PRIM_EXP:
-        return math_exp(m, a);
-    case PRIM_EXP2:
-        return math_exp2(m, a);
-    case PRIM_LOG:
-        return math_log(m, a);
-    case PRIM_LOG2:
-        return math_log2(m, a);
-    case PRIM_SIN:
-        return math_sin(m, a);
-    case PRIM_COS:
-        return math_cos(m, a);
-    case PRIM_TANH:
-        return math_tanh(m, a);
-    case PRIM_ERF:
-        return math_erf(m, a);
-    case PRIM_POW:
-        return math_pow(m, a, b);
-    case PRIM_LT:
-        return LLVMBuildFCmp(builder, LLVMRealOLT, a, b, "");
-    case PRIM_LE:
-        return LLVMBuildFCmp(builder, LLVMRealOLE, a, b, "");
-    case PRIM_EQ:
-        return LLVMBuildFCmp(builder, LLVMRealOEQ, a, b, "");
-    case PRIM_NE:
-        return LLVMBuildFCmp(builder, LLVMRealUNE, a, b, "");
-    case PRIM_AND:
-    case PRIM_OR:
-    case PRIM_NOT:
-    case PRIM_SELECT:
-    case PRIM_NONE:
-    case PRIM_COUNT:
-        break;
-    }
+    MathUnary function = unary_function(prim);
+    if (function) return function(m, a);
+    if (prim == PRIM_ADD) return LLVMBuildFAdd(builder, a, b, "");
+    if (prim == PRIM_SUB) return LLVMBuildFSub(builder, a, b, "");
+    if (prim == PRIM_MUL) return LLVMBuildFMul(builder, a, b, "");
+    if (prim == PRIM_DIV) return LLVMBuildFDiv(builder, a, b, "");
+    if (prim == PRIM_NEG) return LLVMBuildFNeg(builder, a, "");
+    if (prim == PRIM_REM) return math_frem(m, a, b);
+    if (prim == PRIM_MIN) return math_minimum(m, a, b);
+    if (prim == PRIM_MAX) return math_maximum(m, a, b);
+    if (prim == PRIM_POW) return math_pow(m, a, b);
+    if (prim == PRIM_LT) return LLVMBuildFCmp(builder, LLVMRealOLT, a, b, "");
+    if (prim == PRIM_LE) return LLVMBuildFCmp(builder, LLVMRealOLE, a, b, "");
+    if (prim == PRIM_EQ) return LLVMBuildFCmp(builder, LLVMRealOEQ, a, b, "");
+    if (prim == PRIM_NE) return LLVMBuildFCmp(builder, LLVMRealUNE, a, b, "");
     ice(unit->arena, "%s of floats", prim_info(prim)->name);
 }
 

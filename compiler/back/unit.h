@@ -50,7 +50,7 @@ void unit_align_argument(const Unit *unit, LLVMValueRef call, uint32_t arg, uint
 
 LLVMBasicBlockRef unit_block(const Unit *unit, LLVMValueRef function, const char *name);
 LLVMBasicBlockRef unit_here(const Unit *unit);
-void unit_goto(const Unit *unit, LLVMBasicBlockRef block);  /* continue at the end of `block` */
+void unit_goto(const Unit *unit, LLVMBasicBlockRef block);   /* continue at the end of `block` */
 void unit_branch(const Unit *unit, LLVMBasicBlockRef block); /* br, then goto */
 
 /* A primitive on values of `dtype` (the operands' compute type), scalars or vectors alike. */

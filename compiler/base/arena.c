@@ -1,4 +1,5 @@
-/* Arenas as chains of blocks. Debug builds poison what a reset gives up, so a stale pointer fails. */
+/* Arenas as chains of blocks. Debug builds poison what a reset gives up, so a stale pointer fails.
+ */
 #include "base/arena.h"
 
 #include <stdarg.h>

@@ -33,7 +33,8 @@ size_t arena_used_bytes(const Arena *arena);
 #define arena_array(arena, T, n) ((T *)arena_alloc_array((arena), (n), sizeof(T)))
 void *arena_alloc_array(Arena *arena, size_t n_elems, size_t elem_bytes);
 
-/* Leaves through the escape with an internal error: a broken invariant of ours, never user input. */
+/* Leaves through the escape with an internal error: a broken invariant of ours, never user input.
+ */
 #if defined(__GNUC__)
 __attribute__((noreturn, format(printf, 2, 3)))
 #endif

@@ -65,8 +65,8 @@ void diag_help(Diags *diags, const char *format, ...) {
     if (is_dropping(diags)) return;
     va_list args;
     va_start(args, format);
-    append(diags, (Diag){.severity = SEVERITY_HELP,
-                         .message = str_vformat(diags->arena, format, args)});
+    append(diags,
+           (Diag){.severity = SEVERITY_HELP, .message = str_vformat(diags->arena, format, args)});
     va_end(args);
 }
 

@@ -27,8 +27,7 @@ static Str *find_slot(Str *slots, size_t capacity, const char *text, size_t n_by
     size_t i = (size_t)hash_bytes(STR_HASH_SEED, text, n_bytes);
     for (;; i++) {
         Str *slot = &slots[i & (capacity - 1)];
-        if (!*slot || (strncmp(*slot, text, n_bytes) == 0 && (*slot)[n_bytes] == '\0'))
-            return slot;
+        if (!*slot || (strncmp(*slot, text, n_bytes) == 0 && (*slot)[n_bytes] == '\0')) return slot;
     }
 }
 

@@ -10,8 +10,7 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
-#define STR_PRINTF(format_index, first_arg) \
-    __attribute__((format(printf, format_index, first_arg)))
+#define STR_PRINTF(format_index, first_arg) __attribute__((format(printf, format_index, first_arg)))
 #else
 #define STR_PRINTF(format_index, first_arg)
 #endif

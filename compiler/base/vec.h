@@ -1,5 +1,5 @@
-/* Typed growable arrays on an arena: `Vec(T) v = {0}; vec_push(arena, &v, item);`. Old storage stays
- * in the arena, so growing costs at most as much again as the final size. */
+/* Typed growable arrays on an arena: `Vec(T) v = {0}; vec_push(arena, &v, item);`. Old storage
+ * stays in the arena, so growing costs at most as much again as the final size. */
 #ifndef FUSEC_VEC_H
 #define FUSEC_VEC_H
 
@@ -28,8 +28,8 @@ static inline void *vec_grown(Arena *arena, void *data, uint32_t n, uint32_t *ca
     return fresh;
 }
 
-#define vec_push(arena, v, ...)                                                                 \
-    ((v)->data = vec_grown((arena), (v)->data, (v)->n, &(v)->capacity, sizeof *(v)->data),      \
+#define vec_push(arena, v, ...)                                                            \
+    ((v)->data = vec_grown((arena), (v)->data, (v)->n, &(v)->capacity, sizeof *(v)->data), \
      (v)->data[(v)->n++] = (__VA_ARGS__))
 
 #endif

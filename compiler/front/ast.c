@@ -119,8 +119,7 @@ Ast *ast_subscript(Parse *parse, Ast *a, const AstList *subscripts, Span span) {
 
 Ast *ast_range(Parse *parse, Ast *begin, Ast *end, Ast *step, Span span) {
     Ast *items[3] = {begin, end, step};
-    return limit_depth(parse,
-                       with_items(parse, AST_RANGE, span, 3, copy_items(parse, 3, items)));
+    return limit_depth(parse, with_items(parse, AST_RANGE, span, 3, copy_items(parse, 3, items)));
 }
 
 AstType *ast_type(Parse *parse, Str dtype, const AstList *dims, Span span) {
@@ -211,8 +210,7 @@ void ast_add_weights(Parse *parse, Str path, Span span) {
 }
 
 void ast_add_dim(Parse *parse, Ast *name, Ast *lo, Ast *hi, Ast *multiple) {
-    AstDim dim = {
-        .name = name->name, .span = name->span, .lo = lo, .hi = hi, .multiple = multiple};
+    AstDim dim = {.name = name->name, .span = name->span, .lo = lo, .hi = hi, .multiple = multiple};
     vec_push(parse->arena, &parse->file->dims, dim);
 }
 

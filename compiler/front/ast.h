@@ -7,8 +7,8 @@
 #include "base/vec.h"
 
 enum {
-    AST_MAX_DEPTH = 256,       /* of nested expressions; chains of infix operators do not nest */
-    AST_MAX_NAME_BYTES = 255,  /* of an identifier */
+    AST_MAX_DEPTH = 256,      /* of nested expressions; chains of infix operators do not nest */
+    AST_MAX_NAME_BYTES = 255, /* of an identifier */
     AST_MAX_STRING_BYTES = 4095
 };
 
@@ -138,12 +138,12 @@ typedef struct Parse {
     Diags *diags;
     const Source *source;
     AstFile *file;
-    uint32_t offset;    /* of the next byte to lex */
-    uint32_t n_open;    /* round and square brackets around it: newlines inside are blanks */
-    bool after_sep;     /* the last token ended a statement, so another end is dropped */
-    bool too_deep;      /* reported once */
+    uint32_t offset;        /* of the next byte to lex */
+    uint32_t n_open;        /* round and square brackets around it: newlines inside are blanks */
+    bool after_sep;         /* the last token ended a statement, so another end is dropped */
+    bool too_deep;          /* reported once */
     bool broke_in_brackets; /* the last syntax error: the next line may still belong to it */
-    uint32_t bad_end;   /* end of the last bad byte, to report a run of them once */
+    uint32_t bad_end;       /* end of the last bad byte, to report a run of them once */
 } Parse;
 
 bool parse_error(Parse *parse, DiagId id, Span span, const char *message);

@@ -5,22 +5,38 @@
 
 static const char *kind_name(AstKind kind) {
     switch (kind) {
-    case AST_BROKEN: return "broken";
-    case AST_INT: return "int";
-    case AST_FLOAT: return "float";
-    case AST_BOOL: return "bool";
-    case AST_NONE: return "none";
-    case AST_STRING: return "string";
-    case AST_NAME: return "name";
-    case AST_LIST: return "list";
-    case AST_CALL: return "call";
-    case AST_KEYWORD: return "keyword";
-    case AST_UNARY: return "unary";
-    case AST_BINARY: return "binary";
-    case AST_FIELD: return "field";
-    case AST_SUBSCRIPT: return "subscript";
-    case AST_RANGE: return "range";
-    case AST_ELLIPSIS: return "ellipsis";
+    case AST_BROKEN:
+        return "broken";
+    case AST_INT:
+        return "int";
+    case AST_FLOAT:
+        return "float";
+    case AST_BOOL:
+        return "bool";
+    case AST_NONE:
+        return "none";
+    case AST_STRING:
+        return "string";
+    case AST_NAME:
+        return "name";
+    case AST_LIST:
+        return "list";
+    case AST_CALL:
+        return "call";
+    case AST_KEYWORD:
+        return "keyword";
+    case AST_UNARY:
+        return "unary";
+    case AST_BINARY:
+        return "binary";
+    case AST_FIELD:
+        return "field";
+    case AST_SUBSCRIPT:
+        return "subscript";
+    case AST_RANGE:
+        return "range";
+    case AST_ELLIPSIS:
+        return "ellipsis";
     }
     return "?";
 }

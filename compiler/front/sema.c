@@ -112,8 +112,8 @@ static void add_dim(Sema *sema, const AstDim *ast) {
     DimSymbol symbol = {.name = ast->name};
     Value value = value_poison();
     if (old || dtype_by_name(ast->name, &dtype)) {
-        sema_error(sema, DIAG_REDEFINITION, ast->span, old ? "dim `%s` is declared already"
-                                                           : "`%s` is a dtype and cannot be a dim",
+        sema_error(sema, DIAG_REDEFINITION, ast->span,
+                   old ? "dim `%s` is declared already" : "`%s` is a dtype and cannot be a dim",
                    ast->name);
         if (old) diag_note(sema->diags, sema->file->source, old->span, "the first is here");
         return;
@@ -183,8 +183,8 @@ Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *s
         return NULL;
     }
     Module *module = arena_array(arena, Module, 1);
-    *module = (Module){
-        .arena = arena, .strings = strings, .dims = dimtab_new(arena), .source = source};
+    *module =
+        (Module){.arena = arena, .strings = strings, .dims = dimtab_new(arena), .source = source};
     const Source *prelude = source_new(arena, "prelude.g", prelude_text, prelude_n_bytes);
     Sema *sema = arena_array(arena, Sema, 1);
     *sema = (Sema){.arena = arena,

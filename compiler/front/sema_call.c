@@ -60,8 +60,7 @@ static const AstDef *find_def(const Sema *sema, Str name) {
 }
 
 bool sema_is_callable(const Sema *sema, Str name) {
-    return op_by_name(name) || (name[0] != '<' && signature_by_name(name)) ||
-           find_def(sema, name);
+    return op_by_name(name) || (name[0] != '<' && signature_by_name(name)) || find_def(sema, name);
 }
 
 /* Help after an unknown name or keyword. */
@@ -80,8 +79,7 @@ static Value unknown_op(Sema *sema, const Ast *ast) {
     const char *best = foreign_name(ast->name);
     if (!best || !sema_is_callable(sema, strtab_intern_z(sema->strings, best))) {
         best = op_nearest_name(ast->name);
-        for (int i = 0; i < N_SIGNATURES; i++)
-            best = nearer(ast->name, signatures[i].name, best);
+        for (int i = 0; i < N_SIGNATURES; i++) best = nearer(ast->name, signatures[i].name, best);
         for (uint32_t i = 0; i < sema->prelude->defs.n; i++)
             best = nearer(ast->name, sema->prelude->defs.data[i]->name, best);
         for (uint32_t i = 0; i < sema->file->defs.n && i < 1000; i++)
@@ -273,8 +271,8 @@ static Value expand_def(Sema *sema, const AstDef *def, Span span, const Value *a
     bind_formals(sema, def, &frame, args);
     sema_body(sema, &def->body);
     if (!frame.has_returned)
-        frame.result = sema_error(sema, DIAG_MISPLACED, def->span, "def `%s` has no `return`",
-                                  def->name);
+        frame.result =
+            sema_error(sema, DIAG_MISPLACED, def->span, "def `%s` has no `return`", def->name);
     sema->call_depth--;
     sema->frame = frame.caller;
     scope_clear(&frame.scope);
@@ -341,8 +339,7 @@ Value call_dtype(Sema *sema, const Call *call) {
 Value call_compute(Sema *sema, const Call *call) {
     const Node *node = asked(sema, call);
     if (!node) return value_poison();
-    return (Value){
-        .kind = VALUE_DTYPE, .dtype = dtype_compute(node->dtype), .span = call->span};
+    return (Value){.kind = VALUE_DTYPE, .dtype = dtype_compute(node->dtype), .span = call->span};
 }
 
 Value call_rank(Sema *sema, const Call *call) {

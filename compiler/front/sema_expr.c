@@ -68,8 +68,7 @@ static Value int_arith(Sema *sema, Sugar sugar, const Value *a, const Value *b, 
     if (sugar == SUGAR_MUL) value.dim = dim_mul(dims, a->dim, b->dim);
     if (sugar == SUGAR_DIV || sugar == SUGAR_REM) {
         if (dim_lo(dims, b->dim) <= 0)
-            return sema_error(sema, DIAG_BAD_DIM, b->span,
-                              "divisor `%s` is not always positive",
+            return sema_error(sema, DIAG_BAD_DIM, b->span, "divisor `%s` is not always positive",
                               dim_str(dims, sema->arena, b->dim));
         value.dim = sugar == SUGAR_DIV ? dim_div(dims, a->dim, b->dim)
                                        : int_remainder(dims, a->dim, b->dim);
@@ -159,8 +158,7 @@ static Value eval_unary(Sema *sema, const Ast *ast) {
 
 static Value eval_list(Sema *sema, const Ast *ast) {
     if (ast->n_items > SEMA_MAX_LIST)
-        return sema_error(sema, DIAG_LIMIT, ast->span, "list of more than %d items",
-                          SEMA_MAX_LIST);
+        return sema_error(sema, DIAG_LIMIT, ast->span, "list of more than %d items", SEMA_MAX_LIST);
     Value *items = arena_array(sema->arena, Value, ast->n_items);
     bool is_whole = true;
     for (uint32_t i = 0; i < ast->n_items; i++) {
@@ -168,8 +166,7 @@ static Value eval_list(Sema *sema, const Ast *ast) {
         if (items[i].kind == VALUE_POISON) is_whole = false;
     }
     if (!is_whole) return value_poison();
-    return (Value){
-        .kind = VALUE_LIST, .n_items = ast->n_items, .items = items, .span = ast->span};
+    return (Value){.kind = VALUE_LIST, .n_items = ast->n_items, .items = items, .span = ast->span};
 }
 
 static Value eval_field(Sema *sema, const Ast *ast) {
@@ -184,8 +181,7 @@ static Value eval_field(Sema *sema, const Ast *ast) {
     const Shape shape = graph_node(sema->graph, base.node)->shape;
     Value *items = arena_array(sema->arena, Value, shape.rank);
     for (uint32_t i = 0; i < shape.rank; i++) items[i] = value_int(shape.dims[i], ast->span);
-    return (Value){
-        .kind = VALUE_LIST, .n_items = shape.rank, .items = items, .span = ast->span};
+    return (Value){.kind = VALUE_LIST, .n_items = shape.rank, .items = items, .span = ast->span};
 }
 
 static Value index_list(Sema *sema, const Ast *ast, const Value *list) {
@@ -213,8 +209,7 @@ static Value eval_subscript(Sema *sema, const Ast *ast) {
     if (base.kind == VALUE_TENSOR) return sema_subscript(sema, ast, &base);
     if (base.kind == VALUE_LIST) return index_list(sema, ast, &base);
     return sema_error(sema, DIAG_BAD_ARGUMENT, ast->items[0]->span,
-                      "only tensors and lists can be indexed, not %s",
-                      value_describe(sema, &base));
+                      "only tensors and lists can be indexed, not %s", value_describe(sema, &base));
 }
 
 static bool count_step(Sema *sema, Span span) {
@@ -228,26 +223,36 @@ static bool count_step(Sema *sema, Span span) {
 Value sema_eval(Sema *sema, const Ast *ast) {
     if (!count_step(sema, ast->span)) return value_poison();
     switch (ast->kind) {
-    case AST_BROKEN: return value_poison();
-    case AST_INT: return value_int(dim_const(sema->dims, ast->integer), ast->span);
+    case AST_BROKEN:
+        return value_poison();
+    case AST_INT:
+        return value_int(dim_const(sema->dims, ast->integer), ast->span);
     case AST_FLOAT:
         return (Value){.kind = VALUE_FLOAT, .number = ast->number, .span = ast->span};
     case AST_BOOL:
-        return (Value){
-            .kind = VALUE_BOOL, .number = (double)ast->integer, .span = ast->span};
-    case AST_NONE: return (Value){.kind = VALUE_NONE, .span = ast->span};
+        return (Value){.kind = VALUE_BOOL, .number = (double)ast->integer, .span = ast->span};
+    case AST_NONE:
+        return (Value){.kind = VALUE_NONE, .span = ast->span};
     case AST_STRING:
         return (Value){.kind = VALUE_STRING, .string = ast->name, .span = ast->span};
-    case AST_NAME: return eval_name(sema, ast);
-    case AST_LIST: return eval_list(sema, ast);
-    case AST_CALL: return sema_call(sema, ast);
-    case AST_UNARY: return eval_unary(sema, ast);
-    case AST_BINARY: return eval_binary(sema, ast);
-    case AST_FIELD: return eval_field(sema, ast);
-    case AST_SUBSCRIPT: return eval_subscript(sema, ast);
+    case AST_NAME:
+        return eval_name(sema, ast);
+    case AST_LIST:
+        return eval_list(sema, ast);
+    case AST_CALL:
+        return sema_call(sema, ast);
+    case AST_UNARY:
+        return eval_unary(sema, ast);
+    case AST_BINARY:
+        return eval_binary(sema, ast);
+    case AST_FIELD:
+        return eval_field(sema, ast);
+    case AST_SUBSCRIPT:
+        return eval_subscript(sema, ast);
     case AST_KEYWORD:
     case AST_RANGE:
-    case AST_ELLIPSIS: break; /* the grammar puts these in calls and subscripts alone */
+    case AST_ELLIPSIS:
+        break; /* the grammar puts these in calls and subscripts alone */
     }
     return value_poison();
 }

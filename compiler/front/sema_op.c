@@ -94,9 +94,8 @@ static bool broadcast_args(Sema *sema, OpId op, Span span, uint32_t n_args, cons
     for (uint32_t i = 0; i < n_args; i++) {
         const Shape *other = &graph_node(sema->graph, args[i])->shape;
         if (shape_broadcast(sema->dims, shape, other)) continue;
-        sema_error(sema, DIAG_SHAPE_MISMATCH, span,
-                   "shapes of `%s` do not broadcast: %s and %s", op_info(op)->name,
-                   sema_shape_str(sema, shape), sema_shape_str(sema, other));
+        sema_error(sema, DIAG_SHAPE_MISMATCH, span, "shapes of `%s` do not broadcast: %s and %s",
+                   op_info(op)->name, sema_shape_str(sema, shape), sema_shape_str(sema, other));
         for (uint32_t k = 0; k <= i; k++)
             if (graph_node(sema->graph, args[k])->op != OP_CONST) sema_note_tensor(sema, args[k]);
         return false;
@@ -135,8 +134,7 @@ Value sema_eltwise(Sema *sema, OpId op, Span span, uint32_t n_args, const Value 
     memcpy(args, given, n_args * sizeof *args);
     if (!check_eltwise_args(sema, op, n_args, args)) return value_poison();
     if (n_args < info->max_args) {
-        args[n_args++] =
-            (Value){.kind = VALUE_FLOAT, .number = info->default_last, .span = span};
+        args[n_args++] = (Value){.kind = VALUE_FLOAT, .number = info->default_last, .span = span};
     }
     uint32_t first = info->result == RESULT_SELECT;
     if (first && !condition(sema, op, &args[0], &nodes[0])) return value_poison();
@@ -171,8 +169,8 @@ Value call_const(Sema *sema, const Call *call) {
     if (value->kind == VALUE_POISON || !want_dtype(sema, &call->args[1], &dtype))
         return value_poison();
     if (!value_is_number(value))
-        return sema_error(sema, DIAG_BAD_ARGUMENT, value->span,
-                          "`const` takes a number, not %s", value_describe(sema, value));
+        return sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`const` takes a number, not %s",
+                          value_describe(sema, value));
     NodeId id;
     Value at = *value;
     at.span = call->span;
@@ -192,8 +190,7 @@ Value call_cast(Sema *sema, const Call *call) {
     if (!sema_want_tensor(sema, value, "x", &arg)) return value_poison();
     const Node *from = graph_node(sema->graph, arg);
     if (from->dtype == dtype) return value_tensor(arg, call->span);
-    Node node = {
-        .op = OP_CAST, .dtype = dtype, .shape = from->shape, .n_args = 1, .args = &arg};
+    Node node = {.op = OP_CAST, .dtype = dtype, .shape = from->shape, .n_args = 1, .args = &arg};
     if (!sema_check_shape(sema, call->span, &node.shape)) return value_poison();
     NodeId id = sema_add_node(sema, call->span, node);
     return id == NODE_NONE ? value_poison() : value_tensor(id, call->span);

@@ -8,10 +8,10 @@
 #include "ir/graph.h"
 
 enum {
-    SEMA_MAX_CALL_DEPTH = 64,    /* of defs calling defs */
-    SEMA_MAX_STEPS = 1 << 20,    /* expressions evaluated inside defs, so that expansion ends */
-    SEMA_MAX_PARAMETERS = 16,    /* of a def */
-    SEMA_MAX_LIST = 4096         /* items of a list value */
+    SEMA_MAX_CALL_DEPTH = 64, /* of defs calling defs */
+    SEMA_MAX_STEPS = 1 << 20, /* expressions evaluated inside defs, so that expansion ends */
+    SEMA_MAX_PARAMETERS = 16, /* of a def */
+    SEMA_MAX_LIST = 4096      /* items of a list value */
 };
 
 typedef enum {
@@ -81,7 +81,7 @@ typedef struct Sema {
     uint32_t n_errors_before; /* reported by whoever used the same Diags earlier */
     uint32_t n_steps;
     Vec(Scope) spare_scopes; /* of defs that returned, cleared, for the next call */
-    bool stopped; /* past a limit: everything else is poison */
+    bool stopped;            /* past a limit: everything else is poison */
 } Sema;
 
 /* A call being checked: its name and its arguments by parameter. */
@@ -164,8 +164,7 @@ bool sema_check_shape(Sema *sema, Span span, const Shape *shape);
 
 /* sema_slice.c */
 Value sema_subscript(Sema *sema, const Ast *ast, const Value *base);
-Value sema_slice_axis(Sema *sema, Span span, NodeId arg, uint32_t axis, DimId begin,
-                      DimId extent);
+Value sema_slice_axis(Sema *sema, Span span, NodeId arg, uint32_t axis, DimId begin, DimId extent);
 
 /* sema_stmt.c */
 void sema_body(Sema *sema, const AstStmts *body);

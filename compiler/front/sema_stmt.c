@@ -62,8 +62,7 @@ static void stmt_param(Sema *sema, const AstStmt *stmt) {
     if (sema_eval_type(sema, stmt->type, &node.dtype, &node.shape))
         id = sema_add_node(sema, name->span, node);
     if (id != NODE_NONE) {
-        GraphInput param = {
-            .name = name->name, .node = id, .key = stmt->key, .span = name->span};
+        GraphInput param = {.name = name->name, .node = id, .key = stmt->key, .span = name->span};
         vec_push(sema->arena, &sema->graph->params, param);
         sema->graph->kernel_of.data[id] = 0;
     }
@@ -123,11 +122,21 @@ void sema_body(Sema *sema, const AstStmts *body) {
             return;
         }
         switch (stmt->kind) {
-        case STMT_BIND: stmt_bind(sema, stmt); break;
-        case STMT_PARAM: stmt_param(sema, stmt); break;
-        case STMT_RETURN: stmt_return(sema, stmt); break;
-        case STMT_KERNEL: stmt_kernel(sema, stmt); break;
-        case STMT_BROKEN: stmt_broken(sema, stmt); break;
+        case STMT_BIND:
+            stmt_bind(sema, stmt);
+            break;
+        case STMT_PARAM:
+            stmt_param(sema, stmt);
+            break;
+        case STMT_RETURN:
+            stmt_return(sema, stmt);
+            break;
+        case STMT_KERNEL:
+            stmt_kernel(sema, stmt);
+            break;
+        case STMT_BROKEN:
+            stmt_broken(sema, stmt);
+            break;
         }
     }
 }
@@ -171,8 +180,7 @@ static void add_output(Sema *sema, const AstDecl *decl) {
     Shape shape;
     bool has_type = sema_eval_type(sema, decl->type, &dtype, &shape);
     if (!binding) {
-        sema_error(sema, DIAG_MISSING_OUTPUT, decl->span, "output `%s` is never bound",
-                   decl->name);
+        sema_error(sema, DIAG_MISSING_OUTPUT, decl->span, "output `%s` is never bound", decl->name);
         const char *nearest = scope_nearest(&sema->frame->scope, decl->name, NULL);
         if (nearest) diag_help(sema->diags, "Did you mean `%s`?", nearest);
         return;

@@ -29,7 +29,8 @@ static const char *number_str(Sema *sema, double number) {
 
 const char *value_describe(Sema *sema, const Value *value) {
     switch (value->kind) {
-    case VALUE_POISON: break;
+    case VALUE_POISON:
+        break;
     case VALUE_TENSOR:
         return str_format(sema->arena, "a tensor %s", sema_node_type_str(sema, value->node));
     case VALUE_INT: {
@@ -40,12 +41,18 @@ const char *value_describe(Sema *sema, const Value *value) {
     }
     case VALUE_FLOAT:
         return str_format(sema->arena, "the number %s", number_str(sema, value->number));
-    case VALUE_BOOL: return value->number != 0 ? "`true`" : "`false`";
-    case VALUE_STRING: return "a string";
-    case VALUE_DTYPE: return str_format(sema->arena, "the dtype %s", dtype_name(value->dtype));
-    case VALUE_LIST: return str_format(sema->arena, "a list of %u", value->n_items);
-    case VALUE_NONE: return "`none`";
-    case VALUE_ABSENT: return "nothing";
+    case VALUE_BOOL:
+        return value->number != 0 ? "`true`" : "`false`";
+    case VALUE_STRING:
+        return "a string";
+    case VALUE_DTYPE:
+        return str_format(sema->arena, "the dtype %s", dtype_name(value->dtype));
+    case VALUE_LIST:
+        return str_format(sema->arena, "a list of %u", value->n_items);
+    case VALUE_NONE:
+        return "`none`";
+    case VALUE_ABSENT:
+        return "nothing";
     }
     return "nothing";
 }
@@ -63,7 +70,8 @@ Dtype value_default_dtype(const Value *value) {
 static const char *float_problem(const Value *value, Dtype dtype, double *number) {
     *number = dtype_round(dtype, value->number);
     switch (dtype_kind(dtype)) {
-    case KIND_BOOL: return "is not true or false";
+    case KIND_BOOL:
+        return "is not true or false";
     case KIND_INT:
         if (isfinite(value->number) && *number == value->number) return NULL;
         return isfinite(value->number) && floor(value->number) == value->number
@@ -128,8 +136,8 @@ bool sema_want_bool(Sema *sema, const Value *value, const char *what, bool *flag
         return true;
     }
     if (value->kind != VALUE_POISON)
-        sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`%s` must be true or false, not %s",
-                   what, value_describe(sema, value));
+        sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`%s` must be true or false, not %s", what,
+                   value_describe(sema, value));
     return false;
 }
 
@@ -139,8 +147,7 @@ bool sema_want_axis(Sema *sema, const Value *value, const char *what, uint32_t r
     int64_t number;
     if (!value_const_int(sema, value, &number)) {
         sema_error(sema, DIAG_BAD_ARGUMENT, value->span,
-                   "`%s` must be the number of an axis, not %s", what,
-                   value_describe(sema, value));
+                   "`%s` must be the number of an axis, not %s", what, value_describe(sema, value));
         return false;
     }
     if (number < -(int64_t)rank || number >= (int64_t)rank) {
@@ -176,8 +183,8 @@ bool sema_want_axes(Sema *sema, const Value *value, const char *what, uint32_t r
 bool sema_want_dims(Sema *sema, const Value *value, const char *what, uint32_t *n, DimId *dims) {
     if (value->kind == VALUE_POISON) return false;
     if (value->kind != VALUE_LIST) {
-        sema_error(sema, DIAG_BAD_ARGUMENT, value->span,
-                   "`%s` must be a list of integers, not %s", what, value_describe(sema, value));
+        sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`%s` must be a list of integers, not %s",
+                   what, value_describe(sema, value));
         return false;
     }
     if (value->n_items > MAX_RANK) {

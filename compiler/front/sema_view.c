@@ -165,8 +165,8 @@ Value call_expand(Sema *sema, const Call *call) {
     return sema_add_unary(sema, call->op, call->span, arg, &to, &(Attrs){0});
 }
 
-bool sema_want_per_axis(Sema *sema, const Call *call, uint32_t at, const char *what,
-                        uint32_t rank, DimId *dims) {
+bool sema_want_per_axis(Sema *sema, const Call *call, uint32_t at, const char *what, uint32_t rank,
+                        DimId *dims) {
     uint32_t n;
     if (!sema_want_dims(sema, &call->args[at], what, &n, dims)) return false;
     if (n == rank) return true;
@@ -202,8 +202,8 @@ Value call_pad(Sema *sema, const Call *call) {
     }
     const Value *value = &call->args[3];
     if (value->kind != VALUE_ABSENT && !value_is_number(value))
-        return sema_error(sema, DIAG_BAD_ARGUMENT, value->span,
-                          "`value` must be a number, not %s", value_describe(sema, value));
+        return sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`value` must be a number, not %s",
+                          value_describe(sema, value));
     Dtype dtype = graph_node(sema->graph, arg)->dtype;
     if (value->kind != VALUE_ABSENT && !sema_literal(sema, value, dtype, false, &attrs.number))
         return value_poison();
@@ -316,8 +316,7 @@ Value call_concat(Sema *sema, const Call *call) {
         if (!fits_beside(&first.shape, &other->shape, axis))
             return concat_mismatch(sema, call, nodes[0], nodes[i], DIAG_SHAPE_MISMATCH,
                                    "extents beside the joined axis");
-        node.shape.dims[axis] =
-            dim_add(sema->dims, node.shape.dims[axis], other->shape.dims[axis]);
+        node.shape.dims[axis] = dim_add(sema->dims, node.shape.dims[axis], other->shape.dims[axis]);
     }
     if (!sema_check_shape(sema, call->span, &node.shape)) return value_poison();
     if (list->n_items == 1) return value_tensor(nodes[0], call->span);

@@ -67,8 +67,8 @@ typedef struct DimTerm {
 } DimTerm;
 typedef struct DimAtom {
     bool is_division;
-    uint32_t symbol;            /* when not a division */
-    DimId numerator, divisor;   /* when a division */
+    uint32_t symbol;          /* when not a division */
+    DimId numerator, divisor; /* when a division */
 } DimAtom;
 int64_t dim_constant_part(const DimTab *tab, DimId dim);
 uint32_t dim_n_terms(const DimTab *tab, DimId dim);

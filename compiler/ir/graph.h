@@ -9,11 +9,7 @@
 #include "ir/dim.h"
 #include "ir/op.h"
 
-enum {
-    MAX_RANK = 8,
-    MAX_NODES = 1 << 20,
-    MAX_CONCAT_ARGS = 1024
-};
+enum { MAX_RANK = 8, MAX_NODES = 1 << 20, MAX_CONCAT_ARGS = 1024 };
 
 typedef uint32_t NodeId;
 #define NODE_NONE UINT32_MAX

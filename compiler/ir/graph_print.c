@@ -44,8 +44,7 @@ static void reserve_names(const Graph *graph, NameSet *set) {
 #define DTYPE(sym, name, bytes, kind, compute) name,
 #include "ir/dtype.def"
     };
-    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
-        nameset_add(set, reserved[i]);
+    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) nameset_add(set, reserved[i]);
     for (uint32_t i = 0; i < dim_n_symbols(graph->dims); i++)
         nameset_add(set, dim_symbol_info(graph->dims, i)->name);
 }
@@ -53,8 +52,7 @@ static void reserve_names(const Graph *graph, NameSet *set) {
 /* Inputs, params and outputs keep their names; then nodes take theirs, or a made-up one. */
 static Str *choose_names(const Graph *graph, Arena *arena) {
     Str *names = arena_array(arena, Str, graph->nodes.n + 1);
-    NameSet set =
-        nameset_new(arena, graph->nodes.n + graph->outputs.n + DIM_MAX_SYMBOLS + 32);
+    NameSet set = nameset_new(arena, graph->nodes.n + graph->outputs.n + DIM_MAX_SYMBOLS + 32);
     reserve_names(graph, &set);
     const GraphInput *given[2] = {graph->inputs.data, graph->params.data};
     const uint32_t n_given[2] = {graph->inputs.n, graph->params.n};
@@ -101,9 +99,15 @@ static void print_float(Dtype dtype, double number, Text *out) {
 
 static void print_number(Dtype dtype, double number, Text *out) {
     switch (dtype_kind(dtype)) {
-    case KIND_BOOL: text_puts(out, number != 0 ? "true" : "false"); return;
-    case KIND_INT: text_printf(out, "%lld", (long long)number); return;
-    case KIND_FLOAT: print_float(dtype, number, out); return;
+    case KIND_BOOL:
+        text_puts(out, number != 0 ? "true" : "false");
+        return;
+    case KIND_INT:
+        text_printf(out, "%lld", (long long)number);
+        return;
+    case KIND_FLOAT:
+        print_float(dtype, number, out);
+        return;
     }
 }
 
@@ -139,8 +143,8 @@ static void print_pad_attrs(const Printer *p, const Node *node) {
     const Shape *from = &graph_node(p->graph, node->args[0])->shape;
     DimId high[MAX_RANK];
     for (uint32_t k = 0; k < node->shape.rank; k++)
-        high[k] = dim_sub(dims, dim_sub(dims, node->shape.dims[k], from->dims[k]),
-                          node->attrs.begin[k]);
+        high[k] =
+            dim_sub(dims, dim_sub(dims, node->shape.dims[k], from->dims[k]), node->attrs.begin[k]);
     print_dims(p, "low", node->attrs.begin, node->shape.rank);
     print_dims(p, "high", high, node->shape.rank);
     text_puts(p->out, ", value=");
@@ -170,7 +174,9 @@ static uint32_t only_axis(uint32_t axes) {
 
 static void print_attrs(const Printer *p, const Node *node) {
     switch (op_info(node->op)->cls) {
-    case CLASS_CAST: text_printf(p->out, ", %s", dtype_name(node->dtype)); return;
+    case CLASS_CAST:
+        text_printf(p->out, ", %s", dtype_name(node->dtype));
+        return;
     case CLASS_REDUCE:
         print_axes(node->attrs.axes, p->out);
         if (node->attrs.keep) text_puts(p->out, ", keep=true");
@@ -179,11 +185,16 @@ static void print_attrs(const Printer *p, const Node *node) {
         text_printf(p->out, ", axis=%u", only_axis(node->attrs.axes));
         if (node->attrs.keep) text_puts(p->out, ", keep=true");
         return;
-    case CLASS_CONCAT: text_printf(p->out, ", axis=%d", (int)node->attrs.axis); return;
-    case CLASS_VIEW: print_view_attrs(p, node); return;
+    case CLASS_CONCAT:
+        text_printf(p->out, ", axis=%d", (int)node->attrs.axis);
+        return;
+    case CLASS_VIEW:
+        print_view_attrs(p, node);
+        return;
     case CLASS_SOURCE:
     case CLASS_ELTWISE:
-    case CLASS_CONTRACT: return;
+    case CLASS_CONTRACT:
+        return;
     }
 }
 
@@ -326,8 +337,7 @@ void graph_print(const Graph *graph, Text *out) {
     for (uint32_t i = 0; i < graph->outputs.n; i++) {
         const GraphOutput *output = &graph->outputs.data[i];
         Str name = printer.names[output->node];
-        if (strcmp(name, output->name) != 0)
-            text_printf(out, "  %s = %s\n", output->name, name);
+        if (strcmp(name, output->name) != 0) text_printf(out, "  %s = %s\n", output->name, name);
     }
     text_puts(out, "}\n");
 }

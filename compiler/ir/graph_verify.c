@@ -37,7 +37,8 @@ static const char *check_dtypes(const Check *c) {
     switch (info->result) {
     case RESULT_SAME:
         return c->node->dtype == arg(c, 0)->dtype ? NULL : "result dtype is not the argument's";
-    case RESULT_BOOL: return c->node->dtype == DT_BOOL ? NULL : "result of a comparison not bool";
+    case RESULT_BOOL:
+        return c->node->dtype == DT_BOOL ? NULL : "result of a comparison not bool";
     case RESULT_SELECT:
         if (arg(c, 0)->dtype != DT_BOOL) return "condition is not bool";
         return c->node->dtype == arg(c, 1)->dtype ? NULL : "result dtype is not the operands'";
@@ -102,8 +103,7 @@ static const char *check_slice(const Check *c) {
     for (uint32_t k = 0; k < to->rank; k++) {
         DimId begin = c->node->attrs.begin[k];
         if (begin == DIM_NONE || c->node->attrs.step[k] < 1) return "no begin or step";
-        if (dim_hi(c->dims, begin) < 0 ||
-            dim_lo(c->dims, begin) > dim_hi(c->dims, from->dims[k]))
+        if (dim_hi(c->dims, begin) < 0 || dim_lo(c->dims, begin) > dim_hi(c->dims, from->dims[k]))
             return "begin is outside";
     }
     return NULL;
@@ -187,14 +187,21 @@ static const char *check_source(const Check *c) {
 
 static const char *check_shape(const Check *c) {
     switch (op_info(c->node->op)->cls) {
-    case CLASS_SOURCE: return check_source(c);
+    case CLASS_SOURCE:
+        return check_source(c);
     case CLASS_ELTWISE:
-    case CLASS_CAST: return check_eltwise(c);
-    case CLASS_REDUCE: return check_reduce(c, false);
-    case CLASS_ARGREDUCE: return check_reduce(c, true);
-    case CLASS_VIEW: return check_view(c);
-    case CLASS_CONCAT: return check_concat(c);
-    case CLASS_CONTRACT: return check_matmul(c);
+    case CLASS_CAST:
+        return check_eltwise(c);
+    case CLASS_REDUCE:
+        return check_reduce(c, false);
+    case CLASS_ARGREDUCE:
+        return check_reduce(c, true);
+    case CLASS_VIEW:
+        return check_view(c);
+    case CLASS_CONCAT:
+        return check_concat(c);
+    case CLASS_CONTRACT:
+        return check_matmul(c);
     }
     return "op without a class";
 }

@@ -14,8 +14,8 @@ typedef struct Buffer {
     uint32_t ordinal; /* among its kind, in the order of the graph's list (temps: of creation) */
     Dtype dtype;
     Shape shape;
-    NodeId node; /* whose value it holds */
-    Str name;    /* inputs, params, outputs: the user's; temps: t0, t1, ... */
+    NodeId node;        /* whose value it holds */
+    Str name;           /* inputs, params, outputs: the user's; temps: t0, t1, ... */
     DimId offset_bytes; /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */
 } Buffer;
 enum { WORKSPACE_ALIGN_BYTES = 256 };
@@ -57,11 +57,11 @@ typedef enum {
     FORM_COLUMN /* it is not */
 } KernelForm;
 
-/* Order of summation, a function of form, device class and the number of elements alone. Element i of
- * a segment is added to chain i mod n_chains in ascending order, starting from the identity; chains
- * are joined by a balanced tree, lowest bit of the chain number first; when there are several
- * segments of segment_elems elements, they are reduced to partials, which are reduced in turn by the
- * same rule. A chain without elements holds the identity, which changes no bit. */
+/* Order of summation, a function of form, device class and the number of elements alone. Element i
+ * of a segment is added to chain i mod n_chains in ascending order, starting from the identity;
+ * chains are joined by a balanced tree, lowest bit of the chain number first; when there are
+ * several segments of segment_elems elements, they are reduced to partials, which are reduced in
+ * turn by the same rule. A chain without elements holds the identity, which changes no bit. */
 typedef struct ReduceOrder {
     uint32_t n_chains; /* a power of two */
     int64_t segment_elems;
@@ -72,26 +72,28 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 
 /* Numbers only: what lowering reads beside the kernel itself. */
 typedef struct Sched {
-    uint32_t lanes;       /* consecutive elements per step along the lane axis: the last parallel
-                           * axis, in FORM_ROW the last reduced one */
-    uint32_t unroll;      /* steps in flight */
-    uint32_t threads;     /* GPU: per block. CPU: 1 */
-    uint32_t team;        /* GPU FORM_ROW: threads per row; FORM_COLUMN: threads along columns */
-    int64_t unit_elems;   /* CPU: elements of the lane axis per work unit (map, column) */
-    uint32_t resident;    /* GPU FORM_ROW: steps of a row kept in registers over all stages; 0: none */
-    uint32_t slots;       /* GPU FORM_ROW: accumulators per reduction: 1, or resident, for a team of a
-                           * warp at most and a row of n_chains elements at most */
-    bool is_wide;         /* indices need 64 bits */
+    uint32_t lanes;     /* consecutive elements per step along the lane axis: the last parallel
+                         * axis, in FORM_ROW the last reduced one */
+    uint32_t unroll;    /* steps in flight */
+    uint32_t threads;   /* GPU: per block. CPU: 1 */
+    uint32_t team;      /* GPU FORM_ROW: threads per row; FORM_COLUMN: threads along columns */
+    int64_t unit_elems; /* CPU: elements of the lane axis per work unit (map, column) */
+    uint32_t resident; /* GPU FORM_ROW: steps of a row kept in registers over all stages; 0: none */
+    uint32_t slots;    /* GPU FORM_ROW: accumulators per reduction: 1, or resident, for a team of a
+                        * warp at most and a row of n_chains elements at most */
+    bool is_wide;      /* indices need 64 bits */
 } Sched;
 
 /* A lowering of a kernel that applies when its conditions hold; the last always does. */
 typedef struct Variant {
-    Str symbol; /* of the function in the artifact */
+    Str symbol;     /* of the function in the artifact */
+    bool is_shared; /* the function is another kernel's, which is structurally the same */
     Sched sched;
     DimId grid; /* blocks (GPU) or work units (CPU) */
-    uint32_t align_bytes;   /* pointers of the arguments in align_args are multiples of this; 1: any */
-    uint64_t align_args;    /* bit set over Kernel.args */
-    DimId multiple_dim;     /* a dim that must be a multiple of multiple_of, or DIM_NONE */
+    /* Pointers of the arguments in align_args are multiples of align_bytes; 1: any pointer. */
+    uint32_t align_bytes;
+    uint64_t align_args; /* bit set over Kernel.args */
+    DimId multiple_dim;  /* a dim that must be a multiple of multiple_of, or DIM_NONE */
     int64_t multiple_of;
 } Variant;
 
@@ -103,11 +105,11 @@ typedef struct Kernel {
     Str name;
     Span span;
     KernelForm form;
-    uint32_t n_parallel; /* axes [0, n_parallel) of the index table */
+    uint32_t n_parallel;               /* axes [0, n_parallel) of the index table */
     uint32_t first_reduced, n_reduced; /* axes [first_reduced, first_reduced + n_reduced) */
-    /* A partial reduces one segment of the reduced elements per row and stores the raw accumulators:
-     * its rows run over the parallel axes and, innermost (FORM_ROW) or outermost (FORM_COLUMN), this
-     * axis of segments. NO_AXIS when it is no partial. */
+    /* A partial reduces one segment of the reduced elements per row and stores the raw
+     * accumulators: its rows run over the parallel axes and, innermost (FORM_ROW) or outermost
+     * (FORM_COLUMN), this axis of segments. NO_AXIS when it is no partial. */
     uint32_t segment_axis;
     ScalarTab *scalars;
     Vec(Reduce) reduces; /* slots */
@@ -121,10 +123,7 @@ typedef struct Kernel {
 } Kernel;
 
 /* One edge of the graph and what fusion made of it. */
-typedef enum {
-    EDGE_FUSED,
-    EDGE_STORED
-} EdgeVerdict;
+typedef enum { EDGE_FUSED, EDGE_STORED } EdgeVerdict;
 
 typedef enum {
     REASON_NONE,
@@ -171,7 +170,8 @@ DimId kernel_bytes(const Plan *plan, const Kernel *kernel);
  * written once and in its dtype, and that stages hold every slot once. NULL, or what is wrong. */
 const char *plan_verify(const Plan *plan, Arena *arena);
 
-/* `kernel softmax ... stage 1: r0 = max(...)`: the schedule and scalar programs, for --emit=sched. */
+/* `kernel softmax ... stage 1: r0 = max(...)`: the schedule and scalar programs, for --emit=sched.
+ */
 void plan_print(const Plan *plan, Text *out);
 
 #endif

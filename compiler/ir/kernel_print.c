@@ -132,9 +132,10 @@ static void print_variant(const Printer *p, const Variant *v) {
     const Sched *s = &v->sched;
     text_printf(p->out, "  variant %s: grid ", v->symbol ? v->symbol : "?");
     dim_print(p->dims, v->grid, p->out);
-    text_printf(p->out, ", lanes %u, unroll %u, threads %u, team %u, unit %lld, resident %u%s",
+    text_printf(p->out,
+                ", lanes %u, unroll %u, threads %u, team %u, unit %lld, resident %u, slots %u%s",
                 s->lanes, s->unroll, s->threads, s->team, (long long)s->unit_elems, s->resident,
-                s->is_wide ? ", wide" : "");
+                s->slots, s->is_wide ? ", wide" : "");
     if (v->align_bytes > 1) text_printf(p->out, ", aligned %u", v->align_bytes);
     if (v->multiple_dim != DIM_NONE) {
         text_puts(p->out, ", ");

@@ -9,29 +9,29 @@
 
 /* How an op takes part in fusion, and which fields of its row count. */
 typedef enum {
-    CLASS_SOURCE,   /* no arguments: input, param, const, iota */
-    CLASS_ELTWISE,  /* one output element from one element of each (broadcast) argument */
-    CLASS_CAST,     /* elementwise, dtype given by the node */
-    CLASS_REDUCE,   /* folds axes of its argument by an associative combine */
-    CLASS_ARGREDUCE,/* the index of the extreme element; result i32 */
-    CLASS_VIEW,     /* moves no data: an index map from the result to its (first) argument */
-    CLASS_CONCAT,   /* several arguments side by side along one axis */
-    CLASS_CONTRACT  /* matmul */
+    CLASS_SOURCE,    /* no arguments: input, param, const, iota */
+    CLASS_ELTWISE,   /* one output element from one element of each (broadcast) argument */
+    CLASS_CAST,      /* elementwise, dtype given by the node */
+    CLASS_REDUCE,    /* folds axes of its argument by an associative combine */
+    CLASS_ARGREDUCE, /* the index of the extreme element; result i32 */
+    CLASS_VIEW,      /* moves no data: an index map from the result to its (first) argument */
+    CLASS_CONCAT,    /* several arguments side by side along one axis */
+    CLASS_CONTRACT   /* matmul */
 } OpClass;
 
-typedef enum { /* result dtype from the argument dtypes */
-    RESULT_SAME, /* all (data) arguments share one dtype; so is the result */
-    RESULT_BOOL, /* comparison */
-    RESULT_SELECT, /* first argument bool, the others share the result's dtype */
-    RESULT_NODE  /* given by the node: sources, cast, argmax */
+typedef enum {                /* result dtype from the argument dtypes */
+               RESULT_SAME,   /* all (data) arguments share one dtype; so is the result */
+               RESULT_BOOL,   /* comparison */
+               RESULT_SELECT, /* first argument bool, the others share the result's dtype */
+               RESULT_NODE    /* given by the node: sources, cast, argmax */
 } ResultRule;
 
 enum { /* traits: claims that tests check by sampling */
-    TRAIT_NONE = 0,
-    TRAIT_COMMUTATIVE = 1 << 0, /* f(a, b) = f(b, a) to the bit */
-    TRAIT_IDEMPOTENT = 1 << 1,  /* f(f(a)) = f(a) for unary */
-    TRAIT_MONOTONE = 1 << 2,    /* never decreasing, unary */
-    TRAIT_ZERO_KEEPING = 1 << 3 /* f(0) = 0 */
+       TRAIT_NONE = 0,
+       TRAIT_COMMUTATIVE = 1 << 0, /* f(a, b) = f(b, a) to the bit */
+       TRAIT_IDEMPOTENT = 1 << 1,  /* f(f(a)) = f(a) for unary */
+       TRAIT_MONOTONE = 1 << 2,    /* never decreasing, unary */
+       TRAIT_ZERO_KEEPING = 1 << 3 /* f(0) = 0 */
 };
 
 typedef enum {
@@ -68,9 +68,9 @@ typedef struct OpInfo {
     double abs_error;            /* or absolute error, whichever is larger */
     /* REDUCE and ARGREDUCE */
     PrimId combine;
-    double identity;  /* +-inf stands for the dtype's extreme in i32 */
+    double identity; /* +-inf stands for the dtype's extreme in i32 */
     bool divides_by_count;
-    bool orders; /* the value depends on the order of combination (sums, products) */
+    bool orders;     /* the value depends on the order of combination (sums, products) */
     const char *doc; /* one sentence, Markdown */
 } OpInfo;
 

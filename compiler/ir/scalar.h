@@ -19,14 +19,14 @@ typedef struct Guard {
 } Guard;
 
 typedef enum {
-    SCALAR_CONST, /* number, in dtype (a compute type or storage type) */
-    SCALAR_LOAD,  /* buffer[address], in the buffer's dtype; only where the guard holds */
-    SCALAR_INDEX, /* an index as i32 */
-    SCALAR_INSIDE,/* whether a guard holds (bool) */
-    SCALAR_STAGE, /* the finished result of reduction `slot` of this kernel */
+    SCALAR_CONST,   /* number, in dtype (a compute type or storage type) */
+    SCALAR_LOAD,    /* buffer[address], in the buffer's dtype; only where the guard holds */
+    SCALAR_INDEX,   /* an index as i32 */
+    SCALAR_INSIDE,  /* whether a guard holds (bool) */
+    SCALAR_STAGE,   /* the finished result of reduction `slot` of this kernel */
     SCALAR_EXTREME, /* of an arg-reduction: the extreme value whose index the result is */
-    SCALAR_PRIM,  /* a primitive on compute types */
-    SCALAR_CVT    /* conversion of args[0] to dtype, rounding once */
+    SCALAR_PRIM,    /* a primitive on compute types */
+    SCALAR_CVT      /* conversion of args[0] to dtype, rounding once */
 } ScalarKind;
 
 typedef struct Scalar {
@@ -34,12 +34,12 @@ typedef struct Scalar {
     Dtype dtype;
     PrimId prim;
     ScalarId args[3];
-    double number;    /* CONST */
-    uint32_t buffer;  /* LOAD: index into the plan's buffers */
-    IndexId index;    /* LOAD: element address; INDEX */
-    GuardId guard;    /* LOAD, INSIDE */
-    uint32_t slot;    /* STAGE, EXTREME */
-    uint32_t axes;    /* bit set of loop axes it depends on */
+    double number;   /* CONST */
+    uint32_t buffer; /* LOAD: index into the plan's buffers */
+    IndexId index;   /* LOAD: element address; INDEX */
+    GuardId guard;   /* LOAD, INSIDE */
+    uint32_t slot;   /* STAGE, EXTREME */
+    uint32_t axes;   /* bit set of loop axes it depends on */
 } Scalar;
 
 typedef struct ScalarTab ScalarTab;

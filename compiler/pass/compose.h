@@ -3,7 +3,8 @@
  *
  * A group has a domain (a shape), the axes of it that its reductions fold, the reductions, and the
  * values it stores. A value varies over the whole domain ("inner") or only over what is left of it
- * after reducing ("row"). Nothing here decides what belongs together; it finds out whether it can. */
+ * after reducing ("row"). Nothing here decides what belongs together; it finds out whether it can.
+ */
 #ifndef FUSEC_COMPOSE_H
 #define FUSEC_COMPOSE_H
 
@@ -19,7 +20,7 @@ typedef struct Target {
 
 typedef struct Group {
     Shape domain;
-    uint32_t axes; /* reduced axes of the domain, bit set */
+    uint32_t axes;       /* reduced axes of the domain, bit set */
     Vec(NodeId) reduces; /* ascending */
     Vec(Target) targets;
     /* As last composed: */
@@ -34,7 +35,8 @@ typedef struct ComposeInput {
     /* Per node: whether it is in memory before this kernel runs (inputs, params, values stored by
      * earlier groups). A reduction of the group itself is never read back. */
     const bool *in_memory;
-    /* Per node: costly values, which a group that stores them may not compute at other places too. */
+    /* Per node: costly values, which a group that stores them may not compute at other places too.
+     */
     const bool *is_costly;
     /* Per node: the buffer to load it from, and per target: the buffer to store to. NULL while
      * trying: then loads name the node and stores UINT32_MAX. */

@@ -13,7 +13,10 @@ enum {
     MAX_RESIDENT_STEPS = 16,
     MAX_SLOTS = 8,
     CPU_MAP_UNIT = 4096,
-    CPU_COLUMN_UNIT = 256
+    CPU_MAP_STRIDED_UNIT =
+        16, /* where some access strides: short runs, so that the lines it touches
+             * are used again by the next row while they are in the cache */
+    CPU_COLUMN_UNIT = 1024
 };
 
 typedef struct Scheduler {
@@ -224,12 +227,37 @@ static DimId cpu_grid(const Scheduler *s, int64_t unit) {
     return dim_mul(s->dims, segments, dim_mul(s->dims, outer, blocks));
 }
 
+/* Whether lanes of some access lie neither side by side nor in one place. */
+static bool has_strided_access(const Scheduler *s, uint32_t lanes) {
+    const ScalarTab *scalars = s->kernel->scalars;
+    bool *live = kernel_live_scalars(s->arena, s->kernel);
+    if (s->lane_axis == NO_AXIS) return false;
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *load = scalar_get(scalars, id);
+        if (live[id] && load->kind == SCALAR_LOAD &&
+            index_lane_motion(s->indices, load->index, s->lane_axis, lanes) == LANES_VARYING)
+            return true;
+    }
+    const Stage *stage = &s->kernel->stages.data[0];
+    for (uint32_t i = 0; i < stage->stores.n; i++)
+        if (index_lane_motion(s->indices, stage->stores.data[i].address, s->lane_axis, lanes) ==
+            LANES_VARYING)
+            return true;
+    return false;
+}
+
+static int64_t cpu_unit(const Scheduler *s, uint32_t lanes) {
+    if (s->kernel->form == FORM_COLUMN) return CPU_COLUMN_UNIT;
+    bool is_strided = s->kernel->form == FORM_MAP && has_strided_access(s, lanes);
+    return is_strided ? CPU_MAP_STRIDED_UNIT : CPU_MAP_UNIT;
+}
+
 static void schedule_cpu(Scheduler *s) {
     Sched sched = {.lanes = s->target->vector_bytes / 4, .unroll = 1, .threads = 1};
     if (computes_in_f64(s)) sched.lanes /= 2;
     if (s->lane_axis == NO_AXIS) sched.lanes = 1;
     sched.is_wide = is_wide(s);
-    sched.unit_elems = s->kernel->form == FORM_COLUMN ? CPU_COLUMN_UNIT : CPU_MAP_UNIT;
+    sched.unit_elems = cpu_unit(s, sched.lanes);
     add_variant(s, (Variant){.sched = sched,
                              .grid = cpu_grid(s, sched.unit_elems),
                              .align_bytes = 1,

@@ -5,11 +5,11 @@
 #define FRT_MANIFEST_H
 
 #define FRT_MANIFEST_VERSION 1
-#define FRT_MANIFEST_PREFIX "//@ "       /* opens every line */
-#define FRT_MANIFEST_SECTION ".fusec"    /* ELF section that holds the text */
-#define FRT_CHECKSUM_DIGITS 8            /* lower-case hex; counted as '0' in the checksum itself */
-#define FRT_NONE "-"                     /* no dims; always true; persistent temp */
-#define FRT_EXTENSION_PREFIX "x-"        /* directives that a reader may ignore */
+#define FRT_MANIFEST_PREFIX "//@ "    /* opens every line */
+#define FRT_MANIFEST_SECTION ".fusec" /* ELF section that holds the text */
+#define FRT_CHECKSUM_DIGITS 8         /* lower-case hex; counted as '0' in the checksum itself */
+#define FRT_NONE "-"                  /* no dims; always true; persistent temp */
+#define FRT_EXTENSION_PREFIX "x-"     /* directives that a reader may ignore */
 
 /* Directives, in the order in which they may first appear. */
 #define FRT_D_ARTIFACT "fusec-artifact"
@@ -30,7 +30,7 @@
 #define FRT_D_VARIANT "variant"
 #define FRT_D_COPY "copy"
 #define FRT_D_END "end"
-#define FRT_D_PAYLOAD "payload"          /* after `end`, before the bytes of a cubin */
+#define FRT_D_PAYLOAD "payload" /* after `end`, before the bytes of a cubin */
 
 #define FRT_TARGET_CUDA "cuda"
 #define FRT_TARGET_CPU "cpu"
@@ -42,23 +42,23 @@
 /* Bounds that a reader enforces. A writer that stays inside them is readable. */
 enum {
     FRT_MAX_LINES = 65536,
-    FRT_MAX_LINE_BYTES = 65536,  /* with the prefix, without the line feed */
-    FRT_MAX_NAME_BYTES = 1024,   /* escaped */
+    FRT_MAX_LINE_BYTES = 65536, /* with the prefix, without the line feed */
+    FRT_MAX_NAME_BYTES = 1024,  /* escaped */
     FRT_MAX_GRAPHS = 64,
     FRT_MAX_TEXT_BYTES = 1 << 24,
     FRT_MAX_DIMS = 64,
-    FRT_MAX_TENSORS = 4096,      /* of one graph */
-    FRT_MAX_ARGS = 256,          /* tensors of one launch */
-    FRT_MAX_REFS = 1 << 18,      /* tensors and dims of all launches together */
-    FRT_MAX_VARIANTS = 64,       /* of one launch */
+    FRT_MAX_TENSORS = 4096, /* of one graph */
+    FRT_MAX_ARGS = 256,     /* tensors of one launch */
+    FRT_MAX_REFS = 1 << 18, /* tensors and dims of all launches together */
+    FRT_MAX_VARIANTS = 64,  /* of one launch */
     FRT_MAX_EXPR_TOKENS = 512,
     FRT_MAX_EXPR_DEPTH = 32,
-    FRT_MAX_TERMS = 64,          /* of one predicate */
-    FRT_MAX_BLOCK = 1024         /* CUDA; on the CPU a block is at most 2^31-1 units */
+    FRT_MAX_TERMS = 64,  /* of one predicate */
+    FRT_MAX_BLOCK = 1024 /* CUDA; on the CPU a block is at most 2^31-1 units */
 };
 
 /* The escape rule of names: bytes for which this is false are written %XX (two hex digits). */
-#define FRT_NAME_BYTE_IS_PLAIN(c) \
+#define FRT_NAME_BYTE_IS_PLAIN(c)                                                              \
     (((c) >= 'A' && (c) <= 'Z') || ((c) >= 'a' && (c) <= 'z') || ((c) >= '0' && (c) <= '9') || \
      (c) == '_' || (c) == '.')
 

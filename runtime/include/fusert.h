@@ -69,11 +69,12 @@ FRT_API const char *frt_status_text(frt_status status);
 typedef struct frt_error {
     size_t struct_size; /* sizeof(frt_error), by FRT_ERROR_INIT */
     frt_status status;
-    int32_t cuda;       /* CUresult behind the failure, or 0 */
-    char message[512];  /* one line naming the tensor, kernel, dim or file */
+    int32_t cuda;      /* CUresult behind the failure, or 0 */
+    char message[512]; /* one line naming the tensor, kernel, dim or file */
 } frt_error;
 
-#define FRT_ERROR_INIT {sizeof(frt_error), FRT_OK, 0, ""}
+#define FRT_ERROR_INIT \
+    { sizeof(frt_error), FRT_OK, 0, "" }
 
 /* -- Tensors -- */
 
@@ -114,8 +115,8 @@ typedef enum frt_target { FRT_TARGET_KIND_CUDA, FRT_TARGET_KIND_CPU } frt_target
 typedef enum frt_code {
     FRT_CODE_PTX,
     FRT_CODE_CUBIN,
-    FRT_CODE_OBJECT,        /* x86-64 ELF .o */
-    FRT_CODE_SHARED_OBJECT  /* x86-64 ELF .so */
+    FRT_CODE_OBJECT,       /* x86-64 ELF .o */
+    FRT_CODE_SHARED_OBJECT /* x86-64 ELF .so */
 } frt_code;
 typedef enum frt_role { FRT_INPUT, FRT_PARAM, FRT_OUTPUT, FRT_TEMP } frt_role;
 typedef enum frt_phase { FRT_PHASE_INIT, FRT_PHASE_RUN } frt_phase;
@@ -125,22 +126,22 @@ typedef struct frt_module_info {
     size_t struct_size;
     frt_target target;
     frt_code code;
-    const char *arch;      /* "sm_90a", "x86-64-v3" */
-    const char *numerics;  /* "strict" or "fast" */
-    const char *compiler;  /* "0.1.0" */
-    const char *source;    /* file it was compiled from */
-    const char *weights;   /* weights file, or NULL */
-    uint32_t checksum;     /* CRC-32C */
+    const char *arch;     /* "sm_90a", "x86-64-v3" */
+    const char *numerics; /* "strict" or "fast" */
+    const char *compiler; /* "0.1.0" */
+    const char *source;   /* file it was compiled from */
+    const char *weights;  /* weights file, or NULL */
+    uint32_t checksum;    /* CRC-32C */
     int32_t n_dims;
     int32_t n_graphs;
-    size_t code_bytes;     /* PTX text, cubin, or the whole ELF file */
+    size_t code_bytes; /* PTX text, cubin, or the whole ELF file */
 } frt_module_info;
 
 typedef struct frt_dim_info {
     size_t struct_size;
     const char *name;
-    int64_t lo, hi;    /* inclusive range, elements */
-    int64_t multiple;  /* the value is a multiple of this, at least 1 */
+    int64_t lo, hi;   /* inclusive range, elements */
+    int64_t multiple; /* the value is a multiple of this, at least 1 */
 } frt_dim_info;
 
 typedef struct frt_graph_info {
@@ -148,7 +149,7 @@ typedef struct frt_graph_info {
     const char *name;
     int32_t n_tensors; /* of all roles, in the manifest's order */
     int32_t n_inputs, n_params, n_outputs, n_temps;
-    int32_t n_steps;   /* launches and copies */
+    int32_t n_steps; /* launches and copies */
     int32_t n_launches;
 } frt_graph_info;
 
@@ -159,8 +160,8 @@ typedef struct frt_tensor_info {
     frt_role role;
     frt_dtype dtype;
     int32_t rank;
-    int32_t device;          /* ordinal inside the program, 0 */
-    bool is_persistent;      /* temp written by init steps, kept by the program */
+    int32_t device;     /* ordinal inside the program, 0 */
+    bool is_persistent; /* temp written by init steps, kept by the program */
 } frt_tensor_info;
 
 typedef struct frt_step_info {
@@ -182,7 +183,9 @@ typedef struct frt_variant_info {
 
 /* Declares `var`, ready to be filled. */
 #ifdef __cplusplus
-#define FRT_INFO(Type, var) Type var = Type(); var.struct_size = sizeof(Type)
+#define FRT_INFO(Type, var) \
+    Type var = Type();      \
+    var.struct_size = sizeof(Type)
 #else
 #define FRT_INFO(Type, var) Type var = {.struct_size = sizeof(Type)}
 #endif
@@ -244,26 +247,28 @@ typedef struct frt_allocator {
 
 typedef struct frt_program_options {
     size_t struct_size;
-    int32_t device_ordinal;    /* CUDA: which device, when cu_context is NULL */
-    void *cu_context;          /* CUDA: the caller's CUcontext, which must outlive the program;
-                                  NULL retains the device's primary context */
-    int32_t n_threads;         /* CPU: with the calling thread; 0 = CPUs this thread may use */
+    int32_t device_ordinal;        /* CUDA: which device, when cu_context is NULL */
+    void *cu_context;              /* CUDA: the caller's CUcontext, which must outlive the program;
+                                      NULL retains the device's primary context */
+    int32_t n_threads;             /* CPU: with the calling thread; 0 = CPUs this thread may use */
     frt_parallel_for parallel_for; /* CPU: replaces the runtime's own threads; or NULL */
     void *parallel_ctx;
-    const char *weights_path;  /* replaces the artifact's weights file; or NULL */
-    const char *base_dir;      /* where a relative weights file of the artifact lies; NULL = the
-                                  folder the artifact was loaded from, else the working folder */
-    bool no_weights;           /* open none: every param comes by frt_program_set_param */
-    frt_allocator allocator;   /* all zero = the driver's, or aligned host memory */
+    const char *weights_path; /* replaces the artifact's weights file; or NULL */
+    const char *base_dir;     /* where a relative weights file of the artifact lies; NULL = the
+                                 folder the artifact was loaded from, else the working folder */
+    bool no_weights;          /* open none: every param comes by frt_program_set_param */
+    frt_allocator allocator;  /* all zero = the driver's, or aligned host memory */
     /* Resolves driver functions by versioned name ("cuMemAlloc_v2") in place of libcuda.so.1;
      * NULL for one it lacks. For tests and interposers; or NULL. */
     void *(*cuda_lookup)(void *ctx, const char *symbol);
     void *cuda_lookup_ctx;
 } frt_program_options;
 
-#define FRT_PROGRAM_OPTIONS_INIT \
-    {sizeof(frt_program_options), 0, NULL, 0, NULL, NULL, NULL, NULL, false, {NULL, NULL, NULL}, \
-     NULL, NULL}
+#define FRT_PROGRAM_OPTIONS_INIT                                                \
+    {                                                                           \
+        sizeof(frt_program_options), 0, NULL, 0, NULL, NULL, NULL, NULL, false, \
+            {NULL, NULL, NULL}, NULL, NULL                                      \
+    }
 
 /* Put one graph of `module` on a device: check that the device can run it, load the code, load
  * the weights file if there is one, and run the init steps once all params are there.
@@ -283,8 +288,8 @@ FRT_API frt_status frt_program_set_param(frt_program *program, const char *name,
                                          size_t n_bytes, frt_error *err);
 
 FRT_API const frt_module *frt_program_module(const frt_program *program);
-FRT_API int32_t frt_program_graph(const frt_program *program); /* its index in the module */
-FRT_API const char *frt_device_name(const frt_program *program); /* "NVIDIA H200", "AMD EPYC" */
+FRT_API int32_t frt_program_graph(const frt_program *program);     /* its index in the module */
+FRT_API const char *frt_device_name(const frt_program *program);   /* "NVIDIA H200", "AMD EPYC" */
 FRT_API int32_t frt_program_n_threads(const frt_program *program); /* 1 on CUDA */
 
 /* Plain device memory and blocking copies, for tools and examples. A copy waits for all earlier

@@ -20,8 +20,7 @@ typedef struct Finder {
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *library; /* libcuda, under the lock */
 
-static frt_status open_library(void **result, frt_error *err)
-{
+static frt_status open_library(void **result, frt_error *err) {
     char reason[200] = "";
     pthread_mutex_lock(&library_lock);
     if (!library) {
@@ -39,13 +38,11 @@ static frt_status open_library(void **result, frt_error *err)
 }
 
 /* ISO C has no conversion between object and function pointers; POSIX makes them the same. */
-static void copy_function(void *to, void *function)
-{
+static void copy_function(void *to, void *function) {
     memcpy(to, &function, sizeof function);
 }
 
-static frt_status make_finder(Finder *finder, const frt_program_options *options, frt_error *err)
-{
+static frt_status make_finder(Finder *finder, const frt_program_options *options, frt_error *err) {
     *finder = (Finder){.lookup = options->cuda_lookup, .ctx = options->cuda_lookup_ctx};
     if (finder->lookup) {
         return FRT_OK;
@@ -63,8 +60,7 @@ static frt_status make_finder(Finder *finder, const frt_program_options *options
     return FRT_OK;
 }
 
-static void *find(const Finder *finder, const char *base, const char *symbol, int version)
-{
+static void *find(const Finder *finder, const char *base, const char *symbol, int version) {
     void *function = NULL;
     if (finder->lookup) {
         return finder->lookup(finder->ctx, symbol);
@@ -75,8 +71,7 @@ static void *find(const Finder *finder, const char *base, const char *symbol, in
     return result == CUDA_SUCCESS && function ? function : dlsym(finder->library, symbol);
 }
 
-frt_status cuda_api_load(CudaApi *api, const frt_program_options *options, frt_error *err)
-{
+frt_status cuda_api_load(CudaApi *api, const frt_program_options *options, frt_error *err) {
     Finder finder;
     const char *missing = NULL;
     *api = (CudaApi){0};
@@ -84,7 +79,7 @@ frt_status cuda_api_load(CudaApi *api, const frt_program_options *options, frt_e
     if (status) {
         return status;
     }
-#define X(base, symbol, version, required, params) \
+#define X(base, symbol, version, required, params)                     \
     copy_function(&api->base, find(&finder, #base, #symbol, version)); \
     missing = (required) && !api->base && !missing ? #symbol : missing;
 #include "cuda_api.def"

@@ -6,8 +6,7 @@
 #include <string.h>
 
 frt_status options_read(const frt_program_options *options, frt_program_options *full,
-                        frt_error *err)
-{
+                        frt_error *err) {
     *full = (frt_program_options){.struct_size = sizeof *full};
     if (!options) {
         return FRT_OK;
@@ -27,11 +26,10 @@ frt_status options_read(const frt_program_options *options, frt_program_options 
     return FRT_OK;
 }
 
-frt_status device_open(Device *device, const frt_module *module,
-                       const frt_program_options *options, frt_error *err)
-{
-    const DeviceOps *ops = module->manifest.target == FRT_TARGET_KIND_CUDA ? &device_cuda_ops
-                                                                           : &device_cpu_ops;
+frt_status device_open(Device *device, const frt_module *module, const frt_program_options *options,
+                       frt_error *err) {
+    const DeviceOps *ops =
+        module->manifest.target == FRT_TARGET_KIND_CUDA ? &device_cuda_ops : &device_cpu_ops;
     *device = (Device){.allocator = options->allocator, .n_threads = 1};
     frt_status status = ops->open(device, module, options, err);
     if (!status) {
@@ -40,16 +38,14 @@ frt_status device_open(Device *device, const frt_module *module,
     return status;
 }
 
-void device_close(Device *device)
-{
+void device_close(Device *device) {
     if (device->ops) {
         device->ops->close(device);
         device->ops = NULL;
     }
 }
 
-frt_status device_alloc(Device *device, size_t n_bytes, void **data, frt_error *err)
-{
+frt_status device_alloc(Device *device, size_t n_bytes, void **data, frt_error *err) {
     size_t n = n_bytes ? n_bytes : 1;
     const frt_allocator *hook = &device->allocator;
     if (!hook->alloc) {
@@ -70,8 +66,7 @@ frt_status device_alloc(Device *device, size_t n_bytes, void **data, frt_error *
     return FRT_OK;
 }
 
-void device_free(Device *device, void *data, size_t n_bytes)
-{
+void device_free(Device *device, void *data, size_t n_bytes) {
     if (!data) {
         return;
     }

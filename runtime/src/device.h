@@ -9,14 +9,14 @@
 
 /* One kernel launch, complete. */
 typedef struct Launch {
-    const char *label;  /* for messages */
+    const char *label; /* for messages */
     void *kernel;
-    int64_t grid;       /* blocks or work units; more than 0 */
+    int64_t grid; /* blocks or work units; more than 0 */
     int32_t block;
-    int32_t shared;     /* bytes */
-    void **args;        /* tensor addresses */
+    int32_t shared; /* bytes */
+    void **args;    /* tensor addresses */
     int64_t *dims;
-    void **params;      /* addresses of the above, in kernel parameter order */
+    void **params; /* addresses of the above, in kernel parameter order */
 } Launch;
 
 typedef struct Device Device;
@@ -27,8 +27,8 @@ typedef struct DeviceScope {
 
 typedef struct DeviceOps {
     /* Find the device and check that it can run the module. On failure nothing is held. */
-    frt_status (*open)(Device *device, const frt_module *module,
-                       const frt_program_options *options, frt_error *err);
+    frt_status (*open)(Device *device, const frt_module *module, const frt_program_options *options,
+                       frt_error *err);
     void (*close)(Device *device);
     frt_status (*enter)(Device *device, DeviceScope *scope, frt_error *err);
     void (*leave)(Device *device, const DeviceScope *scope);
@@ -52,8 +52,7 @@ typedef struct DeviceOps {
 
     /* n time stamps; timer_read waits and gives the n - 1 intervals in milliseconds. */
     frt_status (*timer_create)(Device *device, int32_t n, void **timer, frt_error *err);
-    frt_status (*timer_mark)(Device *device, void *timer, int32_t i, void *stream,
-                             frt_error *err);
+    frt_status (*timer_mark)(Device *device, void *timer, int32_t i, void *stream, frt_error *err);
     frt_status (*timer_read)(Device *device, void *timer, float *ms, frt_error *err);
     void (*timer_free)(Device *device, void *timer);
 } DeviceOps;
@@ -73,8 +72,8 @@ struct Device {
 frt_status options_read(const frt_program_options *options, frt_program_options *full,
                         frt_error *err);
 
-frt_status device_open(Device *device, const frt_module *module,
-                       const frt_program_options *options, frt_error *err);
+frt_status device_open(Device *device, const frt_module *module, const frt_program_options *options,
+                       frt_error *err);
 void device_close(Device *device);
 
 /* Memory through the caller's allocator if there is one. n_bytes 0 allocates a valid address. */

@@ -38,8 +38,7 @@ static const struct {
                   "avx512cd,avx512dq,avx512vl"},
 };
 
-static frt_status check_features(const char *arch, const char *list, frt_error *err)
-{
+static frt_status check_features(const char *arch, const char *list, frt_error *err) {
     while (list && *list) {
         char name[32];
         size_t n = strcspn(list, ",");
@@ -50,7 +49,8 @@ static frt_status check_features(const char *arch, const char *list, frt_error *
         if (has < 0) {
             return frt_fail(err, FRT_E_HOST_CPU,
                             "the artifact is for CPU %s with feature %s, which this runtime does "
-                            "not know", arch, name);
+                            "not know",
+                            arch, name);
         }
         if (!has) {
             return frt_fail(err, FRT_E_HOST_CPU,
@@ -61,8 +61,7 @@ static frt_status check_features(const char *arch, const char *list, frt_error *
     return FRT_OK;
 }
 
-static frt_status check_host(const Manifest *m, frt_error *err)
-{
+static frt_status check_host(const Manifest *m, frt_error *err) {
     for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++) {
         if (strcmp(archs[i].arch, m->arch) == 0) {
             frt_status status = check_features(m->arch, archs[i].features, err);
@@ -78,8 +77,7 @@ static frt_status check_host(const Manifest *m, frt_error *err)
 }
 
 static frt_status cpu_open(Device *device, const frt_module *module,
-                           const frt_program_options *options, frt_error *err)
-{
+                           const frt_program_options *options, frt_error *err) {
     frt_status status = check_host(&module->manifest, err);
     if (status) {
         return status;
@@ -109,15 +107,13 @@ static frt_status cpu_open(Device *device, const frt_module *module,
     return FRT_OK;
 }
 
-static void cpu_close(Device *device)
-{
+static void cpu_close(Device *device) {
     CpuState *state = device->state;
     pool_free(state->pool);
     mem_free(state);
 }
 
-static frt_status cpu_enter(Device *device, DeviceScope *scope, frt_error *err)
-{
+static frt_status cpu_enter(Device *device, DeviceScope *scope, frt_error *err) {
     (void)device;
     (void)err;
     scope->fp = port_fp_get();
@@ -125,35 +121,30 @@ static frt_status cpu_enter(Device *device, DeviceScope *scope, frt_error *err)
     return FRT_OK;
 }
 
-static void cpu_leave(Device *device, const DeviceScope *scope)
-{
+static void cpu_leave(Device *device, const DeviceScope *scope) {
     (void)device;
     port_fp_set(scope->fp);
 }
 
-static frt_status cpu_load(Device *device, const frt_module *module, frt_error *err)
-{
+static frt_status cpu_load(Device *device, const frt_module *module, frt_error *err) {
     CpuState *state = device->state;
     return image_load(module, &state->image, err);
 }
 
-static void cpu_unload(Device *device)
-{
+static void cpu_unload(Device *device) {
     CpuState *state = device->state;
     image_free(state->image);
     state->image = NULL;
 }
 
 static frt_status cpu_find(Device *device, const char *symbol, int64_t max_shared, void **kernel,
-                           frt_error *err)
-{
+                           frt_error *err) {
     CpuState *state = device->state;
     (void)max_shared;
     return image_find(state->image, symbol, kernel, err);
 }
 
-static frt_status cpu_alloc(Device *device, size_t n_bytes, void **data, frt_error *err)
-{
+static frt_status cpu_alloc(Device *device, size_t n_bytes, void **data, frt_error *err) {
     (void)device;
     void *memory = mem_alloc_aligned(n_bytes);
     if (!memory) {
@@ -163,22 +154,19 @@ static frt_status cpu_alloc(Device *device, size_t n_bytes, void **data, frt_err
     return FRT_OK;
 }
 
-static void cpu_free(Device *device, void *data)
-{
+static void cpu_free(Device *device, void *data) {
     (void)device;
     mem_free(data);
 }
 
-static frt_status cpu_move(Device *device, void *to, const void *from, size_t n, frt_error *err)
-{
+static frt_status cpu_move(Device *device, void *to, const void *from, size_t n, frt_error *err) {
     (void)device;
     (void)err;
     memcpy(to, from, n);
     return FRT_OK;
 }
 
-static void run_chunk(void *ctx, int64_t i)
-{
+static void run_chunk(void *ctx, int64_t i) {
     const Job *job = ctx;
     int64_t begin = i * job->chunk;
     int64_t n_left = job->launch->grid - begin;
@@ -187,16 +175,14 @@ static void run_chunk(void *ctx, int64_t i)
 }
 
 /* On a thread that is not ours, whose floating-point state is unknown. */
-static void run_foreign_chunk(void *ctx, int64_t i)
-{
+static void run_foreign_chunk(void *ctx, int64_t i) {
     uint32_t fp = port_fp_get();
     port_fp_set(PORT_FP_DEFAULT);
     run_chunk(ctx, i);
     port_fp_set(fp);
 }
 
-static frt_status cpu_launch(Device *device, const Launch *launch, void *stream, frt_error *err)
-{
+static frt_status cpu_launch(Device *device, const Launch *launch, void *stream, frt_error *err) {
     CpuState *state = device->state;
     (void)stream;
     (void)err;
@@ -214,23 +200,20 @@ static frt_status cpu_launch(Device *device, const Launch *launch, void *stream,
     return FRT_OK;
 }
 
-static frt_status cpu_copy(Device *device, void *to, const void *from, size_t n_bytes,
-                           void *stream, frt_error *err)
-{
+static frt_status cpu_copy(Device *device, void *to, const void *from, size_t n_bytes, void *stream,
+                           frt_error *err) {
     (void)stream;
     return cpu_move(device, to, from, n_bytes, err);
 }
 
-static frt_status cpu_sync(Device *device, void *stream, frt_error *err)
-{
+static frt_status cpu_sync(Device *device, void *stream, frt_error *err) {
     (void)device;
     (void)stream;
     (void)err;
     return FRT_OK;
 }
 
-static frt_status cpu_sync_all(Device *device, frt_error *err)
-{
+static frt_status cpu_sync_all(Device *device, frt_error *err) {
     return cpu_sync(device, NULL, err);
 }
 
@@ -239,8 +222,7 @@ typedef struct CpuTimer {
     int64_t ns[];
 } CpuTimer;
 
-static frt_status cpu_timer_create(Device *device, int32_t n, void **timer, frt_error *err)
-{
+static frt_status cpu_timer_create(Device *device, int32_t n, void **timer, frt_error *err) {
     (void)device;
     size_t n_bytes = sizeof(CpuTimer) + (size_t)n * sizeof(int64_t);
     CpuTimer *t = mem_alloc(1, n_bytes);
@@ -253,8 +235,7 @@ static frt_status cpu_timer_create(Device *device, int32_t n, void **timer, frt_
 }
 
 static frt_status cpu_timer_mark(Device *device, void *timer, int32_t i, void *stream,
-                                 frt_error *err)
-{
+                                 frt_error *err) {
     (void)device;
     (void)stream;
     (void)err;
@@ -262,8 +243,7 @@ static frt_status cpu_timer_mark(Device *device, void *timer, int32_t i, void *s
     return FRT_OK;
 }
 
-static frt_status cpu_timer_read(Device *device, void *timer, float *ms, frt_error *err)
-{
+static frt_status cpu_timer_read(Device *device, void *timer, float *ms, frt_error *err) {
     (void)device;
     (void)err;
     const CpuTimer *t = timer;
@@ -273,8 +253,7 @@ static frt_status cpu_timer_read(Device *device, void *timer, float *ms, frt_err
     return FRT_OK;
 }
 
-static void cpu_timer_free(Device *device, void *timer)
-{
+static void cpu_timer_free(Device *device, void *timer) {
     (void)device;
     mem_free(timer);
 }

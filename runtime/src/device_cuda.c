@@ -20,21 +20,18 @@ typedef struct CudaState {
 } CudaState;
 
 /* Errors that end the context (cuda.h: "the process must be terminated and relaunched"). */
-static bool is_fatal(int result)
-{
+static bool is_fatal(int result) {
     return result == 214 || result == 220 || result == 700 || result == 702 || result == 709 ||
            result == 710 || (result >= 714 && result <= 719);
 }
 
-static const char *error_name(const CudaState *state, int result)
-{
+static const char *error_name(const CudaState *state, int result) {
     const char *name = NULL;
     state->api.cuGetErrorName(result, &name);
     return name ? name : "unknown CUDA error";
 }
 
-static frt_status status_of(int result, frt_status otherwise)
-{
+static frt_status status_of(int result, frt_status otherwise) {
     if (is_fatal(result)) {
         return FRT_E_DEVICE_LOST;
     }
@@ -44,8 +41,7 @@ static frt_status status_of(int result, frt_status otherwise)
 /* Report `result` of the driver while `doing` something; `otherwise` is the status if the error
  * says nothing more specific. */
 static frt_status cuda_fail(CudaState *state, int result, frt_status otherwise, const char *doing,
-                            frt_error *err)
-{
+                            frt_error *err) {
     if (is_fatal(result)) {
         atomic_store(&state->lost, result);
     }
@@ -58,14 +54,12 @@ static frt_status cuda_fail(CudaState *state, int result, frt_status otherwise, 
     return status;
 }
 
-static frt_status check(CudaState *state, int result, const char *doing, frt_error *err)
-{
+static frt_status check(CudaState *state, int result, const char *doing, frt_error *err) {
     return result == CUDA_SUCCESS ? FRT_OK : cuda_fail(state, result, FRT_E_DRIVER, doing, err);
 }
 
 static frt_status find_device(CudaState *state, const frt_program_options *options,
-                              frt_error *err)
-{
+                              frt_error *err) {
     const CudaApi *api = &state->api;
     int count = 0;
     int result = api->cuInit(0);
@@ -87,8 +81,7 @@ static frt_status find_device(CudaState *state, const frt_program_options *optio
 }
 
 /* The device of a context that the caller brought. */
-static frt_status find_context_device(CudaState *state, frt_error *err)
-{
+static frt_status find_context_device(CudaState *state, frt_error *err) {
     const CudaApi *api = &state->api;
     void *popped;
     int result = api->cuInit(0);
@@ -102,8 +95,7 @@ static frt_status find_context_device(CudaState *state, frt_error *err)
     return check(state, result, "using the caller's CUDA context", err);
 }
 
-static frt_status read_attributes(CudaState *state, Device *device, frt_error *err)
-{
+static frt_status read_attributes(CudaState *state, Device *device, frt_error *err) {
     const CudaApi *api = &state->api;
     int major = 0;
     int minor = 0;
@@ -125,8 +117,7 @@ static frt_status read_attributes(CudaState *state, Device *device, frt_error *e
 /* "sm_90" runs on 9.0 and later (PTX) or on 9.x (cubin), "sm_90a" on 9.0 only, "sm_100f" on its
  * major version. */
 static frt_status check_arch(const CudaState *state, const frt_module *module,
-                             const char *device_name, frt_error *err)
-{
+                             const char *device_name, frt_error *err) {
     const char *arch = module->manifest.arch;
     int sm = 0;
     char suffix = '\0';
@@ -152,8 +143,7 @@ static frt_status check_arch(const CudaState *state, const frt_module *module,
 }
 
 static frt_status open_context(CudaState *state, const frt_program_options *options,
-                               frt_error *err)
-{
+                               frt_error *err) {
     state->context = options->cu_context;
     if (state->context) {
         return find_context_device(state, err);
@@ -162,8 +152,7 @@ static frt_status open_context(CudaState *state, const frt_program_options *opti
 }
 
 static frt_status cuda_open(Device *device, const frt_module *module,
-                            const frt_program_options *options, frt_error *err)
-{
+                            const frt_program_options *options, frt_error *err) {
     CudaState *state = mem_alloc(1, sizeof *state);
     if (!state) {
         return frt_fail_memory(err, sizeof *state);
@@ -191,8 +180,7 @@ static frt_status cuda_open(Device *device, const frt_module *module,
     return FRT_OK;
 }
 
-static void cuda_close(Device *device)
-{
+static void cuda_close(Device *device) {
     CudaState *state = device->state;
     if (state->is_primary) {
         state->api.cuDevicePrimaryCtxRelease(state->device);
@@ -200,8 +188,7 @@ static void cuda_close(Device *device)
     mem_free(state);
 }
 
-static frt_status cuda_enter(Device *device, DeviceScope *scope, frt_error *err)
-{
+static frt_status cuda_enter(Device *device, DeviceScope *scope, frt_error *err) {
     CudaState *state = device->state;
     (void)scope;
     int lost = atomic_load(&state->lost);
@@ -212,8 +199,7 @@ static frt_status cuda_enter(Device *device, DeviceScope *scope, frt_error *err)
                  "making the CUDA context current", err);
 }
 
-static void cuda_leave(Device *device, const DeviceScope *scope)
-{
+static void cuda_leave(Device *device, const DeviceScope *scope) {
     CudaState *state = device->state;
     void *popped;
     (void)scope;
@@ -221,8 +207,7 @@ static void cuda_leave(Device *device, const DeviceScope *scope)
 }
 
 /* The JIT's own words, on one line. */
-static void flatten(char *log)
-{
+static void flatten(char *log) {
     size_t n = strlen(log);
     while (n > 0 && (log[n - 1] == '\n' || log[n - 1] == ' ')) {
         log[--n] = '\0';
@@ -232,8 +217,7 @@ static void flatten(char *log)
     }
 }
 
-static frt_status cuda_load(Device *device, const frt_module *module, frt_error *err)
-{
+static frt_status cuda_load(Device *device, const frt_module *module, frt_error *err) {
     CudaState *state = device->state;
     char log[320] = "";
     int options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -255,8 +239,7 @@ static frt_status cuda_load(Device *device, const frt_module *module, frt_error 
     return cuda_fail(state, result, otherwise, doing, err);
 }
 
-static void cuda_unload(Device *device)
-{
+static void cuda_unload(Device *device) {
     CudaState *state = device->state;
     if (state->module) {
         state->api.cuModuleUnload(state->module);
@@ -265,8 +248,7 @@ static void cuda_unload(Device *device)
 }
 
 /* Without this a block may have 48 KiB of shared memory, whatever the device has. */
-static int allow_shared(const CudaState *state, void *function, int64_t max_shared)
-{
+static int allow_shared(const CudaState *state, void *function, int64_t max_shared) {
     int n_static = 0;
     int result = state->api.cuFuncGetAttribute(&n_static, CUDA_FUNC_SHARED_BYTES, function);
     if (result != CUDA_SUCCESS || (max_shared >= 0 && max_shared + n_static <= 48 * 1024)) {
@@ -277,8 +259,7 @@ static int allow_shared(const CudaState *state, void *function, int64_t max_shar
 }
 
 static frt_status cuda_find(Device *device, const char *symbol, int64_t max_shared, void **kernel,
-                            frt_error *err)
-{
+                            frt_error *err) {
     CudaState *state = device->state;
     char doing[160];
     snprintf(doing, sizeof doing, "finding kernel %.120s", symbol);
@@ -293,8 +274,7 @@ static frt_status cuda_find(Device *device, const char *symbol, int64_t max_shar
     return result == CUDA_SUCCESS ? FRT_OK : cuda_fail(state, result, FRT_E_CODE, doing, err);
 }
 
-static frt_status cuda_alloc(Device *device, size_t n_bytes, void **data, frt_error *err)
-{
+static frt_status cuda_alloc(Device *device, size_t n_bytes, void **data, frt_error *err) {
     CudaState *state = device->state;
     char doing[80];
     uint64_t address = 0;
@@ -306,62 +286,55 @@ static frt_status cuda_alloc(Device *device, size_t n_bytes, void **data, frt_er
     return status;
 }
 
-static void cuda_free(Device *device, void *data)
-{
+static void cuda_free(Device *device, void *data) {
     CudaState *state = device->state;
     state->api.cuMemFree((uint64_t)(uintptr_t)data);
 }
 
-static frt_status cuda_upload(Device *device, void *to, const void *from, size_t n, frt_error *err)
-{
+static frt_status cuda_upload(Device *device, void *to, const void *from, size_t n,
+                              frt_error *err) {
     CudaState *state = device->state;
     return check(state, state->api.cuMemcpyHtoD((uint64_t)(uintptr_t)to, from, n),
                  "copying to the device", err);
 }
 
 static frt_status cuda_download(Device *device, void *to, const void *from, size_t n,
-                                frt_error *err)
-{
+                                frt_error *err) {
     CudaState *state = device->state;
     return check(state, state->api.cuMemcpyDtoH(to, (uint64_t)(uintptr_t)from, n),
                  "copying from the device", err);
 }
 
-static frt_status cuda_launch(Device *device, const Launch *launch, void *stream, frt_error *err)
-{
+static frt_status cuda_launch(Device *device, const Launch *launch, void *stream, frt_error *err) {
     CudaState *state = device->state;
     int result = state->api.cuLaunchKernel(launch->kernel, (unsigned)launch->grid, 1, 1,
-                                           (unsigned)launch->block, 1, 1,
-                                           (unsigned)launch->shared, stream, launch->params, NULL);
+                                           (unsigned)launch->block, 1, 1, (unsigned)launch->shared,
+                                           stream, launch->params, NULL);
     if (result == CUDA_SUCCESS) {
         return FRT_OK;
     }
     char doing[240];
     snprintf(doing, sizeof doing,
-             "launching kernel %.100s (grid %" PRId64 ", block %d, %d bytes shared)",
-             launch->label, launch->grid, launch->block, launch->shared);
+             "launching kernel %.100s (grid %" PRId64 ", block %d, %d bytes shared)", launch->label,
+             launch->grid, launch->block, launch->shared);
     return cuda_fail(state, result, FRT_E_LAUNCH, doing, err);
 }
 
 static frt_status cuda_copy(Device *device, void *to, const void *from, size_t n_bytes,
-                            void *stream, frt_error *err)
-{
+                            void *stream, frt_error *err) {
     CudaState *state = device->state;
     int result = state->api.cuMemcpyDtoDAsync((uint64_t)(uintptr_t)to, (uint64_t)(uintptr_t)from,
                                               n_bytes, stream);
-    return result == CUDA_SUCCESS
-               ? FRT_OK
-               : cuda_fail(state, result, FRT_E_LAUNCH, "enqueuing a copy", err);
+    return result == CUDA_SUCCESS ? FRT_OK
+                                  : cuda_fail(state, result, FRT_E_LAUNCH, "enqueuing a copy", err);
 }
 
-static frt_status cuda_sync(Device *device, void *stream, frt_error *err)
-{
+static frt_status cuda_sync(Device *device, void *stream, frt_error *err) {
     CudaState *state = device->state;
     return check(state, state->api.cuStreamSynchronize(stream), "waiting for the stream", err);
 }
 
-static frt_status cuda_sync_all(Device *device, frt_error *err)
-{
+static frt_status cuda_sync_all(Device *device, frt_error *err) {
     CudaState *state = device->state;
     return check(state, state->api.cuCtxSynchronize(), "waiting for the device", err);
 }
@@ -371,8 +344,7 @@ typedef struct CudaTimer {
     void *events[];
 } CudaTimer;
 
-static void cuda_timer_free(Device *device, void *timer)
-{
+static void cuda_timer_free(Device *device, void *timer) {
     CudaState *state = device->state;
     CudaTimer *t = timer;
     for (int32_t i = 0; i < t->n; i++) {
@@ -381,8 +353,7 @@ static void cuda_timer_free(Device *device, void *timer)
     mem_free(t);
 }
 
-static frt_status cuda_timer_create(Device *device, int32_t n, void **timer, frt_error *err)
-{
+static frt_status cuda_timer_create(Device *device, int32_t n, void **timer, frt_error *err) {
     CudaState *state = device->state;
     size_t n_bytes = sizeof(CudaTimer) + (size_t)n * sizeof(void *);
     CudaTimer *t = mem_alloc(1, n_bytes);
@@ -390,8 +361,8 @@ static frt_status cuda_timer_create(Device *device, int32_t n, void **timer, frt
         return frt_fail_memory(err, n_bytes);
     }
     while (t->n < n) {
-        frt_status status = check(state, state->api.cuEventCreate(&t->events[t->n], 0),
-                                  "making an event", err);
+        frt_status status =
+            check(state, state->api.cuEventCreate(&t->events[t->n], 0), "making an event", err);
         if (status) {
             cuda_timer_free(device, t);
             return status;
@@ -403,22 +374,19 @@ static frt_status cuda_timer_create(Device *device, int32_t n, void **timer, frt
 }
 
 static frt_status cuda_timer_mark(Device *device, void *timer, int32_t i, void *stream,
-                                  frt_error *err)
-{
+                                  frt_error *err) {
     CudaState *state = device->state;
     CudaTimer *t = timer;
     return check(state, state->api.cuEventRecord(t->events[i], stream), "recording an event", err);
 }
 
-static frt_status cuda_timer_read(Device *device, void *timer, float *ms, frt_error *err)
-{
+static frt_status cuda_timer_read(Device *device, void *timer, float *ms, frt_error *err) {
     CudaState *state = device->state;
     const CudaTimer *t = timer;
     frt_status status = check(state, state->api.cuEventSynchronize(t->events[t->n - 1]),
                               "waiting for the last timed run", err);
     for (int32_t i = 0; !status && i + 1 < t->n; i++) {
-        status = check(state,
-                       state->api.cuEventElapsedTime(&ms[i], t->events[i], t->events[i + 1]),
+        status = check(state, state->api.cuEventElapsedTime(&ms[i], t->events[i], t->events[i + 1]),
                        "reading a time", err);
     }
     return status;

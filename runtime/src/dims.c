@@ -5,8 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void origin_print(const Tensor *tensor, int32_t axis, char *text, size_t n_bytes)
-{
+static void origin_print(const Tensor *tensor, int32_t axis, char *text, size_t n_bytes) {
     if (tensor) {
         snprintf(text, n_bytes, "%s %.80s axis %d", role_name(tensor->role), tensor->name, axis);
     } else {
@@ -15,8 +14,7 @@ static void origin_print(const Tensor *tensor, int32_t axis, char *text, size_t 
 }
 
 frt_status dims_fix(const Manifest *m, DimState *dims, uint32_t dim, int64_t value,
-                    const Tensor *tensor, int32_t axis, frt_error *err)
-{
+                    const Tensor *tensor, int32_t axis, frt_error *err) {
     char by[128];
     origin_print(tensor, axis, by, sizeof by);
     if (dims->known[dim] && dims->values[dim] != value) {
@@ -41,8 +39,7 @@ frt_status dims_fix(const Manifest *m, DimState *dims, uint32_t dim, int64_t val
 }
 
 frt_status dims_fix_by_shape(const Manifest *m, DimState *dims, const Tensor *tensor,
-                             const int64_t *extents, frt_error *err)
-{
+                             const int64_t *extents, frt_error *err) {
     for (int32_t i = 0; i < tensor->rank; i++) {
         int32_t dim = expr_bare_dim(m->tokens, tensor->extents[i]);
         frt_status status =
@@ -54,8 +51,7 @@ frt_status dims_fix_by_shape(const Manifest *m, DimState *dims, const Tensor *te
     return FRT_OK;
 }
 
-void extents_print(const int64_t *extents, int32_t rank, char *text, size_t n_bytes)
-{
+void extents_print(const int64_t *extents, int32_t rank, char *text, size_t n_bytes) {
     size_t n = (size_t)snprintf(text, n_bytes, "[");
     for (int32_t i = 0; i < rank && n < n_bytes; i++) {
         n += (size_t)snprintf(text + n, n_bytes - n, "%s%" PRId64, i ? ", " : "", extents[i]);

@@ -5,25 +5,21 @@
 
 #include <string.h>
 
-bool elf_is_elf(const void *bytes, size_t n_bytes)
-{
+bool elf_is_elf(const void *bytes, size_t n_bytes) {
     return n_bytes >= SELFMAG && memcmp(bytes, ELFMAG, SELFMAG) == 0;
 }
 
-static bool is_inside(const ElfFile *elf, uint64_t at, uint64_t n)
-{
+static bool is_inside(const ElfFile *elf, uint64_t at, uint64_t n) {
     return at <= elf->n_bytes && n <= elf->n_bytes - at;
 }
 
-Elf64_Shdr elf_section(const ElfFile *elf, uint32_t i)
-{
+Elf64_Shdr elf_section(const ElfFile *elf, uint32_t i) {
     Elf64_Shdr section;
     memcpy(&section, elf->bytes + elf->sections_at + i * sizeof section, sizeof section);
     return section;
 }
 
-const char *elf_string(const ElfFile *elf, const Elf64_Shdr *strings, uint64_t at)
-{
+const char *elf_string(const ElfFile *elf, const Elf64_Shdr *strings, uint64_t at) {
     if (strings->sh_type != SHT_STRTAB || at >= strings->sh_size) {
         return NULL;
     }
@@ -31,14 +27,12 @@ const char *elf_string(const ElfFile *elf, const Elf64_Shdr *strings, uint64_t a
     return memchr(text, '\0', strings->sh_size - at) ? text : NULL;
 }
 
-const char *elf_section_name(const ElfFile *elf, const Elf64_Shdr *section)
-{
+const char *elf_section_name(const ElfFile *elf, const Elf64_Shdr *section) {
     const char *name = elf_string(elf, &elf->names, section->sh_name);
     return name ? name : "";
 }
 
-frt_status elf_open(const void *bytes, size_t n_bytes, ElfFile *elf, frt_error *err)
-{
+frt_status elf_open(const void *bytes, size_t n_bytes, ElfFile *elf, frt_error *err) {
     Elf64_Ehdr header;
     *elf = (ElfFile){.bytes = bytes, .n_bytes = n_bytes};
     if (n_bytes < sizeof header || !elf_is_elf(bytes, n_bytes)) {
@@ -68,8 +62,7 @@ frt_status elf_open(const void *bytes, size_t n_bytes, ElfFile *elf, frt_error *
     return FRT_OK;
 }
 
-uint32_t elf_find_section(const ElfFile *elf, const char *name)
-{
+uint32_t elf_find_section(const ElfFile *elf, const char *name) {
     uint32_t found = 0;
     for (uint32_t i = 1; i < elf->n_sections; i++) {
         Elf64_Shdr section = elf_section(elf, i);

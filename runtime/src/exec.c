@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-frt_status frt_exec_create(frt_program *program, frt_exec **result, frt_error *err)
-{
+frt_status frt_exec_create(frt_program *program, frt_exec **result, frt_error *err) {
     if (!program || !result) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no program or no place for the exec");
     }
@@ -34,8 +33,7 @@ frt_status frt_exec_create(frt_program *program, frt_exec **result, frt_error *e
 }
 
 /* Earlier runs may still use it, so wait for the device before it goes. */
-static void free_own_workspace(frt_exec *exec)
-{
+static void free_own_workspace(frt_exec *exec) {
     Device *device = &exec->program->device;
     DeviceScope scope;
     if (!exec->is_workspace_own || !exec->workspace) {
@@ -53,8 +51,7 @@ static void free_own_workspace(frt_exec *exec)
     exec->n_workspace = 0;
 }
 
-void frt_exec_free(frt_exec *exec)
-{
+void frt_exec_free(frt_exec *exec) {
     if (!exec) {
         return;
     }
@@ -68,8 +65,7 @@ void frt_exec_free(frt_exec *exec)
 
 /* The tensor that `name` may bind. */
 static frt_status find_bindable(const frt_exec *exec, const char *name, int32_t *index,
-                                frt_error *err)
-{
+                                frt_error *err) {
     const frt_program *program = exec->program;
     *index = graph_find_tensor(program->m, program->graph, name);
     const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
@@ -85,20 +81,20 @@ static frt_status find_bindable(const frt_exec *exec, const char *name, int32_t 
 }
 
 static frt_status check_extents(const Manifest *m, const Tensor *tensor, const frt_tensor *given,
-                                bool *is_empty, frt_error *err)
-{
+                                bool *is_empty, frt_error *err) {
     int64_t n = (int64_t)frt_dtype_bytes(tensor->dtype);
     for (int32_t i = 0; i < tensor->rank; i++) {
         int64_t wanted;
         int64_t extent = given->dims[i];
         bool is_const = expr_is_const(m->tokens, tensor->extents[i], &wanted);
         if (extent < 0 || !checked_mul(n, extent ? extent : 1, &n)) {
-            return frt_fail(err, FRT_E_SHAPE, "%s %s axis %d is %" PRId64,
-                            role_name(tensor->role), tensor->name, i, extent);
+            return frt_fail(err, FRT_E_SHAPE, "%s %s axis %d is %" PRId64, role_name(tensor->role),
+                            tensor->name, i, extent);
         }
         if (is_const && extent != wanted) {
-            return frt_fail(err, FRT_E_SHAPE, "%s %s axis %d is %" PRId64 ", but the graph has %"
-                            PRId64, role_name(tensor->role), tensor->name, i, extent, wanted);
+            return frt_fail(err, FRT_E_SHAPE,
+                            "%s %s axis %d is %" PRId64 ", but the graph has %" PRId64,
+                            role_name(tensor->role), tensor->name, i, extent, wanted);
         }
         *is_empty = *is_empty || extent == 0;
     }
@@ -106,8 +102,7 @@ static frt_status check_extents(const Manifest *m, const Tensor *tensor, const f
 }
 
 static frt_status check_given(const Manifest *m, const Tensor *tensor, const frt_tensor *given,
-                              frt_error *err)
-{
+                              frt_error *err) {
     const char *role = role_name(tensor->role);
     bool is_empty = false;
     if (given->dtype != tensor->dtype) {
@@ -134,8 +129,7 @@ static frt_status check_given(const Manifest *m, const Tensor *tensor, const frt
     return FRT_OK;
 }
 
-frt_status frt_bind(frt_exec *exec, const char *name, const frt_tensor *tensor, frt_error *err)
-{
+frt_status frt_bind(frt_exec *exec, const char *name, const frt_tensor *tensor, frt_error *err) {
     if (!exec || !name || !tensor) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no exec, no name or no tensor");
     }
@@ -155,8 +149,7 @@ frt_status frt_bind(frt_exec *exec, const char *name, const frt_tensor *tensor, 
     return FRT_OK;
 }
 
-frt_status frt_set_dim(frt_exec *exec, const char *name, int64_t value, frt_error *err)
-{
+frt_status frt_set_dim(frt_exec *exec, const char *name, int64_t value, frt_error *err) {
     if (!exec || !name) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no exec or no name");
     }
@@ -176,8 +169,7 @@ frt_status frt_set_dim(frt_exec *exec, const char *name, int64_t value, frt_erro
     return frt_fail(err, FRT_E_UNKNOWN_NAME, "the artifact has no dim %.200s", name);
 }
 
-static frt_status resolve_role(frt_exec *exec, frt_role role, frt_error *err)
-{
+static frt_status resolve_role(frt_exec *exec, frt_role role, frt_error *err) {
     const frt_program *program = exec->program;
     const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
     frt_status status = FRT_OK;
@@ -190,8 +182,7 @@ static frt_status resolve_role(frt_exec *exec, frt_role role, frt_error *err)
     return status;
 }
 
-frt_status exec_resolve_dims(frt_exec *exec, frt_error *err)
-{
+frt_status exec_resolve_dims(frt_exec *exec, frt_error *err) {
     const frt_program *program = exec->program;
     frt_status status = FRT_OK;
     exec->is_prepared = false; /* a failure below leaves dims half resolved */
@@ -208,8 +199,7 @@ frt_status exec_resolve_dims(frt_exec *exec, frt_error *err)
 }
 
 frt_status frt_output_shape(frt_exec *exec, const char *name, int64_t dims[FRT_MAX_RANK],
-                            int32_t *rank, frt_error *err)
-{
+                            int32_t *rank, frt_error *err) {
     if (!exec || !name || !dims || !rank) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no exec, name or place for the shape");
     }
@@ -231,15 +221,13 @@ frt_status frt_output_shape(frt_exec *exec, const char *name, int64_t dims[FRT_M
     return status;
 }
 
-static frt_status workspace_bytes(frt_exec *exec, size_t *n_bytes, frt_error *err)
-{
+static frt_status workspace_bytes(frt_exec *exec, size_t *n_bytes, frt_error *err) {
     const frt_program *program = exec->program;
     int64_t n = 0;
     if (program->graph->has_workspace) {
-        frt_status status =
-            manifest_eval(program->m, program->graph->workspace,
-                          (DimValues){exec->dims.values, exec->dims.known}, "the workspace", &n,
-                          err);
+        frt_status status = manifest_eval(program->m, program->graph->workspace,
+                                          (DimValues){exec->dims.values, exec->dims.known},
+                                          "the workspace", &n, err);
         if (status) {
             return status;
         }
@@ -251,8 +239,7 @@ static frt_status workspace_bytes(frt_exec *exec, size_t *n_bytes, frt_error *er
     return FRT_OK;
 }
 
-frt_status frt_exec_workspace_bytes(frt_exec *exec, size_t *n_bytes, frt_error *err)
-{
+frt_status frt_exec_workspace_bytes(frt_exec *exec, size_t *n_bytes, frt_error *err) {
     if (!exec || !n_bytes) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no exec or no place for the size");
     }
@@ -260,8 +247,7 @@ frt_status frt_exec_workspace_bytes(frt_exec *exec, size_t *n_bytes, frt_error *
     return status ? status : workspace_bytes(exec, n_bytes, err);
 }
 
-frt_status frt_exec_set_workspace(frt_exec *exec, void *data, size_t n_bytes, frt_error *err)
-{
+frt_status frt_exec_set_workspace(frt_exec *exec, void *data, size_t n_bytes, frt_error *err) {
     if (!exec) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no exec");
     }
@@ -281,8 +267,7 @@ frt_status frt_exec_set_workspace(frt_exec *exec, void *data, size_t n_bytes, fr
 }
 
 /* Own workspaces grow and never shrink. */
-static frt_status size_workspace(frt_exec *exec, frt_error *err)
-{
+static frt_status size_workspace(frt_exec *exec, frt_error *err) {
     size_t n_bytes;
     frt_status status = workspace_bytes(exec, &n_bytes, err);
     if (status || n_bytes <= exec->n_workspace) {
@@ -300,8 +285,7 @@ static frt_status size_workspace(frt_exec *exec, frt_error *err)
     return status;
 }
 
-static frt_status place_temp(frt_exec *exec, const Tensor *tensor, Region *region, frt_error *err)
-{
+static frt_status place_temp(frt_exec *exec, const Tensor *tensor, Region *region, frt_error *err) {
     DimValues dims = {exec->dims.values, exec->dims.known};
     int64_t offset;
     int64_t end;
@@ -324,8 +308,7 @@ static frt_status place_temp(frt_exec *exec, const Tensor *tensor, Region *regio
 
 /* Bound tensors must have exactly the shape that the dims give them. */
 static frt_status place_bound(const frt_exec *exec, const Tensor *tensor, const Binding *binding,
-                              const int64_t *extents, Region *region, frt_error *err)
-{
+                              const int64_t *extents, Region *region, frt_error *err) {
     if (!binding->is_bound) {
         return frt_fail(err, FRT_E_UNBOUND, "%s %s is not bound", role_name(tensor->role),
                         tensor->name);
@@ -335,18 +318,16 @@ static frt_status place_bound(const frt_exec *exec, const Tensor *tensor, const 
             const Manifest *m = exec->program->m;
             char text[128];
             expr_print(m->tokens, tensor->extents[i], m->dim_names, text, sizeof text);
-            return frt_fail(err, FRT_E_SHAPE,
-                            "%s %s axis %d is %" PRId64 ", but %s is %" PRId64,
-                            role_name(tensor->role), tensor->name, i, binding->tensor.dims[i],
-                            text, extents[i]);
+            return frt_fail(err, FRT_E_SHAPE, "%s %s axis %d is %" PRId64 ", but %s is %" PRId64,
+                            role_name(tensor->role), tensor->name, i, binding->tensor.dims[i], text,
+                            extents[i]);
         }
     }
     region->data = region->n_bytes ? binding->tensor.data : exec->program->scratch;
     return FRT_OK;
 }
 
-static frt_status place_tensor(frt_exec *exec, uint32_t index, frt_error *err)
-{
+static frt_status place_tensor(frt_exec *exec, uint32_t index, frt_error *err) {
     const frt_program *program = exec->program;
     const Tensor *tensor = &program->m->tensors[program->graph->first_tensor + index];
     Region *region = &exec->regions[index];
@@ -355,9 +336,9 @@ static frt_status place_tensor(frt_exec *exec, uint32_t index, frt_error *err)
         *region = program->kept[index];
         return FRT_OK;
     }
-    frt_status status = manifest_shape(program->m, tensor,
-                                       (DimValues){exec->dims.values, exec->dims.known}, extents,
-                                       &region->n_bytes, err);
+    frt_status status =
+        manifest_shape(program->m, tensor, (DimValues){exec->dims.values, exec->dims.known},
+                       extents, &region->n_bytes, err);
     if (status) {
         return status;
     }
@@ -366,8 +347,7 @@ static frt_status place_tensor(frt_exec *exec, uint32_t index, frt_error *err)
                : place_bound(exec, tensor, &exec->bindings[index], extents, region, err);
 }
 
-static bool overlaps(const Region *a, const Region *b)
-{
+static bool overlaps(const Region *a, const Region *b) {
     uintptr_t x = (uintptr_t)a->data;
     uintptr_t y = (uintptr_t)b->data;
     return a->n_bytes > 0 && b->n_bytes > 0 && x < y + (uintptr_t)b->n_bytes &&
@@ -376,8 +356,7 @@ static bool overlaps(const Region *a, const Region *b)
 
 /* Kernels may read an input after they wrote an output, so the two must be apart; outputs also
  * from params and the workspace. */
-static frt_status check_overlap(const frt_exec *exec, frt_error *err)
-{
+static frt_status check_overlap(const frt_exec *exec, frt_error *err) {
     const frt_program *program = exec->program;
     const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
     for (uint32_t i = 0; i < program->graph->n_tensors; i++) {
@@ -392,8 +371,7 @@ static frt_status check_overlap(const frt_exec *exec, frt_error *err)
     return FRT_OK;
 }
 
-static frt_status check_bound(const frt_exec *exec, frt_error *err)
-{
+static frt_status check_bound(const frt_exec *exec, frt_error *err) {
     const frt_program *program = exec->program;
     const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
     for (uint32_t i = 0; i < program->graph->n_tensors; i++) {
@@ -406,8 +384,7 @@ static frt_status check_bound(const frt_exec *exec, frt_error *err)
     return FRT_OK;
 }
 
-frt_status exec_prepare(frt_exec *exec, frt_error *err)
-{
+frt_status exec_prepare(frt_exec *exec, frt_error *err) {
     frt_program *program = exec->program;
     uint32_t generation = atomic_load(&program->generation);
     exec->is_prepared = false;
@@ -436,9 +413,8 @@ frt_status exec_prepare(frt_exec *exec, frt_error *err)
     return status;
 }
 
-frt_status exec_prepare_if_needed(frt_exec *exec, frt_error *err)
-{
-    bool is_current = exec->is_prepared &&
-                      exec->generation == atomic_load(&exec->program->generation);
+frt_status exec_prepare_if_needed(frt_exec *exec, frt_error *err) {
+    bool is_current =
+        exec->is_prepared && exec->generation == atomic_load(&exec->program->generation);
     return is_current ? FRT_OK : exec_prepare(exec, err);
 }

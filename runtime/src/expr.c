@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-bool checked_add(int64_t a, int64_t b, int64_t *sum)
-{
+bool checked_add(int64_t a, int64_t b, int64_t *sum) {
     if ((b > 0 && a > INT64_MAX - b) || (b < 0 && a < INT64_MIN - b)) {
         return false;
     }
@@ -15,8 +14,7 @@ bool checked_add(int64_t a, int64_t b, int64_t *sum)
     return true;
 }
 
-bool checked_mul(int64_t a, int64_t b, int64_t *product)
-{
+bool checked_mul(int64_t a, int64_t b, int64_t *product) {
     if (a == 0 || b == 0) {
         *product = 0;
         return true;
@@ -32,8 +30,7 @@ bool checked_mul(int64_t a, int64_t b, int64_t *product)
     return true;
 }
 
-static bool floor_div(int64_t a, int64_t b, int64_t *quotient)
-{
+static bool floor_div(int64_t a, int64_t b, int64_t *quotient) {
     if (b <= 0) {
         return false;
     }
@@ -41,8 +38,7 @@ static bool floor_div(int64_t a, int64_t b, int64_t *quotient)
     return true;
 }
 
-static bool apply(ExprOp op, int64_t a, int64_t b, int64_t *result)
-{
+static bool apply(ExprOp op, int64_t a, int64_t b, int64_t *result) {
     switch (op) {
     case EXPR_ADD:
         return checked_add(a, b, result);
@@ -69,8 +65,7 @@ static bool apply(ExprOp op, int64_t a, int64_t b, int64_t *result)
     return false;
 }
 
-ExprResult expr_eval(const ExprToken *tokens, Expr expr, DimValues dims, int64_t *value)
-{
+ExprResult expr_eval(const ExprToken *tokens, Expr expr, DimValues dims, int64_t *value) {
     int64_t stack[FRT_MAX_EXPR_DEPTH] = {0};
     size_t depth = 0;
     for (uint32_t i = 0; i < expr.n; i++) {
@@ -94,14 +89,12 @@ ExprResult expr_eval(const ExprToken *tokens, Expr expr, DimValues dims, int64_t
     return EXPR_OK;
 }
 
-int32_t expr_bare_dim(const ExprToken *tokens, Expr expr)
-{
+int32_t expr_bare_dim(const ExprToken *tokens, Expr expr) {
     const ExprToken *token = &tokens[expr.first];
     return expr.n == 1 && token->op == EXPR_DIM ? (int32_t)token->value : -1;
 }
 
-bool expr_is_const(const ExprToken *tokens, Expr expr, int64_t *value)
-{
+bool expr_is_const(const ExprToken *tokens, Expr expr, int64_t *value) {
     for (uint32_t i = 0; i < expr.n; i++) {
         if (tokens[expr.first + i].op == EXPR_DIM) {
             return false;
@@ -124,8 +117,7 @@ typedef struct Text {
     size_t n;
 } Text;
 
-static void text_put(Text *text, const char *piece)
-{
+static void text_put(Text *text, const char *piece) {
     for (; *piece; piece++) {
         if (text->n + 1 < text->capacity) {
             text->bytes[text->n] = *piece;
@@ -134,8 +126,7 @@ static void text_put(Text *text, const char *piece)
     }
 }
 
-static int level_of(ExprOp op)
-{
+static int level_of(ExprOp op) {
     switch (op) {
     case EXPR_ADD:
     case EXPR_SUB:
@@ -153,8 +144,7 @@ static int level_of(ExprOp op)
 }
 
 /* start[i]: first token of the operand that ends at token i. */
-static void find_starts(const ExprToken *tokens, Expr expr, uint32_t *start)
-{
+static void find_starts(const ExprToken *tokens, Expr expr, uint32_t *start) {
     for (uint32_t i = 0; i < expr.n; i++) {
         if (tokens[expr.first + i].op <= EXPR_DIM) {
             start[i] = i;
@@ -166,9 +156,8 @@ static void find_starts(const ExprToken *tokens, Expr expr, uint32_t *start)
 
 /* Push the pieces of the operand ending at `last`, in reverse. Returns the new depth. */
 static size_t push_operation(ExprOp op, uint32_t last, const uint32_t *start, int level,
-                             Piece *stack, size_t n)
-{
-    static const char *const infix[] = {[EXPR_ADD] = "+", [EXPR_SUB] = "-", [EXPR_MUL] = "*",
+                             Piece *stack, size_t n) {
+    static const char *const infix[] = {[EXPR_ADD] = "+", [EXPR_SUB] = "-",  [EXPR_MUL] = "*",
                                         [EXPR_DIV] = "/", [EXPR_MAX] = ", ", [EXPR_MIN] = ", "};
     bool is_call = op == EXPR_MAX || op == EXPR_MIN;
     int own = is_call ? 0 : level_of(op);
@@ -181,16 +170,13 @@ static size_t push_operation(ExprOp op, uint32_t last, const uint32_t *start, in
     stack[n++] = (Piece){.literal = infix[op]};
     stack[n++] = (Piece){.last = start[last - 1] - 1, .level = own};
     if (is_enclosed) {
-        stack[n++] = (Piece){.literal = op == EXPR_MAX   ? "max("
-                                        : op == EXPR_MIN ? "min("
-                                                         : "("};
+        stack[n++] = (Piece){.literal = op == EXPR_MAX ? "max(" : op == EXPR_MIN ? "min(" : "("};
     }
     return n;
 }
 
 size_t expr_print(const ExprToken *tokens, Expr expr, const char *const *names, char *text,
-                  size_t n_bytes)
-{
+                  size_t n_bytes) {
     uint32_t start[FRT_MAX_EXPR_TOKENS] = {0};
     /* Each operation pushes at most five pieces and pops one. */
     Piece stack[5 * FRT_MAX_EXPR_TOKENS];

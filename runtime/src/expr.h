@@ -13,7 +13,7 @@ typedef enum ExprOp {
     EXPR_ADD,
     EXPR_SUB,
     EXPR_MUL,
-    EXPR_DIV,   /* floor; the divisor is positive */
+    EXPR_DIV, /* floor; the divisor is positive */
     EXPR_MAX,
     EXPR_MIN
 } ExprOp;

@@ -35,19 +35,16 @@ struct Image {
                                its name, by which dlopen would find this library again */
 };
 
-static bool starts_with(const char *text, const char *prefix)
-{
+static bool starts_with(const char *text, const char *prefix) {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
 /* Which part of the image a section belongs to. */
 static frt_status classify(const Elf64_Shdr *section, const char *name, Group *group,
-                           frt_error *err)
-{
+                           frt_error *err) {
     *group = GROUP_NONE;
-    if (!(section->sh_flags & SHF_ALLOC) || section->sh_size == 0 ||
-        section->sh_type == SHT_NOTE || strcmp(name, FRT_MANIFEST_SECTION) == 0 ||
-        strcmp(name, ".eh_frame") == 0) {
+    if (!(section->sh_flags & SHF_ALLOC) || section->sh_size == 0 || section->sh_type == SHT_NOTE ||
+        strcmp(name, FRT_MANIFEST_SECTION) == 0 || strcmp(name, ".eh_frame") == 0) {
         return FRT_OK;
     }
     bool is_relro = starts_with(name, ".data.rel.ro");
@@ -64,22 +61,19 @@ static frt_status classify(const Elf64_Shdr *section, const char *name, Group *g
     return FRT_OK;
 }
 
-static bool is_got_relocation(uint64_t type)
-{
+static bool is_got_relocation(uint64_t type) {
     return type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX ||
            type == R_X86_64_REX_GOTPCRELX;
 }
 
-static Elf64_Rela relocation_at(const Image *image, const Elf64_Shdr *section, uint64_t i)
-{
+static Elf64_Rela relocation_at(const Image *image, const Elf64_Shdr *section, uint64_t i) {
     Elf64_Rela rela;
     memcpy(&rela, image->elf.bytes + section->sh_offset + i * sizeof rela, sizeof rela);
     return rela;
 }
 
 /* Slots that the relocations ask for: at most one each. */
-static uint64_t count_got(const Image *image)
-{
+static uint64_t count_got(const Image *image) {
     uint64_t n = 0;
     for (uint32_t i = 0; i < image->elf.n_sections; i++) {
         Elf64_Shdr section = elf_section(&image->elf, i);
@@ -94,13 +88,12 @@ static uint64_t count_got(const Image *image)
 }
 
 /* Append the sections of one group at `end`, each aligned. */
-static frt_status place_group(Image *image, Group wanted, uint64_t *end, frt_error *err)
-{
+static frt_status place_group(Image *image, Group wanted, uint64_t *end, frt_error *err) {
     for (uint32_t i = 1; i < image->elf.n_sections; i++) {
         Elf64_Shdr section = elf_section(&image->elf, i);
         Group group;
-        frt_status status = classify(&section, elf_section_name(&image->elf, &section), &group,
-                                     err);
+        frt_status status =
+            classify(&section, elf_section_name(&image->elf, &section), &group, err);
         if (status) {
             return status;
         }
@@ -118,13 +111,11 @@ static frt_status place_group(Image *image, Group wanted, uint64_t *end, frt_err
     return FRT_OK;
 }
 
-static uint64_t round_to_page(uint64_t n)
-{
+static uint64_t round_to_page(uint64_t n) {
     return (n + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
 
-static frt_status place_sections(Image *image, frt_error *err)
-{
+static frt_status place_sections(Image *image, frt_error *err) {
     uint64_t end = 0;
     frt_status status = place_group(image, GROUP_CODE, &end, err);
     if (status) {
@@ -140,8 +131,8 @@ static frt_status place_sections(Image *image, frt_error *err)
     if (image->n_code == 0) {
         return frt_fail(err, FRT_E_CODE, "the object has no code");
     }
-    void *map = mmap(NULL, image->n_map, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                     0);
+    void *map =
+        mmap(NULL, image->n_map, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED) {
         return frt_fail_memory(err, image->n_map);
     }
@@ -158,8 +149,7 @@ static frt_status place_sections(Image *image, frt_error *err)
 
 /* Symbol `index` of a symbol table, its name, and its address in the map if it has one. */
 static bool symbol_at(const Image *image, const Elf64_Shdr *table, uint64_t index,
-                      const char **name, Elf64_Sym *symbol, uint64_t *address)
-{
+                      const char **name, Elf64_Sym *symbol, uint64_t *address) {
     *name = "?";
     if (table->sh_type != SHT_SYMTAB || table->sh_link >= image->elf.n_sections ||
         index >= table->sh_size / sizeof *symbol) {
@@ -181,8 +171,7 @@ static bool symbol_at(const Image *image, const Elf64_Shdr *table, uint64_t inde
     return true;
 }
 
-static bool store_relative(unsigned char *where, uint64_t value)
-{
+static bool store_relative(unsigned char *where, uint64_t value) {
     int64_t wide = (int64_t)(value - (uint64_t)(uintptr_t)where);
     int32_t narrow = (int32_t)wide;
     memcpy(where, &narrow, sizeof narrow);
@@ -190,8 +179,7 @@ static bool store_relative(unsigned char *where, uint64_t value)
 }
 
 static frt_status relocate(Image *image, const Elf64_Shdr *symbols, uint32_t target,
-                           Elf64_Rela rela, frt_error *err)
-{
+                           Elf64_Rela rela, frt_error *err) {
     uint64_t type = ELF64_R_TYPE(rela.r_info);
     Elf64_Shdr section = elf_section(&image->elf, target);
     uint64_t n_bytes = type == R_X86_64_64 ? 8 : 4;
@@ -225,8 +213,7 @@ static frt_status relocate(Image *image, const Elf64_Shdr *symbols, uint32_t tar
                 : frt_fail(err, FRT_E_CODE, "a relocation against `%s` is out of reach", name);
 }
 
-static frt_status relocate_all(Image *image, frt_error *err)
-{
+static frt_status relocate_all(Image *image, frt_error *err) {
     for (uint32_t i = 1; i < image->elf.n_sections; i++) {
         Elf64_Shdr section = elf_section(&image->elf, i);
         bool is_relocation = section.sh_type == SHT_RELA || section.sh_type == SHT_REL;
@@ -239,8 +226,8 @@ static frt_status relocate_all(Image *image, frt_error *err)
         }
         Elf64_Shdr symbols = elf_section(&image->elf, section.sh_link);
         for (uint64_t k = 0; k < section.sh_size / sizeof(Elf64_Rela); k++) {
-            frt_status status = relocate(image, &symbols, section.sh_info,
-                                         relocation_at(image, &section, k), err);
+            frt_status status =
+                relocate(image, &symbols, section.sh_info, relocation_at(image, &section, k), err);
             if (status) {
                 return status;
             }
@@ -249,8 +236,7 @@ static frt_status relocate_all(Image *image, frt_error *err)
     return FRT_OK;
 }
 
-static frt_status load_object(Image *image, frt_error *err)
-{
+static frt_status load_object(Image *image, frt_error *err) {
     image->places = mem_alloc(image->elf.n_sections, sizeof *image->places);
     if (!image->places) {
         return frt_fail_memory(err, image->elf.n_sections * sizeof *image->places);
@@ -271,8 +257,7 @@ static frt_status load_object(Image *image, frt_error *err)
 }
 
 /* The bytes that were checked are the bytes that are loaded: from memory, not by path again. */
-static frt_status load_shared(Image *image, const frt_module *module, frt_error *err)
-{
+static frt_status load_shared(Image *image, const frt_module *module, frt_error *err) {
     image->file = port_memory_file("fusec-artifact");
     if (image->file < 0) {
         return frt_fail(err, FRT_E_CODE, "the system has no memory files to load the code from");
@@ -294,8 +279,7 @@ static frt_status load_shared(Image *image, const frt_module *module, frt_error 
                                      reason ? reason : "no reason given");
 }
 
-frt_status image_load(const frt_module *module, Image **result, frt_error *err)
-{
+frt_status image_load(const frt_module *module, Image **result, frt_error *err) {
     Image *image = mem_alloc(1, sizeof *image);
     if (!image) {
         return frt_fail_memory(err, sizeof *image);
@@ -314,8 +298,7 @@ frt_status image_load(const frt_module *module, Image **result, frt_error *err)
     return FRT_OK;
 }
 
-frt_status image_find(const Image *image, const char *symbol, void **address, frt_error *err)
-{
+frt_status image_find(const Image *image, const char *symbol, void **address, frt_error *err) {
     *address = image->library ? dlsym(image->library, symbol) : NULL;
     for (uint32_t i = 1; !*address && image->places && i < image->elf.n_sections; i++) {
         Elf64_Shdr table = elf_section(&image->elf, i);
@@ -338,8 +321,7 @@ frt_status image_find(const Image *image, const char *symbol, void **address, fr
                     : frt_fail(err, FRT_E_CODE, "the artifact's code has no kernel `%s`", symbol);
 }
 
-void image_free(Image *image)
-{
+void image_free(Image *image) {
     if (!image) {
         return;
     }

@@ -7,45 +7,40 @@
 #include <string.h>
 
 /* Copy a filled info out without writing past what the caller's version of it holds. */
-#define GIVE(info, ...) \
-    do { \
-        size_t n_given = (info)->struct_size < sizeof *(info) ? (info)->struct_size \
-                                                              : sizeof *(info); \
-        size_t n_declared = (info)->struct_size; \
-        memcpy((info), &(__VA_ARGS__), n_given); \
-        (info)->struct_size = n_declared; \
+#define GIVE(info, ...)                                                                  \
+    do {                                                                                 \
+        size_t n_given =                                                                 \
+            (info)->struct_size < sizeof *(info) ? (info)->struct_size : sizeof *(info); \
+        size_t n_declared = (info)->struct_size;                                         \
+        memcpy((info), &(__VA_ARGS__), n_given);                                         \
+        (info)->struct_size = n_declared;                                                \
     } while (0)
 
-static const Graph *find_graph(const frt_module *module, int32_t graph)
-{
+static const Graph *find_graph(const frt_module *module, int32_t graph) {
     bool is_good = module && graph >= 0 && (uint32_t)graph < module->manifest.n_graphs;
     return is_good ? &module->manifest.graphs[graph] : NULL;
 }
 
-static const Tensor *find_tensor(const frt_module *module, int32_t graph, int32_t tensor)
-{
+static const Tensor *find_tensor(const frt_module *module, int32_t graph, int32_t tensor) {
     const Graph *g = find_graph(module, graph);
     bool is_good = g && tensor >= 0 && (uint32_t)tensor < g->n_tensors;
     return is_good ? &module->manifest.tensors[g->first_tensor + (uint32_t)tensor] : NULL;
 }
 
-static const Step *find_step(const frt_module *module, int32_t graph, int32_t step)
-{
+static const Step *find_step(const frt_module *module, int32_t graph, int32_t step) {
     const Graph *g = find_graph(module, graph);
     bool is_good = g && step >= 0 && (uint32_t)step < g->n_steps;
     return is_good ? &module->manifest.steps[g->first_step + (uint32_t)step] : NULL;
 }
 
 static const Variant *find_variant(const frt_module *module, int32_t graph, int32_t step,
-                                   int32_t variant)
-{
+                                   int32_t variant) {
     const Step *s = find_step(module, graph, step);
     bool is_good = s && variant >= 0 && (uint32_t)variant < s->n_variants;
     return is_good ? &module->manifest.variants[s->first_variant + (uint32_t)variant] : NULL;
 }
 
-frt_status frt_module_get_info(const frt_module *module, frt_module_info *info)
-{
+frt_status frt_module_get_info(const frt_module *module, frt_module_info *info) {
     if (!module || !info) {
         return FRT_E_INVALID_ARGUMENT;
     }
@@ -64,19 +59,16 @@ frt_status frt_module_get_info(const frt_module *module, frt_module_info *info)
     return FRT_OK;
 }
 
-frt_status frt_module_get_dim(const frt_module *module, int32_t dim, frt_dim_info *info)
-{
+frt_status frt_module_get_dim(const frt_module *module, int32_t dim, frt_dim_info *info) {
     if (!module || !info || dim < 0 || (uint32_t)dim >= module->manifest.n_dims) {
         return FRT_E_INVALID_ARGUMENT;
     }
     const Dim *d = &module->manifest.dims[dim];
-    GIVE(info,
-         (frt_dim_info){.name = d->name, .lo = d->lo, .hi = d->hi, .multiple = d->multiple});
+    GIVE(info, (frt_dim_info){.name = d->name, .lo = d->lo, .hi = d->hi, .multiple = d->multiple});
     return FRT_OK;
 }
 
-frt_status frt_module_get_graph(const frt_module *module, int32_t graph, frt_graph_info *info)
-{
+frt_status frt_module_get_graph(const frt_module *module, int32_t graph, frt_graph_info *info) {
     const Graph *g = find_graph(module, graph);
     if (!g || !info) {
         return FRT_E_INVALID_ARGUMENT;
@@ -102,8 +94,7 @@ frt_status frt_module_get_graph(const frt_module *module, int32_t graph, frt_gra
 }
 
 frt_status frt_module_get_tensor(const frt_module *module, int32_t graph, int32_t tensor,
-                                 frt_tensor_info *info)
-{
+                                 frt_tensor_info *info) {
     const Tensor *t = find_tensor(module, graph, tensor);
     if (!t || !info) {
         return FRT_E_INVALID_ARGUMENT;
@@ -118,8 +109,7 @@ frt_status frt_module_get_tensor(const frt_module *module, int32_t graph, int32_
 }
 
 frt_status frt_module_get_step(const frt_module *module, int32_t graph, int32_t step,
-                               frt_step_info *info)
-{
+                               frt_step_info *info) {
     const Step *s = find_step(module, graph, step);
     if (!s || !info) {
         return FRT_E_INVALID_ARGUMENT;
@@ -134,23 +124,20 @@ frt_status frt_module_get_step(const frt_module *module, int32_t graph, int32_t 
     return FRT_OK;
 }
 
-int32_t frt_module_step_arg(const frt_module *module, int32_t graph, int32_t step, int32_t arg)
-{
+int32_t frt_module_step_arg(const frt_module *module, int32_t graph, int32_t step, int32_t arg) {
     const Step *s = find_step(module, graph, step);
     bool is_good = s && arg >= 0 && (uint32_t)arg < s->n_args;
     return is_good ? (int32_t)module->manifest.refs[s->first_arg + (uint32_t)arg] : -1;
 }
 
-int32_t frt_module_step_dim(const frt_module *module, int32_t graph, int32_t step, int32_t dim)
-{
+int32_t frt_module_step_dim(const frt_module *module, int32_t graph, int32_t step, int32_t dim) {
     const Step *s = find_step(module, graph, step);
     bool is_good = s && dim >= 0 && (uint32_t)dim < s->n_dims;
     return is_good ? (int32_t)module->manifest.refs[s->first_dim + (uint32_t)dim] : -1;
 }
 
 frt_status frt_module_get_variant(const frt_module *module, int32_t graph, int32_t step,
-                                  int32_t variant, frt_variant_info *info)
-{
+                                  int32_t variant, frt_variant_info *info) {
     const Variant *v = find_variant(module, graph, step, variant);
     if (!v || !info) {
         return FRT_E_INVALID_ARGUMENT;
@@ -159,31 +146,27 @@ frt_status frt_module_get_variant(const frt_module *module, int32_t graph, int32
     return FRT_OK;
 }
 
-static size_t print_expr(const frt_module *module, Expr expr, char *text, size_t n_bytes)
-{
+static size_t print_expr(const frt_module *module, Expr expr, char *text, size_t n_bytes) {
     const Manifest *m = &module->manifest;
     return expr_print(m->tokens, expr, m->dim_names, text, n_bytes);
 }
 
-size_t frt_module_extent_text(const frt_module *module, int32_t graph, int32_t tensor,
-                              int32_t axis, char *text, size_t n_bytes)
-{
+size_t frt_module_extent_text(const frt_module *module, int32_t graph, int32_t tensor, int32_t axis,
+                              char *text, size_t n_bytes) {
     const Tensor *t = find_tensor(module, graph, tensor);
     bool is_good = t && axis >= 0 && axis < t->rank;
     return is_good ? print_expr(module, t->extents[axis], text, n_bytes) : 0;
 }
 
 size_t frt_module_offset_text(const frt_module *module, int32_t graph, int32_t tensor, char *text,
-                              size_t n_bytes)
-{
+                              size_t n_bytes) {
     const Tensor *t = find_tensor(module, graph, tensor);
     bool is_good = t && t->role == FRT_TEMP && !t->is_persistent;
     return is_good ? print_expr(module, t->offset, text, n_bytes) : 0;
 }
 
 size_t frt_module_workspace_text(const frt_module *module, int32_t graph, char *text,
-                                 size_t n_bytes)
-{
+                                 size_t n_bytes) {
     const Graph *g = find_graph(module, graph);
     if (g && !g->has_workspace) {
         return (size_t)snprintf(text, n_bytes, "0");
@@ -191,31 +174,27 @@ size_t frt_module_workspace_text(const frt_module *module, int32_t graph, char *
     return g ? print_expr(module, g->workspace, text, n_bytes) : 0;
 }
 
-size_t frt_module_grid_text(const frt_module *module, int32_t graph, int32_t step,
-                            int32_t variant, char *text, size_t n_bytes)
-{
+size_t frt_module_grid_text(const frt_module *module, int32_t graph, int32_t step, int32_t variant,
+                            char *text, size_t n_bytes) {
     const Variant *v = find_variant(module, graph, step, variant);
     return v ? print_expr(module, v->grid, text, n_bytes) : 0;
 }
 
 size_t frt_module_shared_text(const frt_module *module, int32_t graph, int32_t step,
-                              int32_t variant, char *text, size_t n_bytes)
-{
+                              int32_t variant, char *text, size_t n_bytes) {
     const Variant *v = find_variant(module, graph, step, variant);
     return v ? print_expr(module, v->shared, text, n_bytes) : 0;
 }
 
 static const char *arg_name(const frt_module *module, int32_t graph, const Step *step,
-                            uint32_t arg)
-{
+                            uint32_t arg) {
     const Manifest *m = &module->manifest;
     return m->tensors[m->graphs[graph].first_tensor + m->refs[step->first_arg + arg]].name;
 }
 
 /* "aligned(x, 16) and K % 4 == 0 and B*64 <= 2147483647"; "always" for no terms. */
 size_t frt_module_predicate_text(const frt_module *module, int32_t graph, int32_t step,
-                                 int32_t variant, char *text, size_t n_bytes)
-{
+                                 int32_t variant, char *text, size_t n_bytes) {
     const Variant *v = find_variant(module, graph, step, variant);
     if (!v) {
         return 0;
@@ -247,8 +226,7 @@ size_t frt_module_predicate_text(const frt_module *module, int32_t graph, int32_
 
 frt_status frt_module_eval_shape(const frt_module *module, int32_t graph, int32_t tensor,
                                  const int64_t *dim_values, int64_t dims[FRT_MAX_RANK],
-                                 frt_error *err)
-{
+                                 frt_error *err) {
     const Tensor *t = find_tensor(module, graph, tensor);
     if (!t || !dims || (!dim_values && module->manifest.n_dims > 0)) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no such tensor, or no dim values");

@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void manifest_free(Manifest *m)
-{
+void manifest_free(Manifest *m) {
     mem_free(m->dims);
     mem_free(m->graphs);
     mem_free(m->tensors);
@@ -22,8 +21,7 @@ void manifest_free(Manifest *m)
     *m = (Manifest){0};
 }
 
-int32_t graph_find_tensor(const Manifest *m, const Graph *graph, const char *name)
-{
+int32_t graph_find_tensor(const Manifest *m, const Graph *graph, const char *name) {
     uint32_t hash = name_hash(name);
     for (uint32_t i = 0; i < graph->n_tensors; i++) {
         const Tensor *tensor = &m->tensors[graph->first_tensor + i];
@@ -34,8 +32,7 @@ int32_t graph_find_tensor(const Manifest *m, const Graph *graph, const char *nam
     return -1;
 }
 
-const char *role_name(frt_role role)
-{
+const char *role_name(frt_role role) {
     switch (role) {
     case FRT_INPUT:
         return "input";
@@ -50,15 +47,15 @@ const char *role_name(frt_role role)
 }
 
 frt_status manifest_eval(const Manifest *m, Expr expr, DimValues dims, const char *what,
-                         int64_t *value, frt_error *err)
-{
+                         int64_t *value, frt_error *err) {
     switch (expr_eval(m->tokens, expr, dims, value)) {
     case EXPR_OK:
         return FRT_OK;
     case EXPR_UNKNOWN_DIM:
         return frt_fail(err, FRT_E_DIM_UNKNOWN,
                         "%s needs dim %s, which no bound tensor fixes: bind one that does or set "
-                        "the dim", what, m->dims[*value].name);
+                        "the dim",
+                        what, m->dims[*value].name);
     case EXPR_OVERFLOW:
         break;
     }
@@ -66,8 +63,7 @@ frt_status manifest_eval(const Manifest *m, Expr expr, DimValues dims, const cha
 }
 
 frt_status manifest_check_dim(const Manifest *m, uint32_t dim, int64_t value, const char *by,
-                              frt_error *err)
-{
+                              frt_error *err) {
     const Dim *d = &m->dims[dim];
     if (value < d->lo || value > d->hi) {
         return frt_fail(err, FRT_E_DIM_RANGE,
@@ -76,15 +72,14 @@ frt_status manifest_check_dim(const Manifest *m, uint32_t dim, int64_t value, co
     }
     if (value % d->multiple != 0) {
         return frt_fail(err, FRT_E_DIM_MULTIPLE,
-                        "dim %s is %" PRId64 " by %s, which is not a multiple of %" PRId64,
-                        d->name, value, by, d->multiple);
+                        "dim %s is %" PRId64 " by %s, which is not a multiple of %" PRId64, d->name,
+                        value, by, d->multiple);
     }
     return FRT_OK;
 }
 
-frt_status manifest_shape(const Manifest *m, const Tensor *tensor, DimValues dims,
-                          int64_t *extents, int64_t *n_bytes, frt_error *err)
-{
+frt_status manifest_shape(const Manifest *m, const Tensor *tensor, DimValues dims, int64_t *extents,
+                          int64_t *n_bytes, frt_error *err) {
     int64_t total = (int64_t)frt_dtype_bytes(tensor->dtype);
     bool is_empty = false;
     for (int32_t i = 0; i < tensor->rank; i++) {

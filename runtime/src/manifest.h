@@ -107,8 +107,8 @@ frt_status manifest_check_dim(const Manifest *m, uint32_t dim, int64_t value, co
                               frt_error *err);
 
 /* Extents (each at least 0) and size in bytes of a tensor; either result may be NULL. */
-frt_status manifest_shape(const Manifest *m, const Tensor *tensor, DimValues dims,
-                          int64_t *extents, int64_t *n_bytes, frt_error *err);
+frt_status manifest_shape(const Manifest *m, const Tensor *tensor, DimValues dims, int64_t *extents,
+                          int64_t *n_bytes, frt_error *err);
 
 uint32_t name_hash(const char *name);
 const char *role_name(frt_role role);

@@ -7,8 +7,14 @@
 #include <string.h>
 
 /* A directive may follow only directives of its own or an earlier stage. */
-typedef enum Stage { STAGE_START, STAGE_VERSION, STAGE_CHECKSUM, STAGE_HEAD, STAGE_GRAPH,
-                     STAGE_END } Stage;
+typedef enum Stage {
+    STAGE_START,
+    STAGE_VERSION,
+    STAGE_CHECKSUM,
+    STAGE_HEAD,
+    STAGE_GRAPH,
+    STAGE_END
+} Stage;
 
 typedef struct Reader {
     TextReader text;
@@ -19,8 +25,7 @@ typedef struct Reader {
     bool last_applies;   /* the last variant has no predicate */
 } Reader;
 
-static frt_status read_version(Reader *reader)
-{
+static frt_status read_version(Reader *reader) {
     TextReader *r = &reader->text;
     int64_t version;
     frt_status status = text_int(r, r->fields[1], INT32_MAX, "version", &version);
@@ -32,8 +37,7 @@ static frt_status read_version(Reader *reader)
     return status;
 }
 
-static frt_status read_checksum(Reader *reader)
-{
+static frt_status read_checksum(Reader *reader) {
     TextReader *r = &reader->text;
     Slice digits = r->fields[1];
     uint32_t value = 0;
@@ -52,8 +56,7 @@ static frt_status read_checksum(Reader *reader)
     return FRT_OK;
 }
 
-static frt_status set_once(TextReader *r, const char **slot, const char *value)
-{
+static frt_status set_once(TextReader *r, const char **slot, const char *value) {
     if (*slot) {
         return text_fail(r, "a second `%.*s` line", (int)r->fields[0].n, r->fields[0].bytes);
     }
@@ -61,14 +64,12 @@ static frt_status set_once(TextReader *r, const char **slot, const char *value)
     return FRT_OK;
 }
 
-static frt_status read_compiler(Reader *reader)
-{
+static frt_status read_compiler(Reader *reader) {
     TextReader *r = &reader->text;
     return set_once(r, &r->m->compiler, text_word(r, r->fields[1]));
 }
 
-static frt_status read_target(Reader *reader)
-{
+static frt_status read_target(Reader *reader) {
     TextReader *r = &reader->text;
     if (slice_is(r->fields[1], FRT_TARGET_CUDA) && r->n_fields == 3) {
         r->m->target = FRT_TARGET_KIND_CUDA;
@@ -83,8 +84,7 @@ static frt_status read_target(Reader *reader)
     return set_once(r, &r->m->arch, text_word(r, r->fields[2]));
 }
 
-static frt_status read_numerics(Reader *reader)
-{
+static frt_status read_numerics(Reader *reader) {
     TextReader *r = &reader->text;
     if (!slice_is(r->fields[1], FRT_NUMERICS_STRICT) &&
         !slice_is(r->fields[1], FRT_NUMERICS_FAST)) {
@@ -93,24 +93,21 @@ static frt_status read_numerics(Reader *reader)
     return set_once(r, &r->m->numerics, text_word(r, r->fields[1]));
 }
 
-static frt_status read_source(Reader *reader)
-{
+static frt_status read_source(Reader *reader) {
     TextReader *r = &reader->text;
     const char *name;
     frt_status status = text_name(r, r->fields[1], "source", &name);
     return status ? status : set_once(r, &r->m->source, name);
 }
 
-static frt_status read_weights(Reader *reader)
-{
+static frt_status read_weights(Reader *reader) {
     TextReader *r = &reader->text;
     const char *name;
     frt_status status = text_name(r, r->fields[1], "weights file", &name);
     return status ? status : set_once(r, &r->m->weights, name);
 }
 
-static frt_status read_dim(Reader *reader)
-{
+static frt_status read_dim(Reader *reader) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
     Dim dim = {0};
@@ -145,8 +142,7 @@ static frt_status read_dim(Reader *reader)
     return FRT_OK;
 }
 
-static frt_status read_graph(Reader *reader)
-{
+static frt_status read_graph(Reader *reader) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
     Graph graph = {.first_tensor = m->n_tensors, .first_step = m->n_steps};
@@ -169,14 +165,12 @@ static frt_status read_graph(Reader *reader)
     return FRT_OK;
 }
 
-static Graph *current_graph(Reader *reader)
-{
+static Graph *current_graph(Reader *reader) {
     Manifest *m = reader->text.m;
     return &m->graphs[m->n_graphs - 1];
 }
 
-static frt_status read_dtype(TextReader *r, Slice s, frt_dtype *dtype)
-{
+static frt_status read_dtype(TextReader *r, Slice s, frt_dtype *dtype) {
     for (int i = 0; i < FRT_DTYPE_COUNT; i++) {
         if (slice_is(s, frt_dtype_name((frt_dtype)i))) {
             *dtype = (frt_dtype)i;
@@ -187,8 +181,7 @@ static frt_status read_dtype(TextReader *r, Slice s, frt_dtype *dtype)
 }
 
 /* The extents are the fields [first, end). */
-static frt_status read_extents(TextReader *r, Tensor *tensor, uint32_t first, uint32_t end)
-{
+static frt_status read_extents(TextReader *r, Tensor *tensor, uint32_t first, uint32_t end) {
     if (end - first > FRT_MAX_RANK) {
         return text_fail(r, "tensor `%s` has rank %u, more than %d", tensor->name, end - first,
                          FRT_MAX_RANK);
@@ -208,8 +201,7 @@ static frt_status read_extents(TextReader *r, Tensor *tensor, uint32_t first, ui
 }
 
 /* Name, device ordinal and dtype are the fields 1 to 3. */
-static frt_status read_tensor_head(TextReader *r, Tensor *tensor)
-{
+static frt_status read_tensor_head(TextReader *r, Tensor *tensor) {
     int64_t ordinal;
     frt_status status = text_name(r, r->fields[1], "tensor", &tensor->name);
     if (!status) {
@@ -219,8 +211,7 @@ static frt_status read_tensor_head(TextReader *r, Tensor *tensor)
     return status ? status : read_dtype(r, r->fields[3], &tensor->dtype);
 }
 
-static frt_status add_tensor(Reader *reader, const Tensor *tensor)
-{
+static frt_status add_tensor(Reader *reader, const Tensor *tensor) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
     Graph *graph = current_graph(reader);
@@ -238,8 +229,7 @@ static frt_status add_tensor(Reader *reader, const Tensor *tensor)
     return FRT_OK;
 }
 
-static frt_status read_bound_tensor(Reader *reader, frt_role role)
-{
+static frt_status read_bound_tensor(Reader *reader, frt_role role) {
     TextReader *r = &reader->text;
     Tensor tensor = {.role = role};
     frt_status status = read_tensor_head(r, &tensor);
@@ -249,18 +239,15 @@ static frt_status read_bound_tensor(Reader *reader, frt_role role)
     return status ? status : add_tensor(reader, &tensor);
 }
 
-static frt_status read_input(Reader *reader)
-{
+static frt_status read_input(Reader *reader) {
     return read_bound_tensor(reader, FRT_INPUT);
 }
 
-static frt_status read_output(Reader *reader)
-{
+static frt_status read_output(Reader *reader) {
     return read_bound_tensor(reader, FRT_OUTPUT);
 }
 
-static frt_status read_param(Reader *reader)
-{
+static frt_status read_param(Reader *reader) {
     TextReader *r = &reader->text;
     Tensor tensor = {.role = FRT_PARAM};
     uint32_t end = r->n_fields;
@@ -275,8 +262,7 @@ static frt_status read_param(Reader *reader)
     return status ? status : add_tensor(reader, &tensor);
 }
 
-static frt_status read_temp(Reader *reader)
-{
+static frt_status read_temp(Reader *reader) {
     TextReader *r = &reader->text;
     Tensor tensor = {.role = FRT_TEMP};
     frt_status status = read_tensor_head(r, &tensor);
@@ -291,8 +277,7 @@ static frt_status read_temp(Reader *reader)
     return status ? status : add_tensor(reader, &tensor);
 }
 
-static frt_status read_workspace(Reader *reader)
-{
+static frt_status read_workspace(Reader *reader) {
     TextReader *r = &reader->text;
     Graph *graph = current_graph(reader);
     if (graph->has_workspace) {
@@ -302,8 +287,7 @@ static frt_status read_workspace(Reader *reader)
     return text_expr(r, r->fields[1], "workspace", &graph->workspace);
 }
 
-static frt_status read_phase(TextReader *r, frt_phase *phase)
-{
+static frt_status read_phase(TextReader *r, frt_phase *phase) {
     if (slice_is(r->fields[1], FRT_PHASE_INIT_NAME)) {
         *phase = FRT_PHASE_INIT;
     } else if (slice_is(r->fields[1], FRT_PHASE_RUN_NAME)) {
@@ -314,8 +298,7 @@ static frt_status read_phase(TextReader *r, frt_phase *phase)
     return FRT_OK;
 }
 
-static frt_status add_ref(Reader *reader, uint32_t ref)
-{
+static frt_status add_ref(Reader *reader, uint32_t ref) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
     if (m->n_refs == FRT_MAX_REFS) {
@@ -330,8 +313,7 @@ static frt_status add_ref(Reader *reader, uint32_t ref)
 
 /* One tensor that a step of `phase` uses. Init steps run once per program, before anything is
  * bound, so they see only what the program keeps. */
-static frt_status add_arg(Reader *reader, Slice s, Step *step)
-{
+static frt_status add_arg(Reader *reader, Slice s, Step *step) {
     TextReader *r = &reader->text;
     char *mark = r->strings_end;
     const char *name;
@@ -358,8 +340,7 @@ static frt_status add_arg(Reader *reader, Slice s, Step *step)
     return add_ref(reader, (uint32_t)index);
 }
 
-static frt_status read_args(Reader *reader, Slice list, Step *step)
-{
+static frt_status read_args(Reader *reader, Slice list, Step *step) {
     Slice piece;
     frt_status status = FRT_OK;
     step->first_arg = reader->text.m->n_refs;
@@ -372,8 +353,7 @@ static frt_status read_args(Reader *reader, Slice list, Step *step)
     return status;
 }
 
-static frt_status read_step_dims(Reader *reader, Slice list, Step *step)
-{
+static frt_status read_step_dims(Reader *reader, Slice list, Step *step) {
     TextReader *r = &reader->text;
     Slice piece;
     frt_status status = FRT_OK;
@@ -399,8 +379,7 @@ static frt_status read_step_dims(Reader *reader, Slice list, Step *step)
     return status;
 }
 
-static frt_status add_step(Reader *reader, const Step *step)
-{
+static frt_status add_step(Reader *reader, const Step *step) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
     if (GROW(r, m->steps, reader->steps_capacity, m->n_steps)) {
@@ -411,8 +390,7 @@ static frt_status add_step(Reader *reader, const Step *step)
     return FRT_OK;
 }
 
-static frt_status read_launch(Reader *reader)
-{
+static frt_status read_launch(Reader *reader) {
     TextReader *r = &reader->text;
     Step step = {.kind = FRT_STEP_LAUNCH, .first_variant = r->m->n_variants};
     int64_t line;
@@ -438,8 +416,7 @@ static frt_status read_launch(Reader *reader)
     return status;
 }
 
-static frt_status read_copy(Reader *reader)
-{
+static frt_status read_copy(Reader *reader) {
     TextReader *r = &reader->text;
     Step step = {.kind = FRT_STEP_COPY,
                  .label = FRT_D_COPY,
@@ -459,8 +436,7 @@ static frt_status read_copy(Reader *reader)
 }
 
 /* `aN:BYTES`, `m:EXPR:K` or `l:EXPR:K`. */
-static frt_status read_term(Reader *reader, Slice s, const Step *step)
-{
+static frt_status read_term(Reader *reader, Slice s, const Step *step) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
     Term term = {0};
@@ -502,8 +478,7 @@ static frt_status read_term(Reader *reader, Slice s, const Step *step)
     return status;
 }
 
-static frt_status read_predicate(Reader *reader, Slice s, const Step *step, Variant *variant)
-{
+static frt_status read_predicate(Reader *reader, Slice s, const Step *step, Variant *variant) {
     TextReader *r = &reader->text;
     Slice piece;
     frt_status status = FRT_OK;
@@ -520,8 +495,7 @@ static frt_status read_predicate(Reader *reader, Slice s, const Step *step, Vari
     return status;
 }
 
-static frt_status read_variant(Reader *reader)
-{
+static frt_status read_variant(Reader *reader) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
     if (!reader->awaits_variant) {
@@ -563,8 +537,7 @@ static frt_status read_variant(Reader *reader)
     return status;
 }
 
-static frt_status read_end(Reader *reader)
-{
+static frt_status read_end(Reader *reader) {
     TextReader *r = &reader->text;
     const Manifest *m = r->m;
     if (!m->arch || !m->compiler || !m->numerics || !m->source || m->n_graphs == 0) {
@@ -600,14 +573,12 @@ static const struct {
     {FRT_D_END, 1, 1, STAGE_GRAPH, STAGE_GRAPH, STAGE_END, read_end},
 };
 
-static bool is_extension(Slice word)
-{
+static bool is_extension(Slice word) {
     size_t n = strlen(FRT_EXTENSION_PREFIX);
     return word.n > n && memcmp(word.bytes, FRT_EXTENSION_PREFIX, n) == 0;
 }
 
-static frt_status read_directive(Reader *reader)
-{
+static frt_status read_directive(Reader *reader) {
     TextReader *r = &reader->text;
     Slice word = r->fields[0];
     if (reader->stage >= STAGE_CHECKSUM && is_extension(word)) {
@@ -636,8 +607,7 @@ static frt_status read_directive(Reader *reader)
                      word.bytes);
 }
 
-frt_status manifest_read(const char *text, size_t n_bytes, Manifest *manifest, frt_error *err)
-{
+frt_status manifest_read(const char *text, size_t n_bytes, Manifest *manifest, frt_error *err) {
     *manifest = (Manifest){0};
     size_t n_max = n_bytes < FRT_MAX_TEXT_BYTES ? n_bytes : FRT_MAX_TEXT_BYTES;
     /* Each name is no longer than its field plus the separator after it. */

@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-frt_status text_fail(TextReader *r, const char *format, ...)
-{
+frt_status text_fail(TextReader *r, const char *format, ...) {
     char message[400];
     va_list args;
     va_start(args, format);
@@ -18,13 +17,11 @@ frt_status text_fail(TextReader *r, const char *format, ...)
     return frt_fail(r->err, FRT_E_ARTIFACT, "manifest line %u: %s", r->line, message);
 }
 
-bool slice_is(Slice s, const char *word)
-{
+bool slice_is(Slice s, const char *word) {
     return s.n == strlen(word) && memcmp(s.bytes, word, s.n) == 0;
 }
 
-bool slice_cut(Slice *rest, char separator, Slice *piece)
-{
+bool slice_cut(Slice *rest, char separator, Slice *piece) {
     if (!rest->bytes) {
         return false;
     }
@@ -39,8 +36,7 @@ bool slice_cut(Slice *rest, char separator, Slice *piece)
     return true;
 }
 
-static frt_status split_fields(TextReader *r, Slice rest)
-{
+static frt_status split_fields(TextReader *r, Slice rest) {
     Slice field;
     r->n_fields = 0;
     while (slice_cut(&rest, ' ', &field)) {
@@ -55,8 +51,7 @@ static frt_status split_fields(TextReader *r, Slice rest)
     return FRT_OK;
 }
 
-frt_status text_next_line(TextReader *r)
-{
+frt_status text_next_line(TextReader *r) {
     static const char prefix[] = FRT_MANIFEST_PREFIX;
     const size_t n_prefix = sizeof prefix - 1;
     const char *start = r->text + r->at;
@@ -85,8 +80,7 @@ frt_status text_next_line(TextReader *r)
     return split_fields(r, (Slice){start + n_prefix, n - n_prefix});
 }
 
-frt_status text_int(TextReader *r, Slice s, int64_t max, const char *what, int64_t *value)
-{
+frt_status text_int(TextReader *r, Slice s, int64_t max, const char *what, int64_t *value) {
     int64_t v = 0;
     bool is_good = s.n > 0 && s.n < 20 && !(s.n > 1 && s.bytes[0] == '0');
     for (size_t i = 0; is_good && i < s.n; i++) {
@@ -102,8 +96,7 @@ frt_status text_int(TextReader *r, Slice s, int64_t max, const char *what, int64
     return FRT_OK;
 }
 
-static int hex_digit(char c)
-{
+static int hex_digit(char c) {
     if (c >= '0' && c <= '9') {
         return c - '0';
     }
@@ -114,8 +107,7 @@ static int hex_digit(char c)
 }
 
 /* Decode into `out`, which has room for s.n + 1 bytes. Names hold no NUL. */
-static bool decode_name(Slice s, char *out)
-{
+static bool decode_name(Slice s, char *out) {
     size_t n = 0;
     for (size_t i = 0; i < s.n; i++) {
         int c = (unsigned char)s.bytes[i];
@@ -136,8 +128,7 @@ static bool decode_name(Slice s, char *out)
     return true;
 }
 
-frt_status text_name(TextReader *r, Slice s, const char *what, const char **name)
-{
+frt_status text_name(TextReader *r, Slice s, const char *what, const char **name) {
     if (s.n == 0 || s.n > FRT_MAX_NAME_BYTES || !decode_name(s, r->strings_end)) {
         return text_fail(r, "%s `%.*s` is not an escaped name", what, (int)(s.n < 40 ? s.n : 40),
                          s.bytes);
@@ -147,8 +138,7 @@ frt_status text_name(TextReader *r, Slice s, const char *what, const char **name
     return FRT_OK;
 }
 
-const char *text_word(TextReader *r, Slice s)
-{
+const char *text_word(TextReader *r, Slice s) {
     char *word = r->strings_end;
     memcpy(word, s.bytes, s.n);
     word[s.n] = '\0';
@@ -156,8 +146,7 @@ const char *text_word(TextReader *r, Slice s)
     return word;
 }
 
-uint32_t name_hash(const char *name)
-{
+uint32_t name_hash(const char *name) {
     uint32_t hash = 2166136261u;
     for (; *name; name++) {
         hash = (hash ^ (unsigned char)*name) * 16777619u;
@@ -165,8 +154,7 @@ uint32_t name_hash(const char *name)
     return hash;
 }
 
-int32_t text_find_dim(const TextReader *r, const char *name)
-{
+int32_t text_find_dim(const TextReader *r, const char *name) {
     uint32_t hash = name_hash(name);
     for (uint32_t i = 0; i < r->m->n_dims; i++) {
         if (r->m->dims[i].hash == hash && strcmp(r->m->dims[i].name, name) == 0) {
@@ -176,8 +164,7 @@ int32_t text_find_dim(const TextReader *r, const char *name)
     return -1;
 }
 
-void *text_grow(TextReader *r, void *list, uint32_t *capacity, uint32_t n, size_t item)
-{
+void *text_grow(TextReader *r, void *list, uint32_t *capacity, uint32_t n, size_t item) {
     if (n < *capacity) {
         return list;
     }
@@ -191,8 +178,7 @@ void *text_grow(TextReader *r, void *list, uint32_t *capacity, uint32_t n, size_
     return grown;
 }
 
-static frt_status parse_token(TextReader *r, Slice s, const char *what, ExprToken *token)
-{
+static frt_status parse_token(TextReader *r, Slice s, const char *what, ExprToken *token) {
     static const struct {
         const char *word;
         ExprOp op;
@@ -223,8 +209,7 @@ static frt_status parse_token(TextReader *r, Slice s, const char *what, ExprToke
     return FRT_OK;
 }
 
-frt_status text_expr(TextReader *r, Slice s, const char *what, Expr *expr)
-{
+frt_status text_expr(TextReader *r, Slice s, const char *what, Expr *expr) {
     Manifest *m = r->m;
     Slice rest = s;
     Slice piece;

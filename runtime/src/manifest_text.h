@@ -17,12 +17,12 @@ typedef struct TextReader {
     Manifest *m;
     const char *text;
     size_t n_bytes;
-    size_t at;        /* start of the next line */
-    size_t line_at;   /* start of the current line */
-    uint32_t line;    /* of the manifest, from 1 */
+    size_t at;                /* start of the next line */
+    size_t line_at;           /* start of the current line */
+    uint32_t line;            /* of the manifest, from 1 */
     Slice fields[MAX_FIELDS]; /* [0] is the directive */
     uint32_t n_fields;
-    char *strings_end;        /* next free byte of m->strings */
+    char *strings_end; /* next free byte of m->strings */
     uint32_t tokens_capacity;
     frt_status out_of_memory; /* sticky */
     frt_error *err;

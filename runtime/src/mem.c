@@ -5,13 +5,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-void *mem_alloc(size_t n, size_t size)
-{
+void *mem_alloc(size_t n, size_t size) {
     return calloc(n ? n : 1, size ? size : 1);
 }
 
-void *mem_alloc_aligned(size_t n_bytes)
-{
+void *mem_alloc_aligned(size_t n_bytes) {
     if (n_bytes > PTRDIFF_MAX - FRT_ALIGNMENT) {
         return NULL;
     }
@@ -19,8 +17,7 @@ void *mem_alloc_aligned(size_t n_bytes)
     return aligned_alloc(FRT_ALIGNMENT, whole ? whole : FRT_ALIGNMENT);
 }
 
-void *mem_resize(void *data, size_t n, size_t size)
-{
+void *mem_resize(void *data, size_t n, size_t size) {
     if (size && n > PTRDIFF_MAX / size) {
         return NULL;
     }
@@ -28,7 +25,6 @@ void *mem_resize(void *data, size_t n, size_t size)
     return realloc(data, n_bytes > 0 ? n_bytes : 1);
 }
 
-void mem_free(void *data)
-{
+void mem_free(void *data) {
     free(data);
 }

@@ -12,8 +12,7 @@
 
 enum { MAX_FILE_BYTES = 1 << 30 };
 
-frt_status file_read(const char *path, char **bytes, size_t *n_bytes, frt_error *err)
-{
+frt_status file_read(const char *path, char **bytes, size_t *n_bytes, frt_error *err) {
     FILE *file = fopen(path, "rb");
     if (!file) {
         return frt_fail(err, FRT_E_FILE, "cannot open %s: %s", path, strerror(errno));
@@ -39,8 +38,7 @@ frt_status file_read(const char *path, char **bytes, size_t *n_bytes, frt_error 
 }
 
 /* The checksum covers every byte of the file, its own digits taken as '0'. */
-static frt_status check_sum(const frt_module *module, size_t text_at, frt_error *err)
-{
+static frt_status check_sum(const frt_module *module, size_t text_at, frt_error *err) {
     static const char zeros[] = "00000000";
     size_t at = text_at + module->manifest.checksum_at;
     size_t rest = at + FRT_CHECKSUM_DIGITS;
@@ -50,13 +48,13 @@ static frt_status check_sum(const frt_module *module, size_t text_at, frt_error 
     if (crc != module->manifest.checksum) {
         return frt_fail(err, FRT_E_CHECKSUM,
                         "the artifact says checksum %08x but its bytes have %08x: it is damaged "
-                        "or was changed", module->manifest.checksum, crc);
+                        "or was changed",
+                        module->manifest.checksum, crc);
     }
     return FRT_OK;
 }
 
-static frt_status check_target(const frt_module *module, frt_target wanted, frt_error *err)
-{
+static frt_status check_target(const frt_module *module, frt_target wanted, frt_error *err) {
     if (module->manifest.target != wanted) {
         return frt_fail(err, FRT_E_ARTIFACT, "the manifest's target %s does not fit the file",
                         module->manifest.target == FRT_TARGET_KIND_CUDA ? FRT_TARGET_CUDA
@@ -65,8 +63,7 @@ static frt_status check_target(const frt_module *module, frt_target wanted, frt_
     return FRT_OK;
 }
 
-static frt_status load_elf(frt_module *module, frt_error *err)
-{
+static frt_status load_elf(frt_module *module, frt_error *err) {
     ElfFile elf;
     frt_status status = elf_open(module->bytes, module->n_bytes, &elf, err);
     if (status) {
@@ -77,12 +74,13 @@ static frt_status load_elf(frt_module *module, frt_error *err)
     }
     uint32_t index = elf_find_section(&elf, FRT_MANIFEST_SECTION);
     if (index == 0 || elf_section(&elf, index).sh_type != SHT_PROGBITS) {
-        return frt_fail(err, FRT_E_ARTIFACT, "no (single) section " FRT_MANIFEST_SECTION
-                                             ": this file was not made by fusec");
+        return frt_fail(err, FRT_E_ARTIFACT,
+                        "no (single) section " FRT_MANIFEST_SECTION
+                        ": this file was not made by fusec");
     }
     Elf64_Shdr section = elf_section(&elf, index);
-    status = manifest_read(module->bytes + section.sh_offset, section.sh_size, &module->manifest,
-                           err);
+    status =
+        manifest_read(module->bytes + section.sh_offset, section.sh_size, &module->manifest, err);
     if (!status) {
         status = check_sum(module, section.sh_offset, err);
     }
@@ -100,8 +98,7 @@ static frt_status load_elf(frt_module *module, frt_error *err)
 }
 
 /* `//@ payload N` and exactly N bytes of an ELF cubin. */
-static frt_status load_cubin(frt_module *module, const char *line, size_t n_left, frt_error *err)
-{
+static frt_status load_cubin(frt_module *module, const char *line, size_t n_left, frt_error *err) {
     char wanted[64];
     const char *end = memchr(line, '\n', n_left < sizeof wanted ? n_left : sizeof wanted);
     size_t n_line = end ? (size_t)(end - line) + 1 : 0;
@@ -121,8 +118,7 @@ static frt_status load_cubin(frt_module *module, const char *line, size_t n_left
     return status;
 }
 
-static frt_status load_text(frt_module *module, frt_error *err)
-{
+static frt_status load_text(frt_module *module, frt_error *err) {
     static const char payload[] = FRT_MANIFEST_PREFIX FRT_D_PAYLOAD;
     frt_status status = manifest_read(module->bytes, module->n_bytes, &module->manifest, err);
     if (!status) {
@@ -150,8 +146,7 @@ static frt_status load_text(frt_module *module, frt_error *err)
 
 /* Consumes `bytes` (n_bytes and a NUL) and `folder`. */
 static frt_status load(char *bytes, size_t n_bytes, char *folder, frt_module **result,
-                       frt_error *err)
-{
+                       frt_error *err) {
     frt_module *module = mem_alloc(1, sizeof *module);
     if (!module) {
         mem_free(bytes);
@@ -179,8 +174,7 @@ static frt_status load(char *bytes, size_t n_bytes, char *folder, frt_module **r
 }
 
 /* "a/b/" of "a/b/c.ptx", "" of "c.ptx"; NULL when memory is out. */
-static char *folder_of(const char *path)
-{
+static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
     size_t n = slash ? (size_t)(slash - path) + 1 : 0;
     char *folder = mem_alloc(n + 1, 1);
@@ -190,8 +184,7 @@ static char *folder_of(const char *path)
     return folder;
 }
 
-frt_status frt_module_load_file(const char *path, frt_module **module, frt_error *err)
-{
+frt_status frt_module_load_file(const char *path, frt_module **module, frt_error *err) {
     if (!path || !module) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no path or no place for the module");
     }
@@ -210,8 +203,7 @@ frt_status frt_module_load_file(const char *path, frt_module **module, frt_error
 }
 
 frt_status frt_module_load_memory(const void *bytes, size_t n_bytes, frt_module **module,
-                                  frt_error *err)
-{
+                                  frt_error *err) {
     if (!bytes || !module || n_bytes > MAX_FILE_BYTES) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT,
                         "no bytes, more than 1 GiB of them, or no place for the module");
@@ -224,14 +216,12 @@ frt_status frt_module_load_memory(const void *bytes, size_t n_bytes, frt_module 
     return load(copy, n_bytes, NULL, module, err);
 }
 
-frt_module *module_retain(frt_module *module)
-{
+frt_module *module_retain(frt_module *module) {
     atomic_fetch_add(&module->n_owners, 1);
     return module;
 }
 
-void frt_module_free(frt_module *module)
-{
+void frt_module_free(frt_module *module) {
     if (!module || atomic_fetch_sub(&module->n_owners, 1) != 1) {
         return;
     }

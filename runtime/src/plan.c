@@ -7,8 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err)
-{
+frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err) {
     const Manifest *m = program->m;
     const Graph *graph = program->graph;
     const Step *steps = &m->steps[graph->first_step];
@@ -44,8 +43,7 @@ frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err)
     return FRT_OK;
 }
 
-void plan_free(Plan *plan)
-{
+void plan_free(Plan *plan) {
     mem_free(plan->steps);
     mem_free(plan->pointers);
     mem_free(plan->dims);
@@ -53,8 +51,7 @@ void plan_free(Plan *plan)
 }
 
 /* An expression too large to evaluate makes its term false: a later variant is for such sizes. */
-static bool term_holds(const Manifest *m, const Term *term, const Launch *launch, DimValues dims)
-{
+static bool term_holds(const Manifest *m, const Term *term, const Launch *launch, DimValues dims) {
     int64_t value = 0;
     if (term->kind != TERM_POINTER && expr_eval(m->tokens, term->expr, dims, &value) != EXPR_OK) {
         return false;
@@ -71,8 +68,7 @@ static bool term_holds(const Manifest *m, const Term *term, const Launch *launch
 }
 
 static bool variant_applies(const Manifest *m, const Variant *variant, const Launch *launch,
-                            DimValues dims)
-{
+                            DimValues dims) {
     for (uint32_t i = 0; i < variant->n_terms; i++) {
         if (!term_holds(m, &m->terms[variant->first_term + i], launch, dims)) {
             return false;
@@ -82,8 +78,7 @@ static bool variant_applies(const Manifest *m, const Variant *variant, const Lau
 }
 
 static frt_status prepare_launch(const frt_program *program, const Step *step, PlanStep *planned,
-                                 const Region *regions, DimValues dims, frt_error *err)
-{
+                                 const Region *regions, DimValues dims, frt_error *err) {
     const Manifest *m = program->m;
     Launch *launch = &planned->launch;
     for (uint32_t k = 0; k < step->n_args; k++) {
@@ -119,8 +114,8 @@ static frt_status prepare_launch(const frt_program *program, const Step *step, P
         shared > INT32_MAX) {
         return frt_fail(err, FRT_E_LAUNCH,
                         "kernel %s would need a grid of %" PRId64 " and %" PRId64
-                        " bytes of shared memory: too large for these dims", step->label,
-                        launch->grid, shared);
+                        " bytes of shared memory: too large for these dims",
+                        step->label, launch->grid, shared);
     }
     uint32_t first = m->steps[program->graph->first_step].first_variant;
     launch->kernel = program->kernels[step->first_variant - first + chosen];
@@ -132,8 +127,7 @@ static frt_status prepare_launch(const frt_program *program, const Step *step, P
 }
 
 static frt_status prepare_copy(const frt_program *program, const Step *step, PlanStep *planned,
-                               const Region *regions, DimValues dims, frt_error *err)
-{
+                               const Region *regions, DimValues dims, frt_error *err) {
     const Manifest *m = program->m;
     const Region *to = &regions[m->refs[step->first_arg]];
     const Region *from = &regions[m->refs[step->first_arg + 1]];
@@ -145,7 +139,8 @@ static frt_status prepare_copy(const frt_program *program, const Step *step, Pla
     if (n_bytes < 0 || n_bytes > to->n_bytes || n_bytes > from->n_bytes) {
         return frt_fail(err, FRT_E_SHAPE,
                         "a copy of %" PRId64 " bytes from %" PRId64 " bytes to %" PRId64
-                        ": it does not fit these dims", n_bytes, from->n_bytes, to->n_bytes);
+                        ": it does not fit these dims",
+                        n_bytes, from->n_bytes, to->n_bytes);
     }
     planned->to = to->data;
     planned->from = from->data;
@@ -155,8 +150,7 @@ static frt_status prepare_copy(const frt_program *program, const Step *step, Pla
 }
 
 frt_status plan_prepare(const frt_program *program, Plan *plan, frt_phase phase,
-                        const Region *regions, DimValues dims, frt_error *err)
-{
+                        const Region *regions, DimValues dims, frt_error *err) {
     const Graph *graph = program->graph;
     for (uint32_t i = 0; i < graph->n_steps; i++) {
         const Step *step = &program->m->steps[graph->first_step + i];
@@ -176,8 +170,7 @@ frt_status plan_prepare(const frt_program *program, Plan *plan, frt_phase phase,
 }
 
 frt_status plan_enqueue(frt_program *program, const Plan *plan, uint32_t i, void *stream,
-                        frt_error *err)
-{
+                        frt_error *err) {
     const PlanStep *step = &plan->steps[i];
     Device *device = &program->device;
     if (step->is_idle) {

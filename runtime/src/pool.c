@@ -31,8 +31,7 @@ struct Pool {
 };
 
 /* Run one chunk; false when there is none to claim. */
-static bool claim_chunk(Pool *pool)
-{
+static bool claim_chunk(Pool *pool) {
     uint64_t ticket = atomic_load(&pool->ticket);
     for (;;) {
         uint32_t next = (uint32_t)ticket;
@@ -52,8 +51,7 @@ static bool claim_chunk(Pool *pool)
     }
 }
 
-static void *work(void *arg)
-{
+static void *work(void *arg) {
     Pool *pool = arg;
     port_fp_set(PORT_FP_DEFAULT); /* a thread is born with its creator's flags */
     while (!atomic_load(&pool->is_stopping)) {
@@ -81,16 +79,14 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void wake_workers(Pool *pool, int n)
-{
+static void wake_workers(Pool *pool, int n) {
     atomic_fetch_add(&pool->wake, 1);
     if (atomic_load(&pool->n_asleep) > 0) {
         port_futex_wake(&pool->wake, n);
     }
 }
 
-static void wait_for_workers(Pool *pool, uint32_t n_chunks)
-{
+static void wait_for_workers(Pool *pool, uint32_t n_chunks) {
     int64_t until = port_clock_ns() + SPIN_NS;
     uint32_t n_done;
     while ((n_done = atomic_load(&pool->n_done)) != n_chunks) {
@@ -107,10 +103,8 @@ static void wait_for_workers(Pool *pool, uint32_t n_chunks)
     }
 }
 
-void pool_run(Pool *pool, int64_t n, frt_parallel_body body, void *ctx)
-{
-    if (n <= 1 || pool->n_workers == 0 || n >= CLOSED ||
-        pthread_mutex_trylock(&pool->owner) != 0) {
+void pool_run(Pool *pool, int64_t n, frt_parallel_body body, void *ctx) {
+    if (n <= 1 || pool->n_workers == 0 || n >= CLOSED || pthread_mutex_trylock(&pool->owner) != 0) {
         for (int64_t i = 0; i < n; i++) {
             body(ctx, i);
         }
@@ -130,13 +124,11 @@ void pool_run(Pool *pool, int64_t n, frt_parallel_body body, void *ctx)
     pthread_mutex_unlock(&pool->owner);
 }
 
-int pool_n_threads(const Pool *pool)
-{
+int pool_n_threads(const Pool *pool) {
     return pool->n_workers + 1;
 }
 
-frt_status pool_create(int n_threads, Pool **result, frt_error *err)
-{
+frt_status pool_create(int n_threads, Pool **result, frt_error *err) {
     Pool *pool = mem_alloc(1, sizeof *pool);
     if (!pool) {
         return frt_fail_memory(err, sizeof *pool);
@@ -160,8 +152,7 @@ frt_status pool_create(int n_threads, Pool **result, frt_error *err)
     return FRT_OK;
 }
 
-void pool_free(Pool *pool)
-{
+void pool_free(Pool *pool) {
     if (!pool) {
         return;
     }

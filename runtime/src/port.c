@@ -26,19 +26,18 @@ typedef struct Feature {
 } Feature;
 
 static const Feature features[] = {
-    {"sse3", 1, REG_C, 0, OS_NONE},      {"ssse3", 1, REG_C, 9, OS_NONE},
-    {"sse4.1", 1, REG_C, 19, OS_NONE},   {"sse4.2", 1, REG_C, 20, OS_NONE},
-    {"popcnt", 1, REG_C, 23, OS_NONE},   {"movbe", 1, REG_C, 22, OS_NONE},
-    {"fma", 1, REG_C, 12, OS_AVX},       {"f16c", 1, REG_C, 29, OS_AVX},
-    {"avx", 1, REG_C, 28, OS_AVX},       {"avx2", 7, REG_B, 5, OS_AVX},
-    {"bmi", 7, REG_B, 3, OS_NONE},       {"bmi2", 7, REG_B, 8, OS_NONE},
-    {"avx512f", 7, REG_B, 16, OS_AVX512}, {"avx512dq", 7, REG_B, 17, OS_AVX512},
+    {"sse3", 1, REG_C, 0, OS_NONE},        {"ssse3", 1, REG_C, 9, OS_NONE},
+    {"sse4.1", 1, REG_C, 19, OS_NONE},     {"sse4.2", 1, REG_C, 20, OS_NONE},
+    {"popcnt", 1, REG_C, 23, OS_NONE},     {"movbe", 1, REG_C, 22, OS_NONE},
+    {"fma", 1, REG_C, 12, OS_AVX},         {"f16c", 1, REG_C, 29, OS_AVX},
+    {"avx", 1, REG_C, 28, OS_AVX},         {"avx2", 7, REG_B, 5, OS_AVX},
+    {"bmi", 7, REG_B, 3, OS_NONE},         {"bmi2", 7, REG_B, 8, OS_NONE},
+    {"avx512f", 7, REG_B, 16, OS_AVX512},  {"avx512dq", 7, REG_B, 17, OS_AVX512},
     {"avx512cd", 7, REG_B, 28, OS_AVX512}, {"avx512bw", 7, REG_B, 30, OS_AVX512},
     {"avx512vl", 7, REG_B, 31, OS_AVX512}, {"lzcnt", 0x80000001u, REG_C, 5, OS_NONE},
 };
 
-int port_cpu_has(const char *feature)
-{
+int port_cpu_has(const char *feature) {
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
         const Feature *f = &features[i];
         if (strcmp(f->name, feature) != 0) {
@@ -59,8 +58,7 @@ int port_cpu_has(const char *feature)
     return -1;
 }
 
-void port_cpu_name(char *text, unsigned long n_bytes)
-{
+void port_cpu_name(char *text, unsigned long n_bytes) {
     uint32_t words[12] = {0};
     for (uint32_t i = 0; i < 3; i++) {
         uint32_t *w = words + 4 * i;
@@ -77,21 +75,18 @@ void port_cpu_name(char *text, unsigned long n_bytes)
 
 #else
 
-int port_cpu_has(const char *feature)
-{
+int port_cpu_has(const char *feature) {
     (void)feature;
     return -1;
 }
 
-void port_cpu_name(char *text, unsigned long n_bytes)
-{
+void port_cpu_name(char *text, unsigned long n_bytes) {
     snprintf(text, n_bytes, "CPU");
 }
 
 #endif
 
-int port_cpu_count(void)
-{
+int port_cpu_count(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0) {
         return 1;
@@ -100,24 +95,20 @@ int port_cpu_count(void)
     return n > 0 ? n : 1;
 }
 
-int64_t port_clock_ns(void)
-{
+int64_t port_clock_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-void port_futex_wait(_Atomic uint32_t *word, uint32_t expected)
-{
+void port_futex_wait(_Atomic uint32_t *word, uint32_t expected) {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
 }
 
-void port_futex_wake(_Atomic uint32_t *word, int n)
-{
+void port_futex_wake(_Atomic uint32_t *word, int n) {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
 }
 
-int port_memory_file(const char *name)
-{
+int port_memory_file(const char *name) {
     return (int)syscall(SYS_memfd_create, name, 1u /* close on exec */);
 }

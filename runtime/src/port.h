@@ -16,13 +16,24 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-static inline uint32_t port_fp_get(void) { return _mm_getcsr(); }
-static inline void port_fp_set(uint32_t word) { _mm_setcsr(word); }
-static inline void port_pause(void) { _mm_pause(); }
+static inline uint32_t port_fp_get(void) {
+    return _mm_getcsr();
+}
+static inline void port_fp_set(uint32_t word) {
+    _mm_setcsr(word);
+}
+static inline void port_pause(void) {
+    _mm_pause();
+}
 #else
-static inline uint32_t port_fp_get(void) { return PORT_FP_DEFAULT; }
-static inline void port_fp_set(uint32_t word) { (void)word; }
-static inline void port_pause(void) {}
+static inline uint32_t port_fp_get(void) {
+    return PORT_FP_DEFAULT;
+}
+static inline void port_fp_set(uint32_t word) {
+    (void)word;
+}
+static inline void port_pause(void) {
+}
 #endif
 
 /* 1 if this processor has the feature ("avx2"), 0 if not, -1 if the name is not known. */

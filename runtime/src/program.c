@@ -10,14 +10,12 @@
 #include <string.h>
 
 /* Most dynamic shared memory that a variant can want if that is a constant, else -1. */
-static int64_t most_shared(const Manifest *m, const Variant *variant)
-{
+static int64_t most_shared(const Manifest *m, const Variant *variant) {
     int64_t n_bytes;
     return expr_is_const(m->tokens, variant->shared, &n_bytes) ? n_bytes : -1;
 }
 
-static frt_status find_kernels(frt_program *program, frt_error *err)
-{
+static frt_status find_kernels(frt_program *program, frt_error *err) {
     const Manifest *m = program->m;
     const Graph *graph = program->graph;
     uint32_t n = 0;
@@ -41,8 +39,7 @@ static frt_status find_kernels(frt_program *program, frt_error *err)
     return status;
 }
 
-static frt_status make_tables(frt_program *program, frt_error *err)
-{
+static frt_status make_tables(frt_program *program, frt_error *err) {
     uint32_t n = program->graph->n_tensors;
     program->kept = mem_alloc(n, sizeof *program->kept);
     program->is_set = mem_alloc(n, sizeof *program->is_set);
@@ -52,8 +49,7 @@ static frt_status make_tables(frt_program *program, frt_error *err)
     return device_alloc(&program->device, FRT_ALIGNMENT, &program->scratch, err);
 }
 
-static frt_status find_graph(frt_program *program, const char *name, frt_error *err)
-{
+static frt_status find_graph(frt_program *program, const char *name, frt_error *err) {
     const Manifest *m = program->m;
     if (!name && m->n_graphs != 1) {
         return frt_fail(err, FRT_E_UNKNOWN_NAME,
@@ -71,8 +67,7 @@ static frt_status find_graph(frt_program *program, const char *name, frt_error *
                     name, m->graphs[0].name);
 }
 
-static frt_status fill(frt_program *program, const frt_program_options *options, frt_error *err)
-{
+static frt_status fill(frt_program *program, const frt_program_options *options, frt_error *err) {
     Device *device = &program->device;
     DeviceScope scope;
     frt_status status = device->ops->enter(device, &scope, err);
@@ -97,8 +92,7 @@ static frt_status fill(frt_program *program, const frt_program_options *options,
 
 frt_status frt_program_create(frt_module *module, const char *graph,
                               const frt_program_options *options, frt_program **result,
-                              frt_error *err)
-{
+                              frt_error *err) {
     if (!module || !result) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no module or no place for the program");
     }
@@ -133,8 +127,7 @@ frt_status frt_program_create(frt_module *module, const char *graph,
     return FRT_OK;
 }
 
-static void free_device_things(frt_program *program)
-{
+static void free_device_things(frt_program *program) {
     Device *device = &program->device;
     DeviceScope scope;
     bool is_inside = device->ops->enter(device, &scope, NULL) == FRT_OK;
@@ -149,14 +142,12 @@ static void free_device_things(frt_program *program)
     device_close(device);
 }
 
-frt_program *program_retain(frt_program *program)
-{
+frt_program *program_retain(frt_program *program) {
     atomic_fetch_add(&program->n_owners, 1);
     return program;
 }
 
-void frt_program_free(frt_program *program)
-{
+void frt_program_free(frt_program *program) {
     if (!program || atomic_fetch_sub(&program->n_owners, 1) != 1) {
         return;
     }
@@ -171,22 +162,20 @@ void frt_program_free(frt_program *program)
     mem_free(program);
 }
 
-static DimValues program_dims(const frt_program *program)
-{
+static DimValues program_dims(const frt_program *program) {
     return (DimValues){program->dims.values, program->dims.known};
 }
 
 /* Allocate what the program keeps for a param or persistent temp, once. */
-static frt_status allocate_kept(frt_program *program, uint32_t index, frt_error *err)
-{
+static frt_status allocate_kept(frt_program *program, uint32_t index, frt_error *err) {
     const Tensor *tensor = &program->m->tensors[program->graph->first_tensor + index];
     Region *region = &program->kept[index];
     int64_t n_bytes;
     if (region->data) {
         return FRT_OK;
     }
-    frt_status status = manifest_shape(program->m, tensor, program_dims(program), NULL, &n_bytes,
-                                       err);
+    frt_status status =
+        manifest_shape(program->m, tensor, program_dims(program), NULL, &n_bytes, err);
     if (status) {
         return status;
     }
@@ -197,14 +186,13 @@ static frt_status allocate_kept(frt_program *program, uint32_t index, frt_error 
     return status;
 }
 
-static frt_status run_init_steps(frt_program *program, frt_error *err)
-{
+static frt_status run_init_steps(frt_program *program, frt_error *err) {
     Plan plan = {0};
     Device *device = &program->device;
     frt_status status = plan_create(program, &plan, err);
     if (!status) {
-        status = plan_prepare(program, &plan, FRT_PHASE_INIT, program->kept,
-                              program_dims(program), err);
+        status =
+            plan_prepare(program, &plan, FRT_PHASE_INIT, program->kept, program_dims(program), err);
     }
     for (uint32_t i = 0; !status && i < program->graph->n_steps; i++) {
         status = plan_enqueue(program, &plan, i, NULL, err);
@@ -216,8 +204,7 @@ static frt_status run_init_steps(frt_program *program, frt_error *err)
     return status;
 }
 
-static bool has_init_steps(const frt_program *program)
-{
+static bool has_init_steps(const frt_program *program) {
     const Step *steps = &program->m->steps[program->graph->first_step];
     for (uint32_t i = 0; i < program->graph->n_steps; i++) {
         if (steps[i].phase == FRT_PHASE_INIT) {
@@ -227,8 +214,7 @@ static bool has_init_steps(const frt_program *program)
     return false;
 }
 
-static frt_status make_ready(frt_program *program, frt_error *err)
-{
+static frt_status make_ready(frt_program *program, frt_error *err) {
     const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
     for (uint32_t i = 0; i < program->graph->n_tensors; i++) {
         if (tensors[i].role == FRT_PARAM && !program->is_set[i]) {
@@ -250,8 +236,7 @@ static frt_status make_ready(frt_program *program, frt_error *err)
     return status;
 }
 
-frt_status program_make_ready(frt_program *program, frt_error *err)
-{
+frt_status program_make_ready(frt_program *program, frt_error *err) {
     pthread_mutex_lock(&program->lock);
     frt_status status = program->is_ready ? FRT_OK : make_ready(program, err);
     pthread_mutex_unlock(&program->lock);
@@ -259,13 +244,12 @@ frt_status program_make_ready(frt_program *program, frt_error *err)
 }
 
 /* Under the lock, between enter and leave. */
-static frt_status set_param(frt_program *program, uint32_t index, const void *data,
-                            size_t n_bytes, frt_error *err)
-{
+static frt_status set_param(frt_program *program, uint32_t index, const void *data, size_t n_bytes,
+                            frt_error *err) {
     const Tensor *tensor = &program->m->tensors[program->graph->first_tensor + index];
     int64_t n_wanted;
-    frt_status status = manifest_shape(program->m, tensor, program_dims(program), NULL, &n_wanted,
-                                       err);
+    frt_status status =
+        manifest_shape(program->m, tensor, program_dims(program), NULL, &n_wanted, err);
     if (status) {
         return status;
     }
@@ -288,8 +272,7 @@ static frt_status set_param(frt_program *program, uint32_t index, const void *da
 }
 
 frt_status frt_program_set_param(frt_program *program, const char *name, const void *data,
-                                 size_t n_bytes, frt_error *err)
-{
+                                 size_t n_bytes, frt_error *err) {
     if (!program || !name) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no program or no name");
     }
@@ -315,22 +298,18 @@ frt_status frt_program_set_param(frt_program *program, const char *name, const v
     return status;
 }
 
-const frt_module *frt_program_module(const frt_program *program)
-{
+const frt_module *frt_program_module(const frt_program *program) {
     return program ? program->module : NULL;
 }
 
-int32_t frt_program_graph(const frt_program *program)
-{
+int32_t frt_program_graph(const frt_program *program) {
     return program ? program->graph_index : -1;
 }
 
-const char *frt_device_name(const frt_program *program)
-{
+const char *frt_device_name(const frt_program *program) {
     return program ? program->device.name : "";
 }
 
-int32_t frt_program_n_threads(const frt_program *program)
-{
+int32_t frt_program_n_threads(const frt_program *program) {
     return program ? program->device.n_threads : 0;
 }

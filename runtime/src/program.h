@@ -9,7 +9,7 @@
 
 /* Memory of one tensor of the graph. */
 typedef struct Region {
-    void *data;      /* NULL: none yet */
+    void *data; /* NULL: none yet */
     int64_t n_bytes;
 } Region;
 
@@ -28,13 +28,13 @@ struct frt_program {
     const Graph *graph;
     int32_t graph_index;
     Device device;
-    void **kernels;   /* per variant of the graph, in order */
-    Region *kept;     /* per tensor of the graph: params and persistent temps, else empty */
-    bool *is_set;     /* per tensor: a param that has its values */
-    DimState dims;    /* fixed by params */
-    void *scratch;    /* FRT_ALIGNMENT bytes: the address of tensors without elements */
+    void **kernels; /* per variant of the graph, in order */
+    Region *kept;   /* per tensor of the graph: params and persistent temps, else empty */
+    bool *is_set;   /* per tensor: a param that has its values */
+    DimState dims;  /* fixed by params */
+    void *scratch;  /* FRT_ALIGNMENT bytes: the address of tensors without elements */
     pthread_mutex_t lock;
-    bool is_ready;    /* all params set and init steps run; under `lock` */
+    bool is_ready;               /* all params set and init steps run; under `lock` */
     _Atomic uint32_t generation; /* grows when a param changes: execs prepare again */
 };
 

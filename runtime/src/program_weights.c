@@ -10,8 +10,7 @@
 
 /* Path of the weights file, or NULL in *path when the program has none. Free it. */
 static frt_status weights_path(const frt_program *program, const frt_program_options *options,
-                               char **path, frt_error *err)
-{
+                               char **path, frt_error *err) {
     const char *name = options->weights_path ? options->weights_path : program->m->weights;
     *path = NULL;
     if (!name || options->no_weights) {
@@ -34,8 +33,7 @@ static frt_status weights_path(const frt_program *program, const frt_program_opt
     return FRT_OK;
 }
 
-static bool has_params(const frt_program *program)
-{
+static bool has_params(const frt_program *program) {
     for (uint32_t i = 0; i < program->graph->n_tensors; i++) {
         if (program->m->tensors[program->graph->first_tensor + i].role == FRT_PARAM) {
             return true;
@@ -45,8 +43,7 @@ static bool has_params(const frt_program *program)
 }
 
 static frt_status fail_shape(const Tensor *tensor, const Weight *weight, const char *wanted,
-                             frt_error *err)
-{
+                             frt_error *err) {
     char found[160];
     extents_print(weight->dims, weight->rank, found, sizeof found);
     return frt_fail(err, FRT_E_WEIGHTS_MISMATCH, "param %s is %s, but `%.100s` in the file is %s%s",
@@ -55,8 +52,7 @@ static frt_status fail_shape(const Tensor *tensor, const Weight *weight, const c
 
 /* Symbolic extents of params are fixed by the file before any of them is checked. */
 static frt_status fix_dims(frt_program *program, const Tensor *tensor, const Weight *weight,
-                           frt_error *err)
-{
+                           frt_error *err) {
     if (weight->rank != tensor->rank ||
         strcmp(weight->dtype, weights_dtype_word(tensor->dtype)) != 0) {
         char wanted[64];
@@ -68,8 +64,7 @@ static frt_status fix_dims(frt_program *program, const Tensor *tensor, const Wei
 }
 
 static frt_status load_param(frt_program *program, const Tensor *tensor, const Weight *weight,
-                             frt_error *err)
-{
+                             frt_error *err) {
     int64_t extents[FRT_MAX_RANK];
     DimValues dims = {program->dims.values, program->dims.known};
     frt_status status = manifest_shape(program->m, tensor, dims, extents, NULL, err);
@@ -99,12 +94,11 @@ static frt_status load_param(frt_program *program, const Tensor *tensor, const W
     return status;
 }
 
-typedef frt_status (*ParamVisitor)(frt_program *program, const Tensor *tensor,
-                                   const Weight *weight, frt_error *err);
+typedef frt_status (*ParamVisitor)(frt_program *program, const Tensor *tensor, const Weight *weight,
+                                   frt_error *err);
 
 static frt_status for_each_param(frt_program *program, const Weights *weights, const char *path,
-                                 ParamVisitor visit, frt_error *err)
-{
+                                 ParamVisitor visit, frt_error *err) {
     const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
     frt_status status = FRT_OK;
     for (uint32_t i = 0; !status && i < program->graph->n_tensors; i++) {
@@ -125,8 +119,7 @@ static frt_status for_each_param(frt_program *program, const Weights *weights, c
 }
 
 frt_status program_load_weights(frt_program *program, const frt_program_options *options,
-                                frt_error *err)
-{
+                                frt_error *err) {
     char *path;
     Weights *weights = NULL;
     if (!has_params(program)) {

@@ -5,8 +5,7 @@
 
 #include <stdlib.h>
 
-static frt_status enqueue_all(frt_exec *exec, void *stream, frt_error *err)
-{
+static frt_status enqueue_all(frt_exec *exec, void *stream, frt_error *err) {
     frt_program *program = exec->program;
     frt_status status = FRT_OK;
     for (uint32_t i = 0; !status && i < program->graph->n_steps; i++) {
@@ -15,8 +14,7 @@ static frt_status enqueue_all(frt_exec *exec, void *stream, frt_error *err)
     return status;
 }
 
-frt_status frt_prepare(frt_exec *exec, frt_error *err)
-{
+frt_status frt_prepare(frt_exec *exec, frt_error *err) {
     if (!exec) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no exec");
     }
@@ -31,8 +29,7 @@ frt_status frt_prepare(frt_exec *exec, frt_error *err)
     return status;
 }
 
-frt_status frt_run(frt_exec *exec, void *stream, frt_error *err)
-{
+frt_status frt_run(frt_exec *exec, void *stream, frt_error *err) {
     if (!exec) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no exec");
     }
@@ -50,17 +47,15 @@ frt_status frt_run(frt_exec *exec, void *stream, frt_error *err)
     return status;
 }
 
-int32_t frt_exec_variant(const frt_exec *exec, int32_t step)
-{
-    bool is_good = exec && exec->is_prepared && step >= 0 &&
-                   (uint32_t)step < exec->program->graph->n_steps;
+int32_t frt_exec_variant(const frt_exec *exec, int32_t step) {
+    bool is_good =
+        exec && exec->is_prepared && step >= 0 && (uint32_t)step < exec->program->graph->n_steps;
     return is_good ? exec->plan.steps[step].variant : -1;
 }
 
 enum { MAX_TIMED = 1 << 20 };
 
-static frt_status time_runs(frt_exec *exec, void *stream, int32_t n, float *ms, frt_error *err)
-{
+static frt_status time_runs(frt_exec *exec, void *stream, int32_t n, float *ms, frt_error *err) {
     Device *device = &exec->program->device;
     void *timer = NULL;
     frt_status status = exec_prepare_if_needed(exec, err);
@@ -84,8 +79,7 @@ static frt_status time_runs(frt_exec *exec, void *stream, int32_t n, float *ms, 
     return status;
 }
 
-frt_status frt_time_runs(frt_exec *exec, void *stream, int32_t n, float *ms, frt_error *err)
-{
+frt_status frt_time_runs(frt_exec *exec, void *stream, int32_t n, float *ms, frt_error *err) {
     if (!exec || n < 1 || n > MAX_TIMED || !ms) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT,
                         "no exec, no place for times, or not 1 to %d runs", MAX_TIMED);
@@ -103,8 +97,7 @@ frt_status frt_time_runs(frt_exec *exec, void *stream, int32_t n, float *ms, frt
 
 /* One run with a time stamp after each step; row[i] receives the milliseconds of step i. */
 static frt_status time_steps_once(frt_exec *exec, void *stream, void *timer, float *row,
-                                  frt_error *err)
-{
+                                  frt_error *err) {
     frt_program *program = exec->program;
     Device *device = &program->device;
     frt_status status = device->ops->timer_mark(device, timer, 0, stream, err);
@@ -117,8 +110,7 @@ static frt_status time_steps_once(frt_exec *exec, void *stream, void *timer, flo
     return status ? status : device->ops->timer_read(device, timer, row, err);
 }
 
-static int compare_floats(const void *a, const void *b)
-{
+static int compare_floats(const void *a, const void *b) {
     float x = *(const float *)a;
     float y = *(const float *)b;
     return (x > y) - (x < y);
@@ -126,8 +118,7 @@ static int compare_floats(const void *a, const void *b)
 
 /* rows: n runs of n_steps times; column: room for n. */
 static void take_medians(const frt_exec *exec, const float *rows, float *column, int32_t n,
-                         float *ms)
-{
+                         float *ms) {
     uint32_t n_steps = exec->program->graph->n_steps;
     for (uint32_t i = 0; i < n_steps; i++) {
         for (int32_t k = 0; k < n; k++) {
@@ -138,8 +129,7 @@ static void take_medians(const frt_exec *exec, const float *rows, float *column,
     }
 }
 
-static frt_status time_steps(frt_exec *exec, void *stream, int32_t n, float *ms, frt_error *err)
-{
+static frt_status time_steps(frt_exec *exec, void *stream, int32_t n, float *ms, frt_error *err) {
     Device *device = &exec->program->device;
     uint32_t n_steps = exec->program->graph->n_steps;
     size_t n_times = (size_t)n * (n_steps + (size_t)1);
@@ -166,8 +156,7 @@ static frt_status time_steps(frt_exec *exec, void *stream, int32_t n, float *ms,
     return status;
 }
 
-frt_status frt_time_launches(frt_exec *exec, void *stream, int32_t n, float *ms, frt_error *err)
-{
+frt_status frt_time_launches(frt_exec *exec, void *stream, int32_t n, float *ms, frt_error *err) {
     if (!exec || n < 1 || n > MAX_TIMED || !ms) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT,
                         "no exec, no place for times, or not 1 to %d runs", MAX_TIMED);
@@ -183,8 +172,7 @@ frt_status frt_time_launches(frt_exec *exec, void *stream, int32_t n, float *ms,
     return status;
 }
 
-frt_status frt_device_alloc(frt_program *program, size_t n_bytes, void **data, frt_error *err)
-{
+frt_status frt_device_alloc(frt_program *program, size_t n_bytes, void **data, frt_error *err) {
     if (!program || !data) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no program or no place for the address");
     }
@@ -199,8 +187,7 @@ frt_status frt_device_alloc(frt_program *program, size_t n_bytes, void **data, f
     return status;
 }
 
-void frt_device_free(frt_program *program, void *data, size_t n_bytes)
-{
+void frt_device_free(frt_program *program, void *data, size_t n_bytes) {
     if (!program || !data) {
         return;
     }
@@ -214,8 +201,7 @@ void frt_device_free(frt_program *program, void *data, size_t n_bytes)
 }
 
 static frt_status move(frt_program *program, bool is_upload, void *to, const void *from,
-                       size_t n_bytes, frt_error *err)
-{
+                       size_t n_bytes, frt_error *err) {
     if (!program) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no program");
     }
@@ -235,19 +221,16 @@ static frt_status move(frt_program *program, bool is_upload, void *to, const voi
 }
 
 frt_status frt_copy_to_device(frt_program *program, void *to, const void *from, size_t n_bytes,
-                              frt_error *err)
-{
+                              frt_error *err) {
     return move(program, true, to, from, n_bytes, err);
 }
 
 frt_status frt_copy_from_device(frt_program *program, void *to, const void *from, size_t n_bytes,
-                                frt_error *err)
-{
+                                frt_error *err) {
     return move(program, false, to, from, n_bytes, err);
 }
 
-frt_status frt_sync(frt_program *program, void *stream, frt_error *err)
-{
+frt_status frt_sync(frt_program *program, void *stream, frt_error *err) {
     if (!program) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no program");
     }

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *frt_version(void)
-{
+const char *frt_version(void) {
 #define TEXT(x) #x
 #define DOTTED(a, b, c) TEXT(a) "." TEXT(b) "." TEXT(c)
     return DOTTED(FRT_VERSION_MAJOR, FRT_VERSION_MINOR, FRT_VERSION_PATCH);
@@ -25,20 +24,17 @@ static const StatusRow statuses[] = {
 #undef X
 };
 
-static const StatusRow *status_row(frt_status status)
-{
+static const StatusRow *status_row(frt_status status) {
     size_t i = (size_t)status;
     return i < sizeof statuses / sizeof statuses[0] ? &statuses[i] : NULL;
 }
 
-const char *frt_status_name(frt_status status)
-{
+const char *frt_status_name(frt_status status) {
     const StatusRow *row = status_row(status);
     return row ? row->name : "unknown";
 }
 
-const char *frt_status_text(frt_status status)
-{
+const char *frt_status_text(frt_status status) {
     const StatusRow *row = status_row(status);
     return row ? row->text : "unknown status";
 }
@@ -54,18 +50,15 @@ static const DtypeRow dtypes[FRT_DTYPE_COUNT] = {
 #undef X
 };
 
-const char *frt_dtype_name(frt_dtype dtype)
-{
+const char *frt_dtype_name(frt_dtype dtype) {
     return (size_t)dtype < FRT_DTYPE_COUNT ? dtypes[dtype].name : NULL;
 }
 
-size_t frt_dtype_bytes(frt_dtype dtype)
-{
+size_t frt_dtype_bytes(frt_dtype dtype) {
     return (size_t)dtype < FRT_DTYPE_COUNT ? dtypes[dtype].n_bytes : 0;
 }
 
-frt_status frt_fail(frt_error *err, frt_status status, const char *format, ...)
-{
+frt_status frt_fail(frt_error *err, frt_status status, const char *format, ...) {
     if (!err) {
         return status;
     }
@@ -82,8 +75,7 @@ frt_status frt_fail(frt_error *err, frt_status status, const char *format, ...)
     return status;
 }
 
-frt_status frt_fail_memory(frt_error *err, size_t n_bytes)
-{
+frt_status frt_fail_memory(frt_error *err, size_t n_bytes) {
     return frt_fail(err, FRT_E_OUT_OF_MEMORY, "out of host memory (%zu bytes were wanted)",
                     n_bytes);
 }

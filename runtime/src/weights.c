@@ -35,13 +35,12 @@ static const struct {
     const char *word;
     int64_t n_bytes;
 } dtype_words[] = {
-    {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2},    {"I64", 8},     {"I32", 4}, {"I16", 2},
-    {"I8", 1},  {"U64", 8}, {"U32", 4}, {"U16", 2},     {"U8", 1},      {"BOOL", 1},
-    {"F8_E4M3", 1}, {"F8_E5M2", 1},
+    {"F64", 8}, {"F32", 4}, {"F16", 2},  {"BF16", 2},    {"I64", 8},
+    {"I32", 4}, {"I16", 2}, {"I8", 1},   {"U64", 8},     {"U32", 4},
+    {"U16", 2}, {"U8", 1},  {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1},
 };
 
-const char *weights_dtype_word(frt_dtype dtype)
-{
+const char *weights_dtype_word(frt_dtype dtype) {
     static const char *const words[FRT_DTYPE_COUNT] = {
 #define X(id, number, name, safetensors, bytes) [number] = safetensors,
 #include <frt_dtype.def>
@@ -50,15 +49,13 @@ const char *weights_dtype_word(frt_dtype dtype)
     return words[dtype];
 }
 
-static frt_status bad(const Weights *w, frt_error *err, const char *tensor, const char *why)
-{
+static frt_status bad(const Weights *w, frt_error *err, const char *tensor, const char *why) {
     return tensor ? frt_fail(err, FRT_E_WEIGHTS_BAD, "%s: tensor `%.200s` %s", w->name, tensor, why)
                   : frt_fail(err, FRT_E_WEIGHTS_BAD, "%s: %s", w->name, why);
 }
 
 /* A JSON array of at most `max` integers of at least 0. */
-static bool read_numbers(const json_t *array, size_t max, int64_t *numbers, size_t *n)
-{
+static bool read_numbers(const json_t *array, size_t max, int64_t *numbers, size_t *n) {
     *n = json_array_size(array);
     if (!json_is_array(array) || *n > max) {
         return false;
@@ -74,8 +71,7 @@ static bool read_numbers(const json_t *array, size_t max, int64_t *numbers, size
 }
 
 /* Bytes of shape x dtype; -1 if they overflow. A dtype that is not known yields -2. */
-static int64_t span_of(const Weight *weight)
-{
+static int64_t span_of(const Weight *weight) {
     int64_t n = -2;
     for (size_t i = 0; i < sizeof dtype_words / sizeof dtype_words[0]; i++) {
         if (strcmp(dtype_words[i].word, weight->dtype) == 0) {
@@ -93,8 +89,7 @@ static int64_t span_of(const Weight *weight)
     return n > 0 && is_empty ? 0 : n;
 }
 
-static frt_status read_weight(Weights *w, const char *name, const json_t *entry, frt_error *err)
-{
+static frt_status read_weight(Weights *w, const char *name, const json_t *entry, frt_error *err) {
     Weight weight = {.name = name};
     int64_t offsets[2];
     size_t n_offsets;
@@ -117,7 +112,8 @@ static frt_status read_weight(Weights *w, const char *name, const json_t *entry,
     if ((uint64_t)offsets[1] > w->n_data) {
         return frt_fail(err, FRT_E_WEIGHTS_BAD,
                         "%s: tensor `%.200s` ends at byte %lld of the data, but the file has %zu: "
-                        "it is cut short", w->name, name, (long long)offsets[1], w->n_data);
+                        "it is cut short",
+                        w->name, name, (long long)offsets[1], w->n_data);
     }
     int64_t span = span_of(&weight);
     if (span != -2 && span != offsets[1] - offsets[0]) {
@@ -129,8 +125,7 @@ static frt_status read_weight(Weights *w, const char *name, const json_t *entry,
     return FRT_OK;
 }
 
-static int compare_weights(const void *a, const void *b)
-{
+static int compare_weights(const void *a, const void *b) {
     const Weight *x = a;
     const Weight *y = b;
     if (x->data != y->data) {
@@ -140,15 +135,14 @@ static int compare_weights(const void *a, const void *b)
 }
 
 /* The tensors tile the data: no overlap, no hole, no rest. */
-static frt_status check_tiling(Weights *w, frt_error *err)
-{
+static frt_status check_tiling(Weights *w, frt_error *err) {
     const unsigned char *end = w->data;
     qsort(w->list, w->n, sizeof *w->list, compare_weights);
     for (size_t i = 0; i < w->n; i++) {
         const unsigned char *data = w->list[i].data;
         if (data != end) {
-            return bad(w, err, w->list[i].name, data < end ? "overlaps another tensor"
-                                                           : "follows a hole in the data");
+            return bad(w, err, w->list[i].name,
+                       data < end ? "overlaps another tensor" : "follows a hole in the data");
         }
         end = data + w->list[i].n_bytes;
     }
@@ -158,16 +152,15 @@ static frt_status check_tiling(Weights *w, frt_error *err)
     return FRT_OK;
 }
 
-static frt_status read_header(Weights *w, const char *header, size_t n_header, frt_error *err)
-{
+static frt_status read_header(Weights *w, const char *header, size_t n_header, frt_error *err) {
     json_error_t why;
     if (n_header == 0 || header[0] != '{') {
         return bad(w, err, NULL, "the header is not a JSON object");
     }
     w->root = json_loadb(header, n_header, JSON_REJECT_DUPLICATES, &why);
     if (!json_is_object(w->root)) {
-        return frt_fail(err, FRT_E_WEIGHTS_BAD, "%s: the header is not valid JSON: %.160s",
-                        w->name, why.text);
+        return frt_fail(err, FRT_E_WEIGHTS_BAD, "%s: the header is not valid JSON: %.160s", w->name,
+                        why.text);
     }
     w->list = mem_alloc(json_object_size(w->root), sizeof *w->list);
     if (!w->list) {
@@ -189,8 +182,7 @@ static frt_status read_header(Weights *w, const char *header, size_t n_header, f
     return check_tiling(w, err);
 }
 
-static frt_status parse(Weights *w, const void *bytes, size_t n_bytes, frt_error *err)
-{
+static frt_status parse(Weights *w, const void *bytes, size_t n_bytes, frt_error *err) {
     const unsigned char *p = bytes;
     uint64_t n_header = 0;
     if (n_bytes < 8) {
@@ -200,8 +192,9 @@ static frt_status parse(Weights *w, const void *bytes, size_t n_bytes, frt_error
         n_header = n_header << 8 | p[i];
     }
     if (n_header > MAX_HEADER_BYTES || n_header > n_bytes - 8) {
-        return bad(w, err, NULL, "the header's length lies outside the file: not a .safetensors "
-                                 "file, or cut short");
+        return bad(w, err, NULL,
+                   "the header's length lies outside the file: not a .safetensors "
+                   "file, or cut short");
     }
     w->data = p + 8 + n_header;
     w->n_data = n_bytes - 8 - (size_t)n_header;
@@ -209,8 +202,7 @@ static frt_status parse(Weights *w, const void *bytes, size_t n_bytes, frt_error
 }
 
 frt_status weights_parse(const void *bytes, size_t n_bytes, const char *name, Weights **weights,
-                         frt_error *err)
-{
+                         frt_error *err) {
     Weights *w = mem_alloc(1, sizeof *w);
     if (!w) {
         return frt_fail_memory(err, sizeof *w);
@@ -225,8 +217,7 @@ frt_status weights_parse(const void *bytes, size_t n_bytes, const char *name, We
     return FRT_OK;
 }
 
-static frt_status map_file(int file, const char *path, void **map, size_t *n, frt_error *err)
-{
+static frt_status map_file(int file, const char *path, void **map, size_t *n, frt_error *err) {
     struct stat info;
     if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
         return frt_fail(err, FRT_E_FILE, "%s is no regular file", path);
@@ -243,8 +234,7 @@ static frt_status map_file(int file, const char *path, void **map, size_t *n, fr
     return FRT_OK;
 }
 
-frt_status weights_open(const char *path, Weights **weights, frt_error *err)
-{
+frt_status weights_open(const char *path, Weights **weights, frt_error *err) {
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) {
         return frt_fail(err, errno == ENOENT ? FRT_E_WEIGHTS_MISSING : FRT_E_FILE,
@@ -268,8 +258,7 @@ frt_status weights_open(const char *path, Weights **weights, frt_error *err)
     return FRT_OK;
 }
 
-void weights_close(Weights *w)
-{
+void weights_close(Weights *w) {
     if (!w) {
         return;
     }
@@ -281,8 +270,7 @@ void weights_close(Weights *w)
     mem_free(w);
 }
 
-const Weight *weights_find(const Weights *w, const char *name)
-{
+const Weight *weights_find(const Weights *w, const char *name) {
     for (size_t i = 0; i < w->n; i++) {
         if (strcmp(w->list[i].name, name) == 0) {
             return &w->list[i];

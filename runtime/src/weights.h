@@ -9,7 +9,7 @@ typedef struct Weight {
     const char *dtype; /* the file's word, "F32" */
     int32_t rank;
     int64_t dims[FRT_MAX_RANK];
-    const void *data;  /* little-endian row-major elements, any alignment */
+    const void *data; /* little-endian row-major elements, any alignment */
     size_t n_bytes;
 } Weight;
 

@@ -19,21 +19,18 @@ static int n_kernels;
 
 static char callers_context, primary_context, module_handle;
 
-void fake_cuda_reset(void)
-{
+void fake_cuda_reset(void) {
     fake_cuda = (FakeCuda){.driver_version = 12080, .n_devices = 1, .major = 9};
     fake_cuda.stack[0] = &callers_context;
     fake_cuda.depth = 1;
 }
 
-void fake_cuda_add_kernel(const char *symbol, FakeKernel kernel)
-{
+void fake_cuda_add_kernel(const char *symbol, FakeKernel kernel) {
     kernels[n_kernels].symbol = symbol;
     kernels[n_kernels++].kernel = kernel;
 }
 
-long fake_cuda_count(const char *name)
-{
+long fake_cuda_count(const char *name) {
     long n = 0;
     for (long i = 0; i < fake_cuda.n_calls && i < N_LOG; i++) {
         n += strcmp(fake_cuda.log[i], name) == 0;
@@ -42,8 +39,7 @@ long fake_cuda_count(const char *name)
 }
 
 /* Log a call; the code with which it must fail, or 0. */
-static int enter(const char *name)
-{
+static int enter(const char *name) {
     if (fake_cuda.n_calls < N_LOG) {
         fake_cuda.log[fake_cuda.n_calls] = name;
     }
@@ -57,64 +53,56 @@ static int enter(const char *name)
 }
 
 /* Calls that need a current context of ours: the runtime must have pushed one. */
-static int enter_current(const char *name)
-{
+static int enter_current(const char *name) {
     int code = enter(name);
     return !code && fake_cuda.depth < 2 ? 201 : code;
 }
 
-#define FAIL_IF(code) \
-    do { \
+#define FAIL_IF(code)       \
+    do {                    \
         int code_ = (code); \
-        if (code_) { \
-            return code_; \
-        } \
+        if (code_) {        \
+            return code_;   \
+        }                   \
     } while (0)
 
-static int fake_cuInit(unsigned flags)
-{
+static int fake_cuInit(unsigned flags) {
     FAIL_IF(enter("cuInit"));
     return flags ? 1 : fake_cuda.n_devices == 0 ? 100 : 0;
 }
 
-static int fake_cuDriverGetVersion(int *version)
-{
+static int fake_cuDriverGetVersion(int *version) {
     FAIL_IF(enter("cuDriverGetVersion"));
     *version = fake_cuda.driver_version;
     return 0;
 }
 
-static int fake_cuGetErrorName(int result, const char **name)
-{
+static int fake_cuGetErrorName(int result, const char **name) {
     static char text[32];
     snprintf(text, sizeof text, "CUDA_ERROR_%d", result);
     *name = text;
     return 0;
 }
 
-static int fake_cuDeviceGetCount(int *count)
-{
+static int fake_cuDeviceGetCount(int *count) {
     FAIL_IF(enter("cuDeviceGetCount"));
     *count = fake_cuda.n_devices;
     return 0;
 }
 
-static int fake_cuDeviceGet(int *device, int ordinal)
-{
+static int fake_cuDeviceGet(int *device, int ordinal) {
     FAIL_IF(enter("cuDeviceGet"));
     *device = ordinal;
     return ordinal < fake_cuda.n_devices ? 0 : 101;
 }
 
-static int fake_cuDeviceGetName(char *name, int n_bytes, int device)
-{
+static int fake_cuDeviceGetName(char *name, int n_bytes, int device) {
     FAIL_IF(enter("cuDeviceGetName"));
     snprintf(name, (size_t)n_bytes, "Fake GPU %d", device);
     return 0;
 }
 
-static int fake_cuDeviceGetAttribute(int *value, int attribute, int device)
-{
+static int fake_cuDeviceGetAttribute(int *value, int attribute, int device) {
     FAIL_IF(enter("cuDeviceGetAttribute"));
     *value = attribute == 75   ? fake_cuda.major
              : attribute == 76 ? fake_cuda.minor
@@ -123,8 +111,7 @@ static int fake_cuDeviceGetAttribute(int *value, int attribute, int device)
     return 0;
 }
 
-static int fake_cuDevicePrimaryCtxRetain(void **context, int device)
-{
+static int fake_cuDevicePrimaryCtxRetain(void **context, int device) {
     FAIL_IF(enter("cuDevicePrimaryCtxRetain"));
     fake_cuda.n_contexts++;
     *context = &primary_context;
@@ -133,14 +120,12 @@ static int fake_cuDevicePrimaryCtxRetain(void **context, int device)
 
 /* Calls that give something back do it even when they report a failure, as the driver does when
  * it reports an earlier one. */
-static int fake_cuDevicePrimaryCtxRelease(int device)
-{
+static int fake_cuDevicePrimaryCtxRelease(int device) {
     fake_cuda.n_contexts--;
     return enter("cuDevicePrimaryCtxRelease") + device;
 }
 
-static int fake_cuCtxPushCurrent(void *context)
-{
+static int fake_cuCtxPushCurrent(void *context) {
     FAIL_IF(enter("cuCtxPushCurrent"));
     if (!context || fake_cuda.depth == 16) {
         return 201;
@@ -149,8 +134,7 @@ static int fake_cuCtxPushCurrent(void *context)
     return 0;
 }
 
-static int fake_cuCtxPopCurrent(void **context)
-{
+static int fake_cuCtxPopCurrent(void **context) {
     int code = enter("cuCtxPopCurrent");
     if (fake_cuda.depth < 2) {
         return 201;
@@ -159,23 +143,20 @@ static int fake_cuCtxPopCurrent(void **context)
     return code;
 }
 
-static int fake_cuCtxGetDevice(int *device)
-{
+static int fake_cuCtxGetDevice(int *device) {
     FAIL_IF(enter_current("cuCtxGetDevice"));
     *device = 0;
     return 0;
 }
 
-static int fake_cuCtxSynchronize(void)
-{
+static int fake_cuCtxSynchronize(void) {
     FAIL_IF(enter_current("cuCtxSynchronize"));
     fake_cuda.n_syncs++;
     return 0;
 }
 
 static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned n_options,
-                                   int *options, void **values)
-{
+                                   int *options, void **values) {
     int code = enter_current("cuModuleLoadDataEx");
     if (code) {
         for (unsigned i = 0; i < n_options; i++) {
@@ -191,14 +172,12 @@ static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned n_
     return 0;
 }
 
-static int fake_cuModuleUnload(void *module)
-{
+static int fake_cuModuleUnload(void *module) {
     fake_cuda.n_modules--;
     return enter_current("cuModuleUnload") + (module != &module_handle);
 }
 
-static int fake_cuModuleGetFunction(void **function, void *module, const char *name)
-{
+static int fake_cuModuleGetFunction(void **function, void *module, const char *name) {
     FAIL_IF(enter_current("cuModuleGetFunction"));
     for (int i = 0; i < n_kernels && module == &module_handle; i++) {
         if (strcmp(kernels[i].symbol, name) == 0) {
@@ -209,28 +188,24 @@ static int fake_cuModuleGetFunction(void **function, void *module, const char *n
     return 500;
 }
 
-static int fake_cuFuncGetAttribute(int *value, int attribute, void *function)
-{
+static int fake_cuFuncGetAttribute(int *value, int attribute, void *function) {
     FAIL_IF(enter_current("cuFuncGetAttribute"));
     *value = attribute == 1 ? 1024 : 0;
     return function ? 0 : 1;
 }
 
-static int fake_cuFuncSetAttribute(void *function, int attribute, int value)
-{
+static int fake_cuFuncSetAttribute(void *function, int attribute, int value) {
     FAIL_IF(enter_current("cuFuncSetAttribute"));
     fake_cuda.max_dynamic_shared = value;
     return function && attribute == 8 ? 0 : 1;
 }
 
-static int fake_cuFuncLoad(void *function)
-{
+static int fake_cuFuncLoad(void *function) {
     FAIL_IF(enter_current("cuFuncLoad"));
     return function ? 0 : 1;
 }
 
-static int fake_cuMemAlloc(uint64_t *data, size_t n_bytes)
-{
+static int fake_cuMemAlloc(uint64_t *data, size_t n_bytes) {
     FAIL_IF(enter_current("cuMemAlloc"));
     if (n_bytes == 0) {
         return 1;
@@ -245,29 +220,25 @@ static int fake_cuMemAlloc(uint64_t *data, size_t n_bytes)
     return 0;
 }
 
-static int fake_cuMemFree(uint64_t data)
-{
+static int fake_cuMemFree(uint64_t data) {
     fake_cuda.n_blocks--;
     free((void *)(uintptr_t)data);
     return enter_current("cuMemFree");
 }
 
-static int fake_cuMemcpyHtoD(uint64_t to, const void *from, size_t n_bytes)
-{
+static int fake_cuMemcpyHtoD(uint64_t to, const void *from, size_t n_bytes) {
     FAIL_IF(enter_current("cuMemcpyHtoD"));
     memcpy((void *)(uintptr_t)to, from, n_bytes);
     return 0;
 }
 
-static int fake_cuMemcpyDtoH(void *to, uint64_t from, size_t n_bytes)
-{
+static int fake_cuMemcpyDtoH(void *to, uint64_t from, size_t n_bytes) {
     FAIL_IF(enter_current("cuMemcpyDtoH"));
     memcpy(to, (void *)(uintptr_t)from, n_bytes);
     return 0;
 }
 
-static int fake_cuMemcpyDtoDAsync(uint64_t to, uint64_t from, size_t n_bytes, void *stream)
-{
+static int fake_cuMemcpyDtoDAsync(uint64_t to, uint64_t from, size_t n_bytes, void *stream) {
     FAIL_IF(enter_current("cuMemcpyDtoDAsync"));
     fake_cuda.stream = stream;
     memmove((void *)(uintptr_t)to, (void *)(uintptr_t)from, n_bytes);
@@ -276,8 +247,7 @@ static int fake_cuMemcpyDtoDAsync(uint64_t to, uint64_t from, size_t n_bytes, vo
 
 static int fake_cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                unsigned block_x, unsigned block_y, unsigned block_z,
-                               unsigned shared_bytes, void *stream, void **params, void **extra)
-{
+                               unsigned shared_bytes, void *stream, void **params, void **extra) {
     FAIL_IF(enter_current("cuLaunchKernel"));
     if (!function || grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x == 0 || block_y != 1 ||
         block_z != 1 || extra) {
@@ -296,62 +266,55 @@ static int fake_cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y,
     return 0;
 }
 
-static int fake_cuStreamSynchronize(void *stream)
-{
+static int fake_cuStreamSynchronize(void *stream) {
     FAIL_IF(enter_current("cuStreamSynchronize"));
     fake_cuda.stream = stream;
     fake_cuda.n_syncs++;
     return 0;
 }
 
-static int fake_cuEventCreate(void **event, unsigned flags)
-{
+static int fake_cuEventCreate(void **event, unsigned flags) {
     FAIL_IF(enter_current("cuEventCreate"));
     fake_cuda.n_events++;
     *event = malloc(sizeof(long));
     return *event && flags == 0 ? 0 : 2;
 }
 
-static int fake_cuEventDestroy(void *event)
-{
+static int fake_cuEventDestroy(void *event) {
     fake_cuda.n_events--;
     free(event);
     return enter_current("cuEventDestroy");
 }
 
 /* An event's time is the number of calls before it, in milliseconds. */
-static int fake_cuEventRecord(void *event, void *stream)
-{
+static int fake_cuEventRecord(void *event, void *stream) {
     FAIL_IF(enter_current("cuEventRecord"));
     fake_cuda.stream = stream;
     *(long *)event = fake_cuda.n_calls;
     return 0;
 }
 
-static int fake_cuEventSynchronize(void *event)
-{
+static int fake_cuEventSynchronize(void *event) {
     FAIL_IF(enter_current("cuEventSynchronize"));
     return event ? 0 : 1;
 }
 
-static int fake_cuEventElapsedTime(float *ms, void *start, void *end)
-{
+static int fake_cuEventElapsedTime(float *ms, void *start, void *end) {
     FAIL_IF(enter_current("cuEventElapsedTime"));
     *ms = (float)(*(long *)end - *(long *)start);
     return 0;
 }
 
-void *fake_cuda_lookup(void *ctx, const char *symbol)
-{
+void *fake_cuda_lookup(void *ctx, const char *symbol) {
     (void)ctx;
     void *found = NULL;
     if (fake_cuda.missing && strcmp(fake_cuda.missing, symbol) == 0) {
         return NULL;
     }
 #define X(base, versioned, version, required, params) \
-    if (strcmp(symbol, #versioned) == 0) { \
-        int(*function) params = fake_##base; \
-        memcpy(&found, &function, sizeof found); \
+    if (strcmp(symbol, #versioned) == 0) {            \
+        int(*function) params = fake_##base;          \
+        memcpy(&found, &function, sizeof found);      \
     }
 #include "../../runtime/src/cuda_api.def"
 #undef X

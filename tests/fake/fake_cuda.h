@@ -29,7 +29,7 @@ typedef struct FakeCuda {
 
     /* What was called. */
     long n_calls, n_launches, n_syncs;
-    const char *log[4096]; /* names, the first of them */
+    const char *log[4096];        /* names, the first of them */
     unsigned grid, block, shared; /* of the last launch */
     void *stream;                 /* of the last launch or copy */
     int max_dynamic_shared;       /* of the last cuFuncSetAttribute */

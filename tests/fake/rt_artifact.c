@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *text_replace(const char *text, const char *from, const char *to)
-{
+char *text_replace(const char *text, const char *from, const char *to) {
     const char *at = strstr(text, from);
     cr_assert(at != NULL, "`%s` is not in the text", from);
     size_t n = strlen(text) - strlen(from) + strlen(to) + 1;
@@ -19,8 +18,7 @@ char *text_replace(const char *text, const char *from, const char *to)
 }
 
 /* Bit by bit from the definition, so that it shares nothing with what it checks. */
-static uint32_t crc32c(const char *bytes, size_t n)
-{
+static uint32_t crc32c(const char *bytes, size_t n) {
     uint32_t crc = 0xffffffffu;
     for (size_t i = 0; i < n; i++) {
         for (int bit = 0; bit < 8; bit++) {
@@ -32,8 +30,7 @@ static uint32_t crc32c(const char *bytes, size_t n)
     return ~crc;
 }
 
-void artifact_stamp(Artifact *artifact)
-{
+void artifact_stamp(Artifact *artifact) {
     static const char word[] = "//@ checksum ";
     const size_t n_word = sizeof word - 1;
     for (size_t i = 0; i + n_word + 8 <= artifact->n_bytes; i++) {
@@ -48,8 +45,7 @@ void artifact_stamp(Artifact *artifact)
     }
 }
 
-Artifact artifact_text(const char *manifest, const char *code)
-{
+Artifact artifact_text(const char *manifest, const char *code) {
     size_t n = strlen(manifest) + strlen(code);
     Artifact artifact = {malloc(n + 1), n};
     cr_assert_not_null(artifact.bytes);
@@ -58,14 +54,12 @@ Artifact artifact_text(const char *manifest, const char *code)
     return artifact;
 }
 
-void artifact_free(Artifact *artifact)
-{
+void artifact_free(Artifact *artifact) {
     free(artifact->bytes);
     *artifact = (Artifact){NULL, 0};
 }
 
-char *rt_folder_make(void)
-{
+char *rt_folder_make(void) {
     char *folder = malloc(64);
     cr_assert_not_null(folder);
     snprintf(folder, 64, "/tmp/fusert-test-XXXXXX");
@@ -73,24 +67,21 @@ char *rt_folder_make(void)
     return folder;
 }
 
-void rt_folder_remove(char *folder)
-{
+void rt_folder_remove(char *folder) {
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     cr_assert_eq(system(command), 0);
     free(folder);
 }
 
-void rt_file_write(const char *path, const void *bytes, size_t n_bytes)
-{
+void rt_file_write(const char *path, const void *bytes, size_t n_bytes) {
     FILE *file = fopen(path, "wb");
     cr_assert_not_null(file, "cannot write %s", path);
     cr_assert_eq(fwrite(bytes, 1, n_bytes, file), n_bytes);
     cr_assert_eq(fclose(file), 0);
 }
 
-static void read_file(const char *path, Artifact *artifact)
-{
+static void read_file(const char *path, Artifact *artifact) {
     FILE *file = fopen(path, "rb");
     cr_assert_not_null(file, "cannot read %s", path);
     fseek(file, 0, SEEK_END);
@@ -102,8 +93,7 @@ static void read_file(const char *path, Artifact *artifact)
     fclose(file);
 }
 
-Artifact artifact_object(const char *manifest, const char *c_source, int is_shared)
-{
+Artifact artifact_object(const char *manifest, const char *c_source, int is_shared) {
     char *folder = rt_folder_make();
     char path[128];
     char command[1024];

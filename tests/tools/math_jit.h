@@ -15,11 +15,11 @@
     X(exp, 1) X(exp2, 1) X(log, 1) X(log2, 1) X(sin, 1) X(cos, 1) X(tanh, 1) X(erf, 1) X(pow, 2)
 
 /* those that are exact or correctly rounded */
-#define MATH_EXACT(X)                                                                     \
-    X(frem, 2)                                                                            \
-    X(sqrt, 1)                                                                            \
-    X(fabs, 1) X(copysign, 2) X(floor, 1) X(ceil, 1) X(trunc, 1) X(rint, 1) X(maximum, 2) \
-        X(minimum, 2)
+#define MATH_EXACT(X) \
+    X(frem, 2)        \
+    X(sqrt, 1)        \
+    X(fabs, 1)        \
+    X(copysign, 2) X(floor, 1) X(ceil, 1) X(trunc, 1) X(rint, 1) X(maximum, 2) X(minimum, 2)
 
 #define MATH_INTEGER(X) X(idiv, 2) X(irem, 2)
 

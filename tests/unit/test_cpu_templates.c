@@ -230,9 +230,9 @@ static double reduce_all(OpId op, Dtype acc, const double *v, int64_t n, ReduceO
     double *parts = calloc((size_t)n_parts, sizeof *parts);
     for (int64_t s = 0; s < n_parts; s++) {
         int64_t begin = s * order.segment_elems, rest = n - begin;
-        parts[s] = reduce_segment(op, acc, v + begin,
-                                  rest < order.segment_elems ? rest : order.segment_elems,
-                                  order.n_chains);
+        parts[s] =
+            reduce_segment(op, acc, v + begin,
+                           rest < order.segment_elems ? rest : order.segment_elems, order.n_chains);
     }
     double result = reduce_all(op, acc, parts, n_parts, order);
     free(parts);
@@ -258,8 +258,8 @@ static double expected_result(OpId op, Dtype dtype, const double *v, int64_t n, 
 
 typedef struct Case {
     uint32_t rank;
-    uint32_t axes;      /* reduced, bit set */
-    int64_t limits[4];  /* of the dims; the extents themselves for is_const */
+    uint32_t axes;     /* reduced, bit set */
+    int64_t limits[4]; /* of the dims; the extents themselves for is_const */
     bool is_const;
     Dtype dtype;
 } Case;
@@ -316,8 +316,8 @@ static const char *case_source(Arena *arena, const Case *test) {
     return text_str(&text);
 }
 
-static Tensor random_tensor(Arena *arena, Rng *rng, Dtype dtype, uint32_t rank,
-                            const int64_t *dims, bool has_specials) {
+static Tensor random_tensor(Arena *arena, Rng *rng, Dtype dtype, uint32_t rank, const int64_t *dims,
+                            bool has_specials) {
     static const double specials[] = {NAN, INFINITY, -INFINITY, -0.0, 0.0};
     Tensor tensor;
     cr_assert(tensor_new(arena, dtype, rank, dims, &tensor));
@@ -369,8 +369,8 @@ static void check_outputs(const Compiled *c, const Case *test, const Tensor *x, 
             double actual = dtype_load(dtype, output(c, r, ordinal++) + out * dtype_bytes(dtype));
             cr_assert(compare_element(dtype, expected, actual, 0),
                       "%s: %s of %lld %s at %lld: expected %.17g, got %.17g", what,
-                      op_info(ops[i])->name, (long long)n, dtype_name(test->dtype),
-                      (long long)out, expected, actual);
+                      op_info(ops[i])->name, (long long)n, dtype_name(test->dtype), (long long)out,
+                      expected, actual);
         }
     }
     free(groups);
@@ -418,10 +418,22 @@ static void check_all(Case test, const int64_t (*extents)[4], uint32_t n_extents
 #define CHECK_ALL(test, extents) check_all(test, extents, sizeof(extents) / sizeof *(extents))
 
 Test(cpu_row, sums_in_order) {
-    static const int64_t extents[][4] = {{3, 0},    {3, 1},     {3, 2},     {3, 3},  {3, 7},
-                                         {3, 63},   {3, 64},    {2, 65},    {2, 127}, {3, 1000},
+    static const int64_t extents[][4] = {{3, 0},     {3, 1},     {3, 2},     {3, 3},   {3, 7},
+                                         {3, 63},    {3, 64},    {2, 65},    {2, 127}, {3, 1000},
                                          {2, 16384}, {1, 16385}, {2, 40000}, {0, 5}};
     CHECK_ALL(((Case){.rank = 2, .axes = 1u << 1, .limits = {100, 50000}}), extents);
+}
+
+/* The same bits with AVX-512 code as with the order said plainly. */
+Test(cpu_row, avx512) {
+    if (back_native_cpu() != target_get(TARGET_CPU_V4)) cr_skip("this machine has no AVX-512");
+    static const int64_t extents[][4] = {{3, 7}, {2, 65}, {3, 1000}, {2, 40000}, {129, 5}};
+    for (uint32_t d = 0; d < N_DTYPES; d++)
+        for (uint32_t axes = 1; axes <= 2; axes++) {
+            Case test = {.rank = 2, .axes = axes, .limits = {50000, 50000}, .dtype = dtypes[d]};
+            check_case(&test, (Settings){.target = TARGET_CPU_V4}, extents,
+                       sizeof extents / sizeof *extents);
+        }
 }
 
 Test(cpu_row, short_rows) {
@@ -430,8 +442,8 @@ Test(cpu_row, short_rows) {
 }
 
 Test(cpu_row, constant_extents) {
-    static const int64_t extents[][4] = {{3, 1}, {3, 2}, {3, 3}, {3, 7}, {3, 16}, {3, 64},
-                                         {3, 65}, {3, 127}, {3, 1024}};
+    static const int64_t extents[][4] = {{3, 1},  {3, 2},  {3, 3},   {3, 7},   {3, 16},
+                                         {3, 64}, {3, 65}, {3, 127}, {3, 1024}};
     for (uint32_t e = 0; e < sizeof extents / sizeof *extents; e++)
         for (uint32_t s = 0; s < N_SCHEDULES; s++) {
             Case test = {.rank = 2,
@@ -458,13 +470,12 @@ Test(cpu_row, several_axes) {
                  .limits = {3, 40, 2, 48},
                  .is_const = true,
                  .dtype = DT_F32};
-    for (uint32_t s = 0; s < N_SCHEDULES; s++)
-        check_case(&test, schedules[s], &multiple, 1);
+    for (uint32_t s = 0; s < N_SCHEDULES; s++) check_case(&test, schedules[s], &multiple, 1);
 }
 
 Test(cpu_column, sums_in_order) {
-    static const int64_t extents[][4] = {{0, 3},    {1, 1},     {2, 5},    {3, 16},  {7, 17},
-                                         {8, 64},   {9, 257},   {63, 30},  {255, 3}, {256, 100},
+    static const int64_t extents[][4] = {{0, 3},    {1, 1},     {2, 5},     {3, 16},  {7, 17},
+                                         {8, 64},   {9, 257},   {63, 30},   {255, 3}, {256, 100},
                                          {257, 65}, {1000, 19}, {40000, 3}, {5, 0}};
     CHECK_ALL(((Case){.rank = 2, .axes = 1, .limits = {50000, 1000}}), extents);
 }
@@ -498,7 +509,8 @@ typedef struct Sample {
 
 static const Sample samples[] = {
     {"dim A in 0..50\ndim B in 0..5000\n"
-     "graph map(x: f32[A, B], y: bf16[B], c: f32) -> (z: f32[A, B], w: bf16[A, B], k: bool[A, B]) {\n"
+     "graph map(x: f32[A, B], y: bf16[B], c: f32) -> (z: f32[A, B], w: bf16[A, B], k: bool[A, B]) "
+     "{\n"
      "  z = relu(x * c + cast(y, f32)) / 3.0\n  w = cast(z, bf16) + y\n  k = x > c\n}\n",
      {{3, 1000}, {50, 1}, {1, 5000}, {7, 33}, {0, 4}, {4, 0}}},
     {"dim A in 1..50\ndim B in 0..5000\n"
@@ -515,7 +527,8 @@ static const Sample samples[] = {
      {{3, 1000}, {50, 1}, {2, 40000}, {7, 33}, {0, 4}, {4, 16384}}},
     {"dim A in 0..50\ndim B in 0..3000\n"
      "graph kept(x: f32[A, B], z: f64[A, B]) -> (p: f32[A, B], q: f16[A, B], w: f64[A, B]) {\n"
-     "  p = softmax(x)\n  q = cast(softmax(cast(x, f16)), f16)\n  w = softmax(z) + sum(exp(z))\n}\n",
+     "  p = softmax(x)\n  q = cast(softmax(cast(x, f16)), f16)\n  w = softmax(z) + "
+     "sum(exp(z))\n}\n",
      {{3, 1000}, {50, 1}, {2, 3000}, {7, 33}, {0, 4}, {4, 64}}},
     {"dim A in 0..50\ndim B in 0..40\n"
      "graph planes(x: f32[A, B, 3, 16]) -> (y: f32[A, B, 3, 16], z: f32[A, B, 3, 16]) {\n"
@@ -532,7 +545,8 @@ static const Sample samples[] = {
      {{3, 400}, {50, 1}, {1000, 37}, {7, 33}, {0, 4}, {70000, 3}}},
     {"dim A in 1..300\ndim B in 1..300\n"
      "graph middle(x: f64[A, 3, B, 5]) -> (y: f64[A, 3, B, 5], s: f64[3, 5]) {\n"
-     "  m = mean(x, axis=[0, 2], keep=true)\n  d = x - m\n  y = d / sqrt(1e-5 + mean(d * d, axis=[0, 2], keep=true))\n"
+     "  m = mean(x, axis=[0, 2], keep=true)\n  d = x - m\n  y = d / sqrt(1e-5 + mean(d * d, "
+     "axis=[0, 2], keep=true))\n"
      "  s = sum(d * d * d, axis=[0, 2])\n}\n",
      {{3, 100}, {50, 1}, {1, 300}, {7, 33}, {300, 4}, {4, 64}}},
     {"dim A in 1..3000\ndim B in 1..300\n"
@@ -573,8 +587,7 @@ static void check_same(const Compiled *a, const Compiled *b, const Run *x, const
             double actual = dtype_load(node->dtype, output(b, y, o) + i * bytes);
             cr_assert(compare_element(node->dtype, expected, actual, 0),
                       "%s: output %u at %lld for %lld, %lld: %.17g, expected %.17g", what, o,
-                      (long long)i, (long long)symbols[0], (long long)symbols[1], actual,
-                      expected);
+                      (long long)i, (long long)symbols[0], (long long)symbols[1], actual, expected);
         }
     }
 }

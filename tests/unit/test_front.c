@@ -3,8 +3,8 @@
  *
  * In tests/negative a comment `# error@+1 id: text` announces a diagnostic one line below (`@0`: on
  * its own line) whose message holds the text; `(note: ...` or `(help: ...` at its end announces
- * what must be said along. A diagnostic inside the prelude counts where the call is. In tests/golden the
- * lines from `#| ` on are the graph that the file is to give. */
+ * what must be said along. A diagnostic inside the prelude counts where the call is. In
+ * tests/golden the lines from `#| ` on are the graph that the file is to give. */
 #include "front/ast.h"
 #include "front/sema.h"
 
@@ -340,18 +340,17 @@ Test(front, a_diagnostic_shows_place_shapes_and_declarations) {
                                  "  y = relu(x + b)\n"
                                  "}\n");
     cr_expect_null(parsed.module);
-    cr_expect_str_eq(
-        messages(&parsed),
-        "test.g:3:12: error: shapes of `add` do not broadcast: (B, 128) and (100,) "
-        "[shape-mismatch]\n"
-        "      y = relu(x + b)\n"
-        "               ^~~~~\n"
-        "test.g:2:9: note: `x` is f32[B, 128]\n"
-        "    graph g(x: f32[B, 128], b: f32[100]) -> (y: f32[B, 128]) {\n"
-        "            ^\n"
-        "test.g:2:25: note: `b` is f32[100]\n"
-        "    graph g(x: f32[B, 128], b: f32[100]) -> (y: f32[B, 128]) {\n"
-        "                            ^\n");
+    cr_expect_str_eq(messages(&parsed),
+                     "test.g:3:12: error: shapes of `add` do not broadcast: (B, 128) and (100,) "
+                     "[shape-mismatch]\n"
+                     "      y = relu(x + b)\n"
+                     "               ^~~~~\n"
+                     "test.g:2:9: note: `x` is f32[B, 128]\n"
+                     "    graph g(x: f32[B, 128], b: f32[100]) -> (y: f32[B, 128]) {\n"
+                     "            ^\n"
+                     "test.g:2:25: note: `b` is f32[100]\n"
+                     "    graph g(x: f32[B, 128], b: f32[100]) -> (y: f32[B, 128]) {\n"
+                     "                            ^\n");
     arena_free(arena);
 }
 
@@ -394,7 +393,8 @@ Test(front, the_manuals_programs_are_right) {
         cr_assert(end = strstr(begin, "```"), "a block is not closed");
         bool is_file = strncmp(begin, "weights", 7) == 0, is_defs = strncmp(begin, "def", 3) == 0;
         if (!is_file && !is_defs) continue;
-        const char *graph = "graph g(x: f32[4]) -> (y: f32[2]) { a, y = halves(scaled(x)); _b = a }";
+        const char *graph =
+            "graph g(x: f32[4]) -> (y: f32[2]) { a, y = halves(scaled(x)); _b = a }";
         const char *program =
             str_format(arena, "%.*s%s", (int)(end - begin), begin, is_defs ? graph : "");
         Parsed parsed = parse(arena, program);

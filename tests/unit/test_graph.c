@@ -16,8 +16,8 @@ static World world_new(void) {
     w.graph = graph_new(w.arena, w.dims, NULL, "g");
     w.one = dim_const(w.dims, 1);
     w.four = dim_const(w.dims, 4);
-    w.b = dim_symbol(w.dims,
-                     dim_declare(w.dims, (DimSymbol){.name = "B", .hi = 100, .multiple = 1}));
+    w.b =
+        dim_symbol(w.dims, dim_declare(w.dims, (DimSymbol){.name = "B", .hi = 100, .multiple = 1}));
     DimSymbol h = {.name = "H", .lo = 8, .hi = 64, .multiple = 8};
     w.h = dim_symbol(w.dims, dim_declare(w.dims, h));
     return w;
@@ -42,8 +42,7 @@ static NodeId add_binary(World *w, OpId op, NodeId a, NodeId b, Shape shape) {
 
 static NodeId add_unary(World *w, OpId op, NodeId a, Shape shape, Attrs attrs) {
     Dtype dtype = graph_node(w->graph, a)->dtype;
-    Node node = {
-        .op = op, .dtype = dtype, .shape = shape, .n_args = 1, .args = &a, .attrs = attrs};
+    Node node = {.op = op, .dtype = dtype, .shape = shape, .n_args = 1, .args = &a, .attrs = attrs};
     return graph_add(w->graph, node);
 }
 
@@ -143,26 +142,54 @@ Test(graph, uses_count_arguments_and_outputs) {
 
 typedef void (*Breakage)(World *w);
 
-static void late_argument(World *w) { graph_node(w->graph, 2)->args[0] = 3; }
-static void self_argument(World *w) { graph_node(w->graph, 2)->args[0] = 2; }
-static void wrong_arity(World *w) { graph_node(w->graph, 2)->n_args = 1; }
-static void wrong_dtype(World *w) { graph_node(w->graph, 2)->dtype = DT_F16; }
-static void mixed_dtypes(World *w) { graph_node(w->graph, 1)->dtype = DT_F64; }
+static void late_argument(World *w) {
+    graph_node(w->graph, 2)->args[0] = 3;
+}
+static void self_argument(World *w) {
+    graph_node(w->graph, 2)->args[0] = 2;
+}
+static void wrong_arity(World *w) {
+    graph_node(w->graph, 2)->n_args = 1;
+}
+static void wrong_dtype(World *w) {
+    graph_node(w->graph, 2)->dtype = DT_F16;
+}
+static void mixed_dtypes(World *w) {
+    graph_node(w->graph, 1)->dtype = DT_F64;
+}
 static void refused_dtype(World *w) {
     for (NodeId id = 0; id < 4; id++) graph_node(w->graph, id)->dtype = DT_BOOL;
 }
-static void wrong_shape(World *w) { graph_node(w->graph, 2)->shape = shape2(w->four, w->b); }
-static void missing_extent(World *w) { graph_node(w->graph, 0)->shape.dims[0] = DIM_NONE; }
+static void wrong_shape(World *w) {
+    graph_node(w->graph, 2)->shape = shape2(w->four, w->b);
+}
+static void missing_extent(World *w) {
+    graph_node(w->graph, 0)->shape.dims[0] = DIM_NONE;
+}
 static void negative_extent(World *w) {
     graph_node(w->graph, 0)->shape.dims[0] = dim_sub(w->dims, w->b, w->one);
 }
-static void axis_outside(World *w) { graph_node(w->graph, 3)->attrs.axes = 4; }
-static void no_axes(World *w) { graph_node(w->graph, 3)->attrs.axes = 0; }
-static void unknown_op(World *w) { graph_node(w->graph, 2)->op = OP_NONE; }
-static void no_output(World *w) { w->graph->outputs.n = 0; }
-static void output_outside(World *w) { w->graph->outputs.data[0].node = 9; }
-static void input_is_no_input(World *w) { w->graph->inputs.data[0].node = 2; }
-static void short_kernels(World *w) { vec_push(w->arena, &w->graph->kernel_of, 0); }
+static void axis_outside(World *w) {
+    graph_node(w->graph, 3)->attrs.axes = 4;
+}
+static void no_axes(World *w) {
+    graph_node(w->graph, 3)->attrs.axes = 0;
+}
+static void unknown_op(World *w) {
+    graph_node(w->graph, 2)->op = OP_NONE;
+}
+static void no_output(World *w) {
+    w->graph->outputs.n = 0;
+}
+static void output_outside(World *w) {
+    w->graph->outputs.data[0].node = 9;
+}
+static void input_is_no_input(World *w) {
+    w->graph->inputs.data[0].node = 2;
+}
+static void short_kernels(World *w) {
+    vec_push(w->arena, &w->graph->kernel_of, 0);
+}
 static void no_such_kernel(World *w) {
     for (int i = 0; i < 4; i++) vec_push(w->arena, &w->graph->kernel_of, 7);
 }
@@ -187,15 +214,17 @@ static void concat_uneven(World *w) {
     NodeId id = add_binary(w, OP_CONCAT, 0, 1, shape2(w->b, w->four));
     graph_node(w->graph, id)->attrs.axis = 0;
 }
-static void matmul_differs(World *w) { add_binary(w, OP_MATMUL, 0, 0, shape2(w->b, w->four)); }
+static void matmul_differs(World *w) {
+    add_binary(w, OP_MATMUL, 0, 0, shape2(w->b, w->four));
+}
 
 Test(graph, verify_accepts_a_right_graph_and_names_what_is_broken) {
     const Breakage breakages[] = {
-        late_argument,   self_argument,  wrong_arity,       wrong_dtype,   mixed_dtypes,
-        refused_dtype,   wrong_shape,    missing_extent,    negative_extent, axis_outside,
-        no_axes,         unknown_op,     no_output,         output_outside, input_is_no_input,
-        short_kernels,   no_such_kernel, reshape_loses,     perm_repeats,  slice_outside,
-        pad_shrinks,     const_unrounded, concat_uneven,    matmul_differs};
+        late_argument, self_argument,   wrong_arity,    wrong_dtype,     mixed_dtypes,
+        refused_dtype, wrong_shape,     missing_extent, negative_extent, axis_outside,
+        no_axes,       unknown_op,      no_output,      output_outside,  input_is_no_input,
+        short_kernels, no_such_kernel,  reshape_loses,  perm_repeats,    slice_outside,
+        pad_shrinks,   const_unrounded, concat_uneven,  matmul_differs};
     World right = small_graph();
     cr_expect_null(graph_verify(right.graph, right.arena));
     arena_free(right.arena);
@@ -255,9 +284,9 @@ Test(graph, printed_names_are_unique_and_never_mean_something_else) {
     World w = world_new();
     Shape row = {.rank = 1, .dims = {w.b}};
     NodeId x = add_input(&w, "v1", DT_F32, row);
-    NodeId p = add_unary(&w, OP_EXP, x, row, (Attrs){0});   /* unnamed, but v1 is taken */
-    NodeId q = add_unary(&w, OP_NEG, p, row, (Attrs){0});   /* named like a dim */
-    NodeId r = add_unary(&w, OP_ABS, q, row, (Attrs){0});   /* named like an output elsewhere */
+    NodeId p = add_unary(&w, OP_EXP, x, row, (Attrs){0}); /* unnamed, but v1 is taken */
+    NodeId q = add_unary(&w, OP_NEG, p, row, (Attrs){0}); /* named like a dim */
+    NodeId r = add_unary(&w, OP_ABS, q, row, (Attrs){0}); /* named like an output elsewhere */
     graph_node(w.graph, q)->name = "B";
     graph_node(w.graph, r)->name = "z";
     add_output(&w, "z", q);

@@ -63,13 +63,11 @@ typedef struct Rig {
     int32_t s;
 } Rig;
 
-static frt_tensor matrix(void *data, int64_t rows, int64_t columns)
-{
+static frt_tensor matrix(void *data, int64_t rows, int64_t columns) {
     return (frt_tensor){.data = data, .dtype = FRT_F32, .rank = 2, .dims = {rows, columns}};
 }
 
-static void bind_all(Rig *rig, int64_t b, int64_t k)
-{
+static void bind_all(Rig *rig, int64_t b, int64_t k) {
     frt_tensor x = matrix(rig->x, b, k);
     frt_tensor y = matrix(rig->y, b, k);
     frt_tensor z = matrix(rig->z, b, 2 * k);
@@ -80,14 +78,12 @@ static void bind_all(Rig *rig, int64_t b, int64_t k)
     cr_assert_eq(frt_bind(rig->exec, "s", &s, &rig->err), FRT_OK, "%s", rig->err.message);
 }
 
-static float expected(const Rig *rig, int64_t i, int64_t k)
-{
+static float expected(const Rig *rig, int64_t i, int64_t k) {
     static const float table[] = {0.5f, 1.5f, 2.5f, 3.5f};
     return rig->x[i] * 2.0f + table[i % k % 4];
 }
 
-static void expect_results(const Rig *rig, int64_t b, int64_t k)
-{
+static void expect_results(const Rig *rig, int64_t b, int64_t k) {
     for (int64_t i = 0; i < b * k; i++) {
         cr_assert(rig->y[i] == expected(rig, i, k), "y[%ld] = %g, not %g", (long)i,
                   (double)rig->y[i], (double)expected(rig, i, k));
@@ -95,8 +91,7 @@ static void expect_results(const Rig *rig, int64_t b, int64_t k)
     }
 }
 
-static void rig_open(Rig *rig, Artifact artifact, const frt_program_options *options)
-{
+static void rig_open(Rig *rig, Artifact artifact, const frt_program_options *options) {
     *rig = (Rig){.err = FRT_ERROR_INIT};
     for (int i = 0; i < 64 * 16; i++) {
         rig->x[i] = (float)(i % 97) - 48.0f;
@@ -109,17 +104,15 @@ static void rig_open(Rig *rig, Artifact artifact, const frt_program_options *opt
 }
 
 /* Freed in the order that is hardest for reference counts. */
-static void rig_close(Rig *rig)
-{
+static void rig_close(Rig *rig) {
     frt_module_free(rig->module);
     frt_program_free(rig->program);
     frt_exec_free(rig->exec);
     cr_expect_eq(fake_mem_live(), 0, "%ld blocks leaked", fake_mem_live());
 }
 
-Test(rt_cpu, object_and_shared_object_run_for_every_size)
-{
-    static const int64_t sizes[][2] = {{1, 2},   {0, 2}, {3, 4},  {63, 14},
+Test(rt_cpu, object_and_shared_object_run_for_every_size) {
+    static const int64_t sizes[][2] = {{1, 2},   {0, 2}, {3, 4},   {63, 14},
                                        {64, 16}, {2, 2}, {300, 2}, {129, 2}};
     for (int is_shared = 0; is_shared < 2; is_shared++) {
         Artifact artifact = artifact_object(manifest, kernel_source, is_shared);
@@ -141,8 +134,7 @@ Test(rt_cpu, object_and_shared_object_run_for_every_size)
     }
 }
 
-Test(rt_cpu, two_shared_objects_live_side_by_side)
-{
+Test(rt_cpu, two_shared_objects_live_side_by_side) {
     char *other = text_replace(kernel_source, "* 2.0f", "* 4.0f");
     Artifact first = artifact_object(manifest, kernel_source, 1);
     Artifact second = artifact_object(manifest, other, 1);
@@ -165,8 +157,7 @@ Test(rt_cpu, two_shared_objects_live_side_by_side)
     free(other);
 }
 
-Test(rt_cpu, threads_and_callers_loop_change_no_bit)
-{
+Test(rt_cpu, threads_and_callers_loop_change_no_bit) {
     Artifact artifact = artifact_object(manifest, kernel_source, 0);
     for (int n_threads = 1; n_threads <= 5; n_threads++) {
         frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
@@ -185,16 +176,14 @@ Test(rt_cpu, threads_and_callers_loop_change_no_bit)
     artifact_free(&artifact);
 }
 
-static void backwards(void *ctx, int64_t n, frt_parallel_body body, void *body_ctx)
-{
+static void backwards(void *ctx, int64_t n, frt_parallel_body body, void *body_ctx) {
     *(int64_t *)ctx += n;
     while (n-- > 0) {
         body(body_ctx, n);
     }
 }
 
-Test(rt_cpu, callers_parallel_for_gets_every_chunk)
-{
+Test(rt_cpu, callers_parallel_for_gets_every_chunk) {
     Artifact artifact = artifact_object(manifest, kernel_source, 0);
     int64_t n_chunks = 0;
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
@@ -211,16 +200,14 @@ Test(rt_cpu, callers_parallel_for_gets_every_chunk)
 }
 
 static void expect_bind(Rig *rig, const char *name, frt_tensor tensor, frt_status status,
-                        const char *part)
-{
+                        const char *part) {
     frt_status got = frt_bind(rig->exec, name, &tensor, &rig->err);
     cr_expect_eq(got, status, "%s: %s instead of %s", name, frt_status_name(got),
                  frt_status_name(status));
     cr_expect(strstr(rig->err.message, part), "`%s` lacks `%s`", rig->err.message, part);
 }
 
-Test(rt_cpu, bad_bindings_are_refused_by_name)
-{
+Test(rt_cpu, bad_bindings_are_refused_by_name) {
     Artifact artifact = artifact_object(manifest, kernel_source, 0);
     Rig rig;
     rig_open(&rig, artifact, NULL);
@@ -241,11 +228,10 @@ Test(rt_cpu, bad_bindings_are_refused_by_name)
     artifact_free(&artifact);
 }
 
-static void expect_run(Rig *rig, frt_status status, const char *part)
-{
+static void expect_run(Rig *rig, frt_status status, const char *part) {
     frt_status got = frt_run(rig->exec, NULL, &rig->err);
-    cr_expect_eq(got, status, "%s instead of %s: %s", frt_status_name(got),
-                 frt_status_name(status), rig->err.message);
+    cr_expect_eq(got, status, "%s instead of %s: %s", frt_status_name(got), frt_status_name(status),
+                 rig->err.message);
     cr_expect(strstr(rig->err.message, part), "`%s` lacks `%s`", rig->err.message, part);
     cr_expect_eq(frt_exec_variant(rig->exec, 1), -1);
     /* The exec survives every refusal. */
@@ -254,13 +240,11 @@ static void expect_run(Rig *rig, frt_status status, const char *part)
     expect_results(rig, 3, 4);
 }
 
-static void rebind(Rig *rig, const char *name, frt_tensor tensor)
-{
+static void rebind(Rig *rig, const char *name, frt_tensor tensor) {
     cr_assert_eq(frt_bind(rig->exec, name, &tensor, &rig->err), FRT_OK, "%s", rig->err.message);
 }
 
-Test(rt_cpu, bad_dims_are_refused_by_name_and_the_exec_goes_on)
-{
+Test(rt_cpu, bad_dims_are_refused_by_name_and_the_exec_goes_on) {
     Artifact artifact = artifact_object(manifest, kernel_source, 0);
     Rig rig;
     rig_open(&rig, artifact, NULL);
@@ -268,8 +252,7 @@ Test(rt_cpu, bad_dims_are_refused_by_name_and_the_exec_goes_on)
     rebind(&rig, "x", x);
     expect_run(&rig, FRT_E_UNBOUND, "input s of graph scale is not bound");
     rebind(&rig, "y", matrix(rig.y, 4, 4));
-    expect_run(&rig, FRT_E_DIM_CONFLICT,
-               "dim B is 3 by input x axis 0 but 4 by output y axis 0");
+    expect_run(&rig, FRT_E_DIM_CONFLICT, "dim B is 3 by input x axis 0 but 4 by output y axis 0");
     rebind(&rig, "x", matrix(rig.x, 3, 5));
     expect_run(&rig, FRT_E_DIM_MULTIPLE, "dim K is 5 by input x axis 1");
     rebind(&rig, "x", matrix(rig.x, 3, 0));
@@ -290,8 +273,7 @@ Test(rt_cpu, bad_dims_are_refused_by_name_and_the_exec_goes_on)
     artifact_free(&artifact);
 }
 
-Test(rt_cpu, output_shapes_and_workspace_follow_the_inputs)
-{
+Test(rt_cpu, output_shapes_and_workspace_follow_the_inputs) {
     Artifact artifact = artifact_object(manifest, kernel_source, 0);
     Rig rig;
     int64_t dims[FRT_MAX_RANK];
@@ -329,8 +311,7 @@ Test(rt_cpu, output_shapes_and_workspace_follow_the_inputs)
 }
 
 static void expect_create(const char *text, const char *source, frt_status status,
-                          const char *part)
-{
+                          const char *part) {
     Artifact artifact = artifact_object(text, source, 0);
     frt_error err = FRT_ERROR_INIT;
     frt_module *module = NULL;
@@ -347,8 +328,7 @@ static void expect_create(const char *text, const char *source, frt_status statu
     artifact_free(&artifact);
 }
 
-Test(rt_cpu, code_that_cannot_be_loaded_is_refused)
-{
+Test(rt_cpu, code_that_cannot_be_loaded_is_refused) {
     char *missing = text_replace(manifest, "variant k_add ", "variant k_gone ");
     expect_create(missing, kernel_source, FRT_E_CODE, "no kernel `k_gone`");
     free(missing);
@@ -361,8 +341,8 @@ Test(rt_cpu, code_that_cannot_be_loaded_is_refused)
                                   "int counter = 3; int *next(void) { return &counter; }\ntypedef");
     expect_create(manifest, writable, FRT_E_CODE, "section .data");
     free(writable);
-    char *local = text_replace(kernel_source, "void k_add4(",
-                               "__attribute__((used)) static void k_add4(");
+    char *local =
+        text_replace(kernel_source, "void k_add4(", "__attribute__((used)) static void k_add4(");
     expect_create(manifest, local, FRT_E_CODE, "no kernel `k_add4`");
     free(local);
     char *arch = text_replace(manifest, "cpu x86-64\n", "cpu quark1000\n");
@@ -373,8 +353,7 @@ Test(rt_cpu, code_that_cannot_be_loaded_is_refused)
     free(feature);
 }
 
-Test(rt_cpu, bad_options_and_names_are_refused)
-{
+Test(rt_cpu, bad_options_and_names_are_refused) {
     Artifact artifact = artifact_object(manifest, kernel_source, 0);
     frt_error err = FRT_ERROR_INIT;
     frt_module *module = NULL;
@@ -401,8 +380,7 @@ Test(rt_cpu, bad_options_and_names_are_refused)
 
 #if defined(__x86_64__)
 /* 2^-127 is subnormal: flushed to zero unless the kernel runs with the default state. */
-Test(rt_cpu, kernels_see_default_floating_point_and_the_caller_keeps_its_own)
-{
+Test(rt_cpu, kernels_see_default_floating_point_and_the_caller_keeps_its_own) {
     static const unsigned states[] = {0x1f80, 0x9fc0, 0x3f80, 0x5f80, 0x7f80, 0xffc0};
     Artifact artifact = artifact_object(manifest, kernel_source, 0);
     for (int n_threads = 1; n_threads < 4; n_threads += 2) {
@@ -437,8 +415,7 @@ typedef struct Worker {
     int n_bad;
 } Worker;
 
-static void *work(void *arg)
-{
+static void *work(void *arg) {
     Worker *worker = arg;
     Rig rig = {.err = FRT_ERROR_INIT, .program = worker->program};
     if (frt_exec_create(worker->program, &rig.exec, &rig.err)) {
@@ -457,8 +434,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-Test(rt_cpu, execs_of_one_program_run_in_many_threads)
-{
+Test(rt_cpu, execs_of_one_program_run_in_many_threads) {
     Artifact artifact = artifact_object(manifest, kernel_source, 0);
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
     options.n_threads = 3;
@@ -478,8 +454,7 @@ Test(rt_cpu, execs_of_one_program_run_in_many_threads)
     artifact_free(&artifact);
 }
 
-Test(rt_cpu, times_are_taken_per_run_and_per_step)
-{
+Test(rt_cpu, times_are_taken_per_run_and_per_step) {
     Artifact artifact = artifact_object(manifest, kernel_source, 0);
     Rig rig;
     float ms[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
@@ -496,13 +471,12 @@ Test(rt_cpu, times_are_taken_per_run_and_per_step)
     artifact_free(&artifact);
 }
 
-static frt_status scenario(Artifact artifact, Rig *rig)
-{
+static frt_status scenario(Artifact artifact, Rig *rig) {
     *rig = (Rig){.err = FRT_ERROR_INIT};
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
     options.n_threads = 2;
-    frt_status status = frt_module_load_memory(artifact.bytes, artifact.n_bytes, &rig->module,
-                                               &rig->err);
+    frt_status status =
+        frt_module_load_memory(artifact.bytes, artifact.n_bytes, &rig->module, &rig->err);
     if (!status) {
         status = frt_program_create(rig->module, NULL, &options, &rig->program, &rig->err);
     }
@@ -516,8 +490,7 @@ static frt_status scenario(Artifact artifact, Rig *rig)
     return status;
 }
 
-Test(rt_cpu, every_failed_allocation_is_a_status_and_leaks_nothing)
-{
+Test(rt_cpu, every_failed_allocation_is_a_status_and_leaks_nothing) {
     Artifact artifact = artifact_object(manifest, kernel_source, 0);
     long n_failures = 0;
     for (long n = 1;; n++) {
@@ -531,8 +504,7 @@ Test(rt_cpu, every_failed_allocation_is_a_status_and_leaks_nothing)
             break;
         }
         n_failures++;
-        cr_expect_eq(status, FRT_E_OUT_OF_MEMORY, "allocation %ld: %s", n,
-                     frt_status_name(status));
+        cr_expect_eq(status, FRT_E_OUT_OF_MEMORY, "allocation %ld: %s", n, frt_status_name(status));
         fake_mem_fail_at(0, 0);
         if (rig.exec) {
             cr_expect_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK, "the same call works later");
@@ -545,8 +517,7 @@ Test(rt_cpu, every_failed_allocation_is_a_status_and_leaks_nothing)
 }
 
 /* Loading the damaged bytes gives an error, or the very same result. */
-static bool is_harmless(Artifact artifact, size_t n_bytes)
-{
+static bool is_harmless(Artifact artifact, size_t n_bytes) {
     frt_module *module = NULL;
     frt_error err = FRT_ERROR_INIT;
     frt_status status = frt_module_load_memory(artifact.bytes, n_bytes, &module, &err);
@@ -554,16 +525,14 @@ static bool is_harmless(Artifact artifact, size_t n_bytes)
     return status != FRT_OK && err.message[0] != '\0';
 }
 
-Test(rt_cpu, every_truncation_and_bit_flip_is_caught)
-{
+Test(rt_cpu, every_truncation_and_bit_flip_is_caught) {
     Artifact artifact = artifact_object(manifest, kernel_source, 0);
     for (size_t n = 0; n < artifact.n_bytes; n++) {
         cr_assert(is_harmless(artifact, n), "cut to %zu of %zu bytes", n, artifact.n_bytes);
     }
     for (size_t bit = 0; bit < artifact.n_bytes * 8; bit++) {
         artifact.bytes[bit / 8] = (char)(artifact.bytes[bit / 8] ^ 1 << bit % 8);
-        cr_assert(is_harmless(artifact, artifact.n_bytes), "bit %zu of byte %zu", bit % 8,
-                  bit / 8);
+        cr_assert(is_harmless(artifact, artifact.n_bytes), "bit %zu of byte %zu", bit % 8, bit / 8);
         artifact.bytes[bit / 8] = (char)(artifact.bytes[bit / 8] ^ 1 << bit % 8);
     }
     cr_expect_eq(fake_mem_live(), 0);
@@ -572,8 +541,7 @@ Test(rt_cpu, every_truncation_and_bit_flip_is_caught)
 
 /* The same flips with the checksum repaired reach the structural checks: no crash, and whatever
  * still loads can be freed again. The code itself is not executed. */
-Test(rt_cpu, restamped_damage_reaches_the_loader_without_harm)
-{
+Test(rt_cpu, restamped_damage_reaches_the_loader_without_harm) {
     Artifact artifact = artifact_object(manifest, kernel_source, 0);
     long n_loaded = 0;
     for (size_t byte = 0; byte < artifact.n_bytes; byte++) {

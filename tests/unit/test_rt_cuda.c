@@ -33,8 +33,7 @@ static const char manifest[] = "//@ fusec-artifact 1\n"
                                "//@ end\n";
 static const char ptx[] = ".version 7.0\n.target sm_80\n";
 
-static void k_pack(void **params, unsigned grid, unsigned block)
-{
+static void k_pack(void **params, unsigned grid, unsigned block) {
     float *packed = *(float **)params[0];
     const float *w = *(float **)params[1];
     (void)grid;
@@ -44,8 +43,7 @@ static void k_pack(void **params, unsigned grid, unsigned block)
     }
 }
 
-static void k_scale(void **params, unsigned grid, unsigned block)
-{
+static void k_scale(void **params, unsigned grid, unsigned block) {
     const float *x = *(float **)params[0];
     const float *packed = *(float **)params[1];
     float *t = *(float **)params[2];
@@ -56,8 +54,7 @@ static void k_scale(void **params, unsigned grid, unsigned block)
     }
 }
 
-static void add_kernels(void)
-{
+static void add_kernels(void) {
     fake_cuda_add_kernel("k_pack", k_pack);
     fake_cuda_add_kernel("k_scale16", k_scale);
     fake_cuda_add_kernel("k_scale", k_scale);
@@ -78,19 +75,17 @@ typedef struct Rig {
 static float x_storage[MAX_ROWS * 4 + 4];
 static float y_storage[MAX_ROWS * 4];
 
-static frt_program_options fake_options(void)
-{
+static frt_program_options fake_options(void) {
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
     options.cuda_lookup = fake_cuda_lookup;
     return options;
 }
 
-static frt_status open_program(Rig *rig, const char *text, const frt_program_options *options)
-{
+static frt_status open_program(Rig *rig, const char *text, const frt_program_options *options) {
     *rig = (Rig){.err = FRT_ERROR_INIT, .x = x_storage, .y = y_storage};
     Artifact artifact = artifact_text(text, ptx);
-    frt_status status = frt_module_load_memory(artifact.bytes, artifact.n_bytes, &rig->module,
-                                               &rig->err);
+    frt_status status =
+        frt_module_load_memory(artifact.bytes, artifact.n_bytes, &rig->module, &rig->err);
     artifact_free(&artifact);
     if (!status) {
         status = frt_program_create(rig->module, "g", options, &rig->program, &rig->err);
@@ -98,8 +93,7 @@ static frt_status open_program(Rig *rig, const char *text, const frt_program_opt
     return status;
 }
 
-static frt_status bind(Rig *rig, int64_t rows)
-{
+static frt_status bind(Rig *rig, int64_t rows) {
     frt_tensor x = {.data = rig->x, .dtype = FRT_F32, .rank = 2, .dims = {rows, 4}};
     frt_tensor y = {.data = rig->y, .dtype = FRT_F32, .rank = 2, .dims = {rows, 4}};
     for (int i = 0; i < MAX_ROWS * 4; i++) {
@@ -110,23 +104,20 @@ static frt_status bind(Rig *rig, int64_t rows)
     return status ? status : frt_bind(rig->exec, "y", &y, &rig->err);
 }
 
-static void expect_y(const Rig *rig, int64_t rows)
-{
+static void expect_y(const Rig *rig, int64_t rows) {
     for (int64_t i = 0; i < rows * 4; i++) {
         cr_assert(rig->y[i] == ((float)i + 0.5f) * weights[i % 4] * 2.0f, "y[%ld] = %g", (long)i,
                   (double)rig->y[i]);
     }
 }
 
-static void close_rig(Rig *rig)
-{
+static void close_rig(Rig *rig) {
     frt_program_free(rig->program);
     frt_module_free(rig->module);
     frt_exec_free(rig->exec);
 }
 
-static void expect_nothing_held(const char *when)
-{
+static void expect_nothing_held(const char *when) {
     cr_expect_eq(fake_cuda.n_contexts, 0, "%s: %ld contexts", when, fake_cuda.n_contexts);
     cr_expect_eq(fake_cuda.n_modules, 0, "%s: %ld modules", when, fake_cuda.n_modules);
     cr_expect_eq(fake_cuda.n_blocks, 0, "%s: %ld blocks", when, fake_cuda.n_blocks);
@@ -135,8 +126,7 @@ static void expect_nothing_held(const char *when)
     cr_expect_eq(fake_mem_live(), 0, "%s: %ld host blocks", when, fake_mem_live());
 }
 
-Test(rt_cuda, a_run_is_two_enqueued_steps_on_the_callers_stream)
-{
+Test(rt_cuda, a_run_is_two_enqueued_steps_on_the_callers_stream) {
     Rig rig;
     frt_program_options options = fake_options();
     char stream;
@@ -155,8 +145,8 @@ Test(rt_cuda, a_run_is_two_enqueued_steps_on_the_callers_stream)
     cr_expect_eq(fake_cuda.n_launches, 1, "the init step");
     fake_cuda.n_calls = 0;
     cr_assert_eq(frt_run(rig.exec, &stream, &rig.err), FRT_OK);
-    static const char *const calls[] = {"cuCtxPushCurrent", "cuLaunchKernel",
-                                        "cuMemcpyDtoDAsync", "cuCtxPopCurrent"};
+    static const char *const calls[] = {"cuCtxPushCurrent", "cuLaunchKernel", "cuMemcpyDtoDAsync",
+                                        "cuCtxPopCurrent"};
     cr_assert_eq(fake_cuda.n_calls, 4);
     for (int i = 0; i < 4; i++) {
         cr_expect_str_eq(fake_cuda.log[i], calls[i]);
@@ -176,8 +166,7 @@ Test(rt_cuda, a_run_is_two_enqueued_steps_on_the_callers_stream)
     expect_nothing_held("after a run");
 }
 
-Test(rt_cuda, empty_tensors_launch_nothing)
-{
+Test(rt_cuda, empty_tensors_launch_nothing) {
     Rig rig;
     frt_program_options options = fake_options();
     fake_cuda_reset();
@@ -196,8 +185,7 @@ Test(rt_cuda, empty_tensors_launch_nothing)
     expect_nothing_held("after an empty run");
 }
 
-Test(rt_cuda, params_are_wanted_checked_and_replaceable)
-{
+Test(rt_cuda, params_are_wanted_checked_and_replaceable) {
     Rig rig;
     frt_program_options options = fake_options();
     fake_cuda_reset();
@@ -225,27 +213,25 @@ Test(rt_cuda, params_are_wanted_checked_and_replaceable)
 }
 
 static void expect_open(const char *text, const frt_program_options *options, frt_status status,
-                        const char *part)
-{
+                        const char *part) {
     Rig rig;
     fake_cuda.n_calls = 0;
     frt_status got = open_program(&rig, text, options);
-    cr_expect_eq(got, status, "%s instead of %s: %s", frt_status_name(got),
-                 frt_status_name(status), rig.err.message);
+    cr_expect_eq(got, status, "%s instead of %s: %s", frt_status_name(got), frt_status_name(status),
+                 rig.err.message);
     cr_expect(strstr(rig.err.message, part), "`%s` lacks `%s`", rig.err.message, part);
     close_rig(&rig);
     expect_nothing_held(part);
 }
 
-Test(rt_cuda, architectures_are_compared_before_anything_is_loaded)
-{
+Test(rt_cuda, architectures_are_compared_before_anything_is_loaded) {
     static const struct {
         const char *arch;
         int major, minor, fits;
     } cases[] = {
-        {"sm_80", 8, 0, 1},   {"sm_80", 9, 0, 1},    {"sm_90", 8, 9, 0},   {"sm_90a", 9, 0, 1},
-        {"sm_90a", 10, 0, 0}, {"sm_90a", 8, 0, 0},   {"sm_100f", 10, 3, 1}, {"sm_100f", 12, 0, 0},
-        {"sm_120", 12, 1, 1}, {"sm_90ab", 9, 0, 0},  {"gfx90a", 9, 0, 0},  {"sm_", 9, 0, 0},
+        {"sm_80", 8, 0, 1},   {"sm_80", 9, 0, 1},   {"sm_90", 8, 9, 0},    {"sm_90a", 9, 0, 1},
+        {"sm_90a", 10, 0, 0}, {"sm_90a", 8, 0, 0},  {"sm_100f", 10, 3, 1}, {"sm_100f", 12, 0, 0},
+        {"sm_120", 12, 1, 1}, {"sm_90ab", 9, 0, 0}, {"gfx90a", 9, 0, 0},   {"sm_", 9, 0, 0},
     };
     frt_program_options options = fake_options();
     fake_cuda_reset();
@@ -261,8 +247,7 @@ Test(rt_cuda, architectures_are_compared_before_anything_is_loaded)
     }
 }
 
-Test(rt_cuda, driver_and_device_problems_have_their_own_status)
-{
+Test(rt_cuda, driver_and_device_problems_have_their_own_status) {
     frt_program_options options = fake_options();
     fake_cuda_reset();
     add_kernels();
@@ -284,8 +269,7 @@ Test(rt_cuda, driver_and_device_problems_have_their_own_status)
     free(gone);
 }
 
-Test(rt_cuda, the_callers_context_is_used_and_not_released)
-{
+Test(rt_cuda, the_callers_context_is_used_and_not_released) {
     Rig rig;
     char context;
     frt_program_options options = fake_options();
@@ -300,8 +284,7 @@ Test(rt_cuda, the_callers_context_is_used_and_not_released)
 }
 
 /* Everything a caller does, from loading to reading back. */
-static frt_status scenario(Rig *rig)
-{
+static frt_status scenario(Rig *rig) {
     frt_program_options options = fake_options();
     float ms[4];
     void *device = NULL;
@@ -346,14 +329,12 @@ static frt_status scenario(Rig *rig)
     return status;
 }
 
-static int is_fatal(int code)
-{
+static int is_fatal(int code) {
     return code == 700 || code == 715 || code == 719;
 }
 
 /* Call n of the scenario fails with `code`; returns 0 when there is no call n. */
-static int fail_call(long n, int code)
-{
+static int fail_call(long n, int code) {
     Rig rig;
     char when[80];
     fake_cuda_reset();
@@ -365,12 +346,11 @@ static int fail_call(long n, int code)
         return 0;
     }
     snprintf(when, sizeof when, "call %ld, %s, code %d", n, fake_cuda.failed_in, code);
-    int is_giving_back = strstr(fake_cuda.failed_in, "Free") ||
-                         strstr(fake_cuda.failed_in, "Destroy") ||
-                         strstr(fake_cuda.failed_in, "Release") ||
-                         strstr(fake_cuda.failed_in, "Unload") ||
-                         strstr(fake_cuda.failed_in, "PopCurrent") ||
-                         strcmp(fake_cuda.failed_in, "cuDriverGetVersion") == 0;
+    int is_giving_back =
+        strstr(fake_cuda.failed_in, "Free") || strstr(fake_cuda.failed_in, "Destroy") ||
+        strstr(fake_cuda.failed_in, "Release") || strstr(fake_cuda.failed_in, "Unload") ||
+        strstr(fake_cuda.failed_in, "PopCurrent") ||
+        strcmp(fake_cuda.failed_in, "cuDriverGetVersion") == 0;
     int is_cleaning_sync = strcmp(fake_cuda.failed_in, "cuCtxSynchronize") == 0;
     cr_expect(status != FRT_OK || is_giving_back || is_cleaning_sync ||
                   strcmp(fake_cuda.failed_in, "cuCtxPushCurrent") == 0,
@@ -400,8 +380,7 @@ static int fail_call(long n, int code)
     return 1;
 }
 
-Test(rt_cuda, every_driver_call_failed_once_is_a_status_and_leaks_nothing, .timeout = 60)
-{
+Test(rt_cuda, every_driver_call_failed_once_is_a_status_and_leaks_nothing, .timeout = 60) {
     static const int codes[] = {1, 2, 46, 209, 218, 222, 700, 715, 719, 999};
     fake_cuda_reset();
     add_kernels();
@@ -414,8 +393,7 @@ Test(rt_cuda, every_driver_call_failed_once_is_a_status_and_leaks_nothing, .time
     }
 }
 
-Test(rt_cuda, every_failed_allocation_is_a_status_and_leaks_nothing)
-{
+Test(rt_cuda, every_failed_allocation_is_a_status_and_leaks_nothing) {
     fake_cuda_reset();
     add_kernels();
     long n = 1;
@@ -439,8 +417,7 @@ Test(rt_cuda, every_failed_allocation_is_a_status_and_leaks_nothing)
     cr_expect_gt(n, 20);
 }
 
-Test(rt_cuda, jit_errors_carry_the_drivers_words)
-{
+Test(rt_cuda, jit_errors_carry_the_drivers_words) {
     static const struct {
         int code;
         frt_status status;
@@ -457,8 +434,8 @@ Test(rt_cuda, jit_errors_carry_the_drivers_words)
             fake_cuda.fail_code = cases[i].code;
             status = open_program(&rig, manifest, &options);
             close_rig(&rig);
-        } while (n < 50 && (!fake_cuda.failed_in ||
-                            strcmp(fake_cuda.failed_in, "cuModuleLoadDataEx") != 0));
+        } while (n < 50 &&
+                 (!fake_cuda.failed_in || strcmp(fake_cuda.failed_in, "cuModuleLoadDataEx") != 0));
         cr_expect_eq(status, cases[i].status);
         cr_expect(strstr(rig.err.message, "fake complaint line two: CUDA_ERROR"), "%s",
                   rig.err.message);
@@ -472,8 +449,7 @@ typedef struct Hook {
     int is_odd, is_empty;
 } Hook;
 
-static void *hook_alloc(void *ctx, size_t n_bytes)
-{
+static void *hook_alloc(void *ctx, size_t n_bytes) {
     Hook *hook = ctx;
     if (hook->is_empty) {
         return NULL;
@@ -484,16 +460,14 @@ static void *hook_alloc(void *ctx, size_t n_bytes)
     return memory + (hook->is_odd ? 16 : 0);
 }
 
-static void hook_free(void *ctx, void *data, size_t n_bytes)
-{
+static void hook_free(void *ctx, void *data, size_t n_bytes) {
     Hook *hook = ctx;
     hook->n_live--;
     hook->n_bytes -= n_bytes;
     free((char *)data - (hook->is_odd ? 16 : 0));
 }
 
-Test(rt_cuda, the_callers_allocator_gets_every_block_back)
-{
+Test(rt_cuda, the_callers_allocator_gets_every_block_back) {
     Hook hook = {0};
     Rig rig;
     frt_program_options options = fake_options();
@@ -519,8 +493,7 @@ Test(rt_cuda, the_callers_allocator_gets_every_block_back)
     expect_open(manifest, &options, FRT_E_INVALID_ARGUMENT, "both alloc and free");
 }
 
-Test(rt_cuda, grids_beyond_a_launch_are_refused_before_it)
-{
+Test(rt_cuda, grids_beyond_a_launch_are_refused_before_it) {
     Rig rig;
     frt_program_options options = fake_options();
     char *text = text_replace(manifest, "k_scale16 B 128", "k_scale16 B,65536,*,65536,* 128");
@@ -540,8 +513,7 @@ Test(rt_cuda, grids_beyond_a_launch_are_refused_before_it)
     expect_nothing_held("after a refused grid");
 }
 
-Test(rt_cuda, without_a_driver_the_status_says_so)
-{
+Test(rt_cuda, without_a_driver_the_status_says_so) {
     Rig rig;
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
     frt_status status = open_program(&rig, manifest, &options);

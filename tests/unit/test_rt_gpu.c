@@ -50,20 +50,18 @@ typedef struct Rig {
     frt_error err;
 } Rig;
 
-static void bind(Rig *rig, const char *name, void *data)
-{
+static void bind(Rig *rig, const char *name, void *data) {
     frt_tensor tensor = {.data = data, .dtype = FRT_F32, .rank = 1, .dims = {N}};
     cr_assert_eq(frt_bind(rig->exec, name, &tensor, &rig->err), FRT_OK, "%s", rig->err.message);
 }
 
 /* False: there is no GPU here, and the reason has been printed. */
-static bool open_rig(Rig *rig, const char *code)
-{
+static bool open_rig(Rig *rig, const char *code) {
     float host[N];
     *rig = (Rig){.err = FRT_ERROR_INIT};
     Artifact artifact = artifact_text(manifest, code);
-    frt_status status = frt_module_load_memory(artifact.bytes, artifact.n_bytes, &rig->module,
-                                               &rig->err);
+    frt_status status =
+        frt_module_load_memory(artifact.bytes, artifact.n_bytes, &rig->module, &rig->err);
     artifact_free(&artifact);
     cr_assert_eq(status, FRT_OK, "%s", rig->err.message);
     status = frt_program_create(rig->module, NULL, NULL, &rig->program, &rig->err);
@@ -88,8 +86,7 @@ static bool open_rig(Rig *rig, const char *code)
     return true;
 }
 
-static void close_rig(Rig *rig)
-{
+static void close_rig(Rig *rig) {
     frt_device_free(rig->program, rig->x, N * sizeof(float));
     frt_device_free(rig->program, rig->y, N * sizeof(float));
     frt_device_free(rig->program, rig->z, N * sizeof(float));
@@ -98,8 +95,7 @@ static void close_rig(Rig *rig)
     frt_module_free(rig->module);
 }
 
-static void expect_outputs(Rig *rig)
-{
+static void expect_outputs(Rig *rig) {
     float y[N];
     float z[N];
     frt_status status = frt_copy_from_device(rig->program, y, rig->y, sizeof y, &rig->err);
@@ -111,8 +107,7 @@ static void expect_outputs(Rig *rig)
     }
 }
 
-Test(rt_gpu, a_run_gives_the_right_numbers_and_times, .timeout = 120)
-{
+Test(rt_gpu, a_run_gives_the_right_numbers_and_times, .timeout = 120) {
     Rig rig;
     float ms[64];
     if (!open_rig(&rig, ptx)) {
@@ -139,15 +134,13 @@ typedef struct GraphApi {
     int (*launch)(void *exec, void *stream);
 } GraphApi;
 
-static void find(void *library, const char *symbol, void *function)
-{
+static void find(void *library, const char *symbol, void *function) {
     void *found = dlsym(library, symbol);
     cr_assert_not_null(found, "the driver lacks %s", symbol);
     memcpy(function, &found, sizeof found);
 }
 
-static GraphApi graph_api(void)
-{
+static GraphApi graph_api(void) {
     GraphApi api;
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     cr_assert_not_null(library);
@@ -162,8 +155,7 @@ static GraphApi graph_api(void)
     return api;
 }
 
-Test(rt_gpu, a_prepared_run_can_be_captured, .timeout = 120)
-{
+Test(rt_gpu, a_prepared_run_can_be_captured, .timeout = 120) {
     Rig rig;
     if (!open_rig(&rig, ptx)) {
         return;
@@ -188,8 +180,7 @@ Test(rt_gpu, a_prepared_run_can_be_captured, .timeout = 120)
     close_rig(&rig);
 }
 
-Test(rt_gpu, ptx_that_does_not_assemble_is_refused_with_the_drivers_words, .timeout = 120)
-{
+Test(rt_gpu, ptx_that_does_not_assemble_is_refused_with_the_drivers_words, .timeout = 120) {
     Rig rig = {.err = FRT_ERROR_INIT};
     char *broken = text_replace(ptx, "add.f32 %f, %f, %f", "frobnicate.f32 %f");
     Artifact artifact = artifact_text(manifest, broken);
@@ -208,8 +199,7 @@ Test(rt_gpu, ptx_that_does_not_assemble_is_refused_with_the_drivers_words, .time
 }
 
 /* Last: it ends the process's CUDA context. */
-Test(rt_gpu, z_a_fault_is_device_lost_for_good, .timeout = 120)
-{
+Test(rt_gpu, z_a_fault_is_device_lost_for_good, .timeout = 120) {
     Rig rig;
     char *faulty = text_replace(ptx, "st.global.f32 [%d5], %f;", "st.global.f32 [%d2], %f;");
     if (open_rig(&rig, faulty)) {

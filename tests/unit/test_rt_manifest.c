@@ -11,51 +11,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char good[] =
-    "//@ fusec-artifact 1\n"
-    "//@ checksum 00000000\n"
-    "//@ compiler 0.1.0\n"
-    "//@ target cuda sm_90a\n"
-    "//@ numerics strict\n"
-    "//@ source my%20model.g\n"
-    "//@ dim B 1 65536 1\n"
-    "//@ dim %6Dax 4 4096 4\n"
-    "//@ weights digits%2D1.safetensors\n"
-    "//@ x-note anything at all\n"
-    "//@ graph digits\n"
-    "//@ input x 0 f32 B %6Dax\n"
-    "//@ param w1 0 bf16 64 128 = fc1.weight\n"
-    "//@ param b1 0 f16\n"
-    "//@ output p 0 f64 B 10 2,B,*,1,+,3,/\n"
-    "//@ temp t0 0 i32 0 B 128\n"
-    "//@ temp packed 0 bool - 64 128\n"
-    "//@ workspace B,512,*,255,+,256,/,256,*\n"
-    "//@ launch init 3 pack packed,w1 -\n"
-    "//@ x-note a launch and its variants stay together across this\n"
-    "//@ variant k_pack 32 256 0 -\n"
-    "//@ launch run 12 soft%2Bmax x,p,t0 B,%6Dax\n"
-    "//@ variant k_fast B 256 B,4,* a0:16&m:%6Dax:8&l:B,%6Dax,*:2147483647\n"
-    "//@ variant k_slow B,%6Dax,max,7,min 128 0 -\n"
-    "//@ copy run t0 x 4\n"
-    "//@ graph other\n"
-    "//@ output y 0 f32\n"
-    "//@ launch run 1 none y -\n"
-    "//@ variant k_none 1 1 0 -\n"
-    "//@ end\n";
+static const char good[] = "//@ fusec-artifact 1\n"
+                           "//@ checksum 00000000\n"
+                           "//@ compiler 0.1.0\n"
+                           "//@ target cuda sm_90a\n"
+                           "//@ numerics strict\n"
+                           "//@ source my%20model.g\n"
+                           "//@ dim B 1 65536 1\n"
+                           "//@ dim %6Dax 4 4096 4\n"
+                           "//@ weights digits%2D1.safetensors\n"
+                           "//@ x-note anything at all\n"
+                           "//@ graph digits\n"
+                           "//@ input x 0 f32 B %6Dax\n"
+                           "//@ param w1 0 bf16 64 128 = fc1.weight\n"
+                           "//@ param b1 0 f16\n"
+                           "//@ output p 0 f64 B 10 2,B,*,1,+,3,/\n"
+                           "//@ temp t0 0 i32 0 B 128\n"
+                           "//@ temp packed 0 bool - 64 128\n"
+                           "//@ workspace B,512,*,255,+,256,/,256,*\n"
+                           "//@ launch init 3 pack packed,w1 -\n"
+                           "//@ x-note a launch and its variants stay together across this\n"
+                           "//@ variant k_pack 32 256 0 -\n"
+                           "//@ launch run 12 soft%2Bmax x,p,t0 B,%6Dax\n"
+                           "//@ variant k_fast B 256 B,4,* a0:16&m:%6Dax:8&l:B,%6Dax,*:2147483647\n"
+                           "//@ variant k_slow B,%6Dax,max,7,min 128 0 -\n"
+                           "//@ copy run t0 x 4\n"
+                           "//@ graph other\n"
+                           "//@ output y 0 f32\n"
+                           "//@ launch run 1 none y -\n"
+                           "//@ variant k_none 1 1 0 -\n"
+                           "//@ end\n";
 
 static const char ptx[] = ".version 7.8\n.target sm_90a\n";
 
 static frt_status load(const char *manifest, const char *code, frt_module **module,
-                       frt_error *err)
-{
+                       frt_error *err) {
     Artifact artifact = artifact_text(manifest, code);
     frt_status status = frt_module_load_memory(artifact.bytes, artifact.n_bytes, module, err);
     artifact_free(&artifact);
     return status;
 }
 
-Test(rt_manifest, a_good_manifest_is_read_whole)
-{
+Test(rt_manifest, a_good_manifest_is_read_whole) {
     frt_module *m = NULL;
     frt_error err = FRT_ERROR_INIT;
     cr_assert_eq(load(good, ptx, &m, &err), FRT_OK, "%s", err.message);
@@ -105,8 +102,7 @@ Test(rt_manifest, a_good_manifest_is_read_whole)
     cr_expect_eq(fake_mem_live(), 0);
 }
 
-Test(rt_manifest, expressions_print_as_infix)
-{
+Test(rt_manifest, expressions_print_as_infix) {
     frt_module *m = NULL;
     char text[200];
     cr_assert_eq(load(good, ptx, &m, NULL), FRT_OK);
@@ -146,8 +142,7 @@ static const struct {
     {"0,B,-", NULL, 0},
 };
 
-Test(rt_manifest, expressions_evaluate_with_every_overflow_caught)
-{
+Test(rt_manifest, expressions_evaluate_with_every_overflow_caught) {
     for (size_t i = 0; i < sizeof expressions / sizeof expressions[0]; i++) {
         char line[200];
         char infix[200];
@@ -171,8 +166,7 @@ Test(rt_manifest, expressions_evaluate_with_every_overflow_caught)
     }
 }
 
-Test(rt_manifest, dim_values_are_held_to_their_declaration)
-{
+Test(rt_manifest, dim_values_are_held_to_their_declaration) {
     frt_module *m = NULL;
     frt_error err = FRT_ERROR_INIT;
     int64_t dims[FRT_MAX_RANK];
@@ -262,8 +256,7 @@ static const struct {
     {"//@ end\n", "//@ end now\n", "`end` has 1 fields"},
 };
 
-Test(rt_manifest, every_kind_of_damage_is_refused_by_line)
-{
+Test(rt_manifest, every_kind_of_damage_is_refused_by_line) {
     for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
         char *text = text_replace(good, damages[i].from, damages[i].to);
         frt_module *m = NULL;
@@ -280,8 +273,7 @@ Test(rt_manifest, every_kind_of_damage_is_refused_by_line)
     cr_expect_eq(fake_mem_live(), 0);
 }
 
-Test(rt_manifest, versions_and_checksums_have_their_own_status)
-{
+Test(rt_manifest, versions_and_checksums_have_their_own_status) {
     frt_module *m = NULL;
     frt_error err = FRT_ERROR_INIT;
     char *newer = text_replace(good, "fusec-artifact 1", "fusec-artifact 2");
@@ -304,8 +296,7 @@ Test(rt_manifest, versions_and_checksums_have_their_own_status)
 }
 
 /* Well-formed beginnings of absurd size: refused, and quickly. */
-Test(rt_manifest, bounds_are_enforced, .timeout = 20)
-{
+Test(rt_manifest, bounds_are_enforced, .timeout = 20) {
     static const struct {
         const char *before, *repeat, *part;
         int n;
@@ -348,8 +339,7 @@ Test(rt_manifest, bounds_are_enforced, .timeout = 20)
     free(text);
 }
 
-Test(rt_manifest, out_of_memory_while_reading_is_a_status)
-{
+Test(rt_manifest, out_of_memory_while_reading_is_a_status) {
     Artifact artifact = artifact_text(good, ptx);
     for (long n = 1; n < 100; n++) {
         frt_module *m = NULL;
@@ -370,8 +360,7 @@ Test(rt_manifest, out_of_memory_while_reading_is_a_status)
     artifact_free(&artifact);
 }
 
-Test(rt_manifest, every_status_and_dtype_has_a_name)
-{
+Test(rt_manifest, every_status_and_dtype_has_a_name) {
     for (int i = 0; i <= FRT_E_THREADS; i++) {
         cr_expect_str_neq(frt_status_name((frt_status)i), "unknown");
         cr_expect_gt(strlen(frt_status_text((frt_status)i)), 0);

@@ -21,8 +21,7 @@ typedef struct Tally {
     long nap_ns;           /* each chunk takes this long */
 } Tally;
 
-static void count_chunk(void *ctx, int64_t i)
-{
+static void count_chunk(void *ctx, int64_t i) {
     Tally *tally = ctx;
     atomic_fetch_add(&tally->counts[i], 1);
     atomic_fetch_add(&tally->n_foreign, !pthread_equal(pthread_self(), tally->caller));
@@ -31,8 +30,7 @@ static void count_chunk(void *ctx, int64_t i)
     }
 }
 
-static void expect_once(const Tally *tally, int64_t n)
-{
+static void expect_once(const Tally *tally, int64_t n) {
     for (int64_t i = 0; i < MAX_CHUNKS; i++) {
         cr_assert_eq(tally->counts[i], i < n, "chunk %ld of %ld ran %d times", (long)i, (long)n,
                      tally->counts[i]);
@@ -41,8 +39,7 @@ static void expect_once(const Tally *tally, int64_t n)
 
 static Tally tallies[4];
 
-static void run_once(Pool *pool, Tally *tally, int64_t n, long nap_ns)
-{
+static void run_once(Pool *pool, Tally *tally, int64_t n, long nap_ns) {
     for (int i = 0; i < MAX_CHUNKS; i++) {
         tally->counts[i] = 0;
     }
@@ -53,8 +50,7 @@ static void run_once(Pool *pool, Tally *tally, int64_t n, long nap_ns)
     expect_once(tally, n);
 }
 
-Test(rt_pool, each_chunk_runs_once)
-{
+Test(rt_pool, each_chunk_runs_once) {
     for (int n_threads = 1; n_threads <= 9; n_threads += 2) {
         Pool *pool = NULL;
         cr_assert_eq(pool_create(n_threads, &pool, NULL), FRT_OK);
@@ -68,8 +64,7 @@ Test(rt_pool, each_chunk_runs_once)
     cr_expect_eq(fake_mem_live(), 0);
 }
 
-Test(rt_pool, workers_take_part_after_sleeping)
-{
+Test(rt_pool, workers_take_part_after_sleeping) {
     Pool *pool = NULL;
     cr_assert_eq(pool_create(3, &pool, NULL), FRT_OK);
     for (int i = 0; i < 5; i++) {
@@ -83,16 +78,14 @@ Test(rt_pool, workers_take_part_after_sleeping)
 #if defined(__x86_64__)
 static _Atomic int n_unusual;
 
-static void check_state(void *ctx, int64_t i)
-{
+static void check_state(void *ctx, int64_t i) {
     (void)i;
     bool is_worker = !pthread_equal(pthread_self(), *(pthread_t *)ctx);
     atomic_fetch_add(&n_unusual, is_worker && (_mm_getcsr() & 0xffc0) != 0x1f80);
     nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
-Test(rt_pool, workers_have_default_floating_point_whatever_their_creator_has)
-{
+Test(rt_pool, workers_have_default_floating_point_whatever_their_creator_has) {
     Pool *pool = NULL;
     pthread_t caller = pthread_self();
     _mm_setcsr(0xffc0);
@@ -109,8 +102,7 @@ typedef struct Client {
     Tally *tally;
 } Client;
 
-static void *be_client(void *arg)
-{
+static void *be_client(void *arg) {
     const Client *client = arg;
     for (int i = 0; i < 2000; i++) {
         run_once(client->pool, client->tally, 1 + i % 50, 0);
@@ -118,8 +110,7 @@ static void *be_client(void *arg)
     return NULL;
 }
 
-Test(rt_pool, callers_in_many_threads_share_it, .timeout = 60)
-{
+Test(rt_pool, callers_in_many_threads_share_it, .timeout = 60) {
     Pool *pool = NULL;
     pthread_t threads[4];
     Client clients[4];
@@ -134,8 +125,7 @@ Test(rt_pool, callers_in_many_threads_share_it, .timeout = 60)
     pool_free(pool);
 }
 
-Test(rt_pool, creation_and_end_leave_nothing)
-{
+Test(rt_pool, creation_and_end_leave_nothing) {
     for (int i = 0; i < 100; i++) {
         Pool *pool = NULL;
         cr_assert_eq(pool_create(1 + i % 5, &pool, NULL), FRT_OK);

@@ -15,8 +15,7 @@ typedef struct File {
 } File;
 
 /* A .safetensors file of this header and n_data bytes 0, 1, 2, ... */
-static File make_file(const char *header, size_t n_data)
-{
+static File make_file(const char *header, size_t n_data) {
     File file = {.n_bytes = 8 + strlen(header) + n_data};
     uint64_t n = strlen(header);
     cr_assert_leq(file.n_bytes, sizeof file.bytes);
@@ -37,13 +36,11 @@ static const char header[] =
     "\"none\":{\"dtype\":\"I32\",\"shape\":[3,0],\"data_offsets\":[24,24]},"
     "\"odd\":{\"dtype\":\"F4\",\"shape\":[4],\"data_offsets\":[24,26]}}   ";
 
-Test(rt_weights, a_good_file_is_read)
-{
+Test(rt_weights, a_good_file_is_read) {
     File file = make_file(header, 26);
     Weights *w = NULL;
     frt_error err = FRT_ERROR_INIT;
-    cr_assert_eq(weights_parse(file.bytes, file.n_bytes, "f", &w, &err), FRT_OK, "%s",
-                 err.message);
+    cr_assert_eq(weights_parse(file.bytes, file.n_bytes, "f", &w, &err), FRT_OK, "%s", err.message);
     const Weight *a = weights_find(w, "a");
     cr_assert_not_null(a);
     cr_expect(a->rank == 2 && a->dims[0] == 2 && a->dims[1] == 4 && a->n_bytes == 16);
@@ -92,8 +89,7 @@ static const struct {
     {"{\"__metadata__\":1}", 0, "__metadata__"},
 };
 
-Test(rt_weights, malformed_files_are_refused_by_name)
-{
+Test(rt_weights, malformed_files_are_refused_by_name) {
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         File file = make_file(bad[i].header, bad[i].n_data);
         Weights *w = NULL;
@@ -107,8 +103,7 @@ Test(rt_weights, malformed_files_are_refused_by_name)
     cr_expect_eq(fake_mem_live(), 0);
 }
 
-Test(rt_weights, lengths_that_lie_are_refused)
-{
+Test(rt_weights, lengths_that_lie_are_refused) {
     static const uint64_t lengths[] = {100000001, 1000, UINT64_MAX, (uint64_t)1 << 63,
                                        UINT64_MAX - 7};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
@@ -143,11 +138,10 @@ static const char manifest[] = "//@ fusec-artifact 1\n"
                                "//@ launch run 1 copy w,y N\n"
                                "//@ variant k_copy 1 1 0 -\n"
                                "//@ end\n";
-static const char kernel[] =
-    "void k_copy(void *const *a, const long *d, long begin, long end) {\n"
-    "    for (long i = 0; i < d[0] && begin < end; i++)\n"
-    "        ((float *)a[1])[i] = ((const float *)a[0])[i];\n"
-    "}\n";
+static const char kernel[] = "void k_copy(void *const *a, const long *d, long begin, long end) {\n"
+                             "    for (long i = 0; i < d[0] && begin < end; i++)\n"
+                             "        ((float *)a[1])[i] = ((const float *)a[0])[i];\n"
+                             "}\n";
 
 typedef struct Rig {
     char *folder;
@@ -157,8 +151,7 @@ typedef struct Rig {
     frt_error err;
 } Rig;
 
-static void open_rig(Rig *rig, const char *text)
-{
+static void open_rig(Rig *rig, const char *text) {
     *rig = (Rig){.err = FRT_ERROR_INIT, .folder = rt_folder_make()};
     Artifact artifact = artifact_object(text, kernel, 0);
     File file = make_file(header, 26);
@@ -171,16 +164,14 @@ static void open_rig(Rig *rig, const char *text)
                  rig->err.message);
 }
 
-static void close_rig(Rig *rig)
-{
+static void close_rig(Rig *rig) {
     frt_program_free(rig->program);
     frt_module_free(rig->module);
     rt_folder_remove(rig->folder);
     cr_expect_eq(fake_mem_live(), 0);
 }
 
-Test(rt_weights, params_come_from_the_file_beside_the_artifact_and_fix_dims)
-{
+Test(rt_weights, params_come_from_the_file_beside_the_artifact_and_fix_dims) {
     Rig rig;
     frt_exec *exec = NULL;
     float y[2] = {0};
@@ -202,19 +193,17 @@ Test(rt_weights, params_come_from_the_file_beside_the_artifact_and_fix_dims)
 }
 
 static void expect_create(const char *text, const frt_program_options *options, frt_status status,
-                          const char *part)
-{
+                          const char *part) {
     Rig rig;
     open_rig(&rig, text);
     frt_status got = frt_program_create(rig.module, NULL, options, &rig.program, &rig.err);
-    cr_expect_eq(got, status, "%s instead of %s: %s", frt_status_name(got),
-                 frt_status_name(status), rig.err.message);
+    cr_expect_eq(got, status, "%s instead of %s: %s", frt_status_name(got), frt_status_name(status),
+                 rig.err.message);
     cr_expect(strstr(rig.err.message, part), "`%s` lacks `%s`", rig.err.message, part);
     close_rig(&rig);
 }
 
-Test(rt_weights, params_that_do_not_fit_are_refused_by_name)
-{
+Test(rt_weights, params_that_do_not_fit_are_refused_by_name) {
     static const struct {
         const char *from, *to;
         frt_status status;
@@ -240,8 +229,7 @@ Test(rt_weights, params_that_do_not_fit_are_refused_by_name)
     }
 }
 
-Test(rt_weights, the_caller_chooses_where_weights_come_from)
-{
+Test(rt_weights, the_caller_chooses_where_weights_come_from) {
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
     options.base_dir = "/nonexistent";
     expect_create(manifest, &options, FRT_E_WEIGHTS_MISSING, "/nonexistent/w.safetensors");

@@ -1,0 +1,27 @@
+/* Accumulators of reductions: values that templates keep, combine and finish. */
+#ifndef FUSEC_ACC_H
+#define FUSEC_ACC_H
+
+#include "back/point.h"
+
+/* An accumulator of one reduction: a value and, for an arg-reduction, its index; each a scalar or
+ * one per lane. */
+typedef struct Acc {
+    LLVMValueRef value, index;
+} Acc;
+Acc acc_identity(const Lower *lower, const Reduce *reduce, uint32_t lanes);
+Acc acc_combine(const Lower *lower, const Reduce *reduce, Acc a, Acc b);
+/* The element of a reduction at a point. */
+Acc acc_element(Point *point, const Reduce *reduce);
+/* `condition ? a : b` */
+Acc acc_select(const Lower *lower, LLVMValueRef condition, Acc a, Acc b);
+/* Joins the lanes, lowest bit of the lane number first. */
+Acc acc_join_lanes(const Lower *lower, const Reduce *reduce, Acc acc, uint32_t lanes);
+/* Sets results and extremes of slot at the point from the final accumulator. */
+void acc_finish(Point *point, uint32_t slot, Acc acc);
+
+/* Accumulators of a stage as a flat list of values that loops carry, and back. */
+uint32_t acc_flatten(const Acc *accs, uint32_t n, LLVMValueRef *values);
+void acc_unflatten(Acc *accs, uint32_t n, const LLVMValueRef *values);
+
+#endif

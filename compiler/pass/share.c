@@ -1,0 +1,136 @@
+/* Sharing code. Two kernels are the same when their texts are: axes, scalar programs with arguments
+ * by position, reductions, stores and schedules. Buffers' names and places do not count. */
+#include "pass/share.h"
+
+#include <string.h>
+
+typedef struct Writer {
+    const Plan *plan;
+    const Kernel *kernel;
+    const bool *live;
+    uint32_t *numbers; /* per live scalar: its position among them */
+    Text out;
+} Writer;
+
+static uint32_t argument_of(const Writer *w, uint32_t buffer) {
+    for (uint32_t i = 0; i < w->kernel->args.n; i++)
+        if (w->kernel->args.data[i] == buffer) return i;
+    return UINT32_MAX;
+}
+
+/* Dims by id: they are interned over the whole module. */
+static void write_index(Writer *w, IndexId id) {
+    const IndexTab *tab = scalartab_indices(w->kernel->scalars);
+    IndexExpr expr = index_expr(tab, id);
+    text_printf(&w->out, "(%u", expr.offset);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        uint32_t value = atom.kind == ATOM_VALUE ? w->numbers[atom.value] : atom.axis;
+        text_printf(&w->out, " %u:%d,%u,%u", expr.terms[i].coefficient, (int)atom.kind, value,
+                    atom.divisor);
+        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) write_index(w, atom.operand);
+    }
+    text_puts(&w->out, ")");
+}
+
+static void write_scalar(Writer *w, const Scalar *s) {
+    uint64_t number;
+    memcpy(&number, &s->number, sizeof number);
+    text_printf(&w->out, "%d %d %d %u %u %u %llx %u %u", (int)s->kind, (int)s->dtype, (int)s->prim,
+                w->numbers[s->args[0]], w->numbers[s->args[1]], w->numbers[s->args[2]],
+                (unsigned long long)number, s->kind == SCALAR_LOAD ? argument_of(w, s->buffer) : 0,
+                s->slot);
+    if (s->index) write_index(w, s->index);
+    for (GuardId g = s->guard; g; g = guard_get(w->kernel->scalars, g).next) {
+        Guard guard = guard_get(w->kernel->scalars, g);
+        text_printf(&w->out, "[%u %u", guard.lo, guard.hi);
+        write_index(w, guard.index);
+    }
+    text_puts(&w->out, "\n");
+}
+
+static void write_stores(Writer *w, const Store *stores, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t arg = argument_of(w, stores[i].buffer);
+        text_printf(&w->out, "store %u %d %u", arg,
+                    (int)w->plan->buffers.data[stores[i].buffer].dtype,
+                    w->numbers[stores[i].value]);
+        write_index(w, stores[i].address);
+    }
+}
+
+static void write_reduces(Writer *w) {
+    for (uint32_t i = 0; i < w->kernel->reduces.n; i++) {
+        const Reduce *r = &w->kernel->reduces.data[i];
+        text_printf(&w->out, "reduce %d %d %d %a %u %u %u %d\n", (int)r->combine, r->is_arg,
+                    (int)r->acc, r->identity, w->numbers[r->value], w->numbers[r->arg_index],
+                    r->divisor, (int)r->result);
+    }
+}
+
+static void write_variants(Writer *w) {
+    for (uint32_t i = 0; i < w->kernel->n_variants; i++) {
+        const Variant *v = &w->kernel->variants[i];
+        const Sched *s = &v->sched;
+        text_printf(&w->out, "variant %u %u %u %u %lld %u %u %d %u %u %llx %u %lld\n", s->lanes,
+                    s->unroll, s->threads, s->team, (long long)s->unit_elems, s->resident, s->slots,
+                    s->is_wide, v->grid, v->align_bytes, (unsigned long long)v->align_args,
+                    v->multiple_dim, (long long)v->multiple_of);
+    }
+}
+
+static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *kernel) {
+    const ScalarTab *scalars = kernel->scalars;
+    const IndexTab *tab = scalartab_indices(scalars);
+    Writer w = {.plan = plan, .kernel = kernel, .out = {.arena = arena}};
+    w.live = kernel_live_scalars(arena, kernel);
+    w.numbers = arena_array(arena, uint32_t, scalar_count(scalars) + 1);
+    text_printf(&w.out, "%d %u %u %u %u %u %llx\n", (int)kernel->form, kernel->n_parallel,
+                kernel->first_reduced, kernel->n_reduced, kernel->segment_axis, kernel->args.n,
+                (unsigned long long)kernel->symbols);
+    for (uint32_t k = 0; k < index_n_axes(tab); k++)
+        text_printf(&w.out, "axis %u\n", index_axis_extent(tab, k));
+    uint32_t n = 0;
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        if (!w.live[id]) continue;
+        w.numbers[id] = ++n;
+        write_scalar(&w, scalar_get(scalars, id));
+    }
+    write_reduces(&w);
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *stage = &kernel->stages.data[i];
+        text_puts(&w.out, "stage");
+        for (uint32_t r = 0; r < stage->reduces.n; r++)
+            text_printf(&w.out, " %u", stage->reduces.data[r]);
+        write_stores(&w, stage->stores.data, stage->stores.n);
+    }
+    text_puts(&w.out, "row");
+    write_stores(&w, kernel->row_stores.data, kernel->row_stores.n);
+    write_variants(&w);
+    return text_str(&w.out);
+}
+
+typedef struct Seen {
+    const char *text;
+    uint64_t hash;
+    const Kernel *kernel;
+} Seen;
+
+void share_kernels(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
+    Vec(Seen) seen = {0};
+    for (uint32_t p = 0; p < n_plans; p++)
+        for (uint32_t k = 0; k < plans[p]->kernels.n; k++) {
+            Kernel *kernel = &plans[p]->kernels.data[k];
+            Seen own = {.text = kernel_text(arena, plans[p], kernel), .kernel = kernel};
+            own.hash = hash_bytes(STR_HASH_SEED, own.text, strlen(own.text));
+            const Kernel *twin = NULL;
+            for (uint32_t i = 0; i < seen.n && !twin; i++)
+                if (seen.data[i].hash == own.hash && strcmp(seen.data[i].text, own.text) == 0)
+                    twin = seen.data[i].kernel;
+            if (!twin) vec_push(arena, &seen, own);
+            for (uint32_t v = 0; twin && v < kernel->n_variants; v++) {
+                kernel->variants[v].symbol = twin->variants[v].symbol;
+                kernel->variants[v].is_shared = true;
+            }
+        }
+}

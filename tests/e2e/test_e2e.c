@@ -1,0 +1,296 @@
+/* From source text to results on the CPU: the examples fused, unfused and interpreted, with params
+ * from a weights file, over sizes, targets, numbers of threads and alignments. Run from the root of
+ * the source tree. */
+#include "lib/compile.h"
+#include "lib/pair.h"
+
+#include <criterion/criterion.h>
+#include <glob.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_ELEMS = 1 << 20 }; /* of a value; larger sizes of an example are left out */
+
+static const int64_t sizes[] = {1, 3, 17, 100, 1000};
+enum { N_SIZES = sizeof sizes / sizeof *sizes };
+
+static const Target *target_or_skip(TargetId id) {
+    const Target *target = target_get(id);
+    if (!compile_target_runs(target)) cr_skip_test("this CPU cannot run %s", target->name);
+    return target;
+}
+
+static const char *read_source(Arena *arena, const char *path) {
+    Text text = {.arena = arena};
+    char part[4096];
+    FILE *file = fopen(path, "rb");
+    cr_assert_not_null(file, "cannot open %s: run from the root of the tree", path);
+    for (size_t n; (n = fread(part, 1, sizeof part, file)) > 0;) text_add(&text, part, n);
+    cr_assert_eq(ferror(file), 0);
+    fclose(file);
+    return text_str(&text);
+}
+
+/* Contents by name alone, so that a weights file and a check of it can have the same. */
+static void fill_by_name(void *user, const Graph *graph, const GraphInput *input, Rng *rng,
+                         Tensor *tensor) {
+    Rng own = rng_new(hash_bytes(STR_HASH_SEED, input->name, strlen(input->name)));
+    (void)user, (void)graph, (void)rng;
+    random_fill(&own, tensor->dtype == DT_I32 ? FILL_RAMP : FILL_UNIFORM, tensor);
+    for (int64_t i = 0; i < tensor_n_elems(tensor) && tensor->dtype != DT_I32; i++)
+        tensor->data[i] = dtype_round(tensor->dtype, fabs(tensor->data[i]) + 0.0625);
+}
+
+/* The nearest legal value to `wanted` for every symbol; false when it is none's or when a value of
+ * the graph would be too large. */
+static bool choose_symbols(const Graph *graph, int64_t wanted, int64_t *values, Arena *arena) {
+    for (uint32_t s = 0; s < dim_n_symbols(graph->dims); s++) {
+        const DimSymbol *symbol = dim_symbol_info(graph->dims, s);
+        int64_t value = wanted < symbol->lo ? symbol->lo : wanted > symbol->hi ? symbol->hi : wanted;
+        values[s] = value - value % symbol->multiple;
+        if (values[s] < symbol->lo) values[s] += symbol->multiple;
+    }
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        Tensor type;
+        const char *error = NULL;
+        if (!interp_shape(graph, id, values, &type, arena, &error)) return false;
+        int64_t n = tensor_n_elems(&type);
+        if (n < 0 || n > MAX_ELEMS) return false;
+    }
+    return true;
+}
+
+/* Weights. */
+
+static const char *safetensors_dtype(Dtype dtype) {
+    static const char *const names[DT_COUNT] = {[DT_F64] = "F64",   [DT_F32] = "F32",
+                                                [DT_F16] = "F16",   [DT_BF16] = "BF16",
+                                                [DT_I32] = "I32",   [DT_BOOL] = "BOOL"};
+    return names[dtype];
+}
+
+/* A .safetensors file with the graph's params; its name is on the arena, to be unlinked. */
+static const char *write_weights(const Graph *graph, const int64_t *symbol_values, Arena *arena) {
+    char *path = str_format(arena, "/tmp/fusec_e2e_XXXXXX");
+    Text header = {.arena = arena}, data = {.arena = arena};
+    text_puts(&header, "{");
+    for (uint32_t i = 0; i < graph->params.n; i++) {
+        const GraphInput *param = &graph->params.data[i];
+        const char *error = NULL;
+        Tensor tensor;
+        cr_assert(interp_shape(graph, param->node, symbol_values, &tensor, arena, &error));
+        cr_assert(tensor_new(arena, tensor.dtype, tensor.rank, tensor.dims, &tensor));
+        fill_by_name(NULL, graph, param, NULL, &tensor);
+        size_t n_bytes = (size_t)tensor_n_elems(&tensor) * dtype_bytes(tensor.dtype);
+        uint8_t *bytes = arena_alloc(arena, n_bytes + 1);
+        tensor_store(&tensor, bytes);
+        text_printf(&header, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", i ? "," : "", param->key,
+                    safetensors_dtype(tensor.dtype));
+        for (uint32_t k = 0; k < tensor.rank; k++)
+            text_printf(&header, "%s%lld", k ? "," : "", (long long)tensor.dims[k]);
+        text_printf(&header, "],\"data_offsets\":[%zu,%zu]}", data.n_bytes, data.n_bytes + n_bytes);
+        text_add(&data, (const char *)bytes, n_bytes);
+    }
+    text_puts(&header, "}");
+    while (header.n_bytes % 8) text_puts(&header, " ");
+    uint8_t length[8] = {0};
+    for (int i = 0; i < 8; i++) length[i] = (uint8_t)((uint64_t)header.n_bytes >> 8 * i);
+    int descriptor = mkstemp(path);
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "wb");
+    cr_assert_not_null(file);
+    cr_assert_eq(fwrite(length, 1, 8, file), 8u);
+    cr_assert_eq(fwrite(header.data, 1, header.n_bytes, file), header.n_bytes);
+    if (data.n_bytes) cr_assert_eq(fwrite(data.data, 1, data.n_bytes, file), data.n_bytes);
+    cr_assert_eq(fclose(file), 0);
+    return path;
+}
+
+/* Examples. */
+
+static const char *start(const Graph *graph, const int64_t *values, RigOptions *options,
+                         Arena *arena) {
+    options->program.no_weights = graph->params.n == 0;
+    if (!graph->params.n) return NULL;
+    options->program.weights_path = write_weights(graph, values, arena);
+    return options->program.weights_path;
+}
+
+static bool run_size(Pair *pair, uint32_t g, int64_t size, bool is_unaligned, const char *path) {
+    Arena *arena = arena_new(NULL);
+    Text report = {.arena = arena};
+    const Graph *graph = pair->exposed.module->graphs.data[g];
+    int64_t values[DIM_MAX_SYMBOLS];
+    bool is_run = choose_symbols(graph, size, values, arena);
+    if (is_run) {
+        RigOptions options = RIG_OPTIONS_INIT;
+        options.is_unaligned = is_unaligned;
+        const char *weights = start(graph, values, &options, arena);
+        PairData data = {.special = fill_by_name, .seed = 1};
+        PairCounts counts = {0};
+        bool is_right = pair_open(pair, g, &options, &report) &&
+                        pair_place(pair, values, &report) &&
+                        pair_run(pair, &data, &counts, &report);
+        cr_expect(is_right, "%s, graph %s, size %lld%s:\n%s", path, graph->name, (long long)size,
+                  is_unaligned ? ", unaligned" : "", text_str(&report));
+        cr_expect(is_right && counts.n_finite * 2 > counts.n_elems,
+                  "%s, graph %s: mostly not finite", path, graph->name);
+        if (weights) unlink(weights);
+    }
+    arena_free(arena);
+    return is_run;
+}
+
+static void run_example(const char *path, const Target *target) {
+    Arena *arena = arena_new(NULL);
+    Text report = {.arena = arena};
+    Pair pair;
+    cr_assert(pair_compile(&pair, read_source(arena, path), target, &report), "%s: %s", path,
+              text_str(&report));
+    for (uint32_t g = 0; g < pair.exposed.module->graphs.n; g++) {
+        uint32_t n_run = 0;
+        for (uint32_t i = 0; i < N_SIZES; i++)
+            n_run += run_size(&pair, g, sizes[i], i % 2 != 0, path);
+        cr_expect_geq(n_run, 3u, "%s, graph %u: too few sizes", path, g);
+    }
+    pair_free(&pair);
+    arena_free(arena);
+}
+
+static void run_examples(const Target *target) {
+    glob_t found;
+    cr_assert_eq(glob("dsl/examples/*.g", 0, NULL, &found), 0, "no examples");
+    cr_assert_geq(found.gl_pathc, 5u);
+    for (size_t i = 0; i < found.gl_pathc; i++) run_example(found.gl_pathv[i], target);
+    globfree(&found);
+}
+
+Test(e2e, examples_agree_on_cpu, .timeout = 120) {
+    run_examples(target_or_skip(TARGET_CPU));
+}
+
+Test(e2e, examples_agree_on_cpu_v4, .timeout = 120) {
+    run_examples(target_or_skip(TARGET_CPU_V4));
+}
+
+/* Determinism. */
+
+static const char reductions[] = "dim N in 1..100000\ndim M in 1..100000\n"
+                                 "graph g(x: f32[N, M]) -> (a: f32, r: f32[N], c: f32[M], "
+                                 "s: f32[N, M], v: f32[M]) {\n"
+                                 "  a = sum(x)\n  r = mean(exp(x), axis=1)\n  c = sum(x, axis=0)\n"
+                                 "  s = softmax(x, axis=1)\n  v = prod(x * 0.5, axis=0)\n}\n";
+static const int64_t shapes[][2] = {{1, 100000}, {100000, 1}, {300, 301}, {7, 20000}, {20000, 7}};
+
+/* All outputs of `n_runs` runs with `n_threads` are those of `*expected`, which the first call sets.
+ */
+static void run_again(const Compiled *compiled, const int64_t *values, int32_t n_threads,
+                      int n_runs, uint8_t **expected, Arena *arena) {
+    static const char *const outputs[] = {"a", "r", "c", "s", "v"};
+    const Graph *graph = compiled->module->graphs.data[0];
+    RigOptions options = RIG_OPTIONS_INIT;
+    options.program.n_threads = n_threads;
+    Rig rig;
+    cr_assert(rig_open(&rig, compiled->bytes, compiled->n_bytes, "g", &options) &&
+                  rig_place(&rig, graph->dims, values),
+              "%s", rig.error);
+    Tensor x;
+    size_t n_bytes;
+    const char *error = NULL;
+    cr_assert(interp_shape(graph, graph->inputs.data[0].node, values, &x, arena, &error));
+    cr_assert(tensor_new(arena, x.dtype, x.rank, x.dims, &x));
+    fill_by_name(NULL, graph, &graph->inputs.data[0], NULL, &x);
+    tensor_store(&x, rig_contents(&rig, "x", &n_bytes));
+    for (int i = 0; i < n_runs; i++) {
+        cr_assert(rig_run(&rig, (uint8_t)(0xF0 + i)), "%s", rig.error);
+        for (int k = 0; k < 5; k++) {
+            const uint8_t *result = rig_result(&rig, outputs[k], &n_bytes);
+            if (!expected[k]) expected[k] = arena_copy(arena, result, n_bytes);
+            cr_expect_eq(memcmp(expected[k], result, n_bytes), 0,
+                         "output %s, %d threads, run %d, [%lld, %lld]", outputs[k], (int)n_threads,
+                         i, (long long)values[0], (long long)values[1]);
+        }
+    }
+    rig_close(&rig);
+}
+
+static void run_modes(const Target *target, const int64_t *values) {
+    static const int32_t threads[] = {1, 2, 5};
+    static const CompileMode modes[] = {COMPILE_FUSED, COMPILE_UNFUSED};
+    Arena *arena = arena_new(NULL);
+    uint8_t *expected[5] = {NULL};
+    for (int m = 0; m < 2; m++) {
+        Compiled compiled;
+        cr_assert(compile_source(&compiled, reductions, target, modes[m]), "%s", compiled.messages);
+        for (int t = 0; t < 3; t++)
+            run_again(&compiled, values, threads[t], t ? 2 : 10, expected, arena);
+        compile_free(&compiled);
+    }
+    arena_free(arena);
+}
+
+Test(e2e, same_bits_over_runs_threads_and_fusion, .timeout = 120) {
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        run_modes(target_or_skip(TARGET_CPU), shapes[i]);
+}
+
+Test(e2e, same_bits_over_runs_threads_and_fusion_on_cpu_v4, .timeout = 120) {
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        run_modes(target_or_skip(TARGET_CPU_V4), shapes[i]);
+}
+
+/* Artifacts. */
+
+Test(e2e, several_graphs_share_an_artifact) {
+    static const char source[] = "dim N in 1..64\n"
+                                 "graph first(x: f32[N]) -> (y: f32[N]) {\n  y = x + 1.0\n}\n"
+                                 "graph second(x: i32[N, 2]) -> (y: i32[N]) {\n"
+                                 "  y = sum(x, axis=1)\n}\n"
+                                 "graph third(x: f32[N]) -> (y: f32[N]) {\n  y = x + 1.0\n}\n";
+    Arena *arena = arena_new(NULL);
+    Text report = {.arena = arena};
+    Pair pair;
+    PairCounts counts = {0};
+    RigOptions options = RIG_OPTIONS_INIT;
+    int64_t n = 33;
+    cr_assert(pair_compile(&pair, source, target_get(TARGET_CPU), &report), "%s",
+              text_str(&report));
+    for (uint32_t i = 0; i < 6; i++) {
+        bool is_right = pair_open(&pair, i % 3, &options, &report) &&
+                        pair_place(&pair, &n, &report) &&
+                        pair_run(&pair, &(PairData){.seed = i}, &counts, &report);
+        cr_expect(is_right, "%s", text_str(&report));
+    }
+    cr_expect_eq(counts.n_elems, 6u * 33);
+    Rig rig;
+    cr_expect_not(rig_open(&rig, pair.fused.bytes, pair.fused.n_bytes, "fourth", &options));
+    rig_close(&rig);
+    pair_free(&pair);
+    arena_free(arena);
+}
+
+/* The judge sees a difference: the fused half is another program. */
+Test(e2e, a_wrong_program_is_found) {
+    static const char right[] = "graph g(x: f32[40]) -> (y: f32[40]) {\n  y = exp(x)\n}\n";
+    static const char wrong[] = "graph g(x: f32[40]) -> (y: f32[40]) {\n"
+                                "  y = concat([exp(x[:39]), exp(x[39:]) * 1.0000001192], axis=0)\n}\n";
+    Arena *arena = arena_new(NULL);
+    Text report = {.arena = arena};
+    PairCounts counts = {0};
+    RigOptions options = RIG_OPTIONS_INIT;
+    Pair pair;
+    int64_t none[1] = {0};
+    cr_assert(pair_compile(&pair, right, target_get(TARGET_CPU), &report));
+    compile_free(&pair.fused);
+    cr_assert(compile_source(&pair.fused, wrong, pair.target, COMPILE_FUSED), "%s",
+              pair.fused.messages);
+    cr_assert(pair_open(&pair, 0, &options, &report) && pair_place(&pair, none, &report), "%s",
+              text_str(&report));
+    cr_expect_not(pair_run(&pair, &(PairData){.seed = 1}, &counts, &report));
+    cr_expect_not_null(strstr(text_str(&report), "1 of 40 elements are wrong; first [39]"), "%s",
+                       text_str(&report));
+    pair_free(&pair);
+    arena_free(arena);
+}

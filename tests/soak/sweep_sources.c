@@ -1,0 +1,313 @@
+/* Sources of the sweep. Many ops share a graph: loading an artifact costs more than running it.
+ * Symbolic extents run with many values; the same programs with constant extents take other paths
+ * through the compiler. */
+#include "sweep.h"
+
+#include <stdio.h>
+
+enum { MAX_OUTPUTS = 12 };
+
+static const int64_t lines[][SWEEP_MAX_DIMS] = {{0},  {1},  {2},   {3},    {7},    {17},  {31},
+                                                {33}, {64}, {100}, {1000}, {1025}, {4099}};
+static const int64_t planes[][SWEEP_MAX_DIMS] = {{0, 3},  {3, 0},   {1, 1},    {1, 17},   {17, 1},
+                                                 {7, 33}, {31, 64}, {100, 31}, {2, 1025}, {1000, 3}};
+static const int64_t boxes[][SWEEP_MAX_DIMS] = {{2, 3, 7},  {7, 1, 33},  {0, 3, 2},  {2, 0, 3},
+                                                {3, 2, 0},  {17, 31, 3}, {1, 64, 1}, {3, 1025, 2},
+                                                {2, 3, 100}};
+static const int64_t long_lines[][SWEEP_MAX_DIMS] = {
+    {0}, {1}, {2}, {7}, {31}, {33}, {1000}, {1025}, {4099}, {16384}, {16385}, {40000}, {100003}};
+static const int64_t long_planes[][SWEEP_MAX_DIMS] = {
+    {0, 7},     {7, 0},   {1, 1},      {17, 33},    {1000, 100}, {3, 4099},  {4099, 3},
+    {2, 16384}, {16385, 2}, {2, 40000}, {40000, 1}, {1, 100003}, {100003, 1}};
+static const int64_t constants[][SWEEP_MAX_DIMS] = {{0}};
+
+#define EXTENTS(list) list, sizeof(list) / sizeof *(list)
+
+/* A graph in the making. */
+typedef struct Maker {
+    Arena *arena;
+    Text inputs, outputs, body;
+    uint32_t n_inputs, n_outputs;
+} Maker;
+
+static Maker maker_new(Arena *arena) {
+    return (Maker){.arena = arena,
+                   .inputs = {.arena = arena},
+                   .outputs = {.arena = arena},
+                   .body = {.arena = arena}};
+}
+
+STR_PRINTF(4, 5)
+static void add_input(Maker *m, const char *name, Dtype dtype, const char *shape, ...) {
+    va_list args;
+    va_start(args, shape);
+    text_printf(&m->inputs, "%s%s: %s%s", m->n_inputs++ ? ", " : "", name, dtype_name(dtype),
+                str_vformat(m->arena, shape, args));
+    va_end(args);
+}
+
+STR_PRINTF(4, 5)
+static void add_output(Maker *m, Dtype dtype, const char *shape, const char *expr, ...) {
+    va_list args;
+    va_start(args, expr);
+    text_printf(&m->outputs, "%sy%u: %s%s", m->n_outputs ? ", " : "", m->n_outputs,
+                dtype_name(dtype), shape);
+    text_printf(&m->body, "  y%u = %s\n", m->n_outputs, str_vformat(m->arena, expr, args));
+    m->n_outputs++;
+    va_end(args);
+}
+
+static const char *const dim_text[] = {"", "dim N in 0..1048576\n",
+                                       "dim N in 0..1048576\ndim M in 0..1048576\n",
+                                       "dim N in 0..4096\ndim M in 0..4096\ndim K in 0..4096\n"};
+
+static void finish(Maker *m, SweepCases *cases, SweepCase c) {
+    if (m->n_outputs)
+        c.source = str_format(m->arena, "%sgraph g(%s) -> (%s) {\n%s}\n", dim_text[c.n_dims],
+                              text_str(&m->inputs), text_str(&m->outputs), text_str(&m->body));
+    if (m->n_outputs) vec_push(m->arena, cases, c);
+    *m = maker_new(m->arena);
+}
+
+/* Elementwise. */
+
+/* Shapes of an op's three arguments: alike, or broadcast in three ways. */
+typedef struct EltwiseShapes {
+    const char *name, *shapes[3], *result;
+    uint32_t n_dims;
+    const int64_t (*extents)[SWEEP_MAX_DIMS];
+    size_t n_extents;
+} EltwiseShapes;
+
+static const EltwiseShapes eltwise_shapes[] = {
+    {"line", {"[N]", "[N]", "[N]"}, "[N]", 1, EXTENTS(lines)},
+    {"plane", {"[N, M]", "[M]", "[N, 1]"}, "[N, M]", 2, EXTENTS(planes)},
+    {"box", {"[3, 7, 33]", "[7, 1]", ""}, "[3, 7, 33]", 0, EXTENTS(constants)},
+    {"wide", {"[4099]", "[]", "[1]"}, "[4099]", 0, EXTENTS(constants)},
+    {"empty", {"[3, 0, 2]", "[1, 2]", "[3, 1, 1]"}, "[3, 0, 2]", 0, EXTENTS(constants)},
+    {"scalar", {"", "", ""}, "", 0, EXTENTS(constants)}};
+
+static void add_eltwise(Maker *m, OpId op, Dtype dtype, const EltwiseShapes *shapes) {
+    const OpInfo *info = op_info(op);
+    Text call = {.arena = m->arena};
+    text_printf(&call, "%s(", info->name);
+    for (uint32_t k = 0; k < info->max_args; k++) {
+        bool is_condition = info->result == RESULT_SELECT && k == 0;
+        const char *name = str_format(m->arena, "%c%u", (char)('a' + k), m->n_outputs);
+        add_input(m, name, is_condition ? DT_BOOL : dtype, "%s", shapes->shapes[k]);
+        text_printf(&call, "%s%s", k ? ", " : "", name);
+    }
+    add_output(m, info->result == RESULT_BOOL ? DT_BOOL : dtype, shapes->result, "%s)",
+               text_str(&call));
+}
+
+static void add_eltwise_shape(Arena *arena, SweepCases *cases, Dtype dtype,
+                              const EltwiseShapes *shapes) {
+    Maker m = maker_new(arena);
+    SweepCase c = {.n_dims = shapes->n_dims,
+                   .extents = shapes->extents,
+                   .n_extents = (uint32_t)shapes->n_extents};
+    c.name = str_format(arena, "eltwise %s %s", dtype_name(dtype), shapes->name);
+    bool is_done[OP_COUNT] = {false};
+    for (OpId first = OP_NONE + 1; first < OP_COUNT; first++) {
+        if (is_done[first]) continue;
+        c.lo = op_info(first)->domain_lo;
+        c.hi = op_info(first)->domain_hi;
+        for (OpId op = first; op < OP_COUNT; op++) { /* those with the same domain */
+            const OpInfo *info = op_info(op);
+            if (info->cls != CLASS_ELTWISE || !dtype_in(dtype, info->dtypes) || is_done[op] ||
+                info->domain_lo < c.lo || info->domain_lo > c.lo || info->domain_hi < c.hi ||
+                info->domain_hi > c.hi)
+                continue;
+            is_done[op] = true;
+            add_eltwise(&m, op, dtype, shapes);
+            if (m.n_outputs == MAX_OUTPUTS) finish(&m, cases, c);
+        }
+        finish(&m, cases, c);
+    }
+}
+
+void sweep_add_eltwise(Arena *arena, SweepCases *cases) {
+    for (Dtype dtype = 0; dtype < DT_COUNT; dtype++)
+        for (size_t i = 0; i < sizeof eltwise_shapes / sizeof *eltwise_shapes; i++)
+            add_eltwise_shape(arena, cases, dtype, &eltwise_shapes[i]);
+}
+
+void sweep_add_casts(Arena *arena, SweepCases *cases) {
+    for (Dtype from = 0; from < DT_COUNT; from++) {
+        Maker m = maker_new(arena);
+        add_input(&m, "x", from, "[N]");
+        for (Dtype to = 0; to < DT_COUNT; to++)
+            if (to != from) add_output(&m, to, "[N]", "cast(x, %s)", dtype_name(to));
+        finish(&m, cases,
+               (SweepCase){.name = str_format(arena, "casts from %s", dtype_name(from)),
+                           .n_dims = 1,
+                           .extents = lines,
+                           .n_extents = sizeof lines / sizeof *lines,
+                           .lo = -1000,
+                           .hi = 1000});
+    }
+}
+
+/* Reductions. */
+
+typedef struct ReduceShapes {
+    const char *name, *shape;
+    uint32_t n_dims;
+    const int64_t (*extents)[SWEEP_MAX_DIMS];
+    size_t n_extents;
+    struct {
+        const char *axes, *result;
+    } over[8];
+} ReduceShapes;
+
+static const ReduceShapes reduce_shapes[] = {
+    {"line", "[N]", 1, EXTENTS(long_lines), {{"0", ""}}},
+    {"plane", "[N, M]", 2, EXTENTS(long_planes), {{"0", "[M]"}, {"1", "[N]"}, {"none", ""}}},
+    {"box", "[N, M, K]", 3, EXTENTS(boxes),
+     {{"0", "[M, K]"}, {"1", "[N, K]"}, {"2", "[N, M]"}, {"[0, 1]", "[K]"}, {"[1, 2]", "[N]"},
+      {"[0, 2]", "[M]"}, {"none", ""}}},
+    {"constant rows", "[31, 1025]", 0, EXTENTS(constants),
+     {{"0", "[1025]"}, {"1", "[31]"}, {"none", ""}}},
+    {"constant columns", "[4099, 17]", 0, EXTENTS(constants),
+     {{"0", "[17]"}, {"1", "[4099]"}, {"none", ""}}},
+    {"constant long", "[2, 16385]", 0, EXTENTS(constants), {{"1", "[2]"}, {"none", ""}}},
+    {"constant box", "[7, 100, 3]", 0, EXTENTS(constants),
+     {{"0", "[100, 3]"}, {"1", "[7, 3]"}, {"2", "[7, 100]"}, {"[0, 2]", "[100]"}}},
+    {"constant empty", "[3, 0, 2]", 0, EXTENTS(constants),
+     {{"0", "[0, 2]"}, {"1", "[3, 2]"}, {"2", "[3, 0]"}, {"none", ""}}}};
+
+/* argmax takes one axis, and one with elements. */
+static bool takes_axes(OpId op, const ReduceShapes *shapes, const char *axes) {
+    if (op_info(op)->cls != CLASS_ARGREDUCE) return true;
+    return *axes >= '0' && *axes <= '9' && !shapes->n_dims && !strstr(shapes->shape, " 0");
+}
+
+static void add_reduction(Arena *arena, SweepCases *cases, Dtype dtype,
+                          const ReduceShapes *shapes) {
+    Maker m = maker_new(arena);
+    SweepCase c = {.name = str_format(arena, "reductions %s %s", dtype_name(dtype), shapes->name),
+                   .n_dims = shapes->n_dims,
+                   .extents = shapes->extents,
+                   .n_extents = (uint32_t)shapes->n_extents,
+                   .lo = -1.5,
+                   .hi = 1.5};
+    for (OpId op = OP_NONE + 1; op < OP_COUNT; op++) {
+        OpClass cls = op_info(op)->cls;
+        if ((cls != CLASS_REDUCE && cls != CLASS_ARGREDUCE) ||
+            !dtype_in(dtype, op_info(op)->dtypes))
+            continue;
+        for (uint32_t k = 0; k < 8 && shapes->over[k].axes; k++) {
+            if (!takes_axes(op, shapes, shapes->over[k].axes)) continue;
+            if (!m.n_outputs) add_input(&m, "x", dtype, "%s", shapes->shape);
+            add_output(&m, cls == CLASS_ARGREDUCE ? DT_I32 : dtype, shapes->over[k].result,
+                       "%s(x, axis=%s)", op_info(op)->name, shapes->over[k].axes);
+            if (m.n_outputs == MAX_OUTPUTS) finish(&m, cases, c);
+        }
+    }
+    finish(&m, cases, c);
+}
+
+/* argmax needs elements: dims from 1. */
+static void add_argmax(Arena *arena, SweepCases *cases, Dtype dtype) {
+    static const int64_t extents[][SWEEP_MAX_DIMS] = {{1, 1},     {1, 17},    {17, 33},
+                                                      {100, 1000}, {2, 16385}, {40000, 3},
+                                                      {1, 100003}, {100003, 1}};
+    SweepCase c = {.name = str_format(arena, "argmax %s", dtype_name(dtype)),
+                   .n_dims = 2,
+                   .extents = extents,
+                   .n_extents = sizeof extents / sizeof *extents,
+                   .lo = -4,
+                   .hi = 4};
+    if (!dtype_in(dtype, op_info(OP_ARGMAX)->dtypes)) return;
+    c.source = str_format(arena,
+                          "dim N in 1..1048576\ndim M in 1..1048576\n"
+                          "graph g(x: %s[N, M]) -> (c: i32[M], r: i32[N]) {\n"
+                          "  c = argmax(x, axis=0)\n  r = argmax(x, axis=1)\n}\n",
+                          dtype_name(dtype));
+    vec_push(arena, cases, c);
+}
+
+void sweep_add_reductions(Arena *arena, SweepCases *cases) {
+    for (Dtype dtype = 0; dtype < DT_COUNT; dtype++) {
+        for (size_t i = 0; i < sizeof reduce_shapes / sizeof *reduce_shapes; i++)
+            add_reduction(arena, cases, dtype, &reduce_shapes[i]);
+        add_argmax(arena, cases, dtype);
+    }
+}
+
+/* Views. */
+
+/* `neg` would do for a consumer, but not for bool. */
+static const char *consumer(Dtype dtype) {
+    return dtype == DT_BOOL ? "logical_not" : "neg";
+}
+
+static void add_views(Maker *m, Dtype dtype, const char *use) {
+    add_input(m, "x", dtype, "[N, M]");
+    add_input(m, "z", dtype, "[M]");
+    add_input(m, "i", DT_I32, "[M]");
+    add_output(m, dtype, "[M, N]", "transpose(x)");
+    add_output(m, dtype, "[M, N]", "%s(transpose(x))", use);
+    add_output(m, dtype, "[N * M]", "reshape(%s(x), [N * M])", use);
+    add_output(m, dtype, "[N, 3, M]", "expand(reshape(%s(x), [N, 1, M]), [N, 3, M])", use);
+    add_output(m, dtype, "[N - 2, (M + 1) / 2]", "%s(x[1:-1, ::2])", use);
+    add_output(m, dtype, "[N + 3, M + 1]", "pad(%s(x), low=[1, 0], high=[2, 1])", use);
+    add_output(m, dtype, "[2 * N, M]", "concat([x, %s(x)], axis=0)", use);
+    add_output(m, dtype, "[N, 2 * M]", "concat([%s(x), x], axis=1)", use);
+    add_output(m, dtype, "[N, M]", "gather(%s(x), i, axis=1)", use);
+    add_output(m, dtype, "[M, M]", "gather(x, i, axis=0)");
+    add_output(m, dtype, "[N, M]", "expand(%s(z), [N, M])", use);
+}
+
+void sweep_add_views(Arena *arena, SweepCases *cases) {
+    static const int64_t extents[][SWEEP_MAX_DIMS] = {{2, 1},  {2, 2},  {3, 7},    {17, 31}, {33, 64},
+                                                      {64, 33}, {100, 3}, {1025, 2}, {2, 1025}};
+    for (Dtype dtype = 0; dtype < DT_COUNT; dtype++) {
+        Maker m = maker_new(arena);
+        SweepCase c = {.name = str_format(arena, "views %s", dtype_name(dtype)),
+                       .extents = extents,
+                       .n_extents = sizeof extents / sizeof *extents,
+                       .n_dims = 2,
+                       .lo = -4,
+                       .hi = 4};
+        add_views(&m, dtype, consumer(dtype));
+        c.source = str_format(
+            arena, "dim N in 2..4096\ndim M in 1..4096\ngraph g(%s) -> (%s) {\n%s}\n",
+            text_str(&m.inputs), text_str(&m.outputs), text_str(&m.body));
+        vec_push(arena, cases, c);
+    }
+}
+
+/* What several reductions and the work between them make of one kernel. */
+static void add_composite(Arena *arena, SweepCases *cases, Dtype dtype, uint32_t axis) {
+    Maker m = maker_new(arena);
+    static const int64_t extents[][SWEEP_MAX_DIMS] = {{0, 3},   {1, 1},     {1, 17},    {17, 1},
+                                                      {7, 33},  {33, 1000}, {3, 4099},  {4099, 3},
+                                                      {2, 16385}, {16385, 2}, {2, 40000}, {40000, 2}};
+    const char *rest = axis ? "[N]" : "[M]";
+    add_input(&m, "x", dtype, "[N, M]");
+    add_input(&m, "r", dtype, "[N, M]");
+    add_output(&m, dtype, "[N, M]", "x + r");
+    add_output(&m, dtype, "[N, M]", "softmax(x, axis=%u)", axis);
+    add_output(&m, dtype, "[N, M]", "log_softmax(y0, axis=%u)", axis);
+    add_output(&m, dtype, rest, "logsumexp(x * 0.5, axis=%u)", axis);
+    add_output(&m, dtype, rest, "var(x, axis=%u)", axis);
+    add_output(&m, dtype, "[N, M]", "y0 * const(2.0, %s) - expand(max(y0, axis=%u, keep=true), [N, M])",
+               dtype_name(dtype), axis);
+    finish(&m, cases,
+           (SweepCase){.name = str_format(arena, "composites %s axis %u", dtype_name(dtype), axis),
+                       .n_dims = 2,
+                       .extents = extents,
+                       .n_extents = sizeof extents / sizeof *extents,
+                       .lo = -4,
+                       .hi = 4});
+}
+
+void sweep_add_composites(Arena *arena, SweepCases *cases) {
+    for (Dtype dtype = 0; dtype < DT_COUNT; dtype++) {
+        if (!dtype_in(dtype, DTS_FLOAT)) continue;
+        add_composite(arena, cases, dtype, 0);
+        add_composite(arena, cases, dtype, 1);
+    }
+}
