@@ -157,12 +157,12 @@ $(B)/libfusert.a: $(call objs,$(RT_SRC))
 	$(call say,AR )$(call merge,$^ -L$(dir $(shell $(CC) -print-file-name=libjansson.a)) -l:libjansson.a,frt_*)
 build/libfusert.so: $(call objs,$(RT_SRC))
 	$(call say,LINK )$(CC) -shared -Wl,-soname,libfusert.so.0 -Wl,--no-undefined -Wl,--gc-sections \
-	  -o $@ $^ -ljansson -lpthread -ldl
+	  -o $@ $^ -ljansson -lpthread -ldl && ln -sf $(@F) $@.0
 build/libfusec.a: $(call objs,$(BACK_SRC) $(CORE_SRC) $(GEN_SRC))
 	$(call say,AR )$(call merge,$^,fusec_*)
 build/libfusec.so: $(call objs,$(BACK_SRC) $(CORE_SRC) $(GEN_SRC))
 	$(call say,LINK )$(CXX) -shared -Wl,-soname,libfusec.so.0 -Wl,--no-undefined -Wl,--gc-sections \
-	  -Wl,--exclude-libs,ALL -o $@ $^ $(LLVM_STATIC)
+	  -Wl,--exclude-libs,ALL -o $@ $^ $(LLVM_STATIC) && ln -sf $(@F) $@.0
 
 # ---- tests ----
 
@@ -178,11 +178,27 @@ $(filter-out $(RT_TESTS),$(PLAIN_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LI
 $(filter-out $(RT_TESTS),$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
+$(B)/tests/unit/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc
+
 # The program that compares generated graphs is no Criterion suite.
 SOAK_OBJ = $(call objs,$(wildcard tests/soak/*.c))
 $(SOAK_OBJ): TEST_PLUS = $(LLVM_CFLAGS)
 $(B)/tests/soak/soak: $(SOAK_OBJ) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) -ljansson -lm -lpthread -ldl
+# fusec and soak as one program with LLVM inside, for a GPU machine: bench/gpu_check.sh.
+.PHONY: gpu-kit
+$(O)/kit/%.o: $(O)/compiler/%.o
+	@mkdir -p $(@D) && objcopy --redefine-sym main=$*_main $< $@
+$(O)/kit/%.o: $(O)/tests/soak/%.o
+	@mkdir -p $(@D) && objcopy --redefine-sym main=$*_main $< $@
+KIT_OBJ = $(filter-out %/fusec.o %/soak.o,$(call objs,$(CLI_SRC)) $(SOAK_OBJ)) \
+  $(O)/kit/fusec.o $(O)/kit/soak.o $(O)/tests/kit/kit.o
+$(B)/kit/kit: $(KIT_OBJ) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+	$(call say,LINK )mkdir -p $(@D) && $(CXX) -s -o $@ $^ -Wl,--gc-sections $(JANSSON) $(LLVM_STATIC)
+gpu-kit: $(B)/kit/kit ## Fill build/kit with what bench/gpu_check.sh takes to a GPU machine
+	$(Q)mkdir -p $(B)/kit/examples $(B)/kit/bench
+	$(Q)cp $(EXAMPLES) $(B)/kit/examples/ && cp bench/*.g bench/gpu_check.sh $(B)/kit/bench/
+	$(Q)du -sh $(B)/kit
 SOAK = $(if $(wildcard tests/soak/soak.c),$(B)/tests/soak/soak)
 
 deps: ## Install the Debian packages that are missing
@@ -266,7 +282,7 @@ install: all ## Install below PREFIX (and DESTDIR)
 	for name in fusec fusert; do \
 	  install build/lib$$name.so $(DESTDIR)$(PREFIX)/lib/lib$$name.so.0 && \
 	  ln -sf lib$$name.so.0 $(DESTDIR)$(PREFIX)/lib/lib$$name.so; done
-	install -m 644 compiler/include/fusec.h runtime/include/*.h runtime/include/*.def \
+	install -m 644 compiler/include/*.h compiler/include/*.def runtime/include/*.h runtime/include/*.def \
 	  $(DESTDIR)$(PREFIX)/include/
 
 clean: ## Remove everything that was built

@@ -263,18 +263,26 @@ static uint64_t next_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
+enum { N_DISTINCT = 1000003 }; /* large tensors repeat after this many elements */
+
 /* Floats in [-1, 1), integers in [0, 4) (they may be indices), bools. */
 static void fill_random(const ExecTensor *tensor, uint64_t seed) {
     Dtype dtype = DT_F32;
     dtype_by_name(frt_dtype_name(tensor->info.dtype), &dtype);
     uint64_t state = hash_bytes(STR_HASH_SEED ^ seed, tensor->info.name, strlen(tensor->info.name));
-    size_t elem_bytes = dtype_bytes(dtype);
-    for (size_t i = 0; i < tensor->n_bytes; i += elem_bytes) {
+    size_t elem_bytes = dtype_bytes(dtype), n_filled = N_DISTINCT * elem_bytes;
+    if (n_filled > tensor->n_bytes) n_filled = tensor->n_bytes;
+    for (size_t i = 0; i < n_filled; i += elem_bytes) {
         uint64_t bits = next_random(&state);
         double value = (double)(bits >> 11) * 0x1p-52 - 1;
         if (dtype_kind(dtype) == KIND_INT) value = (double)(bits & 3);
         if (dtype_kind(dtype) == KIND_BOOL) value = (double)(bits & 1);
         dtype_store(dtype, dtype_round(dtype, value), tensor->host + i);
+    }
+    while (n_filled < tensor->n_bytes) {
+        size_t rest = tensor->n_bytes - n_filled, n = n_filled < rest ? n_filled : rest;
+        memcpy(tensor->host + n_filled, tensor->host, n);
+        n_filled += n;
     }
 }
 

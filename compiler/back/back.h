@@ -15,8 +15,8 @@ typedef struct CodeBytes {
 typedef struct BackOptions {
     const Target *target;
     bool verify; /* run LLVM's verifier */
-    /* Text of the manifest: PTX carries it as leading comment lines, an object as the content of its
-     * section; NULL for none. Its checksum field is filled in by manifest_seal afterwards. */
+    /* Text of the manifest: PTX carries it as leading comment lines, an object as the content of
+     * its section; NULL for none. Its checksum field is filled in by manifest_seal afterwards. */
     const char *manifest;
 } BackOptions;
 
@@ -24,7 +24,8 @@ typedef struct BackOptions {
  * skipped: LLVM aborts the process on what it cannot select. */
 bool back_is_legal(const Plan *plan, const Target *target, Diags *diags);
 
-/* Lowers all kernels of all plans (structurally equal kernels once each) to one module and emits it. */
+/* Lowers all kernels of all plans (structurally equal kernels once each) to one module and emits
+ * it. */
 bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
                CodeKind kind, CodeBytes *code, Diags *diags);
 

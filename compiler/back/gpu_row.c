@@ -317,7 +317,7 @@ static void run_stage(Row *row, const Stage *stage) {
         ice(row->unit->arena, "stage of more than %d values", MAX_STAGE_VALUES);
     prepare_stage(row, stage);
     bool has_segments =
-        row->kernel->segment_axis == NO_AXIS && order_matters(row, stage) &&
+        row->kernel->segment_axis == NO_AXIS && !row->n_steps && order_matters(row, stage) &&
         dim_hi(dims_of(row), kernel_n_reduced(row->kernel)) > row->order.segment_elems;
     if (has_segments)
         pass_segments(row, stage, accs);

@@ -60,7 +60,8 @@ static void lower_gpu(Lower *lower) {
     unit_goto(unit, body);
     static void (*const templates[])(Lower *) = {[FORM_MAP] = template_gpu_map,
                                                  [FORM_ROW] = template_gpu_row,
-                                                 [FORM_COLUMN] = template_gpu_column};
+                                                 [FORM_COLUMN] = template_gpu_column,
+                                                 [FORM_CONTRACT] = template_gpu_contract};
     templates[kernel->form](lower);
     close_entry(lower, body);
 }
@@ -94,7 +95,8 @@ static void lower_cpu(Lower *lower) {
     static void (*const templates[])(Lower *, LLVMValueRef,
                                      LLVMValueRef) = {[FORM_MAP] = template_cpu_map,
                                                       [FORM_ROW] = template_cpu_row,
-                                                      [FORM_COLUMN] = template_cpu_column};
+                                                      [FORM_COLUMN] = template_cpu_column,
+                                                      [FORM_CONTRACT] = template_cpu_contract};
     templates[kernel->form](lower, LLVMGetParam(lower->function, 2),
                             LLVMGetParam(lower->function, 3));
     close_entry(lower, body);

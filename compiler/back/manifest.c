@@ -263,6 +263,12 @@ static bool put_predicate(Writer *w, const Kernel *kernel, const Variant *varian
         text_printf(&w->text, ":%" PRId64, variant->multiple_of);
         is_first = false;
     }
+    if (variant->limit_dim != DIM_NONE) {
+        text_puts(&w->text, is_first ? "l:" : "&l:");
+        put_expr(w, variant->limit_dim);
+        text_printf(&w->text, ":%" PRId64, variant->limit);
+        is_first = false;
+    }
     if (is_first) text_puts(&w->text, FRT_NONE);
     return is_first;
 }

@@ -132,7 +132,7 @@ void lower_split(Lower *lower, LLVMValueRef linear, uint32_t first, uint32_t n, 
 Point point_new(Lower *lower, uint32_t lanes) {
     Arena *arena = lower->unit->arena;
     uint32_t n_slots = lower->kernel->reduces.n;
-    Point point = {.lower = lower, .lanes = lanes};
+    Point point = {.lower = lower, .lanes = lanes, .lane_axis = lower->lane_axis};
     point.results = arena_array(arena, LLVMValueRef, n_slots);
     point.extremes = arena_array(arena, LLVMValueRef, n_slots);
     point.values = arena_array(arena, LLVMValueRef, scalar_count(lower->kernel->scalars) + 1);
@@ -148,8 +148,7 @@ Point point_inside(const Point *outer) {
 }
 
 static bool on_lanes(const Point *point, uint32_t axes) {
-    uint32_t lane_axis = point->lower->lane_axis;
-    return point->lanes > 1 && lane_axis != NO_AXIS && (axes >> lane_axis & 1);
+    return point->lanes > 1 && point->lane_axis != NO_AXIS && (axes >> point->lane_axis & 1);
 }
 
 /* Indices. */
@@ -326,7 +325,7 @@ static uint32_t access_align(const Point *point, IndexId index, uint32_t arg, Dt
     uint32_t align = lower->variant->align_bytes;
     bool is_aligned = align > bytes && (lower->variant->align_args >> arg & 1) &&
                       index_is_multiple(scalartab_indices(lower->kernel->scalars), index,
-                                        lower->lane_axis, point->lanes);
+                                        point->lane_axis, point->lanes);
     if (!is_aligned) return bytes;
     return vector_bytes < align ? vector_bytes : align;
 }
@@ -358,7 +357,7 @@ static LLVMValueRef load_value(Point *point, const Scalar *s) {
     if (point->mask && condition) condition = unit_splat(unit, condition, point->lanes);
     condition = and_opt(unit, condition, point->mask);
     bool is_contiguous = index_lane_motion(scalartab_indices(lower->kernel->scalars), s->index,
-                                           lower->lane_axis, point->lanes) == LANES_CONTIGUOUS;
+                                           point->lane_axis, point->lanes) == LANES_CONTIGUOUS;
     uint32_t align = access_align(point, s->index, arg, s->dtype);
     if (!is_contiguous) return load_each_lane(point, s, arg, condition);
     if (!unit_is_gpu(unit))
@@ -586,7 +585,7 @@ void point_store(Point *point, const Store *store) {
     LLVMValueRef value = to_memory(unit, dtype, point_lanes(point, store->value), point->lanes);
     uint32_t align = access_align(point, store->address, arg, dtype);
     bool is_contiguous =
-        index_lane_motion(tab, store->address, lower->lane_axis, point->lanes) == LANES_CONTIGUOUS;
+        index_lane_motion(tab, store->address, point->lane_axis, point->lanes) == LANES_CONTIGUOUS;
     if (!is_contiguous || (unit_is_gpu(unit) && align == bytes)) {
         store_each_lane(point, store, arg, value, bytes);
     } else if (point->mask) {

@@ -30,6 +30,7 @@ typedef struct Lower {
 typedef struct Point {
     Lower *lower;
     uint32_t lanes;
+    uint32_t lane_axis;          /* the Lower's, unless a template lays lanes along another axis */
     LLVMValueRef axis[MAX_AXES]; /* index_type, at lane 0 */
     LLVMValueRef active;    /* i1: whether this point exists at all, or NULL: it does. Loads stay in
                              * bounds where it is false; stores are the template's to skip. */

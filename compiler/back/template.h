@@ -14,10 +14,12 @@
 void template_cpu_map(Lower *lower, LLVMValueRef begin, LLVMValueRef end);
 void template_cpu_row(Lower *lower, LLVMValueRef begin, LLVMValueRef end);
 void template_cpu_column(Lower *lower, LLVMValueRef begin, LLVMValueRef end);
+void template_cpu_contract(Lower *lower, LLVMValueRef begin, LLVMValueRef end);
 
 /* GPU: the block's own indices. */
 void template_gpu_map(Lower *lower);
 void template_gpu_row(Lower *lower);
 void template_gpu_column(Lower *lower);
+void template_gpu_contract(Lower *lower);
 
 #endif

@@ -189,21 +189,35 @@ IndexId index_scale(IndexTab *tab, IndexId a, DimId factor) {
     return intern_sum(tab, &sum);
 }
 
-/* a = divisor * quotient + rest, taking into the quotient every term that the divisor divides. */
+/* The same for a constant part of an index. A constant divisor leaves a constant between 0 and
+ * itself, because the rest is divided as a number that is not negative. */
+static void split_offset(DimTab *dims, DimId offset, DimId divisor, DimId *quotient, DimId *rest) {
+    int64_t d, c = dim_constant_part(dims, offset);
+    *quotient = dim_exact_div(dims, offset, divisor);
+    *rest = *quotient ? dim_const(dims, 0) : offset;
+    if (!*quotient) *quotient = dim_const(dims, 0);
+    if (!dim_is_const(dims, divisor, &d) || d <= 0) return;
+    int64_t below = (c % d + d) % d; /* c = d * q + below */
+    DimId whole = dim_exact_div(dims, dim_sub(dims, offset, dim_const(dims, below)), divisor);
+    if (!whole) return;
+    *quotient = whole;
+    *rest = dim_const(dims, below);
+}
+
+/* a = divisor * quotient + rest, taking into the quotient every term that the divisor divides. An
+ * index is not negative as a whole: its terms may only be taken from an offset that is not, either.
+ */
 static void split_by(IndexTab *tab, IndexId a, DimId divisor, Sum *quotient, Sum *rest) {
     Expr expr = tab->exprs.data[a];
-    DimId zero = dim_const(tab->dims, 0);
-    *quotient = (Sum){.offset = dim_exact_div(tab->dims, expr.offset, divisor)};
-    *rest = (Sum){.offset = quotient->offset ? zero : expr.offset};
-    if (!quotient->offset) quotient->offset = zero;
-    int64_t offset, d;
-    if (dim_is_const(tab->dims, rest->offset, &offset) && dim_is_const(tab->dims, divisor, &d) &&
-        offset >= 0) {
-        quotient->offset = dim_add(tab->dims, quotient->offset, dim_const(tab->dims, offset / d));
-        rest->offset = dim_const(tab->dims, offset % d);
+    *quotient = *rest = (Sum){0};
+    split_offset(tab->dims, expr.offset, divisor, &quotient->offset, &rest->offset);
+    bool is_safe = dim_lo(tab->dims, rest->offset) >= 0;
+    if (!is_safe) {
+        quotient->offset = dim_const(tab->dims, 0);
+        rest->offset = expr.offset;
     }
     for (uint32_t i = 0; i < expr.n_terms; i++) {
-        DimId q = dim_exact_div(tab->dims, expr.terms[i].coefficient, divisor);
+        DimId q = is_safe ? dim_exact_div(tab->dims, expr.terms[i].coefficient, divisor) : DIM_NONE;
         if (q)
             sum_add_term(tab, quotient, q, expr.terms[i].atom);
         else

@@ -74,6 +74,7 @@ bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
     bool *live = arena_array(arena, bool, scalar_count(scalars) + 1);
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
         mark(live, kernel->reduces.data[i].value);
+        mark(live, kernel->reduces.data[i].factor);
         mark(live, kernel->reduces.data[i].arg_index);
     }
     for (uint32_t i = 0; i < kernel->stages.n; i++)

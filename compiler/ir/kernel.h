@@ -27,7 +27,8 @@ typedef struct Reduce {
     bool is_arg;    /* carries the index of the extreme too; the result is that index */
     Dtype acc;      /* compute type of the accumulator */
     double identity;
-    ScalarId value;     /* per element, of type acc */
+    ScalarId value;  /* per element, of type acc; of a contraction the left factor, in its dtype */
+    ScalarId factor; /* of a contraction the right factor, in its dtype; else SCALAR_NONE */
     ScalarId arg_index; /* is_arg: i32, the index that goes with the element */
     /* The result that SCALAR_STAGE stands for: the accumulator, divided by `divisor` unless it is
      * DIM_NONE, converted to `result`. For a partial the raw accumulator. */
@@ -52,9 +53,11 @@ typedef struct Stage {
 /* How reduced elements lie relative to the innermost axis of what is reduced. It fixes the order
  * of summation, with the extents. */
 typedef enum {
-    FORM_MAP,   /* nothing is reduced */
-    FORM_ROW,   /* the innermost axis is reduced */
-    FORM_COLUMN /* it is not */
+    FORM_MAP,     /* nothing is reduced */
+    FORM_ROW,     /* the innermost axis is reduced */
+    FORM_COLUMN,  /* it is not */
+    FORM_CONTRACT /* one matmul: parallel axes .., m, n, one reduced axis k; then stores over .., m,
+                     n */
 } KernelForm;
 
 /* Order of summation, a function of form, device class and the number of elements alone. Element i
@@ -70,6 +73,11 @@ typedef struct ReduceOrder {
 typedef enum { DEVICE_CPU, DEVICE_GPU } DeviceClass;
 ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 
+/* How a contraction is computed. It fixes the order of summation: CONTRACT_FMA is one chain of
+ * fused multiply-adds per element, ascending in k, on every device; CONTRACT_MMA is the tensor
+ * core's, in ascending steps of its k. The choice rests on dtypes and target alone. */
+typedef enum { CONTRACT_FMA, CONTRACT_MMA } ContractEngine;
+
 /* Numbers only: what lowering reads beside the kernel itself. */
 typedef struct Sched {
     uint32_t lanes;     /* consecutive elements per step along the lane axis: the last parallel
@@ -82,6 +90,11 @@ typedef struct Sched {
     uint32_t slots;    /* GPU FORM_ROW: accumulators per reduction: 1, or resident, for a team of a
                         * warp at most and a row of n_chains elements at most */
     bool is_wide;      /* indices need 64 bits */
+    /* FORM_CONTRACT */
+    ContractEngine engine;
+    uint32_t tile_m, tile_n, tile_k; /* elements of a block's (GPU) or unit's (CPU) tile */
+    uint32_t warps_m, warps_n;       /* GPU: how the tile is split over warps */
+    uint32_t stages;                 /* GPU: tiles of k in shared memory at once */
 } Sched;
 
 /* A lowering of a kernel that applies when its conditions hold; the last always does. */
@@ -95,9 +108,11 @@ typedef struct Variant {
     uint64_t align_args; /* bit set over Kernel.args */
     DimId multiple_dim;  /* a dim that must be a multiple of multiple_of, or DIM_NONE */
     int64_t multiple_of;
+    DimId limit_dim; /* a dim that must be at most limit, or DIM_NONE */
+    int64_t limit;
 } Variant;
 
-enum { MAX_VARIANTS = 3, MAX_KERNEL_ARGS = 60 };
+enum { MAX_VARIANTS = 6, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX
 

@@ -7,7 +7,7 @@ static const char *const buffer_kinds[] = {[BUFFER_INPUT] = "input",
                                            [BUFFER_OUTPUT] = "output",
                                            [BUFFER_TEMP] = "temp"};
 static const char *const form_names[] = {
-    [FORM_MAP] = "map", [FORM_ROW] = "row", [FORM_COLUMN] = "column"};
+    [FORM_MAP] = "map", [FORM_ROW] = "row", [FORM_COLUMN] = "column", [FORM_CONTRACT] = "contract"};
 
 typedef struct Printer {
     const Plan *plan;
@@ -137,6 +137,11 @@ static void print_variant(const Printer *p, const Variant *v) {
                 s->lanes, s->unroll, s->threads, s->team, (long long)s->unit_elems, s->resident,
                 s->slots, s->is_wide ? ", wide" : "");
     if (v->align_bytes > 1) text_printf(p->out, ", aligned %u", v->align_bytes);
+    if (v->limit_dim != DIM_NONE) {
+        text_puts(p->out, ", ");
+        dim_print(p->dims, v->limit_dim, p->out);
+        text_printf(p->out, " <= %lld", (long long)v->limit);
+    }
     if (v->multiple_dim != DIM_NONE) {
         text_puts(p->out, ", ");
         dim_print(p->dims, v->multiple_dim, p->out);

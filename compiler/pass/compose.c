@@ -112,7 +112,7 @@ static ScalarId pull_stage(Composer *c, NodeId id, const IndexId *coords) {
     uint32_t at = 0;
     for (uint32_t d = 0; d < c->group->domain.rank; d++) {
         bool is_reduced = (c->group->axes >> d & 1) != 0;
-        if (is_reduced && !node->attrs.keep) continue;
+        if (is_reduced && !node->attrs.keep) continue; /* a contraction keeps none */
         IndexId expected = is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : c->coords[d];
         if (coords[at++] != expected) return fail(c, REASON_MISALIGNED, id);
     }
@@ -276,6 +276,10 @@ static void place_coords(Composer *c, Place place, const Shape *shape, IndexId *
     }
 }
 
+static bool is_contraction(const Graph *graph, NodeId id) {
+    return op_info(graph_node(graph, id)->op)->cls == CLASS_CONTRACT;
+}
+
 /* Axes: the kernel's loops. Runs of domain axes merge where every index can follow. */
 
 typedef struct AxisPlan {
@@ -340,6 +344,8 @@ static void composer_init(Composer *c, Arena *arena, const ComposeInput *input, 
     c->parallel_axes = (1u << kernel->n_parallel) - 1;
     bool inner_reduced = group->domain.rank && (group->axes >> (group->domain.rank - 1) & 1);
     kernel->form = !group->axes ? FORM_MAP : inner_reduced ? FORM_ROW : FORM_COLUMN;
+    if (group->reduces.n && is_contraction(c->graph, group->reduces.data[0]))
+        kernel->form = FORM_CONTRACT;
 }
 
 /* Reductions and stores. */
@@ -351,7 +357,39 @@ static DimId reduced_count(Composer *c) {
     return count;
 }
 
+/* Both factors at (.., m, k) and (.., k, n), leading axes broadcast. The domain is (.., m, n, k).
+ */
+static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
+    const Node *node = graph_node(c->graph, id);
+    uint32_t rank = node->shape.rank;
+    ScalarId factors[2];
+    if (c->group->domain.rank != rank + 1) return fail(c, REASON_TOO_LARGE, id);
+    for (uint32_t side = 0; side < 2; side++) {
+        const Shape *shape = &graph_node(c->graph, node->args[side])->shape;
+        IndexId coords[MAX_RANK];
+        Shape batch = {.rank = rank - 2}, own = {.rank = shape->rank - 2};
+        memcpy(batch.dims, node->shape.dims, batch.rank * sizeof(DimId));
+        memcpy(own.dims, shape->dims, own.rank * sizeof(DimId));
+        indexmap_broadcast(c->indices, &batch, c->coords, &own, coords);
+        coords[own.rank] = side == 0 ? c->coords[rank - 2] : c->coords[rank];
+        coords[own.rank + 1] = side == 0 ? c->coords[rank] : c->coords[rank - 1];
+        factors[side] = pull(c, node->args[side], coords, GUARD_NONE);
+        if (!factors[side]) return false;
+    }
+    c->is_visited[id] = true;
+    vec_push(c->arena, &kernel->reduces,
+             (Reduce){.node = id,
+                      .combine = PRIM_ADD,
+                      .acc = dtype_compute(node->dtype),
+                      .value = factors[0],
+                      .factor = factors[1],
+                      .result = node->dtype});
+    c->slot_of_node[id] = kernel->reduces.n;
+    return true;
+}
+
 static bool compose_reduce(Composer *c, Kernel *kernel, NodeId id) {
+    if (is_contraction(c->graph, id)) return compose_contract(c, kernel, id);
     const Node *node = graph_node(c->graph, id);
     const OpInfo *info = op_info(node->op);
     Dtype acc = dtype_compute(graph_node(c->graph, node->args[0])->dtype);
@@ -381,7 +419,9 @@ static bool compose_target(Composer *c, Target target, Store *store, Place *plac
         root = compose_view_root(graph, root);
         *place = compose_place(graph, c->group, &graph_node(graph, root)->shape);
     }
-    if (*place == PLACE_NONE) return fail(c, REASON_OTHER_DOMAIN, target.node) != SCALAR_NONE;
+    bool is_contract = c->group->reduces.n && is_contraction(graph, c->group->reduces.data[0]);
+    if (*place == PLACE_NONE || (is_contract && *place != PLACE_ROW))
+        return fail(c, REASON_OTHER_DOMAIN, target.node) != SCALAR_NONE;
     IndexId coords[MAX_RANK];
     place_coords(c, *place, &graph_node(graph, root)->shape, coords);
     /* A stored node may itself be in memory for later kernels, never for its own. */
@@ -398,13 +438,20 @@ static bool compose_target(Composer *c, Target target, Store *store, Place *plac
     return true;
 }
 
+/* The stage in which a reduction runs. */
+static uint32_t reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage) {
+    const Reduce *reduce = &kernel->reduces.data[slot];
+    uint32_t left = stage[reduce->value], right = stage[reduce->factor];
+    return left > right ? left : right;
+}
+
 /* Stage of every scalar: one more than the last reduction it hangs on. */
 static uint32_t *scalar_stages(Composer *c, const Kernel *kernel) {
     uint32_t n = scalar_count(c->scalars);
     uint32_t *stage = arena_array(c->arena, uint32_t, n + 1);
     for (ScalarId id = 1; id <= n; id++) {
         const Scalar *s = scalar_get(c->scalars, id);
-        if (s->kind == SCALAR_STAGE) stage[id] = stage[kernel->reduces.data[s->slot].value] + 1;
+        if (s->kind == SCALAR_STAGE) stage[id] = reduce_stage(kernel, s->slot, stage) + 1;
         for (int i = 0; i < 3; i++)
             if (stage[s->args[i]] > stage[id]) stage[id] = stage[s->args[i]];
         uint32_t gathered = indexmap_last_value(c->indices, c->scalars, s, stage);
@@ -422,8 +469,7 @@ static void arrange_stages(Composer *c, Kernel *kernel, const Store *stores, con
                            uint32_t n_stores) {
     uint32_t *stage = scalar_stages(c, kernel);
     for (uint32_t slot = 0; slot < kernel->reduces.n; slot++)
-        vec_push(c->arena, &stage_at(c, kernel, stage[kernel->reduces.data[slot].value])->reduces,
-                 slot);
+        vec_push(c->arena, &stage_at(c, kernel, reduce_stage(kernel, slot, stage))->reduces, slot);
     for (uint32_t i = 0; i < n_stores; i++) {
         if (places[i] == PLACE_ROW)
             vec_push(c->arena, &kernel->row_stores, stores[i]);
@@ -469,7 +515,8 @@ static AxisPlan plan_axes(const Group *group, const Kernel *kernel) {
     for (uint32_t d = 0; d < group->domain.rank; d++) {
         uint32_t kind = group->axes >> d & 1, next = next_of_kind(group, d);
         uint32_t own = axis[kind]++;
-        plan.joins[d] = next < MAX_RANK && indexmap_axes_join(kernel, own);
+        bool is_m = kernel->form == FORM_CONTRACT && d + 3 == group->domain.rank;
+        plan.joins[d] = next < MAX_RANK && !is_m && indexmap_axes_join(kernel, own);
     }
     return plan;
 }

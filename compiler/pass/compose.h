@@ -10,7 +10,7 @@
 
 #include "ir/kernel.h"
 
-enum { OUTPUT_NONE = UINT32_MAX };
+#define OUTPUT_NONE UINT32_MAX
 
 /* A value to store: into output `output`, or into the node's temp when that is OUTPUT_NONE. */
 typedef struct Target {

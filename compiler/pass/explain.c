@@ -95,7 +95,8 @@ static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
 static void print_kernels(const Ledger *l) {
     static const char *const forms[] = {[FORM_MAP] = "map",
                                         [FORM_ROW] = "reduction along rows",
-                                        [FORM_COLUMN] = "reduction along columns"};
+                                        [FORM_COLUMN] = "reduction along columns",
+                                        [FORM_CONTRACT] = "matmul"};
     text_puts(l->out, "kernels:\n");
     for (uint32_t i = 0; i < l->plan->kernels.n; i++) {
         const Kernel *kernel = &l->plan->kernels.data[i];

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { MAX_SCALARS_FINAL = UINT32_MAX };
+#define MAX_SCALARS_FINAL UINT32_MAX
 
 typedef struct Fuser {
     Arena *arena;

@@ -106,9 +106,24 @@ typedef struct Anchor {
     uint32_t output;
 } Anchor;
 
+static bool is_contraction(const Graph *graph, NodeId id) {
+    return op_info(graph_node(graph, id)->op)->cls == CLASS_CONTRACT;
+}
+
+/* A contraction's domain is its own shape and, innermost, the contracted axis. */
 static Shape anchor_domain(const Grouper *p, const Anchor *anchor) {
     const Node *node = graph_node(p->graph, anchor->node);
-    return anchor->is_reduction ? graph_node(p->graph, node->args[0])->shape : node->shape;
+    if (!anchor->is_reduction) return node->shape;
+    Shape of_arg = graph_node(p->graph, node->args[0])->shape;
+    if (!is_contraction(p->graph, anchor->node)) return of_arg;
+    Shape domain = node->shape;
+    if (domain.rank < MAX_RANK) domain.dims[domain.rank++] = of_arg.dims[of_arg.rank - 1];
+    return domain;
+}
+
+static uint32_t anchor_axes(const Grouper *p, NodeId id) {
+    const Node *node = graph_node(p->graph, id);
+    return is_contraction(p->graph, id) ? 1u << node->shape.rank : node->attrs.axes;
 }
 
 static bool add_anchor(Arena *arena, const Grouper *p, Group *group, const Anchor *anchor) {
@@ -116,12 +131,14 @@ static bool add_anchor(Arena *arena, const Grouper *p, Group *group, const Ancho
         vec_push(arena, &group->targets, (Target){anchor->node, anchor->output});
         return true;
     }
-    const Node *node = graph_node(p->graph, anchor->node);
     Shape domain = anchor_domain(p, anchor);
+    uint32_t axes = anchor_axes(p, anchor->node);
+    bool has_contraction = group->reduces.n && is_contraction(p->graph, group->reduces.data[0]);
+    bool is_shared = group->reduces.n || group->targets.n;
+    if (has_contraction || (is_shared && is_contraction(p->graph, anchor->node))) return false;
     if (!shape_equal(&domain, &group->domain)) return false;
-    if (group->axes && group->axes != node->attrs.axes) return false;
-    if (!group->axes) /* a map becomes a reduction's group: its stores stay inner */
-        group->axes = node->attrs.axes;
+    if (group->axes && group->axes != axes) return false;
+    group->axes = axes; /* a map becomes a reduction's group: its stores stay inner */
     vec_push(arena, &group->reduces, anchor->node);
     return true;
 }
@@ -129,6 +146,7 @@ static bool add_anchor(Arena *arena, const Grouper *p, Group *group, const Ancho
 /* Several passes over few long rows would leave most of a GPU idle, so they stay apart and the
  * reduction is split over the machine. One kernel also sums partials of partials no deeper. */
 static bool is_starved(const Grouper *p, const Group *group) {
+    if (is_contraction(p->graph, group->reduces.data[0])) return false;
     DimTab *dims = p->graph->dims;
     double rows = 1, length = 1;
     for (uint32_t d = 0; d < group->domain.rank; d++) {
@@ -371,6 +389,21 @@ static uint32_t *count_makers(const Grouper *p) {
     return makers;
 }
 
+/* Per node: whether a contraction reads it, as it is or through views: over and over, so that it is
+ * worth storing whatever it costs. */
+static bool *feeding_contractions(const Grouper *p) {
+    uint32_t n = p->graph->nodes.n;
+    bool *feeds = arena_array(p->arena, bool, n);
+    for (NodeId id = n; id-- > 0;)
+        for (uint32_t i = 0; i < p->users[id].n; i++) {
+            NodeId user = p->users[id].data[i];
+            OpClass cls = op_info(graph_node(p->graph, user)->op)->cls;
+            bool is_view = cls == CLASS_VIEW || cls == CLASS_CONCAT;
+            feeds[id] = feeds[id] || cls == CLASS_CONTRACT || (is_view && feeds[user]);
+        }
+    return feeds;
+}
+
 static bool find_costly(Grouper *p) {
     const Graph *graph = p->graph;
     uint32_t n = graph->nodes.n;
@@ -379,6 +412,7 @@ static bool find_costly(Grouper *p) {
     bool *below = arena_array(p->arena, bool, n);
     closure_costs(p, cost, depth);
     uint32_t *makers = count_makers(p);
+    bool *feeds = feeding_contractions(p);
     bool changed = false;
     for (NodeId id = 0; id < n; id++) {
         const Node *node = graph_node(graph, id);
@@ -395,7 +429,7 @@ static bool find_costly(Grouper *p) {
                         op_info(graph_node(graph, p->users[id].data[i])->op)->cls == CLASS_VIEW;
         bool is_costly = cost[id] >= COSTLY_OPS && (makers[id] > 1 || (has_views && repeats > 1.0));
         bool is_spread = !below[id] && cost[id] >= COSTLY_SPREAD && repeats > 1.0;
-        if (is_costly || is_spread)
+        if (is_costly || is_spread || feeds[id])
             changed = want(p, id, REASON_COSTLY) || changed;
         else if (depth[id] >= MAX_CHAIN && depth[id] % MAX_CHAIN == 0)
             changed = want(p, id, REASON_TOO_LARGE) || changed;

@@ -10,7 +10,7 @@
 
 #include "pass/compose.h"
 
-enum { GROUP_NONE = UINT32_MAX };
+#define GROUP_NONE UINT32_MAX
 
 typedef struct Grouping {
     Vec(Group) groups;

@@ -1,6 +1,8 @@
 /* Schedules by rule. See sched.h; the rules and their measurements are in docs/ARCHITECTURE.md. */
 #include "pass/sched.h"
 
+#include "pass/sched_gemm.h"
+
 #include <string.h>
 
 enum {
@@ -118,11 +120,9 @@ static void add_variant(Scheduler *s, Variant variant) {
     uint32_t n = s->kernel->n_variants;
     const char *graph = s->plan->graph->name;
     bool has_prefix = strncmp(s->kernel->name, graph, strlen(graph)) == 0;
-    variant.symbol = str_format(s->arena, "%s%s%s%s", has_prefix ? "" : graph,
-                                has_prefix ? "" : "_", s->kernel->name,
-                                n == 0   ? ""
-                                : n == 1 ? "_v1"
-                                         : "_v2");
+    variant.symbol = str_format(s->arena, "%s%s%s", has_prefix ? "" : graph, has_prefix ? "" : "_",
+                                s->kernel->name);
+    if (n) variant.symbol = str_format(s->arena, "%s_v%u", variant.symbol, n);
     s->kernel->variants[s->kernel->n_variants++] = variant;
 }
 
@@ -153,11 +153,10 @@ static void choose_team(Sched *sched, int64_t length, bool may_reside) {
     sched->team = WARP_THREADS;
 }
 
-static void gpu_row(Scheduler *s, Variant variant) {
+/* A variant for rows of at most `length` elements. */
+static void gpu_row_of(Scheduler *s, Variant variant, int64_t length) {
     Sched *sched = &variant.sched;
-    int64_t length = dim_hi(s->dims, kernel_n_reduced(s->kernel));
     bool is_whole = s->kernel->segment_axis == NO_AXIS;
-    if (!is_whole) length = min_i64(length, reduce_order(FORM_ROW, DEVICE_GPU).segment_elems);
     choose_team(sched, length, is_whole);
     sched->threads = sched->team > WARP_THREADS ? sched->team : ROW_BLOCK_THREADS;
     int64_t stride = (int64_t)sched->team * sched->lanes, steps = (length + stride - 1) / stride;
@@ -168,6 +167,24 @@ static void gpu_row(Scheduler *s, Variant variant) {
     DimId rows = dim_mul(s->dims, kernel_n_rows(s->kernel), n_segments(s));
     variant.grid = dim_ceil_div(s->dims, rows, sched->threads / sched->team);
     add_variant(s, variant);
+}
+
+/* Where a row may be long or short, short ones get resident variants of their own. */
+static void gpu_row(Scheduler *s, Variant variant) {
+    static const int64_t short_rows[] = {1024, 4096};
+    DimId n = kernel_n_reduced(s->kernel);
+    int64_t length = dim_hi(s->dims, n);
+    bool is_whole = s->kernel->segment_axis == NO_AXIS;
+    if (!is_whole) length = min_i64(length, reduce_order(FORM_ROW, DEVICE_GPU).segment_elems);
+    bool is_worth_it = is_whole && s->kernel->stages.n > 1 && variant.sched.lanes > 1;
+    for (size_t i = 0; is_worth_it && i < sizeof short_rows / sizeof *short_rows; i++) {
+        if (length <= short_rows[i] * 2 || dim_lo(s->dims, n) > short_rows[i]) continue;
+        Variant resident = variant;
+        resident.limit_dim = n;
+        resident.limit = short_rows[i];
+        gpu_row_of(s, resident, short_rows[i]);
+    }
+    gpu_row_of(s, variant, length);
 }
 
 static void gpu_column(Scheduler *s, Variant variant) {
@@ -264,6 +281,19 @@ static void schedule_cpu(Scheduler *s) {
                              .multiple_of = 1});
 }
 
+/* Contractions have schedulers of their own. */
+static void schedule_contract(Scheduler *s) {
+    Variant variants[MAX_VARIANTS];
+    Variant base = {.sched = {.lanes = 1, .unroll = 1, .threads = 1, .is_wide = is_wide(s)},
+                    .align_bytes = 1,
+                    .multiple_of = 1};
+    for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i] = base;
+    uint32_t n = s->target->device == DEVICE_GPU
+                     ? sched_gemm_gpu(s->plan, s->kernel, s->target, variants)
+                     : sched_gemm_cpu(s->plan, s->kernel, s->target, variants);
+    for (uint32_t i = 0; i < n; i++) add_variant(s, variants[i]);
+}
+
 void sched_plan(Arena *arena, Plan *plan, const Target *target) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         Kernel *kernel = &plan->kernels.data[k];
@@ -279,7 +309,9 @@ void sched_plan(Arena *arena, Plan *plan, const Target *target) {
         else if (kernel->n_parallel)
             s.lane_axis = kernel->n_parallel - 1;
         kernel->n_variants = 0;
-        if (target->device == DEVICE_GPU)
+        if (kernel->form == FORM_CONTRACT)
+            schedule_contract(&s);
+        else if (target->device == DEVICE_GPU)
             schedule_gpu(&s);
         else
             schedule_cpu(&s);

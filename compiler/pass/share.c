@@ -62,9 +62,9 @@ static void write_stores(Writer *w, const Store *stores, uint32_t n) {
 static void write_reduces(Writer *w) {
     for (uint32_t i = 0; i < w->kernel->reduces.n; i++) {
         const Reduce *r = &w->kernel->reduces.data[i];
-        text_printf(&w->out, "reduce %d %d %d %a %u %u %u %d\n", (int)r->combine, r->is_arg,
-                    (int)r->acc, r->identity, w->numbers[r->value], w->numbers[r->arg_index],
-                    r->divisor, (int)r->result);
+        text_printf(&w->out, "reduce %d %d %d %a %u %u %u %u %d\n", (int)r->combine, r->is_arg,
+                    (int)r->acc, r->identity, w->numbers[r->value], w->numbers[r->factor],
+                    w->numbers[r->arg_index], r->divisor, (int)r->result);
     }
 }
 
@@ -72,10 +72,13 @@ static void write_variants(Writer *w) {
     for (uint32_t i = 0; i < w->kernel->n_variants; i++) {
         const Variant *v = &w->kernel->variants[i];
         const Sched *s = &v->sched;
-        text_printf(&w->out, "variant %u %u %u %u %lld %u %u %d %u %u %llx %u %lld\n", s->lanes,
-                    s->unroll, s->threads, s->team, (long long)s->unit_elems, s->resident, s->slots,
-                    s->is_wide, v->grid, v->align_bytes, (unsigned long long)v->align_args,
-                    v->multiple_dim, (long long)v->multiple_of);
+        text_printf(&w->out, "variant %u %u %u %u %lld %u %u %d %u %u %llx %u %lld %u %lld\n",
+                    s->lanes, s->unroll, s->threads, s->team, (long long)s->unit_elems, s->resident,
+                    s->slots, s->is_wide, v->grid, v->align_bytes,
+                    (unsigned long long)v->align_args, v->multiple_dim, (long long)v->multiple_of,
+                    v->limit_dim, (long long)v->limit);
+        text_printf(&w->out, "tile %d %u %u %u %u %u %u\n", (int)s->engine, s->tile_m, s->tile_n,
+                    s->tile_k, s->warps_m, s->warps_n, s->stages);
     }
 }
 

@@ -1,5 +1,6 @@
-/* Sharing code: kernels that are structurally the same (of any graphs of a module) get one function.
- * Requires schedules. Sets Variant.symbol of later twins to the first one's and marks them shared. */
+/* Sharing code: kernels that are structurally the same (of any graphs of a module) get one
+ * function. Requires schedules. Sets Variant.symbol of later twins to the first one's and marks
+ * them shared. */
 #ifndef FUSEC_SHARE_H
 #define FUSEC_SHARE_H
 

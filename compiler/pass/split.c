@@ -7,7 +7,7 @@ static int64_t segment_elems(const Kernel *kernel) {
 }
 
 static bool is_single_pass(const Kernel *kernel) {
-    return kernel->form != FORM_MAP && kernel->stages.n == 1 &&
+    return (kernel->form == FORM_ROW || kernel->form == FORM_COLUMN) && kernel->stages.n == 1 &&
            kernel->stages.data[0].stores.n == 0;
 }
 

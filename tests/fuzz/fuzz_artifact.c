@@ -12,8 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static void inspect_step(const frt_module *m, int32_t graph, int32_t step)
-{
+static void inspect_step(const frt_module *m, int32_t graph, int32_t step) {
     char text[256];
     FRT_INFO(frt_step_info, info);
     frt_module_get_step(m, graph, step, &info);
@@ -24,8 +23,7 @@ static void inspect_step(const frt_module *m, int32_t graph, int32_t step)
     }
 }
 
-static void inspect(const frt_module *m)
-{
+static void inspect(const frt_module *m) {
     FRT_INFO(frt_module_info, info);
     int64_t dims[64];
     frt_module_get_info(m, &info);
@@ -50,8 +48,7 @@ static void inspect(const frt_module *m)
     }
 }
 
-static void load(const void *bytes, size_t n)
-{
+static void load(const void *bytes, size_t n) {
     frt_module *module = NULL;
     frt_program *program = NULL;
     frt_error err = FRT_ERROR_INIT;
@@ -80,8 +77,7 @@ static void load(const void *bytes, size_t n)
     frt_module_free(module);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     static const char word[] = "//@ checksum ";
     const size_t n_word = sizeof word - 1;
     load(data, n);

@@ -7,8 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     static const char *const names[] = {"a", "b", "w", "fc1.weight"};
     Weights *weights = NULL;
     frt_error err = FRT_ERROR_INIT;

@@ -12,8 +12,7 @@ typedef struct Request {
 
 static fusec_status compile(Driver *driver, void *user) {
     const Request *request = user;
-    fusec_status status =
-        driver_parse(driver, "input.g", request->source, strlen(request->source));
+    fusec_status status = driver_parse(driver, "input.g", request->source, strlen(request->source));
     if (status) return status;
     for (uint32_t i = 0; i < driver->module->graphs.n && request->mode == COMPILE_EXPOSED; i++)
         check_expose_nodes(driver->module->graphs.data[i], driver->strings);

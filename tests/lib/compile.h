@@ -12,16 +12,15 @@ typedef enum {
 } CompileMode;
 
 typedef struct Compiled {
-    Driver driver;     /* owns everything here */
+    Driver driver;        /* owns everything here */
     const Module *module; /* NULL when the source is wrong */
-    const char *bytes; /* the artifact: PTX for a GPU, else an object */
+    const char *bytes;    /* the artifact: PTX for a GPU, else an object */
     size_t n_bytes;
     const char *messages; /* of a failure: diagnostics, or what broke */
 } Compiled;
 
 /* False on any failure; to be freed in both cases. */
-bool compile_source(Compiled *compiled, const char *source, const Target *target,
-                    CompileMode mode);
+bool compile_source(Compiled *compiled, const char *source, const Target *target, CompileMode mode);
 void compile_free(Compiled *compiled);
 
 /* The targets of a device class that this machine's CPU can run; any GPU target counts. */

@@ -65,14 +65,17 @@ static bool fill_list(Pair *pair, const GraphInput *list, uint32_t n, const Pair
             text_printf(report, "input `%s`: %s\n", list[i].name, error ? error : "too large");
             return false;
         }
-        if (data->special) data->special(data->user, pair_graph(pair), &list[i], rng, &tensor);
-        else random_fill(rng, data->fill, &tensor);
+        if (data->special)
+            data->special(data->user, pair_graph(pair), &list[i], rng, &tensor);
+        else
+            random_fill(rng, data->fill, &tensor);
         size_t n_wanted = (size_t)tensor_n_elems(&tensor) * dtype_bytes(tensor.dtype);
         Rig *rigs[] = {&pair->fused_rig, &pair->exposed_rig};
         for (int r = 0; r < 2; r++) {
             size_t n_bytes;
             uint8_t *bytes = rig_contents(rigs[r], list[i].name, &n_bytes);
-            if (bytes && n_bytes == n_wanted) tensor_store(&tensor, bytes);
+            if (bytes && n_bytes == n_wanted)
+                tensor_store(&tensor, bytes);
             else if (bytes || r == 1) {
                 text_printf(report, "input `%s` is lost or of another size\n", list[i].name);
                 return false;
@@ -102,10 +105,9 @@ static FetchStatus fetch(void *user, NodeId node, const Tensor *type, const uint
     if (!*bytes) return FETCH_FAILED;
     OpId op = graph_node(graph, node)->op;
     /* Params are kept by the program, not in the block. */
-    if (op == OP_PARAM)
-        *bytes = rig_contents((Rig *)&pair->exposed_rig, name, &n_bytes);
+    if (op == OP_PARAM) *bytes = rig_contents((Rig *)&pair->exposed_rig, name, &n_bytes);
     return n_bytes == (size_t)tensor_n_elems(type) * dtype_bytes(type->dtype) ? FETCH_OK
-                                                                               : FETCH_FAILED;
+                                                                              : FETCH_FAILED;
 }
 
 static bool compare_output(const Pair *pair, const GraphOutput *output, Arena *arena,
@@ -153,14 +155,16 @@ static bool judge(Pair *pair, const PairData *data, PairCounts *counts, Arena *a
                   Text *report) {
     const Graph *fused = pair->fused.module->graphs.data[pair->graph];
     bool is_right = true;
+    /* The outputs that were exposed come after the graph's own. */
     for (uint32_t i = 0; i < fused->outputs.n; i++)
-        is_right = compare_output(pair, &fused->outputs.data[i], arena, report) && is_right;
+        is_right =
+            compare_output(pair, &pair_graph(pair)->outputs.data[i], arena, report) && is_right;
     counts->n_runs++;
     if (data->without_reference || !has_work(pair_graph(pair))) return is_right;
     CheckCounts checked = {0};
-    is_right = check_graph(pair_graph(pair), pair->symbol_values, fetch, pair, arena, &checked,
-                           report) &&
-               is_right;
+    is_right =
+        check_graph(pair_graph(pair), pair->symbol_values, fetch, pair, arena, &checked, report) &&
+        is_right;
     counts->n_nodes += checked.n_checked;
     counts->n_skipped += checked.n_skipped;
     counts->n_elems += (uint64_t)checked.n_elems;
@@ -173,11 +177,10 @@ bool pair_run(Pair *pair, const PairData *data, PairCounts *counts, Text *report
     Arena *arena = arena_new(NULL);
     Rng rng = rng_new(data->seed);
     const Graph *graph = pair_graph(pair);
-    bool is_right = fill_list(pair, graph->inputs.data, graph->inputs.n, data, &rng, arena,
-                              report) &&
-                    fill_list(pair, graph->params.data, graph->params.n, data, &rng, arena,
-                              report) &&
-                    run_both(pair, report) && judge(pair, data, counts, arena, report);
+    bool is_right =
+        fill_list(pair, graph->inputs.data, graph->inputs.n, data, &rng, arena, report) &&
+        fill_list(pair, graph->params.data, graph->params.n, data, &rng, arena, report) &&
+        run_both(pair, report) && judge(pair, data, counts, arena, report);
     arena_free(arena);
     return is_right;
 }

@@ -34,8 +34,7 @@ static void list_tensors(Rig *rig) {
         frt_module_get_tensor(rig->module, rig->graph, i, &tensor.info);
         if (tensor.info.role != FRT_TEMP) rig->tensors[rig->n_tensors++] = tensor;
     }
-    rig->tensors[rig->n_tensors].info = (frt_tensor_info){.name = workspace_name,
-                                                          .role = FRT_TEMP};
+    rig->tensors[rig->n_tensors].info = (frt_tensor_info){.name = workspace_name, .role = FRT_TEMP};
 }
 
 bool rig_open(Rig *rig, const void *artifact, size_t n_bytes, const char *name,

@@ -24,7 +24,8 @@ typedef struct RigOptions {
     frt_program_options program;
     bool is_unaligned; /* tensors begin at odd multiples of their element, never of 16 bytes */
 } RigOptions;
-#define RIG_OPTIONS_INIT {FRT_PROGRAM_OPTIONS_INIT, false}
+#define RIG_OPTIONS_INIT \
+    { FRT_PROGRAM_OPTIONS_INIT, false }
 
 typedef struct Rig {
     RigOptions options;
@@ -49,7 +50,8 @@ void rig_close(Rig *rig);
 /* Sets the dims, which `dims` names, and lays out and binds all tensors, without contents. May be
  * called again for other values. */
 bool rig_place(Rig *rig, const DimTab *dims, const int64_t *symbol_values);
-/* Where the elements of an input or param are to be written; NULL when there is none of the name. */
+/* Where the elements of an input or param are to be written; NULL when there is none of the name.
+ */
 uint8_t *rig_contents(Rig *rig, const char *name, size_t *n_bytes);
 /* Fills everything but inputs and params with `poison`, runs, and checks that nothing but outputs
  * and workspace was written. Params of a weights file are not touched. */

@@ -24,8 +24,10 @@ static void fix_params(Program *program) {
     ProgramItems kept = {0};
     for (uint32_t i = 0; i < program->params.n; i++) {
         ProgramItem item = program->params.data[i];
-        if (mentions_dim(program, item.type)) vec_push(program->arena, &program->inputs, item);
-        else vec_push(program->arena, &kept, item);
+        if (mentions_dim(program, item.type))
+            vec_push(program->arena, &program->inputs, item);
+        else
+            vec_push(program->arena, &kept, item);
     }
     program->params = kept;
 }
@@ -60,15 +62,15 @@ static bool run_fills(Pair *pair, uint64_t seed, PairCounts *counts, Text *repor
     return true;
 }
 
-static bool try_source(const char *source, uint64_t seed, const Target *target,
-                       PairCounts *counts, Text *report) {
+static bool try_source(const char *source, uint64_t seed, const Target *target, PairCounts *counts,
+                       Text *report) {
     Pair pair;
     RigOptions options = RIG_OPTIONS_INIT;
     options.is_unaligned = seed % 3 == 0;
     options.program.no_weights = true;
     options.program.n_threads = 1 + (int32_t)(seed % 2) * 2;
-    bool is_right = pair_compile(&pair, source, target, report) &&
-                    pair_open(&pair, 0, &options, report);
+    bool is_right =
+        pair_compile(&pair, source, target, report) && pair_open(&pair, 0, &options, report);
     Rng rng = rng_new(seed);
     for (int i = 0; i < N_ASSIGNMENTS && is_right; i++) {
         int64_t values[DIM_MAX_SYMBOLS];
@@ -148,8 +150,10 @@ static void reduce(const Program *program, uint64_t seed, const Target *target) 
     source = program_print(&small);
     printf("  reduced:\n%s", source);
     fflush(stdout);
-    if (r.outcome == OUTCOME_CRASHED) printf("  crashes\n");
-    else show(source, &r);
+    if (r.outcome == OUTCOME_CRASHED)
+        printf("  crashes\n");
+    else
+        show(source, &r);
 }
 
 /* Runs one seed for one target and prints what is wrong. */
@@ -157,8 +161,8 @@ static bool run_here(const Soak *soak, uint64_t seed, const Target *target, Pair
     Arena *arena = arena_new(NULL);
     Text report = {.arena = arena};
     Program program = make_program(arena, seed);
-    const char *repro = str_format(
-        arena, "build/tests/soak/soak --one=%" PRIu64 " --target=%s", seed, target->name);
+    const char *repro = str_format(arena, "build/tests/soak/soak --one=%" PRIu64 " --target=%s",
+                                   seed, target->name);
     soak_watch(repro, SECONDS);
     bool is_right = try_source(program_print(&program), seed, target, counts, &report);
     soak_watch_off();

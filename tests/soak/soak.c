@@ -2,7 +2,7 @@
  * other and with the interpreter.
  *
  *   soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED] [--reduce]   random graphs
- *   soak --sweep [--device=..] [--target=..]                            every op, dtype and shape
+ *   soak --sweep [--part=I/K] [--device=..] [--target=..]               every op, dtype and shape
  *
  * Ends with the coverage table (random graphs) and `N passed, N failed, N skipped`; fails when
  * anything failed, nothing passed, or N >= 200 random graphs left a gap in the table. */
@@ -60,8 +60,8 @@ void soak_add_counts(Soak *soak, const PairCounts *counts) {
 static int usage(const char *wrong) {
     fprintf(stderr,
             "soak: bad argument `%s`\n"
-            "usage: soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--sweep] [--one=SEED] "
-            "[--reduce]\n",
+            "usage: soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED] [--reduce]\n"
+            "       soak --sweep [--part=I/K] [--device=cpu|cuda] [--target=NAME]\n",
             wrong);
     return 2;
 }
@@ -82,6 +82,12 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
         soak->n = 1;
         return read_number(argument + 6, &soak->seed);
     }
+    if (strncmp(argument, "--part=", 7) == 0) {
+        char *slash;
+        soak->part = strtoull(argument + 7, &slash, 10);
+        return *slash == '/' && read_number(slash + 1, &soak->n_parts) &&
+               soak->part < soak->n_parts;
+    }
     if (strncmp(argument, "--target=", 9) == 0) {
         soak->target_name = argument + 9;
         return target_by_name(soak->target_name) != NULL;
@@ -100,8 +106,10 @@ static void choose_targets(Soak *soak) {
     }
     for (int i = 0; i < 2; i++) {
         const Target *target = target_get(soak->is_cuda ? gpus[i] : cpus[i]);
-        if (compile_target_runs(target)) soak->targets[soak->n_targets++] = target;
-        else printf("soak: this CPU cannot run %s: left out\n", target->name);
+        if (compile_target_runs(target))
+            soak->targets[soak->n_targets++] = target;
+        else
+            printf("soak: this CPU cannot run %s: left out\n", target->name);
     }
 }
 
@@ -117,7 +125,8 @@ static frt_program *keep_context(const Soak *soak) {
     else if (frt_module_load_memory(compiled.bytes, compiled.n_bytes, &module, &error) ||
              frt_program_create(module, NULL, NULL, &program, &error))
         fprintf(stderr, "soak: %s\n", error.message);
-    else printf("soak: on %s\n", frt_device_name(program));
+    else
+        printf("soak: on %s\n", frt_device_name(program));
     frt_module_free(module);
     compile_free(&compiled);
     return program;
@@ -134,7 +143,7 @@ static bool has_gaps(const Soak *soak) {
 }
 
 int main(int argc, char **argv) {
-    Soak soak = {.n = 200, .seed = 1, .coverage = {.without_matmul = true}};
+    Soak soak = {.n = 200, .seed = 1, .n_parts = 1, .coverage = {.without_matmul = true}};
     int n_numbers = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (int i = 1; i < argc; i++)
@@ -145,8 +154,10 @@ int main(int argc, char **argv) {
     catch_signals();
     frt_program *keeper = NULL;
     if (soak.is_cuda && !(keeper = keep_context(&soak))) return 4;
-    if (soak.is_sweep) soak_sweep(&soak);
-    else soak_random(&soak);
+    if (soak.is_sweep)
+        soak_sweep(&soak);
+    else
+        soak_random(&soak);
     frt_program_free(keeper);
     bool is_lacking = has_gaps(&soak);
     const PairCounts *c = &soak.counts;

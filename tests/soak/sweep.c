@@ -25,7 +25,7 @@ static void fill_domain(void *user, const Graph *graph, const GraphInput *input,
 static void add_context(const SweepCase *c, uint32_t extents, const char *contents, Text *report) {
     text_printf(report, "  with %s contents", contents);
     for (uint32_t k = 0; k < c->n_dims; k++)
-        text_printf(report, ", %c = %" PRId64, "NMK"[k], c->extents[extents][k]);
+        text_printf(report, ", %c = %" PRId64, "NMK"[k], c -> extents[extents][k]);
     text_puts(report, "\n");
 }
 
@@ -59,8 +59,8 @@ static void run_case(Soak *soak, SweepCase *c, const Target *target, uint32_t nu
     options.program.no_weights = true;
     uint32_t n_failed = 0;
     soak_watch(str_format(arena, "the sweep, %s for %s", c->name, target->name), SECONDS);
-    bool is_open = pair_compile(&pair, c->source, target, &report) &&
-                   pair_open(&pair, 0, &options, &report);
+    bool is_open =
+        pair_compile(&pair, c->source, target, &report) && pair_open(&pair, 0, &options, &report);
     for (uint32_t i = 0; i < c->n_extents && is_open; i++)
         if (!run_extents(soak, &pair, c, i, &report)) n_failed++;
     soak_watch_off();
@@ -81,9 +81,13 @@ void soak_sweep(Soak *soak) {
     sweep_add_composites(soak->arena, &cases);
     for (uint32_t t = 0; t < soak->n_targets; t++) {
         uint32_t n_failed = soak->n_failed;
-        for (uint32_t i = 0; i < cases.n; i++)
+        uint32_t n_run = 0;
+        for (uint32_t i = 0; i < cases.n; i++) {
+            if (i % soak->n_parts != soak->part) continue;
             run_case(soak, &cases.data[i], soak->targets[t], i);
-        printf("sweep: %u programs for %s, %u of their sizes failed\n", cases.n,
+            n_run++;
+        }
+        printf("sweep: %u programs for %s, %u of their sizes failed\n", n_run,
                soak->targets[t]->name, soak->n_failed - n_failed);
     }
 }

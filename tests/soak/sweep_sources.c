@@ -9,15 +9,15 @@ enum { MAX_OUTPUTS = 12 };
 
 static const int64_t lines[][SWEEP_MAX_DIMS] = {{0},  {1},  {2},   {3},    {7},    {17},  {31},
                                                 {33}, {64}, {100}, {1000}, {1025}, {4099}};
-static const int64_t planes[][SWEEP_MAX_DIMS] = {{0, 3},  {3, 0},   {1, 1},    {1, 17},   {17, 1},
-                                                 {7, 33}, {31, 64}, {100, 31}, {2, 1025}, {1000, 3}};
-static const int64_t boxes[][SWEEP_MAX_DIMS] = {{2, 3, 7},  {7, 1, 33},  {0, 3, 2},  {2, 0, 3},
-                                                {3, 2, 0},  {17, 31, 3}, {1, 64, 1}, {3, 1025, 2},
-                                                {2, 3, 100}};
+static const int64_t planes[][SWEEP_MAX_DIMS] = {
+    {0, 3}, {3, 0}, {1, 1}, {1, 17}, {17, 1}, {7, 33}, {31, 64}, {100, 31}, {2, 1025}, {1000, 3}};
+static const int64_t boxes[][SWEEP_MAX_DIMS] = {{2, 3, 7},  {7, 1, 33},   {0, 3, 2},
+                                                {2, 0, 3},  {3, 2, 0},    {17, 31, 3},
+                                                {1, 64, 1}, {3, 1025, 2}, {2, 3, 100}};
 static const int64_t long_lines[][SWEEP_MAX_DIMS] = {
     {0}, {1}, {2}, {7}, {31}, {33}, {1000}, {1025}, {4099}, {16384}, {16385}, {40000}, {100003}};
 static const int64_t long_planes[][SWEEP_MAX_DIMS] = {
-    {0, 7},     {7, 0},   {1, 1},      {17, 33},    {1000, 100}, {3, 4099},  {4099, 3},
+    {0, 7},     {7, 0},     {1, 1},     {17, 33},   {1000, 100}, {3, 4099},  {4099, 3},
     {2, 16384}, {16385, 2}, {2, 40000}, {40000, 1}, {1, 100003}, {100003, 1}};
 static const int64_t constants[][SWEEP_MAX_DIMS] = {{0}};
 
@@ -164,17 +164,37 @@ typedef struct ReduceShapes {
 static const ReduceShapes reduce_shapes[] = {
     {"line", "[N]", 1, EXTENTS(long_lines), {{"0", ""}}},
     {"plane", "[N, M]", 2, EXTENTS(long_planes), {{"0", "[M]"}, {"1", "[N]"}, {"none", ""}}},
-    {"box", "[N, M, K]", 3, EXTENTS(boxes),
-     {{"0", "[M, K]"}, {"1", "[N, K]"}, {"2", "[N, M]"}, {"[0, 1]", "[K]"}, {"[1, 2]", "[N]"},
-      {"[0, 2]", "[M]"}, {"none", ""}}},
-    {"constant rows", "[31, 1025]", 0, EXTENTS(constants),
+    {"box",
+     "[N, M, K]",
+     3,
+     EXTENTS(boxes),
+     {{"0", "[M, K]"},
+      {"1", "[N, K]"},
+      {"2", "[N, M]"},
+      {"[0, 1]", "[K]"},
+      {"[1, 2]", "[N]"},
+      {"[0, 2]", "[M]"},
+      {"none", ""}}},
+    {"constant rows",
+     "[31, 1025]",
+     0,
+     EXTENTS(constants),
      {{"0", "[1025]"}, {"1", "[31]"}, {"none", ""}}},
-    {"constant columns", "[4099, 17]", 0, EXTENTS(constants),
+    {"constant columns",
+     "[4099, 17]",
+     0,
+     EXTENTS(constants),
      {{"0", "[17]"}, {"1", "[4099]"}, {"none", ""}}},
     {"constant long", "[2, 16385]", 0, EXTENTS(constants), {{"1", "[2]"}, {"none", ""}}},
-    {"constant box", "[7, 100, 3]", 0, EXTENTS(constants),
+    {"constant box",
+     "[7, 100, 3]",
+     0,
+     EXTENTS(constants),
      {{"0", "[100, 3]"}, {"1", "[7, 3]"}, {"2", "[7, 100]"}, {"[0, 2]", "[100]"}}},
-    {"constant empty", "[3, 0, 2]", 0, EXTENTS(constants),
+    {"constant empty",
+     "[3, 0, 2]",
+     0,
+     EXTENTS(constants),
      {{"0", "[0, 2]"}, {"1", "[3, 2]"}, {"2", "[3, 0]"}, {"none", ""}}}};
 
 /* argmax takes one axis, and one with elements. */
@@ -210,9 +230,8 @@ static void add_reduction(Arena *arena, SweepCases *cases, Dtype dtype,
 
 /* argmax needs elements: dims from 1. */
 static void add_argmax(Arena *arena, SweepCases *cases, Dtype dtype) {
-    static const int64_t extents[][SWEEP_MAX_DIMS] = {{1, 1},     {1, 17},    {17, 33},
-                                                      {100, 1000}, {2, 16385}, {40000, 3},
-                                                      {1, 100003}, {100003, 1}};
+    static const int64_t extents[][SWEEP_MAX_DIMS] = {
+        {1, 1}, {1, 17}, {17, 33}, {100, 1000}, {2, 16385}, {40000, 3}, {1, 100003}, {100003, 1}};
     SweepCase c = {.name = str_format(arena, "argmax %s", dtype_name(dtype)),
                    .n_dims = 2,
                    .extents = extents,
@@ -261,8 +280,8 @@ static void add_views(Maker *m, Dtype dtype, const char *use) {
 }
 
 void sweep_add_views(Arena *arena, SweepCases *cases) {
-    static const int64_t extents[][SWEEP_MAX_DIMS] = {{2, 1},  {2, 2},  {3, 7},    {17, 31}, {33, 64},
-                                                      {64, 33}, {100, 3}, {1025, 2}, {2, 1025}};
+    static const int64_t extents[][SWEEP_MAX_DIMS] = {
+        {2, 1}, {2, 2}, {3, 7}, {17, 31}, {33, 64}, {64, 33}, {100, 3}, {1025, 2}, {2, 1025}};
     for (Dtype dtype = 0; dtype < DT_COUNT; dtype++) {
         Maker m = maker_new(arena);
         SweepCase c = {.name = str_format(arena, "views %s", dtype_name(dtype)),
@@ -272,9 +291,9 @@ void sweep_add_views(Arena *arena, SweepCases *cases) {
                        .lo = -4,
                        .hi = 4};
         add_views(&m, dtype, consumer(dtype));
-        c.source = str_format(
-            arena, "dim N in 2..4096\ndim M in 1..4096\ngraph g(%s) -> (%s) {\n%s}\n",
-            text_str(&m.inputs), text_str(&m.outputs), text_str(&m.body));
+        c.source =
+            str_format(arena, "dim N in 2..4096\ndim M in 1..4096\ngraph g(%s) -> (%s) {\n%s}\n",
+                       text_str(&m.inputs), text_str(&m.outputs), text_str(&m.body));
         vec_push(arena, cases, c);
     }
 }
@@ -282,9 +301,9 @@ void sweep_add_views(Arena *arena, SweepCases *cases) {
 /* What several reductions and the work between them make of one kernel. */
 static void add_composite(Arena *arena, SweepCases *cases, Dtype dtype, uint32_t axis) {
     Maker m = maker_new(arena);
-    static const int64_t extents[][SWEEP_MAX_DIMS] = {{0, 3},   {1, 1},     {1, 17},    {17, 1},
-                                                      {7, 33},  {33, 1000}, {3, 4099},  {4099, 3},
-                                                      {2, 16385}, {16385, 2}, {2, 40000}, {40000, 2}};
+    static const int64_t extents[][SWEEP_MAX_DIMS] = {
+        {0, 3},    {1, 1},    {1, 17},    {17, 1},    {7, 33},    {33, 1000},
+        {3, 4099}, {4099, 3}, {2, 16385}, {16385, 2}, {2, 40000}, {40000, 2}};
     const char *rest = axis ? "[N]" : "[M]";
     add_input(&m, "x", dtype, "[N, M]");
     add_input(&m, "r", dtype, "[N, M]");
@@ -293,7 +312,8 @@ static void add_composite(Arena *arena, SweepCases *cases, Dtype dtype, uint32_t
     add_output(&m, dtype, "[N, M]", "log_softmax(y0, axis=%u)", axis);
     add_output(&m, dtype, rest, "logsumexp(x * 0.5, axis=%u)", axis);
     add_output(&m, dtype, rest, "var(x, axis=%u)", axis);
-    add_output(&m, dtype, "[N, M]", "y0 * const(2.0, %s) - expand(max(y0, axis=%u, keep=true), [N, M])",
+    add_output(&m, dtype, "[N, M]",
+               "y0 * const(2.0, %s) - expand(max(y0, axis=%u, keep=true), [N, M])",
                dtype_name(dtype), axis);
     finish(&m, cases,
            (SweepCase){.name = str_format(arena, "composites %s axis %u", dtype_name(dtype), axis),

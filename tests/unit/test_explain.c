@@ -122,8 +122,7 @@ Test(explain, the_fused_graph_parses_back_to_the_same_plan) {
         "graph g(x: f32[100]) -> (y: f32[100]) { y = exp(x) + relu(x) }\n",
         "graph g(x: f32[64, 100]) -> (y: f32[100]) { y = sum(softmax(x, axis=1), axis=0) }\n",
         "dim N in 1..1000000\ngraph g(x: f32[N]) -> (y: f32[N]) { y = x / sum(x) }\n",
-        "graph g(x: f32[8, 9]) -> (y: f32[9, 8], z: f32[8, 9]) {\n"
-        "  z = x * 2.0\n  y = transpose(z)\n}\n",
+        "graph g(x: f32[8, 9]) -> (y: f32[9, 8], z: f32[8, 9]) { z = -x\n y = transpose(z) }\n",
         "graph g(x: f32[1000]) -> (y: f32[998]) { e = exp(x)\n y = e[2:] - e[:-2] + e[1:-1] }\n",
         "graph g(x: f32[4]) -> (y: f32[4]) { y = x }\n",
     };

@@ -1,0 +1,27 @@
+/* Schedules of contractions, by device class. */
+#ifndef FUSEC_SCHED_GEMM_H
+#define FUSEC_SCHED_GEMM_H
+
+#include "ir/target.h"
+
+/* The kernel's axes: parallel .., m, n and reduced k. */
+static inline uint32_t gemm_axis_m(const Kernel *kernel) {
+    return kernel->n_parallel - 2;
+}
+static inline uint32_t gemm_axis_n(const Kernel *kernel) {
+    return kernel->n_parallel - 1;
+}
+static inline uint32_t gemm_axis_k(const Kernel *kernel) {
+    return kernel->first_reduced;
+}
+/* Product of the parallel extents before m. */
+DimId gemm_n_batches(const Kernel *kernel);
+
+/* Fill `variants` (MAX_VARIANTS of them, all set to what applies anywhere), in order of preference;
+ * the last must apply always. Return how many there are, at least 1. */
+uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *target,
+                        Variant *variants);
+uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,
+                        Variant *variants);
+
+#endif

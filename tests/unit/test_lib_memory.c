@@ -1,0 +1,65 @@
+/* The library without memory: every allocation of a compilation fails once, and each time the call
+ * comes back with a status. Linked with --wrap, so that allocations of ours, and not LLVM's, pass
+ * through here. */
+#include <criterion/criterion.h>
+#include <fusec.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *__real_malloc(size_t n_bytes);
+void *__real_calloc(size_t n, size_t n_bytes);
+void *__wrap_malloc(size_t n_bytes);
+void *__wrap_calloc(size_t n, size_t n_bytes);
+
+static unsigned n_allocations, failing; /* failing: which one, from 1; 0: none */
+
+static bool fails(void) {
+    return ++n_allocations == failing;
+}
+
+void *__wrap_malloc(size_t n_bytes) {
+    return fails() ? NULL : __real_malloc(n_bytes);
+}
+
+void *__wrap_calloc(size_t n, size_t n_bytes) {
+    return fails() ? NULL : __real_calloc(n, n_bytes);
+}
+
+static void fail_each(const char *text, fusec_kind kind, fusec_status expected) {
+    fusec_options options = FUSEC_OPTIONS_INIT;
+    options.kind = kind;
+    options.explain = true;
+    fusec_status status = FUSEC_INTERNAL;
+    for (failing = 1; failing < 10000; failing++) {
+        fusec_result *result = NULL;
+        n_allocations = 0;
+        status = fusec_compile(text, strlen(text), &options, &result);
+        bool has_failed = n_allocations >= failing;
+        size_t n_bytes = 0;
+        if (result) fusec_result_bytes(result, &n_bytes);
+        if (has_failed) {
+            cr_assert(status == FUSEC_INTERNAL || status == expected);
+            cr_assert(status != FUSEC_INTERNAL || n_bytes == 0);
+            cr_assert(!result || status == expected ||
+                      strstr(fusec_result_messages(result), "out of memory"));
+        }
+        fusec_result_free(result);
+        if (!has_failed) break;
+    }
+    cr_expect(failing > 3 && failing < 10000, "%u allocations failed", failing);
+    cr_expect(status == expected);
+    failing = 0;
+}
+
+static const char good[] = "dim B in 1..64\ngraph g(x: f32[B, 800]) -> (y: f32[B, 800]) {\n"
+                           "  y = softmax(gelu(x) * 2.0) + layernorm(x, x, x)\n}\n";
+
+Test(lib_memory, every_failing_allocation_gives_a_status) {
+    fail_each(good, FUSEC_PTX, FUSEC_OK);
+    fail_each(good, FUSEC_OBJECT, FUSEC_OK);
+    fail_each(good, FUSEC_FUSED, FUSEC_OK);
+}
+
+Test(lib_memory, so_it_does_when_the_source_is_wrong) {
+    fail_each("graph g(x: f32[8]) -> (y: f32[8]) { y = reluu(x) }\n", FUSEC_PTX, FUSEC_INPUT);
+}
