@@ -91,7 +91,7 @@ AGAIN = $(MAKE) --no-print-directory $(if $(findstring j,$(filter-out --%,$(MAKE
 .SECONDARY:
 # test_cli runs build/fusec, which is never built with the sanitizers.
 .PHONY: check-asan tests-built fuzzers-built all help deps test ci-checks check-unit check-llvm check-all soak sweep fuzz asan layers \
-  format format-check docs docs-check wc wc-check compile-time install clean
+  format format-check docs docs-check wc wc-check compile-time bench-cpu install clean
 
 all: build/fusec build/libfusec.a build/libfusec.so build/libfusert.a build/libfusert.so ## Build the compiler and both libraries
 
@@ -235,15 +235,20 @@ fuzz: ## Run each fuzzer for FUZZ_SECONDS
 	@$(AGAIN) CONFIG=fuzz fuzzers-built
 	@sh tools/run_fuzz.sh $(FUZZ_SECONDS) $(FUZZERS)
 
+build/stream: bench/stream.c
+	$(call say,CC )$(CC) $(COMMON) -O3 -march=native -o $@ $< -lpthread
+bench-cpu: build/fusec build/stream ## Time memory-bound graphs on all cores beside triad and memcpy
+	@sh bench/memory_cpu.sh build/fusec build/stream
+
 compile-time: build/fusec ## Check that every example compiles to PTX in 50 ms
 	@sh tools/compile_time.sh build/fusec 50 $(EXAMPLES)
 
-check-all: all $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK)
+check-all: all dist $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK)
 	@$(AGAIN) CONFIG=asan tests-built
 	@$(AGAIN) CONFIG=fuzz fuzzers-built
 	@sh tools/test_all.sh "$(PLAIN_TESTS) $(LLVM_TESTS)" \
 	  "$(patsubst build/%,build/asan/%,$(PLAIN_TESTS))" "$(SOAK)" "$(N) $(SEED)" \
-	  "$(FUZZ_SECONDS)" "$(FUZZERS)"
+	  "$(FUZZ_SECONDS)" "$(FUZZERS)" "$(TARBALL)"
 tests-built: $(PLAIN_TESTS)
 
 test: ## Install what is missing, build everything, run every test
@@ -275,15 +280,32 @@ wc: ## Show lengths of files and functions
 wc-check: ## Check that no file passes 700 lines and no function 60
 	@sh tools/wc.sh --check
 
-install: all ## Install below PREFIX (and DESTDIR)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
-	install -s build/fusec $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 build/libfusec.a build/libfusert.a $(DESTDIR)$(PREFIX)/lib/
-	for name in fusec fusert; do \
-	  install build/lib$$name.so $(DESTDIR)$(PREFIX)/lib/lib$$name.so.0 && \
-	  ln -sf lib$$name.so.0 $(DESTDIR)$(PREFIX)/lib/lib$$name.so; done
-	install -m 644 compiler/include/*.h compiler/include/*.def runtime/include/*.h runtime/include/*.def \
-	  $(DESTDIR)$(PREFIX)/include/
+# ---- install and release ----
+
+VERSION = $(shell sed -n 's/^\#define FUSEC_VERSION "\(.*\)"/\1/p' compiler/include/fusec.h)
+TARBALL = build/fusec-$(VERSION)-x86_64-linux.tar.gz
+$(O)/packaging/%.o: packaging/%.c
+	$(compile) -Icompiler -c -o $@ $<
+build/gen_cli: $(O)/packaging/gen_cli.o
+	$(call say,LINK )$(CC) -o $@ $^
+.PHONY: package uninstall dist check-install
+package: all build/gen_cli
+	$(Q)CC="$(CC)" sh packaging/package.sh $(VERSION) $(LLVM_MAJOR) "$(shell $(LLVM_CONFIG) --libdir)" \
+	  "$(shell $(LLVM_CONFIG) --link-static --libs nvptxcodegen x86codegen)"
+install: package ## Install below PREFIX (and DESTDIR)
+	@sh packaging/install.sh $(VERSION) "$(DESTDIR)$(PREFIX)"
+uninstall: ## Remove what install put below PREFIX (and DESTDIR)
+	@sh packaging/uninstall.sh "$(DESTDIR)$(PREFIX)"
+dist: package ## Make the release: one tarball that runs wherever it is unpacked
+	@sh packaging/dist.sh $(VERSION)
+check-install: dist ## Build outside programs against an installation and against the release
+	@sh tests/install/check_install.sh $(TARBALL)
+
+.PHONY: demo
+demo: ## Install what is missing, build, and run the digits example
+	@$(MAKE) --no-print-directory deps
+	@$(AGAIN) build/fusec build/libfusert.a
+	@CC="$(CC)" sh tools/demo.sh
 
 clean: ## Remove everything that was built
 	rm -rf build

@@ -8,6 +8,12 @@ graph map_f32(a: f32[67108864], b: f32[67108864], c: f32[67108864], d: f32[67108
 graph map_bf16(a: bf16[134217728], b: bf16[134217728], c: bf16[134217728], d: bf16[134217728]) -> (y: bf16[134217728]) {
   y = relu(a * b + c) * d - a
 }
+graph map_bias(x: bf16[16384, 8192], b: bf16[8192]) -> (y: bf16[16384, 8192]) {
+  y = relu(x + b)
+}
+graph map_mixed(x: f32[8192, 8192], m: bf16[8192, 8192]) -> (y: bf16[8192, 8192]) {
+  y = cast(x * 0.5, bf16) + m
+}
 graph map_gelu_bias(x: bf16[16384, 8192], b: bf16[8192]) -> (y: bf16[16384, 8192]) {
   y = gelu(x + b, approximate="tanh")
 }

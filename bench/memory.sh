@@ -37,8 +37,8 @@ for graph in $(sed -n 's/^graph \([a-z0-9_]*\).*/\1/p' "$here/memory.g" | grep -
     fi
     awk -F'[:,]' -v graph="$graph" -v copy="${copy:-0}" '
         /"launches"/ { launches = $2 } /"median_us"/ { us = $2 } /"gb_per_s"/ { rate = $2 }
-        END { printf "%-18s %8d %10.1f %9.1f %8s\n", graph, launches, us, rate,
-              copy > 0 ? sprintf("%.3f", rate / copy) : "-" }' "/tmp/memory.$$"
+        END { share = copy ? sprintf("%.3f", rate / copy) : "-"
+              printf "%-18s %8d %10.1f %9.1f %8s\n", graph, launches, us, rate, share }' "/tmp/memory.$$"
 done
 rm -f "/tmp/memory.$$"
 [ $failed -eq 0 ]

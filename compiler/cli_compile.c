@@ -28,9 +28,18 @@ static bool kind_by_extension(Cli *cli, const char *path) {
     return cli->is_shared;
 }
 
+/* Whether both paths name one existing file. */
+static bool is_same_file(const char *a, const char *b) {
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}
+
 /* Settles kind, target and place of the output. */
 static fusec_status settle(Cli *cli) {
     bool shows = cli->explain || cli->print_after || cli->dump_to || cli->time_passes;
+    if (cli->output && cli->path && is_same_file(cli->output, cli->path))
+        return cli_fail(cli, FUSEC_USAGE, "the output would replace the source %s", cli->path);
     if (!cli->has_kind && cli->output && !kind_by_extension(cli, cli->output)) {
         if (strcmp(cli->output, "-") != 0)
             return cli_fail(cli, FUSEC_USAGE,

@@ -38,8 +38,10 @@ static void show_output(const ExecTensor *tensor) {
     for (int32_t k = 0; k < tensor->info.rank; k++)
         printf("%s%lld", k ? ", " : "", (long long)tensor->dims[k]);
     printf("] =");
-    for (size_t i = 0; i < n && i < MAX_SHOWN; i++)
-        printf("%s %.9g", i ? "," : "", dtype_load(dtype, tensor->host + i * dtype_bytes(dtype)));
+    for (size_t i = 0; i < n && i < MAX_SHOWN; i++) {
+        double value = dtype_load(dtype, tensor->host + i * dtype_bytes(dtype));
+        printf(dtype_kind(dtype) == KIND_FLOAT ? "%s %.9g" : "%s %.0f", i ? "," : "", value);
+    }
     printf("%s\n", n > MAX_SHOWN ? ", ..." : "");
 }
 

@@ -98,6 +98,7 @@ fusec_status fusec_compile(const char *text, size_t n_bytes, const fusec_options
                            fusec_result **out) {
     DriverOptions options = {.kind = FUSEC_PTX};
     fusec_options all = full_options(given);
+    if (!out) return FUSEC_USAGE;
     *out = NULL;
     fusec_result *result = calloc(1, sizeof *result);
     if (!result) return FUSEC_INTERNAL;
@@ -123,20 +124,21 @@ void fusec_result_free(fusec_result *result) {
 }
 
 const void *fusec_result_bytes(const fusec_result *result, size_t *n_bytes) {
-    *n_bytes = result->driver.code.n_bytes;
-    return result->driver.code.data;
+    if (n_bytes) *n_bytes = result ? result->driver.code.n_bytes : 0;
+    return result ? result->driver.code.data : NULL;
 }
 
 const char *fusec_result_messages(const fusec_result *result) {
-    return result->messages;
+    return result ? result->messages : "fusec: error: out of memory\n";
 }
 
 const char *fusec_result_explanation(const fusec_result *result) {
-    return result->driver.ledger ? result->driver.ledger : "";
+    return result && result->driver.ledger ? result->driver.ledger : "";
 }
 
 /* The failure that is no diagnostic of the source counts as the last one. */
 size_t fusec_result_n_diagnostics(const fusec_result *result) {
+    if (!result) return 0;
     size_t n = other_failure(result) != NULL;
     for (const Diag *diag = result->driver.diags.first; diag; diag = diag->next) n++;
     return n;
@@ -160,6 +162,7 @@ static fusec_diagnostic describe(const Diag *diag) {
 
 bool fusec_result_diagnostic(const fusec_result *result, size_t index,
                              fusec_diagnostic *diagnostic) {
+    if (!result || !diagnostic) return false;
     const Diag *diag = result->driver.diags.first;
     for (; diag && index > 0; index--) diag = diag->next;
     if (!diag && (index > 0 || !other_failure(result))) return false;

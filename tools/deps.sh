@@ -4,7 +4,8 @@
 set -eu
 major=${LLVM_MAJOR:-22}
 wanted="gcc g++ make binutils flex bison llvm-$major-dev libcriterion-dev libjansson-dev
-zlib1g-dev libzstd-dev clang clang-format libclang-rt-14-dev libfuzzer-14-dev"
+zlib1g-dev libzstd-dev clang clang-format libclang-rt-14-dev libfuzzer-14-dev
+cmake pkgconf"
 missing=
 for package in $wanted; do
     dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed$' ||

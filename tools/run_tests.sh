@@ -28,7 +28,7 @@ run_one() { # run_one NAME COMMAND...
     log=$logs/$name.log
     rm -f "$log" "$logs/$name.san".*
     started=$(date +%s)
-    ASAN_OPTIONS=log_path=$logs/$name.san UBSAN_OPTIONS=print_stacktrace=1 \
+    LSAN_OPTIONS=suppressions=tools/lsan.supp:print_suppressions=0 ASAN_OPTIONS=log_path=$logs/$name.san UBSAN_OPTIONS=print_stacktrace=1 \
         timeout 900 "$@" >"$log" 2>&1 </dev/null
     status=$?
     tested=$(field "$log" Tested)

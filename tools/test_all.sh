@@ -1,6 +1,6 @@
 #!/bin/sh
 # Every test, and one line of totals at the end.
-# test_all.sh "TESTS" "SANITIZED TESTS" "SOAK PROGRAM" "SOAK ARGUMENTS" FUZZ_SECONDS "FUZZERS"
+# test_all.sh "TESTS" "SANITIZED TESTS" "SOAK PROGRAM" "SOAK ARGUMENTS" FUZZ_SECONDS "FUZZERS" RELEASE
 # shellcheck disable=SC2086
 set -u
 tools=$(dirname "$0")
@@ -26,6 +26,8 @@ if [ -n "$(ls dsl/examples/*.g 2>/dev/null)" ]; then
         sh "$tools/compile_time.sh" build/fusec 50 dsl/examples/*.g
     grep ' ms$' build/logs/compile_time.log
 fi
+echo '== installation and release'
+AS=install sh "$tools/run_tests.sh" build sh tests/install/check_install.sh "$7"
 
 awk '{ passed += $1; failed += $2; skipped += $3 }
 END {

@@ -29,7 +29,7 @@ bool back_is_legal(const Plan *plan, const Target *target, Diags *diags);
 bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
                CodeKind kind, CodeBytes *code, Diags *diags);
 
-/* The name LLVM gives the CPU it runs on and whether x86-64-v3 / v4 programs run there. */
+/* The best x86-64 target that runs on this machine, or NULL when not even x86-64-v3 does. */
 const Target *back_native_cpu(void);
 const char *back_llvm_version(void);
 

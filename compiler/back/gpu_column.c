@@ -1,9 +1,7 @@
 /* GPU columns: a block is 32 threads along the columns, lanes each, by 8 along the reduced
  * elements. Thread row y takes elements y, y + 8, ...: it is chain y of ReduceOrder, and the tree
  * over the eight runs through shared memory. */
-#include "back/gpu.h"
-
-enum { MAX_STAGE_VALUES = 64 };
+#include "back/gpu_stage.h"
 
 typedef struct Column {
     Lower *lower;
@@ -11,12 +9,10 @@ typedef struct Column {
     const Kernel *kernel;
     const Sched *sched;
     ReduceOrder order;
-    LLVMValueRef x, y;   /* i32 */
-    LLVMValueRef chain;  /* index_type: y */
-    LLVMValueRef exists; /* i1: whether the thread has columns */
-    LLVMValueRef first,
-        count;           /* index_type: reduced elements of the segment; count 0 without columns */
-    LLVMValueRef length; /* the same count for every thread of the block */
+    LLVMValueRef x, y;          /* i32 */
+    LLVMValueRef chain;         /* index_type: y */
+    LLVMValueRef exists;        /* i1: whether the thread has columns */
+    LLVMValueRef first, length; /* index_type: reduced elements (of the segment) */
     Point point;
     LLVMValueRef shared, shared_index; /* [8][32][lanes] of the widest accumulator; of i32 */
 } Column;
@@ -71,8 +67,7 @@ static void find_place(Column *column) {
         LLVMValueRef length = lower_index_const(lower, column->order.segment_elems);
         column->first = LLVMBuildMul(builder, segment, length, "");
         LLVMValueRef rest = LLVMBuildSub(builder, n, column->first, "");
-        LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntSLT, rest, length, "");
-        column->length = LLVMBuildSelect(builder, is_last, rest, length, "");
+        column->length = gpu_segment_count(lower, rest);
     }
     LLVMValueRef warp = lower_index_const(lower, WARP);
     LLVMValueRef step = LLVMBuildMul(builder, block, warp, "");
@@ -121,60 +116,30 @@ static Acc join_chains(Column *column, const Reduce *reduce, Acc acc) {
 
 /* Passes over elements. */
 
-static Point point_at(const Column *column, LLVMValueRef at) {
+static Point point_at(const void *user, LLVMValueRef at) {
+    const Column *column = user;
+    const Kernel *kernel = column->kernel;
     Point point = point_inside(&column->point);
     LLVMValueRef element = LLVMBuildAdd(column->unit->builder, column->first, at, "");
-    lower_split(column->lower, element, column->kernel->first_reduced, column->kernel->n_reduced,
-                &point);
+    lower_split(column->lower, element, kernel->first_reduced, kernel->n_reduced, &point);
+    point.active = NULL; /* without columns there is no element */
     return point;
 }
 
-static void begin_accs(const Column *column, const Stage *stage, Acc *accs) {
-    for (uint32_t i = 0; i < stage->reduces.n; i++)
-        accs[i] = acc_identity(column->lower, &column->kernel->reduces.data[stage->reduces.data[i]],
-                               column->sched->lanes);
-}
-
-static void visit(Column *column, Point *point, const Stage *stage, Acc *accs) {
-    for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        const Reduce *reduce = &column->kernel->reduces.data[stage->reduces.data[i]];
-        Acc element = acc_element(point, reduce);
-        accs[i] = acc_combine(column->lower, reduce, accs[i], element);
-    }
-    for (uint32_t i = 0; i < stage->stores.n; i++) point_store(point, &stage->stores.data[i]);
-}
-
 static void pass_elements(Column *column, const Stage *stage, Acc *accs) {
-    Unit *unit = column->unit;
     Lower *lower = column->lower;
-    LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef values[2 * MAX_STAGE_VALUES + 1], from = column->chain;
-    int64_t stride = column->order.n_chains;
-    begin_accs(column, stage, accs);
-    uint32_t n = acc_flatten(accs, stage->reduces.n, values);
-    column->count =
-        LLVMBuildSelect(builder, column->exists, column->length, lower_index_const(lower, 0), "");
-    for (uint32_t width = column->sched->unroll; width > 0; width = width > 1 ? 1 : 0) {
-        LLVMValueRef to = LLVMBuildSub(builder, column->count,
-                                       lower_index_const(lower, (int64_t)(width - 1) * stride), "");
-        LLVMValueRef step = lower_index_const(lower, stride * width);
-        Loop loop = loop_begin(unit, lower->function, from, to, step);
-        values[n] = from;
-        loop_carry(unit, &loop, values, n + 1);
-        acc_unflatten(accs, stage->reduces.n, values);
-        for (uint32_t u = 0; u < width; u++) {
-            LLVMValueRef at =
-                LLVMBuildAdd(builder, loop.index, lower_index_const(lower, stride * u), "");
-            Point point = point_at(column, at);
-            point.active = NULL;
-            visit(column, &point, stage, accs);
-        }
-        acc_flatten(accs, stage->reduces.n, values);
-        values[n] = LLVMBuildAdd(builder, loop.index, step, "");
-        loop_end_carry(unit, &loop, values, n + 1);
-        acc_unflatten(accs, stage->reduces.n, values);
-        from = values[n];
-    }
+    gpu_stage_begin(lower, stage, accs);
+    LLVMValueRef none = lower_index_const(lower, 0);
+    LLVMValueRef count =
+        LLVMBuildSelect(column->unit->builder, column->exists, column->length, none, "");
+    GpuElements elements = {.lower = lower,
+                            .own = column->chain,
+                            .count = count,
+                            .stride = column->order.n_chains,
+                            .unroll = column->sched->unroll,
+                            .at = point_at,
+                            .user = column};
+    gpu_each_element(&elements, stage, accs);
 }
 
 /* One pass per segment; partial p goes to chain p mod 8 of a second set of accumulators. */
@@ -186,15 +151,14 @@ static void pass_segments(Column *column, const Stage *stage, Acc *accs) {
     LLVMValueRef length = lower_index_const(lower, column->order.segment_elems);
     LLVMValueRef values[2 * MAX_STAGE_VALUES];
     Acc outer[MAX_STAGE_VALUES];
-    begin_accs(column, stage, outer);
+    gpu_stage_begin(lower, stage, outer);
     uint32_t n_values = acc_flatten(outer, stage->reduces.n, values);
     Loop loop = loop_begin(unit, lower->function, zero, n, length);
     loop_carry(unit, &loop, values, n_values);
     acc_unflatten(outer, stage->reduces.n, values);
     LLVMValueRef rest = LLVMBuildSub(builder, n, loop.index, "");
-    LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntSLT, rest, length, "");
     column->first = loop.index;
-    column->length = LLVMBuildSelect(builder, is_last, rest, length, "");
+    column->length = gpu_segment_count(lower, rest);
     pass_elements(column, stage, accs);
     LLVMValueRef segment = LLVMBuildUDiv(builder, loop.index, length, "");
     LLVMValueRef chain =
@@ -214,36 +178,10 @@ static void pass_segments(Column *column, const Stage *stage, Acc *accs) {
     for (uint32_t i = 0; i < stage->reduces.n; i++) accs[i] = outer[i];
 }
 
-static bool order_matters(const Column *column, const Stage *stage) {
-    for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        NodeId node = column->kernel->reduces.data[stage->reduces.data[i]].node;
-        if (op_info(graph_node(column->lower->plan->graph, node)->op)->orders) return true;
-    }
-    return false;
-}
-
-static void prepare_stage(Column *column, const Stage *stage) {
-    const Kernel *kernel = column->kernel;
-    ScalarId roots[3 * MAX_STAGE_VALUES];
-    uint32_t n = 0, inner = ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
-    for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        roots[n++] = kernel->reduces.data[stage->reduces.data[i]].value;
-        roots[n++] = kernel->reduces.data[stage->reduces.data[i]].arg_index;
-    }
-    for (uint32_t i = 0; i < stage->stores.n; i++) roots[n++] = stage->stores.data[i].value;
-    point_prepare(&column->point, roots, n, inner);
-}
-
 static void run_stage(Column *column, const Stage *stage) {
     Acc accs[MAX_STAGE_VALUES];
-    if (stage->reduces.n + stage->stores.n > MAX_STAGE_VALUES)
-        ice(column->unit->arena, "stage of more than %d values", MAX_STAGE_VALUES);
-    prepare_stage(column, stage);
-    DimTab *dims = indextab_dims(scalartab_indices(column->kernel->scalars));
-    bool has_segments =
-        column->kernel->segment_axis == NO_AXIS && order_matters(column, stage) &&
-        dim_hi(dims, kernel_n_reduced(column->kernel)) > column->order.segment_elems;
-    if (has_segments)
+    gpu_stage_prepare(&column->point, stage);
+    if (gpu_stage_has_segments(column->lower, stage))
         pass_segments(column, stage, accs);
     else
         pass_elements(column, stage, accs);

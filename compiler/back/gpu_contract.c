@@ -1,6 +1,16 @@
-/* GPU contractions. See template.h. */
-#include "back/template.h"
+/* GPU contractions, by engine. See template.h. */
+#include "back/gpu_gemm.h"
 
 void template_gpu_contract(Lower *lower) {
-    ice(lower->unit->arena, "no contraction template");
+    switch (lower->variant->sched.engine) {
+    case CONTRACT_FMA:
+        template_gpu_gemm_simt(lower);
+        break;
+    case CONTRACT_MMA:
+        template_gpu_gemm_mma(lower);
+        break;
+    case CONTRACT_PLAIN:
+        template_gpu_gemm_plain(lower);
+        break;
+    }
 }

@@ -5,9 +5,9 @@
  * A short row of known length is resident: its few steps are unrolled and their points kept over
  * all stages, so that every input is read once and nothing is computed twice. Otherwise each stage
  * loops. */
-#include "back/gpu.h"
+#include "back/gpu_stage.h"
 
-enum { MAX_STAGE_VALUES = 64, MAX_RESIDENT = 16, MAX_SLOTS = 8 };
+enum { MAX_RESIDENT = 16, MAX_SLOTS = 8 };
 
 typedef struct Row {
     Lower *lower;
@@ -72,8 +72,7 @@ static void find_row(Row *row) {
         LLVMValueRef length = lower_index_const(lower, row->order.segment_elems);
         row->first = LLVMBuildMul(builder, segment, length, "");
         LLVMValueRef rest = LLVMBuildSub(builder, n, row->first, "");
-        LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntSLT, rest, length, "");
-        row->count = LLVMBuildSelect(builder, is_last, rest, length, "");
+        row->count = gpu_segment_count(lower, rest);
     }
     if (row->exists)
         row->count =
@@ -84,7 +83,8 @@ static void find_row(Row *row) {
 }
 
 /* The point at element `at` (from row->first) of the row. */
-static Point point_at(const Row *row, LLVMValueRef at) {
+static Point point_at(const void *user, LLVMValueRef at) {
+    const Row *row = user;
     Point point = point_inside(&row->point);
     LLVMValueRef element = LLVMBuildAdd(row->unit->builder, row->first, at, "");
     lower_split(row->lower, element, row->kernel->first_reduced, row->kernel->n_reduced, &point);
@@ -164,53 +164,15 @@ static void join_team(const Row *row, const uint32_t *slots, Acc *accs, uint32_t
 
 /* Passes over elements. */
 
-static void visit(Row *row, Point *point, const Stage *stage, Acc *accs) {
-    for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        const Reduce *reduce = &row->kernel->reduces.data[stage->reduces.data[i]];
-        Acc element = acc_element(point, reduce);
-        accs[i] = acc_combine(row->lower, reduce, accs[i], element);
-    }
-    for (uint32_t i = 0; i < stage->stores.n; i++) point_store(point, &stage->stores.data[i]);
-}
-
-static void begin_accs(const Row *row, const Stage *stage, Acc *accs) {
-    for (uint32_t i = 0; i < stage->reduces.n; i++)
-        accs[i] = acc_identity(row->lower, &row->kernel->reduces.data[stage->reduces.data[i]],
-                               row->sched->lanes);
-}
-
-/* Elements own, own + chains, ... below count; `unroll` of them in flight while they last. */
 static void loop_elements(Row *row, const Stage *stage, Acc *accs) {
-    Unit *unit = row->unit;
-    LLVMBuilderRef builder = unit->builder;
-    uint32_t unroll = row->sched->unroll;
-    int64_t stride = (int64_t)row->sched->team * row->sched->lanes;
-    LLVMValueRef values[2 * MAX_STAGE_VALUES + 1];
-    LLVMValueRef from = row->own;
-    uint32_t n = acc_flatten(accs, stage->reduces.n, values);
-    for (uint32_t width = unroll; width > 0; width = width > 1 ? 1 : 0) {
-        int64_t reach = (int64_t)(width - 1) * stride;
-        LLVMValueRef to =
-            LLVMBuildSub(builder, row->count, lower_index_const(row->lower, reach), "");
-        Loop loop = loop_begin(unit, row->lower->function, from, to,
-                               lower_index_const(row->lower, stride * width));
-        values[n] = from;
-        loop_carry(unit, &loop, values, n + 1);
-        acc_unflatten(accs, stage->reduces.n, values);
-        for (uint32_t u = 0; u < width; u++) {
-            LLVMValueRef at =
-                LLVMBuildAdd(builder, loop.index, lower_index_const(row->lower, stride * u), "");
-            Point point = point_at(row, at);
-            visit(row, &point, stage, accs);
-        }
-        acc_flatten(accs, stage->reduces.n, values);
-        values[n] =
-            LLVMBuildAdd(builder, loop.index, lower_index_const(row->lower, stride * width), "");
-        loop_end_carry(unit, &loop, values, n + 1);
-        acc_unflatten(accs, stage->reduces.n, values);
-        from = values[n];
-        if (width == 1) break;
-    }
+    GpuElements elements = {.lower = row->lower,
+                            .own = row->own,
+                            .count = row->count,
+                            .stride = (int64_t)row->sched->team * row->sched->lanes,
+                            .unroll = row->sched->unroll,
+                            .at = point_at,
+                            .user = row};
+    gpu_each_element(&elements, stage, accs);
 }
 
 static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
@@ -235,7 +197,8 @@ static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
 }
 
 static void pass_elements(Row *row, const Stage *stage, Acc *accs) {
-    for (uint32_t s = 0; s < row->n_slots; s++) begin_accs(row, stage, accs + s * MAX_STAGE_VALUES);
+    for (uint32_t s = 0; s < row->n_slots; s++)
+        gpu_stage_begin(row->lower, stage, accs + s * MAX_STAGE_VALUES);
     if (row->n_steps)
         visit_resident(row, stage, accs);
     else
@@ -251,16 +214,15 @@ static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
     LLVMValueRef zero = lower_index_const(lower, 0);
     LLVMValueRef length = lower_index_const(lower, row->order.segment_elems);
     Acc outer[MAX_STAGE_VALUES];
-    begin_accs(row, stage, outer);
+    gpu_stage_begin(lower, stage, outer);
     uint32_t n_values = acc_flatten(outer, stage->reduces.n, values);
     /* The whole team walks the same segments, with or without a row: barriers are inside. */
     Loop loop = loop_begin(unit, lower->function, zero, n, length);
     loop_carry(unit, &loop, values, n_values);
     acc_unflatten(outer, stage->reduces.n, values);
     LLVMValueRef rest = LLVMBuildSub(builder, n, loop.index, "");
-    LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntSLT, rest, length, "");
     row->first = loop.index;
-    row->count = LLVMBuildSelect(builder, is_last, rest, length, "");
+    row->count = gpu_segment_count(lower, rest);
     pass_elements(row, stage, accs);
     join_team(row, stage->reduces.data, accs, stage->reduces.n);
     LLVMValueRef segment = LLVMBuildUDiv(builder, loop.index, length, "");
@@ -289,23 +251,8 @@ static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
     for (uint32_t i = 0; i < stage->reduces.n; i++) accs[i] = outer[i];
 }
 
-static bool order_matters(const Row *row, const Stage *stage) {
-    for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        NodeId node = row->kernel->reduces.data[stage->reduces.data[i]].node;
-        if (op_info(graph_node(row->lower->plan->graph, node)->op)->orders) return true;
-    }
-    return false;
-}
-
 static void prepare_stage(Row *row, const Stage *stage) {
-    ScalarId roots[3 * MAX_STAGE_VALUES];
-    uint32_t n = 0, inner = ((1u << row->kernel->n_reduced) - 1) << row->kernel->first_reduced;
-    for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        roots[n++] = row->kernel->reduces.data[stage->reduces.data[i]].value;
-        roots[n++] = row->kernel->reduces.data[stage->reduces.data[i]].arg_index;
-    }
-    for (uint32_t i = 0; i < stage->stores.n; i++) roots[n++] = stage->stores.data[i].value;
-    point_prepare(&row->point, roots, n, inner);
+    gpu_stage_prepare(&row->point, stage);
     for (uint32_t s = 0; s < row->n_steps; s++)
         for (ScalarId id = 1; id <= scalar_count(row->kernel->scalars); id++)
             if (!row->steps[s].values[id]) row->steps[s].values[id] = row->point.values[id];
@@ -313,13 +260,8 @@ static void prepare_stage(Row *row, const Stage *stage) {
 
 static void run_stage(Row *row, const Stage *stage) {
     Acc accs[MAX_SLOTS * MAX_STAGE_VALUES];
-    if (stage->reduces.n + stage->stores.n > MAX_STAGE_VALUES)
-        ice(row->unit->arena, "stage of more than %d values", MAX_STAGE_VALUES);
     prepare_stage(row, stage);
-    bool has_segments =
-        row->kernel->segment_axis == NO_AXIS && !row->n_steps && order_matters(row, stage) &&
-        dim_hi(dims_of(row), kernel_n_reduced(row->kernel)) > row->order.segment_elems;
-    if (has_segments)
+    if (!row->n_steps && gpu_stage_has_segments(row->lower, stage))
         pass_segments(row, stage, accs);
     else
         pass_elements(row, stage, accs);

@@ -47,8 +47,28 @@ static bool has_exp2(const Fp *p) {
     return p->m->is_nvptx && !p->is_f64;
 }
 
+static Val machine_exp2_of_one(const Fp *p, Val x) {
+    static const char text[] = "ex2.approx.f32 $0, $1;", constraints[] = "=f,f";
+    LLVMTypeRef f32 = LLVMTypeOf(x);
+    LLVMTypeRef type = LLVMFunctionType(f32, &f32, 1, 0);
+    Val ex2 = LLVMGetInlineAsm(type, text, sizeof text - 1, constraints, sizeof constraints - 1, 0,
+                               0, LLVMInlineAsmDialectATT, 0);
+    return LLVMBuildCall2(p->m->builder, type, ex2, &x, 1, "");
+}
+
+/* In assembly, because LLVM would fold an intrinsic of a constant exactly: a value known at compile
+ * time would then differ in its last bit from the same value read from memory. */
 static Val machine_exp2(const Fp *p, Val x) {
-    return fp_intrinsic(p->m, "llvm.exp2", p->type, &x, 1);
+    if (!p->lanes) return machine_exp2_of_one(p, x);
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
+    Val all = LLVMGetPoison(p->type);
+    for (unsigned i = 0; i < p->lanes; i++) {
+        Val at = LLVMConstInt(i32, i, 0);
+        Val one = LLVMBuildExtractElement(p->m->builder, x, at, "");
+        one = machine_exp2_of_one(p, one);
+        all = LLVMBuildInsertElement(p->m->builder, all, one, at, "");
+    }
+    return all;
 }
 
 /* e^x = 2^t (1 + e ln2), where t is x log2(e) rounded and e what the rounding lost. Good while 2^t
@@ -124,7 +144,6 @@ static Val tanh_of_f32(const Fp *p, Val x) {
     Val power = fp_exp_normal(p, twice);
     Val divisor = fp_add(p, power, fp_num(p, 1.0));
     Val fraction = fp_div(p, fp_num(p, 2.0), divisor);
-    if (p->m->is_nvptx) fp_approximate(fraction);
     Val outer = fp_sub(p, fp_num(p, 1.0), fraction);
     Val s = fp_mul(p, size, size);
     Val series = fp_poly(p, s, tanh_f32, COUNT_OF(tanh_f32));

@@ -77,9 +77,6 @@ Val fp_mul(const Fp *p, Val x, Val y) {
 Val fp_div(const Fp *p, Val x, Val y) {
     return LLVMBuildFDiv(p->m->builder, x, y, "");
 }
-void fp_approximate(Val quotient) {
-    LLVMSetFastMathFlags(quotient, LLVMFastMathApproxFunc);
-}
 Val fp_neg(const Fp *p, Val x) {
     return LLVMBuildFNeg(p->m->builder, x, "");
 }

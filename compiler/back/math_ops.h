@@ -43,8 +43,6 @@ Val fp_add(const Fp *p, Val x, Val y);
 Val fp_sub(const Fp *p, Val x, Val y);
 Val fp_mul(const Fp *p, Val x, Val y);
 Val fp_div(const Fp *p, Val x, Val y);
-/* Lets a GPU divide within 2 ULP instead of exactly. */
-void fp_approximate(Val quotient);
 Val fp_neg(const Fp *p, Val x);
 Val fp_fma(const Fp *p, Val x, Val y, Val z);
 /* c[0] + x*(c[1] + x*(...)) by fma, n_coefs > 1. */

@@ -56,17 +56,27 @@ void arena_free(Arena *arena) {
     free(arena);
 }
 
-void arena_reset(Arena *arena) {
-    while (arena->head->next) {
+ArenaMark arena_mark(const Arena *arena) {
+    return (ArenaMark){.block = arena->head, .used = arena->head->used, .total = arena->used_bytes};
+}
+
+void arena_rewind(Arena *arena, ArenaMark mark) {
+    while (arena->head != mark.block) {
         Block *next = arena->head->next;
         free(arena->head);
         arena->head = next;
     }
 #ifndef NDEBUG
-    memset(arena->head->data, 0xDD, arena->head->used);
+    memset((char *)arena->head->data + mark.used, 0xDD, arena->head->used - mark.used);
 #endif
-    arena->head->used = 0;
-    arena->used_bytes = 0;
+    arena->head->used = mark.used;
+    arena->used_bytes = mark.total;
+}
+
+void arena_reset(Arena *arena) {
+    Block *first = arena->head;
+    while (first->next) first = first->next;
+    arena_rewind(arena, (ArenaMark){.block = first});
 }
 
 void *arena_alloc(Arena *arena, size_t n_bytes) {

@@ -24,6 +24,13 @@ Arena *arena_new(Escape *escape);
 void arena_free(Arena *arena);
 /* Forgets every allocation but keeps the first block. */
 void arena_reset(Arena *arena);
+/* A place to go back to: rewinding gives up everything allocated since. */
+typedef struct ArenaMark {
+    void *block;
+    size_t used, total;
+} ArenaMark;
+ArenaMark arena_mark(const Arena *arena);
+void arena_rewind(Arena *arena, ArenaMark mark);
 void *arena_alloc(Arena *arena, size_t n_bytes);
 void *arena_copy(Arena *arena, const void *data, size_t n_bytes);
 Escape *arena_escape(const Arena *arena);

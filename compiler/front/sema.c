@@ -1,6 +1,8 @@
 /* The front end's entry: dims, defs and graphs of one file, with the prelude beside it. */
 #include "front/sema.h"
 
+#include <string.h>
+
 #include "front/sema_state.h"
 
 /* Reporting. */
@@ -180,6 +182,12 @@ Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *s
     if (source->n_bytes > SOURCE_MAX_BYTES) {
         diag_report(diags, DIAG_LIMIT, source, (Span){0}, "source of more than %d bytes",
                     SOURCE_MAX_BYTES);
+        return NULL;
+    }
+    const char *nul = memchr(source->text, '\0', source->n_bytes);
+    if (nul) { /* the scanner would start over at each one of a long token */
+        uint32_t at = (uint32_t)(nul - source->text);
+        diag_report(diags, DIAG_BAD_TOKEN, source, (Span){at, at + 1}, "the source has a NUL byte");
         return NULL;
     }
     Module *module = arena_array(arena, Module, 1);

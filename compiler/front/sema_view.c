@@ -287,6 +287,31 @@ static bool concat_args(Sema *sema, const Call *call, NodeId *nodes) {
     return true;
 }
 
+enum { CONCAT_FAN = 24 }; /* what one kernel reads comfortably; longer lists become trees */
+
+/* The concatenation of `n` checked nodes; `model` has everything but the arguments and the extent
+ * of the joined axis. */
+static NodeId join_nodes(Sema *sema, Span span, Node model, NodeId *nodes, uint32_t n) {
+    uint32_t axis = (uint32_t)model.attrs.axis;
+    while (n > CONCAT_FAN) {
+        uint32_t n_joined = 0;
+        for (uint32_t i = 0; i < n; i += CONCAT_FAN) {
+            uint32_t n_part = n - i < CONCAT_FAN ? n - i : CONCAT_FAN;
+            NodeId part = n_part == 1 ? nodes[i] : join_nodes(sema, span, model, nodes + i, n_part);
+            if (part == NODE_NONE) return NODE_NONE;
+            nodes[n_joined++] = part;
+        }
+        n = n_joined;
+    }
+    model.n_args = n;
+    model.args = nodes;
+    model.shape.dims[axis] = dim_const(sema->dims, 0);
+    for (uint32_t i = 0; i < n; i++)
+        model.shape.dims[axis] = dim_add(sema->dims, model.shape.dims[axis],
+                                         graph_node(sema->graph, nodes[i])->shape.dims[axis]);
+    return sema_add_node(sema, span, model);
+}
+
 Value call_concat(Sema *sema, const Call *call) {
     const Value *list = &call->args[0];
     if (list->kind == VALUE_POISON) return *list;
@@ -303,12 +328,8 @@ Value call_concat(Sema *sema, const Call *call) {
     if (call->args[1].kind != VALUE_ABSENT &&
         !sema_want_axis(sema, &call->args[1], "axis", first.shape.rank, &axis))
         return value_poison();
-    Node node = {.op = call->op,
-                 .dtype = first.dtype,
-                 .shape = first.shape,
-                 .n_args = list->n_items,
-                 .args = nodes,
-                 .attrs.axis = (int32_t)axis};
+    Node node = {
+        .op = call->op, .dtype = first.dtype, .shape = first.shape, .attrs.axis = (int32_t)axis};
     for (uint32_t i = 1; i < list->n_items; i++) {
         const Node *other = graph_node(sema->graph, nodes[i]);
         if (other->dtype != first.dtype)
@@ -320,6 +341,6 @@ Value call_concat(Sema *sema, const Call *call) {
     }
     if (!sema_check_shape(sema, call->span, &node.shape)) return value_poison();
     if (list->n_items == 1) return value_tensor(nodes[0], call->span);
-    NodeId id = sema_add_node(sema, call->span, node);
+    NodeId id = join_nodes(sema, call->span, node, nodes, list->n_items);
     return id == NODE_NONE ? value_poison() : value_tensor(id, call->span);
 }

@@ -88,7 +88,8 @@ FUSEC_API fusec_status fusec_compile(const char *text, size_t n_bytes, const fus
                                      fusec_result **result);
 FUSEC_API void fusec_result_free(fusec_result *result); /* accepts NULL */
 
-/* The output: text (without a final NUL) or bytes, by kind; NULL and 0 after a failure. */
+/* All of these accept NULL, which stands for a result there was no memory for.
+ * The output: text (without a final NUL) or bytes, by kind; NULL and 0 after a failure. */
 FUSEC_API const void *fusec_result_bytes(const fusec_result *result, size_t *n_bytes);
 /* All diagnostics as text, each with its line of source and a caret; "" when there are none. */
 FUSEC_API const char *fusec_result_messages(const fusec_result *result);

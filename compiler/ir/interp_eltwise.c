@@ -24,7 +24,8 @@ static double eltwise_bound(const Eval *e, const double *args, double exact, dou
     if (n_ulps == 0 || isnan(exact) || isinf(exact)) return 0;
     double bound = n_ulps * dtype_ulp(dtype, value);
     if (isinf(value) && fabs(exact) - bound > dtype_max(dtype)) return 0;
-    if (bound < e->info->abs_error) bound = e->info->abs_error;
+    double slack = op_abs_error(e->info, dtype);
+    if (bound < slack) bound = slack;
     return bound + slack_outside(e, args);
 }
 

@@ -259,13 +259,16 @@ static void dot(const Eval *e, int64_t i, const double *a, const double *b, int6
         return;
     }
     SumAcc sum = sum_start();
+    bool overflows = false; /* a product past f64, where a fused one may still be taken back */
     for (int64_t k = 0; k < n; k++) {
         double product = a[k] * b[k * b_stride];
+        overflows = overflows || (isinf(product) && isfinite(a[k]) && isfinite(b[k * b_stride]));
         sum_add_term(&sum, product);
         double rest = isfinite(product) ? fma(a[k], b[k * b_stride], -product) : 0;
         if (rest != 0) sum_add_term(&sum, rest);
     }
     sum_finish(e, i, &sum, n, 1);
+    if (overflows && e->bounds) e->bounds[i] = INTERP_ANY;
 }
 
 bool interp_matmul(const Eval *e) {

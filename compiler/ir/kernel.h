@@ -75,8 +75,9 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 
 /* How a contraction is computed. It fixes the order of summation: CONTRACT_FMA is one chain of
  * fused multiply-adds per element, ascending in k, on every device; CONTRACT_MMA is the tensor
- * core's, in ascending steps of its k. The choice rests on dtypes and target alone. */
-typedef enum { CONTRACT_FMA, CONTRACT_MMA } ContractEngine;
+ * core's, in ascending steps of its k; CONTRACT_PLAIN is CONTRACT_FMA's chain without tiles, for
+ * extents of one. The choice rests on dtypes, constant extents and target alone. */
+typedef enum { CONTRACT_FMA, CONTRACT_MMA, CONTRACT_PLAIN } ContractEngine;
 
 /* Numbers only: what lowering reads beside the kernel itself. */
 typedef struct Sched {

@@ -128,6 +128,10 @@ const OpInfo *op_info(OpId op) {
     return &infos[op];
 }
 
+double op_abs_error(const OpInfo *info, Dtype dtype) {
+    return dtype == DT_F64 ? info->abs_error * 0x1p-29 : info->abs_error;
+}
+
 OpId op_by_name(const char *name) {
     for (int op = OP_NONE + 1; op < OP_COUNT; op++)
         if (strcmp(infos[op].name, name) == 0) return (OpId)op;

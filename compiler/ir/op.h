@@ -1,5 +1,6 @@
 /* The op table, expanded from ops.def: everything the compiler knows about an op. Passes read the
- * class and the traits, never the name. */
+ * class and the traits; what views and sources differ in beyond that (their index maps, what they
+ * stand for) is written once, in pass/indexmap and pass/compose. */
 #ifndef FUSEC_OP_H
 #define FUSEC_OP_H
 
@@ -65,7 +66,7 @@ typedef struct OpInfo {
     double domain_lo, domain_hi; /* where tests sample every argument */
     double ulp[DT_COUNT];        /* allowed error in units in the last place of the dtype; 0: the
                                   * result is correctly rounded on every target */
-    double abs_error;            /* or absolute error, whichever is larger */
+    double abs_error;            /* or absolute error in f32 and narrower, whichever is larger */
     /* REDUCE and ARGREDUCE */
     PrimId combine;
     double identity; /* +-inf stands for the dtype's extreme in i32 */
@@ -75,6 +76,9 @@ typedef struct OpInfo {
 } OpInfo;
 
 const OpInfo *op_info(OpId op);
+/* The absolute error allowed in a dtype: f64's is smaller by the ratio of its precision to f32's.
+ */
+double op_abs_error(const OpInfo *info, Dtype dtype);
 /* By the user's spelling; OP_NONE when there is none. */
 OpId op_by_name(const char *name);
 /* The op whose name is nearest to `name`, or NULL when none is near. */

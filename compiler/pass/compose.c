@@ -147,14 +147,20 @@ static ScalarId pull_gather(Composer *c, const Node *node, const IndexId *coords
     ScalarId last = scalar_index(c->scalars, index_dim(c->indices, dim_sub(c->dims, extent, one)));
     row = scalar_prim(c->scalars, PRIM_MIN, row, last, SCALAR_NONE);
     row = scalar_prim(c->scalars, PRIM_MAX, row, scalar_const(c->scalars, DT_I32, 0), SCALAR_NONE);
-    if (dim_lo(c->dims, extent) < 1)
-        guard = guard_and(c->scalars, guard, index_dim(c->indices, extent), one,
-                          dim_add(c->dims, extent, one));
+    GuardId own = GUARD_NONE; /* rows of an empty tensor are zeros */
+    if (dim_lo(c->dims, extent) < 1) {
+        DimId past = dim_add(c->dims, extent, one);
+        own = guard_and(c->scalars, own, index_dim(c->indices, extent), one, past);
+        guard = guard_and(c->scalars, guard, index_dim(c->indices, extent), one, past);
+    }
     IndexId arg_coords[MAX_RANK];
     memcpy(arg_coords, coords, axis * sizeof *coords);
     arg_coords[axis] = index_value(c->indices, row, extent, scalar_get(c->scalars, row)->axes);
     for (uint32_t k = axis + 1; k < data->shape.rank; k++) arg_coords[k] = coords[k + n - 1];
-    return pull(c, node->args[0], arg_coords, guard);
+    ScalarId value = pull(c, node->args[0], arg_coords, guard);
+    if (!value || !own) return value;
+    ScalarId zero = scalar_const(c->scalars, node->dtype, 0);
+    return scalar_prim(c->scalars, PRIM_SELECT, scalar_inside(c->scalars, own), value, zero);
 }
 
 static ScalarId pull_view(Composer *c, const Node *node, const IndexId *coords, GuardId guard) {
@@ -508,6 +514,14 @@ static bool compose_with(Arena *arena, const ComposeInput *input, Group *group,
     return true;
 }
 
+/* Whether a batch axis must stay apart from m: the right factor moves with it, and never with m.
+ * (An m of one element would not show in its index.) */
+static bool splits_rows(const Group *group, const Kernel *kernel, uint32_t d, uint32_t axis) {
+    if (kernel->form != FORM_CONTRACT || d + 4 != group->domain.rank) return false;
+    uint32_t batch_axes = (2u << axis) - 1;
+    return (scalar_get(kernel->scalars, kernel->reduces.data[0].factor)->axes & batch_axes) != 0;
+}
+
 /* Which neighbouring axes every index treats as one. */
 static AxisPlan plan_axes(const Group *group, const Kernel *kernel) {
     AxisPlan plan = {{false}};
@@ -516,7 +530,8 @@ static AxisPlan plan_axes(const Group *group, const Kernel *kernel) {
         uint32_t kind = group->axes >> d & 1, next = next_of_kind(group, d);
         uint32_t own = axis[kind]++;
         bool is_m = kernel->form == FORM_CONTRACT && d + 3 == group->domain.rank;
-        plan.joins[d] = next < MAX_RANK && !is_m && indexmap_axes_join(kernel, own);
+        bool is_split = is_m || splits_rows(group, kernel, d, own);
+        plan.joins[d] = next < MAX_RANK && !is_split && indexmap_axes_join(kernel, own);
     }
     return plan;
 }

@@ -77,8 +77,12 @@ static Str kernel_name(const Fuser *f, const Group *group, uint32_t index, Span 
     *span = node->span;
     uint32_t line = graph->source ? source_position(graph->source, node->span.begin).line : 0;
     if (group->fixed) return graph->fixed_kernels.data[group->fixed - 1].name;
-    return str_format(f->arena, "%s_%u_%s_l%u", graph->name, index,
-                      node->name ? node->name : op_info(node->op)->name, line);
+    const char *name = str_format(f->arena, "%s_%u_%s_l%u", graph->name, index,
+                                  node->name ? node->name : op_info(node->op)->name, line);
+    for (uint32_t i = 0; i < graph->fixed_kernels.n; i++)
+        if (strcmp(graph->fixed_kernels.data[i].name, name) == 0)
+            return str_format(f->arena, "%s_own", name);
+    return name;
 }
 
 /* Edges for the ledger: fused when some kernel computes both ends. */

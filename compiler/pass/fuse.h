@@ -13,8 +13,9 @@ typedef struct FuseOptions {
     bool off; /* one kernel per op of the graph */
 } FuseOptions;
 
-/* `scratch` is only used during the call. The plan lives on `arena`. A fixed kernel that cannot be
- * one kernel is reported to `diags`; then NULL. */
+/* `scratch`, another arena than any that holds the graph or the plan, is only used during the call.
+ * The plan lives on `arena`. A fixed kernel that cannot be one kernel is reported to `diags`; then
+ * NULL. */
 Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
                  Diags *diags);
 

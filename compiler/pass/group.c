@@ -7,7 +7,8 @@ enum {
     MAX_SCALARS = 4096,    /* per kernel: compile time grows faster than its size */
     MAX_GROUP_VALUES = 24, /* reductions and stores of one kernel */
     MAX_GROUP_LOADS = 32,
-    MAX_CHAIN = 256, /* inlined ops behind one another */
+    MAX_CHAIN = 256,    /* inlined ops behind one another */
+    MAX_CLOSURE = 1024, /* inlined ops in all, roughly */
     MAX_ROUNDS = 8,
     FEW_ROWS = 64,
     LONG_ROW = 32768,
@@ -17,6 +18,7 @@ enum {
 
 typedef struct Grouper {
     Arena *arena;
+    NodeId *loads; /* room for every node, while a composition's memory is given up */
     const Graph *graph;
     bool off;
     Grouping *g;
@@ -83,7 +85,11 @@ static Group group_copy(Arena *arena, const Group *group) {
     return copy;
 }
 
-static bool try_group(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure) {
+/* Composes for the sake of finding out, and keeps what the group reads. `makers`, if any,
+ * counts for every node the groups that compute it. */
+static bool attempt_group(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,
+                          uint32_t *makers) {
+    ArenaMark mark = arena_mark(p->arena);
     bool *in_memory = arena_array(p->arena, bool, p->graph->nodes.n);
     set_in_memory(p, in_memory, index);
     ComposeInput input = {.graph = p->graph,
@@ -91,7 +97,21 @@ static bool try_group(const Grouper *p, Group *group, uint32_t index, ComposeFai
                           .is_costly = p->wants_store,
                           .max_scalars = MAX_SCALARS};
     Kernel kernel = {.name = NULL};
-    if (!compose_group(p->arena, &input, group, &kernel, failure)) return false;
+    Group attempted = group_copy(p->arena, group);
+    bool ok = compose_group(p->arena, &input, &attempted, &kernel, failure);
+    uint32_t n_loads = ok ? attempted.loads.n : 0;
+    if (n_loads) memcpy(p->loads, attempted.loads.data, n_loads * sizeof *p->loads);
+    for (uint32_t i = 0; ok && makers && i < kernel.nodes.n; i++) makers[kernel.nodes.data[i]]++;
+    arena_rewind(p->arena, mark);
+    if (!ok) return false;
+    group->has_passes = attempted.has_passes;
+    group->loads.n = group->loads.capacity = n_loads;
+    group->loads.data = arena_copy(p->arena, p->loads, n_loads * sizeof *p->loads);
+    return true;
+}
+
+static bool try_group(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure) {
+    if (!attempt_group(p, group, index, failure, NULL)) return false;
     bool fits = group->loads.n <= MAX_GROUP_LOADS &&
                 group->reduces.n + group->targets.n <= MAX_GROUP_VALUES;
     if (!fits && (group->reduces.n + group->targets.n > 1))
@@ -373,19 +393,9 @@ static bool want(Grouper *p, NodeId id, ReasonId reason) {
 /* Number of groups that compute each node in their registers. */
 static uint32_t *count_makers(const Grouper *p) {
     uint32_t *makers = arena_array(p->arena, uint32_t, p->graph->nodes.n);
-    for (uint32_t i = 0; i < p->g->groups.n; i++) {
-        Group group = group_copy(p->arena, &p->g->groups.data[i]);
-        bool *in_memory = arena_array(p->arena, bool, p->graph->nodes.n);
-        set_in_memory(p, in_memory, i);
-        ComposeInput input = {.graph = p->graph,
-                              .in_memory = in_memory,
-                              .is_costly = p->wants_store,
-                              .max_scalars = MAX_SCALARS};
-        Kernel kernel = {.name = NULL};
-        ComposeFailure failure;
-        if (!compose_group(p->arena, &input, &group, &kernel, &failure)) continue;
-        for (uint32_t k = 0; k < kernel.nodes.n; k++) makers[kernel.nodes.data[k]]++;
-    }
+    ComposeFailure failure;
+    for (uint32_t i = 0; i < p->g->groups.n; i++)
+        attempt_group(p, &p->g->groups.data[i], i, &failure, makers);
     return makers;
 }
 
@@ -402,6 +412,14 @@ static bool *feeding_contractions(const Grouper *p) {
             feeds[id] = feeds[id] || cls == CLASS_CONTRACT || (is_view && feeds[user]);
         }
     return feeds;
+}
+
+/* Whether several groups compute it and one of them goes on from it alone: what they should hand
+ * over. What comes before it is then computed once too. */
+static bool is_frontier(const Grouper *p, NodeId id, const uint32_t *makers) {
+    for (uint32_t i = 0; i < p->users[id].n; i++)
+        if (makers[p->users[id].data[i]] < makers[id]) return makers[id] > 1;
+    return false;
 }
 
 static bool find_costly(Grouper *p) {
@@ -427,12 +445,10 @@ static bool find_costly(Grouper *p) {
         for (uint32_t i = 0; i < p->users[id].n; i++)
             has_views = has_views ||
                         op_info(graph_node(graph, p->users[id].data[i])->op)->cls == CLASS_VIEW;
-        bool is_costly = cost[id] >= COSTLY_OPS && (makers[id] > 1 || (has_views && repeats > 1.0));
+        bool is_costly =
+            cost[id] >= COSTLY_OPS && (is_frontier(p, id, makers) || (has_views && repeats > 1.0));
         bool is_spread = !below[id] && cost[id] >= COSTLY_SPREAD && repeats > 1.0;
-        if (is_costly || is_spread || feeds[id])
-            changed = want(p, id, REASON_COSTLY) || changed;
-        else if (depth[id] >= MAX_CHAIN && depth[id] % MAX_CHAIN == 0)
-            changed = want(p, id, REASON_TOO_LARGE) || changed;
+        if (is_costly || is_spread || feeds[id]) changed = want(p, id, REASON_COSTLY) || changed;
     }
     return changed;
 }
@@ -454,6 +470,82 @@ static uint32_t *op_costs(Arena *arena) {
     return cost;
 }
 
+/* Sizes of what would be inlined into a node's user. */
+typedef struct Closure {
+    uint32_t depth, n_scalars; /* ops behind one another; scalars, roughly */
+    VecU32 loads;              /* what it reads, ascending, at most MAX_GROUP_LOADS + 1 */
+} Closure;
+
+static void join_loads(Arena *arena, VecU32 *loads, const VecU32 *more) {
+    for (uint32_t i = 0; i < more->n; i++) {
+        bool is_known = false;
+        for (uint32_t k = 0; k < loads->n; k++)
+            is_known = is_known || loads->data[k] == more->data[i];
+        if (!is_known && loads->n <= MAX_GROUP_LOADS) vec_push(arena, loads, more->data[i]);
+    }
+}
+
+static Closure closure_of(const Grouper *p, NodeId id, const Closure *closures) {
+    const Node *node = graph_node(p->graph, id);
+    Closure c = {.depth = 1, .n_scalars = 1};
+    uint32_t shared = 0;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const Closure *arg = &closures[node->args[i]];
+        OpClass cls = op_info(graph_node(p->graph, node->args[i])->op)->cls;
+        /* Views make a second computation of what is below them, other arguments share it. */
+        if (cls == CLASS_VIEW || cls == CLASS_CONCAT || op_info(node->op)->cls == CLASS_CONCAT)
+            c.n_scalars += arg->n_scalars;
+        else if (arg->n_scalars > shared)
+            shared = arg->n_scalars;
+        if (arg->depth >= c.depth) c.depth = arg->depth + 1;
+        join_loads(p->arena, &c.loads, &arg->loads);
+    }
+    c.n_scalars += shared;
+    return c;
+}
+
+static Closure leaf_closure(const Grouper *p, NodeId id) {
+    Closure leaf = {.n_scalars = 1};
+    if (!is_literal(p->graph, id)) vec_push(p->arena, &leaf.loads, id);
+    return leaf;
+}
+
+/* The argument whose storing helps most: the one that reads most. */
+static NodeId largest_argument(const Grouper *p, NodeId id, const Closure *closures) {
+    const Node *node = graph_node(p->graph, id);
+    NodeId largest = NODE_NONE;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        NodeId arg = node->args[i];
+        if (closures[arg].depth == 0) continue;
+        if (largest == NODE_NONE || closures[arg].loads.n > closures[largest].loads.n ||
+            (closures[arg].loads.n == closures[largest].loads.n &&
+             closures[arg].n_scalars > closures[largest].n_scalars))
+            largest = arg;
+    }
+    return largest;
+}
+
+/* Stores what would make any kernel too deep, too long or too wide, before anything is grouped. */
+static void bound_closures(Grouper *p) {
+    uint32_t n = p->graph->nodes.n;
+    Closure *closures = arena_array(p->arena, Closure, n);
+    for (NodeId id = 0; id < n; id++) {
+        bool is_leaf = is_bound(p->graph, id) || is_literal(p->graph, id);
+        closures[id] = is_leaf ? leaf_closure(p, id) : closure_of(p, id, closures);
+        while (closures[id].loads.n > MAX_GROUP_LOADS || closures[id].n_scalars > MAX_CLOSURE) {
+            NodeId arg = largest_argument(p, id, closures);
+            if (arg == NODE_NONE) break;
+            want(p, arg, REASON_TOO_LARGE);
+            closures[arg] = leaf_closure(p, arg);
+            closures[id] = closure_of(p, id, closures);
+        }
+        bool is_cut = !is_leaf && (closures[id].depth >= MAX_CHAIN || is_reduction(p->graph, id));
+        if (!is_cut) continue;
+        if (!is_reduction(p->graph, id)) want(p, id, REASON_TOO_LARGE);
+        closures[id] = leaf_closure(p, id);
+    }
+}
+
 Grouping *group_graph(Arena *arena, const Graph *graph, bool off, ComposeFailure *failure) {
     uint32_t n = graph->nodes.n;
     Grouper p = {.arena = arena, .graph = graph, .off = off};
@@ -465,6 +557,8 @@ Grouping *group_graph(Arena *arena, const Graph *graph, bool off, ComposeFailure
     for (NodeId id = 0; id < n; id++)
         for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
             vec_push(arena, &p.users[graph_node(graph, id)->args[i]], id);
+    p.loads = arena_array(arena, NodeId, n);
+    if (!off) bound_closures(&p);
     for (int round = 0; round < MAX_ROUNDS; round++) {
         p.failure = (ComposeFailure){.reason = REASON_NONE};
         run_round(&p);

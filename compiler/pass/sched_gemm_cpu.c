@@ -1,10 +1,166 @@
-/* Schedules of contractions on a CPU. See sched_gemm.h. */
+/* Schedules of contractions on a CPU. See sched_gemm.h.
+ *
+ * warps_m by warps_n is the register tile; vectors lie along n, unless n is shorter than a vector
+ * (then warps_n is no multiple of lanes). A unit is tile_m by tile_n and goes through k by tile_k.
+ * Sizes are bounded by the stack: a unit keeps tile_k by tile_n of one factor and tile_m by tile_n
+ * of partial results there. A few rows are too few to repay packing the columns (stages 0). */
 #include "pass/sched_gemm.h"
+
+enum {
+    /* Packed columns, 432 KiB, stay in the second level of the cache. */
+    DEPTH_BYTES = 384 * 4,
+    BLOCK_COLUMNS_BYTES = 288 * 4,
+    PARTIALS_BYTES = 448 * 1024,
+    WIDE_VECTOR_BYTES = 64,
+    MAX_VECTORS = 6,
+    FEW_ROWS = 4,
+    MAX_STREAM_SCALARS = 4096,
+    MAX_STREAM_COST = 4,
+    STREAM_STEPS = 8, /* of k at a time; with wide vectors and more than a few rows twice that */
+    STREAM_DEPTH_BYTES = 4096,
+    STREAM_COLUMNS_BYTES = 2048
+};
+
+typedef struct Tile {
+    uint32_t rows, vectors;
+} Tile;
+
+static int64_t min_i64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return a / b + (a % b != 0);
+}
+
+/* At most `most`, at least 1, a multiple of `step`: cuts what is at most `extent` into equal parts.
+ */
+static uint32_t cut(int64_t extent, int64_t most, int64_t step) {
+    if (most < step) most = step;
+    most -= most % step;
+    if (extent <= 0) return (uint32_t)step;
+    int64_t n_parts = ceil_div(extent, most);
+    return (uint32_t)min_i64(most, ceil_div(ceil_div(extent, n_parts), step) * step);
+}
+
+/* Every row takes a register per vector; each vector one more, and the broadcast element one. */
+static Tile choose_tile(int64_t n_rows, uint32_t vector_bytes) {
+    uint32_t n_registers = vector_bytes == WIDE_VECTOR_BYTES ? 32 : 16;
+    uint32_t most_rows = vector_bytes == WIDE_VECTOR_BYTES ? 14 : 6;
+    Tile tile = {.rows = cut(n_rows, most_rows, 1), .vectors = 2};
+    while (tile.vectors < MAX_VECTORS && (tile.rows + 1) * (tile.vectors + 1) + 1 <= n_registers)
+        tile.vectors++;
+    return tile;
+}
+
+typedef struct Gemm {
+    const Kernel *kernel;
+    DimTab *dims;
+    DimId rows, columns, depth;
+    ScalarId column_factor;
+    uint32_t acc_bytes, vector_bytes;
+    bool is_turned;
+} Gemm;
+
+static void set_tiles(const Gemm *gemm, Sched *sched, Tile tile, uint32_t block_rows,
+                      uint32_t block_columns) {
+    uint32_t width = tile.vectors * sched->lanes;
+    sched->warps_m = gemm->is_turned ? width : tile.rows;
+    sched->warps_n = gemm->is_turned ? tile.rows : width;
+    sched->tile_m = gemm->is_turned ? block_columns : block_rows;
+    sched->tile_n = gemm->is_turned ? block_rows : block_columns;
+}
+
+static void choose_packed(const Gemm *gemm, Sched *sched) {
+    int64_t n_rows = dim_hi(gemm->dims, gemm->rows);
+    int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
+    Tile tile = choose_tile(n_rows, gemm->vector_bytes);
+    while (tile.vectors > 1 && (int64_t)(tile.vectors - 1) * sched->lanes >= n_columns)
+        tile.vectors--;
+    uint32_t width = tile.vectors * sched->lanes;
+    uint32_t columns = cut(n_columns, BLOCK_COLUMNS_BYTES / gemm->acc_bytes, width);
+    int64_t rows = PARTIALS_BYTES / gemm->acc_bytes / columns;
+    sched->stages = 1;
+    sched->unroll = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 2;
+    sched->tile_k =
+        cut(dim_hi(gemm->dims, gemm->depth), DEPTH_BYTES / gemm->acc_bytes, sched->lanes);
+    set_tiles(gemm, sched, tile, cut(n_rows, rows, tile.rows), columns);
+}
+
+static void choose_streamed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
+    Tile tile = {.rows = n_rows < 1 ? 1 : (uint32_t)n_rows, .vectors = 1};
+    int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
+    sched->stages = 0;
+    bool is_wide = gemm->vector_bytes == WIDE_VECTOR_BYTES;
+    sched->unroll = is_wide && n_rows > FEW_ROWS ? 2 * STREAM_STEPS : STREAM_STEPS;
+    sched->tile_k =
+        cut(dim_hi(gemm->dims, gemm->depth), STREAM_DEPTH_BYTES / gemm->acc_bytes, sched->lanes);
+    set_tiles(gemm, sched, tile, tile.rows,
+              cut(n_columns, STREAM_COLUMNS_BYTES / gemm->acc_bytes, sched->lanes));
+}
+
+/* Streaming evaluates the columns' program at many places of the code. */
+static bool can_stream(const Gemm *gemm) {
+    bool seen[MAX_STREAM_SCALARS + 1] = {false};
+    const ScalarTab *scalars = gemm->kernel->scalars;
+    return scalar_count(scalars) <= MAX_STREAM_SCALARS &&
+           scalar_cost(scalars, gemm->column_factor, seen) <= MAX_STREAM_COST;
+}
+
+static void set_grid(const Gemm *gemm, Variant *variant) {
+    DimTab *dims = gemm->dims;
+    const Sched *sched = &variant->sched;
+    uint32_t block_rows = gemm->is_turned ? sched->tile_n : sched->tile_m;
+    uint32_t block_columns = gemm->is_turned ? sched->tile_m : sched->tile_n;
+    DimId blocks = dim_mul(dims, dim_ceil_div(dims, gemm->rows, block_rows),
+                           dim_ceil_div(dims, gemm->columns, block_columns));
+    variant->grid = dim_mul(dims, gemm_n_batches(gemm->kernel), blocks);
+}
+
+/* One for each bound on the rows that they may pass or stay below. */
+static uint32_t add_streamed(const Gemm *gemm, Variant *variants) {
+    static const int64_t bounds[] = {FEW_ROWS, 4 * FEW_ROWS};
+    int64_t least = dim_lo(gemm->dims, gemm->rows), most = dim_hi(gemm->dims, gemm->rows);
+    uint32_t n = 0;
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds && can_stream(gemm); i++) {
+        if (least > bounds[i]) continue;
+        Variant *variant = &variants[n++];
+        choose_streamed(gemm, &variant->sched, min_i64(most, bounds[i]));
+        set_grid(gemm, variant);
+        if (most <= bounds[i]) break;
+        variant->limit_dim = gemm->rows;
+        variant->limit = bounds[i];
+    }
+    return n;
+}
 
 uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants) {
-    (void)plan, (void)target;
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    variants[0].grid = dim_const(indextab_dims(tab), 0);
-    return 1;
+    (void)plan;
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    const Reduce *reduce = &kernel->reduces.data[0];
+    DimTab *dims = indextab_dims(tab);
+    DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
+    DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
+    Gemm gemm = {.kernel = kernel,
+                 .dims = dims,
+                 .rows = m,
+                 .columns = n,
+                 .depth = index_axis_extent(tab, gemm_axis_k(kernel)),
+                 .column_factor = reduce->factor,
+                 .acc_bytes = dtype_bytes(reduce->acc),
+                 .vector_bytes = target->vector_bytes};
+    uint32_t lanes = gemm.vector_bytes / gemm.acc_bytes, n_variants = 0;
+    if (dim_hi(dims, n) < lanes && dim_hi(dims, m) > dim_hi(dims, n)) {
+        gemm.is_turned = true;
+        gemm.rows = n;
+        gemm.columns = m;
+        gemm.column_factor = reduce->value;
+    }
+    for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i].sched.lanes = lanes;
+    n_variants = add_streamed(&gemm, variants);
+    if (n_variants && !variants[n_variants - 1].limit_dim) return n_variants;
+    choose_packed(&gemm, &variants[n_variants].sched);
+    set_grid(&gemm, &variants[n_variants]);
+    return n_variants + 1;
 }

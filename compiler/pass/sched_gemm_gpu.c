@@ -1,10 +1,186 @@
-/* Schedules of contractions on a GPU. See sched_gemm.h. */
+/* Schedules of contractions on a GPU: tensor cores where the dtype has them, else tiles of fused
+ * multiply-adds, as large as the problem fills the machine with. See sched_gemm.h. */
 #include "pass/sched_gemm.h"
+
+/* Blocks that a machine of the class of an A100 or H200 runs at once, below which smaller tiles are
+ * faster though they read more. */
+enum { FULL_MACHINE = 132, VECTOR_BYTES = 16 };
+
+/* `most_larger`: it is taken where the next larger tile would give at most so many blocks. */
+typedef struct GemmTiles {
+    uint32_t m, n, k, warps_m, warps_n, threads, most_larger;
+} GemmTiles;
+
+/* Ascending. A thread has at most 64 accumulators of 4 bytes or 32 of 8. Where few blocks run at
+ * once, the way from memory is what a step takes, so that smaller tiles are deeper; and the
+ * smallest wait for shared memory more than they compute, so that half a machine of the next is
+ * better. */
+enum { N_SIZES = 3 };
+static const GemmTiles tiles_32[N_SIZES] = {{32, 32, 32, 2, 2, 128, FULL_MACHINE / 2},
+                                            {64, 64, 16, 2, 2, 128, FULL_MACHINE},
+                                            {128, 128, 8, 2, 4, 256, 0}};
+static const GemmTiles tiles_64[N_SIZES - 1] = {{32, 32, 16, 2, 2, 128, FULL_MACHINE / 2},
+                                                {64, 64, 8, 2, 2, 128, 0}};
+/* One row or column: a warp has the outputs, all threads load for it. */
+static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 0};
+static const GemmTiles tiles_column = {32, 1, 64, 1, 1, 256, 0};
+
+typedef struct GemmGpu {
+    const Kernel *kernel;
+    DimTab *dims;
+    DimId m, n, k;
+    Variant *variants;
+    uint32_t n_variants;
+} GemmGpu;
+
+DimId gemm_gpu_grid(const Kernel *kernel, uint32_t tile_m, uint32_t tile_n) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
+    DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
+    DimId tiles = dim_mul(dims, dim_ceil_div(dims, m, tile_m), dim_ceil_div(dims, n, tile_n));
+    return dim_mul(dims, gemm_n_batches(kernel), tiles);
+}
+
+/* Whether an address, or an axis rounded up to a tile, may need 64 bits. */
+static bool is_wide(const Plan *plan, const Kernel *kernel) {
+    const int64_t limit = INT64_C(1) << 30;
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId rows = kernel_n_rows(kernel), k = kernel_n_reduced(kernel);
+    if (!rows || dim_hi(dims, rows) > limit || !k || dim_hi(dims, k) > limit) return true;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        DimId n = shape_n_elems(dims, &plan->buffers.data[kernel->args.data[i]].shape);
+        if (!n || dim_hi(dims, n) > limit) return true;
+    }
+    return false;
+}
+
+static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
+    Sched *sched = &variant.sched;
+    sched->engine = CONTRACT_FMA;
+    sched->tile_m = tiles->m;
+    sched->tile_n = tiles->n;
+    sched->tile_k = tiles->k;
+    sched->warps_m = tiles->warps_m;
+    sched->warps_n = tiles->warps_n;
+    sched->threads = tiles->threads;
+    sched->stages = 2;
+    variant.grid = gemm_gpu_grid(g->kernel, tiles->m, tiles->n);
+    g->variants[g->n_variants++] = variant;
+}
+
+/* Adds the variant for every size of tile, from `first`, that some extents call for. The largest
+ * applies always. */
+static void add_sizes(GemmGpu *g, Variant variant, const GemmTiles *tiles, uint32_t first,
+                      uint32_t n_sizes) {
+    for (uint32_t i = first; i < n_sizes; i++) {
+        bool is_last = i + 1 == n_sizes;
+        variant.limit_dim = DIM_NONE;
+        if (!is_last) {
+            DimId blocks = gemm_gpu_grid(g->kernel, tiles[i + 1].m, tiles[i + 1].n);
+            if (dim_lo(g->dims, blocks) > tiles[i].most_larger) continue;
+            is_last = dim_hi(g->dims, blocks) <= tiles[i].most_larger;
+            if (!is_last) {
+                variant.limit_dim = blocks;
+                variant.limit = tiles[i].most_larger;
+            }
+        }
+        add(g, variant, &tiles[i]);
+        if (is_last) return;
+    }
+}
+
+/* Whether something the kernel reads or writes is contiguous along an axis. */
+static bool has_vectors_along(const GemmGpu *g, uint32_t axis, uint32_t lanes) {
+    const ScalarTab *scalars = g->kernel->scalars;
+    IndexTab *tab = scalartab_indices(scalars);
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *s = scalar_get(scalars, id);
+        if (s->kind == SCALAR_LOAD &&
+            index_lane_motion(tab, s->index, axis, lanes) == LANES_CONTIGUOUS)
+            return true;
+    }
+    for (uint32_t i = 0; i < g->kernel->row_stores.n; i++)
+        if (index_lane_motion(tab, g->kernel->row_stores.data[i].address, axis, lanes) ==
+            LANES_CONTIGUOUS)
+            return true;
+    return false;
+}
+
+/* The variant with vectors: its condition is on the first of k, n, m that vectors lie along and
+ * that is not known to be a multiple of them; along the others it goes by elements. */
+static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lanes) {
+    const uint32_t axes[3] = {gemm_axis_k(g->kernel), gemm_axis_n(g->kernel),
+                              gemm_axis_m(g->kernel)};
+    const DimId extents[3] = {g->k, g->n, g->m};
+    bool any = false;
+    variant->sched.lanes = lanes;
+    variant->align_bytes = VECTOR_BYTES;
+    variant->align_args = ((uint64_t)1 << g->kernel->args.n) - 1;
+    for (uint32_t i = 0; i < 3; i++) {
+        int64_t value;
+        if (!has_vectors_along(g, axes[i], lanes)) continue;
+        if (dim_multiple(g->dims, extents[i]) % lanes == 0 || extents[i] == variant->multiple_dim) {
+            any = true;
+        } else if (!variant->multiple_dim && !dim_is_const(g->dims, extents[i], &value)) {
+            variant->multiple_dim = extents[i];
+            variant->multiple_of = lanes;
+            any = true;
+        }
+    }
+    return any;
+}
+
+static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
+    uint32_t lanes = VECTOR_BYTES / dtype_bytes(acc);
+    const GemmTiles *tiles = dtype_bytes(acc) == 8 ? tiles_64 : tiles_32;
+    uint32_t n_sizes = dtype_bytes(acc) == 8 ? N_SIZES - 1 : N_SIZES;
+    Variant wide = variant;
+    bool has_vectors = make_vector_variant(g, &wide, lanes);
+    bool is_row = dim_equals_const(g->dims, g->m, 1),
+         is_column = dim_equals_const(g->dims, g->n, 1);
+    if (is_row || is_column) {
+        const GemmTiles *line = is_row ? &tiles_row : &tiles_column;
+        if (has_vectors) add(g, wide, line);
+        add(g, variant, line);
+        return;
+    }
+    if (has_vectors && dim_lo(g->dims, g->m) <= 1 && dim_hi(g->dims, g->m) > 1) {
+        Variant one = wide;
+        one.limit_dim = g->m;
+        one.limit = 1;
+        add(g, one, &tiles_row);
+    }
+    if (has_vectors) add_sizes(g, wide, tiles, 0, n_sizes);
+    add_sizes(g, variant, tiles, 1, n_sizes);
+}
+
+enum { PLAIN_THREADS = 128 };
+
+static bool has_unit_extent(const GemmGpu *g) {
+    return dim_hi(g->dims, g->m) <= 1 || dim_hi(g->dims, g->n) <= 1 || dim_hi(g->dims, g->k) <= 1;
+}
 
 uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants) {
-    (void)plan, (void)target;
     IndexTab *tab = scalartab_indices(kernel->scalars);
-    variants[0].grid = dim_const(indextab_dims(tab), 0);
-    return 1;
+    const Reduce *reduce = &kernel->reduces.data[0];
+    GemmGpu g = {.kernel = kernel, .dims = indextab_dims(tab), .variants = variants};
+    g.m = index_axis_extent(tab, gemm_axis_m(kernel));
+    g.n = index_axis_extent(tab, gemm_axis_n(kernel));
+    g.k = index_axis_extent(tab, gemm_axis_k(kernel));
+    for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i].sched.is_wide = is_wide(plan, kernel);
+    if (has_unit_extent(&g)) {
+        variants[0].sched.engine = CONTRACT_PLAIN;
+        variants[0].sched.threads = PLAIN_THREADS;
+        variants[0].grid = dim_ceil_div(g.dims, kernel_n_rows(kernel), PLAIN_THREADS);
+        return 1;
+    }
+    Dtype left = scalar_get(kernel->scalars, reduce->value)->dtype;
+    Dtype right = scalar_get(kernel->scalars, reduce->factor)->dtype;
+    if (left == right && (left == DT_F16 || left == DT_BF16))
+        return sched_gemm_mma(plan, kernel, target, variants);
+    add_fma(&g, variants[0], reduce->acc);
+    return g.n_variants;
 }

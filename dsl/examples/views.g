@@ -1,5 +1,5 @@
-# Twelve programs made of views. A view moves no data: it says where an element is read from (or,
-# in a concat, written to), so each of these is a single kernel and none of them copies.
+# Twelve programs made of views. A view moves no data: it says where an element is read from, so each
+# of these is a single kernel and none of them copies.
 dim B in 1..65536
 dim T in 4..65536
 dim H in 2..1024 mult 2

@@ -34,7 +34,7 @@ static void fix_params(Program *program) {
 
 static Program make_program(Arena *arena, uint64_t seed) {
     RandomGraphOptions options = random_graph_defaults();
-    options.without_matmul = true;
+    options.without_matmul = false;
     options.max_elems = 1 << 13;
     Program program = random_program(arena, seed, &options);
     fix_params(&program);

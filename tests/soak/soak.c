@@ -143,7 +143,7 @@ static bool has_gaps(const Soak *soak) {
 }
 
 int main(int argc, char **argv) {
-    Soak soak = {.n = 200, .seed = 1, .n_parts = 1, .coverage = {.without_matmul = true}};
+    Soak soak = {.n = 200, .seed = 1, .n_parts = 1, .coverage = {.without_matmul = false}};
     int n_numbers = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (int i = 1; i < argc; i++)

@@ -77,7 +77,9 @@ static Compiled compile(const char *source, Settings settings) {
     Module *module = front_parse(c.arena, strtab_new(c.arena), &diags, text);
     if (!module) fail_with(&diags, c.arena, source);
     c.graph = module->graphs.data[0];
-    c.plan = fuse_graph(c.arena, c.arena, c.graph, (FuseOptions){.off = settings.off}, &diags);
+    Arena *scratch = arena_new(NULL);
+    c.plan = fuse_graph(c.arena, scratch, c.graph, (FuseOptions){.off = settings.off}, &diags);
+    arena_free(scratch);
     if (!c.plan) fail_with(&diags, c.arena, source);
     const Target *target = target_get(settings.target);
     sched_plan(c.arena, c.plan, target);

@@ -1,0 +1,59 @@
+/* What the templates of contractions on a GPU share: the output tile of a block, and the epilogue.
+ *
+ * A block computes sched.tile_m x sched.tile_n outputs of one batch. Its accumulators, in the
+ * reduction's compute dtype, go through shared memory to gpu_gemm_drain, whose loop holds the
+ * epilogue once, however many outputs a thread has, and stores whole rows side by side. */
+#ifndef FUSEC_GPU_GEMM_H
+#define FUSEC_GPU_GEMM_H
+
+#include "back/gpu.h"
+
+/* The kernel's axes: parallel .., m, n and reduced k. */
+static inline uint32_t gpu_gemm_axis_m(const Kernel *kernel) {
+    return kernel->n_parallel - 2;
+}
+static inline uint32_t gpu_gemm_axis_n(const Kernel *kernel) {
+    return kernel->n_parallel - 1;
+}
+static inline uint32_t gpu_gemm_axis_k(const Kernel *kernel) {
+    return kernel->first_reduced;
+}
+
+void template_gpu_gemm_simt(Lower *lower);
+void template_gpu_gemm_mma(Lower *lower);
+void template_gpu_gemm_plain(Lower *lower);
+
+typedef struct GemmBlock {
+    Lower *lower;
+    LLVMValueRef thread;  /* i32 */
+    LLVMValueRef m0, n0;  /* index_type: first row and column of the tile, within the extents */
+    LLVMValueRef m, n, k; /* index_type: extents */
+    Point point;          /* the batch axes */
+} GemmBlock;
+
+/* Block number to tile, for a grid of batches x tiles along m x tiles along n. Tiles go in groups
+ * of a few rows of tiles, which keeps what neighbouring blocks read in the L2 cache. */
+GemmBlock gpu_gemm_block(Lower *lower);
+
+/* i32 (thread and tile arithmetic) as index_type. */
+LLVMValueRef gpu_gemm_index(const Lower *lower, LLVMValueRef i32);
+/* Whether the extent of an axis is a multiple of `lanes`, under the variant's condition. Groups of
+ * `lanes` from a multiple of it are then either inside the extent or outside as a whole. */
+bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes);
+
+/* The epilogue, for outputs inside the extents: the accumulator is rounded to the result dtype,
+ * then the row stores are computed and stored. It takes a part of the tile that lies in shared
+ * memory, rows of `pitch` elements of the compute dtype from `shared` (16-byte aligned; pitch a
+ * multiple of 16 bytes where it has vectors). Row r of the part is row first_row + r / run *
+ * run_stride + r % run of the tile. Threads take vectors of at most sched.lanes and 16 bytes, side
+ * by side along n. All threads take part; the barriers before and after are the caller's. */
+typedef struct GemmPart {
+    LLVMValueRef shared;        /* ptr addrspace(3) */
+    uint32_t pitch;             /* elements */
+    uint32_t n_rows, n_columns; /* powers of two */
+    uint32_t first_row;         /* in the tile */
+    uint32_t run, run_stride;   /* powers of two */
+} GemmPart;
+void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part);
+
+#endif

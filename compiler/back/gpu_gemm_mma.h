@@ -1,0 +1,60 @@
+/* Contractions on tensor cores: what the template's files share.
+ *
+ * A factor's tile of one step of k lies in shared memory as rows of 16-byte chunks of 8 elements.
+ * A straight tile has a row per m (or n) with k running along it, a turned one a row per k; it lies
+ * as its factor does in memory. Within a row, chunks are permuted by an exclusive or with the row's
+ * number, so that 8 neighbouring rows of one chunk column touch all banks. */
+#ifndef FUSEC_GPU_GEMM_MMA_H
+#define FUSEC_GPU_GEMM_MMA_H
+
+#include "back/gpu_gemm.h"
+
+enum { CHUNK_ELEMS = 8, CHUNK_BYTES = 16, MMA_K = 16, MAX_CHUNKS = 8, MAX_FRAGMENTS = 4 };
+
+/* One factor of the contraction and this thread's part in bringing it in. */
+typedef struct MmaFactor {
+    ScalarId value;
+    Dtype dtype;
+    bool is_left;
+    bool is_turned;
+    bool is_copied; /* bytes in memory go to shared memory as they are, asynchronously */
+    uint32_t axis;  /* m or n */
+    LLVMValueRef first, extent;  /* index_type: along it, of the tile and of the matrix */
+    uint32_t n_rows, row_chunks; /* of the tile in shared memory */
+    uint32_t begin_bytes;        /* within a stage */
+    /* This thread's chunks: rows own_row + i * row_step at own_chunk. */
+    uint32_t n_chunks, row_step;
+    LLVMValueRef own_row, own_chunk; /* i32 */
+    LLVMValueRef own_bytes;          /* i32: where the first of them lies within a stage */
+    /* Copied: addresses at k = 0 and how far a step of 1 in k is. */
+    LLVMValueRef sources[MAX_CHUNKS]; /* global pointers */
+    LLVMValueRef k_stride;            /* index_type: elements */
+    /* i32: bytes of a chunk inside the matrix, as far as k does not tell. */
+    LLVMValueRef n_bytes[MAX_CHUNKS];
+    /* Not copied: values on their way from registers. */
+    LLVMValueRef values[MAX_CHUNKS];
+    /* Where this thread's rows of the 8x8 matrices of a fragment begin, i32 bytes within a stage:
+     * of a straight tile per step of k, of a turned one per fragment. */
+    LLVMValueRef lane_bytes[MAX_FRAGMENTS];
+} MmaFactor;
+
+/* Bytes of a stage that the factor takes. */
+uint32_t mma_factor_bytes(const MmaFactor *factor);
+/* How the factor lies and this thread's part of it. `tile` is the tile's length along m or n. */
+void mma_factor_init(MmaFactor *factor, const GemmBlock *block, bool is_left, uint32_t tile,
+                     uint32_t begin_bytes);
+/* Brings in the tile from k0 (index_type) to the stage at `stage` (ptr addrspace(3)): copies are
+ * started, what is not copied is computed into factor->values, for mma_factor_put to store. Beyond
+ * the matrix there are zeros. */
+void mma_factor_fetch(MmaFactor *factor, const GemmBlock *block, LLVMValueRef k0,
+                      LLVMValueRef stage);
+void mma_factor_put(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef stage);
+/* Prepares fragments of `warp_elems` along m or n, from `warp_first` (i32, in the tile) on. */
+void mma_factor_aim(MmaFactor *factor, const GemmBlock *block, LLVMValueRef warp_first,
+                    uint32_t warp_elems);
+/* Fragment `i` (16 elements along m or n) of step `step` (16 elements of k): 4 x i32. Of the left
+ * factor an operand of the instruction; of the right one two, 8 columns each, one after another. */
+void mma_factor_fragment(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef stage,
+                         uint32_t i, uint32_t step, LLVMValueRef *registers);
+
+#endif

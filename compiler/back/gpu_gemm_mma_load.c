@@ -1,0 +1,357 @@
+/* Factors of tensor core contractions: from memory to shared memory to fragments. See
+ * gpu_gemm_mma.h.
+ *
+ * A factor that is a plain load, aligned and side by side along one axis, is copied by cp.async.
+ * Any other (views, guards, casts, odd pitches) is computed through points. Both give the same
+ * elements, so the same bits. */
+#include "back/gpu_gemm_mma.h"
+
+static IndexTab *indices_of(const GemmBlock *block) {
+    return scalartab_indices(block->lower->kernel->scalars);
+}
+
+static LLVMValueRef i32_const(const GemmBlock *block, int64_t value) {
+    return unit_int(block->lower->unit->i32, value);
+}
+
+static LLVMValueRef bytes_from(const GemmBlock *block, LLVMValueRef pointer, LLVMValueRef offset) {
+    const Unit *unit = block->lower->unit;
+    return LLVMBuildGEP2(unit->builder, unit->i8, pointer, &offset, 1, "");
+}
+
+uint32_t mma_factor_bytes(const MmaFactor *factor) {
+    return factor->n_rows * factor->row_chunks * CHUNK_BYTES;
+}
+
+/* The permutation of a row's chunks. Rows of 4 chunks share 128 bytes of banks by twos. */
+static LLVMValueRef swizzle(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef row,
+                            LLVMValueRef chunk) {
+    LLVMBuilderRef builder = block->lower->unit->builder;
+    if (factor->row_chunks < 8) row = LLVMBuildLShr(builder, row, i32_const(block, 1), "");
+    uint32_t mask = factor->row_chunks < 8 ? factor->row_chunks - 1 : 7;
+    row = LLVMBuildAnd(builder, row, i32_const(block, mask), "");
+    return LLVMBuildXor(builder, chunk, row, "");
+}
+
+/* Where a chunk lies within a stage, in bytes. */
+static LLVMValueRef chunk_bytes(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef row,
+                                LLVMValueRef chunk) {
+    LLVMBuilderRef builder = block->lower->unit->builder;
+    LLVMValueRef row_bytes = i32_const(block, (int64_t)factor->row_chunks * CHUNK_BYTES);
+    LLVMValueRef at = LLVMBuildMul(builder, row, row_bytes, "");
+    chunk = swizzle(factor, block, row, chunk);
+    chunk = LLVMBuildMul(builder, chunk, i32_const(block, CHUNK_BYTES), "");
+    at = LLVMBuildAdd(builder, at, chunk, "");
+    return LLVMBuildAdd(builder, at, i32_const(block, factor->begin_bytes), "");
+}
+
+/* How the factor lies. */
+
+/* Whether k moves the index by a fixed stride, which is then *stride. */
+static bool is_affine_in(const IndexTab *tab, IndexId index, uint32_t axis, DimId *stride) {
+    IndexExpr expr = index_expr(tab, index);
+    *stride = DIM_NONE;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        if (!(atom.axes >> axis & 1)) continue;
+        if (atom.kind != ATOM_AXIS) return false;
+        *stride = expr.terms[i].coefficient;
+    }
+    return true;
+}
+
+static bool are_chunks_whole(IndexTab *tab, IndexId index, uint32_t axis) {
+    return index_lane_motion(tab, index, axis, CHUNK_ELEMS) == LANES_CONTIGUOUS &&
+           index_is_multiple(tab, index, axis, CHUNK_ELEMS);
+}
+
+static uint32_t argument_of(const Kernel *kernel, uint32_t buffer) {
+    uint32_t i = 0;
+    while (i < kernel->args.n && kernel->args.data[i] != buffer) i++;
+    return i;
+}
+
+/* Whether chunks lie in memory as they are wanted: then is_turned says along which axis. */
+static bool find_copied(MmaFactor *factor, const GemmBlock *block) {
+    const Lower *lower = block->lower;
+    const Kernel *kernel = lower->kernel;
+    IndexTab *tab = indices_of(block);
+    const Scalar *s = scalar_get(kernel->scalars, factor->value);
+    uint32_t k = gpu_gemm_axis_k(kernel);
+    DimId stride;
+    if (s->kind != SCALAR_LOAD || s->guard || lower->variant->align_bytes < CHUNK_BYTES)
+        return false;
+    uint32_t arg = argument_of(kernel, s->buffer);
+    if (!(lower->variant->align_args >> arg & 1) || !is_affine_in(tab, s->index, k, &stride))
+        return false;
+    factor->is_turned = !are_chunks_whole(tab, s->index, k);
+    return !factor->is_turned || are_chunks_whole(tab, s->index, factor->axis);
+}
+
+/* Whether some load under the factor runs along the axis. */
+static bool has_run_along(const MmaFactor *factor, const GemmBlock *block, uint32_t axis) {
+    const ScalarTab *scalars = block->lower->kernel->scalars;
+    bool *wanted = arena_array(block->lower->unit->arena, bool, factor->value + (size_t)1);
+    wanted[factor->value] = true;
+    for (ScalarId id = factor->value; id > 0; id--) {
+        const Scalar *s = scalar_get(scalars, id);
+        if (!wanted[id]) continue;
+        if (s->kind == SCALAR_LOAD &&
+            index_lane_motion(indices_of(block), s->index, axis, 2) == LANES_CONTIGUOUS)
+            return true;
+        for (int i = 0; i < 3; i++) wanted[s->args[i]] = true;
+    }
+    return false;
+}
+
+/* This thread's part. */
+
+static LLVMValueRef row_number(const MmaFactor *factor, const GemmBlock *block, uint32_t i) {
+    LLVMValueRef step = i32_const(block, (int64_t)factor->row_step * i);
+    return LLVMBuildAdd(block->lower->unit->builder, factor->own_row, step, "");
+}
+
+static void share_chunks(MmaFactor *factor, const GemmBlock *block) {
+    LLVMBuilderRef builder = block->lower->unit->builder;
+    uint32_t threads = block->lower->variant->sched.threads;
+    LLVMValueRef across = i32_const(block, factor->row_chunks);
+    factor->row_step = threads / factor->row_chunks;
+    factor->n_chunks = factor->n_rows / factor->row_step;
+    if (factor->row_step % 8 || factor->n_rows % factor->row_step || factor->n_chunks > MAX_CHUNKS)
+        ice(block->lower->unit->arena, "%u threads do not share a tile of %u rows", threads,
+            factor->n_rows);
+    factor->own_row = LLVMBuildUDiv(builder, block->thread, across, "");
+    factor->own_chunk = LLVMBuildURem(builder, block->thread, across, "");
+    factor->own_bytes = chunk_bytes(factor, block, factor->own_row, factor->own_chunk);
+}
+
+/* The point of own chunk `i` in the tile from k0; its lanes are the chunk's elements. */
+static Point chunk_point(const MmaFactor *factor, const GemmBlock *block, uint32_t i,
+                         LLVMValueRef k0) {
+    Lower *lower = block->lower;
+    LLVMBuilderRef builder = lower->unit->builder;
+    uint32_t k = gpu_gemm_axis_k(lower->kernel);
+    LLVMValueRef row = row_number(factor, block, i);
+    LLVMValueRef along =
+        LLVMBuildMul(builder, factor->own_chunk, i32_const(block, CHUNK_ELEMS), "");
+    row = gpu_gemm_index(lower, row);
+    along = gpu_gemm_index(lower, along);
+    Point point = point_inside(&block->point);
+    point.lanes = CHUNK_ELEMS;
+    point.lane_axis = factor->is_turned ? factor->axis : k;
+    point.axis[k] = LLVMBuildAdd(builder, k0, factor->is_turned ? row : along, "");
+    point.axis[factor->axis] =
+        LLVMBuildAdd(builder, factor->first, factor->is_turned ? along : row, "");
+    return point;
+}
+
+/* Bytes of a chunk from element `from` of an extent: 0 to 16, i32. */
+static LLVMValueRef bytes_inside(const GemmBlock *block, LLVMValueRef from, LLVMValueRef extent) {
+    const Unit *unit = block->lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMTypeRef type = block->lower->index_type;
+    LLVMValueRef zero = LLVMConstNull(type), most = unit_int(type, CHUNK_ELEMS);
+    LLVMValueRef left = LLVMBuildSub(builder, extent, from, "");
+    LLVMValueRef args[2] = {left, most};
+    left = unit_intrinsic(unit, "llvm.smin", &type, 1, args, 2);
+    args[0] = left, args[1] = zero;
+    left = unit_intrinsic(unit, "llvm.smax", &type, 1, args, 2);
+    if (type != unit->i32) left = LLVMBuildTrunc(builder, left, unit->i32, "");
+    return LLVMBuildShl(builder, left, i32_const(block, 1), "");
+}
+
+/* Addresses at k = 0; what the row (straight) or the chunk (turned) leaves inside the matrix. */
+static void aim_copies(MmaFactor *factor, const GemmBlock *block) {
+    Lower *lower = block->lower;
+    Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    const Scalar *s = scalar_get(lower->kernel->scalars, factor->value);
+    uint32_t k = gpu_gemm_axis_k(lower->kernel);
+    LLVMValueRef zero = lower_index_const(lower, 0);
+    DimId stride;
+    is_affine_in(indices_of(block), s->index, k, &stride);
+    factor->k_stride = stride ? lower_dim(lower, stride) : zero;
+    LLVMValueRef base = lower->pointers[argument_of(lower->kernel, s->buffer)];
+    for (uint32_t i = 0; i < factor->n_chunks; i++) {
+        Point point = chunk_point(factor, block, i, zero);
+        LLVMValueRef at = point.axis[factor->axis];
+        point.active = LLVMBuildICmp(builder, LLVMIntSLT, at, factor->extent, "");
+        LLVMValueRef address = point_index(&point, s->index);
+        if (lower->index_type == unit->i32)
+            address = LLVMBuildSExt(builder, address, unit->i64, "");
+        LLVMTypeRef element = unit_memory_type(unit, s->dtype, 1);
+        factor->sources[i] = LLVMBuildGEP2(builder, element, base, &address, 1, "");
+        factor->n_bytes[i] = factor->is_turned ? bytes_inside(block, at, factor->extent)
+                                               : LLVMBuildSelect(builder, point.active,
+                                                                 i32_const(block, CHUNK_BYTES),
+                                                                 i32_const(block, 0), "");
+    }
+}
+
+void mma_factor_init(MmaFactor *factor, const GemmBlock *block, bool is_left, uint32_t tile,
+                     uint32_t begin_bytes) {
+    const Kernel *kernel = block->lower->kernel;
+    const Reduce *reduce = &kernel->reduces.data[0];
+    uint32_t depth = block->lower->variant->sched.tile_k, k = gpu_gemm_axis_k(kernel);
+    *factor = (MmaFactor){.value = is_left ? reduce->value : reduce->factor,
+                          .is_left = is_left,
+                          .axis = is_left ? gpu_gemm_axis_m(kernel) : gpu_gemm_axis_n(kernel),
+                          .first = is_left ? block->m0 : block->n0,
+                          .extent = is_left ? block->m : block->n,
+                          .begin_bytes = begin_bytes};
+    factor->dtype = scalar_get(kernel->scalars, factor->value)->dtype;
+    factor->is_copied = find_copied(factor, block);
+    if (!factor->is_copied)
+        factor->is_turned =
+            !has_run_along(factor, block, k) && has_run_along(factor, block, factor->axis);
+    factor->n_rows = factor->is_turned ? depth : tile;
+    factor->row_chunks = (factor->is_turned ? tile : depth) / CHUNK_ELEMS;
+    share_chunks(factor, block);
+    if (factor->is_copied) aim_copies(factor, block);
+}
+
+/* Bringing in. */
+
+static void copy_chunk(const GemmBlock *block, LLVMValueRef to, LLVMValueRef from,
+                       LLVMValueRef n_bytes) {
+    LLVMValueRef args[3] = {to, from, n_bytes};
+    unit_intrinsic(block->lower->unit, "llvm.nvvm.cp.async.cg.shared.global.16.s", NULL, 0, args,
+                   3);
+}
+
+static void start_copies(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef k0,
+                         LLVMValueRef stage) {
+    Lower *lower = block->lower;
+    Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMTypeRef element = unit_memory_type(unit, factor->dtype, 1);
+    LLVMValueRef delta = LLVMBuildMul(builder, k0, factor->k_stride, "");
+    if (lower->index_type == unit->i32) delta = LLVMBuildSExt(builder, delta, unit->i64, "");
+    LLVMValueRef to = bytes_from(block, stage, factor->own_bytes), in_k = NULL;
+    if (!factor->is_turned) {
+        Point point = chunk_point(factor, block, 0, k0);
+        in_k = bytes_inside(block, point.axis[gpu_gemm_axis_k(lower->kernel)], block->k);
+    }
+    for (uint32_t i = 0; i < factor->n_chunks; i++) {
+        LLVMValueRef n_bytes = factor->n_bytes[i];
+        if (factor->is_turned) {
+            LLVMValueRef row = gpu_gemm_index(lower, row_number(factor, block, i));
+            LLVMValueRef left = LLVMBuildSub(builder, block->k, k0, "");
+            LLVMValueRef exists = LLVMBuildICmp(builder, LLVMIntSLT, row, left, "");
+            n_bytes = LLVMBuildSelect(builder, exists, n_bytes, i32_const(block, 0), "");
+        } else {
+            n_bytes = LLVMBuildAnd(builder, n_bytes, in_k, ""); /* 16 or 0, and 0 to 16 */
+        }
+        uint32_t rows_bytes = i * factor->row_step * factor->row_chunks * CHUNK_BYTES;
+        LLVMValueRef from = LLVMBuildGEP2(builder, element, factor->sources[i], &delta, 1, "");
+        copy_chunk(block, bytes_from(block, to, i32_const(block, rows_bytes)), from, n_bytes);
+    }
+}
+
+/* Which lanes of a chunk along `lane_axis` from `at` are inside. */
+static LLVMValueRef lanes_inside(const GemmBlock *block, LLVMValueRef at, LLVMValueRef extent) {
+    const Lower *lower = block->lower;
+    LLVMBuilderRef builder = lower->unit->builder;
+    LLVMValueRef numbers[CHUNK_ELEMS];
+    for (uint32_t i = 0; i < CHUNK_ELEMS; i++) numbers[i] = lower_index_const(lower, i);
+    LLVMValueRef lanes = unit_splat(lower->unit, at, CHUNK_ELEMS);
+    lanes = LLVMBuildAdd(builder, lanes, LLVMConstVector(numbers, CHUNK_ELEMS), "");
+    extent = unit_splat(lower->unit, extent, CHUNK_ELEMS);
+    return LLVMBuildICmp(builder, LLVMIntSLT, lanes, extent, "");
+}
+
+static LLVMValueRef compute_chunk(const MmaFactor *factor, const GemmBlock *block, uint32_t i,
+                                  LLVMValueRef k0) {
+    Lower *lower = block->lower;
+    Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    uint32_t k = gpu_gemm_axis_k(lower->kernel);
+    Point point = chunk_point(factor, block, i, k0);
+    uint32_t row_axis = factor->is_turned ? k : factor->axis;
+    LLVMValueRef row_extent = factor->is_turned ? block->k : factor->extent;
+    LLVMValueRef extent = factor->is_turned ? factor->extent : block->k;
+    LLVMValueRef at = point.axis[point.lane_axis];
+    point.active = LLVMBuildICmp(builder, LLVMIntSLT, point.axis[row_axis], row_extent, "");
+    if (gpu_gemm_axis_is_multiple(lower, point.lane_axis, CHUNK_ELEMS)) {
+        LLVMValueRef inside = LLVMBuildICmp(builder, LLVMIntSLT, at, extent, "");
+        point.active = LLVMBuildAnd(builder, point.active, inside, "");
+    } else {
+        point.mask = lanes_inside(block, at, extent);
+    }
+    LLVMValueRef value = point_lanes(&point, factor->value);
+    LLVMValueRef exists = unit_splat(unit, point.active, CHUNK_ELEMS);
+    if (point.mask) exists = LLVMBuildAnd(builder, exists, point.mask, "");
+    value = LLVMBuildSelect(builder, exists, value, LLVMConstNull(LLVMTypeOf(value)), "");
+    return LLVMBuildBitCast(builder, value, LLVMVectorType(unit->i32, 4), "");
+}
+
+void mma_factor_fetch(MmaFactor *factor, const GemmBlock *block, LLVMValueRef k0,
+                      LLVMValueRef stage) {
+    if (factor->is_copied) {
+        start_copies(factor, block, k0, stage);
+        return;
+    }
+    for (uint32_t i = 0; i < factor->n_chunks; i++)
+        factor->values[i] = compute_chunk(factor, block, i, k0);
+}
+
+void mma_factor_put(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef stage) {
+    LLVMBuilderRef builder = block->lower->unit->builder;
+    if (factor->is_copied) return;
+    LLVMValueRef to = bytes_from(block, stage, factor->own_bytes);
+    for (uint32_t i = 0; i < factor->n_chunks; i++) {
+        uint32_t rows_bytes = i * factor->row_step * factor->row_chunks * CHUNK_BYTES;
+        LLVMValueRef at = bytes_from(block, to, i32_const(block, rows_bytes));
+        LLVMSetAlignment(LLVMBuildStore(builder, factor->values[i], at), CHUNK_BYTES);
+    }
+}
+
+/* Fragments. Lane l gives the address of row l % 8 of matrix l / 8. The instruction wants of the
+ * left factor the matrices (m 0, k 0), (m 8, k 0), (m 0, k 8), (m 8, k 8), of the right one (n 0, k
+ * 0), (n 0, k 8), (n 8, k 0), (n 8, k 8). */
+
+void mma_factor_aim(MmaFactor *factor, const GemmBlock *block, LLVMValueRef warp_first,
+                    uint32_t warp_elems) {
+    LLVMBuilderRef builder = block->lower->unit->builder;
+    LLVMValueRef one = i32_const(block, 1);
+    LLVMValueRef in_matrix = LLVMBuildAnd(builder, block->thread, i32_const(block, 7), "");
+    LLVMValueRef bit3 = LLVMBuildLShr(builder, block->thread, i32_const(block, 3), "");
+    LLVMValueRef bit4 = LLVMBuildLShr(builder, block->thread, i32_const(block, 4), "");
+    bit3 = LLVMBuildAnd(builder, bit3, one, "");
+    bit4 = LLVMBuildAnd(builder, bit4, one, "");
+    LLVMValueRef half_own = factor->is_left ? bit3 : bit4, half_k = factor->is_left ? bit4 : bit3;
+    LLVMValueRef half_row = factor->is_turned ? half_k : half_own;
+    LLVMValueRef half_chunk = factor->is_turned ? half_own : half_k;
+    LLVMValueRef row = LLVMBuildMul(builder, half_row, i32_const(block, 8), "");
+    row = LLVMBuildAdd(builder, row, in_matrix, "");
+    if (factor->is_turned) {
+        LLVMValueRef chunk = LLVMBuildLShr(builder, warp_first, i32_const(block, 3), "");
+        half_chunk = LLVMBuildAdd(builder, half_chunk, chunk, "");
+    } else {
+        row = LLVMBuildAdd(builder, row, warp_first, "");
+    }
+    uint32_t depth = block->lower->variant->sched.tile_k;
+    uint32_t n = (factor->is_turned ? warp_elems : depth) / 16;
+    if (n > MAX_FRAGMENTS)
+        ice(block->lower->unit->arena, "a warp takes more than %d fragments", MAX_FRAGMENTS);
+    for (uint32_t i = 0; i < n; i++) {
+        LLVMValueRef chunk =
+            LLVMBuildAdd(builder, half_chunk, i32_const(block, (int64_t)i * 2), "");
+        factor->lane_bytes[i] = chunk_bytes(factor, block, row, chunk);
+    }
+}
+
+void mma_factor_fragment(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef stage,
+                         uint32_t i, uint32_t step, LLVMValueRef *registers) {
+    const Unit *unit = block->lower->unit;
+    uint32_t column = factor->is_turned ? i : step, rows = (factor->is_turned ? step : i) * 16;
+    uint32_t rows_bytes = rows * factor->row_chunks * CHUNK_BYTES;
+    LLVMValueRef at = bytes_from(block, stage, factor->lane_bytes[column]);
+    at = bytes_from(block, at, i32_const(block, rows_bytes));
+    LLVMTypeRef type = LLVMTypeOf(at);
+    const char *name = factor->is_turned ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
+                                         : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16";
+    LLVMValueRef matrices = unit_intrinsic(unit, name, &type, 1, &at, 1);
+    for (uint32_t r = 0; r < 4; r++)
+        registers[r] = LLVMBuildExtractValue(unit->builder, matrices, r, "");
+}

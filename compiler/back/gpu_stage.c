@@ -1,0 +1,92 @@
+/* Stages of GPU reductions. See gpu_stage.h. */
+#include "back/gpu_stage.h"
+
+static const Reduce *reduce_of(const Lower *lower, const Stage *stage, uint32_t i) {
+    return &lower->kernel->reduces.data[stage->reduces.data[i]];
+}
+
+void gpu_stage_prepare(Point *row, const Stage *stage) {
+    const Lower *lower = row->lower;
+    const Kernel *kernel = lower->kernel;
+    ScalarId roots[3 * MAX_STAGE_VALUES];
+    uint32_t n = 0, inner = ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
+    if (stage->reduces.n + stage->stores.n > MAX_STAGE_VALUES)
+        ice(lower->unit->arena, "stage of more than %d values", MAX_STAGE_VALUES);
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        roots[n++] = reduce_of(lower, stage, i)->value;
+        roots[n++] = reduce_of(lower, stage, i)->arg_index;
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++) roots[n++] = stage->stores.data[i].value;
+    point_prepare(row, roots, n, inner);
+}
+
+void gpu_stage_begin(const Lower *lower, const Stage *stage, Acc *accs) {
+    for (uint32_t i = 0; i < stage->reduces.n; i++)
+        accs[i] = acc_identity(lower, reduce_of(lower, stage, i), lower->variant->sched.lanes);
+}
+
+void gpu_stage_visit(Point *point, const Stage *stage, Acc *accs) {
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        const Reduce *reduce = reduce_of(point->lower, stage, i);
+        Acc element = acc_element(point, reduce);
+        accs[i] = acc_combine(point->lower, reduce, accs[i], element);
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++) point_store(point, &stage->stores.data[i]);
+}
+
+bool gpu_stage_is_ordered(const Lower *lower, const Stage *stage) {
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        NodeId node = reduce_of(lower, stage, i)->node;
+        if (op_info(graph_node(lower->plan->graph, node)->op)->orders) return true;
+    }
+    return false;
+}
+
+bool gpu_stage_has_segments(const Lower *lower, const Stage *stage) {
+    const Kernel *kernel = lower->kernel;
+    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    return kernel->segment_axis == NO_AXIS && gpu_stage_is_ordered(lower, stage) &&
+           dim_hi(dims, kernel_n_reduced(kernel)) >
+               reduce_order(kernel->form, DEVICE_GPU).segment_elems;
+}
+
+LLVMValueRef gpu_segment_count(const Lower *lower, LLVMValueRef rest) {
+    int64_t segment = reduce_order(lower->kernel->form, DEVICE_GPU).segment_elems;
+    LLVMBuilderRef builder = lower->unit->builder;
+    LLVMValueRef length = lower_index_const(lower, segment);
+    LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntSLT, rest, length, "");
+    return LLVMBuildSelect(builder, is_last, rest, length, "");
+}
+
+/* `width` elements an iteration from `from`; returns where it stopped. */
+static LLVMValueRef loop_of_width(const GpuElements *e, const Stage *stage, Acc *accs,
+                                  LLVMValueRef from, uint32_t width) {
+    Lower *lower = e->lower;
+    const Unit *unit = lower->unit;
+    LLVMValueRef values[2 * MAX_STAGE_VALUES + 1];
+    uint32_t n = acc_flatten(accs, stage->reduces.n, values);
+    int64_t reach = (int64_t)(width - 1) * e->stride;
+    LLVMValueRef to = LLVMBuildSub(unit->builder, e->count, lower_index_const(lower, reach), "");
+    LLVMValueRef step = lower_index_const(lower, e->stride * width);
+    Loop loop = loop_begin(unit, lower->function, from, to, step);
+    values[n] = from;
+    loop_carry(unit, &loop, values, n + 1);
+    acc_unflatten(accs, stage->reduces.n, values);
+    for (uint32_t u = 0; u < width; u++) {
+        LLVMValueRef ahead = lower_index_const(lower, e->stride * u);
+        LLVMValueRef element = LLVMBuildAdd(unit->builder, loop.index, ahead, "");
+        Point point = e->at(e->user, element);
+        gpu_stage_visit(&point, stage, accs);
+    }
+    acc_flatten(accs, stage->reduces.n, values);
+    values[n] = LLVMBuildAdd(unit->builder, loop.index, step, "");
+    loop_end_carry(unit, &loop, values, n + 1);
+    acc_unflatten(accs, stage->reduces.n, values);
+    return values[n];
+}
+
+void gpu_each_element(const GpuElements *e, const Stage *stage, Acc *accs) {
+    LLVMValueRef from = e->own;
+    if (e->unroll > 1) from = loop_of_width(e, stage, accs, from, e->unroll);
+    loop_of_width(e, stage, accs, from, 1);
+}

@@ -1,0 +1,35 @@
+" Syntax of the graph language of fusec. Ops and defs are looked up where something is called, so
+" every call looks the same.
+if exists('b:current_syntax')
+  finish
+endif
+
+syntax keyword fusecKeyword graph param def return kernel weights
+" These are words of the language only where a dim is declared.
+syntax match fusecKeyword /^\s*\zsdim\ze\s\+\h/
+syntax match fusecKeyword /\%(^\s*dim\s\+\h\w*\s\+\)\@<=in\>/
+syntax match fusecKeyword /\<mult\ze\s\+[0-9(A-Za-z_]/
+syntax keyword fusecConstant true false none
+syntax keyword fusecNumber inf nan
+syntax keyword fusecType f64 f32 f16 bf16 i32 bool
+
+syntax match fusecNumber /\<\d\+\%(\.\d\+\)\?\%([eE][+-]\?\d\+\)\?\>/
+syntax region fusecString start=/"/ end=/"/ oneline
+syntax match fusecComment /#.*/ contains=fusecTodo,@Spell
+syntax keyword fusecTodo TODO FIXME contained
+syntax match fusecCall /\<\h\w*\ze(/
+syntax match fusecArgument /\<\h\w*\ze=[^=]/
+syntax match fusecOperator /->\|\.\.\.\?\|[-+*\/%@!<>=&|]/
+
+highlight default link fusecKeyword Keyword
+highlight default link fusecConstant Constant
+highlight default link fusecType Type
+highlight default link fusecNumber Number
+highlight default link fusecString String
+highlight default link fusecComment Comment
+highlight default link fusecTodo Todo
+highlight default link fusecCall Function
+highlight default link fusecArgument Identifier
+highlight default link fusecOperator Operator
+
+let b:current_syntax = 'fusec'

@@ -1,0 +1,302 @@
+/* Contractions on the GPU's ordinary units, without a GPU: every dtype, transposition and kind of
+ * epilogue becomes PTX that ptxas assembles, within its shared memory, with as many multiply-adds
+ * as the schedule says and with nothing spilled. What they compute is checked where there is a GPU.
+ */
+#include "back/back.h"
+#include "lib/plans.h"
+#include "pass/sched.h"
+
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_PLANS = 32,
+    MAX_SHARED_BYTES = 48 * 1024,
+    /* Per thread, of what lives from before the loop to after it; 0 with vectors, constant extents.
+     */
+    MAX_SPILL_BYTES = 64
+};
+
+/* The epilogues; `%s` stands for the dtype. */
+typedef struct Epilogue {
+    const char *name, *operands, *results, *body;
+    bool is_float;
+} Epilogue;
+
+static const Epilogue epilogues[] = {
+    {"plain", "", "y: %s[M, N]", "  y = p\n", false},
+    {"bias", ", c: %s[N]", "y: %s[M, N]", "  y = relu(p + c)\n", false},
+    {"residual", ", c: %s[M, N], s: %s[M, 1]", "y: %s[M, N]", "  y = c + p * s\n", false},
+    {"stores", ", c: %s[N]", "h: %s[M, N], y: f16[M, N], z: bool[M, N]",
+     "  h = p + c\n  y = cast(relu(h), f16)\n  z = h > 0\n", false},
+    {"view", ", c: %s[1]", "y: %s[N, M]", "  y = transpose(p * c, perm=[1, 0])\n", false},
+    {"gelu", ", c: %s[N]", "y: %s[M, N]", "  y = gelu(p + c)\n", true},
+};
+enum { N_EPILOGUES = sizeof epilogues / sizeof *epilogues };
+
+/* Appends `pattern` with every %s replaced. */
+static void put_pattern(Text *text, const char *pattern, const char *dtype) {
+    for (const char *at = pattern; *at; at++) {
+        bool is_dtype = at[0] == '%' && at[1] == 's';
+        text_printf(text, "%.*s", is_dtype ? 0 : 1, at);
+        if (is_dtype) text_puts(text, dtype);
+        at += is_dtype;
+    }
+}
+
+static const char *program(Arena *arena, const char *dims, const char *dtype, const Epilogue *e,
+                           bool turns_a, bool turns_b) {
+    Text text = {.arena = arena};
+    text_puts(&text, dims);
+    text_printf(&text, "graph %s%d%d(a: %s[%s], b: %s[%s]", e->name, turns_a, turns_b, dtype,
+                turns_a ? "K, M" : "M, K", dtype, turns_b ? "N, K" : "K, N");
+    put_pattern(&text, e->operands, dtype);
+    text_puts(&text, ") -> (");
+    put_pattern(&text, e->results, dtype);
+    text_printf(&text, ") {\n  p = %s @ %s\n", turns_a ? "transpose(a, perm=[1, 0])" : "a",
+                turns_b ? "transpose(b, perm=[1, 0])" : "b");
+    put_pattern(&text, e->body, dtype);
+    text_puts(&text, "}\n");
+    return text_str(&text);
+}
+
+typedef struct Batch {
+    Arena *arena;
+    const Target *target;
+    const Plan *plans[MAX_PLANS];
+    uint32_t n;
+    CodeBytes code;
+} Batch;
+
+static Plan *add_program(Batch *batch, const char *source) {
+    const char *errors = NULL;
+    Module *module = plans_parse(batch->arena, source, &errors);
+    cr_assert(module, "%s\n%s", errors, source);
+    Plan *plan = plans_fuse(batch->arena, module, 0, false, &errors);
+    cr_assert(plan, "%s\n%s", errors, source);
+    cr_assert_eq(plan->kernels.n, 1, "%s", source);
+    cr_assert_eq(plan->kernels.data[0].form, FORM_CONTRACT);
+    sched_plan(batch->arena, plan, batch->target);
+    cr_assert(batch->n < MAX_PLANS);
+    batch->plans[batch->n++] = plan;
+    return plan;
+}
+
+static void emit(Batch *batch) {
+    Diags diags = {.arena = batch->arena};
+    bool ok = back_emit(batch->arena, batch->plans, batch->n,
+                        (BackOptions){.target = batch->target, .verify = true}, CODE_ASSEMBLY,
+                        &batch->code, &diags);
+    Text text = {.arena = batch->arena};
+    diag_print(&diags, &text);
+    cr_assert(ok, "%s", text_str(&text));
+}
+
+static int max_spill_bytes(const Batch *batch, const char *symbol) {
+    for (uint32_t i = 0; i < batch->n; i++) {
+        const Kernel *kernel = &batch->plans[i]->kernels.data[0];
+        for (uint32_t v = 0; v < kernel->n_variants; v++) {
+            const Variant *variant = &kernel->variants[v];
+            if (strcmp(variant->symbol, symbol) != 0) continue;
+            return kernel->symbols || variant->sched.lanes == 1 ? MAX_SPILL_BYTES : 0;
+        }
+    }
+    cr_expect_fail("%s is no variant", symbol);
+    return 0;
+}
+
+/* Runs ptxas over the PTX and checks, per function, what it says of spills and shared memory. */
+static void assemble(const Batch *batch) {
+    if (system("command -v ptxas > /dev/null 2>&1") != 0) {
+        cr_log_warn("ptxas is not here: PTX for %s not assembled", batch->target->name);
+        return;
+    }
+    char path[] = "/tmp/fusec-gemm-XXXXXX", command[256], line[512];
+    int fd = mkstemp(path), n_functions = 0, n_bytes;
+    cr_assert(fd >= 0);
+    FILE *file = fdopen(fd, "wb");
+    cr_assert(file &&
+              fwrite(batch->code.data, 1, batch->code.n_bytes, file) == batch->code.n_bytes);
+    fclose(file);
+    snprintf(command, sizeof command, "ptxas -v -arch=%s -o /dev/null %s 2>&1", batch->target->name,
+             path);
+    FILE *output = popen(command, "r");
+    cr_assert(output);
+    char function[256] = "";
+    while (fgets(line, sizeof line, output)) {
+        const char *at = strstr(line, "entry function '");
+        if (at) sscanf(at, "entry function '%255[^']", function);
+        at = strstr(line, "bytes stack frame, ");
+        if (at && sscanf(at, "bytes stack frame, %d", &n_bytes) == 1)
+            cr_expect_leq(n_bytes, max_spill_bytes(batch, function), "%s for %s spills %d bytes",
+                          function, batch->target->name, n_bytes);
+        at = strstr(line, " bytes smem");
+        if (!at) continue;
+        while (at > line && at[-1] >= '0' && at[-1] <= '9') at--;
+        cr_expect_leq(atoi(at), MAX_SHARED_BYTES, "%s", function);
+        n_functions++;
+    }
+    cr_expect_eq(pclose(output), 0, "ptxas refuses the PTX for %s", batch->target->name);
+    cr_expect(n_functions > 0);
+    remove(path);
+}
+
+/* The text of a function in the PTX. */
+static const char *function_text(const Batch *batch, const char *symbol) {
+    const char *head = str_format(batch->arena, ".entry %s(", symbol);
+    const char *begin = strstr(batch->code.data, head);
+    cr_assert(begin, "%s is not in the PTX", symbol);
+    const char *end = strstr(begin, "\n}");
+    cr_assert(end);
+    size_t n = (size_t)(end - begin);
+    char *text = arena_alloc(batch->arena, n + 1);
+    memcpy(text, begin, n);
+    return text;
+}
+
+static uint32_t count(const char *text, const char *what) {
+    uint32_t n = 0;
+    for (text = strstr(text, what); text; text = strstr(text + 1, what)) n++;
+    return n;
+}
+
+/* Every thread multiplies and adds its outputs times the depth of a tile, and no other fma hides
+ * among them; nothing is kept in local memory. */
+static void check_function(const Batch *batch, const Variant *variant, Dtype dtype) {
+    const Sched *sched = &variant->sched;
+    const char *text = function_text(batch, variant->symbol);
+    uint32_t computing = 32 * sched->warps_m * sched->warps_n;
+    uint32_t expected = sched->tile_m * sched->tile_n / computing * sched->tile_k;
+    cr_assert_eq(sched->engine, CONTRACT_FMA);
+    cr_expect_eq(count(text, ".local"), 0, "%s", variant->symbol);
+    cr_expect_geq(count(text, "bar.sync") + count(text, "barrier.sync"), 2, "%s", variant->symbol);
+    if (dtype == DT_I32) {
+        cr_expect_geq(count(text, "mad.lo.s32") + count(text, "mul.lo.s32"), expected, "%s",
+                      variant->symbol);
+        return;
+    }
+    const char *fma = dtype == DT_F64 ? "fma.rn.f64" : "fma.rn.f32";
+    cr_expect_eq(count(text, fma), expected, "%s", variant->symbol);
+}
+
+/* The last variant applies always, and all take what the launch can give. */
+static void check_variants(const Kernel *kernel) {
+    cr_assert(kernel->n_variants >= 1 && kernel->n_variants <= MAX_VARIANTS);
+    const Variant *last = &kernel->variants[kernel->n_variants - 1];
+    cr_expect(!last->align_args && !last->multiple_dim && !last->limit_dim);
+    for (uint32_t v = 0; v < kernel->n_variants; v++) {
+        const Sched *sched = &kernel->variants[v].sched;
+        cr_expect(kernel->variants[v].grid);
+        cr_expect(sched->threads % 32 == 0 && sched->threads <= 1024);
+        cr_expect(32 * sched->warps_m * sched->warps_n <= sched->threads);
+    }
+}
+
+static void check_programs(TargetId target, Dtype dtype, const char *dims) {
+    Batch batch = {.arena = arena_new(NULL), .target = target_get(target)};
+    for (int turns = 0; turns < 4; turns++)
+        add_program(&batch, program(batch.arena, dims, dtype_name(dtype), &epilogues[turns ? 0 : 1],
+                                    turns >> 1, turns & 1));
+    uint32_t n_countable = batch.n;
+    for (int i = 0; i < N_EPILOGUES; i++)
+        if (i != 1 && (!epilogues[i].is_float || dtype != DT_I32))
+            add_program(&batch,
+                        program(batch.arena, dims, dtype_name(dtype), &epilogues[i], false, false));
+    emit(&batch);
+    for (uint32_t i = 0; i < batch.n; i++) {
+        const Kernel *kernel = &batch.plans[i]->kernels.data[0];
+        check_variants(kernel);
+        for (uint32_t v = 0; v < kernel->n_variants && i < n_countable; v++)
+            check_function(&batch, &kernel->variants[v], dtype);
+    }
+    assemble(&batch);
+    arena_free(batch.arena);
+}
+
+static const char constant_dims[] = "dim M = 2048\ndim N = 1024\ndim K = 512\n";
+static const char symbolic_dims[] = "dim M in 0..2048\ndim N in 0..2048\ndim K in 0..2048\n";
+
+Test(gpu_gemm, constant_f32) {
+    check_programs(TARGET_SM_80, DT_F32, constant_dims);
+    check_programs(TARGET_SM_90A, DT_F32, constant_dims);
+}
+
+Test(gpu_gemm, constant_f64) {
+    check_programs(TARGET_SM_80, DT_F64, constant_dims);
+    check_programs(TARGET_SM_90A, DT_F64, constant_dims);
+}
+
+Test(gpu_gemm, constant_i32) {
+    check_programs(TARGET_SM_80, DT_I32, constant_dims);
+    check_programs(TARGET_SM_90A, DT_I32, constant_dims);
+}
+
+Test(gpu_gemm, symbolic_f32) {
+    check_programs(TARGET_SM_80, DT_F32, symbolic_dims);
+}
+
+Test(gpu_gemm, symbolic_f64) {
+    check_programs(TARGET_SM_90A, DT_F64, symbolic_dims);
+}
+
+/* Vectors, guarded and gathered factors, batches that broadcast, 64-bit addresses. */
+Test(gpu_gemm, shapes_and_views) {
+    static const char *const sources[] = {
+        "dim N in 1..100000\n"
+        "graph row(x: f32[N], w: f32[N, 77]) -> (y: f32[77]) {\n  y = x @ w\n}\n",
+        "dim N in 1..100000\n"
+        "graph column(x: f32[N], w: f32[64, N]) -> (y: f32[64]) {\n  y = w @ x\n}\n",
+        "graph dot(x: f64[33]) -> (y: f64) {\n  y = x @ x\n}\n",
+        "dim B in 1..64\ndim T in 1..64\n"
+        "graph heads(x: f32[B, T, 32], w: f32[32, 48]) -> (y: f32[B, 3, T, 16]) {\n"
+        "  y = transpose(reshape(x @ w, [B, T, 3, 16]), perm=[0, 2, 1, 3])\n}\n",
+        "graph padded(u: f32[30, 48], w: f32[32, 48]) -> (y: f32[48, 48]) {\n"
+        "  y = transpose(pad(u, low=[1, 0], high=[1, 0]), perm=[1, 0]) @ w\n}\n",
+        "dim B in 1..64\ndim L in 0..1000000\n"
+        "graph wide(a: i32[B, 3, L, 16], b: i32[3, 16, L]) -> (y: i32[B, 3, L, L]) {\n"
+        "  y = a @ b\n}\n",
+        "graph unit(a: f32[5, 1], b: f32[1, 7]) -> (y: f32[5, 7]) {\n  y = a @ b\n}\n",
+    };
+    Batch batch = {.arena = arena_new(NULL), .target = target_get(TARGET_SM_80)};
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+        check_variants(&add_program(&batch, sources[i])->kernels.data[0]);
+    emit(&batch);
+    assemble(&batch);
+    arena_free(batch.arena);
+}
+
+/* Beyond the end of k one factor is -0 and the other +0, which leaves even a sum of -0 as it is. */
+Test(gpu_gemm, pads_with_zeros_of_both_signs) {
+    Batch batch = {.arena = arena_new(NULL), .target = target_get(TARGET_SM_90A)};
+    Plan *plan = add_program(
+        &batch, program(batch.arena, symbolic_dims, "f32", &epilogues[0], false, false));
+    emit(&batch);
+    const Kernel *kernel = &plan->kernels.data[0];
+    const char *text = function_text(&batch, kernel->variants[kernel->n_variants - 1].symbol);
+    cr_expect(count(text, ", 0f80000000, ") > 0);
+    cr_expect(count(text, ", 0f00000000, ") > 0);
+    arena_free(batch.arena);
+}
+
+/* One row takes its own kernel, whatever its extent's multiple; larger tiles come with more work.
+ */
+Test(gpu_gemm, variants_by_extent) {
+    Batch batch = {.arena = arena_new(NULL), .target = target_get(TARGET_SM_90A)};
+    Plan *plan = add_program(&batch, "dim M in 1..8192\n"
+                                     "graph g(a: f32[M, 4096], b: f32[4096, 4096]) -> "
+                                     "(y: f32[M, 4096]) {\n  y = a @ b\n}\n");
+    const Kernel *kernel = &plan->kernels.data[0];
+    cr_assert_geq(kernel->n_variants, 4);
+    const Variant *first = &kernel->variants[0];
+    cr_expect_eq(first->sched.tile_m, 1);
+    cr_expect_eq(first->limit, 1);
+    cr_expect_eq(first->multiple_dim, DIM_NONE);
+    for (uint32_t v = 1; v < kernel->n_variants; v++) {
+        const Sched *before = &kernel->variants[v - 1].sched, *now = &kernel->variants[v].sched;
+        if (now->lanes == before->lanes) cr_expect_gt(now->tile_m, before->tile_m);
+    }
+    arena_free(batch.arena);
+}

@@ -1,0 +1,121 @@
+#!/bin/sh
+# The digits example from source to result, after `make build/fusec build/libfusert.a`: compiles it
+# for GPUs and for the CPU, draws the graph unfused and fused, runs it on the GPU if a driver answers
+# and on the CPU if none does, and counts how many held-out images it gets right. Everything shown is
+# read from what the compiler prints. Run from the root of the tree.
+#
+# demo.sh            all of it
+# demo.sh picture    the picture alone
+set -eu
+CC=${CC:-gcc}
+fusec=build/fusec
+source=dsl/examples/digits.g
+data=dsl/examples/digits
+batch=$(head -c 128 $data/images.npy | LC_ALL=C sed -n "s/.*'shape': (\([0-9]*\),.*/\1/p")
+
+# A box for every kernel with the ops in it, from `--emit=fused`, in the order in which they run.
+# Widths are counted in ASCII, since some awks count bytes; the lines come last.
+boxes() {
+    awk '
+    function line(left, text, right,   pad) {
+        pad = n_wide - length(text)
+        text = sprintf("%" int(pad / 2) "s%s%" (pad - int(pad / 2)) "s", "", text, "")
+        gsub(/>/, "→", text)
+        print left text right
+    }
+    BEGIN {
+        n_wide = 26
+        for (i = 0; i < n_wide; i++) edge = edge "─"
+        line(" ", "x", " ")
+    }
+    / kernel .* \{$/ { inside = 1; ops = ""; print n_kernels++ ? "├" edge "┤" : "┌" edge "┐"; next }
+    inside && /^  *\}$/ { inside = 0; line("│", ops, "│"); next }
+    inside {
+        op = $0
+        sub(/^.*= /, "", op)
+        sub(/\(.*/, "", op)
+        if (op == "const") next
+        if (ops != "" && length(ops " > " op) > n_wide - 2) { line("│", ops " >", "│"); ops = "" }
+        ops = ops == "" ? op : ops " > " op
+    }
+    END { print "└" edge "┘"; line(" ", "p", " ") }'
+}
+
+# total NAME: the expression in B after a name in the ledger's totals, for the batch.
+total() {
+    expression=$(sed -n "s/^  $1  *\([0-9B*+ ]*\).*/\1/p" build/digits.explain | head -1)
+    [ -n "$expression" ] || { echo "demo: the ledger has no line: $1" >&2; exit 70; }
+    echo $(($(echo "$expression" | sed "s/B/$batch/g")))
+}
+
+picture() {
+    "$fusec" $source --no-fuse --emit=fused -o - | boxes >build/digits.unfused.txt
+    "$fusec" $source --emit=fused -o - | boxes >build/digits.fused.txt
+    "$fusec" $source --explain --emit=fused -o /dev/null >build/digits.explain
+    launches=$(sed -n 's/^  launches  *\([0-9]*\) (\([0-9]*\) .*/\2 \1/p' build/digits.explain)
+    moved=$(total 'moved')
+    plain=$(total 'moved without fusion')
+    printf '  %-30s  %s\n' "one kernel per op" "fused"
+    printf '  %-30s  %s\n' "${launches% *} kernels" "${launches#* } kernels"
+    printf '  %-30s  %s\n\n' "$plain bytes for $batch images" "$moved bytes"
+    awk -v other=build/digits.fused.txt '
+    { right = ""; if ((getline right < other) < 0) exit 1; sub(/ *$/, "", right)
+      line = "  " $0 "    " right; sub(/ *$/, "", line); print line }' build/digits.unfused.txt
+}
+
+say() { printf '\n== %s\n' "$*"; }
+
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+
+# compile OUTPUT
+compile() {
+    begin=$(now_ms)
+    "$fusec" $source -o "$1"
+    echo "$1: $(wc -c <"$1") bytes, compiled in $(($(now_ms) - begin)) ms"
+}
+
+run() { # run ARTIFACT DEVICE
+    "$fusec" run "$1" --device="$2" --input x=@$data/images.npy --output p=@build/digits.p.npy
+}
+
+# On the GPU; status 4 says that there is none.
+run_somewhere() {
+    status=0
+    run build/digits.ptx cuda 2>build/digits.error || status=$?
+    case $status in
+    0) echo "on the GPU" ;;
+    4)
+        sed 's/^fusec: error: //; s/ (.*//' build/digits.error
+        run build/digits.o cpu
+        echo "so on the CPU"
+        ;;
+    *)
+        cat build/digits.error >&2
+        exit $status
+        ;;
+    esac
+}
+
+demo() {
+    say "$source"
+    cat $source
+    say "compile"
+    compile build/digits.ptx
+    compile build/digits.o
+    # An artifact looks for its weights file beside itself, by the name that the source gives it.
+    mkdir -p build/digits
+    cp $data/weights.safetensors build/digits/
+    say "the same graph, unfused and fused"
+    picture
+    say "run on $batch images that training never saw"
+    run_somewhere
+    $CC -std=c11 -O2 -o build/count_right dsl/examples/embed/count_right.c \
+        dsl/examples/embed/held_out.c dsl/examples/embed/npy.c
+    build/count_right build/digits.p.npy $data/labels.npy
+}
+
+case ${1:-} in
+'') demo ;;
+picture) picture ;;
+*) echo "usage: demo.sh [picture]" >&2; exit 2 ;;
+esac
