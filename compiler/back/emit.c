@@ -35,15 +35,10 @@ const char *back_llvm_version(void) {
 
 /* Legality: every live primitive and conversion has operands its row allows. What the rows allow,
  * unit_prim and convert_value lower for every target; a test emits each. */
-static const bool has_contract[] = {[DEVICE_CPU] = true, [DEVICE_GPU] = true};
-
 bool back_is_legal(const Plan *plan, const Target *target, Diags *diags) {
     bool ok = true;
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        if (kernel->form == FORM_CONTRACT && !has_contract[target->device])
-            ok = diag_report(diags, DIAG_NO_LOWERING, plan->graph->source, kernel->span,
-                             "`matmul` has no kernel template yet");
         if (kernel->args.n > MAX_KERNEL_ARGS)
             ok = diag_report(diags, DIAG_NO_LOWERING, plan->graph->source, kernel->span,
                              "kernel `%s` takes %u tensors, at most %d fit", kernel->name,

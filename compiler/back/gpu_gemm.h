@@ -8,17 +8,6 @@
 
 #include "back/gpu.h"
 
-/* The kernel's axes: parallel .., m, n and reduced k. */
-static inline uint32_t gpu_gemm_axis_m(const Kernel *kernel) {
-    return kernel->n_parallel - 2;
-}
-static inline uint32_t gpu_gemm_axis_n(const Kernel *kernel) {
-    return kernel->n_parallel - 1;
-}
-static inline uint32_t gpu_gemm_axis_k(const Kernel *kernel) {
-    return kernel->first_reduced;
-}
-
 void template_gpu_gemm_simt(Lower *lower);
 void template_gpu_gemm_mma(Lower *lower);
 void template_gpu_gemm_plain(Lower *lower);

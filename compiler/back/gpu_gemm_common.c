@@ -25,7 +25,7 @@ bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes
 
 /* The most lanes, at most `most`, a power of two, that the epilogue takes along n. */
 static uint32_t store_lanes(const Lower *lower, uint32_t most) {
-    uint32_t n = gpu_gemm_axis_n(lower->kernel);
+    uint32_t n = gemm_axis_n(lower->kernel);
     while (most > 1 && !gpu_gemm_axis_is_multiple(lower, n, most)) most /= 2;
     return dim_equals_const(dims_of(lower), extent_of(lower, n), 0) ? 1 : most;
 }
@@ -39,7 +39,7 @@ static void split_tile(GemmBlock *block, LLVMValueRef tile) {
     LLVMBuilderRef builder = lower->unit->builder;
     const Sched *sched = &lower->variant->sched;
     DimTab *dims = dims_of(lower);
-    uint32_t m = gpu_gemm_axis_m(lower->kernel), n = gpu_gemm_axis_n(lower->kernel);
+    uint32_t m = gemm_axis_m(lower->kernel), n = gemm_axis_n(lower->kernel);
     LLVMValueRef rows = lower_dim(lower, dim_ceil_div(dims, extent_of(lower, m), sched->tile_m));
     LLVMValueRef columns = lower_dim(lower, dim_ceil_div(dims, extent_of(lower, n), sched->tile_n));
     LLVMValueRef eight = lower_index_const(lower, GROUP_ROWS);
@@ -63,12 +63,12 @@ GemmBlock gpu_gemm_block(Lower *lower) {
     const Kernel *kernel = lower->kernel;
     const Sched *sched = &lower->variant->sched;
     DimTab *dims = dims_of(lower);
-    DimId m = extent_of(lower, gpu_gemm_axis_m(kernel));
-    DimId n = extent_of(lower, gpu_gemm_axis_n(kernel));
+    DimId m = extent_of(lower, gemm_axis_m(kernel));
+    DimId n = extent_of(lower, gemm_axis_n(kernel));
     GemmBlock block = {.lower = lower, .thread = gpu_thread(unit), .point = point_new(lower, 1)};
     block.m = lower_dim(lower, m);
     block.n = lower_dim(lower, n);
-    block.k = lower_dim(lower, extent_of(lower, gpu_gemm_axis_k(kernel)));
+    block.k = lower_dim(lower, extent_of(lower, gemm_axis_k(kernel)));
     LLVMValueRef tile = gpu_block(lower);
     if (kernel->n_parallel > 2) {
         DimId per_batch = dim_mul(dims, dim_ceil_div(dims, m, sched->tile_m),
@@ -96,10 +96,9 @@ static LLVMValueRef is_inside(const GemmBlock *block, LLVMValueRef row, LLVMValu
     LLVMBuilderRef builder = lower->unit->builder;
     const Sched *sched = &lower->variant->sched;
     LLVMValueRef inside = NULL;
-    if (!gpu_gemm_axis_is_multiple(lower, gpu_gemm_axis_m(lower->kernel), sched->tile_m))
+    if (!gpu_gemm_axis_is_multiple(lower, gemm_axis_m(lower->kernel), sched->tile_m))
         inside = LLVMBuildICmp(builder, LLVMIntULT, row, block->m, "");
-    if (gpu_gemm_axis_is_multiple(lower, gpu_gemm_axis_n(lower->kernel), sched->tile_n))
-        return inside;
+    if (gpu_gemm_axis_is_multiple(lower, gemm_axis_n(lower->kernel), sched->tile_n)) return inside;
     LLVMValueRef in_row = LLVMBuildICmp(builder, LLVMIntULT, column, block->n, "");
     return inside ? LLVMBuildAnd(builder, inside, in_row, "") : in_row;
 }
@@ -112,8 +111,8 @@ static Pending begin_outputs(const GemmBlock *block, const Point *outer, LLVMVal
     const Reduce *reduce = &kernel->reduces.data[0];
     Pending pending = {.point = point_inside(outer), .exists = is_inside(block, row, column)};
     Point *point = &pending.point;
-    point->axis[gpu_gemm_axis_m(kernel)] = row;
-    point->axis[gpu_gemm_axis_n(kernel)] = column;
+    point->axis[gemm_axis_m(kernel)] = row;
+    point->axis[gemm_axis_n(kernel)] = column;
     point->active = pending.exists;
     point->results = arena_array(lower->unit->arena, LLVMValueRef, kernel->reduces.n);
     point->results[0] = convert_value(&lower->unit->math, value, unit_convert_type(reduce->acc),
@@ -135,7 +134,7 @@ static void store_outputs(Pending *pending) {
 static Point epilogue_point(const GemmBlock *block, LLVMValueRef column, uint32_t lanes) {
     Point point = point_inside(&block->point);
     point.lanes = lanes;
-    point.lane_axis = gpu_gemm_axis_n(block->lower->kernel);
+    point.lane_axis = gemm_axis_n(block->lower->kernel);
     point.axis[point.lane_axis] = column;
     return point;
 }
@@ -144,10 +143,10 @@ static Point epilogue_point(const GemmBlock *block, LLVMValueRef column, uint32_
 static void prepare_column(const GemmBlock *block, Point *point) {
     const Kernel *kernel = block->lower->kernel;
     ScalarId roots[MAX_STORES];
-    uint32_t n = 0, row_axis = 1u << gpu_gemm_axis_m(kernel);
+    uint32_t n = 0, row_axis = 1u << gemm_axis_m(kernel);
     for (uint32_t i = 0; i < kernel->row_stores.n && n < MAX_STORES; i++)
         roots[n++] = kernel->row_stores.data[i].value;
-    if (!gpu_gemm_axis_is_multiple(block->lower, gpu_gemm_axis_n(kernel),
+    if (!gpu_gemm_axis_is_multiple(block->lower, gemm_axis_n(kernel),
                                    block->lower->variant->sched.tile_n))
         point->active = LLVMBuildICmp(block->lower->unit->builder, LLVMIntULT,
                                       point->axis[point->lane_axis], block->n, "");

@@ -59,8 +59,8 @@ static void mma_init(Mma *mma, Lower *lower) {
     mma->block = gpu_gemm_block(lower);
     const Reduce *reduce = &kernel->reduces.data[0];
     ScalarId roots[2] = {reduce->value, reduce->factor};
-    uint32_t inner = 1u << gpu_gemm_axis_m(kernel) | 1u << gpu_gemm_axis_n(kernel) |
-                     1u << gpu_gemm_axis_k(kernel);
+    uint32_t inner =
+        1u << gemm_axis_m(kernel) | 1u << gemm_axis_n(kernel) | 1u << gemm_axis_k(kernel);
     point_prepare(&mma->block.point, roots, 2, inner);
     mma_factor_init(&mma->factors[0], &mma->block, true, sched->tile_m, 0);
     uint32_t left_bytes = mma_factor_bytes(&mma->factors[0]);
@@ -223,7 +223,7 @@ static void run_k(Mma *mma) {
 static void run_k_if_any(Mma *mma) {
     Lower *lower = mma->lower;
     const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
-    DimId k = index_axis_extent(tab, gpu_gemm_axis_k(lower->kernel));
+    DimId k = index_axis_extent(tab, gemm_axis_k(lower->kernel));
     if (dim_lo(indextab_dims(tab), k) > 0) {
         run_k(mma);
         return;

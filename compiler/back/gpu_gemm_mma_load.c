@@ -77,7 +77,7 @@ static bool find_copied(MmaFactor *factor, const GemmBlock *block) {
     const Kernel *kernel = lower->kernel;
     IndexTab *tab = indices_of(block);
     const Scalar *s = scalar_get(kernel->scalars, factor->value);
-    uint32_t k = gpu_gemm_axis_k(kernel);
+    uint32_t k = gemm_axis_k(kernel);
     DimId stride;
     if (s->kind != SCALAR_LOAD || s->guard || lower->variant->align_bytes < CHUNK_BYTES)
         return false;
@@ -130,7 +130,7 @@ static Point chunk_point(const MmaFactor *factor, const GemmBlock *block, uint32
                          LLVMValueRef k0) {
     Lower *lower = block->lower;
     LLVMBuilderRef builder = lower->unit->builder;
-    uint32_t k = gpu_gemm_axis_k(lower->kernel);
+    uint32_t k = gemm_axis_k(lower->kernel);
     LLVMValueRef row = row_number(factor, block, i);
     LLVMValueRef along =
         LLVMBuildMul(builder, factor->own_chunk, i32_const(block, CHUNK_ELEMS), "");
@@ -166,7 +166,7 @@ static void aim_copies(MmaFactor *factor, const GemmBlock *block) {
     Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
     const Scalar *s = scalar_get(lower->kernel->scalars, factor->value);
-    uint32_t k = gpu_gemm_axis_k(lower->kernel);
+    uint32_t k = gemm_axis_k(lower->kernel);
     LLVMValueRef zero = lower_index_const(lower, 0);
     DimId stride;
     is_affine_in(indices_of(block), s->index, k, &stride);
@@ -192,10 +192,10 @@ void mma_factor_init(MmaFactor *factor, const GemmBlock *block, bool is_left, ui
                      uint32_t begin_bytes) {
     const Kernel *kernel = block->lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
-    uint32_t depth = block->lower->variant->sched.tile_k, k = gpu_gemm_axis_k(kernel);
+    uint32_t depth = block->lower->variant->sched.tile_k, k = gemm_axis_k(kernel);
     *factor = (MmaFactor){.value = is_left ? reduce->value : reduce->factor,
                           .is_left = is_left,
-                          .axis = is_left ? gpu_gemm_axis_m(kernel) : gpu_gemm_axis_n(kernel),
+                          .axis = is_left ? gemm_axis_m(kernel) : gemm_axis_n(kernel),
                           .first = is_left ? block->m0 : block->n0,
                           .extent = is_left ? block->m : block->n,
                           .begin_bytes = begin_bytes};
@@ -230,7 +230,7 @@ static void start_copies(const MmaFactor *factor, const GemmBlock *block, LLVMVa
     LLVMValueRef to = bytes_from(block, stage, factor->own_bytes), in_k = NULL;
     if (!factor->is_turned) {
         Point point = chunk_point(factor, block, 0, k0);
-        in_k = bytes_inside(block, point.axis[gpu_gemm_axis_k(lower->kernel)], block->k);
+        in_k = bytes_inside(block, point.axis[gemm_axis_k(lower->kernel)], block->k);
     }
     for (uint32_t i = 0; i < factor->n_chunks; i++) {
         LLVMValueRef n_bytes = factor->n_bytes[i];
@@ -265,7 +265,7 @@ static LLVMValueRef compute_chunk(const MmaFactor *factor, const GemmBlock *bloc
     Lower *lower = block->lower;
     Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
-    uint32_t k = gpu_gemm_axis_k(lower->kernel);
+    uint32_t k = gemm_axis_k(lower->kernel);
     Point point = chunk_point(factor, block, i, k0);
     uint32_t row_axis = factor->is_turned ? k : factor->axis;
     LLVMValueRef row_extent = factor->is_turned ? block->k : factor->extent;

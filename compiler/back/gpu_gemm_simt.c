@@ -83,7 +83,7 @@ static uint32_t count_contiguous(const Simt *g, ScalarId root, uint32_t axis, ui
 }
 
 static void choose_lanes(const Simt *g, Side *side) {
-    uint32_t k = gpu_gemm_axis_k(g->lower->kernel), wide = FRAGMENT_BYTES / g->acc_bytes;
+    uint32_t k = gemm_axis_k(g->lower->kernel), wide = FRAGMENT_BYTES / g->acc_bytes;
     uint32_t along_k = count_contiguous(g, side->value, k, wide);
     uint32_t along_own = count_contiguous(g, side->value, side->axis, wide);
     bool is_along_k = along_k > along_own;
@@ -109,7 +109,7 @@ static void choose_pitch(Side *side, uint32_t acc_bytes) {
 static void place_groups(Simt *g, Side *side) {
     LLVMBuilderRef builder = g->unit->builder;
     const Lower *lower = g->lower;
-    uint32_t k = gpu_gemm_axis_k(lower->kernel), lanes = side->lanes;
+    uint32_t k = gemm_axis_k(lower->kernel), lanes = side->lanes;
     bool is_along_k = side->lane_axis == k;
     uint32_t across = (is_along_k ? g->sched->tile_k : side->tile) / lanes;
     for (uint32_t s = 0; s < side->n_steps; s++) {
@@ -141,7 +141,7 @@ static void fetch(Simt *g, const Side *side, LLVMValueRef begin, Point *points) 
     const Lower *lower = g->lower;
     const ScalarTab *scalars = lower->kernel->scalars;
     const bool *reached = reached_scalars(g, side->value);
-    uint32_t axis = gpu_gemm_axis_k(lower->kernel);
+    uint32_t axis = gemm_axis_k(lower->kernel);
     for (uint32_t s = 0; s < side->n_steps; s++) {
         points[s] = point_inside(&side->points[s]);
         LLVMValueRef k = LLVMBuildAdd(builder, begin, gpu_gemm_index(lower, side->at_k[s]), "");
@@ -418,8 +418,8 @@ static void make_shared(Simt *g) {
 static void prepare_batch(Simt *g) {
     const Kernel *kernel = g->lower->kernel;
     const ScalarId roots[2] = {g->sides[0].value, g->sides[1].value};
-    uint32_t inner = 1u << gpu_gemm_axis_m(kernel) | 1u << gpu_gemm_axis_n(kernel) |
-                     1u << gpu_gemm_axis_k(kernel);
+    uint32_t inner =
+        1u << gemm_axis_m(kernel) | 1u << gemm_axis_n(kernel) | 1u << gemm_axis_k(kernel);
     point_prepare(&g->block.point, roots, 2, inner);
 }
 
@@ -444,13 +444,13 @@ void template_gpu_gemm_simt(Lower *lower) {
               .acc = reduce->acc,
               .acc_bytes = dtype_bytes(reduce->acc)};
     g.sides[0] = (Side){.value = reduce->value,
-                        .axis = gpu_gemm_axis_m(lower->kernel),
+                        .axis = gemm_axis_m(lower->kernel),
                         .tile = g.sched->tile_m,
                         .begin = g.block.m0,
                         .extent = g.block.m,
                         .pad = g.acc == DT_I32 ? 0 : -0.0};
     g.sides[1] = (Side){.value = reduce->factor,
-                        .axis = gpu_gemm_axis_n(lower->kernel),
+                        .axis = gemm_axis_n(lower->kernel),
                         .tile = g.sched->tile_n,
                         .begin = g.block.n0,
                         .extent = g.block.n};

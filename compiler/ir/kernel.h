@@ -169,6 +169,17 @@ typedef struct Plan {
     DimId peak_bytes_unshared; /* what temps would take without reuse */
 } Plan;
 
+/* The axes of a contraction: parallel .., m, n and reduced k. */
+static inline uint32_t gemm_axis_m(const Kernel *kernel) {
+    return kernel->n_parallel - 2;
+}
+static inline uint32_t gemm_axis_n(const Kernel *kernel) {
+    return kernel->n_parallel - 1;
+}
+static inline uint32_t gemm_axis_k(const Kernel *kernel) {
+    return kernel->first_reduced;
+}
+
 /* Products of the extents of the parallel axes (without segments) and of the reduced axes. */
 DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);

@@ -325,10 +325,6 @@ static uint32_t make_axes(Composer *c, const AxisPlan *plan, bool reduced) {
     return n;
 }
 
-/* Domain axes of one kind are interleaved with the other's, so the loop above must not skip any:
- * it visits ascending d, and a run's members are the next axes of the same kind. Axes of the other
- * kind in between are visited by the other call. */
-
 static void composer_init(Composer *c, Arena *arena, const ComposeInput *input, Group *group,
                           const AxisPlan *plan, Kernel *kernel) {
     uint32_t n_nodes = input->graph->nodes.n;

@@ -4,16 +4,6 @@
 
 #include "ir/target.h"
 
-/* The kernel's axes: parallel .., m, n and reduced k. */
-static inline uint32_t gemm_axis_m(const Kernel *kernel) {
-    return kernel->n_parallel - 2;
-}
-static inline uint32_t gemm_axis_n(const Kernel *kernel) {
-    return kernel->n_parallel - 1;
-}
-static inline uint32_t gemm_axis_k(const Kernel *kernel) {
-    return kernel->first_reduced;
-}
 /* Product of the parallel extents before m. */
 DimId gemm_n_batches(const Kernel *kernel);
 
