@@ -56,8 +56,35 @@ static Val machine_exp2_of_one(const Fp *p, Val x) {
     return LLVMBuildCall2(p->m->builder, type, ex2, &x, 1, "");
 }
 
-/* In assembly, because LLVM would fold an intrinsic of a constant exactly: a value known at compile
- * time would then differ in its last bit from the same value read from memory. */
+/* A constant that neither LLVM nor ptxas knows: its bits less one, plus the grid's second extent,
+ * which is one. Both fold 2^x of what they can prove constant, exactly, where the machine rounds
+ * otherwise; a value known at compile time would then differ in its last bit from the same value
+ * read from memory. At the function's entry, so that it costs a multiplication by it nothing. */
+static Val machine_opaque(const Fp *p, double value) {
+    static const char name[] = "llvm.nvvm.read.ptx.sreg.nctaid.y";
+    LLVMBuilderRef builder = p->m->builder;
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(p->m->context);
+    LLVMTypeRef type = LLVMFunctionType(i32, NULL, 0, 0);
+    LLVMValueRef read = LLVMGetNamedFunction(p->m->module, name);
+    if (!read) read = LLVMAddFunction(p->m->module, name, type);
+
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(builder);
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(LLVMGetBasicBlockParent(here));
+    LLVMValueRef first = LLVMGetFirstInstruction(entry);
+    LLVMPositionBuilder(builder, entry, first);
+    union {
+        float value;
+        uint32_t bits;
+    } number = {.value = (float)value};
+    Val one = LLVMBuildCall2(builder, type, read, NULL, 0, "");
+    Val bits = LLVMBuildAdd(builder, one, LLVMConstInt(i32, number.bits - 1, 0), "");
+    Val opaque = LLVMBuildBitCast(builder, bits, f32, "");
+    LLVMPositionBuilderAtEnd(builder, here);
+    return fp_splat(p->m, opaque, p->lanes);
+}
+
+/* `x` must hang on what is opaque. */
 static Val machine_exp2(const Fp *p, Val x) {
     if (!p->lanes) return machine_exp2_of_one(p, x);
     LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
@@ -75,7 +102,7 @@ static Val machine_exp2(const Fp *p, Val x) {
  * is finite. */
 static Val machine_exp(const Fp *p, Val x) {
     const double low = 0x1.4ae0cp-26; /* log2(e) less its nearest f32 */
-    Val log2_e = fp_num(p, LOG2_E_HIGH);
+    Val log2_e = machine_opaque(p, LOG2_E_HIGH);
     Val t = fp_mul(p, x, log2_e);
     Val minus_t = fp_neg(p, t);
     Val lost = fp_fma(p, x, log2_e, minus_t);
@@ -128,7 +155,11 @@ Val fp_exp2_near(const Fp *p, Val r) {
 
 Val math_exp2(const MathCtx *m, Val x) {
     Fp p = fp_of(m, x);
-    if (has_exp2(&p)) return machine_exp2(&p, x);
+    if (has_exp2(&p)) {
+        Val one = machine_opaque(&p, 1.0);
+        x = fp_mul(&p, x, one);
+        return machine_exp2(&p, x);
+    }
     x = p.is_f64 ? fp_clamp(&p, x, -1076.0, 1024.0) : fp_clamp(&p, x, -151.0, 128.0);
     Rounded n = fp_round(&p, x);
     Val r = fp_sub(&p, x, n.whole);
