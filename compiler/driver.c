@@ -6,6 +6,7 @@
 #include "front/sema.h"
 #include "pass/explain.h"
 #include "pass/fuse.h"
+#include "pass/launch.h"
 #include "pass/memplan.h"
 #include "pass/sched.h"
 #include "pass/share.h"
@@ -178,7 +179,10 @@ static void run_schedule(Driver *driver, Plan **plans) {
     double begin = now_seconds();
     for (uint32_t i = 0; i < driver->module->graphs.n; i++)
         sched_plan(driver->arena, plans[i], driver->options.target);
-    share_kernels(driver->scratch, driver->plans, driver->module->graphs.n);
+    share_classify(driver->scratch, driver->plans, driver->module->graphs.n);
+    bool joins = driver->options.target->device == DEVICE_GPU && !driver->options.no_fuse;
+    for (uint32_t i = 0; i < driver->module->graphs.n && joins; i++) launch_join(plans[i]);
+    share_functions(driver->scratch, driver->plans, driver->module->graphs.n);
     arena_reset(driver->scratch);
     finish_pass(driver, PASS_SCHEDULE, begin,
                 wants_text(driver, PASS_SCHEDULE) ? plan_text(driver) : NULL);

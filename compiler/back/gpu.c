@@ -1,17 +1,18 @@
 /* GPU vocabulary, and the map template. See gpu.h and template.h. */
 #include "back/gpu.h"
 
-static LLVMValueRef special_register(const Unit *unit, const char *name) {
-    return unit_intrinsic(unit, name, NULL, 0, NULL, 0);
+LLVMValueRef gpu_special(const Unit *unit, const char *name) {
+    const char *intrinsic = str_format(unit->arena, "llvm.nvvm.read.ptx.sreg.%s", name);
+    return unit_intrinsic(unit, intrinsic, NULL, 0, NULL, 0);
 }
 
 LLVMValueRef gpu_thread(const Unit *unit) {
-    return special_register(unit, "llvm.nvvm.read.ptx.sreg.tid.x");
+    return gpu_special(unit, "tid.x");
 }
 
 LLVMValueRef gpu_block(const Lower *lower) {
     const Unit *unit = lower->unit;
-    LLVMValueRef block = special_register(unit, "llvm.nvvm.read.ptx.sreg.ctaid.x");
+    LLVMValueRef block = lower->block ? lower->block : gpu_special(unit, "ctaid.x");
     if (lower->index_type == unit->i32) return block;
     return LLVMBuildZExt(unit->builder, block, lower->index_type, "");
 }

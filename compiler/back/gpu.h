@@ -8,7 +8,8 @@
 enum { WARP = 32 };
 
 LLVMValueRef gpu_thread(const Unit *unit);  /* i32 */
-LLVMValueRef gpu_block(const Lower *lower); /* index_type */
+LLVMValueRef gpu_block(const Lower *lower); /* index_type; within its part of the launch */
+LLVMValueRef gpu_special(const Unit *unit, const char *name); /* a special register, i32 */
 void gpu_barrier(const Unit *unit);
 /* The value of lane (own lane xor offset); f32, f64 or i32. All lanes of the warp take part. */
 LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offset);

@@ -1,9 +1,10 @@
 /* Function interfaces and template choice. See lower.h.
  *
- * GPU: void kernel(one global pointer per argument, one i64 per dim symbol).
+ * GPU: void kernel(one global pointer per argument of every part, one i64 per dim symbol).
  * CPU: void kernel(ptr arguments, ptr dims, i64 begin, i64 end). */
 #include "back/lower.h"
 
+#include "back/gpu.h"
 #include "back/template.h"
 
 #include <string.h>
@@ -36,12 +37,32 @@ static void close_entry(Lower *lower, LLVMBasicBlockRef body) {
     LLVMBuildBr(lower->unit->builder, body);
 }
 
-static void lower_gpu(Lower *lower) {
+/* A launch of several parts: each block's part, its number in there, and that part's pointers. */
+static void select_part(Lower *lower, uint32_t n_parts) {
+    Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef block = gpu_special(unit, "ctaid.x"), all = gpu_special(unit, "nctaid.x");
+    LLVMValueRef n_each = LLVMBuildUDiv(builder, all, unit_int(unit->i32, n_parts), "");
+    LLVMValueRef begin = NULL;
+    lower->block = block;
+    for (uint32_t part = 1; part < n_parts; part++) {
+        begin = begin ? LLVMBuildAdd(builder, begin, n_each, "") : n_each;
+        LLVMValueRef is_past = LLVMBuildICmp(builder, LLVMIntUGE, block, begin, "");
+        LLVMValueRef within = LLVMBuildSub(builder, block, begin, "");
+        lower->block = LLVMBuildSelect(builder, is_past, within, lower->block, "");
+        for (uint32_t i = 0; i < lower->kernel->args.n; i++) {
+            LLVMValueRef own = LLVMGetParam(lower->function, part * lower->kernel->args.n + i);
+            lower->pointers[i] = LLVMBuildSelect(builder, is_past, own, lower->pointers[i], "");
+        }
+    }
+}
+
+static void lower_gpu(Lower *lower, uint32_t n_parts) {
     Unit *unit = lower->unit;
     const Kernel *kernel = lower->kernel;
     LLVMTypeRef params[MAX_KERNEL_ARGS + DIM_MAX_SYMBOLS];
-    uint32_t n = 0, first_symbol = kernel->args.n;
-    for (; n < kernel->args.n; n++) params[n] = unit->global_ptr;
+    uint32_t n = 0, first_symbol = kernel->args.n * n_parts;
+    for (; n < first_symbol; n++) params[n] = unit->global_ptr;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
         if (kernel->symbols >> s & 1) params[n++] = unit->i64;
     LLVMTypeRef type = LLVMFunctionType(unit->void_type, params, n, 0);
@@ -56,6 +77,7 @@ static void lower_gpu(Lower *lower) {
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
         if (kernel->symbols >> s & 1)
             lower->symbols[s] = LLVMGetParam(lower->function, first_symbol++);
+    if (n_parts > 1) select_part(lower, n_parts);
     LLVMBasicBlockRef body = unit_block(unit, lower->function, "body");
     unit_goto(unit, body);
     static void (*const templates[])(Lower *) = {[FORM_MAP] = template_gpu_map,
@@ -103,7 +125,7 @@ static void lower_cpu(Lower *lower) {
 }
 
 void lower_plan(Unit *unit, const Plan *plan) {
-    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+    for (uint32_t k = 0; k < plan->kernels.n; k += plan_n_parts(plan, k)) {
         const Kernel *kernel = &plan->kernels.data[k];
         IndexTab *indices = scalartab_indices(kernel->scalars);
         for (uint32_t v = 0; v < kernel->n_variants; v++) {
@@ -113,7 +135,7 @@ void lower_plan(Unit *unit, const Plan *plan) {
             lower_init(&lower, unit, plan, kernel, variant);
             index_assume_multiple(indices, variant->multiple_dim, variant->multiple_of);
             if (unit_is_gpu(unit))
-                lower_gpu(&lower);
+                lower_gpu(&lower, plan_n_parts(plan, k));
             else
                 lower_cpu(&lower);
             index_assume_multiple(indices, DIM_NONE, 1);

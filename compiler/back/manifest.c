@@ -227,12 +227,20 @@ static void write_buffers(Writer *w, const Plan *plan) {
 
 /* Launches. */
 
-static void put_args(Writer *w, const Plan *plan, const Kernel *kernel) {
+/* One launch: kernels that start together, the same but for their buffers. */
+typedef struct Launch {
+    const Kernel *parts;
+    uint32_t n_parts;
+} Launch;
+
+static void put_args(Writer *w, const Plan *plan, const Launch *launch) {
     text_puts(&w->text, " ");
-    if (kernel->args.n == 0) text_puts(&w->text, FRT_NONE);
-    for (uint32_t i = 0; i < kernel->args.n; i++) {
+    uint32_t n_each = launch->parts->args.n, n = n_each * launch->n_parts;
+    if (n == 0) text_puts(&w->text, FRT_NONE);
+    for (uint32_t i = 0; i < n; i++) {
         if (i) text_puts(&w->text, ",");
-        put_buffer_name(w, &plan->buffers.data[kernel->args.data[i]]);
+        const Kernel *part = &launch->parts[i / n_each];
+        put_buffer_name(w, &plan->buffers.data[part->args.data[i % n_each]]);
     }
 }
 
@@ -249,11 +257,12 @@ static void put_symbols(Writer *w, const Kernel *kernel) {
     if (is_first) text_puts(&w->text, FRT_NONE);
 }
 
-static bool put_predicate(Writer *w, const Kernel *kernel, const Variant *variant) {
+static bool put_predicate(Writer *w, const Launch *launch, const Variant *variant) {
     bool is_first = true;
     text_puts(&w->text, " ");
-    for (uint32_t i = 0; i < kernel->args.n && variant->align_bytes > 1; i++) {
-        if (!(variant->align_args >> i & 1)) continue;
+    uint32_t n_each = launch->parts->args.n, n = n_each * launch->n_parts;
+    for (uint32_t i = 0; i < n && variant->align_bytes > 1; i++) {
+        if (!(variant->align_args >> i % n_each & 1)) continue;
         text_printf(&w->text, "%sa%u:%u", is_first ? "" : "&", i, variant->align_bytes);
         is_first = false;
     }
@@ -274,34 +283,41 @@ static bool put_predicate(Writer *w, const Kernel *kernel, const Variant *varian
 }
 
 /* Returns whether it always applies. */
-static bool write_variant(Writer *w, const Kernel *kernel, const Variant *variant) {
+static bool write_variant(Writer *w, const Launch *launch, const Variant *variant) {
     bool is_cpu = w->input->target->device == DEVICE_CPU;
-    if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", kernel->name);
+    if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", launch->parts->name);
     begin_line(w, FRT_D_VARIANT);
     put_name(w, variant->symbol);
-    put_dim(w, variant->grid);
+    put_dim(w, dim_mul_const(w->dims, variant->grid, launch->n_parts));
     put_int(w, is_cpu ? 1 : variant->sched.threads);
     put_int(w, 0); /* shared memory is sized in the kernel itself */
-    bool always = put_predicate(w, kernel, variant);
+    bool always = put_predicate(w, launch, variant);
     end_line(w);
     return always;
 }
 
-static void write_launch(Writer *w, const Plan *plan, const Kernel *kernel) {
+static void put_label(Writer *w, const Launch *launch) {
+    put_name(w, launch->n_parts == 1
+                    ? launch->parts->name
+                    : str_format(w->text.arena, "%s+%u", launch->parts->name, launch->n_parts - 1));
+}
+
+static void write_launch(Writer *w, const Plan *plan, const Launch *launch) {
     const Source *source = w->module->source;
+    const Kernel *kernel = launch->parts;
     begin_line(w, FRT_D_LAUNCH);
     put_word(w, FRT_PHASE_RUN_NAME);
     put_int(w, kernel->span.end ? source_position(source, kernel->span.begin).line : 0);
-    put_name(w, kernel->name);
-    put_args(w, plan, kernel);
+    put_label(w, launch);
+    put_args(w, plan, launch);
     put_symbols(w, kernel);
     end_line(w);
-    w->n_refs += kernel->args.n;
+    w->n_refs += kernel->args.n * launch->n_parts;
     if (kernel->args.n > FRT_MAX_ARGS || kernel->n_variants == 0)
         ice(w->text.arena, "kernel %s has %u arguments and %u variants", kernel->name,
             kernel->args.n, kernel->n_variants);
     for (uint32_t i = 0; i < kernel->n_variants; i++) {
-        bool always = write_variant(w, kernel, &kernel->variants[i]);
+        bool always = write_variant(w, launch, &kernel->variants[i]);
         if (always != (i + 1 == kernel->n_variants))
             ice(w->text.arena, "variant %u of kernel %s must %sbe conditional", i, kernel->name,
                 always ? "" : "not ");
@@ -314,8 +330,8 @@ static void write_graph(Writer *w, const Graph *graph, const Plan *plan) {
     put_name(w, graph->name);
     end_line(w);
     write_buffers(w, plan);
-    for (uint32_t i = 0; i < plan->kernels.n && !w->failed; i++)
-        write_launch(w, plan, &plan->kernels.data[i]);
+    for (uint32_t i = 0; i < plan->kernels.n && !w->failed; i += plan_n_parts(plan, i))
+        write_launch(w, plan, &(Launch){&plan->kernels.data[i], plan_n_parts(plan, i)});
     w->graph = NULL;
 }
 

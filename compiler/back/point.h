@@ -17,6 +17,8 @@ typedef struct Lower {
     const Kernel *kernel;
     const Variant *variant;
     LLVMValueRef function;
+    LLVMValueRef block; /* GPU, in a launch of several parts: i32, the block's number in its own;
+                           else NULL */
     LLVMValueRef *pointers;                /* per Kernel.args */
     bool *is_written;                      /* per Kernel.args */
     LLVMValueRef symbols[DIM_MAX_SYMBOLS]; /* i64 */

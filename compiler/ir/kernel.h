@@ -136,6 +136,8 @@ typedef struct Kernel {
     uint64_t symbols;      /* dims passed: bit set of dim symbols */
     Variant variants[MAX_VARIANTS];
     uint32_t n_variants;
+    uint32_t code;       /* equal numbers: the same but for the buffers (pass/share.h) */
+    bool joins_previous; /* a part of the launch of the kernel before it, which has the same code */
 } Kernel;
 
 /* One edge of the graph and what fusion made of it. */
@@ -168,6 +170,14 @@ typedef struct Plan {
     DimId workspace_bytes;
     DimId peak_bytes_unshared; /* what temps would take without reuse */
 } Plan;
+
+/* Kernels launched at once: the one at `first` and those after it that join it. A launch has the
+ * arguments of all of them, one kernel's after the other's, and their grids end to end. */
+static inline uint32_t plan_n_parts(const Plan *plan, uint32_t first) {
+    uint32_t end = first + 1;
+    while (end < plan->kernels.n && plan->kernels.data[end].joins_previous) end++;
+    return end - first;
+}
 
 /* The axes of a contraction: parallel .., m, n and reduced k. */
 static inline uint32_t gemm_axis_m(const Kernel *kernel) {

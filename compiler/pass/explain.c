@@ -105,7 +105,7 @@ static void print_kernels(const Ledger *l) {
             text_printf(l->out, ", %u %s%s", kernel->stages.n,
                         kernel->stages.n == 1 ? "pass" : "passes",
                         kernel->segment_axis == NO_AXIS ? "" : ", partial results of segments");
-        text_puts(l->out, "\n");
+        text_puts(l->out, kernel->joins_previous ? ", launched with the one before\n" : "\n");
         print_buffers(l, kernel, false);
         print_buffers(l, kernel, true);
     }
@@ -139,11 +139,17 @@ static void print_total(const Ledger *l, const char *what, DimId bytes) {
     text_puts(l->out, "\n");
 }
 
+static uint32_t n_launches(const Plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->kernels.n; i += plan_n_parts(plan, i)) n++;
+    return n;
+}
+
 static void print_totals(const Ledger *l, const Plan *unfused, uint32_t n_fused,
                          uint32_t n_stored) {
     text_puts(l->out, "totals:\n");
-    text_printf(l->out, "  %-34s %u", "launches", l->plan->kernels.n);
-    if (unfused) text_printf(l->out, " (%u without fusion)", unfused->kernels.n);
+    text_printf(l->out, "  %-34s %u", "launches", n_launches(l->plan));
+    if (unfused) text_printf(l->out, " (%u without fusion)", n_launches(unfused));
     text_printf(l->out, "\n  %-34s %u fused, %u stored\n", "edges between ops", n_fused, n_stored);
     print_total(l, "moved", traffic(l, l->plan));
     if (unfused) print_total(l, "moved without fusion", traffic(l, unfused));

@@ -1,49 +1,14 @@
 /* Grouping by greedy joining. See group.h. */
-#include "pass/group.h"
+#include "pass/group_state.h"
 
 #include <string.h>
 
 enum {
-    MAX_SCALARS = 4096,    /* per kernel: compile time grows faster than its size */
-    MAX_GROUP_VALUES = 24, /* reductions and stores of one kernel */
-    MAX_GROUP_LOADS = 32,
-    MAX_CHAIN = 256,    /* inlined ops behind one another */
-    MAX_CLOSURE = 1024, /* inlined ops in all, roughly */
-    MAX_ROUNDS = 8,
+    MAX_SCALARS = 4096, /* per kernel: compile time grows faster than its size */
+    MAX_ROUNDS = 16,
     FEW_ROWS = 64,
-    LONG_ROW = 32768,
-    COSTLY_OPS = 8,    /* in prims: what is worth storing rather than repeating */
-    COSTLY_SPREAD = 32 /* the same when repetition is only along a broadcast */
+    LONG_ROW = 32768
 };
-
-typedef struct Grouper {
-    Arena *arena;
-    NodeId *loads; /* room for every node, while a composition's memory is given up */
-    const Graph *graph;
-    bool off;
-    Grouping *g;
-    bool *wants_store; /* per node: decided so far, over all rounds */
-    ReasonId *want_reason;
-    uint32_t *op_cost;    /* per op */
-    VecU32 *users;        /* per node */
-    uint32_t *last_group; /* per node below n_last: see dependency() */
-    uint32_t n_last;
-    ComposeFailure failure;
-} Grouper;
-
-static bool is_reduction(const Graph *graph, NodeId id) {
-    OpClass cls = op_info(graph_node(graph, id)->op)->cls;
-    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONTRACT;
-}
-
-static bool is_bound(const Graph *graph, NodeId id) {
-    OpId op = graph_node(graph, id)->op;
-    return op == OP_INPUT || op == OP_PARAM;
-}
-
-static bool is_literal(const Graph *graph, NodeId id) {
-    return graph_node(graph, id)->op == OP_CONST;
-}
 
 static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
     return graph->kernel_of.n ? graph->kernel_of.data[id] : 0;
@@ -85,10 +50,8 @@ static Group group_copy(Arena *arena, const Group *group) {
     return copy;
 }
 
-/* Composes for the sake of finding out, and keeps what the group reads. `makers`, if any,
- * counts for every node the groups that compute it. */
-static bool attempt_group(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,
-                          uint32_t *makers) {
+bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,
+                   uint32_t *makers) {
     ArenaMark mark = arena_mark(p->arena);
     bool *in_memory = arena_array(p->arena, bool, p->graph->nodes.n);
     set_in_memory(p, in_memory, index);
@@ -111,7 +74,7 @@ static bool attempt_group(const Grouper *p, Group *group, uint32_t index, Compos
 }
 
 static bool try_group(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure) {
-    if (!attempt_group(p, group, index, failure, NULL)) return false;
+    if (!group_attempt(p, group, index, failure, NULL)) return false;
     bool fits = group->loads.n <= MAX_GROUP_LOADS &&
                 group->reduces.n + group->targets.n <= MAX_GROUP_VALUES;
     if (!fits && (group->reduces.n + group->targets.n > 1))
@@ -125,10 +88,6 @@ typedef struct Anchor {
     bool is_reduction; /* fold it; otherwise store it */
     uint32_t output;
 } Anchor;
-
-static bool is_contraction(const Graph *graph, NodeId id) {
-    return op_info(graph_node(graph, id)->op)->cls == CLASS_CONTRACT;
-}
 
 /* A contraction's domain is its own shape and, innermost, the contracted axis. */
 static Shape anchor_domain(const Grouper *p, const Anchor *anchor) {
@@ -295,6 +254,21 @@ static bool leaves_fixed(const Grouper *p, NodeId id) {
     return false;
 }
 
+/* Stores a value from the kernel that makes the reduction below it, or not at all. */
+static void hand_over(Grouper *p, NodeId id) {
+    Anchor anchor = {.node = id, .output = OUTPUT_NONE};
+    uint32_t after = dependency(p, id);
+    ComposeFailure failure;
+    if (after == 0 || p->g->groups.data[after - 1].fixed ||
+        !try_join(p, after - 1, &anchor, &failure)) {
+        p->handover[id] = HANDOVER_REFUSED;
+        return;
+    }
+    p->g->group_of[id] = after - 1;
+    p->g->is_stored[id] = true;
+    p->g->why_stored[id] = REASON_HANDED_OVER;
+}
+
 static void run_round(Grouper *p) {
     const Graph *graph = p->graph;
     p->g = grouping_new(p);
@@ -318,6 +292,8 @@ static void run_round(Grouper *p) {
             p->g->why_stored[id] = p->off     ? REASON_FUSION_OFF
                                    : is_fixed ? REASON_FIXED
                                               : p->want_reason[id];
+        } else if (p->handover[id] == HANDOVER_WANTED) {
+            hand_over(p, id);
         }
     }
 }
@@ -337,234 +313,26 @@ static void store_loaded(Grouper *p) {
     }
 }
 
-/* Costs. */
-
-/* Work to compute one element of each node from what is in memory: its own body and, once each,
- * those of its inlined arguments (an upper bound: shared parts count at every use). */
-static void closure_costs(const Grouper *p, double *cost, uint32_t *depth) {
-    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
-        const Node *node = graph_node(p->graph, id);
-        cost[id] = p->op_cost[node->op];
-        depth[id] = 1;
-        if (p->g->group_of[id] != GROUP_NONE && (p->g->is_stored[id] || is_reduction(p->graph, id)))
-            cost[id] = depth[id] = 0;
-        else
-            for (uint32_t i = 0; i < node->n_args; i++) {
-                cost[id] += cost[node->args[i]];
-                if (depth[node->args[i]] + 1 > depth[id]) depth[id] = depth[node->args[i]] + 1;
-            }
-        if (cost[id] > 1e9) cost[id] = 1e9;
-    }
-}
-
-static double elems_hi(const Graph *graph, NodeId id) {
-    const Shape *shape = &graph_node(graph, id)->shape;
-    double n = 1;
-    for (uint32_t k = 0; k < shape->rank; k++) n *= (double)dim_hi(graph->dims, shape->dims[k]);
-    return n;
-}
-
-/* How often each element of a node would be computed: views of it are separate uses, elementwise
- * users in one kernel share one. */
-static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
-    const Graph *graph = p->graph;
-    double direct = 0, viewed = 0, own = elems_hi(graph, id);
-    for (uint32_t i = 0; i < users->n; i++) {
-        NodeId user = users->data[i];
-        OpClass cls = op_info(graph_node(graph, user)->op)->cls;
-        double n = cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONCAT
-                       ? own
-                       : elems_hi(graph, user);
-        if (cls == CLASS_VIEW)
-            viewed += n;
-        else if (n > direct)
-            direct = n;
-    }
-    return own > 0 ? (direct + viewed) / own : 1;
-}
-
-static bool want(Grouper *p, NodeId id, ReasonId reason) {
-    if (p->wants_store[id]) return false;
-    p->wants_store[id] = true;
-    p->want_reason[id] = reason;
-    return true;
-}
-
-/* Number of groups that compute each node in their registers. */
-static uint32_t *count_makers(const Grouper *p) {
-    uint32_t *makers = arena_array(p->arena, uint32_t, p->graph->nodes.n);
-    ComposeFailure failure;
-    for (uint32_t i = 0; i < p->g->groups.n; i++)
-        attempt_group(p, &p->g->groups.data[i], i, &failure, makers);
-    return makers;
-}
-
-/* Per node: whether a contraction reads it, as it is or through views: over and over, so that it is
- * worth storing whatever it costs. */
-static bool *feeding_contractions(const Grouper *p) {
-    uint32_t n = p->graph->nodes.n;
-    bool *feeds = arena_array(p->arena, bool, n);
-    for (NodeId id = n; id-- > 0;)
-        for (uint32_t i = 0; i < p->users[id].n; i++) {
-            NodeId user = p->users[id].data[i];
-            OpClass cls = op_info(graph_node(p->graph, user)->op)->cls;
-            bool is_view = cls == CLASS_VIEW || cls == CLASS_CONCAT;
-            feeds[id] = feeds[id] || cls == CLASS_CONTRACT || (is_view && feeds[user]);
-        }
-    return feeds;
-}
-
-/* Whether several groups compute it and one of them goes on from it alone: what they should hand
- * over. What comes before it is then computed once too. */
-static bool is_frontier(const Grouper *p, NodeId id, const uint32_t *makers) {
-    for (uint32_t i = 0; i < p->users[id].n; i++)
-        if (makers[p->users[id].data[i]] < makers[id]) return makers[id] > 1;
-    return false;
-}
-
-static bool find_costly(Grouper *p) {
-    const Graph *graph = p->graph;
-    uint32_t n = graph->nodes.n;
-    double *cost = arena_array(p->arena, double, n);
-    uint32_t *depth = arena_array(p->arena, uint32_t, n);
-    bool *below = arena_array(p->arena, bool, n);
-    closure_costs(p, cost, depth);
-    uint32_t *makers = count_makers(p);
-    bool *feeds = feeding_contractions(p);
-    bool changed = false;
-    for (NodeId id = 0; id < n; id++) {
-        const Node *node = graph_node(graph, id);
-        for (uint32_t i = 0; i < node->n_args; i++)
-            below[id] = below[id] || below[node->args[i]] || is_reduction(graph, node->args[i]);
-        OpClass cls = op_info(node->op)->cls;
-        bool is_inline = (cls == CLASS_ELTWISE || cls == CLASS_CAST) &&
-                         p->g->group_of[id] == GROUP_NONE && makers[id] > 0;
-        if (!is_inline) continue;
-        double repeats = repetition(p, id, &p->users[id]);
-        bool has_views = false;
-        for (uint32_t i = 0; i < p->users[id].n; i++)
-            has_views = has_views ||
-                        op_info(graph_node(graph, p->users[id].data[i])->op)->cls == CLASS_VIEW;
-        bool is_costly =
-            cost[id] >= COSTLY_OPS && (is_frontier(p, id, makers) || (has_views && repeats > 1.0));
-        bool is_spread = !below[id] && cost[id] >= COSTLY_SPREAD && repeats > 1.0;
-        if (is_costly || is_spread || feeds[id]) changed = want(p, id, REASON_COSTLY) || changed;
-    }
-    return changed;
-}
-
-static uint32_t *op_costs(Arena *arena) {
-    uint32_t *cost = arena_array(arena, uint32_t, OP_COUNT);
-    for (int op = 1; op < OP_COUNT; op++) {
-        const OpInfo *info = op_info((OpId)op);
-        if (!info->body) continue;
-        ScalarTab *tab = scalartab_new(arena, indextab_new(arena, dimtab_new(arena)));
-        Dtype dtype = dtype_in(DT_F32, info->dtypes) ? DT_F32 : DT_BOOL;
-        ScalarId args[3];
-        for (uint32_t i = 0; i < 3; i++)
-            args[i] =
-                scalar_stage(tab, i == 0 && info->result == RESULT_SELECT ? DT_BOOL : dtype, i, 0);
-        bool *seen = arena_array(arena, bool, 256);
-        cost[op] = scalar_cost(tab, info->body(tab, args[0], args[1], args[2]), seen);
-    }
-    return cost;
-}
-
-/* Sizes of what would be inlined into a node's user. */
-typedef struct Closure {
-    uint32_t depth, n_scalars; /* ops behind one another; scalars, roughly */
-    VecU32 loads;              /* what it reads, ascending, at most MAX_GROUP_LOADS + 1 */
-} Closure;
-
-static void join_loads(Arena *arena, VecU32 *loads, const VecU32 *more) {
-    for (uint32_t i = 0; i < more->n; i++) {
-        bool is_known = false;
-        for (uint32_t k = 0; k < loads->n; k++)
-            is_known = is_known || loads->data[k] == more->data[i];
-        if (!is_known && loads->n <= MAX_GROUP_LOADS) vec_push(arena, loads, more->data[i]);
-    }
-}
-
-static Closure closure_of(const Grouper *p, NodeId id, const Closure *closures) {
-    const Node *node = graph_node(p->graph, id);
-    Closure c = {.depth = 1, .n_scalars = 1};
-    uint32_t shared = 0;
-    for (uint32_t i = 0; i < node->n_args; i++) {
-        const Closure *arg = &closures[node->args[i]];
-        OpClass cls = op_info(graph_node(p->graph, node->args[i])->op)->cls;
-        /* Views make a second computation of what is below them, other arguments share it. */
-        if (cls == CLASS_VIEW || cls == CLASS_CONCAT || op_info(node->op)->cls == CLASS_CONCAT)
-            c.n_scalars += arg->n_scalars;
-        else if (arg->n_scalars > shared)
-            shared = arg->n_scalars;
-        if (arg->depth >= c.depth) c.depth = arg->depth + 1;
-        join_loads(p->arena, &c.loads, &arg->loads);
-    }
-    c.n_scalars += shared;
-    return c;
-}
-
-static Closure leaf_closure(const Grouper *p, NodeId id) {
-    Closure leaf = {.n_scalars = 1};
-    if (!is_literal(p->graph, id)) vec_push(p->arena, &leaf.loads, id);
-    return leaf;
-}
-
-/* The argument whose storing helps most: the one that reads most. */
-static NodeId largest_argument(const Grouper *p, NodeId id, const Closure *closures) {
-    const Node *node = graph_node(p->graph, id);
-    NodeId largest = NODE_NONE;
-    for (uint32_t i = 0; i < node->n_args; i++) {
-        NodeId arg = node->args[i];
-        if (closures[arg].depth == 0) continue;
-        if (largest == NODE_NONE || closures[arg].loads.n > closures[largest].loads.n ||
-            (closures[arg].loads.n == closures[largest].loads.n &&
-             closures[arg].n_scalars > closures[largest].n_scalars))
-            largest = arg;
-    }
-    return largest;
-}
-
-/* Stores what would make any kernel too deep, too long or too wide, before anything is grouped. */
-static void bound_closures(Grouper *p) {
-    uint32_t n = p->graph->nodes.n;
-    Closure *closures = arena_array(p->arena, Closure, n);
-    for (NodeId id = 0; id < n; id++) {
-        bool is_leaf = is_bound(p->graph, id) || is_literal(p->graph, id);
-        closures[id] = is_leaf ? leaf_closure(p, id) : closure_of(p, id, closures);
-        while (closures[id].loads.n > MAX_GROUP_LOADS || closures[id].n_scalars > MAX_CLOSURE) {
-            NodeId arg = largest_argument(p, id, closures);
-            if (arg == NODE_NONE) break;
-            want(p, arg, REASON_TOO_LARGE);
-            closures[arg] = leaf_closure(p, arg);
-            closures[id] = closure_of(p, id, closures);
-        }
-        bool is_cut = !is_leaf && (closures[id].depth >= MAX_CHAIN || is_reduction(p->graph, id));
-        if (!is_cut) continue;
-        if (!is_reduction(p->graph, id)) want(p, id, REASON_TOO_LARGE);
-        closures[id] = leaf_closure(p, id);
-    }
-}
-
 Grouping *group_graph(Arena *arena, const Graph *graph, bool off, ComposeFailure *failure) {
     uint32_t n = graph->nodes.n;
     Grouper p = {.arena = arena, .graph = graph, .off = off};
     p.wants_store = arena_array(arena, bool, n);
     p.want_reason = arena_array(arena, ReasonId, n);
-    p.op_cost = op_costs(arena);
+    p.handover = arena_array(arena, Handover, n);
+    p.op_cost = group_op_costs(arena);
     p.last_group = arena_array(arena, uint32_t, n);
     p.users = arena_array(arena, VecU32, n);
     for (NodeId id = 0; id < n; id++)
         for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
             vec_push(arena, &p.users[graph_node(graph, id)->args[i]], id);
     p.loads = arena_array(arena, NodeId, n);
-    if (!off) bound_closures(&p);
+    if (!off) group_bound_closures(&p);
     for (int round = 0; round < MAX_ROUNDS; round++) {
         p.failure = (ComposeFailure){.reason = REASON_NONE};
         run_round(&p);
-        bool grew =
-            p.failure.reason == REASON_TOO_LARGE && want(&p, p.failure.node, REASON_TOO_LARGE);
-        if (!grew && (off || !find_costly(&p))) break;
+        bool grew = p.failure.reason == REASON_TOO_LARGE &&
+                    group_want_stored(&p, p.failure.node, REASON_TOO_LARGE);
+        if (!grew && (off || !group_store_more(&p))) break;
     }
     *failure = p.failure;
     if (p.failure.reason) return NULL;

@@ -3,7 +3,8 @@
 
 #define SLOT_NONE UINT32_MAX
 
-/* The kernels, by position, between which a temp holds something; first > last: never. */
+/* The launches, by position of their first kernel, between which a temp holds something; first >
+ * last: never. */
 typedef struct Lifetime {
     uint32_t first, last;
 } Lifetime;
@@ -26,12 +27,14 @@ typedef struct Placer {
 static void find_lifetimes(Placer *p) {
     for (uint32_t i = 0; i < p->plan->buffers.n; i++)
         p->lifetimes[i] = (Lifetime){.first = UINT32_MAX};
+    uint32_t launch = 0;
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
         const Kernel *kernel = &p->plan->kernels.data[k];
+        if (!kernel->joins_previous) launch = k;
         for (uint32_t i = 0; i < kernel->args.n; i++) {
             Lifetime *life = &p->lifetimes[kernel->args.data[i]];
-            if (life->first > k) life->first = k;
-            life->last = k;
+            if (life->first > launch) life->first = launch;
+            life->last = launch;
         }
     }
 }
@@ -81,15 +84,13 @@ static void place_buffer(Placer *p, uint32_t buffer, DimId bytes) {
     p->slot_of[buffer] = found;
 }
 
-/* Places every temp of `kernel` that no earlier kernel touches. */
+/* Places every temp of kernel `k` that no launch before its own touches. */
 static bool place_new_temps(Placer *p, uint32_t k, DimId *unshared) {
     const Kernel *kernel = &p->plan->kernels.data[k];
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t id = kernel->args.data[i];
         const Buffer *buffer = &p->plan->buffers.data[id];
-        if (buffer->kind != BUFFER_TEMP || p->lifetimes[id].first != k ||
-            p->slot_of[id] != SLOT_NONE)
-            continue;
+        if (buffer->kind != BUFFER_TEMP || p->slot_of[id] != SLOT_NONE) continue;
         DimId bytes = align_up(p->dims, buffer_bytes(p->dims, buffer));
         if (bytes == DIM_NONE) return false;
         place_buffer(p, id, bytes);

@@ -116,21 +116,42 @@ static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *ker
 typedef struct Seen {
     const char *text;
     uint64_t hash;
-    const Kernel *kernel;
 } Seen;
 
-void share_kernels(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
+void share_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
     Vec(Seen) seen = {0};
     for (uint32_t p = 0; p < n_plans; p++)
         for (uint32_t k = 0; k < plans[p]->kernels.n; k++) {
             Kernel *kernel = &plans[p]->kernels.data[k];
-            Seen own = {.text = kernel_text(arena, plans[p], kernel), .kernel = kernel};
+            Seen own = {.text = kernel_text(arena, plans[p], kernel)};
             own.hash = hash_bytes(STR_HASH_SEED, own.text, strlen(own.text));
+            uint32_t i = 0;
+            while (i < seen.n &&
+                   (seen.data[i].hash != own.hash || strcmp(seen.data[i].text, own.text) != 0))
+                i++;
+            if (i == seen.n) vec_push(arena, &seen, own);
+            kernel->code = i;
+        }
+}
+
+/* The first launch of a code and number of parts has the function. */
+typedef struct Owner {
+    const Kernel *kernel;
+    uint32_t n_parts;
+} Owner;
+
+void share_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
+    Vec(Owner) owners = {0};
+    for (uint32_t p = 0; p < n_plans; p++)
+        for (uint32_t k = 0; k < plans[p]->kernels.n; k += plan_n_parts(plans[p], k)) {
+            Kernel *kernel = &plans[p]->kernels.data[k];
+            Owner own = {.kernel = kernel, .n_parts = plan_n_parts(plans[p], k)};
             const Kernel *twin = NULL;
-            for (uint32_t i = 0; i < seen.n && !twin; i++)
-                if (seen.data[i].hash == own.hash && strcmp(seen.data[i].text, own.text) == 0)
-                    twin = seen.data[i].kernel;
-            if (!twin) vec_push(arena, &seen, own);
+            for (uint32_t i = 0; i < owners.n && !twin; i++)
+                if (owners.data[i].kernel->code == kernel->code &&
+                    owners.data[i].n_parts == own.n_parts)
+                    twin = owners.data[i].kernel;
+            if (!twin) vec_push(arena, &owners, own);
             for (uint32_t v = 0; twin && v < kernel->n_variants; v++) {
                 kernel->variants[v].symbol = twin->variants[v].symbol;
                 kernel->variants[v].is_shared = true;

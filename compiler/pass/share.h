@@ -1,11 +1,14 @@
-/* Sharing code: kernels that are structurally the same (of any graphs of a module) get one
- * function. Requires schedules. Sets Variant.symbol of later twins to the first one's and marks
- * them shared. */
+/* Sharing code between kernels that are structurally the same, of any graphs of a module. Requires
+ * schedules. */
 #ifndef FUSEC_SHARE_H
 #define FUSEC_SHARE_H
 
 #include "ir/kernel.h"
 
-void share_kernels(Arena *arena, const Plan *const *plans, uint32_t n_plans);
+/* Sets Kernel.code. */
+void share_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans);
+/* Gives launches of the same code and as many parts one function: sets Variant.symbol of the later
+ * ones to the first one's and marks them shared. Launches must be joined before. */
+void share_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans);
 
 #endif

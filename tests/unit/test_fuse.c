@@ -170,6 +170,12 @@ static const Verdict verdicts[] = {
     {"graph g(x: f32[100]) -> (y: f32[98]) {\n"
      "  e = exp(x)\n  y = e[2:] + e[:-2]\n}\n",
      "exp", EDGE_STORED, "costly"},
+    {"graph g(x: f32[8, 8], w: f32[8, 8], b: f32[8, 8]) -> (y: f32[8, 8]) {\n"
+     "  h = relu(x @ w + b)\n  y = h / max(h, axis=1, keep=true)\n}\n",
+     "relu", EDGE_STORED, "handed-over"},
+    {"graph g(x: bf16[8, 8], w: bf16[8, 8]) -> (y: f32[8, 8]) {\n"
+     "  h = exp(cast(x @ w, f32))\n  y = h / max(h, axis=1, keep=true)\n}\n",
+     "matmul", EDGE_STORED, "other-domain"},
 };
 
 Test(fuse, every_edge_has_its_reason) {

@@ -21,7 +21,8 @@ static void schedule(Arena *arena, Plan **plans, uint32_t n) {
         cr_assert(plans[i], "%s", errors);
         sched_plan(arena, plans[i], target_get(TARGET_SM_80));
     }
-    share_kernels(arena, (const Plan *const *)plans, n);
+    share_classify(arena, (const Plan *const *)plans, n);
+    share_functions(arena, (const Plan *const *)plans, n);
 }
 
 Test(share, only_equal_kernels_share) {

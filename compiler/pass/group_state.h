@@ -1,0 +1,64 @@
+/* What grouping works on, shared by its two halves: group.c joins anchors into groups,
+ * group_store.c decides between rounds what else must be stored. Internal to them. */
+#ifndef FUSEC_GROUP_STATE_H
+#define FUSEC_GROUP_STATE_H
+
+#include "pass/group.h"
+
+enum {
+    MAX_GROUP_VALUES = 24, /* reductions and stores of one kernel */
+    MAX_GROUP_LOADS = 32,
+};
+
+/* Whether a value that hangs elementwise on a reduction's result is stored in its place. */
+typedef enum { HANDOVER_NONE, HANDOVER_WANTED, HANDOVER_REFUSED } Handover;
+
+typedef struct Grouper {
+    Arena *arena;
+    NodeId *loads; /* room for every node, while a composition's memory is given up */
+    const Graph *graph;
+    bool off;
+    Grouping *g;
+    bool *wants_store; /* per node: decided so far, over all rounds */
+    ReasonId *want_reason;
+    Handover *handover; /* per node: whether it stands for a reduction's result, over all rounds */
+    uint32_t *op_cost;  /* per op */
+    VecU32 *users;      /* per node */
+    uint32_t *last_group; /* per node below n_last: see dependency() */
+    uint32_t n_last;
+    ComposeFailure failure;
+} Grouper;
+
+static inline bool is_reduction(const Graph *graph, NodeId id) {
+    OpClass cls = op_info(graph_node(graph, id)->op)->cls;
+    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONTRACT;
+}
+
+static inline bool is_bound(const Graph *graph, NodeId id) {
+    OpId op = graph_node(graph, id)->op;
+    return op == OP_INPUT || op == OP_PARAM;
+}
+
+static inline bool is_literal(const Graph *graph, NodeId id) {
+    return graph_node(graph, id)->op == OP_CONST;
+}
+
+static inline bool is_contraction(const Graph *graph, NodeId id) {
+    return op_info(graph_node(graph, id)->op)->cls == CLASS_CONTRACT;
+}
+
+/* Composes for the sake of finding out, and keeps what the group reads. `makers`, if any, counts
+ * for every node the groups that compute it. */
+bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,
+                   uint32_t *makers);
+
+/* Has the node stored from the next round on; false if it is already. */
+bool group_want_stored(Grouper *p, NodeId id, ReasonId reason);
+/* Before anything is grouped: stores what would make any kernel too deep, too long or too wide. */
+void group_bound_closures(Grouper *p);
+/* After a round: stores what turned out to be worth it. Returns whether another round is due. */
+bool group_store_more(Grouper *p);
+/* Of each op's body, in prims. */
+uint32_t *group_op_costs(Arena *arena);
+
+#endif

@@ -1,0 +1,294 @@
+/* What is worth storing: costly work that would repeat, factors of contractions, results that
+ * several kernels would make the same thing of first. See group_state.h. */
+#include "pass/group_state.h"
+
+#include <string.h>
+
+enum {
+    MAX_CHAIN = 256,    /* inlined ops behind one another */
+    MAX_CLOSURE = 1024, /* inlined ops in all, roughly */
+    COSTLY_OPS = 8,     /* in prims: what is worth storing rather than repeating */
+    COSTLY_SPREAD = 32  /* the same when repetition is only along a broadcast */
+};
+
+/* Work to compute one element of each node from what is in memory: its own body and, once each,
+ * those of its inlined arguments (an upper bound: shared parts count at every use). */
+static void closure_costs(const Grouper *p, double *cost, uint32_t *depth) {
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        const Node *node = graph_node(p->graph, id);
+        cost[id] = p->op_cost[node->op];
+        depth[id] = 1;
+        if (p->g->group_of[id] != GROUP_NONE && (p->g->is_stored[id] || is_reduction(p->graph, id)))
+            cost[id] = depth[id] = 0;
+        else
+            for (uint32_t i = 0; i < node->n_args; i++) {
+                cost[id] += cost[node->args[i]];
+                if (depth[node->args[i]] + 1 > depth[id]) depth[id] = depth[node->args[i]] + 1;
+            }
+        if (cost[id] > 1e9) cost[id] = 1e9;
+    }
+}
+
+static double elems_hi(const Graph *graph, NodeId id) {
+    const Shape *shape = &graph_node(graph, id)->shape;
+    double n = 1;
+    for (uint32_t k = 0; k < shape->rank; k++) n *= (double)dim_hi(graph->dims, shape->dims[k]);
+    return n;
+}
+
+/* How often each element of a node would be computed: views of it are separate uses, elementwise
+ * users in one kernel share one. */
+static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
+    const Graph *graph = p->graph;
+    double direct = 0, viewed = 0, own = elems_hi(graph, id);
+    for (uint32_t i = 0; i < users->n; i++) {
+        NodeId user = users->data[i];
+        OpClass cls = op_info(graph_node(graph, user)->op)->cls;
+        double n = cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONCAT
+                       ? own
+                       : elems_hi(graph, user);
+        if (cls == CLASS_VIEW)
+            viewed += n;
+        else if (n > direct)
+            direct = n;
+    }
+    return own > 0 ? (direct + viewed) / own : 1;
+}
+
+bool group_want_stored(Grouper *p, NodeId id, ReasonId reason) {
+    if (p->wants_store[id]) return false;
+    p->wants_store[id] = true;
+    p->want_reason[id] = reason;
+    return true;
+}
+
+/* Number of groups that compute each node in their registers. */
+static uint32_t *count_makers(const Grouper *p) {
+    uint32_t *makers = arena_array(p->arena, uint32_t, p->graph->nodes.n);
+    ComposeFailure failure;
+    for (uint32_t i = 0; i < p->g->groups.n; i++)
+        group_attempt(p, &p->g->groups.data[i], i, &failure, makers);
+    return makers;
+}
+
+/* Per node: whether a contraction reads it, as it is or through views: over and over, so that it is
+ * worth storing whatever it costs. */
+static bool *feeding_contractions(const Grouper *p) {
+    uint32_t n = p->graph->nodes.n;
+    bool *feeds = arena_array(p->arena, bool, n);
+    for (NodeId id = n; id-- > 0;)
+        for (uint32_t i = 0; i < p->users[id].n; i++) {
+            NodeId user = p->users[id].data[i];
+            OpClass cls = op_info(graph_node(p->graph, user)->op)->cls;
+            bool is_view = cls == CLASS_VIEW || cls == CLASS_CONCAT;
+            feeds[id] = feeds[id] || cls == CLASS_CONTRACT || (is_view && feeds[user]);
+        }
+    return feeds;
+}
+
+/* Whether several groups compute it and one of them goes on from it alone: what they should hand
+ * over. What comes before it is then computed once too. */
+static bool is_frontier(const Grouper *p, NodeId id, const uint32_t *makers) {
+    for (uint32_t i = 0; i < p->users[id].n; i++)
+        if (makers[p->users[id].data[i]] < makers[id]) return makers[id] > 1;
+    return false;
+}
+
+static bool is_inlined(const Grouper *p, NodeId id, const uint32_t *makers) {
+    OpClass cls = op_info(graph_node(p->graph, id)->op)->cls;
+    return (cls == CLASS_ELTWISE || cls == CLASS_CAST) && p->g->group_of[id] == GROUP_NONE &&
+           makers[id] > 0;
+}
+
+static bool store_factors(Grouper *p, const uint32_t *makers) {
+    bool *feeds = feeding_contractions(p);
+    bool changed = false;
+    for (NodeId id = 0; id < p->graph->nodes.n; id++)
+        if (feeds[id] && is_inlined(p, id, makers))
+            changed = group_want_stored(p, id, REASON_COSTLY) || changed;
+    return changed;
+}
+
+static bool find_costly(Grouper *p) {
+    const Graph *graph = p->graph;
+    uint32_t n = graph->nodes.n;
+    double *cost = arena_array(p->arena, double, n);
+    uint32_t *depth = arena_array(p->arena, uint32_t, n);
+    bool *below = arena_array(p->arena, bool, n);
+    closure_costs(p, cost, depth);
+    uint32_t *makers = count_makers(p);
+    bool changed = store_factors(p, makers);
+    if (changed) return true; /* the rest may not repeat any more */
+    for (NodeId id = 0; id < n; id++) {
+        const Node *node = graph_node(graph, id);
+        for (uint32_t i = 0; i < node->n_args; i++)
+            below[id] = below[id] || below[node->args[i]] || is_reduction(graph, node->args[i]);
+        if (!is_inlined(p, id, makers)) continue;
+        double repeats = repetition(p, id, &p->users[id]);
+        bool has_views = false;
+        for (uint32_t i = 0; i < p->users[id].n; i++)
+            has_views = has_views ||
+                        op_info(graph_node(graph, p->users[id].data[i])->op)->cls == CLASS_VIEW;
+        bool is_costly =
+            cost[id] >= COSTLY_OPS && (is_frontier(p, id, makers) || (has_views && repeats > 1.0));
+        bool is_spread = !below[id] && cost[id] >= COSTLY_SPREAD && repeats > 1.0;
+        if (is_costly || is_spread) changed = group_want_stored(p, id, REASON_COSTLY) || changed;
+    }
+    return changed;
+}
+
+/* Whether a reduction's result is read by another kernel than its own. */
+static bool is_loaded(const Grouper *p, NodeId id) {
+    for (uint32_t i = 0; i < p->g->groups.n; i++)
+        for (uint32_t k = 0; k < p->g->groups.data[i].loads.n; k++)
+            if (p->g->groups.data[i].loads.data[k] == id) return true;
+    return false;
+}
+
+static bool is_output(const Graph *graph, NodeId id) {
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        if (graph->outputs.data[i].node == id) return true;
+    return false;
+}
+
+/* The last value that everything made from `source` goes through, elementwise and in its shape,
+ * and that takes no more memory; NODE_NONE if there is none. Walks the nodes in topological order
+ * and counts the uses of what was passed that have not been met yet. */
+static NodeId last_handover(const Grouper *p, NodeId source, bool *passed) {
+    const Graph *graph = p->graph;
+    const Node *from = graph_node(graph, source);
+    NodeId found = NODE_NONE;
+    memset(passed, 0, graph->nodes.n * sizeof *passed);
+    passed[source] = true;
+    uint32_t n_open = p->users[source].n;
+    for (NodeId id = source + 1; id < graph->nodes.n && n_open; id++) {
+        const Node *node = graph_node(graph, id);
+        uint32_t n_met = 0;
+        for (uint32_t i = 0; i < node->n_args; i++) n_met += passed[node->args[i]];
+        if (n_met == 0) continue;
+        OpClass cls = op_info(node->op)->cls;
+        bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST;
+        if (!is_plain || !shape_equal(&node->shape, &from->shape)) break;
+        passed[id] = true;
+        n_open -= n_met;
+        bool is_end = is_output(graph, id) || p->wants_store[id];
+        if (n_open == 0 && !is_end && p->handover[id] != HANDOVER_REFUSED &&
+            dtype_bytes(node->dtype) <= dtype_bytes(from->dtype))
+            found = id;
+        if (is_end) break;
+        n_open += p->users[id].n;
+    }
+    return found;
+}
+
+/* Reductions whose results other kernels read: what those would all make of them first is made and
+ * stored by the reduction's own kernel. */
+static bool find_handovers(Grouper *p) {
+    bool changed = false;
+    bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        if (!is_reduction(p->graph, id) || is_output(p->graph, id) || !is_loaded(p, id)) continue;
+        NodeId last = last_handover(p, id, passed);
+        if (last == NODE_NONE || p->handover[last] == HANDOVER_WANTED || p->wants_store[last])
+            continue;
+        p->handover[last] = HANDOVER_WANTED;
+        changed = true;
+    }
+    return changed;
+}
+
+uint32_t *group_op_costs(Arena *arena) {
+    uint32_t *cost = arena_array(arena, uint32_t, OP_COUNT);
+    for (int op = 1; op < OP_COUNT; op++) {
+        const OpInfo *info = op_info((OpId)op);
+        if (!info->body) continue;
+        ScalarTab *tab = scalartab_new(arena, indextab_new(arena, dimtab_new(arena)));
+        Dtype dtype = dtype_in(DT_F32, info->dtypes) ? DT_F32 : DT_BOOL;
+        ScalarId args[3];
+        for (uint32_t i = 0; i < 3; i++)
+            args[i] =
+                scalar_stage(tab, i == 0 && info->result == RESULT_SELECT ? DT_BOOL : dtype, i, 0);
+        bool *seen = arena_array(arena, bool, 256);
+        cost[op] = scalar_cost(tab, info->body(tab, args[0], args[1], args[2]), seen);
+    }
+    return cost;
+}
+
+/* Sizes of what would be inlined into a node's user. */
+typedef struct Closure {
+    uint32_t depth, n_scalars; /* ops behind one another; scalars, roughly */
+    VecU32 loads;              /* what it reads, ascending, at most MAX_GROUP_LOADS + 1 */
+} Closure;
+
+static void join_loads(Arena *arena, VecU32 *loads, const VecU32 *more) {
+    for (uint32_t i = 0; i < more->n; i++) {
+        bool is_known = false;
+        for (uint32_t k = 0; k < loads->n; k++)
+            is_known = is_known || loads->data[k] == more->data[i];
+        if (!is_known && loads->n <= MAX_GROUP_LOADS) vec_push(arena, loads, more->data[i]);
+    }
+}
+
+static Closure closure_of(const Grouper *p, NodeId id, const Closure *closures) {
+    const Node *node = graph_node(p->graph, id);
+    Closure c = {.depth = 1, .n_scalars = 1};
+    uint32_t shared = 0;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const Closure *arg = &closures[node->args[i]];
+        OpClass cls = op_info(graph_node(p->graph, node->args[i])->op)->cls;
+        /* Views make a second computation of what is below them, other arguments share it. */
+        if (cls == CLASS_VIEW || cls == CLASS_CONCAT || op_info(node->op)->cls == CLASS_CONCAT)
+            c.n_scalars += arg->n_scalars;
+        else if (arg->n_scalars > shared)
+            shared = arg->n_scalars;
+        if (arg->depth >= c.depth) c.depth = arg->depth + 1;
+        join_loads(p->arena, &c.loads, &arg->loads);
+    }
+    c.n_scalars += shared;
+    return c;
+}
+
+static Closure leaf_closure(const Grouper *p, NodeId id) {
+    Closure leaf = {.n_scalars = 1};
+    if (!is_literal(p->graph, id)) vec_push(p->arena, &leaf.loads, id);
+    return leaf;
+}
+
+/* The argument whose storing helps most: the one that reads most. */
+static NodeId largest_argument(const Grouper *p, NodeId id, const Closure *closures) {
+    const Node *node = graph_node(p->graph, id);
+    NodeId largest = NODE_NONE;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        NodeId arg = node->args[i];
+        if (closures[arg].depth == 0) continue;
+        if (largest == NODE_NONE || closures[arg].loads.n > closures[largest].loads.n ||
+            (closures[arg].loads.n == closures[largest].loads.n &&
+             closures[arg].n_scalars > closures[largest].n_scalars))
+            largest = arg;
+    }
+    return largest;
+}
+
+void group_bound_closures(Grouper *p) {
+    uint32_t n = p->graph->nodes.n;
+    Closure *closures = arena_array(p->arena, Closure, n);
+    for (NodeId id = 0; id < n; id++) {
+        bool is_leaf = is_bound(p->graph, id) || is_literal(p->graph, id);
+        closures[id] = is_leaf ? leaf_closure(p, id) : closure_of(p, id, closures);
+        while (closures[id].loads.n > MAX_GROUP_LOADS || closures[id].n_scalars > MAX_CLOSURE) {
+            NodeId arg = largest_argument(p, id, closures);
+            if (arg == NODE_NONE) break;
+            group_want_stored(p, arg, REASON_TOO_LARGE);
+            closures[arg] = leaf_closure(p, arg);
+            closures[id] = closure_of(p, id, closures);
+        }
+        bool is_cut = !is_leaf && (closures[id].depth >= MAX_CHAIN || is_reduction(p->graph, id));
+        if (!is_cut) continue;
+        if (!is_reduction(p->graph, id)) group_want_stored(p, id, REASON_TOO_LARGE);
+        closures[id] = leaf_closure(p, id);
+    }
+}
+
+bool group_store_more(Grouper *p) {
+    return find_costly(p) || find_handovers(p);
+}

@@ -1,0 +1,52 @@
+/* Greedy: each kernel joins the earliest launch of its code that it does not have to follow. See
+ * launch.h. */
+#include "pass/launch.h"
+
+#include <string.h>
+
+static bool has_arg(const Kernel *kernel, uint32_t buffer) {
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (kernel->args.data[i] == buffer) return true;
+    return false;
+}
+
+static bool stores_any(const Store *stores, uint32_t n, const Kernel *other) {
+    for (uint32_t i = 0; i < n; i++)
+        if (has_arg(other, stores[i].buffer)) return true;
+    return false;
+}
+
+/* Whether `other` touches what `kernel` writes. */
+static bool writes_for(const Kernel *kernel, const Kernel *other) {
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        if (stores_any(kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n, other))
+            return true;
+    return stores_any(kernel->row_stores.data, kernel->row_stores.n, other);
+}
+
+/* Whether kernel `k` may run with the launch at `first`: nothing from there on makes what it reads.
+ */
+static bool may_join(const Plan *plan, uint32_t first, uint32_t k) {
+    const Kernel *kernels = plan->kernels.data, *kernel = &kernels[k];
+    uint32_t n_args = (plan_n_parts(plan, first) + 1) * kernel->args.n;
+    if (kernels[first].code != kernel->code || n_args > MAX_KERNEL_ARGS) return false;
+    for (uint32_t i = first; i < k; i++)
+        if (writes_for(&kernels[i], kernel)) return false;
+    return true;
+}
+
+static void move(Plan *plan, uint32_t from, uint32_t to) {
+    Kernel *kernels = plan->kernels.data, moved = kernels[from];
+    moved.joins_previous = true;
+    memmove(&kernels[to + 1], &kernels[to], (from - to) * sizeof *kernels);
+    kernels[to] = moved;
+}
+
+void launch_join(Plan *plan) {
+    for (uint32_t k = 1; k < plan->kernels.n; k++)
+        for (uint32_t first = 0; first < k; first += plan_n_parts(plan, first)) {
+            if (!may_join(plan, first, k)) continue;
+            move(plan, k, first + plan_n_parts(plan, first));
+            break;
+        }
+}

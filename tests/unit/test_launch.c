@@ -1,0 +1,99 @@
+/* Kernels that are the same but for their buffers start together, unless one waits for another. */
+#include "lib/plans.h"
+#include "pass/launch.h"
+#include "pass/memplan.h"
+#include "pass/sched.h"
+#include "pass/share.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static Plan *joined(Arena *arena, const char *source) {
+    const char *errors = "";
+    Module *module = plans_parse(arena, source, &errors);
+    cr_assert(module, "%s", errors);
+    Plan *plan = plans_fuse(arena, module, 0, false, &errors);
+    cr_assert(plan, "%s", errors);
+    sched_plan(arena, plan, target_get(TARGET_SM_80));
+    share_classify(arena, (const Plan *const *)&plan, 1);
+    launch_join(plan);
+    share_functions(arena, (const Plan *const *)&plan, 1);
+    return plan;
+}
+
+typedef struct Case {
+    const char *source;
+    uint32_t parts[4]; /* of each launch, in order; 0 ends */
+} Case;
+
+static const Case cases[] = {
+    {"dim B in 1..64\n"
+     "graph g(x: bf16[B, 64], a: bf16[64, 64], b: bf16[64, 64], c: bf16[64, 64])"
+     " -> (p: bf16[B, 64], q: bf16[B, 64], r: bf16[B, 64]) {\n"
+     "  p = x @ a\n  q = x @ b\n  r = x @ c\n}\n",
+     {3}},
+    /* The second of the chain waits for the first. */
+    {"graph g(x: bf16[64, 64], a: bf16[64, 64]) -> (y: bf16[64, 64]) {\n  y = (x @ a) @ a\n}\n",
+     {1, 1}},
+    /* Another kernel stands between those that join. */
+    {"graph g(x: f32[64, 32], y: f32[64, 32]) -> (p: f32[64], q: f32[32], r: f32[64]) {\n"
+     "  p = max(x, axis=1)\n  q = max(x, axis=0)\n  r = max(y, axis=1)\n}\n",
+     {2, 1}},
+    /* Two chains: their first halves join, and so do their second halves. */
+    {"graph g(x: bf16[64, 64], y: bf16[64, 64], a: bf16[64, 64])"
+     " -> (p: bf16[64, 64], q: bf16[64, 64]) {\n"
+     "  p = (x @ a) @ a\n  q = (y @ a) @ a\n}\n",
+     {2, 2}},
+    /* Another shape is another kernel. */
+    {"graph g(x: f32[64, 32], y: f32[64, 33]) -> (p: f32[64], q: f32[64]) {\n"
+     "  p = max(x, axis=1)\n  q = max(y, axis=1)\n}\n",
+     {1, 1}},
+};
+
+Test(launch, equal_kernels_start_together) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena *arena = arena_new(NULL);
+        Plan *plan = joined(arena, cases[i].source);
+        uint32_t at = 0;
+        for (uint32_t launch = 0; at < plan->kernels.n; launch++) {
+            cr_assert(launch < 4 && cases[i].parts[launch], "%s: too many", cases[i].source);
+            cr_expect(plan_n_parts(plan, at) == cases[i].parts[launch], "%s: launch %u has %u",
+                      cases[i].source, launch, plan_n_parts(plan, at));
+            for (uint32_t k = at + 1; k < at + plan_n_parts(plan, at); k++)
+                cr_expect(plan->kernels.data[k].code == plan->kernels.data[at].code);
+            at += plan_n_parts(plan, at);
+        }
+        cr_expect_null(plan_verify(plan, arena));
+        arena_free(arena);
+    }
+}
+
+/* Temps of parts that run at the same time lie apart, whatever their kernels' order was. */
+Test(launch, parts_do_not_share_memory) {
+    Arena *arena = arena_new(NULL);
+    Plan *plan = joined(arena, cases[3].source);
+    cr_assert(memplan_place(arena, plan));
+    const Buffer *temps[2] = {NULL, NULL};
+    for (uint32_t i = 0; i < plan->buffers.n; i++)
+        if (plan->buffers.data[i].kind == BUFFER_TEMP)
+            temps[temps[0] ? 1 : 0] = &plan->buffers.data[i];
+    cr_assert(temps[0] && temps[1]);
+    cr_expect(temps[0]->offset_bytes != temps[1]->offset_bytes);
+    arena_free(arena);
+}
+
+/* A function for three parts is not one for two. */
+Test(launch, functions_are_shared_by_number_of_parts) {
+    Arena *arena = arena_new(NULL);
+    Plan *plan = joined(arena, "graph g(x: f32[64, 32], y: f32[64, 32], z: f32[64, 32])"
+                               " -> (p: f32[64], q: f32[64], r: f32[64]) {\n"
+                               "  p = max(x, axis=1)\n  q = max(y, axis=1)\n"
+                               "  r = max(z + p[:32], axis=1)\n}\n");
+    cr_expect(plan->kernels.n >= 3);
+    for (uint32_t a = 0; a < plan->kernels.n; a += plan_n_parts(plan, a))
+        for (uint32_t b = 0; b < a; b += plan_n_parts(plan, b))
+            cr_expect(plan->kernels.data[a].variants[0].symbol !=
+                          plan->kernels.data[b].variants[0].symbol ||
+                      plan_n_parts(plan, a) == plan_n_parts(plan, b));
+    arena_free(arena);
+}
