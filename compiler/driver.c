@@ -4,6 +4,7 @@
 #include "back/manifest.h"
 #include "front/ast.h"
 #include "front/sema.h"
+#include "pass/chain.h"
 #include "pass/explain.h"
 #include "pass/fuse.h"
 #include "pass/launch.h"
@@ -179,9 +180,10 @@ static void run_schedule(Driver *driver, Plan **plans) {
     double begin = now_seconds();
     for (uint32_t i = 0; i < driver->module->graphs.n; i++)
         sched_plan(driver->arena, plans[i], driver->options.target);
+    bool links = driver->options.target->device == DEVICE_GPU && !driver->options.no_fuse;
+    for (uint32_t i = 0; i < driver->module->graphs.n && links; i++) chain_kernels(plans[i]);
     share_classify(driver->scratch, driver->plans, driver->module->graphs.n);
-    bool joins = driver->options.target->device == DEVICE_GPU && !driver->options.no_fuse;
-    for (uint32_t i = 0; i < driver->module->graphs.n && joins; i++) launch_join(plans[i]);
+    for (uint32_t i = 0; i < driver->module->graphs.n && links; i++) launch_join(plans[i]);
     share_functions(driver->scratch, driver->plans, driver->module->graphs.n);
     arena_reset(driver->scratch);
     finish_pass(driver, PASS_SCHEDULE, begin,

@@ -57,6 +57,31 @@ LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const
     return array;
 }
 
+LLVMValueRef gpu_shared_dynamic(const Unit *unit) {
+    static const char name[] = "dynamic";
+    LLVMValueRef array = LLVMGetNamedGlobal(unit->module, name);
+    if (array) return array;
+    LLVMTypeRef type = LLVMArrayType2(unit->i8, 0);
+    array = LLVMAddGlobalInAddressSpace(unit->module, type, name, 3);
+    LLVMSetAlignment(array, 128);
+    return array;
+}
+
+LLVMValueRef gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes) {
+    SharedTiles *tiles = lower->tiles;
+    if (tiles->array && tiles->n_bytes >= n_bytes) return tiles->array;
+    LLVMValueRef array = gpu_shared(lower->unit, lower->unit->i8, n_bytes, "tiles");
+    LLVMSetAlignment(array, align_bytes);
+    if (tiles->array) {
+        if (LLVMGetAlignment(tiles->array) > align_bytes)
+            LLVMSetAlignment(array, LLVMGetAlignment(tiles->array));
+        LLVMReplaceAllUsesWith(tiles->array, array);
+        LLVMDeleteGlobal(tiles->array);
+    }
+    *tiles = (SharedTiles){.array = array, .n_bytes = n_bytes};
+    return array;
+}
+
 LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
                            LLVMValueRef index) {
     return LLVMBuildGEP2(unit->builder, element, array, &index, 1, "");

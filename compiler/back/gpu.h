@@ -15,6 +15,10 @@ void gpu_barrier(const Unit *unit);
 LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offset);
 /* An array in shared memory. */
 LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const char *name);
+/* The launch's dynamic shared memory, 16-byte aligned. */
+LLVMValueRef gpu_shared_dynamic(const Unit *unit);
+/* Bytes that the phases of a launch use one after the other. */
+LLVMValueRef gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes);
 LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
                            LLVMValueRef index);
 

@@ -57,6 +57,22 @@ static void split_tile(GemmBlock *block, LLVMValueRef tile) {
     block->n0 = LLVMBuildMul(builder, column, lower_index_const(lower, sched->tile_n), "");
 }
 
+/* For what follows in the same blocks. */
+static void note_tile(const GemmBlock *block, LLVMValueRef batch) {
+    const Unit *unit = block->lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    BlockTile *tile = block->lower->tile;
+    if (!tile || tile->m0) return;
+    tile->m0 = unit_index_cast(unit, block->m0, unit->i64);
+    tile->n0 = unit_index_cast(unit, block->n0, unit->i64);
+    tile->m = unit_index_cast(unit, block->m, unit->i64);
+    tile->first_row = tile->m0;
+    if (!batch) return;
+    LLVMValueRef before =
+        LLVMBuildMul(builder, unit_index_cast(unit, batch, unit->i64), tile->m, "");
+    tile->first_row = LLVMBuildAdd(builder, before, tile->m0, "");
+}
+
 GemmBlock gpu_gemm_block(Lower *lower) {
     Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
@@ -69,16 +85,17 @@ GemmBlock gpu_gemm_block(Lower *lower) {
     block.m = lower_dim(lower, m);
     block.n = lower_dim(lower, n);
     block.k = lower_dim(lower, extent_of(lower, gemm_axis_k(kernel)));
-    LLVMValueRef tile = gpu_block(lower);
+    LLVMValueRef tile = gpu_block(lower), batch = NULL;
     if (kernel->n_parallel > 2) {
         DimId per_batch = dim_mul(dims, dim_ceil_div(dims, m, sched->tile_m),
                                   dim_ceil_div(dims, n, sched->tile_n));
         LLVMValueRef n_tiles = lower_dim(lower, per_batch);
-        LLVMValueRef batch = LLVMBuildUDiv(builder, tile, n_tiles, "");
+        batch = LLVMBuildUDiv(builder, tile, n_tiles, "");
         tile = LLVMBuildURem(builder, tile, n_tiles, "");
         lower_split(lower, batch, 0, kernel->n_parallel - 2, &block.point);
     }
     split_tile(&block, tile);
+    note_tile(&block, batch);
     return block;
 }
 

@@ -67,8 +67,7 @@ static void mma_init(Mma *mma, Lower *lower) {
     mma_factor_init(&mma->factors[1], &mma->block, false, sched->tile_n, left_bytes);
     mma->stage_bytes = left_bytes + mma_factor_bytes(&mma->factors[1]);
     uint32_t n_bytes = mma->stage_bytes * sched->stages, least = drain_bytes(sched);
-    mma->shared = gpu_shared(mma->unit, mma->unit->i8, n_bytes > least ? n_bytes : least, "tiles");
-    LLVMSetAlignment(mma->shared, SHARED_ALIGN_BYTES);
+    mma->shared = gpu_tiles(lower, n_bytes > least ? n_bytes : least, SHARED_ALIGN_BYTES);
     mma->n_m = sched->tile_m / sched->warps_m / 16;
     mma->n_n = sched->tile_n / sched->warps_n / 8;
     mma->n_accs = mma->n_m * mma->n_n * 4;

@@ -411,7 +411,7 @@ static void make_shared(Simt *g) {
     uint32_t rows = g->sides[0].tile / g->sides[0].n;
     uint32_t part_bytes = rows * g->part_pitch * g->acc_bytes;
     g->shared =
-        gpu_shared(g->unit, g->unit->i8, part_bytes > 2 * bytes ? part_bytes : 2 * bytes, "tiles");
+        gpu_tiles(g->lower, part_bytes > 2 * bytes ? part_bytes : 2 * bytes, FRAGMENT_BYTES);
 }
 
 /* Values that depend on the batch alone, ahead of everything. */

@@ -37,6 +37,37 @@ static LLVMValueRef to_index(const Row *row, LLVMValueRef i32) {
     return LLVMBuildZExt(row->unit->builder, i32, row->lower->index_type, "");
 }
 
+static void place_thread(Row *row) {
+    Unit *unit = row->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef thread = gpu_thread(unit);
+    row->lane = LLVMBuildAnd(builder, thread, unit_int(unit->i32, WARP - 1), "");
+    row->thread =
+        LLVMBuildAnd(builder, thread, unit_int(unit->i32, (int64_t)row->sched->team - 1), "");
+    LLVMValueRef own =
+        LLVMBuildMul(builder, row->thread, unit_int(unit->i32, row->sched->lanes), "");
+    row->own = to_index(row, own);
+}
+
+/* Makes it the row `index` of the parallel axes; `segment` NULL: all of it. */
+static void enter_row(Row *row, LLVMValueRef index, LLVMValueRef segment) {
+    Lower *lower = row->lower;
+    LLVMBuilderRef builder = row->unit->builder;
+    lower_split(lower, index, 0, row->kernel->n_parallel, &row->point);
+    LLVMValueRef n = lower_dim(lower, kernel_n_reduced(row->kernel));
+    row->first = lower_index_const(lower, 0);
+    row->count = n;
+    if (segment) {
+        LLVMValueRef length = lower_index_const(lower, row->order.segment_elems);
+        row->first = LLVMBuildMul(builder, segment, length, "");
+        LLVMValueRef rest = LLVMBuildSub(builder, n, row->first, "");
+        row->count = gpu_segment_count(lower, rest);
+    }
+    if (row->exists)
+        row->count =
+            LLVMBuildSelect(builder, row->exists, row->count, lower_index_const(lower, 0), "");
+}
+
 /* Which row this team has: block and thread to parallel axes (and segment). */
 static void find_row(Row *row) {
     Lower *lower = row->lower;
@@ -46,8 +77,6 @@ static void find_row(Row *row) {
     LLVMValueRef thread = gpu_thread(unit);
     LLVMValueRef index = gpu_block(lower);
     LLVMValueRef n_rows = lower_dim(lower, kernel_n_rows(row->kernel));
-    row->lane = LLVMBuildAnd(builder, thread, unit_int(unit->i32, WARP - 1), "");
-    row->thread = LLVMBuildAnd(builder, thread, unit_int(unit->i32, team - 1), "");
     if (teams > 1) {
         LLVMValueRef in_block = LLVMBuildUDiv(builder, thread, unit_int(unit->i32, team), "");
         index = LLVMBuildMul(builder, index, lower_index_const(lower, teams), "");
@@ -64,22 +93,7 @@ static void find_row(Row *row) {
     }
     if (teams > 1)
         row->exists = row->point.active = LLVMBuildICmp(builder, LLVMIntULT, index, n_rows, "");
-    lower_split(lower, index, 0, row->kernel->n_parallel, &row->point);
-    LLVMValueRef n = lower_dim(lower, kernel_n_reduced(row->kernel));
-    row->first = lower_index_const(lower, 0);
-    row->count = n;
-    if (segment) {
-        LLVMValueRef length = lower_index_const(lower, row->order.segment_elems);
-        row->first = LLVMBuildMul(builder, segment, length, "");
-        LLVMValueRef rest = LLVMBuildSub(builder, n, row->first, "");
-        row->count = gpu_segment_count(lower, rest);
-    }
-    if (row->exists)
-        row->count =
-            LLVMBuildSelect(builder, row->exists, row->count, lower_index_const(lower, 0), "");
-    LLVMValueRef own =
-        LLVMBuildMul(builder, row->thread, unit_int(unit->i32, row->sched->lanes), "");
-    row->own = to_index(row, own);
+    enter_row(row, index, segment);
 }
 
 /* The point at element `at` (from row->first) of the row. */
@@ -315,7 +329,14 @@ static void make_resident(Row *row) {
     }
 }
 
-void template_gpu_row(Lower *lower) {
+static void run_row(Row *row) {
+    if (row->sched->resident) make_resident(row);
+    for (uint32_t i = 0; i < row->kernel->stages.n; i++)
+        run_stage(row, &row->kernel->stages.data[i]);
+    store_row(row);
+}
+
+static Row row_new(Lower *lower) {
     Row row = {.lower = lower,
                .unit = lower->unit,
                .kernel = lower->kernel,
@@ -323,10 +344,37 @@ void template_gpu_row(Lower *lower) {
                .order = reduce_order(FORM_ROW, DEVICE_GPU)};
     row.point = point_new(lower, row.sched->lanes);
     row.n_slots = row.sched->slots;
-    find_row(&row);
+    place_thread(&row);
     make_shared(&row);
-    if (row.sched->resident) make_resident(&row);
-    for (uint32_t i = 0; i < row.kernel->stages.n; i++)
-        run_stage(&row, &row.kernel->stages.data[i]);
-    store_row(&row);
+    return row;
+}
+
+/* The rows of the tile that the phase before has made, a warp for each. */
+static void run_tile(Lower *lower) {
+    Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    const Sched *sched = &lower->variant->sched;
+    LLVMValueRef warp = LLVMBuildLShr(builder, gpu_thread(unit), unit_int(unit->i32, 5), "");
+    warp = unit_index_cast(unit, warp, lower->index_type);
+    LLVMValueRef m0 = unit_index_cast(unit, lower->tile->m0, lower->index_type);
+    LLVMValueRef m = unit_index_cast(unit, lower->tile->m, lower->index_type);
+    LLVMValueRef first = unit_index_cast(unit, lower->tile->first_row, lower->index_type);
+    Loop loop = loop_begin(unit, lower->function, warp, lower_index_const(lower, sched->tile_m),
+                           lower_index_const(lower, sched->threads / WARP));
+    Row row = row_new(lower);
+    LLVMValueRef in_matrix = LLVMBuildAdd(builder, m0, loop.index, "");
+    row.exists = row.point.active = LLVMBuildICmp(builder, LLVMIntSLT, in_matrix, m, "");
+    enter_row(&row, LLVMBuildAdd(builder, first, loop.index, ""), NULL);
+    run_row(&row);
+    loop_end(unit, &loop);
+}
+
+void template_gpu_row(Lower *lower) {
+    if (lower->tile) {
+        run_tile(lower);
+        return;
+    }
+    Row row = row_new(lower);
+    find_row(&row);
+    run_row(&row);
 }

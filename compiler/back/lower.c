@@ -57,34 +57,93 @@ static void select_part(Lower *lower, uint32_t n_parts) {
     }
 }
 
-static void lower_gpu(Lower *lower, uint32_t n_parts) {
+static void make_gpu_function(Lower *lower, const Launch *launch) {
     Unit *unit = lower->unit;
-    const Kernel *kernel = lower->kernel;
     LLVMTypeRef params[MAX_KERNEL_ARGS + DIM_MAX_SYMBOLS];
-    uint32_t n = 0, first_symbol = kernel->args.n * n_parts;
-    for (; n < first_symbol; n++) params[n] = unit->global_ptr;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < launch->n; k++)
+        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++)
+            if (!lower->plan->buffers.data[launch->kernels[k].args.data[i]].is_on_chip)
+                params[n++] = unit->global_ptr;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
-        if (kernel->symbols >> s & 1) params[n++] = unit->i64;
+        if (launch_symbols(launch) >> s & 1) params[n++] = unit->i64;
     LLVMTypeRef type = LLVMFunctionType(unit->void_type, params, n, 0);
     lower->function = LLVMAddFunction(unit->module, lower->variant->symbol, type);
     LLVMSetFunctionCallConv(lower->function, PTX_KERNEL_CALLING_CONVENTION);
     add_nounwind(unit, lower->function);
     add_attribute(unit, lower->function, "nvvm.reqntid",
                   str_format(unit->arena, "%u,1,1", lower->variant->sched.threads));
-    open_entry(lower);
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        lower->pointers[i] = LLVMGetParam(lower->function, i);
+}
+
+/* Takes the function's parameters from `param` on as the kernel's pointers; returns the next. What
+ * is on chip has its place there instead. */
+static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param) {
+    Unit *unit = lower->unit;
+    const Kernel *kernel = lower->kernel;
+    Chip *chips = arena_array(unit->arena, Chip, kernel->args.n);
+    const Sched *sched = &launch->kernels->variants[lower->variant - kernel->variants].sched;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t buffer = kernel->args.data[i];
+        if (!lower->plan->buffers.data[buffer].is_on_chip) {
+            lower->pointers[i] = LLVMGetParam(lower->function, param++);
+            continue;
+        }
+        ChipPlace place = {0, 0};
+        launch_chip_place(lower->plan, launch, sched, buffer, &place);
+        LLVMValueRef offset = unit_int(unit->i32, place.offset_bytes);
+        chips[i].base = gpu_shared_at(unit, gpu_shared_dynamic(unit), unit->i8, offset);
+        chips[i].pitch = place.pitch;
+    }
+    lower->chips = chips;
+    return param;
+}
+
+static void take_symbols(Lower *lower, const Launch *launch, uint32_t param) {
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
-        if (kernel->symbols >> s & 1)
-            lower->symbols[s] = LLVMGetParam(lower->function, first_symbol++);
-    if (n_parts > 1) select_part(lower, n_parts);
-    LLVMBasicBlockRef body = unit_block(unit, lower->function, "body");
-    unit_goto(unit, body);
+        if (launch_symbols(launch) >> s & 1)
+            lower->symbols[s] = LLVMGetParam(lower->function, param++);
+}
+
+static uint32_t n_tensor_params(const Lower *lower, const Launch *launch) {
+    uint32_t n_symbols = 0;
+    for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++) n_symbols += (launch_symbols(launch) >> s & 1) != 0;
+    return LLVMCountParams(lower->function) - n_symbols;
+}
+
+/* Phases run one after the other; a barrier lets each see what the one before left on chip, and use
+ * the shared memory that it used. */
+static void lower_gpu(Lower *lower, const Launch *launch) {
     static void (*const templates[])(Lower *) = {[FORM_MAP] = template_gpu_map,
                                                  [FORM_ROW] = template_gpu_row,
                                                  [FORM_COLUMN] = template_gpu_column,
                                                  [FORM_CONTRACT] = template_gpu_contract};
-    templates[kernel->form](lower);
+    Unit *unit = lower->unit;
+    bool has_parts = launch_has_parts(launch);
+    uint32_t n_phases = has_parts ? 1 : launch->n;
+    BlockTile tile = {NULL};
+    SharedTiles tiles = {NULL};
+    make_gpu_function(lower, launch);
+    open_entry(lower);
+    uint32_t v = (uint32_t)(lower->variant - launch->kernels->variants);
+    uint32_t param = 0, first_symbol = n_tensor_params(lower, launch);
+    Lower *phases = arena_array(unit->arena, Lower, n_phases);
+    for (uint32_t k = 0; k < n_phases; k++) {
+        const Kernel *kernel = &launch->kernels[k];
+        lower_init(&phases[k], unit, lower->plan, kernel, &kernel->variants[v]);
+        phases[k].function = lower->function;
+        phases[k].entry = lower->entry;
+        phases[k].tiles = &tiles;
+        if (n_phases > 1) phases[k].tile = &tile;
+        param = take_pointers(&phases[k], launch, param);
+        take_symbols(&phases[k], launch, first_symbol);
+    }
+    if (has_parts) select_part(&phases[0], launch->n);
+    LLVMBasicBlockRef body = unit_block(unit, lower->function, "body");
+    unit_goto(unit, body);
+    for (uint32_t k = 0; k < n_phases; k++) {
+        if (k) gpu_barrier(unit);
+        templates[launch->kernels[k].form](&phases[k]);
+    }
     close_entry(lower, body);
 }
 
@@ -124,21 +183,27 @@ static void lower_cpu(Lower *lower) {
     close_entry(lower, body);
 }
 
+/* What the variant's condition says about extents, while it is lowered. */
+static void assume(const Launch *launch, DimId dim, int64_t multiple) {
+    for (uint32_t k = 0; k < launch->n; k++)
+        index_assume_multiple(scalartab_indices(launch->kernels[k].scalars), dim, multiple);
+}
+
 void lower_plan(Unit *unit, const Plan *plan) {
-    for (uint32_t k = 0; k < plan->kernels.n; k += plan_n_parts(plan, k)) {
-        const Kernel *kernel = &plan->kernels.data[k];
-        IndexTab *indices = scalartab_indices(kernel->scalars);
+    for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
+        Launch launch = plan_launch(plan, k);
+        const Kernel *kernel = launch.kernels;
         for (uint32_t v = 0; v < kernel->n_variants; v++) {
             const Variant *variant = &kernel->variants[v];
             if (variant->is_shared) continue;
             Lower lower;
             lower_init(&lower, unit, plan, kernel, variant);
-            index_assume_multiple(indices, variant->multiple_dim, variant->multiple_of);
+            assume(&launch, variant->multiple_dim, variant->multiple_of);
             if (unit_is_gpu(unit))
-                lower_gpu(&lower, plan_n_parts(plan, k));
+                lower_gpu(&lower, &launch);
             else
                 lower_cpu(&lower);
-            index_assume_multiple(indices, DIM_NONE, 1);
+            assume(&launch, DIM_NONE, 1);
         }
     }
 }

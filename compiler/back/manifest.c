@@ -219,7 +219,8 @@ static void write_buffer(Writer *w, const Buffer *buffer) {
 
 static void write_buffers(Writer *w, const Plan *plan) {
     if (plan->buffers.n > FRT_MAX_TENSORS) fail_limit(w, "tensors in one graph", FRT_MAX_TENSORS);
-    for (uint32_t i = 0; i < plan->buffers.n; i++) write_buffer(w, &plan->buffers.data[i]);
+    for (uint32_t i = 0; i < plan->buffers.n; i++)
+        if (!plan->buffers.data[i].is_on_chip) write_buffer(w, &plan->buffers.data[i]);
     begin_line(w, FRT_D_WORKSPACE);
     put_dim(w, plan->workspace_bytes);
     end_line(w);
@@ -227,28 +228,41 @@ static void write_buffers(Writer *w, const Plan *plan) {
 
 /* Launches. */
 
-/* One launch: kernels that start together, the same but for their buffers. */
-typedef struct Launch {
-    const Kernel *parts;
-    uint32_t n_parts;
-} Launch;
+/* Calls `visit` for every argument of the launch: `kernel` takes it as its argument `i`. */
+static uint32_t each_arg(Writer *w, const Plan *plan, const Launch *launch, void *user,
+                         void (*visit)(Writer *, const Plan *, const Kernel *, uint32_t i,
+                                       uint32_t position, void *user)) {
+    uint32_t position = 0;
+    for (uint32_t k = 0; k < launch->n; k++)
+        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
+            const Kernel *kernel = &launch->kernels[k];
+            if (plan->buffers.data[kernel->args.data[i]].is_on_chip) continue;
+            visit(w, plan, kernel, i, position++, user);
+        }
+    return position;
+}
+
+static void put_arg(Writer *w, const Plan *plan, const Kernel *kernel, uint32_t i,
+                    uint32_t position, void *user) {
+    (void)user;
+    if (position) text_puts(&w->text, ",");
+    put_buffer_name(w, &plan->buffers.data[kernel->args.data[i]]);
+}
 
 static void put_args(Writer *w, const Plan *plan, const Launch *launch) {
     text_puts(&w->text, " ");
-    uint32_t n_each = launch->parts->args.n, n = n_each * launch->n_parts;
+    uint32_t n = each_arg(w, plan, launch, NULL, put_arg);
     if (n == 0) text_puts(&w->text, FRT_NONE);
-    for (uint32_t i = 0; i < n; i++) {
-        if (i) text_puts(&w->text, ",");
-        const Kernel *part = &launch->parts[i / n_each];
-        put_buffer_name(w, &plan->buffers.data[part->args.data[i % n_each]]);
-    }
+    w->n_refs += n;
+    if (n > FRT_MAX_ARGS)
+        ice(w->text.arena, "kernel %s has %u arguments", launch->kernels->name, n);
 }
 
-static void put_symbols(Writer *w, const Kernel *kernel) {
+static void put_symbols(Writer *w, const Launch *launch) {
     text_puts(&w->text, " ");
     bool is_first = true;
     for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
-        if (!(kernel->symbols >> i & 1)) continue;
+        if (!(launch_symbols(launch) >> i & 1)) continue;
         if (!is_first) text_puts(&w->text, ",");
         is_first = false;
         put_escaped(w, dim_symbol_info(w->dims, i)->name);
@@ -257,15 +271,28 @@ static void put_symbols(Writer *w, const Kernel *kernel) {
     if (is_first) text_puts(&w->text, FRT_NONE);
 }
 
-static bool put_predicate(Writer *w, const Launch *launch, const Variant *variant) {
-    bool is_first = true;
+typedef struct Predicate {
+    uint32_t variant;
+    bool is_first;
+} Predicate;
+
+static void put_alignment(Writer *w, const Plan *plan, const Kernel *kernel, uint32_t i,
+                          uint32_t position, void *user) {
+    (void)plan;
+    Predicate *predicate = user;
+    const Variant *variant = &kernel->variants[predicate->variant];
+    if (variant->align_bytes <= 1 || !(variant->align_args >> i & 1)) return;
+    text_printf(&w->text, "%sa%u:%u", predicate->is_first ? "" : "&", position,
+                variant->align_bytes);
+    predicate->is_first = false;
+}
+
+static bool put_predicate(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
+    const Variant *variant = &launch->kernels->variants[v];
+    Predicate predicate = {.variant = v, .is_first = true};
     text_puts(&w->text, " ");
-    uint32_t n_each = launch->parts->args.n, n = n_each * launch->n_parts;
-    for (uint32_t i = 0; i < n && variant->align_bytes > 1; i++) {
-        if (!(variant->align_args >> i % n_each & 1)) continue;
-        text_printf(&w->text, "%sa%u:%u", is_first ? "" : "&", i, variant->align_bytes);
-        is_first = false;
-    }
+    each_arg(w, plan, launch, &predicate, put_alignment);
+    bool is_first = predicate.is_first;
     if (variant->multiple_dim != DIM_NONE && variant->multiple_of > 1) {
         text_puts(&w->text, is_first ? "m:" : "&m:");
         put_expr(w, variant->multiple_dim);
@@ -283,41 +310,39 @@ static bool put_predicate(Writer *w, const Launch *launch, const Variant *varian
 }
 
 /* Returns whether it always applies. */
-static bool write_variant(Writer *w, const Launch *launch, const Variant *variant) {
+static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
+    const Variant *variant = &launch->kernels->variants[v];
     bool is_cpu = w->input->target->device == DEVICE_CPU;
-    if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", launch->parts->name);
+    if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", launch->kernels->name);
     begin_line(w, FRT_D_VARIANT);
     put_name(w, variant->symbol);
-    put_dim(w, dim_mul_const(w->dims, variant->grid, launch->n_parts));
+    uint32_t n_parts = launch_has_parts(launch) ? launch->n : 1;
+    put_dim(w, dim_mul_const(w->dims, variant->grid, n_parts));
     put_int(w, is_cpu ? 1 : variant->sched.threads);
-    put_int(w, 0); /* shared memory is sized in the kernel itself */
-    bool always = put_predicate(w, launch, variant);
+    put_int(w, variant->chip_bytes); /* the rest is sized in the kernel itself */
+    bool always = put_predicate(w, plan, launch, v);
     end_line(w);
     return always;
 }
 
 static void put_label(Writer *w, const Launch *launch) {
-    put_name(w, launch->n_parts == 1
-                    ? launch->parts->name
-                    : str_format(w->text.arena, "%s+%u", launch->parts->name, launch->n_parts - 1));
+    Str name = launch->kernels->name;
+    put_name(w, launch->n == 1 ? name : str_format(w->text.arena, "%s+%u", name, launch->n - 1));
 }
 
 static void write_launch(Writer *w, const Plan *plan, const Launch *launch) {
     const Source *source = w->module->source;
-    const Kernel *kernel = launch->parts;
+    const Kernel *kernel = launch->kernels;
     begin_line(w, FRT_D_LAUNCH);
     put_word(w, FRT_PHASE_RUN_NAME);
     put_int(w, kernel->span.end ? source_position(source, kernel->span.begin).line : 0);
     put_label(w, launch);
     put_args(w, plan, launch);
-    put_symbols(w, kernel);
+    put_symbols(w, launch);
     end_line(w);
-    w->n_refs += kernel->args.n * launch->n_parts;
-    if (kernel->args.n > FRT_MAX_ARGS || kernel->n_variants == 0)
-        ice(w->text.arena, "kernel %s has %u arguments and %u variants", kernel->name,
-            kernel->args.n, kernel->n_variants);
+    if (kernel->n_variants == 0) ice(w->text.arena, "kernel %s has no variants", kernel->name);
     for (uint32_t i = 0; i < kernel->n_variants; i++) {
-        bool always = write_variant(w, launch, &kernel->variants[i]);
+        bool always = write_variant(w, plan, launch, i);
         if (always != (i + 1 == kernel->n_variants))
             ice(w->text.arena, "variant %u of kernel %s must %sbe conditional", i, kernel->name,
                 always ? "" : "not ");
@@ -330,8 +355,10 @@ static void write_graph(Writer *w, const Graph *graph, const Plan *plan) {
     put_name(w, graph->name);
     end_line(w);
     write_buffers(w, plan);
-    for (uint32_t i = 0; i < plan->kernels.n && !w->failed; i += plan_n_parts(plan, i))
-        write_launch(w, plan, &(Launch){&plan->kernels.data[i], plan_n_parts(plan, i)});
+    for (uint32_t i = 0; i < plan->kernels.n && !w->failed; i += plan_launch(plan, i).n) {
+        Launch launch = plan_launch(plan, i);
+        write_launch(w, plan, &launch);
+    }
     w->graph = NULL;
 }
 

@@ -343,10 +343,57 @@ static LLVMValueRef load_vector(Point *point, const Scalar *s, uint32_t arg, uin
                       element_pointer(lower, arg, address), align);
 }
 
+/* On chip. The access runs through the kernel's place axes in order, so that the place within the
+ * tile follows from the axes (contraction), or is the address less that of the tile's first element
+ * (rows, which lie without gaps). */
+static LLVMValueRef chip_pointer(Point *point, uint32_t arg, IndexId index, Dtype dtype,
+                                 LLVMValueRef condition) {
+    Lower *lower = point->lower;
+    const Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    const Kernel *kernel = lower->kernel;
+    LLVMValueRef pitch = lower_index_const(lower, lower->chips[arg].pitch), at;
+    const BlockTile *tile = lower->tile;
+    if (kernel->form == FORM_CONTRACT) {
+        LLVMValueRef m0 = unit_index_cast(unit, tile->m0, lower->index_type);
+        LLVMValueRef n0 = unit_index_cast(unit, tile->n0, lower->index_type);
+        LLVMValueRef row = LLVMBuildSub(builder, point->axis[gemm_axis_m(kernel)], m0, "");
+        LLVMValueRef column = LLVMBuildSub(builder, point->axis[gemm_axis_n(kernel)], n0, "");
+        at = LLVMBuildAdd(builder, LLVMBuildMul(builder, row, pitch, ""), column, "");
+    } else {
+        LLVMValueRef first = unit_index_cast(unit, tile->first_row, lower->index_type);
+        first = LLVMBuildMul(builder, first, pitch, "");
+        at = LLVMBuildSub(builder, index_at(point, index, false), first, "");
+    }
+    at = unit_index_cast(unit, at, unit->i32);
+    if (condition) at = LLVMBuildSelect(builder, condition, at, unit_int(unit->i32, 0), "");
+    LLVMTypeRef element = unit_memory_type(unit, dtype, 1);
+    return LLVMBuildGEP2(builder, element, lower->chips[arg].base, &at, 1, "");
+}
+
+static uint32_t chip_lanes(const Point *point, uint32_t axes) {
+    return on_lanes(point, axes) ? point->lanes : 1;
+}
+
+static LLVMValueRef load_from_chip(Point *point, const Scalar *s, uint32_t arg) {
+    const Unit *unit = point->lower->unit;
+    uint32_t lanes = chip_lanes(point, s->axes);
+    LLVMValueRef pointer = chip_pointer(point, arg, s->index, s->dtype, point->active);
+    LLVMTypeRef type = unit_memory_type(unit, s->dtype, lanes);
+    LLVMValueRef load = LLVMBuildLoad2(unit->builder, type, pointer, "");
+    LLVMSetAlignment(load, lanes * dtype_bytes(s->dtype));
+    return load;
+}
+
+static bool is_on_chip(const Lower *lower, uint32_t arg) {
+    return lower->chips && lower->chips[arg].base;
+}
+
 static LLVMValueRef load_value(Point *point, const Scalar *s) {
     Lower *lower = point->lower;
     Unit *unit = lower->unit;
     uint32_t arg = argument_of(lower, s->buffer);
+    if (is_on_chip(lower, arg)) return load_from_chip(point, s, arg);
     LLVMValueRef guard = s->guard ? guard_value(point, s->guard) : NULL;
     LLVMValueRef condition = point->active;
     if (guard && unit_is_vector(guard) && condition)
@@ -570,11 +617,25 @@ static void store_each_lane(Point *point, const Store *store, uint32_t arg, LLVM
     }
 }
 
+static void store_to_chip(Point *point, const Store *store, uint32_t arg, Dtype dtype) {
+    const Unit *unit = point->lower->unit;
+    const IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
+    uint32_t lanes = chip_lanes(point, index_axes(tab, store->address));
+    LLVMValueRef value = unit_splat(unit, point_value(point, store->value), lanes);
+    value = to_memory(unit, dtype, value, lanes);
+    LLVMValueRef pointer = chip_pointer(point, arg, store->address, dtype, NULL);
+    LLVMSetAlignment(LLVMBuildStore(unit->builder, value, pointer), lanes * dtype_bytes(dtype));
+}
+
 void point_store(Point *point, const Store *store) {
     Lower *lower = point->lower;
     Unit *unit = lower->unit;
     uint32_t arg = argument_of(lower, store->buffer);
     Dtype dtype = lower->plan->buffers.data[store->buffer].dtype;
+    if (is_on_chip(lower, arg)) {
+        store_to_chip(point, store, arg, dtype);
+        return;
+    }
     uint32_t bytes = dtype_bytes(dtype);
     IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     if (!on_lanes(point, index_axes(tab, store->address))) {

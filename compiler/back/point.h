@@ -11,6 +11,26 @@
 
 #include "back/unit.h"
 
+/* A buffer on chip: rows of the block's tile in shared memory. `base` NULL: it is in memory. */
+typedef struct Chip {
+    LLVMValueRef base; /* ptr addrspace(3), 16-byte aligned */
+    uint32_t pitch;    /* elements from row to row */
+} Chip;
+
+/* The tile that the blocks of a launch of several phases work on, as its first contraction finds
+ * it; i64. */
+typedef struct BlockTile {
+    LLVMValueRef m0, n0;    /* its first row and column in the matrix */
+    LLVMValueRef m;         /* rows of the matrix */
+    LLVMValueRef first_row; /* m0 and all the rows of the batches before */
+} BlockTile;
+
+/* GPU: shared memory that phases of a launch use one after the other. */
+typedef struct SharedTiles {
+    LLVMValueRef array;
+    uint32_t n_bytes;
+} SharedTiles;
+
 typedef struct Lower {
     Unit *unit;
     const Plan *plan;
@@ -19,8 +39,11 @@ typedef struct Lower {
     LLVMValueRef function;
     LLVMValueRef block; /* GPU, in a launch of several parts: i32, the block's number in its own;
                            else NULL */
-    LLVMValueRef *pointers;                /* per Kernel.args */
-    bool *is_written;                      /* per Kernel.args */
+    LLVMValueRef *pointers; /* per Kernel.args */
+    bool *is_written;       /* per Kernel.args */
+    const Chip *chips;      /* per Kernel.args; NULL: none is on chip */
+    BlockTile *tile;             /* of a launch of several phases, else NULL */
+    SharedTiles *tiles;
     LLVMValueRef symbols[DIM_MAX_SYMBOLS]; /* i64 */
     LLVMTypeRef index_type;                /* i32 or i64: of axis values and element addresses */
     uint32_t lane_axis;                    /* NO_AXIS when the kernel has no axes to put lanes on */

@@ -268,3 +268,7 @@ If if_begin(const Unit *unit, LLVMValueRef function, LLVMValueRef condition) {
 void if_end(const Unit *unit, If *branch) {
     unit_branch(unit, branch->after);
 }
+
+LLVMValueRef unit_index_cast(const Unit *unit, LLVMValueRef value, LLVMTypeRef type) {
+    return LLVMBuildIntCast2(unit->builder, value, type, 1, "");
+}

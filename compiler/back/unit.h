@@ -81,4 +81,7 @@ typedef struct If {
 If if_begin(const Unit *unit, LLVMValueRef function, LLVMValueRef condition);
 void if_end(const Unit *unit, If *branch);
 
+/* A signed integer as another integer type. */
+LLVMValueRef unit_index_cast(const Unit *unit, LLVMValueRef value, LLVMTypeRef type);
+
 #endif

@@ -43,8 +43,10 @@ DimId buffer_bytes(DimTab *dims, const Buffer *buffer) {
 DimId kernel_bytes(const Plan *plan, const Kernel *kernel) {
     DimTab *dims = plan->graph->dims;
     DimId total = dim_const(dims, 0);
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        total = dim_add(dims, total, buffer_bytes(dims, &plan->buffers.data[kernel->args.data[i]]));
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
+        if (!buffer->is_on_chip) total = dim_add(dims, total, buffer_bytes(dims, buffer));
+    }
     return total;
 }
 
@@ -145,4 +147,42 @@ void kernel_note_interface(Arena *arena, Kernel *kernel) {
     kernel->symbols |= dim_symbols_used(dims, kernel_n_reduced(kernel));
     for (uint32_t axis = 0; axis < index_n_axes(tab); axis++)
         kernel->symbols |= dim_symbols_used(dims, index_axis_extent(tab, axis));
+}
+
+Launch plan_launch(const Plan *plan, uint32_t first) {
+    uint32_t end = first + 1;
+    while (end < plan->kernels.n && plan->kernels.data[end].link != LINK_NONE) end++;
+    return (Launch){.kernels = &plan->kernels.data[first], .n = end - first};
+}
+
+uint64_t launch_symbols(const Launch *launch) {
+    uint64_t symbols = 0;
+    for (uint32_t k = 0; k < launch->n; k++) symbols |= launch->kernels[k].symbols;
+    return symbols;
+}
+
+/* Elements per row of the tile. Rows of a contraction's tile are padded by 16 bytes, against bank
+ * conflicts. */
+static uint32_t chip_pitch(const Plan *plan, const Kernel *reader, const Sched *sched,
+                           const Buffer *buffer) {
+    int64_t n;
+    DimId last = buffer->shape.dims[buffer->shape.rank - 1];
+    if (reader->form == FORM_ROW && dim_is_const(plan->graph->dims, last, &n)) return (uint32_t)n;
+    return sched->tile_n + CHIP_ALIGN_BYTES / dtype_bytes(buffer->dtype);
+}
+
+uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *sched,
+                           uint32_t buffer, ChipPlace *place) {
+    uint32_t bytes = 0;
+    for (uint32_t k = 1; k < launch->n; k++)
+        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
+            uint32_t id = launch->kernels[k].args.data[i];
+            const Buffer *own = &plan->buffers.data[id];
+            if (!own->is_on_chip) continue;
+            uint32_t pitch = chip_pitch(plan, &launch->kernels[k], sched, own);
+            if (id == buffer) *place = (ChipPlace){bytes, pitch};
+            bytes += sched->tile_m * pitch * dtype_bytes(own->dtype);
+            bytes = (bytes + CHIP_ALIGN_BYTES - 1) / CHIP_ALIGN_BYTES * CHIP_ALIGN_BYTES;
+        }
+    return bytes;
 }

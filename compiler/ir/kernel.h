@@ -14,6 +14,7 @@ typedef struct Buffer {
     uint32_t ordinal; /* among its kind, in the order of the graph's list (temps: of creation) */
     Dtype dtype;
     Shape shape;
+    bool is_on_chip;    /* a temp in no memory: one launch makes and reads it, tile by tile */
     NodeId node;        /* whose value it holds */
     Str name;           /* inputs, params, outputs: the user's; temps: t0, t1, ... */
     DimId offset_bytes; /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */
@@ -111,11 +112,19 @@ typedef struct Variant {
     int64_t multiple_of;
     DimId limit_dim; /* a dim that must be at most limit, or DIM_NONE */
     int64_t limit;
+    uint32_t chip_bytes; /* GPU: of dynamic shared memory, for what the launch keeps on chip */
 } Variant;
 
+enum { CHIP_ALIGN_BYTES = 16 };
 enum { MAX_VARIANTS = 6, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX
+
+/* How a kernel starts. A part runs beside the kernel before it, which has the same code, in blocks
+ * of its own. A phase follows the kernel before it in the same blocks, each on the tile or the rows
+ * that the block has just made; its variants go with those of the kernel that opened the launch,
+ * one by one. */
+typedef enum { LINK_NONE, LINK_PART, LINK_PHASE } LaunchLink;
 
 typedef struct Kernel {
     Str name;
@@ -136,8 +145,8 @@ typedef struct Kernel {
     uint64_t symbols;      /* dims passed: bit set of dim symbols */
     Variant variants[MAX_VARIANTS];
     uint32_t n_variants;
-    uint32_t code;       /* equal numbers: the same but for the buffers (pass/share.h) */
-    bool joins_previous; /* a part of the launch of the kernel before it, which has the same code */
+    uint32_t code; /* equal numbers: the same but for the buffers (pass/share.h) */
+    LaunchLink link;
 } Kernel;
 
 /* One edge of the graph and what fusion made of it. */
@@ -171,12 +180,26 @@ typedef struct Plan {
     DimId peak_bytes_unshared; /* what temps would take without reuse */
 } Plan;
 
-/* Kernels launched at once: the one at `first` and those after it that join it. A launch has the
- * arguments of all of them, one kernel's after the other's, and their grids end to end. */
-static inline uint32_t plan_n_parts(const Plan *plan, uint32_t first) {
-    uint32_t end = first + 1;
-    while (end < plan->kernels.n && plan->kernels.data[end].joins_previous) end++;
-    return end - first;
+/* The kernels of one launch: the one at `first` and those after it that are linked to it. The
+ * launch has the arguments of all of them, one kernel's after the other's, without what is on chip.
+ * Grids of parts lie end to end. */
+typedef struct Launch {
+    const Kernel *kernels;
+    uint32_t n;
+} Launch;
+Launch plan_launch(const Plan *plan, uint32_t first);
+/* Where a buffer on chip lies in a block's dynamic shared memory: bytes from the first of them, and
+ * elements from one row of the tile to the next. For a phase over rows the tile is whole rows, for
+ * one of contractions it is tile_m x tile_n of the sched. Returns the bytes of all such buffers. */
+typedef struct ChipPlace {
+    uint32_t offset_bytes, pitch;
+} ChipPlace;
+uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *sched,
+                           uint32_t buffer, ChipPlace *place);
+/* Dims passed to any of its kernels. */
+uint64_t launch_symbols(const Launch *launch);
+static inline bool launch_has_parts(const Launch *launch) {
+    return launch->n > 1 && launch->kernels[1].link == LINK_PART;
 }
 
 /* The axes of a contraction: parallel .., m, n and reduced k. */

@@ -158,7 +158,9 @@ static void print_kernel(Printer *p, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->args.n; i++)
         text_printf(p->out, "%s%s", i ? ", " : "",
                     p->plan->buffers.data[kernel->args.data[i]].name);
-    text_puts(p->out, kernel->joins_previous ? "), launched with the one before\n" : ")\n");
+    text_puts(p->out, kernel->link == LINK_PART    ? "), beside the one before\n"
+                      : kernel->link == LINK_PHASE ? "), in the blocks of the one before\n"
+                                                   : ")\n");
     print_axes(p);
     bool *live = kernel_live_scalars(p->out->arena, kernel);
     for (ScalarId id = 1; id <= scalar_count(p->scalars); id++)

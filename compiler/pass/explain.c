@@ -84,7 +84,8 @@ static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &l->plan->buffers.data[kernel->args.data[i]];
         if (stores_to(kernel, kernel->args.data[i]) != written) continue;
-        text_printf(l->out, " %s", buffer->name);
+        text_printf(l->out, " %s%s", buffer->name, buffer->is_on_chip ? " (on chip)" : "");
+        if (buffer->is_on_chip) continue;
         bytes = add(l, bytes, buffer_bytes(l->dims, buffer));
     }
     text_puts(l->out, ": ");
@@ -105,7 +106,9 @@ static void print_kernels(const Ledger *l) {
             text_printf(l->out, ", %u %s%s", kernel->stages.n,
                         kernel->stages.n == 1 ? "pass" : "passes",
                         kernel->segment_axis == NO_AXIS ? "" : ", partial results of segments");
-        text_puts(l->out, kernel->joins_previous ? ", launched with the one before\n" : "\n");
+        text_puts(l->out, kernel->link == LINK_PART    ? ", in the launch of the one before\n"
+                          : kernel->link == LINK_PHASE ? ", in the blocks of the one before\n"
+                                                       : "\n");
         print_buffers(l, kernel, false);
         print_buffers(l, kernel, true);
     }
@@ -141,7 +144,7 @@ static void print_total(const Ledger *l, const char *what, DimId bytes) {
 
 static uint32_t n_launches(const Plan *plan) {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < plan->kernels.n; i += plan_n_parts(plan, i)) n++;
+    for (uint32_t i = 0; i < plan->kernels.n; i += plan_launch(plan, i).n) n++;
     return n;
 }
 

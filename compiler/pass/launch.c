@@ -28,8 +28,10 @@ static bool writes_for(const Kernel *kernel, const Kernel *other) {
  */
 static bool may_join(const Plan *plan, uint32_t first, uint32_t k) {
     const Kernel *kernels = plan->kernels.data, *kernel = &kernels[k];
-    uint32_t n_args = (plan_n_parts(plan, first) + 1) * kernel->args.n;
-    if (kernels[first].code != kernel->code || n_args > MAX_KERNEL_ARGS) return false;
+    Launch launch = plan_launch(plan, first);
+    bool has_phases = launch.n > 1 && !launch_has_parts(&launch);
+    uint32_t n_args = (launch.n + 1) * kernel->args.n;
+    if (has_phases || kernels[first].code != kernel->code || n_args > MAX_KERNEL_ARGS) return false;
     for (uint32_t i = first; i < k; i++)
         if (writes_for(&kernels[i], kernel)) return false;
     return true;
@@ -37,16 +39,18 @@ static bool may_join(const Plan *plan, uint32_t first, uint32_t k) {
 
 static void move(Plan *plan, uint32_t from, uint32_t to) {
     Kernel *kernels = plan->kernels.data, moved = kernels[from];
-    moved.joins_previous = true;
+    moved.link = LINK_PART;
     memmove(&kernels[to + 1], &kernels[to], (from - to) * sizeof *kernels);
     kernels[to] = moved;
 }
 
 void launch_join(Plan *plan) {
-    for (uint32_t k = 1; k < plan->kernels.n; k++)
-        for (uint32_t first = 0; first < k; first += plan_n_parts(plan, first)) {
+    for (uint32_t k = 1; k < plan->kernels.n; k++) {
+        if (plan->kernels.data[k].link != LINK_NONE || plan_launch(plan, k).n > 1) continue;
+        for (uint32_t first = 0; first < k; first += plan_launch(plan, first).n) {
             if (!may_join(plan, first, k)) continue;
-            move(plan, k, first + plan_n_parts(plan, first));
+            move(plan, k, first + plan_launch(plan, first).n);
             break;
         }
+    }
 }

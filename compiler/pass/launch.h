@@ -7,7 +7,7 @@
 
 #include "ir/kernel.h"
 
-/* Moves kernels behind the launch that they join and sets Kernel.joins_previous. */
+/* Moves kernels behind the launch that they join and links them as parts. */
 void launch_join(Plan *plan);
 
 #endif

@@ -30,7 +30,7 @@ static void find_lifetimes(Placer *p) {
     uint32_t launch = 0;
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
         const Kernel *kernel = &p->plan->kernels.data[k];
-        if (!kernel->joins_previous) launch = k;
+        if (kernel->link == LINK_NONE) launch = k;
         for (uint32_t i = 0; i < kernel->args.n; i++) {
             Lifetime *life = &p->lifetimes[kernel->args.data[i]];
             if (life->first > launch) life->first = launch;
@@ -90,7 +90,8 @@ static bool place_new_temps(Placer *p, uint32_t k, DimId *unshared) {
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t id = kernel->args.data[i];
         const Buffer *buffer = &p->plan->buffers.data[id];
-        if (buffer->kind != BUFFER_TEMP || p->slot_of[id] != SLOT_NONE) continue;
+        if (buffer->kind != BUFFER_TEMP || buffer->is_on_chip || p->slot_of[id] != SLOT_NONE)
+            continue;
         DimId bytes = align_up(p->dims, buffer_bytes(p->dims, buffer));
         if (bytes == DIM_NONE) return false;
         place_buffer(p, id, bytes);

@@ -93,6 +93,9 @@ static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *ker
                 (unsigned long long)kernel->symbols);
     for (uint32_t k = 0; k < index_n_axes(tab); k++)
         text_printf(&w.out, "axis %u\n", index_axis_extent(tab, k));
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (plan->buffers.data[kernel->args.data[i]].is_on_chip)
+            text_printf(&w.out, "on chip %u\n", i);
     uint32_t n = 0;
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         if (!w.live[id]) continue;
@@ -134,27 +137,26 @@ void share_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
         }
 }
 
-/* The first launch of a code and number of parts has the function. */
-typedef struct Owner {
-    const Kernel *kernel;
-    uint32_t n_parts;
-} Owner;
+static bool are_same(const Launch *a, const Launch *b) {
+    bool same = a->n == b->n;
+    for (uint32_t i = 0; i < a->n && same; i++)
+        same = a->kernels[i].code == b->kernels[i].code && a->kernels[i].link == b->kernels[i].link;
+    return same;
+}
 
 void share_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
-    Vec(Owner) owners = {0};
+    Vec(Launch) owners = {0}; /* the first of each kind has the function */
     for (uint32_t p = 0; p < n_plans; p++)
-        for (uint32_t k = 0; k < plans[p]->kernels.n; k += plan_n_parts(plans[p], k)) {
+        for (uint32_t k = 0; k < plans[p]->kernels.n; k += plan_launch(plans[p], k).n) {
             Kernel *kernel = &plans[p]->kernels.data[k];
-            Owner own = {.kernel = kernel, .n_parts = plan_n_parts(plans[p], k)};
-            const Kernel *twin = NULL;
+            Launch own = plan_launch(plans[p], k);
+            const Launch *twin = NULL;
             for (uint32_t i = 0; i < owners.n && !twin; i++)
-                if (owners.data[i].kernel->code == kernel->code &&
-                    owners.data[i].n_parts == own.n_parts)
-                    twin = owners.data[i].kernel;
-            if (!twin) vec_push(arena, &owners, own);
+                if (are_same(&owners.data[i], &own)) twin = &owners.data[i];
             for (uint32_t v = 0; twin && v < kernel->n_variants; v++) {
-                kernel->variants[v].symbol = twin->variants[v].symbol;
+                kernel->variants[v].symbol = twin->kernels->variants[v].symbol;
                 kernel->variants[v].is_shared = true;
             }
+            if (!twin) vec_push(arena, &owners, own);
         }
 }

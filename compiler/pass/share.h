@@ -7,8 +7,8 @@
 
 /* Sets Kernel.code. */
 void share_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans);
-/* Gives launches of the same code and as many parts one function: sets Variant.symbol of the later
- * ones to the first one's and marks them shared. Launches must be joined before. */
+/* Gives launches of the same codes one function: sets Variant.symbol of the later ones to the first
+ * one's and marks them shared. Kernels must be linked before. */
 void share_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans);
 
 #endif

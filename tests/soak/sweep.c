@@ -79,6 +79,7 @@ void soak_sweep(Soak *soak) {
     sweep_add_reductions(soak->arena, &cases);
     sweep_add_views(soak->arena, &cases);
     sweep_add_composites(soak->arena, &cases);
+    sweep_add_contractions(soak->arena, &cases);
     for (uint32_t t = 0; t < soak->n_targets; t++) {
         uint32_t n_failed = soak->n_failed;
         uint32_t n_run = 0;

@@ -22,5 +22,6 @@ void sweep_add_casts(Arena *arena, SweepCases *cases);
 void sweep_add_reductions(Arena *arena, SweepCases *cases);
 void sweep_add_views(Arena *arena, SweepCases *cases);
 void sweep_add_composites(Arena *arena, SweepCases *cases);
+void sweep_add_contractions(Arena *arena, SweepCases *cases);
 
 #endif

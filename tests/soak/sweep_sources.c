@@ -4,6 +4,7 @@
 #include "sweep.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { MAX_OUTPUTS = 12 };
 
@@ -330,4 +331,62 @@ void sweep_add_composites(Arena *arena, SweepCases *cases) {
         add_composite(arena, cases, dtype, 0);
         add_composite(arena, cases, dtype, 1);
     }
+}
+
+/* Contractions and what shares their launches: factors every way round, batches, epilogues, several
+ * projections of one input, gated pairs, reductions over finished rows. */
+
+static const char *const contractions[] = {
+    "graph plain(x: T[N, K], w: T[K, M]) -> (y: T[N, M]) { y = x @ w }\n",
+    "graph turned(x: T[K, N], w: T[M, K]) -> (y: T[N, M]) {\n"
+    "  y = transpose(x) @ transpose(w)\n}\n",
+    "graph batched(x: T[3, N, K], w: T[3, K, M], b: T[M]) -> (y: T[3, N, M]) {\n"
+    "  y = x @ w + b\n}\n",
+    "graph heads(x: T[2, N, K], w: T[K, 24]) -> (y: T[2, 3, N, 8]) {\n"
+    "  y = transpose(reshape(x @ w, [2, N, 3, 8]), perm=[0, 2, 1, 3])\n}\n",
+    "graph projections(x: T[N, K], a: T[K, 40], b: T[K, 40], c: T[K, 40])"
+    " -> (p: T[N, 40], q: T[N, 40], r: T[N, 40]) {\n"
+    "  p = x @ a\n  q = x @ b\n  r = x @ c\n}\n",
+    "graph gated(x: T[N, K], a: T[K, M], b: T[K, M], s: T[N, 1]) -> (y: T[N, M]) {\n"
+    "  y = maximum(x @ a + s, const(0.0, T)) * (x @ b)\n}\n",
+    "graph gated_batches(x: T[2, N, K], a: T[2, K, 24], b: T[K, 24]) -> (y: T[2, N, 24]) {\n"
+    "  y = abs(x @ a) - x @ b\n}\n",
+    "graph rows(x: T[N, K], w: T[K, 10], b: T[10]) -> (y: T[N, 10], m: T[N]) {\n"
+    "  h = x @ w + b\n  m = max(h, axis=1)\n"
+    "  y = h - expand(reshape(sum(h * h, axis=1), [N, 1]), [N, 10])\n}\n",
+    "graph row_batches(x: T[3, N, K], w: T[K, 32]) -> (y: T[3, N, 32]) {\n"
+    "  h = x @ w\n  y = h - max(h, axis=2, keep=true)\n}\n",
+};
+
+static const char *with_dtype(Arena *arena, const char *text, Dtype dtype) {
+    Text out = {.arena = arena};
+    for (const char *c = text; *c; c++) {
+        bool is_dtype = *c == 'T' && c > text && c[-1] == ' ';
+        if (is_dtype)
+            text_puts(&out, dtype_name(dtype));
+        else
+            text_add(&out, c, 1);
+    }
+    return text_str(&out);
+}
+
+void sweep_add_contractions(Arena *arena, SweepCases *cases) {
+    static const int64_t extents[][SWEEP_MAX_DIMS] = {
+        {0, 3, 5},    {3, 0, 5},    {3, 5, 0},     {1, 1, 1},      {1, 40, 33},  {17, 1, 31},
+        {31, 33, 64}, {64, 64, 64}, {100, 72, 40}, {129, 257, 96}, {300, 8, 130}};
+    for (Dtype dtype = 0; dtype < DT_COUNT; dtype++)
+        for (size_t i = 0; i < sizeof contractions / sizeof *contractions && dtype != DT_BOOL;
+             i++) {
+            const char *source = with_dtype(arena, contractions[i], dtype);
+            const char *name = strchr(source, ' ') + 1;
+            SweepCase c = {.name = str_format(arena, "%.*s %s", (int)strcspn(name, "("), name,
+                                              dtype_name(dtype)),
+                           .extents = extents,
+                           .n_extents = sizeof extents / sizeof *extents,
+                           .n_dims = 3,
+                           .lo = -1,
+                           .hi = 1};
+            c.source = str_format(arena, "%s%s", dim_text[3], source);
+            vec_push(arena, cases, c);
+        }
 }

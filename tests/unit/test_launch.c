@@ -57,11 +57,11 @@ Test(launch, equal_kernels_start_together) {
         uint32_t at = 0;
         for (uint32_t launch = 0; at < plan->kernels.n; launch++) {
             cr_assert(launch < 4 && cases[i].parts[launch], "%s: too many", cases[i].source);
-            cr_expect(plan_n_parts(plan, at) == cases[i].parts[launch], "%s: launch %u has %u",
-                      cases[i].source, launch, plan_n_parts(plan, at));
-            for (uint32_t k = at + 1; k < at + plan_n_parts(plan, at); k++)
+            cr_expect(plan_launch(plan, at).n == cases[i].parts[launch], "%s: launch %u has %u",
+                      cases[i].source, launch, plan_launch(plan, at).n);
+            for (uint32_t k = at + 1; k < at + plan_launch(plan, at).n; k++)
                 cr_expect(plan->kernels.data[k].code == plan->kernels.data[at].code);
-            at += plan_n_parts(plan, at);
+            at += plan_launch(plan, at).n;
         }
         cr_expect_null(plan_verify(plan, arena));
         arena_free(arena);
@@ -90,10 +90,10 @@ Test(launch, functions_are_shared_by_number_of_parts) {
                                "  p = max(x, axis=1)\n  q = max(y, axis=1)\n"
                                "  r = max(z + p[:32], axis=1)\n}\n");
     cr_expect(plan->kernels.n >= 3);
-    for (uint32_t a = 0; a < plan->kernels.n; a += plan_n_parts(plan, a))
-        for (uint32_t b = 0; b < a; b += plan_n_parts(plan, b))
+    for (uint32_t a = 0; a < plan->kernels.n; a += plan_launch(plan, a).n)
+        for (uint32_t b = 0; b < a; b += plan_launch(plan, b).n)
             cr_expect(plan->kernels.data[a].variants[0].symbol !=
                           plan->kernels.data[b].variants[0].symbol ||
-                      plan_n_parts(plan, a) == plan_n_parts(plan, b));
+                      plan_launch(plan, a).n == plan_launch(plan, b).n);
     arena_free(arena);
 }

@@ -1,0 +1,253 @@
+/* Greedy: each contraction takes the first kernel that can continue it. See chain.h. */
+#include "pass/chain.h"
+
+#include "pass/indexmap.h"
+
+#include <string.h>
+
+enum {
+    MAX_CHIP_BYTES = 64 * 1024, /* leaves two blocks of large tiles on a multiprocessor */
+    WARP_THREADS = 32,
+    ROW_LANES = 4
+};
+
+typedef struct Chain {
+    Plan *plan;
+    DimTab *dims;
+    uint32_t first, next; /* kernels: the one that opens the launch, and the one to continue it */
+    Launch launch;        /* so far */
+} Chain;
+
+static bool has_arg(const Kernel *kernel, uint32_t buffer) {
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (kernel->args.data[i] == buffer) return true;
+    return false;
+}
+
+static const Store *row_store_to(const Kernel *kernel, uint32_t buffer) {
+    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
+        if (kernel->row_stores.data[i].buffer == buffer) return &kernel->row_stores.data[i];
+    return NULL;
+}
+
+/* The address that runs through the first `n_axes` axes of the kernel in order. */
+static IndexId plain_address(const Kernel *kernel, uint32_t n_axes) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    Shape shape = {.rank = n_axes};
+    IndexId coords[MAX_RANK];
+    for (uint32_t k = 0; k < n_axes; k++) {
+        shape.dims[k] = index_axis_extent(tab, k);
+        coords[k] = index_axis(tab, k);
+    }
+    return indexmap_address(tab, &shape, coords);
+}
+
+static uint32_t n_place_axes(const Kernel *kernel) {
+    return kernel->n_parallel + (kernel->form == FORM_ROW ? kernel->n_reduced : 0);
+}
+
+/* Whether all loads of the buffer are where the kernel's own loops stand. */
+static bool reads_in_place(const Kernel *kernel, uint32_t buffer) {
+    uint32_t n_axes = n_place_axes(kernel);
+    if (n_axes > MAX_RANK) return false;
+    IndexId plain = plain_address(kernel, n_axes);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (s->kind == SCALAR_LOAD && s->buffer == buffer && (s->index != plain || s->guard))
+            return false;
+    }
+    return true;
+}
+
+/* Whether the buffer can pass from one kernel of the launch to the next on chip. */
+static bool passes_on_chip(const Chain *c, uint32_t buffer) {
+    const Kernel *reader = &c->plan->kernels.data[c->next];
+    if (c->plan->buffers.data[buffer].kind != BUFFER_TEMP) return false;
+    for (uint32_t k = 0; k < c->plan->kernels.n; k++) {
+        bool is_inside = k >= c->first && k < c->first + c->launch.n;
+        if (!is_inside && k != c->next && has_arg(&c->plan->kernels.data[k], buffer)) return false;
+    }
+    for (uint32_t k = 0; k < c->launch.n; k++) {
+        const Kernel *kernel = &c->launch.kernels[k];
+        const Store *store = row_store_to(kernel, buffer);
+        if (!store) continue;
+        return kernel->form == FORM_CONTRACT && kernel->n_parallel <= MAX_RANK &&
+               store->address == plain_address(kernel, kernel->n_parallel) &&
+               reads_in_place(reader, buffer);
+    }
+    return false;
+}
+
+static bool writes(const Kernel *kernel, uint32_t buffer) {
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        for (uint32_t k = 0; k < kernel->stages.data[i].stores.n; k++)
+            if (kernel->stages.data[i].stores.data[k].buffer == buffer) return true;
+    return row_store_to(kernel, buffer) != NULL;
+}
+
+/* Whether what the reader takes is there: made before the launch, or in it and then on chip. At
+ * least one buffer must be the latter. */
+static bool has_operands(const Chain *c) {
+    const Kernel *kernels = c->plan->kernels.data, *reader = &kernels[c->next];
+    uint32_t n_on_chip = 0;
+    for (uint32_t i = 0; i < reader->args.n; i++) {
+        uint32_t buffer = reader->args.data[i];
+        for (uint32_t k = c->first; k < c->next; k++) {
+            if (!writes(&kernels[k], buffer)) continue;
+            bool is_inside = k < c->first + c->launch.n;
+            if (!is_inside || !passes_on_chip(c, buffer)) return false;
+            n_on_chip++;
+        }
+    }
+    return n_on_chip > 0;
+}
+
+static bool is_tiled(const Kernel *kernel) {
+    if (kernel->form != FORM_CONTRACT) return false;
+    for (uint32_t v = 0; v < kernel->n_variants; v++)
+        if (kernel->variants[v].sched.engine != CONTRACT_FMA &&
+            kernel->variants[v].sched.engine != CONTRACT_MMA)
+            return false;
+    return true;
+}
+
+/* Contractions: the same blocks, tile by tile and variant by variant. */
+static bool goes_with(const Variant *a, const Variant *b) {
+    return a->sched.engine == b->sched.engine && a->sched.tile_m == b->sched.tile_m &&
+           a->sched.tile_n == b->sched.tile_n && a->sched.threads == b->sched.threads &&
+           a->grid == b->grid && a->multiple_dim == b->multiple_dim &&
+           a->multiple_of == b->multiple_of && a->limit_dim == b->limit_dim && a->limit == b->limit;
+}
+
+static bool continues_tile(const Chain *c) {
+    const Kernel *first = c->launch.kernels, *reader = &c->plan->kernels.data[c->next];
+    if (!is_tiled(reader) || reader->n_parallel != first->n_parallel ||
+        reader->n_variants != first->n_variants)
+        return false;
+    for (uint32_t k = 0; k < first->n_parallel; k++)
+        if (index_axis_extent(scalartab_indices(first->scalars), k) !=
+            index_axis_extent(scalartab_indices(reader->scalars), k))
+            return false;
+    for (uint32_t v = 0; v < first->n_variants; v++)
+        if (!goes_with(&first->variants[v], &reader->variants[v])) return false;
+    return true;
+}
+
+/* Rows: a warp for each, one of the tile after the other. */
+static Variant row_variant(const Kernel *reader, const Variant *of_first, int64_t n) {
+    Variant variant = *of_first;
+    Sched own = reader->variants[0].sched;
+    own.lanes = of_first->align_bytes > 1 && n % ROW_LANES == 0 ? ROW_LANES : 1;
+    own.threads = of_first->sched.threads;
+    own.team = WARP_THREADS;
+    own.unroll = 1;
+    own.resident = 1;
+    while (own.resident * own.team * own.lanes < n) own.resident *= 2;
+    own.slots = own.resident;
+    own.tile_m = of_first->sched.tile_m;
+    own.is_wide = own.is_wide || of_first->sched.is_wide;
+    variant.sched = own;
+    if (own.lanes == 1) variant.align_bytes = 1;
+    variant.align_args = variant.align_bytes > 1 ? UINT64_MAX >> (64 - reader->args.n) : 0;
+    return variant;
+}
+
+static bool continues_rows(const Chain *c, int64_t *n) {
+    Kernel *first = &c->plan->kernels.data[c->first], *reader = &c->plan->kernels.data[c->next];
+    IndexTab *tab = scalartab_indices(first->scalars);
+    DimId extent = index_axis_extent(tab, gemm_axis_n(first));
+    if (reader->form != FORM_ROW || reader->segment_axis != NO_AXIS || c->launch.n > 1)
+        return false;
+    if (!dim_is_const(c->dims, extent, n) || kernel_n_reduced(reader) != extent ||
+        dim_mul_const(c->dims, kernel_n_rows(reader), *n) != kernel_n_rows(first))
+        return false;
+    return *n > 0 && *n <= first->variants[first->n_variants - 1].sched.tile_n;
+}
+
+/* Gives the reader variants for rows; variants of the first whose tiles hold no whole rows go. */
+static void set_row_variants(Chain *c, int64_t n) {
+    Kernel *first = &c->plan->kernels.data[c->first], *reader = &c->plan->kernels.data[c->next];
+    uint32_t kept = 0;
+    Variant made[MAX_VARIANTS];
+    for (uint32_t v = 0; v < first->n_variants; v++) {
+        if (first->variants[v].sched.tile_n < n) continue;
+        first->variants[kept] = first->variants[v];
+        made[kept] = row_variant(reader, &first->variants[kept], n);
+        kept++;
+    }
+    first->n_variants = reader->n_variants = kept;
+    memcpy(reader->variants, made, sizeof made);
+}
+
+/* What the launch makes and the reader takes. */
+static void set_on_chip(Chain *c, uint32_t buffer, bool is_on_chip) {
+    for (uint32_t k = 0; k < c->launch.n; k++)
+        if (writes(&c->launch.kernels[k], buffer))
+            c->plan->buffers.data[buffer].is_on_chip = is_on_chip;
+}
+
+/* Moves the reader to the end of the launch and takes what passes between them out of memory. */
+static void link(Chain *c) {
+    Kernel *kernels = c->plan->kernels.data, moved = kernels[c->next];
+    uint32_t end = c->first + c->launch.n;
+    moved.link = LINK_PHASE;
+    for (uint32_t i = 0; i < moved.args.n; i++) set_on_chip(c, moved.args.data[i], true);
+    memmove(&kernels[end + 1], &kernels[end], (c->next - end) * sizeof *kernels);
+    kernels[end] = moved;
+    c->launch = plan_launch(c->plan, c->first);
+}
+
+static void set_chip_bytes(Chain *c) {
+    Kernel *first = &c->plan->kernels.data[c->first];
+    for (uint32_t v = 0; v < first->n_variants; v++)
+        first->variants[v].chip_bytes =
+            launch_chip_place(c->plan, &c->launch, &first->variants[v].sched, UINT32_MAX, NULL);
+}
+
+/* Whether the largest tile leaves room on chip for what would pass to the reader. */
+static bool fits(Chain *c) {
+    const Kernel *kernels = c->plan->kernels.data, *reader = &kernels[c->next];
+    Kernel both[2] = {*c->launch.kernels, *reader};
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < reader->args.n; i++) set_on_chip(c, reader->args.data[i], true);
+    for (uint32_t v = 0; v < both[0].n_variants; v++) {
+        Launch pair = {.kernels = both, .n = 2};
+        uint32_t bytes =
+            launch_chip_place(c->plan, &pair, &both[0].variants[v].sched, UINT32_MAX, NULL);
+        if (bytes > most) most = bytes;
+    }
+    for (uint32_t i = 0; i < reader->args.n; i++) set_on_chip(c, reader->args.data[i], false);
+    return both[0].variants[0].chip_bytes + most <= MAX_CHIP_BYTES;
+}
+
+static bool has_room(Chain *c) {
+    uint32_t n_args = c->plan->kernels.data[c->next].args.n;
+    for (uint32_t k = 0; k < c->launch.n; k++) n_args += c->launch.kernels[k].args.n;
+    return n_args <= MAX_KERNEL_ARGS && fits(c);
+}
+
+static bool try_continue(Chain *c) {
+    int64_t n;
+    if (c->plan->kernels.data[c->next].link != LINK_NONE || !has_operands(c) || !has_room(c))
+        return false;
+    if (continues_rows(c, &n))
+        set_row_variants(c, n);
+    else if (!continues_tile(c))
+        return false;
+    link(c);
+    set_chip_bytes(c);
+    return true;
+}
+
+void chain_kernels(Plan *plan) {
+    for (uint32_t first = 0; first < plan->kernels.n; first++) {
+        if (plan->kernels.data[first].link != LINK_NONE || !is_tiled(&plan->kernels.data[first]))
+            continue;
+        Chain c = {.plan = plan,
+                   .dims = plan->graph->dims,
+                   .first = first,
+                   .launch = plan_launch(plan, first)};
+        for (c.next = first + c.launch.n; c.next < plan->kernels.n; c.next++)
+            if (try_continue(&c)) c.next = first + c.launch.n - 1;
+    }
+}
