@@ -68,8 +68,7 @@ static void tell_random(const Exec *exec) {
 static fusec_status run(Exec *exec) {
     fusec_status status = exec_read_inputs(exec);
     if (!status) status = check_outputs(exec);
-    if (!status) status = exec_choose_dims(exec, 32, true);
-    if (!status) status = exec_start(exec);
+    if (!status) status = exec_start(exec, 32, true);
     if (status) return status;
     tell_random(exec);
     status = exec_run(exec);

@@ -291,6 +291,59 @@ Test(cli, run_reads_and_writes_arrays) {
     expect("run @good.g --device=cpu --input=x=@y.npy --dim=B=4", 1, "[dim-conflict]");
 }
 
+/* Params w: f32[rows, 4] and c: f32[4], all zero. */
+static void write_weights(const char *name, int rows) {
+    char file[4096] = {0};
+    int n = rows * 16;
+    int n_header = snprintf(file + 8, 512,
+                            "{\"w\":{\"dtype\":\"F32\",\"shape\":[%d,4],\"data_offsets\":[0,%d]},"
+                            "\"c\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[%d,%d]}}",
+                            rows, n, n, n + 16);
+    file[8 + n_header] = 0;
+    file[0] = (char)n_header;
+    cr_assert(n_header < 128 && 8 + n_header + n + 16 < 4096);
+    write_file(name, file, (size_t)(8 + n_header + n + 16));
+}
+
+static const char symbolic[] =
+    "weights \"w.safetensors\"\ndim B in 1..64\ndim N in 1..1000 mult 5\n"
+    "graph g(x: f32[B, N]) -> (y: f32[B, 4]) {\n  param w: f32[N, 4] = \"w\"\n"
+    "  param c: f32[4] = \"c\"\n  y = x @ w + c\n}\n";
+
+Test(cli, params_fix_dims_from_their_files) {
+    write_file("s.g", symbolic, strlen(symbolic));
+    write_weights("w.safetensors", 10);
+    expect("run @s.g --device=cpu", 0, "y: f32[32, 4] =");
+    cr_expect(!strstr(run.err, "dim N"), "%s", run.err);
+    expect("verify @s.g --device=cpu", 0, "3 comparisons agree");
+    expect("verify @s.g --device=cpu --dim=B=2", 0, "1 comparison agrees");
+    expect("bench @s.g --device=cpu --runs=20", 0, "N = 10\n");
+    expect("run @s.g --device=cpu --dim=N=15", 1,
+           "dim N is 10 by param w axis 0 but 15 by the caller [dim-conflict]");
+    write_weights("w.safetensors", 12);
+    expect("run @s.g --device=cpu", 1, "not a multiple of 5 [dim-multiple]");
+    write_weights("w.safetensors", 0);
+    expect("run @s.g --device=cpu", 1, "outside its range 5 to 1000 [dim-range]");
+}
+
+Test(cli, params_fix_dims_from_arrays) {
+    static const char copy[] = "dim N in 1..64\ngraph h(x: f32[N, 4]) -> (y: f32[N, 4]) {\n"
+                               "  y = x\n}\n";
+    write_file("s.g", symbolic, strlen(symbolic));
+    write_file("h.g", copy, strlen(copy));
+    write_weights("w.safetensors", 10);
+    expect("run @h.g --device=cpu --dim=N=15 --output=y=@w.npy", 0, "");
+    expect("run @h.g --device=cpu --dim=N=12 --output=y=@bad.npy", 0, "");
+    expect("bench @s.g --device=cpu --runs=20 --input=w=@w.npy", 0, "N = 15\n");
+    expect("run @s.g --device=cpu --input=w=@bad.npy", 1,
+           "param w axis 0, which is not a multiple");
+    expect("run @s.g --device=cpu --input=w=@w.npy --dim=N=10", 1,
+           "dim N is 15 by param w axis 0 but 10 by the caller [dim-conflict]");
+    cr_assert(unlink(path_of("w.safetensors")) == 0);
+    expect("verify @s.g --device=cpu", 0, "comparisons agree");
+    expect("bench @s.g --device=cpu --runs=20 --input=w=@w.npy", 0, "N = 15\n");
+}
+
 Test(cli, verify_bench_and_inspect_work) {
     expect("verify @good.g --device=cpu", 0, "comparisons agree");
     expect("bench @good.g --device=cpu --runs=20", 0, "median");
