@@ -176,13 +176,14 @@ static bool parse_pair(Cli *cli, OptionId id, CliPairs *pairs, const char *text)
     return true;
 }
 
-static bool parse_count(Cli *cli, OptionId id, const char *text, int64_t max, int64_t *count) {
+static bool parse_count(Cli *cli, OptionId id, const char *text, int64_t min, int64_t max,
+                        int64_t *count) {
     char *end;
     errno = 0;
     long long number = strtoll(text, &end, 10);
-    if (errno || *end || end == text || number < 0 || number > max)
-        return fail(cli, FUSEC_USAGE, "--%s wants a number from 0 to %lld, not `%s`",
-                    options[id].name, (long long)max, text);
+    if (errno || *end || end == text || number < min || number > max)
+        return fail(cli, FUSEC_USAGE, "--%s wants a number from %lld to %lld, not `%s`",
+                    options[id].name, (long long)min, (long long)max, text);
     *count = number;
     return true;
 }
@@ -230,7 +231,7 @@ static bool parse_flag(Cli *cli, OptionId id) {
 static bool parse_number(Cli *cli, OptionId id, const char *value) {
     int64_t count = 0;
     int64_t max = id == OPTION_SEED ? INT64_MAX : id == OPTION_THREADS ? 4096 : 1000000;
-    if (!parse_count(cli, id, value, max, &count)) return false;
+    if (!parse_count(cli, id, value, id == OPTION_RUNS, max, &count)) return false;
     if (id == OPTION_SEED) cli->seed = (uint64_t)count;
     if (id == OPTION_THREADS) cli->n_threads = (int32_t)count;
     if (id == OPTION_RUNS) cli->n_runs = (int32_t)count;

@@ -58,19 +58,13 @@ fusec_status exec_choose_target(const Cli *cli, const Target **target) {
                               "that fusec compiles for");
 }
 
-static bool is_artifact(const char *bytes, size_t n_bytes) {
-    return (n_bytes > 4 && memcmp(bytes, "\177ELF", 4) == 0) ||
-           (n_bytes > strlen(FRT_MANIFEST_PREFIX) &&
-            memcmp(bytes, FRT_MANIFEST_PREFIX, strlen(FRT_MANIFEST_PREFIX)) == 0);
-}
-
 fusec_status exec_open_path(Cli *cli, Exec *exec) {
     char *bytes;
     size_t n_bytes;
     *exec = (Exec){.cli = cli};
     fusec_status status = cli_read(cli, cli->path, &bytes, &n_bytes);
     if (status) return status;
-    if (is_artifact(bytes, n_bytes)) {
+    if (cli_is_artifact(bytes, n_bytes)) {
         if (cli->no_fuse || cli->target)
             return cli_fail(cli, FUSEC_USAGE, "%s is compiled already: %s means nothing for it",
                             cli->path, cli->no_fuse ? "--no-fuse" : "--target");
@@ -78,7 +72,8 @@ fusec_status exec_open_path(Cli *cli, Exec *exec) {
     }
     const Target *target;
     const char *artifact;
-    status = exec_choose_target(cli, &target);
+    status = cli_check_source(cli, bytes, n_bytes);
+    if (!status) status = exec_choose_target(cli, &target);
     if (!status)
         status = exec_compile(cli, bytes, n_bytes, target, cli->no_fuse, &artifact, &n_bytes);
     return status ? status : exec_open(cli, exec, artifact, n_bytes, cli->graph);
@@ -155,13 +150,14 @@ static fusec_status take_given_dims(Exec *exec) {
         char *end;
         long long value = strtoll(pair.value, &end, 10);
         if (dim < 0) return cli_fail(cli, FUSEC_INPUT, "there is no dim `%s`", pair.name);
-        if (*end || value < exec->dims[dim].lo || value > exec->dims[dim].hi ||
-            value % exec->dims[dim].multiple)
-            return cli_fail(cli, FUSEC_INPUT,
-                            "dim %s cannot be %s: it lies in %" PRId64 "..%" PRId64
-                            " and is a multiple of %" PRId64,
-                            pair.name, pair.value, exec->dims[dim].lo, exec->dims[dim].hi,
-                            exec->dims[dim].multiple);
+        const frt_dim_info *info = &exec->dims[dim];
+        if (*end || value < info->lo || value > info->hi || value % info->multiple)
+            return cli_fail(
+                cli, FUSEC_INPUT, "dim %s cannot be %s: it lies in %" PRId64 "..%" PRId64 "%s",
+                pair.name, pair.value, info->lo, info->hi,
+                info->multiple > 1
+                    ? str_format(cli->arena, " and is a multiple of %" PRId64, info->multiple)
+                    : "");
         exec->dim_values[dim] = value;
         exec->dim_known[dim] = exec->dim_is_set[dim] = true;
     }

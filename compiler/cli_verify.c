@@ -199,7 +199,7 @@ fusec_status cli_verify(Cli *cli) {
     const Target *targets[2] = {NULL};
     uint32_t n_targets;
     char *text;
-    fusec_status status = cli_read(cli, cli->path, &text, &v.n_bytes);
+    fusec_status status = cli_read_source(cli, &text, &v.n_bytes);
     if (!status) status = choose_targets(cli, targets, &n_targets);
     if (status) return status;
     v.text = text;

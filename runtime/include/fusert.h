@@ -129,7 +129,7 @@ typedef struct frt_module_info {
     const char *arch;     /* "sm_90a", "x86-64-v3" */
     const char *numerics; /* "strict" or "fast" */
     const char *compiler; /* "0.1.0" */
-    const char *source;   /* file it was compiled from */
+    const char *source;   /* file it was compiled from, without its folder */
     const char *weights;  /* weights file, or NULL */
     uint32_t checksum;    /* CRC-32C */
     int32_t n_dims;

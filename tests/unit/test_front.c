@@ -7,6 +7,7 @@
  * tests/golden the lines from `#| ` on are the graph that the file is to give. */
 #include "front/ast.h"
 #include "front/sema.h"
+#include "pass/fuse.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -171,6 +172,16 @@ static void check_diagnostics(const char *path, const Parsed *parsed) {
                   all.data[i].line, all.data[i].message, diag_info(all.data[i].id)->id);
 }
 
+/* Fusion finds what is wrong with `kernel` blocks. */
+static void fuse_graphs(Parsed *parsed) {
+    for (uint32_t i = 0; parsed->module && i < parsed->module->graphs.n; i++) {
+        Arena *scratch = arena_new(NULL);
+        fuse_graph(parsed->arena, scratch, parsed->module->graphs.data[i],
+                   (FuseOptions){.off = false}, &parsed->diags);
+        arena_free(scratch);
+    }
+}
+
 Test(front, wrong_programs_give_the_announced_diagnostics) {
     Arena *arena = arena_new(NULL);
     Paths paths = list_files(arena, "tests/negative");
@@ -178,8 +189,9 @@ Test(front, wrong_programs_give_the_announced_diagnostics) {
         size_t n_bytes;
         const char *text = read_file(arena, paths.data[i], &n_bytes);
         Parsed parsed = parse_bytes(arena, paths.data[i], text, n_bytes);
-        check_diagnostics(paths.data[i], &parsed);
         cr_expect_eq(parsed.module == NULL, parsed.diags.n_errors > 0);
+        fuse_graphs(&parsed);
+        check_diagnostics(paths.data[i], &parsed);
         cr_expect_leq(parsed.diags.n_errors, DIAG_MAX_ERRORS,
                       "%s has more errors than are kept: split it", paths.data[i]);
     }
@@ -190,8 +202,6 @@ Test(front, wrong_programs_give_the_announced_diagnostics) {
 static const struct {
     const char *id, *reason;
 } tested_elsewhere[] = {
-    {"no-lowering", "needs a target: the tests of the legality check"},
-    {"fixed-kernel", "needs the fusion pass: the tests of fixed partitions"},
     {"internal", "a fault of the compiler itself: no input is known to cause one"},
 };
 
@@ -351,6 +361,50 @@ Test(front, a_diagnostic_shows_place_shapes_and_declarations) {
                      "test.g:2:25: note: `b` is f32[100]\n"
                      "    graph g(x: f32[B, 128], b: f32[100]) -> (y: f32[B, 128]) {\n"
                      "                            ^\n");
+    arena_free(arena);
+}
+
+Test(front, what_is_no_text_prints_as_text) {
+    Arena *arena = arena_new(NULL);
+    Parsed parsed = parse(arena, "$ # gr\xC3\xBC\xC3\x9F\xE2\x82\xAC\xF0\x9F\x8D\x8B "
+                                 "\x01\x1B[2J\x7F\xC2\x9B\xFF\xC0\x80\xED\xA0\x80\t. \xE2\x82");
+    cr_expect_str_eq(messages(&parsed),
+                     "test.g:1:1: error: character that no token begins with [bad-token]\n"
+                     "    $ # gr\xC3\xBC\xC3\x9F\xE2\x82\xAC\xF0\x9F\x8D\x8B "
+                     "??[2J???????\?? . ??\n"
+                     "    ^\n",
+                     "%s", messages(&parsed));
+    arena_free(arena);
+}
+
+Test(front, integers_go_up_to_2_to_the_62) {
+    static const struct {
+        const char *text;
+        bool is_good;
+    } cases[] = {{"4611686018427387899", true},
+                 {"4611686018427387903", true},
+                 {"4611686018427387904", true},
+                 {"4611686018427387905", false},
+                 {"46116860184273879040", false}};
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Parsed dim = parse(arena, str_format(arena,
+                                             "dim B in 0..%s\n"
+                                             "graph g(x: f64[4]) -> (y: f64[4]) {\n"
+                                             "  y = x + %s\n}\n",
+                                             cases[i].text, cases[i].text));
+        cr_expect_eq(dim.module != NULL, cases[i].is_good, "%s: %s", cases[i].text, messages(&dim));
+    }
+    arena_free(arena);
+}
+
+Test(front, a_note_is_given_once) {
+    Arena *arena = arena_new(NULL);
+    Parsed parsed = parse(arena, "dim B in 1..8\ngraph g(x: f32[B, 4]) -> (y: f32[4]) {\n"
+                                 "  y = x[B + 1]\n}\n");
+    const char *first = strstr(messages(&parsed), "`B` ranges over 1..8");
+    cr_assert(first, "%s", messages(&parsed));
+    cr_expect_null(strstr(first + 1, "`B` ranges over"), "%s", messages(&parsed));
     arena_free(arena);
 }
 
