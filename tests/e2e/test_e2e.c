@@ -337,6 +337,15 @@ static const char *const once_wrong[] = {
      "graph g(x: f16[1, T, 0]) -> (y: f16[1, T, 0], z: f16[T, 0]) {\n"
      "  y = -x\n  z = reshape(x, [T, 0])\n}\n"),
     ("graph g(x: bf16[0, 0, 1]) -> (y: bf16[0, 1]) {\n  y = prod(x, axis=0)\n}\n"),
+    /* Sums over nothing, which were -0: rows, columns, split, a matrix product, with an epilogue.
+     */
+    ("dim K in 0..70000\ndim B in 1..40\n"
+     "graph g(x: f32[B, K], w: f32[K, 3], h: bf16[K]) -> (r: f32[B], c: f32[3], s: bf16[], "
+     "m: f32[B, 3], e: f32[B, 3]) {\n"
+     "  r = sum(x, axis=1)\n  c = sum(w, axis=0)\n  s = sum(h)\n  m = x @ w\n"
+     "  e = -(x @ w) / exp(c)\n}\n"),
+    ("graph g(x: f16[3, 0], w: f16[0, 4]) -> (r: f16[3], m: f16[3, 4]) {\n"
+     "  r = sum(x, axis=1)\n  m = x @ w\n}\n"),
     /* A masked store of one known lane, of a truncated value. */
     ("graph g(x: i32[1, 17]) -> (m: i32[1, 1], y: bf16[1, 17]) {\n"
      "  m = min(x, axis=-1, keep=true)\n  y = cast(cast(x, f32), bf16)\n}\n"),
