@@ -3,11 +3,11 @@
 #ifndef FUSEC_CLI_H
 #define FUSEC_CLI_H
 
+#include "cli_options.h"
 #include "driver.h"
 
 #include <fusert.h>
 
-typedef enum { CLI_COMPILE, CLI_RUN, CLI_VERIFY, CLI_BENCH, CLI_INSPECT } CliCommand;
 typedef enum { DEVICE_AT_HAND, DEVICE_IS_CUDA, DEVICE_IS_CPU } CliDevice;
 
 /* `--input name=value`. */

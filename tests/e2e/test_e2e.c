@@ -3,6 +3,7 @@
  * the source tree. */
 #include "lib/compile.h"
 #include "lib/pair.h"
+#include "lib/text_file.h"
 
 #include <criterion/criterion.h>
 #include <glob.h>
@@ -23,17 +24,6 @@ static const Target *find_target(TargetId id) {
     if (compile_target_runs(target)) return target;
     printf("SKIPPED this CPU cannot run %s\n", target->name);
     return NULL;
-}
-
-static const char *read_source(Arena *arena, const char *path) {
-    Text text = {.arena = arena};
-    char part[4096];
-    FILE *file = fopen(path, "rb");
-    cr_assert_not_null(file, "cannot open %s: run from the root of the tree", path);
-    for (size_t n; (n = fread(part, 1, sizeof part, file)) > 0;) text_add(&text, part, n);
-    cr_assert_eq(ferror(file), 0);
-    fclose(file);
-    return text_str(&text);
 }
 
 /* Contents by name alone, so that a weights file and a check of it can have the same. */
@@ -160,8 +150,8 @@ static void run_example(const char *path, const Target *target) {
     Arena *arena = arena_new(NULL);
     Text report = {.arena = arena};
     Pair pair;
-    cr_assert(pair_compile(&pair, read_source(arena, path), target, &report), "%s: %s", path,
-              text_str(&report));
+    cr_assert(pair_compile(&pair, text_file_read(arena, path, NULL), target, &report), "%s: %s",
+              path, text_str(&report));
     for (uint32_t g = 0; g < pair.exposed.module->graphs.n; g++) {
         uint32_t n_run = 0;
         if (!has_small_params(pair.exposed.module->graphs.data[g])) continue;

@@ -7,6 +7,7 @@
  * tests/golden the lines from `#| ` on are the graph that the file is to give. */
 #include "front/ast.h"
 #include "front/sema.h"
+#include "lib/text_file.h"
 #include "pass/fuse.h"
 
 #include <criterion/criterion.h>
@@ -23,17 +24,6 @@ typedef struct Parsed {
     Diags diags;
     Module *module; /* or NULL */
 } Parsed;
-
-static const char *read_file(Arena *arena, const char *path, size_t *n_bytes) {
-    FILE *file = fopen(path, "rb");
-    cr_assert(file, "cannot open %s", path);
-    Text text = {.arena = arena};
-    char buffer[4096];
-    for (size_t n; (n = fread(buffer, 1, sizeof buffer, file)) > 0;) text_add(&text, buffer, n);
-    fclose(file);
-    *n_bytes = text.n_bytes;
-    return text_str(&text);
-}
 
 static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -187,7 +177,7 @@ Test(front, wrong_programs_give_the_announced_diagnostics) {
     Paths paths = list_files(arena, "tests/negative");
     for (uint32_t i = 0; i < paths.n; i++) {
         size_t n_bytes;
-        const char *text = read_file(arena, paths.data[i], &n_bytes);
+        const char *text = text_file_read(arena, paths.data[i], &n_bytes);
         Parsed parsed = parse_bytes(arena, paths.data[i], text, n_bytes);
         cr_expect_eq(parsed.module == NULL, parsed.diags.n_errors > 0);
         fuse_graphs(&parsed);
@@ -211,7 +201,7 @@ Test(front, every_diagnostic_has_a_wrong_program) {
     Paths paths = list_files(arena, "tests/negative");
     for (uint32_t i = 0; i < paths.n; i++) {
         size_t n_bytes;
-        const char *text = read_file(arena, paths.data[i], &n_bytes);
+        const char *text = text_file_read(arena, paths.data[i], &n_bytes);
         Expectations all =
             read_expectations(arena, source_new(arena, paths.data[i], text, n_bytes));
         for (uint32_t k = 0; k < all.n; k++) seen[all.data[k].id] = true;
@@ -259,7 +249,7 @@ static void check_fixpoint(const char *path, const Parsed *parsed) {
 
 static void check_right_file(Arena *arena, const char *path) {
     size_t n_bytes;
-    const char *text = read_file(arena, path, &n_bytes);
+    const char *text = text_file_read(arena, path, &n_bytes);
     Parsed parsed = parse_bytes(arena, path, text, n_bytes);
     cr_assert(parsed.module, "%s is wrong:\n%s", path, messages(&parsed));
     cr_expect_eq(parsed.diags.n_warnings, 0, "%s", messages(&parsed));
@@ -307,7 +297,7 @@ Test(front, golden_files_give_the_graph_written_in_them) {
     Paths paths = list_files(arena, "tests/golden");
     for (uint32_t i = 0; i < paths.n; i++) {
         size_t n_bytes;
-        const char *text = read_file(arena, paths.data[i], &n_bytes);
+        const char *text = text_file_read(arena, paths.data[i], &n_bytes);
         Parsed parsed = parse_bytes(arena, paths.data[i], text, n_bytes);
         cr_assert(parsed.module, "%s", messages(&parsed));
         const char *actual = printed(&parsed);
@@ -326,7 +316,7 @@ Test(front, every_prefix_of_every_example_is_survived) {
     Paths paths = list_files(names, "dsl/examples");
     for (uint32_t i = 0; i < paths.n; i++) {
         size_t n_bytes;
-        const char *text = read_file(names, paths.data[i], &n_bytes);
+        const char *text = text_file_read(names, paths.data[i], &n_bytes);
         for (size_t n = 0; n < n_bytes; n += 3) {
             Escape escape;
             Arena *arena = arena_new(&escape);
@@ -441,7 +431,7 @@ Test(front, the_manuals_programs_are_right) {
     Arena *arena = arena_new(NULL);
     size_t n_bytes;
     uint32_t n_programs = 0;
-    const char *end, *text = read_file(arena, "docs/LANGUAGE.md", &n_bytes);
+    const char *end, *text = text_file_read(arena, "docs/LANGUAGE.md", &n_bytes);
     for (const char *fence; (fence = strstr(text, "```\n")); text = end + 3) {
         const char *begin = fence + 4;
         cr_assert(end = strstr(begin, "```"), "a block is not closed");
