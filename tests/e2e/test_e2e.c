@@ -137,7 +137,18 @@ static bool run_size(Pair *pair, uint32_t g, int64_t size, bool is_unaligned, co
     return is_run;
 }
 
-/* Whether the params are small enough for the interpreter; test_examples runs the others. */
+/* Examples that test_examples runs. */
+static bool is_large(const char *path) {
+    static const char *const paths[] = {
+#define LARGE(name, ...) "dsl/examples/" #name ".g",
+#include "large_examples.def"
+    };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (strcmp(paths[i], path) == 0) return true;
+    return false;
+}
+
+/* Whether the params are small enough for the interpreter to see them many times. */
 static bool has_small_params(const Graph *graph) {
     for (uint32_t i = 0; i < graph->params.n; i++) {
         const Shape *shape = &graph_node(graph, graph->params.data[i].node)->shape;
@@ -154,7 +165,10 @@ static void run_example(const char *path, const Target *target) {
               path, text_str(&report));
     for (uint32_t g = 0; g < pair.exposed.module->graphs.n; g++) {
         uint32_t n_run = 0;
-        if (!has_small_params(pair.exposed.module->graphs.data[g])) continue;
+        bool is_small = has_small_params(pair.exposed.module->graphs.data[g]);
+        cr_expect_neq(is_small, is_large(path), "%s: large_examples.def %s it", path,
+                      is_small ? "lists" : "lacks");
+        if (!is_small) continue;
         for (uint32_t i = 0; i < N_SIZES; i++)
             n_run += run_size(&pair, g, sizes[i], i % 2 != 0, path);
         cr_expect_geq(n_run, 3u, "%s, graph %u: too few sizes", path, g);

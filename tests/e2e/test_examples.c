@@ -141,15 +141,12 @@ static void verify(const char *path, const int64_t (*sizes)[2], size_t n_sizes) 
     arena_free(arena);
 }
 
-Test(examples, mlp_agrees, .timeout = 120) {
-    static const int64_t sizes[][2] = {{1, 0}, {3, 0}};
-    verify("dsl/examples/mlp.g", sizes, sizeof sizes / sizeof *sizes);
-}
-
-Test(examples, transformer_agrees, .timeout = 120) {
-    static const int64_t sizes[][2] = {{1, 1}, {1, 17}, {3, 1}, {3, 17}};
-    verify("dsl/examples/transformer.g", sizes, sizeof sizes / sizeof *sizes);
-}
+#define LARGE(name, ...)                                                         \
+    Test(examples, name##_agrees, .timeout = 120) {                              \
+        static const int64_t sizes[][2] = {__VA_ARGS__};                         \
+        verify("dsl/examples/" #name ".g", sizes, sizeof sizes / sizeof *sizes); \
+    }
+#include "large_examples.def"
 
 /* Programs, each built and run in a folder of its own. */
 
