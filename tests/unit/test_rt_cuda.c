@@ -240,9 +240,9 @@ Test(rt_cuda, a_param_of_another_shape_moves_with_what_init_steps_made) {
     char *with_param = text_replace(with_dim, "param w 0 f32 4", "param w 0 f32 N");
     char *text = text_replace(with_param, "packed 0 f32 - 4", "packed 0 f32 - N");
     bool has_failed = true;
+    add_kernels();
     for (long n = 0; has_failed; n++) { /* call 0: none fails */
         fake_cuda_reset();
-        add_kernels();
         fake_cuda.fail_at = n;
         fake_cuda.fail_code = 2; /* out of memory */
         frt_status status = grow_param(&rig, text);
