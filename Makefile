@@ -286,7 +286,7 @@ VERSION = $(shell sed -n 's/^\#define FUSEC_VERSION "\(.*\)"/\1/p' compiler/incl
 TARBALL = build/fusec-$(VERSION)-x86_64-linux.tar.gz
 $(O)/packaging/%.o: packaging/%.c
 	$(compile) -Icompiler -c -o $@ $<
-build/gen_cli: $(O)/packaging/gen_cli.o
+build/gen_cli: $(O)/packaging/gen_cli.o $(O)/compiler/cli_options.o
 	$(call say,LINK )$(CC) -o $@ $^
 .PHONY: package uninstall dist check-install
 package: all build/gen_cli

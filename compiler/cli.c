@@ -7,39 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-typedef enum {
-    OPTION_NONE = 0,
-#define OPTION(sym, name, letter, argument, commands, doc) OPTION_##sym,
-#include "cli_options.def"
-    OPTION_COUNT
-} OptionId;
-
-typedef struct OptionInfo {
-    const char *name;
-    char letter;
-    const char *argument, *commands, *doc;
-} OptionInfo;
-
-static const OptionInfo options[OPTION_COUNT] = {
-#define OPTION(sym, name, letter, argument, commands, doc) \
-    [OPTION_##sym] = {name, letter, argument, commands, doc},
-#include "cli_options.def"
-};
-
-static const struct {
-    const char *name;
-    char letter;
-    const char *use, *doc;
-} commands[] = {
-    [CLI_COMPILE] = {"", 'C', "fusec MODEL.g -o FILE", "compile"},
-    [CLI_RUN] = {"run", 'R', "fusec run MODEL.g|ARTIFACT", "run once"},
-    [CLI_VERIFY] = {"verify", 'V', "fusec verify MODEL.g",
-                    "compare fused, unfused and reference results"},
-    [CLI_BENCH] = {"bench", 'B', "fusec bench MODEL.g|ARTIFACT", "time runs"},
-    [CLI_INSPECT] = {"inspect", 'I', "fusec inspect ARTIFACT", "show what is in an artifact"},
-};
-enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
-
 /* Ends the parsing with an error. */
 STR_PRINTF(3, 4)
 static bool fail(Cli *cli, fusec_status status, const char *format, ...) {
@@ -62,18 +29,18 @@ static bool fail_unknown(Cli *cli, fusec_status status, const char *what, const 
 
 static void print_help(void) {
     puts("fusec compiles graphs of tensor operations into fused kernels.\n");
-    for (int i = 0; i < N_COMMANDS; i++) printf("  %-30s %s\n", commands[i].use, commands[i].doc);
+    for (int i = 0; i < CLI_N_COMMANDS; i++)
+        printf("  %-30s %s\n", cli_commands[i].use, cli_commands[i].doc);
     puts("\nOptions (C compile, R run, V verify, B bench, I inspect):");
     for (int id = 1; id < OPTION_COUNT; id++) {
-        const OptionInfo *info = &options[id];
+        const OptionInfo *info = &cli_options[id];
         char left[40];
         int n = snprintf(left, sizeof left, "%c%c %s--%s%s%s", info->letter ? '-' : ' ',
                          info->letter ? info->letter : ' ', info->letter ? "" : " ", info->name,
                          info->argument ? "=" : "", info->argument ? info->argument : "");
         printf("  %-*s %-5s %s\n", n < 26 ? 26 : n, left, info->commands, info->doc);
     }
-    puts("\nExit codes: 0 good, 1 the input is wrong, 2 usage, 3 file, 4 target or driver\n"
-         "unavailable, 5 results differ, 70 internal error.");
+    printf("\n%s\n", cli_exit_codes);
 }
 
 static void list_emit(void) {
@@ -168,21 +135,22 @@ static bool parse_pair(Cli *cli, OptionId id, CliPairs *pairs, const char *text)
     const char *equals = strchr(text, '=');
     bool is_file = id != OPTION_DIM;
     if (!equals || equals == text || !equals[1] || (is_file && (equals[1] != '@' || !equals[2])))
-        return fail(cli, FUSEC_USAGE, "--%s wants %s, not `%s`", options[id].name,
-                    options[id].argument, text);
+        return fail(cli, FUSEC_USAGE, "--%s wants %s, not `%s`", cli_options[id].name,
+                    cli_options[id].argument, text);
     CliPair pair = {.name = str_format(cli->arena, "%.*s", (int)(equals - text), text),
                     .value = equals + 1 + is_file};
     vec_push(cli->arena, pairs, pair);
     return true;
 }
 
-static bool parse_count(Cli *cli, OptionId id, const char *text, int64_t max, int64_t *count) {
+static bool parse_count(Cli *cli, OptionId id, const char *text, int64_t min, int64_t max,
+                        int64_t *count) {
     char *end;
     errno = 0;
     long long number = strtoll(text, &end, 10);
-    if (errno || *end || end == text || number < 0 || number > max)
-        return fail(cli, FUSEC_USAGE, "--%s wants a number from 0 to %lld, not `%s`",
-                    options[id].name, (long long)max, text);
+    if (errno || *end || end == text || number < min || number > max)
+        return fail(cli, FUSEC_USAGE, "--%s wants a number from %lld to %lld, not `%s`",
+                    cli_options[id].name, (long long)min, (long long)max, text);
     *count = number;
     return true;
 }
@@ -209,7 +177,7 @@ static bool parse_device(Cli *cli, const char *name) {
 }
 
 static bool parse_once(Cli *cli, OptionId id, const char **slot, const char *value) {
-    if (*slot) return fail(cli, FUSEC_USAGE, "--%s is given twice", options[id].name);
+    if (*slot) return fail(cli, FUSEC_USAGE, "--%s is given twice", cli_options[id].name);
     *slot = value;
     return true;
 }
@@ -230,7 +198,7 @@ static bool parse_flag(Cli *cli, OptionId id) {
 static bool parse_number(Cli *cli, OptionId id, const char *value) {
     int64_t count = 0;
     int64_t max = id == OPTION_SEED ? INT64_MAX : id == OPTION_THREADS ? 4096 : 1000000;
-    if (!parse_count(cli, id, value, max, &count)) return false;
+    if (!parse_count(cli, id, value, id == OPTION_RUNS, max, &count)) return false;
     if (id == OPTION_SEED) cli->seed = (uint64_t)count;
     if (id == OPTION_THREADS) cli->n_threads = (int32_t)count;
     if (id == OPTION_RUNS) cli->n_runs = (int32_t)count;
@@ -260,12 +228,12 @@ static bool parse_valued(Cli *cli, OptionId id, const char *value) {
 
 static OptionId option_by_letter(int letter) {
     for (int id = 1; id < OPTION_COUNT; id++)
-        if (options[id].letter && options[id].letter == letter) return (OptionId)id;
+        if (cli_options[id].letter && cli_options[id].letter == letter) return (OptionId)id;
     return OPTION_NONE;
 }
 
 static const char *option_name_at(size_t index) {
-    return options[index + 1].name;
+    return cli_options[index + 1].name;
 }
 
 static bool fail_option(Cli *cli, int letter, const char *text) {
@@ -275,7 +243,7 @@ static bool fail_option(Cli *cli, int letter, const char *text) {
     char *name = str_format(cli->arena, "%.*s", (int)strcspn(text + 2, "="), text + 2);
     const char *nearest = cli_nearest(name, OPTION_COUNT - 1, option_name_at);
     for (int id = 1; id < OPTION_COUNT; id++)
-        if (strcmp(name, options[id].name) == 0)
+        if (strcmp(name, cli_options[id].name) == 0)
             return fail(cli, FUSEC_USAGE, "--%s takes no argument", name);
     if (nearest)
         return fail(cli, FUSEC_USAGE, "there is no option `--%s`; did you mean `--%s`?", name,
@@ -290,8 +258,8 @@ static void look_ahead(Cli *cli, int argc, char **argv) {
 }
 
 static CliCommand parse_command(int *argc, char ***argv) {
-    for (int i = 1; i<N_COMMANDS && * argc> 1; i++) {
-        if (strcmp((*argv)[1], commands[i].name) != 0) continue;
+    for (int i = 1; *argc > 1 && i < CLI_N_COMMANDS; i++) {
+        if (strcmp((*argv)[1], cli_commands[i].name) != 0) continue;
         --*argc;
         ++*argv;
         return (CliCommand)i;
@@ -302,15 +270,16 @@ static CliCommand parse_command(int *argc, char ***argv) {
 static bool parse_options(Cli *cli, int argc, char **argv) {
     struct option longs[OPTION_COUNT] = {{0}};
     for (int id = 1; id < OPTION_COUNT; id++)
-        longs[id - 1] = (struct option){
-            .name = options[id].name, .has_arg = options[id].argument != NULL, .val = 256 + id};
+        longs[id - 1] = (struct option){.name = cli_options[id].name,
+                                        .has_arg = cli_options[id].argument != NULL,
+                                        .val = 256 + id};
     opterr = 0;
     for (int c; (c = getopt_long(argc, argv, ":o:hv", longs, NULL)) != -1;) {
         if (c == '?' || c == ':') return fail_option(cli, c, argv[optind - 1]);
         OptionId id = c >= 256 ? (OptionId)(c - 256) : option_by_letter(c);
-        if (!strchr(options[id].commands, commands[cli->command].letter))
-            return fail(cli, FUSEC_USAGE, "--%s is no option of fusec %s", options[id].name,
-                        cli->command ? commands[cli->command].name : "when it compiles");
+        if (!cli_command_has(cli->command, id))
+            return fail(cli, FUSEC_USAGE, "--%s is no option of fusec %s", cli_options[id].name,
+                        cli->command ? cli_commands[cli->command].name : "when it compiles");
         bool goes_on = optarg ? parse_valued(cli, id, optarg) : parse_flag(cli, id);
         if (!goes_on) return false;
     }
@@ -326,7 +295,7 @@ bool cli_parse(Cli *cli, int argc, char **argv) {
     if (argc - optind != 1)
         return fail(cli, FUSEC_USAGE,
                     argc == optind ? "no input file; use: %s" : "more than one input file; use: %s",
-                    commands[cli->command].use);
+                    cli_commands[cli->command].use);
     cli->path = argv[optind];
     return true;
 }

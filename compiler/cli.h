@@ -3,11 +3,11 @@
 #ifndef FUSEC_CLI_H
 #define FUSEC_CLI_H
 
+#include "cli_options.h"
 #include "driver.h"
 
 #include <fusert.h>
 
-typedef enum { CLI_COMPILE, CLI_RUN, CLI_VERIFY, CLI_BENCH, CLI_INSPECT } CliCommand;
 typedef enum { DEVICE_AT_HAND, DEVICE_IS_CUDA, DEVICE_IS_CPU } CliDevice;
 
 /* `--input name=value`. */
@@ -33,6 +33,7 @@ typedef struct Cli {
     CliPairs inputs, outputs, dims;
     uint64_t seed;
     int32_t n_threads, n_runs;
+    bool has_warned;     /* the source's warnings are printed */
     fusec_status status; /* of parsing */
 } Cli;
 
@@ -55,13 +56,20 @@ fusec_status cli_fail_frt(const Cli *cli, const frt_error *error);
 /* Prints rendered diagnostics to stderr, coloured if wanted. */
 void cli_print_messages(const Cli *cli, const char *messages);
 /* Runs `body` in the driver and prints what it reports. */
-fusec_status cli_guard(const Cli *cli, Driver *driver, fusec_status (*body)(Driver *, void *),
+fusec_status cli_guard(Cli *cli, Driver *driver, fusec_status (*body)(Driver *, void *),
                        void *user);
 
 /* The source or artifact, `-` being stdin. */
 fusec_status cli_read(Cli *cli, const char *path, char **bytes, size_t *n_bytes);
-/* Writes all or nothing: to a new file beside `path` that then takes its name. `-` is stdout, to
- * which binary output goes only when it is no terminal. */
+bool cli_is_artifact(const char *bytes, size_t n_bytes);
+/* Says so if the bytes of cli->path are an artifact or no text. */
+fusec_status cli_check_source(const Cli *cli, const char *bytes, size_t n_bytes);
+fusec_status cli_read_source(Cli *cli, char **bytes, size_t *n_bytes);
+/* Whether writing to one path would change the other, of files that need not exist. */
+bool cli_is_same_file(Cli *cli, const char *a, const char *b);
+/* Writes all or nothing: to a new file beside `path` that then takes its name and its mode. A link
+ * is followed, also to where nothing is yet. `-` is stdout, to which binary output goes only when
+ * it is no terminal. */
 fusec_status cli_write(Cli *cli, const char *path, const void *bytes, size_t n_bytes,
                        bool is_binary);
 /* Links the object file's bytes to a shared object at `path` by the system's cc. */

@@ -118,8 +118,7 @@ fusec_status cli_bench(Cli *cli) {
     Report report = {0};
     fusec_status status = exec_open_path(cli, &exec);
     if (!status) status = exec_read_inputs(&exec);
-    if (!status) status = exec_choose_dims(&exec, DEFAULT_DIM, false);
-    if (!status) status = exec_start(&exec);
+    if (!status) status = exec_start(&exec, DEFAULT_DIM, false);
     if (!status) status = measure(&exec, &report);
     if (!status && cli->json)
         status = print_json(&exec, &report);

@@ -28,17 +28,11 @@ static bool kind_by_extension(Cli *cli, const char *path) {
     return cli->is_shared;
 }
 
-/* Whether both paths name one existing file. */
-static bool is_same_file(const char *a, const char *b) {
-    struct stat of_a, of_b;
-    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
-           of_a.st_ino == of_b.st_ino;
-}
-
 /* Settles kind, target and place of the output. */
 static fusec_status settle(Cli *cli) {
     bool shows = cli->explain || cli->print_after || cli->dump_to || cli->time_passes;
-    if (cli->output && cli->path && is_same_file(cli->output, cli->path))
+    if (cli->output && strcmp(cli->output, "-") != 0 &&
+        cli_is_same_file(cli, cli->output, cli->path))
         return cli_fail(cli, FUSEC_USAGE, "the output would replace the source %s", cli->path);
     if (!cli->has_kind && cli->output && !kind_by_extension(cli, cli->output)) {
         if (strcmp(cli->output, "-") != 0)
@@ -123,7 +117,7 @@ static fusec_status write_results(Cli *cli, const Driver *driver) {
 fusec_status cli_compile(Cli *cli) {
     Compile compile = {.cli = cli};
     fusec_status status = settle(cli);
-    if (!status) status = cli_read(cli, cli->path, &compile.text, &compile.n_bytes);
+    if (!status) status = cli_read_source(cli, &compile.text, &compile.n_bytes);
     if (status) return status;
     DriverOptions options = {.kind = cli->kind,
                              .target = cli->target,

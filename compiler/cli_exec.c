@@ -58,19 +58,13 @@ fusec_status exec_choose_target(const Cli *cli, const Target **target) {
                               "that fusec compiles for");
 }
 
-static bool is_artifact(const char *bytes, size_t n_bytes) {
-    return (n_bytes > 4 && memcmp(bytes, "\177ELF", 4) == 0) ||
-           (n_bytes > strlen(FRT_MANIFEST_PREFIX) &&
-            memcmp(bytes, FRT_MANIFEST_PREFIX, strlen(FRT_MANIFEST_PREFIX)) == 0);
-}
-
 fusec_status exec_open_path(Cli *cli, Exec *exec) {
     char *bytes;
     size_t n_bytes;
     *exec = (Exec){.cli = cli};
     fusec_status status = cli_read(cli, cli->path, &bytes, &n_bytes);
     if (status) return status;
-    if (is_artifact(bytes, n_bytes)) {
+    if (cli_is_artifact(bytes, n_bytes)) {
         if (cli->no_fuse || cli->target)
             return cli_fail(cli, FUSEC_USAGE, "%s is compiled already: %s means nothing for it",
                             cli->path, cli->no_fuse ? "--no-fuse" : "--target");
@@ -78,7 +72,8 @@ fusec_status exec_open_path(Cli *cli, Exec *exec) {
     }
     const Target *target;
     const char *artifact;
-    status = exec_choose_target(cli, &target);
+    status = cli_check_source(cli, bytes, n_bytes);
+    if (!status) status = exec_choose_target(cli, &target);
     if (!status)
         status = exec_compile(cli, bytes, n_bytes, target, cli->no_fuse, &artifact, &n_bytes);
     return status ? status : exec_open(cli, exec, artifact, n_bytes, cli->graph);
@@ -155,17 +150,26 @@ static fusec_status take_given_dims(Exec *exec) {
         char *end;
         long long value = strtoll(pair.value, &end, 10);
         if (dim < 0) return cli_fail(cli, FUSEC_INPUT, "there is no dim `%s`", pair.name);
-        if (*end || value < exec->dims[dim].lo || value > exec->dims[dim].hi ||
-            value % exec->dims[dim].multiple)
-            return cli_fail(cli, FUSEC_INPUT,
-                            "dim %s cannot be %s: it lies in %" PRId64 "..%" PRId64
-                            " and is a multiple of %" PRId64,
-                            pair.name, pair.value, exec->dims[dim].lo, exec->dims[dim].hi,
-                            exec->dims[dim].multiple);
+        const frt_dim_info *info = &exec->dims[dim];
+        if (*end || value < info->lo || value > info->hi || value % info->multiple)
+            return cli_fail(
+                cli, FUSEC_INPUT, "dim %s cannot be %s: it lies in %" PRId64 "..%" PRId64 "%s",
+                pair.name, pair.value, info->lo, info->hi,
+                info->multiple > 1
+                    ? str_format(cli->arena, " and is a multiple of %" PRId64, info->multiple)
+                    : "");
         exec->dim_values[dim] = value;
-        exec->dim_known[dim] = true;
+        exec->dim_known[dim] = exec->dim_is_set[dim] = true;
     }
     return FUSEC_OK;
+}
+
+/* Params fix dims first, as in the runtime. */
+static void take_param_dims(Exec *exec) {
+    for (int32_t i = 0; i < exec->info.n_dims; i++)
+        if (!exec->dim_known[i])
+            exec->dim_known[i] =
+                frt_program_get_dim(exec->program, i, &exec->dim_values[i]) == FRT_OK;
 }
 
 /* A given input whose extent is a dim itself fixes that dim. */
@@ -212,13 +216,16 @@ static fusec_status settle_shapes(Exec *exec) {
     return FUSEC_OK;
 }
 
-fusec_status exec_choose_dims(Exec *exec, int64_t wanted, bool tells) {
+static fusec_status choose_dims(Exec *exec, int64_t wanted, bool tells) {
     fusec_status status = take_given_dims(exec);
     if (status) return status;
+    take_param_dims(exec);
     take_input_dims(exec);
     for (int32_t i = 0; i < exec->info.n_dims; i++) {
         if (exec->dim_known[i]) continue;
         exec->dim_values[i] = legal_value(&exec->dims[i], wanted);
+        exec->dim_is_set[i] = true;
+        exec->n_chosen++;
         if (tells)
             fprintf(stderr, "fusec: dim %s = %" PRId64 " (--dim=%s=... sets it)\n",
                     exec->dims[i].name, exec->dim_values[i], exec->dims[i].name);
@@ -291,22 +298,37 @@ static bool needs_filling(const Exec *exec, const ExecTensor *tensor) {
     return tensor->info.role == FRT_INPUT || !exec->has_weights;
 }
 
+static frt_tensor shaped(const ExecTensor *tensor, void *data) {
+    frt_tensor shape = {.data = data, .dtype = tensor->info.dtype, .rank = tensor->info.rank};
+    memcpy(shape.dims, tensor->dims, sizeof shape.dims);
+    return shape;
+}
+
+static fusec_status give_param(Exec *exec, const ExecTensor *tensor) {
+    frt_error error = FRT_ERROR_INIT;
+    frt_tensor given = shaped(tensor, tensor->host);
+    if (frt_program_set_param_tensor(exec->program, tensor->info.name, &given, &error))
+        return cli_fail_frt(exec->cli, &error);
+    return FUSEC_OK;
+}
+
+static fusec_status give_read_params(Exec *exec) {
+    fusec_status status = FUSEC_OK;
+    for (uint32_t i = 0; i < exec->n_tensors && !status; i++)
+        if (exec->tensors[i].info.role == FRT_PARAM && exec->tensors[i].is_given)
+            status = give_param(exec, &exec->tensors[i]);
+    return status;
+}
+
 static fusec_status place_tensor(Exec *exec, ExecTensor *tensor) {
     frt_error error = FRT_ERROR_INIT;
     if (!tensor->host) tensor->host = arena_alloc(exec->cli->arena, tensor->n_bytes + 1);
     if (needs_filling(exec, tensor)) fill_random(tensor, exec->cli->seed);
-    if (tensor->info.role == FRT_PARAM) {
-        if (!tensor->is_given && exec->has_weights) return FUSEC_OK;
-        if (frt_program_set_param(exec->program, tensor->info.name, tensor->host, tensor->n_bytes,
-                                  &error))
-            return cli_fail_frt(exec->cli, &error);
-        return FUSEC_OK;
-    }
+    if (tensor->info.role == FRT_PARAM)
+        return tensor->is_given || exec->has_weights ? FUSEC_OK : give_param(exec, tensor);
     if (frt_device_alloc(exec->program, tensor->n_bytes, &tensor->device, &error))
         return cli_fail_frt(exec->cli, &error);
-    frt_tensor bound = {
-        .data = tensor->device, .dtype = tensor->info.dtype, .rank = tensor->info.rank};
-    memcpy(bound.dims, tensor->dims, sizeof bound.dims);
+    frt_tensor bound = shaped(tensor, tensor->device);
     if ((tensor->info.role == FRT_INPUT &&
          frt_copy_to_device(exec->program, tensor->device, tensor->host, tensor->n_bytes,
                             &error)) ||
@@ -335,7 +357,8 @@ static bool chooses_weights(const Exec *exec, const char *base_dir) {
     return false;
 }
 
-fusec_status exec_start(Exec *exec) {
+/* With the params that files hold. */
+static fusec_status make_program(Exec *exec) {
     Cli *cli = exec->cli;
     frt_error error = FRT_ERROR_INIT;
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
@@ -346,17 +369,25 @@ fusec_status exec_start(Exec *exec) {
     exec->has_weights = chooses_weights(exec, options.base_dir);
     options.no_weights = !exec->has_weights;
     if (!slash) options.base_dir = NULL;
-    if (frt_program_create(exec->module, exec->graph_info.name, &options, &exec->program, &error) ||
-        frt_exec_create(exec->program, &exec->exec, &error))
+    if (frt_program_create(exec->module, exec->graph_info.name, &options, &exec->program, &error))
         return cli_fail_frt(cli, &error);
+    return give_read_params(exec);
+}
+
+fusec_status exec_start(Exec *exec, int64_t wanted_dim, bool tells) {
+    frt_error error = FRT_ERROR_INIT;
+    fusec_status status = make_program(exec);
+    if (!status) status = choose_dims(exec, wanted_dim, tells);
+    if (status) return status;
+    if (frt_exec_create(exec->program, &exec->exec, &error)) return cli_fail_frt(exec->cli, &error);
     for (int32_t i = 0; i < exec->info.n_dims; i++)
-        if (frt_set_dim(exec->exec, exec->dims[i].name, exec->dim_values[i], &error))
-            return cli_fail_frt(cli, &error);
-    for (uint32_t i = 0; i < exec->n_tensors; i++) {
-        fusec_status status = place_tensor(exec, &exec->tensors[i]);
-        if (status) return status;
-    }
-    if (frt_prepare(exec->exec, &error)) return cli_fail_frt(cli, &error);
+        if (exec->dim_is_set[i] &&
+            frt_set_dim(exec->exec, exec->dims[i].name, exec->dim_values[i], &error))
+            return cli_fail_frt(exec->cli, &error);
+    for (uint32_t i = 0; i < exec->n_tensors && !status; i++)
+        status = place_tensor(exec, &exec->tensors[i]);
+    if (status) return status;
+    if (frt_prepare(exec->exec, &error)) return cli_fail_frt(exec->cli, &error);
     return FUSEC_OK;
 }
 

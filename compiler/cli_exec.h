@@ -32,6 +32,8 @@ typedef struct Exec {
     frt_dim_info dims[FRT_MAX_DIMS];
     int64_t dim_values[FRT_MAX_DIMS];
     bool dim_known[FRT_MAX_DIMS];
+    bool dim_is_set[FRT_MAX_DIMS]; /* by --dim or chosen here, not by a tensor */
+    uint32_t n_chosen;             /* dims that nothing fixes */
 } Exec;
 
 /* Reads the artifact and finds the graph `name` (NULL: the only one). Close after a failure too. */
@@ -39,13 +41,12 @@ fusec_status exec_open(Cli *cli, Exec *exec, const void *artifact, size_t n_byte
                        const char *name);
 void exec_close(Exec *exec);
 
-/* Settles all dims: by --dim, by the extents of given inputs, else the legal value nearest to
- * `wanted`, which is told on stderr if `tells`. */
-fusec_status exec_choose_dims(Exec *exec, int64_t wanted, bool tells);
-/* Reads the files of --input. Before exec_choose_dims. */
+/* Reads the files of --input. Before exec_start. */
 fusec_status exec_read_inputs(Exec *exec);
-/* Makes the program (weights relative to the folder of cli->path), fills and binds all tensors. */
-fusec_status exec_start(Exec *exec);
+/* Makes the program (weights relative to the folder of cli->path), settles all dims, fills and
+ * binds all tensors. Dims come from --dim, from params and inputs that files hold, else they are
+ * the legal value nearest to `wanted_dim`, which is told on stderr if `tells`. */
+fusec_status exec_start(Exec *exec, int64_t wanted_dim, bool tells);
 /* Runs once and brings all outputs to the host. */
 fusec_status exec_run(Exec *exec);
 ExecTensor *exec_find(Exec *exec, const char *name);

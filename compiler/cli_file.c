@@ -1,7 +1,8 @@
 /* Files of the command line. Output appears whole or not at all: it is written to a file of another
  * name in the same folder, which then takes the name. */
-#define _XOPEN_SOURCE 700 /* realpath */
 #include "cli.h"
+
+#include <frt_manifest.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -82,6 +83,30 @@ fusec_status cli_read(Cli *cli, const char *path, char **bytes, size_t *n_bytes)
     return status;
 }
 
+bool cli_is_artifact(const char *bytes, size_t n_bytes) {
+    static const char *const beginnings[] = {"\177ELF", FRT_MANIFEST_PREFIX};
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {
+        size_t n = strlen(beginnings[i]);
+        if (n_bytes > n && memcmp(bytes, beginnings[i], n) == 0) return true;
+    }
+    return false;
+}
+
+fusec_status cli_check_source(const Cli *cli, const char *bytes, size_t n_bytes) {
+    if (cli_is_artifact(bytes, n_bytes))
+        return cli_fail(cli, FUSEC_INPUT, "%s is compiled already; this wants the source",
+                        cli->path);
+    const char *zero = n_bytes ? memchr(bytes, 0, n_bytes) : NULL;
+    return zero ? cli_fail(cli, FUSEC_INPUT, "%s is no text: byte %zu is 0", cli->path,
+                           (size_t)(zero - bytes))
+                : FUSEC_OK;
+}
+
+fusec_status cli_read_source(Cli *cli, char **bytes, size_t *n_bytes) {
+    fusec_status status = cli_read(cli, cli->path, bytes, n_bytes);
+    return status ? status : cli_check_source(cli, *bytes, *n_bytes);
+}
+
 static bool write_all(int file, const char *bytes, size_t n_bytes) {
     while (n_bytes > 0) {
         ssize_t n = write(file, bytes, n_bytes);
@@ -139,24 +164,53 @@ static fusec_status write_special(const Cli *cli, const char *path, const void *
     return FUSEC_OK;
 }
 
-/* A link keeps pointing where it did: what it names is replaced. */
-static const char *resolve(Cli *cli, const char *path) {
-    char *real = realpath(path, NULL);
-    if (!real) return path;
-    const char *kept = str_format(cli->arena, "%s", real);
-    free(real);
-    return kept;
+/* `name` as seen from the folder of `path`. */
+static const char *beside(Cli *cli, const char *path, const char *name) {
+    const char *slash = strrchr(path, '/');
+    if (!slash || name[0] == '/') return name;
+    return str_format(cli->arena, "%.*s%s", (int)(slash - path) + 1, path, name);
+}
+
+/* A link keeps pointing where it did: what it names is replaced, or made. */
+static const char *follow_links(Cli *cli, const char *path) {
+    enum { MAX_LINKS = 40 };
+    for (int i = 0; i < MAX_LINKS; i++) {
+        char target[MAX_TEMP_BYTES];
+        ssize_t n = readlink(path, target, sizeof target - 1);
+        if (n < 0 || n == (ssize_t)sizeof target - 1) break;
+        target[n] = '\0';
+        path = beside(cli, path, str_format(cli->arena, "%s", target));
+    }
+    return path;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+bool cli_is_same_file(Cli *cli, const char *a, const char *b) {
+    struct stat of_a, of_b;
+    a = follow_links(cli, a);
+    b = follow_links(cli, b);
+    bool has_a = stat(a, &of_a) == 0, has_b = stat(b, &of_b) == 0;
+    if (has_a && has_b) return is_same(&of_a, &of_b) && S_ISREG(of_a.st_mode);
+    const char *a_slash = strrchr(a, '/'), *b_slash = strrchr(b, '/');
+    return has_a == has_b && strcmp(a_slash ? a_slash + 1 : a, b_slash ? b_slash + 1 : b) == 0 &&
+           stat(beside(cli, a, "."), &of_a) == 0 && stat(beside(cli, b, "."), &of_b) == 0 &&
+           is_same(&of_a, &of_b);
 }
 
 fusec_status cli_write(Cli *cli, const char *path, const void *bytes, size_t n_bytes,
                        bool is_binary) {
     if (strcmp(path, "-") == 0) return write_stdout(cli, bytes, n_bytes, is_binary);
     if (is_special(path)) return write_special(cli, path, bytes, n_bytes);
-    path = resolve(cli, path);
+    path = follow_links(cli, path);
     int file;
+    struct stat old;
     fusec_status status = temp_open(cli, path, "", &file);
     if (status) return status;
     bool ok = write_all(file, bytes, n_bytes);
+    if (ok && stat(path, &old) == 0) ok = fchmod(file, old.st_mode & 07777) == 0;
     ok = close(file) == 0 && ok && rename(temps[n_temps - 1], path) == 0;
     if (ok)
         n_temps--;

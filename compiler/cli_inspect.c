@@ -83,8 +83,8 @@ static void show_graph(const frt_module *module, int32_t index) {
     FRT_INFO(frt_graph_info, graph);
     frt_module_get_graph(module, index, &graph);
     frt_module_workspace_text(module, index, text, sizeof text);
-    printf("\ngraph %s: %d launches, workspace %s bytes\n", graph.name, (int)graph.n_launches,
-           text[0] ? text : "0");
+    printf("\ngraph %s: %d launch%s, workspace %s bytes\n", graph.name, (int)graph.n_launches,
+           graph.n_launches == 1 ? "" : "es", text[0] ? text : "0");
     for (int32_t i = 0; i < graph.n_tensors; i++) show_tensor(module, index, i);
     for (int32_t i = 0; i < graph.n_steps; i++) show_step(module, index, i);
 }

@@ -79,16 +79,19 @@ void cli_print_messages(const Cli *cli, const char *messages) {
     }
 }
 
+/* A source that is compiled several times has the same warnings each time: they are told once. */
 static fusec_status print_diags(Driver *driver, void *user) {
+    Cli *cli = user;
     Text text = {.arena = driver->arena};
-    diag_print(&driver->diags, &text);
-    cli_print_messages(user, text_str(&text));
+    if (driver->diags.n_errors || !cli->has_warned) diag_print(&driver->diags, &text);
+    cli_print_messages(cli, text_str(&text));
+    cli->has_warned |= driver->diags.n_warnings > 0;
     memset(&driver->diags, 0, sizeof driver->diags);
     driver->diags.arena = driver->arena;
     return FUSEC_OK;
 }
 
-fusec_status cli_guard(const Cli *cli, Driver *driver, fusec_status (*body)(Driver *, void *),
+fusec_status cli_guard(Cli *cli, Driver *driver, fusec_status (*body)(Driver *, void *),
                        void *user) {
     fusec_status status = driver_guard(driver, body, user);
     if (driver->failure) {
@@ -99,7 +102,7 @@ fusec_status cli_guard(const Cli *cli, Driver *driver, fusec_status (*body)(Driv
                   stderr);
         return status;
     }
-    fusec_status printed = driver_guard(driver, print_diags, (void *)(uintptr_t)cli);
+    fusec_status printed = driver_guard(driver, print_diags, cli);
     return status ? status : printed;
 }
 

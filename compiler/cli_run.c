@@ -46,11 +46,16 @@ static void show_output(const ExecTensor *tensor) {
 }
 
 static fusec_status check_outputs(Exec *exec) {
-    const Cli *cli = exec->cli;
+    Cli *cli = exec->cli;
     for (uint32_t i = 0; i < cli->outputs.n; i++) {
         const ExecTensor *tensor = exec_find(exec, cli->outputs.data[i].name);
         if (!tensor || tensor->info.role != FRT_OUTPUT)
             return cli_fail(cli, FUSEC_INPUT, "there is no output `%s`", cli->outputs.data[i].name);
+        for (uint32_t k = 0; k < i; k++)
+            if (cli_is_same_file(cli, cli->outputs.data[k].value, cli->outputs.data[i].value))
+                return cli_fail(cli, FUSEC_USAGE, "outputs %s and %s would both be %s",
+                                cli->outputs.data[k].name, tensor->info.name,
+                                cli->outputs.data[i].value);
     }
     return FUSEC_OK;
 }
@@ -68,8 +73,7 @@ static void tell_random(const Exec *exec) {
 static fusec_status run(Exec *exec) {
     fusec_status status = exec_read_inputs(exec);
     if (!status) status = check_outputs(exec);
-    if (!status) status = exec_choose_dims(exec, 32, true);
-    if (!status) status = exec_start(exec);
+    if (!status) status = exec_start(exec, 32, true);
     if (status) return status;
     tell_random(exec);
     status = exec_run(exec);

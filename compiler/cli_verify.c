@@ -19,8 +19,9 @@ typedef struct Verification {
     const Target *target;
     const char *fused, *unfused; /* artifacts of all graphs */
     size_t n_fused, n_unfused;
-    uint32_t graph; /* index */
-    int64_t size;   /* wanted for dims not given */
+    uint32_t graph;    /* index */
+    int64_t size;      /* wanted for dims that nothing fixes */
+    uint32_t n_chosen; /* how many those were */
     VerifyCounts counts;
     uint32_t n_runs;
 } Verification;
@@ -109,8 +110,8 @@ static fusec_status compare_nodes(Driver *driver, Verification *v, Exec *probe) 
 static fusec_status start(Verification *v, Exec *exec, const char *artifact, size_t n_bytes,
                           const char *graph) {
     fusec_status status = exec_open(v->cli, exec, artifact, n_bytes, graph);
-    if (!status) status = exec_choose_dims(exec, v->size, false);
-    if (!status) status = exec_start(exec);
+    if (!status) status = exec_start(exec, v->size, false);
+    v->n_chosen = exec->n_chosen;
     return status ? status : exec_run(exec);
 }
 
@@ -139,8 +140,8 @@ static fusec_status verify_graphs(Driver *driver, Verification *v) {
         if (v->cli->graph && strcmp(v->cli->graph, module->graphs.data[v->graph]->name) != 0)
             continue;
         is_found = true;
-        uint32_t n_sizes = dim_n_symbols(module->dims) > v->cli->dims.n ? N_SIZES : 1;
-        for (uint32_t i = 0; i < n_sizes; i++) {
+        v->n_chosen = 1;
+        for (uint32_t i = 0; i < N_SIZES && v->n_chosen > 0; i++) {
             v->size = sizes[i];
             fusec_status status = cli_guard(v->cli, driver, verify_once, v);
             if (status) return status;
@@ -170,8 +171,9 @@ static fusec_status verify_target(Verification *v) {
     if (!status) status = verify_graphs(&driver, v);
     driver_free(&driver);
     if (status) return status;
-    printf("%s: %u comparisons agree; %u nodes, %" PRId64 " elements within their bounds",
-           v->target->name, v->n_runs, v->counts.n_nodes, v->counts.n_elems);
+    printf("%s: %u comparison%s; %u nodes, %" PRId64 " elements within their bounds",
+           v->target->name, v->n_runs, v->n_runs == 1 ? " agrees" : "s agree", v->counts.n_nodes,
+           v->counts.n_elems);
     if (v->counts.n_skipped) printf("; %u nodes too large for the reference", v->counts.n_skipped);
     printf("\n");
     return FUSEC_OK;
@@ -197,7 +199,7 @@ fusec_status cli_verify(Cli *cli) {
     const Target *targets[2] = {NULL};
     uint32_t n_targets;
     char *text;
-    fusec_status status = cli_read(cli, cli->path, &text, &v.n_bytes);
+    fusec_status status = cli_read_source(cli, &text, &v.n_bytes);
     if (!status) status = choose_targets(cli, targets, &n_targets);
     if (status) return status;
     v.text = text;

@@ -1,13 +1,12 @@
 #!/bin/sh
 # Prints TEMPLATE, each line `@part@` replaced by what the generator makes of that part, and each
-# @VERSION@ by the version. fill.sh TEMPLATE VERSION FUSEC GEN_CLI
+# @VERSION@ by the version. fill.sh TEMPLATE VERSION GEN_CLI
 set -eu
-help=$("$3" --help)
 while IFS= read -r line; do
     case $line in
     @*@)
         part=${line#@}
-        printf '%s\n' "$help" | "$4" "${part%@}" || exit 1
+        "$3" "${part%@}" || exit 1
         ;;
     *@VERSION@*) printf '%s%s%s\n' "${line%%@VERSION@*}" "$2" "${line#*@VERSION@}" ;;
     *) printf '%s\n' "$line" ;;

@@ -1,85 +1,18 @@
 /* Prints one part of the man page or of a shell's completions, made from the program's own tables:
- * `fusec --help | gen_cli PART`. Options and passes come from the compiler's lists; commands and
- * exit codes from the help on standard input, because their table is private to the program. Kinds
- * and targets are not printed: the completions ask the installed program for them. */
-#include <stdbool.h>
+ * `gen_cli PART`. Kinds and targets are not printed: the completions ask the installed program for
+ * them. */
+#include "cli_options.h"
+
 #include <stdio.h>
 #include <string.h>
-
-typedef enum {
-    OPTION_NONE = 0,
-#define OPTION(sym, name, letter, argument, commands, doc) OPTION_##sym,
-#include "cli_options.def"
-    OPTION_COUNT
-} OptionId;
-
-static const struct {
-    const char *name;
-    char letter;
-    const char *argument, *commands, *doc;
-} options[OPTION_COUNT] = {
-#define OPTION(sym, name, letter, argument, commands, doc) \
-    [OPTION_##sym] = {name, letter, argument, commands, doc},
-#include "cli_options.def"
-};
 
 static const char passes[] =
 #define PASS(sym, name, extension, doc) name " "
 #include "passes.def"
     "all";
 
-/* What the help says: the first command compiles and has no name. */
-enum { MAX_COMMANDS = 16 };
-static struct {
-    char name[32], use[80], doc[120];
-    char letter;
-} commands[MAX_COMMANDS];
-static int n_commands;
-static char exits[512];
-
-/* "  fusec run MODEL.g|ARTIFACT      run once": use and doc are two blanks apart. */
-static bool read_command(const char *line) {
-    if (strncmp(line, "  fusec ", 8) != 0 || n_commands == MAX_COMMANDS) return false;
-    const char *gap = strstr(line + 2, "  ");
-    size_t n_use = gap ? (size_t)(gap - line - 2) : 0;
-    if (n_use == 0 || n_use >= sizeof commands[0].use) return false;
-    memcpy(commands[n_commands].use, line + 2, n_use);
-    snprintf(commands[n_commands].doc, sizeof commands[0].doc, "%s", gap + strspn(gap, " "));
-    const char *word = line + 8;
-    size_t n_word = strcspn(word, " ");
-    bool is_command = *word >= 'a' && *word <= 'z' && n_word < sizeof commands[0].name;
-    if (is_command) memcpy(commands[n_commands].name, word, n_word);
-    n_commands++;
-    return true;
-}
-
-/* "Options (C compile, R run, ...):" tells the letters, in the order of the commands. */
-static void read_letters(const char *line) {
-    const char *at = strchr(line, '(');
-    for (int i = 0; at && i < n_commands; i++) {
-        commands[i].letter = at[1] == ' ' ? at[2] : at[1];
-        at = strchr(at + 1, ',');
-    }
-}
-
-static bool read_help(FILE *file) {
-    char line[256];
-    bool in_exits = false;
-    while (fgets(line, sizeof line, file)) {
-        line[strcspn(line, "\n")] = '\0';
-        if (read_command(line)) continue;
-        if (strncmp(line, "Options (", 9) == 0) read_letters(line);
-        in_exits |= strncmp(line, "Exit codes: ", 12) == 0;
-        size_t n = strlen(exits);
-        if (in_exits) snprintf(exits + n, sizeof exits - n, "%s%s", n ? " " : "", line);
-    }
-    for (int i = 0; i < n_commands; i++)
-        if (!commands[i].letter) return false;
-    return n_commands > 1 && !commands[0].name[0] && exits[0];
-}
-
-static bool counts(int id, int command) {
-    return strchr(options[id].commands, commands[command].letter) != NULL;
+static bool has(int command, int option) {
+    return cli_command_has((CliCommand)command, (OptionId)option);
 }
 
 /* Man pages. */
@@ -102,19 +35,19 @@ static void print_roff(const char *text) {
 }
 
 static void print_synopsis(void) {
-    for (int i = 0; i < n_commands; i++) {
+    for (int i = 0; i < CLI_N_COMMANDS; i++) {
         fputs(i ? ".br\n" : "", stdout);
-        print_roff(commands[i].use);
+        print_roff(cli_commands[i].use);
         puts(" [\\fIOPTION\\fR...]");
     }
 }
 
-static void print_man_commands(void) {
-    for (int i = 0; i < n_commands; i++) {
+static void print_maCLI_N_COMMANDS(void) {
+    for (int i = 0; i < CLI_N_COMMANDS; i++) {
         fputs(".TP\n.B ", stdout);
-        print_roff(commands[i].use);
+        print_roff(cli_commands[i].use);
         putchar('\n');
-        print_roff(commands[i].doc);
+        print_roff(cli_commands[i].doc);
         putchar('\n');
     }
 }
@@ -122,21 +55,21 @@ static void print_man_commands(void) {
 static void print_man_options(void) {
     for (int id = 1; id < OPTION_COUNT; id++) {
         puts(".TP");
-        if (options[id].letter) printf("\\fB\\-%c\\fR, ", options[id].letter);
+        if (cli_options[id].letter) printf("\\fB\\-%c\\fR, ", cli_options[id].letter);
         fputs("\\fB\\-\\-", stdout);
-        print_roff(options[id].name);
+        print_roff(cli_options[id].name);
         fputs("\\fR", stdout);
-        if (options[id].argument) {
+        if (cli_options[id].argument) {
             fputs("=\\fI", stdout);
-            print_roff(options[id].argument);
+            print_roff(cli_options[id].argument);
             fputs("\\fR", stdout);
         }
         putchar('\n');
-        print_roff(options[id].doc);
+        print_roff(cli_options[id].doc);
         const char *separator = " (";
-        for (int i = 0; i < n_commands; i++) {
-            if (!counts(id, i)) continue;
-            printf("%s%s", separator, i ? commands[i].name : "compile");
+        for (int i = 0; i < CLI_N_COMMANDS; i++) {
+            if (!has(i, id)) continue;
+            printf("%s%s", separator, i ? cli_commands[i].name : "compile");
             separator = ", ";
         }
         puts(")");
@@ -144,7 +77,7 @@ static void print_man_options(void) {
 }
 
 static void print_man_exits(void) {
-    print_roff(exits);
+    print_roff(cli_exit_codes);
     putchar('\n');
 }
 
@@ -160,7 +93,7 @@ typedef struct Value {
 
 static Value value_of(int id) {
     static char words[64];
-    const char *argument = options[id].argument;
+    const char *argument = cli_options[id].argument;
     if (!argument) return (Value){VALUE_NONE, NULL};
     if (id == OPTION_EMIT) return (Value){VALUE_ASK, "--list-emit"};
     if (id == OPTION_TARGET) return (Value){VALUE_ASK, "--list-targets"};
@@ -175,7 +108,7 @@ static Value value_of(int id) {
 }
 
 static void print_names(void) {
-    for (int i = 1; i < n_commands; i++) printf("%s%s", i > 1 ? " " : "", commands[i].name);
+    for (int i = 1; i < CLI_N_COMMANDS; i++) printf("%s%s", i > 1 ? " " : "", cli_commands[i].name);
 }
 
 static void print_bash_commands(void) {
@@ -189,8 +122,8 @@ static void print_bash_values(void) {
         Value value = value_of(id);
         if (value.kind == VALUE_NONE) continue;
         fputs("    ", stdout);
-        if (options[id].letter) printf("-%c | ", options[id].letter);
-        printf("--%s) kind=", options[id].name);
+        if (cli_options[id].letter) printf("-%c | ", cli_options[id].letter);
+        printf("--%s) kind=", cli_options[id].name);
         switch (value.kind) {
         case VALUE_NONE:
         case VALUE_ANY:
@@ -214,12 +147,13 @@ static void print_bash_values(void) {
 }
 
 static void print_bash_options(void) {
-    for (int i = 0; i < n_commands; i++) {
-        printf("        '%s') words='", commands[i].name);
+    for (int i = 0; i < CLI_N_COMMANDS; i++) {
+        printf("        '%s') words='", cli_commands[i].name);
         const char *separator = "";
         for (int id = 1; id < OPTION_COUNT; id++) {
-            if (!counts(id, i)) continue;
-            printf("%s--%s%s", separator, options[id].name, options[id].argument ? "=" : "");
+            if (!has(i, id)) continue;
+            printf("%s--%s%s", separator, cli_options[id].name,
+                   cli_options[id].argument ? "=" : "");
             separator = " ";
         }
         puts("' ;;");
@@ -241,12 +175,12 @@ static void print_quoted(const char *text, const char *special) {
 static void print_zsh_option(int id) {
     Value value = value_of(id);
     fputs("        '", stdout);
-    printf("--%s%s[", options[id].name, value.kind == VALUE_NONE ? "" : "=");
-    print_quoted(options[id].doc, "[]:\\");
+    printf("--%s%s[", cli_options[id].name, value.kind == VALUE_NONE ? "" : "=");
+    print_quoted(cli_options[id].doc, "[]:\\");
     putchar(']');
     if (value.kind != VALUE_NONE) {
         putchar(':');
-        print_quoted(options[id].argument, ":\\");
+        print_quoted(cli_options[id].argument, ":\\");
         putchar(':');
     }
     switch (value.kind) {
@@ -267,26 +201,26 @@ static void print_zsh_option(int id) {
         break;
     }
     puts("'");
-    if (!options[id].letter) return;
-    printf("        '-%c[", options[id].letter);
-    print_quoted(options[id].doc, "[]:\\");
+    if (!cli_options[id].letter) return;
+    printf("        '-%c[", cli_options[id].letter);
+    print_quoted(cli_options[id].doc, "[]:\\");
     puts(value.kind == VALUE_FILE ? "]:FILE:_files'" : "]'");
 }
 
 static void print_zsh_options(void) {
-    for (int i = 0; i < n_commands; i++) {
-        printf("    %s)\n        options=(\n", i ? commands[i].name : "compile");
+    for (int i = 0; i < CLI_N_COMMANDS; i++) {
+        printf("    %s)\n        options=(\n", i ? cli_commands[i].name : "compile");
         for (int id = 1; id < OPTION_COUNT; id++)
-            if (counts(id, i)) print_zsh_option(id);
+            if (has(i, id)) print_zsh_option(id);
         puts("        )\n        ;;");
     }
 }
 
 static void print_zsh_commands(void) {
     puts("    commands=(");
-    for (int i = 1; i < n_commands; i++) {
-        printf("        '%s:", commands[i].name);
-        print_quoted(commands[i].doc, ":\\");
+    for (int i = 1; i < CLI_N_COMMANDS; i++) {
+        printf("        '%s:", cli_commands[i].name);
+        print_quoted(cli_commands[i].doc, ":\\");
         puts("'");
     }
     puts("    )");
@@ -296,10 +230,10 @@ static void print_fish_commands(void) {
     fputs("set -l commands ", stdout);
     print_names();
     putchar('\n');
-    for (int i = 1; i < n_commands; i++) {
+    for (int i = 1; i < CLI_N_COMMANDS; i++) {
         printf("complete -c fusec -n \"not __fish_seen_subcommand_from $commands\" -a %s -d '",
-               commands[i].name);
-        print_quoted(commands[i].doc, "\\");
+               cli_commands[i].name);
+        print_quoted(cli_commands[i].doc, "\\");
         puts("'");
     }
 }
@@ -307,12 +241,12 @@ static void print_fish_commands(void) {
 /* An option that compiling knows is offered unless a command that lacks it was named; any other
  * where one that has it was. */
 static void print_fish_condition(int id) {
-    bool compiles = counts(id, 0);
+    bool compiles = has(0, id);
     int n = 0;
-    for (int i = 1; i < n_commands; i++) {
-        if (counts(id, i) == compiles) continue;
+    for (int i = 1; i < CLI_N_COMMANDS; i++) {
+        if (has(i, id) == compiles) continue;
         if (n++ == 0) printf(" -n '%s__fish_seen_subcommand_from", compiles ? "not " : "");
-        printf(" %s", commands[i].name);
+        printf(" %s", cli_commands[i].name);
     }
     if (n) putchar('\'');
 }
@@ -320,8 +254,8 @@ static void print_fish_condition(int id) {
 static void print_fish_options(void) {
     for (int id = 1; id < OPTION_COUNT; id++) {
         Value value = value_of(id);
-        printf("complete -c fusec -l %s", options[id].name);
-        if (options[id].letter) printf(" -s %c", options[id].letter);
+        printf("complete -c fusec -l %s", cli_options[id].name);
+        if (cli_options[id].letter) printf(" -s %c", cli_options[id].letter);
         print_fish_condition(id);
         switch (value.kind) {
         case VALUE_NONE:
@@ -343,7 +277,7 @@ static void print_fish_options(void) {
             break;
         }
         fputs(" -d '", stdout);
-        print_quoted(options[id].doc, "\\");
+        print_quoted(cli_options[id].doc, "\\");
         puts("'");
     }
 }
@@ -352,7 +286,7 @@ static const struct {
     const char *name;
     void (*print)(void);
 } parts[] = {
-    {"synopsis", print_synopsis},           {"man-commands", print_man_commands},
+    {"synopsis", print_synopsis},           {"man-commands", print_maCLI_N_COMMANDS},
     {"man-options", print_man_options},     {"man-exits", print_man_exits},
     {"bash-commands", print_bash_commands}, {"bash-values", print_bash_values},
     {"bash-options", print_bash_options},   {"zsh-commands", print_zsh_commands},
@@ -361,15 +295,11 @@ static const struct {
 };
 
 int main(int argc, char **argv) {
-    if (argc == 2 && !read_help(stdin)) {
-        fputs("gen_cli: the help on standard input has another form than expected\n", stderr);
-        return 1;
-    }
     for (size_t i = 0; argc == 2 && i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(argv[1], parts[i].name) != 0) continue;
         parts[i].print();
         return fflush(stdout) || ferror(stdout) ? 3 : 0;
     }
-    fputs("use: fusec --help | gen_cli PART\n", stderr);
+    fputs("use: gen_cli PART\n", stderr);
     return 2;
 }

@@ -11,7 +11,7 @@ for name in fusec.pc fusert.pc fusecConfig.cmake fusecConfigVersion.cmake; do
     sed "s/@VERSION@/$version/; s/@MAJOR@/${version%%.*}/" packaging/$name.in >$to/$name
 done
 for name in fusec.1 fusec.5 fusec.bash fusec.zsh fusec.fish; do
-    sh packaging/fill.sh packaging/$name.in "$version" build/fusec build/gen_cli >$to/$name
+    sh packaging/fill.sh packaging/$name.in "$version" build/gen_cli >$to/$name
 done
 sh packaging/licences.sh "$llvm_major" $to/licences
 

@@ -66,7 +66,9 @@ static void print_tolerance(const OpInfo *info) {
         separator = ", ";
     }
     printf(" ULP");
-    if (info->abs_error > 0) printf(", or %g", info->abs_error);
+    if (info->abs_error <= 0) return;
+    printf(", or %g", op_abs_error(info, DT_F32));
+    if (dtype_in(DT_F64, info->dtypes)) printf(" (f64 %.3g)", op_abs_error(info, DT_F64));
 }
 
 /* A bar would end the cell. */
@@ -130,7 +132,8 @@ int main(void) {
     puts("# Ops\n\nGenerated from `compiler/ir/ops.def` and `dsl/prelude.g` by `make docs`; do not "
          "edit.\n\nEvery op computes in f32 for f16 and bf16 (else in its own dtype) and rounds "
          "once, at its end. `error` is what a result may differ from the exact one, in units in "
-         "the last place of the dtype or, where a number follows, absolutely; `exact` is "
+         "the last place of the dtype or, where a number follows, absolutely (f64 has one of its "
+         "own); `exact` is "
          "correctly rounded, to the bit on every target. NaN passes through. i32 wraps.");
     for (int cls = 0; cls <= CLASS_CONTRACT; cls++) {
         printf("\n## %s\n\n%s\n\n", class_titles[cls], class_docs[cls]);

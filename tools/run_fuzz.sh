@@ -13,7 +13,7 @@ for fuzzer; do
     work=build/fuzz/$name.corpus
     mkdir -p "$work"
     # shellcheck disable=SC2086
-    if "./$fuzzer" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=2048 -print_final_stats=1 \
+    if "./$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
         -artifact_prefix="build/fuzz/$name-" "$work" $seeds >"build/fuzz/$name.log" 2>&1; then
         passed=$((passed + 1))
         echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/$name.log") inputs"

@@ -154,6 +154,7 @@ static void put_shape(Writer *w, const Shape *shape) {
 
 static void write_head(Writer *w) {
     const Target *target = w->input->target;
+    const char *source = w->module->source->name, *slash = strrchr(source, '/');
     begin_line(w, FRT_D_ARTIFACT);
     put_int(w, FRT_MANIFEST_VERSION);
     end_line(w);
@@ -171,7 +172,7 @@ static void write_head(Writer *w) {
     put_word(w, w->input->numerics);
     end_line(w);
     begin_line(w, FRT_D_SOURCE);
-    put_name(w, w->module->source->name);
+    put_name(w, slash && slash[1] ? slash + 1 : source); /* the same from every folder */
     end_line(w);
     if (!w->module->weights) return;
     begin_line(w, FRT_D_WEIGHTS);

@@ -70,8 +70,24 @@ void diag_help(Diags *diags, const char *format, ...) {
     va_end(args);
 }
 
-/* The source line and a caret run under the span's part on it. Control bytes print as spaces and
- * long lines are cut around the caret, so any input gives readable output. */
+/* Bytes of the printable character of UTF-8 at `text`, or 0 where none begins. */
+static uint32_t utf8_bytes(const char *text, uint32_t n_bytes) {
+    static const uint32_t least[] = {0, 32, 0xA0, 0x800, 0x10000};
+    unsigned char first = (unsigned char)text[0];
+    uint32_t n = first < 0x80 ? 1 : first < 0xC0 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    if (n == 0 || n > n_bytes) return 0;
+    uint32_t code = n == 1 ? first : first & (0x7Fu >> n);
+    for (uint32_t i = 1; i < n; i++) {
+        if (((unsigned char)text[i] & 0xC0) != 0x80) return 0;
+        code = code << 6 | ((unsigned char)text[i] & 0x3F);
+    }
+    bool is_surrogate = code >= 0xD800 && code < 0xE000;
+    return code < least[n] || code > 0x10FFFF || code == 127 || is_surrogate ? 0 : n;
+}
+
+/* The source line and a caret run under the span's part on it. Blanks print as spaces, what is no
+ * printable text as `?`, and long lines are cut around the caret, so any input gives readable
+ * output. */
 static void print_excerpt(const Diag *diag, Position at, Text *out) {
     enum { MAX_SHOWN = 160, BEFORE_CARET = 60 };
     uint32_t n_bytes;
@@ -80,9 +96,13 @@ static void print_excerpt(const Diag *diag, Position at, Text *out) {
     uint32_t from = column > MAX_SHOWN - BEFORE_CARET ? column - BEFORE_CARET : 0;
     uint32_t to = n_bytes - from > MAX_SHOWN ? from + MAX_SHOWN : n_bytes;
     text_puts(out, "    ");
-    for (uint32_t i = from; i < to; i++) {
-        unsigned char c = (unsigned char)line[i];
-        text_printf(out, "%c", c < 32 || c == 127 ? ' ' : c);
+    for (uint32_t i = from, n; i < to; i += n ? n : 1) {
+        n = utf8_bytes(line + i, n_bytes - i);
+        bool is_blank = line[i] == '\t' || line[i] == '\r';
+        if (n)
+            text_add(out, line + i, n);
+        else
+            text_puts(out, is_blank ? " " : "?");
     }
     text_puts(out, "\n    ");
     for (uint32_t i = from; i < column; i++) text_puts(out, " ");

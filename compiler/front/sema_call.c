@@ -65,10 +65,16 @@ bool sema_is_callable(const Sema *sema, Str name) {
 
 /* Help after an unknown name or keyword. */
 
+/* The beginning of a name is as near to it as a name with one letter wrong. */
+static unsigned distance_to(const char *name, const char *other) {
+    size_t n = strlen(name);
+    return n > 1 && strncmp(name, other, n) == 0 ? 1 : str_distance(name, other);
+}
+
 static const char *nearer(const char *name, const char *other, const char *best) {
-    unsigned distance = str_distance(name, other);
+    unsigned distance = distance_to(name, other);
     if (distance >= 3 || distance >= strlen(name)) return best;
-    return best && str_distance(name, best) <= distance ? best : other;
+    return best && distance_to(name, best) <= distance ? best : other;
 }
 
 static Value unknown_op(Sema *sema, const Ast *ast) {
@@ -102,16 +108,19 @@ static const char *params_str(Sema *sema, const Params *params) {
     return text_str(&text);
 }
 
-static bool unknown_keyword(Sema *sema, const Ast *arg, const char *callee, const Params *params) {
+/* Parameters that have their argument already, in `args`, were not meant. */
+static bool unknown_keyword(Sema *sema, const Ast *arg, const char *callee, const Params *params,
+                            const Value *args) {
     sema_error(sema, DIAG_UNKNOWN_ARGUMENT, arg->name_span, "`%s` has no parameter `%s`", callee,
                arg->name);
     const char *ours = foreign_name(arg->name), *best = NULL;
-    for (uint32_t i = 0; i < params->n; i++) best = nearer(arg->name, params->names[i], best);
+    for (uint32_t i = 0; i < params->n; i++)
+        if (args[i].kind == VALUE_ABSENT) best = nearer(arg->name, params->names[i], best);
     for (uint32_t i = 0; i < params->n && ours; i++)
         if (strcmp(params->names[i], ours) == 0) best = ours;
     if (best)
         diag_help(sema->diags, "Did you mean `%s`?", best);
-    else if (params->n)
+    else
         diag_help(sema->diags, "Its parameters are: %s.", params_str(sema, params));
     return false;
 }
@@ -122,7 +131,7 @@ static bool bind_one(Sema *sema, const Ast *arg, const char *callee, const Param
     if (arg->kind == AST_KEYWORD) {
         for (at = 0; at < params->n; at++)
             if (strcmp(params->names[at], arg->name) == 0) break;
-        if (at == params->n) return unknown_keyword(sema, arg, callee, params);
+        if (at == params->n) return unknown_keyword(sema, arg, callee, params, args);
     }
     if (at >= params->n) {
         sema_error(sema, DIAG_WRONG_ARITY, arg->span, "too many arguments: `%s` takes %u (%s)",
@@ -189,26 +198,35 @@ static bool pick_form(Sema *sema, const Ast *arg, OpId *op) {
     return false;
 }
 
+static void help_op(Sema *sema, const OpInfo *info) {
+    diag_help(sema->diags, "It takes %u by position, `%s(%.*s)`: %s.", info->max_args, info->name,
+              (int)info->max_args * 3 - 2, "a, b, c", info->doc);
+}
+
 static Value check_arity(Sema *sema, OpId op, Span span, uint32_t n_args) {
     const OpInfo *info = op_info(op);
     Value value = {.kind = VALUE_NONE};
     if (n_args >= info->min_args && n_args <= info->max_args) return value;
     if (info->min_args == info->max_args)
-        return sema_error(sema, DIAG_WRONG_ARITY, span, "`%s` takes %u argument%s, not %u",
-                          info->name, info->min_args, info->min_args == 1 ? "" : "s", n_args);
-    return sema_error(sema, DIAG_WRONG_ARITY, span, "`%s` takes %u or %u arguments, not %u",
-                      info->name, info->min_args, info->max_args, n_args);
+        value = sema_error(sema, DIAG_WRONG_ARITY, span, "`%s` takes %u argument%s, not %u",
+                           info->name, info->min_args, info->min_args == 1 ? "" : "s", n_args);
+    else
+        value = sema_error(sema, DIAG_WRONG_ARITY, span, "`%s` takes %u or %u arguments, not %u",
+                           info->name, info->min_args, info->max_args, n_args);
+    help_op(sema, info);
+    return value;
 }
 
 static Value call_eltwise(Sema *sema, const Ast *ast, OpId op) {
-    const Params none = {0};
     Vec(Value) args = {0};
     for (uint32_t i = 0; i < ast->n_items; i++) {
         const Ast *arg = ast->items[i];
         if (arg->kind != AST_KEYWORD) {
             vec_push(sema->arena, &args, sema_eval(sema, arg));
         } else if (strcmp(arg->name, "approximate") != 0) {
-            unknown_keyword(sema, arg, ast->name, &none);
+            sema_error(sema, DIAG_UNKNOWN_ARGUMENT, arg->name_span, "`%s` has no parameter `%s`",
+                       ast->name, arg->name);
+            help_op(sema, op_info(op));
             return value_poison();
         } else if (!pick_form(sema, arg, &op)) {
             return value_poison();

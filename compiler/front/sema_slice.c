@@ -42,9 +42,8 @@ static Value slicing_finish(Sema *sema, Span span, Slicing *s) {
     return sema_reshape_to(sema, span, value.node, &rest);
 }
 
-/* Where the dims in `dim` were declared and what they range over. */
-static void note_ranges(Sema *sema, DimId dim) {
-    uint64_t used = dim_symbols_used(sema->dims, dim);
+/* Where dims were declared and what they range over; `used` is a bit set of symbols. */
+static void note_ranges(Sema *sema, uint64_t used) {
     for (uint32_t i = 0; i < dim_n_symbols(sema->dims); i++) {
         if (!(used >> i & 1)) continue;
         const DimSymbol *info = dim_symbol_info(sema->dims, i);
@@ -72,8 +71,7 @@ static bool require_le(Sema *sema, Span span, NodeId arg, const char *what, DimI
     if (never) return false;
     int64_t value;
     uint32_t symbol;
-    note_ranges(sema, a);
-    note_ranges(sema, b);
+    note_ranges(sema, dim_symbols_used(dims, a) | dim_symbols_used(dims, b));
     if (dim_is_const(dims, a, &value) && dim_is_symbol(dims, b, &symbol) &&
         value <= dim_hi(dims, b))
         diag_help(sema->diags, "Declare `dim %s in %lld..%lld`.", b_text, (long long)value,
@@ -92,7 +90,7 @@ static bool require_nonnegative(Sema *sema, Span span, NodeId arg, const char *w
                    "%s may be out of range: %s can be as low as %lld", what, text,
                    (long long)dim_lo(sema->dims, a));
     sema_note_tensor(sema, arg);
-    note_ranges(sema, a);
+    note_ranges(sema, dim_symbols_used(sema->dims, a));
     return false;
 }
 

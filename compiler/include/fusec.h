@@ -67,7 +67,8 @@ typedef struct fusec_options {
     size_t struct_size; /* sizeof(fusec_options), by FUSEC_OPTIONS_INIT */
     fusec_kind kind;
     const char *target;      /* by name (fusec_target_name); NULL: sm_80, for OBJECT cpu */
-    const char *source_name; /* in messages and the artifact; NULL: "input.g" */
+    const char *source_name; /* in messages, and its last part in the artifact;
+                                NULL: "input.g" */
     const char *numerics;    /* NULL or "strict" */
     bool no_fuse;            /* one kernel per op */
     bool explain;            /* make fusec_result_explanation too */

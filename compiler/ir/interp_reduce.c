@@ -54,6 +54,7 @@ void sum_finish(const Eval *e, int64_t i, const SumAcc *sum, int64_t n_terms, do
     double exact = sum->hi + sum->lo;
     if (sum->lo == 0) exact = sum->hi; /* keeps -0 */
     if (sum->has_special) exact = sum->special;
+    if (n_terms == 0) exact = 0;
     exact /= divisor;
     if (!isfinite(exact)) {
         e->out->data[i] = exact;

@@ -95,8 +95,10 @@ typedef struct Sched {
     /* FORM_CONTRACT */
     ContractEngine engine;
     uint32_t tile_m, tile_n, tile_k; /* elements of a block's (GPU) or unit's (CPU) tile */
-    uint32_t warps_m, warps_n;       /* GPU: how the tile is split over warps */
-    uint32_t stages;                 /* GPU: tiles of k in shared memory at once */
+    /* GPU: how the tile is split over warps. CPU: the register tile, in elements; vectors lie
+     * along n if warps_n is a multiple of lanes, else along m. */
+    uint32_t warps_m, warps_n;
+    uint32_t stages; /* GPU: tiles of k in shared memory at once. CPU: 1 blocked, 0 streamed */
 } Sched;
 
 /* A lowering of a kernel that applies when its conditions hold; the last always does. */

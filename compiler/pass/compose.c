@@ -3,6 +3,7 @@
 
 #include "pass/indexmap.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct MemoEntry {
@@ -106,6 +107,24 @@ static ScalarId pull_eltwise(Composer *c, const Node *node, const IndexId *coord
     return scalar_cvt(c->scalars, body, node->dtype);
 }
 
+/* Sums start from -0, which changes no sum; but a sum over nothing is +0. */
+static ScalarId sum_or_zero(Composer *c, const Node *node, ScalarId sum) {
+    const OpInfo *info = op_info(node->op);
+    bool starts_below = info->identity == 0 && signbit(info->identity) && !info->divides_by_count;
+    if (!starts_below || dtype_kind(node->dtype) != KIND_FLOAT) return sum;
+    GuardId any = GUARD_NONE;
+    DimId one = dim_const(c->dims, 1);
+    for (uint32_t d = 0; d < c->group->domain.rank; d++) {
+        DimId extent = c->group->domain.dims[d];
+        if (c->group->axes >> d & 1 && dim_lo(c->dims, extent) < 1)
+            any = guard_and(c->scalars, any, index_dim(c->indices, extent), one,
+                            dim_add(c->dims, extent, one));
+    }
+    ScalarId zero = scalar_const(c->scalars, node->dtype, 0);
+    return any ? scalar_prim(c->scalars, PRIM_SELECT, scalar_inside(c->scalars, any), sum, zero)
+               : sum;
+}
+
 /* A reduction of this group: its result, if it is read where it is made. */
 static ScalarId pull_stage(Composer *c, NodeId id, const IndexId *coords) {
     const Node *node = graph_node(c->graph, id);
@@ -116,7 +135,8 @@ static ScalarId pull_stage(Composer *c, NodeId id, const IndexId *coords) {
         IndexId expected = is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : c->coords[d];
         if (coords[at++] != expected) return fail(c, REASON_MISALIGNED, id);
     }
-    return scalar_stage(c->scalars, node->dtype, c->slot_of_node[id] - 1, c->parallel_axes);
+    return sum_or_zero(
+        c, node, scalar_stage(c->scalars, node->dtype, c->slot_of_node[id] - 1, c->parallel_axes));
 }
 
 static ScalarId pull_pad(Composer *c, const Node *node, const IndexId *coords, GuardId guard) {

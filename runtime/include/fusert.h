@@ -129,7 +129,7 @@ typedef struct frt_module_info {
     const char *arch;     /* "sm_90a", "x86-64-v3" */
     const char *numerics; /* "strict" or "fast" */
     const char *compiler; /* "0.1.0" */
-    const char *source;   /* file it was compiled from */
+    const char *source;   /* file it was compiled from, without its folder */
     const char *weights;  /* weights file, or NULL */
     uint32_t checksum;    /* CRC-32C */
     int32_t n_dims;
@@ -281,11 +281,24 @@ FRT_API frt_status frt_program_create(frt_module *module, const char *graph,
 FRT_API void frt_program_free(frt_program *program);
 
 /* Copy `n_bytes` of row-major elements at host address `data` into a param, replacing what it
- * had. Init steps run again at the next frt_prepare. Blocking; no exec of the program may be
- * running. FRT_E_UNKNOWN_NAME, _NULL, _WEIGHTS_MISMATCH (size), _DIM_UNKNOWN (a param with
- * symbolic extents takes them from a weights file only), _OUT_OF_MEMORY, _DRIVER, _DEVICE_LOST. */
+ * had; its extents are constant or follow from params given before. Init steps run again at the
+ * next frt_prepare. Blocking; no exec of the program may be running. FRT_E_UNKNOWN_NAME, _NULL,
+ * _WEIGHTS_MISMATCH (size), _DIM_UNKNOWN (extents that nothing fixes yet: give the shape, as
+ * below), _OUT_OF_MEMORY, _DRIVER, _DEVICE_LOST. */
 FRT_API frt_status frt_program_set_param(frt_program *program, const char *name, const void *data,
                                          size_t n_bytes, frt_error *err);
+/* The same with dtype and shape; `tensor->data` is a host address of any alignment. An extent
+ * that is a dim itself fixes the dim, for all execs of the program, until the param is replaced;
+ * it must agree with all other params. An extent that depends on the dims of inputs is checked
+ * when an exec is prepared. `tensor` NULL takes the param's values away, and with them the dims
+ * that it alone fixes. Further, FRT_E_DTYPE, _SHAPE (of this param or, by its dims, of one given
+ * before), _DIM_CONFLICT, _DIM_RANGE, _DIM_MULTIPLE. */
+FRT_API frt_status frt_program_set_param_tensor(frt_program *program, const char *name,
+                                                const frt_tensor *tensor, frt_error *err);
+
+/* Value of dim `dim` of the module (elements) if params fix it; FRT_E_DIM_UNKNOWN if none does,
+ * FRT_E_INVALID_ARGUMENT for a bad index. Not while a param is being set. */
+FRT_API frt_status frt_program_get_dim(const frt_program *program, int32_t dim, int64_t *value);
 
 FRT_API const frt_module *frt_program_module(const frt_program *program);
 FRT_API int32_t frt_program_graph(const frt_program *program);     /* its index in the module */

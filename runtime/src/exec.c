@@ -80,55 +80,6 @@ static frt_status find_bindable(const frt_exec *exec, const char *name, int32_t 
     return FRT_OK;
 }
 
-static frt_status check_extents(const Manifest *m, const Tensor *tensor, const frt_tensor *given,
-                                bool *is_empty, frt_error *err) {
-    int64_t n = (int64_t)frt_dtype_bytes(tensor->dtype);
-    for (int32_t i = 0; i < tensor->rank; i++) {
-        int64_t wanted;
-        int64_t extent = given->dims[i];
-        bool is_const = expr_is_const(m->tokens, tensor->extents[i], &wanted);
-        if (extent < 0 || !checked_mul(n, extent ? extent : 1, &n)) {
-            return frt_fail(err, FRT_E_SHAPE, "%s %s axis %d is %" PRId64, role_name(tensor->role),
-                            tensor->name, i, extent);
-        }
-        if (is_const && extent != wanted) {
-            return frt_fail(err, FRT_E_SHAPE,
-                            "%s %s axis %d is %" PRId64 ", but the graph has %" PRId64,
-                            role_name(tensor->role), tensor->name, i, extent, wanted);
-        }
-        *is_empty = *is_empty || extent == 0;
-    }
-    return FRT_OK;
-}
-
-static frt_status check_given(const Manifest *m, const Tensor *tensor, const frt_tensor *given,
-                              frt_error *err) {
-    const char *role = role_name(tensor->role);
-    bool is_empty = false;
-    if (given->dtype != tensor->dtype) {
-        const char *found = frt_dtype_name(given->dtype);
-        return frt_fail(err, FRT_E_DTYPE, "%s %s is %s, but the graph has %s", role, tensor->name,
-                        found ? found : "of no known dtype", frt_dtype_name(tensor->dtype));
-    }
-    if (given->rank != tensor->rank) {
-        return frt_fail(err, FRT_E_SHAPE, "%s %s has rank %d, but the graph has rank %d", role,
-                        tensor->name, given->rank, tensor->rank);
-    }
-    frt_status status = check_extents(m, tensor, given, &is_empty, err);
-    if (status) {
-        return status;
-    }
-    if (!given->data && !is_empty) {
-        return frt_fail(err, FRT_E_NULL, "%s %s is bound to NULL", role, tensor->name);
-    }
-    if ((uintptr_t)given->data % frt_dtype_bytes(tensor->dtype) != 0) {
-        return frt_fail(err, FRT_E_ALIGNMENT,
-                        "%s %s is bound to an address that is no multiple of its %zu-byte elements",
-                        role, tensor->name, frt_dtype_bytes(tensor->dtype));
-    }
-    return FRT_OK;
-}
-
 frt_status frt_bind(frt_exec *exec, const char *name, const frt_tensor *tensor, frt_error *err) {
     if (!exec || !name || !tensor) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no exec, no name or no tensor");
@@ -136,13 +87,20 @@ frt_status frt_bind(frt_exec *exec, const char *name, const frt_tensor *tensor, 
     const frt_program *program = exec->program;
     int32_t index;
     frt_status status = find_bindable(exec, name, &index, err);
-    if (!status) {
-        status = check_given(program->m,
-                             &program->m->tensors[program->graph->first_tensor + (uint32_t)index],
-                             tensor, err);
-    }
     if (status) {
         return status;
+    }
+    const Tensor *wanted = &program->m->tensors[program->graph->first_tensor + (uint32_t)index];
+    int64_t n_bytes;
+    status = given_check(program->m, wanted, tensor, &n_bytes, err);
+    if (status) {
+        return status;
+    }
+    size_t elem_bytes = frt_dtype_bytes(wanted->dtype);
+    if ((uintptr_t)tensor->data % elem_bytes != 0) {
+        return frt_fail(err, FRT_E_ALIGNMENT,
+                        "%s %s is bound to an address that is no multiple of its %zu-byte elements",
+                        role_name(wanted->role), name, elem_bytes);
     }
     exec->bindings[index] = (Binding){true, *tensor};
     exec->is_prepared = false;
@@ -306,45 +264,26 @@ static frt_status place_temp(frt_exec *exec, const Tensor *tensor, Region *regio
     return FRT_OK;
 }
 
-/* Bound tensors must have exactly the shape that the dims give them. */
-static frt_status place_bound(const frt_exec *exec, const Tensor *tensor, const Binding *binding,
-                              const int64_t *extents, Region *region, frt_error *err) {
-    if (!binding->is_bound) {
-        return frt_fail(err, FRT_E_UNBOUND, "%s %s is not bound", role_name(tensor->role),
-                        tensor->name);
-    }
-    for (int32_t i = 0; i < tensor->rank; i++) {
-        if (binding->tensor.dims[i] != extents[i]) {
-            const Manifest *m = exec->program->m;
-            char text[128];
-            expr_print(m->tokens, tensor->extents[i], m->dim_names, text, sizeof text);
-            return frt_fail(err, FRT_E_SHAPE, "%s %s axis %d is %" PRId64 ", but %s is %" PRId64,
-                            role_name(tensor->role), tensor->name, i, binding->tensor.dims[i], text,
-                            extents[i]);
-        }
-    }
-    region->data = region->n_bytes ? binding->tensor.data : exec->program->scratch;
-    return FRT_OK;
-}
-
 static frt_status place_tensor(frt_exec *exec, uint32_t index, frt_error *err) {
     const frt_program *program = exec->program;
     const Tensor *tensor = &program->m->tensors[program->graph->first_tensor + index];
     Region *region = &exec->regions[index];
-    int64_t extents[FRT_MAX_RANK] = {0};
     if (tensor->role == FRT_PARAM || tensor->is_persistent) {
         *region = program->kept[index];
-        return FRT_OK;
+        return tensor->is_persistent ? FRT_OK
+                                     : shape_check(program->m, tensor, &exec->dims,
+                                                   program->extents[index], NULL, err);
     }
+    if (tensor->role == FRT_TEMP) {
+        DimValues dims = {exec->dims.values, exec->dims.known};
+        frt_status status = manifest_shape(program->m, tensor, dims, NULL, &region->n_bytes, err);
+        return status ? status : place_temp(exec, tensor, region, err);
+    }
+    const frt_tensor *bound = &exec->bindings[index].tensor; /* check_bound has seen that it is */
     frt_status status =
-        manifest_shape(program->m, tensor, (DimValues){exec->dims.values, exec->dims.known},
-                       extents, &region->n_bytes, err);
-    if (status) {
-        return status;
-    }
-    return tensor->role == FRT_TEMP
-               ? place_temp(exec, tensor, region, err)
-               : place_bound(exec, tensor, &exec->bindings[index], extents, region, err);
+        shape_check(program->m, tensor, &exec->dims, bound->dims, &region->n_bytes, err);
+    region->data = !status && region->n_bytes ? bound->data : program->scratch;
+    return status;
 }
 
 static bool overlaps(const Region *a, const Region *b) {

@@ -53,8 +53,8 @@ frt_status manifest_eval(const Manifest *m, Expr expr, DimValues dims, const cha
         return FRT_OK;
     case EXPR_UNKNOWN_DIM:
         return frt_fail(err, FRT_E_DIM_UNKNOWN,
-                        "%s needs dim %s, which no bound tensor fixes: bind one that does or set "
-                        "the dim",
+                        "%s needs dim %s, which no bound tensor and no param fixes: bind one that "
+                        "does or set the dim",
                         what, m->dims[*value].name);
     case EXPR_OVERFLOW:
         break;

@@ -87,9 +87,10 @@ static frt_status prepare_launch(const frt_program *program, const Step *step, P
     for (uint32_t k = 0; k < step->n_dims; k++) {
         uint32_t dim = m->refs[step->first_dim + k];
         if (!dims.known[dim]) {
-            return frt_fail(err, FRT_E_DIM_UNKNOWN,
-                            "kernel %s needs dim %s, which no bound tensor fixes: set it",
-                            step->label, m->dims[dim].name);
+            return frt_fail(
+                err, FRT_E_DIM_UNKNOWN,
+                "kernel %s needs dim %s, which no bound tensor and no param fixes: set it",
+                step->label, m->dims[dim].name);
         }
         launch->dims[k] = dims.values[dim];
     }

@@ -43,8 +43,9 @@ static frt_status make_tables(frt_program *program, frt_error *err) {
     uint32_t n = program->graph->n_tensors;
     program->kept = mem_alloc(n, sizeof *program->kept);
     program->is_set = mem_alloc(n, sizeof *program->is_set);
-    if (!program->kept || !program->is_set) {
-        return frt_fail_memory(err, n * sizeof *program->kept);
+    program->extents = mem_alloc(n, sizeof *program->extents);
+    if (!program->kept || !program->is_set || !program->extents) {
+        return frt_fail_memory(err, n * sizeof *program->extents);
     }
     return device_alloc(&program->device, FRT_ALIGNMENT, &program->scratch, err);
 }
@@ -157,6 +158,7 @@ void frt_program_free(frt_program *program) {
     mem_free(program->kernels);
     mem_free(program->kept);
     mem_free(program->is_set);
+    mem_free(program->extents);
     pthread_mutex_destroy(&program->lock);
     frt_module_free(program->module);
     mem_free(program);
@@ -166,24 +168,20 @@ static DimValues program_dims(const frt_program *program) {
     return (DimValues){program->dims.values, program->dims.known};
 }
 
-/* Allocate what the program keeps for a param or persistent temp, once. */
-static frt_status allocate_kept(frt_program *program, uint32_t index, frt_error *err) {
+/* Allocate what the program keeps for a persistent temp, anew when its size has changed. */
+static frt_status allocate_persistent(frt_program *program, uint32_t index, frt_error *err) {
     const Tensor *tensor = &program->m->tensors[program->graph->first_tensor + index];
     Region *region = &program->kept[index];
     int64_t n_bytes;
-    if (region->data) {
-        return FRT_OK;
-    }
     frt_status status =
         manifest_shape(program->m, tensor, program_dims(program), NULL, &n_bytes, err);
-    if (status) {
+    if (status || (region->data && region->n_bytes == n_bytes)) {
         return status;
     }
-    status = device_alloc(&program->device, (size_t)n_bytes, &region->data, err);
-    if (!status) {
-        region->n_bytes = n_bytes;
-    }
-    return status;
+    device_free(&program->device, region->data, (size_t)region->n_bytes);
+    region->data = NULL;
+    region->n_bytes = n_bytes;
+    return device_alloc(&program->device, (size_t)n_bytes, &region->data, err);
 }
 
 static frt_status run_init_steps(frt_program *program, frt_error *err) {
@@ -226,7 +224,7 @@ static frt_status make_ready(frt_program *program, frt_error *err) {
     frt_status status = FRT_OK;
     for (uint32_t i = 0; !status && i < program->graph->n_tensors; i++) {
         if (tensors[i].is_persistent) {
-            status = allocate_kept(program, i, err);
+            status = allocate_persistent(program, i, err);
         }
     }
     if (!status && has_init_steps(program)) {
@@ -240,61 +238,6 @@ frt_status program_make_ready(frt_program *program, frt_error *err) {
     pthread_mutex_lock(&program->lock);
     frt_status status = program->is_ready ? FRT_OK : make_ready(program, err);
     pthread_mutex_unlock(&program->lock);
-    return status;
-}
-
-/* Under the lock, between enter and leave. */
-static frt_status set_param(frt_program *program, uint32_t index, const void *data, size_t n_bytes,
-                            frt_error *err) {
-    const Tensor *tensor = &program->m->tensors[program->graph->first_tensor + index];
-    int64_t n_wanted;
-    frt_status status =
-        manifest_shape(program->m, tensor, program_dims(program), NULL, &n_wanted, err);
-    if (status) {
-        return status;
-    }
-    if ((uint64_t)n_wanted != n_bytes) {
-        return frt_fail(err, FRT_E_WEIGHTS_MISMATCH,
-                        "param %s has %" PRId64 " bytes, but %zu were given", tensor->name,
-                        n_wanted, n_bytes);
-    }
-    status = allocate_kept(program, index, err);
-    Device *device = &program->device;
-    if (!status && n_bytes > 0) {
-        status = device->ops->upload(device, program->kept[index].data, data, n_bytes, err);
-    }
-    if (!status) {
-        program->is_set[index] = true;
-        program->is_ready = false;
-        atomic_fetch_add(&program->generation, 1);
-    }
-    return status;
-}
-
-frt_status frt_program_set_param(frt_program *program, const char *name, const void *data,
-                                 size_t n_bytes, frt_error *err) {
-    if (!program || !name) {
-        return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no program or no name");
-    }
-    const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
-    int32_t index = graph_find_tensor(program->m, program->graph, name);
-    if (index < 0 || tensors[index].role != FRT_PARAM) {
-        return frt_fail(err, FRT_E_UNKNOWN_NAME, "graph %s has no param %.200s",
-                        program->graph->name, name);
-    }
-    if (!data && n_bytes > 0) {
-        return frt_fail(err, FRT_E_NULL, "param %s is given at NULL", name);
-    }
-    Device *device = &program->device;
-    DeviceScope scope;
-    frt_status status = device->ops->enter(device, &scope, err);
-    if (status) {
-        return status;
-    }
-    pthread_mutex_lock(&program->lock);
-    status = set_param(program, (uint32_t)index, data, n_bytes, err);
-    pthread_mutex_unlock(&program->lock);
-    device->ops->leave(device, &scope);
     return status;
 }
 

@@ -63,10 +63,13 @@ static frt_status fix_dims(frt_program *program, const Tensor *tensor, const Wei
     return dims_fix_by_shape(program->m, &program->dims, tensor, weight->dims, err);
 }
 
-static frt_status load_param(frt_program *program, const Tensor *tensor, const Weight *weight,
-                             frt_error *err) {
+static frt_status check_shape(const frt_program *program, const Tensor *tensor,
+                              const Weight *weight, frt_error *err) {
     int64_t extents[FRT_MAX_RANK];
     DimValues dims = {program->dims.values, program->dims.known};
+    if (!shape_is_known(program->m, tensor, &program->dims)) {
+        return FRT_OK;
+    }
     frt_status status = manifest_shape(program->m, tensor, dims, extents, NULL, err);
     if (status) {
         return status;
@@ -79,19 +82,18 @@ static frt_status load_param(frt_program *program, const Tensor *tensor, const W
             return fail_shape(tensor, weight, wanted, err);
         }
     }
-    const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
-    Region *region = &program->kept[tensor - tensors];
-    Device *device = &program->device;
-    status = device_alloc(device, weight->n_bytes, &region->data, err);
+    return FRT_OK;
+}
+
+static frt_status load_param(frt_program *program, const Tensor *tensor, const Weight *weight,
+                             frt_error *err) {
+    frt_status status = check_shape(program, tensor, weight, err);
     if (status) {
         return status;
     }
-    region->n_bytes = (int64_t)weight->n_bytes;
-    if (weight->n_bytes > 0) {
-        status = device->ops->upload(device, region->data, weight->data, weight->n_bytes, err);
-    }
-    program->is_set[tensor - tensors] = !status;
-    return status;
+    const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
+    return program_keep_param(program, (uint32_t)(tensor - tensors), weight->data, weight->dims,
+                              (int64_t)weight->n_bytes, err);
 }
 
 typedef frt_status (*ParamVisitor)(frt_program *program, const Tensor *tensor, const Weight *weight,

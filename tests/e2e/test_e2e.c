@@ -3,6 +3,7 @@
  * the source tree. */
 #include "lib/compile.h"
 #include "lib/pair.h"
+#include "lib/text_file.h"
 
 #include <criterion/criterion.h>
 #include <glob.h>
@@ -23,17 +24,6 @@ static const Target *find_target(TargetId id) {
     if (compile_target_runs(target)) return target;
     printf("SKIPPED this CPU cannot run %s\n", target->name);
     return NULL;
-}
-
-static const char *read_source(Arena *arena, const char *path) {
-    Text text = {.arena = arena};
-    char part[4096];
-    FILE *file = fopen(path, "rb");
-    cr_assert_not_null(file, "cannot open %s: run from the root of the tree", path);
-    for (size_t n; (n = fread(part, 1, sizeof part, file)) > 0;) text_add(&text, part, n);
-    cr_assert_eq(ferror(file), 0);
-    fclose(file);
-    return text_str(&text);
 }
 
 /* Contents by name alone, so that a weights file and a check of it can have the same. */
@@ -147,7 +137,18 @@ static bool run_size(Pair *pair, uint32_t g, int64_t size, bool is_unaligned, co
     return is_run;
 }
 
-/* Whether the params are small enough for the interpreter; test_examples runs the others. */
+/* Examples that test_examples runs. */
+static bool is_large(const char *path) {
+    static const char *const paths[] = {
+#define LARGE(name, ...) "dsl/examples/" #name ".g",
+#include "large_examples.def"
+    };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (strcmp(paths[i], path) == 0) return true;
+    return false;
+}
+
+/* Whether the params are small enough for the interpreter to see them many times. */
 static bool has_small_params(const Graph *graph) {
     for (uint32_t i = 0; i < graph->params.n; i++) {
         const Shape *shape = &graph_node(graph, graph->params.data[i].node)->shape;
@@ -160,11 +161,14 @@ static void run_example(const char *path, const Target *target) {
     Arena *arena = arena_new(NULL);
     Text report = {.arena = arena};
     Pair pair;
-    cr_assert(pair_compile(&pair, read_source(arena, path), target, &report), "%s: %s", path,
-              text_str(&report));
+    cr_assert(pair_compile(&pair, text_file_read(arena, path, NULL), target, &report), "%s: %s",
+              path, text_str(&report));
     for (uint32_t g = 0; g < pair.exposed.module->graphs.n; g++) {
         uint32_t n_run = 0;
-        if (!has_small_params(pair.exposed.module->graphs.data[g])) continue;
+        bool is_small = has_small_params(pair.exposed.module->graphs.data[g]);
+        cr_expect_neq(is_small, is_large(path), "%s: large_examples.def %s it", path,
+                      is_small ? "lists" : "lacks");
+        if (!is_small) continue;
         for (uint32_t i = 0; i < N_SIZES; i++)
             n_run += run_size(&pair, g, sizes[i], i % 2 != 0, path);
         cr_expect_geq(n_run, 3u, "%s, graph %u: too few sizes", path, g);
@@ -337,6 +341,15 @@ static const char *const once_wrong[] = {
      "graph g(x: f16[1, T, 0]) -> (y: f16[1, T, 0], z: f16[T, 0]) {\n"
      "  y = -x\n  z = reshape(x, [T, 0])\n}\n"),
     ("graph g(x: bf16[0, 0, 1]) -> (y: bf16[0, 1]) {\n  y = prod(x, axis=0)\n}\n"),
+    /* Sums over nothing, which were -0: rows, columns, split, a matrix product, with an epilogue.
+     */
+    ("dim K in 0..70000\ndim B in 1..40\n"
+     "graph g(x: f32[B, K], w: f32[K, 3], h: bf16[K]) -> (r: f32[B], c: f32[3], s: bf16[], "
+     "m: f32[B, 3], e: f32[B, 3]) {\n"
+     "  r = sum(x, axis=1)\n  c = sum(w, axis=0)\n  s = sum(h)\n  m = x @ w\n"
+     "  e = -(x @ w) / exp(c)\n}\n"),
+    ("graph g(x: f16[3, 0], w: f16[0, 4]) -> (r: f16[3], m: f16[3, 4]) {\n"
+     "  r = sum(x, axis=1)\n  m = x @ w\n}\n"),
     /* A masked store of one known lane, of a truncated value. */
     ("graph g(x: i32[1, 17]) -> (m: i32[1, 1], y: bf16[1, 17]) {\n"
      "  m = min(x, axis=-1, keep=true)\n  y = cast(cast(x, f32), bf16)\n}\n"),

@@ -2,6 +2,7 @@
  * a reader would build and run them. Run from the root of the tree after `make`. */
 #include "lib/compile.h"
 #include "lib/pair.h"
+#include "lib/text_file.h"
 #include "npy.h"
 
 #include <criterion/criterion.h>
@@ -12,24 +13,12 @@
 
 #define DIGITS "dsl/examples/digits/"
 
-static const char *read_text(Arena *arena, const char *path, size_t *n_bytes) {
-    Text text = {.arena = arena};
-    char part[4096];
-    FILE *file = fopen(path, "rb");
-    cr_assert_not_null(file, "cannot open %s: run from the root of the tree", path);
-    for (size_t n; (n = fread(part, 1, sizeof part, file)) > 0;) text_add(&text, part, n);
-    cr_assert_eq(ferror(file), 0);
-    fclose(file);
-    if (n_bytes) *n_bytes = text.n_bytes;
-    return text_str(&text);
-}
-
 /* digits.g: held-out images. */
 
 static NpyArray read_npy(Arena *arena, const char *path) {
     NpyArray array;
     size_t n_bytes;
-    const char *error = NULL, *file = read_text(arena, path, &n_bytes);
+    const char *error = NULL, *file = text_file_read(arena, path, &n_bytes);
     cr_assert(npy_read(arena, file, n_bytes, &array, &error), "%s: %s", path, error);
     return array;
 }
@@ -42,7 +31,7 @@ static const uint8_t *classify(Arena *arena, CompileMode mode, const NpyArray *i
     size_t x_bytes = 0;
     RigOptions options = RIG_OPTIONS_INIT;
     options.program.weights_path = DIGITS "weights.safetensors";
-    cr_assert(compile_source(&compiled, read_text(arena, "dsl/examples/digits.g", NULL),
+    cr_assert(compile_source(&compiled, text_file_read(arena, "dsl/examples/digits.g", NULL),
                              target_get(TARGET_CPU), mode),
               "%s", compiled.messages);
     cr_assert(rig_open(&rig, compiled.bytes, compiled.n_bytes, "digits", &options) &&
@@ -94,8 +83,9 @@ static int32_t count_launches(const char *path, TargetId target, CompileMode mod
     frt_module *module = NULL;
     frt_error error = FRT_ERROR_INIT;
     FRT_INFO(frt_graph_info, graph);
-    cr_assert(compile_source(&compiled, read_text(arena, path, NULL), target_get(target), mode),
-              "%s", compiled.messages);
+    cr_assert(
+        compile_source(&compiled, text_file_read(arena, path, NULL), target_get(target), mode),
+        "%s", compiled.messages);
     cr_assert(!frt_module_load_memory(compiled.bytes, compiled.n_bytes, &module, &error), "%s",
               error.message);
     cr_assert(!frt_module_get_graph(module, 0, &graph));
@@ -134,8 +124,9 @@ static void verify(const char *path, const int64_t (*sizes)[2], size_t n_sizes) 
     PairCounts counts = {0};
     RigOptions options = RIG_OPTIONS_INIT;
     options.program.no_weights = true;
-    cr_assert(pair_compile(&pair, read_text(arena, path, NULL), target_get(TARGET_CPU), &report),
-              "%s", text_str(&report));
+    cr_assert(
+        pair_compile(&pair, text_file_read(arena, path, NULL), target_get(TARGET_CPU), &report),
+        "%s", text_str(&report));
     for (size_t i = 0; i < n_sizes; i++) {
         options.is_unaligned = i % 2 != 0;
         bool is_right =
@@ -150,15 +141,12 @@ static void verify(const char *path, const int64_t (*sizes)[2], size_t n_sizes) 
     arena_free(arena);
 }
 
-Test(examples, mlp_agrees, .timeout = 120) {
-    static const int64_t sizes[][2] = {{1, 0}, {3, 0}};
-    verify("dsl/examples/mlp.g", sizes, sizeof sizes / sizeof *sizes);
-}
-
-Test(examples, transformer_agrees, .timeout = 120) {
-    static const int64_t sizes[][2] = {{1, 1}, {1, 17}, {3, 1}, {3, 17}};
-    verify("dsl/examples/transformer.g", sizes, sizeof sizes / sizeof *sizes);
-}
+#define LARGE(name, ...)                                                         \
+    Test(examples, name##_agrees, .timeout = 120) {                              \
+        static const int64_t sizes[][2] = {__VA_ARGS__};                         \
+        verify("dsl/examples/" #name ".g", sizes, sizeof sizes / sizeof *sizes); \
+    }
+#include "large_examples.def"
 
 /* Programs, each built and run in a folder of its own. */
 
@@ -207,7 +195,7 @@ static void expect(const char *command, int status, const char *said) {
 static void extract_program(void) {
     Arena *arena = arena_new(NULL);
     char path[sizeof folder + 16];
-    const char *begin = strstr(read_text(arena, "README.md", NULL), "```c\n");
+    const char *begin = strstr(text_file_read(arena, "README.md", NULL), "```c\n");
     cr_assert_not_null(begin, "README.md has no C program");
     begin += strlen("```c\n");
     const char *end = strstr(begin, "```");
@@ -237,7 +225,7 @@ Test(embed, readme_shows_the_picture) {
     char picture[MAX_OUTPUT];
     Arena *arena = arena_new(NULL);
     cr_expect_eq(shell("sh tools/demo.sh picture", picture), 0, "%s", picture);
-    cr_expect(picture[0] && strstr(read_text(arena, "README.md", NULL), picture),
+    cr_expect(picture[0] && strstr(text_file_read(arena, "README.md", NULL), picture),
               "README.md has another picture than:\n%s", picture);
     arena_free(arena);
 }

@@ -137,10 +137,23 @@ static bool bind_all(Rig *rig) {
     return true;
 }
 
+/* Params of the last placing must not fix the dims of this one. */
+static bool forget_params(Rig *rig) {
+    frt_error error = FRT_ERROR_INIT;
+    for (uint32_t i = 0; i < rig->n_tensors; i++) {
+        const RigTensor *tensor = &rig->tensors[i];
+        if (tensor->info.role == FRT_PARAM && rig->options.program.no_weights &&
+            frt_program_set_param_tensor(rig->program, tensor->info.name, NULL, &error))
+            return fail(rig, "param", error.message);
+    }
+    return true;
+}
+
 bool rig_place(Rig *rig, const DimTab *dims, const int64_t *symbol_values) {
     frt_error error = FRT_ERROR_INIT;
     int64_t values[DIM_MAX_SYMBOLS] = {0};
     drop_block(rig);
+    if (!forget_params(rig)) return false;
     if (frt_exec_create(rig->program, &rig->exec, &error)) return fail(rig, "exec", error.message);
     return set_dims(rig, dims, symbol_values, values) && lay_out(rig, values) && make_block(rig) &&
            bind_all(rig);
@@ -171,8 +184,11 @@ static bool set_params(Rig *rig) {
     for (uint32_t i = 0; i < rig->n_tensors; i++) {
         const RigTensor *tensor = &rig->tensors[i];
         if (tensor->info.role != FRT_PARAM || !rig->options.program.no_weights) continue;
-        if (frt_program_set_param(rig->program, tensor->info.name, rig->before + tensor->offset,
-                                  tensor->n_bytes, &error))
+        frt_tensor given = {.data = rig->before + tensor->offset,
+                            .dtype = tensor->info.dtype,
+                            .rank = tensor->info.rank};
+        memcpy(given.dims, tensor->dims, sizeof given.dims);
+        if (frt_program_set_param_tensor(rig->program, tensor->info.name, &given, &error))
             return fail(rig, "param", error.message);
     }
     return true;

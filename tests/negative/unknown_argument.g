@@ -5,9 +5,13 @@ graph g(x: f32[8, 8]) -> (y: f32[8, 1]) {
   b = sum(x, dim=1, keep=true)
   # error@+1 unknown-argument: `softmax` has no parameter `axs` (help: Did you mean `axis`?
   c = softmax(x, axs=1)
-  # error@+1 unknown-argument: `exp` has no parameter `base`
+  # error@+1 unknown-argument: `sum` has no parameter `ax` (help: Did you mean `axis`?
+  f = sum(x, ax=1)
+  # error@+1 unknown-argument: `clamp` has no parameter `min` (help: It takes 3 by position, `clamp(a, b, c)`: `minimum(maximum(a, b), c)`; for one bound write `maximum(a, b)`
+  h = clamp(x, min=0)
+  # error@+1 unknown-argument: `exp` has no parameter `base` (help: It takes 1 by position, `exp(a)`
   d = exp(x, base=2)
   # error@+1 unknown-argument: `pad` has no parameter `mode` (help: Its parameters are: x, low, high, value.
   e = pad(x, low=[0, 0], high=[0, 0], mode="edge")
-  y = a + b + c + d + e
+  y = a + b + c + d + e + f + h
 }

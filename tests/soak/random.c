@@ -12,33 +12,11 @@
 
 enum { N_ASSIGNMENTS = 2, SECONDS = 120, REDUCE_SECONDS = 30 };
 
-static bool mentions_dim(const Program *program, const char *type) {
-    for (uint32_t i = 0; i < program->dims.n; i++)
-        if (program_mentions(type, program->dims.data[i].name)) return true;
-    return false;
-}
-
-/* A param whose shape has dims takes them from a weights file only, and nothing here writes files:
- * it becomes an input. */
-static void fix_params(Program *program) {
-    ProgramItems kept = {0};
-    for (uint32_t i = 0; i < program->params.n; i++) {
-        ProgramItem item = program->params.data[i];
-        if (mentions_dim(program, item.type))
-            vec_push(program->arena, &program->inputs, item);
-        else
-            vec_push(program->arena, &kept, item);
-    }
-    program->params = kept;
-}
-
 static Program make_program(Arena *arena, uint64_t seed) {
     RandomGraphOptions options = random_graph_defaults();
     options.without_matmul = false;
     options.max_elems = 1 << 13;
-    Program program = random_program(arena, seed, &options);
-    fix_params(&program);
-    return program;
+    return random_program(arena, seed, &options);
 }
 
 static void add_context(const Pair *pair, const PairData *data, Text *report) {

@@ -143,6 +143,7 @@ Test(cli, wrong_use_is_told_and_exits_2) {
     expect("run @good.g --dim=B", 2, "wants B=32");
     expect("run @good.g --input=x=good.npy", 2, "wants x=@FILE");
     expect("run @good.g --seed=-1", 2, "--seed wants a number");
+    expect("bench @good.g --runs=0", 2, "--runs wants a number from 1 to 1000000, not `0`");
     cr_expect(n_files() == 1, "something is left behind");
 }
 
@@ -168,14 +169,15 @@ Test(cli, wrong_input_exits_1_and_writes_nothing) {
     write_file("junk.g", "\0\xff\x80\x01graph\0", 10);
     write_file("bad.g", "graph g(x: f32[8]) -> (y: f32[9]) {\n  y = reluu(x)\n}\n", 53);
     expect("@empty.g -o @a.ptx", 1, "[no-graph]");
-    expect("@junk.g -o @a.ptx", 1, "error:");
+    expect("@junk.g -o @a.ptx", 1, "junk.g is no text: byte 0 is 0");
+    expect("verify @junk.g", 1, "is no text");
     expect("@bad.g -o @a.ptx", 1, "[unknown-op]");
     cr_expect(strstr(run.err, "bad.g:2:7: error:"), "%s", run.err);
     cr_expect(strstr(run.err, "relu"), "%s", run.err);
     expect("run @bad.g --device=cpu", 1, "[unknown-op]");
     expect("verify @bad.g --device=cpu", 1, "[unknown-op]");
     expect("inspect @bad.g", 1, "neither an ELF file nor text");
-    expect("run @good.g --device=cpu --dim=B=65", 1, "dim B cannot be 65");
+    expect("run @good.g --device=cpu --dim=B=65", 1, "dim B cannot be 65: it lies in 1..64\n");
     expect("run @good.g --device=cpu --dim=C=6", 1, "there is no dim `C`");
     expect("run @good.g --device=cpu --graph=h", 1, "there is no graph `h`");
     expect("run @good.g --device=cpu --output=q=@q.npy", 1, "there is no output `q`");
@@ -222,16 +224,21 @@ Test(cli, standard_streams_are_files_too) {
 }
 
 Test(cli, equal_input_gives_equal_bytes) {
-    static const char *const names[2] = {"a.o", "b.o"};
+    /* From any folder, to any: `@/good.g` is the file by another path. */
+    static const char *const lines[][2] = {{"@good.g -o @a.o", "@/good.g -o @b.o"},
+                                           {"@good.g -o @a.so", "@/good.g -o @b.so"},
+                                           {"@good.g -o @a.ptx", "@/good.g -o @b.ptx"}};
+    static const char *const names[][2] = {{"a.o", "b.o"}, {"a.so", "b.so"}, {"a.ptx", "b.ptx"}};
     static char bytes[2][MAX_TEXT];
-    size_t n[2];
-    for (int i = 0; i < 2; i++) {
-        char line[64];
-        snprintf(line, sizeof line, "@good.g -o @%s", names[i]);
-        expect(line, 0, "");
-        n[i] = read_file(path_of(names[i]), bytes[i]);
+    for (size_t k = 0; k < sizeof lines / sizeof lines[0]; k++) {
+        size_t n[2];
+        for (int i = 0; i < 2; i++) {
+            expect(lines[k][i], 0, "");
+            n[i] = read_file(path_of(names[k][i]), bytes[i]);
+        }
+        cr_expect(n[0] == n[1] && memcmp(bytes[0], bytes[1], n[0]) == 0, "%s", names[k][0]);
     }
-    cr_expect(n[0] == n[1] && memcmp(bytes[0], bytes[1], n[0]) == 0);
+    expect("inspect @a.ptx", 0, " from good.g, ");
 }
 
 Test(cli, a_special_file_is_written_in_place) {
@@ -249,6 +256,28 @@ Test(cli, a_link_keeps_pointing_to_what_is_replaced) {
     cr_expect(lstat(path_of("link.ptx"), &info) == 0 && S_ISLNK(info.st_mode));
     read_file(path_of("real.ptx"), text);
     cr_expect(strncmp(text, "//@ ", 4) == 0);
+}
+
+Test(cli, what_is_replaced_keeps_its_mode) {
+    struct stat info;
+    write_file("real.ptx", "old", 3);
+    cr_assert(chmod(path_of("real.ptx"), 0640) == 0);
+    cr_assert(symlink("real.ptx", path_of("link.ptx")) == 0);
+    expect("@good.g -o @link.ptx", 0, "");
+    cr_expect(stat(path_of("real.ptx"), &info) == 0 && info.st_size > 3);
+    cr_expect((info.st_mode & 07777) == 0640, "mode %o", (unsigned)info.st_mode);
+}
+
+Test(cli, a_link_to_nothing_is_followed) {
+    struct stat info;
+    cr_assert(mkdir(path_of("folder"), 0777) == 0);
+    cr_assert(symlink("folder/new.ptx", path_of("one.ptx")) == 0);
+    cr_assert(symlink("one.ptx", path_of("two.ptx")) == 0);
+    expect("@good.g -o @two.ptx", 0, "");
+    cr_expect(lstat(path_of("two.ptx"), &info) == 0 && S_ISLNK(info.st_mode));
+    cr_expect(lstat(path_of("folder/new.ptx"), &info) == 0 && S_ISREG(info.st_mode));
+    cr_assert(symlink("loop.ptx", path_of("loop.ptx")) == 0);
+    expect("@good.g -o @loop.ptx", 0, ""); /* a link that names no file is replaced */
 }
 
 Test(cli, lists_and_help_never_fail) {
@@ -291,13 +320,91 @@ Test(cli, run_reads_and_writes_arrays) {
     expect("run @good.g --device=cpu --input=x=@y.npy --dim=B=4", 1, "[dim-conflict]");
 }
 
+Test(cli, two_outputs_do_not_share_a_file) {
+    static const char two[] = "graph g(x: f32[8]) -> (y: f32[8], z: f32[8]) {\n"
+                              "  y = relu(x)\n  z = -x\n}\n";
+    write_file("two.g", two, strlen(two));
+    expect("run @two.g --device=cpu --output=y=@a.npy --output=z=@a.npy", 2,
+           "outputs y and z would both be ");
+    expect("run @two.g --device=cpu --output=y=@a.npy --output=z=@/a.npy", 2, "would both be");
+    cr_expect(n_files() == 2);
+    expect("run @two.g --device=cpu --output=y=@a.npy --output=z=@b.npy", 0, "");
+    expect("run @two.g --device=cpu --output=y=@b.npy --output=z=@/a.npy", 0, "");
+    cr_assert(symlink("a.npy", path_of("c.npy")) == 0);
+    expect("run @two.g --device=cpu --output=y=@a.npy --output=z=@c.npy", 2, "would both be");
+}
+
+Test(cli, warnings_are_told_once) {
+    static const char idle[] = "graph g(x: f32[8]) -> (y: f32[8]) {\n  z = -x\n  y = x\n}\n";
+    write_file("idle.g", idle, strlen(idle));
+    expect("verify @idle.g --device=cpu", 0, "comparison agrees");
+    const char *first = strstr(run.err, "[unused-value]");
+    cr_expect(first && !strstr(first + 1, "[unused-value]"), "%s", run.err);
+}
+
+/* Params w: f32[rows, 4] and c: f32[4], all zero. */
+static void write_weights(const char *name, int rows) {
+    char file[4096] = {0};
+    int n = rows * 16;
+    int n_header = snprintf(file + 8, 512,
+                            "{\"w\":{\"dtype\":\"F32\",\"shape\":[%d,4],\"data_offsets\":[0,%d]},"
+                            "\"c\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[%d,%d]}}",
+                            rows, n, n, n + 16);
+    file[8 + n_header] = 0;
+    file[0] = (char)n_header;
+    cr_assert(n_header < 128 && 8 + n_header + n + 16 < 4096);
+    write_file(name, file, (size_t)(8 + n_header + n + 16));
+}
+
+static const char symbolic[] =
+    "weights \"w.safetensors\"\ndim B in 1..64\ndim N in 1..1000 mult 5\n"
+    "graph g(x: f32[B, N]) -> (y: f32[B, 4]) {\n  param w: f32[N, 4] = \"w\"\n"
+    "  param c: f32[4] = \"c\"\n  y = x @ w + c\n}\n";
+
+Test(cli, params_fix_dims_from_their_files) {
+    write_file("s.g", symbolic, strlen(symbolic));
+    write_weights("w.safetensors", 10);
+    expect("run @s.g --device=cpu", 0, "y: f32[32, 4] =");
+    cr_expect(!strstr(run.err, "dim N"), "%s", run.err);
+    expect("verify @s.g --device=cpu", 0, "3 comparisons agree");
+    expect("verify @s.g --device=cpu --dim=B=2", 0, "1 comparison agrees");
+    expect("bench @s.g --device=cpu --runs=20", 0, "N = 10\n");
+    expect("run @s.g --device=cpu --dim=N=15", 1,
+           "dim N is 10 by param w axis 0 but 15 by the caller [dim-conflict]");
+    write_weights("w.safetensors", 12);
+    expect("run @s.g --device=cpu", 1, "not a multiple of 5 [dim-multiple]");
+    write_weights("w.safetensors", 0);
+    expect("run @s.g --device=cpu", 1, "outside its range 5 to 1000 [dim-range]");
+}
+
+Test(cli, params_fix_dims_from_arrays) {
+    static const char copy[] = "dim N in 1..64\ngraph h(x: f32[N, 4]) -> (y: f32[N, 4]) {\n"
+                               "  y = x\n}\n";
+    write_file("s.g", symbolic, strlen(symbolic));
+    write_file("h.g", copy, strlen(copy));
+    write_weights("w.safetensors", 10);
+    expect("run @h.g --device=cpu --dim=N=15 --output=y=@w.npy", 0, "");
+    expect("run @h.g --device=cpu --dim=N=12 --output=y=@bad.npy", 0, "");
+    expect("bench @s.g --device=cpu --runs=20 --input=w=@w.npy", 0, "N = 15\n");
+    expect("run @s.g --device=cpu --input=w=@bad.npy", 1,
+           "param w axis 0, which is not a multiple");
+    expect("run @s.g --device=cpu --input=w=@w.npy --dim=N=10", 1,
+           "dim N is 15 by param w axis 0 but 10 by the caller [dim-conflict]");
+    cr_assert(unlink(path_of("w.safetensors")) == 0);
+    expect("verify @s.g --device=cpu", 0, "comparisons agree");
+    expect("bench @s.g --device=cpu --runs=20 --input=w=@w.npy", 0, "N = 15\n");
+}
+
 Test(cli, verify_bench_and_inspect_work) {
     expect("verify @good.g --device=cpu", 0, "comparisons agree");
     expect("bench @good.g --device=cpu --runs=20", 0, "median");
     expect("bench @good.g --device=cpu --runs=20 --json", 0, "\"median_us\"");
     expect("@good.g -o @a.ptx", 0, "");
     expect("inspect @a.ptx", 0, "input x: f32[B, 8]");
+    cr_expect(strstr(run.out, "graph g: 1 launch, "), "%s", run.out);
     cr_expect(strstr(run.out, "dim B in 1..64"), "%s", run.out);
+    expect("verify @a.ptx", 1, "a.ptx is compiled already; this wants the source");
+    expect("@a.ptx -o @b.ptx", 1, "is compiled already");
 }
 
 Test(cli, an_interrupt_leaves_nothing_behind) {

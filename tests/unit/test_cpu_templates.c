@@ -251,6 +251,7 @@ static double arg_extreme(const double *v, int64_t n) {
 static double expected_result(OpId op, Dtype dtype, const double *v, int64_t n, ReduceOrder order) {
     Dtype acc = dtype_compute(dtype);
     if (op == OP_ARGMAX) return arg_extreme(v, n);
+    if (op == OP_SUM && n == 0) return 0; /* not the -0 that chains start from */
     double total = reduce_all(op, acc, v, n, order);
     if (op == OP_MEAN) total = acc_round(acc, total / acc_round(acc, (double)n));
     return dtype_round(dtype, total);

@@ -3,7 +3,9 @@
  * build/fusec built.
  *
  * A block fenced ```console begins with a line `$ build/fusec ...` or `$ cat FILE`; the rest is its
- * output, where a line `...` stands for any number of lines and `...` in a line for any text. */
+ * output, where a line `...` stands for any number of lines and `...` in a line for any text. In
+ * other blocks a line `$ build/fusec ...` is a command that succeeds; after it, two blanks and a
+ * remark. */
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <glob.h>
@@ -121,7 +123,7 @@ static bool lines_match(char *const *pattern, size_t n_pattern, const Lines *lin
 
 /* Blocks of output. */
 
-static size_t n_blocks, n_blocks_of_tour;
+static size_t n_blocks, n_blocks_of_tour, n_commands;
 
 /* Only what is meant: the compiler, or a file shown. No shell. */
 static bool is_plain_command(const char *command) {
@@ -151,6 +153,21 @@ static void check_block(const char *path, size_t at, char *const *block, size_t 
     free_lines(&printed);
 }
 
+static void check_commands(const char *path, size_t at, char *const *block, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        char command[MAX_LINE + 32];
+        if (!begins(block[i], "$ build/")) continue;
+        const char *remark = strstr(block[i], "  ");
+        int n_command = remark ? (int)(remark - block[i]) : (int)strlen(block[i]);
+        snprintf(command, sizeof command, "%.*s", n_command - 2, block[i] + 2);
+        n_commands++;
+        cr_expect(is_plain_command(command), "%s:%zu: not a plain command", path, at + i + 1);
+        if (!is_plain_command(command)) continue;
+        strcat(command, " >/dev/null 2>&1");
+        cr_expect(system(command) == 0, "%s:%zu: `%s` fails", path, at + i + 1, command);
+    }
+}
+
 static void check_blocks(const char *path, const Lines *page) {
     for (size_t i = 0; i < page->n; i++) {
         if (!begins(page->line[i], "```")) continue;
@@ -158,12 +175,13 @@ static void check_blocks(const char *path, const Lines *page) {
         size_t begin = ++i;
         while (i < page->n && !begins(page->line[i], "```")) i++;
         cr_expect(i < page->n, "%s:%zu: the block has no end", path, begin);
-        if (is_output) check_block(path, begin, page->line + begin, i - begin);
+        (is_output ? check_block : check_commands)(path, begin, page->line + begin, i - begin);
     }
 }
 
 Test(docs, commands_print_what_the_pages_say, .timeout = 60) {
     cr_expect(each_page(check_blocks) >= 6);
+    cr_expect(n_commands >= 4, "README.md shows %zu commands", n_commands);
     cr_expect(n_blocks_of_tour >= 7, "ARCHITECTURE.md shows %zu commands", n_blocks_of_tour);
 }
 

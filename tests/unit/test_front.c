@@ -7,6 +7,8 @@
  * tests/golden the lines from `#| ` on are the graph that the file is to give. */
 #include "front/ast.h"
 #include "front/sema.h"
+#include "lib/text_file.h"
+#include "pass/fuse.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -22,17 +24,6 @@ typedef struct Parsed {
     Diags diags;
     Module *module; /* or NULL */
 } Parsed;
-
-static const char *read_file(Arena *arena, const char *path, size_t *n_bytes) {
-    FILE *file = fopen(path, "rb");
-    cr_assert(file, "cannot open %s", path);
-    Text text = {.arena = arena};
-    char buffer[4096];
-    for (size_t n; (n = fread(buffer, 1, sizeof buffer, file)) > 0;) text_add(&text, buffer, n);
-    fclose(file);
-    *n_bytes = text.n_bytes;
-    return text_str(&text);
-}
 
 static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -171,15 +162,26 @@ static void check_diagnostics(const char *path, const Parsed *parsed) {
                   all.data[i].line, all.data[i].message, diag_info(all.data[i].id)->id);
 }
 
+/* Fusion finds what is wrong with `kernel` blocks. */
+static void fuse_graphs(Parsed *parsed) {
+    for (uint32_t i = 0; parsed->module && i < parsed->module->graphs.n; i++) {
+        Arena *scratch = arena_new(NULL);
+        fuse_graph(parsed->arena, scratch, parsed->module->graphs.data[i],
+                   (FuseOptions){.off = false}, &parsed->diags);
+        arena_free(scratch);
+    }
+}
+
 Test(front, wrong_programs_give_the_announced_diagnostics) {
     Arena *arena = arena_new(NULL);
     Paths paths = list_files(arena, "tests/negative");
     for (uint32_t i = 0; i < paths.n; i++) {
         size_t n_bytes;
-        const char *text = read_file(arena, paths.data[i], &n_bytes);
+        const char *text = text_file_read(arena, paths.data[i], &n_bytes);
         Parsed parsed = parse_bytes(arena, paths.data[i], text, n_bytes);
-        check_diagnostics(paths.data[i], &parsed);
         cr_expect_eq(parsed.module == NULL, parsed.diags.n_errors > 0);
+        fuse_graphs(&parsed);
+        check_diagnostics(paths.data[i], &parsed);
         cr_expect_leq(parsed.diags.n_errors, DIAG_MAX_ERRORS,
                       "%s has more errors than are kept: split it", paths.data[i]);
     }
@@ -190,8 +192,6 @@ Test(front, wrong_programs_give_the_announced_diagnostics) {
 static const struct {
     const char *id, *reason;
 } tested_elsewhere[] = {
-    {"no-lowering", "needs a target: the tests of the legality check"},
-    {"fixed-kernel", "needs the fusion pass: the tests of fixed partitions"},
     {"internal", "a fault of the compiler itself: no input is known to cause one"},
 };
 
@@ -201,7 +201,7 @@ Test(front, every_diagnostic_has_a_wrong_program) {
     Paths paths = list_files(arena, "tests/negative");
     for (uint32_t i = 0; i < paths.n; i++) {
         size_t n_bytes;
-        const char *text = read_file(arena, paths.data[i], &n_bytes);
+        const char *text = text_file_read(arena, paths.data[i], &n_bytes);
         Expectations all =
             read_expectations(arena, source_new(arena, paths.data[i], text, n_bytes));
         for (uint32_t k = 0; k < all.n; k++) seen[all.data[k].id] = true;
@@ -249,7 +249,7 @@ static void check_fixpoint(const char *path, const Parsed *parsed) {
 
 static void check_right_file(Arena *arena, const char *path) {
     size_t n_bytes;
-    const char *text = read_file(arena, path, &n_bytes);
+    const char *text = text_file_read(arena, path, &n_bytes);
     Parsed parsed = parse_bytes(arena, path, text, n_bytes);
     cr_assert(parsed.module, "%s is wrong:\n%s", path, messages(&parsed));
     cr_expect_eq(parsed.diags.n_warnings, 0, "%s", messages(&parsed));
@@ -297,7 +297,7 @@ Test(front, golden_files_give_the_graph_written_in_them) {
     Paths paths = list_files(arena, "tests/golden");
     for (uint32_t i = 0; i < paths.n; i++) {
         size_t n_bytes;
-        const char *text = read_file(arena, paths.data[i], &n_bytes);
+        const char *text = text_file_read(arena, paths.data[i], &n_bytes);
         Parsed parsed = parse_bytes(arena, paths.data[i], text, n_bytes);
         cr_assert(parsed.module, "%s", messages(&parsed));
         const char *actual = printed(&parsed);
@@ -316,7 +316,7 @@ Test(front, every_prefix_of_every_example_is_survived) {
     Paths paths = list_files(names, "dsl/examples");
     for (uint32_t i = 0; i < paths.n; i++) {
         size_t n_bytes;
-        const char *text = read_file(names, paths.data[i], &n_bytes);
+        const char *text = text_file_read(names, paths.data[i], &n_bytes);
         for (size_t n = 0; n < n_bytes; n += 3) {
             Escape escape;
             Arena *arena = arena_new(&escape);
@@ -354,6 +354,50 @@ Test(front, a_diagnostic_shows_place_shapes_and_declarations) {
     arena_free(arena);
 }
 
+Test(front, what_is_no_text_prints_as_text) {
+    Arena *arena = arena_new(NULL);
+    Parsed parsed = parse(arena, "$ # gr\xC3\xBC\xC3\x9F\xE2\x82\xAC\xF0\x9F\x8D\x8B "
+                                 "\x01\x1B[2J\x7F\xC2\x9B\xFF\xC0\x80\xED\xA0\x80\t. \xE2\x82");
+    cr_expect_str_eq(messages(&parsed),
+                     "test.g:1:1: error: character that no token begins with [bad-token]\n"
+                     "    $ # gr\xC3\xBC\xC3\x9F\xE2\x82\xAC\xF0\x9F\x8D\x8B "
+                     "??[2J???????\?? . ??\n"
+                     "    ^\n",
+                     "%s", messages(&parsed));
+    arena_free(arena);
+}
+
+Test(front, integers_go_up_to_2_to_the_62) {
+    static const struct {
+        const char *text;
+        bool is_good;
+    } cases[] = {{"4611686018427387899", true},
+                 {"4611686018427387903", true},
+                 {"4611686018427387904", true},
+                 {"4611686018427387905", false},
+                 {"46116860184273879040", false}};
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Parsed dim = parse(arena, str_format(arena,
+                                             "dim B in 0..%s\n"
+                                             "graph g(x: f64[4]) -> (y: f64[4]) {\n"
+                                             "  y = x + %s\n}\n",
+                                             cases[i].text, cases[i].text));
+        cr_expect_eq(dim.module != NULL, cases[i].is_good, "%s: %s", cases[i].text, messages(&dim));
+    }
+    arena_free(arena);
+}
+
+Test(front, a_note_is_given_once) {
+    Arena *arena = arena_new(NULL);
+    Parsed parsed = parse(arena, "dim B in 1..8\ngraph g(x: f32[B, 4]) -> (y: f32[4]) {\n"
+                                 "  y = x[B + 1]\n}\n");
+    const char *first = strstr(messages(&parsed), "`B` ranges over 1..8");
+    cr_assert(first, "%s", messages(&parsed));
+    cr_expect_null(strstr(first + 1, "`B` ranges over"), "%s", messages(&parsed));
+    arena_free(arena);
+}
+
 /* `graph g(x: f32[4]) -> (y: f32[4]) { y = <begin><middle, n times><end> }` */
 static Parsed parse_repeated(Arena *arena, const char *begin, const char *middle, int n,
                              const char *end) {
@@ -387,7 +431,7 @@ Test(front, the_manuals_programs_are_right) {
     Arena *arena = arena_new(NULL);
     size_t n_bytes;
     uint32_t n_programs = 0;
-    const char *end, *text = read_file(arena, "docs/LANGUAGE.md", &n_bytes);
+    const char *end, *text = text_file_read(arena, "docs/LANGUAGE.md", &n_bytes);
     for (const char *fence; (fence = strstr(text, "```\n")); text = end + 3) {
         const char *begin = fence + 4;
         cr_assert(end = strstr(begin, "```"), "a block is not closed");

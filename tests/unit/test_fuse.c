@@ -1,5 +1,6 @@
 /* What fuses and what does not: kernel counts, forms, verdicts and reasons. */
 #include "lib/plans.h"
+#include "lib/text_file.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -88,22 +89,13 @@ Test(fuse, what_cannot_share_stays_apart) {
         expect_kernels(&several_kernels[i]);
 }
 
-static char *read_file(Arena *arena, const char *path) {
-    FILE *file = fopen(path, "rb");
-    cr_assert(file, "cannot open %s", path);
-    Text text = {.arena = arena};
-    char chunk[4096];
-    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0;) text_add(&text, chunk, n);
-    fclose(file);
-    return text.data;
-}
-
 /* Twelve programs of views: nothing is copied, so each is one kernel that reads inputs and writes
  * outputs (a long reduction may take a finishing kernel). */
 Test(fuse, view_programs_have_no_copy_kernels) {
     Arena *arena = arena_new(NULL);
     const char *errors = "";
-    Module *module = plans_parse(arena, read_file(arena, "dsl/examples/views.g"), &errors);
+    Module *module =
+        plans_parse(arena, text_file_read(arena, "dsl/examples/views.g", NULL), &errors);
     cr_assert(module, "%s", errors);
     cr_expect(module->graphs.n == 12);
     for (uint32_t i = 0; i < module->graphs.n; i++) {
@@ -224,7 +216,8 @@ Test(fuse, is_deterministic) {
     Arena *arena = arena_new(NULL);
     const char *errors = "", *first = NULL;
     for (int i = 0; i < 3; i++) {
-        Module *module = plans_parse(arena, read_file(arena, "dsl/examples/views.g"), &errors);
+        Module *module =
+            plans_parse(arena, text_file_read(arena, "dsl/examples/views.g", NULL), &errors);
         Text text = {.arena = arena};
         for (uint32_t g = 0; g < module->graphs.n; g++)
             plan_print(plans_fuse(arena, module, g, false, &errors), &text);

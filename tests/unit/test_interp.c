@@ -230,7 +230,7 @@ Test(interp, reductions_of_nothing) {
     Result max = evaluate(&f, OP_MAX, DT_F32, DIMS(2), last);
     EXPECT(max, -INFINITY, -INFINITY);
     Result sum = evaluate(&f, OP_SUM, DT_F32, DIMS(2), last);
-    cr_expect(sum.value.data[0] == 0 && sum.value.data[1] == 0);
+    EXPECT(sum, 0.0, 0.0);
     Result prod = evaluate(&f, OP_PROD, DT_F32, DIMS(2), last);
     EXPECT(prod, 1, 1);
     Result mean = evaluate(&f, OP_MEAN, DT_F32, DIMS(2), last);

@@ -222,7 +222,7 @@ Test(rt_cpu, bad_bindings_are_refused_by_name) {
     expect_bind(&rig, "x", rank1, FRT_E_SHAPE, "input x has rank 1");
     expect_bind(&rig, "x", matrix(rig.x, -2, 4), FRT_E_SHAPE, "axis 0 is -2");
     expect_bind(&rig, "x", matrix(rig.x, INT64_MAX, 4), FRT_E_SHAPE, "input x axis");
-    expect_bind(&rig, "x", matrix(NULL, 2, 4), FRT_E_NULL, "input x is bound to NULL");
+    expect_bind(&rig, "x", matrix(NULL, 2, 4), FRT_E_NULL, "input x is at NULL");
     expect_bind(&rig, "x", odd, FRT_E_ALIGNMENT, "4-byte");
     rig_close(&rig);
     artifact_free(&artifact);

@@ -212,6 +212,57 @@ Test(rt_cuda, params_are_wanted_checked_and_replaceable) {
     expect_nothing_held("after params");
 }
 
+/* Sets w twice, the second time longer: it moves, and so does what init steps made of it. */
+static frt_status grow_param(Rig *rig, const char *text) {
+    static const float longer[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    frt_program_options options = fake_options();
+    frt_tensor w = {.data = (void *)(uintptr_t)longer, .dtype = FRT_F32, .rank = 1, .dims = {4}};
+    frt_status status = open_program(rig, text, &options);
+    for (int64_t n = 4; n <= 8 && !status; n += 4) {
+        w.dims[0] = n;
+        status = frt_program_set_param_tensor(rig->program, "w", &w, &rig->err);
+        if (!status && !rig->exec) {
+            status = frt_exec_create(rig->program, &rig->exec, &rig->err);
+        }
+        if (!status) {
+            status = bind(rig, 3);
+        }
+        if (!status) {
+            status = frt_run(rig->exec, NULL, &rig->err);
+        }
+    }
+    return status;
+}
+
+Test(rt_cuda, a_param_of_another_shape_moves_with_what_init_steps_made) {
+    Rig rig;
+    char *with_dim = text_replace(manifest, "//@ graph g", "//@ dim N 4 8 4\n//@ graph g");
+    char *with_param = text_replace(with_dim, "param w 0 f32 4", "param w 0 f32 N");
+    char *text = text_replace(with_param, "packed 0 f32 - 4", "packed 0 f32 - N");
+    bool has_failed = true;
+    add_kernels();
+    for (long n = 0; has_failed; n++) { /* call 0: none fails */
+        fake_cuda_reset();
+        fake_cuda.fail_at = n;
+        fake_cuda.fail_code = 2; /* out of memory */
+        frt_status status = grow_param(&rig, text);
+        has_failed = n == 0 || fake_cuda.has_failed;
+        if (status == FRT_OK) {
+            int64_t value = 0;
+            expect_y(&rig, 3);
+            cr_expect_eq(frt_program_get_dim(rig.program, 1, &value), FRT_OK);
+            cr_expect_eq(value, 8);
+            cr_expect_eq(fake_cuda.n_blocks, 4, "scratch, param, persistent temp, workspace");
+        }
+        cr_assert(n > 0 || status == FRT_OK, "%s", rig.err.message);
+        close_rig(&rig);
+        expect_nothing_held("after a longer param");
+    }
+    free(with_dim);
+    free(with_param);
+    free(text);
+}
+
 static void expect_open(const char *text, const frt_program_options *options, frt_status status,
                         const char *part) {
     Rig rig;

@@ -238,3 +238,134 @@ Test(rt_weights, the_caller_chooses_where_weights_come_from) {
     options.no_weights = true;
     expect_create(manifest, &options, FRT_OK, "");
 }
+
+/* A program of `text` without a file. */
+static void open_bare(Rig *rig, const char *text) {
+    frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
+    options.no_weights = true;
+    open_rig(rig, text);
+    cr_assert_eq(frt_program_create(rig->module, NULL, &options, &rig->program, &rig->err), FRT_OK,
+                 "%s", rig->err.message);
+}
+
+static void expect_param(Rig *rig, const char *name, frt_tensor given, frt_status status,
+                         const char *part) {
+    rig->err.message[0] = '\0';
+    frt_status got = frt_program_set_param_tensor(rig->program, name, &given, &rig->err);
+    cr_expect_eq(got, status, "%s instead of %s: %s", frt_status_name(got), frt_status_name(status),
+                 rig->err.message);
+    cr_expect(strstr(rig->err.message, part), "`%s` lacks `%s`", rig->err.message, part);
+}
+
+static void expect_dim(const Rig *rig, frt_status status, int64_t wanted) {
+    int64_t value = -1;
+    cr_expect_eq(frt_program_get_dim(rig->program, 0, &value), status);
+    cr_expect_eq(value, wanted, "N is %lld", (long long)value);
+}
+
+static float numbers[64] = {1, 2, 3, 4, 5, 6, 7};
+
+static frt_tensor w_of(int64_t n) {
+    return (frt_tensor){.data = numbers, .dtype = FRT_F32, .rank = 1, .dims = {n}};
+}
+
+static frt_tensor v_of(int64_t n) {
+    return (frt_tensor){.data = numbers, .dtype = FRT_F16, .rank = 2, .dims = {2, n}};
+}
+
+Test(rt_weights, a_params_shape_fixes_dims) {
+    Rig rig;
+    frt_exec *exec = NULL;
+    float y[7] = {0};
+    open_bare(&rig, manifest);
+    expect_dim(&rig, FRT_E_DIM_UNKNOWN, -1);
+    cr_expect_eq(frt_program_set_param(rig.program, "w", numbers, 8, &rig.err), FRT_E_DIM_UNKNOWN);
+    cr_expect(strstr(rig.err.message, "param w has an extent that no param given so far fixes"));
+    expect_param(&rig, "v", v_of(6), FRT_OK, ""); /* before what fixes N */
+    expect_dim(&rig, FRT_E_DIM_UNKNOWN, -1);
+    expect_param(&rig, "w", w_of(5), FRT_E_SHAPE,
+                 "param v axis 1 is 6, but N*2 is 10 (N is 5 by param w axis 0)");
+    expect_dim(&rig, FRT_E_DIM_UNKNOWN, -1);
+    expect_param(&rig, "w", w_of(3), FRT_OK, "");
+    expect_dim(&rig, FRT_OK, 3);
+    cr_assert_eq(frt_exec_create(rig.program, &exec, &rig.err), FRT_OK);
+    frt_tensor ty = {.data = y, .dtype = FRT_F32, .rank = 1, .dims = {7}};
+    cr_assert_eq(frt_bind(exec, "y", &ty, &rig.err), FRT_OK);
+    cr_expect_eq(frt_run(exec, NULL, &rig.err), FRT_E_DIM_CONFLICT);
+    cr_expect_str_eq(rig.err.message, "dim N is 3 by param w axis 0 but 7 by output y axis 0");
+    expect_param(&rig, "v", v_of(14), FRT_E_SHAPE, "param v axis 1 is 14");
+    cr_assert_eq(frt_program_set_param_tensor(rig.program, "v", NULL, &rig.err), FRT_OK);
+    expect_param(&rig, "w", w_of(7), FRT_OK, ""); /* a new shape, since none objects */
+    cr_expect_eq(frt_run(exec, NULL, &rig.err), FRT_E_WEIGHTS_MISSING);
+    expect_param(&rig, "v", v_of(14), FRT_OK, "");
+    cr_assert_eq(frt_run(exec, NULL, &rig.err), FRT_OK, "%s", rig.err.message);
+    cr_expect_eq(memcmp(y, numbers, sizeof y), 0);
+    cr_expect_eq(frt_program_set_param(rig.program, "w", numbers + 1, sizeof y, &rig.err), FRT_OK);
+    cr_assert_eq(frt_run(exec, NULL, &rig.err), FRT_OK, "%s", rig.err.message);
+    cr_expect_eq(memcmp(y, numbers + 1, sizeof y), 0);
+    frt_exec_free(exec);
+    close_rig(&rig);
+}
+
+Test(rt_weights, params_given_wrongly_are_refused_by_name) {
+    Rig rig;
+    char *text = text_replace(manifest, "dim N 1 64 1", "dim N 2 64 2");
+    open_bare(&rig, text);
+    frt_tensor wrong = w_of(4);
+    expect_param(&rig, "y", wrong, FRT_E_UNKNOWN_NAME, "graph g has no param y");
+    expect_param(&rig, "v", wrong, FRT_E_DTYPE, "param v is f32, but the graph has f16");
+    wrong.data = NULL;
+    expect_param(&rig, "w", wrong, FRT_E_NULL, "param w is at NULL");
+    wrong = w_of(4);
+    wrong.rank = 2;
+    expect_param(&rig, "w", wrong, FRT_E_SHAPE, "param w has rank 2");
+    wrong = v_of(4);
+    wrong.dims[0] = 3;
+    expect_param(&rig, "v", wrong, FRT_E_SHAPE, "param v axis 0 is 3, but the graph has 2");
+    expect_param(&rig, "w", w_of(-1), FRT_E_SHAPE, "param w axis 0 is -1");
+    expect_param(&rig, "w", w_of(5), FRT_E_DIM_MULTIPLE, "dim N is 5 by param w axis 0");
+    expect_param(&rig, "w", w_of(66), FRT_E_DIM_RANGE, "dim N is 66 by param w axis 0");
+    expect_dim(&rig, FRT_E_DIM_UNKNOWN, -1);
+    int64_t value;
+    cr_expect_eq(frt_program_get_dim(rig.program, 1, &value), FRT_E_INVALID_ARGUMENT);
+    close_rig(&rig);
+    free(text);
+}
+
+Test(rt_weights, two_params_must_agree_about_a_dim) {
+    Rig rig;
+    char *text = text_replace(manifest, "f16 2 N,2,*", "f16 2 N");
+    open_bare(&rig, text);
+    expect_param(&rig, "w", w_of(5), FRT_OK, "");
+    expect_param(&rig, "v", v_of(4), FRT_E_DIM_CONFLICT,
+                 "dim N is 5 by param w axis 0 but 4 by param v axis 1");
+    expect_param(&rig, "v", v_of(5), FRT_OK, "");
+    expect_param(&rig, "w", w_of(4), FRT_E_DIM_CONFLICT,
+                 "dim N is 5 by param v axis 1 but 4 by param w axis 0");
+    expect_dim(&rig, FRT_OK, 5);
+    close_rig(&rig);
+    free(text);
+}
+
+Test(rt_weights, a_params_shape_may_wait_for_inputs) {
+    Rig rig;
+    frt_exec *exec = NULL;
+    float y[3] = {0};
+    char *text = text_replace(manifest, "param w 0 f32 N = b", "input w 0 f32 N");
+    frt_tensor tw = {.data = numbers, .dtype = FRT_F32, .rank = 1, .dims = {3}}, ty = tw;
+    ty.data = y;
+    open_rig(&rig, text);
+    cr_assert_eq(frt_program_create(rig.module, NULL, NULL, &rig.program, &rig.err), FRT_OK, "%s",
+                 rig.err.message);
+    cr_assert_eq(frt_exec_create(rig.program, &exec, &rig.err), FRT_OK);
+    cr_assert_eq(frt_bind(exec, "w", &tw, &rig.err), FRT_OK);
+    cr_assert_eq(frt_bind(exec, "y", &ty, &rig.err), FRT_OK);
+    cr_expect_eq(frt_run(exec, NULL, &rig.err), FRT_E_SHAPE);
+    cr_expect_str_eq(rig.err.message,
+                     "param v axis 1 is 4, but N*2 is 6 (N is 3 by input w axis 0)");
+    expect_param(&rig, "v", v_of(6), FRT_OK, "");
+    cr_expect_eq(frt_run(exec, NULL, &rig.err), FRT_OK, "%s", rig.err.message);
+    frt_exec_free(exec);
+    close_rig(&rig);
+    free(text);
+}
