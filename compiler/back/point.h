@@ -42,7 +42,7 @@ typedef struct Lower {
     LLVMValueRef *pointers; /* per Kernel.args */
     bool *is_written;       /* per Kernel.args */
     const Chip *chips;      /* per Kernel.args; NULL: none is on chip */
-    BlockTile *tile;             /* of a launch of several phases, else NULL */
+    BlockTile *tile;        /* of a launch of several phases, else NULL */
     SharedTiles *tiles;
     LLVMValueRef symbols[DIM_MAX_SYMBOLS]; /* i64 */
     LLVMTypeRef index_type;                /* i32 or i64: of axis values and element addresses */
