@@ -1,5 +1,5 @@
-/* Introspection of a module: getters over the manifest, by index, and readable expressions; and what
- * a program's device says about its kernels. */
+/* Introspection of a module: getters over the manifest, by index, and readable expressions; and
+ * what a program's device says about its kernels. */
 #include "error.h"
 #include "program.h"
 
