@@ -109,16 +109,18 @@ def random_tensor(tensor, generator):
 
 class Buffers:
     """Sets of inputs and outputs that are taken in turn, so many that no run finds its data in the
-    cache: together at least `rotate_bytes`, or `max_sets` of them."""
+    cache: together at least `rotate_bytes`, but at most `max_sets`. Large data has some sets too,
+    so that where they happen to lie in memory evens out."""
+    MIN_SETS = 3
 
     def __init__(self, case, seed, rotate_bytes, max_sets):
         self.case = case
-        n = max(1, min(max_sets, math.ceil(rotate_bytes / case.n_bytes())))
+        n = min(max_sets, max(self.MIN_SETS, math.ceil(rotate_bytes / case.n_bytes())))
         generator = torch.Generator("cuda").manual_seed(seed)
         self.inputs = [[random_tensor(t, generator) for t in case.inputs] for _ in range(n)]
 
     def outputs(self):
-        """One set of outputs for each set of inputs, poisoned: what is not written is not finite."""
+        """A set of outputs for each set of inputs, poisoned: what is not written is no number."""
         return [[torch.full(t.shape, float("nan"), device="cuda", dtype=TORCH[t.dtype])
                  for t in self.case.outputs] for _ in self.inputs]
 
@@ -159,6 +161,13 @@ class Fusec(Contender):
     def __init__(self, libraries, target, case, buffers):
         super().__init__("fusec", case.layout)
         self.programs, self.execs = [], []
+        try:
+            self.make(libraries, target, case, buffers)
+        except Exception:
+            self.close()
+            raise
+
+    def make(self, libraries, target, case, buffers):
         is_fixed = any(t.is_param for t in case.inputs)
         begin = time.perf_counter()
         artifact = libraries.compile(case.source, target, "workload.g")

@@ -1,5 +1,5 @@
-"""The C interfaces of libfusec and libfusert, by ctypes: source text to a program that runs on memory
-and a stream of the caller's. Only what the benchmark needs; the headers are the specification.
+"""The C interfaces of libfusec and libfusert, by ctypes: source text to a program that runs on
+memory and a stream of the caller's. Only what the benchmark needs; the headers specify.
 """
 
 import ctypes as c

@@ -34,8 +34,9 @@ def parse(argv):
     parser.add_argument("--autotune", default=".",
                         help="regex of the workloads with a matmul for which torch.compile may"
                         " search (max-autotune); the others are compiled as they come")
-    parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--rotate-mib", type=int, default=256)
+    parser.add_argument("--rounds", type=int, default=11, help="of timing, at least")
+    parser.add_argument("--rotate-mib", type=int, default=256,
+                        help="of buffers that are taken in turn, more than the cache holds")
     parser.add_argument("--max-sets", type=int, default=64, help="sets of buffers at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--target", help="of fusec (the device's own)")

@@ -115,17 +115,48 @@ def row_cells(row):
     either = "sdpa" if any(k.startswith("sdpa") for k in row["entries"]) else "lt"
     return [row["name"], cell(row, "fusec"), cell(row, "eager"), cell(row, either),
             cell(row, "compile"), cell(row, "xla"),
-            f"{row['ratio']:.2f}" if row["ratio"] else "-", rate(row),
+            f"{row['ratio']:.2f}" if row["ratio"] else "-",
+            f"{row['target']:.2f}" if row["target"] else "-", rate(row),
             f"{100 * row['share']:.0f} %" if row["share"] else "-",
             fusec_compile_cell(row), compile_cell(row, "compile"), compile_cell(row, "xla")]
 
 
 HEAD = ["workload", "fusec", "eager", "cuBLASLt / SDPA", "torch.compile", "XLA",
-        "best peer / ours", "ours", "of limit", "fusec: PTX + load", "torch.compile", "XLA"]
+        "best peer / ours", "wanted", "ours", "of limit", "fusec: PTX + load", "torch.compile",
+        "XLA"]
+
+
+NOISE = 0.98  # this much of a target is the target
+PTX_MS = 100.0  # source to PTX at most
+FASTER_THAN_PEER, FASTER_THAN_TORCH = 2.0, 10.0  # in compiling, driver included
+
+
+def shortfalls(row):
+    """What a row has missed of its targets, in words."""
+    if row["target"] and row["ratio"] and round(row["ratio"], 2) < round(NOISE * row["target"], 2):
+        yield f"best peer / ours {row['ratio']:.2f}, wanted {row['target']:.2f}"
+    if row["target_share"] and row["share"] and row["share"] < NOISE * row["target_share"]:
+        yield f"{100 * row['share']:.0f} % of the limit, wanted {100 * row['target_share']:.0f} %"
+    ours = by_name(row, "fusec")
+    if not ours:
+        return
+    entry = ours[0][1]
+    if entry["ptx_ms"] > PTX_MS:
+        yield f"{entry['ptx_ms']:.0f} ms to PTX, wanted {PTX_MS:.0f}"
+    for names, factor in ((("compile", "xla"), FASTER_THAN_PEER),
+                          (("compile",), FASTER_THAN_TORCH)):
+        theirs = [e["compile_ms"] for name in names for _, e in by_name(row, name)]
+        if theirs and entry["compile_ms"] * factor > min(theirs):
+            yield (f"compiled {min(theirs) / entry['compile_ms']:.1f} times as fast as"
+                   f" {' and '.join(names)}, wanted {factor:.0f}")
 
 
 def notes(result):
     """What does not fit into the table, one line each."""
+    for row in result["rows"]:
+        missed = list(shortfalls(row))
+        if missed:
+            yield f"BELOW TARGET {row['name']}: {'; '.join(missed)}"
     for row in result["rows"]:
         for key, entry in row["entries"].items():
             for kernel in entry.get("kernels", ()):
@@ -142,6 +173,8 @@ def notes(result):
             yield f"FAILED {row['name']} {key}: {why}"
         for key in row["skipped"]:
             yield f"NO TIME {row['name']} {key}"
+    for name, why in result["absent"].items():
+        yield f"ABSENT {name}: {why}"
     for name, why in result["missing"].items():
         yield f"MISSING {name}: {why}"
 
@@ -164,7 +197,7 @@ def table(result):
 
 # ---- the roofline ----
 
-WIDTH, HEIGHT, LEFT, BOTTOM = 900, 560, 70, 50
+WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM = 1120, 600, 70, 300, 50
 X_RANGE, Y_RANGE = (0.01, 20000.0), (0.01, 2000.0)  # FLOP per byte; TFLOP/s
 
 
@@ -175,7 +208,7 @@ def place(value, bounds, low, high):
 
 
 def at(x, y):
-    return (place(x, X_RANGE, LEFT, WIDTH - 20), place(y, Y_RANGE, HEIGHT - BOTTOM, 20))
+    return (place(x, X_RANGE, LEFT, WIDTH - RIGHT), place(y, Y_RANGE, HEIGHT - BOTTOM, 20))
 
 
 def svg_text(x, y, words, size=11, anchor="start", color="#333"):
@@ -191,7 +224,7 @@ def axes():
         yield svg_text(x, HEIGHT - BOTTOM + 16, f"{10.0 ** exponent:g}", anchor="middle")
     for exponent in range(-2, 4):
         _, y = at(X_RANGE[0], 10.0 ** exponent)
-        yield f'<path d="M{LEFT} {y:.1f}H{WIDTH - 20}" stroke="#eee"/>'
+        yield f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#eee"/>'
         yield svg_text(LEFT - 6, y + 4, f"{10.0 ** exponent:g}", anchor="end")
     yield svg_text(WIDTH / 2, HEIGHT - 12, "FLOP per byte that has to move", 13, "middle")
     yield f'<g transform="rotate(-90 18 {HEIGHT / 2})">' + \
@@ -204,22 +237,27 @@ def roof(stream, peak, words):
     points = [at(X_RANGE[0], X_RANGE[0] * stream / 1e3), at(knee, peak), at(X_RANGE[1], peak)]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     yield f'<polyline points="{line}" fill="none" stroke="#666" stroke-width="1.5"/>'
-    yield svg_text(WIDTH - 24, points[2][1] - 5, words, anchor="end")
+    yield svg_text(WIDTH - RIGHT - 4, points[2][1] - 5, words, anchor="end")
 
 
-def marks(row):
+def marks(index, row):
+    """Both times of a row, joined by a line, and its line of the legend."""
     intensity = row["flops"] / row["bytes"]
     ours, peer = best(row, ("fusec",)), best(row, PEERS)
+    points = {who: at(intensity, row["flops"] / entry[2]["us"] / 1e6)
+              for who, entry in (("ours", ours), ("peer", peer)) if entry}
+    if len(points) == 2:
+        (x, y), (_, y2) = points["ours"], points["peer"]
+        yield f'<path d="M{x:.1f} {y:.1f}V{y2:.1f}" stroke="#bbb"/>'
     if peer:
-        x, y = at(intensity, row["flops"] / peer[2]["us"] / 1e6)
-        yield (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="none" stroke="#c60">'
-               f'<title>{row["name"]}: {row["best_peer"]} {number(peer[2]["us"])} us</title>'
-               "</circle>")
+        x, y = points["peer"]
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="none" stroke="#c60"/>'
     if ours:
-        x, y = at(intensity, row["flops"] / ours[2]["us"] / 1e6)
-        yield (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="#06c">'
-               f'<title>{row["name"]}: fusec {number(ours[2]["us"])} us</title></circle>')
-        yield svg_text(x + 8, y + 12, row["name"], 9)
+        x, y = points["ours"]
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="#06c"/>'
+        yield svg_text(x + 5, y + 11, str(index), 9)
+    ratio = f", {row['ratio']:.2f}" if row["ratio"] else ""
+    yield svg_text(WIDTH - RIGHT + 14, 44 + 18 * index, f"{index}  {row['name']}{ratio}")
 
 
 def roofline(result):
@@ -229,9 +267,10 @@ def roofline(result):
              f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>', *axes(),
              *roof(stream, products["bf16"], f"cuBLAS bf16, {products['bf16']:.0f} TFLOP/s"),
              *roof(stream, products["f32"], f"cuBLAS f32, {products['f32']:.0f} TFLOP/s")]
-    for row in result["rows"]:
-        parts += marks(row)
-    legend = f"{result['card']}, {result['date']}: blue fusec, orange its best peer"
-    parts += [svg_text(LEFT + 8, 34, legend, 12),
-              svg_text(LEFT + 8, 50, f"best stream {stream:.0f} GB/s", 12), "</svg>\n"]
+    for index, row in enumerate(result["rows"], 1):
+        parts += marks(index, row)
+    parts += [svg_text(LEFT + 8, 34, f"{result['card']}, {result['date']}", 12),
+              svg_text(LEFT + 8, 50, f"best stream {stream:.0f} GB/s", 12),
+              svg_text(LEFT + 8, 66, "blue fusec, orange its best peer", 12),
+              svg_text(WIDTH - RIGHT + 14, 34, "best peer's time over ours", 12), "</svg>\n"]
     return "\n".join(parts)

@@ -1,8 +1,9 @@
-"""Device times: contenders in alternation, each as a replayed CUDA graph over rotating buffers, and the
-ceilings that the card shows in the same run.
+"""Device times: contenders in alternation, each as a replayed CUDA graph over rotating buffers, and
+the ceilings that the card shows in the same run.
 """
 
 import gc
+import random
 import statistics
 import time
 
@@ -11,11 +12,12 @@ import torch
 REPLAY_MS = 1.5  # a graph is made as long as this by repeating its calls
 LOOP_MS = 15.0  # what is timed by the clock takes longer, since its end is seen late
 MAX_CALLS = 1024  # in a graph
+SETTLE_S, MEASURE_S, MAX_ROUNDS = 0.1, 0.5, 64  # of all contenders together
 
 
 def capture(calls, n_passes, stream):
-    """A graph of n passes over the calls. All results are kept, so that every call has memory of its
-    own for them, as fusec has."""
+    """A graph of n passes over the calls. All results are kept, so that every call has memory of
+    its own for them, as fusec has."""
     graph = torch.cuda.CUDAGraph()
     kept = []
     with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
@@ -78,15 +80,22 @@ def prepare(contender, stream):
 
 
 def alternate(timers, stream, n_rounds):
-    """Times of n rounds for each timer, in seconds; each round takes them in another order."""
+    """Times for each timer, in seconds: at least n rounds, and as many more as fit into a while.
+    Each round takes the timers in a random order, so that nobody always follows the same load;
+    rounds before the clocks have settled do not count."""
     times = {key: [] for key in timers}
-    keys = list(timers)
-    for i in range(n_rounds + 1):
-        turn = keys[i % len(keys):] + keys[:i % len(keys)]
-        for key in turn:
-            seconds = timers[key].seconds(stream)
-            if i > 0:
-                times[key].append(seconds)
+    rng, begin, settled = random.Random(1), time.perf_counter(), False
+    while timers:
+        turn = rng.sample(list(timers), len(timers))
+        seconds = {key: timers[key].seconds(stream) for key in turn}
+        elapsed = time.perf_counter() - begin
+        if settled:
+            for key, value in seconds.items():
+                times[key].append(value)
+        settled = settled or elapsed > SETTLE_S
+        n = len(next(iter(times.values())))
+        if n >= n_rounds and (elapsed > SETTLE_S + MEASURE_S or n >= MAX_ROUNDS):
+            break
     return times
 
 

@@ -1,8 +1,8 @@
-"""What is measured: a table of workloads, each with its source in the graph language, its tensors and
-the same function for the peers. Nothing here touches a device.
+"""What is measured: a table of workloads, each with its source in the graph language, its tensors
+and the same function for the peers. Nothing here touches a device.
 
-A function is written once over `ops`, which is torch or jax.numpy in one dress (contenders.py), and is
-the reference too, in float64. `eager`, `lt` and `sdpa` are a peer's own best forms, over torch.
+A function is written once over `ops`, which is torch or jax.numpy in one dress (contenders.py), and
+is the reference too, in float64. `eager`, `lt` and `sdpa` are a peer's own best forms, over torch.
 """
 
 import dataclasses
@@ -41,7 +41,6 @@ class Case:
     eager: Optional[Callable] = None  # (torch, *inputs) -> tuple
     lt: Optional[Callable] = None
     sdpa: Optional[Callable] = None
-    intermediate_bytes: float = 0  # what a peer that fuses nothing keeps beside inputs and outputs
 
     def n_bytes(self):
         return sum(t.n_bytes() for t in self.inputs + self.outputs)
@@ -54,6 +53,8 @@ class Workload:
     layouts: tuple = ("",)
     has_matmul: bool = False
     tolerance: float = 1e-2  # of the norm of the difference, over the norm of the reference
+    target: Optional[float] = None  # at least: the best peer's time over ours
+    share: Optional[float] = None  # at least: of what the best stream allows
 
 
 def text(name, inputs, outputs, body, head=""):
@@ -316,8 +317,7 @@ def attention(batch, heads, length, width, causal):
         # Half of the work is masked away; what a program does not do counts for it.
         flops = 4.0 * batch * heads * length * length * width * (0.5 if causal else 1)
         return Case(layout, text("attention", inputs, outputs, [f"o = softmax({scores}) @ v"]),
-                    inputs, outputs, fn, flops, "bf16", sdpa=sdpa,
-                    intermediate_bytes=20.0 * batch * heads * length * length)
+                    inputs, outputs, fn, flops, "bf16", sdpa=sdpa)
     return build
 
 
@@ -349,29 +349,31 @@ def product(name, build, **options):
     return Workload(name, build, BOTH, True, **options)
 
 
+STREAM = {"target": 1.0, "share": 0.9}
+
 TABLE = [
-    Workload("map-f32-2^26", relu_map(1 << 26, "f32"), tolerance=1e-6),
-    Workload("map-bf16-2^27", relu_map(1 << 27, "bf16")),
-    Workload("map-f32-2^20", relu_map(1 << 20, "f32"), tolerance=1e-6),
-    Workload("softmax-16384x4096", softmax(16384, 4096)),
-    Workload("softmax-256x131072", softmax(256, 131072)),
-    Workload("layernorm-16384x4096", layernorm(16384, 4096)),
-    Workload("rmsnorm-16384x8192", rmsnorm(16384, 8192)),
-    Workload("column-sum-8192", column_sum(8192, 8192), tolerance=1e-5),
-    product("gemm-8192", gemm(8192, 8192, 8192)),
-    product("gemm-4096", gemm(4096, 4096, 4096)),
-    product("gemm-2048", gemm(2048, 2048, 2048)),
-    product("gemm-gelu-residual-4096", gemm(4096, 4096, 4096, "bf16", "gelu", True)),
-    product("gemm-ragged", gemm(4000, 4104, 4072)),
-    product("gemm-m256", gemm(256, 8192, 8192)),
-    product("gemm-m16", gemm(16, 8192, 8192)),
-    product("gemm-m1", gemm(1, 8192, 8192)),
-    product("gemm-f32-4096", gemm(4096, 4096, 4096, "f32"), tolerance=1e-5),
-    product("mlp-4096", mlp(4096, 4096, 16384)),
-    product("swiglu-4096", swiglu(4096, 4096, 11008)),
-    product("blocks-12-batch1", blocks(12, 1, 2048, 8192)),
-    product("blocks-12-batch1-params", blocks(12, 1, 2048, 8192, True)),
-    product("tiny-mlp-batch1", tiny_mlp(1), tolerance=1e-5),
+    Workload("map-f32-2^26", relu_map(1 << 26, "f32"), tolerance=1e-6, **STREAM),
+    Workload("map-bf16-2^27", relu_map(1 << 27, "bf16"), **STREAM),
+    Workload("map-f32-2^20", relu_map(1 << 20, "f32"), tolerance=1e-6, target=1.0),
+    Workload("softmax-16384x4096", softmax(16384, 4096), target=1.2),
+    Workload("softmax-256x131072", softmax(256, 131072), target=2.0),
+    Workload("layernorm-16384x4096", layernorm(16384, 4096), **STREAM),
+    Workload("rmsnorm-16384x8192", rmsnorm(16384, 8192), **STREAM),
+    Workload("column-sum-8192", column_sum(8192, 8192), tolerance=1e-5, **STREAM),
+    product("gemm-8192", gemm(8192, 8192, 8192), target=1.0),
+    product("gemm-4096", gemm(4096, 4096, 4096), target=1.0),
+    product("gemm-2048", gemm(2048, 2048, 2048), target=1.0),
+    product("gemm-gelu-residual-4096", gemm(4096, 4096, 4096, "bf16", "gelu", True), target=1.1),
+    product("gemm-ragged", gemm(4000, 4104, 4072), target=1.0),
+    product("gemm-m256", gemm(256, 8192, 8192), target=1.0),
+    product("gemm-m16", gemm(16, 8192, 8192), target=1.0),
+    product("gemm-m1", gemm(1, 8192, 8192), target=1.05),
+    product("gemm-f32-4096", gemm(4096, 4096, 4096, "f32"), tolerance=1e-5, target=0.95),
+    product("mlp-4096", mlp(4096, 4096, 16384), target=1.02),
+    product("swiglu-4096", swiglu(4096, 4096, 11008), target=1.02),
+    product("blocks-12-batch1", blocks(12, 1, 2048, 8192), target=1.25),
+    product("blocks-12-batch1-params", blocks(12, 1, 2048, 8192, True), target=1.25),
+    product("tiny-mlp-batch1", tiny_mlp(1), tolerance=1e-5, target=3.0),
     product("conv1x1", conv1x1(64, 56, 56, 256, 64)),
     Workload("attention", attention(4, 16, 4096, 128, False), has_matmul=True),
     Workload("attention-causal", attention(4, 16, 4096, 128, True), has_matmul=True),
