@@ -15,8 +15,10 @@ import sys
 import tempfile
 import time
 
-import fusert
-import workloads
+sys.dont_write_bytecode = True  # the sources stay as they are
+
+import fusert  # noqa: E402
+import workloads  # noqa: E402
 
 PEERS = ("eager", "lt", "sdpa", "compile", "xla")
 
@@ -47,6 +49,8 @@ def parse(argv):
     parser.add_argument("--list", action="store_true", help="the workloads")
     parser.add_argument("--compile-only", action="store_true",
                         help="source to PTX and no more; needs no GPU")
+    parser.add_argument("--keep", metavar="DIR",
+                        help="with --compile-only: write each source and its PTX there")
     options = parser.parse_args(argv)
     options.peers = [p for p in options.peers.split(",") if p]
     options.layouts = options.layouts.split(",")
@@ -56,6 +60,15 @@ def parse(argv):
     if not set(options.layouts) <= {"kn", "nk"}:
         parser.error("a layout is kn or nk")
     return options
+
+
+def keep(folder, name, source, artifact):
+    os.makedirs(folder, exist_ok=True)
+    base = os.path.join(folder, name.replace(" ", "-").replace("^", ""))
+    with open(base + ".g", "w") as file:
+        file.write(source)
+    with open(base + ".ptx", "wb") as file:
+        file.write(artifact)
 
 
 def compile_only(libraries, chosen, options):
@@ -72,6 +85,8 @@ def compile_only(libraries, chosen, options):
                     begin = time.perf_counter()
                     artifact = libraries.compile(source, options.target or "sm_90a", "workload.g")
                     times.append(1e3 * (time.perf_counter() - begin))
+                if options.keep:
+                    keep(options.keep, name, source, artifact)
                 print(f"{name:34} {min(times):8.1f} ms {len(artifact):9} bytes", flush=True)
             except fusert.Error as error:
                 n_failed += 1

@@ -198,7 +198,7 @@ def table(result):
 # ---- the roofline ----
 
 WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM = 1120, 600, 70, 300, 50
-X_RANGE, Y_RANGE = (0.01, 20000.0), (0.01, 2000.0)  # FLOP per byte; TFLOP/s
+X_RANGE, Y_RANGE = (0.01, 20000.0), (0.001, 2000.0)  # FLOP per byte; TFLOP/s
 
 
 def place(value, bounds, low, high):
@@ -222,7 +222,7 @@ def axes():
         x, _ = at(10.0 ** exponent, Y_RANGE[0])
         yield f'<path d="M{x:.1f} 20V{HEIGHT - BOTTOM}" stroke="#eee"/>'
         yield svg_text(x, HEIGHT - BOTTOM + 16, f"{10.0 ** exponent:g}", anchor="middle")
-    for exponent in range(-2, 4):
+    for exponent in range(-3, 4):
         _, y = at(X_RANGE[0], 10.0 ** exponent)
         yield f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#eee"/>'
         yield svg_text(LEFT - 6, y + 4, f"{10.0 ** exponent:g}", anchor="end")
