@@ -199,6 +199,21 @@ gpu-kit: $(B)/kit/kit ## Fill build/kit with what bench/gpu_check.sh takes to a 
 	$(Q)mkdir -p $(B)/kit/examples $(B)/kit/bench
 	$(Q)cp $(EXAMPLES) $(B)/kit/examples/ && cp bench/*.g bench/gpu_check.sh $(B)/kit/bench/
 	$(Q)du -sh $(B)/kit
+# What a GPU machine needs to time fusec beside its peers, and the example with a context of its own.
+.PHONY: peers-kit
+PEERS_KIT = $(B)/peers-kit
+EMBED = dsl/examples/embed
+$(PEERS_KIT)/own_context: $(EMBED)/own_context.c $(EMBED)/held_out.c $(EMBED)/npy.c $(B)/libfusert.a
+	$(call say,LINK )mkdir -p $(@D) && $(CC) -std=c11 -D_POSIX_C_SOURCE=200809L -O2 -Iruntime/include \
+	  -o $@ $^ $(JANSSON) -lm -ldl -lpthread
+peers-kit: all $(PEERS_KIT)/own_context ## Fill build/peers-kit with what bench/peers takes to a GPU machine
+	$(Q)mkdir -p $(PEERS_KIT)/lib && cp bench/peers/*.py $(PEERS_KIT)/
+	$(Q)strip -o $(PEERS_KIT)/lib/libfusec.so build/libfusec.so
+	$(Q)strip -o $(PEERS_KIT)/lib/libfusert.so build/libfusert.so
+	$(Q)cp -L $(shell $(CC) -print-file-name=libjansson.so.4) $(PEERS_KIT)/lib/
+	$(Q)build/fusec dsl/examples/digits.g -o $(PEERS_KIT)/digits.ptx
+	$(Q)cp dsl/examples/digits/*.npy dsl/examples/digits/*.safetensors $(PEERS_KIT)/
+	$(Q)du -sh $(PEERS_KIT)
 SOAK = $(if $(wildcard tests/soak/soak.c),$(B)/tests/soak/soak)
 
 deps: ## Install the Debian packages that are missing

@@ -300,6 +300,19 @@ FRT_API frt_status frt_program_set_param_tensor(frt_program *program, const char
  * FRT_E_INVALID_ARGUMENT for a bad index. Not while a param is being set. */
 FRT_API frt_status frt_program_get_dim(const frt_program *program, int32_t dim, int64_t *value);
 
+/* What the device's own compiler made of a kernel. On the CPU all are 0. */
+typedef struct frt_kernel_info {
+    size_t struct_size;
+    int32_t n_registers;  /* per thread */
+    int32_t local_bytes;  /* per thread, in device memory: registers that did not fit, arrays */
+    int32_t shared_bytes; /* per block, beside what a launch adds */
+} frt_kernel_info;
+
+/* Of a variant of a step of the program's graph, indices as in its module. FRT_E_INVALID_ARGUMENT,
+ * _DRIVER, _DEVICE_LOST. Thread-safe. */
+FRT_API frt_status frt_program_get_kernel(frt_program *program, int32_t step, int32_t variant,
+                                          frt_kernel_info *info, frt_error *err);
+
 FRT_API const frt_module *frt_program_module(const frt_program *program);
 FRT_API int32_t frt_program_graph(const frt_program *program);     /* its index in the module */
 FRT_API const char *frt_device_name(const frt_program *program);   /* "NVIDIA H200", "AMD EPYC" */

@@ -38,6 +38,9 @@ typedef struct DeviceOps {
     /* `max_shared`: the most dynamic shared bytes known in advance, or -1. */
     frt_status (*find)(Device *device, const char *symbol, int64_t max_shared, void **kernel,
                        frt_error *err);
+    /* All of `info` but its size. */
+    frt_status (*describe)(const Device *device, void *kernel, frt_kernel_info *info,
+                           frt_error *err);
 
     frt_status (*alloc)(Device *device, size_t n_bytes, void **data, frt_error *err);
     void (*free)(Device *device, void *data);

@@ -258,6 +258,15 @@ static void cpu_timer_free(Device *device, void *timer) {
     mem_free(timer);
 }
 
+static frt_status cpu_describe(const Device *device, void *kernel, frt_kernel_info *info,
+                               frt_error *err) {
+    (void)device;
+    (void)kernel;
+    (void)err;
+    *info = (frt_kernel_info){0};
+    return FRT_OK;
+}
+
 const DeviceOps device_cpu_ops = {
     .open = cpu_open,
     .close = cpu_close,
@@ -266,6 +275,7 @@ const DeviceOps device_cpu_ops = {
     .load = cpu_load,
     .unload = cpu_unload,
     .find = cpu_find,
+    .describe = cpu_describe,
     .alloc = cpu_alloc,
     .free = cpu_free,
     .upload = cpu_move,

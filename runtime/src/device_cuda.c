@@ -274,6 +274,20 @@ static frt_status cuda_find(Device *device, const char *symbol, int64_t max_shar
     return result == CUDA_SUCCESS ? FRT_OK : cuda_fail(state, result, FRT_E_CODE, doing, err);
 }
 
+static frt_status cuda_describe(const Device *device, void *kernel, frt_kernel_info *info,
+                                frt_error *err) {
+    CudaState *state = device->state;
+    const CudaApi *api = &state->api;
+    int result = api->cuFuncGetAttribute(&info->n_registers, CUDA_FUNC_N_REGISTERS, kernel);
+    if (result == CUDA_SUCCESS) {
+        result = api->cuFuncGetAttribute(&info->local_bytes, CUDA_FUNC_LOCAL_BYTES, kernel);
+    }
+    if (result == CUDA_SUCCESS) {
+        result = api->cuFuncGetAttribute(&info->shared_bytes, CUDA_FUNC_SHARED_BYTES, kernel);
+    }
+    return check(state, result, "asking the driver about a kernel", err);
+}
+
 static frt_status cuda_alloc(Device *device, size_t n_bytes, void **data, frt_error *err) {
     CudaState *state = device->state;
     char doing[80];
@@ -400,6 +414,7 @@ const DeviceOps device_cuda_ops = {
     .load = cuda_load,
     .unload = cuda_unload,
     .find = cuda_find,
+    .describe = cuda_describe,
     .alloc = cuda_alloc,
     .free = cuda_free,
     .upload = cuda_upload,

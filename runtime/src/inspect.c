@@ -1,6 +1,7 @@
-/* Introspection of a module: getters over the manifest, by index, and readable expressions. */
+/* Introspection of a module: getters over the manifest, by index, and readable expressions; and
+ * what a program's device says about its kernels. */
 #include "error.h"
-#include "module.h"
+#include "program.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -241,4 +242,30 @@ frt_status frt_module_eval_shape(const frt_module *module, int32_t graph, int32_
         known[i] = true;
     }
     return manifest_shape(m, t, (DimValues){dim_values, known}, dims, NULL, err);
+}
+
+frt_status frt_program_get_kernel(frt_program *program, int32_t step, int32_t variant,
+                                  frt_kernel_info *info, frt_error *err) {
+    const Variant *wanted =
+        program ? find_variant(program->module, program->graph_index, step, variant) : NULL;
+    if (!wanted || !info) {
+        return frt_fail(err, FRT_E_INVALID_ARGUMENT,
+                        "no program, no place for the answer, or no step %d with a variant %d",
+                        (int)step, (int)variant);
+    }
+    const Manifest *m = program->m;
+    const Variant *first = &m->variants[m->steps[program->graph->first_step].first_variant];
+    Device *device = &program->device;
+    frt_kernel_info found = {0};
+    DeviceScope scope;
+    frt_status status = device->ops->enter(device, &scope, err);
+    if (status) {
+        return status;
+    }
+    status = device->ops->describe(device, program->kernels[wanted - first], &found, err);
+    device->ops->leave(device, &scope);
+    if (!status) {
+        GIVE(info, found);
+    }
+    return status;
 }

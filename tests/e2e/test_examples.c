@@ -265,6 +265,23 @@ Test(embed, own_context) {
     cr_expect_geq(strtod(right + strlen(" right: "), NULL), 97.0, "%s", output);
 }
 
+Test(embed, workloads_of_the_benchmark_beside_the_peers) {
+    char output[MAX_OUTPUT];
+    if (shell("command -v python3", output)) {
+        printf("SKIPPED there is no python3\n");
+        return;
+    }
+    const char *peers = "python3 bench/peers/peers.py --lib build ";
+    char command[256];
+    for (int i = 0; i < 2; i++) {
+        snprintf(command, sizeof command, "%s --compile-only --target %s", peers,
+                 i ? "sm_80" : "sm_90a");
+        expect(command, 0, "attention-causal");
+    }
+    snprintf(command, sizeof command, "%s --compile-only --filter nothing", peers);
+    expect(command, 2, "no workload's name matches `nothing`");
+}
+
 Test(embed, compile_in_memory) {
     expect(STRICT EMBED "compile_in_memory.c -Icompiler/include -Lbuild -lfusec "
                         "-Wl,-rpath,$PWD/build -o $OUT/program" RUNTIME " && $OUT/program",

@@ -190,7 +190,8 @@ static int fake_cuModuleGetFunction(void **function, void *module, const char *n
 
 static int fake_cuFuncGetAttribute(int *value, int attribute, void *function) {
     FAIL_IF(enter_current("cuFuncGetAttribute"));
-    *value = attribute == 1 ? 1024 : 0;
+    static const int values[] = {[1] = 1024, [3] = 24, [4] = 96}; /* shared, local, registers */
+    *value = attribute >= 0 && attribute <= 4 ? values[attribute] : 0;
     return function ? 0 : 1;
 }
 

@@ -398,7 +398,15 @@ Test(cli, params_fix_dims_from_arrays) {
 Test(cli, verify_bench_and_inspect_work) {
     expect("verify @good.g --device=cpu", 0, "comparisons agree");
     expect("bench @good.g --device=cpu --runs=20", 0, "median");
+    expect("bench @good.g --device=cpu --runs=20", 0, "runs     20 in ");
+    expect("bench @good.g --device=cpu --runs=20", 0, "g_0_y_l3 (line 3)");
+    cr_expect(!strstr(run.out, "enqueue") && !strstr(run.out, "registers"), "no GPU here");
     expect("bench @good.g --device=cpu --runs=20 --json", 0, "\"median_us\"");
+    static const char *const keys[] = {
+        "min_us", "mean_us", "max_us", "p90_us", "p95_us", "p99_us", "coefficient_of_variance",
+        "steps",  "warnings"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        cr_expect(strstr(run.out, keys[i]), "no %s in\n%s", keys[i], run.out);
     expect("@good.g -o @a.ptx", 0, "");
     expect("inspect @a.ptx", 0, "input x: f32[B, 8]");
     cr_expect(strstr(run.out, "graph g: 1 launch, "), "%s", run.out);

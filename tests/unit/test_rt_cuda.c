@@ -166,6 +166,31 @@ Test(rt_cuda, a_run_is_two_enqueued_steps_on_the_callers_stream) {
     expect_nothing_held("after a run");
 }
 
+Test(rt_cuda, the_driver_tells_what_it_made_of_a_kernel) {
+    Rig rig;
+    frt_program_options options = fake_options();
+    FRT_INFO(frt_kernel_info, info);
+    fake_cuda_reset();
+    add_kernels();
+    cr_assert_eq(open_program(&rig, manifest, &options), FRT_OK);
+    cr_expect_eq(frt_program_get_kernel(rig.program, 1, 1, &info, &rig.err), FRT_OK);
+    cr_expect(info.n_registers == 96 && info.local_bytes == 24 && info.shared_bytes == 1024);
+    cr_expect_eq(info.struct_size, sizeof info);
+    static const int32_t bad[][2] = {{-1, 0}, {0, -1}, {0, 1}, {1, 2}, {2, 0}, {3, 0}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        cr_expect_eq(frt_program_get_kernel(rig.program, bad[i][0], bad[i][1], &info, &rig.err),
+                     FRT_E_INVALID_ARGUMENT, "step %d, variant %d", bad[i][0], bad[i][1]);
+    }
+    cr_expect_eq(frt_program_get_kernel(NULL, 0, 0, &info, NULL), FRT_E_INVALID_ARGUMENT);
+    cr_expect_eq(frt_program_get_kernel(rig.program, 0, 0, NULL, NULL), FRT_E_INVALID_ARGUMENT);
+    frt_kernel_info older = {.struct_size = offsetof(frt_kernel_info, local_bytes),
+                             .local_bytes = -1};
+    cr_expect_eq(frt_program_get_kernel(rig.program, 0, 0, &older, NULL), FRT_OK);
+    cr_expect(older.n_registers == 96 && older.local_bytes == -1, "past the caller's struct");
+    close_rig(&rig);
+    expect_nothing_held("after asking");
+}
+
 Test(rt_cuda, empty_tensors_launch_nothing) {
     Rig rig;
     frt_program_options options = fake_options();
@@ -363,6 +388,10 @@ static frt_status scenario(Rig *rig) {
     }
     if (!status) {
         status = frt_time_launches(rig->exec, NULL, 2, ms, &rig->err);
+    }
+    if (!status) {
+        FRT_INFO(frt_kernel_info, info);
+        status = frt_program_get_kernel(rig->program, 1, 0, &info, &rig->err);
     }
     if (!status) {
         status = frt_sync(rig->program, NULL, &rig->err);

@@ -1,0 +1,221 @@
+"""Rows of the table: each workload's contenders made, checked and timed. What fails is written down
+and the rest goes on, unless the device is lost.
+"""
+
+import datetime
+import os
+import re
+import subprocess
+import sys
+import time
+import traceback
+
+import torch
+
+import contenders
+import fusert
+import report
+import timing
+
+# Seconds that making a contender may take, for the time budget: the slowest seen and some more.
+EXPECTED_S = {"fusec": 3, "eager": 1, "lt": 1, "sdpa": 2, "compile": 5, "autotune": 40, "xla": 9}
+
+
+def say(*words):
+    print(*words, file=sys.stderr, flush=True)
+
+
+def versions(libraries):
+    found = libraries.versions()
+    found["torch"] = torch.__version__
+    for name in ("triton", "jax"):
+        try:
+            found[name] = __import__(name).__version__
+        except ImportError:
+            found[name] = None
+    return found
+
+
+def card():
+    query = "name,driver_version,clocks.max.sm,power.limit"
+    try:
+        text = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"],
+                              capture_output=True, text=True, timeout=20, check=True).stdout
+        return text.strip().splitlines()[torch.cuda.current_device()]
+    except (OSError, subprocess.SubprocessError, IndexError):
+        return torch.cuda.get_device_name()
+
+
+class Row:
+    """One workload's measurement: entries by contender, failures aloud."""
+
+    def __init__(self, workload, libraries, target, options):
+        self.workload, self.libraries = workload, libraries
+        self.target, self.options = target, options
+        self.entries, self.failures, self.skipped = {}, {}, []
+        self.timers, self.made, self.cases = {}, [], {}
+        self.stream = torch.cuda.Stream()
+
+    def attempt(self, name, layout, make):
+        """Makes one contender, checks its result and prepares its timer."""
+        key = f"{name}/{layout}" if layout else name
+        kind = "autotune" if name == "compile" and self.is_searched() else name
+        if time.monotonic() + EXPECTED_S[kind] > self.options.deadline:
+            self.skipped.append(key)
+            return
+        try:
+            case, buffers = self.cases[layout]
+            contender = make(case, buffers)
+            self.made.append(contender)
+            with torch.cuda.stream(self.stream):
+                result = contender.calls[0]()
+            torch.cuda.synchronize()
+            error = contenders.error_of(result, buffers.reference(0))
+            del result
+            self.entries[key] = {"compile_ms": contender.compile_ms, "error": error,
+                                 **contender.notes}
+            if not error <= self.workload.tolerance:
+                raise fusert.Error(f"the result is wrong: relative error {error:.3g}, more than"
+                                   f" {self.workload.tolerance:g}")
+            self.timers[key] = timing.prepare(contender, self.stream)
+        except Exception as error:  # whatever a peer raises
+            self.failures[key] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+            say(f"{self.workload.name}: {key} failed\n{traceback.format_exc(limit=-4)}")
+            self.entries.pop(key, None)
+            self.timers.pop(key, None)
+            torch.cuda.synchronize()  # raises when the device is lost
+
+    def is_searched(self):
+        return self.workload.has_matmul and \
+            re.search(self.options.autotune, self.workload.name) is not None
+
+    def make_all(self):
+        workload, peers = self.workload, self.options.peers
+        layouts = [n for n in workload.layouts if not n or n in self.options.layouts]
+        for layout in layouts:
+            case = workload.build(layout)
+            self.cases[layout] = (case, contenders.Buffers(
+                case, self.options.seed, self.options.rotate_mib << 20, self.options.max_sets))
+            self.attempt("fusec", layout, lambda case, buffers: contenders.Fusec(
+                self.libraries, self.target, case, buffers))
+            plain = case.eager or (lambda torch_, *inputs: case.fn(contenders.TorchOps, *inputs))
+            for name, function in (("eager", plain), ("lt", case.lt), ("sdpa", case.sdpa)):
+                if function and name in peers:
+                    self.attempt(name, layout, lambda case, buffers: contenders.Torch(
+                        name, case, buffers, function))
+        self.make_compilers(self.best_layout(layouts))
+
+    def make_compilers(self, layout):
+        """torch.compile and XLA, in the layout that the libraries run fastest."""
+        case = self.cases[layout][0]
+        mode = "max-autotune-no-cudagraphs" if self.is_searched() else "default"
+        plain = case.eager or (lambda torch_, *inputs: case.fn(contenders.TorchOps, *inputs))
+        if "compile" in self.options.peers:
+            self.attempt("compile", layout, lambda case, buffers: contenders.Torch(
+                "compile", case, buffers, plain, mode))
+        if "xla" in self.options.peers:
+            self.attempt("xla", layout, contenders.Xla)
+
+    def best_layout(self, layouts):
+        def quick(layout):
+            timers = [self.timers[f"{name}/{layout}"] for name in ("eager", "lt")
+                      if f"{name}/{layout}" in self.timers]
+            return min((min(t.seconds(self.stream) for _ in range(3)) for t in timers),
+                       default=float("inf"))
+        return min(layouts, key=quick) if len(layouts) > 1 else layouts[0]
+
+    def measure(self):
+        try:
+            self.make_all()
+            times = timing.alternate(self.timers, self.stream, self.options.rounds)
+            for key, seconds in times.items():
+                self.entries[key]["us"], self.entries[key]["spread_us"] = timing.spread(seconds)
+                self.entries[key]["all_us"] = [round(1e6 * value, 3) for value in seconds]
+        finally:
+            for contender in self.made:
+                contender.close()
+            case = next(iter(self.cases.values()))[0] if self.cases else None
+            self.timers, self.made, self.cases = {}, [], {}
+            timing.release()
+        return {"name": self.workload.name, "bytes": case.n_bytes(), "flops": case.flops,
+                "unit": case.unit, "target": self.workload.target,
+                "target_share": self.workload.share, "entries": self.entries,
+                "failures": self.failures, "skipped": self.skipped}
+
+
+def describe(libraries, target, options):
+    return {"date": datetime.date.today().isoformat(), "card": card(), "target": target,
+            "numerics": "strict", "versions": versions(libraries),
+            "command": "peers.py " + " ".join(sys.argv[1:]), "rounds": options.rounds,
+            "rotate_mib": options.rotate_mib}
+
+
+def without_absent(peers):
+    """The peers that are installed here, and why the others are not."""
+    needs, absent = {"compile": "triton", "xla": "jax"}, {}
+    for name in peers:
+        try:
+            __import__(needs.get(name, "torch"))
+        except ImportError as error:
+            absent[name] = str(error)
+    return [name for name in peers if name not in absent], absent
+
+
+def warm_compilers(libraries, target, peers):
+    """Every compiler has compiled something before: start-up is nobody's compile time."""
+    source = "graph warm(x: f32[64]) -> (y: f32[64]) {\n  y = softmax(x)\n}\n"
+    libraries.program(libraries.compile(source, target, "warm.g")).close()
+    if "compile" in peers:
+        torch.compile(lambda x: torch.relu(x + 1))(torch.zeros(4096, device="cuda"))
+    if "xla" in peers:
+        import jax
+        jax.jit(lambda x: x * 2 + 1)(jax.numpy.ones(4096)).block_until_ready()
+    torch.cuda.synchronize()
+
+
+def run(libraries, chosen, options):
+    begin = time.monotonic()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    target = options.target or libraries.target_for(torch.cuda.get_device_capability())
+    options.peers, absent = without_absent(options.peers)
+    result = describe(libraries, target, options)
+    result.update(absent=absent, rows=[], missing={})
+    timing.warm_up(0.5)
+    result["ceilings"] = timing.ceilings()
+    say(f"ceilings {result['ceilings']} after {time.monotonic() - begin:.1f} s")
+    warm_compilers(libraries, target, options.peers)
+    for workload in chosen:
+        started = time.monotonic()
+        if started + EXPECTED_S["fusec"] > options.deadline:
+            result["missing"][workload.name] = "no time was left"
+            continue
+        try:
+            row = Row(workload, libraries, target, options).measure()
+            result["rows"].append(row)
+            missing = row["failures"].get("fusec") or ""
+            say(f"{workload.name}: {time.monotonic() - started:.1f} s {missing}")
+        except Exception as error:
+            result["missing"][workload.name] = f"{type(error).__name__}: {error}"[:300]
+            say(f"{workload.name} failed\n{traceback.format_exc(limit=-4)}")
+            if device_is_lost():
+                note_lost(result, chosen, workload)
+                break
+        report.write(result, options.out)
+    result["seconds"] = time.monotonic() - begin
+    report.finish(result, options.out)
+    print(report.table(result))
+    return report.status(result)
+
+
+def device_is_lost():
+    try:
+        torch.cuda.synchronize()
+        torch.zeros(1, device="cuda").cpu()
+        return False
+    except Exception:
+        return True
+
+
+def note_lost(result, chosen, workload):
+    for later in chosen[chosen.index(workload) + 1:]:
+        result["missing"][later.name] = f"the device was lost in {workload.name}"
