@@ -13,10 +13,11 @@ source=dsl/examples/digits.g
 data=dsl/examples/digits
 batch=$(head -c 128 $data/images.npy | LC_ALL=C sed -n "s/.*'shape': (\([0-9]*\),.*/\1/p")
 
-# A box for every kernel with the ops in it, from `--emit=fused`, in the order in which they run.
-# Widths are counted in ASCII, since some awks count bytes; the lines come last.
-boxes() {
-    awk '
+# A box for every launch with the ops in it, from `--emit=fused`, in the order in which they run.
+# PHASES are the kernels that run in the blocks of the one before. Widths are counted in ASCII, since
+# some awks count bytes; the lines come last.
+boxes() { # boxes PHASES
+    awk -v phases=" $1 " '
     function line(left, text, right,   pad) {
         pad = n_wide - length(text)
         text = sprintf("%" int(pad / 2) "s%s%" (pad - int(pad / 2)) "s", "", text, "")
@@ -28,8 +29,15 @@ boxes() {
         for (i = 0; i < n_wide; i++) edge = edge "─"
         line(" ", "x", " ")
     }
-    / kernel .* \{$/ { inside = 1; ops = ""; print n_kernels++ ? "├" edge "┤" : "┌" edge "┐"; next }
-    inside && /^  *\}$/ { inside = 0; line("│", ops, "│"); next }
+    / kernel .* \{$/ {
+        inside = 1
+        if (index(phases, " " $2 " ")) next
+        if (n_kernels) line("│", ops, "│")
+        ops = ""
+        print n_kernels++ ? "├" edge "┤" : "┌" edge "┐"
+        next
+    }
+    inside && /^  *\}$/ { inside = 0; next }
     inside {
         op = $0
         sub(/^.*= /, "", op)
@@ -38,7 +46,7 @@ boxes() {
         if (ops != "" && length(ops " > " op) > n_wide - 2) { line("│", ops " >", "│"); ops = "" }
         ops = ops == "" ? op : ops " > " op
     }
-    END { print "└" edge "┘"; line(" ", "p", " ") }'
+    END { line("│", ops, "│"); print "└" edge "┘"; line(" ", "p", " ") }'
 }
 
 # total NAME: the expression in B after a name in the ledger's totals, for the batch.
@@ -49,9 +57,10 @@ total() {
 }
 
 picture() {
-    "$fusec" $source --no-fuse --emit=fused -o - | boxes >build/digits.unfused.txt
-    "$fusec" $source --emit=fused -o - | boxes >build/digits.fused.txt
     "$fusec" $source --explain --emit=fused -o /dev/null >build/digits.explain
+    phases=$(sed -n 's/^  \([^ ]*\): .*in the blocks of the one before$/\1/p' build/digits.explain)
+    "$fusec" $source --no-fuse --emit=fused -o - | boxes "" >build/digits.unfused.txt
+    "$fusec" $source --emit=fused -o - | boxes "$(echo $phases)" >build/digits.fused.txt
     launches=$(sed -n 's/^  launches  *\([0-9]*\) (\([0-9]*\) .*/\2 \1/p' build/digits.explain)
     moved=$(total 'moved')
     plain=$(total 'moved without fusion')

@@ -106,7 +106,8 @@ static void take_symbols(Lower *lower, const Launch *launch, uint32_t param) {
 
 static uint32_t n_tensor_params(const Lower *lower, const Launch *launch) {
     uint32_t n_symbols = 0;
-    for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++) n_symbols += (launch_symbols(launch) >> s & 1) != 0;
+    for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
+        n_symbols += (launch_symbols(launch) >> s & 1) != 0;
     return LLVMCountParams(lower->function) - n_symbols;
 }
 
