@@ -249,11 +249,13 @@ static void put_symbols(Writer *w, const Kernel *kernel) {
     if (is_first) text_puts(&w->text, FRT_NONE);
 }
 
-static bool put_predicate(Writer *w, const Kernel *kernel, const Variant *variant) {
+static bool put_predicate(Writer *w, const Plan *plan, const Kernel *kernel,
+                          const Variant *variant) {
     bool is_first = true;
+    uint64_t pointers = variant_pointer_conditions(plan, kernel, variant);
     text_puts(&w->text, " ");
-    for (uint32_t i = 0; i < kernel->args.n && variant->align_bytes > 1; i++) {
-        if (!(variant->align_args >> i & 1)) continue;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        if (!(pointers >> i & 1)) continue;
         text_printf(&w->text, "%sa%u:%u", is_first ? "" : "&", i, variant->align_bytes);
         is_first = false;
     }
@@ -274,7 +276,8 @@ static bool put_predicate(Writer *w, const Kernel *kernel, const Variant *varian
 }
 
 /* Returns whether it always applies. */
-static bool write_variant(Writer *w, const Kernel *kernel, const Variant *variant) {
+static bool write_variant(Writer *w, const Plan *plan, const Kernel *kernel,
+                          const Variant *variant) {
     bool is_cpu = w->input->target->device == DEVICE_CPU;
     if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", kernel->name);
     begin_line(w, FRT_D_VARIANT);
@@ -282,7 +285,7 @@ static bool write_variant(Writer *w, const Kernel *kernel, const Variant *varian
     put_dim(w, variant->grid);
     put_int(w, is_cpu ? 1 : variant->sched.threads);
     put_int(w, 0); /* shared memory is sized in the kernel itself */
-    bool always = put_predicate(w, kernel, variant);
+    bool always = put_predicate(w, plan, kernel, variant);
     end_line(w);
     return always;
 }
@@ -301,7 +304,7 @@ static void write_launch(Writer *w, const Plan *plan, const Kernel *kernel) {
         ice(w->text.arena, "kernel %s has %u arguments and %u variants", kernel->name,
             kernel->args.n, kernel->n_variants);
     for (uint32_t i = 0; i < kernel->n_variants; i++) {
-        bool always = write_variant(w, kernel, &kernel->variants[i]);
+        bool always = write_variant(w, plan, kernel, &kernel->variants[i]);
         if (always != (i + 1 == kernel->n_variants))
             ice(w->text.arena, "variant %u of kernel %s must %sbe conditional", i, kernel->name,
                 always ? "" : "not ");

@@ -67,6 +67,7 @@ typedef struct Loop {
     LLVMValueRef index, step, to;
     LLVMBasicBlockRef before, body, exit;
     LLVMValueRef *carried, *initial; /* phis and what they began with */
+    bool is_entered;                 /* surely: its bounds are constants */
 } Loop;
 Loop loop_begin(const Unit *unit, LLVMValueRef function, LLVMValueRef from, LLVMValueRef to,
                 LLVMValueRef step);
