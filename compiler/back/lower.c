@@ -102,21 +102,35 @@ static void lower_cpu(Lower *lower) {
     close_entry(lower, body);
 }
 
-void lower_plan(Unit *unit, const Plan *plan) {
+static void lower_variant(Unit *unit, const Plan *plan, const Kernel *kernel,
+                          const Variant *variant) {
+    IndexTab *indices = scalartab_indices(kernel->scalars);
+    Lower lower;
+    unit->symbol = variant->symbol;
+    lower_init(&lower, unit, plan, kernel, variant);
+    index_assume_multiple(indices, variant->multiple_dim, variant->multiple_of);
+    if (unit_is_gpu(unit))
+        lower_gpu(&lower);
+    else
+        lower_cpu(&lower);
+    index_assume_multiple(indices, DIM_NONE, 1);
+}
+
+uint32_t lower_n_functions(const Plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        for (uint32_t v = 0; v < plan->kernels.data[k].n_variants; v++)
+            n += !plan->kernels.data[k].variants[v].is_shared;
+    return n;
+}
+
+void lower_function(Unit *unit, const Plan *plan, uint32_t i) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        IndexTab *indices = scalartab_indices(kernel->scalars);
-        for (uint32_t v = 0; v < kernel->n_variants; v++) {
-            const Variant *variant = &kernel->variants[v];
-            if (variant->is_shared) continue;
-            Lower lower;
-            lower_init(&lower, unit, plan, kernel, variant);
-            index_assume_multiple(indices, variant->multiple_dim, variant->multiple_of);
-            if (unit_is_gpu(unit))
-                lower_gpu(&lower);
-            else
-                lower_cpu(&lower);
-            index_assume_multiple(indices, DIM_NONE, 1);
-        }
+        for (uint32_t v = 0; v < kernel->n_variants; v++)
+            if (!kernel->variants[v].is_shared && i-- == 0) {
+                lower_variant(unit, plan, kernel, &kernel->variants[v]);
+                return;
+            }
     }
 }
