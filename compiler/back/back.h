@@ -15,6 +15,9 @@ typedef struct CodeBytes {
 typedef struct BackOptions {
     const Target *target;
     bool verify; /* run LLVM's verifier */
+    /* The most threads to generate code with, this one among them; 0 for one per processor. What
+     * comes out is the same for every number. */
+    uint32_t n_threads;
     /* Text of the manifest: PTX carries it as leading comment lines, an object as the content of
      * its section; NULL for none. Its checksum field is filled in by manifest_seal afterwards. */
     const char *manifest;
@@ -24,8 +27,7 @@ typedef struct BackOptions {
  * skipped: LLVM aborts the process on what it cannot select. */
 bool back_is_legal(const Plan *plan, const Target *target, Diags *diags);
 
-/* Lowers all kernels of all plans (structurally equal kernels once each) to one module and emits
- * it. */
+/* Lowers all kernels of all plans (structurally equal kernels once each) and emits them. */
 bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
                CodeKind kind, CodeBytes *code, Diags *diags);
 

@@ -1,16 +1,16 @@
 /* From plans to bytes: legality, lowering, LLVM's code generator. See back.h.
  *
  * No optimiser passes run: the emitters write what they mean, and passes cost as much as code
- * generation without changing the speed of what comes out. Loop strength reduction is switched off
- * for the same reason. */
+ * generation without changing the speed of what comes out. Some that are part of code generation
+ * are switched off for the same reason: loop strength reduction, and what NVPTX does to straight
+ * code ahead of instruction selection, since ptxas does it again. */
 #include "back/back.h"
 
+#include "back/codegen.h"
 #include "back/lower.h"
 
-#include <llvm-c/Analysis.h>
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
-#include <llvm-c/TargetMachine.h>
 #include <string.h>
 #include <threads.h>
 
@@ -23,8 +23,9 @@ static void initialise_llvm(void) {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
-    static const char *const options[] = {"fusec", "-disable-lsr"};
-    LLVMParseCommandLineOptions(2, options, "");
+    static const char *const options[] = {
+        "fusec", "-disable-lsr", "-opt-disable=slsr,nary-reassociate,load-store-vectorizer"};
+    LLVMParseCommandLineOptions(sizeof options / sizeof *options, options, "");
 }
 
 static once_flag llvm_once = ONCE_FLAG_INIT;
@@ -57,19 +58,6 @@ bool back_is_legal(const Plan *plan, const Target *target, Diags *diags) {
     return ok;
 }
 
-static LLVMTargetMachineRef make_machine(const Unit *unit, Diags *diags) {
-    LLVMTargetRef target;
-    char *message = NULL;
-    if (LLVMGetTargetFromTriple(LLVMGetTarget(unit->module), &target, &message)) {
-        diag_report(diags, DIAG_NO_LOWERING, NULL, (Span){0, 0}, "LLVM: %s", message);
-        LLVMDisposeMessage(message);
-        return NULL;
-    }
-    return LLVMCreateTargetMachine(target, LLVMGetTarget(unit->module), unit->target->llvm_cpu,
-                                   unit->target->llvm_features, LLVMCodeGenLevelDefault,
-                                   LLVMRelocPIC, LLVMCodeModelDefault);
-}
-
 /* The manifest as the content of its own section of an object. */
 static void embed_manifest(const Unit *unit, const char *manifest) {
     uint32_t n_bytes = (uint32_t)strlen(manifest);
@@ -81,75 +69,93 @@ static void embed_manifest(const Unit *unit, const char *manifest) {
     LLVMSetAlignment(global, 1);
 }
 
-static void keep(Arena *arena, CodeBytes *code, const char *head, const char *data,
-                 size_t n_bytes) {
-    size_t n_head = head ? strlen(head) : 0;
-    code->n_bytes = n_head + n_bytes;
-    code->data = arena_alloc(arena, code->n_bytes + 1);
-    if (n_head) memcpy(code->data, head, n_head);
-    if (n_bytes) memcpy(code->data + n_head, data, n_bytes);
+/* What a module of PTX begins with, up to its declarations: the same in all of them. */
+static size_t head_bytes(const char *text, size_t n_bytes) {
+    static const char last[] = "\n.address_size ";
+    const char *at = memchr(text, '\n', n_bytes);
+    while (at && strncmp(at, last, sizeof last - 1) != 0)
+        at = memchr(at + 1, '\n', n_bytes - (size_t)(at + 1 - text));
+    const char *end = at ? memchr(at + 1, '\n', n_bytes - (size_t)(at + 1 - text)) : NULL;
+    return end ? (size_t)(end + 1 - text) : 0;
 }
 
-static bool check_module(const Unit *unit, Diags *diags) {
-    char *message = NULL;
-    bool is_broken = LLVMVerifyModule(unit->module, LLVMReturnStatusAction, &message) != 0;
-    if (is_broken)
-        diag_report(diags, DIAG_INTERNAL, NULL, (Span){0, 0}, "LLVM module is broken: %s", message);
-    LLVMDisposeMessage(message);
-    return !is_broken;
+/* Puts the modules' code one behind the other: text, with a common head once, or one object. */
+static void join_code(Arena *arena, const Codegen *codegen, const char *manifest, CodeBytes *code) {
+    size_t n_manifest = manifest ? strlen(manifest) : 0, n = n_manifest;
+    for (uint32_t i = 0; i < codegen->n_modules; i++)
+        n += LLVMGetBufferSize(codegen->modules[i].code);
+    code->data = arena_alloc(arena, n + 1);
+    if (n_manifest) memcpy(code->data, manifest, n_manifest);
+    code->n_bytes = n_manifest;
+    for (uint32_t i = 0; i < codegen->n_modules; i++) {
+        const char *text = LLVMGetBufferStart(codegen->modules[i].code);
+        size_t n_text = LLVMGetBufferSize(codegen->modules[i].code);
+        size_t n_head = i ? head_bytes(text, n_text) : 0;
+        if (i && !n_head) ice(arena, "module %u of the PTX has no head", i);
+        memcpy(code->data + code->n_bytes, text + n_head, n_text - n_head);
+        code->n_bytes += n_text - n_head;
+    }
 }
 
-static bool emit_module(Arena *arena, const Unit *unit, BackOptions options, CodeKind kind,
-                        CodeBytes *code, Diags *diags) {
-    bool is_gpu = unit_is_gpu(unit);
-    if (options.verify && !check_module(unit, diags)) return false;
-    if (kind == CODE_LLVM_IR) {
-        char *text = LLVMPrintModuleToString(unit->module);
-        keep(arena, code, NULL, text, strlen(text));
-        LLVMDisposeMessage(text);
-        return true;
+static bool report_failures(const Codegen *codegen, Diags *diags) {
+    bool ok = true;
+    for (uint32_t i = 0; i < codegen->n_modules; i++) {
+        const CodegenModule *module = &codegen->modules[i];
+        if (module->code) continue;
+        ok = diag_report(diags, DIAG_INTERNAL, NULL, (Span){0, 0}, "LLVM%s: %s",
+                         module->is_broken ? " module is broken" : "",
+                         module->message ? module->message : "no code");
     }
-    LLVMTargetMachineRef machine = make_machine(unit, diags);
-    if (!machine) return false;
-    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
-    LLVMSetModuleDataLayout(unit->module, layout);
-    LLVMDisposeTargetData(layout);
-    char *message = NULL;
-    LLVMMemoryBufferRef buffer = NULL;
-    LLVMCodeGenFileType type = kind == CODE_OBJECT ? LLVMObjectFile : LLVMAssemblyFile;
-    bool failed =
-        LLVMTargetMachineEmitToMemoryBuffer(machine, unit->module, type, &message, &buffer) != 0;
-    if (failed) {
-        diag_report(diags, DIAG_INTERNAL, NULL, (Span){0, 0}, "LLVM: %s", message);
-        LLVMDisposeMessage(message);
-    } else {
-        keep(arena, code, is_gpu && kind == CODE_ASSEMBLY ? options.manifest : NULL,
-             LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
-        LLVMDisposeMemoryBuffer(buffer);
+    return ok;
+}
+
+/* PTX is made of a module for each function; one linker's unit of code, or what is to be read, is
+ * one module. */
+static uint32_t count_modules(const Plan *const *plans, uint32_t n_plans, bool is_split) {
+    uint32_t n = 0;
+    for (uint32_t p = 0; is_split && p < n_plans; p++) n += lower_n_functions(plans[p]);
+    return n ? n : 1;
+}
+
+static void make_modules(Codegen *codegen, Arena *arena, const Plan *const *plans, uint32_t n_plans,
+                         const char *manifest) {
+    if (codegen->n_modules == 1) {
+        Unit *unit = codegen_module(codegen, arena);
+        for (uint32_t p = 0; p < n_plans; p++)
+            for (uint32_t i = 0; i < lower_n_functions(plans[p]); i++)
+                lower_function(unit, plans[p], i);
+        if (manifest) embed_manifest(unit, manifest);
+        codegen_submit(codegen);
+        return;
     }
-    LLVMDisposeTargetMachine(machine);
-    return !failed;
+    for (uint32_t p = 0; p < n_plans; p++)
+        for (uint32_t i = 0; i < lower_n_functions(plans[p]); i++) {
+            lower_function(codegen_module(codegen, arena), plans[p], i);
+            codegen_submit(codegen);
+        }
 }
 
 bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
                CodeKind kind, CodeBytes *code, Diags *diags) {
     call_once(&llvm_once, initialise_llvm);
-    Unit *unit = arena_array(arena, Unit, 1);
+    bool is_ptx = options.target->device == DEVICE_GPU && kind == CODE_ASSEMBLY;
+    Codegen *codegen = arena_array(arena, Codegen, 1);
     Escape *escape = arena_escape(arena), outer;
     if (escape) {
         memcpy(&outer.jump, &escape->jump, sizeof outer.jump);
         int reason = setjmp(escape->jump);
-        if (reason) { /* release LLVM's objects on the way out */
-            unit_dispose(unit);
+        if (reason) { /* release what is LLVM's on the way out */
+            codegen_dispose(codegen);
             memcpy(&escape->jump, &outer.jump, sizeof outer.jump);
             longjmp(escape->jump, reason);
         }
     }
-    unit_init(unit, arena, options.target, "fusec");
-    for (uint32_t i = 0; i < n_plans; i++) lower_plan(unit, plans[i]);
-    if (kind == CODE_OBJECT && options.manifest) embed_manifest(unit, options.manifest);
-    bool ok = emit_module(arena, unit, options, kind, code, diags);
-    unit_dispose(unit);
+    codegen_open(codegen, arena, options, kind, count_modules(plans, n_plans, is_ptx));
+    make_modules(codegen, arena, plans, n_plans, kind == CODE_OBJECT ? options.manifest : NULL);
+    codegen_finish(codegen);
+    bool ok = report_failures(codegen, diags);
+    if (ok) join_code(arena, codegen, is_ptx ? options.manifest : NULL, code);
+    codegen_dispose(codegen);
     if (escape) memcpy(&escape->jump, &outer.jump, sizeof outer.jump);
     return ok;
 }

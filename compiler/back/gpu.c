@@ -50,7 +50,8 @@ LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offs
 
 LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const char *name) {
     LLVMTypeRef type = LLVMArrayType2(element, n);
-    LLVMValueRef array = LLVMAddGlobalInAddressSpace(unit->module, type, name, 3);
+    const char *own = str_format(unit->arena, "%s$%s", unit->symbol, name);
+    LLVMValueRef array = LLVMAddGlobalInAddressSpace(unit->module, type, own, 3);
     LLVMSetLinkage(array, LLVMInternalLinkage);
     LLVMSetInitializer(array, LLVMGetUndef(type));
     LLVMSetAlignment(array, 16);

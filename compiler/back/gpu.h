@@ -13,7 +13,7 @@ LLVMValueRef gpu_special(const Unit *unit, const char *name); /* a special regis
 void gpu_barrier(const Unit *unit);
 /* The value of lane (own lane xor offset); f32, f64 or i32. All lanes of the warp take part. */
 LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offset);
-/* An array in shared memory. */
+/* An array in shared memory, named after the kernel too: no two of the artifact are the same. */
 LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const char *name);
 /* The launch's dynamic shared memory, 16-byte aligned. */
 LLVMValueRef gpu_shared_dynamic(const Unit *unit);

@@ -188,6 +188,20 @@ static void run_stage(Mma *mma, Turn *turn, LLVMValueRef k0) {
     turn->fragments = fragments[n_steps % 2];
 }
 
+/* The first `n` stages: a loop, since code costs more than the little time that it takes. */
+static void fill_ahead(Mma *mma, uint32_t n) {
+    Lower *lower = mma->lower;
+    LLVMBuilderRef builder = mma->unit->builder;
+    Loop loop = loop_begin(mma->unit, lower->function, i32_const(mma, 0), i32_const(mma, n),
+                           i32_const(mma, 1));
+    LLVMValueRef at = LLVMBuildMul(builder, loop.index, i32_const(mma, mma->stage_bytes), "");
+    LLVMValueRef k0 = LLVMBuildMul(builder, loop.index, i32_const(mma, mma->sched->tile_k), "");
+    LLVMValueRef stage = stage_at(mma, at);
+    fetch(mma, gpu_gemm_index(lower, k0), stage);
+    put(mma, stage);
+    loop_end(mma->unit, &loop);
+}
+
 /* All of k. One stage is being read, one filled, the others are on their way. */
 static void run_k(Mma *mma) {
     Lower *lower = mma->lower;
@@ -195,11 +209,7 @@ static void run_k(Mma *mma) {
     uint32_t ahead = mma->sched->stages - 1, depth = mma->sched->tile_k;
     Turn turn = {.read = i32_const(mma, 0),
                  .fill = i32_const(mma, (int64_t)ahead * mma->stage_bytes)};
-    for (uint32_t s = 0; s < ahead; s++) {
-        LLVMValueRef stage = stage_at(mma, i32_const(mma, (int64_t)s * mma->stage_bytes));
-        fetch(mma, lower_index_const(lower, (int64_t)s * depth), stage);
-        put(mma, stage);
-    }
+    fill_ahead(mma, ahead);
     wait_copies(mma, ahead - 1);
     gpu_barrier(unit);
     load_fragments(mma, stage_at(mma, turn.read), 0, &turn.fragments);

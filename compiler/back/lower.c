@@ -190,21 +190,34 @@ static void assume(const Launch *launch, DimId dim, int64_t multiple) {
         index_assume_multiple(scalartab_indices(launch->kernels[k].scalars), dim, multiple);
 }
 
-void lower_plan(Unit *unit, const Plan *plan) {
+static void lower_variant(Unit *unit, const Plan *plan, const Launch *launch,
+                          const Variant *variant) {
+    Lower lower;
+    unit->symbol = variant->symbol;
+    lower_init(&lower, unit, plan, launch->kernels, variant);
+    assume(launch, variant->multiple_dim, variant->multiple_of);
+    if (unit_is_gpu(unit))
+        lower_gpu(&lower, launch);
+    else
+        lower_cpu(&lower);
+    assume(launch, DIM_NONE, 1);
+}
+
+uint32_t lower_n_functions(const Plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n)
+        for (uint32_t v = 0; v < plan->kernels.data[k].n_variants; v++)
+            n += !plan->kernels.data[k].variants[v].is_shared;
+    return n;
+}
+
+void lower_function(Unit *unit, const Plan *plan, uint32_t i) {
     for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
         Launch launch = plan_launch(plan, k);
-        const Kernel *kernel = launch.kernels;
-        for (uint32_t v = 0; v < kernel->n_variants; v++) {
-            const Variant *variant = &kernel->variants[v];
-            if (variant->is_shared) continue;
-            Lower lower;
-            lower_init(&lower, unit, plan, kernel, variant);
-            assume(&launch, variant->multiple_dim, variant->multiple_of);
-            if (unit_is_gpu(unit))
-                lower_gpu(&lower, &launch);
-            else
-                lower_cpu(&lower);
-            assume(&launch, DIM_NONE, 1);
-        }
+        for (uint32_t v = 0; v < launch.kernels->n_variants; v++)
+            if (!launch.kernels->variants[v].is_shared && i-- == 0) {
+                lower_variant(unit, plan, &launch, &launch.kernels->variants[v]);
+                return;
+            }
     }
 }

@@ -1,10 +1,12 @@
-/* Lowering plans to one LLVM module: function interfaces and the choice of template. */
+/* Lowering plans to LLVM modules: function interfaces and the choice of template. */
 #ifndef FUSEC_LOWER_H
 #define FUSEC_LOWER_H
 
 #include "back/unit.h"
 
-/* Adds a function per kernel variant of the plan that does not share another kernel's. */
-void lower_plan(Unit *unit, const Plan *plan);
+/* A plan's functions: one per kernel variant that does not share another kernel's, in their order.
+ * lower_function adds number `i`. */
+uint32_t lower_n_functions(const Plan *plan);
+void lower_function(Unit *unit, const Plan *plan, uint32_t i);
 
 #endif

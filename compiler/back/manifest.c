@@ -279,10 +279,9 @@ typedef struct Predicate {
 
 static void put_alignment(Writer *w, const Plan *plan, const Kernel *kernel, uint32_t i,
                           uint32_t position, void *user) {
-    (void)plan;
     Predicate *predicate = user;
     const Variant *variant = &kernel->variants[predicate->variant];
-    if (variant->align_bytes <= 1 || !(variant->align_args >> i & 1)) return;
+    if (!(variant_pointer_conditions(plan, kernel, variant) >> i & 1)) return;
     text_printf(&w->text, "%sa%u:%u", predicate->is_first ? "" : "&", position,
                 variant->align_bytes);
     predicate->is_first = false;

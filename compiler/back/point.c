@@ -330,7 +330,8 @@ static uint32_t access_align(const Point *point, IndexId index, uint32_t arg, Dt
     return vector_bytes < align ? vector_bytes : align;
 }
 
-/* Contiguous elements in one access; where the (uniform) condition fails, those at 0 instead. */
+/* Contiguous elements in one access, which LLVM splits where they are not aligned; where the
+ * (uniform) condition fails, those at 0 instead. */
 static LLVMValueRef load_vector(Point *point, const Scalar *s, uint32_t arg, uint32_t align,
                                 LLVMValueRef condition) {
     Lower *lower = point->lower;
@@ -410,9 +411,8 @@ static LLVMValueRef load_value(Point *point, const Scalar *s) {
     if (!unit_is_gpu(unit))
         return condition ? load_masked(point, s, arg, condition)
                          : load_vector(point, s, arg, align, NULL);
-    bool is_vector = align > dtype_bytes(s->dtype) && !(condition && unit_is_vector(condition));
-    return is_vector ? load_vector(point, s, arg, align, condition)
-                     : load_each_lane(point, s, arg, condition);
+    return condition && unit_is_vector(condition) ? load_each_lane(point, s, arg, condition)
+                                                  : load_vector(point, s, arg, align, condition);
 }
 
 /* Values. */
@@ -647,7 +647,7 @@ void point_store(Point *point, const Store *store) {
     uint32_t align = access_align(point, store->address, arg, dtype);
     bool is_contiguous =
         index_lane_motion(tab, store->address, point->lane_axis, point->lanes) == LANES_CONTIGUOUS;
-    if (!is_contiguous || (unit_is_gpu(unit) && align == bytes)) {
+    if (!is_contiguous || (unit_is_gpu(unit) && point->mask)) {
         store_each_lane(point, store, arg, value, bytes);
     } else if (point->mask) {
         store_masked(point, store, arg, value, bytes);

@@ -219,7 +219,11 @@ Loop loop_begin(const Unit *unit, LLVMValueRef function, LLVMValueRef from, LLVM
     loop.body = unit_block(unit, function, "loop");
     loop.exit = unit_block(unit, function, "done");
     LLVMValueRef enters = LLVMBuildICmp(unit->builder, LLVMIntSLT, from, to, "");
-    LLVMBuildCondBr(unit->builder, enters, loop.body, loop.exit);
+    loop.is_entered = LLVMIsAConstantInt(enters) && LLVMConstIntGetZExtValue(enters);
+    if (loop.is_entered)
+        LLVMBuildBr(unit->builder, loop.body);
+    else
+        LLVMBuildCondBr(unit->builder, enters, loop.body, loop.exit);
     unit_goto(unit, loop.body);
     loop.index = LLVMBuildPhi(unit->builder, LLVMTypeOf(from), "");
     LLVMAddIncoming(loop.index, &from, &loop.before, 1);
@@ -249,7 +253,7 @@ void loop_end_carry(const Unit *unit, Loop *loop, LLVMValueRef *values, uint32_t
     LLVMBasicBlockRef latch = unit_here(unit);
     for (uint32_t i = 0; i < n; i++) LLVMAddIncoming(loop->carried[i], &values[i], &latch, 1);
     loop_end(unit, loop);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n && !loop->is_entered; i++) {
         LLVMValueRef last = LLVMBuildPhi(unit->builder, LLVMTypeOf(values[i]), "");
         LLVMAddIncoming(last, &loop->initial[i], &loop->before, 1);
         LLVMAddIncoming(last, &values[i], &latch, 1);

@@ -1,5 +1,5 @@
 /* One LLVM module under construction and what every emitter needs of it: types, intrinsics, small
- * arithmetic. Owns the LLVM objects; one unit per thread. */
+ * arithmetic. Owns the LLVM objects; one thread at a time may use it. */
 #ifndef FUSEC_UNIT_H
 #define FUSEC_UNIT_H
 
@@ -13,6 +13,7 @@ typedef struct Unit {
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMBuilderRef builder;
+    const char *symbol; /* of the kernel under construction */
     MathCtx math;
     LLVMTypeRef void_type, i1, i8, i32, i64, f32;
     LLVMTypeRef ptr;        /* generic */
@@ -67,6 +68,7 @@ typedef struct Loop {
     LLVMValueRef index, step, to;
     LLVMBasicBlockRef before, body, exit;
     LLVMValueRef *carried, *initial; /* phis and what they began with */
+    bool is_entered;                 /* surely: its bounds are constants */
 } Loop;
 Loop loop_begin(const Unit *unit, LLVMValueRef function, LLVMValueRef from, LLVMValueRef to,
                 LLVMValueRef step);

@@ -115,6 +115,25 @@ static void note_index(const IndexTab *tab, IndexId id, uint64_t *symbols) {
     }
 }
 
+uint64_t kernel_temp_args(const Plan *plan, const Kernel *kernel) {
+    uint64_t args = 0;
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (plan->buffers.data[kernel->args.data[i]].kind == BUFFER_TEMP) args |= (uint64_t)1 << i;
+    return args;
+}
+
+uint64_t variant_pointer_conditions(const Plan *plan, const Kernel *kernel,
+                                    const Variant *variant) {
+    if (variant->align_bytes <= 1) return 0;
+    return variant->align_args & ~kernel_temp_args(plan, kernel);
+}
+
+bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant) {
+    return variant_pointer_conditions(plan, kernel, variant) ||
+           (variant->multiple_dim != DIM_NONE && variant->multiple_of > 1) ||
+           variant->limit_dim != DIM_NONE;
+}
+
 static void note_stores(Arena *arena, Kernel *kernel, const Store *stores, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         note_argument(arena, kernel, stores[i].buffer);

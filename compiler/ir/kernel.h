@@ -222,6 +222,13 @@ DimId kernel_n_reduced(const Kernel *kernel);
 bool *kernel_live_scalars(Arena *arena, const Kernel *kernel);
 /* Fills args and symbols from what the kernel's programs touch. */
 void kernel_note_interface(Arena *arena, Kernel *kernel);
+/* The arguments (bit set) whose pointers a variant puts a condition on. Temps are not among them:
+ * their addresses are multiples of WORKSPACE_ALIGN_BYTES. */
+uint64_t variant_pointer_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
+/* False: it applies always, and none that follows it is of use. */
+bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
+/* The arguments (bit set) that are temps. */
+uint64_t kernel_temp_args(const Plan *plan, const Kernel *kernel);
 /* Bytes of a buffer as a dim. */
 DimId buffer_bytes(DimTab *dims, const Buffer *buffer);
 /* Memory traffic of a kernel, each buffer counted once per kernel, as a dim: what it reads plus

@@ -8,7 +8,8 @@
 enum {
     MAX_CHIP_BYTES = 64 * 1024, /* leaves two blocks of large tiles on a multiprocessor */
     WARP_THREADS = 32,
-    ROW_LANES = 4
+    ROW_LANES = 4,
+    VECTOR_BYTES = 16
 };
 
 typedef struct Chain {
@@ -133,11 +134,13 @@ static bool continues_tile(const Chain *c) {
     return true;
 }
 
-/* Rows: a warp for each, one of the tile after the other. */
-static Variant row_variant(const Kernel *reader, const Variant *of_first, int64_t n) {
+/* Rows: a warp for each, one of the tile after the other. The last variant must ask nothing of
+ * pointers. */
+static Variant row_variant(const Chain *c, const Variant *of_first, bool is_last, int64_t n) {
+    const Kernel *reader = &c->plan->kernels.data[c->next];
     Variant variant = *of_first;
     Sched own = reader->variants[0].sched;
-    own.lanes = of_first->align_bytes > 1 && n % ROW_LANES == 0 ? ROW_LANES : 1;
+    own.lanes = n % ROW_LANES == 0 ? ROW_LANES : 1;
     own.threads = of_first->sched.threads;
     own.team = WARP_THREADS;
     own.unroll = 1;
@@ -147,8 +150,9 @@ static Variant row_variant(const Kernel *reader, const Variant *of_first, int64_
     own.tile_m = of_first->sched.tile_m;
     own.is_wide = own.is_wide || of_first->sched.is_wide;
     variant.sched = own;
-    if (own.lanes == 1) variant.align_bytes = 1;
-    variant.align_args = variant.align_bytes > 1 ? UINT64_MAX >> (64 - reader->args.n) : 0;
+    variant.align_bytes = VECTOR_BYTES;
+    variant.align_args =
+        is_last ? kernel_temp_args(c->plan, reader) : UINT64_MAX >> (64 - reader->args.n);
     return variant;
 }
 
@@ -172,7 +176,7 @@ static void set_row_variants(Chain *c, int64_t n) {
     for (uint32_t v = 0; v < first->n_variants; v++) {
         if (first->variants[v].sched.tile_n < n) continue;
         first->variants[kept] = first->variants[v];
-        made[kept] = row_variant(reader, &first->variants[kept], n);
+        made[kept] = row_variant(c, &first->variants[kept], v + 1 == first->n_variants, n);
         kept++;
     }
     first->n_variants = reader->n_variants = kept;

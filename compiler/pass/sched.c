@@ -116,8 +116,10 @@ static DimId n_segments(const Scheduler *s) {
                : index_axis_extent(s->indices, s->kernel->segment_axis);
 }
 
+/* Adds a variant, unless the one before it applies always. */
 static void add_variant(Scheduler *s, Variant variant) {
     uint32_t n = s->kernel->n_variants;
+    if (n && !variant_has_conditions(s->plan, s->kernel, &s->kernel->variants[n - 1])) return;
     const char *graph = s->plan->graph->name;
     bool has_prefix = strncmp(s->kernel->name, graph, strlen(graph)) == 0;
     variant.symbol = str_format(s->arena, "%s%s%s", has_prefix ? "" : graph, has_prefix ? "" : "_",

@@ -29,6 +29,7 @@ typedef struct GemmGpu {
     const Kernel *kernel;
     DimTab *dims;
     DimId m, n, k;
+    uint64_t temps; /* arguments that are always aligned */
     Variant *variants;
     uint32_t n_variants;
 } GemmGpu;
@@ -138,6 +139,10 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     uint32_t n_sizes = dtype_bytes(acc) == 8 ? N_SIZES - 1 : N_SIZES;
     Variant wide = variant;
     bool has_vectors = make_vector_variant(g, &wide, lanes);
+    /* Runs are taken as such by any pointer: those that are not aligned by elements. */
+    variant.sched.lanes = lanes;
+    variant.align_args = g->temps;
+    if (g->temps) variant.align_bytes = VECTOR_BYTES;
     bool is_row = dim_equals_const(g->dims, g->m, 1),
          is_column = dim_equals_const(g->dims, g->n, 1);
     if (is_row || is_column) {
@@ -166,7 +171,10 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *ta
                         Variant *variants) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
-    GemmGpu g = {.kernel = kernel, .dims = indextab_dims(tab), .variants = variants};
+    GemmGpu g = {.kernel = kernel,
+                 .dims = indextab_dims(tab),
+                 .temps = kernel_temp_args(plan, kernel),
+                 .variants = variants};
     g.m = index_axis_extent(tab, gemm_axis_m(kernel));
     g.n = index_axis_extent(tab, gemm_axis_n(kernel));
     g.k = index_axis_extent(tab, gemm_axis_k(kernel));

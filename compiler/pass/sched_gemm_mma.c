@@ -159,7 +159,7 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, Variant *vari
 
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants) {
-    (void)plan, (void)target;
+    (void)target;
     IndexTab *tab = scalartab_indices(kernel->scalars);
     Chooser c = {.kernel = kernel, .tab = tab, .dims = indextab_dims(tab)};
     Variant anywhere = variants[0];
@@ -173,6 +173,9 @@ uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *ta
         n += add_choice(&c, choice, variants + n);
     }
     variants[n] = anywhere;
+    variants[n].sched.lanes = plain.lanes;
+    variants[n].align_args = aligned_args(&c, &plain) & kernel_temp_args(plan, kernel);
+    if (variants[n].align_args) variants[n].align_bytes = CHUNK_ELEMS * 2;
     set_tile(&c, &variants[n], small_tile);
     return n + 1;
 }
