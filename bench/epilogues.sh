@@ -35,10 +35,8 @@ function emit(expression) {
     value = "v" n_values
 }
 function operand(kind) {
-    if (kind == "scalar") return dtype == "f32" ? "cast(s, f32)" : "s"
-    if (kind == "row") return dtype == "f32" ? "cast(r, f32)" : "r"
-    if (kind == "column") return dtype == "f32" ? "cast(c, f32)" : "c"
-    return dtype == "f32" ? "cast(t, f32)" : "t"
+    uses[kind] = 1
+    return dtype == "f32" ? "cast(" name[kind] ", f32)" : name[kind]
 }
 function store(suffix, type) {
     outputs = outputs ", " suffix ": " type "[" extent ", " extent "]"
@@ -58,7 +56,7 @@ function step(what, at) {
     if (what == 1) { emit(binary("row")); return }
     if (what == 2) { emit(binary("column")); return }
     if (what == 3) { emit(binary("tile")); return }
-    if (what == 4) { emit(unary()); return }
+    if (what == 4 || what > 8) { emit(unary()); return }
     if (what == 5 && dtype == "bf16") { emit("cast(" value ", f32)"); dtype = "f32"; return }
     if (what == 6) {
         emit("where(" value " " n_comparison[draw(4)] " " operand("row") ", " value ", " operand("tile") ")")
@@ -86,6 +84,13 @@ BEGIN {
     for (i = 1; i <= 4; i++) n_comparison[i - 1] = list[i]
     square = "bf16[" extent ", " extent "]"
     head = "a: " square ", b: " square
+    split("scalar row column tile", list, " ")
+    split("s r c t", names, " ")
+    for (i = 1; i <= 4; i++) name[list[i]] = names[i]
+    declarations[1] = "s: bf16"
+    declarations[2] = "r: bf16[" extent "]"
+    declarations[3] = "c: bf16[" extent ", 1]"
+    declarations[4] = "t: " square
     printf "graph bare(%s) -> (y: %s) {\n  y = a @ b\n}\n", head, square
     for (p = 0; p < n_programs; p++) {
         body = "  p = a @ b\n"
@@ -93,13 +98,15 @@ BEGIN {
         value = "p"
         dtype = "bf16"
         n_values = has_kept = has_mask = 0
+        for (i = 1; i <= 4; i++) uses[list[i]] = 0
         n_steps = 3 + draw(3)
         step((2 * p) % 9)
         step((2 * p + 1) % 9)
-        for (i = 2; i < n_steps; i++) step(draw(9))
+        for (i = 2; i < n_steps; i++) step(draw(12))
         if (dtype == "f32") { emit("cast(" value ", bf16)") }
         body = body "  y = " value "\n"
-        arguments = head ", s: bf16, r: bf16[" extent "], c: bf16[" extent ", 1], t: " square
+        arguments = head
+        for (i = 1; i <= 4; i++) if (uses[list[i]]) arguments = arguments ", " declarations[i]
         printf "graph e%d(%s) -> (y: %s%s) {\n%s}\n", p, arguments, square, outputs, body
     }
 }'
