@@ -60,6 +60,7 @@ LLVMValueRef math_div(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef math_fma(const MathCtx *m, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z);
 LLVMValueRef math_sqrt(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_fabs(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_tf32(const MathCtx *m, LLVMValueRef x); /* f32, as dtype_round_tf32 */
 LLVMValueRef math_copysign(const MathCtx *m, LLVMValueRef magnitude, LLVMValueRef sign);
 LLVMValueRef math_floor(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_ceil(const MathCtx *m, LLVMValueRef x);
