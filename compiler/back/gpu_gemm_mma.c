@@ -4,8 +4,8 @@
  * multiple of tile_k, which is one and the same in every schedule: so no bit depends on tiles,
  * stages, warps or what is fused. In f64 the instructions are themselves chains of fused
  * multiply-adds, ascending in k, to the bit (measured on an H200, every shape): with padding that
- * changes no sum the result is CONTRACT_FMA's. Stages of shared memory are filled ahead of their use; the
- * accumulators stay in registers and go through shared memory to the epilogue. */
+ * changes no sum the result is CONTRACT_FMA's. Stages of shared memory are filled ahead of their
+ * use; the accumulators stay in registers and go through shared memory to the epilogue. */
 #include "back/gpu_gemm_mma.h"
 
 enum { MAX_ACCUMULATORS = 128, SHARED_ALIGN_BYTES = 128, PAD_ELEMS = 8, DRAIN_BYTES = 48 * 1024 };
@@ -207,9 +207,9 @@ static uint32_t flatten(Mma *mma, Turn *turn, LLVMValueRef *values, bool is_back
     return n;
 }
 
-/* Multiplies the stage `read`, whose tile begins at k0, while the tile that is `ahead` tiles further
- * is fetched into `fill`. Fragments are loaded a step before they are multiplied: the last step
- * waits for the next stage and loads its first. */
+/* Multiplies the stage `read`, whose tile begins at k0, while the tile that is `ahead` tiles
+ * further is fetched into `fill`. Fragments are loaded a step before they are multiplied: the last
+ * step waits for the next stage and loads its first. */
 static void run_stage(Mma *mma, Turn *turn, LLVMValueRef k0, uint32_t ahead) {
     Fragments fragments[2] = {turn->fragments};
     LLVMBuilderRef builder = mma->unit->builder;

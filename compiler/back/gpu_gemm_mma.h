@@ -28,12 +28,12 @@ typedef struct MmaFactor {
     Dtype dtype;
     bool is_left;
     bool is_turned;
-    bool is_copied; /* bytes in memory go to shared memory as they are, asynchronously */
-    bool by_elements;                /* fragments are loaded element by element, not by ldmatrix */
-    bool rounds;                     /* f32 that becomes tf32 in registers */
-    bool ends_in_step;               /* k may end within a tile, and padding is not all zeros */
+    bool is_copied;    /* bytes in memory go to shared memory as they are, asynchronously */
+    bool by_elements;  /* fragments are loaded element by element, not by ldmatrix */
+    bool rounds;       /* f32 that becomes tf32 in registers */
+    bool ends_in_step; /* k may end within a tile, and padding is not all zeros */
     uint32_t elem_bytes, chunk_elems;
-    uint32_t axis;  /* m or n */
+    uint32_t axis;               /* m or n */
     LLVMValueRef first, extent;  /* index_type: along it, of the tile and of the matrix */
     uint32_t n_rows, row_chunks; /* of the tile in shared memory */
     uint32_t begin_bytes;        /* within a stage */

@@ -154,8 +154,8 @@ static Point chunk_point(const MmaFactor *factor, const GemmBlock *block, uint32
 }
 
 /* Bytes of a chunk from element `from` of an extent: 0 to 16, i32. */
-static LLVMValueRef bytes_inside(const MmaFactor *factor, const GemmBlock *block,
-                                 LLVMValueRef from, LLVMValueRef extent) {
+static LLVMValueRef bytes_inside(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef from,
+                                 LLVMValueRef extent) {
     const Unit *unit = block->lower->unit;
     LLVMBuilderRef builder = unit->builder;
     LLVMTypeRef type = block->lower->index_type;
@@ -213,8 +213,8 @@ void mma_factor_init(MmaFactor *factor, const GemmBlock *block, bool is_left, ui
     factor->elem_bytes = dtype_bytes(factor->dtype);
     factor->chunk_elems = CHUNK_BYTES / factor->elem_bytes;
     factor->rounds = factor->dtype == DT_F32;
-    factor->ends_in_step = factor->dtype == DT_F64 && is_left &&
-                           !gpu_gemm_axis_is_multiple(block->lower, k, depth);
+    factor->ends_in_step =
+        factor->dtype == DT_F64 && is_left && !gpu_gemm_axis_is_multiple(block->lower, k, depth);
     factor->is_copied = find_copied(factor, block);
     if (!factor->is_copied)
         factor->is_turned =
@@ -416,8 +416,7 @@ static void load_matrices(const MmaFactor *factor, const GemmBlock *block, LLVMV
 static void load_elements(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef stage,
                           uint32_t i, uint32_t step, LLVMValueRef *registers) {
     const Unit *unit = block->lower->unit;
-    LLVMTypeRef type =
-        factor->elem_bytes == 8 ? unit_value_type(unit, DT_F64, 1) : unit->i32;
+    LLVMTypeRef type = factor->elem_bytes == 8 ? unit_value_type(unit, DT_F64, 1) : unit->i32;
     uint32_t n = mma_fragment_registers(factor), n_k = n / 2;
     for (uint32_t r = 0; r < n; r++) {
         uint32_t own_half = factor->is_left ? r % 2 : r / n_k;

@@ -276,9 +276,11 @@ static void dot(const Eval *e, int64_t i, const double *a, const double *b, int6
         double rest = isfinite(product) ? fma(a[k], b[k * b_stride], -product) : 0;
         if (rest != 0) sum_add_term(&sum, rest);
     }
-    /* Tensor cores, whose f32 results nothing rounds further, cut off where others round. */
-    int64_t n_terms = e->node->attrs.precision == PRECISION_TF32 ? 2 * n : n;
-    sum_finish(e, i, &sum, n_terms, 1);
+    /* Tensor cores, whose f32 results nothing rounds further, cut off where others round: below the
+     * last place, and below the least number. */
+    bool is_cut = e->node->attrs.precision == PRECISION_TF32;
+    sum_finish(e, i, &sum, is_cut ? 2 * n : n, 1);
+    if (is_cut && e->bounds) e->bounds[i] += (double)n * dtype_ulp(DT_F32, 0);
     if (overflows && e->bounds) e->bounds[i] = INTERP_ANY;
 }
 

@@ -378,8 +378,8 @@ static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
         factors[side] = pull(c, node->args[side], coords, GUARD_NONE);
         if (!factors[side]) return false;
         if (node->attrs.precision == PRECISION_TF32)
-            factors[side] = scalar_prim(c->scalars, PRIM_TF32, factors[side], SCALAR_NONE,
-                                        SCALAR_NONE);
+            factors[side] =
+                scalar_prim(c->scalars, PRIM_TF32, factors[side], SCALAR_NONE, SCALAR_NONE);
     }
     c->is_visited[id] = true;
     vec_push(c->arena, &kernel->reduces,

@@ -17,8 +17,8 @@ typedef struct GemmTiles {
  * better. */
 enum { N_SIZES = 3 };
 static const GemmTiles tile_sizes[N_SIZES] = {{32, 32, 32, 2, 2, 128, FULL_MACHINE / 2},
-                                         {64, 64, 16, 2, 2, 128, FULL_MACHINE},
-                                         {128, 128, 8, 2, 4, 256, 0}};
+                                              {64, 64, 16, 2, 2, 128, FULL_MACHINE},
+                                              {128, 128, 8, 2, 4, 256, 0}};
 /* One row or column: a warp has the outputs, all threads load for it. */
 static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 0};
 static const GemmTiles tiles_column = {32, 1, 64, 1, 1, 256, 0};

@@ -291,10 +291,10 @@ int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg) {
         most *= 1 + 0x1p-9; /* what rounding both factors may add */
     }
     bool is_infix = !*precision && rng_chance(&s->rng, 60);
-    return random_bind(s, dtype, &result, -most, most,
-                       is_infix ? str_format(s->arena, "%s @ %s", text, name)
-                                : str_format(s->arena, "%s(%s, %s%s)", op_info(op)->name, text,
-                                             name, precision));
+    return random_bind(
+        s, dtype, &result, -most, most,
+        is_infix ? str_format(s->arena, "%s @ %s", text, name)
+                 : str_format(s->arena, "%s(%s, %s%s)", op_info(op)->name, text, name, precision));
 }
 
 /* Functions of the prelude that keep the shape, by name and the range of their results. */

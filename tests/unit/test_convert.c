@@ -279,8 +279,8 @@ static unsigned count(const char *text, const char *what) {
  * lost by reciprocals alone, of which division sees what became. */
 static void check_ptx(const char *cpu) {
     static const unsigned widths[] = {0, 2};
-    static const char *const banned[] = {"add.f32", "mul.f32", "sub.f32", "add.f64", "mul.f64",
-                                         "sub.f64", "call",    ".extern"};
+    static const char *const banned[] = {"add.f32", "mul.f32", "sub.f32", "add.f64",
+                                         "mul.f64", "sub.f64", "call",    ".extern"};
     static MathKernel kernels[N_KERNELS];
     size_t n = add_conversions(kernels, widths, 2);
     n += add_operations(kernels + n, widths, 2);

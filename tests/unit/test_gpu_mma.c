@@ -201,9 +201,10 @@ Test(gpu_mma, tf32_is_never_taken_unasked) {
                                            "matmul(a, b, precision=\"tf32\")"};
     for (int i = 0; i < 3; i++) {
         char source[256];
-        snprintf(source, sizeof source,
-                 "graph g(a: f32[512, 512], b: f32[512, 512]) -> (y: f32[512, 512]) {\n  y = %s\n}\n",
-                 products[i]);
+        snprintf(
+            source, sizeof source,
+            "graph g(a: f32[512, 512], b: f32[512, 512]) -> (y: f32[512, 512]) {\n  y = %s\n}\n",
+            products[i]);
         Program p = compile(source, TARGET_SM_90A);
         cr_expect_eq(p.kernel->variants[0].sched.engine, i == 2 ? CONTRACT_MMA : CONTRACT_FMA);
         cr_expect_eq(strstr(p.compiled.bytes, "tf32") != NULL, i == 2, "%s", source);
@@ -217,13 +218,17 @@ Test(gpu_mma, padding_of_f64_changes_no_sum) {
     static const struct {
         const char *k;
         bool is_padded;
-    } cases[] = {{"dim K = 512\n", false}, {"dim K = 514\n", true}, {"dim K = 513\n", true},
-                 {"dim K in 0..512\n", true}, {"dim K in 0..512 mult 8\n", false}};
+    } cases[] = {{"dim K = 512\n", false},
+                 {"dim K = 514\n", true},
+                 {"dim K = 513\n", true},
+                 {"dim K in 0..512\n", true},
+                 {"dim K in 0..512 mult 8\n", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char source[256];
-        snprintf(source, sizeof source,
-                 "%sgraph g(a: f64[300, K], b: f64[K, 128]) -> (y: f64[300, 128]) {\n  y = a @ b\n}\n",
-                 cases[i].k);
+        snprintf(
+            source, sizeof source,
+            "%sgraph g(a: f64[300, K], b: f64[K, 128]) -> (y: f64[300, 128]) {\n  y = a @ b\n}\n",
+            cases[i].k);
         Program p = compile(source, TARGET_SM_90A);
         for (uint32_t v = 0; v < p.kernel->n_variants; v++) {
             char *text = function_text(&p, v);

@@ -230,8 +230,7 @@ Test(graph, verify_accepts_a_right_graph_and_names_what_is_broken) {
         refused_dtype, wrong_shape,     missing_extent, negative_extent, axis_outside,
         no_axes,       unknown_op,      no_output,      output_outside,  input_is_no_input,
         short_kernels, no_such_kernel,  reshape_loses,  perm_repeats,    slice_outside,
-        pad_shrinks,   const_unrounded, concat_uneven,  matmul_differs,
-        tf32_of_integers};
+        pad_shrinks,   const_unrounded, concat_uneven,  matmul_differs,  tf32_of_integers};
     World right = small_graph();
     cr_expect_null(graph_verify(right.graph, right.arena));
     arena_free(right.arena);

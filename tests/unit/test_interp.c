@@ -384,8 +384,8 @@ Test(interp, matmul_broadcasts_batches) {
     arena_free(f.arena);
 }
 
-/* Only the operands are rounded: 1 + 2^-11 is a tie and goes up, 1 + 2^-12 goes down; the product of
- * the rounded ones is kept. */
+/* Only the operands are rounded: 1 + 2^-11 is a tie and goes up, 1 + 2^-12 goes down; the product
+ * of the rounded ones is kept. */
 Test(interp, matmul_rounds_its_operands_to_tf32_when_asked) {
     const double up = 1 + 0x1p-11, down = 1 + 0x1p-12;
     Fixture f = fixture_new();
