@@ -1,7 +1,13 @@
 /* Tiles and epilogues of GPU contractions. See gpu_gemm.h. */
 #include "back/gpu_gemm.h"
 
-enum { GROUP_ROWS = 8, MAX_UNROLL = 4, MAX_STORES = 64, CHEAP_SCALARS = 24 };
+enum {
+    GROUP_ROWS = 8,
+    MAX_UNROLL = 4,
+    MAX_STORES = 64,
+    CHEAP_SCALARS = 24,
+    MAX_EARLY_LOADS = 8 /* of a row: what they load waits in registers */
+};
 
 static DimTab *dims_of(const Lower *lower) {
     return indextab_dims(scalartab_indices(lower->kernel->scalars));
@@ -107,6 +113,20 @@ typedef struct Pending {
     LLVMValueRef exists; /* i1, or NULL: inside the extents */
 } Pending;
 
+/* The rows of a part that one thread takes, at one column. */
+typedef struct Drain {
+    const GemmBlock *block;
+    const GemmPart *part;
+    LLVMValueRef in_tile; /* i32: the column, in the tile */
+    uint32_t lanes, step, unroll;
+    Point outer; /* with the values that do not depend on the row */
+    ScalarId stores[MAX_STORES];
+    uint32_t n_stores;
+    /* Loads that are begun an iteration before they are used. */
+    ScalarId early[MAX_EARLY_LOADS];
+    uint32_t n_early;
+} Drain;
+
 /* Whether (row, column) is inside; NULL when that is certain. */
 static LLVMValueRef is_inside(const GemmBlock *block, LLVMValueRef row, LLVMValueRef column) {
     const Lower *lower = block->lower;
@@ -120,17 +140,19 @@ static LLVMValueRef is_inside(const GemmBlock *block, LLVMValueRef row, LLVMValu
     return inside ? LLVMBuildAnd(builder, inside, in_row, "") : in_row;
 }
 
-/* `outer` has the values that do not depend on the row. */
-static Pending begin_outputs(const GemmBlock *block, const Point *outer, LLVMValueRef row,
-                             LLVMValueRef column, LLVMValueRef value) {
-    Lower *lower = block->lower;
+/* Loads and epilogue of one row: `value` is the accumulators', `early` what was loaded before. */
+static Pending compute_outputs(const Drain *drain, LLVMValueRef row, LLVMValueRef value,
+                               const LLVMValueRef *early) {
+    Lower *lower = drain->block->lower;
     const Kernel *kernel = lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
-    Pending pending = {.point = point_inside(outer), .exists = is_inside(block, row, column)};
+    LLVMValueRef column = drain->outer.axis[gemm_axis_n(kernel)];
+    Pending pending = {.point = point_inside(&drain->outer),
+                       .exists = is_inside(drain->block, row, column)};
     Point *point = &pending.point;
     point->axis[gemm_axis_m(kernel)] = row;
-    point->axis[gemm_axis_n(kernel)] = column;
     point->active = pending.exists;
+    for (uint32_t i = 0; i < drain->n_early; i++) point->values[drain->early[i]] = early[i];
     point->results = arena_array(lower->unit->arena, LLVMValueRef, kernel->reduces.n);
     point->results[0] = convert_value(&lower->unit->math, value, unit_convert_type(reduce->acc),
                                       unit_convert_type(reduce->result));
@@ -157,17 +179,19 @@ static Point epilogue_point(const GemmBlock *block, LLVMValueRef column, uint32_
 }
 
 /* What depends on the column alone is computed before the loop over rows. */
-static void prepare_column(const GemmBlock *block, Point *point) {
+static void prepare_column(Drain *drain) {
+    const GemmBlock *block = drain->block;
     const Kernel *kernel = block->lower->kernel;
-    ScalarId roots[MAX_STORES];
-    uint32_t n = 0, row_axis = 1u << gemm_axis_m(kernel);
-    for (uint32_t i = 0; i < kernel->row_stores.n && n < MAX_STORES; i++)
-        roots[n++] = kernel->row_stores.data[i].value;
+    Point *outer = &drain->outer;
+    for (uint32_t i = 0; i < kernel->row_stores.n && i < MAX_STORES; i++)
+        drain->stores[drain->n_stores++] = kernel->row_stores.data[i].value;
     if (!gpu_gemm_axis_is_multiple(block->lower, gemm_axis_n(kernel),
                                    block->lower->variant->sched.tile_n))
-        point->active = LLVMBuildICmp(block->lower->unit->builder, LLVMIntULT,
-                                      point->axis[point->lane_axis], block->n, "");
-    point_prepare(point, roots, n, row_axis);
+        outer->active = LLVMBuildICmp(block->lower->unit->builder, LLVMIntULT,
+                                      outer->axis[outer->lane_axis], block->n, "");
+    point_prepare(outer, drain->stores, drain->n_stores, 1u << gemm_axis_m(kernel));
+    drain->n_early =
+        point_list_loads(outer, drain->stores, drain->n_stores, drain->early, MAX_EARLY_LOADS);
 }
 
 static LLVMValueRef load_part(const GemmBlock *block, const GemmPart *part, LLVMValueRef row,
@@ -197,31 +221,63 @@ static LLVMValueRef row_of_part(const GemmBlock *block, const GemmPart *part, LL
     return LLVMBuildAdd(builder, block->m0, gpu_gemm_index(lower, at), "");
 }
 
-/* Every row of the part, at one column (i32, in the tile) per thread, from row `first` on, `step`
- * apart. A few rows at once where the epilogue is cheap, so that its loads overlap. */
-static void drain_column(const GemmBlock *block, const GemmPart *part, LLVMValueRef first,
-                         uint32_t step, LLVMValueRef in_tile, uint32_t lanes) {
+static LLVMValueRef row_ahead(const Drain *drain, LLVMValueRef row, uint32_t n_steps) {
+    const Unit *unit = drain->block->lower->unit;
+    return LLVMBuildAdd(unit->builder, row, unit_int(unit->i32, (int64_t)drain->step * n_steps),
+                        "");
+}
+
+/* Begins the loads of an iteration's rows, the first of which is `first` (i32, in the part). There
+ * may be no such rows: then something is loaded that nobody uses. */
+static void load_early(const Drain *drain, LLVMValueRef first, LLVMValueRef *values) {
+    const GemmBlock *block = drain->block;
+    const Unit *unit = block->lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    const Kernel *kernel = block->lower->kernel;
+    for (uint32_t u = 0; u < drain->unroll && drain->n_early; u++) {
+        LLVMValueRef in_part = row_ahead(drain, first, u);
+        LLVMValueRef n_rows = unit_int(unit->i32, drain->part->n_rows);
+        LLVMValueRef row = row_of_part(block, drain->part, in_part);
+        Point point = point_inside(&drain->outer);
+        LLVMValueRef inside = is_inside(block, row, point.axis[gemm_axis_n(kernel)]);
+        point.active = LLVMBuildICmp(builder, LLVMIntULT, in_part, n_rows, "");
+        if (inside) point.active = LLVMBuildAnd(builder, point.active, inside, "");
+        point.axis[gemm_axis_m(kernel)] = row;
+        for (uint32_t i = 0; i < drain->n_early; i++)
+            values[u * drain->n_early + i] = point_value(&point, drain->early[i]);
+    }
+}
+
+/* Every row of the part from row `first` on, `step` apart. A few rows at once where the epilogue is
+ * cheap, so that they overlap; what each iteration loads is begun an iteration before, since the
+ * next one's results depend on it but this one's do not. */
+static void drain_column(Drain *drain, LLVMValueRef first) {
+    const GemmBlock *block = drain->block;
     Lower *lower = block->lower;
     Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
-    uint32_t n_steps = part->n_rows / step;
-    uint32_t unroll = scalar_count(lower->kernel->scalars) <= CHEAP_SCALARS ? MAX_UNROLL : 2;
-    while (unroll > 1 && n_steps % unroll) unroll /= 2;
-    if (!n_steps) unroll = 1;
-    LLVMValueRef column = LLVMBuildAdd(builder, block->n0, gpu_gemm_index(lower, in_tile), "");
-    Point outer = epilogue_point(block, column, lanes);
-    prepare_column(block, &outer);
+    const GemmPart *part = drain->part;
+    uint32_t n_steps = part->n_rows / drain->step;
+    drain->unroll = scalar_count(lower->kernel->scalars) <= CHEAP_SCALARS ? MAX_UNROLL : 2;
+    while (drain->unroll > 1 && n_steps % drain->unroll) drain->unroll /= 2;
+    if (!n_steps) drain->unroll = 1;
+    prepare_column(drain);
+    LLVMValueRef values[MAX_UNROLL * MAX_EARLY_LOADS];
+    load_early(drain, first, values);
+    int64_t stride = (int64_t)drain->step * drain->unroll;
     Loop loop = loop_begin(unit, lower->function, first, unit_int(unit->i32, part->n_rows),
-                           unit_int(unit->i32, (int64_t)step * unroll));
+                           unit_int(unit->i32, stride));
+    loop_carry(unit, &loop, values, drain->unroll * drain->n_early);
+    LLVMValueRef next[MAX_UNROLL * MAX_EARLY_LOADS];
+    load_early(drain, row_ahead(drain, loop.index, drain->unroll), next);
     Pending pending[MAX_UNROLL];
-    for (uint32_t u = 0; u < unroll; u++) {
-        LLVMValueRef row =
-            LLVMBuildAdd(builder, loop.index, unit_int(unit->i32, (int64_t)step * u), "");
-        LLVMValueRef value = load_part(block, part, row, in_tile, lanes);
-        pending[u] = begin_outputs(block, &outer, row_of_part(block, part, row), column, value);
+    for (uint32_t u = 0; u < drain->unroll; u++) {
+        LLVMValueRef row = row_ahead(drain, loop.index, u);
+        LLVMValueRef value = load_part(block, part, row, drain->in_tile, drain->lanes);
+        pending[u] = compute_outputs(drain, row_of_part(block, part, row), value,
+                                     values + u * drain->n_early);
     }
-    for (uint32_t u = 0; u < unroll; u++) store_outputs(&pending[u]);
-    loop_end(unit, &loop);
+    for (uint32_t u = 0; u < drain->unroll; u++) store_outputs(&pending[u]);
+    loop_end_carry(unit, &loop, next, drain->unroll * drain->n_early);
 }
 
 void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
@@ -239,6 +295,13 @@ void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
     for (uint32_t done = 0; done < groups; done += width) {
         LLVMValueRef at = LLVMBuildAdd(builder, group, unit_int(unit->i32, done), "");
         at = LLVMBuildMul(builder, at, unit_int(unit->i32, lanes), "");
-        drain_column(block, part, first, threads / width, at, lanes);
+        LLVMValueRef column = LLVMBuildAdd(builder, block->n0, gpu_gemm_index(lower, at), "");
+        Drain drain = {.block = block,
+                       .part = part,
+                       .in_tile = at,
+                       .lanes = lanes,
+                       .step = threads / width,
+                       .outer = epilogue_point(block, column, lanes)};
+        drain_column(&drain, first);
     }
 }

@@ -30,6 +30,18 @@ Val math_rint(const MathCtx *m, Val x) {
     return unary(m, "llvm.roundeven", x);
 }
 
+/* Adding half of the last kept place to the magnitude carries into the exponent as it should. A NaN
+ * becomes the quiet one: the carry could make a number of it, cutting off an infinity. */
+Val math_tf32(const MathCtx *m, Val x) {
+    Fp p = fp_of(m, x);
+    Val bits = fp_to_bits(&p, x);
+    bits = fp_iadd(&p, bits, fp_int(&p, 0x1000));
+    bits = fp_and(&p, bits, fp_int(&p, 0xffffe000));
+    Val rounded = fp_from_bits(&p, bits);
+    Val is_nan = fp_unordered(&p, x, x);
+    return fp_select(&p, is_nan, fp_nan(&p), rounded);
+}
+
 Val math_copysign(const MathCtx *m, Val magnitude, Val sign) {
     Val args[] = {magnitude, sign};
     return fp_intrinsic(m, "llvm.copysign", LLVMTypeOf(magnitude), args, 2);

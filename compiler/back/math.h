@@ -5,7 +5,8 @@
  * fma, carries no fast-math flag, calls no library and is the same on every target (but for
  * math_maximum, math_minimum and integer division, whose results are the same): equal inputs give
  * equal bits on the CPU and the GPU, in any vector width. Which NaN comes out is the one thing
- * left to the target. Apart from math_frem on double no function makes a basic block.
+ * left to the target. Apart from math_frem on double, and from division of vectors of float on a
+ * GPU, no function makes a basic block.
  *
  * Rounding is to nearest even and subnormals are kept, in operands and results; the caller sees
  * to the machine's floating-point state. Special cases are those of C99's Annex F.
@@ -51,10 +52,16 @@ LLVMValueRef math_pow(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
  * stand at the end of a block without terminator. */
 LLVMValueRef math_frem(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
 
+/* Correctly rounded. On a GPU a vector of float branches: it ends the current block as math_frem
+ * does.
+ */
+LLVMValueRef math_div(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
+
 /* Correctly rounded or exact. */
 LLVMValueRef math_fma(const MathCtx *m, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z);
 LLVMValueRef math_sqrt(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_fabs(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_tf32(const MathCtx *m, LLVMValueRef x); /* f32, as dtype_round_tf32 */
 LLVMValueRef math_copysign(const MathCtx *m, LLVMValueRef magnitude, LLVMValueRef sign);
 LLVMValueRef math_floor(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_ceil(const MathCtx *m, LLVMValueRef x);

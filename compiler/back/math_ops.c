@@ -75,7 +75,7 @@ Val fp_mul(const Fp *p, Val x, Val y) {
     return LLVMBuildFMul(p->m->builder, x, y, "");
 }
 Val fp_div(const Fp *p, Val x, Val y) {
-    return LLVMBuildFDiv(p->m->builder, x, y, "");
+    return math_div(p->m, x, y);
 }
 Val fp_neg(const Fp *p, Val x) {
     return LLVMBuildFNeg(p->m->builder, x, "");

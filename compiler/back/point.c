@@ -539,25 +539,58 @@ static void mark_index(const IndexTab *tab, IndexId id, bool *wanted) {
     }
 }
 
-void point_prepare(Point *point, const ScalarId *roots, uint32_t n_roots, uint32_t inner_axes) {
-    const ScalarTab *scalars = point->lower->kernel->scalars;
+/* What a scalar is computed from: arguments, and values in its index and guard. */
+static void mark_operands(const ScalarTab *scalars, const Scalar *s, bool *marked) {
     const IndexTab *tab = scalartab_indices(scalars);
+    for (int i = 0; i < 3; i++) marked[s->args[i]] = true;
+    if (s->index) mark_index(tab, s->index, marked);
+    for (GuardId g = s->guard; g; g = guard_get(scalars, g).next)
+        mark_index(tab, guard_get(scalars, g).index, marked);
+}
+
+/* Per scalar, whether the roots need it. */
+static bool *mark_wanted(const Point *point, const ScalarId *roots, uint32_t n_roots) {
+    const ScalarTab *scalars = point->lower->kernel->scalars;
     uint32_t n = scalar_count(scalars);
     bool *wanted = arena_array(point->lower->unit->arena, bool, n + 1);
     for (uint32_t i = 0; i < n_roots; i++) wanted[roots[i]] = true;
-    for (ScalarId id = n; id > 0; id--) {
-        const Scalar *s = scalar_get(scalars, id);
-        if (!wanted[id]) continue;
-        for (int i = 0; i < 3; i++) wanted[s->args[i]] = true;
-        if (s->index) mark_index(tab, s->index, wanted);
-        for (GuardId g = s->guard; g; g = guard_get(scalars, g).next)
-            mark_index(tab, guard_get(scalars, g).index, wanted);
-    }
+    for (ScalarId id = n; id > 0; id--)
+        if (wanted[id]) mark_operands(scalars, scalar_get(scalars, id), wanted);
+    return wanted;
+}
+
+void point_prepare(Point *point, const ScalarId *roots, uint32_t n_roots, uint32_t inner_axes) {
+    const ScalarTab *scalars = point->lower->kernel->scalars;
+    uint32_t n = scalar_count(scalars);
+    const bool *wanted = mark_wanted(point, roots, n_roots);
     for (ScalarId id = 1; id <= n; id++) {
         const Scalar *s = scalar_get(scalars, id);
         bool ready = s->kind != SCALAR_STAGE || point->results[s->slot];
         if (wanted[id] && !(s->axes & inner_axes) && ready) point_value(point, id);
     }
+}
+
+/* Whether the load's place or guard hangs on a reduction's result. */
+static bool waits_for_results(const Point *point, ScalarId load) {
+    const ScalarTab *scalars = point->lower->kernel->scalars;
+    const bool *needed = mark_wanted(point, &load, 1);
+    for (ScalarId id = 1; id < load; id++) {
+        ScalarKind kind = scalar_get(scalars, id)->kind;
+        if (needed[id] && (kind == SCALAR_STAGE || kind == SCALAR_EXTREME)) return true;
+    }
+    return false;
+}
+
+uint32_t point_list_loads(const Point *point, const ScalarId *roots, uint32_t n_roots,
+                          ScalarId *loads, uint32_t most) {
+    const ScalarTab *scalars = point->lower->kernel->scalars;
+    uint32_t n = scalar_count(scalars), n_loads = 0;
+    const bool *wanted = mark_wanted(point, roots, n_roots);
+    for (ScalarId id = 1; id <= n && n_loads < most; id++)
+        if (wanted[id] && !point->values[id] && scalar_get(scalars, id)->kind == SCALAR_LOAD &&
+            !waits_for_results(point, id))
+            loads[n_loads++] = id;
+    return n_loads;
 }
 
 /* Stores. */

@@ -87,6 +87,10 @@ LLVMValueRef point_lanes(Point *point, ScalarId id);
 /* Emits, now, everything the roots need that depends on no axis of `inner_axes` (bit set) and that
  * can be computed already: so that loops find it ready. */
 void point_prepare(Point *point, const ScalarId *roots, uint32_t n_roots, uint32_t inner_axes);
+/* Lists loads, `most` at most, that the roots need, that the point has not emitted and that no
+ * result of a reduction comes before: those that a loop can begin early. */
+uint32_t point_list_loads(const Point *point, const ScalarId *roots, uint32_t n_roots,
+                          ScalarId *loads, uint32_t most);
 /* Index at lane 0. */
 LLVMValueRef point_index(Point *point, IndexId id);
 void point_store(Point *point, const Store *store);

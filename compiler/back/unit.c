@@ -178,7 +178,7 @@ static MathUnary unary_function(PrimId prim) {
         [PRIM_CEIL] = math_ceil, [PRIM_RINT] = math_rint, [PRIM_EXP] = math_exp,
         [PRIM_EXP2] = math_exp2, [PRIM_LOG] = math_log,   [PRIM_LOG2] = math_log2,
         [PRIM_SIN] = math_sin,   [PRIM_COS] = math_cos,   [PRIM_TANH] = math_tanh,
-        [PRIM_ERF] = math_erf};
+        [PRIM_ERF] = math_erf,   [PRIM_TF32] = math_tf32};
     return functions[prim];
 }
 
@@ -190,7 +190,7 @@ static LLVMValueRef float_prim(const Unit *unit, PrimId prim, LLVMValueRef a, LL
     if (prim == PRIM_ADD) return LLVMBuildFAdd(builder, a, b, "");
     if (prim == PRIM_SUB) return LLVMBuildFSub(builder, a, b, "");
     if (prim == PRIM_MUL) return LLVMBuildFMul(builder, a, b, "");
-    if (prim == PRIM_DIV) return LLVMBuildFDiv(builder, a, b, "");
+    if (prim == PRIM_DIV) return math_div(m, a, b);
     if (prim == PRIM_NEG) return LLVMBuildFNeg(builder, a, "");
     if (prim == PRIM_REM) return math_frem(m, a, b);
     if (prim == PRIM_MIN) return math_minimum(m, a, b);

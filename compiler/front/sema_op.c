@@ -293,6 +293,27 @@ static bool matmul_shape(Sema *sema, const Shape *a, const Shape *b, Shape *shap
     return true;
 }
 
+static bool want_precision(Sema *sema, const Value *value, Dtype dtype, Precision *precision) {
+    *precision = PRECISION_FULL;
+    if (value->kind == VALUE_ABSENT) return true;
+    if (value->kind == VALUE_POISON) return false;
+    while (value->kind == VALUE_STRING && *precision < PRECISION_COUNT &&
+           strcmp(value->string, precision_name(*precision)) != 0)
+        ++*precision;
+    if (value->kind != VALUE_STRING || *precision == PRECISION_COUNT) {
+        sema_error(sema, DIAG_BAD_ARGUMENT, value->span,
+                   "`precision` must be \"full\" or \"tf32\"%s%s",
+                   value->kind == VALUE_STRING ? "" : ", not ",
+                   value->kind == VALUE_STRING ? "" : value_describe(sema, value));
+        return false;
+    }
+    if (*precision == PRECISION_FULL || dtype == DT_F32) return true;
+    sema_error(sema, DIAG_UNSUPPORTED_DTYPE, value->span,
+               "`precision=\"%s\"` is for operands of f32, not %s", precision_name(*precision),
+               dtype_name(dtype));
+    return false;
+}
+
 Value call_matmul(Sema *sema, const Call *call) {
     NodeId args[2], given[2];
     Span span = call->span;
@@ -304,7 +325,8 @@ Value call_matmul(Sema *sema, const Call *call) {
     uint32_t rank_a = graph_node(sema->graph, args[0])->shape.rank;
     uint32_t rank_b = graph_node(sema->graph, args[1])->shape.rank;
     if (!common_dtype(sema, call->op, span, 0, 2, call->args, &node.dtype) ||
-        !check_dtype(sema, call->op, span, node.dtype))
+        !check_dtype(sema, call->op, span, node.dtype) ||
+        !want_precision(sema, &call->args[2], node.dtype, &node.attrs.precision))
         return value_poison();
     if (rank_a == 0 || rank_b == 0) {
         sema_error(sema, DIAG_SHAPE_MISMATCH, span, "an operand of `@` is a scalar");

@@ -16,6 +16,7 @@ typedef enum { KIND_FLOAT, KIND_INT, KIND_BOOL } DtypeKind;
 /* Sets of dtypes, for the op table: bit `1 << dtype`. */
 typedef uint32_t DtypeSet;
 enum {
+    DTS_F32 = 1 << DT_F32,
     DTS_FLOAT = 1 << DT_F64 | 1 << DT_F32 | 1 << DT_F16 | 1 << DT_BF16,
     DTS_INT = 1 << DT_I32,
     DTS_BOOL = 1 << DT_BOOL,
@@ -38,5 +39,10 @@ static inline bool dtype_in(Dtype dtype, DtypeSet set) {
  * every rounding: exact, by arithmetic on the bits, with no help from the machine's narrower
  * types. */
 double dtype_round(Dtype dtype, double value);
+
+/* An f32 number rounded to the nearest of tf32 (f32's exponents, 11 significant bits), ties away
+ * from zero; what passes the largest becomes infinity, NaN stays. What `precision="tf32"` does to
+ * the operands of a matmul. */
+double dtype_round_tf32(double value);
 
 #endif

@@ -1,6 +1,11 @@
 /* Building graphs, and questions about them and about shapes. */
 #include "ir/graph.h"
 
+const char *precision_name(Precision precision) {
+    static const char *const names[PRECISION_COUNT] = {"full", "tf32"};
+    return names[precision];
+}
+
 Graph *graph_new(Arena *arena, DimTab *dims, const Source *source, Str name) {
     Graph *graph = arena_array(arena, Graph, 1);
     *graph = (Graph){.arena = arena, .dims = dims, .source = source, .name = name};

@@ -19,9 +19,13 @@ typedef struct Shape {
     DimId dims[MAX_RANK];
 } Shape;
 
+/* How a matmul's operands enter its products: as they are, or f32 rounded to tf32 first. */
+typedef enum { PRECISION_FULL, PRECISION_TF32, PRECISION_COUNT } Precision;
+const char *precision_name(Precision precision);
+
 /* What an op needs besides its arguments. Which fields count is said by the op's class and row:
  *   const: number            iota: axis (its index along that axis is the value)
- *   reduce: axes, keep       matmul: none
+ *   reduce: axes, keep       matmul: precision
  *   transpose: perm[k] = the argument axis that becomes axis k
  *   reshape, expand: none beyond the node's own shape
  *   slice: begin, step per axis (the extent is the node's shape)
@@ -30,6 +34,7 @@ typedef struct Shape {
  *   argmax: axes, keep (exactly one axis) */
 typedef struct Attrs {
     double number;
+    Precision precision;
     int32_t axis;
     uint32_t axes; /* bit set */
     bool keep;

@@ -159,6 +159,8 @@ static const char *check_concat(const Check *c) {
 
 static const char *check_matmul(const Check *c) {
     const Shape *a = &arg(c, 0)->shape, *b = &arg(c, 1)->shape;
+    if (c->node->attrs.precision == PRECISION_TF32 && c->node->dtype != DT_F32)
+        return "only f32 is rounded to tf32";
     if (a->rank < 2 || b->rank < 2) return "operand of rank below 2";
     if (a->dims[a->rank - 1] != b->dims[b->rank - 2]) return "contracted extents differ";
     Shape batch = *a, batch_b = *b;

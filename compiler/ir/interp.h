@@ -29,7 +29,8 @@
  * Elementwise bounds come from the op's row (for arguments outside its domain plus 128 times the
  * least normal number of the compute type). Sums, means and products are held to
  * (n + 1) * u * sum|terms| before their one rounding, u being the unit roundoff of the compute
- * type, and to equality where every partial sum is exact in that type. */
+ * type, and to equality where every partial sum is exact in that type; a matmul of precision tf32
+ * to twice that, and n times the least f32. */
 bool interp_node(const Graph *graph, NodeId node, const int64_t *symbol_values, const Tensor *args,
                  Tensor *out, double *bounds, Arena *arena, const char **error);
 /* The extents that `node` has for these symbol values, and no storage. */

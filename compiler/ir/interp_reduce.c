@@ -249,6 +249,15 @@ static bool add_batch(Walk *walk, const Tensor *arg) {
     return true;
 }
 
+/* The argument's elements as they enter products. */
+static const double *factor_elems(const Eval *e, const Tensor *arg) {
+    if (e->node->attrs.precision != PRECISION_TF32) return arg->data;
+    int64_t n = tensor_n_elems(arg);
+    double *rounded = arena_array(e->arena, double, (size_t)n + 1);
+    for (int64_t i = 0; i < n; i++) rounded[i] = dtype_round_tf32(arg->data[i]);
+    return rounded;
+}
+
 /* One element: the dot product of n elements with the given strides. */
 static void dot(const Eval *e, int64_t i, const double *a, const double *b, int64_t n,
                 int64_t b_stride) {
@@ -268,7 +277,11 @@ static void dot(const Eval *e, int64_t i, const double *a, const double *b, int6
         double rest = isfinite(product) ? fma(a[k], b[k * b_stride], -product) : 0;
         if (rest != 0) sum_add_term(&sum, rest);
     }
-    sum_finish(e, i, &sum, n, 1);
+    /* Tensor cores, whose f32 results nothing rounds further, cut off where others round: below the
+     * last place, and below the least number. */
+    bool is_cut = e->node->attrs.precision == PRECISION_TF32;
+    sum_finish(e, i, &sum, is_cut ? 2 * n : n, 1);
+    if (is_cut && e->bounds) e->bounds[i] += (double)n * dtype_ulp(DT_F32, 0);
     if (overflows && e->bounds) e->bounds[i] = INTERP_ANY;
 }
 
@@ -285,10 +298,11 @@ bool interp_matmul(const Eval *e) {
         return interp_fail(e, "shapes %s and %s do not give %s", tensor_type_str(a, e->arena),
                            tensor_type_str(b, e->arena), tensor_type_str(e->out, e->arena));
     int64_t n_batches = tensor_n_elems(&batch);
+    const double *left = factor_elems(e, a), *right = factor_elems(e, b);
     for (int64_t i = 0; m * n > 0 && i < n_batches; i++, walk_next(&walk))
         for (int64_t row = 0; row < m; row++)
             for (int64_t column = 0; column < n; column++)
-                dot(e, (i * m + row) * n + column, a->data + walk.offsets[0] + row * k,
-                    b->data + walk.offsets[1] + column, k, n);
+                dot(e, (i * m + row) * n + column, left + walk.offsets[0] + row * k,
+                    right + walk.offsets[1] + column, k, n);
     return true;
 }

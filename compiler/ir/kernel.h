@@ -30,7 +30,8 @@ typedef struct Reduce {
     double identity;
     ScalarId value;  /* per element, of type acc; of a contraction the left factor, in its dtype */
     ScalarId factor; /* of a contraction the right factor, in its dtype; else SCALAR_NONE */
-    ScalarId arg_index; /* is_arg: i32, the index that goes with the element */
+    Precision precision; /* of a contraction: of tf32 both factors are PRIM_TF32 of something */
+    ScalarId arg_index;  /* is_arg: i32, the index that goes with the element */
     /* The result that SCALAR_STAGE stands for: the accumulator, divided by `divisor` unless it is
      * DIM_NONE, converted to `result`. For a partial the raw accumulator. */
     DimId divisor;
@@ -76,8 +77,9 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 
 /* How a contraction is computed. It fixes the order of summation: CONTRACT_FMA is one chain of
  * fused multiply-adds per element, ascending in k, on every device; CONTRACT_MMA is the tensor
- * core's, in ascending steps of its k; CONTRACT_PLAIN is CONTRACT_FMA's chain without tiles, for
- * extents of one. The choice rests on dtypes, constant extents and target alone. */
+ * core's, in ascending steps of its k (of f64 that is CONTRACT_FMA's chain); CONTRACT_PLAIN is
+ * CONTRACT_FMA's chain without tiles, for extents of one. The choice rests on dtypes, constant
+ * extents and target alone. */
 typedef enum { CONTRACT_FMA, CONTRACT_MMA, CONTRACT_PLAIN } ContractEngine;
 
 /* Numbers only: what lowering reads beside the kernel itself. */
@@ -213,6 +215,12 @@ static inline uint32_t gemm_axis_n(const Kernel *kernel) {
 }
 static inline uint32_t gemm_axis_k(const Kernel *kernel) {
     return kernel->first_reduced;
+}
+
+/* A contraction's factor before it is rounded to tf32, which tensor cores do on the way in. */
+static inline ScalarId gemm_unrounded(const Kernel *kernel, ScalarId factor) {
+    const Scalar *s = scalar_get(kernel->scalars, factor);
+    return s->kind == SCALAR_PRIM && s->prim == PRIM_TF32 ? s->args[0] : factor;
 }
 
 /* Products of the extents of the parallel axes (without segments) and of the reduced axes. */

@@ -104,6 +104,8 @@ static double eval_float(PrimId prim, double a, double b) {
         return erf(a);
     case PRIM_POW:
         return pow(a, b);
+    case PRIM_TF32:
+        return dtype_round_tf32(a);
     }
     return NAN; /* not defined on floats */
 }

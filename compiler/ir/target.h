@@ -6,7 +6,7 @@
 #include "ir/kernel.h"
 
 typedef enum {
-#define TARGET(sym, name, device, cpu, features, vector_bytes, bf16, doc) TARGET_##sym,
+#define TARGET(sym, name, device, cpu, features, vector_bytes, bf16, f64_mma, doc) TARGET_##sym,
 #include "ir/targets.def"
     TARGET_COUNT
 } TargetId;
@@ -15,8 +15,9 @@ typedef struct Target {
     const char *name;
     DeviceClass device;
     const char *llvm_cpu, *llvm_features;
-    uint32_t vector_bytes; /* widest memory access (GPU) or register (CPU) */
-    bool has_bf16;         /* packed bf16 arithmetic */
+    uint32_t vector_bytes;  /* widest memory access (GPU) or register (CPU) */
+    bool has_bf16;          /* packed bf16 arithmetic */
+    bool has_large_f64_mma; /* tensor core instructions of f64 beyond m8n8k4 */
     const char *doc;
 } Target;
 

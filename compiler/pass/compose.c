@@ -397,6 +397,9 @@ static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
         coords[own.rank + 1] = side == 0 ? c->coords[rank] : c->coords[rank - 1];
         factors[side] = pull(c, node->args[side], coords, GUARD_NONE);
         if (!factors[side]) return false;
+        if (node->attrs.precision == PRECISION_TF32)
+            factors[side] =
+                scalar_prim(c->scalars, PRIM_TF32, factors[side], SCALAR_NONE, SCALAR_NONE);
     }
     c->is_visited[id] = true;
     vec_push(c->arena, &kernel->reduces,
@@ -405,6 +408,7 @@ static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
                       .acc = dtype_compute(node->dtype),
                       .value = factors[0],
                       .factor = factors[1],
+                      .precision = node->attrs.precision,
                       .result = node->dtype});
     c->slot_of_node[id] = kernel->reduces.n;
     return true;

@@ -11,7 +11,8 @@ DimId gemm_n_batches(const Kernel *kernel);
  * the last must apply always. Return how many there are, at least 1. */
 uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
-/* Tensor cores: both factors f16, or both bf16. sched_gemm_gpu calls it. */
+/* Tensor cores: both factors f16, bf16, f64, or f32 with precision tf32. sched_gemm_gpu calls it.
+ */
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
 uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,

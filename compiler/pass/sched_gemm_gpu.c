@@ -11,16 +11,14 @@ typedef struct GemmTiles {
     uint32_t m, n, k, warps_m, warps_n, threads, most_larger;
 } GemmTiles;
 
-/* Ascending. A thread has at most 64 accumulators of 4 bytes or 32 of 8. Where few blocks run at
+/* Ascending. A thread has at most 64 accumulators. Where few blocks run at
  * once, the way from memory is what a step takes, so that smaller tiles are deeper; and the
  * smallest wait for shared memory more than they compute, so that half a machine of the next is
  * better. */
 enum { N_SIZES = 3 };
-static const GemmTiles tiles_32[N_SIZES] = {{32, 32, 32, 2, 2, 128, FULL_MACHINE / 2},
-                                            {64, 64, 16, 2, 2, 128, FULL_MACHINE},
-                                            {128, 128, 8, 2, 4, 256, 0}};
-static const GemmTiles tiles_64[N_SIZES - 1] = {{32, 32, 16, 2, 2, 128, FULL_MACHINE / 2},
-                                                {64, 64, 8, 2, 2, 128, 0}};
+static const GemmTiles tile_sizes[N_SIZES] = {{32, 32, 32, 2, 2, 128, FULL_MACHINE / 2},
+                                              {64, 64, 16, 2, 2, 128, FULL_MACHINE},
+                                              {128, 128, 8, 2, 4, 256, 0}};
 /* One row or column: a warp has the outputs, all threads load for it. */
 static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 0};
 static const GemmTiles tiles_column = {32, 1, 64, 1, 1, 256, 0};
@@ -73,21 +71,20 @@ static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
 
 /* Adds the variant for every size of tile, from `first`, that some extents call for. The largest
  * applies always. */
-static void add_sizes(GemmGpu *g, Variant variant, const GemmTiles *tiles, uint32_t first,
-                      uint32_t n_sizes) {
-    for (uint32_t i = first; i < n_sizes; i++) {
-        bool is_last = i + 1 == n_sizes;
+static void add_sizes(GemmGpu *g, Variant variant, uint32_t first) {
+    for (uint32_t i = first; i < N_SIZES; i++) {
+        bool is_last = i + 1 == N_SIZES;
         variant.limit_dim = DIM_NONE;
         if (!is_last) {
-            DimId blocks = gemm_gpu_grid(g->kernel, tiles[i + 1].m, tiles[i + 1].n);
-            if (dim_lo(g->dims, blocks) > tiles[i].most_larger) continue;
-            is_last = dim_hi(g->dims, blocks) <= tiles[i].most_larger;
+            DimId blocks = gemm_gpu_grid(g->kernel, tile_sizes[i + 1].m, tile_sizes[i + 1].n);
+            if (dim_lo(g->dims, blocks) > tile_sizes[i].most_larger) continue;
+            is_last = dim_hi(g->dims, blocks) <= tile_sizes[i].most_larger;
             if (!is_last) {
                 variant.limit_dim = blocks;
-                variant.limit = tiles[i].most_larger;
+                variant.limit = tile_sizes[i].most_larger;
             }
         }
-        add(g, variant, &tiles[i]);
+        add(g, variant, &tile_sizes[i]);
         if (is_last) return;
     }
 }
@@ -135,8 +132,6 @@ static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lan
 
 static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     uint32_t lanes = VECTOR_BYTES / dtype_bytes(acc);
-    const GemmTiles *tiles = dtype_bytes(acc) == 8 ? tiles_64 : tiles_32;
-    uint32_t n_sizes = dtype_bytes(acc) == 8 ? N_SIZES - 1 : N_SIZES;
     Variant wide = variant;
     bool has_vectors = make_vector_variant(g, &wide, lanes);
     /* Runs are taken as such by any pointer: those that are not aligned by elements. */
@@ -157,14 +152,22 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
         one.limit = 1;
         add(g, one, &tiles_row);
     }
-    if (has_vectors) add_sizes(g, wide, tiles, 0, n_sizes);
-    add_sizes(g, variant, tiles, 1, n_sizes);
+    if (has_vectors) add_sizes(g, wide, 0);
+    add_sizes(g, variant, 1);
 }
 
 enum { PLAIN_THREADS = 128 };
 
 static bool has_unit_extent(const GemmGpu *g) {
     return dim_hi(g->dims, g->m) <= 1 || dim_hi(g->dims, g->n) <= 1 || dim_hi(g->dims, g->k) <= 1;
+}
+
+static bool has_tensor_cores(const Kernel *kernel, const Reduce *reduce) {
+    Dtype left = scalar_get(kernel->scalars, reduce->value)->dtype;
+    Dtype right = scalar_get(kernel->scalars, reduce->factor)->dtype;
+    if (left != right) return false;
+    if (left == DT_F32) return reduce->precision == PRECISION_TF32;
+    return left == DT_F16 || left == DT_BF16 || left == DT_F64;
 }
 
 uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *target,
@@ -185,10 +188,7 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *ta
         variants[0].grid = dim_ceil_div(g.dims, kernel_n_rows(kernel), PLAIN_THREADS);
         return 1;
     }
-    Dtype left = scalar_get(kernel->scalars, reduce->value)->dtype;
-    Dtype right = scalar_get(kernel->scalars, reduce->factor)->dtype;
-    if (left == right && (left == DT_F16 || left == DT_BF16))
-        return sched_gemm_mma(plan, kernel, target, variants);
+    if (has_tensor_cores(kernel, reduce)) return sched_gemm_mma(plan, kernel, target, variants);
     add_fma(&g, variants[0], reduce->acc);
     return g.n_variants;
 }

@@ -1,12 +1,12 @@
 /* Schedules of contractions on tensor cores. See sched_gemm.h.
  *
- * tile_k is the same everywhere, since k is padded to its multiple and padding is arithmetic too.
- */
+ * tile_k is the same for all kernels of a dtype, since k is padded to its multiple and padding is
+ * arithmetic too. In bytes everything is alike for all dtypes. */
 #include "pass/sched_gemm.h"
 
 enum {
-    CHUNK_ELEMS = 8, /* of 2 bytes: one asynchronous copy */
-    DEPTH = 32,
+    CHUNK_BYTES = 16, /* one asynchronous copy */
+    DEPTH_BYTES = 64,
     WARP_THREADS = 32,
     STORE_LANES = 4,
     SMALL_EXTENT = 64,
@@ -17,22 +17,31 @@ typedef struct Tile {
     uint32_t m, n, warps_m, warps_n, stages;
 } Tile;
 
-static const Tile large_tile = {128, 128, 2, 2, 3}; /* 48 KiB of shared memory */
+/* 48 KiB of shared memory. A thread has 128 registers of accumulators, in f64 with twice the warps.
+ */
+static const Tile large_tiles[2] = {{128, 128, 2, 2, 3}, {128, 128, 2, 4, 3}};
 static const Tile small_tile = {64, 64, 2, 2, 4};
 
 typedef struct Chooser {
     const Kernel *kernel;
     IndexTab *tab;
     DimTab *dims;
+    ScalarId left, right;
+    uint32_t elem_bytes, chunk_elems;
+    const Tile *large_tile;
 } Chooser;
 
-/* What taking a dim for a multiple of CHUNK_ELEMS (or none) gives. */
+/* What taking a dim for a multiple of a chunk's elements (or none) gives. */
 typedef struct Choice {
     DimId condition;
     bool copies_both;
     uint32_t lanes;
     uint32_t score;
 } Choice;
+
+static uint32_t store_lanes(const Chooser *c) {
+    return c->chunk_elems < STORE_LANES ? c->chunk_elems : STORE_LANES;
+}
 
 static DimId extent_of(const Chooser *c, uint32_t axis) {
     return index_axis_extent(c->tab, axis);
@@ -54,21 +63,21 @@ static bool is_copied(const Chooser *c, ScalarId factor, uint32_t axis) {
         IndexAtom atom = index_atom(c->tab, expr.terms[i].atom);
         if ((atom.axes >> k & 1) && atom.kind != ATOM_AXIS) return false;
     }
-    return are_lanes_whole(c, s->index, k, CHUNK_ELEMS) ||
-           are_lanes_whole(c, s->index, axis, CHUNK_ELEMS);
+    return are_lanes_whole(c, s->index, k, c->chunk_elems) ||
+           are_lanes_whole(c, s->index, axis, c->chunk_elems);
 }
 
 static Choice choose(const Chooser *c, DimId condition) {
-    const Reduce *reduce = &c->kernel->reduces.data[0];
     DimId n = extent_of(c, gemm_axis_n(c->kernel));
-    index_assume_multiple(c->tab, condition, condition ? CHUNK_ELEMS : 1);
-    bool left = is_copied(c, reduce->value, gemm_axis_m(c->kernel));
-    bool right = is_copied(c, reduce->factor, gemm_axis_n(c->kernel));
+    index_assume_multiple(c->tab, condition, condition ? c->chunk_elems : 1);
+    bool left = is_copied(c, c->left, gemm_axis_m(c->kernel));
+    bool right = is_copied(c, c->right, gemm_axis_n(c->kernel));
     index_assume_multiple(c->tab, DIM_NONE, 1);
-    bool is_vector = dim_multiple(c->dims, n) % STORE_LANES == 0 || n == condition;
+    uint32_t lanes = store_lanes(c);
+    bool is_vector = dim_multiple(c->dims, n) % lanes == 0 || n == condition;
     return (Choice){.condition = condition,
                     .copies_both = left && right,
-                    .lanes = is_vector ? STORE_LANES : 1,
+                    .lanes = is_vector ? lanes : 1,
                     .score = (left ? 2u : 0u) + (right ? 2u : 0u) + (is_vector ? 1u : 0u)};
 }
 
@@ -92,19 +101,20 @@ static uint64_t aligned_args(const Chooser *c, const Choice *choice) {
     const Kernel *kernel = c->kernel;
     const uint32_t axes[3] = {gemm_axis_m(kernel), gemm_axis_n(kernel), gemm_axis_k(kernel)};
     uint64_t args = 0;
-    index_assume_multiple(c->tab, choice->condition, choice->condition ? CHUNK_ELEMS : 1);
+    uint32_t lanes = store_lanes(c);
+    index_assume_multiple(c->tab, choice->condition, choice->condition ? c->chunk_elems : 1);
     for (uint32_t a = 0; a < kernel->args.n; a++)
         for (int i = 0; i < 3; i++) {
             bool has_run = false;
             for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
                 const Scalar *s = scalar_get(kernel->scalars, id);
                 has_run = has_run || (s->kind == SCALAR_LOAD && s->buffer == kernel->args.data[a] &&
-                                      are_lanes_whole(c, s->index, axes[i], STORE_LANES));
+                                      are_lanes_whole(c, s->index, axes[i], lanes));
             }
             for (uint32_t k = 0; k < kernel->row_stores.n; k++) {
                 const Store *store = &kernel->row_stores.data[k];
                 has_run = has_run || (store->buffer == kernel->args.data[a] &&
-                                      are_lanes_whole(c, store->address, axes[i], STORE_LANES));
+                                      are_lanes_whole(c, store->address, axes[i], lanes));
             }
             if (has_run) args |= (uint64_t)1 << a;
         }
@@ -117,7 +127,7 @@ static void set_tile(const Chooser *c, Variant *variant, Tile tile) {
     sched->engine = CONTRACT_MMA;
     sched->tile_m = tile.m;
     sched->tile_n = tile.n;
-    sched->tile_k = DEPTH;
+    sched->tile_k = DEPTH_BYTES / c->elem_bytes;
     sched->warps_m = tile.warps_m;
     sched->warps_n = tile.warps_n;
     sched->stages = tile.stages;
@@ -129,14 +139,14 @@ static void set_tile(const Chooser *c, Variant *variant, Tile tile) {
 static uint32_t add_choice(const Chooser *c, const Choice *choice, Variant *variants) {
     Variant base = variants[0];
     base.sched.lanes = choice->lanes;
-    base.align_bytes = CHUNK_ELEMS * 2;
+    base.align_bytes = CHUNK_BYTES;
     base.align_args = aligned_args(c, choice);
     if (choice->condition) {
         base.multiple_dim = choice->condition;
-        base.multiple_of = CHUNK_ELEMS;
+        base.multiple_of = c->chunk_elems;
     }
     DimId m = extent_of(c, gemm_axis_m(c->kernel)), n = extent_of(c, gemm_axis_n(c->kernel));
-    DimId grid = gemm_gpu_grid(c->kernel, large_tile.m, large_tile.n);
+    DimId grid = gemm_gpu_grid(c->kernel, c->large_tile->m, c->large_tile->n);
     bool is_small = !choice->copies_both || dim_hi(c->dims, m) <= SMALL_EXTENT ||
                     dim_hi(c->dims, n) <= SMALL_EXTENT || dim_hi(c->dims, grid) <= SMALL_GRID;
     bool may_be_small = is_small || dim_lo(c->dims, grid) <= SMALL_GRID;
@@ -152,7 +162,7 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, Variant *vari
     }
     if (!is_small) {
         variants[n_variants] = base;
-        set_tile(c, &variants[n_variants++], large_tile);
+        set_tile(c, &variants[n_variants++], *c->large_tile);
     }
     return n_variants;
 }
@@ -161,7 +171,15 @@ uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *ta
                         Variant *variants) {
     (void)target;
     IndexTab *tab = scalartab_indices(kernel->scalars);
-    Chooser c = {.kernel = kernel, .tab = tab, .dims = indextab_dims(tab)};
+    const Reduce *reduce = &kernel->reduces.data[0];
+    Chooser c = {.kernel = kernel,
+                 .tab = tab,
+                 .dims = indextab_dims(tab),
+                 .left = gemm_unrounded(kernel, reduce->value),
+                 .right = gemm_unrounded(kernel, reduce->factor),
+                 .elem_bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype)};
+    c.chunk_elems = CHUNK_BYTES / c.elem_bytes;
+    c.large_tile = &large_tiles[c.elem_bytes == 8];
     Variant anywhere = variants[0];
     Choice plain = choose(&c, DIM_NONE), best = best_choice(&c);
     uint32_t n = 0;
@@ -175,7 +193,7 @@ uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *ta
     variants[n] = anywhere;
     variants[n].sched.lanes = plain.lanes;
     variants[n].align_args = aligned_args(&c, &plain) & kernel_temp_args(plan, kernel);
-    if (variants[n].align_args) variants[n].align_bytes = CHUNK_ELEMS * 2;
+    if (variants[n].align_args) variants[n].align_bytes = CHUNK_BYTES;
     set_tile(&c, &variants[n], small_tile);
     return n + 1;
 }

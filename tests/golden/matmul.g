@@ -1,15 +1,17 @@
-# `@` with rank-1 operands and batch axes.
+# `@` with rank-1 operands and batch axes; `matmul` with a precision.
 dim B in 1..64
 graph matmuls(a: f32[B, 4, 8], b: f32[8, 3], v: f32[8], w: f32[4]) -> (
-    p: f32[B, 4, 3], q: f32[B, 4], r: f32[B, 8], s: f32) {
+    p: f32[B, 4, 3], q: f32[B, 4], r: f32[B, 8], s: f32, t: f32[B, 4, 3], u: f32[B, 4]) {
   p = a @ b
   q = a @ v
   r = w @ a
   s = v @ v
+  t = matmul(a, b, precision="tf32") + matmul(a, b, precision="full")
+  u = matmul(a, v, precision="tf32")
 }
 #| dim B in 1..64
 #|
-#| graph matmuls(a: f32[B, 4, 8], b: f32[8, 3], v: f32[8], w: f32[4]) -> (p: f32[B, 4, 3], q: f32[B, 4], r: f32[B, 8], s: f32[]) {
+#| graph matmuls(a: f32[B, 4, 8], b: f32[8, 3], v: f32[8], w: f32[4]) -> (p: f32[B, 4, 3], q: f32[B, 4], r: f32[B, 8], s: f32[], t: f32[B, 4, 3], u: f32[B, 4]) {
 #|   p = matmul(a, b)
 #|   v5 = reshape(v, [8, 1])
 #|   v6 = matmul(a, v5)
@@ -21,4 +23,10 @@ graph matmuls(a: f32[B, 4, 8], b: f32[8, 3], v: f32[8], w: f32[4]) -> (
 #|   v12 = reshape(v, [8, 1])
 #|   v13 = matmul(v11, v12)
 #|   s = reshape(v13, [])
+#|   v15 = matmul(a, b, precision="tf32")
+#|   v16 = matmul(a, b)
+#|   t = add(v15, v16)
+#|   v18 = reshape(v, [8, 1])
+#|   v19 = matmul(a, v18, precision="tf32")
+#|   u = reshape(v19, [B, 4])
 #| }

@@ -99,6 +99,7 @@ static void count_structure(Coverage *c, const Graph *graph, const Node *node) {
         c->symbols[SYMBOL_CONCAT] += is_symbolic(graph, arg->dims[node->attrs.axis]);
         break;
     case CLASS_CONTRACT:
+        c->precisions[node->attrs.precision]++;
         c->symbols[SYMBOL_CONTRACTED] += is_symbolic(graph, arg->dims[arg->rank - 1]);
         break;
     }
@@ -218,6 +219,8 @@ static void look_at_views(const Coverage *c, Gaps *gaps) {
 }
 
 static void look_at_rest(const Coverage *c, Gaps *gaps) {
+    for (int i = 0; i < PRECISION_COUNT && !c->without_matmul; i++)
+        look(gaps, c->precisions[i], "matmul of precision %s", precision_name((Precision)i));
     for (int i = 0; i < SYMBOL_COUNT; i++)
         if (i != SYMBOL_CONTRACTED || !c->without_matmul)
             look(gaps, c->symbols[i], "a symbolic dim %s", symbol_names[i]);
@@ -306,6 +309,9 @@ void coverage_print(const Coverage *c, Text *out) {
     print_views(c, out);
     print_reductions(c, out);
     text_puts(out, "\n");
+    const char *precisions[PRECISION_COUNT];
+    for (int i = 0; i < PRECISION_COUNT; i++) precisions[i] = precision_name((Precision)i);
+    print_row("precisions", precisions, c->precisions, PRECISION_COUNT, out);
     print_row("symbolic dims", symbol_names, c->symbols, SYMBOL_COUNT, out);
     print_row("broadcasts", broadcast_names, c->broadcasts, BROADCAST_COUNT, out);
     print_row("extents", extent_names, c->extents, EXTENT_COUNT, out);

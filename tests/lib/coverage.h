@@ -1,7 +1,7 @@
 /* What a set of graphs exercised, counted in tables that a person can read: op x dtype, view x
  * consumer, cast from x to, reduction x position of its axes, where symbolic dims stand, kinds of
  * broadcast, ranks and extents, and how many reductions follow one another. A cell of zero is a
- * gap, unless the op table makes it impossible. */
+ * gap, unless the op table makes it impossible. Matmuls are counted by precision too. */
 #ifndef FUSEC_TESTS_COVERAGE_H
 #define FUSEC_TESTS_COVERAGE_H
 
@@ -54,6 +54,7 @@ typedef struct Coverage {
     uint64_t casts[DT_COUNT][DT_COUNT];
     uint64_t views[OP_COUNT][OP_COUNT + 1]; /* consumer: a view's op, else its class's first op */
     uint64_t reductions[OP_COUNT][POSITION_COUNT][DT_COUNT];
+    uint64_t precisions[PRECISION_COUNT];
     uint64_t symbols[SYMBOL_COUNT];
     uint64_t broadcasts[BROADCAST_COUNT];
     uint64_t ranks[COVERAGE_MAX_RANK + 1];

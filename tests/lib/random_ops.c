@@ -285,12 +285,16 @@ int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg) {
     if (dtype == DT_I32) lo = ceil(lo), hi = floor(hi);
     const char *text = random_within(s, a, &lo, &hi);
     double most = n * reach * fmax(fabs(lo), fabs(hi));
-    bool is_infix = rng_chance(&s->rng, 60);
-    const char *name = random_value(s, b)->name;
-    return random_bind(s, dtype, &result, -most, most,
-                       is_infix
-                           ? str_format(s->arena, "%s @ %s", text, name)
-                           : str_format(s->arena, "%s(%s, %s)", op_info(op)->name, text, name));
+    const char *name = random_value(s, b)->name, *precision = "";
+    if (dtype == DT_F32 && rng_chance(&s->rng, 40)) {
+        precision = ", precision=\"tf32\"";
+        most *= 1 + 0x1p-9; /* what rounding both factors may add */
+    }
+    bool is_infix = !*precision && rng_chance(&s->rng, 60);
+    return random_bind(
+        s, dtype, &result, -most, most,
+        is_infix ? str_format(s->arena, "%s @ %s", text, name)
+                 : str_format(s->arena, "%s(%s, %s%s)", op_info(op)->name, text, name, precision));
 }
 
 /* Functions of the prelude that keep the shape, by name and the range of their results. */

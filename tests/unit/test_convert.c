@@ -269,11 +269,18 @@ static void assemble(const char *ptx, const char *cpu) {
     cr_assert_eq(status, 0, "ptxas refuses the PTX for %s", cpu);
 }
 
-/* An add or mul without .rn may be fused by ptxas, which would change the bits. */
+static unsigned count(const char *text, const char *what) {
+    unsigned n = 0;
+    for (text = strstr(text, what); text; text = strstr(text + 1, what)) n++;
+    return n;
+}
+
+/* An add or mul without .rn may be fused by ptxas, which would change the bits. Subnormals may be
+ * lost by reciprocals alone, of which division sees what became. */
 static void check_ptx(const char *cpu) {
     static const unsigned widths[] = {0, 2};
-    static const char *const banned[] = {"add.f32", "mul.f32", "sub.f32", "add.f64", "mul.f64",
-                                         "sub.f64", ".ftz",    "call",    ".extern"};
+    static const char *const banned[] = {"add.f32", "mul.f32", "sub.f32", "add.f64",
+                                         "mul.f64", "sub.f64", "call",    ".extern"};
     static MathKernel kernels[N_KERNELS];
     size_t n = add_conversions(kernels, widths, 2);
     n += add_operations(kernels + n, widths, 2);
@@ -282,6 +289,8 @@ static void check_ptx(const char *cpu) {
     for (size_t i = 0; i < sizeof banned / sizeof *banned; i++) {
         cr_assert_null(strstr(ptx, banned[i]), "%s in the PTX for %s", banned[i], cpu);
     }
+    cr_assert_gt(count(ptx, "rcp.approx.ftz"), 0, "no vector was divided");
+    cr_assert_eq(count(ptx, ".ftz"), count(ptx, "rcp.approx.ftz"), "%s", cpu);
     if (has_ptxas()) {
         assemble(ptx, cpu);
     } else {

@@ -10,7 +10,25 @@
 #include <unistd.h>
 
 static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
-static const char *const dtypes[] = {"bf16", "f16"};
+
+/* Operands, and what becomes of them: f32 is rounded to tf32. */
+typedef struct Operands {
+    Dtype dtype;
+    const char *precision; /* of the call */
+} Operands;
+enum { N_OPERANDS = 4 };
+static const Operands operands[N_OPERANDS] = {
+    {DT_BF16, ""}, {DT_F16, ""}, {DT_F32, ", precision=\"tf32\""}, {DT_F64, ""}};
+
+/* The instruction, and how many of them multiply 16 by 8 by 32 bytes. */
+static const char *instruction(Dtype dtype, TargetId target, uint32_t *n) {
+    *n = dtype == DT_F64 && target == TARGET_SM_80 ? 2 : 1;
+    if (dtype == DT_BF16) return "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32";
+    if (dtype == DT_F16) return "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32";
+    if (dtype == DT_F32) return "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32";
+    return *n == 2 ? "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"
+                   : "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64";
+}
 
 typedef struct Program {
     Compiled compiled;
@@ -78,85 +96,178 @@ static bool assembles_without_spills(const Program *p, TargetId target) {
     return ok && n_clean == n_functions;
 }
 
+static uint32_t n_steps(const Sched *s, Dtype dtype) {
+    return s->tile_k * dtype_bytes(dtype) / 32;
+}
+
 /* Instructions of a function that its schedule calls for. */
-static void check_loop(const Program *p, uint32_t variant, const char *text) {
+static void check_loop(const Program *p, uint32_t variant, const char *text, Dtype dtype,
+                       TargetId target) {
     const Sched *s = &p->kernel->variants[variant].sched;
-    uint32_t steps = s->tile_k / 16, m = s->tile_m / s->warps_m / 16;
-    uint32_t n = s->tile_n / s->warps_n / 8;
+    uint32_t m = s->tile_m / s->warps_m / 16, n = s->tile_n / s->warps_n / 8, each;
+    const char *name = instruction(dtype, target, &each);
     cr_expect_eq(s->engine, CONTRACT_MMA);
     cr_expect_eq(s->threads, s->warps_m * s->warps_n * 32);
-    cr_expect_eq(count(text, "mma.sync.aligned.m16n8k16"), steps * m * n);
+    cr_expect_eq(count(text, name), n_steps(s, dtype) * m * n * each, "%s", name);
+    cr_expect_eq(count(text, "mma.sync"), count(text, name));
     /* one step's fragments are loaded before the loop too */
-    cr_expect_eq(count(text, "ldmatrix.sync"), (steps + 1) * (m + n / 2));
+    if (dtype_bytes(dtype) == 2)
+        cr_expect_eq(count(text, "ldmatrix.sync"), (n_steps(s, dtype) + 1) * (m + n / 2));
     cr_expect_eq(count(text, ".local"), 0, "a local array");
 }
 
-/* Large constant matrices, every layout: both factors are copied, and only what lies along m or n
- * is turned on its way into registers. */
-static void check_layout(const char *dtype, int left_turned, int right_turned, TargetId target) {
+/* Large constant matrices, every layout: both factors are copied, and what lies along m or n is
+ * turned on its way into registers: by ldmatrix, or element by element where that cannot. */
+static void check_layout(Operands o, int left_turned, int right_turned, TargetId target) {
     char source[512];
+    const char *dtype = dtype_name(o.dtype);
     snprintf(source, sizeof source,
              "graph g(a: %s[%s], b: %s[%s]) -> (y: %s[1416, 1304]) {\n"
-             "  y = %s @ %s\n"
+             "  y = matmul(%s, %s%s)\n"
              "}\n",
              dtype, left_turned ? "200, 1416" : "1416, 200", dtype,
              right_turned ? "200, 1304" : "1304, 200", dtype,
              left_turned ? "transpose(a, perm=[1, 0])" : "a",
-             right_turned ? "b" : "transpose(b, perm=[1, 0])");
+             right_turned ? "b" : "transpose(b, perm=[1, 0])", o.precision);
     Program p = compile(source, target);
     char *text = function_text(&p, 0);
-    check_loop(&p, 0, text);
+    check_loop(&p, 0, text, o.dtype, target);
     const Sched *s = &p.kernel->variants[0].sched;
-    uint32_t steps = s->tile_k / 16 + 1;
+    uint32_t bytes = dtype_bytes(o.dtype), steps = n_steps(s, o.dtype) + 1;
     uint32_t left = steps * s->tile_m / s->warps_m / 16;
     uint32_t right = steps * s->tile_n / s->warps_n / 16;
     uint32_t turned = (left_turned ? left : 0) + (right_turned ? right : 0);
-    uint32_t chunks = (s->tile_m + s->tile_n) * s->tile_k / 8 / s->threads;
+    uint32_t matrices = bytes == 8 ? 0 : bytes == 2 ? left + right : left + right - turned;
+    uint32_t chunks = (s->tile_m + s->tile_n) * s->tile_k * bytes / 16 / s->threads;
     cr_expect_eq(s->tile_m, 128);
-    cr_expect_eq(count(text, ".trans."), turned, "%s", source);
+    cr_expect_eq(count(text, "ldmatrix.sync"), matrices, "%s", source);
+    cr_expect_eq(count(text, ".trans."), bytes == 2 ? turned : 0, "%s", source);
     /* once ahead of the loop over k, which is a loop itself, and once in it */
     cr_expect_eq(count(text, "cp.async.cg.shared.global"), chunks * 2, "%s", source);
-    cr_expect_eq(count(text, dtype[0] == 'b' ? ".f32.bf16.bf16.f32" : ".f32.f16.f16.f32"),
-                 count(text, "mma.sync"));
     cr_expect(assembles_without_spills(&p, target), "%s", source);
     free(text);
     compile_free(&p.compiled);
 }
 
 Test(gpu_mma, every_layout_is_copied_and_turned_where_it_must) {
-    for (int i = 0; i < 16; i++)
-        check_layout(dtypes[i & 1], i >> 1 & 1, i >> 2 & 1, targets[i >> 3 & 1]);
+    for (int i = 0; i < 8 * N_OPERANDS; i++)
+        check_layout(operands[i / 8], i & 1, i >> 1 & 1, targets[i >> 2 & 1]);
+}
+
+/* The body with T[ for the dtype and @(a, b) for the product. */
+static void spell(char *typed, const char *source, Operands o) {
+    size_t n = 0;
+    for (const char *at = source; *at; at++) {
+        if (at[0] == 'T' && at[1] == '[')
+            n += (size_t)sprintf(typed + n, "%s", dtype_name(o.dtype));
+        else if (at[0] == '@')
+            n += (size_t)sprintf(typed + n, "matmul(a, b%s)", o.precision);
+        else
+            typed[n++] = *at;
+    }
+    typed[n] = '\0';
 }
 
 /* Epilogues of every input class, batches and symbolic extents. */
 Test(gpu_mma, epilogues_assemble_without_spills) {
     static const char *const bodies[] = {
-        "y: T[M, 256]) {\n  y = relu(a @ b + c)\n",
-        "y: T[M, 256]) {\n  p = gelu(a @ b) * r\n  y = where(p > t, p, t)\n",
-        "y: T[M, 256], z: bool[M, 256]) {\n  p = a @ b\n  y = tanh(p)\n  z = p > c\n",
-        "y: T[M, 256], w: T[256, M]) {\n  y = a @ b + c\n  w = transpose(y, perm=[1, 0])\n",
+        "y: T[M, 256]) {\n  y = relu(@ + c)\n",
+        "y: T[M, 256]) {\n  p = gelu(@) * r\n  y = where(p > t, p, t)\n",
+        "y: T[M, 256], z: bool[M, 256]) {\n  p = @\n  y = tanh(p)\n  z = p > c\n",
+        "y: T[M, 256], w: T[256, M]) {\n  y = @ + c\n  w = transpose(y, perm=[1, 0])\n",
     };
-    for (size_t i = 0; i < sizeof bodies / sizeof *bodies * 4; i++) {
-        const char *dtype = dtypes[i & 1], *body = bodies[i / 4];
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies * 2 * N_OPERANDS; i++) {
+        Operands o = operands[i % N_OPERANDS];
+        TargetId target = targets[i / N_OPERANDS % 2];
         char source[1024] = "dim M in 0..65536\ngraph g(a: T[M, 512], b: T[512, 256], c: T[256], "
                             "r: T[M, 1], t: T[M, 256]) -> (";
-        strcat(source, body);
+        strcat(source, bodies[i / N_OPERANDS / 2]);
         strcat(source, "}\n");
         char typed[1024];
-        size_t n = 0;
-        for (const char *at = source; *at; at++)
-            n += at[0] == 'T' && at[1] == '[' ? (size_t)sprintf(typed + n, "%s", dtype)
-                                              : (size_t)sprintf(typed + n, "%c", *at);
-        TargetId target = targets[i >> 1 & 1];
+        spell(typed, source, o);
         Program p = compile(typed, target);
         for (uint32_t v = 0; v < p.kernel->n_variants; v++) {
             char *text = function_text(&p, v);
-            check_loop(&p, v, text);
+            check_loop(&p, v, text, o.dtype, target);
             free(text);
         }
         cr_expect(assembles_without_spills(&p, target), "%s", typed);
         compile_free(&p.compiled);
     }
+}
+
+/* f32 is f32 unless tf32 is asked for, and then operands are rounded once, in registers. */
+Test(gpu_mma, tf32_is_never_taken_unasked) {
+    static const char *const products[] = {"a @ b", "matmul(a, b, precision=\"full\")",
+                                           "matmul(a, b, precision=\"tf32\")"};
+    for (int i = 0; i < 3; i++) {
+        char source[256];
+        snprintf(
+            source, sizeof source,
+            "graph g(a: f32[512, 512], b: f32[512, 512]) -> (y: f32[512, 512]) {\n  y = %s\n}\n",
+            products[i]);
+        Program p = compile(source, TARGET_SM_90A);
+        cr_expect_eq(p.kernel->variants[0].sched.engine, i == 2 ? CONTRACT_MMA : CONTRACT_FMA);
+        cr_expect_eq(strstr(p.compiled.bytes, "tf32") != NULL, i == 2, "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
+/* f64 is a chain of fused multiply-adds, so beyond the end of k there is -0 on the left: where k is
+ * not known to fill its tiles, and nowhere else. */
+Test(gpu_mma, padding_of_f64_changes_no_sum) {
+    static const struct {
+        const char *k;
+        bool is_padded;
+    } cases[] = {{"dim K = 512\n", false},
+                 {"dim K = 514\n", true},
+                 {"dim K = 513\n", true},
+                 {"dim K in 0..512\n", true},
+                 {"dim K in 0..512 mult 8\n", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char source[256];
+        snprintf(
+            source, sizeof source,
+            "%sgraph g(a: f64[300, K], b: f64[K, 128]) -> (y: f64[300, 128]) {\n  y = a @ b\n}\n",
+            cases[i].k);
+        Program p = compile(source, TARGET_SM_90A);
+        for (uint32_t v = 0; v < p.kernel->n_variants; v++) {
+            char *text = function_text(&p, v);
+            cr_expect_eq(strstr(text, "0d8000000000000000") != NULL, cases[i].is_padded, "%s",
+                         source);
+            free(text);
+        }
+        compile_free(&p.compiled);
+    }
+}
+
+/* One check for all lanes of a quotient, and no call between one element and the next. */
+Test(gpu_mma, quotients_of_an_epilogue_do_not_branch_apart) {
+    Program p = compile("graph g(a: bf16[512, 64], b: bf16[64, 512]) -> (y: bf16[512, 512]) {\n"
+                        "  y = sigmoid(a @ b)\n"
+                        "}\n",
+                        TARGET_SM_90A);
+    char *text = function_text(&p, 0);
+    cr_expect_eq(count(text, "div.rn.f32"), 0);
+    cr_expect_gt(count(text, "rcp.approx.ftz.f32"), 0);
+    cr_expect_eq(count(text, "rcp.approx.ftz.f32") % p.kernel->variants[0].sched.lanes, 0);
+    free(text);
+    compile_free(&p.compiled);
+}
+
+/* What a row loads is begun an iteration before it is used: once before the loop, once in it for
+ * every row that it takes at once. */
+Test(gpu_mma, operands_of_an_epilogue_are_loaded_early) {
+    Program p = compile(
+        "graph g(a: bf16[512, 64], b: bf16[64, 512], t: bf16[512, 512]) -> (y: bf16[512, 512]) {\n"
+        "  y = (a @ b) * t\n"
+        "}\n",
+        TARGET_SM_90A);
+    char *text = function_text(&p, 0);
+    cr_expect_gt(count(text, "st.global.v2"), 0);
+    cr_expect_eq(count(text, "ld.global.nc.v2"), 2 * count(text, "st.global.v2"));
+    free(text);
+    compile_free(&p.compiled);
 }
 
 /* What cannot be copied goes through registers: odd pitches in one variant that asks for nothing;
@@ -169,7 +280,7 @@ Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
     cr_assert_eq(p.kernel->n_variants, 1);
     cr_expect_eq(p.kernel->variants[0].align_bytes, 1);
     char *text = function_text(&p, 0);
-    check_loop(&p, 0, text);
+    check_loop(&p, 0, text, DT_BF16, TARGET_SM_90A);
     cr_expect_eq(count(text, "cp.async.cg"), 0);
     cr_expect_gt(count(text, "st.shared.v4"), 0);
     cr_expect_eq(count(text, "ld.global.nc.v4"), 0);
@@ -181,7 +292,7 @@ Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
                 "}\n",
                 TARGET_SM_90A);
     text = function_text(&p, 0);
-    check_loop(&p, 0, text);
+    check_loop(&p, 0, text, DT_F16, TARGET_SM_90A);
     cr_expect_gt(count(text, "cp.async.cg"), 0, "the right factor is copied");
     cr_expect_gt(count(text, "st.shared.v4"), 0, "the left one is not");
     cr_expect_gt(count(text, "ld.global.nc.v4"), 0, "but loaded 8 elements at a time");

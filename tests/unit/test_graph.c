@@ -218,13 +218,19 @@ static void matmul_differs(World *w) {
     add_binary(w, OP_MATMUL, 0, 0, shape2(w->b, w->four));
 }
 
+static void tf32_of_integers(World *w) {
+    NodeId a = add_input(w, "i", DT_I32, shape2(w->four, w->four));
+    NodeId id = add_binary(w, OP_MATMUL, a, a, shape2(w->four, w->four));
+    graph_node(w->graph, id)->attrs.precision = PRECISION_TF32;
+}
+
 Test(graph, verify_accepts_a_right_graph_and_names_what_is_broken) {
     const Breakage breakages[] = {
         late_argument, self_argument,   wrong_arity,    wrong_dtype,     mixed_dtypes,
         refused_dtype, wrong_shape,     missing_extent, negative_extent, axis_outside,
         no_axes,       unknown_op,      no_output,      output_outside,  input_is_no_input,
         short_kernels, no_such_kernel,  reshape_loses,  perm_repeats,    slice_outside,
-        pad_shrinks,   const_unrounded, concat_uneven,  matmul_differs};
+        pad_shrinks,   const_unrounded, concat_uneven,  matmul_differs,  tf32_of_integers};
     World right = small_graph();
     cr_expect_null(graph_verify(right.graph, right.arena));
     arena_free(right.arena);

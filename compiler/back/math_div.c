@@ -1,0 +1,124 @@
+/* Division of floats, correctly rounded.
+ *
+ * NVIDIA's assembler makes a division of f32 a short sequence, a check and a call, with branches
+ * between one element and the next that keep them from overlapping. Here vectors of f32 have one
+ * check for all lanes after a sequence without branches, which is right unless something was very
+ * small or large; then it is done again in f64, which has more than twice the digits plus two, so
+ * that rounding the quotient again rounds once, subnormal results included. */
+#include "back/math_ops.h"
+
+#include <string.h>
+
+static Val reciprocal_of_one(const Fp *p, Val y) {
+    const char *text = p->is_f64 ? "rcp.approx.ftz.f64 $0, $1;" : "rcp.approx.ftz.f32 $0, $1;";
+    const char *constraints = p->is_f64 ? "=d,d" : "=f,f";
+    LLVMTypeRef number = LLVMTypeOf(y), type = LLVMFunctionType(number, &number, 1, 0);
+    Val rcp = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 0, 0,
+                               LLVMInlineAsmDialectATT, 0);
+    return LLVMBuildCall2(p->m->builder, type, rcp, &y, 1, "");
+}
+
+/* Within an ULP (f32) or 2^-20 (f64); of 0 and infinity the other. */
+static Val machine_reciprocal(const Fp *p, Val y) {
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
+    Val all = LLVMGetPoison(p->type);
+    for (unsigned i = 0; i < p->lanes; i++) {
+        Val at = LLVMConstInt(i32, i, 0);
+        Val one = LLVMBuildExtractElement(p->m->builder, y, at, "");
+        one = reciprocal_of_one(p, one);
+        all = LLVMBuildInsertElement(p->m->builder, all, one, at, "");
+    }
+    return all;
+}
+
+/* What the sequence gives, and where it may be wrong. */
+typedef struct Quotient {
+    Val value, is_special;
+} Quotient;
+
+/* Markstein's: a refined reciprocal, and a quotient corrected by the exact remainder. Special are 0
+ * (whose sign the correction would lose) divided by anything, and anything divided by infinity: of
+ * those the product with the machine's reciprocal is the result. */
+static Quotient refined_quotient(const Fp *p, Val x, Val y) {
+    Val rough = machine_reciprocal(p, y);
+    Val minus_y = fp_neg(p, y);
+    Val error = fp_fma(p, minus_y, rough, fp_num(p, 1));
+    Val reciprocal = fp_fma(p, rough, error, rough);
+    Val first = fp_mul(p, x, reciprocal);
+    Val rest = fp_fma(p, minus_y, first, x);
+    Val corrected = fp_fma(p, rest, reciprocal, first);
+    Val product = fp_mul(p, x, rough);
+    Val is_zero = fp_eq(p, x, fp_num(p, 0));
+    Val y_size = math_fabs(p->m, y);
+    Val is_infinite = fp_eq(p, y_size, fp_inf(p));
+    Quotient q = {.is_special = fp_or(p, is_zero, is_infinite)};
+    q.value = fp_select(p, q.is_special, product, corrected);
+    return q;
+}
+
+static Val at_least(const Fp *p, Val x, double bound) {
+    return LLVMBuildFCmp(p->m->builder, LLVMRealOGE, x, fp_num(p, bound), "");
+}
+
+/* Whether the quotient of `x` that was computed is right: it is, if the remainder was exact and
+ * nothing overflowed. A divisor that is subnormal or near the largest has no reciprocal here, which
+ * the quotient's size tells: it is then 0, infinite or NaN. */
+static Val is_right(const Fp *p, Val x, const Quotient *q) {
+    Val x_size = math_fabs(p->m, x);
+    Val size = math_fabs(p->m, q->value);
+    Val right = at_least(p, x_size, 0x1p-100);
+    right = fp_and(p, right, at_least(p, size, 0x1p-100));
+    right = fp_or(p, right, q->is_special);
+    Val is_bounded = LLVMBuildFCmp(p->m->builder, LLVMRealOLE, size, fp_num(p, 0x1p120), "");
+    return fp_and(p, right, is_bounded);
+}
+
+static Val all_lanes(const Fp *p, Val condition) {
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
+    Val all = LLVMBuildExtractElement(p->m->builder, condition, LLVMConstInt(i32, 0, 0), "");
+    for (unsigned i = 1; i < p->lanes; i++) {
+        Val one = LLVMBuildExtractElement(p->m->builder, condition, LLVMConstInt(i32, i, 0), "");
+        all = fp_and(p, all, one);
+    }
+    return all;
+}
+
+/* In f64. What has no finite quotient is the product with the machine's reciprocal. */
+static Val wide_quotient(const Fp *p, Val x, Val y) {
+    LLVMBuilderRef b = p->m->builder;
+    Fp wide = fp_f64(p);
+    Val x_wide = LLVMBuildFPExt(b, x, wide.type, "");
+    Val y_wide = LLVMBuildFPExt(b, y, wide.type, "");
+    Quotient q = refined_quotient(&wide, x_wide, y_wide);
+    Val rough = machine_reciprocal(&wide, y_wide);
+    Val product = fp_mul(&wide, x_wide, rough);
+    Val is_nan = fp_unordered(&wide, q.value, q.value);
+    Val value = fp_select(&wide, is_nan, product, q.value);
+    return LLVMBuildFPTrunc(b, value, p->type, "");
+}
+
+Val math_div(const MathCtx *m, Val x, Val y) {
+    Fp p = fp_of(m, x);
+    LLVMBuilderRef b = m->builder;
+    bool is_constant = LLVMIsConstant(x) && LLVMIsConstant(y);
+    if (!m->is_nvptx || p.is_f64 || !p.lanes || is_constant) return LLVMBuildFDiv(b, x, y, "");
+    /* Scaled, a quotient is right down to the least normal numbers. */
+    Val scaled = fp_mul(&p, x, fp_num(&p, 0x1p24));
+    Quotient q = refined_quotient(&p, scaled, y);
+    Val right = is_right(&p, scaled, &q);
+    Val quick = fp_mul(&p, q.value, fp_num(&p, 0x1p-24));
+    Val all_right = all_lanes(&p, right);
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
+    Val function = LLVMGetBasicBlockParent(here);
+    LLVMBasicBlockRef wide = LLVMAppendBasicBlockInContext(m->context, function, "wide");
+    LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(m->context, function, "divided");
+    LLVMBuildCondBr(b, all_right, done, wide);
+    LLVMPositionBuilderAtEnd(b, wide);
+    Val values[2] = {quick, wide_quotient(&p, x, y)};
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, done);
+    LLVMBasicBlockRef blocks[2] = {here, wide};
+    Val quotient = LLVMBuildPhi(b, p.type, "");
+    LLVMAddIncoming(quotient, values, blocks, 2);
+    return quotient;
+}
