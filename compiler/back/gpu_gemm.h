@@ -11,6 +11,7 @@
 void template_gpu_gemm_simt(Lower *lower);
 void template_gpu_gemm_mma(Lower *lower);
 void template_gpu_gemm_plain(Lower *lower);
+void template_gpu_gemm_wgmma(Lower *lower);
 
 typedef struct GemmBlock {
     Lower *lower;
@@ -23,6 +24,8 @@ typedef struct GemmBlock {
 /* Block number to tile, for a grid of batches x tiles along m x tiles along n. Tiles go in groups
  * of a few rows of tiles, which keeps what neighbouring blocks read in the L2 cache. */
 GemmBlock gpu_gemm_block(Lower *lower);
+/* The same for a tile by number (index_type): for blocks that walk over several. */
+GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile);
 
 /* i32 (thread and tile arithmetic) as index_type. */
 LLVMValueRef gpu_gemm_index(const Lower *lower, LLVMValueRef i32);
@@ -35,13 +38,15 @@ bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes
  * memory, rows of `pitch` elements of the compute dtype from `shared` (16-byte aligned; pitch a
  * multiple of 16 bytes where it has vectors). Row r of the part is row first_row + r / run *
  * run_stride + r % run of the tile. Threads take vectors of at most sched.lanes and 16 bytes, side
- * by side along n. All threads take part; the barriers before and after are the caller's. */
+ * by side along n. All threads take part; the barriers before and after are the caller's. A part
+ * may be a warp's own: then block->thread is the lane, and m0 and n0 are where its rows begin. */
 typedef struct GemmPart {
     LLVMValueRef shared;        /* ptr addrspace(3) */
     uint32_t pitch;             /* elements */
     uint32_t n_rows, n_columns; /* powers of two */
     uint32_t first_row;         /* in the tile */
     uint32_t run, run_stride;   /* powers of two */
+    uint32_t threads;           /* that take part; 0: all of the block */
 } GemmPart;
 void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part);
 

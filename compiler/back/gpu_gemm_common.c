@@ -58,6 +58,10 @@ static void split_tile(GemmBlock *block, LLVMValueRef tile) {
 }
 
 GemmBlock gpu_gemm_block(Lower *lower) {
+    return gpu_gemm_block_at(lower, gpu_block(lower));
+}
+
+GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile) {
     Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
     const Kernel *kernel = lower->kernel;
@@ -69,7 +73,6 @@ GemmBlock gpu_gemm_block(Lower *lower) {
     block.m = lower_dim(lower, m);
     block.n = lower_dim(lower, n);
     block.k = lower_dim(lower, extent_of(lower, gemm_axis_k(kernel)));
-    LLVMValueRef tile = gpu_block(lower);
     if (kernel->n_parallel > 2) {
         DimId per_batch = dim_mul(dims, dim_ceil_div(dims, m, sched->tile_m),
                                   dim_ceil_div(dims, n, sched->tile_n));
@@ -211,7 +214,7 @@ void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
     Lower *lower = block->lower;
     const Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
-    uint32_t threads = lower->variant->sched.threads;
+    uint32_t threads = part->threads ? part->threads : lower->variant->sched.threads;
     uint32_t most = 16 / dtype_bytes(lower->kernel->reduces.data[0].acc);
     if (lower->variant->sched.lanes < most) most = lower->variant->sched.lanes;
     uint32_t lanes = store_lanes(lower, most < part->n_columns ? most : part->n_columns);

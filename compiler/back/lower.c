@@ -1,14 +1,16 @@
 /* Function interfaces and template choice. See lower.h.
  *
- * GPU: void kernel(one global pointer per argument, one i64 per dim symbol).
+ * GPU: void kernel(one global pointer per argument, one i64 per dim symbol, one tensor map of 128
+ * bytes by value per map of the variant).
  * CPU: void kernel(ptr arguments, ptr dims, i64 begin, i64 end). */
 #include "back/lower.h"
 
 #include "back/template.h"
 
+#include <frt_manifest.h>
 #include <string.h>
 
-enum { PTX_KERNEL_CALLING_CONVENTION = 71 };
+enum { PTX_KERNEL_CALLING_CONVENTION = 71, MAP_ALIGN_BYTES = 64 };
 
 static void add_attribute(const Unit *unit, LLVMValueRef function, const char *key,
                           const char *value) {
@@ -36,14 +38,41 @@ static void close_entry(Lower *lower, LLVMBasicBlockRef body) {
     LLVMBuildBr(lower->unit->builder, body);
 }
 
+static void add_type_or_number(const Unit *unit, LLVMValueRef function, uint32_t param,
+                               const char *name, LLVMTypeRef type, uint64_t number) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddAttributeAtIndex(function, param + 1,
+                            type ? LLVMCreateTypeAttribute(unit->context, kind, type)
+                                 : LLVMCreateEnumAttribute(unit->context, kind, number));
+}
+
+/* Tensor maps stay where the launch put them: the copy engine reads them there. */
+static void add_maps(Lower *lower, uint32_t first_param) {
+    const Unit *unit = lower->unit;
+    static const char constant[] = "nvvm.grid_constant";
+    LLVMTypeRef bytes = LLVMArrayType2(unit->i8, FRT_MAP_BYTES);
+    lower->maps = arena_array(unit->arena, LLVMValueRef, lower->variant->n_maps);
+    for (uint32_t i = 0; i < lower->variant->n_maps; i++) {
+        uint32_t param = first_param + i;
+        add_type_or_number(unit, lower->function, param, "byval", bytes, 0);
+        add_type_or_number(unit, lower->function, param, "align", NULL, MAP_ALIGN_BYTES);
+        LLVMAddAttributeAtIndex(
+            lower->function, param + 1,
+            LLVMCreateStringAttribute(unit->context, constant, sizeof constant - 1, "", 0));
+        lower->maps[i] = LLVMGetParam(lower->function, param);
+    }
+}
+
 static void lower_gpu(Lower *lower) {
     Unit *unit = lower->unit;
     const Kernel *kernel = lower->kernel;
-    LLVMTypeRef params[MAX_KERNEL_ARGS + DIM_MAX_SYMBOLS];
+    LLVMTypeRef params[MAX_KERNEL_ARGS + DIM_MAX_SYMBOLS + MAX_MAPS];
     uint32_t n = 0, first_symbol = kernel->args.n;
     for (; n < kernel->args.n; n++) params[n] = unit->global_ptr;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
         if (kernel->symbols >> s & 1) params[n++] = unit->i64;
+    uint32_t first_map = n;
+    for (uint32_t i = 0; i < lower->variant->n_maps; i++) params[n++] = unit->ptr;
     LLVMTypeRef type = LLVMFunctionType(unit->void_type, params, n, 0);
     lower->function = LLVMAddFunction(unit->module, lower->variant->symbol, type);
     LLVMSetFunctionCallConv(lower->function, PTX_KERNEL_CALLING_CONVENTION);
@@ -56,6 +85,7 @@ static void lower_gpu(Lower *lower) {
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
         if (kernel->symbols >> s & 1)
             lower->symbols[s] = LLVMGetParam(lower->function, first_symbol++);
+    add_maps(lower, first_map);
     LLVMBasicBlockRef body = unit_block(unit, lower->function, "body");
     unit_goto(unit, body);
     static void (*const templates[])(Lower *) = {[FORM_MAP] = template_gpu_map,

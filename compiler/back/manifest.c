@@ -273,18 +273,39 @@ static bool put_predicate(Writer *w, const Kernel *kernel, const Variant *varian
     return is_first;
 }
 
+static void put_grid(Writer *w, const Variant *variant) {
+    put_dim(w, variant->grid);
+    if (variant->grid_limit) text_printf(&w->text, ",%" PRId64 ",min", variant->grid_limit);
+}
+
+static void write_map(Writer *w, const Kernel *kernel, const TensorMap *map) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    begin_line(w, FRT_D_MAP);
+    put_int(w, map->arg);
+    put_int(w, map->swizzle_bytes);
+    put_dim(w, map->offset);
+    for (uint32_t i = 0; i < map->rank; i++) {
+        put_dim(w, index_axis_extent(tab, map->axes[i].axis));
+        text_puts(&w->text, ":");
+        put_expr(w, map->axes[i].stride);
+        text_printf(&w->text, ":%u", map->axes[i].box);
+    }
+    end_line(w);
+}
+
 /* Returns whether it always applies. */
 static bool write_variant(Writer *w, const Kernel *kernel, const Variant *variant) {
     bool is_cpu = w->input->target->device == DEVICE_CPU;
     if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", kernel->name);
     begin_line(w, FRT_D_VARIANT);
     put_name(w, variant->symbol);
-    put_dim(w, variant->grid);
+    put_grid(w, variant);
     put_int(w, is_cpu ? 1 : variant->sched.threads);
-    put_int(w, 0); /* shared memory is sized in the kernel itself */
+    put_int(w, variant->shared_bytes); /* beyond what the kernel itself declares */
     bool always = put_predicate(w, kernel, variant);
     end_line(w);
-    return always;
+    for (uint32_t i = 0; i < variant->n_maps; i++) write_map(w, kernel, &variant->maps[i]);
+    return always && variant->n_maps == 0;
 }
 
 static void write_launch(Writer *w, const Plan *plan, const Kernel *kernel) {

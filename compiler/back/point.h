@@ -19,6 +19,7 @@ typedef struct Lower {
     LLVMValueRef function;
     LLVMValueRef *pointers;                /* per Kernel.args */
     bool *is_written;                      /* per Kernel.args */
+    LLVMValueRef *maps;                    /* per map of the variant: pointer to the parameter */
     LLVMValueRef symbols[DIM_MAX_SYMBOLS]; /* i64 */
     LLVMTypeRef index_type;                /* i32 or i64: of axis values and element addresses */
     uint32_t lane_axis;                    /* NO_AXIS when the kernel has no axes to put lanes on */

@@ -2,6 +2,8 @@
  * multiply-adds, as large as the problem fills the machine with. See sched_gemm.h. */
 #include "pass/sched_gemm.h"
 
+#include <string.h>
+
 /* Blocks that a machine of the class of an A100 or H200 runs at once, below which smaller tiles are
  * faster though they read more. */
 enum { FULL_MACHINE = 132, VECTOR_BYTES = 16 };
@@ -162,6 +164,23 @@ static bool has_unit_extent(const GemmGpu *g) {
     return dim_hi(g->dims, g->m) <= 1 || dim_hi(g->dims, g->n) <= 1 || dim_hi(g->dims, g->k) <= 1;
 }
 
+/* Tensor cores in their best form first. What remains for the others are factors that lie badly:
+ * one variant for those that vectors suit, one for any. */
+static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, const Target *target,
+                                 Variant *variants) {
+    Variant others[MAX_VARIANTS];
+    memcpy(others, variants, sizeof others);
+    uint32_t n = target->has_wgmma ? sched_gemm_wgmma(kernel, variants) : 0;
+    if (n == 0) return sched_gemm_mma(plan, kernel, target, variants);
+    uint32_t n_others = sched_gemm_mma(plan, kernel, target, others);
+    if (n_others > 1) {
+        others[0].limit_dim = DIM_NONE;
+        variants[n++] = others[0];
+    }
+    variants[n++] = others[n_others - 1];
+    return n;
+}
+
 uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -180,7 +199,7 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *ta
     Dtype left = scalar_get(kernel->scalars, reduce->value)->dtype;
     Dtype right = scalar_get(kernel->scalars, reduce->factor)->dtype;
     if (left == right && (left == DT_F16 || left == DT_BF16))
-        return sched_gemm_mma(plan, kernel, target, variants);
+        return add_tensor_cores(plan, kernel, target, variants);
     add_fma(&g, variants[0], reduce->acc);
     return g.n_variants;
 }

@@ -1,0 +1,439 @@
+/* Contractions of f16 or bf16 on tensor cores, fed from shared memory. See gpu_gemm_wgmma.h.
+ *
+ * Every output is one chain of wgmma steps of 16 from +0, ascending in k, k padded with zeros: bit
+ * for bit the chain of gpu_gemm_mma.c, as measured on an H200. */
+#include "back/gpu_gemm_wgmma.h"
+
+enum { GROUP_THREADS = WGMMA_GROUP_WARPS * WARP, BLOCK_ELEMS = 64, MAX_ACCUMULATORS = 128 };
+/* Of 168 registers per thread, three groups' worth, the copying group leaves most to the others. */
+enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
+
+static const char shared_name[] = "fusec_shared";
+
+static LLVMValueRef i32_const(const Wgmma *w, int64_t value) {
+    return unit_int(w->unit->i32, value);
+}
+
+LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes) {
+    return gpu_shared_at(w->unit, w->shared, w->unit->i8, bytes);
+}
+
+/* Setup. */
+
+/* Sized at the launch; one symbol serves all kernels. */
+static LLVMValueRef dynamic_shared(const Unit *unit) {
+    LLVMValueRef array = LLVMGetNamedGlobal(unit->module, shared_name);
+    if (array) return array;
+    array = LLVMAddGlobalInAddressSpace(unit->module, LLVMArrayType2(unit->i8, 0), shared_name, 3);
+    LLVMSetAlignment(array, WGMMA_TILE_ALIGN);
+    return array;
+}
+
+static void init_side(Wgmma *w, uint32_t i) {
+    const Kernel *kernel = w->lower->kernel;
+    WgmmaSide *side = &w->sides[i];
+    side->map = &w->lower->variant->maps[i];
+    side->parameter = w->lower->maps[i];
+    side->axis = i ? gemm_axis_n(kernel) : gemm_axis_m(kernel);
+    side->tile = i ? w->sched->tile_n : w->sched->tile_m;
+    side->is_turned = side->map->axes[0].axis == side->axis;
+    side->begin_bytes = w->stage_bytes;
+    w->stage_bytes += wgmma_tile_bytes(side->tile, side->is_turned);
+}
+
+static void wgmma_init(Wgmma *w, Lower *lower) {
+    Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    *w = (Wgmma){.lower = lower, .unit = unit, .sched = &lower->variant->sched};
+    init_side(w, 0);
+    init_side(w, 1);
+    w->n_groups = w->sched->warps_m / WGMMA_GROUP_WARPS;
+    if (w->sched->tile_n / 2 > MAX_ACCUMULATORS || w->n_groups * WGMMA_ROWS != w->sched->tile_m)
+        ice(unit->arena, "no instruction for a tile of %u x %u", w->sched->tile_m,
+            w->sched->tile_n);
+    w->shared = dynamic_shared(unit);
+    w->thread = gpu_thread(unit);
+    /* The same for all lanes, as they themselves cannot see. */
+    LLVMValueRef args[4] = {i32_const(w, -1),
+                            LLVMBuildLShr(builder, w->thread, i32_const(w, 5), ""), i32_const(w, 0),
+                            i32_const(w, WARP - 1)};
+    w->warp = unit_intrinsic(unit, "llvm.nvvm.shfl.sync.idx.i32", NULL, 0, args, 4);
+    w->group = LLVMBuildLShr(builder, w->warp, i32_const(w, 2), "");
+}
+
+/* Barriers. */
+
+static uint32_t barriers_begin(const Wgmma *w) {
+    return w->sched->stages * w->stage_bytes +
+           w->sched->warps_m * wgmma_drain_bytes(w->sched->tile_n);
+}
+
+static LLVMValueRef barrier_at(const Wgmma *w, LLVMValueRef stage, uint32_t begin) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef at = LLVMBuildMul(builder, stage, i32_const(w, WGMMA_BARRIER_BYTES), "");
+    return wgmma_at(w, LLVMBuildAdd(builder, at, i32_const(w, begin), ""));
+}
+
+LLVMValueRef wgmma_full(const Wgmma *w, LLVMValueRef stage) {
+    return barrier_at(w, stage, barriers_begin(w));
+}
+
+LLVMValueRef wgmma_empty(const Wgmma *w, LLVMValueRef stage) {
+    return barrier_at(w, stage, barriers_begin(w) + w->sched->stages * WGMMA_BARRIER_BYTES);
+}
+
+static void init_barriers(const Wgmma *w) {
+    const Unit *unit = w->unit;
+    LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, w->thread, i32_const(w, 0), "");
+    If first = if_begin(unit, w->lower->function, is_first);
+    for (uint32_t s = 0; s < w->sched->stages; s++) {
+        LLVMValueRef full[2] = {wgmma_full(w, i32_const(w, s)), i32_const(w, 1)};
+        LLVMValueRef empty[2] = {wgmma_empty(w, i32_const(w, s)), i32_const(w, w->n_groups)};
+        unit_intrinsic(unit, "llvm.nvvm.mbarrier.init.shared", NULL, 0, full, 2);
+        unit_intrinsic(unit, "llvm.nvvm.mbarrier.init.shared", NULL, 0, empty, 2);
+    }
+    unit_intrinsic(unit, "llvm.nvvm.fence.mbarrier_init.release.cluster", NULL, 0, NULL, 0);
+    unit_intrinsic(unit, "llvm.nvvm.fence.proxy.async.shared_cta", NULL, 0, NULL, 0);
+    if_end(unit, &first);
+    gpu_barrier(unit);
+}
+
+void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity) {
+    const Unit *unit = w->unit;
+    LLVMBasicBlockRef poll = unit_block(unit, w->lower->function, "poll");
+    LLVMBasicBlockRef after = unit_block(unit, w->lower->function, "arrived");
+    unit_branch(unit, poll);
+    LLVMValueRef args[2] = {barrier, parity};
+    LLVMValueRef done = unit_intrinsic(
+        unit, "llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta", NULL, 0, args, 2);
+    LLVMBuildCondBr(unit->builder, done, after, poll);
+    unit_goto(unit, after);
+}
+
+RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef next = LLVMBuildAdd(builder, place.stage, i32_const(w, 1), "");
+    LLVMValueRef wraps =
+        LLVMBuildICmp(builder, LLVMIntEQ, next, i32_const(w, w->sched->stages), "");
+    LLVMValueRef flip = LLVMBuildZExt(builder, wraps, w->unit->i32, "");
+    return (RingPlace){.stage = LLVMBuildSelect(builder, wraps, i32_const(w, 0), next, ""),
+                       .parity = LLVMBuildXor(builder, place.parity, flip, "")};
+}
+
+/* One thread of the group says that a stage may be filled again. */
+static void release(const Wgmma *w, LLVMValueRef stage, LLVMValueRef condition) {
+    const Unit *unit = w->unit;
+    If one = if_begin(unit, w->lower->function, condition);
+    LLVMValueRef args[2] = {wgmma_empty(w, stage), i32_const(w, 1)};
+    unit_intrinsic(unit, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", NULL, 0, args, 2);
+    if_end(unit, &one);
+}
+
+/* Tiles. */
+
+static DimId n_tiles(const Lower *lower) {
+    const Kernel *kernel = lower->kernel;
+    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    const Sched *sched = &lower->variant->sched;
+    DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
+    DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
+    DimId all =
+        dim_mul(dims, dim_ceil_div(dims, m, sched->tile_m), dim_ceil_div(dims, n, sched->tile_n));
+    for (uint32_t axis = 0; axis + 2 < kernel->n_parallel; axis++)
+        all = dim_mul(dims, all, index_axis_extent(tab, axis));
+    return all;
+}
+
+static Loop each_tile(const Wgmma *w) {
+    Lower *lower = w->lower;
+    LLVMValueRef blocks =
+        unit_intrinsic(w->unit, "llvm.nvvm.read.ptx.sreg.nctaid.x", NULL, 0, NULL, 0);
+    return loop_begin(w->unit, lower->function, gpu_block(lower), lower_dim(lower, n_tiles(lower)),
+                      gpu_gemm_index(lower, blocks));
+}
+
+static LLVMValueRef extent_of_k(const Wgmma *w) {
+    const Kernel *kernel = w->lower->kernel;
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    return lower_dim(w->lower, index_axis_extent(tab, gemm_axis_k(kernel)));
+}
+
+static Loop each_stage(const Wgmma *w) {
+    return loop_begin(w->unit, w->lower->function, lower_index_const(w->lower, 0), extent_of_k(w),
+                      lower_index_const(w->lower, WGMMA_DEPTH));
+}
+
+/* The copying warp. */
+
+static LLVMValueRef coordinate(const Wgmma *w, LLVMValueRef index) {
+    if (w->lower->index_type == w->unit->i32) return index;
+    return LLVMBuildTrunc(w->unit->builder, index, w->unit->i32, "");
+}
+
+/* Starts one copy: `along` elements from the tile's first. */
+static void copy_box(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block, LLVMValueRef k0,
+                     LLVMValueRef to, LLVMValueRef barrier, uint32_t along) {
+    static const char *const names[] = {[2] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d",
+                                        [3] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d",
+                                        [4] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.4d",
+                                        [5] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.5d"};
+    const Unit *unit = w->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMTypeRef cluster_ptr = LLVMPointerTypeInContext(unit->context, 7);
+    LLVMTypeRef i16 = LLVMInt16TypeInContext(unit->context);
+    LLVMValueRef no = unit_int(unit->i1, 0), args[3 + MAX_MAP_RANK + 5];
+    uint32_t n = 0;
+    args[n++] = LLVMBuildAddrSpaceCast(builder, to, cluster_ptr, "");
+    args[n++] = barrier;
+    args[n++] = side->parameter;
+    for (uint32_t i = 0; i < side->map->rank; i++) {
+        uint32_t axis = side->map->axes[i].axis;
+        LLVMValueRef at = block->point.axis[axis];
+        if (axis == gemm_axis_k(w->lower->kernel)) at = k0;
+        if (axis == side->axis) {
+            at = side == &w->sides[0] ? block->m0 : block->n0;
+            at = LLVMBuildAdd(builder, at, lower_index_const(w->lower, along), "");
+        }
+        args[n++] = coordinate(w, at);
+    }
+    args[n++] = unit_int(i16, 0); /* blocks that get it, the cache's hint: not used */
+    args[n++] = unit_int(unit->i64, 0);
+    args[n++] = no;
+    args[n++] = no;
+    args[n++] = i32_const(w, 0);
+    unit_intrinsic(unit, names[side->map->rank], NULL, 0, args, n);
+}
+
+static void copy_side(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block,
+                      LLVMValueRef k0, LLVMValueRef stage) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef barrier = wgmma_full(w, stage);
+    LLVMValueRef begin = LLVMBuildMul(builder, stage, i32_const(w, w->stage_bytes), "");
+    uint32_t step = side->is_turned ? (uint32_t)BLOCK_ELEMS : side->tile;
+    for (uint32_t along = 0; along < side->tile; along += step) {
+        uint32_t bytes = side->begin_bytes + along * WGMMA_SWIZZLE_BYTES;
+        LLVMValueRef to = wgmma_at(w, LLVMBuildAdd(builder, begin, i32_const(w, bytes), ""));
+        copy_box(w, side, block, k0, to, barrier, along);
+    }
+}
+
+static void fill_stage(const Wgmma *w, const GemmBlock *block, LLVMValueRef k0, RingPlace place) {
+    const Unit *unit = w->unit;
+    LLVMValueRef opposite = LLVMBuildXor(unit->builder, place.parity, i32_const(w, 1), "");
+    wgmma_wait(w, wgmma_empty(w, place.stage), opposite);
+    LLVMValueRef args[2] = {wgmma_full(w, place.stage), i32_const(w, w->stage_bytes)};
+    unit_intrinsic(unit, "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta", NULL, 0, args,
+                   2);
+    copy_side(w, &w->sides[0], block, k0, place.stage);
+    copy_side(w, &w->sides[1], block, k0, place.stage);
+}
+
+static void fill_stages(const Wgmma *w) {
+    const Unit *unit = w->unit;
+    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)};
+    Loop tiles = each_tile(w);
+    loop_carry(unit, &tiles, ring, 2);
+    GemmBlock block = gpu_gemm_block_at(w->lower, tiles.index);
+    Loop stages = each_stage(w);
+    loop_carry(unit, &stages, ring, 2);
+    RingPlace place = {ring[0], ring[1]};
+    fill_stage(w, &block, stages.index, place);
+    place = wgmma_ring_next(w, place);
+    ring[0] = place.stage;
+    ring[1] = place.parity;
+    loop_end_carry(unit, &stages, ring, 2);
+    loop_end_carry(unit, &tiles, ring, 2);
+}
+
+static void set_registers(const Wgmma *w, bool more) {
+    if (w->n_groups < 2) return; /* there are enough */
+    LLVMValueRef n = i32_const(w, more ? MANY_REGISTERS : FEW_REGISTERS);
+    unit_intrinsic(w->unit,
+                   more ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
+                        : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
+                   NULL, 0, &n, 1);
+}
+
+/* One thread of one warp. */
+static void run_copying(const Wgmma *w) {
+    const Unit *unit = w->unit;
+    LLVMBuilderRef builder = unit->builder;
+    set_registers(w, false);
+    LLVMValueRef is_first =
+        LLVMBuildICmp(builder, LLVMIntEQ, w->warp, i32_const(w, w->sched->warps_m), "");
+    If warp = if_begin(unit, w->lower->function, is_first);
+    LLVMValueRef all = i32_const(w, -1);
+    LLVMValueRef elected = unit_intrinsic(unit, "llvm.nvvm.elect.sync", NULL, 0, &all, 1);
+    If lane = if_begin(unit, w->lower->function, LLVMBuildExtractValue(builder, elected, 1, ""));
+    fill_stages(w);
+    if_end(unit, &lane);
+    if_end(unit, &warp);
+}
+
+/* The multiplying groups. */
+
+/* All of k; accs begin at +0. Returns where the ring stands after it. A stage is released when the
+ * next one's multiplications have begun. */
+static RingPlace multiply_tile(const Wgmma *w, RingPlace place, LLVMValueRef *accs) {
+    const Unit *unit = w->unit;
+    LLVMBuilderRef builder = unit->builder;
+    uint32_t n = w->sched->tile_n / 2;
+    LLVMValueRef values[MAX_ACCUMULATORS + 3];
+    LLVMValueRef in_group = LLVMBuildAnd(builder, w->thread, i32_const(w, GROUP_THREADS - 1), "");
+    LLVMValueRef is_one = LLVMBuildICmp(builder, LLVMIntEQ, in_group, i32_const(w, 0), "");
+    for (uint32_t i = 0; i < n; i++) values[i] = LLVMConstReal(unit->f32, 0);
+    values[n] = place.stage;
+    values[n + 1] = place.parity;
+    values[n + 2] = i32_const(w, 0); /* the stage before */
+    Loop loop = each_stage(w);
+    loop_carry(unit, &loop, values, n + 3);
+    place = (RingPlace){values[n], values[n + 1]};
+    wgmma_wait(w, wgmma_full(w, place.stage), place.parity);
+    wgmma_multiply(w, place.stage, values);
+    LLVMValueRef one = unit_int(unit->i64, 1);
+    unit_intrinsic(unit, "llvm.nvvm.wgmma.wait_group.sync.aligned", NULL, 0, &one, 1);
+    LLVMValueRef is_later =
+        LLVMBuildICmp(builder, LLVMIntSGT, loop.index, lower_index_const(w->lower, 0), "");
+    release(w, values[n + 2], LLVMBuildAnd(builder, is_later, is_one, ""));
+    values[n + 2] = place.stage;
+    place = wgmma_ring_next(w, place);
+    values[n] = place.stage;
+    values[n + 1] = place.parity;
+    loop_end_carry(unit, &loop, values, n + 3);
+    wgmma_finish(w, values);
+    release(w, values[n + 2], is_one);
+    for (uint32_t i = 0; i < n; i++) accs[i] = values[i];
+    return (RingPlace){values[n], values[n + 1]};
+}
+
+/* The own warp's place for results. */
+static LLVMValueRef own_results(const Wgmma *w) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef bytes = i32_const(w, wgmma_drain_bytes(w->sched->tile_n));
+    LLVMValueRef at = LLVMBuildMul(builder, w->warp, bytes, "");
+    LLVMValueRef begin = i32_const(w, (int64_t)w->sched->stages * w->stage_bytes);
+    return wgmma_at(w, LLVMBuildAdd(builder, at, begin, ""));
+}
+
+/* Accumulators 4j + 2h and the next of a thread are columns 8j + 2t and the next of row g + 8h,
+ * where g is the lane's number / 4 and t the rest. Stores those of one h and `columns` columns. */
+static void put_results(const Wgmma *w, const LLVMValueRef *accs, LLVMValueRef own, uint32_t h,
+                        uint32_t first_column, uint32_t columns) {
+    const Unit *unit = w->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef poison = LLVMGetPoison(LLVMVectorType(unit->f32, 2));
+    for (uint32_t i = 0; i < columns / 8; i++) {
+        const LLVMValueRef *sums = accs + (first_column / 8 + i) * 4 + h * 2;
+        LLVMValueRef pair = LLVMBuildInsertElement(builder, poison, sums[0], i32_const(w, 0), "");
+        pair = LLVMBuildInsertElement(builder, pair, sums[1], i32_const(w, 1), "");
+        LLVMValueRef at = gpu_shared_at(unit, own, unit->f32, i32_const(w, (int64_t)i * 8));
+        LLVMSetAlignment(LLVMBuildStore(builder, pair, at), 8);
+    }
+}
+
+static void warp_barrier(const Wgmma *w) {
+    LLVMValueRef all = i32_const(w, -1);
+    unit_intrinsic(w->unit, "llvm.nvvm.bar.warp.sync", NULL, 0, &all, 1);
+}
+
+/* Where this lane's accumulators go in the warp's place. */
+static LLVMValueRef lane_place(const Wgmma *w, LLVMValueRef own, LLVMValueRef lane) {
+    LLVMBuilderRef builder = w->unit->builder;
+    uint32_t pitch = wgmma_drain_columns(w->sched->tile_n) + WGMMA_DRAIN_PAD;
+    LLVMValueRef row = LLVMBuildLShr(builder, lane, i32_const(w, 2), "");
+    LLVMValueRef column = LLVMBuildAnd(builder, lane, i32_const(w, 3), "");
+    column = LLVMBuildShl(builder, column, i32_const(w, 1), "");
+    LLVMValueRef at = LLVMBuildMul(builder, row, i32_const(w, pitch), "");
+    return gpu_shared_at(w->unit, own, w->unit->f32, LLVMBuildAdd(builder, at, column, ""));
+}
+
+/* Chooses by the part's number which accumulators are stored: the registers of a thread have no
+ * index, and the loop around keeps the epilogue's code to one copy. */
+static void put_part(const Wgmma *w, LLVMValueRef part, const LLVMValueRef *accs,
+                     LLVMValueRef place) {
+    const Unit *unit = w->unit;
+    uint32_t columns = wgmma_drain_columns(w->sched->tile_n);
+    uint32_t n_parts = w->sched->tile_n / columns * 2;
+    LLVMBasicBlockRef after = unit_block(unit, w->lower->function, "put");
+    LLVMBasicBlockRef from = unit_here(unit), first = NULL;
+    LLVMBasicBlockRef *cases = arena_array(unit->arena, LLVMBasicBlockRef, n_parts);
+    for (uint32_t i = 0; i < n_parts; i++) {
+        cases[i] = unit_block(unit, w->lower->function, "part");
+        if (!first) first = cases[i];
+        unit_goto(unit, cases[i]);
+        put_results(w, accs, place, i % 2, i / 2 * columns, columns);
+        LLVMBuildBr(unit->builder, after);
+    }
+    unit_goto(unit, from);
+    LLVMValueRef choice = LLVMBuildSwitch(unit->builder, part, first, n_parts);
+    for (uint32_t i = 1; i < n_parts; i++) LLVMAddCase(choice, i32_const(w, i), cases[i]);
+    unit_goto(unit, after);
+}
+
+static void drain_tile(const Wgmma *w, const GemmBlock *tile, const LLVMValueRef *accs) {
+    const Unit *unit = w->unit;
+    LLVMBuilderRef builder = unit->builder;
+    Lower *lower = w->lower;
+    uint32_t columns = wgmma_drain_columns(w->sched->tile_n);
+    uint32_t n_parts = w->sched->tile_n / columns * 2;
+    LLVMValueRef lane = LLVMBuildAnd(builder, w->thread, i32_const(w, WARP - 1), "");
+    LLVMValueRef own = own_results(w), place = lane_place(w, own, lane);
+    LLVMValueRef first_row = LLVMBuildMul(builder, w->warp, i32_const(w, 16), "");
+    Loop parts =
+        loop_begin(unit, lower->function, i32_const(w, 0), i32_const(w, n_parts), i32_const(w, 1));
+    put_part(w, parts.index, accs, place);
+    warp_barrier(w);
+    LLVMValueRef half = LLVMBuildAnd(builder, parts.index, i32_const(w, 1), "");
+    LLVMValueRef row = LLVMBuildMul(builder, half, i32_const(w, WGMMA_DRAIN_ROWS), "");
+    row = LLVMBuildAdd(builder, first_row, row, "");
+    LLVMValueRef column = LLVMBuildLShr(builder, parts.index, i32_const(w, 1), "");
+    column = LLVMBuildMul(builder, column, i32_const(w, columns), "");
+    GemmBlock block = *tile;
+    block.thread = lane;
+    block.m0 = LLVMBuildAdd(builder, tile->m0, gpu_gemm_index(lower, row), "");
+    block.n0 = LLVMBuildAdd(builder, tile->n0, gpu_gemm_index(lower, column), "");
+    GemmPart part = {.shared = own,
+                     .pitch = columns + WGMMA_DRAIN_PAD,
+                     .n_rows = WGMMA_DRAIN_ROWS,
+                     .n_columns = columns,
+                     .run = WGMMA_DRAIN_ROWS,
+                     .run_stride = WGMMA_DRAIN_ROWS,
+                     .threads = WARP};
+    gpu_gemm_drain(&block, &part);
+    warp_barrier(w);
+    loop_end(unit, &parts);
+}
+
+static void run_multiplying(const Wgmma *w) {
+    const Unit *unit = w->unit;
+    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)}, accs[MAX_ACCUMULATORS];
+    set_registers(w, true);
+    Loop tiles = each_tile(w);
+    loop_carry(unit, &tiles, ring, 2);
+    GemmBlock block = gpu_gemm_block_at(w->lower, tiles.index);
+    RingPlace place = multiply_tile(w, (RingPlace){ring[0], ring[1]}, accs);
+    drain_tile(w, &block, accs);
+    ring[0] = place.stage;
+    ring[1] = place.parity;
+    loop_end_carry(unit, &tiles, ring, 2);
+}
+
+void template_gpu_gemm_wgmma(Lower *lower) {
+    Wgmma *w = arena_array(lower->unit->arena, Wgmma, 1);
+    const Unit *unit = lower->unit;
+    wgmma_init(w, lower);
+    init_barriers(w);
+    LLVMBasicBlockRef copying = unit_block(unit, lower->function, "copying");
+    LLVMBasicBlockRef multiplying = unit_block(unit, lower->function, "multiplying");
+    LLVMBasicBlockRef done = unit_block(unit, lower->function, "finished");
+    LLVMValueRef copies =
+        LLVMBuildICmp(unit->builder, LLVMIntEQ, w->group, i32_const(w, w->n_groups), "");
+    LLVMBuildCondBr(unit->builder, copies, copying, multiplying);
+    unit_goto(unit, copying);
+    run_copying(w);
+    LLVMBuildBr(unit->builder, done);
+    unit_goto(unit, multiplying);
+    run_multiplying(w);
+    unit_branch(unit, done);
+}
