@@ -18,6 +18,9 @@ enum {
     HALF_MACHINE = N_PROCESSORS / 2
 };
 
+/* Less gain than this is within the model's error: wide tiles read less. */
+#define WORTH_IT 0.985
+
 typedef struct Side {
     ScalarId value;
     uint32_t axis; /* m or n */
@@ -187,7 +190,7 @@ static Tile cheapest_tile(const Wgmma *g) {
     for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
         Tile tile = {i % 2 ? 64 : 128, widths[i / 2]};
         if (tile.n % 64 && g->sides[1].is_turned) continue; /* would be copied for nothing */
-        if (cost(g, tile) < cost(g, best)) best = tile;
+        if (cost(g, tile) < WORTH_IT * cost(g, best)) best = tile;
     }
     return best;
 }

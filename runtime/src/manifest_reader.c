@@ -557,8 +557,8 @@ static frt_status read_map(Reader *reader) {
     }
     Variant *variant = &m->variants[m->n_variants - 1];
     Map map;
-    if (m->target != FRT_TARGET_KIND_CUDA || variant->n_maps == FRT_MAX_MAPS) {
-        return text_fail(r, "a map for a CPU, or more than %d of one variant", FRT_MAX_MAPS);
+    if (variant->n_maps == FRT_MAX_MAPS) {
+        return text_fail(r, "more than %d maps of one variant", FRT_MAX_MAPS);
     }
     frt_status status = text_map(r, (int64_t)step->n_args - 1, &map);
     if (!status) {

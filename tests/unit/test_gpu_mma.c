@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
+static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90};
 static const char *const dtypes[] = {"bf16", "f16"};
 
 typedef struct Program {
@@ -164,7 +164,7 @@ Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
     Program p = compile("graph g(a: bf16[300, 77], b: bf16[77, 131]) -> (y: bf16[300, 131]) {\n"
                         "  y = a @ b\n"
                         "}\n",
-                        TARGET_SM_90A);
+                        TARGET_SM_90);
     cr_assert_eq(p.kernel->n_variants, 1);
     cr_expect_eq(p.kernel->variants[0].align_bytes, 1);
     char *text = function_text(&p, 0);
@@ -172,13 +172,13 @@ Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
     cr_expect_eq(count(text, "cp.async.cg"), 0);
     cr_expect_gt(count(text, "st.shared.v4"), 0);
     cr_expect_eq(count(text, "ld.global.nc.v4"), 0);
-    cr_expect(assembles_without_spills(&p, TARGET_SM_90A));
+    cr_expect(assembles_without_spills(&p, TARGET_SM_90));
     free(text);
     compile_free(&p.compiled);
     p = compile("graph g(a: f16[300, 64], b: f16[64, 128]) -> (y: f16[308, 128]) {\n"
                 "  y = pad(a, low=[8, 0], high=[0, 0]) @ b\n"
                 "}\n",
-                TARGET_SM_90A);
+                TARGET_SM_90);
     text = function_text(&p, 0);
     check_loop(&p, 0, text);
     cr_expect_gt(count(text, "cp.async.cg"), 0, "the right factor is copied");
@@ -195,7 +195,7 @@ Test(gpu_mma, variants_differ_in_tiles_but_not_in_steps_of_k) {
                         "graph g(a: f16[M, K], b: f16[4096, K]) -> (y: f16[M, 4096]) {\n"
                         "  y = a @ transpose(b, perm=[1, 0])\n"
                         "}\n",
-                        TARGET_SM_90A);
+                        TARGET_SM_90);
     bool is_large = false, is_small = false;
     for (uint32_t i = 0; i < p.kernel->n_variants; i++) {
         const Variant *variant = &p.kernel->variants[i];
