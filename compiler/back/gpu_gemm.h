@@ -38,16 +38,33 @@ bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes
  * memory, rows of `pitch` elements of the compute dtype from `shared` (16-byte aligned; pitch a
  * multiple of 16 bytes where it has vectors). Row r of the part is row first_row + r / run *
  * run_stride + r % run of the tile. Threads take vectors of at most sched.lanes and 16 bytes, side
- * by side along n. All threads take part; the barriers before and after are the caller's. A part
- * may be a warp's own: then block->thread is the lane, and m0 and n0 are where its rows begin. */
+ * by side along n. All threads take part; the barriers before and after are the caller's. */
 typedef struct GemmPart {
     LLVMValueRef shared;        /* ptr addrspace(3) */
     uint32_t pitch;             /* elements */
     uint32_t n_rows, n_columns; /* powers of two */
     uint32_t first_row;         /* in the tile */
     uint32_t run, run_stride;   /* powers of two */
-    uint32_t threads;           /* that take part; 0: all of the block */
 } GemmPart;
 void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part);
+
+/* The same in two steps, for whoever deals out rows and columns itself: what depends on a thread's
+ * columns alone, `lanes` from `in_tile` (i32) on; then the part's rows from `first` (i32) on,
+ * `step` apart, up to `unroll` (a power of two, at most 8) at once so that their loads overlap.
+ * Columns prepared ahead of a loop's next turn are carried into it as values. */
+typedef struct GemmColumn {
+    Point point;
+    LLVMValueRef in_part; /* i32: the first column in the part */
+} GemmColumn;
+uint32_t gpu_gemm_lanes(const GemmBlock *block, uint32_t most);
+GemmColumn gpu_gemm_column(const GemmBlock *block, LLVMValueRef in_tile, uint32_t lanes);
+/* How many values of `column` vary with the column; the first `most` of them. */
+uint32_t gpu_gemm_column_values(const GemmBlock *block, const GemmColumn *column,
+                                LLVMValueRef *values, uint32_t most);
+/* `column` with its values replaced, in the same order. */
+GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column,
+                                const LLVMValueRef *values);
+void gpu_gemm_drain_rows(const GemmBlock *block, const GemmPart *part, const GemmColumn *column,
+                         LLVMValueRef first, uint32_t step, uint32_t unroll);
 
 #endif

@@ -1,7 +1,7 @@
 /* Tiles and epilogues of GPU contractions. See gpu_gemm.h. */
 #include "back/gpu_gemm.h"
 
-enum { GROUP_ROWS = 8, MAX_UNROLL = 4, MAX_STORES = 64, CHEAP_SCALARS = 24 };
+enum { GROUP_ROWS = 8, MAX_UNROLL = 8, MAX_STORES = 64, CHEAP_SCALARS = 24 };
 
 static DimTab *dims_of(const Lower *lower) {
     return indextab_dims(scalartab_indices(lower->kernel->scalars));
@@ -183,48 +183,95 @@ static LLVMValueRef row_of_part(const GemmBlock *block, const GemmPart *part, LL
     return LLVMBuildAdd(builder, block->m0, gpu_gemm_index(lower, at), "");
 }
 
-/* Every row of the part, at one column (i32, in the tile) per thread, from row `first` on, `step`
- * apart. A few rows at once where the epilogue is cheap, so that its loads overlap. */
-static void drain_column(const GemmBlock *block, const GemmPart *part, LLVMValueRef first,
-                         uint32_t step, LLVMValueRef in_tile, uint32_t lanes) {
+GemmColumn gpu_gemm_column(const GemmBlock *block, LLVMValueRef in_tile, uint32_t lanes) {
+    LLVMValueRef at = gpu_gemm_index(block->lower, in_tile);
+    at = LLVMBuildAdd(block->lower->unit->builder, block->n0, at, "");
+    GemmColumn column = {.point = epilogue_point(block, at, lanes), .in_part = in_tile};
+    prepare_column(block, &column.point);
+    return column;
+}
+
+/* Where a column keeps value `i`: its position, whether it exists, then scalars. */
+static LLVMValueRef *column_slot(Point *point, uint32_t i) {
+    if (i == 0) return &point->axis[point->lane_axis];
+    return i == 1 ? &point->active : &point->values[i - 1];
+}
+
+/* Whether it is the column's own: there, not the block's, and no constant. */
+static bool is_columns_own(const GemmBlock *block, LLVMValueRef value, uint32_t i) {
+    return value && !LLVMIsConstant(value) && (i < 2 || value != block->point.values[i - 1]);
+}
+
+uint32_t gpu_gemm_column_values(const GemmBlock *block, const GemmColumn *column,
+                                LLVMValueRef *values, uint32_t most) {
+    const Lower *lower = block->lower;
+    Point point = column->point;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < scalar_count(lower->kernel->scalars) + 2; i++) {
+        LLVMValueRef value = *column_slot(&point, i);
+        if (!is_columns_own(block, value, i)) continue;
+        if (n < most) values[n] = value;
+        n++;
+    }
+    return n;
+}
+
+GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column,
+                                const LLVMValueRef *values) {
+    GemmColumn with = {.point = point_inside(&column->point), .in_part = column->in_part};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < scalar_count(block->lower->kernel->scalars) + 2; i++) {
+        LLVMValueRef *slot = column_slot(&with.point, i);
+        if (is_columns_own(block, *slot, i)) *slot = values[n++];
+    }
+    return with;
+}
+
+void gpu_gemm_drain_rows(const GemmBlock *block, const GemmPart *part, const GemmColumn *column,
+                         LLVMValueRef first, uint32_t step, uint32_t unroll) {
     Lower *lower = block->lower;
     Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
+    const Point *outer = &column->point;
     uint32_t n_steps = part->n_rows / step;
-    uint32_t unroll = scalar_count(lower->kernel->scalars) <= CHEAP_SCALARS ? MAX_UNROLL : 2;
     while (unroll > 1 && n_steps % unroll) unroll /= 2;
     if (!n_steps) unroll = 1;
-    LLVMValueRef column = LLVMBuildAdd(builder, block->n0, gpu_gemm_index(lower, in_tile), "");
-    Point outer = epilogue_point(block, column, lanes);
-    prepare_column(block, &outer);
     Loop loop = loop_begin(unit, lower->function, first, unit_int(unit->i32, part->n_rows),
                            unit_int(unit->i32, (int64_t)step * unroll));
     Pending pending[MAX_UNROLL];
     for (uint32_t u = 0; u < unroll; u++) {
         LLVMValueRef row =
             LLVMBuildAdd(builder, loop.index, unit_int(unit->i32, (int64_t)step * u), "");
-        LLVMValueRef value = load_part(block, part, row, in_tile, lanes);
-        pending[u] = begin_outputs(block, &outer, row_of_part(block, part, row), column, value);
+        LLVMValueRef value = load_part(block, part, row, column->in_part, outer->lanes);
+        pending[u] = begin_outputs(block, outer, row_of_part(block, part, row),
+                                   outer->axis[outer->lane_axis], value);
     }
     for (uint32_t u = 0; u < unroll; u++) store_outputs(&pending[u]);
     loop_end(unit, &loop);
+}
+
+uint32_t gpu_gemm_lanes(const GemmBlock *block, uint32_t most) {
+    const Lower *lower = block->lower;
+    uint32_t vector = 16 / dtype_bytes(lower->kernel->reduces.data[0].acc);
+    if (lower->variant->sched.lanes < vector) vector = lower->variant->sched.lanes;
+    return store_lanes(lower, vector < most ? vector : most);
 }
 
 void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
     Lower *lower = block->lower;
     const Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
-    uint32_t threads = part->threads ? part->threads : lower->variant->sched.threads;
-    uint32_t most = 16 / dtype_bytes(lower->kernel->reduces.data[0].acc);
-    if (lower->variant->sched.lanes < most) most = lower->variant->sched.lanes;
-    uint32_t lanes = store_lanes(lower, most < part->n_columns ? most : part->n_columns);
+    uint32_t threads = lower->variant->sched.threads;
+    uint32_t lanes = gpu_gemm_lanes(block, part->n_columns);
     uint32_t groups = part->n_columns / lanes, width = groups < threads ? groups : threads;
+    uint32_t unroll = scalar_count(lower->kernel->scalars) <= CHEAP_SCALARS ? 4 : 2;
     LLVMValueRef across = unit_int(unit->i32, width);
     LLVMValueRef first = LLVMBuildUDiv(builder, block->thread, across, "");
     LLVMValueRef group = LLVMBuildURem(builder, block->thread, across, "");
     for (uint32_t done = 0; done < groups; done += width) {
         LLVMValueRef at = LLVMBuildAdd(builder, group, unit_int(unit->i32, done), "");
         at = LLVMBuildMul(builder, at, unit_int(unit->i32, lanes), "");
-        drain_column(block, part, first, threads / width, at, lanes);
+        GemmColumn column = gpu_gemm_column(block, at, lanes);
+        gpu_gemm_drain_rows(block, part, &column, first, threads / width, unroll);
     }
 }

@@ -4,7 +4,14 @@
  * for bit the chain of gpu_gemm_mma.c, as measured on an H200. */
 #include "back/gpu_gemm_wgmma.h"
 
-enum { GROUP_THREADS = WGMMA_GROUP_WARPS * WARP, BLOCK_ELEMS = 64, MAX_ACCUMULATORS = 128 };
+enum {
+    GROUP_THREADS = WGMMA_GROUP_WARPS * WARP,
+    BLOCK_ELEMS = 64,
+    MAX_ACCUMULATORS = 128,
+    MAX_CARRIED = 8,
+    CHEAP = 8, /* costs of an epilogue */
+    MODERATE = 40
+};
 /* Of 168 registers per thread, three groups' worth, the copying group leaves most to the others. */
 enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
 
@@ -59,6 +66,8 @@ static void wgmma_init(Wgmma *w, Lower *lower) {
                             i32_const(w, WARP - 1)};
     w->warp = unit_intrinsic(unit, "llvm.nvvm.shfl.sync.idx.i32", NULL, 0, args, 4);
     w->group = LLVMBuildLShr(builder, w->warp, i32_const(w, 2), "");
+    LLVMValueRef in_group = LLVMBuildAnd(builder, w->thread, i32_const(w, GROUP_THREADS - 1), "");
+    w->is_first_of_group = LLVMBuildICmp(builder, LLVMIntEQ, in_group, i32_const(w, 0), "");
 }
 
 /* Barriers. */
@@ -273,63 +282,129 @@ static void run_copying(const Wgmma *w) {
 
 /* The multiplying groups. */
 
-/* All of k; accs begin at +0. Returns where the ring stands after it. A stage is released when the
- * next one's multiplications have begun. */
-static RingPlace multiply_tile(const Wgmma *w, RingPlace place, LLVMValueRef *accs) {
+/* All of k but for the wait for what is under way; accs begin at +0. Leaves the ring after it and
+ * the stage that is still to be released. A stage is released when the next one's multiplications
+ * have begun. */
+static LLVMValueRef multiply_stages(const Wgmma *w, RingPlace *ring, LLVMValueRef *accs) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
     uint32_t n = w->sched->tile_n / 2;
     LLVMValueRef values[MAX_ACCUMULATORS + 3];
-    LLVMValueRef in_group = LLVMBuildAnd(builder, w->thread, i32_const(w, GROUP_THREADS - 1), "");
-    LLVMValueRef is_one = LLVMBuildICmp(builder, LLVMIntEQ, in_group, i32_const(w, 0), "");
     for (uint32_t i = 0; i < n; i++) values[i] = LLVMConstReal(unit->f32, 0);
-    values[n] = place.stage;
-    values[n + 1] = place.parity;
+    values[n] = ring->stage;
+    values[n + 1] = ring->parity;
     values[n + 2] = i32_const(w, 0); /* the stage before */
     Loop loop = each_stage(w);
     loop_carry(unit, &loop, values, n + 3);
-    place = (RingPlace){values[n], values[n + 1]};
+    RingPlace place = {values[n], values[n + 1]};
     wgmma_wait(w, wgmma_full(w, place.stage), place.parity);
     wgmma_multiply(w, place.stage, values);
     LLVMValueRef one = unit_int(unit->i64, 1);
     unit_intrinsic(unit, "llvm.nvvm.wgmma.wait_group.sync.aligned", NULL, 0, &one, 1);
     LLVMValueRef is_later =
         LLVMBuildICmp(builder, LLVMIntSGT, loop.index, lower_index_const(w->lower, 0), "");
-    release(w, values[n + 2], LLVMBuildAnd(builder, is_later, is_one, ""));
+    release(w, values[n + 2], LLVMBuildAnd(builder, is_later, w->is_first_of_group, ""));
     values[n + 2] = place.stage;
     place = wgmma_ring_next(w, place);
     values[n] = place.stage;
     values[n + 1] = place.parity;
     loop_end_carry(unit, &loop, values, n + 3);
-    wgmma_finish(w, values);
-    release(w, values[n + 2], is_one);
     for (uint32_t i = 0; i < n; i++) accs[i] = values[i];
-    return (RingPlace){values[n], values[n + 1]};
+    *ring = (RingPlace){values[n], values[n + 1]};
+    return values[n + 2];
 }
 
-/* The own warp's place for results. */
-static LLVMValueRef own_results(const Wgmma *w) {
-    LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef bytes = i32_const(w, wgmma_drain_bytes(w->sched->tile_n));
-    LLVMValueRef at = LLVMBuildMul(builder, w->warp, bytes, "");
-    LLVMValueRef begin = i32_const(w, (int64_t)w->sched->stages * w->stage_bytes);
-    return wgmma_at(w, LLVMBuildAdd(builder, at, begin, ""));
+/* Results. A warp drains its 16 rows in parts: 8 rows of some columns at a time. */
+
+typedef struct Drain {
+    uint32_t columns, n_parts, lanes, across; /* of a part; lanes' groups side by side */
+    uint32_t unroll;
+    LLVMValueRef own;                /* the warp's place in shared memory */
+    LLVMValueRef place;              /* where this lane's accumulators go in it */
+    LLVMValueRef first_row, in_part; /* i32: of this lane's in a part */
+} Drain;
+
+/* Rows computed at once: many, so that their loads overlap, unless they take many registers. */
+static uint32_t rows_at_once(const Wgmma *w) {
+    const Kernel *kernel = w->lower->kernel;
+    bool *seen = arena_array(w->unit->arena, bool, scalar_count(kernel->scalars) + 1);
+    uint32_t cost = 0;
+    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
+        cost += scalar_cost(kernel->scalars, kernel->row_stores.data[i].value, seen);
+    return cost <= CHEAP ? 8 : cost <= MODERATE ? 4 : 2;
 }
 
 /* Accumulators 4j + 2h and the next of a thread are columns 8j + 2t and the next of row g + 8h,
- * where g is the lane's number / 4 and t the rest. Stores those of one h and `columns` columns. */
-static void put_results(const Wgmma *w, const LLVMValueRef *accs, LLVMValueRef own, uint32_t h,
-                        uint32_t first_column, uint32_t columns) {
+ * where g is the lane's number / 4 and t the rest. */
+static Drain drain_init(const Wgmma *w, const GemmBlock *tile) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef lane = LLVMBuildAnd(builder, w->thread, i32_const(w, WARP - 1), "");
+    Drain d = {.columns = wgmma_drain_columns(w->sched->tile_n)};
+    d.unroll = rows_at_once(w);
+    d.lanes = gpu_gemm_lanes(tile, d.columns);
+    if (d.columns > d.lanes * WARP) d.columns = d.lanes * WARP;
+    d.n_parts = w->sched->tile_n / d.columns;
+    d.across = d.columns / d.lanes;
+    LLVMValueRef bytes = i32_const(w, wgmma_drain_bytes(w->sched->tile_n));
+    LLVMValueRef at = LLVMBuildMul(builder, w->warp, bytes, "");
+    LLVMValueRef begin = i32_const(w, (int64_t)w->sched->stages * w->stage_bytes);
+    d.own = wgmma_at(w, LLVMBuildAdd(builder, at, begin, ""));
+    LLVMValueRef pitch = i32_const(w, (int64_t)d.columns + WGMMA_DRAIN_PAD);
+    LLVMValueRef row = LLVMBuildLShr(builder, lane, i32_const(w, 2), "");
+    LLVMValueRef column = LLVMBuildAnd(builder, lane, i32_const(w, 3), "");
+    column = LLVMBuildShl(builder, column, i32_const(w, 1), "");
+    at = LLVMBuildAdd(builder, LLVMBuildMul(builder, row, pitch, ""), column, "");
+    d.place = gpu_shared_at(w->unit, d.own, w->unit->f32, at);
+    d.first_row = LLVMBuildUDiv(builder, lane, i32_const(w, d.across), "");
+    d.in_part = LLVMBuildURem(builder, lane, i32_const(w, d.across), "");
+    d.in_part = LLVMBuildMul(builder, d.in_part, i32_const(w, d.lanes), "");
+    return d;
+}
+
+/* What depends on this lane's columns of a part alone. */
+static GemmColumn part_column(const Wgmma *w, const Drain *d, const GemmBlock *tile,
+                              LLVMValueRef part) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef first = LLVMBuildMul(builder, part, i32_const(w, d->columns), "");
+    GemmColumn column =
+        gpu_gemm_column(tile, LLVMBuildAdd(builder, first, d->in_part, ""), d->lanes);
+    column.in_part = d->in_part;
+    return column;
+}
+
+static void put_results(const Wgmma *w, const Drain *d, const LLVMValueRef *accs, uint32_t part,
+                        uint32_t half) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
     LLVMValueRef poison = LLVMGetPoison(LLVMVectorType(unit->f32, 2));
-    for (uint32_t i = 0; i < columns / 8; i++) {
-        const LLVMValueRef *sums = accs + (first_column / 8 + i) * 4 + h * 2;
+    for (uint32_t i = 0; i < d->columns / 8; i++) {
+        const LLVMValueRef *sums = accs + (part * d->columns / 8 + i) * 4 + half * 2;
         LLVMValueRef pair = LLVMBuildInsertElement(builder, poison, sums[0], i32_const(w, 0), "");
         pair = LLVMBuildInsertElement(builder, pair, sums[1], i32_const(w, 1), "");
-        LLVMValueRef at = gpu_shared_at(unit, own, unit->f32, i32_const(w, (int64_t)i * 8));
+        LLVMValueRef at = gpu_shared_at(unit, d->place, unit->f32, i32_const(w, (int64_t)i * 8));
         LLVMSetAlignment(LLVMBuildStore(builder, pair, at), 8);
     }
+}
+
+/* Chooses by number which accumulators are stored: a thread's registers have no index, and the
+ * loops around keep the epilogue's code to one copy. */
+static void choose_results(const Wgmma *w, const Drain *d, LLVMValueRef number,
+                           const LLVMValueRef *accs) {
+    const Unit *unit = w->unit;
+    LLVMBasicBlockRef after = unit_block(unit, w->lower->function, "put");
+    LLVMBasicBlockRef from = unit_here(unit);
+    uint32_t n = d->n_parts * 2;
+    LLVMBasicBlockRef *cases = arena_array(unit->arena, LLVMBasicBlockRef, n);
+    for (uint32_t i = 0; i < n; i++) {
+        cases[i] = unit_block(unit, w->lower->function, "part");
+        unit_goto(unit, cases[i]);
+        put_results(w, d, accs, i / 2, i % 2);
+        LLVMBuildBr(unit->builder, after);
+    }
+    unit_goto(unit, from);
+    LLVMValueRef choice = LLVMBuildSwitch(unit->builder, number, cases[0], n);
+    for (uint32_t i = 1; i < n; i++) LLVMAddCase(choice, i32_const(w, i), cases[i]);
+    unit_goto(unit, after);
 }
 
 static void warp_barrier(const Wgmma *w) {
@@ -337,72 +412,59 @@ static void warp_barrier(const Wgmma *w) {
     unit_intrinsic(w->unit, "llvm.nvvm.bar.warp.sync", NULL, 0, &all, 1);
 }
 
-/* Where this lane's accumulators go in the warp's place. */
-static LLVMValueRef lane_place(const Wgmma *w, LLVMValueRef own, LLVMValueRef lane) {
-    LLVMBuilderRef builder = w->unit->builder;
-    uint32_t pitch = wgmma_drain_columns(w->sched->tile_n) + WGMMA_DRAIN_PAD;
-    LLVMValueRef row = LLVMBuildLShr(builder, lane, i32_const(w, 2), "");
-    LLVMValueRef column = LLVMBuildAnd(builder, lane, i32_const(w, 3), "");
-    column = LLVMBuildShl(builder, column, i32_const(w, 1), "");
-    LLVMValueRef at = LLVMBuildMul(builder, row, i32_const(w, pitch), "");
-    return gpu_shared_at(w->unit, own, w->unit->f32, LLVMBuildAdd(builder, at, column, ""));
-}
-
-/* Chooses by the part's number which accumulators are stored: the registers of a thread have no
- * index, and the loop around keeps the epilogue's code to one copy. */
-static void put_part(const Wgmma *w, LLVMValueRef part, const LLVMValueRef *accs,
-                     LLVMValueRef place) {
-    const Unit *unit = w->unit;
-    uint32_t columns = wgmma_drain_columns(w->sched->tile_n);
-    uint32_t n_parts = w->sched->tile_n / columns * 2;
-    LLVMBasicBlockRef after = unit_block(unit, w->lower->function, "put");
-    LLVMBasicBlockRef from = unit_here(unit), first = NULL;
-    LLVMBasicBlockRef *cases = arena_array(unit->arena, LLVMBasicBlockRef, n_parts);
-    for (uint32_t i = 0; i < n_parts; i++) {
-        cases[i] = unit_block(unit, w->lower->function, "part");
-        if (!first) first = cases[i];
-        unit_goto(unit, cases[i]);
-        put_results(w, accs, place, i % 2, i / 2 * columns, columns);
-        LLVMBuildBr(unit->builder, after);
-    }
-    unit_goto(unit, from);
-    LLVMValueRef choice = LLVMBuildSwitch(unit->builder, part, first, n_parts);
-    for (uint32_t i = 1; i < n_parts; i++) LLVMAddCase(choice, i32_const(w, i), cases[i]);
-    unit_goto(unit, after);
-}
-
-static void drain_tile(const Wgmma *w, const GemmBlock *tile, const LLVMValueRef *accs) {
+/* Both halves of the warp's rows. */
+static void drain_part(const Wgmma *w, const Drain *d, const GemmBlock *tile, LLVMValueRef part,
+                       const GemmColumn *column, const LLVMValueRef *accs) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
-    Lower *lower = w->lower;
-    uint32_t columns = wgmma_drain_columns(w->sched->tile_n);
-    uint32_t n_parts = w->sched->tile_n / columns * 2;
-    LLVMValueRef lane = LLVMBuildAnd(builder, w->thread, i32_const(w, WARP - 1), "");
-    LLVMValueRef own = own_results(w), place = lane_place(w, own, lane);
-    LLVMValueRef first_row = LLVMBuildMul(builder, w->warp, i32_const(w, 16), "");
-    Loop parts =
-        loop_begin(unit, lower->function, i32_const(w, 0), i32_const(w, n_parts), i32_const(w, 1));
-    put_part(w, parts.index, accs, place);
+    Loop halves =
+        loop_begin(unit, w->lower->function, i32_const(w, 0), i32_const(w, 2), i32_const(w, 1));
+    LLVMValueRef number = LLVMBuildShl(builder, part, i32_const(w, 1), "");
+    choose_results(w, d, LLVMBuildOr(builder, number, halves.index, ""), accs);
     warp_barrier(w);
-    LLVMValueRef half = LLVMBuildAnd(builder, parts.index, i32_const(w, 1), "");
-    LLVMValueRef row = LLVMBuildMul(builder, half, i32_const(w, WGMMA_DRAIN_ROWS), "");
-    row = LLVMBuildAdd(builder, first_row, row, "");
-    LLVMValueRef column = LLVMBuildLShr(builder, parts.index, i32_const(w, 1), "");
-    column = LLVMBuildMul(builder, column, i32_const(w, columns), "");
+    LLVMValueRef row = LLVMBuildShl(builder, w->warp, i32_const(w, 1), "");
+    row = LLVMBuildAdd(builder, row, halves.index, "");
+    row = LLVMBuildMul(builder, row, i32_const(w, WGMMA_DRAIN_ROWS), "");
     GemmBlock block = *tile;
-    block.thread = lane;
-    block.m0 = LLVMBuildAdd(builder, tile->m0, gpu_gemm_index(lower, row), "");
-    block.n0 = LLVMBuildAdd(builder, tile->n0, gpu_gemm_index(lower, column), "");
-    GemmPart part = {.shared = own,
-                     .pitch = columns + WGMMA_DRAIN_PAD,
-                     .n_rows = WGMMA_DRAIN_ROWS,
-                     .n_columns = columns,
-                     .run = WGMMA_DRAIN_ROWS,
-                     .run_stride = WGMMA_DRAIN_ROWS,
-                     .threads = WARP};
-    gpu_gemm_drain(&block, &part);
+    block.m0 = LLVMBuildAdd(builder, tile->m0, gpu_gemm_index(w->lower, row), "");
+    GemmPart results = {.shared = d->own,
+                        .pitch = d->columns + WGMMA_DRAIN_PAD,
+                        .n_rows = WGMMA_DRAIN_ROWS,
+                        .n_columns = d->columns,
+                        .run = WGMMA_DRAIN_ROWS,
+                        .run_stride = WGMMA_DRAIN_ROWS};
+    gpu_gemm_drain_rows(&block, &results, column, d->first_row, WARP / d->across, d->unroll);
     warp_barrier(w);
-    loop_end(unit, &parts);
+    loop_end(unit, &halves);
+}
+
+/* `first` was prepared while the last multiplications ran; likewise each next part's columns are
+ * while the one before is stored, unless they would take too many registers. */
+static void drain_tile(const Wgmma *w, const Drain *d, const GemmBlock *tile,
+                       const GemmColumn *first, const LLVMValueRef *accs) {
+    const Unit *unit = w->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef values[MAX_CARRIED], last = i32_const(w, (int64_t)d->n_parts - 1);
+    if (d->n_parts == 1) {
+        drain_part(w, d, tile, i32_const(w, 0), first, accs);
+        return;
+    }
+    uint32_t n = gpu_gemm_column_values(tile, first, values, MAX_CARRIED);
+    Loop parts = loop_begin(unit, w->lower->function, i32_const(w, 0), i32_const(w, d->n_parts),
+                            i32_const(w, 1));
+    if (n <= MAX_CARRIED) loop_carry(unit, &parts, values, n);
+    LLVMValueRef next = LLVMBuildAdd(builder, parts.index, i32_const(w, 1), "");
+    LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntEQ, parts.index, last, "");
+    next = LLVMBuildSelect(builder, is_last, last, next, "");
+    GemmColumn ahead = part_column(w, d, tile, n <= MAX_CARRIED ? next : parts.index);
+    GemmColumn column = n <= MAX_CARRIED ? gpu_gemm_column_with(tile, first, values) : ahead;
+    drain_part(w, d, tile, parts.index, &column, accs);
+    if (n > MAX_CARRIED) {
+        loop_end(unit, &parts);
+        return;
+    }
+    gpu_gemm_column_values(tile, &ahead, values, MAX_CARRIED);
+    loop_end_carry(unit, &parts, values, n);
 }
 
 static void run_multiplying(const Wgmma *w) {
@@ -411,9 +473,14 @@ static void run_multiplying(const Wgmma *w) {
     set_registers(w, true);
     Loop tiles = each_tile(w);
     loop_carry(unit, &tiles, ring, 2);
-    GemmBlock block = gpu_gemm_block_at(w->lower, tiles.index);
-    RingPlace place = multiply_tile(w, (RingPlace){ring[0], ring[1]}, accs);
-    drain_tile(w, &block, accs);
+    GemmBlock tile = gpu_gemm_block_at(w->lower, tiles.index);
+    Drain drain = drain_init(w, &tile);
+    RingPlace place = {ring[0], ring[1]};
+    LLVMValueRef last_stage = multiply_stages(w, &place, accs);
+    GemmColumn column = part_column(w, &drain, &tile, i32_const(w, 0));
+    wgmma_finish(w, accs);
+    release(w, last_stage, w->is_first_of_group);
+    drain_tile(w, &drain, &tile, &column, accs);
     ring[0] = place.stage;
     ring[1] = place.parity;
     loop_end_carry(unit, &tiles, ring, 2);

@@ -27,6 +27,7 @@ typedef struct Wgmma {
     uint32_t stage_bytes, n_groups;
     LLVMValueRef shared;              /* ptr addrspace(3) */
     LLVMValueRef thread, warp, group; /* i32 */
+    LLVMValueRef is_first_of_group;   /* i1 */
 } Wgmma;
 
 /* Where a role stands in the ring of stages. */

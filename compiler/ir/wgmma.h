@@ -28,7 +28,8 @@ static inline uint32_t wgmma_tile_bytes(uint32_t tile, bool is_turned) {
     return rows * WGMMA_SWIZZLE_BYTES;
 }
 
-/* Columns of results that a warp drains at once: as many as divide the tile, at most 128. */
+/* Columns of results that a warp drains at once: as many as divide the tile, at most 128. Where a
+ * lane takes one column at a time, fewer: a column for each lane. */
 static inline uint32_t wgmma_drain_columns(uint32_t tile_n) {
     uint32_t columns = 128;
     while (tile_n % columns) columns /= 2;

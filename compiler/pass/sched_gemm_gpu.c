@@ -164,8 +164,9 @@ static bool has_unit_extent(const GemmGpu *g) {
     return dim_hi(g->dims, g->m) <= 1 || dim_hi(g->dims, g->n) <= 1 || dim_hi(g->dims, g->k) <= 1;
 }
 
-/* Tensor cores in their best form first. What remains for the others are factors that lie badly:
- * one variant for those that vectors suit, one for any. */
+/* Tensor cores in their best form first. What remains for the others: factors with an extent that
+ * is not a multiple that every map needs, one variant where vectors suit one of them; and anything.
+ */
 static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, const Target *target,
                                  Variant *variants) {
     Variant others[MAX_VARIANTS];
@@ -173,7 +174,7 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, const T
     uint32_t n = target->has_wgmma ? sched_gemm_wgmma(kernel, variants) : 0;
     if (n == 0) return sched_gemm_mma(plan, kernel, target, variants);
     uint32_t n_others = sched_gemm_mma(plan, kernel, target, others);
-    if (n_others > 1) {
+    if (others[0].multiple_dim) {
         others[0].limit_dim = DIM_NONE;
         variants[n++] = others[0];
     }

@@ -185,7 +185,7 @@ static double cost(const Wgmma *g, Tile tile) {
 }
 
 static Tile cheapest_tile(const Wgmma *g) {
-    static const uint32_t widths[] = {256, 224, 192, 160, 128, 96, 64};
+    static const uint32_t widths[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
     Tile best = {128, 256};
     for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
         Tile tile = {i % 2 ? 64 : 128, widths[i / 2]};
