@@ -24,8 +24,8 @@ typedef struct GemmBlock {
 /* Block number to tile, for a grid of batches x tiles along m x tiles along n. Tiles go in groups
  * of a few rows of tiles, which keeps what neighbouring blocks read in the L2 cache. */
 GemmBlock gpu_gemm_block(Lower *lower);
-/* The same for a tile by number (index_type): for blocks that walk over several. */
-GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile);
+/* The same for a tile by number (index_type) of `rows` rows: for blocks that walk over several. */
+GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows);
 
 /* i32 (thread and tile arithmetic) as index_type. */
 LLVMValueRef gpu_gemm_index(const Lower *lower, LLVMValueRef i32);

@@ -34,13 +34,13 @@ static uint32_t store_lanes(const Lower *lower, uint32_t most) {
 
 /* Splits a tile's number within its batch: down a group of GROUP_ROWS rows of tiles (the last may
  * have fewer), then to the next column. */
-static void split_tile(GemmBlock *block, LLVMValueRef tile) {
+static void split_tile(GemmBlock *block, LLVMValueRef tile, uint32_t tile_rows) {
     Lower *lower = block->lower;
     LLVMBuilderRef builder = lower->unit->builder;
     const Sched *sched = &lower->variant->sched;
     DimTab *dims = dims_of(lower);
     uint32_t m = gemm_axis_m(lower->kernel), n = gemm_axis_n(lower->kernel);
-    LLVMValueRef rows = lower_dim(lower, dim_ceil_div(dims, extent_of(lower, m), sched->tile_m));
+    LLVMValueRef rows = lower_dim(lower, dim_ceil_div(dims, extent_of(lower, m), tile_rows));
     LLVMValueRef columns = lower_dim(lower, dim_ceil_div(dims, extent_of(lower, n), sched->tile_n));
     LLVMValueRef eight = lower_index_const(lower, GROUP_ROWS);
     LLVMValueRef per_group = LLVMBuildMul(builder, columns, eight, "");
@@ -53,15 +53,15 @@ static void split_tile(GemmBlock *block, LLVMValueRef tile) {
     LLVMValueRef row = LLVMBuildURem(builder, in_group, size, "");
     row = LLVMBuildAdd(builder, first, row, "");
     LLVMValueRef column = LLVMBuildUDiv(builder, in_group, size, "");
-    block->m0 = LLVMBuildMul(builder, row, lower_index_const(lower, sched->tile_m), "");
+    block->m0 = LLVMBuildMul(builder, row, lower_index_const(lower, tile_rows), "");
     block->n0 = LLVMBuildMul(builder, column, lower_index_const(lower, sched->tile_n), "");
 }
 
 GemmBlock gpu_gemm_block(Lower *lower) {
-    return gpu_gemm_block_at(lower, gpu_block(lower));
+    return gpu_gemm_block_at(lower, gpu_block(lower), lower->variant->sched.tile_m);
 }
 
-GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile) {
+GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows) {
     Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
     const Kernel *kernel = lower->kernel;
@@ -74,14 +74,14 @@ GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile) {
     block.n = lower_dim(lower, n);
     block.k = lower_dim(lower, extent_of(lower, gemm_axis_k(kernel)));
     if (kernel->n_parallel > 2) {
-        DimId per_batch = dim_mul(dims, dim_ceil_div(dims, m, sched->tile_m),
-                                  dim_ceil_div(dims, n, sched->tile_n));
+        DimId per_batch =
+            dim_mul(dims, dim_ceil_div(dims, m, rows), dim_ceil_div(dims, n, sched->tile_n));
         LLVMValueRef n_tiles = lower_dim(lower, per_batch);
         LLVMValueRef batch = LLVMBuildUDiv(builder, tile, n_tiles, "");
         tile = LLVMBuildURem(builder, tile, n_tiles, "");
         lower_split(lower, batch, 0, kernel->n_parallel - 2, &block.point);
     }
-    split_tile(&block, tile);
+    split_tile(&block, tile, rows);
     return block;
 }
 
@@ -99,7 +99,8 @@ static LLVMValueRef is_inside(const GemmBlock *block, LLVMValueRef row, LLVMValu
     LLVMBuilderRef builder = lower->unit->builder;
     const Sched *sched = &lower->variant->sched;
     LLVMValueRef inside = NULL;
-    if (!gpu_gemm_axis_is_multiple(lower, gemm_axis_m(lower->kernel), sched->tile_m))
+    uint32_t rows = sched->tile_m * (sched->cluster > 1 ? sched->cluster : 1);
+    if (!gpu_gemm_axis_is_multiple(lower, gemm_axis_m(lower->kernel), rows))
         inside = LLVMBuildICmp(builder, LLVMIntULT, row, block->m, "");
     if (gpu_gemm_axis_is_multiple(lower, gemm_axis_n(lower->kernel), sched->tile_n)) return inside;
     LLVMValueRef in_row = LLVMBuildICmp(builder, LLVMIntULT, column, block->n, "");

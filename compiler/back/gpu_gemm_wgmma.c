@@ -21,6 +21,10 @@ static LLVMValueRef i32_const(const Wgmma *w, int64_t value) {
     return unit_int(w->unit->i32, value);
 }
 
+static uint32_t cluster_size(const Wgmma *w) {
+    return w->rank ? w->sched->cluster : 1;
+}
+
 LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes) {
     return gpu_shared_at(w->unit, w->shared, w->unit->i8, bytes);
 }
@@ -66,8 +70,9 @@ static void wgmma_init(Wgmma *w, Lower *lower) {
                             i32_const(w, WARP - 1)};
     w->warp = unit_intrinsic(unit, "llvm.nvvm.shfl.sync.idx.i32", NULL, 0, args, 4);
     w->group = LLVMBuildLShr(builder, w->warp, i32_const(w, 2), "");
-    LLVMValueRef in_group = LLVMBuildAnd(builder, w->thread, i32_const(w, GROUP_THREADS - 1), "");
-    w->is_first_of_group = LLVMBuildICmp(builder, LLVMIntEQ, in_group, i32_const(w, 0), "");
+    w->in_group = LLVMBuildAnd(builder, w->thread, i32_const(w, GROUP_THREADS - 1), "");
+    if (w->sched->cluster > 1)
+        w->rank = unit_intrinsic(unit, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", NULL, 0, NULL, 0);
 }
 
 /* Barriers. */
@@ -91,20 +96,31 @@ LLVMValueRef wgmma_empty(const Wgmma *w, LLVMValueRef stage) {
     return barrier_at(w, stage, barriers_begin(w) + w->sched->stages * WGMMA_BARRIER_BYTES);
 }
 
+/* All threads of the block, or of the cluster. */
+static void meet(const Wgmma *w) {
+    if (!w->rank) {
+        gpu_barrier(w->unit);
+        return;
+    }
+    unit_intrinsic(w->unit, "llvm.nvvm.barrier.cluster.arrive", NULL, 0, NULL, 0);
+    unit_intrinsic(w->unit, "llvm.nvvm.barrier.cluster.wait", NULL, 0, NULL, 0);
+}
+
 static void init_barriers(const Wgmma *w) {
     const Unit *unit = w->unit;
     LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, w->thread, i32_const(w, 0), "");
+    uint32_t n_releases = w->n_groups * cluster_size(w);
     If first = if_begin(unit, w->lower->function, is_first);
     for (uint32_t s = 0; s < w->sched->stages; s++) {
         LLVMValueRef full[2] = {wgmma_full(w, i32_const(w, s)), i32_const(w, 1)};
-        LLVMValueRef empty[2] = {wgmma_empty(w, i32_const(w, s)), i32_const(w, w->n_groups)};
+        LLVMValueRef empty[2] = {wgmma_empty(w, i32_const(w, s)), i32_const(w, n_releases)};
         unit_intrinsic(unit, "llvm.nvvm.mbarrier.init.shared", NULL, 0, full, 2);
         unit_intrinsic(unit, "llvm.nvvm.mbarrier.init.shared", NULL, 0, empty, 2);
     }
     unit_intrinsic(unit, "llvm.nvvm.fence.mbarrier_init.release.cluster", NULL, 0, NULL, 0);
     unit_intrinsic(unit, "llvm.nvvm.fence.proxy.async.shared_cta", NULL, 0, NULL, 0);
     if_end(unit, &first);
-    gpu_barrier(unit);
+    meet(w);
 }
 
 void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity) {
@@ -129,37 +145,68 @@ RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
                        .parity = LLVMBuildXor(builder, place.parity, flip, "")};
 }
 
-/* One thread of the group says that a stage may be filled again. */
+/* One thread of the group for each block of the cluster says there that a stage may be filled
+ * again. `condition` may be NULL. It orders nothing but what the copy engine and the tensor cores
+ * read and write, so that the block's own scope is enough. */
 static void release(const Wgmma *w, LLVMValueRef stage, LLVMValueRef condition) {
     const Unit *unit = w->unit;
-    If one = if_begin(unit, w->lower->function, condition);
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef speaks =
+        LLVMBuildICmp(builder, LLVMIntULT, w->in_group, i32_const(w, cluster_size(w)), "");
+    if (condition) speaks = LLVMBuildAnd(builder, speaks, condition, "");
+    If one = if_begin(unit, w->lower->function, speaks);
     LLVMValueRef args[2] = {wgmma_empty(w, stage), i32_const(w, 1)};
-    unit_intrinsic(unit, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", NULL, 0, args, 2);
+    const char *name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta";
+    if (w->rank) {
+        LLVMValueRef there[2] = {args[0], w->in_group};
+        args[0] = unit_intrinsic(unit, "llvm.nvvm.mapa.shared.cluster", NULL, 0, there, 2);
+        name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cluster";
+    }
+    unit_intrinsic(unit, name, NULL, 0, args, 2);
     if_end(unit, &one);
 }
 
 /* Tiles. */
 
-static DimId n_tiles(const Lower *lower) {
-    const Kernel *kernel = lower->kernel;
-    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+/* Of all blocks of a cluster together. */
+static uint32_t tile_rows(const Wgmma *w) {
+    return w->sched->tile_m * cluster_size(w);
+}
+
+static DimId n_tiles(const Wgmma *w) {
+    const Kernel *kernel = w->lower->kernel;
     IndexTab *tab = scalartab_indices(kernel->scalars);
-    const Sched *sched = &lower->variant->sched;
+    DimTab *dims = indextab_dims(tab);
     DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
     DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
     DimId all =
-        dim_mul(dims, dim_ceil_div(dims, m, sched->tile_m), dim_ceil_div(dims, n, sched->tile_n));
+        dim_mul(dims, dim_ceil_div(dims, m, tile_rows(w)), dim_ceil_div(dims, n, w->sched->tile_n));
     for (uint32_t axis = 0; axis + 2 < kernel->n_parallel; axis++)
         all = dim_mul(dims, all, index_axis_extent(tab, axis));
     return all;
+}
+
+static LLVMValueRef by_cluster(const Wgmma *w, LLVMValueRef blocks) {
+    LLVMValueRef size = LLVMConstInt(LLVMTypeOf(blocks), cluster_size(w), 0);
+    return w->rank ? LLVMBuildUDiv(w->unit->builder, blocks, size, "") : blocks;
 }
 
 static Loop each_tile(const Wgmma *w) {
     Lower *lower = w->lower;
     LLVMValueRef blocks =
         unit_intrinsic(w->unit, "llvm.nvvm.read.ptx.sreg.nctaid.x", NULL, 0, NULL, 0);
-    return loop_begin(w->unit, lower->function, gpu_block(lower), lower_dim(lower, n_tiles(lower)),
-                      gpu_gemm_index(lower, blocks));
+    return loop_begin(w->unit, lower->function, by_cluster(w, gpu_block(lower)),
+                      lower_dim(lower, n_tiles(w)), by_cluster(w, gpu_gemm_index(lower, blocks)));
+}
+
+/* The block's own part of a tile; its rows may begin beyond the matrix in a cluster. */
+static GemmBlock tile_at(const Wgmma *w, LLVMValueRef number) {
+    GemmBlock block = gpu_gemm_block_at(w->lower, number, tile_rows(w));
+    if (!w->rank) return block;
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef below = LLVMBuildMul(builder, w->rank, i32_const(w, w->sched->tile_m), "");
+    block.m0 = LLVMBuildAdd(builder, block.m0, gpu_gemm_index(w->lower, below), "");
+    return block;
 }
 
 static LLVMValueRef extent_of_k(const Wgmma *w) {
@@ -180,50 +227,69 @@ static LLVMValueRef coordinate(const Wgmma *w, LLVMValueRef index) {
     return LLVMBuildTrunc(w->unit->builder, index, w->unit->i32, "");
 }
 
-/* Starts one copy: `along` elements from the tile's first. */
-static void copy_box(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block, LLVMValueRef k0,
-                     LLVMValueRef to, LLVMValueRef barrier, uint32_t along) {
+/* One copy: of the box from (`own`, `k`) to `bytes` in shared memory; to all of the cluster, or to
+ * the own block alone. */
+typedef struct Copy {
+    LLVMValueRef own, k; /* index_type: where the box begins along m or n, and k */
+    LLVMValueRef bytes;  /* i32 */
+    bool to_all;
+} Copy;
+
+static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block,
+                       LLVMValueRef barrier, Copy copy) {
     static const char *const names[] = {[2] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d",
                                         [3] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d",
                                         [4] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.4d",
                                         [5] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.5d"};
     const Unit *unit = w->unit;
-    LLVMBuilderRef builder = unit->builder;
     LLVMTypeRef cluster_ptr = LLVMPointerTypeInContext(unit->context, 7);
     LLVMTypeRef i16 = LLVMInt16TypeInContext(unit->context);
-    LLVMValueRef no = unit_int(unit->i1, 0), args[3 + MAX_MAP_RANK + 5];
-    uint32_t n = 0;
-    args[n++] = LLVMBuildAddrSpaceCast(builder, to, cluster_ptr, "");
+    LLVMValueRef args[3 + MAX_MAP_RANK + 5];
+    uint32_t n = 0, blocks = copy.to_all ? (1u << cluster_size(w)) - 1 : 0;
+    args[n++] = LLVMBuildAddrSpaceCast(unit->builder, wgmma_at(w, copy.bytes), cluster_ptr, "");
     args[n++] = barrier;
     args[n++] = side->parameter;
     for (uint32_t i = 0; i < side->map->rank; i++) {
         uint32_t axis = side->map->axes[i].axis;
-        LLVMValueRef at = block->point.axis[axis];
-        if (axis == gemm_axis_k(w->lower->kernel)) at = k0;
-        if (axis == side->axis) {
-            at = side == &w->sides[0] ? block->m0 : block->n0;
-            at = LLVMBuildAdd(builder, at, lower_index_const(w->lower, along), "");
-        }
-        args[n++] = coordinate(w, at);
+        bool is_k = axis == gemm_axis_k(w->lower->kernel);
+        args[n++] = coordinate(w, is_k                 ? copy.k
+                                  : axis == side->axis ? copy.own
+                                                       : block->point.axis[axis]);
     }
-    args[n++] = unit_int(i16, 0); /* blocks that get it, the cache's hint: not used */
-    args[n++] = unit_int(unit->i64, 0);
-    args[n++] = no;
-    args[n++] = no;
+    args[n++] = unit_int(i16, blocks);
+    args[n++] = unit_int(unit->i64, 0); /* the cache's hint: not used */
+    args[n++] = unit_int(unit->i1, copy.to_all);
+    args[n++] = unit_int(unit->i1, 0);
     args[n++] = i32_const(w, 0);
     unit_intrinsic(unit, names[side->map->rank], NULL, 0, args, n);
 }
 
+/* `number` times `step`, as an i32 and as an index. */
+static LLVMValueRef offset(const Wgmma *w, LLVMValueRef at, LLVMValueRef number, uint32_t step) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef by = LLVMBuildMul(builder, number, i32_const(w, step), "");
+    if (LLVMTypeOf(at) != w->unit->i32) by = gpu_gemm_index(w->lower, by);
+    return LLVMBuildAdd(builder, at, by, "");
+}
+
+/* The whole tile; in a cluster the own share of a common one: of a straight tile its rows, of a
+ * turned one the rows of each block. */
 static void copy_side(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block,
                       LLVMValueRef k0, LLVMValueRef stage) {
-    LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef barrier = wgmma_full(w, stage);
-    LLVMValueRef begin = LLVMBuildMul(builder, stage, i32_const(w, w->stage_bytes), "");
-    uint32_t step = side->is_turned ? (uint32_t)BLOCK_ELEMS : side->tile;
-    for (uint32_t along = 0; along < side->tile; along += step) {
-        uint32_t bytes = side->begin_bytes + along * WGMMA_SWIZZLE_BYTES;
-        LLVMValueRef to = wgmma_at(w, LLVMBuildAdd(builder, begin, i32_const(w, bytes), ""));
-        copy_box(w, side, block, k0, to, barrier, along);
+    bool is_left = side == &w->sides[0], to_all = !is_left && w->rank;
+    uint32_t rows = side->map->axes[1].box, width = side->is_turned ? BLOCK_ELEMS : side->tile;
+    LLVMValueRef begin = i32_const(w, side->begin_bytes);
+    Copy copy = {.own = is_left ? block->m0 : block->n0, .k = k0, .to_all = to_all};
+    copy.bytes = offset(w, begin, stage, w->stage_bytes);
+    if (to_all) {
+        LLVMValueRef *moves = side->is_turned ? &copy.k : &copy.own;
+        *moves = offset(w, *moves, w->rank, rows);
+        copy.bytes = offset(w, copy.bytes, w->rank, rows * WGMMA_SWIZZLE_BYTES);
+    }
+    for (uint32_t along = 0; along < side->tile; along += width) {
+        start_copy(w, side, block, wgmma_full(w, stage), copy);
+        copy.own = offset(w, copy.own, i32_const(w, 1), width);
+        copy.bytes = offset(w, copy.bytes, i32_const(w, 1), width * WGMMA_SWIZZLE_BYTES);
     }
 }
 
@@ -243,7 +309,7 @@ static void fill_stages(const Wgmma *w) {
     LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)};
     Loop tiles = each_tile(w);
     loop_carry(unit, &tiles, ring, 2);
-    GemmBlock block = gpu_gemm_block_at(w->lower, tiles.index);
+    GemmBlock block = tile_at(w, tiles.index);
     Loop stages = each_stage(w);
     loop_carry(unit, &stages, ring, 2);
     RingPlace place = {ring[0], ring[1]};
@@ -303,7 +369,7 @@ static LLVMValueRef multiply_stages(const Wgmma *w, RingPlace *ring, LLVMValueRe
     unit_intrinsic(unit, "llvm.nvvm.wgmma.wait_group.sync.aligned", NULL, 0, &one, 1);
     LLVMValueRef is_later =
         LLVMBuildICmp(builder, LLVMIntSGT, loop.index, lower_index_const(w->lower, 0), "");
-    release(w, values[n + 2], LLVMBuildAnd(builder, is_later, w->is_first_of_group, ""));
+    release(w, values[n + 2], is_later);
     values[n + 2] = place.stage;
     place = wgmma_ring_next(w, place);
     values[n] = place.stage;
@@ -473,13 +539,13 @@ static void run_multiplying(const Wgmma *w) {
     set_registers(w, true);
     Loop tiles = each_tile(w);
     loop_carry(unit, &tiles, ring, 2);
-    GemmBlock tile = gpu_gemm_block_at(w->lower, tiles.index);
+    GemmBlock tile = tile_at(w, tiles.index);
     Drain drain = drain_init(w, &tile);
     RingPlace place = {ring[0], ring[1]};
     LLVMValueRef last_stage = multiply_stages(w, &place, accs);
     GemmColumn column = part_column(w, &drain, &tile, i32_const(w, 0));
     wgmma_finish(w, accs);
-    release(w, last_stage, w->is_first_of_group);
+    release(w, last_stage, NULL);
     drain_tile(w, &drain, &tile, &column, accs);
     ring[0] = place.stage;
     ring[1] = place.parity;
@@ -503,4 +569,5 @@ void template_gpu_gemm_wgmma(Lower *lower) {
     unit_goto(unit, multiplying);
     run_multiplying(w);
     unit_branch(unit, done);
+    if (w->rank) meet(w); /* nobody leaves whom others still tell something */
 }

@@ -4,7 +4,11 @@
  * A block walks over tiles. Its last four warps bring in the factors, stage by stage; each group of
  * four before them multiplies 64 rows of the tile. A stage is full when all its bytes have arrived,
  * and empty when every group has multiplied it. Both are told by barriers in shared memory, whose
- * phases alternate; whoever waits for one counts the phases. */
+ * phases alternate; whoever waits for one counts the phases.
+ *
+ * A cluster of two blocks has two tiles, one below the other. Each fetches its half of the right
+ * factor's tile and the copy engine gives it to both; so a stage is empty when the groups of both
+ * have multiplied it. */
 #ifndef FUSEC_GPU_GEMM_WGMMA_H
 #define FUSEC_GPU_GEMM_WGMMA_H
 
@@ -27,7 +31,8 @@ typedef struct Wgmma {
     uint32_t stage_bytes, n_groups;
     LLVMValueRef shared;              /* ptr addrspace(3) */
     LLVMValueRef thread, warp, group; /* i32 */
-    LLVMValueRef is_first_of_group;   /* i1 */
+    LLVMValueRef in_group;            /* i32: the thread's number there */
+    LLVMValueRef rank;                /* i32: in the cluster, or NULL: there is none */
 } Wgmma;
 
 /* Where a role stands in the ring of stages. */

@@ -81,6 +81,9 @@ static void lower_gpu(Lower *lower) {
                   str_format(unit->arena, "%u,1,1", lower->variant->sched.threads));
     /* Registers can move between warps only when their number at entry is known. */
     if (lower->variant->n_maps) add_attribute(unit, lower->function, "nvvm.minctasm", "1");
+    if (lower->variant->sched.cluster > 1)
+        add_attribute(unit, lower->function, "nvvm.cluster_dim",
+                      str_format(unit->arena, "%u,1,1", lower->variant->sched.cluster));
     open_entry(lower);
     for (uint32_t i = 0; i < kernel->args.n; i++)
         lower->pointers[i] = LLVMGetParam(lower->function, i);

@@ -98,6 +98,8 @@ typedef struct Sched {
     uint32_t warps_m, warps_n;       /* GPU: how the tile is split over warps; CONTRACT_WGMMA has
                                       * four more that bring in the factors */
     uint32_t stages;                 /* GPU: tiles of k in shared memory at once */
+    uint32_t cluster; /* CONTRACT_WGMMA: blocks, one below the other, that fetch their common tile
+                       * of the right factor together; 1, or 2 */
 } Sched;
 
 enum { MAX_MAPS = 2, MAX_MAP_RANK = 5 };
@@ -138,7 +140,7 @@ typedef struct Variant {
     int64_t limit;
 } Variant;
 
-enum { MAX_VARIANTS = 6, MAX_KERNEL_ARGS = 60 };
+enum { MAX_VARIANTS = 8, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX
 

@@ -15,11 +15,13 @@ enum {
     BOX_ELEMS = 64, /* contiguous ones */
     MAX_BATCH_AXES = MAX_MAP_RANK - 2,
     N_PROCESSORS = 132, /* of an H100 or H200: any number is right, this one balances */
-    HALF_MACHINE = N_PROCESSORS / 2
+    HALF_MACHINE = N_PROCESSORS / 2,
+    MANY_WAVES = 4
 };
 
 /* Less gain than this is within the model's error: wide tiles read less. */
 #define WORTH_IT 0.985
+#define CLUSTER_LOSS 1.02 /* what uneven pairs may cost */
 
 typedef struct Side {
     ScalarId value;
@@ -36,7 +38,7 @@ typedef struct Wgmma {
 } Wgmma;
 
 typedef struct Tile {
-    uint32_t m, n;
+    uint32_t m, n, cluster;
 } Tile;
 
 static DimId extent_of(const Wgmma *g, uint32_t axis) {
@@ -108,6 +110,11 @@ static uint32_t stage_bytes(const Wgmma *g, Tile tile) {
            wgmma_tile_bytes(tile.n, g->sides[1].is_turned);
 }
 
+static DimId n_blocks(const Wgmma *g, Tile tile) {
+    DimId clusters = gemm_gpu_grid(g->kernel, tile.m * tile.cluster, tile.n);
+    return dim_mul_const(g->dims, clusters, tile.cluster);
+}
+
 static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     Sched *sched = &variant->sched;
     sched->engine = CONTRACT_WGMMA;
@@ -120,15 +127,15 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     sched->stages = WGMMA_MAX_STAGES;
     while (wgmma_shared_bytes(stage_bytes(g, tile), sched) > WGMMA_SHARED_BYTES) sched->stages--;
     variant->shared_bytes = wgmma_shared_bytes(stage_bytes(g, tile), sched);
-    variant->grid = gemm_gpu_grid(g->kernel, tile.m, tile.n);
+    sched->cluster = tile.cluster;
+    variant->grid = n_blocks(g, tile);
     variant->grid_limit = N_PROCESSORS;
     variant->n_maps = 2;
     for (uint32_t i = 0; i < 2; i++) {
         const Side *side = &g->sides[i];
         variant->maps[i] = side->map;
-        variant->maps[i].axes[1].box = side->is_turned ? (uint32_t)WGMMA_DEPTH
-                                       : i             ? tile.n
-                                                       : tile.m;
+        uint32_t rows = side->is_turned ? (uint32_t)WGMMA_DEPTH : i ? tile.n : tile.m;
+        variant->maps[i].axes[1].box = i ? rows / tile.cluster : rows;
     }
 }
 
@@ -175,39 +182,62 @@ static void set_lanes(const Wgmma *g, Variant *variant) {
 
 /* Microseconds on an H200, fitted to products of 512 to 8192: waves of blocks, each with an
  * epilogue and steps of k. A tile of 64 rows has one group of warps to multiply. */
+static double n_waves(const Wgmma *g, Tile tile) {
+    int64_t blocks = dim_hi(g->dims, n_blocks(g, tile));
+    return (double)((blocks + N_PROCESSORS - 1) / N_PROCESSORS);
+}
+
 static double cost(const Wgmma *g, Tile tile) {
-    DimId blocks = gemm_gpu_grid(g->kernel, tile.m, tile.n);
-    int64_t n_blocks = dim_hi(g->dims, blocks);
     int64_t k = dim_hi(g->dims, extent_of(g, gemm_axis_k(g->kernel)));
-    double width = tile.n / 256.0, waves = (double)((n_blocks + N_PROCESSORS - 1) / N_PROCESSORS);
+    double width = tile.n / 256.0;
     double step = tile.m == WGMMA_ROWS ? 0.07 + 0.33 * width : 0.058 + 0.592 * width;
-    return waves * (1.1 * width + (double)((k + WGMMA_DEPTH - 1) / WGMMA_DEPTH) * step);
+    return n_waves(g, tile) * (1.1 * width + (double)((k + WGMMA_DEPTH - 1) / WGMMA_DEPTH) * step);
+}
+
+/* Whether rows of some factor begin within a line of memory: each row of a box is two lines then,
+ * and what is read twice is better read once for two blocks. */
+static bool has_split_lines(const Wgmma *g) {
+    for (uint32_t i = 0; i < 2; i++)
+        if (dim_multiple(g->dims, g->sides[i].map.axes[1].stride) % BOX_ELEMS) return true;
+    return false;
+}
+
+/* A cluster reads less, but begins and ends together: it is for many waves, or poor rows. */
+static Tile with_cluster(const Wgmma *g, Tile tile) {
+    Tile two = {tile.m, tile.n, 2};
+    bool is_worth_it = n_waves(g, tile) >= MANY_WAVES || has_split_lines(g);
+    return is_worth_it && tile.m == 128 && cost(g, two) <= CLUSTER_LOSS * cost(g, tile) ? two
+                                                                                        : tile;
 }
 
 static Tile cheapest_tile(const Wgmma *g) {
     static const uint32_t widths[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
-    Tile best = {128, 256};
+    Tile best = {128, 256, 1};
     for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
-        Tile tile = {i % 2 ? 64 : 128, widths[i / 2]};
+        Tile tile = {i % 2 ? 64 : 128, widths[i / 2], 1};
         if (tile.n % 64 && g->sides[1].is_turned) continue; /* would be copied for nothing */
         if (cost(g, tile) < WORTH_IT * cost(g, best)) best = tile;
     }
-    return best;
+    return with_cluster(g, best);
 }
 
-/* Ascending; each is taken where the next would give half a machine of blocks at most. */
+/* Ascending; each is taken where the next would give half a machine of blocks at most, the last two
+ * where clusters would have few waves. */
 static uint32_t add_sizes(const Wgmma *g, Variant base, Variant *variants) {
-    static const Tile tiles[] = {{64, 64}, {64, 128}, {128, 128}, {128, 256}};
+    static const Tile tiles[] = {
+        {64, 64, 1}, {64, 128, 1}, {128, 128, 1}, {128, 256, 1}, {128, 256, 2}};
     uint32_t n = 0, n_tiles = sizeof tiles / sizeof *tiles;
     for (uint32_t i = 0; i < n_tiles; i++) {
         variants[n] = base;
         set_tile(g, &variants[n], tiles[i]);
         if (i + 1 == n_tiles) return n + 1;
-        DimId blocks = gemm_gpu_grid(g->kernel, tiles[i + 1].m, tiles[i + 1].n);
-        if (dim_lo(g->dims, blocks) > HALF_MACHINE) continue;
-        if (dim_hi(g->dims, blocks) <= HALF_MACHINE) return n + 1;
+        bool is_large = tiles[i + 1].cluster > 1;
+        int64_t most = is_large ? (MANY_WAVES - 1) * N_PROCESSORS : HALF_MACHINE;
+        DimId blocks = n_blocks(g, tiles[i + 1]);
+        if (dim_lo(g->dims, blocks) > most) continue;
+        if (dim_hi(g->dims, blocks) <= most) return n + 1;
         variants[n].limit_dim = blocks;
-        variants[n++].limit = HALF_MACHINE;
+        variants[n++].limit = most;
     }
     return n;
 }

@@ -105,6 +105,12 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
         (left_turned ? s->tile_m / 64 : 1) + (right_turned ? (s->tile_n + 63) / 64 : 1);
     cr_expect_eq(count(text, "cp.async.bulk.tensor"), copies);
     cr_expect_eq(count(text, "mbarrier.init"), 2 * s->stages);
+    bool is_cluster = s->cluster > 1;
+    uint32_t common = right_turned ? (s->tile_n + 63) / 64 : 1;
+    cr_expect_eq(count(text, ".multicast::cluster"), is_cluster ? common : 0);
+    cr_expect_eq(count(text, "mbarrier.arrive.shared::cluster"), is_cluster ? 2 : 0);
+    cr_expect_eq(count(text, "barrier.cluster.wait"), is_cluster ? 2 : 0);
+    cr_expect_eq(strstr(text, ".reqnctapercluster 2") != NULL, is_cluster);
     cr_expect_eq(count(text, "setmaxnreg"), s->tile_m > 64 ? 2 : 0);
     cr_expect_eq(count(text, ".local"), 0, "a local array");
     cr_expect_eq(v->n_maps, 2);
@@ -116,7 +122,8 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
         cr_expect_eq(map->axes[0].axis, is_turned ? own : k);
         cr_expect_eq(map->axes[1].axis, is_turned ? k : own);
         cr_expect_eq(map->axes[0].box, 64);
-        cr_expect_eq(map->axes[1].box, is_turned ? 64 : i ? s->tile_n : s->tile_m);
+        uint32_t rows = is_turned ? 64 : i ? s->tile_n : s->tile_m;
+        cr_expect_eq(map->axes[1].box, i ? rows / s->cluster : rows);
     }
     free(text);
 }
@@ -229,9 +236,11 @@ Test(gpu_wgmma, sizes_choose_tiles) {
     const Variant *last = &variants[p.kernel->n_variants - 1];
     uint32_t n = n_by_engine(&p, CONTRACT_WGMMA);
     cr_assert_geq(n, 3);
-    for (uint32_t i = 1; i < n; i++)
-        cr_expect_gt(variants[i].sched.tile_m * variants[i].sched.tile_n,
-                     variants[i - 1].sched.tile_m * variants[i - 1].sched.tile_n);
+    for (uint32_t i = 1; i < n; i++) {
+        const Sched *smaller = &variants[i - 1].sched, *s = &variants[i].sched;
+        cr_expect_gt(s->tile_m * s->tile_n * s->cluster,
+                     smaller->tile_m * smaller->tile_n * smaller->cluster);
+    }
     cr_expect_eq(variants[n - 1].limit_dim, DIM_NONE);
     cr_expect(last->n_maps == 0 && last->align_bytes == 1 && last->limit_dim == DIM_NONE);
     cr_expect_eq(last->sched.engine, CONTRACT_MMA);
