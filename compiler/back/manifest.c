@@ -309,6 +309,27 @@ static bool put_predicate(Writer *w, const Plan *plan, const Launch *launch, uin
     return is_first;
 }
 
+static void put_grid(Writer *w, const Launch *launch, const Variant *variant) {
+    uint32_t n_parts = launch_has_parts(launch) ? launch->n : 1;
+    put_dim(w, dim_mul_const(w->dims, variant->grid, n_parts));
+    if (variant->grid_limit) text_printf(&w->text, ",%" PRId64 ",min", variant->grid_limit);
+}
+
+static void write_map(Writer *w, const Kernel *kernel, const TensorMap *map) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    begin_line(w, FRT_D_MAP);
+    put_int(w, map->arg);
+    put_int(w, map->swizzle_bytes);
+    put_dim(w, map->offset);
+    for (uint32_t i = 0; i < map->rank; i++) {
+        put_dim(w, index_axis_extent(tab, map->axes[i].axis));
+        text_puts(&w->text, ":");
+        put_expr(w, map->axes[i].stride);
+        text_printf(&w->text, ":%u", map->axes[i].box);
+    }
+    end_line(w);
+}
+
 /* Returns whether it always applies. */
 static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
     const Variant *variant = &launch->kernels->variants[v];
@@ -316,13 +337,14 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", launch->kernels->name);
     begin_line(w, FRT_D_VARIANT);
     put_name(w, variant->symbol);
-    uint32_t n_parts = launch_has_parts(launch) ? launch->n : 1;
-    put_dim(w, dim_mul_const(w->dims, variant->grid, n_parts));
+    put_grid(w, launch, variant);
     put_int(w, is_cpu ? 1 : variant->sched.threads);
-    put_int(w, variant->chip_bytes); /* the rest is sized in the kernel itself */
+    /* Beyond what the kernel itself declares. */
+    put_int(w, (int64_t)variant->shared_bytes + variant->chip_bytes);
     bool always = put_predicate(w, plan, launch, v);
     end_line(w);
-    return always;
+    for (uint32_t i = 0; i < variant->n_maps; i++) write_map(w, launch->kernels, &variant->maps[i]);
+    return always && variant->n_maps == 0;
 }
 
 static void put_label(Writer *w, const Launch *launch) {

@@ -41,6 +41,7 @@ typedef struct Lower {
                            else NULL */
     LLVMValueRef *pointers; /* per Kernel.args */
     bool *is_written;       /* per Kernel.args */
+    LLVMValueRef *maps;     /* per map of the variant: pointer to the parameter */
     const Chip *chips;      /* per Kernel.args; NULL: none is on chip */
     BlockTile *tile;        /* of a launch of several phases, else NULL */
     SharedTiles *tiles;

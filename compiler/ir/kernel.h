@@ -79,8 +79,9 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device);
  * fused multiply-adds per element, ascending in k, on every device; CONTRACT_MMA is the tensor
  * core's, in ascending steps of its k (of f64 that is CONTRACT_FMA's chain); CONTRACT_PLAIN is
  * CONTRACT_FMA's chain without tiles, for extents of one. The choice rests on dtypes, constant
- * extents and target alone. */
-typedef enum { CONTRACT_FMA, CONTRACT_MMA, CONTRACT_PLAIN } ContractEngine;
+ * extents and target alone. CONTRACT_WGMMA is CONTRACT_MMA's order by other instructions, so that
+ * variants of one kernel may differ in it. */
+typedef enum { CONTRACT_FMA, CONTRACT_MMA, CONTRACT_PLAIN, CONTRACT_WGMMA } ContractEngine;
 
 /* Numbers only: what lowering reads beside the kernel itself. */
 typedef struct Sched {
@@ -97,18 +98,44 @@ typedef struct Sched {
     /* FORM_CONTRACT */
     ContractEngine engine;
     uint32_t tile_m, tile_n, tile_k; /* elements of a block's (GPU) or unit's (CPU) tile */
-    /* GPU: how the tile is split over warps. CPU: the register tile, in elements; vectors lie
-     * along n if warps_n is a multiple of lanes, else along m. */
+    /* GPU: how the tile is split over warps; CONTRACT_WGMMA has four more that bring in the
+     * factors. CPU: the register tile, in elements; vectors lie along n if warps_n is a multiple of
+     * lanes, else along m. */
     uint32_t warps_m, warps_n;
-    uint32_t stages; /* GPU: tiles of k in shared memory at once. CPU: 1 blocked, 0 streamed */
+    uint32_t stages;  /* GPU: tiles of k in shared memory at once. CPU: 1 blocked, 0 streamed */
+    uint32_t cluster; /* CONTRACT_WGMMA: blocks, one below the other, that fetch their common tile
+                       * of the right factor together; 1, or 2 */
 } Sched;
+
+enum { MAX_MAPS = 2, MAX_MAP_RANK = 5 };
+
+/* How the copy engine of a GPU sees an argument: as axes of the kernel, each with its stride and
+ * the length of the box that is copied at once (elements), the contiguous axis first. It fills with
+ * zeros what a box has outside. Kernels get it as a parameter of 128 bytes; the runtime makes it,
+ * and passes over the variant where pointers or strides are none that it can describe. */
+typedef struct MapAxis {
+    uint32_t axis; /* of the kernel */
+    DimId stride;
+    uint32_t box;
+} MapAxis;
+typedef struct TensorMap {
+    uint32_t arg; /* of Kernel.args */
+    uint32_t swizzle_bytes;
+    DimId offset; /* elements */
+    uint32_t rank;
+    MapAxis axes[MAX_MAP_RANK];
+} TensorMap;
 
 /* A lowering of a kernel that applies when its conditions hold; the last always does. */
 typedef struct Variant {
     Str symbol;     /* of the function in the artifact */
     bool is_shared; /* the function is another kernel's, which is structurally the same */
     Sched sched;
-    DimId grid; /* blocks (GPU) or work units (CPU) */
+    DimId grid;            /* blocks (GPU) or work units (CPU) */
+    int64_t grid_limit;    /* GPU: at most so many blocks, which share the work; 0: no limit */
+    uint32_t shared_bytes; /* GPU: of dynamic shared memory */
+    TensorMap maps[MAX_MAPS];
+    uint32_t n_maps;
     /* Pointers of the arguments in align_args are multiples of align_bytes; 1: any pointer. */
     uint32_t align_bytes;
     uint64_t align_args; /* bit set over Kernel.args */
@@ -120,7 +147,7 @@ typedef struct Variant {
 } Variant;
 
 enum { CHIP_ALIGN_BYTES = 16 };
-enum { MAX_VARIANTS = 6, MAX_KERNEL_ARGS = 60 };
+enum { MAX_VARIANTS = 8, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX
 

@@ -128,6 +128,20 @@ static void print_axes(const Printer *p) {
     text_puts(p->out, "\n");
 }
 
+static void print_maps(const Printer *p, const Variant *v) {
+    for (uint32_t i = 0; i < v->n_maps; i++) {
+        const TensorMap *map = &v->maps[i];
+        const Buffer *buffer = &p->plan->buffers.data[p->kernel->args.data[map->arg]];
+        text_printf(p->out, "    map of %s:", buffer->name);
+        for (uint32_t k = 0; k < map->rank; k++) {
+            text_printf(p->out, "%s i%u in steps of ", k ? "," : "", map->axes[k].axis);
+            dim_print(p->dims, map->axes[k].stride, p->out);
+            text_printf(p->out, " by %u", map->axes[k].box);
+        }
+        text_puts(p->out, "\n");
+    }
+}
+
 static void print_variant(const Printer *p, const Variant *v) {
     const Sched *s = &v->sched;
     text_printf(p->out, "  variant %s: grid ", v->symbol ? v->symbol : "?");
@@ -147,7 +161,9 @@ static void print_variant(const Printer *p, const Variant *v) {
         dim_print(p->dims, v->multiple_dim, p->out);
         text_printf(p->out, " mult %lld", (long long)v->multiple_of);
     }
+    if (v->grid_limit) text_printf(p->out, ", at most %lld blocks", (long long)v->grid_limit);
     text_puts(p->out, "\n");
+    print_maps(p, v);
 }
 
 static void print_kernel(Printer *p, const Kernel *kernel) {

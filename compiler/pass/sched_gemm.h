@@ -15,6 +15,9 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *ta
  */
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
+/* The same from shared memory, for targets that have it: 0 when the factors do not lie so that the
+ * copy engine can fetch them. Each variant's maps are a condition; something must follow them. */
+uint32_t sched_gemm_wgmma(const Kernel *kernel, Variant *variants);
 uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
 

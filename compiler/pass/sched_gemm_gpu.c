@@ -2,6 +2,8 @@
  * multiply-adds, as large as the problem fills the machine with. See sched_gemm.h. */
 #include "pass/sched_gemm.h"
 
+#include <string.h>
+
 /* Blocks that a machine of the class of an A100 or H200 runs at once, below which smaller tiles are
  * faster though they read more. */
 enum { FULL_MACHINE = 132, VECTOR_BYTES = 16 };
@@ -170,6 +172,26 @@ static bool has_tensor_cores(const Kernel *kernel, const Reduce *reduce) {
     return left == DT_F16 || left == DT_BF16 || left == DT_F64;
 }
 
+/* Tensor cores in their best form first. What remains for the others: factors with an extent that
+ * is not a multiple that every map needs, one variant where vectors suit one of them; and anything.
+ */
+static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, const Target *target,
+                                 Variant *variants) {
+    Variant others[MAX_VARIANTS];
+    bool is_narrow =
+        dtype_bytes(scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype) == 2;
+    memcpy(others, variants, sizeof others);
+    uint32_t n = is_narrow && target->has_wgmma ? sched_gemm_wgmma(kernel, variants) : 0;
+    if (n == 0) return sched_gemm_mma(plan, kernel, target, variants);
+    uint32_t n_others = sched_gemm_mma(plan, kernel, target, others);
+    if (others[0].multiple_dim) {
+        others[0].limit_dim = DIM_NONE;
+        variants[n++] = others[0];
+    }
+    variants[n++] = others[n_others - 1];
+    return n;
+}
+
 uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -188,7 +210,7 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *ta
         variants[0].grid = dim_ceil_div(g.dims, kernel_n_rows(kernel), PLAIN_THREADS);
         return 1;
     }
-    if (has_tensor_cores(kernel, reduce)) return sched_gemm_mma(plan, kernel, target, variants);
+    if (has_tensor_cores(kernel, reduce)) return add_tensor_cores(plan, kernel, target, variants);
     add_fma(&g, variants[0], reduce->acc);
     return g.n_variants;
 }

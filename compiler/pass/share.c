@@ -68,6 +68,17 @@ static void write_reduces(Writer *w) {
     }
 }
 
+static void write_maps(Writer *w, const Variant *v) {
+    for (uint32_t i = 0; i < v->n_maps; i++) {
+        const TensorMap *map = &v->maps[i];
+        text_printf(&w->out, "map %u %u %u", map->arg, map->swizzle_bytes, map->offset);
+        for (uint32_t k = 0; k < map->rank; k++)
+            text_printf(&w->out, " %u,%u,%u", map->axes[k].axis, map->axes[k].stride,
+                        map->axes[k].box);
+        text_puts(&w->out, "\n");
+    }
+}
+
 static void write_variants(Writer *w) {
     for (uint32_t i = 0; i < w->kernel->n_variants; i++) {
         const Variant *v = &w->kernel->variants[i];
@@ -77,8 +88,10 @@ static void write_variants(Writer *w) {
                     s->slots, s->is_wide, v->grid, v->align_bytes,
                     (unsigned long long)v->align_args, v->multiple_dim, (long long)v->multiple_of,
                     v->limit_dim, (long long)v->limit);
-        text_printf(&w->out, "tile %d %u %u %u %u %u %u\n", (int)s->engine, s->tile_m, s->tile_n,
-                    s->tile_k, s->warps_m, s->warps_n, s->stages);
+        text_printf(&w->out, "tile %d %u %u %u %u %u %u %u %lld %u\n", (int)s->engine, s->tile_m,
+                    s->tile_n, s->tile_k, s->warps_m, s->warps_n, s->stages, s->cluster,
+                    (long long)v->grid_limit, v->shared_bytes);
+        write_maps(w, v);
     }
 }
 

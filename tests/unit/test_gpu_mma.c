@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
+static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90};
 
 /* Operands, and what becomes of them: f32 is rounded to tf32. */
 typedef struct Operands {
@@ -206,7 +206,7 @@ Test(gpu_mma, tf32_is_never_taken_unasked) {
             source, sizeof source,
             "graph g(a: f32[512, 512], b: f32[512, 512]) -> (y: f32[512, 512]) {\n  y = %s\n}\n",
             products[i]);
-        Program p = compile(source, TARGET_SM_90A);
+        Program p = compile(source, TARGET_SM_90);
         cr_expect_eq(p.kernel->variants[0].sched.engine, i == 2 ? CONTRACT_MMA : CONTRACT_FMA);
         cr_expect_eq(strstr(p.compiled.bytes, "tf32") != NULL, i == 2, "%s", source);
         compile_free(&p.compiled);
@@ -230,7 +230,7 @@ Test(gpu_mma, padding_of_f64_changes_no_sum) {
             source, sizeof source,
             "%sgraph g(a: f64[300, K], b: f64[K, 128]) -> (y: f64[300, 128]) {\n  y = a @ b\n}\n",
             cases[i].k);
-        Program p = compile(source, TARGET_SM_90A);
+        Program p = compile(source, TARGET_SM_90);
         for (uint32_t v = 0; v < p.kernel->n_variants; v++) {
             char *text = function_text(&p, v);
             cr_expect_eq(strstr(text, "0d8000000000000000") != NULL, cases[i].is_padded, "%s",
@@ -246,7 +246,7 @@ Test(gpu_mma, quotients_of_an_epilogue_do_not_branch_apart) {
     Program p = compile("graph g(a: bf16[512, 64], b: bf16[64, 512]) -> (y: bf16[512, 512]) {\n"
                         "  y = sigmoid(a @ b)\n"
                         "}\n",
-                        TARGET_SM_90A);
+                        TARGET_SM_90);
     char *text = function_text(&p, 0);
     cr_expect_eq(count(text, "div.rn.f32"), 0);
     cr_expect_gt(count(text, "rcp.approx.ftz.f32"), 0);
@@ -262,7 +262,7 @@ Test(gpu_mma, operands_of_an_epilogue_are_loaded_early) {
         "graph g(a: bf16[512, 64], b: bf16[64, 512], t: bf16[512, 512]) -> (y: bf16[512, 512]) {\n"
         "  y = (a @ b) * t\n"
         "}\n",
-        TARGET_SM_90A);
+        TARGET_SM_90);
     char *text = function_text(&p, 0);
     cr_expect_gt(count(text, "st.global.v2"), 0);
     cr_expect_eq(count(text, "ld.global.nc.v2"), 2 * count(text, "st.global.v2"));
@@ -276,23 +276,23 @@ Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
     Program p = compile("graph g(a: bf16[300, 77], b: bf16[77, 131]) -> (y: bf16[300, 131]) {\n"
                         "  y = a @ b\n"
                         "}\n",
-                        TARGET_SM_90A);
+                        TARGET_SM_90);
     cr_assert_eq(p.kernel->n_variants, 1);
     cr_expect_eq(p.kernel->variants[0].align_bytes, 1);
     char *text = function_text(&p, 0);
-    check_loop(&p, 0, text, DT_BF16, TARGET_SM_90A);
+    check_loop(&p, 0, text, DT_BF16, TARGET_SM_90);
     cr_expect_eq(count(text, "cp.async.cg"), 0);
     cr_expect_gt(count(text, "st.shared.v4"), 0);
     cr_expect_eq(count(text, "ld.global.nc.v4"), 0);
-    cr_expect(assembles_without_spills(&p, TARGET_SM_90A));
+    cr_expect(assembles_without_spills(&p, TARGET_SM_90));
     free(text);
     compile_free(&p.compiled);
     p = compile("graph g(a: f16[300, 64], b: f16[64, 128]) -> (y: f16[308, 128]) {\n"
                 "  y = pad(a, low=[8, 0], high=[0, 0]) @ b\n"
                 "}\n",
-                TARGET_SM_90A);
+                TARGET_SM_90);
     text = function_text(&p, 0);
-    check_loop(&p, 0, text, DT_F16, TARGET_SM_90A);
+    check_loop(&p, 0, text, DT_F16, TARGET_SM_90);
     cr_expect_gt(count(text, "cp.async.cg"), 0, "the right factor is copied");
     cr_expect_gt(count(text, "st.shared.v4"), 0, "the left one is not");
     cr_expect_gt(count(text, "ld.global.nc.v4"), 0, "but loaded 8 elements at a time");
@@ -307,7 +307,7 @@ Test(gpu_mma, variants_differ_in_tiles_but_not_in_steps_of_k) {
                         "graph g(a: f16[M, K], b: f16[4096, K]) -> (y: f16[M, 4096]) {\n"
                         "  y = a @ transpose(b, perm=[1, 0])\n"
                         "}\n",
-                        TARGET_SM_90A);
+                        TARGET_SM_90);
     bool is_large = false, is_small = false;
     for (uint32_t i = 0; i < p.kernel->n_variants; i++) {
         const Variant *variant = &p.kernel->variants[i];

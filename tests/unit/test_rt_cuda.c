@@ -27,7 +27,8 @@ static const char manifest[] = "//@ fusec-artifact 1\n"
                                "//@ launch init 1 pack packed,w -\n"
                                "//@ variant k_pack 1 32 0 -\n"
                                "//@ launch run 2 scale x,packed,t B\n"
-                               "//@ variant k_scale16 B 128 B,16,* a0:16\n"
+                               "//@ variant k_scale16 B 128 B,16,* a2:16\n"
+                               "//@ map 0 0 0 4:1:4 B:4:8\n"
                                "//@ variant k_scale B 64 0 -\n"
                                "//@ copy run y t B,16,*\n"
                                "//@ end\n";
@@ -54,9 +55,19 @@ static void k_scale(void **params, unsigned grid, unsigned block) {
     }
 }
 
+/* The same through a tensor map of x. */
+static void k_scale16(void **params, unsigned grid, unsigned block) {
+    const FakeMap *map = params[4];
+    cr_expect(map->rank == 2 && map->dtype == 7 && map->swizzle == 0);
+    cr_expect(map->sizes[0] == 4 && map->sizes[1] == grid && map->stride_bytes[1] == 16);
+    cr_expect(map->box[0] == 4 && map->box[1] == 8);
+    void *args[] = {(void *)&map->data, params[1], params[2], params[3]};
+    k_scale(args, grid, block);
+}
+
 static void add_kernels(void) {
     fake_cuda_add_kernel("k_pack", k_pack);
-    fake_cuda_add_kernel("k_scale16", k_scale);
+    fake_cuda_add_kernel("k_scale16", k_scale16);
     fake_cuda_add_kernel("k_scale", k_scale);
 }
 
@@ -72,8 +83,9 @@ typedef struct Rig {
     frt_error err;
 } Rig;
 
-static float x_storage[MAX_ROWS * 4 + 4];
-static float y_storage[MAX_ROWS * 4];
+/* Aligned as device memory is. */
+static _Alignas(256) float x_storage[MAX_ROWS * 8 + 4];
+static _Alignas(256) float y_storage[MAX_ROWS * 8];
 
 static frt_program_options fake_options(void) {
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
@@ -189,6 +201,74 @@ Test(rt_cuda, the_driver_tells_what_it_made_of_a_kernel) {
     cr_expect(older.n_registers == 96 && older.local_bytes == -1, "past the caller's struct");
     close_rig(&rig);
     expect_nothing_held("after asking");
+}
+
+static const char mapped[] = "//@ fusec-artifact 1\n"
+                             "//@ checksum 00000000\n"
+                             "//@ compiler 0.1.0\n"
+                             "//@ target cuda sm_80\n"
+                             "//@ numerics strict\n"
+                             "//@ source m.g\n"
+                             "//@ dim B 0 65536 1\n"
+                             "//@ dim C 0 65536 1\n"
+                             "//@ graph g\n"
+                             "//@ input x 0 bf16 B C\n"
+                             "//@ output y 0 bf16 B C\n"
+                             "//@ launch run 1 copy x,y B,C\n"
+                             "//@ variant k_mapped 1 32 0 -\n"
+                             "//@ map 1 128 C 64:1:64 B,1,-:C:256\n"
+                             "//@ map 0 128 0 C:1:64 3:0,8,+:1 B:C:256\n"
+                             "//@ variant k_any 1 64 0 -\n"
+                             "//@ end\n";
+
+static void k_mapped(void **params, unsigned grid, unsigned block) {
+    const FakeMap *y = params[4], *x = params[5];
+    (void)grid;
+    (void)block;
+    cr_expect(x->data == x_storage && x->dtype == 9 && x->swizzle == 3 && x->rank == 3);
+    cr_expect(x->sizes[0] == 64 && x->sizes[1] == 3 && x->sizes[2] == 2);
+    cr_expect(x->stride_bytes[1] == 16 && x->stride_bytes[2] == 128 && x->box[2] == 256);
+    cr_expect(y->data == (char *)y_storage + 128 && y->sizes[1] == 1);
+}
+
+static void k_any(void **params, unsigned grid, unsigned block) {
+    (void)params;
+    (void)grid;
+    (void)block;
+}
+
+/* The variant that one run over B x C elements, `shift` bytes into the storage, takes. */
+static int32_t mapped_variant(int64_t b, int64_t c, size_t shift) {
+    Rig rig;
+    frt_program_options options = fake_options();
+    cr_assert_eq(open_program(&rig, mapped, &options), FRT_OK, "%s", rig.err.message);
+    frt_tensor x = {.dtype = FRT_BF16, .rank = 2, .dims = {b, c}}, y = x;
+    x.data = (char *)x_storage + shift;
+    y.data = y_storage;
+    cr_assert_eq(frt_exec_create(rig.program, &rig.exec, &rig.err), FRT_OK);
+    cr_assert_eq(frt_bind(rig.exec, "x", &x, &rig.err), FRT_OK);
+    cr_assert_eq(frt_bind(rig.exec, "y", &y, &rig.err), FRT_OK);
+    cr_assert_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK, "%s", rig.err.message);
+    int32_t variant = frt_exec_variant(rig.exec, 0);
+    close_rig(&rig);
+    expect_nothing_held("after a mapped run");
+    return variant;
+}
+
+/* A variant applies only where each of its maps can be made. */
+Test(rt_cuda, maps_are_made_or_their_variant_is_passed_over) {
+    fake_cuda_reset();
+    fake_cuda_add_kernel("k_mapped", k_mapped);
+    fake_cuda_add_kernel("k_any", k_any);
+    cr_expect_eq(mapped_variant(2, 64, 0), 0);
+    cr_expect_eq(fake_cuda_count("cuTensorMapEncodeTiled"), 2);
+    cr_expect_eq(mapped_variant(2, 60, 0), 1, "a stride of 120 bytes");
+    cr_expect_eq(mapped_variant(2, 64, 2), 1, "an address that is not aligned");
+    cr_expect_eq(mapped_variant(1, 64, 0), 1, "an axis without elements");
+    cr_expect_eq(mapped_variant(0, 64, 0), 1, "a negative size");
+    fake_cuda.missing = "cuTensorMapEncodeTiled";
+    cr_expect_eq(mapped_variant(2, 64, 0), 1, "a driver that knows no maps");
+    cr_expect_eq(fake_cuda_count("cuTensorMapEncodeTiled"), 2, "nothing else is encoded");
 }
 
 Test(rt_cuda, empty_tensors_launch_nothing) {
