@@ -131,7 +131,7 @@ uint64_t variant_pointer_conditions(const Plan *plan, const Kernel *kernel,
 bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant) {
     return variant_pointer_conditions(plan, kernel, variant) ||
            (variant->multiple_dim != DIM_NONE && variant->multiple_of > 1) ||
-           variant->limit_dim != DIM_NONE;
+           variant->limit_dim != DIM_NONE || variant->n_maps;
 }
 
 static void note_stores(Arena *arena, Kernel *kernel, const Store *stores, uint32_t n) {
