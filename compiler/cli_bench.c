@@ -12,6 +12,7 @@ typedef struct Report {
     double median_us, min_us, p99_us; /* of one run */
     double n_bytes;                   /* read and written by all launches */
     double gb_per_s;
+    frt_init_info init; /* before any run, and in none of the times */
 } Report;
 
 static int by_value(const void *a, const void *b) {
@@ -68,6 +69,8 @@ static fusec_status measure(Exec *exec, Report *report) {
     status = time_runs(exec, report->n_runs, ms);
     if (!status) status = count_bytes(exec, &report->n_bytes);
     if (status) return status;
+    report->init.struct_size = sizeof report->init;
+    frt_program_get_init(exec->program, &report->init);
     qsort(ms, n, sizeof *ms, by_value);
     report->min_us = 1e3 * (double)ms[0];
     report->median_us = 1e3 * (double)ms[n / 2];
@@ -87,6 +90,9 @@ static void print_text(const Exec *exec, const Report *report) {
     printf("time     median %.3f us, min %.3f us, p99 %.3f us, of %d runs\n", report->median_us,
            report->min_us, report->p99_us, (int)report->n_runs);
     printf("traffic  %.0f bytes, %.2f GB/s\n", report->n_bytes, report->gb_per_s);
+    if (report->init.n_steps)
+        printf("init     %d steps, once: %.3f ms, %zu bytes kept\n", (int)report->init.n_steps,
+               report->init.ms, report->init.kept_bytes);
 }
 
 static fusec_status print_json(const Exec *exec, const Report *report) {
@@ -105,6 +111,9 @@ static fusec_status print_json(const Exec *exec, const Report *report) {
     json_object_set_new(root, "p99_us", json_real(report->p99_us));
     json_object_set_new(root, "bytes", json_real(report->n_bytes));
     json_object_set_new(root, "gb_per_s", json_real(report->gb_per_s));
+    json_object_set_new(root, "init_steps", json_integer(report->init.n_steps));
+    json_object_set_new(root, "init_ms", json_real(report->init.ms));
+    json_object_set_new(root, "init_bytes", json_integer((json_int_t)report->init.kept_bytes));
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     json_decref(root);
     if (!text) return cli_fail(exec->cli, FUSEC_INTERNAL, "out of memory");

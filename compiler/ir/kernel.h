@@ -6,7 +6,13 @@
 #include "ir/graph.h"
 #include "ir/scalar.h"
 
-typedef enum { BUFFER_INPUT, BUFFER_PARAM, BUFFER_OUTPUT, BUFFER_TEMP } BufferKind;
+typedef enum {
+    BUFFER_INPUT,
+    BUFFER_PARAM,
+    BUFFER_OUTPUT,
+    BUFFER_TEMP,
+    BUFFER_PREPARED /* made by init kernels from params; the program keeps it between runs */
+} BufferKind;
 
 /* A tensor in memory, contiguous and row-major. */
 typedef struct Buffer {
@@ -15,7 +21,7 @@ typedef struct Buffer {
     Dtype dtype;
     Shape shape;
     NodeId node;        /* whose value it holds */
-    Str name;           /* inputs, params, outputs: the user's; temps: t0, t1, ... */
+    Str name;           /* inputs, params, outputs: the user's; temps: t0, ..; prepared: p0, .. */
     DimId offset_bytes; /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */
 } Buffer;
 enum { WORKSPACE_ALIGN_BYTES = 256 };
@@ -120,6 +126,7 @@ enum { MAX_VARIANTS = 6, MAX_KERNEL_ARGS = 60 };
 typedef struct Kernel {
     Str name;
     Span span;
+    bool is_init; /* an init step: runs once for a program, and again when a param changes */
     KernelForm form;
     uint32_t n_parallel;               /* axes [0, n_parallel) of the index table */
     uint32_t first_reduced, n_reduced; /* axes [first_reduced, first_reduced + n_reduced) */
@@ -163,7 +170,7 @@ typedef struct Edge {
 typedef struct Plan {
     const Graph *graph;
     Vec(Buffer) buffers;
-    Vec(Kernel) kernels; /* in launch order */
+    Vec(Kernel) kernels; /* in launch order, init kernels first */
     Vec(Edge) edges;
     DimId workspace_bytes;
     DimId peak_bytes_unshared; /* what temps would take without reuse */
@@ -192,9 +199,18 @@ DimId buffer_bytes(DimTab *dims, const Buffer *buffer);
 /* Memory traffic of a kernel, each buffer counted once per kernel, as a dim: what it reads plus
  * what it writes. */
 DimId kernel_bytes(const Plan *plan, const Kernel *kernel);
+/* Calls visit for every store of the kernel, in order. */
+typedef void (*StoreVisitor)(void *user, const Store *store);
+void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user);
+/* How many of the plan's kernels are init kernels: those before this one. */
+uint32_t plan_n_init(const Plan *plan);
+/* What init kernels write, in bytes. */
+DimId plan_prepared_bytes(const Plan *plan);
 
 /* Proves that every kernel reads only what is bound or was written before it, that everything is
- * written once and in its dtype, and that stages hold every slot once. NULL, or what is wrong. */
+ * written once and in its dtype, that stages hold every slot once, and that init kernels come
+ * first, read nothing but params and what init kernels made, need no dim but those that params fix,
+ * and alone write what is prepared. NULL, or what is wrong. */
 const char *plan_verify(const Plan *plan, Arena *arena);
 
 /* `kernel softmax ... stage 1: r0 = max(...)`: the schedule and scalar programs, for --emit=sched.

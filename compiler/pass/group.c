@@ -1,6 +1,8 @@
 /* Grouping by greedy joining. See group.h. */
 #include "pass/group.h"
 
+#include "pass/prepare.h"
+
 #include <string.h>
 
 enum {
@@ -21,6 +23,7 @@ typedef struct Grouper {
     NodeId *loads; /* room for every node, while a composition's memory is given up */
     const Graph *graph;
     bool off;
+    const bool *can_prepare; /* per node */
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */
     ReasonId *want_reason;
@@ -189,9 +192,23 @@ static bool shares_load(const Group *a, const Group *b) {
     return false;
 }
 
+static bool is_init_anchor(const Grouper *p, NodeId id, uint32_t output) {
+    return p->can_prepare[id] && output == OUTPUT_NONE;
+}
+
+/* Whether the group's values, which are all of one kind unless the source fixed them, are
+ * prepared. */
+static bool is_init_group(const Grouper *p, const Group *group) {
+    if (group->reduces.n) return is_init_anchor(p, group->reduces.data[0], OUTPUT_NONE);
+    return is_init_anchor(p, group->targets.data[0].node, group->targets.data[0].output);
+}
+
 static bool try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure) {
     Group joined = group_copy(p->arena, &p->g->groups.data[index]);
     *failure = (ComposeFailure){.reason = REASON_OTHER_DOMAIN, .node = anchor->node};
+    if (!joined.fixed &&
+        is_init_group(p, &joined) != is_init_anchor(p, anchor->node, anchor->output))
+        return false;
     if (!add_anchor(p->arena, p, &joined, anchor)) return false;
     uint32_t made_by = p->g->group_of[anchor->node];
     if (anchor->is_reduction) p->g->group_of[anchor->node] = index;
@@ -279,6 +296,7 @@ static Grouping *grouping_new(const Grouper *p) {
     g->group_of = arena_array(p->arena, uint32_t, n);
     g->is_stored = arena_array(p->arena, bool, n);
     g->why_stored = arena_array(p->arena, ReasonId, n);
+    g->can_prepare = p->can_prepare;
     memset(g->group_of, 0xFF, n * sizeof *g->group_of);
     return g;
 }
@@ -422,24 +440,26 @@ static bool is_frontier(const Grouper *p, NodeId id, const uint32_t *makers) {
     return false;
 }
 
-static bool find_costly(Grouper *p) {
+static bool is_inline(const Grouper *p, NodeId id, const uint32_t *makers) {
+    OpClass cls = op_info(graph_node(p->graph, id)->op)->cls;
+    return (cls == CLASS_ELTWISE || cls == CLASS_CAST) && p->g->group_of[id] == GROUP_NONE &&
+           makers[id] > 0;
+}
+
+static bool find_costly(Grouper *p, const uint32_t *makers) {
     const Graph *graph = p->graph;
     uint32_t n = graph->nodes.n;
     double *cost = arena_array(p->arena, double, n);
     uint32_t *depth = arena_array(p->arena, uint32_t, n);
     bool *below = arena_array(p->arena, bool, n);
     closure_costs(p, cost, depth);
-    uint32_t *makers = count_makers(p);
     bool *feeds = feeding_contractions(p);
     bool changed = false;
     for (NodeId id = 0; id < n; id++) {
         const Node *node = graph_node(graph, id);
         for (uint32_t i = 0; i < node->n_args; i++)
             below[id] = below[id] || below[node->args[i]] || is_reduction(graph, node->args[i]);
-        OpClass cls = op_info(node->op)->cls;
-        bool is_inline = (cls == CLASS_ELTWISE || cls == CLASS_CAST) &&
-                         p->g->group_of[id] == GROUP_NONE && makers[id] > 0;
-        if (!is_inline) continue;
+        if (!is_inline(p, id, makers)) continue;
         double repeats = repetition(p, id, &p->users[id]);
         bool has_views = false;
         for (uint32_t i = 0; i < p->users[id].n; i++)
@@ -451,6 +471,61 @@ static bool find_costly(Grouper *p) {
         if (is_costly || is_spread || feeds[id]) changed = want(p, id, REASON_COSTLY) || changed;
     }
     return changed;
+}
+
+/* What it takes to compute one element of each node from memory, each node once, and the bytes of
+ * memory that are read for all of it. */
+typedef struct Upkeep {
+    double cost, bytes;
+} Upkeep;
+
+static Upkeep upkeep_of(const Grouper *p, NodeId id, const Upkeep *upkeeps) {
+    const Node *node = graph_node(p->graph, id);
+    bool is_kept = is_bound(p->graph, id) || p->wants_store[id] || is_reduction(p->graph, id);
+    if (is_kept) return (Upkeep){.bytes = elems_hi(p->graph, id) * dtype_bytes(node->dtype)};
+    Upkeep own = {.cost = p->op_cost[node->op]};
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        own.cost += upkeeps[node->args[i]].cost;
+        own.bytes += upkeeps[node->args[i]].bytes;
+    }
+    return own;
+}
+
+/* Whether a user of it cannot be prepared, or is larger: then this is the value to keep. */
+static bool is_last_prepared(const Grouper *p, NodeId id) {
+    for (uint32_t i = 0; i < p->users[id].n; i++) {
+        NodeId user = p->users[id].data[i];
+        if (!p->can_prepare[user] || elems_hi(p->graph, user) > elems_hi(p->graph, id)) return true;
+    }
+    return false;
+}
+
+/* Values that params alone determine are worth an init step when each run would otherwise spend
+ * much on them. To read a kept value must not cost what computing it would have hidden: it is read
+ * again and again, or is no larger than what it is computed from; else the work must be great. */
+static bool find_prepared(Grouper *p, const uint32_t *makers) {
+    uint32_t n = p->graph->nodes.n;
+    Upkeep *upkeeps = arena_array(p->arena, Upkeep, n);
+    bool changed = false;
+    for (NodeId id = 0; id < n; id++) {
+        if (!p->can_prepare[id]) continue;
+        upkeeps[id] = upkeep_of(p, id, upkeeps);
+        if (upkeeps[id].cost < COSTLY_OPS || !is_inline(p, id, makers) || !is_last_prepared(p, id))
+            continue;
+        double bytes = elems_hi(p->graph, id) * dtype_bytes(graph_node(p->graph, id)->dtype);
+        bool is_small = bytes <= upkeeps[id].bytes || repetition(p, id, &p->users[id]) > 1.0;
+        if (!is_small && upkeeps[id].cost < COSTLY_SPREAD) continue;
+        changed = want(p, id, REASON_PREPARED) || changed;
+        upkeeps[id] = upkeep_of(p, id, upkeeps);
+    }
+    return changed;
+}
+
+/* Values to store that have been inlined so far; false when there are none. */
+static bool find_inlined(Grouper *p) {
+    uint32_t *makers = count_makers(p);
+    bool prepares = find_prepared(p, makers);
+    return find_costly(p, makers) || prepares;
 }
 
 static uint32_t *op_costs(Arena *arena) {
@@ -552,6 +627,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, bool off, ComposeFailure
     p.wants_store = arena_array(arena, bool, n);
     p.want_reason = arena_array(arena, ReasonId, n);
     p.op_cost = op_costs(arena);
+    p.can_prepare = prepare_nodes(arena, graph);
     p.last_group = arena_array(arena, uint32_t, n);
     p.users = arena_array(arena, VecU32, n);
     for (NodeId id = 0; id < n; id++)
@@ -564,7 +640,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, bool off, ComposeFailure
         run_round(&p);
         bool grew =
             p.failure.reason == REASON_TOO_LARGE && want(&p, p.failure.node, REASON_TOO_LARGE);
-        if (!grew && (off || !find_costly(&p))) break;
+        if (!grew && (off || !find_inlined(&p))) break;
     }
     *failure = p.failure;
     if (p.failure.reason) return NULL;

@@ -149,8 +149,9 @@ typedef struct frt_graph_info {
     const char *name;
     int32_t n_tensors; /* of all roles, in the manifest's order */
     int32_t n_inputs, n_params, n_outputs, n_temps;
-    int32_t n_steps; /* launches and copies */
-    int32_t n_launches;
+    int32_t n_steps;    /* launches and copies, of init and run */
+    int32_t n_launches; /* of a run */
+    int32_t n_init;     /* init steps: they run once for a program, not in a run */
 } frt_graph_info;
 
 typedef struct frt_tensor_info {
@@ -281,11 +282,22 @@ FRT_API frt_status frt_program_create(frt_module *module, const char *graph,
 FRT_API void frt_program_free(frt_program *program);
 
 /* Copy `n_bytes` of row-major elements at host address `data` into a param, replacing what it
- * had. Init steps run again at the next frt_prepare. Blocking; no exec of the program may be
- * running. FRT_E_UNKNOWN_NAME, _NULL, _WEIGHTS_MISMATCH (size), _DIM_UNKNOWN (a param with
+ * had. Init steps run again at the next frt_prepare (or frt_run), once for all execs. Blocking; no
+ * exec of the program may be running. FRT_E_UNKNOWN_NAME, _NULL, _WEIGHTS_MISMATCH (size), _DIM_UNKNOWN (a param with
  * symbolic extents takes them from a weights file only), _OUT_OF_MEMORY, _DRIVER, _DEVICE_LOST. */
 FRT_API frt_status frt_program_set_param(frt_program *program, const char *name, const void *data,
                                          size_t n_bytes, frt_error *err);
+
+/* What the init steps did: they make from the params what every run reads, once. */
+typedef struct frt_init_info {
+    size_t struct_size;
+    int32_t n_steps;      /* of the graph, as frt_graph_info.n_init */
+    int32_t n_runs;       /* how often they have run; 0 while a param lacks its values */
+    size_t kept_bytes;    /* of device memory, held for the runs */
+    size_t passing_bytes; /* held besides while they ran the last time */
+    double ms;            /* the last time, from the first launch until all had finished */
+} frt_init_info;
+FRT_API frt_status frt_program_get_init(frt_program *program, frt_init_info *info);
 
 FRT_API const frt_module *frt_program_module(const frt_program *program);
 FRT_API int32_t frt_program_graph(const frt_program *program);     /* its index in the module */
