@@ -134,12 +134,17 @@ typedef struct Kernel {
      * accumulators: its rows run over the parallel axes and, innermost (FORM_ROW) or outermost
      * (FORM_COLUMN), this axis of segments. NO_AXIS when it is no partial. */
     uint32_t segment_axis;
+    /* FORM_CONTRACT, CPU: the factor whose elements lie side by side in the register tile is a load
+     * from panels of this many: element (k, c) of panel p at (p * depth + k) * panel_columns + c,
+     * zeros where there is no column. 0: it is not. */
+    uint32_t panel_columns;
     ScalarTab *scalars;
     Vec(Reduce) reduces; /* slots */
     Vec(Stage) stages;
     Vec(Store) row_stores; /* once per parallel index, after all stages */
     Vec(uint32_t) args;    /* buffers, in argument order */
-    Vec(NodeId) nodes;     /* what it computes, inlined or not, ascending; for explain and dumps */
+    Vec(NodeId) nodes;     /* what it computes, inlined or not, ascending; for explain and dumps.
+                            * None for a layout's: it computes nothing new */
     uint64_t symbols;      /* dims passed: bit set of dim symbols */
     Variant variants[MAX_VARIANTS];
     uint32_t n_variants;

@@ -165,7 +165,9 @@ static void print_kernel(Printer *p, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->args.n; i++)
         text_printf(p->out, "%s%s", i ? ", " : "",
                     p->plan->buffers.data[kernel->args.data[i]].name);
-    text_puts(p->out, ")\n");
+    text_puts(p->out, ")");
+    if (kernel->panel_columns) text_printf(p->out, ", panels of %u", kernel->panel_columns);
+    text_puts(p->out, "\n");
     print_axes(p);
     bool *live = kernel_live_scalars(p->out->arena, kernel);
     for (ScalarId id = 1; id <= scalar_count(p->scalars); id++)

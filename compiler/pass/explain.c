@@ -253,7 +253,8 @@ Graph *explain_fused_graph(Arena *arena, StrTab *strings, const Plan *plan) {
         vec_push(arena, &c.to->params, param);
     }
     for (uint32_t i = 0; i < plan->kernels.n; i++)
-        if (plan->kernels.data[i].segment_axis == NO_AXIS) clone_kernel(&c, &plan->kernels.data[i]);
+        if (plan->kernels.data[i].segment_axis == NO_AXIS && plan->kernels.data[i].nodes.n)
+            clone_kernel(&c, &plan->kernels.data[i]);
     for (uint32_t i = 0; i < from->outputs.n; i++) {
         GraphOutput output = from->outputs.data[i];
         output.node = c.in_memory[output.node];

@@ -14,6 +14,13 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *ta
 /* Tensor cores: both factors f16, or both bf16. sched_gemm_gpu calls it. */
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
+
+/* CPU: the axis (m or n) along which the register tile's elements lie side by side, and how many of
+ * them a tile has; width 0 when panels of the factor that goes along it would bring nothing. */
+typedef struct GemmPanel {
+    uint32_t axis, width;
+} GemmPanel;
+GemmPanel sched_gemm_cpu_panel(const Kernel *kernel, const Target *target);
 uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
 
