@@ -24,7 +24,6 @@ typedef struct RandomState {
     DimTab *dims;
     Program program;
     Vec(RandomValue) values;
-    uint32_t param_percent; /* of what comes from outside: much, and init steps have work */
     DimId pool[RANDOM_POOL]; /* extents that shapes are drawn from, so that shapes meet */
 } RandomState;
 
