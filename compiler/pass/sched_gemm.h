@@ -11,6 +11,8 @@ DimId gemm_n_batches(const Kernel *kernel);
  * the last must apply always. Return how many there are, at least 1. */
 uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
+/* Whether factors are copied to shared memory 16 bytes at a time where they lie so that they can. */
+bool sched_gemm_gpu_copies(const Kernel *kernel);
 /* Tensor cores: both factors f16, or both bf16. sched_gemm_gpu calls it. */
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);

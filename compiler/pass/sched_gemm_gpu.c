@@ -162,6 +162,23 @@ static bool has_unit_extent(const GemmGpu *g) {
     return dim_hi(g->dims, g->m) <= 1 || dim_hi(g->dims, g->n) <= 1 || dim_hi(g->dims, g->k) <= 1;
 }
 
+/* Tensor cores take factors of one dtype of 2 bytes. */
+static bool is_for_mma(const Kernel *kernel) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    Dtype left = scalar_get(kernel->scalars, reduce->value)->dtype;
+    Dtype right = scalar_get(kernel->scalars, reduce->factor)->dtype;
+    return left == right && (left == DT_F16 || left == DT_BF16);
+}
+
+bool sched_gemm_gpu_copies(const Kernel *kernel) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    GemmGpu g = {.kernel = kernel, .dims = indextab_dims(tab)};
+    g.m = index_axis_extent(tab, gemm_axis_m(kernel));
+    g.n = index_axis_extent(tab, gemm_axis_n(kernel));
+    g.k = index_axis_extent(tab, gemm_axis_k(kernel));
+    return !has_unit_extent(&g) && is_for_mma(kernel);
+}
+
 uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -177,10 +194,7 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *ta
         variants[0].grid = dim_ceil_div(g.dims, kernel_n_rows(kernel), PLAIN_THREADS);
         return 1;
     }
-    Dtype left = scalar_get(kernel->scalars, reduce->value)->dtype;
-    Dtype right = scalar_get(kernel->scalars, reduce->factor)->dtype;
-    if (left == right && (left == DT_F16 || left == DT_BF16))
-        return sched_gemm_mma(plan, kernel, target, variants);
+    if (is_for_mma(kernel)) return sched_gemm_mma(plan, kernel, target, variants);
     add_fma(&g, variants[0], reduce->acc);
     return g.n_variants;
 }
