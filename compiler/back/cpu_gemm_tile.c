@@ -156,8 +156,8 @@ void gemm_tiles(Gemm *gemm) {
                                    lower_index_const(lower, gemm->block_columns), "");
     LLVMValueRef partials =
         gemm_element(gemm, gemm->partials, LLVMBuildAdd(builder, at, loop.index, ""));
-    LLVMValueRef panel_depth = gemm->has_panels ? lower_dim(lower, gemm->k_extent)
-                                                : lower_index_const(lower, gemm->depth);
+    LLVMValueRef panel_depth =
+        gemm->has_panels ? lower_dim(lower, gemm->k_extent) : lower_index_const(lower, gemm->depth);
     LLVMValueRef panel = LLVMBuildMul(builder, loop.index, panel_depth, "");
     tile_open(gemm, &tile, partials);
     tile.values[tile.n_accs] = gemm->rows;

@@ -77,7 +77,8 @@ uint64_t graph_param_symbols(const Graph *graph) {
         const Shape *shape = &graph_node(graph, graph->params.data[i].node)->shape;
         for (uint32_t k = 0; k < shape->rank; k++) {
             uint32_t symbol;
-            if (dim_is_symbol(graph->dims, shape->dims[k], &symbol)) symbols |= UINT64_C(1) << symbol;
+            if (dim_is_symbol(graph->dims, shape->dims[k], &symbol))
+                symbols |= UINT64_C(1) << symbol;
         }
     }
     return symbols;

@@ -10,7 +10,7 @@
 enum {
     ACCESS_BYTES = 16, /* GPU: the widest access, which wants addresses that are its multiples */
     LINE_BYTES = 128,  /* GPU: what rows are padded to */
-    MAX_GROWTH = 2,    /* padding may make a matrix this many times as large */
+    MAX_GROWTH = 2,    /* how many times as large padding may make a matrix */
     MAX_SHARED_SCALARS = 16
 };
 
@@ -105,8 +105,8 @@ static GuardId add_panels(Packer *p) {
     uint32_t axis = p->wish.axis, k = gemm_axis_k(p->gemm);
     DimId extent = index_axis_extent(p->from, axis);
     IndexId column = index_axis(p->from, axis);
-    IndexId panel = add_axis(p, dim_ceil_div(dims, extent, p->wish.width),
-                             index_div(p->from, column, width));
+    IndexId panel =
+        add_axis(p, dim_ceil_div(dims, extent, p->wish.width), index_div(p->from, column, width));
     p->rebuild.axes[k] = add_axis(p, index_axis_extent(p->from, k), index_axis(p->from, k));
     IndexId lane = add_axis(p, width, index_mod(p->from, column, width));
     p->rebuild.axes[axis] = index_add(p->to, index_scale(p->to, panel, width), lane);
@@ -231,7 +231,11 @@ static bool lay_out_cpu(Layout *l, uint32_t gemm) {
                  .axis = panel.axis,
                  .in_panels = true,
                  .width = panel.width};
-    if (!panel.width || !prepare_factor(l, gemm, wish)) return false;
+    int64_t n_columns;
+    DimId extent = index_axis_extent(scalartab_indices(kernel->scalars), panel.axis);
+    bool is_thin =
+        dim_is_const(l->dims, extent, &n_columns) && MAX_GROWTH * n_columns < (int64_t)panel.width;
+    if (is_thin || !prepare_factor(l, gemm, wish)) return false;
     l->plan->kernels.data[gemm].panel_columns = panel.width;
     return true;
 }

@@ -65,8 +65,7 @@ static ScalarId copy_scalar(Rebuild *r, const Scalar *s) {
 }
 
 ScalarId rebuild_scalar(Rebuild *r, ScalarId id) {
-    if (!r->copies)
-        r->copies = arena_array(r->arena, ScalarId, scalar_count(r->from) + (size_t)1);
+    if (!r->copies) r->copies = arena_array(r->arena, ScalarId, scalar_count(r->from) + (size_t)1);
     if (!r->copies[id]) {
         Scalar s = *scalar_get(r->from, id);
         r->copies[id] = copy_scalar(r, &s);

@@ -10,7 +10,7 @@ typedef struct Rebuild {
     ScalarTab *to; /* its indices have the same dims */
     /* Per axis of `from`: what stands for it in `to`; 0 only where nothing depends on it. */
     IndexId axes[MAX_AXES];
-    GuardId guard;   /* of `to`: holds for every load besides the load's own */
+    GuardId guard;    /* of `to`: holds for every load besides the load's own */
     ScalarId *copies; /* per scalar of `from`, once copied; NULL at the beginning */
 } Rebuild;
 

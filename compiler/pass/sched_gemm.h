@@ -11,14 +11,15 @@ DimId gemm_n_batches(const Kernel *kernel);
  * the last must apply always. Return how many there are, at least 1. */
 uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
-/* Whether factors are copied to shared memory 16 bytes at a time where they lie so that they can. */
+/* Whether factors are copied to shared memory 16 bytes at a time where they lie so that they can.
+ */
 bool sched_gemm_gpu_copies(const Kernel *kernel);
 /* Tensor cores: both factors f16, or both bf16. sched_gemm_gpu calls it. */
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
 
 /* CPU: the axis (m or n) along which the register tile's elements lie side by side, and how many of
- * them a tile has; width 0 when panels of the factor that goes along it would bring nothing. */
+ * them a tile has. */
 typedef struct GemmPanel {
     uint32_t axis, width;
 } GemmPanel;

@@ -3,7 +3,8 @@
  * warps_m by warps_n is the register tile; vectors lie along n, unless n is shorter than a vector
  * (then warps_n is no multiple of lanes). A unit is tile_m by tile_n and goes through k by tile_k.
  * Sizes are bounded by the stack: a unit keeps tile_k by tile_n of one factor and tile_m by tile_n
- * of partial results there. A few rows are too few to repay packing the columns (stages 0). */
+ * of partial results there. A few rows are too few to repay packing the columns (stages 0), unless
+ * an init step has done it. */
 #include "pass/sched_gemm.h"
 
 enum {
@@ -172,13 +173,11 @@ static Gemm gemm_of(const Kernel *kernel, const Target *target) {
     return gemm;
 }
 
-/* Where there are never more than a few rows, columns are used as they are. */
 GemmPanel sched_gemm_cpu_panel(const Kernel *kernel, const Target *target) {
     Gemm gemm = gemm_of(kernel, target);
-    int64_t n_rows = dim_hi(gemm.dims, gemm.rows);
-    GemmPanel panel = {.axis = gemm.is_turned ? gemm_axis_m(kernel) : gemm_axis_n(kernel)};
-    if (n_rows > FEW_ROWS) panel.width = choose_fitting_tile(&gemm, n_rows).vectors * gemm.lanes;
-    return panel;
+    Tile tile = choose_fitting_tile(&gemm, dim_hi(gemm.dims, gemm.rows));
+    return (GemmPanel){.axis = gemm.is_turned ? gemm_axis_m(kernel) : gemm_axis_n(kernel),
+                       .width = tile.vectors * gemm.lanes};
 }
 
 uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,

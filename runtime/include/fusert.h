@@ -283,8 +283,9 @@ FRT_API void frt_program_free(frt_program *program);
 
 /* Copy `n_bytes` of row-major elements at host address `data` into a param, replacing what it
  * had. Init steps run again at the next frt_prepare (or frt_run), once for all execs. Blocking; no
- * exec of the program may be running. FRT_E_UNKNOWN_NAME, _NULL, _WEIGHTS_MISMATCH (size), _DIM_UNKNOWN (a param with
- * symbolic extents takes them from a weights file only), _OUT_OF_MEMORY, _DRIVER, _DEVICE_LOST. */
+ * exec of the program may be running. FRT_E_UNKNOWN_NAME, _NULL, _WEIGHTS_MISMATCH (size),
+ * _DIM_UNKNOWN (a param with symbolic extents takes them from a weights file only), _OUT_OF_MEMORY,
+ * _DRIVER, _DEVICE_LOST. */
 FRT_API frt_status frt_program_set_param(frt_program *program, const char *name, const void *data,
                                          size_t n_bytes, frt_error *err);
 

@@ -12,8 +12,8 @@ typedef struct RandomGraphOptions {
     bool without_matmul;
     uint32_t param_percent; /* of what comes from outside */
     bool without_params;    /* inputs instead of params */
-    bool without_prelude; /* no composites */
-    bool without_symbols; /* constant extents only */
+    bool without_prelude;   /* no composites */
+    bool without_symbols;   /* constant extents only */
 } RandomGraphOptions;
 
 /* 3 to 25 statements, tensors of at most 2^15 elements, a quarter of them from outside params,

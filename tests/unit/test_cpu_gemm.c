@@ -42,7 +42,8 @@ typedef struct Case {
 
 /* The declaration of a factor, where it has to stand. */
 static const char *declare(Arena *arena, const Case *c, char name, bool as_param) {
-    bool is_left = name == 'a', is_turned = is_left ? c->layout.left_turned : c->layout.right_turned;
+    bool is_left = name == 'a',
+         is_turned = is_left ? c->layout.left_turned : c->layout.right_turned;
     const char *rows = is_left ? c->m : c->k, *columns = is_left ? c->k : c->n;
     if (as_param != (c->param == name)) return "";
     return str_format(arena, "%s%c: %s[%s, %s]%s", as_param ? "  param " : "", name,
@@ -63,7 +64,8 @@ static const char *case_source(Arena *arena, const Case *c) {
                       is_symbolic ? "dim M in 0..2000\ndim N in 0..2000\ndim K in 0..4000\n" : "",
                       declare(arena, c, 'a', false), declare(arena, c, 'b', false), t, c->n, t,
                       c->m, c->n, t, c->m, c->n, declare(arena, c, 'a', true),
-                      declare(arena, c, 'b', true), left ? "transpose(a, [1, 0])" : "a", right ? "transpose(b, [1, 0])" : "b");
+                      declare(arena, c, 'b', true), left ? "transpose(a, [1, 0])" : "a",
+                      right ? "transpose(b, [1, 0])" : "b");
 }
 
 static double element(Dtype dtype, const uint8_t *data, int64_t i) {
@@ -219,9 +221,8 @@ Test(cpu_gemm, f64_params, .timeout = 120) {
 
 /* A few rows, many and none in one artifact whose right factor is prepared. */
 static void check_rows(const Case *c) {
-    static const Extents rows[] = {{0, 70, 400},  {1, 70, 400},  {4, 70, 400},
-                                   {5, 70, 400},  {16, 70, 400}, {17, 70, 400},
-                                   {60, 70, 400}, {450, 70, 400}};
+    static const Extents rows[] = {{0, 70, 400},  {1, 70, 400},  {4, 70, 400},  {5, 70, 400},
+                                   {16, 70, 400}, {17, 70, 400}, {60, 70, 400}, {450, 70, 400}};
     Case prepared = *c;
     prepared.m = "M", prepared.n = "70", prepared.k = "400", prepared.param = 'b';
     check_case(&prepared, rows, sizeof rows / sizeof *rows);
@@ -238,7 +239,8 @@ static const char *const shared_bodies[] = {
     "graph g(x: %s[B, 40]%s) -> (y: %s[B, 50]) {\n%s  y = x @ transpose(w, [1, 0])\n}\n|[50, 40]",
     "graph g(x: %s[3, B, 40]%s) -> (y: %s[3, B, 50]) {\n%s  y = x @ w\n}\n|[3, 40, 50]",
     "graph g(x: %s[3, B, 40]%s) -> (y: %s[3, B, 50]) {\n%s  y = x @ w\n}\n|[40, 50]",
-    "graph g(x: %s[B, 40]%s) -> (y: %s[B, 50]) {\n%s  y = x @ pad(w, low=[1, 2], high=[3, 4])\n}\n|[36, 44]",
+    "graph g(x: %s[B, 40]%s) -> (y: %s[B, 50]) {\n%s  y = x @ pad(w, low=[1, 2], high=[3, "
+    "4])\n}\n|[36, 44]",
     "graph g(x: %s[B, 40]%s) -> (y: %s[B, 50]) {\n%s  y = x @ (w + w)\n}\n|[40, 50]",
     "graph g(x: %s[B, 40]%s) -> (y: %s[B, 50]) {\n%s  y = x @ reshape(w, [40, 50])\n}\n|[2000]",
     "graph g(x: %s[40, 5]%s) -> (y: %s[300, 5]) {\n%s  y = w @ x\n}\n|[300, 40]"};
@@ -281,8 +283,8 @@ static void open_shared(Shared *shared, const char *source, const Target *target
     options.program.n_threads = 2;
     options.program.no_weights = true;
     Compiled *compiled = &shared->compiled;
-    cr_assert(compile_source(compiled, source, target, COMPILE_FUSED), "%s\n%s",
-              compiled->messages, source);
+    cr_assert(compile_source(compiled, source, target, COMPILE_FUSED), "%s\n%s", compiled->messages,
+              source);
     cr_assert(rig_open(&shared->rig, compiled->bytes, compiled->n_bytes, NULL, &options), "%s",
               shared->rig.error);
 }

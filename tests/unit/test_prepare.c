@@ -165,7 +165,8 @@ Test(prepare, cpu_contractions_get_panels) {
     cr_assert_eq(n_kernels(f.plan, true), 1u);
     cr_assert(gemm->panel_columns > 0 && gemm->panel_columns % 8 == 0);
     int64_t width = gemm->panel_columns;
-    expect_shape(f.plan, find_prepared(f.plan), 3, (int64_t[]){(50 + width - 1) / width, 48, width});
+    expect_shape(f.plan, find_prepared(f.plan), 3,
+                 (int64_t[]){(50 + width - 1) / width, 48, width});
     arena_free(f.arena);
     f = lay_out("dim B in 1..4096\ngraph g(x: f32[B, 48], w: f32[48, 50]) -> (y: f32[B, 50]) {\n"
                 "  y = x @ w\n}\n",
@@ -176,9 +177,10 @@ Test(prepare, cpu_contractions_get_panels) {
 }
 
 Test(prepare, batches_have_panels_of_their_own_where_they_differ) {
-    Fixture f = lay_out("dim B in 1..4096\ngraph g(x: f32[2, 3, B, 48]) -> (y: f32[2, 3, B, 50]) {\n"
-                        "  param w: f32[2, 3, 48, 50] = \"w\"\n  y = x @ w\n}\n",
-                        TARGET_CPU);
+    Fixture f =
+        lay_out("dim B in 1..4096\ngraph g(x: f32[2, 3, B, 48]) -> (y: f32[2, 3, B, 50]) {\n"
+                "  param w: f32[2, 3, 48, 50] = \"w\"\n  y = x @ w\n}\n",
+                TARGET_CPU);
     const Buffer *buffer = find_prepared(f.plan);
     cr_assert(buffer && buffer->shape.rank == 4);
     cr_expect(dim_equals_const(f.plan->graph->dims, buffer->shape.dims[0], 6));
@@ -192,10 +194,11 @@ Test(prepare, batches_have_panels_of_their_own_where_they_differ) {
 }
 
 Test(prepare, equal_layouts_are_made_once) {
-    Fixture f = lay_out("dim B in 1..4096\n"
-                        "graph g(x: f32[B, 48], z: f32[B, 48]) -> (y: f32[B, 50], u: f32[B, 50]) {\n"
-                        "  param w: f32[48, 50] = \"w\"\n  y = x @ w\n  u = relu(z @ w)\n}\n",
-                        TARGET_CPU);
+    Fixture f =
+        lay_out("dim B in 1..4096\n"
+                "graph g(x: f32[B, 48], z: f32[B, 48]) -> (y: f32[B, 50], u: f32[B, 50]) {\n"
+                "  param w: f32[48, 50] = \"w\"\n  y = x @ w\n  u = relu(z @ w)\n}\n",
+                TARGET_CPU);
     cr_expect_eq(n_kernels(f.plan, true), 1u);
     cr_expect_eq(n_kernels(f.plan, false), 2u);
     arena_free(f.arena);
