@@ -181,10 +181,10 @@ static void aim_copies(MmaFactor *factor, const GemmBlock *block) {
             address = LLVMBuildSExt(builder, address, unit->i64, "");
         LLVMTypeRef element = unit_memory_type(unit, s->dtype, 1);
         factor->sources[i] = LLVMBuildGEP2(builder, element, base, &address, 1, "");
-        factor->n_bytes[i] = factor->is_turned ? bytes_inside(block, at, factor->extent)
-                                               : LLVMBuildSelect(builder, point.active,
-                                                                 i32_const(block, -1),
-                                                                 i32_const(block, 0), "");
+        factor->n_bytes[i] = factor->is_turned
+                                 ? bytes_inside(block, at, factor->extent)
+                                 : LLVMBuildSelect(builder, point.active, i32_const(block, -1),
+                                                   i32_const(block, 0), "");
     }
 }
 
