@@ -1,7 +1,7 @@
 /* What can be prepared, and the kernels that prepare it. See prepare.h. */
 #include "pass/prepare.h"
 
-/* Per node: its own shape and attributes hold no symbols but these. */
+/* Whether the node's own shape and attributes hold no symbols but these. */
 static bool is_fixed_by(const Graph *graph, const Node *node, uint64_t symbols) {
     uint64_t used = 0;
     for (uint32_t k = 0; k < node->shape.rank; k++) {
