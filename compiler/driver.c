@@ -8,6 +8,7 @@
 #include "pass/explain.h"
 #include "pass/fuse.h"
 #include "pass/launch.h"
+#include "pass/layout.h"
 #include "pass/memplan.h"
 #include "pass/sched.h"
 #include "pass/share.h"
@@ -176,6 +177,18 @@ static bool run_fuse(Driver *driver, Plan **plans) {
     return true;
 }
 
+static void run_layout(Driver *driver, Plan **plans) {
+    double begin = now_seconds();
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
+        layout_plan(driver->arena, plans[i], driver->options.target);
+        const char *fault = plan_verify(plans[i], driver->scratch);
+        if (fault) ice(driver->arena, "layout of %s: %s", plans[i]->graph->name, fault);
+    }
+    arena_reset(driver->scratch);
+    finish_pass(driver, PASS_LAYOUT, begin,
+                wants_text(driver, PASS_LAYOUT) ? plan_text(driver) : NULL);
+}
+
 static void run_schedule(Driver *driver, Plan **plans) {
     double begin = now_seconds();
     for (uint32_t i = 0; i < driver->module->graphs.n; i++)
@@ -287,6 +300,7 @@ fusec_status driver_build(Driver *driver) {
     if (early && !driver->options.explain) return FUSEC_OK;
     Plan **plans = arena_array(driver->arena, Plan *, driver->module->graphs.n);
     if (!run_fuse(driver, plans)) return FUSEC_INPUT;
+    run_layout(driver, plans);
     run_schedule(driver, plans);
     if (!run_place(driver, plans)) return FUSEC_INPUT;
     if (driver->options.explain && !explain(driver)) return FUSEC_INPUT;

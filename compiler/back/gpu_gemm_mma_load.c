@@ -190,10 +190,10 @@ static void aim_copies(MmaFactor *factor, const GemmBlock *block) {
             address = LLVMBuildSExt(builder, address, unit->i64, "");
         LLVMTypeRef element = unit_memory_type(unit, s->dtype, 1);
         factor->sources[i] = LLVMBuildGEP2(builder, element, base, &address, 1, "");
-        factor->n_bytes[i] = factor->is_turned ? bytes_inside(factor, block, at, factor->extent)
-                                               : LLVMBuildSelect(builder, point.active,
-                                                                 i32_const(block, CHUNK_BYTES),
-                                                                 i32_const(block, 0), "");
+        factor->n_bytes[i] = factor->is_turned
+                                 ? bytes_inside(factor, block, at, factor->extent)
+                                 : LLVMBuildSelect(builder, point.active, i32_const(block, -1),
+                                                   i32_const(block, 0), "");
     }
 }
 
@@ -256,7 +256,7 @@ static void start_copies(const MmaFactor *factor, const GemmBlock *block, LLVMVa
             LLVMValueRef exists = LLVMBuildICmp(builder, LLVMIntSLT, row, left, "");
             n_bytes = LLVMBuildSelect(builder, exists, n_bytes, i32_const(block, 0), "");
         } else {
-            n_bytes = LLVMBuildAnd(builder, n_bytes, in_k, ""); /* 16 or 0, and 0 to 16 */
+            n_bytes = LLVMBuildAnd(builder, n_bytes, in_k, ""); /* all bits or none, and 0 to 16 */
         }
         uint32_t rows_bytes = i * factor->row_step * factor->row_chunks * CHUNK_BYTES;
         LLVMValueRef from = LLVMBuildGEP2(builder, element, factor->sources[i], &delta, 1, "");

@@ -195,7 +195,7 @@ static void write_dims(Writer *w) {
 /* Buffers. */
 
 static void put_buffer_name(Writer *w, const Buffer *buffer) {
-    if (buffer->kind == BUFFER_TEMP) text_puts(&w->text, ".");
+    if (buffer->kind == BUFFER_TEMP || buffer->kind == BUFFER_PREPARED) text_puts(&w->text, ".");
     put_escaped(w, buffer->name);
 }
 
@@ -203,13 +203,15 @@ static void write_buffer(Writer *w, const Buffer *buffer) {
     static const char *const directives[] = {[BUFFER_INPUT] = FRT_D_INPUT,
                                              [BUFFER_PARAM] = FRT_D_PARAM,
                                              [BUFFER_OUTPUT] = FRT_D_OUTPUT,
-                                             [BUFFER_TEMP] = FRT_D_TEMP};
+                                             [BUFFER_TEMP] = FRT_D_TEMP,
+                                             [BUFFER_PREPARED] = FRT_D_TEMP};
     begin_line(w, directives[buffer->kind]);
     text_puts(&w->text, " ");
     put_buffer_name(w, buffer);
     put_int(w, 0); /* the only device */
     put_word(w, dtype_name(buffer->dtype));
     if (buffer->kind == BUFFER_TEMP) put_dim(w, buffer->offset_bytes);
+    if (buffer->kind == BUFFER_PREPARED) put_word(w, FRT_NONE);
     put_shape(w, &buffer->shape);
     if (buffer->kind == BUFFER_PARAM) {
         put_word(w, "=");
@@ -356,7 +358,7 @@ static void write_launch(Writer *w, const Plan *plan, const Launch *launch) {
     const Source *source = w->module->source;
     const Kernel *kernel = launch->kernels;
     begin_line(w, FRT_D_LAUNCH);
-    put_word(w, FRT_PHASE_RUN_NAME);
+    put_word(w, kernel->is_init ? FRT_PHASE_INIT_NAME : FRT_PHASE_RUN_NAME);
     put_int(w, kernel->span.end ? source_position(source, kernel->span.begin).line : 0);
     put_label(w, launch);
     put_args(w, plan, launch);

@@ -75,3 +75,16 @@ Shape shape_reduced(DimTab *dims, const Shape *arg, uint32_t axes, bool keep) {
     }
     return result;
 }
+
+uint64_t graph_param_symbols(const Graph *graph) {
+    uint64_t symbols = 0;
+    for (uint32_t i = 0; i < graph->params.n; i++) {
+        const Shape *shape = &graph_node(graph, graph->params.data[i].node)->shape;
+        for (uint32_t k = 0; k < shape->rank; k++) {
+            uint32_t symbol;
+            if (dim_is_symbol(graph->dims, shape->dims[k], &symbol))
+                symbols |= UINT64_C(1) << symbol;
+        }
+    }
+    return symbols;
+}

@@ -50,6 +50,29 @@ DimId kernel_bytes(const Plan *plan, const Kernel *kernel) {
     return total;
 }
 
+void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user) {
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *stage = &kernel->stages.data[i];
+        for (uint32_t k = 0; k < stage->stores.n; k++) visit(user, &stage->stores.data[k]);
+    }
+    for (uint32_t k = 0; k < kernel->row_stores.n; k++) visit(user, &kernel->row_stores.data[k]);
+}
+
+uint32_t plan_n_init(const Plan *plan) {
+    uint32_t n = 0;
+    while (n < plan->kernels.n && plan->kernels.data[n].is_init) n++;
+    return n;
+}
+
+DimId plan_prepared_bytes(const Plan *plan) {
+    DimTab *dims = plan->graph->dims;
+    DimId total = dim_const(dims, 0);
+    for (uint32_t i = 0; i < plan->buffers.n; i++)
+        if (plan->buffers.data[i].kind == BUFFER_PREPARED)
+            total = dim_add(dims, total, buffer_bytes(dims, &plan->buffers.data[i]));
+    return total;
+}
+
 static void mark(bool *live, ScalarId id) {
     live[id] = true;
 }

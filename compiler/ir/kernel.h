@@ -6,7 +6,13 @@
 #include "ir/graph.h"
 #include "ir/scalar.h"
 
-typedef enum { BUFFER_INPUT, BUFFER_PARAM, BUFFER_OUTPUT, BUFFER_TEMP } BufferKind;
+typedef enum {
+    BUFFER_INPUT,
+    BUFFER_PARAM,
+    BUFFER_OUTPUT,
+    BUFFER_TEMP,
+    BUFFER_PREPARED /* made by init kernels from params; the program keeps it between runs */
+} BufferKind;
 
 /* A tensor in memory, contiguous and row-major. */
 typedef struct Buffer {
@@ -16,7 +22,7 @@ typedef struct Buffer {
     Shape shape;
     bool is_on_chip;    /* a temp in no memory: one launch makes and reads it, tile by tile */
     NodeId node;        /* whose value it holds */
-    Str name;           /* inputs, params, outputs: the user's; temps: t0, t1, ... */
+    Str name;           /* inputs, params, outputs: the user's; temps: t0, ..; prepared: p0, .. */
     DimId offset_bytes; /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */
 } Buffer;
 enum { WORKSPACE_ALIGN_BYTES = 256 };
@@ -160,6 +166,7 @@ typedef enum { LINK_NONE, LINK_PART, LINK_PHASE } LaunchLink;
 typedef struct Kernel {
     Str name;
     Span span;
+    bool is_init; /* an init step: runs once for a program, and again when a param changes */
     KernelForm form;
     uint32_t n_parallel;               /* axes [0, n_parallel) of the index table */
     uint32_t first_reduced, n_reduced; /* axes [first_reduced, first_reduced + n_reduced) */
@@ -167,12 +174,17 @@ typedef struct Kernel {
      * accumulators: its rows run over the parallel axes and, innermost (FORM_ROW) or outermost
      * (FORM_COLUMN), this axis of segments. NO_AXIS when it is no partial. */
     uint32_t segment_axis;
+    /* FORM_CONTRACT, CPU: the factor whose elements lie side by side in the register tile is a load
+     * from panels of this many: element (k, c) of panel p at (p * depth + k) * panel_columns + c,
+     * zeros where there is no column. 0: it is not. */
+    uint32_t panel_columns;
     ScalarTab *scalars;
     Vec(Reduce) reduces; /* slots */
     Vec(Stage) stages;
     Vec(Store) row_stores; /* once per parallel index, after all stages */
     Vec(uint32_t) args;    /* buffers, in argument order */
-    Vec(NodeId) nodes;     /* what it computes, inlined or not, ascending; for explain and dumps */
+    Vec(NodeId) nodes;     /* what it computes, inlined or not, ascending; for explain and dumps.
+                            * None for a layout's: it computes nothing new */
     uint64_t symbols;      /* dims passed: bit set of dim symbols */
     Variant variants[MAX_VARIANTS];
     uint32_t n_variants;
@@ -205,7 +217,7 @@ typedef struct Edge {
 typedef struct Plan {
     const Graph *graph;
     Vec(Buffer) buffers;
-    Vec(Kernel) kernels; /* in launch order */
+    Vec(Kernel) kernels; /* in launch order, init kernels first */
     Vec(Edge) edges;
     DimId workspace_bytes;
     DimId peak_bytes_unshared; /* what temps would take without reuse */
@@ -269,9 +281,18 @@ DimId buffer_bytes(DimTab *dims, const Buffer *buffer);
 /* Memory traffic of a kernel, each buffer counted once per kernel, as a dim: what it reads plus
  * what it writes. */
 DimId kernel_bytes(const Plan *plan, const Kernel *kernel);
+/* Calls visit for every store of the kernel, in order. */
+typedef void (*StoreVisitor)(void *user, const Store *store);
+void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user);
+/* How many of the plan's kernels are init kernels: those before this one. */
+uint32_t plan_n_init(const Plan *plan);
+/* What init kernels write, in bytes. */
+DimId plan_prepared_bytes(const Plan *plan);
 
 /* Proves that every kernel reads only what is bound or was written before it, that everything is
- * written once and in its dtype, and that stages hold every slot once. NULL, or what is wrong. */
+ * written once and in its dtype, that stages hold every slot once, and that init kernels come
+ * first, read nothing but params and what init kernels made, need no dim but those that params fix,
+ * and alone write what is prepared. NULL, or what is wrong. */
 const char *plan_verify(const Plan *plan, Arena *arena);
 
 /* `kernel softmax ... stage 1: r0 = max(...)`: the schedule and scalar programs, for --emit=sched.

@@ -5,7 +5,8 @@
 static const char *const buffer_kinds[] = {[BUFFER_INPUT] = "input",
                                            [BUFFER_PARAM] = "param",
                                            [BUFFER_OUTPUT] = "output",
-                                           [BUFFER_TEMP] = "temp"};
+                                           [BUFFER_TEMP] = "temp",
+                                           [BUFFER_PREPARED] = "prepared"};
 static const char *const form_names[] = {
     [FORM_MAP] = "map", [FORM_ROW] = "row", [FORM_COLUMN] = "column", [FORM_CONTRACT] = "contract"};
 
@@ -25,6 +26,11 @@ static void print_buffer(const Printer *p, const Buffer *buffer) {
     if (buffer->kind == BUFFER_TEMP) {
         text_puts(p->out, " at ");
         dim_print(p->dims, buffer->offset_bytes, p->out);
+    }
+    if (buffer->kind == BUFFER_PREPARED) {
+        text_puts(p->out, ", ");
+        dim_print(p->dims, buffer_bytes(p->dims, buffer), p->out);
+        text_puts(p->out, " bytes");
     }
     text_puts(p->out, "\n");
 }
@@ -170,13 +176,16 @@ static void print_kernel(Printer *p, const Kernel *kernel) {
     p->kernel = kernel;
     p->scalars = kernel->scalars;
     p->indices = scalartab_indices(kernel->scalars);
-    text_printf(p->out, "\nkernel %s: %s, arguments (", kernel->name, form_names[kernel->form]);
+    text_printf(p->out, "\n%skernel %s: %s, arguments (", kernel->is_init ? "init " : "",
+                kernel->name, form_names[kernel->form]);
     for (uint32_t i = 0; i < kernel->args.n; i++)
         text_printf(p->out, "%s%s", i ? ", " : "",
                     p->plan->buffers.data[kernel->args.data[i]].name);
-    text_puts(p->out, kernel->link == LINK_PART    ? "), beside the one before\n"
-                      : kernel->link == LINK_PHASE ? "), in the blocks of the one before\n"
-                                                   : ")\n");
+    text_puts(p->out, ")");
+    if (kernel->panel_columns) text_printf(p->out, ", panels of %u", kernel->panel_columns);
+    text_puts(p->out, kernel->link == LINK_PART    ? ", beside the one before\n"
+                      : kernel->link == LINK_PHASE ? ", in the blocks of the one before\n"
+                                                   : "\n");
     print_axes(p);
     bool *live = kernel_live_scalars(p->out->arena, kernel);
     for (ScalarId id = 1; id <= scalar_count(p->scalars); id++)

@@ -232,7 +232,9 @@ static bool has_room(Chain *c) {
 
 static bool try_continue(Chain *c) {
     int64_t n;
-    if (c->plan->kernels.data[c->next].link != LINK_NONE || !has_operands(c) || !has_room(c))
+    const Kernel *reader = &c->plan->kernels.data[c->next];
+    if (reader->link != LINK_NONE || reader->is_init != c->launch.kernels->is_init ||
+        !has_operands(c) || !has_room(c))
         return false;
     if (continues_rows(c, &n))
         set_row_variants(c, n);

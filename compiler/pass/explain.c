@@ -67,15 +67,20 @@ static void print_edges(const Ledger *l, uint32_t *n_fused, uint32_t *n_stored) 
     }
 }
 
+typedef struct Wanted {
+    uint32_t buffer;
+    bool is_found;
+} Wanted;
+
+static void compare_store(void *user, const Store *store) {
+    Wanted *wanted = user;
+    wanted->is_found = wanted->is_found || store->buffer == wanted->buffer;
+}
+
 static bool stores_to(const Kernel *kernel, uint32_t buffer) {
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        if (kernel->row_stores.data[i].buffer == buffer) return true;
-    for (uint32_t i = 0; i < kernel->stages.n; i++) {
-        const Stage *stage = &kernel->stages.data[i];
-        for (uint32_t k = 0; k < stage->stores.n; k++)
-            if (stage->stores.data[k].buffer == buffer) return true;
-    }
-    return false;
+    Wanted wanted = {.buffer = buffer};
+    kernel_each_store(kernel, compare_store, &wanted);
+    return wanted.is_found;
 }
 
 static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
@@ -93,13 +98,13 @@ static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
     text_puts(l->out, "\n");
 }
 
-static void print_kernels(const Ledger *l) {
+/* Kernels [first, end) of the plan. */
+static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
     static const char *const forms[] = {[FORM_MAP] = "map",
                                         [FORM_ROW] = "reduction along rows",
                                         [FORM_COLUMN] = "reduction along columns",
                                         [FORM_CONTRACT] = "matmul"};
-    text_puts(l->out, "kernels:\n");
-    for (uint32_t i = 0; i < l->plan->kernels.n; i++) {
+    for (uint32_t i = first; i < end; i++) {
         const Kernel *kernel = &l->plan->kernels.data[i];
         text_printf(l->out, "  %s: %s", kernel->name, forms[kernel->form]);
         if (kernel->form != FORM_MAP)
@@ -114,20 +119,21 @@ static void print_kernels(const Ledger *l) {
     }
 }
 
+/* Of a run: init steps are none of it. */
 static DimId traffic(const Ledger *l, const Plan *plan) {
     DimId total = dim_const(l->dims, 0);
-    for (uint32_t i = 0; i < plan->kernels.n; i++)
+    for (uint32_t i = plan_n_init(plan); i < plan->kernels.n; i++)
         total = add(l, total, kernel_bytes(plan, &plan->kernels.data[i]));
     return total;
 }
 
-/* What any program must move: everything bound that is used, once. */
+/* What any program must move in a run: everything bound or prepared that is used, once. */
 static DimId least_traffic(const Ledger *l) {
     DimId total = dim_const(l->dims, 0);
     for (uint32_t b = 0; b < l->plan->buffers.n; b++) {
         const Buffer *buffer = &l->plan->buffers.data[b];
         bool is_used = false;
-        for (uint32_t i = 0; i < l->plan->kernels.n; i++)
+        for (uint32_t i = plan_n_init(l->plan); i < l->plan->kernels.n; i++)
             for (uint32_t k = 0; k < l->plan->kernels.data[i].args.n; k++)
                 is_used = is_used || l->plan->kernels.data[i].args.data[k] == b;
         if (buffer->kind != BUFFER_TEMP && is_used)
@@ -142,15 +148,17 @@ static void print_total(const Ledger *l, const char *what, DimId bytes) {
     text_puts(l->out, "\n");
 }
 
+/* Of a run. */
 static uint32_t n_launches(const Plan *plan) {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < plan->kernels.n; i += plan_launch(plan, i).n) n++;
+    for (uint32_t i = plan_n_init(plan); i < plan->kernels.n; i += plan_launch(plan, i).n) n++;
     return n;
 }
 
 static void print_totals(const Ledger *l, const Plan *unfused, uint32_t n_fused,
                          uint32_t n_stored) {
     text_puts(l->out, "totals:\n");
+    uint32_t n_init = plan_n_init(l->plan);
     text_printf(l->out, "  %-34s %u", "launches", n_launches(l->plan));
     if (unfused) text_printf(l->out, " (%u without fusion)", n_launches(unfused));
     text_printf(l->out, "\n  %-34s %u fused, %u stored\n", "edges between ops", n_fused, n_stored);
@@ -159,6 +167,9 @@ static void print_totals(const Ledger *l, const Plan *unfused, uint32_t n_fused,
     print_total(l, "least: inputs and outputs once", least_traffic(l));
     print_total(l, "workspace", l->plan->workspace_bytes);
     print_total(l, "workspace without reuse", l->plan->peak_bytes_unshared);
+    if (!n_init) return;
+    text_printf(l->out, "  %-34s %u\n", "init steps, not in a run", n_init);
+    print_total(l, "prepared by them", plan_prepared_bytes(l->plan));
 }
 
 void explain_print(const Plan *plan, const Plan *unfused, Arena *arena, Text *out) {
@@ -167,7 +178,11 @@ void explain_print(const Plan *plan, const Plan *unfused, Arena *arena, Text *ou
     uint32_t n_fused, n_stored;
     text_printf(&own, "graph %s\n", plan->graph->name);
     print_edges(&l, &n_fused, &n_stored);
-    print_kernels(&l);
+    uint32_t n_init = plan_n_init(plan);
+    if (n_init) text_puts(&own, "init steps:\n");
+    print_kernels(&l, 0, n_init);
+    text_puts(&own, "kernels:\n");
+    print_kernels(&l, n_init, plan->kernels.n);
     print_totals(&l, unfused, n_fused, n_stored);
     text_puts(out, text_str(&own));
 }
@@ -208,13 +223,13 @@ static void note_stored(Cloner *c, const Store *stores, uint32_t n) {
     }
 }
 
-/* One block: the kernels [first, last], which are a finishing kernel and the partials before it. */
-static void clone_kernels(Cloner *c, const Kernel *first, const Kernel *last) {
+/* One block: a kernel, or a finishing kernel for itself and its partials. */
+static void clone_kernel(Cloner *c, const Kernel *last) {
     vec_push(c->arena, &c->to->fixed_kernels,
              (FixedKernel){.name = last->name, .span = last->span});
     memset(c->in_kernel, 0xFF, c->from->nodes.n * sizeof *c->in_kernel);
-    for (uint32_t i = 0; i < first->nodes.n; i++) {
-        NodeId id = first->nodes.data[i];
+    for (uint32_t i = 0; i < last->nodes.n; i++) {
+        NodeId id = last->nodes.data[i];
         OpId op = graph_node(c->from, id)->op;
         if (op == OP_INPUT || op == OP_PARAM || c->in_kernel[id] != NODE_NONE) continue;
         c->in_kernel[id] = clone_node(c, id, c->to->fixed_kernels.n);
@@ -246,11 +261,9 @@ Graph *explain_fused_graph(Arena *arena, StrTab *strings, const Plan *plan) {
         param.node = c.in_memory[param.node];
         vec_push(arena, &c.to->params, param);
     }
-    for (uint32_t first = 0, i = 0; i < plan->kernels.n; i++) {
-        if (plan->kernels.data[i].segment_axis != NO_AXIS) continue;
-        clone_kernels(&c, &plan->kernels.data[first], &plan->kernels.data[i]);
-        first = i + 1;
-    }
+    for (uint32_t i = 0; i < plan->kernels.n; i++)
+        if (plan->kernels.data[i].segment_axis == NO_AXIS && plan->kernels.data[i].nodes.n)
+            clone_kernel(&c, &plan->kernels.data[i]);
     for (uint32_t i = 0; i < from->outputs.n; i++) {
         GraphOutput output = from->outputs.data[i];
         output.node = c.in_memory[output.node];

@@ -38,8 +38,8 @@ static bool may_join(const Plan *plan, uint32_t first, uint32_t k) {
     Launch launch = plan_launch(plan, first);
     bool has_phases = launch.n > 1 && !launch_has_parts(&launch);
     uint32_t n_args = (launch.n + 1) * kernel->args.n;
-    if (has_phases || has_maps(kernel) || kernels[first].code != kernel->code ||
-        n_args > MAX_KERNEL_ARGS)
+    if (has_phases || has_maps(kernel) || kernels[first].is_init != kernel->is_init ||
+        kernels[first].code != kernel->code || n_args > MAX_KERNEL_ARGS)
         return false;
     for (uint32_t i = first; i < k; i++)
         if (writes_for(&kernels[i], kernel)) return false;

@@ -164,12 +164,22 @@ static bool has_unit_extent(const GemmGpu *g) {
     return dim_hi(g->dims, g->m) <= 1 || dim_hi(g->dims, g->n) <= 1 || dim_hi(g->dims, g->k) <= 1;
 }
 
-static bool has_tensor_cores(const Kernel *kernel, const Reduce *reduce) {
+static bool has_tensor_cores(const Kernel *kernel) {
+    const Reduce *reduce = &kernel->reduces.data[0];
     Dtype left = scalar_get(kernel->scalars, reduce->value)->dtype;
     Dtype right = scalar_get(kernel->scalars, reduce->factor)->dtype;
     if (left != right) return false;
     if (left == DT_F32) return reduce->precision == PRECISION_TF32;
     return left == DT_F16 || left == DT_BF16 || left == DT_F64;
+}
+
+bool sched_gemm_gpu_copies(const Kernel *kernel) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    GemmGpu g = {.kernel = kernel, .dims = indextab_dims(tab)};
+    g.m = index_axis_extent(tab, gemm_axis_m(kernel));
+    g.n = index_axis_extent(tab, gemm_axis_n(kernel));
+    g.k = index_axis_extent(tab, gemm_axis_k(kernel));
+    return !has_unit_extent(&g) && has_tensor_cores(kernel);
 }
 
 /* Tensor cores in their best form first. What remains for the others: factors with an extent that
@@ -210,7 +220,7 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *ta
         variants[0].grid = dim_ceil_div(g.dims, kernel_n_rows(kernel), PLAIN_THREADS);
         return 1;
     }
-    if (has_tensor_cores(kernel, reduce)) return add_tensor_cores(plan, kernel, target, variants);
+    if (has_tensor_cores(kernel)) return add_tensor_cores(plan, kernel, target, variants);
     add_fma(&g, variants[0], reduce->acc);
     return g.n_variants;
 }

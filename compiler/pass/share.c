@@ -101,9 +101,9 @@ static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *ker
     Writer w = {.plan = plan, .kernel = kernel, .out = {.arena = arena}};
     w.live = kernel_live_scalars(arena, kernel);
     w.numbers = arena_array(arena, uint32_t, scalar_count(scalars) + 1);
-    text_printf(&w.out, "%d %u %u %u %u %u %llx\n", (int)kernel->form, kernel->n_parallel,
-                kernel->first_reduced, kernel->n_reduced, kernel->segment_axis, kernel->args.n,
-                (unsigned long long)kernel->symbols);
+    text_printf(&w.out, "%d %u %u %u %u %u %u %llx\n", (int)kernel->form, kernel->n_parallel,
+                kernel->first_reduced, kernel->n_reduced, kernel->segment_axis,
+                kernel->panel_columns, kernel->args.n, (unsigned long long)kernel->symbols);
     for (uint32_t k = 0; k < index_n_axes(tab); k++)
         text_printf(&w.out, "axis %u\n", index_axis_extent(tab, k));
     for (uint32_t i = 0; i < kernel->args.n; i++)

@@ -77,11 +77,14 @@ frt_status frt_module_get_graph(const frt_module *module, int32_t graph, frt_gra
     const Manifest *m = &module->manifest;
     int32_t n_by_role[FRT_TEMP + 1] = {0};
     int32_t n_launches = 0;
+    int32_t n_init = 0;
     for (uint32_t i = 0; i < g->n_tensors; i++) {
         n_by_role[m->tensors[g->first_tensor + i].role]++;
     }
     for (uint32_t i = 0; i < g->n_steps; i++) {
-        n_launches += m->steps[g->first_step + i].kind == FRT_STEP_LAUNCH;
+        const Step *step = &m->steps[g->first_step + i];
+        n_launches += step->kind == FRT_STEP_LAUNCH && step->phase == FRT_PHASE_RUN;
+        n_init += step->phase == FRT_PHASE_INIT;
     }
     GIVE(info, (frt_graph_info){.name = g->name,
                                 .n_tensors = (int32_t)g->n_tensors,
@@ -90,7 +93,8 @@ frt_status frt_module_get_graph(const frt_module *module, int32_t graph, frt_gra
                                 .n_outputs = n_by_role[FRT_OUTPUT],
                                 .n_temps = n_by_role[FRT_TEMP],
                                 .n_steps = (int32_t)g->n_steps,
-                                .n_launches = n_launches});
+                                .n_launches = n_launches,
+                                .n_init = n_init});
     return FRT_OK;
 }
 

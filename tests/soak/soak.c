@@ -53,6 +53,7 @@ void soak_add_counts(Soak *soak, const PairCounts *counts) {
     sum->n_elems += counts->n_elems;
     sum->n_finite += counts->n_finite;
     sum->n_any += counts->n_any;
+    sum->n_prepared += counts->n_prepared;
 }
 
 /* Options. */
@@ -161,9 +162,10 @@ int main(int argc, char **argv) {
     frt_program_free(keeper);
     bool is_lacking = has_gaps(&soak);
     const PairCounts *c = &soak.counts;
-    printf("%" PRIu64 " runs; %" PRIu64 " values and %" PRIu64 " elements against the interpreter "
+    printf("%" PRIu64 " runs, %" PRIu64 " after init steps; %" PRIu64 " values and %" PRIu64
+           " elements against the interpreter "
            "(%" PRIu64 " finite, %" PRIu64 " unbounded), %" PRIu64 " values not compared\n",
-           c->n_runs, c->n_nodes, c->n_elems, c->n_finite, c->n_any, c->n_skipped);
+           c->n_runs, c->n_prepared, c->n_nodes, c->n_elems, c->n_finite, c->n_any, c->n_skipped);
     printf("%u passed, %u failed, %u skipped\n", soak.n_passed, soak.n_failed, soak.n_skipped);
     arena_free(soak.arena);
     return soak.n_failed > 0 || soak.n_passed == 0 || is_lacking;

@@ -291,8 +291,9 @@ Test(cli, lists_and_help_never_fail) {
 
 Test(cli, passes_can_be_watched) {
     expect("@good.g -o @a.ptx --dump-to=@dump", 0, "");
-    static const char *const dumps[] = {"01-parse.g",   "02-fuse.g",       "03-schedule.txt",
-                                        "04-place.txt", "05-manifest.txt", "06-emit.ll"};
+    static const char *const dumps[] = {"01-parse.g",      "02-fuse.g",    "03-layout.txt",
+                                        "04-schedule.txt", "05-place.txt", "06-manifest.txt",
+                                        "07-emit.ll"};
     for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++) {
         char name[64];
         snprintf(name, sizeof name, "dump/%s", dumps[i]);

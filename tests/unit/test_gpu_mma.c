@@ -40,8 +40,9 @@ static Program compile(const char *source, TargetId target) {
     bool ok = compile_source(&p.compiled, source, target_get(target), COMPILE_FUSED);
     cr_assert(ok, "%s\n%s", p.compiled.messages, source);
     const Plan *plan = p.compiled.driver.plans[0];
-    cr_assert_eq(plan->kernels.n, 1, "%u kernels\n%s", plan->kernels.n, source);
-    p.kernel = &plan->kernels.data[0];
+    uint32_t n_init = plan_n_init(plan);
+    cr_assert_eq(plan->kernels.n - n_init, 1, "%u kernels\n%s", plan->kernels.n, source);
+    p.kernel = &plan->kernels.data[n_init];
     cr_assert_eq(p.kernel->form, FORM_CONTRACT);
     return p;
 }
@@ -337,4 +338,38 @@ Test(gpu_mma, small_problems_get_small_tiles) {
         cr_expect_eq(p.kernel->variants[0].sched.tile_m, n == 256 ? 64 : 128);
         compile_free(&p.compiled);
     }
+}
+
+/* A chunk of which k leaves 3 elements is 6 bytes: the row's say is all or nothing, not 16 bytes.
+ */
+Test(gpu_mma, chunks_that_k_cuts_short_keep_what_is_inside) {
+    Program p = compile("dim M in 1..300\n"
+                        "graph g(a: f16[M, 136], b: f16[63, 136]) -> (y: f16[M, 63]) {\n"
+                        "  y = a[:, 0:131] @ transpose(b[:, 0:131], perm=[1, 0])\n"
+                        "}\n",
+                        TARGET_SM_80);
+    char *text = function_text(&p, 0);
+    cr_expect_gt(count(text, "cp.async.cg"), 0);
+    cr_expect_gt(count(text, ", -1, 0, "), 0);
+    cr_expect_eq(count(text, ", 16, 0, "), 0);
+    free(text);
+    compile_free(&p.compiled);
+}
+
+/* The right factor's rows of 4001 elements begin anywhere; an init step pads them. */
+Test(gpu_mma, odd_rows_of_params_are_copied) {
+    static const char *const bodies[2] = {
+        "dim M in 1..300\ngraph g(a: bf16[M, 64], b: bf16[64, 4001]) -> (y: bf16[M, 4001]) {\n"
+        "  y = a @ b\n}\n",
+        "dim M in 1..300\ngraph g(a: bf16[M, 64]) -> (y: bf16[M, 4001]) {\n"
+        "  param b: bf16[64, 4001] = \"b\"\n  y = a @ b\n}\n"};
+    uint32_t n_copies[2];
+    for (int i = 0; i < 2; i++) {
+        Program p = compile(bodies[i], TARGET_SM_80);
+        char *text = function_text(&p, 0);
+        n_copies[i] = count(text, "cp.async.cg");
+        free(text);
+        compile_free(&p.compiled);
+    }
+    cr_expect(n_copies[1] > n_copies[0] && n_copies[0] > 0, "%u and %u", n_copies[0], n_copies[1]);
 }

@@ -22,9 +22,12 @@ static const char manifest[] = "//@ fusec-artifact 1\n"
                                "//@ param w 0 f32 4\n"
                                "//@ output y 0 f32 B 4\n"
                                "//@ temp packed 0 f32 - 4\n"
+                               "//@ temp twice 0 f32 - 4\n"
                                "//@ temp t 0 f32 0 B 4\n"
                                "//@ workspace B,16,*\n"
-                               "//@ launch init 1 pack packed,w -\n"
+                               "//@ launch init 1 twice twice,w -\n"
+                               "//@ variant k_twice 1 32 0 -\n"
+                               "//@ launch init 1 pack packed,twice -\n"
                                "//@ variant k_pack 1 32 0 -\n"
                                "//@ launch run 2 scale x,packed,t B\n"
                                "//@ variant k_scale16 B 128 B,16,* a2:16\n"
@@ -34,14 +37,21 @@ static const char manifest[] = "//@ fusec-artifact 1\n"
                                "//@ end\n";
 static const char ptx[] = ".version 7.0\n.target sm_80\n";
 
-static void k_pack(void **params, unsigned grid, unsigned block) {
-    float *packed = *(float **)params[0];
+static void k_twice(void **params, unsigned grid, unsigned block) {
+    float *twice = *(float **)params[0];
     const float *w = *(float **)params[1];
     (void)grid;
     (void)block;
     for (int i = 0; i < 4; i++) {
-        packed[i] = w[i] * 2.0f;
+        twice[i] = w[i] * 2.0f;
     }
+}
+
+/* What it reads is only there while init steps run. */
+static void k_pack(void **params, unsigned grid, unsigned block) {
+    (void)grid;
+    (void)block;
+    memcpy(*(float **)params[0], *(float **)params[1], 4 * sizeof(float));
 }
 
 static void k_scale(void **params, unsigned grid, unsigned block) {
@@ -66,6 +76,7 @@ static void k_scale16(void **params, unsigned grid, unsigned block) {
 }
 
 static void add_kernels(void) {
+    fake_cuda_add_kernel("k_twice", k_twice);
     fake_cuda_add_kernel("k_pack", k_pack);
     fake_cuda_add_kernel("k_scale16", k_scale16);
     fake_cuda_add_kernel("k_scale", k_scale);
@@ -154,7 +165,7 @@ Test(rt_cuda, a_run_is_two_enqueued_steps_on_the_callers_stream) {
     cr_assert_eq(frt_exec_create(rig.program, &rig.exec, &rig.err), FRT_OK);
     cr_assert_eq(bind(&rig, 5), FRT_OK);
     cr_assert_eq(frt_prepare(rig.exec, &rig.err), FRT_OK, "%s", rig.err.message);
-    cr_expect_eq(fake_cuda.n_launches, 1, "the init step");
+    cr_expect_eq(fake_cuda.n_launches, 2, "the init steps");
     fake_cuda.n_calls = 0;
     cr_assert_eq(frt_run(rig.exec, &stream, &rig.err), FRT_OK);
     static const char *const calls[] = {"cuCtxPushCurrent", "cuLaunchKernel", "cuMemcpyDtoDAsync",
@@ -173,7 +184,7 @@ Test(rt_cuda, a_run_is_two_enqueued_steps_on_the_callers_stream) {
     cr_assert_eq(bind(&rig, 2), FRT_OK);
     cr_assert_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK);
     expect_y(&rig, 2);
-    cr_expect_eq(frt_exec_variant(rig.exec, 1), (uintptr_t)rig.x % 16 ? 1 : 0);
+    cr_expect_eq(frt_exec_variant(rig.exec, 2), (uintptr_t)rig.x % 16 ? 1 : 0);
     close_rig(&rig);
     expect_nothing_held("after a run");
 }
@@ -284,7 +295,7 @@ Test(rt_cuda, empty_tensors_launch_nothing) {
     cr_assert_eq(frt_bind(rig.exec, "x", &empty, &rig.err), FRT_OK);
     cr_assert_eq(frt_bind(rig.exec, "y", &empty, &rig.err), FRT_OK);
     cr_assert_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK, "%s", rig.err.message);
-    cr_expect_eq(fake_cuda.n_launches, 1, "the init step alone");
+    cr_expect_eq(fake_cuda.n_launches, 2, "the init steps alone");
     cr_expect_eq(fake_cuda_count("cuMemcpyDtoDAsync"), 0);
     close_rig(&rig);
     expect_nothing_held("after an empty run");
@@ -366,6 +377,44 @@ Test(rt_cuda, a_param_of_another_shape_moves_with_what_init_steps_made) {
     free(with_dim);
     free(with_param);
     free(text);
+}
+
+Test(rt_cuda, init_steps_run_once_for_a_program_and_after_a_change) {
+    Rig rig;
+    frt_program_options options = fake_options();
+    FRT_INFO(frt_init_info, init);
+    fake_cuda_reset();
+    add_kernels();
+    cr_assert_eq(open_program(&rig, manifest, &options), FRT_OK);
+    cr_assert_eq(frt_program_get_init(rig.program, &init), FRT_OK);
+    cr_expect(init.n_steps == 2 && init.n_runs == 0 && init.kept_bytes == 0, "w has no values");
+    cr_assert_eq(frt_program_set_param(rig.program, "w", weights, 16, &rig.err), FRT_OK);
+    cr_assert_eq(frt_exec_create(rig.program, &rig.exec, &rig.err), FRT_OK);
+    cr_assert_eq(bind(&rig, 3), FRT_OK);
+    cr_assert_eq(frt_prepare(rig.exec, &rig.err), FRT_OK);
+    long n_blocks = fake_cuda.n_blocks;
+    frt_exec *other = NULL;
+    cr_assert_eq(frt_exec_create(rig.program, &other, &rig.err), FRT_OK);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK);
+    }
+    cr_assert_eq(frt_program_get_init(rig.program, &init), FRT_OK);
+    cr_expect(init.n_runs == 1 && init.kept_bytes == 16 && init.passing_bytes == 16);
+    cr_expect(init.ms >= 0.0 && init.struct_size == sizeof init);
+    cr_assert_eq(frt_program_set_param(rig.program, "w", weights, 16, &rig.err), FRT_OK);
+    fake_cuda.n_calls = 0;
+    cr_assert_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK);
+    cr_expect_eq(fake_cuda_count("cuMemAlloc"), 1, "what passes between the init steps");
+    cr_expect_eq(fake_cuda_count("cuMemFree"), 1);
+    cr_expect_eq(fake_cuda_count("cuCtxSynchronize"), 1, "the run comes after them");
+    expect_y(&rig, 3);
+    cr_assert_eq(frt_program_get_init(rig.program, &init), FRT_OK);
+    cr_expect(init.n_runs == 2 && init.kept_bytes == 16);
+    cr_expect_eq(fake_cuda.n_blocks, n_blocks);
+    frt_exec_free(other);
+    close_rig(&rig);
+    expect_nothing_held("after init steps");
+    cr_expect_eq(frt_program_get_init(NULL, &init), FRT_E_INVALID_ARGUMENT);
 }
 
 static void expect_open(const char *text, const frt_program_options *options, frt_status status,
@@ -462,6 +511,9 @@ static frt_status scenario(Rig *rig) {
     }
     if (!status) {
         status = frt_run(rig->exec, NULL, &rig->err);
+    }
+    if (!status) {
+        status = frt_program_set_param(rig->program, "w", weights, sizeof weights, &rig->err);
     }
     if (!status) {
         status = frt_time_runs(rig->exec, NULL, 3, ms, &rig->err);

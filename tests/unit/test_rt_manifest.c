@@ -77,7 +77,8 @@ Test(rt_manifest, a_good_manifest_is_read_whole) {
     cr_assert_eq(frt_module_get_graph(m, 0, &graph), FRT_OK);
     cr_expect_str_eq(graph.name, "digits");
     cr_expect(graph.n_inputs == 1 && graph.n_params == 2 && graph.n_outputs == 1 &&
-              graph.n_temps == 2 && graph.n_steps == 3 && graph.n_launches == 2);
+              graph.n_temps == 2 && graph.n_steps == 3 && graph.n_launches == 1 &&
+              graph.n_init == 1);
 
     FRT_INFO(frt_tensor_info, tensor);
     cr_assert_eq(frt_module_get_tensor(m, 0, 1, &tensor), FRT_OK);
