@@ -45,7 +45,7 @@ IR_SRC = $(wildcard compiler/ir/*.c)
 FRONT_SRC = $(wildcard compiler/front/*.c)
 PASS_SRC = $(wildcard compiler/pass/*.c)
 # What needs no LLVM: also the part that the fast tests link.
-CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC) $(PASS_SRC) compiler/back/manifest.c compiler/npy.c compiler/verify.c
+CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC) $(PASS_SRC) compiler/back/manifest.c compiler/npy.c compiler/verify.c compiler/bisect.c
 ifeq ($(CONFIG),fuzz)
 CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC)
 endif

@@ -33,6 +33,8 @@ typedef struct Cli {
     CliPairs inputs, outputs, dims;
     uint64_t seed;
     int32_t n_threads, n_runs;
+    uint32_t data;       /* bit set of DataKind for verify; 0: all */
+    DriverHook hook;     /* of what verify compiles; for tests of verify */
     fusec_status status; /* of parsing */
 } Cli;
 

@@ -5,6 +5,7 @@
 #define FUSEC_CLI_EXEC_H
 
 #include "cli.h"
+#include "cli_data.h"
 
 #include <frt_manifest.h>
 
@@ -32,6 +33,10 @@ typedef struct Exec {
     frt_dim_info dims[FRT_MAX_DIMS];
     int64_t dim_values[FRT_MAX_DIMS];
     bool dim_known[FRT_MAX_DIMS];
+    /* verify's: outputs and workspace hold poison before each run that exec_fill prepares. */
+    bool poisons;
+    void *workspace;
+    size_t n_workspace_bytes;
 } Exec;
 
 /* Reads the artifact and finds the graph `name` (NULL: the only one). Close after a failure too. */
@@ -46,6 +51,8 @@ fusec_status exec_choose_dims(Exec *exec, int64_t wanted, bool tells);
 fusec_status exec_read_inputs(Exec *exec);
 /* Makes the program (weights relative to the folder of cli->path), fills and binds all tensors. */
 fusec_status exec_start(Exec *exec);
+/* Gives other contents to what no file gives, for the runs from here on. */
+fusec_status exec_fill(Exec *exec, DataKind kind);
 /* Runs once and brings all outputs to the host. */
 fusec_status exec_run(Exec *exec);
 ExecTensor *exec_find(Exec *exec, const char *name);
