@@ -175,7 +175,13 @@ $(RT_TESTS): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(RT_LIB)
 	$(test_link) $(TEST_LIBS)
 $(filter-out $(RT_TESTS),$(PLAIN_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(TEST_LIBS)
-$(filter-out $(RT_TESTS),$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+$(filter-out $(RT_TESTS) %/test_prove,$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
+
+# Runs verify in its own process, with mistakes planted.
+PROVE_TEST = $(B)/tests/unit/test_prove
+$(PROVE_TEST): $(O)/tests/unit/test_prove.o $(filter-out %/fusec.o,$(call objs,$(CLI_SRC))) \
+  $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
 $(B)/tests/unit/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc

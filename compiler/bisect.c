@@ -369,6 +369,7 @@ static void put_blind(Search *s) {
     for (uint32_t i = 0; i < s->order.n; i++) {
         if (s->spots.data[s->order.data[i]].state != SPOT_BLIND) continue;
         text_puts(&s->text, is_first ? "  or what could not be looked into: " : "; ");
+        if (trace_of(s, s->order.data[i])->is_loaded) text_puts(&s->text, "reading ");
         put_node(s, trace_of(s, s->order.data[i])->node);
         is_first = false;
     }
@@ -384,18 +385,6 @@ static NodeId user_of(const Search *s, uint32_t spot) {
             if (kernel->traces.data[t].operands.data[i] == at->trace)
                 return kernel->traces.data[t].node;
     return trace_of(s, spot)->node;
-}
-
-static NodeId finish_op(Search *s) {
-    const Spot *spot = &s->spots.data[s->wrong];
-    const Trace *trace = trace_of(s, s->wrong);
-    text_puts(&s->text, "  first wrong: ");
-    put_node(s, trace->node);
-    text_printf(&s->text, ", in kernel %s: ", kernel_at(s, spot->tap.kernel)->name);
-    put_difference(s, trace->node, spot->element, spot->actual, spot->expected);
-    text_puts(&s->text, trace->operands.n ? "; what it is made of is right\n" : "\n");
-    put_blind(s);
-    return trace->node;
 }
 
 /* Whether two temporaries share a byte for these dims. */
@@ -428,111 +417,135 @@ static void put_overlaps(Search *s, uint32_t buffer, uint32_t writer, uint32_t r
     }
 }
 
-typedef struct Loaded {
-    const Store *store; /* NULL: it is an input's */
-    uint32_t writer, reader;
-    bool is_temp, is_stored_wrong,
-        is_read_right; /* seen with the temporary apart from all others */
-} Loaded;
+/* A value on its way from the kernel that stores it to the one that loads it. */
+typedef struct Transit {
+    uint32_t load; /* the spot */
+    const Store *store;
+    uint32_t writer, reader; /* kernels */
+    /* Seen with the temporary in memory of its own: */
+    bool is_stored_wrong, is_cured;
+} Transit;
 
-/* Runs again with the temporary in memory of its own, that can be looked at. */
-static void look_into(Search *s, Loaded *loaded) {
-    Spot *spot = &s->spots.data[s->wrong];
-    NodeId node = trace_of(s, s->wrong)->node;
-    BisectTrial trial = {.taps = &spot->tap, .n_taps = 1, .shown = loaded->store->buffer};
-    const Buffer *buffer = &s->plan->buffers.data[loaded->store->buffer];
+/* False for an input, which nobody stores. */
+static bool find_transit(const Search *s, uint32_t load, Transit *transit) {
+    *transit = (Transit){.load = load, .reader = s->spots.data[load].kernel};
+    transit->store = find_store(s, trace_of(s, load)->node, UINT32_MAX, &transit->writer);
+    return transit->store != NULL;
+}
+
+/* Runs again with the temporary apart, where it can be looked at. */
+static void look_into(Search *s, Transit *transit) {
+    Spot *spot = &s->spots.data[s->wrong], kept = *spot;
+    const Buffer *buffer = &s->plan->buffers.data[transit->store->buffer];
+    BisectTrial trial = {.taps = &spot->tap, .n_taps = 1, .shown = transit->store->buffer};
+    const uint8_t *expected = s->in->expected[transit->store->node];
     int64_t n_bytes;
-    if (!dim_eval(s->graph->dims, buffer_bytes(s->graph->dims, buffer), s->in->symbol_values,
+    if (buffer->kind != BUFFER_TEMP || !expected ||
+        !dim_eval(s->graph->dims, buffer_bytes(s->graph->dims, buffer), s->in->symbol_values,
                   &n_bytes) ||
         !run(s, &trial))
         return;
-    loaded->is_stored_wrong =
-        verify_bits(buffer->dtype, trial.shown_bytes, s->in->expected[node], (size_t)n_bytes) >= 0;
-    Spot again = *spot;
+    transit->is_stored_wrong =
+        verify_bits(buffer->dtype, trial.shown_bytes, expected, (size_t)n_bytes) >= 0;
     judge_spot(s, spot, trial.bytes[0]);
-    loaded->is_read_right = spot->state == SPOT_RIGHT;
-    *spot = again;
+    transit->is_cured = spot->state == SPOT_RIGHT;
+    *spot = kept;
 }
 
-static NodeId put_read(Search *s, const Loaded *loaded) {
-    const Spot *spot = &s->spots.data[s->wrong];
-    NodeId node = trace_of(s, s->wrong)->node, user = user_of(s, s->wrong);
+static void put_stored(Search *s, const Transit *transit, const char *what) {
     text_puts(&s->text, "  first wrong: ");
-    put_node(s, user);
-    text_printf(&s->text, ", in kernel %s, reads its operand ", kernel_at(s, loaded->reader)->name);
+    put_node(s, transit->store->node);
+    text_printf(&s->text, ": its value is right in kernel %s, but %s\n",
+                kernel_at(s, transit->writer)->name, what);
+}
+
+/* Whether the value is lost on its way; says so then. */
+static bool judge_transit(Search *s, uint32_t load, BisectVerdict *verdict) {
+    Transit transit;
+    if (!find_transit(s, load, &transit)) return false;
+    const char *reader = kernel_at(s, transit.reader)->name;
+    const char *buffer = s->plan->buffers.data[transit.store->buffer].name;
+    verdict->node = transit.store->node;
+    verdict->kind = BISECT_ORDER;
+    if (transit.reader < transit.writer) {
+        put_stored(s, &transit, str_format(s->arena, "kernel %s reads it before that", reader));
+        return true;
+    }
+    look_into(s, &transit);
+    verdict->kind = transit.is_cured ? BISECT_OVERLAP : BISECT_STORE;
+    if (transit.is_cured) {
+        put_stored(
+            s, &transit,
+            str_format(s->arena, "overwritten in `%s` before kernel %s reads it", buffer, reader));
+        put_overlaps(s, transit.store->buffer, transit.writer, transit.reader);
+    } else if (transit.is_stored_wrong) {
+        put_stored(s, &transit, "not in memory: it is stored at the wrong place");
+    }
+    return transit.is_cured || transit.is_stored_wrong;
+}
+
+static void finish_load(Search *s, BisectVerdict *verdict) {
+    const Spot *spot = &s->spots.data[s->wrong];
+    NodeId node = trace_of(s, s->wrong)->node;
+    if (judge_transit(s, s->wrong, verdict)) return;
+    verdict->kind = BISECT_READ;
+    verdict->node = user_of(s, s->wrong);
+    text_puts(&s->text, "  first wrong: ");
+    put_node(s, verdict->node);
+    text_printf(&s->text, ", in kernel %s, reads its operand ",
+                kernel_at(s, spot->tap.kernel)->name);
     put_node(s, node);
     text_puts(&s->text, ", at the wrong place: ");
     put_difference(s, node, spot->element, spot->actual, spot->expected);
     text_puts(&s->text, "\n");
-    put_blind(s);
-    return user;
 }
 
-static NodeId put_stored(Search *s, const char *what, const Loaded *loaded) {
-    NodeId node = loaded->store->node;
-    text_puts(&s->text, "  first wrong: ");
-    put_node(s, node);
-    text_printf(&s->text, ": its value is right in kernel %s, but %s\n",
-                kernel_at(s, loaded->writer)->name, what);
-    return node;
-}
-
-static NodeId finish_load(Search *s, BisectKind *kind) {
+/* Its operands are right, unless they are what no tap shows: then they may be lost on their way. */
+static void finish_op(Search *s, BisectVerdict *verdict) {
     const Spot *spot = &s->spots.data[s->wrong];
-    Loaded loaded = {.reader = spot->tap.kernel};
-    loaded.store = find_store(s, trace_of(s, s->wrong)->node, UINT32_MAX, &loaded.writer);
-    *kind = BISECT_READ;
-    if (!loaded.store) return put_read(s, &loaded);
-    const Buffer *buffer = &s->plan->buffers.data[loaded.store->buffer];
-    const char *reader = kernel_at(s, loaded.reader)->name;
-    *kind = BISECT_ORDER;
-    if (loaded.reader < loaded.writer)
-        return put_stored(s, str_format(s->arena, "kernel %s reads it before that", reader),
-                          &loaded);
-    if (buffer->kind == BUFFER_TEMP) look_into(s, &loaded);
-    *kind = BISECT_OVERLAP;
-    if (loaded.is_read_right) {
-        NodeId node =
-            put_stored(s,
-                       str_format(s->arena, "overwritten in `%s` before kernel %s reads it",
-                                  buffer->name, reader),
-                       &loaded);
-        put_overlaps(s, loaded.store->buffer, loaded.writer, loaded.reader);
-        return node;
+    const Trace *trace = trace_of(s, s->wrong);
+    list_suspects(s);
+    for (uint32_t i = 0; i < s->order.n; i++) {
+        uint32_t suspect = s->order.data[i];
+        if (s->spots.data[suspect].state == SPOT_BLIND && trace_of(s, suspect)->is_loaded &&
+            judge_transit(s, suspect, verdict))
+            return;
     }
-    *kind = BISECT_STORE;
-    if (loaded.is_stored_wrong)
-        return put_stored(s, "not what it leaves in memory: it is stored at the wrong place",
-                          &loaded);
-    *kind = BISECT_READ;
-    return put_read(s, &loaded);
+    verdict->kind = BISECT_OP;
+    verdict->node = trace->node;
+    text_puts(&s->text, "  first wrong: ");
+    put_node(s, trace->node);
+    text_printf(&s->text, ", in kernel %s: ", kernel_at(s, spot->tap.kernel)->name);
+    put_difference(s, trace->node, spot->element, spot->actual, spot->expected);
+    text_puts(&s->text, trace->operands.n ? "; what it is made of is right\n" : "\n");
+    put_blind(s);
 }
 
-/* What is wrong is the output, or a value whose tap shows it. */
-static NodeId finish(Search *s, BisectKind *kind) {
-    if (s->wrong != SPOT_NONE) {
-        *kind = BISECT_OP;
-        return trace_of(s, s->wrong)->is_loaded ? finish_load(s, kind) : finish_op(s);
-    }
-    Loaded output = {.store = s->root, .writer = s->root_kernel};
+/* No tap shows anything wrong, but the output is. */
+static void finish_output(Search *s, BisectVerdict *verdict) {
     const Spot *spot = &s->spots.data[spot_of_store(s, s->root, s->root_kernel)];
-    *kind = s->is_gone ? BISECT_SCHEDULE : BISECT_STORE;
-    if (s->is_gone) {
-        text_puts(&s->text, "  first wrong: ");
-        put_node(s, s->root->node);
-        text_printf(&s->text,
-                    ", in kernel %s or before it: with the values of its ops stored beside it "
-                    "it is right, so what is wrong is no op but how a kernel is scheduled\n",
-                    kernel_at(s, s->root_kernel)->name);
-    } else if (spot->state == SPOT_RIGHT) {
-        put_stored(s, "not what it leaves in the output: it is stored at the wrong place", &output);
-    } else {
-        text_puts(&s->text, "  first wrong: ");
-        put_node(s, s->root->node);
-        text_printf(&s->text, ", in kernel %s\n", kernel_at(s, s->root_kernel)->name);
-        put_blind(s);
-    }
-    return s->root->node;
+    const char *kernel = kernel_at(s, s->root_kernel)->name;
+    verdict->kind = s->is_gone ? BISECT_SCHEDULE : BISECT_STORE;
+    verdict->node = s->root->node;
+    text_puts(&s->text, "  first wrong: ");
+    put_node(s, s->root->node);
+    text_printf(&s->text, ", in kernel %s", kernel);
+    if (s->is_gone)
+        text_puts(&s->text, " or before it: with the values of its ops stored beside it the output "
+                            "is right, so it is no op that is wrong but how a kernel is scheduled");
+    else if (spot->state == SPOT_RIGHT)
+        text_puts(&s->text, ": its value is right, but stored at the wrong place or not at all");
+    text_puts(&s->text, "\n");
+    put_blind(s);
+}
+
+static void finish(Search *s, BisectVerdict *verdict) {
+    if (s->wrong == SPOT_NONE)
+        finish_output(s, verdict);
+    else if (trace_of(s, s->wrong)->is_loaded)
+        finish_load(s, verdict);
+    else
+        finish_op(s, verdict);
 }
 
 BisectVerdict bisect_find(const Bisect *bisect) {
@@ -549,8 +562,7 @@ BisectVerdict bisect_find(const Bisect *bisect) {
     list_spots(&s);
     while (step(&s)) {
     }
-    verdict.node = s.root->node;
-    if (!s.is_broken) verdict.node = finish(&s, &verdict.kind);
+    if (!s.is_broken) finish(&s, &verdict);
     if (s.is_broken) verdict.kind = BISECT_FAILED;
     verdict.kernel = s.wrong == SPOT_NONE ? s.root_kernel : s.spots.data[s.wrong].tap.kernel;
     verdict.n_values = s.n_values;

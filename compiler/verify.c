@@ -17,8 +17,9 @@ typedef struct Verifier {
 
 void verify_name_node(const Graph *graph, NodeId id, Text *out) {
     const Node *node = graph_node(graph, id);
+    bool is_given = node->op == OP_INPUT || node->op == OP_PARAM;
     text_printf(out, "`%s`", op_info(node->op)->name);
-    if (node->name) text_printf(out, " that makes `%s`", node->name);
+    if (node->name) text_printf(out, is_given ? " `%s`" : " that makes `%s`", node->name);
     if (graph->source && node->span.end)
         text_printf(out, ", line %u", source_position(graph->source, node->span.begin).line);
 }

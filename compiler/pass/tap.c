@@ -101,8 +101,23 @@ static IndexId address(const Kernel *kernel, const Tap *tap) {
     return at;
 }
 
+/* The parts of a split kernel share their stages. */
+static void own_stages(Arena *arena, Kernel *kernel) {
+    Kernel copy = {.n_parallel = 0};
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *from = &kernel->stages.data[i];
+        Stage stage = {.reduces = from->reduces};
+        for (uint32_t k = 0; k < from->stores.n; k++)
+            vec_push(arena, &stage.stores, from->stores.data[k]);
+        vec_push(arena, &copy.stages, stage);
+    }
+    kernel->stages.data = copy.stages.data;
+    kernel->stages.capacity = copy.stages.capacity;
+}
+
 void tap_store(Arena *arena, Plan *plan, const Tap *tap, const char *name) {
     Kernel *kernel = &plan->kernels.data[tap->kernel];
+    own_stages(arena, kernel);
     for (uint32_t i = 0; i < tap->scalars.n; i++) {
         Store store = {.value = tap->scalars.data[i],
                        .address = address(kernel, tap),
