@@ -47,17 +47,12 @@ typedef struct Search {
     Text text;
 } Search;
 
-const char *bisect_tap_name(Arena *arena, uint32_t tap) {
-    return str_format(arena, ".p%u", tap);
-}
-
 const char *bisect_shown_name(void) {
     return ".shown";
 }
 
 void bisect_apply(const BisectTrial *trial, Arena *arena, Plan *plan) {
-    for (uint32_t i = 0; i < trial->n_taps; i++)
-        tap_store(arena, plan, &trial->taps[i], bisect_tap_name(arena, i));
+    tap_store(arena, plan, trial->taps, trial->n_taps);
     if (trial->shown == UINT32_MAX) return;
     Buffer *buffer = &plan->buffers.data[trial->shown];
     buffer->kind = BUFFER_OUTPUT;
@@ -293,8 +288,9 @@ static bool has_room(const Search *s, const Tap *chosen, uint32_t n, const Spot 
                      int64_t n_bytes) {
     const Kernel *kernel = kernel_at(s, spot->tap.kernel);
     uint32_t n_args = kernel->args.n + spot->tap.scalars.n;
-    for (uint32_t i = 0; i < n; i++)
-        if (chosen[i].kernel == spot->tap.kernel) n_args += chosen[i].scalars.n;
+    for (uint32_t i = 0; i < n && !spot->tap.is_apart; i++)
+        if (chosen[i].kernel == spot->tap.kernel && !chosen[i].is_apart)
+            n_args += chosen[i].scalars.n;
     return n < MAX_TAPS && n_args <= MAX_KERNEL_ARGS &&
            (n == 0 || n_bytes + spot->n_bytes <= MAX_TRIAL_BYTES);
 }

@@ -34,8 +34,7 @@ typedef struct Bisect {
     void *user;
 } Bisect;
 
-/* Names for these outputs that no source can have. */
-const char *bisect_tap_name(Arena *arena, uint32_t tap);
+/* The name that the temporary has as an output; no source can have it. */
 const char *bisect_shown_name(void);
 /* Puts the trial's taps into a plan that was fused, and is not placed yet. */
 void bisect_apply(const BisectTrial *trial, Arena *arena, Plan *plan);

@@ -52,8 +52,7 @@ static void hand_over(Trier *t) {
     for (uint32_t i = 0; i < trial->n_taps; i++) {
         const uint8_t **bytes = arena_array(arena, const uint8_t *, trial->taps[i].scalars.n);
         for (uint32_t k = 0; k < trial->taps[i].scalars.n; k++) {
-            const char *name = str_format(arena, "%s.%u", bisect_tap_name(arena, i), k);
-            bytes[k] = exec_find(&t->exec, name)->host;
+            bytes[k] = exec_find(&t->exec, tap_name(arena, i, k))->host;
         }
         trial->bytes[i] = bytes;
     }

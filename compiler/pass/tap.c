@@ -2,6 +2,7 @@
 #include "pass/tap.h"
 
 #include "pass/compose.h"
+#include "pass/tap_map.h"
 
 static void add_scalar(Arena *arena, Tap *tap, ScalarId id) {
     for (uint32_t i = 0; i < tap->scalars.n; i++)
@@ -40,8 +41,11 @@ static void add_axes(Tap *tap, uint32_t first, uint32_t n) {
     for (uint32_t k = 0; k < n; k++) tap->axes[tap->n_axes++] = first + k;
 }
 
-/* Innermost what lies side by side in memory. */
-static void choose_axes(Tap *tap, const Kernel *kernel) {
+/* Innermost what lies side by side in memory; of a tap apart just those that it depends on. */
+static void choose_axes(Tap *tap, const Kernel *kernel, uint32_t needed) {
+    for (uint32_t k = 0; tap->is_apart && k < MAX_AXES; k++)
+        if (needed >> k & 1) add_axes(tap, k, 1);
+    if (tap->is_apart) return;
     bool is_column = kernel->form == FORM_COLUMN;
     if (!tap->is_row && is_column) add_axes(tap, kernel->first_reduced, kernel->n_reduced);
     add_axes(tap, 0, kernel->n_parallel);
@@ -68,10 +72,10 @@ bool tap_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Tap *
     /* A partial has no results, only accumulators. */
     if (tap->stage > 0 && kernel->segment_axis != NO_AXIS) return false;
     tap->is_row = kernel->form != FORM_MAP && (axes & ~parallel) == 0;
-    if (!tap->is_row &&
-        (kernel->form == FORM_CONTRACT || (axes & ~inner) != 0 || tap->stage >= kernel->stages.n))
-        return false;
-    choose_axes(tap, kernel);
+    tap->is_apart = !tap->is_row && kernel->form == FORM_CONTRACT;
+    if (tap->is_apart && tap->stage > 0) return false;
+    if (!tap->is_row && ((axes & ~inner) != 0 || tap->stage >= kernel->stages.n)) return false;
+    choose_axes(tap, kernel, axes);
     return n_elems(kernel, tap) != DIM_NONE;
 }
 
@@ -115,19 +119,41 @@ static void own_stages(Arena *arena, Kernel *kernel) {
     kernel->stages.capacity = copy.stages.capacity;
 }
 
-void tap_store(Arena *arena, Plan *plan, const Tap *tap, const char *name) {
+static void store_inside(Arena *arena, Plan *plan, const Tap *tap, const uint32_t *buffers) {
     Kernel *kernel = &plan->kernels.data[tap->kernel];
     own_stages(arena, kernel);
     for (uint32_t i = 0; i < tap->scalars.n; i++) {
-        Store store = {.value = tap->scalars.data[i],
+        Store store = {.buffer = buffers[i],
+                       .value = tap->scalars.data[i],
                        .address = address(kernel, tap),
                        .node = kernel->traces.data[tap->trace].node};
-        store.buffer =
-            add_output(arena, plan, kernel, tap, store.value, str_format(arena, "%s.%u", name, i));
         if (tap->is_row)
             vec_push(arena, &kernel->row_stores, store);
         else
             vec_push(arena, &kernel->stages.data[tap->stage].stores, store);
     }
     kernel_note_interface(arena, kernel);
+}
+
+Str tap_name(Arena *arena, uint32_t tap, uint32_t scalar) {
+    return str_format(arena, ".p%u.%u", tap, scalar);
+}
+
+/* The maps come last, and from the last kernel on: each moves the kernels behind it. */
+void tap_store(Arena *arena, Plan *plan, const Tap *taps, uint32_t n_taps) {
+    uint32_t **buffers = arena_array(arena, uint32_t *, n_taps);
+    for (uint32_t t = 0; t < n_taps; t++) {
+        const Kernel *kernel = &plan->kernels.data[taps[t].kernel];
+        buffers[t] = arena_array(arena, uint32_t, taps[t].scalars.n);
+        for (uint32_t i = 0; i < taps[t].scalars.n; i++)
+            buffers[t][i] = add_output(arena, plan, kernel, &taps[t], taps[t].scalars.data[i],
+                                       tap_name(arena, t, i));
+        if (!taps[t].is_apart) store_inside(arena, plan, &taps[t], buffers[t]);
+    }
+    for (uint32_t k = plan->kernels.n; k-- > 0;) {
+        Kernel kernel = plan->kernels.data[k];
+        for (uint32_t t = 0; t < n_taps; t++)
+            if (taps[t].is_apart && taps[t].kernel == k)
+                tap_map(arena, plan, &kernel, &taps[t], buffers[t]);
+    }
 }
