@@ -180,6 +180,7 @@ $(filter-out $(RT_TESTS) %/test_prove,$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%
 
 # Runs verify in its own process, with mistakes planted.
 PROVE_TEST = $(B)/tests/unit/test_prove
+$(PROVE_TEST): | $(B)/tests/soak/soak
 $(PROVE_TEST): $(O)/tests/unit/test_prove.o $(filter-out %/fusec.o,$(call objs,$(CLI_SRC))) \
   $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
@@ -189,7 +190,7 @@ $(B)/tests/unit/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc
 # The program that compares generated graphs is no Criterion suite.
 SOAK_OBJ = $(call objs,$(wildcard tests/soak/*.c))
 $(SOAK_OBJ): TEST_PLUS = $(LLVM_CFLAGS)
-$(B)/tests/soak/soak: $(SOAK_OBJ) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+$(B)/tests/soak/soak: $(SOAK_OBJ) $(filter-out %/fusec.o,$(call objs,$(CLI_SRC))) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) -ljansson -lm -lpthread -ldl
 # fusec and soak as one program with LLVM inside, for a GPU machine: bench/gpu_check.sh.
 .PHONY: gpu-kit

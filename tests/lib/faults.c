@@ -1,6 +1,7 @@
 /* The mistakes. See faults.h. */
 #include "lib/faults.h"
 
+#include "lib/rng.h"
 #include "pass/indexmap.h"
 
 #include <string.h>
@@ -436,4 +437,61 @@ static void when_placed(void *user, Arena *arena, Plan *plan, bool is_fused) {
 DriverHook fault_hook(FaultId id, uint32_t *n_planted) {
     planters[id] = (Planter){id, n_planted};
     return (DriverHook){.user = &planters[id], .fused = when_fused, .placed = when_placed};
+}
+
+/* Any op. */
+
+static ScalarId one_more(Plant *p, const Scalar *s) {
+    if (p->old != p->trace->value) return SCALAR_NONE;
+    ScalarId right = copy(p, s);
+    if (s->dtype == DT_BOOL) return apply(p, PRIM_NOT, right, SCALAR_NONE, SCALAR_NONE);
+    Dtype compute = dtype_compute(s->dtype);
+    ScalarId sum = apply(p, PRIM_ADD, scalar_cvt(p->scalars, right, compute),
+                         scalar_const(p->scalars, compute, 1), SCALAR_NONE);
+    return scalar_cvt(p->scalars, sum, s->dtype);
+}
+
+static bool is_split(const Plan *plan, const Kernel *kernel) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        n += plan->kernels.data[k].traces.data == kernel->traces.data;
+    return n > 1;
+}
+
+/* Draws until it has a value that is computed elementwise. */
+static bool draw(Plant *p, Rng *rng) {
+    for (int tries = 0; tries < 100; tries++) {
+        p->kernel = &p->plan->kernels.data[rng_below(rng, p->plan->kernels.n)];
+        if (!p->kernel->traces.n || is_split(p->plan, p->kernel)) continue;
+        p->scalars = p->kernel->scalars;
+        p->indices = scalartab_indices(p->scalars);
+        p->trace = &p->kernel->traces.data[rng_below(rng, p->kernel->traces.n)];
+        ScalarKind kind = scalar_get(p->scalars, p->trace->value)->kind;
+        if (kind == SCALAR_PRIM || kind == SCALAR_CVT) return true;
+    }
+    return false;
+}
+
+static void plant_random(void *user, Arena *arena, Plan *plan, bool is_fused) {
+    RandomFault *fault = user;
+    Plant p = {.arena = arena, .plan = plan};
+    Rng rng = rng_new(fault->seed);
+    if (!is_fused || !draw(&p, &rng)) return;
+    ScalarId right = p.trace->value;
+    bool *is_hit = arena_array(arena, bool, p.kernel->traces.n);
+    for (uint32_t t = 0; t < p.kernel->traces.n; t++)
+        is_hit[t] = p.kernel->traces.data[t].value == right;
+    rebuild(&p, one_more);
+    fault->n_planted += p.is_done;
+    fault->n_lines = 0;
+    for (uint32_t t = 0; t < p.kernel->traces.n; t++) {
+        const Node *node = graph_node(plan->graph, p.kernel->traces.data[t].node);
+        if (is_hit[t] && fault->n_lines < 64)
+            fault->lines[fault->n_lines++] =
+                source_position(plan->graph->source, node->span.begin).line;
+    }
+}
+
+DriverHook fault_random_hook(RandomFault *fault) {
+    return (DriverHook){.user = fault, .fused = plant_random};
 }

@@ -24,4 +24,15 @@ const FaultInfo *fault_info(FaultId id);
 /* The hook that plants it. `*n_planted` counts the plans that it changed. */
 DriverHook fault_hook(FaultId id, uint32_t *n_planted);
 
+/* A mistake in some op of any program: its result is one too large. */
+typedef struct RandomFault {
+    uint64_t seed;      /* which */
+    uint32_t n_planted; /* plans that were changed */
+    /* Lines of the values that are wrong by it themselves, not by their operands: several ops may
+     * share what one kernel computes. */
+    uint32_t n_lines;
+    uint32_t lines[64];
+} RandomFault;
+DriverHook fault_random_hook(RandomFault *fault);
+
 #endif

@@ -1,9 +1,8 @@
 /* `fusec verify` on programs that are compiled wrong on purpose: each planted mistake is found, and
  * its op and line are named. */
-#include "bisect.h"
-#include "cli.h"
+#define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "driver.h"
-#include "lib/faults.h"
+#include "lib/prove.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -11,86 +10,92 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_TEXT = 1 << 14 };
+static Proof proof;
+static Arena *arena;
 
-typedef struct Outcome {
-    fusec_status status;
-    char said[MAX_TEXT]; /* on stderr */
-} Outcome;
-
-static void read_all(FILE *file, char *text) {
-    rewind(file);
-    size_t n = fread(text, 1, MAX_TEXT - 1, file);
-    text[n] = '\0';
-    fclose(file);
+static void set_up(void) {
+    arena = arena_new(NULL);
 }
 
-/* `fusec verify` of the source as the program's main has it, with a hook. */
-static Outcome verify(const char *source, DriverHook hook, const char *data) {
-    static Cli cli;
-    Outcome outcome;
-    char path[] = "/tmp/test_prove.XXXXXX", name[] = "fusec", command[] = "verify";
-    char target[] = "--target=cpu", kinds[64];
-    char *argv[] = {name, command, path, target, kinds, NULL};
-    int file = mkstemp(path);
-    snprintf(kinds, sizeof kinds, "--data=%s", data);
-    cr_assert(file >= 0 && write(file, source, strlen(source)) == (ssize_t)strlen(source));
-    close(file);
-    optind = 0; /* the parser starts anew */
-    cli = (Cli){.arena = arena_new(NULL)};
-    cr_assert(cli_parse(&cli, 5, argv));
-    cli.hook = hook;
-    FILE *said = tmpfile();
-    cr_assert(said);
-    fflush(stderr);
-    int kept = dup(STDERR_FILENO);
-    dup2(fileno(said), STDERR_FILENO);
-    outcome.status = cli_verify(&cli);
-    fflush(stderr);
-    dup2(kept, STDERR_FILENO);
-    close(kept);
-    read_all(said, outcome.said);
-    arena_free(cli.arena);
-    remove(path);
-    return outcome;
+static void tear_down(void) {
+    arena_free(arena);
 }
 
-static void check_fault(FaultId id) {
-    const FaultInfo *info = fault_info(id);
-    uint32_t n_planted = 0;
-    char op[64], line[32];
-    Outcome outcome =
-        verify(info->source, fault_hook(id, &n_planted), "random,ramps,integers,special");
-    snprintf(op, sizeof op, "`%s`", info->op);
-    snprintf(line, sizeof line, "line %u", info->line);
-    if (getenv("FAULTS_SHOW"))
-        fprintf(stderr, "== %s: %s\n%s", info->name, info->doc, outcome.said);
-    cr_expect(n_planted > 0, "%s: nothing was planted", info->name);
-    cr_expect(outcome.status == FUSEC_MISMATCH, "%s: exit code %d\n%s", info->name,
-              (int)outcome.status, outcome.said);
-    /* The verdict is one line; the op that is named first in it is the one. */
-    const char *verdict = strstr(outcome.said, info->hits_unfused ? "inputs: " : "first wrong: ");
-    cr_expect(verdict, "%s: no verdict in\n%s", info->name, outcome.said);
-    if (!verdict) return;
-    verdict = strchr(verdict, '`');
-    cr_expect(verdict && strncmp(verdict, op, strlen(op)) == 0, "%s: not %s in\n%s", info->name, op,
-              outcome.said);
-    const char *named = verdict ? strstr(verdict, "line ") : NULL;
-    cr_expect(named && strncmp(named, line, strlen(line)) == 0 &&
-                  strchr(",:;", named[strlen(line)]),
-              "%s: not %s in\n%s", info->name, line, outcome.said);
-}
+TestSuite(prove, .init = set_up, .fini = tear_down);
 
 Test(prove, every_planted_mistake_is_named) {
-    for (int id = getenv("FAULTS_FROM") ? atoi(getenv("FAULTS_FROM")) : 0; id < FAULT_COUNT; id++) check_fault((FaultId)id);
+    Text report = {.arena = arena};
+    for (int id = 0; id < FAULT_COUNT; id++)
+        if (!prove_fault(&proof, (FaultId)id, "cpu", &report)) cr_expect(false, "%s", report.data);
     cr_expect(FAULT_COUNT >= 20);
 }
 
-Test(prove, programs_without_mistakes_agree) {
+Test(prove, the_same_programs_agree_without_mistakes) {
+    const char *options[] = {"--target=cpu", "--data=integers,special", NULL};
     for (int id = 0; id < FAULT_COUNT; id++) {
-        Outcome outcome =
-            verify(fault_info((FaultId)id)->source, (DriverHook){0}, "integers,special");
-        cr_expect(outcome.status == FUSEC_OK, "%s: %s", fault_info((FaultId)id)->name,
-                  outcome.said);
+        prove_verify(&proof, fault_info((FaultId)id)->source, (DriverHook){0}, options);
+        cr_expect(proof.status == FUSEC_OK, "%s: %s", fault_info((FaultId)id)->name, proof.said);
     }
+}
+
+/* Some mistakes do not show: what they change is not taken, or saturates. */
+Test(prove, a_mistake_in_any_op_of_random_programs_is_named) {
+    Text report = {.arena = arena};
+    uint32_t n[3] = {0};
+    for (uint64_t seed = 1; seed <= 40; seed++) n[prove_random(&proof, seed, "cpu", &report)]++;
+    cr_expect(n[RANDOM_MISSED] == 0, "%s", text_str(&report));
+    cr_expect(n[RANDOM_NAMED] >= 30, "%u named, %u not seen", n[RANDOM_NAMED], n[RANDOM_UNSEEN]);
+}
+
+/* What a report is to have: kernel, element, coordinates, both values, ULPs, and the way back. */
+Test(prove, a_mismatch_says_where_and_how_far) {
+    Text report = {.arena = arena};
+    cr_assert(prove_fault(&proof, FAULT_swapped_operands, "cpu", &report), "%s", report.data);
+    static const char *const parts[] = {
+        "graph g for cpu, random inputs: output z differs between fused and unfused: ",
+        "element 0 of f32[1, 8] at [0, 0] is -0.730475",
+        ", not 0.975669",
+        " ULP), kernel g_0_z_l6\n",
+        "first wrong: `sub` that makes `s`, line 3, in kernel g_0_z_l6: element 0 of f32[1, 8]",
+        "what it is made of is right\n",
+        "everything else fused as it was\n",
+        " --graph=g --target=cpu --data=random --seed=1 --dim=B=1\n",
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        cr_expect(strstr(proof.said, parts[i]), "no `%s` in\n%s", parts[i], proof.said);
+}
+
+/* Special values and ramps find what random ones do not. */
+Test(prove, only_the_kinds_of_inputs_that_are_asked_for_run) {
+    uint32_t n_planted = 0;
+    const char *random[] = {"--target=cpu", "--data=random,ramps,integers", NULL};
+    const char *special[] = {"--target=cpu", "--data=special", NULL};
+    DriverHook hook = fault_hook(FAULT_drops_nan, &n_planted);
+    const char *source = fault_info(FAULT_drops_nan)->source;
+    prove_verify(&proof, source, hook, random);
+    cr_expect(proof.status == FUSEC_OK, "%s", proof.said);
+    prove_verify(&proof, source, hook, special);
+    cr_expect(proof.status == FUSEC_MISMATCH, "%s", proof.said);
+    cr_expect(strstr(proof.said, "for cpu, special inputs: "), "%s", proof.said);
+}
+
+/* By itself, to little, in a file that `fusec verify` takes. */
+Test(prove, failing_random_graphs_are_reduced) {
+    char folder[] = "/tmp/test_prove.XXXXXX", here[256], command[2048], text[1 << 14];
+    cr_assert(mkdtemp(folder) && getcwd(here, sizeof here));
+    snprintf(command, sizeof command,
+             "cd %s && %s/build/tests/soak/soak 5 1 --target=cpu --plant=swapped_operands; "
+             "wc -l soak-*-cpu.g; for f in soak-*-cpu.g; do %s/build/fusec verify $f --target=cpu; "
+             "done; rm -r %s",
+             folder, here, here, folder);
+    FILE *said = popen(command, "r");
+    cr_assert(said);
+    text[fread(text, 1, sizeof text - 1, said)] = '\0';
+    pclose(said);
+    const char *kept = strstr(text, "  kept: soak-");
+    const char *summary = strstr(text, " failed, 0 skipped\n");
+    cr_assert(strstr(text, "  reduced:\n") && kept && summary, "%s", text);
+    long n_lines = strtol(summary + strlen(" failed, 0 skipped\n"), NULL, 10);
+    cr_expect(n_lines >= 4 && n_lines <= 12, "%ld lines\n%s", n_lines, text);
+    cr_expect(strstr(summary, "comparisons agree"), "%s", text);
 }
