@@ -291,9 +291,11 @@ static fusec_status poison_workspace(Exec *exec) {
         (frt_device_alloc(exec->program, exec->n_workspace_bytes, &exec->workspace, &error) ||
          frt_exec_set_workspace(exec->exec, exec->workspace, exec->n_workspace_bytes, &error)))
         return cli_fail_frt(exec->cli, &error);
-    uint8_t *poison = arena_alloc(exec->cli->arena, exec->n_workspace_bytes);
-    memset(poison, POISON, exec->n_workspace_bytes);
-    return frt_copy_to_device(exec->program, exec->workspace, poison, exec->n_workspace_bytes,
+    if (!exec->poison) {
+        exec->poison = arena_alloc(exec->cli->arena, exec->n_workspace_bytes);
+        memset(exec->poison, POISON, exec->n_workspace_bytes);
+    }
+    return frt_copy_to_device(exec->program, exec->workspace, exec->poison, exec->n_workspace_bytes,
                               &error)
                ? cli_fail_frt(exec->cli, &error)
                : FUSEC_OK;

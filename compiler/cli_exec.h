@@ -36,6 +36,7 @@ typedef struct Exec {
     /* verify's: outputs and workspace hold poison before each run that exec_fill prepares. */
     bool poisons;
     void *workspace;
+    uint8_t *poison; /* n_workspace_bytes on the host */
     size_t n_workspace_bytes;
 } Exec;
 

@@ -169,8 +169,9 @@ static fusec_status compare_fused(Trio *t, const uint8_t *const *bytes) {
     BisectVerdict verdict = cli_bisect(&wrong, t->arena);
     text_puts(&what, verdict.kind == BISECT_FAILED ? "  could not be bisected\n" : verdict.text);
     if (verdict.n_trials)
-        text_printf(&what, "  bisected by %u values in %u runs, everything else fused as it was\n",
-                    verdict.n_values, verdict.n_trials);
+        text_printf(&what,
+                    "  %u values were looked at, in %u run%s; what is fused stayed as it was\n",
+                    verdict.n_values, verdict.n_trials, verdict.n_trials == 1 ? "" : "s");
     return mismatch(t, text_str(&what));
 }
 

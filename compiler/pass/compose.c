@@ -518,7 +518,8 @@ static bool raise_stages(const Kernel *kernel, uint32_t *stage) {
  */
 uint32_t *compose_scalar_stages(Arena *arena, const Kernel *kernel) {
     uint32_t *stage = arena_array(arena, uint32_t, scalar_count(kernel->scalars) + 1);
-    while (raise_stages(kernel, stage)) {}
+    while (raise_stages(kernel, stage)) {
+    }
     return stage;
 }
 

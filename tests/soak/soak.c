@@ -187,9 +187,11 @@ int main(int argc, char **argv) {
     frt_program_free(keeper);
     bool is_lacking = has_gaps(&soak);
     const PairCounts *c = &soak.counts;
-    printf("%" PRIu64 " runs; %" PRIu64 " values and %" PRIu64 " elements against the interpreter "
-           "(%" PRIu64 " finite, %" PRIu64 " unbounded), %" PRIu64 " values not compared\n",
-           c->n_runs, c->n_nodes, c->n_elems, c->n_finite, c->n_any, c->n_skipped);
+    if (!soak.is_faults)
+        printf("%" PRIu64 " runs; %" PRIu64 " values and %" PRIu64
+               " elements against the interpreter "
+               "(%" PRIu64 " finite, %" PRIu64 " unbounded), %" PRIu64 " values not compared\n",
+               c->n_runs, c->n_nodes, c->n_elems, c->n_finite, c->n_any, c->n_skipped);
     printf("%u passed, %u failed, %u skipped\n", soak.n_passed, soak.n_failed, soak.n_skipped);
     arena_free(soak.arena);
     return soak.n_failed > 0 || soak.n_passed == 0 || is_lacking;

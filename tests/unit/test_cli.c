@@ -137,6 +137,10 @@ Test(cli, wrong_use_is_told_and_exits_2) {
     expect("@good.g --explain=yes", 2, "--explain takes no argument");
     expect("@good.g -x", 2, "there is no option `-x`");
     expect("@good.g --print-after=fusee", 2, "did you mean `fuse`?");
+    expect("verify @good.g --data=ramp", 2, "did you mean `ramps`?");
+    expect("verify @good.g --data=ramps,qqqqqq", 2, "there is no kind of data `qqqqqq`");
+    expect("verify @good.g --data=", 2, "--data wants names");
+    expect("run @good.g --data=ramps", 2, "--data");
     expect("@good.g --numerics=fast --emit=ptx", 2, "not implemented");
     expect("@good.g --color=red --emit=ptx", 2, "auto, always or never");
     expect("run @good.g --emit=ptx", 2, "no option of fusec run");
@@ -292,7 +296,9 @@ Test(cli, run_reads_and_writes_arrays) {
 }
 
 Test(cli, verify_bench_and_inspect_work) {
-    expect("verify @good.g --device=cpu", 0, "comparisons agree");
+    expect("verify @good.g --device=cpu", 0, ": 12 comparisons agree");
+    expect("verify @good.g --device=cpu --data=ramps,special --dim=B=5", 0,
+           ": 2 comparisons agree");
     expect("bench @good.g --device=cpu --runs=20", 0, "median");
     expect("bench @good.g --device=cpu --runs=20 --json", 0, "\"median_us\"");
     expect("@good.g -o @a.ptx", 0, "");

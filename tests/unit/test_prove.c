@@ -58,7 +58,7 @@ Test(prove, a_mismatch_says_where_and_how_far) {
         " ULP), kernel g_0_z_l6\n",
         "first wrong: `sub` that makes `s`, line 3, in kernel g_0_z_l6: element 0 of f32[1, 8]",
         "what it is made of is right\n",
-        "everything else fused as it was\n",
+        "; what is fused stayed as it was\n",
         " --graph=g --target=cpu --data=random --seed=1 --dim=B=1\n",
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -77,6 +77,31 @@ Test(prove, only_the_kinds_of_inputs_that_are_asked_for_run) {
     prove_verify(&proof, source, hook, special);
     cr_expect(proof.status == FUSEC_MISMATCH, "%s", proof.said);
     cr_expect(strstr(proof.said, "for cpu, special inputs: "), "%s", proof.said);
+}
+
+/* Adds what verify said, with the program's path as `model.g`. */
+static void put_said(Text *out) {
+    for (const char *at = proof.said; *at;) {
+        const char *path = strstr(at, "/tmp/prove.");
+        text_add(out, at, path ? (size_t)(path - at) : strlen(at));
+        if (!path) return;
+        text_puts(out, "model.g");
+        at = path + strcspn(path, " ");
+    }
+}
+
+/* The page shows a program and what verify says of it. */
+Test(prove, the_session_in_the_docs_is_real) {
+    Text report = {.arena = arena}, page = {.arena = arena}, said = {.arena = arena};
+    char part[4096];
+    FILE *file = fopen("docs/DEBUGGING.md", "rb");
+    cr_assert(file, "run from the root of the tree");
+    for (size_t n; (n = fread(part, 1, sizeof part, file)) > 0;) text_add(&page, part, n);
+    fclose(file);
+    cr_assert(prove_fault(&proof, FAULT_dropped_element, "cpu", &report), "%s", report.data);
+    put_said(&said);
+    cr_expect(strstr(text_str(&page), fault_info(FAULT_dropped_element)->source));
+    cr_expect(strstr(text_str(&page), text_str(&said)), "the page lacks\n%s", text_str(&said));
 }
 
 /* By itself, to little, in a file that `fusec verify` takes. */
