@@ -65,6 +65,30 @@ Test(prove, a_mismatch_says_where_and_how_far) {
         cr_expect(strstr(proof.said, parts[i]), "no `%s` in\n%s", parts[i], proof.said);
 }
 
+/* A mistake that is gone as soon as one looks, as one of a schedule that taps change: what is
+ * stored is the first operand of the right value. */
+static void plant_unless_tapped(void *user, Arena *of_plan, Plan *plan, bool is_fused) {
+    (void)of_plan;
+    for (uint32_t i = 0; i < plan->buffers.n; i++)
+        if (plan->buffers.data[i].name[0] == '.' || !is_fused) return;
+    Store *store = &plan->kernels.data[0].stages.data[0].stores.data[0];
+    store->value = scalar_get(plan->kernels.data[0].scalars, store->value)->args[0];
+    ++*(uint32_t *)user;
+}
+
+Test(prove, what_no_op_does_wrong_is_said_to_be_the_schedule) {
+    uint32_t n_planted = 0;
+    const char *options[] = {"--target=cpu", NULL};
+    DriverHook hook = {.user = &n_planted, .placed = plant_unless_tapped};
+    prove_verify(&proof, fault_info(FAULT_wrong_op)->source, hook, options);
+    cr_expect(n_planted == 1 && proof.status == FUSEC_MISMATCH);
+    cr_expect(strstr(proof.said,
+                     "  first wrong: `add` that makes `z`, line 6, in kernel g_0_z_l6 or "
+                     "before it: with the values of its ops stored beside it the output "
+                     "is right, so it is no op that is wrong but how a kernel is"),
+              "%s", proof.said);
+}
+
 /* Special values and ramps find what random ones do not. */
 Test(prove, only_the_kinds_of_inputs_that_are_asked_for_run) {
     uint32_t n_planted = 0;
