@@ -86,11 +86,20 @@ static int64_t tap_bytes(const Search *s, const Tap *tap) {
     return n * elem_bytes;
 }
 
+/* Nothing of it can be wrong, and nothing of it may be loaded. */
+static bool is_empty(const Search *s, NodeId node) {
+    Tensor type;
+    const char *error = NULL;
+    return interp_shape(s->graph, node, s->in->symbol_values, &type, s->arena, &error) &&
+           tensor_n_elems(&type) == 0;
+}
+
 /* A kernel and those after it that it was split into have the same traces. */
 static void place_spot(Search *s, Spot *spot) {
     const Trace *traces = kernel_at(s, spot->kernel)->traces.data;
-    spot->state = SPOT_BLIND;
-    if (!s->in->expected[traces[spot->trace].node]) return;
+    NodeId node = traces[spot->trace].node;
+    spot->state = is_empty(s, node) ? SPOT_RIGHT : SPOT_BLIND;
+    if (spot->state == SPOT_RIGHT || !s->in->expected[node]) return;
     for (uint32_t k = spot->kernel; k < s->plan->kernels.n; k++) {
         if (kernel_at(s, k)->traces.data != traces) continue;
         if (!tap_place(s->arena, s->plan, k, spot->trace, &spot->tap)) continue;

@@ -458,6 +458,12 @@ static bool is_split(const Plan *plan, const Kernel *kernel) {
     return n > 1;
 }
 
+/* Widening conversions are shared with ops that widen what they read. */
+static bool is_own(const ScalarTab *scalars, const Scalar *s) {
+    if (s->kind != SCALAR_CVT) return s->kind == SCALAR_PRIM;
+    return dtype_bytes(s->dtype) < dtype_bytes(scalar_get(scalars, s->args[0])->dtype);
+}
+
 /* Draws until it has a value that is computed elementwise. */
 static bool draw(Plant *p, Rng *rng) {
     for (int tries = 0; tries < 100; tries++) {
@@ -466,8 +472,7 @@ static bool draw(Plant *p, Rng *rng) {
         p->scalars = p->kernel->scalars;
         p->indices = scalartab_indices(p->scalars);
         p->trace = &p->kernel->traces.data[rng_below(rng, p->kernel->traces.n)];
-        ScalarKind kind = scalar_get(p->scalars, p->trace->value)->kind;
-        if (kind == SCALAR_PRIM || kind == SCALAR_CVT) return true;
+        if (is_own(p->scalars, scalar_get(p->scalars, p->trace->value))) return true;
     }
     return false;
 }
