@@ -45,7 +45,7 @@ IR_SRC = $(wildcard compiler/ir/*.c)
 FRONT_SRC = $(wildcard compiler/front/*.c)
 PASS_SRC = $(wildcard compiler/pass/*.c)
 # What needs no LLVM: also the part that the fast tests link.
-CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC) $(PASS_SRC) compiler/back/manifest.c compiler/npy.c compiler/verify.c
+CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC) $(PASS_SRC) compiler/back/manifest.c compiler/npy.c compiler/verify.c compiler/bisect.c
 ifeq ($(CONFIG),fuzz)
 CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC)
 endif
@@ -175,7 +175,14 @@ $(RT_TESTS): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(RT_LIB)
 	$(test_link) $(TEST_LIBS)
 $(filter-out $(RT_TESTS),$(PLAIN_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(TEST_LIBS)
-$(filter-out $(RT_TESTS),$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+$(filter-out $(RT_TESTS) %/test_prove,$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
+
+# Runs verify in its own process, with mistakes planted.
+PROVE_TEST = $(B)/tests/unit/test_prove
+$(PROVE_TEST): | $(B)/tests/soak/soak
+$(PROVE_TEST): $(O)/tests/unit/test_prove.o $(filter-out %/fusec.o,$(call objs,$(CLI_SRC))) \
+  $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
 $(B)/tests/unit/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc
@@ -183,7 +190,7 @@ $(B)/tests/unit/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc
 # The program that compares generated graphs is no Criterion suite.
 SOAK_OBJ = $(call objs,$(wildcard tests/soak/*.c))
 $(SOAK_OBJ): TEST_PLUS = $(LLVM_CFLAGS)
-$(B)/tests/soak/soak: $(SOAK_OBJ) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+$(B)/tests/soak/soak: $(SOAK_OBJ) $(filter-out %/fusec.o,$(call objs,$(CLI_SRC))) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) -ljansson -lm -lpthread -ldl
 # fusec and soak as one program with LLVM inside, for a GPU machine: bench/gpu_check.sh.
 .PHONY: gpu-kit
