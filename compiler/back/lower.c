@@ -62,6 +62,7 @@ static void lower_gpu(Lower *lower) {
                                                  [FORM_ROW] = template_gpu_row,
                                                  [FORM_COLUMN] = template_gpu_column,
                                                  [FORM_CONTRACT] = template_gpu_contract};
+    unit->math.overlaps_quotients = kernel->form == FORM_CONTRACT;
     templates[kernel->form](lower);
     close_entry(lower, body);
 }
