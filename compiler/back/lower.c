@@ -152,6 +152,7 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
                                                  [FORM_ROW] = template_gpu_row,
                                                  [FORM_COLUMN] = template_gpu_column,
                                                  [FORM_CONTRACT] = template_gpu_contract};
+<<<<<<< HEAD
     Unit *unit = lower->unit;
     bool has_parts = launch_has_parts(launch);
     uint32_t n_phases = has_parts ? 1 : launch->n;
@@ -181,6 +182,10 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
         if (k) gpu_barrier(unit);
         templates[launch->kernels[k].form](&phases[k]);
     }
+=======
+    unit->math.overlaps_quotients = kernel->form == FORM_CONTRACT;
+    templates[kernel->form](lower);
+>>>>>>> d571fcaacc39c2e7e3b845c4e38a3a88cdc75b8f
     close_entry(lower, body);
 }
 
