@@ -71,9 +71,9 @@ GemmBlock gpu_gemm_block(Lower *lower) {
     block.k = lower_dim(lower, extent_of(lower, gemm_axis_k(kernel)));
     LLVMValueRef tile = gpu_block(lower);
     if (kernel->n_parallel > 2) {
-        DimId per_batch = dim_mul(dims, dim_ceil_div(dims, m, sched->tile_m),
-                                  dim_ceil_div(dims, n, sched->tile_n));
-        LLVMValueRef n_tiles = lower_dim(lower, per_batch);
+        DimId rows = dim_ceil_div(dims, m, sched->tile_m);
+        DimId columns = dim_ceil_div(dims, n, sched->tile_n);
+        LLVMValueRef n_tiles = lower_dim(lower, dim_mul(dims, rows, columns));
         LLVMValueRef batch = LLVMBuildUDiv(builder, tile, n_tiles, "");
         tile = LLVMBuildURem(builder, tile, n_tiles, "");
         lower_split(lower, batch, 0, kernel->n_parallel - 2, &block.point);
