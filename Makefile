@@ -244,10 +244,12 @@ build/stream: bench/stream.c
 bench-cpu: build/fusec build/stream ## Time memory-bound graphs on all cores beside triad and memcpy
 	@sh bench/memory_cpu.sh build/fusec build/stream
 
-compile-time: build/fusec ## Check that every example compiles to PTX in 50 ms
-	@sh tools/compile_time.sh build/fusec 50 $(EXAMPLES)
+build/time_runs: $(O)/tools/time_runs.o
+	$(call say,LINK )$(CC) -o $@ $^
+compile-time: build/fusec build/time_runs ## Check that every example compiles to PTX in 50 ms, in 100 with a matmul
+	@sh tools/compile_time.sh build/time_runs build/fusec 50 100 $(EXAMPLES)
 
-check-all: all dist $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK)
+check-all: all dist build/time_runs $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK)
 	@$(AGAIN) CONFIG=asan tests-built
 	@$(AGAIN) CONFIG=fuzz fuzzers-built
 	@sh tools/test_all.sh "$(PLAIN_TESTS) $(LLVM_TESTS)" \

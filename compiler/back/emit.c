@@ -16,9 +16,9 @@
 /* Loops carry one index and constant offsets, so that strength reduction has nothing to gain. What
  * NVPTX does to straight code, and the placing of code among blocks, ptxas does again: all without
  * them takes half the time, and as many registers or fewer. */
-static const char *const llvm_options[] = {
-    "fusec", "-disable-lsr", "-opt-disable=slsr,nary-reassociate,early-cse",
-    "-opt-disable=load-store-vectorizer,early-machinelicm"};
+static const char *const llvm_options[] = {"fusec", "-disable-lsr",
+                                           "-opt-disable=slsr,nary-reassociate,early-cse",
+                                           "-opt-disable=load-store-vectorizer,early-machinelicm"};
 
 static void initialise_llvm(void) {
     LLVMInitializeNVPTXTargetInfo();
@@ -86,8 +86,7 @@ static size_t head_bytes(const char *text, size_t n_bytes) {
 /* Puts the modules' code one behind the other: text, with a common head once, or one object. */
 static void join_code(Arena *arena, const Codegen *codegen, const char *manifest, CodeBytes *code) {
     size_t n_manifest = manifest ? strlen(manifest) : 0, n = n_manifest;
-    for (uint32_t i = 0; i < codegen->n_made; i++)
-        n += LLVMGetBufferSize(codegen->modules[i].code);
+    for (uint32_t i = 0; i < codegen->n_made; i++) n += LLVMGetBufferSize(codegen->modules[i].code);
     code->data = arena_alloc(arena, n + 1);
     if (n_manifest) memcpy(code->data, manifest, n_manifest);
     code->n_bytes = n_manifest;

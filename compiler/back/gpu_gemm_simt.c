@@ -28,8 +28,8 @@ typedef struct Side {
         n_steps; /* groups of lanes in a tile, and per thread (the last may be idle) */
     /* Per step: where its group stands, and how much further: steps a constant distance apart have
      * all but that in common. */
-    LLVMValueRef own[MAX_STEPS];    /* i32: in the tile along the axis */
-    LLVMValueRef at_k[MAX_STEPS];   /* i32: in the tile along k */
+    LLVMValueRef own[MAX_STEPS];  /* i32: in the tile along the axis */
+    LLVMValueRef at_k[MAX_STEPS]; /* i32: in the tile along k */
     uint32_t more_own[MAX_STEPS], more_k[MAX_STEPS];
     LLVMValueRef exists[MAX_STEPS]; /* i1: the group is inside the extent of the axis */
     Point points[MAX_STEPS];        /* with the values that do not move with k */

@@ -244,9 +244,8 @@ static LLVMValueRef index_at(Point *point, IndexId id, bool per_lane) {
             IndexAtom atom = index_atom(tab, expr.terms[i].atom);
             bool moves = per_lane && on_lanes(point, atom.axes);
             if (moves != (moving == 1)) continue;
-            LLVMValueRef value =
-                moves ? moving_term_at(point, &atom, expr.terms[i].coefficient)
-                      : term_at(point, &atom, expr.terms[i].coefficient, &rest);
+            LLVMValueRef value = moves ? moving_term_at(point, &atom, expr.terms[i].coefficient)
+                                       : term_at(point, &atom, expr.terms[i].coefficient, &rest);
             if (moves) total = unit_splat(unit, total, point->lanes);
             total = is_zero ? value : LLVMBuildAdd(unit->builder, total, value, "");
             is_zero = false;

@@ -161,8 +161,8 @@ Test(emit, the_number_of_threads_changes_nothing, .timeout = 300) {
             Diags diags = {.arena = cells->arena};
             BackOptions options = {.target = cells->target, .n_threads = n_threads[i]};
             CodeKind kind = t == 0 ? CODE_ASSEMBLY : CODE_OBJECT;
-            cr_assert(back_emit(cells->arena, cells->plans, cells->n, options, kind, &codes[i],
-                                &diags));
+            cr_assert(
+                back_emit(cells->arena, cells->plans, cells->n, options, kind, &codes[i], &diags));
             cr_expect_eq(codes[i].n_bytes, codes[0].n_bytes);
             cr_expect_eq(memcmp(codes[i].data, codes[0].data, codes[0].n_bytes), 0,
                          "%u threads emit something else for %s", n_threads[i],
