@@ -152,7 +152,6 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
                                                  [FORM_ROW] = template_gpu_row,
                                                  [FORM_COLUMN] = template_gpu_column,
                                                  [FORM_CONTRACT] = template_gpu_contract};
-<<<<<<< HEAD
     Unit *unit = lower->unit;
     bool has_parts = launch_has_parts(launch);
     uint32_t n_phases = has_parts ? 1 : launch->n;
@@ -180,12 +179,9 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     unit_goto(unit, body);
     for (uint32_t k = 0; k < n_phases; k++) {
         if (k) gpu_barrier(unit);
+        unit->math.overlaps_quotients = launch->kernels[k].form == FORM_CONTRACT;
         templates[launch->kernels[k].form](&phases[k]);
     }
-=======
-    unit->math.overlaps_quotients = kernel->form == FORM_CONTRACT;
-    templates[kernel->form](lower);
->>>>>>> d571fcaacc39c2e7e3b845c4e38a3a88cdc75b8f
     close_entry(lower, body);
 }
 
