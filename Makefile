@@ -10,7 +10,7 @@ FUZZ_CC = clang
 FUZZ_SECONDS = 8
 N = 200
 SEED = 1
-# release, or asan or fuzz for the trees with the sanitizers.
+# release, or asan or fuzz for the trees with the sanitizers, or clang for one made by that compiler.
 CONFIG = release
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
@@ -26,6 +26,10 @@ else ifeq ($(CONFIG),fuzz)
 B = build/fuzz
 CC = $(FUZZ_CC)
 CFLAGS = $(COMMON) -O1 $(SANITIZE) -fsanitize=fuzzer-no-link
+else ifeq ($(CONFIG),clang)
+B = build/clang
+CC = clang
+CFLAGS = $(COMMON) -O2
 else
 B = build
 CFLAGS = $(COMMON) -O2
@@ -146,7 +150,7 @@ $(TEST_LIB): $(call objs,$(TEST_LIB_SRC))
 # ---- products ----
 
 # The runtime is linked in its public form: its private names are its own.
-build/fusec: $(call objs,$(CLI_SRC)) $(BACK_LIB) $(CORE_LIB) build/libfusert.a
+$(B)/fusec: $(call objs,$(CLI_SRC)) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(call say,LINK )$(CXX) -o $@ $^ -Wl,--gc-sections $(JANSSON) $(LLVM_STATIC)
 
 # One relocatable object whose only global names are the public ones.
@@ -262,10 +266,12 @@ build/stream: bench/stream.c
 bench-cpu: build/fusec build/stream ## Time memory-bound graphs on all cores beside triad and memcpy
 	@sh bench/memory_cpu.sh build/fusec build/stream
 
-compile-time: build/fusec ## Check that every example compiles to PTX in 50 ms
-	@sh tools/compile_time.sh build/fusec 50 $(EXAMPLES)
+build/time_runs: $(O)/tools/time_runs.o
+	$(call say,LINK )$(CC) -o $@ $^
+compile-time: build/fusec build/time_runs ## Check that every example compiles to PTX in 50 ms, in 100 with a matmul
+	@sh tools/compile_time.sh build/time_runs build/fusec 50 100 $(EXAMPLES)
 
-check-all: all dist $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK)
+check-all: all dist build/time_runs $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK)
 	@$(AGAIN) CONFIG=asan tests-built
 	@$(AGAIN) CONFIG=fuzz fuzzers-built
 	@sh tools/test_all.sh "$(PLAIN_TESTS) $(LLVM_TESTS)" \
@@ -279,7 +285,13 @@ test: ## Install what is missing, build everything, run every test
 
 # ---- checks of the source itself ----
 
-ci-checks: layers format-check docs-check wc-check ## Check includes, format, generated docs, lengths
+ci-checks: layers format-check docs-check wc-check same-check ## Check includes, format, generated docs, lengths, that clang builds the same
+
+.PHONY: same-check clang-built
+clang-built: $(B)/fusec
+same-check: build/fusec ## Check that a build by clang writes the same artifacts, byte for byte
+	@$(AGAIN) CONFIG=clang clang-built
+	@sh tools/same_outputs.sh build/fusec build/clang/fusec $(EXAMPLES)
 
 layers: ## Check who includes whom
 	@sh tools/layers.sh

@@ -91,9 +91,9 @@ GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows) {
     block.k = lower_dim(lower, extent_of(lower, gemm_axis_k(kernel)));
     LLVMValueRef batch = NULL;
     if (kernel->n_parallel > 2) {
-        DimId per_batch =
-            dim_mul(dims, dim_ceil_div(dims, m, rows), dim_ceil_div(dims, n, sched->tile_n));
-        LLVMValueRef n_tiles = lower_dim(lower, per_batch);
+        DimId down = dim_ceil_div(dims, m, rows);
+        DimId across = dim_ceil_div(dims, n, sched->tile_n);
+        LLVMValueRef n_tiles = lower_dim(lower, dim_mul(dims, down, across));
         batch = LLVMBuildUDiv(builder, tile, n_tiles, "");
         tile = LLVMBuildURem(builder, tile, n_tiles, "");
         lower_split(lower, batch, 0, kernel->n_parallel - 2, &block.point);

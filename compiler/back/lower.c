@@ -179,6 +179,7 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     unit_goto(unit, body);
     for (uint32_t k = 0; k < n_phases; k++) {
         if (k) gpu_barrier(unit);
+        unit->math.overlaps_quotients = launch->kernels[k].form == FORM_CONTRACT;
         templates[launch->kernels[k].form](&phases[k]);
     }
     close_entry(lower, body);

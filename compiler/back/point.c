@@ -189,7 +189,47 @@ static LLVMValueRef atom_at(Point *point, const IndexAtom *atom, bool per_lane) 
                                   : LLVMBuildURem(builder, operand, divisor, "");
 }
 
-/* Sums the terms that do not move with the lanes as scalars first. */
+/* What is added to an axis value, apart from it: *constant. */
+static LLVMValueRef without_constant(LLVMValueRef value, int64_t *constant) {
+    *constant = 0;
+    while (LLVMIsAInstruction(value) && LLVMGetInstructionOpcode(value) == LLVMAdd) {
+        LLVMValueRef a = LLVMGetOperand(value, 0), b = LLVMGetOperand(value, 1);
+        LLVMValueRef number = LLVMIsAConstantInt(a) ? a : b;
+        if (!LLVMIsAConstantInt(number)) break;
+        *constant += LLVMConstIntGetSExtValue(number);
+        value = number == a ? b : a;
+    }
+    return value;
+}
+
+/* A term that no lane moves: its value with what is added to its axis left out, which goes to
+ * *rest, so that places a constant distance apart have all but that constant in common. */
+static LLVMValueRef term_at(Point *point, const IndexAtom *atom, DimId coefficient,
+                            LLVMValueRef *rest) {
+    Lower *lower = point->lower;
+    LLVMBuilderRef builder = lower->unit->builder;
+    int64_t constant = 0;
+    LLVMValueRef value = atom_at(point, atom, false), more = NULL;
+    if (atom->kind == ATOM_AXIS) value = without_constant(value, &constant);
+    if (constant) more = lower_index_const(lower, constant);
+    if (!dim_equals_const(dims_of(lower), coefficient, 1)) {
+        LLVMValueRef c = lower_dim(lower, coefficient);
+        value = LLVMBuildMul(builder, value, c, "");
+        if (more) more = LLVMBuildMul(builder, c, more, "");
+    }
+    if (more) *rest = *rest ? LLVMBuildAdd(builder, *rest, more, "") : more;
+    return value;
+}
+
+static LLVMValueRef moving_term_at(Point *point, const IndexAtom *atom, DimId coefficient) {
+    Lower *lower = point->lower;
+    LLVMValueRef value = atom_at(point, atom, true);
+    if (dim_equals_const(dims_of(lower), coefficient, 1)) return value;
+    LLVMValueRef c = unit_splat(lower->unit, lower_dim(lower, coefficient), point->lanes);
+    return LLVMBuildMul(lower->unit->builder, value, c, "");
+}
+
+/* Sums the terms that do not move with the lanes as scalars first, constants last. */
 static LLVMValueRef index_at(Point *point, IndexId id, bool per_lane) {
     Lower *lower = point->lower;
     Unit *unit = lower->unit;
@@ -197,22 +237,21 @@ static LLVMValueRef index_at(Point *point, IndexId id, bool per_lane) {
     DimTab *dims = dims_of(lower);
     IndexExpr expr = index_expr(tab, id);
     LLVMValueRef total = lower_dim(lower, expr.offset);
+    LLVMValueRef rest = NULL;
     bool is_zero = dim_equals_const(dims, expr.offset, 0);
     for (int moving = 0; moving < 2; moving++) {
         for (uint32_t i = 0; i < expr.n_terms; i++) {
             IndexAtom atom = index_atom(tab, expr.terms[i].atom);
             bool moves = per_lane && on_lanes(point, atom.axes);
             if (moves != (moving == 1)) continue;
-            LLVMValueRef value = atom_at(point, &atom, moves);
-            if (!dim_equals_const(dims, expr.terms[i].coefficient, 1)) {
-                LLVMValueRef c = lower_dim(lower, expr.terms[i].coefficient);
-                if (moves) c = unit_splat(unit, c, point->lanes);
-                value = LLVMBuildMul(unit->builder, value, c, "");
-            }
+            LLVMValueRef value = moves ? moving_term_at(point, &atom, expr.terms[i].coefficient)
+                                       : term_at(point, &atom, expr.terms[i].coefficient, &rest);
             if (moves) total = unit_splat(unit, total, point->lanes);
             total = is_zero ? value : LLVMBuildAdd(unit->builder, total, value, "");
             is_zero = false;
         }
+        if (rest) total = LLVMBuildAdd(unit->builder, total, rest, "");
+        rest = NULL;
     }
     return per_lane ? unit_splat(unit, total, point->lanes) : total;
 }
@@ -502,7 +541,9 @@ static LLVMValueRef narrow_prim(Point *point, const Scalar *s) {
         is_native(unit, s->dtype) && prim->kind == SCALAR_PRIM && prim->dtype == DT_F32 &&
         (prim->prim == PRIM_ADD || prim->prim == PRIM_SUB || prim->prim == PRIM_MUL ||
          prim->prim == PRIM_MIN || prim->prim == PRIM_MAX || prim->prim == PRIM_NEG);
-    if (!is_candidate) return NULL;
+    /* NVIDIA's assembler takes x - x of f16 for 0, infinite x included. */
+    bool is_nothing = prim->prim == PRIM_SUB && prim->args[0] == prim->args[1];
+    if (!is_candidate || is_nothing) return NULL;
     LLVMValueRef args[3] = {NULL};
     uint32_t arity = prim_info(prim->prim)->arity;
     for (uint32_t i = 0; i < arity; i++) {
