@@ -2,7 +2,10 @@
  * its op and line are named. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "driver.h"
+#include "lib/compile.h"
 #include "lib/prove.h"
+#include "lib/random_graph.h"
+#include "pass/tap.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -101,6 +104,33 @@ Test(prove, only_the_kinds_of_inputs_that_are_asked_for_run) {
     prove_verify(&proof, source, hook, special);
     cr_expect(proof.status == FUSEC_MISMATCH, "%s", proof.said);
     cr_expect(strstr(proof.said, "for cpu, special inputs: "), "%s", proof.said);
+}
+
+/* As many taps as one trial has, spread over the plan. */
+static void tap_some(void *user, Arena *of_plan, Plan *plan, bool is_fused) {
+    Tap taps[12];
+    uint32_t n = 0, n_seen = 0, *n_tapped = user;
+    for (uint32_t k = 0; k < plan->kernels.n && is_fused; k++)
+        for (uint32_t t = 0; t < plan->kernels.data[k].traces.n && n < 12; t++)
+            if (n_seen++ % 3 == 0 && tap_place(of_plan, plan, k, t, &taps[n])) n++;
+    tap_store(of_plan, plan, taps, n);
+    *n_tapped += n;
+}
+
+/* That the results are right is for a machine with a GPU: soak --faults. */
+Test(prove, programs_with_taps_compile_for_gpus, .timeout = 60) {
+    static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
+    uint32_t n_tapped = 0;
+    compile_with((DriverHook){.user = &n_tapped, .fused = tap_some});
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        Compiled compiled;
+        const char *source = random_graph_source(arena, seed, NULL);
+        bool is_good =
+            compile_source(&compiled, source, target_get(targets[seed % 2]), COMPILE_FUSED);
+        cr_expect(is_good, "%s\n%s", compiled.messages, source);
+        compile_free(&compiled);
+    }
+    cr_expect(n_tapped >= 100, "%u taps", n_tapped);
 }
 
 /* Adds what verify said, with the program's path as `model.g`. */
