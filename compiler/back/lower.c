@@ -155,8 +155,8 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     Unit *unit = lower->unit;
     bool has_parts = launch_has_parts(launch);
     uint32_t n_phases = has_parts ? 1 : launch->n;
-    BlockTile tile = {NULL};
-    SharedTiles tiles = {NULL};
+    BlockTile tile = {.m0 = NULL};
+    SharedTiles tiles = {.array = NULL};
     make_gpu_function(lower, launch);
     open_entry(lower);
     uint32_t v = (uint32_t)(lower->variant - launch->kernels->variants);
