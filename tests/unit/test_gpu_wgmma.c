@@ -245,10 +245,10 @@ Test(gpu_wgmma, sizes_choose_tiles) {
     cr_expect(last->n_maps == 0 && last->align_bytes == 1 && last->limit_dim == DIM_NONE);
     cr_expect_eq(last->sched.engine, CONTRACT_MMA);
     compile_free(&p.compiled);
-    static const int expected[][3] = {{512, 64, 64}, {4096, 128, 256}, {8192, 128, 256}};
+    static const uint32_t expected[][3] = {{512, 64, 64}, {4096, 128, 256}, {8192, 128, 256}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         char source[512];
-        int size = expected[i][0];
+        int size = (int)expected[i][0];
         write_source(source, sizeof source, "bf16", 0, 0, size, size, size);
         p = compile(source, TARGET_SM_90A);
         cr_expect_eq(n_by_engine(&p, CONTRACT_WGMMA), 1);
