@@ -140,7 +140,7 @@ typedef struct Variant {
     int64_t limit;
 } Variant;
 
-enum { MAX_VARIANTS = 6, MAX_KERNEL_ARGS = 60 };
+enum { MAX_VARIANTS = 8, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX
 

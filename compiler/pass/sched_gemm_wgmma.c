@@ -247,13 +247,20 @@ uint32_t sched_gemm_wgmma(const Kernel *kernel, Variant *variants) {
     g.sides[0] = (Side){.value = reduce->value, .axis = gemm_axis_m(kernel)};
     g.sides[1] = (Side){.value = reduce->factor, .axis = gemm_axis_n(kernel)};
     if (!map_side(&g, &g.sides[0]) || !map_side(&g, &g.sides[1])) return 0;
-    Variant base = variants[0];
+    Variant anywhere = variants[0], base = anywhere;
     set_lanes(&g, &base);
     int64_t blocks, k;
     bool is_known = dim_is_const(g.dims, gemm_gpu_grid(kernel, WGMMA_ROWS, 64), &blocks) &&
                     dim_is_const(g.dims, extent_of(&g, gemm_axis_k(kernel)), &k);
-    if (!is_known) return add_sizes(&g, base, variants);
-    variants[0] = base;
-    set_tile(&g, &variants[0], cheapest_tile(&g));
-    return 1;
+    if (is_known) {
+        variants[0] = base;
+        set_tile(&g, &variants[0], cheapest_tile(&g));
+        return 1;
+    }
+    uint32_t n = add_sizes(&g, base, variants);
+    if (base.multiple_dim && !g.sides[1].is_turned) { /* else the map asks for a multiple of 8 */
+        variants[n] = anywhere;
+        set_tile(&g, &variants[n++], (Tile){128, 128, 1});
+    }
+    return n;
 }

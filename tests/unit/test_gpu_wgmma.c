@@ -56,6 +56,19 @@ static uint32_t count(const char *text, const char *what) {
     return n;
 }
 
+/* The tensor cores' instructions in the assembled code: four per variant that has them, at least.
+ * True when there is no disassembler to ask. */
+static bool disassembles_as_meant(const char *path, uint32_t n_variants) {
+    if (system("command -v nvdisasm > /dev/null 2>&1") != 0) return true;
+    char command[256], line[512];
+    snprintf(command, sizeof command, "nvdisasm -c %s 2>&1", path);
+    FILE *code = popen(command, "r");
+    cr_assert(code);
+    uint32_t n = 0;
+    while (fgets(line, sizeof line, code)) n += strstr(line, "HGMMA") != NULL;
+    return pclose(code) == 0 && n >= 4 * n_variants;
+}
+
 /* Assembles all variants: no spill, and none of the assembler's remarks, which say that it moved
  * or serialised what must overlap. True when there is no assembler to ask. */
 static bool assembles_as_meant(const Program *p) {
@@ -70,7 +83,9 @@ static bool assembles_as_meant(const Program *p) {
     cr_assert(file);
     cr_assert_eq(fwrite(p->compiled.bytes, 1, p->compiled.n_bytes, file), p->compiled.n_bytes);
     fclose(file);
-    snprintf(command, sizeof command, "ptxas -v -arch=sm_90a -o /dev/null %s 2>&1", path);
+    char binary[64];
+    snprintf(binary, sizeof binary, "%s.cubin", path);
+    snprintf(command, sizeof command, "ptxas -v -arch=sm_90a -o %s %s 2>&1", binary, path);
     FILE *messages = popen(command, "r");
     cr_assert(messages);
     uint32_t n_functions = 0, n_clean = 0, n_remarks = 0;
@@ -81,7 +96,9 @@ static bool assembles_as_meant(const Program *p) {
             n_clean++;
     }
     bool ok = pclose(messages) == 0 && n_functions == p->kernel->n_variants;
+    ok = ok && disassembles_as_meant(binary, n_by_engine(p, CONTRACT_WGMMA));
     remove(path);
+    remove(binary);
     return ok && n_clean == n_functions && n_remarks == 0;
 }
 
@@ -244,6 +261,15 @@ Test(gpu_wgmma, sizes_choose_tiles) {
     cr_expect_eq(variants[n - 1].limit_dim, DIM_NONE);
     cr_expect(last->n_maps == 0 && last->align_bytes == 1 && last->limit_dim == DIM_NONE);
     cr_expect_eq(last->sched.engine, CONTRACT_MMA);
+    compile_free(&p.compiled);
+    p = compile("dim N in 1..65536\n"
+                "graph g(a: f16[512, 1024], b: f16[N, 1024]) -> (y: f16[512, N]) {\n"
+                "  y = a @ transpose(b, perm=[1, 0])\n"
+                "}\n",
+                TARGET_SM_90A);
+    const Variant *odd = &p.kernel->variants[n_by_engine(&p, CONTRACT_WGMMA) - 1];
+    cr_expect(odd->multiple_dim == DIM_NONE && odd->sched.lanes == 1, "rows of any length");
+    cr_expect_eq(odd[-1].multiple_of, 4, "else four results at a time");
     compile_free(&p.compiled);
     static const uint32_t expected[][3] = {{512, 64, 64}, {4096, 128, 256}, {8192, 128, 256}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
