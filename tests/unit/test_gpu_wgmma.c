@@ -5,6 +5,7 @@
 #include "lib/compile.h"
 
 #include <criterion/criterion.h>
+#include <fusert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,6 +210,14 @@ Test(gpu_wgmma, slices_and_batches_are_part_of_the_map) {
     cr_expect(right->rank == 3 && right->axes[2].axis == 1);
     cr_expect(strstr(p.compiled.bytes, "//@ map 0 128 1024 64:1:64 304:64:"));
     cr_expect(strstr(p.compiled.bytes, " 3:102400:1 5:20480:1\n"));
+    frt_module *module = NULL;
+    frt_error error = FRT_ERROR_INIT;
+    frt_module_load_memory(p.compiled.bytes, p.compiled.n_bytes, &module, &error);
+    cr_assert(module, "%s", error.message);
+    char text[256];
+    frt_module_predicate_text(module, 0, 0, 0, text, sizeof text);
+    cr_expect_str_eq(text, "aligned(b, 16) and aligned(y, 16) and mapped(a) and mapped(b)");
+    frt_module_free(module);
     compile_free(&p.compiled);
 }
 
