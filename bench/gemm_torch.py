@@ -164,6 +164,7 @@ def check(runtime, fusec, folder, n_cases, seed):
 
 def captured(run, n):
     stream = torch.cuda.Stream()
+    torch.cuda.synchronize()
     with torch.cuda.stream(stream):
         run(0, stream.cuda_stream)
     torch.cuda.synchronize()
