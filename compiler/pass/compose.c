@@ -140,9 +140,9 @@ static ScalarId sum_or_zero(Composer *c, const Node *node, ScalarId sum) {
     DimId one = dim_const(c->dims, 1);
     for (uint32_t d = 0; d < c->group->domain.rank; d++) {
         DimId extent = c->group->domain.dims[d];
-        if (c->group->axes >> d & 1 && dim_lo(c->dims, extent) < 1)
-            any = guard_and(c->scalars, any, index_dim(c->indices, extent), one,
-                            dim_add(c->dims, extent, one));
+        if (!(c->group->axes >> d & 1) || dim_lo(c->dims, extent) >= 1) continue;
+        DimId past = dim_add(c->dims, extent, one);
+        any = guard_and(c->scalars, any, index_dim(c->indices, extent), one, past);
     }
     ScalarId zero = scalar_const(c->scalars, node->dtype, 0);
     return any ? scalar_prim(c->scalars, PRIM_SELECT, scalar_inside(c->scalars, any), sum, zero)
