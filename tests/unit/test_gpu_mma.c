@@ -301,6 +301,26 @@ Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
     compile_free(&p.compiled);
 }
 
+/* A row that every m reads is aligned wherever it ends, so it is copied though k holds no whole
+ * chunks: what is copied of the last one must be what k leaves of it, not 16 bytes or none. */
+Test(gpu_mma, a_broadcast_row_may_end_within_a_chunk) {
+    for (int i = 0; i < N_OPERANDS; i++) {
+        char source[256], typed[512];
+        snprintf(source, sizeof source,
+                 "dim K in 2..40\n"
+                 "graph g(x: T[K], b: T[K, 64]) -> (y: T[64, 64]) {\n"
+                 "  a = expand(x, [64, K])\n  y = @\n}\n");
+        spell(typed, source, operands[i]);
+        Program p = compile(typed, TARGET_SM_90A);
+        char *text = function_text(&p, 0);
+        cr_expect_gt(count(text, "cp.async.cg"), 0, "%s", typed);
+        cr_expect_eq(count(text, ", 16, 0, %p"), 0, "%s", typed);
+        cr_expect_gt(count(text, ", -1, 0, %p"), 0, "%s", typed);
+        free(text);
+        compile_free(&p.compiled);
+    }
+}
+
 /* k is padded to tile_k, which is arithmetic: so it may not differ between variants. */
 Test(gpu_mma, variants_differ_in_tiles_but_not_in_steps_of_k) {
     Program p = compile("dim M in 1..65536\n"
