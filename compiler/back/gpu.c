@@ -1,6 +1,8 @@
 /* GPU vocabulary, and the map template. See gpu.h and template.h. */
 #include "back/gpu.h"
 
+#include <string.h>
+
 static LLVMValueRef special_register(const Unit *unit, const char *name) {
     return unit_intrinsic(unit, name, NULL, 0, NULL, 0);
 }
@@ -59,6 +61,29 @@ LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const
 LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
                            LLVMValueRef index) {
     return LLVMBuildGEP2(unit->builder, element, array, &index, 1, "");
+}
+
+void gpu_cluster_make(const Lower *lower, uint32_t n_blocks) {
+    static const char key[] = "nvvm.cluster_dim";
+    const Unit *unit = lower->unit;
+    const char *value = str_format(unit->arena, "%u,1,1", n_blocks);
+    LLVMAttributeRef attribute = LLVMCreateStringAttribute(unit->context, key, sizeof key - 1,
+                                                           value, (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(lower->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            attribute);
+}
+
+void gpu_cluster_arrive(const Unit *unit) {
+    unit_intrinsic(unit, "llvm.nvvm.barrier.cluster.arrive.aligned", NULL, 0, NULL, 0);
+}
+
+void gpu_cluster_wait(const Unit *unit) {
+    unit_intrinsic(unit, "llvm.nvvm.barrier.cluster.wait.aligned", NULL, 0, NULL, 0);
+}
+
+LLVMValueRef gpu_cluster_at(const Unit *unit, LLVMValueRef pointer, LLVMValueRef rank) {
+    LLVMValueRef args[2] = {pointer, rank};
+    return unit_intrinsic(unit, "llvm.nvvm.mapa.shared.cluster", NULL, 0, args, 2);
 }
 
 /* One step of lanes elements per thread, an exact grid: many small blocks balance better over the

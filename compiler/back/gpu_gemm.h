@@ -11,6 +11,7 @@
 void template_gpu_gemm_simt(Lower *lower);
 void template_gpu_gemm_mma(Lower *lower);
 void template_gpu_gemm_plain(Lower *lower);
+void template_gpu_gemm_vector(Lower *lower);
 
 typedef struct GemmBlock {
     Lower *lower;
@@ -20,8 +21,9 @@ typedef struct GemmBlock {
     Point point;          /* the batch axes */
 } GemmBlock;
 
-/* Block number to tile, for a grid of batches x tiles along m x tiles along n. Tiles go in groups
- * of a few rows of tiles, which keeps what neighbouring blocks read in the L2 cache. */
+/* Block number to tile, for a grid of batches x tiles along m x tiles along n, each k_blocks times
+ * in a row. Tiles go in groups of a few rows of tiles, which keeps what neighbouring blocks read in
+ * the L2 cache. */
 GemmBlock gpu_gemm_block(Lower *lower);
 
 /* i32 (thread and tile arithmetic) as index_type. */

@@ -70,6 +70,8 @@ GemmBlock gpu_gemm_block(Lower *lower) {
     block.n = lower_dim(lower, n);
     block.k = lower_dim(lower, extent_of(lower, gemm_axis_k(kernel)));
     LLVMValueRef tile = gpu_block(lower);
+    if (sched->k_blocks > 1)
+        tile = LLVMBuildUDiv(builder, tile, lower_index_const(lower, sched->k_blocks), "");
     if (kernel->n_parallel > 2) {
         DimId per_batch = dim_mul(dims, dim_ceil_div(dims, m, sched->tile_m),
                                   dim_ceil_div(dims, n, sched->tile_n));

@@ -75,9 +75,16 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 
 /* How a contraction is computed. It fixes the order of summation: CONTRACT_FMA is one chain of
  * fused multiply-adds per element, ascending in k, on every device; CONTRACT_MMA is the tensor
- * core's, in ascending steps of its k; CONTRACT_PLAIN is CONTRACT_FMA's chain without tiles, for
- * extents of one. The choice rests on dtypes, constant extents and target alone. */
-typedef enum { CONTRACT_FMA, CONTRACT_MMA, CONTRACT_PLAIN } ContractEngine;
+ * core's, in ascending steps of its k; CONTRACT_PLAIN is CONTRACT_FMA's chain without tiles, for a
+ * k of one. CONTRACT_VECTOR is for one row or column on a GPU: element k goes to chain k mod
+ * contract_n_chains, every chain is fused multiply-adds from +0, ascending in k, and all chains are
+ * joined by a balanced tree, lowest bit of the chain number first. The choice rests on dtypes, the
+ * operands' own extents (not on how a kernel's loops share them) and target alone. */
+typedef enum { CONTRACT_FMA, CONTRACT_MMA, CONTRACT_PLAIN, CONTRACT_VECTOR } ContractEngine;
+/* Of CONTRACT_VECTOR, for an extent `k`: the power of two that holds what it can be, within a
+ * bound.
+ */
+uint32_t contract_n_chains(const DimTab *dims, DimId k);
 
 /* Numbers only: what lowering reads beside the kernel itself. */
 typedef struct Sched {
@@ -96,6 +103,11 @@ typedef struct Sched {
     uint32_t tile_m, tile_n, tile_k; /* elements of a block's (GPU) or unit's (CPU) tile */
     uint32_t warps_m, warps_n;       /* GPU: how the tile is split over warps */
     uint32_t stages;                 /* GPU: tiles of k in shared memory at once */
+    /* CONTRACT_VECTOR: `team` threads along k, each with `slots` accumulators of `lanes` chains
+     * (lanes along k) or of `lanes` outputs (lanes along the outputs) at a time; the outputs of a
+     * block are tile_m (then tile_n is 1) or tile_n. */
+    bool lanes_along_k;
+    uint32_t k_blocks; /* blocks of a cluster, which share the chains of a tile; 0 or 1: none */
 } Sched;
 
 /* A lowering of a kernel that applies when its conditions hold; the last always does. */

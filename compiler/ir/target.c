@@ -4,13 +4,14 @@
 #include <string.h>
 
 static const Target targets[TARGET_COUNT] = {
-#define TARGET(sym, nm, dev, cpu, feat, bytes, bf16, d) \
-    [TARGET_##sym] = {.name = nm,                       \
-                      .device = DEVICE_##dev,           \
-                      .llvm_cpu = cpu,                  \
-                      .llvm_features = feat,            \
-                      .vector_bytes = bytes,            \
-                      .has_bf16 = bf16,                 \
+#define TARGET(sym, nm, dev, cpu, feat, bytes, bf16, cluster, d) \
+    [TARGET_##sym] = {.name = nm,                                \
+                      .device = DEVICE_##dev,                    \
+                      .llvm_cpu = cpu,                           \
+                      .llvm_features = feat,                     \
+                      .vector_bytes = bytes,                     \
+                      .has_bf16 = bf16,                          \
+                      .max_cluster = cluster,                    \
                       .doc = d},
 #include "ir/targets.def"
 };

@@ -6,7 +6,7 @@
 #include "ir/kernel.h"
 
 typedef enum {
-#define TARGET(sym, name, device, cpu, features, vector_bytes, bf16, doc) TARGET_##sym,
+#define TARGET(sym, name, device, cpu, features, vector_bytes, bf16, cluster, doc) TARGET_##sym,
 #include "ir/targets.def"
     TARGET_COUNT
 } TargetId;
@@ -17,6 +17,7 @@ typedef struct Target {
     const char *llvm_cpu, *llvm_features;
     uint32_t vector_bytes; /* widest memory access (GPU) or register (CPU) */
     bool has_bf16;         /* packed bf16 arithmetic */
+    uint32_t max_cluster;  /* GPU: blocks that can share their shared memory; 1: none */
     const char *doc;
 } Target;
 

@@ -14,6 +14,9 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *ta
 /* Tensor cores: both factors f16, or both bf16. sched_gemm_gpu calls it. */
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
+/* One row, or one column where `is_column`. sched_gemm_gpu calls it. */
+uint32_t sched_gemm_vector(const Kernel *kernel, const Target *target, bool is_column,
+                           Variant *variants);
 uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
 

@@ -21,9 +21,8 @@ static const GemmTiles tiles_32[N_SIZES] = {{32, 32, 32, 2, 2, 128, FULL_MACHINE
                                             {128, 128, 8, 2, 4, 256, 0}};
 static const GemmTiles tiles_64[N_SIZES - 1] = {{32, 32, 16, 2, 2, 128, FULL_MACHINE / 2},
                                                 {64, 64, 8, 2, 2, 128, 0}};
-/* One row or column: a warp has the outputs, all threads load for it. */
+/* One row, of many: a warp has the outputs, all threads load for it. */
 static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 0};
-static const GemmTiles tiles_column = {32, 1, 64, 1, 1, 256, 0};
 
 typedef struct GemmGpu {
     const Kernel *kernel;
@@ -138,12 +137,9 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     uint32_t n_sizes = dtype_bytes(acc) == 8 ? N_SIZES - 1 : N_SIZES;
     Variant wide = variant;
     bool has_vectors = make_vector_variant(g, &wide, lanes);
-    bool is_row = dim_equals_const(g->dims, g->m, 1),
-         is_column = dim_equals_const(g->dims, g->n, 1);
-    if (is_row || is_column) {
-        const GemmTiles *line = is_row ? &tiles_row : &tiles_column;
-        if (has_vectors) add(g, wide, line);
-        add(g, variant, line);
+    if (dim_equals_const(g->dims, g->m, 1)) {
+        if (has_vectors) add(g, wide, &tiles_row);
+        add(g, variant, &tiles_row);
         return;
     }
     if (has_vectors && dim_lo(g->dims, g->m) <= 1 && dim_hi(g->dims, g->m) > 1) {
@@ -158,8 +154,21 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
 
 enum { PLAIN_THREADS = 128 };
 
-static bool has_unit_extent(const GemmGpu *g) {
-    return dim_hi(g->dims, g->m) <= 1 || dim_hi(g->dims, g->n) <= 1 || dim_hi(g->dims, g->k) <= 1;
+/* Whether the product has one row or one column: of the operands as the graph has them, since the
+ * axes of a kernel depend on what is fused. Batches that share the right operand are rows. */
+typedef enum { PRODUCT_MATRIX, PRODUCT_ROW, PRODUCT_COLUMN } ProductKind;
+
+static ProductKind product_kind(const Plan *plan, const Kernel *kernel) {
+    const Graph *graph = plan->graph;
+    const Node *node = graph_node(graph, kernel->reduces.data[0].node);
+    const Shape *out = &node->shape, *right = &graph_node(graph, node->args[1])->shape;
+    bool has_rows = dim_hi(graph->dims, out->dims[out->rank - 2]) > 1, is_shared = true;
+    if (dim_hi(graph->dims, out->dims[out->rank - 1]) <= 1) return PRODUCT_COLUMN;
+    for (uint32_t d = 0; d + 2 < right->rank; d++)
+        is_shared = is_shared && dim_equals_const(graph->dims, right->dims[d], 1);
+    for (uint32_t d = 0; d + 2 < out->rank && is_shared; d++)
+        has_rows = has_rows || dim_hi(graph->dims, out->dims[d]) > 1;
+    return has_rows ? PRODUCT_MATRIX : PRODUCT_ROW;
 }
 
 uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *target,
@@ -171,12 +180,15 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *ta
     g.n = index_axis_extent(tab, gemm_axis_n(kernel));
     g.k = index_axis_extent(tab, gemm_axis_k(kernel));
     for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i].sched.is_wide = is_wide(plan, kernel);
-    if (has_unit_extent(&g)) {
+    if (dim_hi(g.dims, g.k) <= 1) {
         variants[0].sched.engine = CONTRACT_PLAIN;
         variants[0].sched.threads = PLAIN_THREADS;
         variants[0].grid = dim_ceil_div(g.dims, kernel_n_rows(kernel), PLAIN_THREADS);
         return 1;
     }
+    ProductKind kind = product_kind(plan, kernel);
+    if (kind != PRODUCT_MATRIX)
+        return sched_gemm_vector(kernel, target, kind == PRODUCT_COLUMN, variants);
     Dtype left = scalar_get(kernel->scalars, reduce->value)->dtype;
     Dtype right = scalar_get(kernel->scalars, reduce->factor)->dtype;
     if (left == right && (left == DT_F16 || left == DT_BF16))
