@@ -58,6 +58,15 @@ LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const
     return array;
 }
 
+LLVMValueRef gpu_shared_dynamic(const Unit *unit) {
+    static const char name[] = "dynamic_shared";
+    LLVMValueRef array = LLVMGetNamedGlobal(unit->module, name);
+    if (array) return array;
+    array = LLVMAddGlobalInAddressSpace(unit->module, LLVMArrayType2(unit->i8, 0), name, 3);
+    LLVMSetAlignment(array, 128);
+    return array;
+}
+
 LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
                            LLVMValueRef index) {
     return LLVMBuildGEP2(unit->builder, element, array, &index, 1, "");

@@ -14,6 +14,8 @@ void gpu_barrier(const Unit *unit);
 LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offset);
 /* An array in shared memory. */
 LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const char *name);
+/* What the variant's shared_bytes give a block: bytes, aligned to 128. */
+LLVMValueRef gpu_shared_dynamic(const Unit *unit);
 /* Clusters: blocks numbered side by side, which see each other's shared memory. Every thread of all
  * of them arrives once and waits once; what was written before the one is seen after the other. */
 void gpu_cluster_make(const Lower *lower, uint32_t n_blocks);

@@ -67,8 +67,14 @@ static void mma_init(Mma *mma, Lower *lower) {
     mma_factor_init(&mma->factors[1], &mma->block, false, sched->tile_n, left_bytes);
     mma->stage_bytes = left_bytes + mma_factor_bytes(&mma->factors[1]);
     uint32_t n_bytes = mma->stage_bytes * sched->stages, least = drain_bytes(sched);
-    mma->shared = gpu_shared(mma->unit, mma->unit->i8, n_bytes > least ? n_bytes : least, "tiles");
+    if (n_bytes < least) n_bytes = least;
+    mma->shared = lower->variant->shared_bytes
+                      ? gpu_shared_dynamic(mma->unit)
+                      : gpu_shared(mma->unit, mma->unit->i8, n_bytes, "tiles");
     LLVMSetAlignment(mma->shared, SHARED_ALIGN_BYTES);
+    if (lower->variant->shared_bytes && lower->variant->shared_bytes < n_bytes)
+        ice(mma->unit->arena, "%u bytes of tiles in %u bytes of shared memory", n_bytes,
+            lower->variant->shared_bytes);
     mma->n_m = sched->tile_m / sched->warps_m / 16;
     mma->n_n = sched->tile_n / sched->warps_n / 8;
     mma->n_accs = mma->n_m * mma->n_n * 4;

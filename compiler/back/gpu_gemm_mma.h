@@ -9,7 +9,7 @@
 
 #include "back/gpu_gemm.h"
 
-enum { CHUNK_ELEMS = 8, CHUNK_BYTES = 16, MMA_K = 16, MAX_CHUNKS = 8, MAX_FRAGMENTS = 4 };
+enum { CHUNK_ELEMS = 8, CHUNK_BYTES = 16, MMA_K = 16, MAX_CHUNKS = 8, MAX_FRAGMENTS = 8 };
 
 /* One factor of the contraction and this thread's part in bringing it in. */
 typedef struct MmaFactor {

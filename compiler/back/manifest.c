@@ -281,7 +281,7 @@ static bool write_variant(Writer *w, const Kernel *kernel, const Variant *varian
     put_name(w, variant->symbol);
     put_dim(w, variant->grid);
     put_int(w, is_cpu ? 1 : variant->sched.threads);
-    put_int(w, 0); /* shared memory is sized in the kernel itself */
+    put_int(w, variant->shared_bytes); /* beyond what the kernel itself declares */
     bool always = put_predicate(w, kernel, variant);
     end_line(w);
     return always;

@@ -115,7 +115,8 @@ typedef struct Variant {
     Str symbol;     /* of the function in the artifact */
     bool is_shared; /* the function is another kernel's, which is structurally the same */
     Sched sched;
-    DimId grid; /* blocks (GPU) or work units (CPU) */
+    DimId grid;            /* blocks (GPU) or work units (CPU) */
+    uint32_t shared_bytes; /* GPU: of dynamic shared memory */
     /* Pointers of the arguments in align_args are multiples of align_bytes; 1: any pointer. */
     uint32_t align_bytes;
     uint64_t align_args; /* bit set over Kernel.args */
@@ -125,7 +126,7 @@ typedef struct Variant {
     int64_t limit;
 } Variant;
 
-enum { MAX_VARIANTS = 6, MAX_KERNEL_ARGS = 60 };
+enum { MAX_VARIANTS = 8, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX
 

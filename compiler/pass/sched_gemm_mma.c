@@ -1,24 +1,41 @@
 /* Schedules of contractions on tensor cores. See sched_gemm.h.
  *
- * tile_k is the same everywhere, since k is padded to its multiple and padding is arithmetic too.
- */
+ * k is padded to a multiple of DEPTH everywhere, since padding is arithmetic too: tile_k is larger
+ * only where it divides k.
+ *
+ * Where the tiles of a size are fewer than the machine's processors, smaller ones read more, but
+ * from more processors at once; and since each then waits for memory, their stages are deep. */
 #include "pass/sched_gemm.h"
 
 enum {
     CHUNK_ELEMS = 8, /* of 2 bytes: one asynchronous copy */
     DEPTH = 32,
+    ELEMENT_BYTES = 2,
     WARP_THREADS = 32,
     STORE_LANES = 4,
     SMALL_EXTENT = 64,
+    TINY_EXTENT = 32,
+    FULL_MACHINE = 132,
+    MAX_STATIC_BYTES = 48 * 1024, /* of shared memory */
     SMALL_GRID = 96 /* large tiles below which a machine of some hundred processors is not filled */
 };
 
+/* `depth`: the most that tile_k is. `most_tiles`: the size is taken where there are at most so many
+ * (0: always). */
 typedef struct Tile {
-    uint32_t m, n, warps_m, warps_n, stages;
+    uint32_t m, n, depth, warps_m, warps_n, stages, most_tiles;
 } Tile;
 
-static const Tile large_tile = {128, 128, 2, 2, 3}; /* 48 KiB of shared memory */
-static const Tile small_tile = {64, 64, 2, 2, 4};
+/* Ascending. */
+enum { N_FEW = 2 };
+static const Tile few_tiles[N_FEW] = {{32, 32, 128, 2, 2, 6, FULL_MACHINE},
+                                      {64, 32, 64, 2, 2, 8, FULL_MACHINE}};
+static const Tile large_tile = {128, 128, DEPTH, 2, 2, 3, 0};
+static const Tile small_tile = {64, 64, 64, 2, 2, 4, 0};
+/* Of factors that go through registers. */
+static const Tile computed_tile = {64, 64, DEPTH, 2, 2, 4, 0};
+/* However many. */
+static const Tile tiny_tile = {32, 32, 64, 2, 2, 4, 0};
 
 typedef struct Chooser {
     const Kernel *kernel;
@@ -112,21 +129,49 @@ static uint64_t aligned_args(const Chooser *c, const Choice *choice) {
     return args;
 }
 
+/* As deep as it may be, which is at most all of k, in stages that hold as much. */
 static void set_tile(const Chooser *c, Variant *variant, Tile tile) {
     Sched *sched = &variant->sched;
+    DimId k = extent_of(c, gemm_axis_k(c->kernel));
+    uint32_t depth = tile.depth, stages = tile.stages;
+    while (depth > DEPTH && dim_multiple(c->dims, k) % depth) depth /= 2, stages *= 2;
+    while (stages > 3 && (int64_t)(stages - 1) * depth >= dim_hi(c->dims, k)) stages--;
     sched->engine = CONTRACT_MMA;
     sched->tile_m = tile.m;
     sched->tile_n = tile.n;
-    sched->tile_k = DEPTH;
+    sched->tile_k = depth;
     sched->warps_m = tile.warps_m;
     sched->warps_n = tile.warps_n;
-    sched->stages = tile.stages;
+    sched->stages = stages;
     sched->threads = tile.warps_m * tile.warps_n * WARP_THREADS;
+    uint32_t bytes = (tile.m + tile.n) * depth * ELEMENT_BYTES * stages;
+    variant->shared_bytes = bytes > MAX_STATIC_BYTES ? bytes : 0;
     variant->grid = gemm_gpu_grid(c->kernel, tile.m, tile.n);
 }
 
-/* Small tiles where large ones are few or mostly empty: by what is known, else by a condition. */
-static uint32_t add_choice(const Chooser *c, const Choice *choice, Variant *variants) {
+static bool is_extent_at_most(const Chooser *c, uint32_t axis, int64_t most) {
+    return dim_hi(c->dims, extent_of(c, axis)) <= most;
+}
+
+/* Adds a size under the condition that its tiles, or those of `counted`, are at most `most`; true
+ * when that is certain, so that nothing larger is wanted. */
+static bool add_limited(const Chooser *c, Variant base, Tile tile, Tile counted, int64_t most,
+                        Variant *variants, uint32_t *n_variants) {
+    DimId grid = gemm_gpu_grid(c->kernel, counted.m, counted.n);
+    if (dim_lo(c->dims, grid) > most) return false;
+    bool is_certain = dim_hi(c->dims, grid) <= most;
+    set_tile(c, &base, tile);
+    if (!is_certain) {
+        base.limit_dim = grid;
+        base.limit = most;
+    }
+    variants[(*n_variants)++] = base;
+    return is_certain;
+}
+
+/* Small tiles where larger ones are few or mostly empty: by what is known, else by a condition. */
+static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
+                           Variant *variants) {
     Variant base = variants[0];
     base.sched.lanes = choice->lanes;
     base.align_bytes = CHUNK_ELEMS * 2;
@@ -135,26 +180,25 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, Variant *vari
         base.multiple_dim = choice->condition;
         base.multiple_of = CHUNK_ELEMS;
     }
-    DimId m = extent_of(c, gemm_axis_m(c->kernel)), n = extent_of(c, gemm_axis_n(c->kernel));
-    DimId grid = gemm_gpu_grid(c->kernel, large_tile.m, large_tile.n);
-    bool is_small = !choice->copies_both || dim_hi(c->dims, m) <= SMALL_EXTENT ||
-                    dim_hi(c->dims, n) <= SMALL_EXTENT || dim_hi(c->dims, grid) <= SMALL_GRID;
-    bool may_be_small = is_small || dim_lo(c->dims, grid) <= SMALL_GRID;
-    uint32_t n_variants = 0;
-    if (may_be_small) {
+    uint32_t m = gemm_axis_m(c->kernel), n = gemm_axis_n(c->kernel), n_variants = 0;
+    for (int i = 0; i < N_FEW && choice->copies_both && is_best; i++)
+        if (add_limited(c, base, few_tiles[i], few_tiles[i], few_tiles[i].most_tiles, variants,
+                        &n_variants))
+            return n_variants;
+    bool is_small = !choice->copies_both || is_extent_at_most(c, m, SMALL_EXTENT) ||
+                    is_extent_at_most(c, n, SMALL_EXTENT);
+    bool is_tiny = choice->copies_both && is_extent_at_most(c, m, TINY_EXTENT) &&
+                   is_extent_at_most(c, n, TINY_EXTENT);
+    if (is_small) {
+        set_tile(c, &base, is_tiny ? tiny_tile : choice->copies_both ? small_tile : computed_tile);
         variants[n_variants] = base;
-        set_tile(c, &variants[n_variants], small_tile);
-        if (!is_small) {
-            variants[n_variants].limit_dim = grid;
-            variants[n_variants].limit = SMALL_GRID;
-        }
-        n_variants++;
+        return n_variants + 1;
     }
-    if (!is_small) {
-        variants[n_variants] = base;
-        set_tile(c, &variants[n_variants++], large_tile);
-    }
-    return n_variants;
+    if (add_limited(c, base, small_tile, large_tile, SMALL_GRID, variants, &n_variants))
+        return n_variants;
+    set_tile(c, &base, large_tile);
+    variants[n_variants] = base;
+    return n_variants + 1;
 }
 
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target,
@@ -170,9 +214,9 @@ uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *ta
         bool is_new = i == 0 || best.condition;
         if (!choice->score || !is_new) continue;
         variants[n] = anywhere;
-        n += add_choice(&c, choice, variants + n);
+        n += add_choice(&c, choice, i == 0, variants + n);
     }
     variants[n] = anywhere;
-    set_tile(&c, &variants[n], small_tile);
+    set_tile(&c, &variants[n], computed_tile);
     return n + 1;
 }

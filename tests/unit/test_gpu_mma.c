@@ -214,15 +214,53 @@ Test(gpu_mma, variants_differ_in_tiles_but_not_in_steps_of_k) {
 
 /* Few large tiles leave most of a GPU idle. */
 Test(gpu_mma, small_problems_get_small_tiles) {
-    for (int64_t n = 256; n <= 4096; n *= 16) {
+    static const struct {
+        int n;
+        uint32_t tile;
+    } cases[] = {{256, 32}, {1024, 64}, {4096, 128}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char source[256];
+        int n = cases[i].n;
         snprintf(source, sizeof source,
                  "graph g(a: bf16[%d, 64], b: bf16[64, %d]) -> (y: bf16[%d, %d]) {\n"
                  "  y = a @ b\n"
                  "}\n",
-                 (int)n, (int)n, (int)n, (int)n);
+                 n, n, n, n);
         Program p = compile(source, TARGET_SM_80);
-        cr_expect_eq(p.kernel->variants[0].sched.tile_m, n == 256 ? 64 : 128);
+        cr_expect_eq(p.kernel->variants[0].sched.tile_m, cases[i].tile, "%s", source);
         compile_free(&p.compiled);
     }
+}
+
+/* Few rows of weights: small tiles with deep stages under a condition on how many there are, which
+ * large products do not meet. What is deeper than the padding of k divides k. */
+static void check_few_rows(int k, bool is_deep) {
+    char source[256];
+    snprintf(source, sizeof source,
+             "dim M in 1..8192\n"
+             "graph g(a: bf16[M, %d], b: bf16[%d, 4096]) -> (y: bf16[M, 4096]) {\n  y = a @ b\n}\n",
+             k, k);
+    Program p = compile(source, TARGET_SM_90A);
+    const Variant *first = &p.kernel->variants[0];
+    uint32_t in_flight = (first->sched.stages - 1) * first->sched.tile_n * first->sched.tile_k * 2;
+    cr_expect_eq(first->sched.tile_m, 32);
+    cr_expect_eq(first->sched.tile_n, 32);
+    cr_expect(first->limit_dim != DIM_NONE && first->limit >= 128);
+    cr_expect_geq(in_flight, 32 * 1024, "bytes of weights in flight");
+    for (uint32_t i = 0; i < p.kernel->n_variants; i++) {
+        const Variant *variant = &p.kernel->variants[i];
+        const Sched *s = &variant->sched;
+        uint32_t n_bytes = (s->tile_m + s->tile_n) * s->tile_k * 2 * s->stages;
+        cr_expect_eq(variant->shared_bytes, n_bytes > 48 * 1024 ? n_bytes : 0);
+        cr_expect_leq(n_bytes, 96 * 1024);
+        cr_expect(s->tile_k == 32 || k % (int)s->tile_k == 0);
+    }
+    cr_expect_eq(first->sched.tile_k > 32, is_deep);
+    cr_expect(assembles_without_spills(&p, TARGET_SM_90A), "%s", source);
+    compile_free(&p.compiled);
+}
+
+Test(gpu_mma, few_rows_keep_much_in_flight) {
+    check_few_rows(4096, true);
+    check_few_rows(4000, false);
 }
