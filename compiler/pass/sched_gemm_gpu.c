@@ -69,12 +69,13 @@ static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
     g->variants[g->n_variants++] = variant;
 }
 
-/* Adds the variant for every size of tile, from `first`, that some extents call for. The largest
- * applies always. */
+/* Adds the variant for every size of tile, from `first`, that some extents call for. The last
+ * applies always; none is larger than an extent without need. */
 static void add_sizes(GemmGpu *g, Variant variant, const GemmTiles *tiles, uint32_t first,
                       uint32_t n_sizes) {
     for (uint32_t i = first; i < n_sizes; i++) {
-        bool is_last = i + 1 == n_sizes;
+        bool is_last = i + 1 == n_sizes || dim_hi(g->dims, g->m) <= tiles[i].m ||
+                       dim_hi(g->dims, g->n) <= tiles[i].n;
         variant.limit_dim = DIM_NONE;
         if (!is_last) {
             DimId blocks = gemm_gpu_grid(g->kernel, tiles[i + 1].m, tiles[i + 1].n);

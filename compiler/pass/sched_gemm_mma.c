@@ -13,29 +13,25 @@ enum {
     ELEMENT_BYTES = 2,
     WARP_THREADS = 32,
     STORE_LANES = 4,
-    SMALL_EXTENT = 64,
-    TINY_EXTENT = 32,
-    FULL_MACHINE = 132,
+    FULL_MACHINE = 132, /* processors */
     MAX_STATIC_BYTES = 48 * 1024, /* of shared memory */
-    SMALL_GRID = 96 /* large tiles below which a machine of some hundred processors is not filled */
+    SMALL_GRID = 192 /* halves of large tiles below which such a machine is not filled */
 };
 
-/* `depth`: the most that tile_k is. `most_tiles`: the size is taken where there are at most so many
- * (0: always). */
+/* `depth`: the most that tile_k is; 96 KiB of stages at most, so that two blocks share a processor.
+ */
 typedef struct Tile {
-    uint32_t m, n, depth, warps_m, warps_n, stages, most_tiles;
+    uint32_t m, n, depth, warps_m, warps_n, stages;
 } Tile;
 
-/* Ascending. */
-enum { N_FEW = 2 };
-static const Tile few_tiles[N_FEW] = {{32, 32, 128, 2, 2, 6, FULL_MACHINE},
-                                      {64, 32, 64, 2, 2, 8, FULL_MACHINE}};
-static const Tile large_tile = {128, 128, DEPTH, 2, 2, 3, 0};
-static const Tile small_tile = {64, 64, 64, 2, 2, 4, 0};
+/* Few, one or two for each processor. */
+static const Tile few_tile = {32, 32, 128, 2, 2, 6};
+static const Tile small_tile = {64, 64, 64, 2, 2, 6};
+static const Tile large_tile = {128, 128, DEPTH, 2, 2, 3};
+/* What is counted to tell whether small ones are better. */
+static const Tile half_tile = {.m = 64, .n = 128};
 /* Of factors that go through registers. */
-static const Tile computed_tile = {64, 64, DEPTH, 2, 2, 4, 0};
-/* However many. */
-static const Tile tiny_tile = {32, 32, 64, 2, 2, 4, 0};
+static const Tile computed_tile = {64, 64, DEPTH, 2, 2, 4};
 
 typedef struct Chooser {
     const Kernel *kernel;
@@ -153,13 +149,26 @@ static bool is_extent_at_most(const Chooser *c, uint32_t axis, int64_t most) {
     return dim_hi(c->dims, extent_of(c, axis)) <= most;
 }
 
-/* Adds a size under the condition that its tiles, or those of `counted`, are at most `most`; true
- * when that is certain, so that nothing larger is wanted. */
+/* Tiles along one axis, for all batches, if that is a constant; else 0. */
+static int64_t n_tiles_along(const Chooser *c, uint32_t axis, uint32_t tile) {
+    DimId n = dim_ceil_div(c->dims, extent_of(c, axis), tile);
+    int64_t value;
+    n = dim_mul(c->dims, n, gemm_n_batches(c->kernel));
+    return n && dim_is_const(c->dims, n, &value) ? value : 0;
+}
+
+/* Adds a size under the condition that the tiles of size `counted` are at most `most`, or one row or
+ * column of them; true when that is certain, so that nothing larger is wanted. */
 static bool add_limited(const Chooser *c, Variant base, Tile tile, Tile counted, int64_t most,
                         Variant *variants, uint32_t *n_variants) {
+    uint32_t m = gemm_axis_m(c->kernel), n = gemm_axis_n(c->kernel);
     DimId grid = gemm_gpu_grid(c->kernel, counted.m, counted.n);
+    int64_t in_row = n_tiles_along(c, n, counted.n), in_column = n_tiles_along(c, m, counted.m);
+    if (in_row > most) most = in_row;
+    if (in_column > most) most = in_column;
     if (dim_lo(c->dims, grid) > most) return false;
-    bool is_certain = dim_hi(c->dims, grid) <= most;
+    bool is_certain = dim_hi(c->dims, grid) <= most || is_extent_at_most(c, m, counted.m) ||
+                      is_extent_at_most(c, n, counted.n);
     set_tile(c, &base, tile);
     if (!is_certain) {
         base.limit_dim = grid;
@@ -180,21 +189,16 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
         base.multiple_dim = choice->condition;
         base.multiple_of = CHUNK_ELEMS;
     }
-    uint32_t m = gemm_axis_m(c->kernel), n = gemm_axis_n(c->kernel), n_variants = 0;
-    for (int i = 0; i < N_FEW && choice->copies_both && is_best; i++)
-        if (add_limited(c, base, few_tiles[i], few_tiles[i], few_tiles[i].most_tiles, variants,
-                        &n_variants))
-            return n_variants;
-    bool is_small = !choice->copies_both || is_extent_at_most(c, m, SMALL_EXTENT) ||
-                    is_extent_at_most(c, n, SMALL_EXTENT);
-    bool is_tiny = choice->copies_both && is_extent_at_most(c, m, TINY_EXTENT) &&
-                   is_extent_at_most(c, n, TINY_EXTENT);
-    if (is_small) {
-        set_tile(c, &base, is_tiny ? tiny_tile : choice->copies_both ? small_tile : computed_tile);
-        variants[n_variants] = base;
-        return n_variants + 1;
+    uint32_t n_variants = 0;
+    if (!choice->copies_both) {
+        set_tile(c, &base, computed_tile);
+        variants[0] = base;
+        return 1;
     }
-    if (add_limited(c, base, small_tile, large_tile, SMALL_GRID, variants, &n_variants))
+    if (is_best &&
+        add_limited(c, base, few_tile, few_tile, 2 * FULL_MACHINE, variants, &n_variants))
+        return n_variants;
+    if (add_limited(c, base, small_tile, half_tile, SMALL_GRID, variants, &n_variants))
         return n_variants;
     set_tile(c, &base, large_tile);
     variants[n_variants] = base;
