@@ -13,7 +13,7 @@ enum {
     ELEMENT_BYTES = 2,
     WARP_THREADS = 32,
     STORE_LANES = 4,
-    FULL_MACHINE = 132, /* processors */
+    FULL_MACHINE = 132,           /* processors */
     MAX_STATIC_BYTES = 48 * 1024, /* of shared memory */
     SMALL_GRID = 192 /* halves of large tiles below which such a machine is not filled */
 };
@@ -157,8 +157,8 @@ static int64_t n_tiles_along(const Chooser *c, uint32_t axis, uint32_t tile) {
     return n && dim_is_const(c->dims, n, &value) ? value : 0;
 }
 
-/* Adds a size under the condition that the tiles of size `counted` are at most `most`, or one row or
- * column of them; true when that is certain, so that nothing larger is wanted. */
+/* Adds a size under the condition that the tiles of size `counted` are at most `most`, or one row
+ * or column of them; true when that is certain, so that nothing larger is wanted. */
 static bool add_limited(const Chooser *c, Variant base, Tile tile, Tile counted, int64_t most,
                         Variant *variants, uint32_t *n_variants) {
     uint32_t m = gemm_axis_m(c->kernel), n = gemm_axis_n(c->kernel);

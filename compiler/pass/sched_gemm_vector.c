@@ -14,9 +14,14 @@ enum {
     FEW_OUTPUTS = 1024, /* for which warps alone are too few */
     /* Lanes along the outputs. */
     STRIP_THREADS = 256,
-    STRIP_BYTES = 256, /* of a row of the matrix that one block reads */
-    NARROW_BYTES = 64, /* the same without clusters: more blocks */
-    STRIP_LOADS = 8
+    LONE_THREADS = 512, /* of a block that has no cluster */
+    STRIP_BYTES = 128,  /* of a row of the matrix that one block reads */
+    NARROW_BYTES = 64,  /* the same where blocks would be few */
+    WIDE_BYTES = 256,
+    STRIP_LOADS = 8,
+    SUM_BYTES = 64,    /* of a thread's accumulators: more of them leave less in flight */
+    WAVE_BLOCKS = 660, /* that run at once */
+    MAX_GROUPS = 64,   /* of chains, joined by a thread at the end */
 };
 
 typedef struct VectorGpu {
@@ -106,17 +111,30 @@ static void along_k(const VectorGpu *g, Variant *variant) {
     finish(g, variant, sched->threads / sched->team * n_outputs);
 }
 
+/* Bytes of a block's strip: wide ones where that lets all blocks run at once, since blocks left for
+ * a second wave take as long as the first. */
+static uint32_t strip_bytes(const VectorGpu *g, uint32_t bytes) {
+    if (g->target->max_cluster == 1 || has_few_outputs(g)) return NARROW_BYTES;
+    DimId n = kernel_n_rows(g->kernel);
+    int64_t most = n ? dim_hi(g->dims, n) * bytes * g->target->max_cluster : INT64_MAX;
+    bool is_wide =
+        most > (int64_t)WAVE_BLOCKS * STRIP_BYTES && most <= (int64_t)WAVE_BLOCKS * WIDE_BYTES;
+    return is_wide ? WIDE_BYTES : STRIP_BYTES;
+}
+
 /* Lanes along the outputs: a block has a strip of them, its threads and the other blocks of its
  * cluster share the chains. */
 static void along_outputs(const VectorGpu *g, Variant *variant, uint32_t bytes) {
     Sched *sched = &variant->sched;
-    bool is_few = has_few_outputs(g);
-    uint32_t strip_bytes = g->target->max_cluster > 1 && !is_few ? STRIP_BYTES : NARROW_BYTES;
-    uint32_t across = strip_bytes / (bytes * sched->lanes), loads = is_few ? 2 : STRIP_LOADS;
+    uint32_t acc_bytes = dtype_bytes(g->kernel->reduces.data[0].acc);
+    uint32_t across = strip_bytes(g, bytes) / (bytes * sched->lanes);
+    uint32_t threads = g->target->max_cluster > 1 ? STRIP_THREADS : LONE_THREADS;
     across = across < 1 ? 1 : min_u32(across, WARP_THREADS);
-    sched->team = min_u32(STRIP_THREADS / across, g->n_chains);
+    sched->team = min_u32(threads / across, g->n_chains);
     while (across * sched->team < WARP_THREADS) across *= 2;
-    sched->slots = min_u32(loads, g->n_chains / sched->team);
+    sched->slots = min_u32(SUM_BYTES / (sched->lanes * acc_bytes), STRIP_LOADS);
+    while (g->n_chains / (sched->team * sched->slots) > MAX_GROUPS) sched->slots *= 2;
+    sched->slots = min_u32(sched->slots, g->n_chains / sched->team);
     sched->threads = across * sched->team;
     sched->k_blocks = min_u32(g->n_chains / (sched->team * sched->slots), g->target->max_cluster);
     sched->unroll = choose_unroll(g, STRIP_LOADS, sched->slots);

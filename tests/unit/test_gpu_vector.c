@@ -163,6 +163,8 @@ Test(gpu_vector, shapes_and_views) {
         "dim L in 2..1000000\n"
         "graph wide(a: i32[64, L, 64], b: i32[64, 64, 1]) -> (y: i32[64, L, 1]) {\n"
         "  y = a @ b\n}\n",
+        "graph flags(x: f64[4096], w: bool[4096, 1024]) -> (y: f64[1024]) {\n"
+        "  y = x @ cast(w, f64)\n}\n",
         "graph cast(x: f32[4096], w: bf16[4096, 512], s: f32[512]) -> (y: f32[512]) {\n"
         "  y = x @ (cast(w, f32) * s)\n}\n",
     };
