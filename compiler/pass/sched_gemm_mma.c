@@ -157,18 +157,13 @@ static int64_t n_tiles_along(const Chooser *c, uint32_t axis, uint32_t tile) {
     return n && dim_is_const(c->dims, n, &value) ? value : 0;
 }
 
-/* Adds a size under the condition that the tiles of size `counted` are at most `most`, or one row
- * or column of them; true when that is certain, so that nothing larger is wanted. */
+/* Adds a size under the condition that the tiles of size `counted` are at most `most`; true when
+ * that is certain, so that nothing larger is wanted. */
 static bool add_limited(const Chooser *c, Variant base, Tile tile, Tile counted, int64_t most,
                         Variant *variants, uint32_t *n_variants) {
-    uint32_t m = gemm_axis_m(c->kernel), n = gemm_axis_n(c->kernel);
     DimId grid = gemm_gpu_grid(c->kernel, counted.m, counted.n);
-    int64_t in_row = n_tiles_along(c, n, counted.n), in_column = n_tiles_along(c, m, counted.m);
-    if (in_row > most) most = in_row;
-    if (in_column > most) most = in_column;
     if (dim_lo(c->dims, grid) > most) return false;
-    bool is_certain = dim_hi(c->dims, grid) <= most || is_extent_at_most(c, m, counted.m) ||
-                      is_extent_at_most(c, n, counted.n);
+    bool is_certain = dim_hi(c->dims, grid) <= most;
     set_tile(c, &base, tile);
     if (!is_certain) {
         base.limit_dim = grid;
@@ -176,6 +171,21 @@ static bool add_limited(const Chooser *c, Variant base, Tile tile, Tile counted,
     }
     variants[(*n_variants)++] = base;
     return is_certain;
+}
+
+/* Tiles of one row or column of them, if that is more than `most`: they are mostly empty, and the
+ * more of them share the way from memory, the better. */
+static int64_t or_one_line(const Chooser *c, Tile tile, int64_t most) {
+    int64_t in_row = n_tiles_along(c, gemm_axis_n(c->kernel), tile.n);
+    int64_t in_column = n_tiles_along(c, gemm_axis_m(c->kernel), tile.m);
+    if (in_row > most) most = in_row;
+    return in_column > most ? in_column : most;
+}
+
+static bool fits_tile(const Chooser *c, Tile tile, bool both) {
+    bool fits_m = is_extent_at_most(c, gemm_axis_m(c->kernel), tile.m);
+    bool fits_n = is_extent_at_most(c, gemm_axis_n(c->kernel), tile.n);
+    return both ? fits_m && fits_n : fits_m || fits_n;
 }
 
 /* Small tiles where larger ones are few or mostly empty: by what is known, else by a condition. */
@@ -190,17 +200,17 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
         base.multiple_of = CHUNK_ELEMS;
     }
     uint32_t n_variants = 0;
-    if (!choice->copies_both) {
-        set_tile(c, &base, computed_tile);
-        variants[0] = base;
-        return 1;
-    }
-    if (is_best &&
+    const Tile *only = !choice->copies_both           ? &computed_tile
+                       : fits_tile(c, few_tile, true) ? &few_tile
+                                                      : NULL;
+    if (!only && is_best &&
         add_limited(c, base, few_tile, few_tile, 2 * FULL_MACHINE, variants, &n_variants))
         return n_variants;
-    if (add_limited(c, base, small_tile, half_tile, SMALL_GRID, variants, &n_variants))
+    if (!only && fits_tile(c, small_tile, false)) only = &small_tile;
+    if (!only && add_limited(c, base, small_tile, half_tile, or_one_line(c, half_tile, SMALL_GRID),
+                             variants, &n_variants))
         return n_variants;
-    set_tile(c, &base, large_tile);
+    set_tile(c, &base, only ? *only : large_tile);
     variants[n_variants] = base;
     return n_variants + 1;
 }
