@@ -170,6 +170,8 @@ static bool run_fuse(Driver *driver, Plan **plans) {
     for (uint32_t i = 0; i < n; i++) {
         plans[i] = fuse(driver, driver->module->graphs.data[i], driver->options.no_fuse);
         if (!plans[i]) return false;
+        const DriverHook *hook = &driver->options.hook;
+        if (hook->fused) hook->fused(hook->user, driver->arena, plans[i], !driver->options.no_fuse);
     }
     driver->plans = arena_copy(driver->arena, plans, n * sizeof *plans);
     finish_pass(driver, PASS_FUSE, begin,
@@ -204,7 +206,11 @@ static void run_schedule(Driver *driver, Plan **plans) {
 }
 
 static bool place(Driver *driver, Plan *plan) {
-    if (memplan_place(driver->arena, plan)) return true;
+    const DriverHook *hook = &driver->options.hook;
+    if (memplan_place(driver->arena, plan)) {
+        if (hook->placed) hook->placed(hook->user, driver->arena, plan, !driver->options.no_fuse);
+        return true;
+    }
     const Graph *graph = plan->graph;
     return diag_report(&driver->diags, DIAG_DIM_OVERFLOW, graph->source, graph->span,
                        "the workspace of graph `%s` could pass 2^62 bytes", graph->name);

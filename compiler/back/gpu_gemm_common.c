@@ -3,10 +3,6 @@
 
 enum { GROUP_ROWS = 8, MAX_UNROLL = 8, MAX_STORES = 64, CHEAP_SCALARS = 24 };
 
-static DimTab *dims_of(const Lower *lower) {
-    return indextab_dims(scalartab_indices(lower->kernel->scalars));
-}
-
 static DimId extent_of(const Lower *lower, uint32_t axis) {
     return index_axis_extent(scalartab_indices(lower->kernel->scalars), axis);
 }
@@ -19,7 +15,7 @@ LLVMValueRef gpu_gemm_index(const Lower *lower, LLVMValueRef i32) {
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes) {
     DimId extent = extent_of(lower, axis);
     const Variant *variant = lower->variant;
-    if (dim_multiple(dims_of(lower), extent) % lanes == 0) return true;
+    if (dim_multiple(lower_dims(lower), extent) % lanes == 0) return true;
     return extent == variant->multiple_dim && variant->multiple_of % lanes == 0;
 }
 
@@ -27,7 +23,7 @@ bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes
 static uint32_t store_lanes(const Lower *lower, uint32_t most) {
     uint32_t n = gemm_axis_n(lower->kernel);
     while (most > 1 && !gpu_gemm_axis_is_multiple(lower, n, most)) most /= 2;
-    return dim_equals_const(dims_of(lower), extent_of(lower, n), 0) ? 1 : most;
+    return dim_equals_const(lower_dims(lower), extent_of(lower, n), 0) ? 1 : most;
 }
 
 /* Blocks. */
@@ -38,7 +34,7 @@ static void split_tile(GemmBlock *block, LLVMValueRef tile, uint32_t tile_rows) 
     Lower *lower = block->lower;
     LLVMBuilderRef builder = lower->unit->builder;
     const Sched *sched = &lower->variant->sched;
-    DimTab *dims = dims_of(lower);
+    DimTab *dims = lower_dims(lower);
     uint32_t m = gemm_axis_m(lower->kernel), n = gemm_axis_n(lower->kernel);
     LLVMValueRef rows = lower_dim(lower, dim_ceil_div(dims, extent_of(lower, m), tile_rows));
     LLVMValueRef columns = lower_dim(lower, dim_ceil_div(dims, extent_of(lower, n), sched->tile_n));
@@ -87,7 +83,7 @@ GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows) {
     LLVMBuilderRef builder = unit->builder;
     const Kernel *kernel = lower->kernel;
     const Sched *sched = &lower->variant->sched;
-    DimTab *dims = dims_of(lower);
+    DimTab *dims = lower_dims(lower);
     DimId m = extent_of(lower, gemm_axis_m(kernel));
     DimId n = extent_of(lower, gemm_axis_n(kernel));
     GemmBlock block = {.lower = lower, .thread = gpu_thread(unit), .point = point_new(lower, 1)};
@@ -96,9 +92,9 @@ GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows) {
     block.k = lower_dim(lower, extent_of(lower, gemm_axis_k(kernel)));
     LLVMValueRef batch = NULL;
     if (kernel->n_parallel > 2) {
-        DimId per_batch =
-            dim_mul(dims, dim_ceil_div(dims, m, rows), dim_ceil_div(dims, n, sched->tile_n));
-        LLVMValueRef n_tiles = lower_dim(lower, per_batch);
+        DimId down = dim_ceil_div(dims, m, rows);
+        DimId across = dim_ceil_div(dims, n, sched->tile_n);
+        LLVMValueRef n_tiles = lower_dim(lower, dim_mul(dims, down, across));
         batch = LLVMBuildUDiv(builder, tile, n_tiles, "");
         tile = LLVMBuildURem(builder, tile, n_tiles, "");
         lower_split(lower, batch, 0, kernel->n_parallel - 2, &block.point);

@@ -9,6 +9,7 @@ enum {
     BLOCK_ELEMS = 64,
     MAX_ACCUMULATORS = 128,
     MAX_CARRIED = 8,
+    MAX_LANES = 4,
     CHEAP = 8, /* costs of an epilogue */
     MODERATE = 40
 };
@@ -167,8 +168,9 @@ static DimId n_tiles(const Wgmma *w) {
     DimTab *dims = indextab_dims(tab);
     DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
     DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
-    DimId all =
-        dim_mul(dims, dim_ceil_div(dims, m, tile_rows(w)), dim_ceil_div(dims, n, w->sched->tile_n));
+    DimId rows = dim_ceil_div(dims, m, tile_rows(w));
+    DimId columns = dim_ceil_div(dims, n, w->sched->tile_n);
+    DimId all = dim_mul(dims, rows, columns);
     for (uint32_t axis = 0; axis + 2 < kernel->n_parallel; axis++)
         all = dim_mul(dims, all, index_axis_extent(tab, axis));
     return all;
@@ -181,10 +183,11 @@ static LLVMValueRef by_cluster(const Wgmma *w, LLVMValueRef blocks) {
 
 static Loop each_tile(const Wgmma *w) {
     Lower *lower = w->lower;
-    LLVMValueRef blocks =
-        unit_intrinsic(w->unit, "llvm.nvvm.read.ptx.sreg.nctaid.x", NULL, 0, NULL, 0);
-    return loop_begin(w->unit, lower->function, by_cluster(w, gpu_block(lower)),
-                      lower_dim(lower, n_tiles(w)), by_cluster(w, gpu_gemm_index(lower, blocks)));
+    LLVMValueRef n_blocks = gpu_gemm_index(lower, gpu_special(w->unit, "nctaid.x"));
+    LLVMValueRef first = by_cluster(w, gpu_block(lower));
+    LLVMValueRef end = lower_dim(lower, n_tiles(w));
+    LLVMValueRef step = by_cluster(w, n_blocks);
+    return loop_begin(w->unit, lower->function, first, end, step);
 }
 
 /* The block's own part of a tile; its rows may begin beyond the matrix in a cluster. */
@@ -372,10 +375,10 @@ static LLVMValueRef multiply_stages(const Wgmma *w, RingPlace *ring, LLVMValueRe
 
 typedef struct Drain {
     uint32_t columns, n_parts, lanes, across; /* of a part; lanes' groups side by side */
-    uint32_t unroll;
-    LLVMValueRef own;                /* the warp's place in shared memory */
-    LLVMValueRef place;              /* where this lane's accumulators go in it */
-    LLVMValueRef first_row, in_part; /* i32: of this lane's in a part */
+    uint32_t step, unroll;                    /* rows at a time, and of those at once */
+    LLVMValueRef own;                         /* the warp's place in shared memory */
+    LLVMValueRef place;                       /* where this lane's accumulators go in it */
+    LLVMValueRef first_row, in_part;          /* i32: of this lane's in a part */
 } Drain;
 
 /* Rows computed at once: many, so that their loads overlap, unless they take many registers. */
@@ -393,23 +396,25 @@ static uint32_t rows_at_once(const Wgmma *w) {
 static Drain drain_init(const Wgmma *w, const GemmBlock *tile) {
     LLVMBuilderRef builder = w->unit->builder;
     LLVMValueRef lane = LLVMBuildAnd(builder, w->thread, i32_const(w, WARP - 1), "");
-    Drain d = {.columns = wgmma_drain_columns(w->sched->tile_n)};
-    d.unroll = rows_at_once(w);
-    d.lanes = gpu_gemm_lanes(tile, d.columns);
-    if (d.columns > d.lanes * WARP) d.columns = d.lanes * WARP;
+    Drain d = {.lanes = gpu_gemm_lanes(tile, MAX_LANES), .unroll = rows_at_once(w)};
+    if (d.lanes < MAX_LANES) d.lanes = 1;
+    d.columns = wgmma_drain_columns(w->sched->tile_n, d.lanes);
+    d.step = wgmma_drain_step(d.columns, d.lanes);
     d.n_parts = w->sched->tile_n / d.columns;
     d.across = d.columns / d.lanes;
     LLVMValueRef bytes = i32_const(w, wgmma_drain_bytes(w->sched->tile_n));
     LLVMValueRef at = LLVMBuildMul(builder, w->warp, bytes, "");
     LLVMValueRef begin = i32_const(w, (int64_t)w->sched->stages * w->stage_bytes);
     d.own = wgmma_at(w, LLVMBuildAdd(builder, at, begin, ""));
-    LLVMValueRef pitch = i32_const(w, (int64_t)d.columns + WGMMA_DRAIN_PAD);
+    LLVMValueRef pitch = i32_const(w, wgmma_drain_pitch(d.columns));
     LLVMValueRef row = LLVMBuildLShr(builder, lane, i32_const(w, 2), "");
     LLVMValueRef column = LLVMBuildAnd(builder, lane, i32_const(w, 3), "");
     column = LLVMBuildShl(builder, column, i32_const(w, 1), "");
     at = LLVMBuildAdd(builder, LLVMBuildMul(builder, row, pitch, ""), column, "");
     d.place = gpu_shared_at(w->unit, d.own, w->unit->f32, at);
     d.first_row = LLVMBuildUDiv(builder, lane, i32_const(w, d.across), "");
+    LLVMValueRef works = LLVMBuildICmp(builder, LLVMIntULT, d.first_row, i32_const(w, d.step), "");
+    d.first_row = LLVMBuildSelect(builder, works, d.first_row, i32_const(w, WGMMA_DRAIN_ROWS), "");
     d.in_part = LLVMBuildURem(builder, lane, i32_const(w, d.across), "");
     d.in_part = LLVMBuildMul(builder, d.in_part, i32_const(w, d.lanes), "");
     return d;
@@ -482,12 +487,12 @@ static void drain_part(const Wgmma *w, const Drain *d, const GemmBlock *tile, LL
     GemmBlock block = *tile;
     block.m0 = LLVMBuildAdd(builder, tile->m0, gpu_gemm_index(w->lower, row), "");
     GemmPart results = {.shared = d->own,
-                        .pitch = d->columns + WGMMA_DRAIN_PAD,
+                        .pitch = wgmma_drain_pitch(d->columns),
                         .n_rows = WGMMA_DRAIN_ROWS,
                         .n_columns = d->columns,
                         .run = WGMMA_DRAIN_ROWS,
                         .run_stride = WGMMA_DRAIN_ROWS};
-    gpu_gemm_drain_rows(&block, &results, column, d->first_row, WARP / d->across, d->unroll);
+    gpu_gemm_drain_rows(&block, &results, column, d->first_row, d->step, d->unroll);
     warp_barrier(w);
     loop_end(unit, &halves);
 }

@@ -156,7 +156,7 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     Unit *unit = lower->unit;
     bool has_parts = launch_has_parts(launch);
     uint32_t n_phases = has_parts ? 1 : launch->n;
-    BlockTile tile = {NULL};
+    BlockTile tile = {.m0 = NULL};
     uint32_t v = (uint32_t)(lower->variant - launch->kernels->variants);
     SharedTiles tiles = {.dynamic_bytes = launch_shared_bytes(launch, v)};
     make_gpu_function(lower, launch);
@@ -180,6 +180,7 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     unit_goto(unit, body);
     for (uint32_t k = 0; k < n_phases; k++) {
         if (k) gpu_barrier(unit);
+        unit->math.overlaps_quotients = launch->kernels[k].form == FORM_CONTRACT;
         templates[launch->kernels[k].form](&phases[k]);
     }
     close_entry(lower, body);

@@ -220,10 +220,23 @@ static void write_buffer(Writer *w, const Buffer *buffer) {
     end_line(w);
 }
 
+/* For the eye: readers have the shape. */
+static void write_prepared_bytes(Writer *w, const Buffer *buffer) {
+    begin_line(w, FRT_X_BYTES);
+    text_puts(&w->text, " ");
+    put_buffer_name(w, buffer);
+    put_dim(w, buffer_bytes(w->dims, buffer));
+    end_line(w);
+}
+
 static void write_buffers(Writer *w, const Plan *plan) {
     if (plan->buffers.n > FRT_MAX_TENSORS) fail_limit(w, "tensors in one graph", FRT_MAX_TENSORS);
-    for (uint32_t i = 0; i < plan->buffers.n; i++)
-        if (!plan->buffers.data[i].is_on_chip) write_buffer(w, &plan->buffers.data[i]);
+    for (uint32_t i = 0; i < plan->buffers.n; i++) {
+        const Buffer *buffer = &plan->buffers.data[i];
+        if (buffer->is_on_chip) continue;
+        write_buffer(w, buffer);
+        if (buffer->kind == BUFFER_PREPARED) write_prepared_bytes(w, buffer);
+    }
     begin_line(w, FRT_D_WORKSPACE);
     put_dim(w, plan->workspace_bytes);
     end_line(w);

@@ -75,6 +75,11 @@ void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel
 /* The value of a dim in index_type (or i64), computed once in the entry block. */
 LLVMValueRef lower_dim(Lower *lower, DimId dim);
 LLVMValueRef lower_dim64(Lower *lower, DimId dim);
+/* A dim as a divisor: an extent of 0 has no elements, but may still be divided by. */
+LLVMValueRef lower_divisor(Lower *lower, DimId dim);
+static inline DimTab *lower_dims(const Lower *lower) {
+    return indextab_dims(scalartab_indices(lower->kernel->scalars));
+}
 LLVMValueRef lower_index_const(const Lower *lower, int64_t value);
 /* Splits a linear index into the `n` axes from `first`, innermost last: sets point->axis. */
 void lower_split(Lower *lower, LLVMValueRef linear, uint32_t first, uint32_t n, Point *point);

@@ -49,7 +49,19 @@ typedef struct Store {
     IndexId address; /* element */
     ScalarId value;  /* of the buffer's dtype */
     NodeId node;     /* what is stored */
+    uint32_t trace;  /* of `value` in Kernel.traces, plus 1; 0: none */
 } Store;
+
+/* A value of the graph as a kernel has it: `value` is the node's element at `coords`, one index per
+ * axis of the node, wherever `guard` holds. Nothing but taps (pass/tap.h) reads it. */
+typedef struct Trace {
+    NodeId node;
+    ScalarId value; /* of the node's dtype */
+    GuardId guard;
+    const IndexId *coords;
+    bool is_loaded;         /* read from memory, not computed */
+    Vec(uint32_t) operands; /* traces it is made of; they come before it */
+} Trace;
 
 /* One pass over the full domain (parallel and reduced axes): reductions and stores that depend
  * only on reductions of earlier stages. */
@@ -203,6 +215,7 @@ typedef struct Kernel {
     Vec(uint32_t) args;    /* buffers, in argument order */
     Vec(NodeId) nodes;     /* what it computes, inlined or not, ascending; for explain and dumps.
                             * None for a layout's: it computes nothing new */
+    Vec(Trace) traces;     /* the values it has; kernels that one was split into share the array */
     uint64_t symbols;      /* dims passed: bit set of dim symbols */
     Variant variants[MAX_VARIANTS];
     uint32_t n_variants;

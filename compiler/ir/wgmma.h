@@ -17,7 +17,6 @@ enum {
     WGMMA_SWIZZLE_BYTES = 128,
     WGMMA_TILE_ALIGN = 1024, /* the swizzle repeats after 8 rows */
     WGMMA_DRAIN_ROWS = 8,    /* of results, per warp */
-    WGMMA_DRAIN_PAD = 8,     /* elements after each of them, so that 4 rows touch all banks */
     WGMMA_MAX_STAGES = 12,
     WGMMA_BARRIER_BYTES = 8,
     WGMMA_SHARED_BYTES = 227 * 1024 /* that a block may have */
@@ -28,16 +27,37 @@ static inline uint32_t wgmma_tile_bytes(uint32_t tile, bool is_turned) {
     return rows * WGMMA_SWIZZLE_BYTES;
 }
 
-/* Columns of results that a warp drains at once: as many as divide the tile, at most 128. Where a
- * lane takes one column at a time, fewer: a column for each lane. */
-static inline uint32_t wgmma_drain_columns(uint32_t tile_n) {
-    uint32_t columns = 128;
-    while (tile_n % columns) columns /= 2;
-    return columns;
+/* A warp drains results by lanes that take 1 or 4 columns each, side by side and then row below
+ * row: rows at a time, a power of two. */
+static inline uint32_t wgmma_drain_step(uint32_t columns, uint32_t lanes) {
+    uint32_t across = columns / lanes, step = WGMMA_DRAIN_ROWS;
+    while (step > 1 && across * step > 32) step /= 2;
+    return step;
+}
+
+/* Columns that a warp drains at once: a divisor of the tile. Each part has a price of its own, as
+ * much as four steps. */
+static inline uint32_t wgmma_drain_columns(uint32_t tile_n, uint32_t lanes) {
+    uint32_t best = 8, best_price = UINT32_MAX;
+    for (uint32_t columns = 8; columns <= 32 * lanes && columns <= tile_n; columns += 8) {
+        uint32_t steps = WGMMA_DRAIN_ROWS / wgmma_drain_step(columns, lanes);
+        uint32_t price = tile_n / columns * (4 + steps);
+        if (tile_n % columns || price > best_price) continue;
+        best = columns;
+        best_price = price;
+    }
+    return best;
+}
+
+/* Elements from row to row: 4 rows of 8 touch all banks. */
+static inline uint32_t wgmma_drain_pitch(uint32_t columns) {
+    return columns + (columns % 16 ? 16 : 8);
 }
 
 static inline uint32_t wgmma_drain_bytes(uint32_t tile_n) {
-    return (wgmma_drain_columns(tile_n) + WGMMA_DRAIN_PAD) * WGMMA_DRAIN_ROWS * 4;
+    uint32_t wide = wgmma_drain_pitch(wgmma_drain_columns(tile_n, 4));
+    uint32_t narrow = wgmma_drain_pitch(wgmma_drain_columns(tile_n, 1));
+    return (wide > narrow ? wide : narrow) * WGMMA_DRAIN_ROWS * 4;
 }
 
 static inline uint32_t wgmma_shared_bytes(uint32_t stage_bytes, const Sched *sched) {

@@ -105,8 +105,8 @@ static GuardId add_panels(Packer *p) {
     uint32_t axis = p->wish.axis, k = gemm_axis_k(p->gemm);
     DimId extent = index_axis_extent(p->from, axis);
     IndexId column = index_axis(p->from, axis);
-    IndexId panel =
-        add_axis(p, dim_ceil_div(dims, extent, p->wish.width), index_div(p->from, column, width));
+    DimId n_panels = dim_ceil_div(dims, extent, p->wish.width);
+    IndexId panel = add_axis(p, n_panels, index_div(p->from, column, width));
     p->rebuild.axes[k] = add_axis(p, index_axis_extent(p->from, k), index_axis(p->from, k));
     IndexId lane = add_axis(p, width, index_mod(p->from, column, width));
     p->rebuild.axes[axis] = index_add(p->to, index_scale(p->to, panel, width), lane);
@@ -124,7 +124,8 @@ static GuardId add_rows(Packer *p) {
     DimId extent = index_axis_extent(p->from, inner);
     p->rebuild.axes[outer] =
         add_axis(p, index_axis_extent(p->from, outer), index_axis(p->from, outer));
-    IndexId at = add_axis(p, padded(dims, extent, p->wish.width), index_axis(p->from, inner));
+    DimId pitch = padded(dims, extent, p->wish.width);
+    IndexId at = add_axis(p, pitch, index_axis(p->from, inner));
     p->rebuild.axes[inner] = at;
     return guard_and(p->scalars, GUARD_NONE, at, dim_const(dims, 0), extent);
 }

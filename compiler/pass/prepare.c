@@ -35,9 +35,12 @@ typedef struct TempCheck {
 
 static void check_temp(void *user, const Store *store) {
     TempCheck *check = user;
-    if (check->plan->buffers.data[store->buffer].kind != BUFFER_TEMP) check->is_good = false;
+    const Buffer *buffer = &check->plan->buffers.data[store->buffer];
+    bool has_size = buffer_bytes(check->plan->graph->dims, buffer) != DIM_NONE;
+    if (buffer->kind != BUFFER_TEMP || !has_size) check->is_good = false;
 }
 
+/* Those that could pass any memory stay temps: placing them is where that is reported. */
 static bool stores_temps_only(const Plan *plan, const Kernel *kernel) {
     TempCheck check = {.plan = plan, .is_good = true};
     kernel_each_store(kernel, check_temp, &check);

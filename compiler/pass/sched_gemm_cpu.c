@@ -122,8 +122,9 @@ static void set_grid(const Gemm *gemm, Variant *variant) {
     const Sched *sched = &variant->sched;
     uint32_t block_rows = gemm->is_turned ? sched->tile_n : sched->tile_m;
     uint32_t block_columns = gemm->is_turned ? sched->tile_m : sched->tile_n;
-    DimId blocks = dim_mul(dims, dim_ceil_div(dims, gemm->rows, block_rows),
-                           dim_ceil_div(dims, gemm->columns, block_columns));
+    DimId down = dim_ceil_div(dims, gemm->rows, block_rows);
+    DimId across = dim_ceil_div(dims, gemm->columns, block_columns);
+    DimId blocks = dim_mul(dims, down, across);
     variant->grid = dim_mul(dims, gemm_n_batches(gemm->kernel), blocks);
 }
 

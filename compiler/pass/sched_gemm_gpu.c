@@ -38,7 +38,8 @@ DimId gemm_gpu_grid(const Kernel *kernel, uint32_t tile_m, uint32_t tile_n) {
     DimTab *dims = indextab_dims(tab);
     DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
     DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
-    DimId tiles = dim_mul(dims, dim_ceil_div(dims, m, tile_m), dim_ceil_div(dims, n, tile_n));
+    DimId rows = dim_ceil_div(dims, m, tile_m), columns = dim_ceil_div(dims, n, tile_n);
+    DimId tiles = dim_mul(dims, rows, columns);
     return dim_mul(dims, gemm_n_batches(kernel), tiles);
 }
 

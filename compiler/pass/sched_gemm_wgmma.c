@@ -8,15 +8,13 @@
 #include "pass/sched_gemm.h"
 
 enum {
-    ELEM_BYTES = 2,
     MAP_ALIGN_ELEMS = 8, /* of strides and offsets */
     STORE_LANES = 4,
     WARP_THREADS = 32,
-    BOX_ELEMS = 64, /* contiguous ones */
-    MAX_BATCH_AXES = MAX_MAP_RANK - 2,
+    BOX_ELEMS = 64,     /* contiguous ones */
     N_PROCESSORS = 132, /* of an H100 or H200: any number is right, this one balances */
     HALF_MACHINE = N_PROCESSORS / 2,
-    MANY_WAVES = 4
+    MANY_WAVES = 6
 };
 
 /* Less gain than this is within the model's error: wide tiles read less. */
@@ -190,7 +188,7 @@ static double n_waves(const Wgmma *g, Tile tile) {
 static double cost(const Wgmma *g, Tile tile) {
     int64_t k = dim_hi(g->dims, extent_of(g, gemm_axis_k(g->kernel)));
     double width = tile.n / 256.0;
-    double step = tile.m == WGMMA_ROWS ? 0.07 + 0.33 * width : 0.058 + 0.592 * width;
+    double step = tile.m == WGMMA_ROWS ? 0.05 + 0.3 * width : 0.058 + 0.592 * width;
     return n_waves(g, tile) * (1.1 * width + (double)((k + WGMMA_DEPTH - 1) / WGMMA_DEPTH) * step);
 }
 
@@ -216,6 +214,7 @@ static Tile cheapest_tile(const Wgmma *g) {
     for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
         Tile tile = {i % 2 ? 64 : 128, widths[i / 2], 1};
         if (tile.n % 64 && g->sides[1].is_turned) continue; /* would be copied for nothing */
+        if (tile.m > tile.n) continue; /* waits for copies: 64 x 128 reads as much and is faster */
         if (cost(g, tile) < WORTH_IT * cost(g, best)) best = tile;
     }
     return with_cluster(g, best);
@@ -224,8 +223,7 @@ static Tile cheapest_tile(const Wgmma *g) {
 /* Ascending; each is taken where the next would give half a machine of blocks at most, the last two
  * where clusters would have few waves. */
 static uint32_t add_sizes(const Wgmma *g, Variant base, Variant *variants) {
-    static const Tile tiles[] = {
-        {64, 64, 1}, {64, 128, 1}, {128, 128, 1}, {128, 256, 1}, {128, 256, 2}};
+    static const Tile tiles[] = {{64, 64, 1}, {64, 128, 1}, {128, 256, 1}, {128, 256, 2}};
     uint32_t n = 0, n_tiles = sizeof tiles / sizeof *tiles;
     for (uint32_t i = 0; i < n_tiles; i++) {
         variants[n] = base;
@@ -249,13 +247,20 @@ uint32_t sched_gemm_wgmma(const Kernel *kernel, Variant *variants) {
     g.sides[0] = (Side){.value = reduce->value, .axis = gemm_axis_m(kernel)};
     g.sides[1] = (Side){.value = reduce->factor, .axis = gemm_axis_n(kernel)};
     if (!map_side(&g, &g.sides[0]) || !map_side(&g, &g.sides[1])) return 0;
-    Variant base = variants[0];
+    Variant anywhere = variants[0], base = anywhere;
     set_lanes(&g, &base);
     int64_t blocks, k;
     bool is_known = dim_is_const(g.dims, gemm_gpu_grid(kernel, WGMMA_ROWS, 64), &blocks) &&
                     dim_is_const(g.dims, extent_of(&g, gemm_axis_k(kernel)), &k);
-    if (!is_known) return add_sizes(&g, base, variants);
-    variants[0] = base;
-    set_tile(&g, &variants[0], cheapest_tile(&g));
-    return 1;
+    if (is_known) {
+        variants[0] = base;
+        set_tile(&g, &variants[0], cheapest_tile(&g));
+        return 1;
+    }
+    uint32_t n = add_sizes(&g, base, variants);
+    if (base.multiple_dim && !g.sides[1].is_turned) { /* else the map asks for a multiple of 8 */
+        variants[n] = anywhere;
+        set_tile(&g, &variants[n++], (Tile){128, 128, 1});
+    }
+    return n;
 }

@@ -31,7 +31,8 @@
 #define FRT_D_MAP "map"
 #define FRT_D_COPY "copy"
 #define FRT_D_END "end"
-#define FRT_D_PAYLOAD "payload" /* after `end`, before the bytes of a cubin */
+#define FRT_X_BYTES FRT_EXTENSION_PREFIX "bytes" /* size of a persistent temp, for the eye */
+#define FRT_D_PAYLOAD "payload"                  /* after `end`, before the bytes of a cubin */
 
 #define FRT_TARGET_CUDA "cuda"
 #define FRT_TARGET_CPU "cpu"

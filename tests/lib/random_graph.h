@@ -16,8 +16,8 @@ typedef struct RandomGraphOptions {
     bool without_symbols;   /* constant extents only */
 } RandomGraphOptions;
 
-/* 3 to 25 statements, tensors of at most 2^15 elements, a quarter of them from outside params,
- * everything in. */
+/* 3 to 25 statements, tensors of at most 2^15 elements, a quarter of what comes from outside as
+ * params, everything in. */
 RandomGraphOptions random_graph_defaults(void);
 
 Program random_program(Arena *arena, uint64_t seed, const RandomGraphOptions *options);

@@ -5,6 +5,7 @@
 #include "lib/compile.h"
 
 #include <criterion/criterion.h>
+#include <fusert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,12 @@ static uint32_t n_by_engine(const Program *p, ContractEngine engine) {
     return n;
 }
 
+static uint32_t first_by_engine(const Program *p, ContractEngine engine) {
+    uint32_t v = 0;
+    while (v < p->kernel->n_variants && p->kernel->variants[v].sched.engine != engine) v++;
+    return v;
+}
+
 static char *function_text(const Program *p, uint32_t variant) {
     char head[128];
     snprintf(head, sizeof head, ".entry %s(", p->kernel->variants[variant].symbol);
@@ -56,6 +63,19 @@ static uint32_t count(const char *text, const char *what) {
     return n;
 }
 
+/* The tensor cores' instructions in the assembled code: four per variant that has them, at least.
+ * True when there is no disassembler to ask. */
+static bool disassembles_as_meant(const char *path, uint32_t n_variants) {
+    if (system("command -v nvdisasm > /dev/null 2>&1") != 0) return true;
+    char command[256], line[512];
+    snprintf(command, sizeof command, "nvdisasm -c %s 2>&1", path);
+    FILE *code = popen(command, "r");
+    cr_assert(code);
+    uint32_t n = 0;
+    while (fgets(line, sizeof line, code)) n += strstr(line, "HGMMA") != NULL;
+    return pclose(code) == 0 && n >= 4 * n_variants;
+}
+
 /* Assembles all variants: no spill, and none of the assembler's remarks, which say that it moved
  * or serialised what must overlap. True when there is no assembler to ask. */
 static bool assembles_as_meant(const Program *p) {
@@ -70,7 +90,9 @@ static bool assembles_as_meant(const Program *p) {
     cr_assert(file);
     cr_assert_eq(fwrite(p->compiled.bytes, 1, p->compiled.n_bytes, file), p->compiled.n_bytes);
     fclose(file);
-    snprintf(command, sizeof command, "ptxas -v -arch=sm_90a -o /dev/null %s 2>&1", path);
+    char binary[64];
+    snprintf(binary, sizeof binary, "%s.cubin", path);
+    snprintf(command, sizeof command, "ptxas -v -arch=sm_90a -o %s %s 2>&1", binary, path);
     FILE *messages = popen(command, "r");
     cr_assert(messages);
     uint32_t n_functions = 0, n_clean = 0, n_remarks = 0;
@@ -81,7 +103,9 @@ static bool assembles_as_meant(const Program *p) {
             n_clean++;
     }
     bool ok = pclose(messages) == 0 && n_functions == p->kernel->n_variants;
+    ok = ok && disassembles_as_meant(binary, n_by_engine(p, CONTRACT_WGMMA));
     remove(path);
+    remove(binary);
     return ok && n_clean == n_functions && n_remarks == 0;
 }
 
@@ -192,6 +216,14 @@ Test(gpu_wgmma, slices_and_batches_are_part_of_the_map) {
     cr_expect(right->rank == 3 && right->axes[2].axis == 1);
     cr_expect(strstr(p.compiled.bytes, "//@ map 0 128 1024 64:1:64 304:64:"));
     cr_expect(strstr(p.compiled.bytes, " 3:102400:1 5:20480:1\n"));
+    frt_module *module = NULL;
+    frt_error error = FRT_ERROR_INIT;
+    frt_module_load_memory(p.compiled.bytes, p.compiled.n_bytes, &module, &error);
+    cr_assert(module, "%s", error.message);
+    char text[256];
+    frt_module_predicate_text(module, 0, 0, 0, text, sizeof text);
+    cr_expect_str_eq(text, "aligned(b, 16) and aligned(y, 16) and mapped(a) and mapped(b)");
+    frt_module_free(module);
     compile_free(&p.compiled);
 }
 
@@ -217,7 +249,7 @@ Test(gpu_wgmma, epilogues_assemble_as_meant, .timeout = 300) {
         Program p = compile(typed, TARGET_SM_90A);
         cr_expect_geq(n_by_engine(&p, CONTRACT_WGMMA), 3);
         for (uint32_t v = 0; v < n_by_engine(&p, CONTRACT_WGMMA); v++)
-            check_code(&p, v, false, true);
+            check_code(&p, first_by_engine(&p, CONTRACT_WGMMA) + v, false, true);
         cr_expect(assembles_as_meant(&p), "%s", typed);
         compile_free(&p.compiled);
     }
@@ -232,8 +264,8 @@ Test(gpu_wgmma, sizes_choose_tiles) {
                         "  y = a @ transpose(b, perm=[1, 0])\n"
                         "}\n",
                         TARGET_SM_90A);
-    const Variant *variants = p.kernel->variants;
-    const Variant *last = &variants[p.kernel->n_variants - 1];
+    const Variant *variants = &p.kernel->variants[first_by_engine(&p, CONTRACT_WGMMA)];
+    const Variant *last = &p.kernel->variants[p.kernel->n_variants - 1];
     uint32_t n = n_by_engine(&p, CONTRACT_WGMMA);
     cr_assert_geq(n, 3);
     for (uint32_t i = 1; i < n; i++) {
@@ -245,10 +277,20 @@ Test(gpu_wgmma, sizes_choose_tiles) {
     cr_expect(last->n_maps == 0 && last->align_bytes == 1 && last->limit_dim == DIM_NONE);
     cr_expect_eq(last->sched.engine, CONTRACT_MMA);
     compile_free(&p.compiled);
-    static const int expected[][3] = {{512, 64, 64}, {4096, 128, 256}, {8192, 128, 256}};
+    p = compile("dim N in 1..65536\n"
+                "graph g(a: f16[512, 1024], b: f16[N, 1024]) -> (y: f16[512, N]) {\n"
+                "  y = a @ transpose(b, perm=[1, 0])\n"
+                "}\n",
+                TARGET_SM_90A);
+    const Variant *odd = &p.kernel->variants[first_by_engine(&p, CONTRACT_WGMMA)];
+    odd += n_by_engine(&p, CONTRACT_WGMMA) - 1;
+    cr_expect(odd->multiple_dim == DIM_NONE && odd->sched.lanes == 1, "rows of any length");
+    cr_expect_eq(odd[-1].multiple_of, 4, "else four results at a time");
+    compile_free(&p.compiled);
+    static const uint32_t expected[][3] = {{512, 64, 64}, {4096, 128, 256}, {8192, 128, 256}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         char source[512];
-        int size = expected[i][0];
+        int size = (int)expected[i][0];
         write_source(source, sizeof source, "bf16", 0, 0, size, size, size);
         p = compile(source, TARGET_SM_90A);
         cr_expect_eq(n_by_engine(&p, CONTRACT_WGMMA), 1);

@@ -8,17 +8,21 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static Plan *joined(Arena *arena, const char *source) {
+static Plan *joined_for(Arena *arena, const char *source, TargetId target) {
     const char *errors = "";
     Module *module = plans_parse(arena, source, &errors);
     cr_assert(module, "%s", errors);
     Plan *plan = plans_fuse(arena, module, 0, false, &errors);
     cr_assert(plan, "%s", errors);
-    sched_plan(arena, plan, target_get(TARGET_SM_80));
+    sched_plan(arena, plan, target_get(target));
     share_classify(arena, (const Plan *const *)&plan, 1);
     launch_join(plan);
     share_functions(arena, (const Plan *const *)&plan, 1);
     return plan;
+}
+
+static Plan *joined(Arena *arena, const char *source) {
+    return joined_for(arena, source, TARGET_SM_80);
 }
 
 typedef struct Case {
@@ -96,4 +100,29 @@ Test(launch, functions_are_shared_by_number_of_parts) {
                           plan->kernels.data[b].variants[0].symbol ||
                       plan_launch(plan, a).n == plan_launch(plan, b).n);
     arena_free(arena);
+}
+
+/* A part's blocks begin at a multiple of a cluster: its grid is one. Tensor maps are those of one
+ * kernel, which starts alone. */
+Test(launch, clusters_do_not_lie_across_parts) {
+    static const char *const sources[2] = {
+        "graph g(x: f32[4096], a: f32[4096, 96], b: f32[4096, 96]) -> (p: f32[96], q: f32[96]) {\n"
+        "  p = x @ a\n  q = x @ b\n}\n",
+        "graph g(x: bf16[512, 64], a: bf16[64, 64], b: bf16[64, 64])"
+        " -> (p: bf16[512, 64], q: bf16[512, 64]) {\n  p = x @ a\n  q = x @ b\n}\n"};
+    for (int i = 0; i < 2; i++) {
+        Arena *arena = arena_new(NULL);
+        Plan *plan = joined_for(arena, sources[i], TARGET_SM_90A);
+        const Kernel *kernel = plan->kernels.data;
+        const DimTab *dims = plan->graph->dims;
+        cr_assert_eq(plan->kernels.n, 2);
+        cr_expect_eq(kernel->variants[0].sched.engine, i ? CONTRACT_WGMMA : CONTRACT_VECTOR);
+        cr_expect_eq(plan_launch(plan, 0).n, i ? 1 : 2);
+        for (uint32_t v = 0; v < kernel->n_variants && !i; v++) {
+            const Variant *variant = &kernel->variants[v];
+            cr_expect_gt(variant->sched.cluster, 1);
+            cr_expect_eq(dim_multiple(dims, variant->grid) % variant->sched.cluster, 0);
+        }
+        arena_free(arena);
+    }
 }

@@ -117,6 +117,8 @@ Test(manifest, tensors_and_launches_are_the_plans) {
     Fixture f = fixture_new(source);
     frt_module *module = load(&f);
     const Plan *plan = f.plans[0];
+    cr_expect(strstr(manifest_of(&f), "\n//@ temp .p0 0 f32 -\n//@ x-bytes .p0 4\n"), "%s",
+              manifest_of(&f));
     static const frt_role roles[] = {FRT_INPUT, FRT_PARAM, FRT_OUTPUT, FRT_TEMP, FRT_TEMP};
     for (uint32_t i = 0; i < plan->buffers.n; i++) {
         const Buffer *buffer = &plan->buffers.data[i];
