@@ -23,8 +23,8 @@ typedef struct GemmBlock {
 } GemmBlock;
 
 /* Block number to tile, for a grid of batches x tiles along m x tiles along n, of CONTRACT_VECTOR
- * each as many times in a row as a cluster has blocks. Tiles go in groups of a few rows of tiles, which keeps what neighbouring blocks read in
- * the L2 cache. */
+ * each as many times in a row as a cluster has blocks. Tiles go in groups of a few rows of tiles,
+ * which keeps what neighbouring blocks read in the L2 cache. */
 GemmBlock gpu_gemm_block(Lower *lower);
 /* The same for a tile by number (index_type) of `rows` rows: for blocks that walk over several. */
 GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows);

@@ -73,8 +73,8 @@ GemmBlock gpu_gemm_block(Lower *lower) {
     const Sched *sched = &lower->variant->sched;
     LLVMValueRef tile = gpu_block(lower);
     if (sched->engine == CONTRACT_VECTOR && sched->cluster > 1)
-        tile = LLVMBuildUDiv(lower->unit->builder, tile, lower_index_const(lower, sched->cluster),
-                             "");
+        tile =
+            LLVMBuildUDiv(lower->unit->builder, tile, lower_index_const(lower, sched->cluster), "");
     return gpu_gemm_block_at(lower, tile, sched->tile_m);
 }
 

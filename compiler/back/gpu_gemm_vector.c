@@ -304,7 +304,7 @@ static void drain(const Vector *v) {
 /* The first block of a cluster, or the only one, has all groups' sums. */
 static void finish(Vector *v) {
     Unit *unit = v->unit;
-    If is_first = {NULL};
+    If is_first = {.after = NULL};
     if (v->rank) {
         gpu_cluster_arrive(unit);
         gpu_cluster_wait(unit);
@@ -442,7 +442,7 @@ static void run_chains(Vector *v) {
 /* Lanes along the outputs: a group of chains in each pass. */
 static void run_outputs(Vector *v) {
     Unit *unit = v->unit;
-    Loop passes = {NULL};
+    Loop passes = {.index = NULL};
     LLVMValueRef pass = int32(v, 0);
     if (v->n_passes > 1) {
         if (v->rank) gpu_cluster_wait(unit);

@@ -194,8 +194,8 @@ bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel) {
            has_tensor_cores(kernel);
 }
 
-/* The smallest tiles where they are better than any of wgmma's: few rows, and no more tiles than run
- * at once, or one for each product. */
+/* The smallest tiles where they are better than any of wgmma's: few rows, and no more tiles than
+ * run at once, or one for each product. */
 static bool limit_to_few_rows(const Kernel *kernel, Variant *few) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
@@ -230,8 +230,8 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, const T
     }
     if (has_few) variants[0] = few;
     if (others[0].multiple_dim) {
-        bool has_larger = others[0].sched.tile_m <= FEW_ROWS &&
-                          others[1].multiple_dim == others[0].multiple_dim;
+        bool has_larger =
+            others[0].sched.tile_m <= FEW_ROWS && others[1].multiple_dim == others[0].multiple_dim;
         wgmma[n] = others[has_larger];
         wgmma[n++].limit_dim = DIM_NONE;
     }

@@ -171,9 +171,8 @@ static int64_t n_tiles_along(const Chooser *c, uint32_t axis, uint32_t tile) {
 
 /* Adds a size under the condition that the tiles of size `counted` are at most `most`; true when
  * that is certain, so that nothing larger is wanted. */
-static bool add_limited(const Chooser *c, Variant base, const Tile *tile,
-                        const Tile *counted, int64_t most,
-                        Variant *variants, uint32_t *n_variants) {
+static bool add_limited(const Chooser *c, Variant base, const Tile *tile, const Tile *counted,
+                        int64_t most, Variant *variants, uint32_t *n_variants) {
     DimId grid = gemm_gpu_grid(c->kernel, counted->m, counted->n);
     if (dim_lo(c->dims, grid) > most) return false;
     bool is_certain = dim_hi(c->dims, grid) <= most;
@@ -213,9 +212,9 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
         base.multiple_of = c->chunk_elems;
     }
     uint32_t n_variants = 0;
-    const Tile *only = !choice->copies_both                    ? &computed_tile
-                       : c->few && fits_tile(c, c->few, true)  ? c->few
-                                                               : NULL;
+    const Tile *only = !choice->copies_both                   ? &computed_tile
+                       : c->few && fits_tile(c, c->few, true) ? c->few
+                                                              : NULL;
     if (!only && is_best && c->few &&
         add_limited(c, base, c->few, c->few, 2 * FULL_MACHINE, variants, &n_variants))
         return n_variants;
