@@ -18,7 +18,7 @@ enum {
     CHUNK_BYTES = 16,
     STEP_BYTES = 32,
     MAX_CHUNKS = 8,
-    MAX_FRAGMENTS = 4,
+    MAX_FRAGMENTS = 8,
     FRAGMENT_REGISTERS = 4
 };
 
