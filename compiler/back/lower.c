@@ -101,8 +101,10 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
     add_nounwind(unit, lower->function);
     add_attribute(unit, lower->function, "nvvm.reqntid",
                   str_format(unit->arena, "%u,1,1", lower->variant->sched.threads));
-    /* Registers can move between warps only when their number at entry is known. */
-    if (lower->variant->n_maps) add_attribute(unit, lower->function, "nvvm.minctasm", "1");
+    /* Without this ptxas may spill a few registers for one more block. And registers can move
+     * between warps only when their number at entry is known. */
+    if (lower->kernel->form == FORM_CONTRACT)
+        add_attribute(unit, lower->function, "nvvm.minctasm", "1");
     if (lower->variant->sched.cluster > 1)
         add_attribute(unit, lower->function, "nvvm.cluster_dim",
                       str_format(unit->arena, "%u,1,1", lower->variant->sched.cluster));
