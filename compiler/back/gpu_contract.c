@@ -15,5 +15,8 @@ void template_gpu_contract(Lower *lower) {
     case CONTRACT_WGMMA:
         template_gpu_gemm_wgmma(lower);
         break;
+    case CONTRACT_VECTOR:
+        template_gpu_gemm_vector(lower);
+        break;
     }
 }

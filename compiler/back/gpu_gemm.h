@@ -12,6 +12,7 @@ void template_gpu_gemm_simt(Lower *lower);
 void template_gpu_gemm_mma(Lower *lower);
 void template_gpu_gemm_plain(Lower *lower);
 void template_gpu_gemm_wgmma(Lower *lower);
+void template_gpu_gemm_vector(Lower *lower);
 
 typedef struct GemmBlock {
     Lower *lower;
@@ -21,8 +22,9 @@ typedef struct GemmBlock {
     Point point;          /* the batch axes */
 } GemmBlock;
 
-/* Block number to tile, for a grid of batches x tiles along m x tiles along n. Tiles go in groups
- * of a few rows of tiles, which keeps what neighbouring blocks read in the L2 cache. */
+/* Block number to tile, for a grid of batches x tiles along m x tiles along n, of CONTRACT_VECTOR
+ * each as many times in a row as a cluster has blocks. Tiles go in groups of a few rows of tiles,
+ * which keeps what neighbouring blocks read in the L2 cache. */
 GemmBlock gpu_gemm_block(Lower *lower);
 /* The same for a tile by number (index_type) of `rows` rows: for blocks that walk over several. */
 GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows);

@@ -70,7 +70,12 @@ static void note_tile(const GemmBlock *block, LLVMValueRef batch) {
 }
 
 GemmBlock gpu_gemm_block(Lower *lower) {
-    return gpu_gemm_block_at(lower, gpu_block(lower), lower->variant->sched.tile_m);
+    const Sched *sched = &lower->variant->sched;
+    LLVMValueRef tile = gpu_block(lower);
+    if (sched->engine == CONTRACT_VECTOR && sched->cluster > 1)
+        tile =
+            LLVMBuildUDiv(lower->unit->builder, tile, lower_index_const(lower, sched->cluster), "");
+    return gpu_gemm_block_at(lower, tile, sched->tile_m);
 }
 
 GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows) {
@@ -113,7 +118,8 @@ static LLVMValueRef is_inside(const GemmBlock *block, LLVMValueRef row, LLVMValu
     LLVMBuilderRef builder = lower->unit->builder;
     const Sched *sched = &lower->variant->sched;
     LLVMValueRef inside = NULL;
-    uint32_t rows = sched->tile_m * (sched->cluster > 1 ? sched->cluster : 1);
+    uint32_t rows = sched->tile_m;
+    if (sched->engine == CONTRACT_WGMMA && sched->cluster > 1) rows *= sched->cluster;
     if (!gpu_gemm_axis_is_multiple(lower, gemm_axis_m(lower->kernel), rows))
         inside = LLVMBuildICmp(builder, LLVMIntULT, row, block->m, "");
     if (gpu_gemm_axis_is_multiple(lower, gemm_axis_n(lower->kernel), sched->tile_n)) return inside;

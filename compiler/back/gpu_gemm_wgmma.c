@@ -16,8 +16,6 @@ enum {
 /* Of 168 registers per thread, three groups' worth, the copying group leaves most to the others. */
 enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
 
-static const char shared_name[] = "fusec_shared";
-
 static LLVMValueRef i32_const(const Wgmma *w, int64_t value) {
     return unit_int(w->unit->i32, value);
 }
@@ -31,15 +29,6 @@ LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes) {
 }
 
 /* Setup. */
-
-/* Sized at the launch; one symbol serves all kernels. */
-static LLVMValueRef dynamic_shared(const Unit *unit) {
-    LLVMValueRef array = LLVMGetNamedGlobal(unit->module, shared_name);
-    if (array) return array;
-    array = LLVMAddGlobalInAddressSpace(unit->module, LLVMArrayType2(unit->i8, 0), shared_name, 3);
-    LLVMSetAlignment(array, WGMMA_TILE_ALIGN);
-    return array;
-}
 
 static void init_side(Wgmma *w, uint32_t i) {
     const Kernel *kernel = w->lower->kernel;
@@ -63,7 +52,7 @@ static void wgmma_init(Wgmma *w, Lower *lower) {
     if (w->sched->tile_n / 2 > MAX_ACCUMULATORS || w->n_groups * WGMMA_ROWS != w->sched->tile_m)
         ice(unit->arena, "no instruction for a tile of %u x %u", w->sched->tile_m,
             w->sched->tile_n);
-    w->shared = dynamic_shared(unit);
+    w->shared = gpu_shared_dynamic(unit);
     w->thread = gpu_thread(unit);
     /* The same for all lanes, as they themselves cannot see. */
     LLVMValueRef args[4] = {i32_const(w, -1),
@@ -159,8 +148,7 @@ static void release(const Wgmma *w, LLVMValueRef stage, LLVMValueRef condition) 
     LLVMValueRef args[2] = {wgmma_empty(w, stage), i32_const(w, 1)};
     const char *name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta";
     if (w->rank) {
-        LLVMValueRef there[2] = {args[0], w->in_group};
-        args[0] = unit_intrinsic(unit, "llvm.nvvm.mapa.shared.cluster", NULL, 0, there, 2);
+        args[0] = gpu_cluster_at(unit, args[0], w->in_group);
         name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cluster";
     }
     unit_intrinsic(unit, name, NULL, 0, args, 2);

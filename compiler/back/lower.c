@@ -114,7 +114,9 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
     Unit *unit = lower->unit;
     const Kernel *kernel = lower->kernel;
     Chip *chips = arena_array(unit->arena, Chip, kernel->args.n);
-    const Sched *sched = &launch->kernels->variants[lower->variant - kernel->variants].sched;
+    uint32_t v = (uint32_t)(lower->variant - kernel->variants);
+    const Sched *sched = &launch->kernels->variants[v].sched;
+    int64_t begin = launch_shared_bytes(launch, v);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
         if (!lower->plan->buffers.data[buffer].is_on_chip) {
@@ -123,7 +125,6 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
         }
         ChipPlace place = {0, 0};
         launch_chip_place(lower->plan, launch, sched, buffer, &place);
-        int64_t begin = launch->kernels->variants[lower->variant - kernel->variants].shared_bytes;
         LLVMValueRef offset = unit_int(unit->i32, begin + place.offset_bytes);
         chips[i].base = gpu_shared_at(unit, gpu_shared_dynamic(unit), unit->i8, offset);
         chips[i].pitch = place.pitch;
@@ -156,10 +157,10 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     bool has_parts = launch_has_parts(launch);
     uint32_t n_phases = has_parts ? 1 : launch->n;
     BlockTile tile = {.m0 = NULL};
-    SharedTiles tiles = {.array = NULL};
+    uint32_t v = (uint32_t)(lower->variant - launch->kernels->variants);
+    SharedTiles tiles = {.dynamic_bytes = launch_shared_bytes(launch, v)};
     make_gpu_function(lower, launch);
     open_entry(lower);
-    uint32_t v = (uint32_t)(lower->variant - launch->kernels->variants);
     uint32_t param = 0, first_symbol = n_tensor_params(lower, launch);
     Lower *phases = arena_array(unit->arena, Lower, n_phases);
     for (uint32_t k = 0; k < n_phases; k++) {

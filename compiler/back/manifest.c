@@ -355,7 +355,7 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     put_grid(w, launch, variant);
     put_int(w, is_cpu ? 1 : variant->sched.threads);
     /* Beyond what the kernel itself declares. */
-    put_int(w, (int64_t)variant->shared_bytes + variant->chip_bytes);
+    put_int(w, (int64_t)launch_shared_bytes(launch, v) + variant->chip_bytes);
     bool always = put_predicate(w, plan, launch, v);
     end_line(w);
     for (uint32_t i = 0; i < variant->n_maps; i++) write_map(w, launch->kernels, &variant->maps[i]);

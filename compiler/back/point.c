@@ -417,9 +417,7 @@ static LLVMValueRef narrow_prim(Point *point, const Scalar *s) {
         is_native(unit, s->dtype) && prim->kind == SCALAR_PRIM && prim->dtype == DT_F32 &&
         (prim->prim == PRIM_ADD || prim->prim == PRIM_SUB || prim->prim == PRIM_MUL ||
          prim->prim == PRIM_MIN || prim->prim == PRIM_MAX || prim->prim == PRIM_NEG);
-    /* NVIDIA's assembler takes x - x of f16 for 0, infinite x included. */
-    bool is_nothing = prim->prim == PRIM_SUB && prim->args[0] == prim->args[1];
-    if (!is_candidate || is_nothing) return NULL;
+    if (!is_candidate) return NULL;
     LLVMValueRef args[3] = {NULL};
     uint32_t arity = prim_info(prim->prim)->arity;
     for (uint32_t i = 0; i < arity; i++) {

@@ -25,8 +25,10 @@ typedef struct BlockTile {
     LLVMValueRef first_row; /* m0 and all the rows of the batches before */
 } BlockTile;
 
-/* GPU: shared memory that phases of a launch use one after the other. */
+/* GPU: shared memory that phases of a launch use one after the other: of the launch's dynamic
+ * shared memory, or an array. */
 typedef struct SharedTiles {
+    uint32_t dynamic_bytes;
     LLVMValueRef array;
     uint32_t n_bytes;
 } SharedTiles;

@@ -19,6 +19,14 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device) {
     return (ReduceOrder){.n_chains = device == DEVICE_GPU ? 1024 : 64, .segment_elems = 16384};
 }
 
+uint32_t contract_n_chains(const DimTab *dims, DimId k) {
+    enum { MAX_CHAINS = 1024 };
+    int64_t most = dim_hi(dims, k);
+    uint32_t n = 1;
+    while (n < MAX_CHAINS && n < most) n *= 2;
+    return n;
+}
+
 static DimId extent_product(const Kernel *kernel, uint32_t first, uint32_t n) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
@@ -227,4 +235,12 @@ uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *
             bytes = (bytes + CHIP_ALIGN_BYTES - 1) / CHIP_ALIGN_BYTES * CHIP_ALIGN_BYTES;
         }
     return bytes;
+}
+
+uint32_t launch_shared_bytes(const Launch *launch, uint32_t v) {
+    uint32_t most = 0;
+    for (uint32_t k = 0; k < launch->n; k++)
+        if (launch->kernels[k].variants[v].shared_bytes > most)
+            most = launch->kernels[k].variants[v].shared_bytes;
+    return most;
 }

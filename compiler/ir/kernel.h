@@ -96,10 +96,22 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 /* How a contraction is computed. It fixes the order of summation: CONTRACT_FMA is one chain of
  * fused multiply-adds per element, ascending in k, on every device; CONTRACT_MMA is the tensor
  * core's, in ascending steps of its k (of f64 that is CONTRACT_FMA's chain); CONTRACT_PLAIN is
- * CONTRACT_FMA's chain without tiles, for extents of one. The choice rests on dtypes, constant
- * extents and target alone. CONTRACT_WGMMA is CONTRACT_MMA's order by other instructions, so that
- * variants of one kernel may differ in it. */
-typedef enum { CONTRACT_FMA, CONTRACT_MMA, CONTRACT_PLAIN, CONTRACT_WGMMA } ContractEngine;
+ * CONTRACT_FMA's chain without tiles, for a k of one. CONTRACT_WGMMA is CONTRACT_MMA's order by
+ * other instructions, so that variants of one kernel may differ in it. CONTRACT_VECTOR is for one
+ * row or column on a GPU: element k goes to chain k mod contract_n_chains, every chain is fused
+ * multiply-adds from +0, ascending in k, and all chains are joined by a balanced tree, lowest bit
+ * of the chain number first. The choice rests on dtypes, the operands' own extents (not on how a
+ * kernel's loops share them) and target alone. */
+typedef enum {
+    CONTRACT_FMA,
+    CONTRACT_MMA,
+    CONTRACT_PLAIN,
+    CONTRACT_WGMMA,
+    CONTRACT_VECTOR
+} ContractEngine;
+/* Of CONTRACT_VECTOR, for an extent `k`: the power of two that holds what it can be, within a
+ * bound. */
+uint32_t contract_n_chains(const DimTab *dims, DimId k);
 
 /* Numbers only: what lowering reads beside the kernel itself. */
 typedef struct Sched {
@@ -120,9 +132,15 @@ typedef struct Sched {
      * factors. CPU: the register tile, in elements; vectors lie along n if warps_n is a multiple of
      * lanes, else along m. */
     uint32_t warps_m, warps_n;
-    uint32_t stages;  /* GPU: tiles of k in shared memory at once. CPU: 1 blocked, 0 streamed */
-    uint32_t cluster; /* CONTRACT_WGMMA: blocks, one below the other, that fetch their common tile
-                       * of the right factor together; 1, or 2 */
+    uint32_t stages; /* GPU: tiles of k in shared memory at once. CPU: 1 blocked, 0 streamed */
+    /* GPU: blocks side by side in the grid, which is a multiple of it, that see each other's shared
+     * memory; 0 or 1: none. CONTRACT_WGMMA: one below the other, they fetch their common tile of
+     * the right factor together. CONTRACT_VECTOR: they share the chains of one tile. */
+    uint32_t cluster;
+    /* CONTRACT_VECTOR: `team` threads along k, each with `slots` accumulators of `lanes` chains
+     * (lanes along k) or of `lanes` outputs (lanes along the outputs) at a time; the outputs of a
+     * block are tile_m (then tile_n is 1) or tile_n. */
+    bool lanes_along_k;
 } Sched;
 
 enum { MAX_MAPS = 2, MAX_MAP_RANK = 5 };
@@ -252,6 +270,9 @@ typedef struct ChipPlace {
 } ChipPlace;
 uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *sched,
                            uint32_t buffer, ChipPlace *place);
+/* Dynamic shared memory that variant `v` of the launch has before what is on chip: phases use the
+ * same bytes one after the other. */
+uint32_t launch_shared_bytes(const Launch *launch, uint32_t v);
 /* Dims passed to any of its kernels. */
 uint64_t launch_symbols(const Launch *launch);
 static inline bool launch_has_parts(const Launch *launch) {

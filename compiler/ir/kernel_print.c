@@ -148,6 +148,24 @@ static void print_maps(const Printer *p, const Variant *v) {
     }
 }
 
+static void print_tile(const Printer *p, const Variant *v) {
+    static const char *const engine_names[] = {[CONTRACT_FMA] = "fma",
+                                               [CONTRACT_MMA] = "mma",
+                                               [CONTRACT_PLAIN] = "plain",
+                                               [CONTRACT_WGMMA] = "wgmma",
+                                               [CONTRACT_VECTOR] = "vector"};
+    const Sched *s = &v->sched;
+    if (p->kernel->form == FORM_CONTRACT) {
+        text_printf(p->out, ", %s, tile %u x %u x %u, warps %u x %u, stages %u",
+                    engine_names[s->engine], s->tile_m, s->tile_n, s->tile_k, s->warps_m,
+                    s->warps_n, s->stages);
+        if (s->lanes_along_k) text_puts(p->out, ", lanes along k");
+        if (s->cluster > 1) text_printf(p->out, ", cluster %u", s->cluster);
+    }
+    if (v->shared_bytes) text_printf(p->out, ", shared %u", v->shared_bytes);
+    if (v->chip_bytes) text_printf(p->out, ", on chip %u", v->chip_bytes);
+}
+
 static void print_variant(const Printer *p, const Variant *v) {
     const Sched *s = &v->sched;
     text_printf(p->out, "  variant %s: grid ", v->symbol ? v->symbol : "?");
@@ -156,6 +174,7 @@ static void print_variant(const Printer *p, const Variant *v) {
                 ", lanes %u, unroll %u, threads %u, team %u, unit %lld, resident %u, slots %u%s",
                 s->lanes, s->unroll, s->threads, s->team, (long long)s->unit_elems, s->resident,
                 s->slots, s->is_wide ? ", wide" : "");
+    print_tile(p, v);
     if (v->align_bytes > 1) text_printf(p->out, ", aligned %u", v->align_bytes);
     if (v->limit_dim != DIM_NONE) {
         text_puts(p->out, ", ");

@@ -256,7 +256,7 @@ static bool has_odd_rows(const Layout *l, const Kernel *gemm, ScalarId value, ui
 
 static bool lay_out_gpu(Layout *l, uint32_t gemm) {
     bool any = false;
-    if (!sched_gemm_gpu_copies(&l->plan->kernels.data[gemm])) return false;
+    if (!sched_gemm_gpu_copies(l->plan, &l->plan->kernels.data[gemm])) return false;
     for (int is_left = 0; is_left < 2; is_left++) {
         const Kernel *kernel = &l->plan->kernels.data[gemm];
         uint32_t own = is_left ? gemm_axis_m(kernel) : gemm_axis_n(kernel);

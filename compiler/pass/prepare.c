@@ -1,16 +1,21 @@
 /* What can be prepared, and the kernels that prepare it. See prepare.h. */
 #include "pass/prepare.h"
 
+static bool is_shape_fixed_by(const DimTab *dims, const Shape *shape, uint64_t symbols) {
+    uint64_t used = 0;
+    for (uint32_t k = 0; k < shape->rank; k++) used |= dim_symbols_used(dims, shape->dims[k]);
+    return (used & ~symbols) == 0;
+}
+
 /* Whether the node's own shape and attributes hold no symbols but these. */
 static bool is_fixed_by(const Graph *graph, const Node *node, uint64_t symbols) {
     uint64_t used = 0;
     for (uint32_t k = 0; k < node->shape.rank; k++) {
-        used |= dim_symbols_used(graph->dims, node->shape.dims[k]);
         OpClass cls = op_info(node->op)->cls;
         if (cls == CLASS_VIEW && node->attrs.begin[k] != DIM_NONE)
             used |= dim_symbols_used(graph->dims, node->attrs.begin[k]);
     }
-    return (used & ~symbols) == 0;
+    return (used & ~symbols) == 0 && is_shape_fixed_by(graph->dims, &node->shape, symbols);
 }
 
 bool *prepare_nodes(Arena *arena, const Graph *graph) {
@@ -30,19 +35,23 @@ bool *prepare_nodes(Arena *arena, const Graph *graph) {
 
 typedef struct TempCheck {
     const Plan *plan;
+    uint64_t symbols; /* that params fix */
     bool is_good;
 } TempCheck;
 
 static void check_temp(void *user, const Store *store) {
     TempCheck *check = user;
     const Buffer *buffer = &check->plan->buffers.data[store->buffer];
-    bool has_size = buffer_bytes(check->plan->graph->dims, buffer) != DIM_NONE;
+    const DimTab *dims = check->plan->graph->dims;
+    bool has_size = buffer_bytes(check->plan->graph->dims, buffer) != DIM_NONE &&
+                    is_shape_fixed_by(dims, &buffer->shape, check->symbols);
     if (buffer->kind != BUFFER_TEMP || !has_size) check->is_good = false;
 }
 
-/* Those that could pass any memory stay temps: placing them is where that is reported. */
-static bool stores_temps_only(const Plan *plan, const Kernel *kernel) {
-    TempCheck check = {.plan = plan, .is_good = true};
+/* Those that could pass any memory stay temps: placing them is where that is reported. So do those
+ * whose shapes params leave open, though they may have no elements whatever it is. */
+static bool stores_temps_only(const Plan *plan, const Kernel *kernel, uint64_t symbols) {
+    TempCheck check = {.plan = plan, .symbols = symbols, .is_good = true};
     kernel_each_store(kernel, check_temp, &check);
     return check.is_good;
 }
@@ -55,7 +64,7 @@ static bool is_init(Arena *arena, const Plan *plan, const Kernel *kernel, uint64
         BufferKind kind = plan->buffers.data[s->buffer].kind;
         if (kind != BUFFER_PARAM && kind != BUFFER_PREPARED) return false;
     }
-    return (kernel->symbols & ~symbols) == 0 && stores_temps_only(plan, kernel);
+    return (kernel->symbols & ~symbols) == 0 && stores_temps_only(plan, kernel, symbols);
 }
 
 static void make_prepared(void *user, const Store *store) {

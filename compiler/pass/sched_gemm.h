@@ -13,7 +13,7 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *ta
                         Variant *variants);
 /* Whether factors are copied to shared memory 16 bytes at a time where they lie so that they can.
  */
-bool sched_gemm_gpu_copies(const Kernel *kernel);
+bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel);
 /* Tensor cores: both factors f16, bf16, f64, or f32 with precision tf32. sched_gemm_gpu calls it.
  */
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target,
@@ -28,6 +28,9 @@ typedef struct GemmPanel {
     uint32_t axis, width;
 } GemmPanel;
 GemmPanel sched_gemm_cpu_panel(const Kernel *kernel, const Target *target);
+/* One row, or one column where `is_column`. sched_gemm_gpu calls it. */
+uint32_t sched_gemm_vector(const Kernel *kernel, const Target *target, bool is_column,
+                           Variant *variants);
 uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
 

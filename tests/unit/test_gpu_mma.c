@@ -301,6 +301,26 @@ Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
     compile_free(&p.compiled);
 }
 
+/* A row that every m reads is aligned wherever it ends, so it is copied though k holds no whole
+ * chunks: what is copied of the last one must be what k leaves of it, not 16 bytes or none. */
+Test(gpu_mma, a_broadcast_row_may_end_within_a_chunk) {
+    for (int i = 0; i < N_OPERANDS; i++) {
+        char source[256], typed[512];
+        snprintf(source, sizeof source,
+                 "dim K in 2..40\n"
+                 "graph g(x: T[K], b: T[K, 64]) -> (y: T[64, 64]) {\n"
+                 "  a = expand(x, [64, K])\n  y = @\n}\n");
+        spell(typed, source, operands[i]);
+        Program p = compile(typed, TARGET_SM_90A);
+        char *text = function_text(&p, 0);
+        cr_expect_gt(count(text, "cp.async.cg"), 0, "%s", typed);
+        cr_expect_eq(count(text, ", 16, 0, %p"), 0, "%s", typed);
+        cr_expect_gt(count(text, ", -1, 0, %p"), 0, "%s", typed);
+        free(text);
+        compile_free(&p.compiled);
+    }
+}
+
 /* k is padded to tile_k, which is arithmetic: so it may not differ between variants. */
 Test(gpu_mma, variants_differ_in_tiles_but_not_in_steps_of_k) {
     Program p = compile("dim M in 1..65536\n"
@@ -327,15 +347,20 @@ Test(gpu_mma, variants_differ_in_tiles_but_not_in_steps_of_k) {
 
 /* Few large tiles leave most of a GPU idle. */
 Test(gpu_mma, small_problems_get_small_tiles) {
-    for (int64_t n = 256; n <= 4096; n *= 16) {
+    static const struct {
+        int n;
+        uint32_t tile;
+    } cases[] = {{256, 32}, {1024, 64}, {4096, 128}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char source[256];
+        int n = cases[i].n;
         snprintf(source, sizeof source,
                  "graph g(a: bf16[%d, 64], b: bf16[64, %d]) -> (y: bf16[%d, %d]) {\n"
                  "  y = a @ b\n"
                  "}\n",
-                 (int)n, (int)n, (int)n, (int)n);
+                 n, n, n, n);
         Program p = compile(source, TARGET_SM_80);
-        cr_expect_eq(p.kernel->variants[0].sched.tile_m, n == 256 ? 64 : 128);
+        cr_expect_eq(p.kernel->variants[0].sched.tile_m, cases[i].tile, "%s", source);
         compile_free(&p.compiled);
     }
 }
@@ -363,13 +388,75 @@ Test(gpu_mma, odd_rows_of_params_are_copied) {
         "  y = a @ b\n}\n",
         "dim M in 1..300\ngraph g(a: bf16[M, 64]) -> (y: bf16[M, 4001]) {\n"
         "  param b: bf16[64, 4001] = \"b\"\n  y = a @ b\n}\n"};
-    uint32_t n_copies[2];
+    uint32_t n_loads[2];
     for (int i = 0; i < 2; i++) {
         Program p = compile(bodies[i], TARGET_SM_80);
         char *text = function_text(&p, 0);
-        n_copies[i] = count(text, "cp.async.cg");
+        n_loads[i] = count(text, "ld.global");
         free(text);
         compile_free(&p.compiled);
     }
-    cr_expect(n_copies[1] > n_copies[0] && n_copies[0] > 0, "%u and %u", n_copies[0], n_copies[1]);
+    cr_expect(n_loads[0] > 0 && n_loads[1] == 0, "%u and %u", n_loads[0], n_loads[1]);
+}
+
+/* Few rows of weights: small tiles with deep stages under a condition on how many there are, which
+ * large products do not meet. What is deeper than the padding of k divides k. */
+static void check_few_rows(const char *dtype, uint32_t elem_bytes, int k, bool is_deep) {
+    char source[256];
+    bool is_tf32 = elem_bytes == 4;
+    snprintf(source, sizeof source,
+             "dim M in 1..8192\n"
+             "graph g(a: %s[M, %d], b: %s[%d, 4096]) -> (y: %s[M, 4096]) {\n  y = %s\n}\n",
+             dtype, k, dtype, k, dtype, is_tf32 ? "matmul(a, b, precision=\"tf32\")" : "a @ b");
+    Program p = compile(source, TARGET_SM_90);
+    const Variant *first = &p.kernel->variants[0];
+    uint32_t row_bytes = first->sched.tile_k * elem_bytes, padded = 64 / elem_bytes;
+    cr_expect_eq(first->sched.tile_m, 32);
+    cr_expect_eq(first->sched.tile_n, 32);
+    cr_expect(first->limit_dim != DIM_NONE && first->limit >= 128);
+    cr_expect_geq((first->sched.stages - 1) * first->sched.tile_n * row_bytes, 32 * 1024,
+                  "bytes of weights in flight");
+    for (uint32_t i = 0; i < p.kernel->n_variants; i++) {
+        const Variant *variant = &p.kernel->variants[i];
+        const Sched *s = &variant->sched;
+        uint32_t n_bytes = (s->tile_m + s->tile_n) * s->tile_k * elem_bytes * s->stages;
+        cr_expect_eq(variant->shared_bytes, n_bytes > 48 * 1024 ? n_bytes : 0);
+        cr_expect_leq(n_bytes, 96 * 1024);
+        cr_expect(s->tile_k == padded || k % (int)s->tile_k == 0);
+    }
+    cr_expect_eq(first->sched.tile_k > padded, is_deep);
+    cr_expect(assembles_without_spills(&p, TARGET_SM_90), "%s", source);
+    compile_free(&p.compiled);
+}
+
+Test(gpu_mma, few_rows_keep_much_in_flight) {
+    check_few_rows("bf16", 2, 4096, true);
+    check_few_rows("bf16", 2, 4000, false);
+    check_few_rows("f32", 4, 4096, true);
+    check_few_rows("f32", 4, 4008, false);
+}
+
+/* Where there is wgmma it has the rest; rows that are always few are none of its. */
+Test(gpu_mma, few_rows_come_before_wgmma) {
+    static const char *const dims[] = {"1..8192", "1..32", "33..8192"};
+    for (int i = 0; i < 3; i++) {
+        char source[256];
+        snprintf(source, sizeof source,
+                 "dim M in %s\n"
+                 "graph g(a: bf16[M, 4096], b: bf16[4096, 4096]) -> (y: bf16[M, 4096]) {\n"
+                 "  y = a @ b\n}\n",
+                 dims[i]);
+        Program p = compile(source, TARGET_SM_90A);
+        bool has_few = i < 2, has_wgmma = i != 1;
+        const Variant *first = &p.kernel->variants[0];
+        cr_expect_eq(first->sched.engine == CONTRACT_MMA && first->sched.tile_m == 32, has_few);
+        cr_expect_eq(first->limit_dim != DIM_NONE && first->limit == 32, i == 0);
+        uint32_t n_wgmma = 0;
+        for (uint32_t v = 0; v < p.kernel->n_variants; v++)
+            n_wgmma += p.kernel->variants[v].sched.engine == CONTRACT_WGMMA;
+        cr_expect_eq(n_wgmma > 0, has_wgmma);
+        const Variant *last = &p.kernel->variants[p.kernel->n_variants - 1];
+        cr_expect(last->sched.engine == CONTRACT_MMA && last->limit_dim == DIM_NONE);
+        compile_free(&p.compiled);
+    }
 }
