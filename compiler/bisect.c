@@ -54,9 +54,7 @@ const char *bisect_shown_name(void) {
 void bisect_apply(const BisectTrial *trial, Arena *arena, Plan *plan) {
     tap_store(arena, plan, trial->taps, trial->n_taps);
     if (trial->shown == UINT32_MAX) return;
-    Buffer *buffer = &plan->buffers.data[trial->shown];
-    buffer->kind = BUFFER_OUTPUT;
-    buffer->name = bisect_shown_name();
+    tap_show(arena, plan, trial->shown, bisect_shown_name());
 }
 
 /* Spots. */
@@ -450,14 +448,15 @@ static bool find_transit(const Search *s, uint32_t load, Transit *transit) {
     return transit->store != NULL;
 }
 
-/* Runs again with the temporary apart, where it can be looked at. */
+/* Runs again with the temporary in memory and apart, where it can be looked at. */
 static void look_into(Search *s, Transit *transit) {
     Spot *spot = &s->spots.data[s->wrong], kept = *spot;
     const Buffer *buffer = &s->plan->buffers.data[transit->store->buffer];
     BisectTrial trial = {.taps = &spot->tap, .n_taps = 1, .shown = transit->store->buffer};
     const uint8_t *expected = s->in->expected[transit->store->node];
     int64_t n_bytes;
-    if (buffer->kind != BUFFER_TEMP || !expected ||
+    bool is_shown = buffer->kind == BUFFER_TEMP || buffer->kind == BUFFER_PREPARED;
+    if (!is_shown || !expected ||
         !dim_eval(s->graph->dims, buffer_bytes(s->graph->dims, buffer), s->in->symbol_values,
                   &n_bytes) ||
         !run(s, &trial))
@@ -476,28 +475,48 @@ static void put_stored(Search *s, const Transit *transit, const char *what) {
                 kernel_at(s, transit->writer)->name, what);
 }
 
+/* Whether the reader does not wait for the writer. The parts of a launch run side by side. */
+static bool is_early(const Search *s, const Transit *transit) {
+    uint32_t writer = launched_at(s, transit->writer), reader = launched_at(s, transit->reader);
+    uint32_t first = writer;
+    if (reader <= writer) return reader < writer;
+    while (first > 0 && s->in->placed->kernels.data[first].link == LINK_PART) first--;
+    Launch launch = plan_launch(s->in->placed, first);
+    return launch_has_parts(&launch) && reader < first + launch.n;
+}
+
+static void put_lost(Search *s, const Transit *transit, BisectVerdict *verdict) {
+    const Buffer *buffer = &s->in->placed->buffers.data[transit->store->buffer];
+    const char *reader = kernel_at(s, transit->reader)->name;
+    verdict->kind = buffer->is_on_chip ? BISECT_CHIP : BISECT_OVERLAP;
+    put_stored(s, transit,
+               buffer->is_on_chip
+                   ? str_format(s->arena,
+                                "lost on chip before kernel %s, in the same launch, reads it",
+                                reader)
+                   : str_format(s->arena, "overwritten in `%s` before kernel %s reads it",
+                                buffer->name, reader));
+    if (!buffer->is_on_chip)
+        put_overlaps(s, transit->store->buffer, transit->writer, transit->reader);
+}
+
 /* Whether the value is lost on its way; says so then. */
 static bool judge_transit(Search *s, uint32_t load, BisectVerdict *verdict) {
     Transit transit;
     if (!find_transit(s, load, &transit)) return false;
     const char *reader = kernel_at(s, transit.reader)->name;
-    const char *buffer = s->plan->buffers.data[transit.store->buffer].name;
     verdict->node = transit.store->node;
     verdict->kind = BISECT_ORDER;
-    if (launched_at(s, transit.reader) < launched_at(s, transit.writer)) {
+    if (is_early(s, &transit)) {
         put_stored(s, &transit, str_format(s->arena, "kernel %s reads it before that", reader));
         return true;
     }
     look_into(s, &transit);
-    verdict->kind = transit.is_cured ? BISECT_OVERLAP : BISECT_STORE;
-    if (transit.is_cured) {
-        put_stored(
-            s, &transit,
-            str_format(s->arena, "overwritten in `%s` before kernel %s reads it", buffer, reader));
-        put_overlaps(s, transit.store->buffer, transit.writer, transit.reader);
-    } else if (transit.is_stored_wrong) {
+    verdict->kind = BISECT_STORE;
+    if (transit.is_cured)
+        put_lost(s, &transit, verdict);
+    else if (transit.is_stored_wrong)
         put_stored(s, &transit, "not in memory: it is stored at the wrong place");
-    }
     return transit.is_cured || transit.is_stored_wrong;
 }
 

@@ -46,6 +46,7 @@ typedef enum {
     BISECT_READ,     /* its operand is right in memory, but not what it reads there */
     BISECT_STORE,    /* its value is right, what lies in memory after the store is not */
     BISECT_OVERLAP,  /* its value is overwritten before it is read */
+    BISECT_CHIP,     /* it is right, but not what the next phase of the launch finds on chip */
     BISECT_ORDER,    /* it is read before it is made */
     BISECT_SCHEDULE, /* with taps nothing is wrong */
 } BisectKind;

@@ -2,6 +2,7 @@
 #include "pass/tap.h"
 
 #include "pass/compose.h"
+#include "pass/prepare.h"
 #include "pass/tap_map.h"
 
 static void add_scalar(Arena *arena, Tap *tap, ScalarId id) {
@@ -65,7 +66,6 @@ bool tap_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Tap *
     uint32_t parallel = (1u << kernel->n_parallel) - 1;
     uint32_t inner = parallel | ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
     *tap = (Tap){.kernel = k, .trace = trace};
-    if (kernel->is_init) return false; /* outputs are not there yet */
     uint32_t axes = collect(arena, plan, kernel, &kernel->traces.data[trace], tap);
     const uint32_t *stage = compose_scalar_stages(arena, kernel);
     for (uint32_t i = 0; i < tap->scalars.n; i++)
@@ -75,18 +75,23 @@ bool tap_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Tap *
     tap->is_row = kernel->form != FORM_MAP && (axes & ~parallel) == 0;
     tap->is_apart = !tap->is_row && kernel->form == FORM_CONTRACT;
     if (tap->is_apart && tap->stage > 0) return false;
-    if (!tap->is_row && ((axes & ~inner) != 0 || tap->stage >= kernel->stages.n)) return false;
+    if (!tap->is_row && ((axes & ~inner) != 0 || tap->stage > kernel->stages.n)) return false;
     choose_axes(tap, kernel, axes);
     return n_elems(kernel, tap) != DIM_NONE;
 }
 
-static uint32_t add_output(Arena *arena, Plan *plan, const Kernel *kernel, const Tap *tap,
+static uint32_t count(const Plan *plan, BufferKind kind) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->buffers.n; i++) n += plan->buffers.data[i].kind == kind;
+    return n;
+}
+
+/* What init kernels store is prepared; it gets its name with all that is. */
+static uint32_t add_buffer(Arena *arena, Plan *plan, const Kernel *kernel, const Tap *tap,
                            ScalarId value, Str name) {
-    uint32_t ordinal = 0;
-    for (uint32_t i = 0; i < plan->buffers.n; i++)
-        ordinal += plan->buffers.data[i].kind == BUFFER_OUTPUT;
-    Buffer buffer = {.kind = BUFFER_OUTPUT,
-                     .ordinal = ordinal,
+    BufferKind kind = kernel->is_init ? BUFFER_PREPARED : BUFFER_OUTPUT;
+    Buffer buffer = {.kind = kind,
+                     .ordinal = count(plan, kind),
                      .dtype = scalar_get(kernel->scalars, value)->dtype,
                      .shape = {.rank = 1, .dims = {n_elems(kernel, tap)}},
                      .node = kernel->traces.data[tap->trace].node,
@@ -120,9 +125,11 @@ static void own_stages(Arena *arena, Kernel *kernel) {
     kernel->stages.capacity = copy.stages.capacity;
 }
 
-static void store_inside(Arena *arena, Plan *plan, const Tap *tap, const uint32_t *buffers) {
-    Kernel *kernel = &plan->kernels.data[tap->kernel];
+/* A place that hangs on the last results needs a stage after them. */
+static void store_inside(Arena *arena, Kernel *kernel, const Tap *tap, const uint32_t *buffers) {
     own_stages(arena, kernel);
+    if (!tap->is_row && tap->stage == kernel->stages.n)
+        vec_push(arena, &kernel->stages, (Stage){.reduces = {.n = 0}});
     for (uint32_t i = 0; i < tap->scalars.n; i++) {
         Store store = {.buffer = buffers[i],
                        .value = tap->scalars.data[i],
@@ -136,20 +143,39 @@ static void store_inside(Arena *arena, Plan *plan, const Tap *tap, const uint32_
     kernel_note_interface(arena, kernel);
 }
 
+void tap_show(Arena *arena, Plan *plan, uint32_t buffer, Str name) {
+    Buffer *shown = &plan->buffers.data[buffer];
+    if (shown->kind == BUFFER_PREPARED) {
+        tap_copy(arena, plan, buffer, name);
+        return;
+    }
+    shown->ordinal = count(plan, BUFFER_OUTPUT);
+    shown->kind = BUFFER_OUTPUT;
+    shown->name = name;
+}
+
 Str tap_name(Arena *arena, uint32_t tap, uint32_t scalar) {
     return str_format(arena, ".p%u.%u", tap, scalar);
+}
+
+/* Outputs are written by every run: what an init kernel stores is copied to one. */
+static void show_prepared(Arena *arena, Plan *plan, const Tap *tap, uint32_t t,
+                          const uint32_t *buffers) {
+    for (uint32_t i = 0; i < tap->scalars.n; i++)
+        if (plan->buffers.data[buffers[i]].kind == BUFFER_PREPARED)
+            tap_show(arena, plan, buffers[i], tap_name(arena, t, i));
 }
 
 /* The maps come last, and from the last kernel on: each moves the kernels behind it. */
 void tap_store(Arena *arena, Plan *plan, const Tap *taps, uint32_t n_taps) {
     uint32_t **buffers = arena_array(arena, uint32_t *, n_taps);
     for (uint32_t t = 0; t < n_taps; t++) {
-        const Kernel *kernel = &plan->kernels.data[taps[t].kernel];
+        Kernel *kernel = &plan->kernels.data[taps[t].kernel];
         buffers[t] = arena_array(arena, uint32_t, taps[t].scalars.n);
         for (uint32_t i = 0; i < taps[t].scalars.n; i++)
-            buffers[t][i] = add_output(arena, plan, kernel, &taps[t], taps[t].scalars.data[i],
+            buffers[t][i] = add_buffer(arena, plan, kernel, &taps[t], taps[t].scalars.data[i],
                                        tap_name(arena, t, i));
-        if (!taps[t].is_apart) store_inside(arena, plan, &taps[t], buffers[t]);
+        if (!taps[t].is_apart) store_inside(arena, kernel, &taps[t], buffers[t]);
     }
     for (uint32_t k = plan->kernels.n; k-- > 0;) {
         Kernel kernel = plan->kernels.data[k];
@@ -157,4 +183,6 @@ void tap_store(Arena *arena, Plan *plan, const Tap *taps, uint32_t n_taps) {
             if (taps[t].is_apart && taps[t].kernel == k)
                 tap_map(arena, plan, &kernel, &taps[t], buffers[t]);
     }
+    for (uint32_t t = 0; t < n_taps; t++) show_prepared(arena, plan, &taps[t], t, buffers[t]);
+    if (count(plan, BUFFER_PREPARED)) prepare_order(arena, plan);
 }

@@ -1,7 +1,8 @@
 /* Taps: additional stores of values that a plan's kernels have in any case, each into an output of
  * its own, so that it can be seen where a fused program goes wrong. A tap changes no grouping, no
  * value and no buffer's place: the kernels compute what they did, and store more of it. What a
- * contraction computes of its operands has no place in it; a map before it stores that.
+ * contraction computes of its operands has no place in it; a map before it stores that. What an
+ * init kernel stores is prepared, and a map after all others copies it to the output.
  *
  * Works on a fused plan before it is scheduled. */
 #ifndef FUSEC_TAP_H
@@ -29,5 +30,8 @@ bool tap_place(Arena *arena, const Plan *plan, uint32_t kernel, uint32_t trace, 
  * has tap_name. */
 void tap_store(Arena *arena, Plan *plan, const Tap *taps, uint32_t n_taps);
 Str tap_name(Arena *arena, uint32_t tap, uint32_t scalar);
+/* Makes an output of this name of what a buffer holds: of a temp by making it that output, so that
+ * it leaves the workspace, of a prepared one by a copy. */
+void tap_show(Arena *arena, Plan *plan, uint32_t buffer, Str name);
 
 #endif

@@ -8,5 +8,7 @@
  * tap's scalars into these buffers. */
 void tap_map(Arena *arena, Plan *plan, const Kernel *kernel, const Tap *tap,
              const uint32_t *buffers);
+/* Adds a map after all kernels, and an output of one axis, which it copies the buffer to. */
+void tap_copy(Arena *arena, Plan *plan, uint32_t buffer, Str name);
 
 #endif

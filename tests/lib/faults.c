@@ -388,19 +388,49 @@ static void launch_order(Plant *p) {
     p->is_done = true;
 }
 
-/* Columns from last to first. */
-static void wrong_place(Plant *p) {
+/* What the first kernel stores of an op, from last to first. */
+static void mirror(Plant *p, OpId op) {
+    DimTab *dims = p->plan->graph->dims;
     p->kernel = &p->plan->kernels.data[0];
     p->indices = scalartab_indices(p->kernel->scalars);
     for (uint32_t i = 0; i < p->kernel->row_stores.n; i++) {
         Store *store = &p->kernel->row_stores.data[i];
-        if (graph_node(p->plan->graph, store->node)->op != OP_MUL) continue;
-        IndexId row = index_scale(p->indices, index_axis(p->indices, 0), number(p, 16));
-        IndexId column = index_scale(p->indices, index_axis(p->indices, 1), number(p, -1));
+        const Shape *shape = &graph_node(p->plan->graph, store->node)->shape;
+        if (graph_node(p->plan->graph, store->node)->op != op) continue;
+        DimId last = dim_add(dims, dim_mul(dims, shape->dims[0], shape->dims[1]), number(p, -1));
         store->address =
-            index_add_dim(p->indices, index_add(p->indices, row, column), number(p, 15));
+            index_add_dim(p->indices, index_scale(p->indices, store->address, number(p, -1)), last);
         p->is_done = true;
     }
+}
+
+static void wrong_place(Plant *p) {
+    mirror(p, OP_MUL);
+}
+
+static void wrong_prepared(Plant *p) {
+    mirror(p, OP_SUM);
+}
+
+static void wrong_init(Plant *p) {
+    drop_last(p);
+    p->is_done = p->is_done && p->kernel->is_init;
+}
+
+/* Layouts compute nothing of the graph: their padding and their elements change places. */
+static void wrong_layout(Plant *p) {
+    for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
+        const Kernel *kernel = &p->plan->kernels.data[k];
+        if (!kernel->is_init || kernel->nodes.n) continue;
+        Store *store = &kernel->stages.data[0].stores.data[0];
+        Scalar s = *scalar_get(kernel->scalars, store->value);
+        store->value = scalar_prim(kernel->scalars, PRIM_SELECT, s.args[0], s.args[2], s.args[1]);
+        p->is_done = true;
+    }
+}
+
+static void wrong_phase(Plant *p) {
+    plant_in(p, OP_MUL, add_for_mul);
 }
 
 /* The list. */
@@ -426,8 +456,10 @@ typedef struct Planter {
 } Planter;
 static Planter planters[FAULT_COUNT];
 
-static bool is_of_memory(FaultId id) {
-    return id == FAULT_aliasing || id == FAULT_early_reuse || id == FAULT_launch_order;
+/* Of what passes after fusion decide. */
+static bool is_late(FaultId id) {
+    return id == FAULT_aliasing || id == FAULT_early_reuse || id == FAULT_launch_order ||
+           id == FAULT_wrong_layout;
 }
 
 static void plant(const Planter *planter, Arena *arena, Plan *plan, bool is_fused) {
@@ -439,12 +471,12 @@ static void plant(const Planter *planter, Arena *arena, Plan *plan, bool is_fuse
 
 static void when_fused(void *user, Arena *arena, Plan *plan, bool is_fused) {
     const Planter *planter = user;
-    if (!is_of_memory(planter->id)) plant(planter, arena, plan, is_fused);
+    if (!is_late(planter->id)) plant(planter, arena, plan, is_fused);
 }
 
 static void when_placed(void *user, Arena *arena, Plan *plan, bool is_fused) {
     const Planter *planter = user;
-    if (is_of_memory(planter->id)) plant(planter, arena, plan, is_fused);
+    if (is_late(planter->id)) plant(planter, arena, plan, is_fused);
 }
 
 DriverHook fault_hook(FaultId id, uint32_t *n_planted) {

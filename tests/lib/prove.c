@@ -94,7 +94,6 @@ bool prove_fault(Proof *proof, FaultId id, const char *target, Text *report) {
 RandomProof prove_random(Proof *proof, uint64_t seed, const char *target, Text *report) {
     RandomGraphOptions graph = random_graph_defaults();
     graph.max_elems = 1 << 11;
-    graph.without_params = true;
     const char *source = random_graph_source(report->arena, seed, &graph);
     const char *options[] = {str_format(report->arena, "--target=%s", target),
                              "--data=random,integers", NULL};

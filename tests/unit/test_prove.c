@@ -117,20 +117,23 @@ static void tap_some(void *user, Arena *of_plan, Plan *plan, bool is_fused) {
     *n_tapped += n;
 }
 
+static void compile_tapped(const char *source, TargetId target) {
+    Compiled compiled;
+    bool is_good = compile_source(&compiled, source, target_get(target), COMPILE_FUSED);
+    cr_expect(is_good, "%s\n%s", compiled.messages, source);
+    compile_free(&compiled);
+}
+
 /* That the results are right is for a machine with a GPU: soak --faults. */
 Test(prove, programs_with_taps_compile_for_gpus, .timeout = 60) {
     static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
     uint32_t n_tapped = 0;
     compile_with((DriverHook){.user = &n_tapped, .fused = tap_some});
-    for (uint64_t seed = 0; seed < 30; seed++) {
-        Compiled compiled;
-        const char *source = random_graph_source(arena, seed, NULL);
-        bool is_good =
-            compile_source(&compiled, source, target_get(targets[seed % 2]), COMPILE_FUSED);
-        cr_expect(is_good, "%s\n%s", compiled.messages, source);
-        compile_free(&compiled);
-    }
+    for (uint64_t seed = 0; seed < 30; seed++)
+        compile_tapped(random_graph_source(arena, seed, NULL), targets[seed % 2]);
     cr_expect(n_tapped >= 100, "%u taps", n_tapped);
+    for (int id = 0; id < FAULT_COUNT; id++)
+        compile_tapped(fault_info((FaultId)id)->source, targets[id % 2]);
 }
 
 /* Adds what verify said, with the program's path as `model.g`. */
