@@ -5,6 +5,7 @@
 #include "front/ast.h"
 #include "front/sema.h"
 #include "pass/chain.h"
+#include "pass/choose.h"
 #include "pass/contract.h"
 #include "pass/explain.h"
 #include "pass/fuse.h"
@@ -158,8 +159,10 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
 }
 
 static Plan *fuse(Driver *driver, const Graph *graph, bool off) {
-    Plan *plan = fuse_graph(driver->arena, driver->scratch, graph, (FuseOptions){.off = off},
-                            &driver->diags);
+    Plan *plan = off ? fuse_graph(driver->arena, driver->scratch, graph, (FuseOptions){.off = true},
+                                  &driver->diags)
+                     : choose_plan(driver->arena, driver->scratch, graph, driver->options.target,
+                                   &driver->diags);
     arena_reset(driver->scratch);
     return plan;
 }

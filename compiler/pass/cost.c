@@ -9,6 +9,7 @@
 enum {
     SMALL_BYTES = 65536,  /* stay in a processor's own cache, whoever reads them again */
     BUSY_WARPS = 16,      /* of a processor, that keep its arithmetic busy with one lane each */
+    HIDING_WARPS = 24,    /* that hide memory behind arithmetic, and the other way round */
     BUSY_MMA_WARPS = 8,   /* the same for tensor cores */
     PLAIN_UNROLL = 8,     /* loads in flight of a thread that walks k by itself */
     WARP_THREADS = 32
@@ -325,7 +326,7 @@ static void time_products(const Coster *c, Pricing *p, double prims_per_us) {
 static void time_kernel(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double width = p->variant->sched.lanes < 4 ? p->variant->sched.lanes : 4;
-    double use = use_of(c, p, BUSY_WARPS / (width < 1 ? 1 : width));
+    double use = sqrt(use_of(c, p, BUSY_WARPS / (width < 1 ? 1 : sqrt(width))));
     double prims_per_us =
         c->card->n_processors * c->card->lanes * c->card->ghz * 1e3 * (use > 0 ? use : 1);
     double dram = dram_bytes_per_us(c, p);
@@ -335,8 +336,9 @@ static void time_kernel(const Coster *c, Pricing *p) {
     if (is_contraction(p->kernel)) time_products(c, p, prims_per_us);
     bool is_link = p->kernel->link != LINK_NONE;
     cost->launch_us = is_link ? 0 : c->card->launch_us;
-    cost->us = cost->launch_us +
-               fmax(cost->memory_us, fmax(cost->arithmetic_us, cost->tensor_us));
+    double busy = fmax(cost->arithmetic_us, cost->tensor_us);
+    double bared = is_contraction(p->kernel) ? 0 : 1 - use_of(c, p, HIDING_WARPS);
+    cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared * fmin(cost->memory_us, busy);
 }
 
 static void settle_cache(Coster *c, const KernelCost *cost) {
