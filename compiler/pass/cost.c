@@ -336,7 +336,8 @@ static void time_kernel(const Coster *c, Pricing *p) {
     if (is_contraction(p->kernel)) time_products(c, p, prims_per_us);
     bool is_link = p->kernel->link != LINK_NONE;
     cost->launch_us = is_link ? 0 : c->card->launch_us;
-    double busy = fmax(cost->arithmetic_us, cost->tensor_us);
+    /* What follows a product waits for it: the two do not overlap. */
+    double busy = cost->arithmetic_us + cost->tensor_us;
     double bared = is_contraction(p->kernel) ? 0 : 1 - use_of(c, p, HIDING_WARPS);
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared * fmin(cost->memory_us, busy);
 }
