@@ -42,13 +42,13 @@ uint32_t registers_estimated(const Exec *exec, const char *symbol) {
 const char *registers_complaint(const Exec *exec, const char *symbol, const frt_kernel_info *made) {
     uint32_t estimated = registers_estimated(exec, symbol);
     if (made->local_bytes == 0) return NULL;
-    const char *complaint = str_format(
-        exec->cli->arena,
-        "kernel %s does not fit in %d registers: %d bytes of each thread lie in memory", symbol,
-        (int)made->n_registers, (int)made->local_bytes);
-    return estimated ? str_format(exec->cli->arena, "%s; about %u were expected", complaint,
-                                  estimated)
-                     : complaint;
+    const char *complaint =
+        str_format(exec->cli->arena,
+                   "kernel %s does not fit in %d registers: %d bytes of each thread lie in memory",
+                   symbol, (int)made->n_registers, (int)made->local_bytes);
+    return estimated
+               ? str_format(exec->cli->arena, "%s; about %u were expected", complaint, estimated)
+               : complaint;
 }
 
 fusec_status registers_warn(Exec *exec) {

@@ -253,7 +253,7 @@ static bool explain_as_json(Driver *driver) {
     jsontext_string(&json, "file", driver->module->source->name);
     jsontext_string(&json, "target", options->target->name);
     jsontext_string(&json, "card",
-                (options->card ? options->card : card_of_target(options->target))->name);
+                    (options->card ? options->card : card_of_target(options->target))->name);
     jsontext_begin(&json, "graphs", '[');
     for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
         ExplainInput input;

@@ -9,8 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static LLVMTargetMachineRef make_machine(const Target *target, const char *triple,
-                                         char **message) {
+static LLVMTargetMachineRef make_machine(const Target *target, const char *triple, char **message) {
     LLVMTargetRef backend;
     if (LLVMGetTargetFromTriple(triple, &backend, message)) return NULL;
     return LLVMCreateTargetMachine(backend, triple, target->llvm_cpu, target->llvm_features,
@@ -36,12 +35,10 @@ static void run_machine(const Codegen *codegen, CodegenModule *module,
         module->code = NULL;
 }
 
-static void generate(const Codegen *codegen, CodegenModule *module,
-                     LLVMTargetMachineRef *machine) {
+static void generate(const Codegen *codegen, CodegenModule *module, LLVMTargetMachineRef *machine) {
     if (codegen->verify) {
         LLVMModuleRef llvm = module->unit.module;
-        module->is_broken =
-            LLVMVerifyModule(llvm, LLVMReturnStatusAction, &module->message) != 0;
+        module->is_broken = LLVMVerifyModule(llvm, LLVMReturnStatusAction, &module->message) != 0;
         if (module->is_broken) return;
         LLVMDisposeMessage(module->message);
         module->message = NULL;

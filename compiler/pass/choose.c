@@ -50,8 +50,7 @@ static bool set_apart(Chooser *c, const Kernel *kernel, bool value) {
             return false;
         changes = changes || c->apart[node] != value;
     }
-    for (uint32_t i = 0; i < kernel->reduces.n; i++)
-        c->apart[kernel->reduces.data[i].node] = value;
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) c->apart[kernel->reduces.data[i].node] = value;
     return changes;
 }
 

@@ -1,5 +1,5 @@
-/* Choosing between plans by price: where several passes over rows in one kernel are predicted to take
- * longer than kernels of their own, fusion stops short. */
+/* Choosing between plans by price: where several passes over rows in one kernel are predicted to
+ * take longer than kernels of their own, fusion stops short. */
 #ifndef FUSEC_CHOOSE_H
 #define FUSEC_CHOOSE_H
 

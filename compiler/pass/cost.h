@@ -5,8 +5,8 @@
  * warps on a processor part of the others too, since nothing hides it. Bytes are
  * those of DRAM: what a kernel touches (pass/footprint.h), without what still lies in the cache
  * because it was written or read shortly before, and again for every pass over rows that the cache
- * cannot hold. Inputs are cold. Buffers on chip move nothing. Requires a scheduled plan; a plan that
- * is not placed has no workspace to tell of. */
+ * cannot hold. Inputs are cold. Buffers on chip move nothing. Requires a scheduled plan; a plan
+ * that is not placed has no workspace to tell of. */
 #ifndef FUSEC_COST_H
 #define FUSEC_COST_H
 

@@ -240,7 +240,8 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     for (uint32_t k = 0; k < lone.loads.n; k++) {
         NodeId load = lone.loads.data[k];
         bool is_latest = p->g->group_of[load] != GROUP_NONE && p->g->group_of[load] + 1 == after;
-        if (!p->g->why_stored[load]) p->g->why_stored[load] = is_latest ? why.reason : REASON_BETWEEN;
+        if (!p->g->why_stored[load])
+            p->g->why_stored[load] = is_latest ? why.reason : REASON_BETWEEN;
     }
     vec_push(p->arena, &p->g->groups, lone);
     return alone;
@@ -286,8 +287,8 @@ static void hand_over(Grouper *p, NodeId id) {
     Anchor anchor = {.node = id, .output = OUTPUT_NONE};
     uint32_t after = dependency(p, id);
     ComposeFailure failure;
-    if (after == 0 || p->g->groups.data[after - 1].fixed || p->g->groups.data[after - 1].is_closed ||
-        !try_join(p, after - 1, &anchor, &failure)) {
+    if (after == 0 || p->g->groups.data[after - 1].fixed ||
+        p->g->groups.data[after - 1].is_closed || !try_join(p, after - 1, &anchor, &failure)) {
         p->handover[id] = HANDOVER_REFUSED;
         return;
     }

@@ -20,8 +20,9 @@ typedef struct Grouping {
     ReasonId *why_stored; /* per node */
 } Grouping;
 
-/* `arena` holds everything, intermediate attempts included. With options.off, every node but literals is
- * an anchor of its own. NULL when a fixed kernel of the source cannot be kept: `failure` says why.
+/* `arena` holds everything, intermediate attempts included. With options.off, every node but
+ * literals is an anchor of its own. NULL when a fixed kernel of the source cannot be kept:
+ * `failure` says why.
  */
 Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                       ComposeFailure *failure);

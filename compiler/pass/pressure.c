@@ -3,8 +3,8 @@
  * Scalars are taken in the order in which the templates ask for them: depth first from reductions
  * and stores. One is alive from where it is made to its last use. The assembler finishes one lane
  * after the other as long as few values are alive, so that only what is loaded and stored has a
- * register for each lane; beyond MANY_ALIVE it works on all lanes at once. The constants were fitted
- * to what the assembler says of the examples and of generated chains. */
+ * register for each lane; beyond MANY_ALIVE it works on all lanes at once. The constants were
+ * fitted to what the assembler says of the examples and of generated chains. */
 #include "pass/pressure.h"
 
 enum {

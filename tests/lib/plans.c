@@ -36,8 +36,8 @@ Plan *plans_fuse(Arena *arena, const Module *module, uint32_t index, bool off,
     return plan;
 }
 
-PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off, TargetId target,
-                       const Card *card, const int64_t *dims) {
+PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off,
+                       TargetId target, const Card *card, const int64_t *dims) {
     Diags diags = {.arena = arena};
     Arena *scratch = arena_new(NULL);
     const Graph *graph = module->graphs.data[index];

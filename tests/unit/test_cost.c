@@ -37,45 +37,46 @@ typedef struct Reading {
 #define K 1024.0
 static const Reading readings[] = {
     {"a map reads and writes all",
-     "graph g(x: f32[1048576], y: f32[1048576]) -> (z: f32[1048576]) { z = x + y }", 8 * K * K,
-     4 * K * K, 0},
+     "graph g(x: f32[1048576], y: f32[1048576]) -> (z: f32[1048576]) { z = x + y }", 8 * K *K,
+     4 * K *K, 0},
     {"a broadcast row is read once",
      "graph g(x: f32[1024, 1024], b: f32[1024]) -> (z: f32[1024, 1024]) { z = x + b }",
-     4 * K * K + 4 * K, 4 * K * K, 0},
+     4 * K *K + 4 * K, 4 * K *K, 0},
     {"two reads of one tensor count once",
-     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 1024]) { z = x + transpose(x) }", 4 * K * K,
-     4 * K * K, 0},
-    {"a slice of rows",
-     "graph g(x: f32[1024, 1024]) -> (z: f32[256, 1024]) { z = -x[512:768] }", K * K, K * K, 0},
+     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 1024]) { z = x + transpose(x) }", 4 * K *K,
+     4 * K *K, 0},
+    {"a slice of rows", "graph g(x: f32[1024, 1024]) -> (z: f32[256, 1024]) { z = -x[512:768] }",
+     K *K, K *K, 0},
     {"a slice of columns, in whole sectors",
-     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 256]) { z = -x[:, 512:768] }", K * K, K * K, 0},
+     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 256]) { z = -x[:, 512:768] }", K *K, K *K, 0},
     {"every other element costs the sectors of all",
-     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 512]) { z = -x[:, ::2] }", 4 * K * K, 2 * K * K,
+     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 512]) { z = -x[:, ::2] }", 4 * K *K, 2 * K *K,
      0.01},
     {"a column costs a sector a row",
      "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 1]) { z = -x[:, 7:8] }", 32 * K, 4 * K, 0.01},
     {"neighbours of a stencil are the same elements",
      "graph g(x: f32[1024, 1024]) -> (z: f32[1022, 1022]) {\n"
      "  z = x[1:-1, :-2] + x[1:-1, 2:] + x[:-2, 1:-1] + x[2:, 1:-1]\n}",
-     4 * K * K, 4 * 1022.0 * 1022, 0.01},
+     4 * K *K, 4 * 1022.0 * 1022, 0.01},
     {"a concat reads each part once",
      "graph g(x: f32[1024, 64], y: f32[1024, 192]) -> (z: f32[1024, 256]) {\n"
      "  z = -concat([x, y], axis=1)\n}",
-     K * K, K * K, 0},
+     K *K, K *K, 0},
     {"what a pad adds is read from nowhere",
      "graph g(x: f32[1024, 1024]) -> (z: f32[3072, 1024]) {\n"
      "  z = pad(x, low=[1024, 0], high=[1024, 0])\n}",
-     4 * K * K, 12 * K * K, 0},
+     4 * K *K, 12 * K *K, 0},
     {"gathered rows, some of them drawn twice",
-     "graph g(x: f32[65536, 256], i: i32[1024]) -> (z: f32[1024, 256]) { z = gather(x, i, axis=0) }",
-     1016.0 * K + 4 * K, K * K, 0.001},
+     "graph g(x: f32[65536, 256], i: i32[1024]) -> (z: f32[1024, 256]) { z = gather(x, i, axis=0) "
+     "}",
+     1016.0 * K + 4 * K, K *K, 0.001},
     {"rows that stay in registers are read once",
-     "graph g(x: f32[16384, 1024]) -> (z: f32[16384, 1024]) { z = softmax(x, axis=1) }",
-     64 * K * K, 64 * K * K, 0},
+     "graph g(x: f32[16384, 1024]) -> (z: f32[16384, 1024]) { z = softmax(x, axis=1) }", 64 * K *K,
+     64 * K *K, 0},
     {"rows that no cache holds are read for every pass",
      "graph g(x: f32[128, 524288]) -> (z: f32[128, 524288]) {\n"
      "  fuse must { z = softmax(x, axis=1) }\n}",
-     3 * 256 * K * K, 256 * K * K, 0},
+     3 * 256 * K *K, 256 * K *K, 0},
 };
 
 Test(cost, kernels_read_what_they_touch) {
@@ -121,9 +122,10 @@ Test(cost, what_passes_on_chip_moves_nothing) {
 }
 
 Test(cost, dims_without_a_value_get_a_legal_one) {
-    Fixture f = fixture_new("dim A in 1..100\ndim B in 2000..9000 mult 16\ndim C in 1..1000000 mult 3\n"
-                            "graph g(x: f32[A, B, C]) -> (y: f32[A, B, C]) { y = -x }",
-                            TARGET_CPU, CARD_CPU);
+    Fixture f =
+        fixture_new("dim A in 1..100\ndim B in 2000..9000 mult 16\ndim C in 1..1000000 mult 3\n"
+                    "graph g(x: f32[A, B, C]) -> (y: f32[A, B, C]) { y = -x }",
+                    TARGET_CPU, CARD_CPU);
     const int64_t given[3] = {-1, -1, 30};
     int64_t *values = cost_dims(f.arena, f.module->dims, NULL);
     cr_expect(values[0] == 100 && values[1] == 2000 && values[2] == 1023, "%lld %lld %lld",
@@ -158,12 +160,12 @@ static const struct {
     const char *graph;
     double us;
 } measured[] = {
-    {"map_f32", 306.4},       {"map_bf16", 306.6},      {"map_bias", 129.0},
-    {"map_mixed", 124.0},     {"map_gelu_bias", 170.9}, {"rows_sum_f32", 63.2},
-    {"rows_max_bf16", 34.2},  {"rows_softmax", 84.4},   {"rows_layernorm", 134.8},
-    {"rows_rmsnorm", 134.3},  {"rows_long", 66.0},      {"columns_bf16", 38.3},
-    {"columns_f32", 68.5},    {"columns_narrow", 74.9}, {"all_f32", 66.2},
-    {"all_bf16", 66.5},       {"all_max", 66.6},
+    {"map_f32", 306.4},      {"map_bf16", 306.6},      {"map_bias", 129.0},
+    {"map_mixed", 124.0},    {"map_gelu_bias", 170.9}, {"rows_sum_f32", 63.2},
+    {"rows_max_bf16", 34.2}, {"rows_softmax", 84.4},   {"rows_layernorm", 134.8},
+    {"rows_rmsnorm", 134.3}, {"rows_long", 66.0},      {"columns_bf16", 38.3},
+    {"columns_f32", 68.5},   {"columns_narrow", 74.9}, {"all_f32", 66.2},
+    {"all_bf16", 66.5},      {"all_max", 66.6},
 };
 
 Test(cost, the_benchmarks_take_what_they_were_measured_to) {
@@ -200,8 +202,8 @@ static const struct {
     {"graph g(x: bf16[4096, 4096], w: bf16[4096, 4096], r: bf16[4096, 4096], b: bf16[4096]) -> "
      "(y: bf16[4096, 4096]) {\n  y = gelu(x @ transpose(w) + b) + r\n}",
      416.8, 0.15},
-    {"graph g(x: bf16[256, 8192], w: bf16[8192, 8192]) -> (y: bf16[256, 8192]) { y = x @ w }", 139.4,
-     0.15},
+    {"graph g(x: bf16[256, 8192], w: bf16[8192, 8192]) -> (y: bf16[256, 8192]) { y = x @ w }",
+     139.4, 0.15},
     {"graph g(x: bf16[16, 8192], w: bf16[8192, 8192]) -> (y: bf16[16, 8192]) {\n"
      "  y = x @ transpose(w)\n}",
      65.9, 0.3},

@@ -1,5 +1,6 @@
 /* Every reason for a verdict, and what its advice does: for each id of ir/reasons.def a program in
- * which an edge has it, and the program after the advice, in which that edge has the other verdict. */
+ * which an edge has it, and the program after the advice, in which that edge has the other verdict.
+ */
 #include "lib/plans.h"
 
 #include <criterion/criterion.h>
@@ -12,24 +13,27 @@ typedef struct Flip {
     bool off;                        /* before is compiled without fusion */
 } Flip;
 
-#define TEN_INPUTS(n)                                                                              \
-    n "0: f32[64], " n "1: f32[64], " n "2: f32[64], " n "3: f32[64], " n "4: f32[64], " n         \
+#define TEN_INPUTS(n)                                                                      \
+    n "0: f32[64], " n "1: f32[64], " n "2: f32[64], " n "3: f32[64], " n "4: f32[64], " n \
       "5: f32[64], " n "6: f32[64], " n "7: f32[64], " n "8: f32[64], " n "9: f32[64], "
-#define TEN_TERMS(n)                                                                               \
+#define TEN_TERMS(n) \
     n "0 + " n "1 + " n "2 + " n "3 + " n "4 + " n "5 + " n "6 + " n "7 + " n "8 + " n "9 + "
 
 static const Flip flips[] = {
-    {REASON_INLINED, "h", "y", "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}",
+    {REASON_INLINED, "h", "y",
+     "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}",
      "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  fuse never {\n    y = relu(h)\n  }\n}",
      false},
     {REASON_SAME_PASS, "s", "y",
-     "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  s = sum(x, axis=1, keep=true)\n  y = x - s\n}",
+     "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  s = sum(x, axis=1, keep=true)\n  y = x - "
+     "s\n}",
      "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  s = sum(x, axis=1, keep=true)\n"
      "  fuse never { y = x - s }\n}",
      false},
     {REASON_VIEW, "t", "y",
      "graph g(x: f32[8, 64]) -> (y: f32[64, 8]) {\n  t = transpose(x)\n  y = relu(t)\n}",
-     "graph g(x: f32[8, 64]) -> (y: f32[64, 8]) {\n  t = transpose(x)\n  fuse never { y = relu(t) }\n}",
+     "graph g(x: f32[8, 64]) -> (y: f32[64, 8]) {\n  t = transpose(x)\n  fuse never { y = relu(t) "
+     "}\n}",
      false},
     {REASON_ON_CHIP, "a", "y",
      "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256]) -> (y: bf16[256, 256]) {\n"
@@ -65,7 +69,8 @@ static const Flip flips[] = {
      "graph g(x: f32[100000]) -> (y: f32[100000]) {\n  s = sum(x)\n  y = x / s\n}",
      "graph g(x: f32[10000]) -> (y: f32[10000]) {\n  s = sum(x)\n  y = x / s\n}", false},
     {REASON_COSTLY, "e", "b",
-     "graph g(x: f32[100]) -> (y: f32[98]) {\n  e = exp(x)\n  b = e[2:]\n  c = e[:-2]\n  y = b + c\n}",
+     "graph g(x: f32[100]) -> (y: f32[98]) {\n  e = exp(x)\n  b = e[2:]\n  c = e[:-2]\n  y = b + "
+     "c\n}",
      "graph g(x: f32[100]) -> (y: f32[98]) {\n  e = exp(x)\n  b = e[2:]\n  y = b + b\n}", false},
     {REASON_HANDED_OVER, "h", "y",
      "graph g(x: f32[64, 512], w: f32[512, 512], b: f32[512]) -> (y: f32[64, 512]) {\n"
@@ -74,9 +79,10 @@ static const Flip flips[] = {
      "  h = relu(x @ w + b)\n  y = h / 2.0\n}",
      false},
     {REASON_TOO_LARGE, "g1", "y",
-     "graph g(" TEN_INPUTS("a") TEN_INPUTS("b") TEN_INPUTS("c") "d0: f32[64], d1: f32[64], "
-     "d2: f32[64]) -> (y: f32[64]) {\n  h = " TEN_TERMS("a") TEN_TERMS("b") TEN_TERMS("c")
-     "d0\n  g1 = h * d1\n  y = g1 * d2\n}",
+     "graph g(" TEN_INPUTS("a") TEN_INPUTS("b")
+         TEN_INPUTS("c") "d0: f32[64], d1: f32[64], "
+                         "d2: f32[64]) -> (y: f32[64]) {\n  h = " TEN_TERMS("a") TEN_TERMS("b")
+                             TEN_TERMS("c") "d0\n  g1 = h * d1\n  y = g1 * d2\n}",
      "graph g(a: f32[64], b: f32[64]) -> (y: f32[64]) {\n  g1 = a + b\n  y = g1 * a\n}", false},
     {REASON_SLOWER, "m", "y",
      "graph g(x: bf16[128, 262144]) -> (y: bf16[128, 262144]) {\n"
@@ -85,7 +91,8 @@ static const Flip flips[] = {
      "  m = max(x, axis=1, keep=true)\n  y = x - m\n}",
      false},
     {REASON_FIXED, "h", "y",
-     "graph g(x: f32[64]) -> (y: f32[64]) {\n  kernel a { h = exp(x) }\n  kernel b { y = relu(h) }\n}",
+     "graph g(x: f32[64]) -> (y: f32[64]) {\n  kernel a { h = exp(x) }\n  kernel b { y = relu(h) "
+     "}\n}",
      "graph g(x: f32[64]) -> (y: f32[64]) {\n  kernel a { h = exp(x); y = relu(h) }\n}", false},
     {REASON_NEVER, "h", "y",
      "graph g(x: f32[64]) -> (y: f32[64]) {\n  fuse never { h = exp(x) }\n  y = relu(h)\n}",
