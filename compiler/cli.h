@@ -16,6 +16,13 @@ typedef struct CliPair {
 } CliPair;
 typedef Vec(CliPair) CliPairs;
 
+/* What a thread of a launch's kernel was estimated to need when it was compiled. */
+typedef struct CliRegisters {
+    const char *graph, *symbol;
+    uint32_t n;
+    bool is_told; /* that it spills */
+} CliRegisters;
+
 typedef struct Cli {
     Escape escape;
     Arena *arena;
@@ -25,6 +32,7 @@ typedef struct Cli {
     fusec_kind kind;
     bool has_kind, is_shared; /* is_shared: an object to be linked to a .so */
     const Target *target;     /* NULL: none given */
+    const Card *card;         /* the same */
     bool no_fuse, explain, time_passes, json, verbose, color;
     uint32_t print_after; /* bit set of passes */
     const char *dump_to;
@@ -33,6 +41,7 @@ typedef struct Cli {
     CliPairs inputs, outputs, dims;
     uint64_t seed;
     int32_t n_threads, n_runs;
+    Vec(CliRegisters) registers;
     bool has_warned;     /* the source's warnings are printed */
     uint32_t data;       /* bit set of DataKind for verify; 0: all */
     DriverHook hook;     /* of what verify compiles; for tests of verify */

@@ -230,6 +230,7 @@ static fusec_status verify_data(Trio *t) {
 static fusec_status verify_size(Trio *t) {
     Verification *v = t->v;
     fusec_status status = start(t, &t->fused, &v->fused);
+    if (!status) status = registers_warn(&t->fused);
     if (!status) status = start(t, &t->unfused, &v->unfused);
     if (!status) status = start(t, &t->probed, &v->probed);
     for (uint32_t kind = 0; kind < DATA_COUNT && !status; kind++) {

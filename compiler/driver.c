@@ -5,6 +5,8 @@
 #include "front/ast.h"
 #include "front/sema.h"
 #include "pass/chain.h"
+#include "pass/choose.h"
+#include "pass/contract.h"
 #include "pass/explain.h"
 #include "pass/fuse.h"
 #include "pass/launch.h"
@@ -158,8 +160,10 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
 }
 
 static Plan *fuse(Driver *driver, const Graph *graph, bool off) {
-    Plan *plan = fuse_graph(driver->arena, driver->scratch, graph, (FuseOptions){.off = off},
-                            &driver->diags);
+    Plan *plan = off ? fuse_graph(driver->arena, driver->scratch, graph, (FuseOptions){.off = true},
+                                  &driver->diags)
+                     : choose_plan(driver->arena, driver->scratch, graph, driver->options.target,
+                                   &driver->diags);
     arena_reset(driver->scratch);
     return plan;
 }
@@ -191,7 +195,7 @@ static void run_layout(Driver *driver, Plan **plans) {
                 wants_text(driver, PASS_LAYOUT) ? plan_text(driver) : NULL);
 }
 
-static void run_schedule(Driver *driver, Plan **plans) {
+static bool run_schedule(Driver *driver, Plan **plans) {
     double begin = now_seconds();
     for (uint32_t i = 0; i < driver->module->graphs.n; i++)
         sched_plan(driver->arena, plans[i], driver->options.target);
@@ -201,16 +205,17 @@ static void run_schedule(Driver *driver, Plan **plans) {
     for (uint32_t i = 0; i < driver->module->graphs.n && links; i++) launch_join(plans[i]);
     share_functions(driver->scratch, driver->plans, driver->module->graphs.n);
     arena_reset(driver->scratch);
+    bool is_kept = true;
+    for (uint32_t i = 0; i < driver->module->graphs.n && !driver->options.no_fuse; i++)
+        is_kept = contract_check(plans[i], &driver->diags) && is_kept;
+    if (!is_kept) return false;
     finish_pass(driver, PASS_SCHEDULE, begin,
                 wants_text(driver, PASS_SCHEDULE) ? plan_text(driver) : NULL);
+    return true;
 }
 
 static bool place(Driver *driver, Plan *plan) {
-    const DriverHook *hook = &driver->options.hook;
-    if (memplan_place(driver->arena, plan)) {
-        if (hook->placed) hook->placed(hook->user, driver->arena, plan, !driver->options.no_fuse);
-        return true;
-    }
+    if (memplan_place(driver->arena, plan)) return true;
     const Graph *graph = plan->graph;
     return diag_report(&driver->diags, DIAG_DIM_OVERFLOW, graph->source, graph->span,
                        "the workspace of graph `%s` could pass 2^62 bytes", graph->name);
@@ -218,23 +223,72 @@ static bool place(Driver *driver, Plan *plan) {
 
 static bool run_place(Driver *driver, Plan **plans) {
     double begin = now_seconds();
-    for (uint32_t i = 0; i < driver->module->graphs.n; i++)
+    const DriverHook *hook = &driver->options.hook;
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
         if (!place(driver, plans[i])) return false;
+        if (hook->placed)
+            hook->placed(hook->user, driver->arena, plans[i], !driver->options.no_fuse);
+    }
     finish_pass(driver, PASS_PLACE, begin,
                 wants_text(driver, PASS_PLACE) ? plan_text(driver) : NULL);
+    return true;
+}
+
+/* Both plans of a graph, priced. False after a diagnostic. */
+static bool price(Driver *driver, uint32_t graph, ExplainInput *input) {
+    const DriverOptions *options = &driver->options;
+    const Card *card = options->card ? options->card : card_of_target(options->target);
+    const int64_t *dims = cost_dims(driver->arena, driver->module->dims, options->dims);
+    Plan *unfused = fuse(driver, driver->module->graphs.data[graph], true);
+    if (!unfused) return false;
+    layout_plan(driver->arena, unfused, options->target);
+    sched_plan(driver->arena, unfused, options->target);
+    if (!place(driver, unfused)) return false;
+    *input = (ExplainInput){.cost = cost_plan(driver->arena, driver->plans[graph], card, dims),
+                            .unfused_cost = cost_plan(driver->arena, unfused, card, dims)};
+    for (uint32_t i = 0; options->dims && i < dim_n_symbols(driver->module->dims); i++)
+        if (options->dims[i] >= 0) input->given_dims |= (uint64_t)1 << i;
     return true;
 }
 
 static bool explain(Driver *driver) {
     Text text = {.arena = driver->arena};
     for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
-        Plan *unfused = fuse(driver, driver->module->graphs.data[i], true);
-        if (!unfused) return false;
+        ExplainInput input;
+        if (!price(driver, i, &input)) return false;
         if (i) text_puts(&text, "\n");
-        explain_print(driver->plans[i], unfused, driver->arena, &text);
+        explain_print(&input, driver->arena, &text);
     }
     driver->ledger = text_str(&text);
     return true;
+}
+
+static bool explain_as_json(Driver *driver) {
+    Text text = {.arena = driver->arena};
+    JsonText json = {.out = &text};
+    const DriverOptions *options = &driver->options;
+    jsontext_begin(&json, NULL, '{');
+    jsontext_string(&json, "schema", "fusec-explain-1");
+    jsontext_string(&json, "compiler", FUSEC_VERSION);
+    jsontext_string(&json, "file", driver->module->source->name);
+    jsontext_string(&json, "target", options->target->name);
+    jsontext_string(&json, "card",
+                    (options->card ? options->card : card_of_target(options->target))->name);
+    jsontext_begin(&json, "graphs", '[');
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
+        ExplainInput input;
+        if (!price(driver, i, &input)) return false;
+        explain_json(&input, &json);
+    }
+    jsontext_end(&json, ']');
+    jsontext_end(&json, '}');
+    driver->ledger = text_str(&text);
+    return true;
+}
+
+static bool make_ledger(Driver *driver) {
+    if (driver->options.explain_json) return explain_as_json(driver);
+    return !driver->options.explain || explain(driver);
 }
 
 static const char *run_manifest(Driver *driver) {
@@ -303,13 +357,12 @@ static const char *early_text(Driver *driver) {
 fusec_status driver_build(Driver *driver) {
     const char *early = early_text(driver);
     if (early) set_text(driver, early);
-    if (early && !driver->options.explain) return FUSEC_OK;
+    if (early && !driver->options.explain && !driver->options.explain_json) return FUSEC_OK;
     Plan **plans = arena_array(driver->arena, Plan *, driver->module->graphs.n);
     if (!run_fuse(driver, plans)) return FUSEC_INPUT;
     run_layout(driver, plans);
-    run_schedule(driver, plans);
-    if (!run_place(driver, plans)) return FUSEC_INPUT;
-    if (driver->options.explain && !explain(driver)) return FUSEC_INPUT;
+    if (!run_schedule(driver, plans) || !run_place(driver, plans)) return FUSEC_INPUT;
+    if (!make_ledger(driver)) return FUSEC_INPUT;
     switch (driver->options.kind) {
     case FUSEC_AST:
     case FUSEC_GRAPH:

@@ -88,3 +88,9 @@ uint64_t graph_param_symbols(const Graph *graph) {
     }
     return symbols;
 }
+
+const char *block_word(BlockKind kind) {
+    static const char *const words[] = {
+        [BLOCK_KERNEL] = "kernel", [BLOCK_MUST] = "must", [BLOCK_NEVER] = "never"};
+    return words[kind];
+}

@@ -62,10 +62,20 @@ static bool reads_in_place(const Kernel *kernel, uint32_t buffer) {
     return true;
 }
 
+/* Whether the source wants a value of the kernel kept apart. */
+static bool is_apart(const Plan *plan, const Kernel *kernel) {
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        if (graph_block(plan->graph, kernel->nodes.data[i], BLOCK_NEVER)) return true;
+    return false;
+}
+
 /* Whether the buffer can pass from one kernel of the launch to the next on chip. */
 static bool passes_on_chip(const Chain *c, uint32_t buffer) {
     const Kernel *reader = &c->plan->kernels.data[c->next];
-    if (c->plan->buffers.data[buffer].kind != BUFFER_TEMP) return false;
+    NodeId node = c->plan->buffers.data[buffer].node;
+    if (c->plan->buffers.data[buffer].kind != BUFFER_TEMP || is_apart(c->plan, reader) ||
+        graph_block(c->plan->graph, node, BLOCK_NEVER))
+        return false;
     for (uint32_t k = 0; k < c->plan->kernels.n; k++) {
         bool is_inside = k >= c->first && k < c->first + c->launch.n;
         if (!is_inside && k != c->next && has_arg(&c->plan->kernels.data[k], buffer)) return false;
@@ -193,6 +203,20 @@ static void set_on_chip(Chain *c, uint32_t buffer, bool is_on_chip) {
             c->plan->buffers.data[buffer].is_on_chip = is_on_chip;
 }
 
+/* What was stored for the reader alone is not any more. */
+static void mark_edges(Chain *c) {
+    for (uint32_t i = 0; i < c->plan->edges.n; i++) {
+        Edge *edge = &c->plan->edges.data[i];
+        if (edge->verdict != EDGE_STORED || edge->consumer == NODE_NONE) continue;
+        for (uint32_t b = 0; b < c->plan->buffers.n; b++) {
+            const Buffer *buffer = &c->plan->buffers.data[b];
+            if (!buffer->is_on_chip || buffer->node != edge->producer) continue;
+            edge->verdict = EDGE_FUSED;
+            edge->reason = REASON_ON_CHIP;
+        }
+    }
+}
+
 /* Moves the reader to the end of the launch and takes what passes between them out of memory. */
 static void link(Chain *c) {
     Kernel *kernels = c->plan->kernels.data, moved = kernels[c->next];
@@ -202,6 +226,7 @@ static void link(Chain *c) {
     memmove(&kernels[end + 1], &kernels[end], (c->next - end) * sizeof *kernels);
     kernels[end] = moved;
     c->launch = plan_launch(c->plan, c->first);
+    mark_edges(c);
 }
 
 /* Deep stages give way to what is on chip, so that a block has what every target's blocks may. */

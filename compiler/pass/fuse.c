@@ -117,9 +117,14 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
                           : REASON_INLINED;
     else {
         edge.verdict = EDGE_STORED;
-        edge.reason = is_prepared(f, producer) && leaves_params(f, producer, consumer)
-                          ? REASON_PREPARED
-                          : f->grouping->why_stored[producer];
+        bool is_apart = graph_block(f->graph, producer, BLOCK_NEVER) ||
+                        graph_block(f->graph, consumer, BLOCK_NEVER);
+        edge.reason = f->grouping->why_stored[producer];
+        if (edge.reason == REASON_FUSION_OFF) return edge;
+        if (is_apart)
+            edge.reason = REASON_NEVER;
+        else if (is_prepared(f, producer) && leaves_params(f, producer, consumer))
+            edge.reason = REASON_PREPARED;
     }
     return edge;
 }
@@ -129,6 +134,13 @@ static void make_edges(Fuser *f) {
         const Node *node = graph_node(f->graph, id);
         for (uint32_t i = 0; i < node->n_args; i++)
             vec_push(f->arena, &f->plan->edges, judge_edge(f, node->args[i], id));
+    }
+    for (uint32_t i = 0; i < f->graph->outputs.n; i++) {
+        Edge edge = {.producer = f->graph->outputs.data[i].node,
+                     .consumer = NODE_NONE,
+                     .verdict = EDGE_STORED,
+                     .reason = REASON_OUTPUT};
+        vec_push(f->arena, &f->plan->edges, edge);
     }
 }
 
@@ -171,7 +183,7 @@ static Plan *report(const Graph *graph, Diags *diags, ComposeFailure failure) {
 Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
                  Diags *diags) {
     ComposeFailure failure = {.reason = REASON_NONE};
-    Grouping *grouping = group_graph(scratch, graph, options.off, &failure);
+    Grouping *grouping = group_graph(scratch, graph, options, &failure);
     if (!grouping) return report(graph, diags, failure);
     Plan *plan = arena_array(arena, Plan, 1);
     plan->graph = graph;

@@ -13,7 +13,20 @@ enum {
 };
 
 static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
-    return graph->kernel_of.n ? graph->kernel_of.data[id] : 0;
+    return graph_block(graph, id, BLOCK_KERNEL);
+}
+
+/* Whether the node is to be a kernel by itself, with its arguments in memory. */
+static bool is_lone(const Grouper *p, NodeId id) {
+    return !p->off && !is_bound(p->graph, id) && !is_literal(p->graph, id) &&
+           graph_block(p->graph, id, BLOCK_NEVER);
+}
+
+/* Whether it is read by one. */
+static bool feeds_lone(const Grouper *p, NodeId id) {
+    for (uint32_t i = 0; !is_bound(p->graph, id) && i < p->users[id].n; i++)
+        if (is_lone(p, p->users[id].data[i])) return true;
+    return false;
 }
 
 /* Per node: the latest group whose result is read at or below its arguments, plus 1; 0 for none. */
@@ -143,6 +156,12 @@ static bool is_starved(const Grouper *p, const Group *group) {
     return (rows < FEW_ROWS && length > LONG_ROW) || length > segment * segment;
 }
 
+static bool is_kept_apart(const Grouper *p, const Group *group) {
+    for (uint32_t i = 0; p->apart && i < group->reduces.n; i++)
+        if (p->apart[group->reduces.data[i]]) return true;
+    return false;
+}
+
 static bool shares_load(const Group *a, const Group *b) {
     for (uint32_t i = 0; i < a->loads.n; i++)
         for (uint32_t k = 0; k < b->loads.n; k++)
@@ -173,6 +192,10 @@ static bool try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFa
     bool ok = try_group(p, &joined, index, failure);
     if (ok && joined.has_passes && is_starved(p, &joined)) {
         *failure = (ComposeFailure){.reason = REASON_FEW_ROWS, .node = anchor->node};
+        ok = false;
+    }
+    if (ok && joined.has_passes && !joined.fixed && is_kept_apart(p, &joined)) {
+        *failure = (ComposeFailure){.reason = REASON_SLOWER, .node = anchor->node};
         ok = false;
     }
     p->g->group_of[anchor->node] = made_by;
@@ -219,18 +242,23 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     uint32_t fixed = p->off ? 0 : fixed_kernel(p->graph, anchor->node);
     if (fixed) return place_fixed(p, anchor, fixed, after);
     uint32_t alone = open_group(p, anchor);
-    if (p->off) return alone;
+    p->g->groups.data[alone].is_closed = p->off || is_lone(p, anchor->node);
+    if (p->g->groups.data[alone].is_closed) return alone;
     Group lone = p->g->groups.data[alone];
     p->g->groups.n--;
     ComposeFailure failure, why = {.reason = REASON_BETWEEN};
     for (uint32_t i = p->g->groups.n; i-- > (after ? after - 1 : 0);) {
-        if (p->g->groups.data[i].fixed || !is_related(p, &lone, i)) continue;
+        const Group *group = &p->g->groups.data[i];
+        if (group->fixed || group->is_closed || !is_related(p, &lone, i)) continue;
         if (try_join(p, i, anchor, &failure)) return i;
         if (i + 1 == after) why = failure;
     }
-    for (uint32_t k = 0; k < lone.loads.n; k++)
-        if (!p->g->why_stored[lone.loads.data[k]])
-            p->g->why_stored[lone.loads.data[k]] = why.reason;
+    for (uint32_t k = 0; k < lone.loads.n; k++) {
+        NodeId load = lone.loads.data[k];
+        bool is_latest = p->g->group_of[load] != GROUP_NONE && p->g->group_of[load] + 1 == after;
+        if (!p->g->why_stored[load])
+            p->g->why_stored[load] = is_latest ? why.reason : REASON_BETWEEN;
+    }
     vec_push(p->arena, &p->g->groups, lone);
     return alone;
 }
@@ -277,7 +305,7 @@ static void hand_over(Grouper *p, NodeId id) {
     uint32_t after = dependency(p, id);
     ComposeFailure failure;
     if (after == 0 || p->g->groups.data[after - 1].fixed ||
-        !try_join(p, after - 1, &anchor, &failure)) {
+        p->g->groups.data[after - 1].is_closed || !try_join(p, after - 1, &anchor, &failure)) {
         p->handover[id] = HANDOVER_REFUSED;
         return;
     }
@@ -299,15 +327,17 @@ static void run_round(Grouper *p) {
             anchor_node(p, id, o);
         }
         bool is_fixed = leaves_fixed(p, id);
+        bool is_apart = is_lone(p, id) || (feeds_lone(p, id) && !is_literal(graph, id));
         if (is_output) {
             p->g->is_stored[id] = !is_bound(graph, id);
             p->g->why_stored[id] = REASON_OUTPUT;
         } else if (!is_reduction(graph, id) &&
-                   (p->wants_store[id] || is_own_kernel(p, id) || is_fixed)) {
+                   (p->wants_store[id] || is_own_kernel(p, id) || is_fixed || is_apart)) {
             anchor_node(p, id, OUTPUT_NONE);
             p->g->is_stored[id] = true;
             p->g->why_stored[id] = p->off     ? REASON_FUSION_OFF
                                    : is_fixed ? REASON_FIXED
+                                   : is_apart ? REASON_NEVER
                                               : p->want_reason[id];
         } else if (p->handover[id] == HANDOVER_WANTED) {
             hand_over(p, id);
@@ -324,15 +354,18 @@ static void store_loaded(Grouper *p) {
             if (is_bound(p->graph, id) || p->g->is_stored[id]) continue;
             p->g->is_stored[id] = true;
             if (p->off) p->g->why_stored[id] = REASON_FUSION_OFF;
+            if (!p->g->why_stored[id]) p->g->why_stored[id] = REASON_BETWEEN;
             Group *maker = &p->g->groups.data[p->g->group_of[id]];
             vec_push(p->arena, &maker->targets, (Target){id, OUTPUT_NONE});
         }
     }
 }
 
-Grouping *group_graph(Arena *arena, const Graph *graph, bool off, ComposeFailure *failure) {
+Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
+                      ComposeFailure *failure) {
+    bool off = options.off;
     uint32_t n = graph->nodes.n;
-    Grouper p = {.arena = arena, .graph = graph, .off = off};
+    Grouper p = {.arena = arena, .graph = graph, .off = off, .apart = options.apart};
     p.wants_store = arena_array(arena, bool, n);
     p.want_reason = arena_array(arena, ReasonId, n);
     p.handover = arena_array(arena, Handover, n);

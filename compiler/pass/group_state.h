@@ -19,6 +19,7 @@ typedef struct Grouper {
     const Graph *graph;
     bool off;
     const bool *can_prepare; /* per node */
+    const bool *apart;       /* see FuseOptions */
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */
     ReasonId *want_reason;

@@ -2,6 +2,13 @@
 #include "lib/plans.h"
 
 #include "front/sema.h"
+#include "pass/chain.h"
+#include "pass/choose.h"
+#include "pass/launch.h"
+#include "pass/layout.h"
+#include "pass/memplan.h"
+#include "pass/sched.h"
+#include "pass/share.h"
 
 #include <string.h>
 
@@ -28,4 +35,26 @@ Plan *plans_fuse(Arena *arena, const Module *module, uint32_t index, bool off,
     arena_free(scratch);
     *errors = rendered(arena, &diags);
     return plan;
+}
+
+PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off,
+                       TargetId target, const Card *card, const int64_t *dims) {
+    Diags diags = {.arena = arena};
+    Arena *scratch = arena_new(NULL);
+    const Graph *graph = module->graphs.data[index];
+    PricedPlan priced = {NULL, NULL};
+    priced.plan = off ? fuse_graph(arena, scratch, graph, (FuseOptions){.off = true}, &diags)
+                      : choose_plan(arena, scratch, graph, target_get(target), &diags);
+    arena_free(scratch);
+    if (!priced.plan) return priced;
+    const Plan *const plans[1] = {priced.plan};
+    bool links = target_get(target)->device == DEVICE_GPU && !off;
+    layout_plan(arena, priced.plan, target_get(target));
+    sched_plan(arena, priced.plan, target_get(target));
+    if (links) chain_kernels(priced.plan);
+    share_classify(arena, plans, 1);
+    if (links) launch_join(priced.plan);
+    if (!memplan_place(arena, priced.plan)) return (PricedPlan){NULL, NULL};
+    priced.cost = cost_plan(arena, priced.plan, card, cost_dims(arena, module->dims, dims));
+    return priced;
 }

@@ -2,33 +2,41 @@
 #include "pass/explain.h"
 
 #include "lib/plans.h"
-#include "pass/memplan.h"
+#include "lib/text_file.h"
 
 #include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 typedef struct Fixture {
     Arena *arena;
     Module *module;
-    Plan *plan, *unfused;
+    ExplainInput input;
 } Fixture;
 
-static Fixture fixture_new(const char *source, uint32_t graph) {
+static Fixture fixture_for(const char *source, uint32_t graph, TargetId target, CardId card) {
     Fixture f = {.arena = arena_new(NULL)};
     const char *errors = "";
     f.module = plans_parse(f.arena, source, &errors);
     cr_assert(f.module, "%s", errors);
-    f.plan = plans_fuse(f.arena, f.module, graph, false, &errors);
-    f.unfused = plans_fuse(f.arena, f.module, graph, true, &errors);
-    cr_assert(f.plan && f.unfused, "%s", errors);
-    cr_assert(memplan_place(f.arena, f.plan) && memplan_place(f.arena, f.unfused));
+    for (int off = 0; off < 2; off++) {
+        PricedPlan priced =
+            plans_price(f.arena, f.module, graph, off, target, card_get(card), NULL);
+        cr_assert(priced.cost);
+        *(off ? &f.input.unfused_cost : &f.input.cost) = priced.cost;
+    }
     return f;
+}
+
+static Fixture fixture_new(const char *source, uint32_t graph) {
+    return fixture_for(source, graph, TARGET_SM_90A, CARD_H200);
 }
 
 static const char *ledger_of(const Fixture *f) {
     Text text = {.arena = f->arena};
-    explain_print(f->plan, f->unfused, f->arena, &text);
+    explain_print(&f->input, f->arena, &text);
     return text_str(&text);
 }
 
@@ -57,6 +65,21 @@ Test(explain, stored_edges_say_why) {
     const char *ledger = ledger_of(&f);
     expect_line(ledger, "sum (line 2) -> s (line 2): stored  [other-domain]");
     expect_line(ledger, "reads t0 t1: 25856 bytes");
+    arena_free(f.arena);
+}
+
+Test(explain, init_steps_are_apart_from_a_run) {
+    Fixture f = fixture_new("graph g(x: f32[100, 64]) -> (y: f32[100, 64]) {\n"
+                            "  param w: f32[64, 64] = \"w\"\n  y = x * max(w, axis=0)\n}\n",
+                            0);
+    const char *ledger = ledger_of(&f);
+    const char *init = strstr(ledger, "\ninit steps:\n"), *run = strstr(ledger, "\nkernels:\n");
+    cr_assert(init && run && init < run, "%s", ledger);
+    cr_expect(strstr(init, "    takes ") < run && strstr(run, "    takes "));
+    expect_line(ledger, "max (line 3) -> y (line 3): stored  [prepared]");
+    expect_line(ledger, "launches                           1 (1 without fusion)");
+    expect_line(ledger, "init steps, not in a run           1, ");
+    expect_line(ledger, "prepared by them                   256 bytes");
     arena_free(f.arena);
 }
 
@@ -130,14 +153,9 @@ Test(explain, the_fused_graph_parses_back_to_the_same_plan) {
         expect_same_plan(sources[i], sources[i]);
 }
 
-static char *read_file(Arena *arena, const char *path) {
-    Text text = {.arena = arena};
-    FILE *file = fopen(path, "rb");
-    cr_assert(file, "cannot open %s", path);
-    char block[4096];
-    for (size_t n; (n = fread(block, 1, sizeof block, file)) > 0;) text_add(&text, block, n);
-    fclose(file);
-    return text.data;
+static const char *read_text(Arena *arena, const char *path) {
+    size_t n_bytes;
+    return text_file_read(arena, path, &n_bytes);
 }
 
 Test(explain, every_example_parses_back_to_the_same_plan) {
@@ -145,7 +163,96 @@ Test(explain, every_example_parses_back_to_the_same_plan) {
                                         "heat2d",    "blackscholes", "views"};
     Arena *arena = arena_new(NULL);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        expect_same_plan(read_file(arena, str_format(arena, "dsl/examples/%s.g", names[i])),
+        expect_same_plan(read_text(arena, str_format(arena, "dsl/examples/%s.g", names[i])),
                          names[i]);
+    arena_free(arena);
+}
+
+/* All graphs of tests/explain/ledger.g as JSON, for a target that has launches of several kernels.
+ */
+static const char *json_of_ledger(Arena *arena) {
+    Text text = {.arena = arena};
+    JsonText json = {.out = &text};
+    const char *source = read_text(arena, "tests/explain/ledger.g");
+    jsontext_begin(&json, NULL, '[');
+    for (uint32_t g = 0; g < 3; g++) {
+        Fixture f = fixture_for(source, g, TARGET_SM_80, CARD_A100);
+        Text own = {.arena = f.arena};
+        json.out = &own;
+        explain_json(&f.input, &json);
+        text_puts(&text, text_str(&own));
+        arena_free(f.arena);
+    }
+    json.out = &text;
+    jsontext_end(&json, ']');
+    return text_str(&text);
+}
+
+/* FUSEC_UPDATE_GOLDEN writes it anew. */
+Test(explain, the_json_is_as_it_was) {
+    Arena *arena = arena_new(NULL);
+    const char *path = "tests/explain/ledger.json", *text = json_of_ledger(arena);
+    json_error_t error;
+    json_t *root = json_loads(text, 0, &error);
+    cr_assert(root, "line %d: %s", error.line, error.text);
+    if (getenv("FUSEC_UPDATE_GOLDEN")) {
+        FILE *file = fopen(path, "wb");
+        cr_assert(file, "cannot write %s", path);
+        fputs(text, file);
+        cr_expect_eq(fclose(file), 0);
+    } else {
+        cr_expect_str_eq(text, read_text(arena, path));
+    }
+    json_decref(root);
+    arena_free(arena);
+}
+
+/* Member names in backquotes at the head of a table's row. */
+static bool is_documented(const char *manual, const char *name) {
+    char row[80];
+    snprintf(row, sizeof row, "\n| `%s` |", name);
+    return strstr(manual, row) != NULL;
+}
+
+static void expect_documented(const char *manual, const json_t *value) {
+    const char *name;
+    json_t *member;
+    size_t i;
+    if (json_is_array(value)) {
+        json_array_foreach(value, i, member) expect_documented(manual, member);
+        return;
+    }
+    json_object_foreach((json_t *)value, name, member) {
+        cr_expect(is_documented(manual, name), "docs/EXPLAIN.md does not tell of `%s`", name);
+        expect_documented(manual, member);
+    }
+}
+
+Test(explain, every_member_of_the_json_is_in_the_manual) {
+    Arena *arena = arena_new(NULL);
+    json_error_t error;
+    json_t *root = json_loads(json_of_ledger(arena), 0, &error);
+    cr_assert(root, "line %d: %s", error.line, error.text);
+    expect_documented(read_text(arena, "docs/EXPLAIN.md"), root);
+    json_decref(root);
+    arena_free(arena);
+}
+
+Test(explain, json_text_is_escaped) {
+    Arena *arena = arena_new(NULL);
+    Text text = {.arena = arena};
+    JsonText json = {.out = &text};
+    jsontext_begin(&json, NULL, '{');
+    jsontext_string(&json, "a\"b", "tab\t, \\, \xC3\xA4, \xFF");
+    jsontext_number(&json, "n", 0.1);
+    jsontext_number(&json, "big", 123456789012345.0);
+    jsontext_number(&json, "none", (double)INFINITY);
+    jsontext_begin(&json, "empty", '[');
+    jsontext_end(&json, ']');
+    jsontext_end(&json, '}');
+    cr_expect_str_eq(text_str(&text),
+                     "{\n  \"a\\\"b\": \"tab\\u0009, \\\\, \xC3\xA4, \xEF\xBF\xBD\",\n"
+                     "  \"n\": 0.1,\n  \"big\": 123456789012345,\n"
+                     "  \"none\": null,\n  \"empty\": []\n}\n");
     arena_free(arena);
 }

@@ -1,5 +1,6 @@
 /* Init steps in plans: what is hoisted and what is not, layouts, and what the verifier refuses. */
 #include "lib/plans.h"
+#include "pass/contract.h"
 #include "pass/explain.h"
 #include "pass/layout.h"
 
@@ -11,6 +12,16 @@ typedef struct Fixture {
     Arena *arena;
     Plan *plan;
 } Fixture;
+
+static PricedPlan price_source(Arena *arena, const char *source, bool off) {
+    const char *errors = "";
+    Module *module = plans_parse(arena, source, &errors);
+    cr_assert(module, "%s\n%s", errors, source);
+    PricedPlan priced =
+        plans_price(arena, module, 0, off, TARGET_SM_90A, card_get(CARD_H200), NULL);
+    cr_assert(priced.cost, "%s", source);
+    return priced;
+}
 
 static Fixture fuse_source(const char *source, bool off) {
     Fixture f = {.arena = arena_new(NULL)};
@@ -116,17 +127,77 @@ static ReasonId reason_between(const Plan *plan, const char *producer, OpId cons
 }
 
 Test(prepare, the_ledger_says_why) {
-    Fixture f = fuse_body("y: f32[B, 64]",
-                          "  a = exp(sin(g))\n  b = g + 1.0\n  c = x * a\n  d = x + b\n"
-                          "  y = c - d\n",
-                          false);
+    static const char source[] =
+        "dim B in 1..4096\ngraph g(x: f32[B, 64]) -> (y: f32[B, 64]) {\n"
+        "  param g: f32[64] = \"g\"\n  a = exp(sin(g))\n  b = g + 1.0\n  c = x * a\n"
+        "  d = x + b\n  y = c - d\n}\n";
+    Fixture f = fuse_source(source, false);
     cr_expect_eq(reason_between(f.plan, "a", OP_MUL), REASON_PREPARED);
     cr_expect_eq(reason_between(f.plan, "b", OP_ADD), REASON_CHEAP);
     Text text = {.arena = f.arena};
-    explain_print(f.plan, NULL, f.arena, &text);
+    ExplainInput input = {.cost = price_source(f.arena, source, false).cost,
+                          .unfused_cost = price_source(f.arena, source, true).cost};
+    explain_print(&input, f.arena, &text);
     const char *ledger = text_str(&text);
     cr_expect(strstr(ledger, "init steps:\n") && strstr(ledger, "prepared by them"), "%s", ledger);
     cr_expect(strstr(ledger, "256 bytes"), "%s", ledger);
+    arena_free(f.arena);
+}
+
+/* With and without an init step that reads much: a run's totals are the same but for what is read
+ * of the params. */
+Test(prepare, prices_of_a_run_are_without_init_steps) {
+    Arena *arena = arena_new(NULL);
+    static const char form[] = "graph g(x: f32[1024, 64]) -> (y: f32[1024, 64]) {\n"
+                               "  param w: f32[65536, 64] = \"w\"\n  y = x * %s\n}\n";
+    const PlanCost *cost =
+        price_source(arena, str_format(arena, form, "max(w, axis=0)"), false).cost;
+    const PlanCost *plain = price_source(arena, str_format(arena, form, "w[0]"), false).cost;
+    uint32_t n_init = plan_n_init(cost->plan), n = cost->plan->kernels.n;
+    double w_bytes = 65536.0 * 64 * 4;
+    cr_expect(n_init > 0 && cost->n_init == n_init && plain->n_init == 0);
+    cr_expect(cost->n_launches == 1 && n == n_init + 1 && plain->n_launches == 1);
+    cr_expect(cost->init_bytes >= w_bytes && cost->init_us > plain->us);
+    cr_expect(cost->us == cost->kernels[n - 1].us && cost->us == plain->us, "%g, %g", cost->us,
+              plain->us);
+    cr_expect(cost->read_bytes == plain->read_bytes && cost->least_bytes == plain->least_bytes,
+              "%.0f, %.0f", cost->read_bytes, plain->read_bytes);
+    cr_expect(cost->bound_bytes == plain->bound_bytes + 256);
+    arena_free(arena);
+}
+
+/* `fuse must` holds within a run and within an init step, not between the two. */
+Test(prepare, what_is_prepared_breaks_no_contract) {
+    static const struct {
+        const char *body;
+        bool is_kept;
+    } cases[] = {
+        {"  fuse must {\n    h = w + max(w, axis=1, keep=true)\n    y = x * exp(sin(h))\n  }\n",
+         true},
+        {"  fuse must {\n    m = max(transpose(w) - max(w, axis=1), axis=1)\n    y = x * m\n  }\n",
+         false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *source = str_format(arena,
+                                        "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n"
+                                        "  param w: f32[64, 64] = \"w\"\n%s}\n",
+                                        cases[i].body);
+        Diags diags = {.arena = arena};
+        const Plan *plan = price_source(arena, source, false).plan;
+        cr_expect(plan_n_init(plan) > 0);
+        cr_expect_eq(contract_check(plan, &diags), cases[i].is_kept, "%s", cases[i].body);
+        arena_free(arena);
+    }
+}
+
+/* Ops of a `fuse never` block are init steps of their own. */
+Test(prepare, never_parts_init_steps) {
+    Fixture f =
+        fuse_body("y: f32[B, 64]",
+                  "  fuse never {\n    h = g + 1.0\n    k = exp(h)\n  }\n  y = x * k\n", false);
+    cr_expect_eq(plan_n_init(f.plan), 2u);
+    cr_expect_eq(reason_between(f.plan, "k", OP_MUL), REASON_NEVER);
     arena_free(f.arena);
 }
 
