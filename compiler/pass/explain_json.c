@@ -157,7 +157,6 @@ static void put_totals(const Writer *w) {
     jsontext_number(w->json, "unfused_workspace_bytes", before->workspace_bytes);
     jsontext_number(w->json, "peak_bytes", cost->bound_bytes + cost->workspace_bytes);
     jsontext_number(w->json, "unfused_peak_bytes", before->bound_bytes + before->workspace_bytes);
-    jsontext_number(w->json, "init_kernels", cost->n_init);
     jsontext_number(w->json, "init_us", cost->init_us);
     jsontext_number(w->json, "init_bytes", cost->init_bytes);
     jsontext_number(w->json, "prepared_bytes",

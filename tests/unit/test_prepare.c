@@ -171,22 +171,22 @@ Test(prepare, what_is_prepared_breaks_no_contract) {
     static const struct {
         const char *body;
         bool is_kept;
-    } cases[] = {
+    } blocks[] = {
         {"  fuse must {\n    h = w + max(w, axis=1, keep=true)\n    y = x * exp(sin(h))\n  }\n",
          true},
         {"  fuse must {\n    m = max(transpose(w) - max(w, axis=1), axis=1)\n    y = x * m\n  }\n",
          false},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
         Arena *arena = arena_new(NULL);
         const char *source = str_format(arena,
                                         "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n"
                                         "  param w: f32[64, 64] = \"w\"\n%s}\n",
-                                        cases[i].body);
+                                        blocks[i].body);
         Diags diags = {.arena = arena};
         const Plan *plan = price_source(arena, source, false).plan;
         cr_expect(plan_n_init(plan) > 0);
-        cr_expect_eq(contract_check(plan, &diags), cases[i].is_kept, "%s", cases[i].body);
+        cr_expect_eq(contract_check(plan, &diags), blocks[i].is_kept, "%s", blocks[i].body);
         arena_free(arena);
     }
 }
