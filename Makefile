@@ -10,7 +10,7 @@ FUZZ_CC = clang
 FUZZ_SECONDS = 8
 N = 200
 SEED = 1
-# release, or asan or fuzz for the trees with the sanitizers.
+# release, or asan or fuzz for the trees with the sanitizers, or clang for one made by that compiler.
 CONFIG = release
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
@@ -26,6 +26,10 @@ else ifeq ($(CONFIG),fuzz)
 B = build/fuzz
 CC = $(FUZZ_CC)
 CFLAGS = $(COMMON) -O1 $(SANITIZE) -fsanitize=fuzzer-no-link
+else ifeq ($(CONFIG),clang)
+B = build/clang
+CC = clang
+CFLAGS = $(COMMON) -O2
 else
 B = build
 CFLAGS = $(COMMON) -O2
@@ -45,7 +49,7 @@ IR_SRC = $(wildcard compiler/ir/*.c)
 FRONT_SRC = $(wildcard compiler/front/*.c)
 PASS_SRC = $(wildcard compiler/pass/*.c)
 # What needs no LLVM: also the part that the fast tests link.
-CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC) $(PASS_SRC) compiler/back/manifest.c compiler/npy.c compiler/verify.c
+CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC) $(PASS_SRC) compiler/back/manifest.c compiler/npy.c compiler/verify.c compiler/bisect.c
 ifeq ($(CONFIG),fuzz)
 CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC)
 endif
@@ -146,7 +150,7 @@ $(TEST_LIB): $(call objs,$(TEST_LIB_SRC))
 # ---- products ----
 
 # The runtime is linked in its public form: its private names are its own.
-build/fusec: $(call objs,$(CLI_SRC)) $(BACK_LIB) $(CORE_LIB) build/libfusert.a
+$(B)/fusec: $(call objs,$(CLI_SRC)) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(call say,LINK )$(CXX) -o $@ $^ -Wl,--gc-sections $(JANSSON) $(LLVM_STATIC)
 
 # One relocatable object whose only global names are the public ones.
@@ -175,7 +179,14 @@ $(RT_TESTS): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(RT_LIB)
 	$(test_link) $(TEST_LIBS)
 $(filter-out $(RT_TESTS),$(PLAIN_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(TEST_LIBS)
-$(filter-out $(RT_TESTS),$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+$(filter-out $(RT_TESTS) %/test_prove,$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
+
+# Runs verify in its own process, with mistakes planted.
+PROVE_TEST = $(B)/tests/unit/test_prove
+$(PROVE_TEST): | $(B)/tests/soak/soak
+$(PROVE_TEST): $(O)/tests/unit/test_prove.o $(filter-out %/fusec.o,$(call objs,$(CLI_SRC))) \
+  $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
 $(B)/tests/unit/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc
@@ -183,7 +194,7 @@ $(B)/tests/unit/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc
 # The program that compares generated graphs is no Criterion suite.
 SOAK_OBJ = $(call objs,$(wildcard tests/soak/*.c))
 $(SOAK_OBJ): TEST_PLUS = $(LLVM_CFLAGS)
-$(B)/tests/soak/soak: $(SOAK_OBJ) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+$(B)/tests/soak/soak: $(SOAK_OBJ) $(filter-out %/fusec.o,$(call objs,$(CLI_SRC))) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) -ljansson -lm -lpthread -ldl
 # fusec and soak as one program with LLVM inside, for a GPU machine: bench/gpu_check.sh.
 .PHONY: gpu-kit
@@ -255,10 +266,12 @@ build/stream: bench/stream.c
 bench-cpu: build/fusec build/stream ## Time memory-bound graphs on all cores beside triad and memcpy
 	@sh bench/memory_cpu.sh build/fusec build/stream
 
-compile-time: build/fusec ## Check that every example compiles to PTX in 50 ms
-	@sh tools/compile_time.sh build/fusec 50 $(EXAMPLES)
+build/time_runs: $(O)/tools/time_runs.o
+	$(call say,LINK )$(CC) -o $@ $^
+compile-time: build/fusec build/time_runs ## Check that every example compiles to PTX in 50 ms, in 100 with a matmul
+	@sh tools/compile_time.sh build/time_runs build/fusec 50 100 $(EXAMPLES)
 
-check-all: all dist $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK)
+check-all: all dist build/time_runs $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK)
 	@$(AGAIN) CONFIG=asan tests-built
 	@$(AGAIN) CONFIG=fuzz fuzzers-built
 	@sh tools/test_all.sh "$(PLAIN_TESTS) $(LLVM_TESTS)" \
@@ -272,7 +285,13 @@ test: ## Install what is missing, build everything, run every test
 
 # ---- checks of the source itself ----
 
-ci-checks: layers format-check docs-check wc-check ## Check includes, format, generated docs, lengths
+ci-checks: layers format-check docs-check wc-check same-check ## Check includes, format, generated docs, lengths, that clang builds the same
+
+.PHONY: same-check clang-built
+clang-built: $(B)/fusec
+same-check: build/fusec ## Check that a build by clang writes the same artifacts, byte for byte
+	@$(AGAIN) CONFIG=clang clang-built
+	@sh tools/same_outputs.sh build/fusec build/clang/fusec $(EXAMPLES)
 
 layers: ## Check who includes whom
 	@sh tools/layers.sh

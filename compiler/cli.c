@@ -1,6 +1,8 @@
 /* The command line: parsing, help, lists, messages. */
 #include "cli.h"
 
+#include "cli_data.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -155,6 +157,26 @@ static bool parse_count(Cli *cli, OptionId id, const char *text, int64_t min, in
     return true;
 }
 
+static const char *data_name_at(size_t index) {
+    return data_info((DataKind)index)->name;
+}
+
+/* Names between commas. */
+static bool parse_data(Cli *cli, const char *names) {
+    while (*names) {
+        const char *name = str_format(cli->arena, "%.*s", (int)strcspn(names, ","), names);
+        uint32_t kind = 0;
+        while (kind < DATA_COUNT && strcmp(name, data_name_at(kind)) != 0) kind++;
+        if (kind == DATA_COUNT)
+            return fail_unknown(cli, FUSEC_USAGE, "kind of data", name,
+                                cli_nearest(name, DATA_COUNT, data_name_at), "--help");
+        cli->data |= 1u << kind;
+        names += strlen(name);
+        names += *names == ',';
+    }
+    return cli->data || fail(cli, FUSEC_USAGE, "--data wants names, as in --data=ramps,special");
+}
+
 static bool parse_color(Cli *cli, const char *when) {
     cli->color = strcmp(when, "always") == 0;
     if (cli->color || strcmp(when, "never") == 0) return true;
@@ -235,6 +257,7 @@ static bool parse_valued(Cli *cli, OptionId id, const char *value) {
     if (id == OPTION_DEVICE) return parse_device(cli, value);
     if (id == OPTION_INPUT) return parse_pair(cli, id, &cli->inputs, value);
     if (id == OPTION_OUTPUT) return parse_pair(cli, id, &cli->outputs, value);
+    if (id == OPTION_DATA) return parse_data(cli, value);
     if (id == OPTION_DIM) return parse_pair(cli, id, &cli->dims, value);
     if (id == OPTION_COLOR) return parse_color(cli, value);
     return parse_number(cli, id, value);

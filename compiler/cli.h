@@ -43,6 +43,8 @@ typedef struct Cli {
     int32_t n_threads, n_runs;
     Vec(CliRegisters) registers;
     bool has_warned;     /* the source's warnings are printed */
+    uint32_t data;       /* bit set of DataKind for verify; 0: all */
+    DriverHook hook;     /* of what verify compiles; for tests of verify */
     fusec_status status; /* of parsing */
 } Cli;
 

@@ -47,6 +47,7 @@ typedef struct Report {
     uint32_t n_steps;
     const char *warnings[2 + MAX_SPILLS];
     uint32_t n_warnings;
+    frt_init_info init; /* before any run, and in none of the times */
 } Report;
 
 static bool is_cuda(const Exec *exec) {
@@ -209,6 +210,8 @@ static fusec_status measure(Exec *exec, Report *report) {
     if (!status && is_cuda(exec)) status = time_enqueue(exec, report);
     if (!status && is_cuda(exec)) status = time_copies(exec, report);
     if (status) return status;
+    report->init.struct_size = sizeof report->init;
+    frt_program_get_init(exec->program, &report->init);
     report->run = spread_of(us, (size_t)report->n_runs);
     double median = report->run.median;
     report->gb_per_s = median > 0 ? report->n_bytes / median / 1e3 : 0;
@@ -284,6 +287,9 @@ static void print_text(const Exec *exec, const Report *report) {
         printf("copies   %.0f bytes in %.3f us to the device, %.0f bytes in %.3f us from it\n",
                report->in_bytes, report->in_us, report->out_bytes, report->out_us);
     }
+    if (report->init.n_steps)
+        printf("init     %d steps, once: %.3f ms, %zu bytes kept\n", (int)report->init.n_steps,
+               report->init.ms, report->init.kept_bytes);
     print_steps(exec, report);
 }
 
@@ -356,6 +362,9 @@ static fusec_status print_json(const Exec *exec, const Report *report) {
     for (uint32_t i = 0; i < report->n_warnings; i++)
         json_array_append_new(warnings, json_string(report->warnings[i]));
     json_object_set_new(root, "warnings", warnings);
+    json_object_set_new(root, "init_steps", json_integer(report->init.n_steps));
+    json_object_set_new(root, "init_ms", json_real(report->init.ms));
+    json_object_set_new(root, "init_bytes", json_integer((json_int_t)report->init.kept_bytes));
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     json_decref(root);
     if (!text) return cli_fail(exec->cli, FUSEC_INTERNAL, "out of memory");

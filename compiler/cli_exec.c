@@ -100,7 +100,9 @@ static fusec_status find_graph(Exec *exec, const char *name) {
 fusec_status exec_open(Cli *cli, Exec *exec, const void *artifact, size_t n_bytes,
                        const char *name) {
     frt_error error = FRT_ERROR_INIT;
-    *exec = (Exec){.cli = cli, .info = {.struct_size = sizeof exec->info}};
+    *exec = (Exec){.cli = cli,
+                   .info = {.struct_size = sizeof exec->info},
+                   .poisons = cli->command == CLI_VERIFY};
     if (frt_module_load_memory(artifact, n_bytes, &exec->module, &error))
         return cli_fail_frt(cli, &error);
     frt_module_get_info(exec->module, &exec->info);
@@ -124,6 +126,7 @@ void exec_close(Exec *exec) {
         if (exec->tensors[i].device)
             frt_device_free(exec->program, exec->tensors[i].device, exec->tensors[i].n_bytes);
     frt_exec_free(exec->exec);
+    if (exec->workspace) frt_device_free(exec->program, exec->workspace, exec->n_workspace_bytes);
     frt_program_free(exec->program);
     frt_module_free(exec->module);
     *exec = (Exec){.cli = exec->cli};
@@ -264,36 +267,6 @@ fusec_status exec_read_inputs(Exec *exec) {
     return FUSEC_OK;
 }
 
-static uint64_t next_random(uint64_t *state) {
-    uint64_t z = *state += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-}
-
-enum { N_DISTINCT = 1000003 }; /* large tensors repeat after this many elements */
-
-/* Floats in [-1, 1), integers in [0, 4) (they may be indices), bools. */
-static void fill_random(const ExecTensor *tensor, uint64_t seed) {
-    Dtype dtype = DT_F32;
-    dtype_by_name(frt_dtype_name(tensor->info.dtype), &dtype);
-    uint64_t state = hash_bytes(STR_HASH_SEED ^ seed, tensor->info.name, strlen(tensor->info.name));
-    size_t elem_bytes = dtype_bytes(dtype), n_filled = N_DISTINCT * elem_bytes;
-    if (n_filled > tensor->n_bytes) n_filled = tensor->n_bytes;
-    for (size_t i = 0; i < n_filled; i += elem_bytes) {
-        uint64_t bits = next_random(&state);
-        double value = (double)(bits >> 11) * 0x1p-52 - 1;
-        if (dtype_kind(dtype) == KIND_INT) value = (double)(bits & 3);
-        if (dtype_kind(dtype) == KIND_BOOL) value = (double)(bits & 1);
-        dtype_store(dtype, dtype_round(dtype, value), tensor->host + i);
-    }
-    while (n_filled < tensor->n_bytes) {
-        size_t rest = tensor->n_bytes - n_filled, n = n_filled < rest ? n_filled : rest;
-        memcpy(tensor->host + n_filled, tensor->host, n);
-        n_filled += n;
-    }
-}
-
 static bool needs_filling(const Exec *exec, const ExecTensor *tensor) {
     if (tensor->is_given || tensor->info.role == FRT_OUTPUT) return false;
     return tensor->info.role == FRT_INPUT || !exec->has_weights;
@@ -324,18 +297,63 @@ static fusec_status give_read_params(Exec *exec) {
 static fusec_status place_tensor(Exec *exec, ExecTensor *tensor) {
     frt_error error = FRT_ERROR_INIT;
     if (!tensor->host) tensor->host = arena_alloc(exec->cli->arena, tensor->n_bytes + 1);
-    if (needs_filling(exec, tensor)) fill_random(tensor, exec->cli->seed);
-    if (tensor->info.role == FRT_PARAM)
-        return tensor->is_given || exec->has_weights ? FUSEC_OK : give_param(exec, tensor);
+    if (tensor->info.role == FRT_PARAM) return FUSEC_OK;
     if (frt_device_alloc(exec->program, tensor->n_bytes, &tensor->device, &error))
         return cli_fail_frt(exec->cli, &error);
     frt_tensor bound = shaped(tensor, tensor->device);
-    if ((tensor->info.role == FRT_INPUT &&
-         frt_copy_to_device(exec->program, tensor->device, tensor->host, tensor->n_bytes,
-                            &error)) ||
-        frt_bind(exec->exec, tensor->info.name, &bound, &error))
+    if (frt_bind(exec->exec, tensor->info.name, &bound, &error))
         return cli_fail_frt(exec->cli, &error);
     return FUSEC_OK;
+}
+
+/* Every float of it is NaN. */
+enum { POISON = 0xFF };
+
+/* Gives the exec a workspace that starts as poison: what is read before it is written shows. */
+static fusec_status poison_workspace(Exec *exec) {
+    frt_error error = FRT_ERROR_INIT;
+    if (frt_exec_workspace_bytes(exec->exec, &exec->n_workspace_bytes, &error))
+        return cli_fail_frt(exec->cli, &error);
+    if (exec->n_workspace_bytes == 0) return FUSEC_OK;
+    if (!exec->workspace &&
+        (frt_device_alloc(exec->program, exec->n_workspace_bytes, &exec->workspace, &error) ||
+         frt_exec_set_workspace(exec->exec, exec->workspace, exec->n_workspace_bytes, &error)))
+        return cli_fail_frt(exec->cli, &error);
+    if (!exec->poison) {
+        exec->poison = arena_alloc(exec->cli->arena, exec->n_workspace_bytes);
+        memset(exec->poison, POISON, exec->n_workspace_bytes);
+    }
+    return frt_copy_to_device(exec->program, exec->workspace, exec->poison, exec->n_workspace_bytes,
+                              &error)
+               ? cli_fail_frt(exec->cli, &error)
+               : FUSEC_OK;
+}
+
+static fusec_status fill_tensor(Exec *exec, ExecTensor *tensor, DataKind kind) {
+    frt_error error = FRT_ERROR_INIT;
+    Dtype dtype = DT_F32;
+    dtype_by_name(frt_dtype_name(tensor->info.dtype), &dtype);
+    if (tensor->info.role == FRT_OUTPUT && !exec->poisons) return FUSEC_OK;
+    if (tensor->info.role == FRT_OUTPUT) memset(tensor->host, POISON, tensor->n_bytes);
+    if (needs_filling(exec, tensor))
+        data_fill(kind, exec->cli->seed, tensor->info.name, dtype, tensor->host, tensor->n_bytes);
+    if (tensor->info.role != FRT_PARAM)
+        return frt_copy_to_device(exec->program, tensor->device, tensor->host, tensor->n_bytes,
+                                  &error)
+                   ? cli_fail_frt(exec->cli, &error)
+                   : FUSEC_OK;
+    return tensor->is_given || exec->has_weights ? FUSEC_OK : give_param(exec, tensor);
+}
+
+fusec_status exec_fill(Exec *exec, DataKind kind) {
+    frt_error error = FRT_ERROR_INIT;
+    for (uint32_t i = 0; i < exec->n_tensors; i++) {
+        fusec_status status = fill_tensor(exec, &exec->tensors[i], kind);
+        if (status) return status;
+    }
+    fusec_status status = exec->poisons ? poison_workspace(exec) : FUSEC_OK;
+    if (!status && frt_prepare(exec->exec, &error)) return cli_fail_frt(exec->cli, &error);
+    return status;
 }
 
 /* Whether every param is given by a file of its own, so that no weights file is needed. */
@@ -387,9 +405,7 @@ fusec_status exec_start(Exec *exec, int64_t wanted_dim, bool tells) {
             return cli_fail_frt(exec->cli, &error);
     for (uint32_t i = 0; i < exec->n_tensors && !status; i++)
         status = place_tensor(exec, &exec->tensors[i]);
-    if (status) return status;
-    if (frt_prepare(exec->exec, &error)) return cli_fail_frt(exec->cli, &error);
-    return FUSEC_OK;
+    return status ? status : exec_fill(exec, DATA_RANDOM);
 }
 
 fusec_status exec_run(Exec *exec) {

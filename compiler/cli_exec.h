@@ -5,6 +5,7 @@
 #define FUSEC_CLI_EXEC_H
 
 #include "cli.h"
+#include "cli_data.h"
 
 #include <frt_manifest.h>
 
@@ -34,6 +35,11 @@ typedef struct Exec {
     bool dim_known[FRT_MAX_DIMS];
     bool dim_is_set[FRT_MAX_DIMS]; /* by --dim or chosen here, not by a tensor */
     uint32_t n_chosen;             /* dims that nothing fixes */
+    /* verify's: outputs and workspace hold poison before each run that exec_fill prepares. */
+    bool poisons;
+    void *workspace;
+    uint8_t *poison; /* n_workspace_bytes on the host */
+    size_t n_workspace_bytes;
 } Exec;
 
 /* Reads the artifact and finds the graph `name` (NULL: the only one). Close after a failure too. */
@@ -47,6 +53,8 @@ fusec_status exec_read_inputs(Exec *exec);
  * binds all tensors. Dims come from --dim, from params and inputs that files hold, else they are
  * the legal value nearest to `wanted_dim`, which is told on stderr if `tells`. */
 fusec_status exec_start(Exec *exec, int64_t wanted_dim, bool tells);
+/* Gives other contents to what no file gives, for the runs from here on. */
+fusec_status exec_fill(Exec *exec, DataKind kind);
 /* Runs once and brings all outputs to the host. */
 fusec_status exec_run(Exec *exec);
 ExecTensor *exec_find(Exec *exec, const char *name);

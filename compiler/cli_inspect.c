@@ -4,6 +4,7 @@
 #include <frt_manifest.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { MAX_EXPR_CHARS = 8192 };
 
@@ -29,6 +30,24 @@ static void show_head(const frt_module *module, const frt_module_info *info) {
     }
 }
 
+/* The size of what init steps make: a number, or where dims are open a product. */
+static void show_kept_bytes(const frt_module *module, int32_t graph, const frt_tensor_info *tensor,
+                            int32_t index) {
+    char text[MAX_EXPR_CHARS];
+    uint64_t n_bytes = frt_dtype_bytes(tensor->dtype);
+    printf(" prepared, ");
+    for (int32_t axis = 0; axis < tensor->rank; axis++) {
+        char *end;
+        frt_module_extent_text(module, graph, index, axis, text, sizeof text);
+        uint64_t extent = strtoull(text, &end, 10);
+        if (*end)
+            printf("(%s)*", text);
+        else
+            n_bytes *= extent;
+    }
+    printf("%" PRIu64 " bytes", n_bytes);
+}
+
 static void show_tensor(const frt_module *module, int32_t graph, int32_t index) {
     char text[MAX_EXPR_CHARS];
     FRT_INFO(frt_tensor_info, tensor);
@@ -42,8 +61,9 @@ static void show_tensor(const frt_module *module, int32_t graph, int32_t index) 
     if (tensor.weights_key) printf(" = \"%s\"", tensor.weights_key);
     if (tensor.role == FRT_TEMP) {
         frt_module_offset_text(module, graph, index, text, sizeof text);
-        printf(tensor.is_persistent ? " kept" : " at %s", text);
+        if (!tensor.is_persistent) printf(" at %s", text);
     }
+    if (tensor.is_persistent) show_kept_bytes(module, graph, &tensor, index);
     printf("\n");
 }
 
@@ -83,8 +103,10 @@ static void show_graph(const frt_module *module, int32_t index) {
     FRT_INFO(frt_graph_info, graph);
     frt_module_get_graph(module, index, &graph);
     frt_module_workspace_text(module, index, text, sizeof text);
-    printf("\ngraph %s: %d launch%s, workspace %s bytes\n", graph.name, (int)graph.n_launches,
+    printf("\ngraph %s: %d launch%s, workspace %s bytes", graph.name, (int)graph.n_launches,
            graph.n_launches == 1 ? "" : "es", text[0] ? text : "0");
+    if (graph.n_init) printf(", %d init step%s", (int)graph.n_init, graph.n_init == 1 ? "" : "s");
+    printf("\n");
     for (int32_t i = 0; i < graph.n_tensors; i++) show_tensor(module, index, i);
     for (int32_t i = 0; i < graph.n_steps; i++) show_step(module, index, i);
 }

@@ -1,8 +1,8 @@
-/* `fusec verify`: for every graph, several sizes and every device at hand, runs the fused program,
- * the unfused one, and the unfused one with every value as an output. The first two must agree to
- * the bit with each other and with the third, whose every value must be within its op's bound of
- * the reference interpreter. */
-#include "cli_exec.h"
+/* `fusec verify`: for every graph, several sizes, every kind of inputs and every device at hand,
+ * runs the fused program, the unfused one, and the unfused one with every value as an output. The
+ * first two must agree to the bit with each other and with the third, whose every value must be
+ * within its op's bound of the reference interpreter. A fused program that is wrong is bisected. */
+#include "cli_bisect.h"
 #include "verify.h"
 
 #include <inttypes.h>
@@ -17,14 +17,25 @@ typedef struct Verification {
     const char *text;
     size_t n_bytes;
     const Target *target;
-    const char *fused, *unfused; /* artifacts of all graphs */
-    size_t n_fused, n_unfused;
-    uint32_t graph;    /* index */
-    int64_t size;      /* wanted for dims that nothing fixes */
-    uint32_t n_chosen; /* how many those were */
+    /* All graphs: fused, unfused, and unfused with every value as an output. */
+    Driver fused, unfused, probed;
+    Vec(const Plan *) plans; /* of the fused one, as they were before layout and schedule */
+    uint32_t graph;          /* index */
+    int64_t size;            /* wanted for dims that nothing fixes */
+    uint32_t n_chosen;       /* how many those were */
+    DataKind data;
+    bool is_judged; /* by the reference: all but the largest size with all but the first inputs */
     VerifyCounts counts;
     uint32_t n_runs;
 } Verification;
+
+/* The three programs of one graph, at one size. */
+typedef struct Trio {
+    Verification *v;
+    Arena *arena; /* of this size */
+    Cli cli;      /* with that arena */
+    Exec fused, unfused, probed;
+} Trio;
 
 /* What node `id` is called as an output; no name of the language begins with a point. */
 static Str probe_name(Arena *arena, NodeId id) {
@@ -43,99 +54,210 @@ static void add_probes(Driver *driver) {
     }
 }
 
-static fusec_status build_probed(Driver *driver, void *user) {
-    const Verification *v = user;
+static fusec_status build(Driver *driver, void *user) {
+    Verification *v = user;
     const char *path = v->cli->path;
     fusec_status status =
         driver_parse(driver, strcmp(path, "-") == 0 ? "<stdin>" : path, v->text, v->n_bytes);
     if (status) return status;
-    add_probes(driver);
+    if (driver == &v->probed) add_probes(driver);
     return driver_build(driver);
 }
 
-static fusec_status mismatch(const Verification *v, const Exec *exec, const char *what) {
-    Text dims = {.arena = v->cli->arena};
+/* Keeps the plan as it is now, and passes the hook on. */
+static void keep_plan(void *user, Arena *arena, Plan *plan, bool is_fused) {
+    Verification *v = user;
+    const DriverHook *hook = &v->cli->hook;
+    if (hook->fused) hook->fused(hook->user, arena, plan, is_fused);
+    Plan *kept = arena_copy(arena, plan, sizeof *plan);
+    kept->kernels.data =
+        arena_copy(arena, plan->kernels.data, plan->kernels.n * sizeof *plan->kernels.data);
+    kept->buffers.data =
+        arena_copy(arena, plan->buffers.data, plan->buffers.n * sizeof *plan->buffers.data);
+    vec_push(arena, &v->plans, kept);
+}
+
+static void pass_on(void *user, Arena *arena, Plan *plan, bool is_fused) {
+    const Verification *v = user;
+    const DriverHook *hook = &v->cli->hook;
+    if (hook->placed) hook->placed(hook->user, arena, plan, is_fused);
+}
+
+static fusec_status mismatch(const Trio *t, const char *what) {
+    const Exec *exec = &t->fused;
+    const Verification *v = t->v;
+    Text dims = {.arena = t->arena};
     for (int32_t i = 0; i < exec->info.n_dims; i++)
         text_printf(&dims, " --dim=%s=%" PRId64, exec->dims[i].name, exec->dim_values[i]);
-    cli_fail(v->cli, FUSEC_MISMATCH, "graph %s for %s: %s", exec->graph_info.name, v->target->name,
-             what);
-    fprintf(stderr, "  again: fusec verify %s --graph=%s --target=%s --seed=%" PRIu64 "%s\n",
-            v->cli->path, exec->graph_info.name, v->target->name, v->cli->seed, text_str(&dims));
+    size_t n_first = strcspn(what, "\n");
+    cli_fail(v->cli, FUSEC_MISMATCH, "graph %s for %s, %s inputs: %.*s", exec->graph_info.name,
+             v->target->name, data_info(v->data)->name, (int)n_first, what);
+    if (what[n_first]) fputs(what + n_first + 1, stderr);
+    fprintf(stderr,
+            "  again: fusec verify %s --graph=%s --target=%s --data=%s --seed=%" PRIu64 "%s\n",
+            v->cli->path, exec->graph_info.name, v->target->name, data_info(v->data)->name,
+            v->cli->seed, text_str(&dims));
     return FUSEC_MISMATCH;
 }
 
-/* Every output of `a` that `b` has too, to the bit. */
-static fusec_status compare_outputs(const Verification *v, Exec *a, Exec *b, const char *names) {
+static Dtype dtype_of(const ExecTensor *tensor) {
+    Dtype dtype = DT_F32;
+    dtype_by_name(frt_dtype_name(tensor->info.dtype), &dtype);
+    return dtype;
+}
+
+static NodeId node_of_output(const Graph *graph, const char *name) {
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        if (strcmp(graph->outputs.data[i].name, name) == 0) return graph->outputs.data[i].node;
+    return NODE_NONE;
+}
+
+/* Says where an output differs; `plan` is of the program that has `actual`. */
+static void describe(const Plan *plan, const ExecTensor *actual, const ExecTensor *expected,
+                     const char *names, Text *what) {
+    Dtype dtype = dtype_of(actual);
+    int64_t at = verify_bits(dtype, actual->host, expected->host, actual->n_bytes);
+    size_t place = (size_t)at * dtype_bytes(dtype);
+    const Kernel *kernel = verify_kernel_of(plan, node_of_output(plan->graph, actual->info.name));
+    Tensor type = {.dtype = dtype, .rank = (uint32_t)actual->info.rank};
+    memcpy(type.dims, actual->dims, type.rank * sizeof *type.dims);
+    text_printf(what, "output %s differs between %s: ", actual->info.name, names);
+    verify_describe(&type, at, dtype_load(dtype, actual->host + place),
+                    dtype_load(dtype, expected->host + place), what);
+    if (kernel) text_printf(what, ", kernel %s", kernel->name);
+    text_puts(what, "\n");
+}
+
+/* The first output of `a` that differs from that of `b`, to the bit; NULL: none. */
+static const ExecTensor *find_difference(Exec *a, Exec *b, const ExecTensor **other) {
     for (uint32_t i = 0; i < a->n_tensors; i++) {
         const ExecTensor *x = &a->tensors[i];
         if (x->info.role != FRT_OUTPUT) continue;
-        const ExecTensor *y = exec_find(b, x->info.name);
-        Dtype dtype = DT_F32;
-        dtype_by_name(frt_dtype_name(x->info.dtype), &dtype);
-        if (!y || y->n_bytes != x->n_bytes)
-            return cli_fail(v->cli, FUSEC_INTERNAL, "output %s is lost", x->info.name);
-        int64_t at = verify_bits(dtype, x->host, y->host, x->n_bytes);
-        if (at < 0) continue;
-        size_t place = (size_t)at * dtype_bytes(dtype);
-        return mismatch(v, a,
-                        str_format(v->cli->arena,
-                                   "output %s differs between %s: element %lld is %.17g and %.17g",
-                                   x->info.name, names, (long long)at,
-                                   dtype_load(dtype, x->host + place),
-                                   dtype_load(dtype, y->host + place)));
+        *other = exec_find(b, x->info.name);
+        if (verify_bits(dtype_of(x), x->host, (*other)->host, x->n_bytes) >= 0) return x;
     }
-    return FUSEC_OK;
+    return NULL;
 }
 
-static fusec_status compare_nodes(Driver *driver, Verification *v, Exec *probe) {
-    const Graph *graph = driver->module->graphs.data[v->graph];
-    Arena *arena = v->cli->arena;
-    const uint8_t **bytes = arena_array(arena, const uint8_t *, graph->nodes.n);
+/* Per node the elements that the unfused program gave it. */
+static const uint8_t *const *node_bytes(Trio *t) {
+    const Graph *graph = t->v->probed.module->graphs.data[t->v->graph];
+    const uint8_t **bytes = arena_array(t->arena, const uint8_t *, graph->nodes.n);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
-        const ExecTensor *value = exec_find(probe, probe_name(arena, id));
+        const ExecTensor *value = exec_find(&t->probed, probe_name(t->arena, id));
         if (value) bytes[id] = value->host;
     }
     for (uint32_t i = 0; i < graph->inputs.n; i++)
-        bytes[graph->inputs.data[i].node] = exec_find(probe, graph->inputs.data[i].name)->host;
-    Text report = {.arena = arena};
-    if (verify_nodes(graph, probe->dim_values, bytes, driver->scratch, &v->counts, &report))
+        bytes[graph->inputs.data[i].node] = exec_find(&t->probed, graph->inputs.data[i].name)->host;
+    return bytes;
+}
+
+static fusec_status compare_nodes(Trio *t, const uint8_t *const *bytes) {
+    Verification *v = t->v;
+    Text report = {.arena = t->arena};
+    if (verify_nodes(v->probed.plans[v->graph], t->probed.dim_values, bytes, v->probed.scratch,
+                     &v->counts, &report))
         return FUSEC_OK;
-    size_t n_first = strcspn(report.data, "\n");
-    const char *first = str_format(arena, "%.*s", (int)n_first, report.data);
-    fusec_status status = mismatch(v, probe, first);
-    fputs(report.data + n_first + (report.data[n_first] == '\n'), stderr);
+    return mismatch(t, text_str(&report));
+}
+
+static fusec_status compare_unfused(Trio *t) {
+    const ExecTensor *expected, *actual = find_difference(&t->unfused, &t->probed, &expected);
+    if (!actual) return FUSEC_OK;
+    Text what = {.arena = t->arena};
+    describe(t->v->unfused.plans[t->v->graph], actual, expected,
+             "unfused and unfused with every value stored", &what);
+    return mismatch(t, text_str(&what));
+}
+
+static fusec_status compare_fused(Trio *t, const uint8_t *const *bytes) {
+    const Verification *v = t->v;
+    const ExecTensor *expected, *actual = find_difference(&t->fused, &t->unfused, &expected);
+    if (!actual) return FUSEC_OK;
+    Text what = {.arena = t->arena};
+    describe(v->fused.plans[v->graph], actual, expected, "fused and unfused", &what);
+    BisectCase wrong = {.cli = v->cli,
+                        .text = v->text,
+                        .n_bytes = v->n_bytes,
+                        .target = v->target,
+                        .plan = v->plans.data[v->graph],
+                        .placed = v->fused.plans[v->graph],
+                        .graph = v->graph,
+                        .wrong = &t->fused,
+                        .data = v->data,
+                        .output = actual->info.name,
+                        .right = expected->host,
+                        .expected = bytes};
+    BisectVerdict verdict = cli_bisect(&wrong, t->arena);
+    text_puts(&what, verdict.kind == BISECT_FAILED ? "  could not be bisected\n" : verdict.text);
+    if (verdict.n_trials)
+        text_printf(&what,
+                    "  %u values were looked at, in %u run%s; what is fused stayed as it was\n",
+                    verdict.n_values, verdict.n_trials, verdict.n_trials == 1 ? "" : "s");
+    return mismatch(t, text_str(&what));
+}
+
+static fusec_status start(Trio *t, Exec *exec, const Driver *driver) {
+    Verification *v = t->v;
+    const char *name = driver->module->graphs.data[v->graph]->name;
+    fusec_status status = exec_open(&t->cli, exec, driver->code.data, driver->code.n_bytes, name);
+    if (!status) status = exec_start(exec, v->size, false);
+    v->n_chosen = exec->n_chosen;
     return status;
 }
 
-static fusec_status start(Verification *v, Exec *exec, const char *artifact, size_t n_bytes,
-                          const char *graph) {
-    fusec_status status = exec_open(v->cli, exec, artifact, n_bytes, graph);
-    if (!status) status = exec_start(exec, v->size, false);
-    v->n_chosen = exec->n_chosen;
+static fusec_status run(const Trio *t, Exec *exec) {
+    fusec_status status = exec_fill(exec, t->v->data);
     return status ? status : exec_run(exec);
 }
 
-/* One graph at one size. */
-static fusec_status verify_once(Driver *driver, void *user) {
-    Verification *v = user;
-    const char *graph = driver->module->graphs.data[v->graph]->name;
-    Exec fused = {.cli = v->cli}, unfused = fused, probe = fused;
-    fusec_status status = start(v, &fused, v->fused, v->n_fused, graph);
-    if (!status) status = registers_warn(&fused);
-    if (!status) status = start(v, &unfused, v->unfused, v->n_unfused, graph);
-    if (!status) status = start(v, &probe, driver->code.data, driver->code.n_bytes, graph);
-    if (!status) status = compare_outputs(v, &fused, &unfused, "fused and unfused");
-    if (!status) status = compare_outputs(v, &unfused, &probe, "unfused and unfused with probes");
-    if (!status) status = compare_nodes(driver, v, &probe);
-    v->n_runs++;
-    exec_close(&fused);
-    exec_close(&unfused);
-    exec_close(&probe);
+/* The unfused program is judged first: it is what the fused one is judged by. The reference is
+ * slow, and sees the largest size with one kind of inputs only. */
+static fusec_status verify_data(Trio *t) {
+    fusec_status status = run(t, &t->fused);
+    if (!status) status = registers_warn(&t->fused);
+    if (!status) status = run(t, &t->unfused);
+    if (!status) status = run(t, &t->probed);
+    if (status) return status;
+    const uint8_t *const *bytes = node_bytes(t);
+    if (t->v->is_judged) status = compare_nodes(t, bytes);
+    if (!status) status = compare_unfused(t);
+    if (!status) status = compare_fused(t, bytes);
+    t->v->n_runs++;
     return status;
 }
 
-static fusec_status verify_graphs(Driver *driver, Verification *v) {
-    const Module *module = driver->module;
+/* One graph at one size, with all kinds of inputs. */
+static fusec_status verify_size(Trio *t) {
+    Verification *v = t->v;
+    fusec_status status = start(t, &t->fused, &v->fused);
+    if (!status) status = start(t, &t->unfused, &v->unfused);
+    if (!status) status = start(t, &t->probed, &v->probed);
+    for (uint32_t kind = 0; kind < DATA_COUNT && !status; kind++) {
+        v->data = (DataKind)kind;
+        if (v->cli->data && !(v->cli->data >> kind & 1)) continue;
+        status = verify_data(t);
+        v->is_judged = v->is_judged && v->size != sizes[N_SIZES - 1];
+    }
+    return status;
+}
+
+static fusec_status verify_once(Driver *driver, void *user) {
+    Verification *v = user;
+    Trio t = {.v = v, .cli = *v->cli, .arena = arena_new(&driver->escape)};
+    if (!t.arena) return cli_fail(v->cli, FUSEC_INTERNAL, "out of memory");
+    t.cli.arena = t.arena;
+    t.fused.cli = t.unfused.cli = t.probed.cli = &t.cli;
+    fusec_status status = verify_size(&t);
+    exec_close(&t.fused);
+    exec_close(&t.unfused);
+    exec_close(&t.probed);
+    arena_free(t.arena);
+    return status;
+}
+
+static fusec_status verify_graphs(Verification *v) {
+    const Module *module = v->probed.module;
     bool is_found = false;
     for (v->graph = 0; v->graph < module->graphs.n; v->graph++) {
         if (v->cli->graph && strcmp(v->cli->graph, module->graphs.data[v->graph]->name) != 0)
@@ -144,7 +266,8 @@ static fusec_status verify_graphs(Driver *driver, Verification *v) {
         v->n_chosen = 1;
         for (uint32_t i = 0; i < N_SIZES && v->n_chosen > 0; i++) {
             v->size = sizes[i];
-            fusec_status status = cli_guard(v->cli, driver, verify_once, v);
+            v->is_judged = true;
+            fusec_status status = cli_guard(v->cli, &v->probed, verify_once, v);
             if (status) return status;
         }
     }
@@ -152,25 +275,35 @@ static fusec_status verify_graphs(Driver *driver, Verification *v) {
                     : cli_fail(v->cli, FUSEC_INPUT, "there is no graph `%s`", v->cli->graph);
 }
 
-static fusec_status verify_target(Verification *v) {
-    Cli *cli = v->cli;
+static fusec_status compile_all(Verification *v) {
     DriverOptions options = {.kind = v->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
                              .target = v->target,
-                             .numerics = "strict",
-                             .no_fuse = true};
-    Driver driver;
-    fusec_status status =
-        exec_compile(cli, v->text, v->n_bytes, v->target, false, &v->fused, &v->n_fused);
-    if (!status)
-        status =
-            exec_compile(cli, v->text, v->n_bytes, v->target, true, &v->unfused, &v->n_unfused);
-    if (status) return status;
-    if (!driver_init(&driver, &options)) return cli_fail(cli, FUSEC_INTERNAL, "out of memory");
-    status = cli_guard(cli, &driver, build_probed, v);
+                             .numerics = "strict"};
+    Driver *drivers[] = {&v->fused, &v->unfused, &v->probed};
+    for (int i = 0; i < 3; i++) {
+        bool is_fused = drivers[i] == &v->fused;
+        DriverHook keeping = {.user = v, .fused = keep_plan, .placed = pass_on};
+        options.no_fuse = !is_fused;
+        options.hook = is_fused ? keeping : v->cli->hook;
+        if (!driver_init(drivers[i], &options))
+            return cli_fail(v->cli, FUSEC_INTERNAL, "out of memory");
+        fusec_status status = cli_guard(v->cli, drivers[i], build, v);
+        if (status) return status;
+        if (is_fused && v->target->device == DEVICE_GPU) registers_note(v->cli, drivers[i]);
+    }
+    return FUSEC_OK;
+}
+
+static fusec_status verify_target(Verification *v) {
     v->counts = (VerifyCounts){0};
     v->n_runs = 0;
-    if (!status) status = verify_graphs(&driver, v);
-    driver_free(&driver);
+    v->fused = v->unfused = v->probed = (Driver){0};
+    memset(&v->plans, 0, sizeof v->plans);
+    fusec_status status = compile_all(v);
+    if (!status) status = verify_graphs(v);
+    driver_free(&v->fused);
+    driver_free(&v->unfused);
+    driver_free(&v->probed);
     if (status) return status;
     printf("%s: %u comparison%s; %u nodes, %" PRId64 " elements within their bounds",
            v->target->name, v->n_runs, v->n_runs == 1 ? " agrees" : "s agree", v->counts.n_nodes,

@@ -10,6 +10,7 @@
 #include "pass/explain.h"
 #include "pass/fuse.h"
 #include "pass/launch.h"
+#include "pass/layout.h"
 #include "pass/memplan.h"
 #include "pass/sched.h"
 #include "pass/share.h"
@@ -173,11 +174,25 @@ static bool run_fuse(Driver *driver, Plan **plans) {
     for (uint32_t i = 0; i < n; i++) {
         plans[i] = fuse(driver, driver->module->graphs.data[i], driver->options.no_fuse);
         if (!plans[i]) return false;
+        const DriverHook *hook = &driver->options.hook;
+        if (hook->fused) hook->fused(hook->user, driver->arena, plans[i], !driver->options.no_fuse);
     }
     driver->plans = arena_copy(driver->arena, plans, n * sizeof *plans);
     finish_pass(driver, PASS_FUSE, begin,
                 wants_text(driver, PASS_FUSE) ? graph_text(driver) : NULL);
     return true;
+}
+
+static void run_layout(Driver *driver, Plan **plans) {
+    double begin = now_seconds();
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
+        layout_plan(driver->arena, plans[i], driver->options.target);
+        const char *fault = plan_verify(plans[i], driver->scratch);
+        if (fault) ice(driver->arena, "layout of %s: %s", plans[i]->graph->name, fault);
+    }
+    arena_reset(driver->scratch);
+    finish_pass(driver, PASS_LAYOUT, begin,
+                wants_text(driver, PASS_LAYOUT) ? plan_text(driver) : NULL);
 }
 
 static bool run_schedule(Driver *driver, Plan **plans) {
@@ -200,7 +215,11 @@ static bool run_schedule(Driver *driver, Plan **plans) {
 }
 
 static bool place(Driver *driver, Plan *plan) {
-    if (memplan_place(driver->arena, plan)) return true;
+    const DriverHook *hook = &driver->options.hook;
+    if (memplan_place(driver->arena, plan)) {
+        if (hook->placed) hook->placed(hook->user, driver->arena, plan, !driver->options.no_fuse);
+        return true;
+    }
     const Graph *graph = plan->graph;
     return diag_report(&driver->diags, DIAG_DIM_OVERFLOW, graph->source, graph->span,
                        "the workspace of graph `%s` could pass 2^62 bytes", graph->name);
@@ -340,6 +359,7 @@ fusec_status driver_build(Driver *driver) {
     if (early && !driver->options.explain && !driver->options.explain_json) return FUSEC_OK;
     Plan **plans = arena_array(driver->arena, Plan *, driver->module->graphs.n);
     if (!run_fuse(driver, plans)) return FUSEC_INPUT;
+    run_layout(driver, plans);
     if (!run_schedule(driver, plans) || !run_place(driver, plans)) return FUSEC_INPUT;
     if (!make_ledger(driver)) return FUSEC_INPUT;
     switch (driver->options.kind) {

@@ -31,6 +31,16 @@ typedef struct DriverWatch {
     void (*after)(void *user, PassId pass, double seconds, const char *text);
 } DriverWatch;
 
+/* Changing the plans between passes: `fusec verify` puts taps into them, tests faults. All members
+ * optional; what is changed is not verified again. */
+typedef struct DriverHook {
+    void *user;
+    /* Grouped and composed, not scheduled; `is_fused`: not a kernel per op. */
+    void (*fused)(void *user, Arena *arena, Plan *plan, bool is_fused);
+    /* All but lowered. */
+    void (*placed)(void *user, Arena *arena, Plan *plan, bool is_fused);
+} DriverHook;
+
 typedef struct DriverOptions {
     fusec_kind kind;
     const Target *target;
@@ -39,6 +49,7 @@ typedef struct DriverOptions {
     const Card *card;    /* that the ledger prices for; NULL: the target's */
     const int64_t *dims; /* at these values by symbol, negative where not given; NULL: none is */
     DriverWatch watch;
+    DriverHook hook;
 } DriverOptions;
 
 typedef struct Driver {

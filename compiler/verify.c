@@ -6,6 +6,7 @@
 enum { MAX_NODE_ELEMS = 1 << 24 };
 
 typedef struct Verifier {
+    const Plan *plan;
     const Graph *graph;
     const int64_t *symbol_values;
     const uint8_t *const *bytes;
@@ -14,13 +15,62 @@ typedef struct Verifier {
     Text *report;
 } Verifier;
 
+void verify_name_node(const Graph *graph, NodeId id, Text *out) {
+    const Node *node = graph_node(graph, id);
+    bool is_given = node->op == OP_INPUT || node->op == OP_PARAM;
+    text_printf(out, "`%s`", op_info(node->op)->name);
+    if (node->name) text_printf(out, is_given ? " `%s`" : " that makes `%s`", node->name);
+    if (graph->source && node->span.end)
+        text_printf(out, ", line %u", source_position(graph->source, node->span.begin).line);
+}
+
+/* The numbers of a dtype in order, as integers. */
+static int64_t ordinal(Dtype dtype, double value) {
+    uint8_t bytes[8] = {0};
+    uint64_t bits = 0;
+    dtype_store(dtype, fabs(value), bytes);
+    for (int i = 7; i >= 0; i--) bits = bits << 8 | bytes[i];
+    return signbit(value) ? -(int64_t)bits : (int64_t)bits;
+}
+
+double verify_ulps(Dtype dtype, double a, double b) {
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b) ? 0 : NAN;
+    if (dtype_kind(dtype) != KIND_FLOAT) return fabs(a - b);
+    int64_t from = ordinal(dtype, a), to = ordinal(dtype, b);
+    return (double)(from < to ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to);
+}
+
+void verify_describe(const Tensor *type, int64_t element, double actual, double expected,
+                     Text *out) {
+    int64_t strides[TENSOR_MAX_RANK];
+    tensor_strides(type, strides);
+    text_printf(out, "element %lld of %s", (long long)element, tensor_type_str(type, out->arena));
+    for (uint32_t k = 0; k < type->rank; k++)
+        text_printf(out, "%s%lld", k ? ", " : " at [",
+                    (long long)(element / strides[k] % type->dims[k]));
+    text_printf(out, "%s is %.17g, not %.17g", type->rank ? "]" : "", actual, expected);
+    if (dtype_kind(type->dtype) != KIND_FLOAT || isnan(actual) || isnan(expected)) return;
+    double ulps = verify_ulps(type->dtype, actual, expected);
+    text_printf(out, ulps == 0 ? " (the sign of zero)" : " (%.0f ULP)", ulps);
+}
+
+const Kernel *verify_kernel_of(const Plan *plan, NodeId node) {
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        if (kernel->nodes.n == 0) continue; /* a layout's */
+        for (uint32_t i = 0; i < kernel->row_stores.n; i++)
+            if (kernel->row_stores.data[i].node == node) return kernel;
+        for (uint32_t s = 0; s < kernel->stages.n; s++)
+            for (uint32_t i = 0; i < kernel->stages.data[s].stores.n; i++)
+                if (kernel->stages.data[s].stores.data[i].node == node) return kernel;
+    }
+    return NULL;
+}
+
 static bool complain(const Verifier *v, NodeId id, const char *what) {
-    const Node *node = graph_node(v->graph, id);
-    text_printf(v->report, "`%s`", op_info(node->op)->name);
-    if (node->name) text_printf(v->report, " that makes `%s`", node->name);
-    if (v->graph->source && node->span.end)
-        text_printf(v->report, ", line %u",
-                    source_position(v->graph->source, node->span.begin).line);
+    const Kernel *kernel = verify_kernel_of(v->plan, id);
+    verify_name_node(v->graph, id, v->report);
+    if (kernel) text_printf(v->report, ", kernel %s", kernel->name);
     text_printf(v->report, ": %s\n", what);
     return false;
 }
@@ -55,13 +105,12 @@ static bool compare(const Verifier *v, NodeId id, const Tensor *expected, const 
     }
     v->counts->n_elems += n;
     if (n_wrong == 0) return true;
-    return complain(v, id,
-                    str_format(v->scratch,
-                               "%lld of %lld elements are wrong; element %lld of %s is %.17g, the "
-                               "reference %.17g, the bound %.3g",
-                               (long long)n_wrong, (long long)n, (long long)first,
-                               tensor_type_str(expected, v->scratch), actual->data[first],
-                               expected->data[first], bounds[first]));
+    Text what = {.arena = v->scratch};
+    text_printf(&what, "%lld of %lld elements are out of the bound; ", (long long)n_wrong,
+                (long long)n);
+    verify_describe(expected, first, actual->data[first], expected->data[first], &what);
+    text_printf(&what, ", the bound %.3g", bounds[first]);
+    return complain(v, id, text_str(&what));
 }
 
 static bool verify_node(const Verifier *v, NodeId id) {
@@ -84,9 +133,11 @@ static bool verify_node(const Verifier *v, NodeId id) {
     return compare(v, id, &expected, &actual, bounds);
 }
 
-bool verify_nodes(const Graph *graph, const int64_t *symbol_values, const uint8_t *const *bytes,
+bool verify_nodes(const Plan *plan, const int64_t *symbol_values, const uint8_t *const *bytes,
                   Arena *scratch, VerifyCounts *counts, Text *report) {
-    Verifier v = {.graph = graph,
+    const Graph *graph = plan->graph;
+    Verifier v = {.plan = plan,
+                  .graph = graph,
                   .symbol_values = symbol_values,
                   .bytes = bytes,
                   .scratch = scratch,

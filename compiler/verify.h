@@ -4,6 +4,7 @@
 #define FUSEC_VERIFY_H
 
 #include "ir/interp.h"
+#include "ir/kernel.h"
 
 typedef struct VerifyCounts {
     uint32_t n_nodes;   /* compared with the reference */
@@ -12,13 +13,25 @@ typedef struct VerifyCounts {
 } VerifyCounts;
 
 /* Each node's value against the reference applied to the program's own values of its arguments, so
- * that no error adds up. `bytes[id]` are the stored elements of node id, NULL where it was not
- * kept. What is wrong goes to `report`, a line per node. Nothing stays on `scratch`. */
-bool verify_nodes(const Graph *graph, const int64_t *symbol_values, const uint8_t *const *bytes,
+ * that no error adds up. `plan` is the program's. `bytes[id]` are the stored elements of node id,
+ * NULL where it was not kept. What is wrong goes to `report`, a line per node. Nothing stays on
+ * `scratch`. */
+bool verify_nodes(const Plan *plan, const int64_t *symbol_values, const uint8_t *const *bytes,
                   Arena *scratch, VerifyCounts *counts, Text *report);
 
 /* Index of the first element in which two tensors differ in any bit, but for the payload of NaNs;
  * -1 when there is none. */
 int64_t verify_bits(Dtype dtype, const uint8_t *a, const uint8_t *b, size_t n_bytes);
+
+/* `element 7 of f32[3, 5] at [1, 2] is 1.5, not 1.25 (2097152 ULP)`: how one element of two tensors
+ * of this type (its data is not looked at) differs. */
+void verify_describe(const Tensor *type, int64_t element, double actual, double expected,
+                     Text *out);
+/* How many numbers of the dtype lie between two of them, and one; NaN when just one is NaN. */
+double verify_ulps(Dtype dtype, double a, double b);
+/* The first kernel that stores the node's value (or parts of it); NULL: none. */
+const Kernel *verify_kernel_of(const Plan *plan, NodeId node);
+/* `sub` that makes `d`, line 5 */
+void verify_name_node(const Graph *graph, NodeId id, Text *out);
 
 #endif

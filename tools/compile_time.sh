@@ -1,47 +1,56 @@
 #!/bin/sh
-# Checks how long the compiler takes for each example to PTX: the median of 20 runs, process start to
-# exit, in milliseconds. compile_time.sh FUSEC LIMIT_MS SOURCE...
-# A limit that is passed is measured twice more, in case something else kept the machine busy. What
-# has a matmul is timed and printed, but held to no limit yet.
+# Checks how long the compiler takes for each example to PTX, process start to exit: the median of
+# 20 runs, in milliseconds. compile_time.sh TIME_RUNS FUSEC LIMIT_MS LIMIT_WITH_MATMUL_MS SOURCE...
+#
+# The limits are for a machine that does nothing else. One that is passed is measured twice more;
+# where other programs still took the processors away meanwhile, more than every 25 ms, nothing can
+# be said of the limit, and the example counts as skipped.
 set -u
-fusec=$1 limit=$2
-shift 2
+time_runs=$1 fusec=$2 limit=$3 matmul_limit=$4
+shift 4
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 
-median_us() { # median_us SOURCE: or nothing when it does not compile
-    i=0
-    while [ $i -lt 20 ]; do
-        begin=$(date +%s%N)
-        "$fusec" "$1" -o "$out/a.ptx" >/dev/null 2>"$out/error" || return
-        end=$(date +%s%N)
-        echo $(((end - begin) / 1000))
-        i=$((i + 1))
-    done | sort -n | sed -n 10p
+measure() { # measure SOURCE TARGET: sets wall, cpu (microseconds) and switches
+    "$time_runs" 20 "$fusec" "$1" "--target=$2" -o "$out/a.ptx" >"$out/times" 2>"$out/error" &&
+        read -r wall cpu switches <"$out/times"
+}
+
+ms() { # ms MICROSECONDS
+    echo "$(($1 / 1000)).$(($1 / 100 % 10)) ms"
+}
+
+check() { # check SOURCE TARGET LIMIT_MS
+    tries=1
+    while :; do
+        if ! measure "$1" "$2"; then
+            echo "$1 for $2: does not compile"
+            cat "$out/error"
+            failed=$((failed + 1))
+            return
+        fi
+        [ "$wall" -gt $(($3 * 1000)) ] && [ $tries -lt 3 ] || break
+        tries=$((tries + 1))
+    done
+    if [ "$wall" -le $(($3 * 1000)) ]; then
+        echo "$1 for $2: $(ms "$wall")"
+        passed=$((passed + 1))
+    elif [ $((switches * 25000)) -gt "$wall" ]; then
+        echo "$1 for $2: $(ms "$wall") on a busy machine, $(ms "$cpu") of its processors"
+        skipped=$((skipped + 1))
+    else
+        echo "$1 for $2: $(ms "$wall"), more than $3 ms"
+        failed=$((failed + 1))
+    fi
 }
 
 for source; do
-    us=$(median_us "$source")
-    if [ -n "$us" ] && grep -q ' @ ' "$source"; then
-        echo "$source: $((us / 1000)).$((us / 100 % 10)) ms, has a matmul"
-        passed=$((passed + 1))
-        continue
-    fi
-    for again in 1 2; do
-        [ -n "$us" ] && [ "$us" -gt $((limit * 1000)) ] && us=$(median_us "$source")
+    most_ms=$limit
+    grep -q ' @ ' "$source" && most_ms=$matmul_limit
+    for target in sm_90a sm_80; do
+        check "$source" $target "$most_ms"
     done
-    if [ -z "$us" ]; then
-        echo "$source: does not compile"
-        cat "$out/error"
-        failed=$((failed + 1))
-    elif [ "$us" -gt $((limit * 1000)) ]; then
-        echo "$source: $((us / 1000)).$((us / 100 % 10)) ms, more than $limit ms"
-        failed=$((failed + 1))
-    else
-        echo "$source: $((us / 1000)).$((us / 100 % 10)) ms"
-        passed=$((passed + 1))
-    fi
 done
-echo "$passed passed, $failed failed"
-[ $failed = 0 ] && [ $passed -gt 0 ]
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ] && [ $((passed + skipped)) -gt 0 ]

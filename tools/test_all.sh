@@ -23,8 +23,8 @@ fi
 if [ -n "$(ls dsl/examples/*.g 2>/dev/null)" ]; then
     echo '== compile time'
     AS=compile_time sh "$tools/run_tests.sh" build \
-        sh "$tools/compile_time.sh" build/fusec 50 dsl/examples/*.g
-    grep ' ms$' build/logs/compile_time.log
+        sh "$tools/compile_time.sh" build/time_runs build/fusec 50 100 dsl/examples/*.g
+    grep ' ms' build/logs/compile_time.log
 fi
 echo '== installation and release'
 AS=install sh "$tools/run_tests.sh" build sh tests/install/check_install.sh "$7"

@@ -1,6 +1,4 @@
-/* Code generation on several threads. See codegen.h.
- *
- * Modules are taken in the order in which they were made. A target machine serves one thread. */
+/* Code generation on several threads. See codegen.h. A target machine serves one thread. */
 #include "back/codegen.h"
 
 #include <llvm-c/Analysis.h>
@@ -50,13 +48,27 @@ static void generate(const Codegen *codegen, CodegenModule *module, LLVMTargetMa
     unit_dispose(&module->unit);
 }
 
-/* The next module to generate; NULL when there will be none. */
+/* The largest module that nobody has begun, so that the threads end at about the same time. */
+static CodegenModule *find_largest(Codegen *codegen) {
+    CodegenModule *largest = NULL;
+    for (uint32_t i = 0; i < codegen->n_made; i++) {
+        CodegenModule *module = &codegen->modules[i];
+        if (!module->is_started && (!largest || module->n_instructions > largest->n_instructions))
+            largest = module;
+    }
+    return largest;
+}
+
+/* A module to generate; NULL when there will be none. */
 static CodegenModule *take_module(Codegen *codegen) {
-    CodegenModule *module = NULL;
     mtx_lock(&codegen->lock);
     while (codegen->n_started == codegen->n_made && !codegen->is_closed)
         cnd_wait(&codegen->changed, &codegen->lock);
-    if (codegen->n_started < codegen->n_made) module = &codegen->modules[codegen->n_started++];
+    CodegenModule *module = find_largest(codegen);
+    if (module) {
+        module->is_started = true;
+        codegen->n_started++;
+    }
     mtx_unlock(&codegen->lock);
     return module;
 }
@@ -70,11 +82,11 @@ static int help(void *user) {
     return 0;
 }
 
-static uint32_t n_helpers_wanted(BackOptions options, uint32_t n_modules) {
+static uint32_t n_helpers_wanted(BackOptions options, uint32_t max_modules) {
     long n_processors = sysconf(_SC_NPROCESSORS_ONLN);
     long n_threads = options.n_threads ? (long)options.n_threads : n_processors;
     if (n_threads > CODEGEN_MAX_HELPERS + 1) n_threads = CODEGEN_MAX_HELPERS + 1;
-    if (n_threads > (long)n_modules) n_threads = (long)n_modules;
+    if (n_threads > (long)max_modules) n_threads = (long)max_modules;
     return n_threads > 1 ? (uint32_t)n_threads - 1 : 0;
 }
 
@@ -90,12 +102,12 @@ static void start_helpers(Codegen *codegen, uint32_t n) {
 }
 
 void codegen_open(Codegen *codegen, Arena *arena, BackOptions options, CodeKind kind,
-                  uint32_t n_modules) {
+                  uint32_t max_modules) {
     *codegen = (Codegen){.target = options.target,
                          .kind = kind,
                          .verify = options.verify,
-                         .modules = arena_array(arena, CodegenModule, n_modules),
-                         .n_modules = n_modules};
+                         .modules = arena_array(arena, CodegenModule, max_modules),
+                         .max_modules = max_modules};
     if (mtx_init(&codegen->lock, mtx_plain) != thrd_success)
         ice(arena, "the system has no lock for the code generator");
     if (cnd_init(&codegen->changed) != thrd_success) {
@@ -103,17 +115,19 @@ void codegen_open(Codegen *codegen, Arena *arena, BackOptions options, CodeKind 
         ice(arena, "the system has no condition variable for the code generator");
     }
     codegen->is_open = true;
-    start_helpers(codegen, n_helpers_wanted(options, n_modules));
+    start_helpers(codegen, n_helpers_wanted(options, max_modules));
 }
 
 Unit *codegen_module(Codegen *codegen, Arena *arena) {
-    if (codegen->n_made == codegen->n_modules) ice(arena, "more modules than were announced");
+    if (codegen->n_made == codegen->max_modules) ice(arena, "more modules than were announced");
     Unit *unit = &codegen->modules[codegen->n_made].unit;
     unit_init(unit, arena, codegen->target, "fusec");
     return unit;
 }
 
 void codegen_submit(Codegen *codegen) {
+    CodegenModule *module = &codegen->modules[codegen->n_made];
+    module->n_instructions = unit_n_instructions(&module->unit);
     mtx_lock(&codegen->lock);
     codegen->n_made++;
     cnd_signal(&codegen->changed);
@@ -141,7 +155,7 @@ void codegen_dispose(Codegen *codegen) {
     if (!codegen->is_open) return;
     close_queue(codegen);
     join_helpers(codegen);
-    for (uint32_t i = 0; i < codegen->n_modules; i++) {
+    for (uint32_t i = 0; i < codegen->max_modules; i++) {
         CodegenModule *module = &codegen->modules[i];
         unit_dispose(&module->unit);
         if (module->code) LLVMDisposeMemoryBuffer(module->code);

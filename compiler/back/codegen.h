@@ -17,6 +17,8 @@ enum { CODEGEN_MAX_HELPERS = 7 };
 
 typedef struct CodegenModule {
     Unit unit;
+    uint32_t n_instructions;
+    bool is_started;
     LLVMMemoryBufferRef code; /* NULL where it failed */
     char *message;            /* LLVM's, where it failed; to be disposed of */
     bool is_broken;           /* found so by the verifier */
@@ -27,20 +29,20 @@ typedef struct Codegen {
     CodeKind kind;
     bool verify;
     CodegenModule *modules;
-    uint32_t n_modules;         /* room for so many */
+    uint32_t max_modules;
     uint32_t n_made, n_started; /* modules that are complete, and that somebody generates */
     bool is_closed;             /* no more are made */
-    mtx_t lock;                 /* of the three above */
+    mtx_t lock;                 /* of the three above and is_started */
     cnd_t changed;
     bool is_open; /* lock and changed exist */
     thrd_t helpers[CODEGEN_MAX_HELPERS];
     uint32_t n_helpers;
 } Codegen;
 
-/* Makes room for `n_modules` and starts helpers: `n_threads` threads in all, 0 for one per
+/* Makes room for `max_modules` and starts helpers: `n_threads` threads in all, 0 for one per
  * processor. Threads that cannot be had are done without. To be disposed of in any case. */
 void codegen_open(Codegen *codegen, Arena *arena, BackOptions options, CodeKind kind,
-                  uint32_t n_modules);
+                  uint32_t max_modules);
 /* A new module's unit; codegen_submit says that it is complete, and takes it. */
 Unit *codegen_module(Codegen *codegen, Arena *arena);
 void codegen_submit(Codegen *codegen);

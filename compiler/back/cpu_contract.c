@@ -32,6 +32,11 @@ static Gemm gemm_new(Lower *lower) {
                  .block_columns = is_turned ? sched->tile_m : sched->tile_n,
                  .point = point_new(lower, 1)};
     gemm.n_vectors = gemm.tile_columns / gemm.lanes;
+    gemm.has_panels = kernel->panel_columns && !gemm.is_streamed;
+    gemm.panel_dtype = gemm.has_panels ? gemm.column.dtype : gemm.acc;
+    if (gemm.has_panels && kernel->panel_columns != gemm.tile_columns)
+        ice(lower->unit->arena, "the panels of %s are %u wide, its tile %u", kernel->name,
+            kernel->panel_columns, gemm.tile_columns);
     uint32_t left_axes = scalar_get(kernel->scalars, left.value)->axes;
     uint32_t right_axes = scalar_get(kernel->scalars, right.value)->axes;
     if ((left_axes >> n & 1) || (right_axes >> m & 1))
@@ -51,7 +56,7 @@ static void make_arrays(Gemm *gemm) {
     int64_t n_columns = (int64_t)gemm->depth * gemm->block_columns;
     int64_t n_partials = partial_rows * gemm->block_columns;
     gemm->rows = cpu_array_new(lower, gemm->acc, false, gemm_row_panel_elems(gemm)).values;
-    if (!gemm->is_streamed)
+    if (!gemm->is_streamed && !gemm->has_panels)
         gemm->columns = cpu_array_new(lower, gemm->acc, false, n_columns).values;
     gemm->partials = cpu_array_new(lower, gemm->acc, false, n_partials).values;
 }
@@ -148,7 +153,10 @@ static void each_k_block(Gemm *gemm) {
                    lower_index_const(lower, gemm->depth));
     gemm->k_begin = loop.index;
     gemm->n_k = cpu_at_most(lower, LLVMBuildSub(builder, k, loop.index, ""), gemm->depth);
-    if (!gemm->is_streamed) gemm_pack_columns(gemm);
+    if (gemm->has_panels)
+        gemm_find_panels(gemm);
+    else if (!gemm->is_streamed)
+        gemm_pack_columns(gemm);
     each_panel(gemm);
     loop_end(unit, &loop);
 }

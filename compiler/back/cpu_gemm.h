@@ -25,12 +25,14 @@ typedef struct Gemm {
     DimId k_extent;
     uint32_t lanes;
     bool is_streamed; /* columns are used from where they lie: a unit has one panel of few rows */
+    bool has_panels;  /* columns lie in panels in memory already: Kernel.panel_columns */
+    Dtype panel_dtype;
     uint32_t n_tile_rows, n_vectors, tile_columns; /* tile_columns: n_vectors * lanes */
     uint32_t depth;                                /* of a block of k; a multiple of lanes */
     uint32_t block_rows, block_columns; /* of a unit: whole tiles, begin at a multiple of lanes */
     /* Element (r, k) of the packed rows is at r * row_stride + k * k_stride, element (k, c) of a
      * panel of columns at k * tile_columns + c, panels follow each other after `depth`
-     * steps of k; partial results are block_columns wide. */
+     * steps of k, those in memory after all of k; partial results are block_columns wide. */
     uint32_t row_stride, k_stride;
     LLVMValueRef rows, columns, partials;
     /* The place in the loops. */
@@ -50,6 +52,8 @@ int64_t gemm_row_panel_elems(const Gemm *gemm);
  * exist hold copies or zeros: no result comes of them. */
 void gemm_pack_rows(Gemm *gemm);
 void gemm_pack_columns(Gemm *gemm);
+/* Sets `columns` to where the unit's first panel has the block of k in memory. */
+void gemm_find_panels(Gemm *gemm);
 /* Folds the block of k into the panel's partial results, all columns. */
 void gemm_tiles(Gemm *gemm);
 

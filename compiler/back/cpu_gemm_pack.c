@@ -131,8 +131,8 @@ static void pack_row_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
     point.mask = mask;
     point.axis[gemm->k_axis] = at;
     LLVMValueRef k = LLVMBuildSub(gemm->lower->unit->builder, at, gemm->k_begin, "");
-    gemm_store(gemm, gemm_element(gemm, pack->packed, k),
-               gemm_factor_lanes(gemm, &gemm->row, &point));
+    LLVMValueRef values = gemm_factor_lanes(gemm, &gemm->row, &point);
+    gemm_store(gemm, gemm_element(gemm, pack->packed, k), values);
 }
 
 static void pack_rows_along_k(Gemm *gemm) {
@@ -185,8 +185,8 @@ static void pack_panel_step(Gemm *gemm, const Point *at_k, LLVMValueRef k, LLVMV
                             LLVMValueRef *masks) {
     LLVMBuilderRef builder = gemm->lower->unit->builder;
     LLVMValueRef first = LLVMBuildAdd(builder, gemm->column_begin, offset, "");
-    LLVMValueRef at = LLVMBuildAdd(builder, times(gemm, offset, gemm->depth),
-                                   times(gemm, k, gemm->tile_columns), "");
+    LLVMValueRef panel = times(gemm, offset, gemm->depth);
+    LLVMValueRef at = LLVMBuildAdd(builder, panel, times(gemm, k, gemm->tile_columns), "");
     for (uint32_t v = 0; v < gemm->n_vectors; v++) {
         Point point = point_inside(at_k);
         point.axis[gemm->column.axis] = plus(gemm, first, (int64_t)v * gemm->lanes);
@@ -267,8 +267,8 @@ static void pack_square_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
     point.axis[gemm->column.axis] = gemm_clamp(lower, column, gemm->column.extent);
     point.axis[gemm->k_axis] = at;
     point.mask = mask;
-    gemm_store(gemm, gemm_element(gemm, pack->square, times(gemm, loop.index, n)),
-               gemm_factor_lanes(gemm, &gemm->column, &point));
+    LLVMValueRef values = gemm_factor_lanes(gemm, &gemm->column, &point);
+    gemm_store(gemm, gemm_element(gemm, pack->square, times(gemm, loop.index, n)), values);
     loop_end(unit, &loop);
     LLVMValueRef *vectors = arena_array(unit->arena, LLVMValueRef, n);
     for (uint32_t i = 0; i < n; i++)

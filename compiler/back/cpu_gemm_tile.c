@@ -27,13 +27,48 @@ static LLVMValueRef offset(const Gemm *gemm, LLVMValueRef base, int64_t elems) {
     return gemm_element(gemm, base, unit_int(gemm->lower->unit->i64, elems));
 }
 
+/* Panels in memory keep the factor's dtype. */
+static LLVMValueRef panel_element(const Gemm *gemm, LLVMValueRef base, LLVMValueRef at) {
+    const Unit *unit = gemm->lower->unit;
+    LLVMTypeRef type = unit_memory_type(unit, gemm->panel_dtype, 1);
+    return LLVMBuildGEP2(unit->builder, type, base, &at, 1, "");
+}
+
+static LLVMValueRef panel_offset(const Gemm *gemm, LLVMValueRef base, int64_t elems) {
+    return panel_element(gemm, base, unit_int(gemm->lower->unit->i64, elems));
+}
+
+static LLVMValueRef panel_load(const Gemm *gemm, LLVMValueRef pointer) {
+    const Unit *unit = gemm->lower->unit;
+    LLVMTypeRef type = unit_memory_type(unit, gemm->panel_dtype, gemm->lanes);
+    LLVMValueRef load = LLVMBuildLoad2(unit->builder, type, pointer, "");
+    LLVMSetAlignment(load, gemm->lanes * dtype_bytes(gemm->panel_dtype));
+    return convert_value(&gemm->lower->unit->math, load, unit_convert_type(gemm->panel_dtype),
+                         unit_convert_type(gemm->acc));
+}
+
+/* The factor is a load, whose address has been laid out so that it is the panel's. */
+void gemm_find_panels(Gemm *gemm) {
+    const Lower *lower = gemm->lower;
+    const Unit *unit = lower->unit;
+    const Scalar *load = scalar_get(lower->kernel->scalars, gemm->column.value);
+    Point point = point_inside(&gemm->point);
+    point.axis[gemm->column.axis] = gemm->column_begin;
+    point.axis[gemm->k_axis] = gemm->k_begin;
+    LLVMValueRef at = point_index(&point, load->index);
+    if (LLVMTypeOf(at) == unit->i32) at = LLVMBuildSExt(unit->builder, at, unit->i64, "");
+    uint32_t arg = 0;
+    while (lower->kernel->args.data[arg] != load->buffer) arg++;
+    gemm->columns = panel_element(gemm, lower->pointers[arg], at);
+}
+
 /* Columns come from the second level of the cache. */
 static void prefetch_columns(const Gemm *gemm, LLVMValueRef columns) {
     const Unit *unit = gemm->lower->unit;
     int64_t ahead = (int64_t)PREFETCH_STEPS * gemm->tile_columns;
-    uint32_t line = LINE_BYTES / dtype_bytes(gemm->acc);
+    uint32_t line = LINE_BYTES / dtype_bytes(gemm->panel_dtype);
     for (uint32_t c = 0; c < gemm->tile_columns; c += line) {
-        LLVMValueRef args[4] = {offset(gemm, columns, ahead + c), unit_int(unit->i32, 0),
+        LLVMValueRef args[4] = {panel_offset(gemm, columns, ahead + c), unit_int(unit->i32, 0),
                                 unit_int(unit->i32, 3), unit_int(unit->i32, 1)};
         LLVMTypeRef overload = unit->ptr;
         unit_intrinsic(unit, "llvm.prefetch", &overload, 1, args, 4);
@@ -46,10 +81,10 @@ static void tile_step(const Gemm *gemm, Tile *tile, uint32_t step) {
     LLVMTypeRef type = unit_value_type(unit, gemm->acc, 1);
     LLVMValueRef rows = tile->values[tile->n_accs];
     LLVMValueRef columns =
-        offset(gemm, tile->values[tile->n_accs + 1], (int64_t)step * gemm->tile_columns);
+        panel_offset(gemm, tile->values[tile->n_accs + 1], (int64_t)step * gemm->tile_columns);
     LLVMValueRef *vectors = arena_array(unit->arena, LLVMValueRef, gemm->n_vectors);
     for (uint32_t v = 0; v < gemm->n_vectors; v++)
-        vectors[v] = gemm_load(gemm, offset(gemm, columns, (int64_t)v * gemm->lanes));
+        vectors[v] = panel_load(gemm, panel_offset(gemm, columns, (int64_t)v * gemm->lanes));
     prefetch_columns(gemm, columns);
     for (uint32_t r = 0; r < gemm->n_tile_rows; r++) {
         int64_t at = (int64_t)r * gemm->row_stride + (int64_t)step * gemm->k_stride;
@@ -73,7 +108,7 @@ static void tile_loop(const Gemm *gemm, Tile *tile, LLVMValueRef from, LLVMValue
     for (uint32_t step = 0; step < unroll; step++) tile_step(gemm, tile, step);
     LLVMValueRef *pointers = &tile->values[tile->n_accs];
     pointers[0] = offset(gemm, pointers[0], (int64_t)unroll * gemm->k_stride);
-    pointers[1] = offset(gemm, pointers[1], (int64_t)unroll * gemm->tile_columns);
+    pointers[1] = panel_offset(gemm, pointers[1], (int64_t)unroll * gemm->tile_columns);
     loop_end_carry(unit, &loop, tile->values, n);
 }
 
@@ -121,11 +156,12 @@ void gemm_tiles(Gemm *gemm) {
                                    lower_index_const(lower, gemm->block_columns), "");
     LLVMValueRef partials =
         gemm_element(gemm, gemm->partials, LLVMBuildAdd(builder, at, loop.index, ""));
-    LLVMValueRef panel =
-        LLVMBuildMul(builder, loop.index, lower_index_const(lower, gemm->depth), "");
+    LLVMValueRef panel_depth =
+        gemm->has_panels ? lower_dim(lower, gemm->k_extent) : lower_index_const(lower, gemm->depth);
+    LLVMValueRef panel = LLVMBuildMul(builder, loop.index, panel_depth, "");
     tile_open(gemm, &tile, partials);
     tile.values[tile.n_accs] = gemm->rows;
-    tile.values[tile.n_accs + 1] = gemm_element(gemm, gemm->columns, panel);
+    tile.values[tile.n_accs + 1] = panel_element(gemm, gemm->columns, panel);
     tile_loop(gemm, &tile, zero, unroll > 1 ? n_even : gemm->n_k, unroll);
     if (unroll > 1) tile_loop(gemm, &tile, n_even, gemm->n_k, 1);
     for (uint32_t i = 0; i < tile.n_accs; i++)

@@ -2,8 +2,7 @@
  *
  * No optimiser passes run: the emitters write what they mean, and passes cost as much as code
  * generation without changing the speed of what comes out. Some that are part of code generation
- * are switched off for the same reason: loop strength reduction, and what NVPTX does to straight
- * code ahead of instruction selection, since ptxas does it again. */
+ * are switched off for the same reason. */
 #include "back/back.h"
 
 #include "back/codegen.h"
@@ -14,6 +13,12 @@
 #include <string.h>
 #include <threads.h>
 
+/* Loops carry one index and constant offsets, so that strength reduction has nothing to gain. What
+ * NVPTX does to straight code ahead of instruction selection, ptxas does again; on x86-64 none of
+ * the second list runs. */
+static const char *const llvm_options[] = {
+    "fusec", "-disable-lsr", "-opt-disable=slsr,nary-reassociate,early-cse,load-store-vectorizer"};
+
 static void initialise_llvm(void) {
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
@@ -23,9 +28,7 @@ static void initialise_llvm(void) {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
-    static const char *const options[] = {
-        "fusec", "-disable-lsr", "-opt-disable=slsr,nary-reassociate,load-store-vectorizer"};
-    LLVMParseCommandLineOptions(sizeof options / sizeof *options, options, "");
+    LLVMParseCommandLineOptions(sizeof llvm_options / sizeof *llvm_options, llvm_options, "");
 }
 
 static once_flag llvm_once = ONCE_FLAG_INIT;
@@ -82,12 +85,11 @@ static size_t head_bytes(const char *text, size_t n_bytes) {
 /* Puts the modules' code one behind the other: text, with a common head once, or one object. */
 static void join_code(Arena *arena, const Codegen *codegen, const char *manifest, CodeBytes *code) {
     size_t n_manifest = manifest ? strlen(manifest) : 0, n = n_manifest;
-    for (uint32_t i = 0; i < codegen->n_modules; i++)
-        n += LLVMGetBufferSize(codegen->modules[i].code);
+    for (uint32_t i = 0; i < codegen->n_made; i++) n += LLVMGetBufferSize(codegen->modules[i].code);
     code->data = arena_alloc(arena, n + 1);
     if (n_manifest) memcpy(code->data, manifest, n_manifest);
     code->n_bytes = n_manifest;
-    for (uint32_t i = 0; i < codegen->n_modules; i++) {
+    for (uint32_t i = 0; i < codegen->n_made; i++) {
         const char *text = LLVMGetBufferStart(codegen->modules[i].code);
         size_t n_text = LLVMGetBufferSize(codegen->modules[i].code);
         size_t n_head = i ? head_bytes(text, n_text) : 0;
@@ -99,7 +101,7 @@ static void join_code(Arena *arena, const Codegen *codegen, const char *manifest
 
 static bool report_failures(const Codegen *codegen, Diags *diags) {
     bool ok = true;
-    for (uint32_t i = 0; i < codegen->n_modules; i++) {
+    for (uint32_t i = 0; i < codegen->n_made; i++) {
         const CodegenModule *module = &codegen->modules[i];
         if (module->code) continue;
         ok = diag_report(diags, DIAG_INTERNAL, NULL, (Span){0, 0}, "LLVM%s: %s",
@@ -109,30 +111,32 @@ static bool report_failures(const Codegen *codegen, Diags *diags) {
     return ok;
 }
 
-/* PTX is made of a module for each function; one linker's unit of code, or what is to be read, is
- * one module. */
-static uint32_t count_modules(const Plan *const *plans, uint32_t n_plans, bool is_split) {
+static uint32_t count_functions(const Plan *const *plans, uint32_t n_plans) {
     uint32_t n = 0;
-    for (uint32_t p = 0; is_split && p < n_plans; p++) n += lower_n_functions(plans[p]);
-    return n ? n : 1;
+    for (uint32_t p = 0; p < n_plans; p++) n += lower_n_functions(plans[p]);
+    return n;
+}
+
+/* A module takes functions until it has enough for what a module costs by itself. An object, or
+ * what is to be read, is one module. */
+static bool is_full(const Unit *unit, bool is_split) {
+    enum { ENOUGH_INSTRUCTIONS = 1000 };
+    return is_split && unit_n_instructions(unit) >= ENOUGH_INSTRUCTIONS;
 }
 
 static void make_modules(Codegen *codegen, Arena *arena, const Plan *const *plans, uint32_t n_plans,
-                         const char *manifest) {
-    if (codegen->n_modules == 1) {
-        Unit *unit = codegen_module(codegen, arena);
-        for (uint32_t p = 0; p < n_plans; p++)
-            for (uint32_t i = 0; i < lower_n_functions(plans[p]); i++)
-                lower_function(unit, plans[p], i);
-        if (manifest) embed_manifest(unit, manifest);
-        codegen_submit(codegen);
-        return;
-    }
+                         bool is_split, const char *manifest) {
+    Unit *unit = codegen_module(codegen, arena);
     for (uint32_t p = 0; p < n_plans; p++)
         for (uint32_t i = 0; i < lower_n_functions(plans[p]); i++) {
-            lower_function(codegen_module(codegen, arena), plans[p], i);
-            codegen_submit(codegen);
+            if (is_full(unit, is_split)) {
+                codegen_submit(codegen);
+                unit = codegen_module(codegen, arena);
+            }
+            lower_function(unit, plans[p], i);
         }
+    if (manifest) embed_manifest(unit, manifest);
+    codegen_submit(codegen);
 }
 
 bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
@@ -150,8 +154,10 @@ bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOpt
             longjmp(escape->jump, reason);
         }
     }
-    codegen_open(codegen, arena, options, kind, count_modules(plans, n_plans, is_ptx));
-    make_modules(codegen, arena, plans, n_plans, kind == CODE_OBJECT ? options.manifest : NULL);
+    uint32_t n_functions = count_functions(plans, n_plans);
+    codegen_open(codegen, arena, options, kind, is_ptx && n_functions ? n_functions : 1);
+    make_modules(codegen, arena, plans, n_plans, is_ptx,
+                 kind == CODE_OBJECT ? options.manifest : NULL);
     codegen_finish(codegen);
     bool ok = report_failures(codegen, diags);
     if (ok) join_code(arena, codegen, is_ptx ? options.manifest : NULL, code);

@@ -1,6 +1,8 @@
 /* GPU vocabulary, and the map template. See gpu.h and template.h. */
 #include "back/gpu.h"
 
+#include "ir/wgmma.h"
+
 LLVMValueRef gpu_special(const Unit *unit, const char *name) {
     const char *intrinsic = str_format(unit->arena, "llvm.nvvm.read.ptx.sreg.%s", name);
     return unit_intrinsic(unit, intrinsic, NULL, 0, NULL, 0);
@@ -58,18 +60,22 @@ LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const
     return array;
 }
 
+/* All functions declare the same symbol: it is aligned as any of them wants it. */
 LLVMValueRef gpu_shared_dynamic(const Unit *unit) {
-    static const char name[] = "dynamic";
+    static const char name[] = "dynamic_shared";
     LLVMValueRef array = LLVMGetNamedGlobal(unit->module, name);
     if (array) return array;
-    LLVMTypeRef type = LLVMArrayType2(unit->i8, 0);
-    array = LLVMAddGlobalInAddressSpace(unit->module, type, name, 3);
-    LLVMSetAlignment(array, 128);
+    array = LLVMAddGlobalInAddressSpace(unit->module, LLVMArrayType2(unit->i8, 0), name, 3);
+    LLVMSetAlignment(array, WGMMA_TILE_ALIGN);
     return array;
 }
 
 LLVMValueRef gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes) {
     SharedTiles *tiles = lower->tiles;
+    if (tiles->dynamic_bytes >= n_bytes) return gpu_shared_dynamic(lower->unit);
+    if (lower->variant->shared_bytes)
+        ice(lower->unit->arena, "%u bytes of tiles in %u bytes of shared memory", n_bytes,
+            tiles->dynamic_bytes);
     if (tiles->array && tiles->n_bytes >= n_bytes) return tiles->array;
     LLVMValueRef array = gpu_shared(lower->unit, lower->unit->i8, n_bytes, "tiles");
     LLVMSetAlignment(array, align_bytes);
@@ -79,13 +85,27 @@ LLVMValueRef gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes) {
         LLVMReplaceAllUsesWith(tiles->array, array);
         LLVMDeleteGlobal(tiles->array);
     }
-    *tiles = (SharedTiles){.array = array, .n_bytes = n_bytes};
+    tiles->array = array;
+    tiles->n_bytes = n_bytes;
     return array;
 }
 
 LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
                            LLVMValueRef index) {
     return LLVMBuildGEP2(unit->builder, element, array, &index, 1, "");
+}
+
+void gpu_cluster_arrive(const Unit *unit) {
+    unit_intrinsic(unit, "llvm.nvvm.barrier.cluster.arrive.aligned", NULL, 0, NULL, 0);
+}
+
+void gpu_cluster_wait(const Unit *unit) {
+    unit_intrinsic(unit, "llvm.nvvm.barrier.cluster.wait.aligned", NULL, 0, NULL, 0);
+}
+
+LLVMValueRef gpu_cluster_at(const Unit *unit, LLVMValueRef pointer, LLVMValueRef rank) {
+    LLVMValueRef args[2] = {pointer, rank};
+    return unit_intrinsic(unit, "llvm.nvvm.mapa.shared.cluster", NULL, 0, args, 2);
 }
 
 /* One step of lanes elements per thread, an exact grid: many small blocks balance better over the

@@ -1,4 +1,4 @@
-/* What the GPU templates share: thread indices, barriers, shuffles, shared memory. */
+/* What the GPU templates share: thread indices, barriers, shuffles, shared memory, clusters. */
 #ifndef FUSEC_GPU_H
 #define FUSEC_GPU_H
 
@@ -15,10 +15,19 @@ void gpu_barrier(const Unit *unit);
 LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offset);
 /* An array in shared memory, named after the kernel too: no two of the artifact are the same. */
 LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const char *name);
-/* The launch's dynamic shared memory, 16-byte aligned. */
+/* The launch's dynamic shared memory: bytes, aligned to 1024. First come launch_shared_bytes,
+ * then what the launch keeps on chip. */
 LLVMValueRef gpu_shared_dynamic(const Unit *unit);
-/* Bytes that the phases of a launch use one after the other. */
+/* Bytes that the phases of a launch use one after the other: of dynamic shared memory where the
+ * launch has as many, else of the kernel's own. */
 LLVMValueRef gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes);
+/* Clusters: Sched.cluster blocks numbered side by side, which see each other's shared memory. Every
+ * thread of all of them arrives once and waits once; what was written before the one is seen after
+ * the other. */
+void gpu_cluster_arrive(const Unit *unit);
+void gpu_cluster_wait(const Unit *unit);
+/* The place of `pointer` (in own shared memory) in that of block `rank` (i32) of the cluster. */
+LLVMValueRef gpu_cluster_at(const Unit *unit, LLVMValueRef pointer, LLVMValueRef rank);
 LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
                            LLVMValueRef index);
 

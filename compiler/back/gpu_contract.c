@@ -12,5 +12,11 @@ void template_gpu_contract(Lower *lower) {
     case CONTRACT_PLAIN:
         template_gpu_gemm_plain(lower);
         break;
+    case CONTRACT_WGMMA:
+        template_gpu_gemm_wgmma(lower);
+        break;
+    case CONTRACT_VECTOR:
+        template_gpu_gemm_vector(lower);
+        break;
     }
 }

@@ -11,6 +11,8 @@
 void template_gpu_gemm_simt(Lower *lower);
 void template_gpu_gemm_mma(Lower *lower);
 void template_gpu_gemm_plain(Lower *lower);
+void template_gpu_gemm_wgmma(Lower *lower);
+void template_gpu_gemm_vector(Lower *lower);
 
 typedef struct GemmBlock {
     Lower *lower;
@@ -20,9 +22,12 @@ typedef struct GemmBlock {
     Point point;          /* the batch axes */
 } GemmBlock;
 
-/* Block number to tile, for a grid of batches x tiles along m x tiles along n. Tiles go in groups
- * of a few rows of tiles, which keeps what neighbouring blocks read in the L2 cache. */
+/* Block number to tile, for a grid of batches x tiles along m x tiles along n, of CONTRACT_VECTOR
+ * each as many times in a row as a cluster has blocks. Tiles go in groups of a few rows of tiles,
+ * which keeps what neighbouring blocks read in the L2 cache. */
 GemmBlock gpu_gemm_block(Lower *lower);
+/* The same for a tile by number (index_type) of `rows` rows: for blocks that walk over several. */
+GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows);
 
 /* i32 (thread and tile arithmetic) as index_type. */
 LLVMValueRef gpu_gemm_index(const Lower *lower, LLVMValueRef i32);
@@ -44,5 +49,30 @@ typedef struct GemmPart {
     uint32_t run, run_stride;   /* powers of two */
 } GemmPart;
 void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part);
+
+/* The same in two steps, for whoever deals out rows and columns itself: what depends on a thread's
+ * columns alone, `lanes` from `in_tile` (i32) on; then the part's rows from `first` (i32) on,
+ * `step` apart, up to `unroll` (a power of two, at most 8) at once so that their loads overlap.
+ * Columns prepared ahead of a loop's next turn are carried into it as values. */
+enum { GEMM_MAX_EARLY_LOADS = 8 }; /* of a row: what they load waits in registers */
+typedef struct GemmColumn {
+    Point point;
+    LLVMValueRef in_part; /* i32: the first column in the part */
+    /* Loads that are begun an iteration before they are used. */
+    ScalarId early[GEMM_MAX_EARLY_LOADS];
+    uint32_t n_early;
+} GemmColumn;
+uint32_t gpu_gemm_lanes(const GemmBlock *block, uint32_t most);
+GemmColumn gpu_gemm_column(const GemmBlock *block, LLVMValueRef in_tile, uint32_t lanes);
+/* Has the loads that depend on the row begun early. */
+void gpu_gemm_load_early(GemmColumn *column);
+/* How many values of `column` vary with the column; the first `most` of them. */
+uint32_t gpu_gemm_column_values(const GemmBlock *block, const GemmColumn *column,
+                                LLVMValueRef *values, uint32_t most);
+/* `column` with its values replaced, in the same order. */
+GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column,
+                                const LLVMValueRef *values);
+void gpu_gemm_drain_rows(const GemmBlock *block, const GemmPart *part, const GemmColumn *column,
+                         LLVMValueRef first, uint32_t step, uint32_t unroll);
 
 #endif

@@ -1,17 +1,7 @@
 /* Tiles and epilogues of GPU contractions. See gpu_gemm.h. */
 #include "back/gpu_gemm.h"
 
-enum {
-    GROUP_ROWS = 8,
-    MAX_UNROLL = 4,
-    MAX_STORES = 64,
-    CHEAP_SCALARS = 24,
-    MAX_EARLY_LOADS = 8 /* of a row: what they load waits in registers */
-};
-
-static DimTab *dims_of(const Lower *lower) {
-    return indextab_dims(scalartab_indices(lower->kernel->scalars));
-}
+enum { GROUP_ROWS = 8, MAX_UNROLL = 8, MAX_STORES = 64, CHEAP_SCALARS = 24 };
 
 static DimId extent_of(const Lower *lower, uint32_t axis) {
     return index_axis_extent(scalartab_indices(lower->kernel->scalars), axis);
@@ -25,7 +15,7 @@ LLVMValueRef gpu_gemm_index(const Lower *lower, LLVMValueRef i32) {
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes) {
     DimId extent = extent_of(lower, axis);
     const Variant *variant = lower->variant;
-    if (dim_multiple(dims_of(lower), extent) % lanes == 0) return true;
+    if (dim_multiple(lower_dims(lower), extent) % lanes == 0) return true;
     return extent == variant->multiple_dim && variant->multiple_of % lanes == 0;
 }
 
@@ -33,20 +23,20 @@ bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes
 static uint32_t store_lanes(const Lower *lower, uint32_t most) {
     uint32_t n = gemm_axis_n(lower->kernel);
     while (most > 1 && !gpu_gemm_axis_is_multiple(lower, n, most)) most /= 2;
-    return dim_equals_const(dims_of(lower), extent_of(lower, n), 0) ? 1 : most;
+    return dim_equals_const(lower_dims(lower), extent_of(lower, n), 0) ? 1 : most;
 }
 
 /* Blocks. */
 
 /* Splits a tile's number within its batch: down a group of GROUP_ROWS rows of tiles (the last may
  * have fewer), then to the next column. */
-static void split_tile(GemmBlock *block, LLVMValueRef tile) {
+static void split_tile(GemmBlock *block, LLVMValueRef tile, uint32_t tile_rows) {
     Lower *lower = block->lower;
     LLVMBuilderRef builder = lower->unit->builder;
     const Sched *sched = &lower->variant->sched;
-    DimTab *dims = dims_of(lower);
+    DimTab *dims = lower_dims(lower);
     uint32_t m = gemm_axis_m(lower->kernel), n = gemm_axis_n(lower->kernel);
-    LLVMValueRef rows = lower_dim(lower, dim_ceil_div(dims, extent_of(lower, m), sched->tile_m));
+    LLVMValueRef rows = lower_dim(lower, dim_ceil_div(dims, extent_of(lower, m), tile_rows));
     LLVMValueRef columns = lower_dim(lower, dim_ceil_div(dims, extent_of(lower, n), sched->tile_n));
     LLVMValueRef eight = lower_index_const(lower, GROUP_ROWS);
     LLVMValueRef per_group = LLVMBuildMul(builder, columns, eight, "");
@@ -59,7 +49,7 @@ static void split_tile(GemmBlock *block, LLVMValueRef tile) {
     LLVMValueRef row = LLVMBuildURem(builder, in_group, size, "");
     row = LLVMBuildAdd(builder, first, row, "");
     LLVMValueRef column = LLVMBuildUDiv(builder, in_group, size, "");
-    block->m0 = LLVMBuildMul(builder, row, lower_index_const(lower, sched->tile_m), "");
+    block->m0 = LLVMBuildMul(builder, row, lower_index_const(lower, tile_rows), "");
     block->n0 = LLVMBuildMul(builder, column, lower_index_const(lower, sched->tile_n), "");
 }
 
@@ -80,27 +70,36 @@ static void note_tile(const GemmBlock *block, LLVMValueRef batch) {
 }
 
 GemmBlock gpu_gemm_block(Lower *lower) {
+    const Sched *sched = &lower->variant->sched;
+    LLVMValueRef tile = gpu_block(lower);
+    if (sched->engine == CONTRACT_VECTOR && sched->cluster > 1)
+        tile =
+            LLVMBuildUDiv(lower->unit->builder, tile, lower_index_const(lower, sched->cluster), "");
+    return gpu_gemm_block_at(lower, tile, sched->tile_m);
+}
+
+GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows) {
     Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
     const Kernel *kernel = lower->kernel;
     const Sched *sched = &lower->variant->sched;
-    DimTab *dims = dims_of(lower);
+    DimTab *dims = lower_dims(lower);
     DimId m = extent_of(lower, gemm_axis_m(kernel));
     DimId n = extent_of(lower, gemm_axis_n(kernel));
     GemmBlock block = {.lower = lower, .thread = gpu_thread(unit), .point = point_new(lower, 1)};
     block.m = lower_dim(lower, m);
     block.n = lower_dim(lower, n);
     block.k = lower_dim(lower, extent_of(lower, gemm_axis_k(kernel)));
-    LLVMValueRef tile = gpu_block(lower), batch = NULL;
+    LLVMValueRef batch = NULL;
     if (kernel->n_parallel > 2) {
-        DimId per_batch = dim_mul(dims, dim_ceil_div(dims, m, sched->tile_m),
-                                  dim_ceil_div(dims, n, sched->tile_n));
-        LLVMValueRef n_tiles = lower_dim(lower, per_batch);
+        DimId down = dim_ceil_div(dims, m, rows);
+        DimId across = dim_ceil_div(dims, n, sched->tile_n);
+        LLVMValueRef n_tiles = lower_dim(lower, dim_mul(dims, down, across));
         batch = LLVMBuildUDiv(builder, tile, n_tiles, "");
         tile = LLVMBuildURem(builder, tile, n_tiles, "");
         lower_split(lower, batch, 0, kernel->n_parallel - 2, &block.point);
     }
-    split_tile(&block, tile);
+    split_tile(&block, tile, rows);
     note_tile(&block, batch);
     return block;
 }
@@ -113,27 +112,15 @@ typedef struct Pending {
     LLVMValueRef exists; /* i1, or NULL: inside the extents */
 } Pending;
 
-/* The rows of a part that one thread takes, at one column. */
-typedef struct Drain {
-    const GemmBlock *block;
-    const GemmPart *part;
-    LLVMValueRef in_tile; /* i32: the column, in the tile */
-    uint32_t lanes, step, unroll;
-    Point outer; /* with the values that do not depend on the row */
-    ScalarId stores[MAX_STORES];
-    uint32_t n_stores;
-    /* Loads that are begun an iteration before they are used. */
-    ScalarId early[MAX_EARLY_LOADS];
-    uint32_t n_early;
-} Drain;
-
 /* Whether (row, column) is inside; NULL when that is certain. */
 static LLVMValueRef is_inside(const GemmBlock *block, LLVMValueRef row, LLVMValueRef column) {
     const Lower *lower = block->lower;
     LLVMBuilderRef builder = lower->unit->builder;
     const Sched *sched = &lower->variant->sched;
     LLVMValueRef inside = NULL;
-    if (!gpu_gemm_axis_is_multiple(lower, gemm_axis_m(lower->kernel), sched->tile_m))
+    uint32_t rows = sched->tile_m;
+    if (sched->engine == CONTRACT_WGMMA && sched->cluster > 1) rows *= sched->cluster;
+    if (!gpu_gemm_axis_is_multiple(lower, gemm_axis_m(lower->kernel), rows))
         inside = LLVMBuildICmp(builder, LLVMIntULT, row, block->m, "");
     if (gpu_gemm_axis_is_multiple(lower, gemm_axis_n(lower->kernel), sched->tile_n)) return inside;
     LLVMValueRef in_row = LLVMBuildICmp(builder, LLVMIntULT, column, block->n, "");
@@ -141,18 +128,17 @@ static LLVMValueRef is_inside(const GemmBlock *block, LLVMValueRef row, LLVMValu
 }
 
 /* Loads and epilogue of one row: `value` is the accumulators', `early` what was loaded before. */
-static Pending compute_outputs(const Drain *drain, LLVMValueRef row, LLVMValueRef value,
-                               const LLVMValueRef *early) {
-    Lower *lower = drain->block->lower;
+static Pending compute_outputs(const GemmBlock *block, const GemmColumn *column, LLVMValueRef row,
+                               LLVMValueRef value, const LLVMValueRef *early) {
+    Lower *lower = block->lower;
     const Kernel *kernel = lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
-    LLVMValueRef column = drain->outer.axis[gemm_axis_n(kernel)];
-    Pending pending = {.point = point_inside(&drain->outer),
-                       .exists = is_inside(drain->block, row, column)};
+    LLVMValueRef at = column->point.axis[gemm_axis_n(kernel)];
+    Pending pending = {.point = point_inside(&column->point), .exists = is_inside(block, row, at)};
     Point *point = &pending.point;
     point->axis[gemm_axis_m(kernel)] = row;
     point->active = pending.exists;
-    for (uint32_t i = 0; i < drain->n_early; i++) point->values[drain->early[i]] = early[i];
+    for (uint32_t i = 0; i < column->n_early; i++) point->values[column->early[i]] = early[i];
     point->results = arena_array(lower->unit->arena, LLVMValueRef, kernel->reduces.n);
     point->results[0] = convert_value(&lower->unit->math, value, unit_convert_type(reduce->acc),
                                       unit_convert_type(reduce->result));
@@ -178,20 +164,23 @@ static Point epilogue_point(const GemmBlock *block, LLVMValueRef column, uint32_
     return point;
 }
 
+static uint32_t list_stored(const Kernel *kernel, ScalarId *values) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < kernel->row_stores.n && n < MAX_STORES; i++)
+        values[n++] = kernel->row_stores.data[i].value;
+    return n;
+}
+
 /* What depends on the column alone is computed before the loop over rows. */
-static void prepare_column(Drain *drain) {
-    const GemmBlock *block = drain->block;
+static void prepare_column(const GemmBlock *block, Point *point) {
     const Kernel *kernel = block->lower->kernel;
-    Point *outer = &drain->outer;
-    for (uint32_t i = 0; i < kernel->row_stores.n && i < MAX_STORES; i++)
-        drain->stores[drain->n_stores++] = kernel->row_stores.data[i].value;
+    ScalarId roots[MAX_STORES];
+    uint32_t n = list_stored(kernel, roots), row_axis = 1u << gemm_axis_m(kernel);
     if (!gpu_gemm_axis_is_multiple(block->lower, gemm_axis_n(kernel),
                                    block->lower->variant->sched.tile_n))
-        outer->active = LLVMBuildICmp(block->lower->unit->builder, LLVMIntULT,
-                                      outer->axis[outer->lane_axis], block->n, "");
-    point_prepare(outer, drain->stores, drain->n_stores, 1u << gemm_axis_m(kernel));
-    drain->n_early =
-        point_list_loads(outer, drain->stores, drain->n_stores, drain->early, MAX_EARLY_LOADS);
+        point->active = LLVMBuildICmp(block->lower->unit->builder, LLVMIntULT,
+                                      point->axis[point->lane_axis], block->n, "");
+    point_prepare(point, roots, n, row_axis);
 }
 
 static LLVMValueRef load_part(const GemmBlock *block, const GemmPart *part, LLVMValueRef row,
@@ -221,63 +210,126 @@ static LLVMValueRef row_of_part(const GemmBlock *block, const GemmPart *part, LL
     return LLVMBuildAdd(builder, block->m0, gpu_gemm_index(lower, at), "");
 }
 
-static LLVMValueRef row_ahead(const Drain *drain, LLVMValueRef row, uint32_t n_steps) {
-    const Unit *unit = drain->block->lower->unit;
-    return LLVMBuildAdd(unit->builder, row, unit_int(unit->i32, (int64_t)drain->step * n_steps),
-                        "");
+GemmColumn gpu_gemm_column(const GemmBlock *block, LLVMValueRef in_tile, uint32_t lanes) {
+    LLVMValueRef at = gpu_gemm_index(block->lower, in_tile);
+    at = LLVMBuildAdd(block->lower->unit->builder, block->n0, at, "");
+    GemmColumn column = {.point = epilogue_point(block, at, lanes), .in_part = in_tile};
+    prepare_column(block, &column.point);
+    return column;
+}
+
+/* Where a column keeps value `i`: its position, whether it exists, then scalars. */
+static LLVMValueRef *column_slot(Point *point, uint32_t i) {
+    if (i == 0) return &point->axis[point->lane_axis];
+    return i == 1 ? &point->active : &point->values[i - 1];
+}
+
+/* Whether it is the column's own: there, not the block's, and no constant. */
+static bool is_columns_own(const GemmBlock *block, LLVMValueRef value, uint32_t i) {
+    return value && !LLVMIsConstant(value) && (i < 2 || value != block->point.values[i - 1]);
+}
+
+uint32_t gpu_gemm_column_values(const GemmBlock *block, const GemmColumn *column,
+                                LLVMValueRef *values, uint32_t most) {
+    const Lower *lower = block->lower;
+    Point point = column->point;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < scalar_count(lower->kernel->scalars) + 2; i++) {
+        LLVMValueRef value = *column_slot(&point, i);
+        if (!is_columns_own(block, value, i)) continue;
+        if (n < most) values[n] = value;
+        n++;
+    }
+    return n;
+}
+
+GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column,
+                                const LLVMValueRef *values) {
+    GemmColumn with = *column;
+    with.point = point_inside(&column->point);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < scalar_count(block->lower->kernel->scalars) + 2; i++) {
+        LLVMValueRef *slot = column_slot(&with.point, i);
+        if (is_columns_own(block, *slot, i)) *slot = values[n++];
+    }
+    return with;
+}
+
+void gpu_gemm_load_early(GemmColumn *column) {
+    ScalarId stored[MAX_STORES];
+    uint32_t n = list_stored(column->point.lower->kernel, stored);
+    column->n_early =
+        point_list_loads(&column->point, stored, n, column->early, GEMM_MAX_EARLY_LOADS);
+}
+
+/* A thread's way through the rows of a part. */
+typedef struct Rows {
+    const GemmBlock *block;
+    const GemmPart *part;
+    const GemmColumn *column;
+    uint32_t step, unroll;
+} Rows;
+
+static LLVMValueRef row_ahead(const Rows *rows, LLVMValueRef row, uint32_t n_steps) {
+    const Unit *unit = rows->block->lower->unit;
+    return LLVMBuildAdd(unit->builder, row, unit_int(unit->i32, (int64_t)rows->step * n_steps), "");
 }
 
 /* Begins the loads of an iteration's rows, the first of which is `first` (i32, in the part). There
  * may be no such rows: then something is loaded that nobody uses. */
-static void load_early(const Drain *drain, LLVMValueRef first, LLVMValueRef *values) {
-    const GemmBlock *block = drain->block;
+static void load_early(const Rows *rows, LLVMValueRef first, LLVMValueRef *values) {
+    const GemmBlock *block = rows->block;
+    const GemmColumn *column = rows->column;
     const Unit *unit = block->lower->unit;
     LLVMBuilderRef builder = unit->builder;
     const Kernel *kernel = block->lower->kernel;
-    for (uint32_t u = 0; u < drain->unroll && drain->n_early; u++) {
-        LLVMValueRef in_part = row_ahead(drain, first, u);
-        LLVMValueRef n_rows = unit_int(unit->i32, drain->part->n_rows);
-        LLVMValueRef row = row_of_part(block, drain->part, in_part);
-        Point point = point_inside(&drain->outer);
+    for (uint32_t u = 0; u < rows->unroll && column->n_early; u++) {
+        LLVMValueRef in_part = row_ahead(rows, first, u);
+        LLVMValueRef n_rows = unit_int(unit->i32, rows->part->n_rows);
+        LLVMValueRef row = row_of_part(block, rows->part, in_part);
+        Point point = point_inside(&column->point);
         LLVMValueRef inside = is_inside(block, row, point.axis[gemm_axis_n(kernel)]);
         point.active = LLVMBuildICmp(builder, LLVMIntULT, in_part, n_rows, "");
         if (inside) point.active = LLVMBuildAnd(builder, point.active, inside, "");
         point.axis[gemm_axis_m(kernel)] = row;
-        for (uint32_t i = 0; i < drain->n_early; i++)
-            values[u * drain->n_early + i] = point_value(&point, drain->early[i]);
+        for (uint32_t i = 0; i < column->n_early; i++)
+            values[u * column->n_early + i] = point_value(&point, column->early[i]);
     }
 }
 
-/* Every row of the part from row `first` on, `step` apart. A few rows at once where the epilogue is
- * cheap, so that they overlap; what each iteration loads is begun an iteration before, since the
- * next one's results depend on it but this one's do not. */
-static void drain_column(Drain *drain, LLVMValueRef first) {
-    const GemmBlock *block = drain->block;
+/* What each iteration loads early is begun an iteration before, since the next one's results depend
+ * on it but this one's do not. */
+void gpu_gemm_drain_rows(const GemmBlock *block, const GemmPart *part, const GemmColumn *column,
+                         LLVMValueRef first, uint32_t step, uint32_t unroll) {
     Lower *lower = block->lower;
     Unit *unit = lower->unit;
-    const GemmPart *part = drain->part;
-    uint32_t n_steps = part->n_rows / drain->step;
-    drain->unroll = scalar_count(lower->kernel->scalars) <= CHEAP_SCALARS ? MAX_UNROLL : 2;
-    while (drain->unroll > 1 && n_steps % drain->unroll) drain->unroll /= 2;
-    if (!n_steps) drain->unroll = 1;
-    prepare_column(drain);
-    LLVMValueRef values[MAX_UNROLL * MAX_EARLY_LOADS];
-    load_early(drain, first, values);
-    int64_t stride = (int64_t)drain->step * drain->unroll;
+    uint32_t n_steps = part->n_rows / step, n_early = column->n_early;
+    while (unroll > 1 && n_steps % unroll) unroll /= 2;
+    if (!n_steps) unroll = 1;
+    Rows rows = {.block = block, .part = part, .column = column, .step = step, .unroll = unroll};
+    LLVMValueRef values[MAX_UNROLL * GEMM_MAX_EARLY_LOADS];
+    LLVMValueRef next[MAX_UNROLL * GEMM_MAX_EARLY_LOADS];
+    load_early(&rows, first, values);
     Loop loop = loop_begin(unit, lower->function, first, unit_int(unit->i32, part->n_rows),
-                           unit_int(unit->i32, stride));
-    loop_carry(unit, &loop, values, drain->unroll * drain->n_early);
-    LLVMValueRef next[MAX_UNROLL * MAX_EARLY_LOADS];
-    load_early(drain, row_ahead(drain, loop.index, drain->unroll), next);
+                           unit_int(unit->i32, (int64_t)step * unroll));
+    loop_carry(unit, &loop, values, unroll * n_early);
+    load_early(&rows, row_ahead(&rows, loop.index, unroll), next);
     Pending pending[MAX_UNROLL];
-    for (uint32_t u = 0; u < drain->unroll; u++) {
-        LLVMValueRef row = row_ahead(drain, loop.index, u);
-        LLVMValueRef value = load_part(block, part, row, drain->in_tile, drain->lanes);
-        pending[u] = compute_outputs(drain, row_of_part(block, part, row), value,
-                                     values + u * drain->n_early);
+    for (uint32_t u = 0; u < unroll; u++) {
+        LLVMValueRef row = row_ahead(&rows, loop.index, u);
+        LLVMValueRef value = load_part(block, part, row, column->in_part, column->point.lanes);
+        pending[u] = compute_outputs(block, column, row_of_part(block, part, row), value,
+                                     values + u * n_early);
     }
-    for (uint32_t u = 0; u < drain->unroll; u++) store_outputs(&pending[u]);
-    loop_end_carry(unit, &loop, next, drain->unroll * drain->n_early);
+    for (uint32_t u = 0; u < unroll; u++) store_outputs(&pending[u]);
+    loop_end_carry(unit, &loop, next, unroll * n_early);
+}
+
+uint32_t gpu_gemm_lanes(const GemmBlock *block, uint32_t most) {
+    const Lower *lower = block->lower;
+    uint32_t vector = 16 / dtype_bytes(lower->kernel->reduces.data[0].acc);
+    if (lower->variant->sched.lanes < vector) vector = lower->variant->sched.lanes;
+    return store_lanes(lower, vector < most ? vector : most);
 }
 
 void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
@@ -285,23 +337,17 @@ void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
     const Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
     uint32_t threads = lower->variant->sched.threads;
-    uint32_t most = 16 / dtype_bytes(lower->kernel->reduces.data[0].acc);
-    if (lower->variant->sched.lanes < most) most = lower->variant->sched.lanes;
-    uint32_t lanes = store_lanes(lower, most < part->n_columns ? most : part->n_columns);
+    uint32_t lanes = gpu_gemm_lanes(block, part->n_columns);
     uint32_t groups = part->n_columns / lanes, width = groups < threads ? groups : threads;
+    uint32_t unroll = scalar_count(lower->kernel->scalars) <= CHEAP_SCALARS ? 4 : 2;
     LLVMValueRef across = unit_int(unit->i32, width);
     LLVMValueRef first = LLVMBuildUDiv(builder, block->thread, across, "");
     LLVMValueRef group = LLVMBuildURem(builder, block->thread, across, "");
     for (uint32_t done = 0; done < groups; done += width) {
         LLVMValueRef at = LLVMBuildAdd(builder, group, unit_int(unit->i32, done), "");
         at = LLVMBuildMul(builder, at, unit_int(unit->i32, lanes), "");
-        LLVMValueRef column = LLVMBuildAdd(builder, block->n0, gpu_gemm_index(lower, at), "");
-        Drain drain = {.block = block,
-                       .part = part,
-                       .in_tile = at,
-                       .lanes = lanes,
-                       .step = threads / width,
-                       .outer = epilogue_point(block, column, lanes)};
-        drain_column(&drain, first);
+        GemmColumn column = gpu_gemm_column(block, at, lanes);
+        gpu_gemm_load_early(&column);
+        gpu_gemm_drain_rows(block, part, &column, first, threads / width, unroll);
     }
 }

@@ -237,18 +237,26 @@ static void run_stage(Mma *mma, Turn *turn, LLVMValueRef k0, uint32_t ahead) {
     turn->fragments = fragments[n_steps % 2];
 }
 
-/* The first `n` stages: a loop, since code costs more than the little time that it takes. */
-static void fill_ahead(Mma *mma, uint32_t n) {
-    Lower *lower = mma->lower;
+static void fill_stage(Mma *mma, LLVMValueRef number) {
     LLVMBuilderRef builder = mma->unit->builder;
-    Loop loop = loop_begin(mma->unit, lower->function, i32_const(mma, 0), i32_const(mma, n),
-                           i32_const(mma, 1));
-    LLVMValueRef at = LLVMBuildMul(builder, loop.index, i32_const(mma, mma->stage_bytes), "");
-    LLVMValueRef k0 = LLVMBuildMul(builder, loop.index, i32_const(mma, mma->sched->tile_k), "");
+    LLVMValueRef at = LLVMBuildMul(builder, number, i32_const(mma, mma->stage_bytes), "");
+    LLVMValueRef k0 = LLVMBuildMul(builder, number, i32_const(mma, mma->sched->tile_k), "");
     LLVMValueRef stage = stage_at(mma, at);
-    fetch(mma, gpu_gemm_index(lower, k0), stage);
+    fetch(mma, gpu_gemm_index(mma->lower, k0), stage);
     put(mma, stage);
-    loop_end(mma->unit, &loop);
+}
+
+/* The first `n` stages. Copies are only started, so that a loop takes no longer; what goes through
+ * registers is loaded for all stages at once. */
+static void fill_ahead(Mma *mma, uint32_t n) {
+    if (mma->factors[0].is_copied && mma->factors[1].is_copied) {
+        Loop loop = loop_begin(mma->unit, mma->lower->function, i32_const(mma, 0),
+                               i32_const(mma, n), i32_const(mma, 1));
+        fill_stage(mma, loop.index);
+        loop_end(mma->unit, &loop);
+        return;
+    }
+    for (uint32_t s = 0; s < n; s++) fill_stage(mma, i32_const(mma, s));
 }
 
 /* All of k. One stage is being read, one filled, the others are on their way. */

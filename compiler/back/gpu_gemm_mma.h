@@ -18,7 +18,7 @@ enum {
     CHUNK_BYTES = 16,
     STEP_BYTES = 32,
     MAX_CHUNKS = 8,
-    MAX_FRAGMENTS = 4,
+    MAX_FRAGMENTS = 8,
     FRAGMENT_REGISTERS = 4
 };
 
@@ -44,7 +44,8 @@ typedef struct MmaFactor {
     /* Copied: addresses at k = 0 and how far a step of 1 in k is. */
     LLVMValueRef sources[MAX_CHUNKS]; /* global pointers */
     LLVMValueRef k_stride;            /* index_type: elements */
-    /* i32: bytes of a chunk inside the matrix, as far as k does not tell. */
+    /* i32: bytes of a chunk inside the matrix, as far as k does not tell. Of a straight one a mask
+     * of the bytes that k leaves: 0 to 16 of a broadcast row, which need not end with a chunk. */
     LLVMValueRef n_bytes[MAX_CHUNKS];
     /* Not copied: values on their way from registers. */
     LLVMValueRef values[MAX_CHUNKS];

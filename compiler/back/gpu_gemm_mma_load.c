@@ -181,6 +181,7 @@ static void aim_copies(MmaFactor *factor, const GemmBlock *block) {
     is_affine_in(indices_of(block), s->index, k, &stride);
     factor->k_stride = stride ? lower_dim(lower, stride) : zero;
     LLVMValueRef base = lower->pointers[argument_of(lower->kernel, s->buffer)];
+    bool has_whole_chunks = gpu_gemm_axis_is_multiple(lower, k, factor->chunk_elems);
     for (uint32_t i = 0; i < factor->n_chunks; i++) {
         Point point = chunk_point(factor, block, i, zero);
         LLVMValueRef at = point.axis[factor->axis];
@@ -190,9 +191,9 @@ static void aim_copies(MmaFactor *factor, const GemmBlock *block) {
             address = LLVMBuildSExt(builder, address, unit->i64, "");
         LLVMTypeRef element = unit_memory_type(unit, s->dtype, 1);
         factor->sources[i] = LLVMBuildGEP2(builder, element, base, &address, 1, "");
+        LLVMValueRef all = i32_const(block, has_whole_chunks ? CHUNK_BYTES : -1);
         factor->n_bytes[i] = factor->is_turned ? bytes_inside(factor, block, at, factor->extent)
-                                               : LLVMBuildSelect(builder, point.active,
-                                                                 i32_const(block, CHUNK_BYTES),
+                                               : LLVMBuildSelect(builder, point.active, all,
                                                                  i32_const(block, 0), "");
     }
 }
@@ -256,7 +257,7 @@ static void start_copies(const MmaFactor *factor, const GemmBlock *block, LLVMVa
             LLVMValueRef exists = LLVMBuildICmp(builder, LLVMIntSLT, row, left, "");
             n_bytes = LLVMBuildSelect(builder, exists, n_bytes, i32_const(block, 0), "");
         } else {
-            n_bytes = LLVMBuildAnd(builder, n_bytes, in_k, ""); /* 16 or 0, and 0 to 16 */
+            n_bytes = LLVMBuildAnd(builder, n_bytes, in_k, "");
         }
         uint32_t rows_bytes = i * factor->row_step * factor->row_chunks * CHUNK_BYTES;
         LLVMValueRef from = LLVMBuildGEP2(builder, element, factor->sources[i], &delta, 1, "");

@@ -1,5 +1,5 @@
-/* Contractions with an extent of one: a thread per element and a loop over k. Such products are
- * vectors' or outer products; the tiled templates take the rest. */
+/* Contractions with a k of at most one: a thread per element. Such products are outer products; the
+ * other templates take the rest. */
 #include "back/gpu.h"
 #include "back/gpu_gemm.h"
 

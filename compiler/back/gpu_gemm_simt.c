@@ -26,9 +26,11 @@ typedef struct Side {
     double pad;                 /* stands beyond the end of k */
     uint32_t n_groups,
         n_steps; /* groups of lanes in a tile, and per thread (the last may be idle) */
-    /* Per step: where its group stands. */
-    LLVMValueRef own[MAX_STEPS];    /* i32: in the tile along the axis */
-    LLVMValueRef at_k[MAX_STEPS];   /* i32: in the tile along k */
+    /* Per step: where its group stands, and how much further: steps a constant distance apart have
+     * all but that in common. */
+    LLVMValueRef own[MAX_STEPS];  /* i32: in the tile along the axis */
+    LLVMValueRef at_k[MAX_STEPS]; /* i32: in the tile along k */
+    uint32_t more_own[MAX_STEPS], more_k[MAX_STEPS];
     LLVMValueRef exists[MAX_STEPS]; /* i1: the group is inside the extent of the axis */
     Point points[MAX_STEPS];        /* with the values that do not move with k */
     /* The thread's fragments: `n` of `size` elements, `stride` elements apart, the first at `first`
@@ -53,6 +55,11 @@ typedef struct Simt {
 
 static LLVMValueRef int32(const Simt *g, int64_t value) {
     return unit_int(g->unit->i32, value);
+}
+
+static LLVMValueRef plus(const Simt *g, LLVMValueRef value, uint32_t more) {
+    if (!more) return value;
+    return LLVMBuildAdd(g->unit->builder, value, unit_int(LLVMTypeOf(value), more), "");
 }
 
 /* How a factor is loaded. */
@@ -112,16 +119,21 @@ static void place_groups(Simt *g, Side *side) {
     uint32_t k = gemm_axis_k(lower->kernel), lanes = side->lanes;
     bool is_along_k = side->lane_axis == k;
     uint32_t across = (is_along_k ? g->sched->tile_k : side->tile) / lanes;
+    bool is_whole = g->sched->threads % across == 0;
     for (uint32_t s = 0; s < side->n_steps; s++) {
-        LLVMValueRef group =
-            LLVMBuildAdd(builder, g->block.thread, int32(g, (int64_t)s * g->sched->threads), "");
+        LLVMValueRef group = g->block.thread;
+        uint32_t more = is_whole ? s * (g->sched->threads / across) : 0;
+        if (!is_whole) group = plus(g, group, s * g->sched->threads);
         LLVMValueRef fast = LLVMBuildURem(builder, group, int32(g, across), "");
         fast = LLVMBuildMul(builder, fast, int32(g, lanes), "");
         LLVMValueRef slow = LLVMBuildUDiv(builder, group, int32(g, across), "");
         side->own[s] = is_along_k ? slow : fast;
         side->at_k[s] = is_along_k ? fast : slow;
+        side->more_own[s] = is_along_k ? more : 0;
+        side->more_k[s] = is_along_k ? 0 : more;
         LLVMValueRef index =
             LLVMBuildAdd(builder, side->begin, gpu_gemm_index(lower, side->own[s]), "");
+        index = plus(g, index, side->more_own[s]);
         side->exists[s] = LLVMBuildICmp(builder, LLVMIntULT, index, side->extent, "");
         Point *point = &side->points[s];
         *point = point_inside(&g->block.point);
@@ -145,6 +157,7 @@ static void fetch(Simt *g, const Side *side, LLVMValueRef begin, Point *points) 
     for (uint32_t s = 0; s < side->n_steps; s++) {
         points[s] = point_inside(&side->points[s]);
         LLVMValueRef k = LLVMBuildAdd(builder, begin, gpu_gemm_index(lower, side->at_k[s]), "");
+        k = plus(g, k, side->more_k[s]);
         LLVMValueRef in_k = LLVMBuildICmp(builder, LLVMIntULT, k, g->block.k, "");
         points[s].axis[axis] = k;
         points[s].active = LLVMBuildAnd(builder, side->exists[s], in_k, "");
@@ -193,6 +206,7 @@ static void put(Simt *g, const Side *side, Point *points, LLVMValueRef buffer) {
                                            unit_convert_type(dtype), unit_convert_type(g->acc));
         value = LLVMBuildSelect(builder, points[s].active, value, pad, "");
         LLVMValueRef at = offset_in(g, side, side->at_k[s], side->own[s]);
+        at = plus(g, at, (side->more_k[s] * side->pitch + side->more_own[s]) * g->acc_bytes);
         If has_group = {NULL};
         if ((s + 1) * g->sched->threads > side->n_groups) {
             LLVMValueRef left = int32(g, (int64_t)side->n_groups - (int64_t)s * g->sched->threads);

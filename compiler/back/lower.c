@@ -1,15 +1,17 @@
 /* Function interfaces and template choice. See lower.h.
  *
- * GPU: void kernel(one global pointer per argument of every part, one i64 per dim symbol).
+ * GPU: void kernel(one global pointer per argument of every part, one i64 per dim symbol, one
+ * tensor map of 128 bytes by value per map of the variant).
  * CPU: void kernel(ptr arguments, ptr dims, i64 begin, i64 end). */
 #include "back/lower.h"
 
 #include "back/gpu.h"
 #include "back/template.h"
 
+#include <frt_manifest.h>
 #include <string.h>
 
-enum { PTX_KERNEL_CALLING_CONVENTION = 71 };
+enum { PTX_KERNEL_CALLING_CONVENTION = 71, MAP_ALIGN_BYTES = 64 };
 
 static void add_attribute(const Unit *unit, LLVMValueRef function, const char *key,
                           const char *value) {
@@ -57,9 +59,34 @@ static void select_part(Lower *lower, uint32_t n_parts) {
     }
 }
 
+static void add_type_or_number(const Unit *unit, LLVMValueRef function, uint32_t param,
+                               const char *name, LLVMTypeRef type, uint64_t number) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddAttributeAtIndex(function, param + 1,
+                            type ? LLVMCreateTypeAttribute(unit->context, kind, type)
+                                 : LLVMCreateEnumAttribute(unit->context, kind, number));
+}
+
+/* Tensor maps stay where the launch put them: the copy engine reads them there. */
+static void add_maps(Lower *lower, uint32_t first_param) {
+    const Unit *unit = lower->unit;
+    static const char constant[] = "nvvm.grid_constant";
+    LLVMTypeRef bytes = LLVMArrayType2(unit->i8, FRT_MAP_BYTES);
+    lower->maps = arena_array(unit->arena, LLVMValueRef, lower->variant->n_maps);
+    for (uint32_t i = 0; i < lower->variant->n_maps; i++) {
+        uint32_t param = first_param + i;
+        add_type_or_number(unit, lower->function, param, "byval", bytes, 0);
+        add_type_or_number(unit, lower->function, param, "align", NULL, MAP_ALIGN_BYTES);
+        LLVMAddAttributeAtIndex(
+            lower->function, param + 1,
+            LLVMCreateStringAttribute(unit->context, constant, sizeof constant - 1, "", 0));
+        lower->maps[i] = LLVMGetParam(lower->function, param);
+    }
+}
+
 static void make_gpu_function(Lower *lower, const Launch *launch) {
     Unit *unit = lower->unit;
-    LLVMTypeRef params[MAX_KERNEL_ARGS + DIM_MAX_SYMBOLS];
+    LLVMTypeRef params[MAX_KERNEL_ARGS + DIM_MAX_SYMBOLS + MAX_MAPS];
     uint32_t n = 0;
     for (uint32_t k = 0; k < launch->n; k++)
         for (uint32_t i = 0; i < launch->kernels[k].args.n; i++)
@@ -67,12 +94,20 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
                 params[n++] = unit->global_ptr;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
         if (launch_symbols(launch) >> s & 1) params[n++] = unit->i64;
+    for (uint32_t i = 0; i < lower->variant->n_maps; i++) params[n++] = unit->ptr;
     LLVMTypeRef type = LLVMFunctionType(unit->void_type, params, n, 0);
     lower->function = LLVMAddFunction(unit->module, lower->variant->symbol, type);
     LLVMSetFunctionCallConv(lower->function, PTX_KERNEL_CALLING_CONVENTION);
     add_nounwind(unit, lower->function);
     add_attribute(unit, lower->function, "nvvm.reqntid",
                   str_format(unit->arena, "%u,1,1", lower->variant->sched.threads));
+    /* Without this ptxas may spill a few registers for one more block. And registers can move
+     * between warps only when their number at entry is known. */
+    if (lower->kernel->form == FORM_CONTRACT)
+        add_attribute(unit, lower->function, "nvvm.minctasm", "1");
+    if (lower->variant->sched.cluster > 1)
+        add_attribute(unit, lower->function, "nvvm.cluster_dim",
+                      str_format(unit->arena, "%u,1,1", lower->variant->sched.cluster));
 }
 
 /* Takes the function's parameters from `param` on as the kernel's pointers; returns the next. What
@@ -81,7 +116,9 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
     Unit *unit = lower->unit;
     const Kernel *kernel = lower->kernel;
     Chip *chips = arena_array(unit->arena, Chip, kernel->args.n);
-    const Sched *sched = &launch->kernels->variants[lower->variant - kernel->variants].sched;
+    uint32_t v = (uint32_t)(lower->variant - kernel->variants);
+    const Sched *sched = &launch->kernels->variants[v].sched;
+    int64_t begin = launch_shared_bytes(launch, v);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
         if (!lower->plan->buffers.data[buffer].is_on_chip) {
@@ -90,7 +127,7 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
         }
         ChipPlace place = {0, 0};
         launch_chip_place(lower->plan, launch, sched, buffer, &place);
-        LLVMValueRef offset = unit_int(unit->i32, place.offset_bytes);
+        LLVMValueRef offset = unit_int(unit->i32, begin + place.offset_bytes);
         chips[i].base = gpu_shared_at(unit, gpu_shared_dynamic(unit), unit->i8, offset);
         chips[i].pitch = place.pitch;
     }
@@ -105,10 +142,10 @@ static void take_symbols(Lower *lower, const Launch *launch, uint32_t param) {
 }
 
 static uint32_t n_tensor_params(const Lower *lower, const Launch *launch) {
-    uint32_t n_symbols = 0;
+    uint32_t n_others = lower->variant->n_maps;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
-        n_symbols += (launch_symbols(launch) >> s & 1) != 0;
-    return LLVMCountParams(lower->function) - n_symbols;
+        n_others += (launch_symbols(launch) >> s & 1) != 0;
+    return LLVMCountParams(lower->function) - n_others;
 }
 
 /* Phases run one after the other; a barrier lets each see what the one before left on chip, and use
@@ -121,11 +158,11 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     Unit *unit = lower->unit;
     bool has_parts = launch_has_parts(launch);
     uint32_t n_phases = has_parts ? 1 : launch->n;
-    BlockTile tile = {NULL};
-    SharedTiles tiles = {NULL};
+    BlockTile tile = {.m0 = NULL};
+    uint32_t v = (uint32_t)(lower->variant - launch->kernels->variants);
+    SharedTiles tiles = {.dynamic_bytes = launch_shared_bytes(launch, v)};
     make_gpu_function(lower, launch);
     open_entry(lower);
-    uint32_t v = (uint32_t)(lower->variant - launch->kernels->variants);
     uint32_t param = 0, first_symbol = n_tensor_params(lower, launch);
     Lower *phases = arena_array(unit->arena, Lower, n_phases);
     for (uint32_t k = 0; k < n_phases; k++) {
@@ -139,10 +176,13 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
         take_symbols(&phases[k], launch, first_symbol);
     }
     if (has_parts) select_part(&phases[0], launch->n);
+    uint32_t n_maps = lower->variant->n_maps; /* in launches of one kernel only */
+    add_maps(&phases[0], LLVMCountParams(lower->function) - n_maps);
     LLVMBasicBlockRef body = unit_block(unit, lower->function, "body");
     unit_goto(unit, body);
     for (uint32_t k = 0; k < n_phases; k++) {
         if (k) gpu_barrier(unit);
+        unit->math.overlaps_quotients = launch->kernels[k].form == FORM_CONTRACT;
         templates[launch->kernels[k].form](&phases[k]);
     }
     close_entry(lower, body);

@@ -195,7 +195,7 @@ static void write_dims(Writer *w) {
 /* Buffers. */
 
 static void put_buffer_name(Writer *w, const Buffer *buffer) {
-    if (buffer->kind == BUFFER_TEMP) text_puts(&w->text, ".");
+    if (buffer->kind == BUFFER_TEMP || buffer->kind == BUFFER_PREPARED) text_puts(&w->text, ".");
     put_escaped(w, buffer->name);
 }
 
@@ -203,13 +203,15 @@ static void write_buffer(Writer *w, const Buffer *buffer) {
     static const char *const directives[] = {[BUFFER_INPUT] = FRT_D_INPUT,
                                              [BUFFER_PARAM] = FRT_D_PARAM,
                                              [BUFFER_OUTPUT] = FRT_D_OUTPUT,
-                                             [BUFFER_TEMP] = FRT_D_TEMP};
+                                             [BUFFER_TEMP] = FRT_D_TEMP,
+                                             [BUFFER_PREPARED] = FRT_D_TEMP};
     begin_line(w, directives[buffer->kind]);
     text_puts(&w->text, " ");
     put_buffer_name(w, buffer);
     put_int(w, 0); /* the only device */
     put_word(w, dtype_name(buffer->dtype));
     if (buffer->kind == BUFFER_TEMP) put_dim(w, buffer->offset_bytes);
+    if (buffer->kind == BUFFER_PREPARED) put_word(w, FRT_NONE);
     put_shape(w, &buffer->shape);
     if (buffer->kind == BUFFER_PARAM) {
         put_word(w, "=");
@@ -218,10 +220,23 @@ static void write_buffer(Writer *w, const Buffer *buffer) {
     end_line(w);
 }
 
+/* For the eye: readers have the shape. */
+static void write_prepared_bytes(Writer *w, const Buffer *buffer) {
+    begin_line(w, FRT_X_BYTES);
+    text_puts(&w->text, " ");
+    put_buffer_name(w, buffer);
+    put_dim(w, buffer_bytes(w->dims, buffer));
+    end_line(w);
+}
+
 static void write_buffers(Writer *w, const Plan *plan) {
     if (plan->buffers.n > FRT_MAX_TENSORS) fail_limit(w, "tensors in one graph", FRT_MAX_TENSORS);
-    for (uint32_t i = 0; i < plan->buffers.n; i++)
-        if (!plan->buffers.data[i].is_on_chip) write_buffer(w, &plan->buffers.data[i]);
+    for (uint32_t i = 0; i < plan->buffers.n; i++) {
+        const Buffer *buffer = &plan->buffers.data[i];
+        if (buffer->is_on_chip) continue;
+        write_buffer(w, buffer);
+        if (buffer->kind == BUFFER_PREPARED) write_prepared_bytes(w, buffer);
+    }
     begin_line(w, FRT_D_WORKSPACE);
     put_dim(w, plan->workspace_bytes);
     end_line(w);
@@ -309,6 +324,27 @@ static bool put_predicate(Writer *w, const Plan *plan, const Launch *launch, uin
     return is_first;
 }
 
+static void put_grid(Writer *w, const Launch *launch, const Variant *variant) {
+    uint32_t n_parts = launch_has_parts(launch) ? launch->n : 1;
+    put_dim(w, dim_mul_const(w->dims, variant->grid, n_parts));
+    if (variant->grid_limit) text_printf(&w->text, ",%" PRId64 ",min", variant->grid_limit);
+}
+
+static void write_map(Writer *w, const Kernel *kernel, const TensorMap *map) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    begin_line(w, FRT_D_MAP);
+    put_int(w, map->arg);
+    put_int(w, map->swizzle_bytes);
+    put_dim(w, map->offset);
+    for (uint32_t i = 0; i < map->rank; i++) {
+        put_dim(w, index_axis_extent(tab, map->axes[i].axis));
+        text_puts(&w->text, ":");
+        put_expr(w, map->axes[i].stride);
+        text_printf(&w->text, ":%u", map->axes[i].box);
+    }
+    end_line(w);
+}
+
 /* Returns whether it always applies. */
 static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
     const Variant *variant = &launch->kernels->variants[v];
@@ -316,13 +352,14 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", launch->kernels->name);
     begin_line(w, FRT_D_VARIANT);
     put_name(w, variant->symbol);
-    uint32_t n_parts = launch_has_parts(launch) ? launch->n : 1;
-    put_dim(w, dim_mul_const(w->dims, variant->grid, n_parts));
+    put_grid(w, launch, variant);
     put_int(w, is_cpu ? 1 : variant->sched.threads);
-    put_int(w, variant->chip_bytes); /* the rest is sized in the kernel itself */
+    /* Beyond what the kernel itself declares. */
+    put_int(w, (int64_t)launch_shared_bytes(launch, v) + variant->chip_bytes);
     bool always = put_predicate(w, plan, launch, v);
     end_line(w);
-    return always;
+    for (uint32_t i = 0; i < variant->n_maps; i++) write_map(w, launch->kernels, &variant->maps[i]);
+    return always && variant->n_maps == 0;
 }
 
 static void put_label(Writer *w, const Launch *launch) {
@@ -334,7 +371,7 @@ static void write_launch(Writer *w, const Plan *plan, const Launch *launch) {
     const Source *source = w->module->source;
     const Kernel *kernel = launch->kernels;
     begin_line(w, FRT_D_LAUNCH);
-    put_word(w, FRT_PHASE_RUN_NAME);
+    put_word(w, kernel->is_init ? FRT_PHASE_INIT_NAME : FRT_PHASE_RUN_NAME);
     put_int(w, kernel->span.end ? source_position(source, kernel->span.begin).line : 0);
     put_label(w, launch);
     put_args(w, plan, launch);

@@ -42,9 +42,14 @@ Val math_tf32(const MathCtx *m, Val x) {
     return fp_select(&p, is_nan, fp_nan(&p), rounded);
 }
 
+/* On the bits: LLVM moves a rounding of a copysign to both its operands, and for the sign of one in
+ * double that is rounded to half it calls a function that nothing defines. */
 Val math_copysign(const MathCtx *m, Val magnitude, Val sign) {
-    Val args[] = {magnitude, sign};
-    return fp_intrinsic(m, "llvm.copysign", LLVMTypeOf(magnitude), args, 2);
+    Fp p = fp_of(m, magnitude);
+    uint64_t sign_bit = p.is_f64 ? (uint64_t)1 << 63 : (uint64_t)1 << 31;
+    Val size = fp_and(&p, fp_to_bits(&p, magnitude), fp_int(&p, sign_bit - 1));
+    Val taken = fp_and(&p, fp_to_bits(&p, sign), fp_int(&p, sign_bit));
+    return fp_from_bits(&p, fp_or(&p, size, taken));
 }
 
 /* x86 has max and min with one flaw each: of equal operands or with NaN the second is the result.

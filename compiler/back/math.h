@@ -34,6 +34,10 @@ typedef struct MathCtx {
     LLVMModuleRef module; /* receives the declarations of the intrinsics used */
     LLVMBuilderRef builder;
     bool is_nvptx;
+    /* GPU: quotients of a vector's lanes are to overlap, because few warps run that could hide one
+     * another's waiting. Costs a few instructions more where the divisor differs from lane to lane.
+     * The bits are the same. */
+    bool overlaps_quotients;
 } MathCtx;
 
 LLVMValueRef math_exp(const MathCtx *m, LLVMValueRef x);
@@ -52,8 +56,8 @@ LLVMValueRef math_pow(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
  * stand at the end of a block without terminator. */
 LLVMValueRef math_frem(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
 
-/* Correctly rounded. On a GPU a vector of float branches: it ends the current block as math_frem
- * does.
+/* Correctly rounded. With overlaps_quotients a vector of float branches: it ends the current block
+ * as math_frem does.
  */
 LLVMValueRef math_div(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
 

@@ -1,10 +1,13 @@
 /* Division of floats, correctly rounded.
  *
  * NVIDIA's assembler makes a division of f32 a short sequence, a check and a call, with branches
- * between one element and the next that keep them from overlapping. Here vectors of f32 have one
- * check for all lanes after a sequence without branches, which is right unless something was very
- * small or large; then it is done again in f64, which has more than twice the digits plus two, so
- * that rounding the quotient again rounds once, subnormal results included. */
+ * between one element and the next that keep them from overlapping. Where that matters, vectors of
+ * f32 have one check for all lanes after a sequence without branches, which is right unless
+ * something was very small or large; then it is done again in f64, which has more than twice the
+ * digits plus two, so that rounding the quotient again rounds once, subnormal results included.
+ * On an H200 that is worth it in the epilogues of products, where few warps run. Of softmax, whose
+ * divisor is the same for all lanes, it would take 7 % off, but more code to compile; a map of gelu
+ * would lose 12 %. */
 #include "back/math_ops.h"
 
 #include <string.h>
@@ -31,14 +34,13 @@ static Val machine_reciprocal(const Fp *p, Val y) {
     return all;
 }
 
-/* What the sequence gives, and where it may be wrong. */
 typedef struct Quotient {
-    Val value, is_special;
+    Val value, is_zero; /* is_zero: the dividend is */
+    Val product;        /* with the machine's reciprocal */
 } Quotient;
 
-/* Markstein's: a refined reciprocal, and a quotient corrected by the exact remainder. Special are 0
- * (whose sign the correction would lose) divided by anything, and anything divided by infinity: of
- * those the product with the machine's reciprocal is the result. */
+/* Markstein's: a refined reciprocal, and a quotient corrected by the exact remainder. The
+ * correction would lose the sign of 0. */
 static Quotient refined_quotient(const Fp *p, Val x, Val y) {
     Val rough = machine_reciprocal(p, y);
     Val minus_y = fp_neg(p, y);
@@ -47,29 +49,25 @@ static Quotient refined_quotient(const Fp *p, Val x, Val y) {
     Val first = fp_mul(p, x, reciprocal);
     Val rest = fp_fma(p, minus_y, first, x);
     Val corrected = fp_fma(p, rest, reciprocal, first);
-    Val product = fp_mul(p, x, rough);
-    Val is_zero = fp_eq(p, x, fp_num(p, 0));
-    Val y_size = math_fabs(p->m, y);
-    Val is_infinite = fp_eq(p, y_size, fp_inf(p));
-    Quotient q = {.is_special = fp_or(p, is_zero, is_infinite)};
-    q.value = fp_select(p, q.is_special, product, corrected);
+    Quotient q = {.is_zero = fp_eq(p, x, fp_num(p, 0))};
+    q.value = fp_select(p, q.is_zero, first, corrected);
+    q.product = fp_mul(p, x, rough);
     return q;
 }
 
-static Val at_least(const Fp *p, Val x, double bound) {
-    return LLVMBuildFCmp(p->m->builder, LLVMRealOGE, x, fp_num(p, bound), "");
-}
-
 /* Whether the quotient of `x` that was computed is right: it is, if the remainder was exact and
- * nothing overflowed. A divisor that is subnormal or near the largest has no reciprocal here, which
- * the quotient's size tells: it is then 0, infinite or NaN. */
+ * nothing overflowed. A divisor that is subnormal, near the largest or infinite has no reciprocal
+ * here, which the quotient's size tells: it is then 0, infinite or NaN. */
 static Val is_right(const Fp *p, Val x, const Quotient *q) {
+    LLVMBuilderRef b = p->m->builder;
     Val x_size = math_fabs(p->m, x);
     Val size = math_fabs(p->m, q->value);
-    Val right = at_least(p, x_size, 0x1p-100);
-    right = fp_and(p, right, at_least(p, size, 0x1p-100));
-    right = fp_or(p, right, q->is_special);
-    Val is_bounded = LLVMBuildFCmp(p->m->builder, LLVMRealOLE, size, fp_num(p, 0x1p120), "");
+    Val is_large = LLVMBuildFCmp(b, LLVMRealOGE, x_size, fp_num(p, 0x1p-100), "");
+    Val is_normal = LLVMBuildFCmp(b, LLVMRealOGE, size, fp_num(p, 0x1p-120), "");
+    Val is_bounded = LLVMBuildFCmp(b, LLVMRealOLE, size, fp_num(p, 0x1p120), "");
+    is_large = fp_or(p, is_large, q->is_zero);
+    is_normal = fp_or(p, is_normal, q->is_zero);
+    Val right = fp_and(p, is_large, is_normal);
     return fp_and(p, right, is_bounded);
 }
 
@@ -83,17 +81,16 @@ static Val all_lanes(const Fp *p, Val condition) {
     return all;
 }
 
-/* In f64. What has no finite quotient is the product with the machine's reciprocal. */
+/* In f64. Where there is no finite quotient, or the divisor is infinite, the result is the product
+ * with the machine's reciprocal. */
 static Val wide_quotient(const Fp *p, Val x, Val y) {
     LLVMBuilderRef b = p->m->builder;
     Fp wide = fp_f64(p);
     Val x_wide = LLVMBuildFPExt(b, x, wide.type, "");
     Val y_wide = LLVMBuildFPExt(b, y, wide.type, "");
     Quotient q = refined_quotient(&wide, x_wide, y_wide);
-    Val rough = machine_reciprocal(&wide, y_wide);
-    Val product = fp_mul(&wide, x_wide, rough);
     Val is_nan = fp_unordered(&wide, q.value, q.value);
-    Val value = fp_select(&wide, is_nan, product, q.value);
+    Val value = fp_select(&wide, is_nan, q.product, q.value);
     return LLVMBuildFPTrunc(b, value, p->type, "");
 }
 
@@ -101,12 +98,10 @@ Val math_div(const MathCtx *m, Val x, Val y) {
     Fp p = fp_of(m, x);
     LLVMBuilderRef b = m->builder;
     bool is_constant = LLVMIsConstant(x) && LLVMIsConstant(y);
-    if (!m->is_nvptx || p.is_f64 || !p.lanes || is_constant) return LLVMBuildFDiv(b, x, y, "");
-    /* Scaled, a quotient is right down to the least normal numbers. */
-    Val scaled = fp_mul(&p, x, fp_num(&p, 0x1p24));
-    Quotient q = refined_quotient(&p, scaled, y);
-    Val right = is_right(&p, scaled, &q);
-    Val quick = fp_mul(&p, q.value, fp_num(&p, 0x1p-24));
+    if (!m->overlaps_quotients || p.is_f64 || !p.lanes || is_constant)
+        return LLVMBuildFDiv(b, x, y, "");
+    Quotient q = refined_quotient(&p, x, y);
+    Val right = is_right(&p, x, &q);
     Val all_right = all_lanes(&p, right);
     LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
     Val function = LLVMGetBasicBlockParent(here);
@@ -114,7 +109,7 @@ Val math_div(const MathCtx *m, Val x, Val y) {
     LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(m->context, function, "divided");
     LLVMBuildCondBr(b, all_right, done, wide);
     LLVMPositionBuilderAtEnd(b, wide);
-    Val values[2] = {quick, wide_quotient(&p, x, y)};
+    Val values[2] = {q.value, wide_quotient(&p, x, y)};
     LLVMBuildBr(b, done);
     LLVMPositionBuilderAtEnd(b, done);
     LLVMBasicBlockRef blocks[2] = {here, wide};

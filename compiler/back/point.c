@@ -3,130 +3,6 @@
 
 #include <string.h>
 
-/* Dims. */
-
-void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel,
-                const Variant *variant) {
-    *lower = (Lower){.unit = unit,
-                     .plan = plan,
-                     .kernel = kernel,
-                     .variant = variant,
-                     .index_type = variant->sched.is_wide ? unit->i64 : unit->i32,
-                     .lane_axis = NO_AXIS};
-    if (kernel->form == FORM_ROW)
-        lower->lane_axis = kernel->first_reduced + kernel->n_reduced - 1;
-    else if (kernel->n_parallel)
-        lower->lane_axis = kernel->n_parallel - 1;
-    uint32_t n_args = kernel->args.n;
-    lower->pointers = arena_array(unit->arena, LLVMValueRef, n_args);
-    lower->is_written = arena_array(unit->arena, bool, n_args);
-    for (uint32_t i = 0; i < n_args; i++)
-        for (uint32_t s = 0; s <= kernel->stages.n; s++) {
-            bool last = s == kernel->stages.n;
-            const Store *stores =
-                last ? kernel->row_stores.data : kernel->stages.data[s].stores.data;
-            uint32_t n = last ? kernel->row_stores.n : kernel->stages.data[s].stores.n;
-            for (uint32_t k = 0; k < n; k++)
-                if (stores[k].buffer == kernel->args.data[i]) lower->is_written[i] = true;
-        }
-}
-
-static DimTab *dims_of(const Lower *lower) {
-    return indextab_dims(scalartab_indices(lower->kernel->scalars));
-}
-
-static LLVMValueRef dim_atom_value(Lower *lower, uint32_t atom_id) {
-    DimAtom atom = dim_atom(dims_of(lower), atom_id);
-    if (!atom.is_division) return lower->symbols[atom.symbol];
-    LLVMValueRef n = lower_dim64(lower, atom.numerator);
-    LLVMValueRef d = lower_dim64(lower, atom.divisor);
-    LLVMBuilderRef builder = lower->unit->builder;
-    LLVMValueRef zero = unit_int(lower->unit->i64, 0);
-    LLVMValueRef q = LLVMBuildSDiv(builder, n, d, "");
-    LLVMValueRef rest = LLVMBuildSRem(builder, n, d, "");
-    LLVMValueRef below = LLVMBuildICmp(builder, LLVMIntSLT, rest, zero, "");
-    LLVMValueRef one = LLVMBuildZExt(builder, below, lower->unit->i64, "");
-    return LLVMBuildSub(builder, q, one, "");
-}
-
-static LLVMValueRef build_dim(Lower *lower, DimId dim) {
-    const DimTab *dims = dims_of(lower);
-    LLVMBuilderRef builder = lower->unit->builder;
-    LLVMValueRef total = unit_int(lower->unit->i64, dim_constant_part(dims, dim));
-    for (uint32_t i = 0; i < dim_n_terms(dims, dim); i++) {
-        DimTerm term = dim_term(dims, dim, i);
-        LLVMValueRef product = unit_int(lower->unit->i64, term.coefficient);
-        for (uint32_t k = 0; k < term.n_atoms; k++) {
-            LLVMValueRef factor = dim_atom_value(lower, term.atoms[k]);
-            product = LLVMBuildMul(builder, product, factor, "");
-        }
-        total = LLVMBuildAdd(builder, total, product, "");
-    }
-    return total;
-}
-
-static void grow_dims(Lower *lower, DimId dim) {
-    if (dim < lower->n_dims) return;
-    uint32_t n = dim * 2 + 64;
-    LLVMValueRef *dims = arena_array(lower->unit->arena, LLVMValueRef, n * (size_t)2);
-    if (lower->n_dims) memcpy(dims, lower->dims, lower->n_dims * 2 * sizeof *dims);
-    lower->dims = dims;
-    lower->n_dims = n;
-}
-
-/* [2k] is dim k in index_type, [2k + 1] in 64 bits. Both are made together. */
-static LLVMValueRef dim_value(Lower *lower, DimId dim, bool is_64) {
-    int64_t value;
-    if (dim_is_const(dims_of(lower), dim, &value))
-        return unit_int(is_64 ? lower->unit->i64 : lower->index_type, value);
-    grow_dims(lower, dim);
-    if (!lower->dims[dim * 2 + 1]) {
-        Unit *unit = lower->unit;
-        LLVMBasicBlockRef here = unit_here(unit);
-        unit_goto(unit, lower->entry);
-        LLVMValueRef wide = build_dim(lower, dim);
-        grow_dims(lower, dim);
-        lower->dims[dim * 2 + 1] = wide;
-        lower->dims[dim * 2] = lower->index_type == unit->i64
-                                   ? wide
-                                   : LLVMBuildTrunc(unit->builder, wide, lower->index_type, "");
-        unit_goto(unit, here);
-    }
-    return lower->dims[dim * 2 + is_64];
-}
-
-LLVMValueRef lower_dim(Lower *lower, DimId dim) {
-    return dim_value(lower, dim, false);
-}
-
-LLVMValueRef lower_dim64(Lower *lower, DimId dim) {
-    return dim_value(lower, dim, true);
-}
-
-LLVMValueRef lower_index_const(const Lower *lower, int64_t value) {
-    return unit_int(lower->index_type, value);
-}
-
-/* A dim as a divisor: an extent of 0 has no elements, but may still be divided by. */
-static LLVMValueRef divisor_value(Lower *lower, DimId dim) {
-    LLVMValueRef d = lower_dim(lower, dim);
-    if (dim_lo(dims_of(lower), dim) >= 1) return d;
-    LLVMBuilderRef builder = lower->unit->builder;
-    LLVMValueRef one = lower_index_const(lower, 1);
-    LLVMValueRef positive = LLVMBuildICmp(builder, LLVMIntSGT, d, one, "");
-    return LLVMBuildSelect(builder, positive, d, one, "");
-}
-
-void lower_split(Lower *lower, LLVMValueRef linear, uint32_t first, uint32_t n, Point *point) {
-    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
-    for (uint32_t k = n; k-- > 1;) {
-        LLVMValueRef extent = divisor_value(lower, index_axis_extent(tab, first + k));
-        point->axis[first + k] = LLVMBuildURem(lower->unit->builder, linear, extent, "");
-        linear = LLVMBuildUDiv(lower->unit->builder, linear, extent, "");
-    }
-    if (n) point->axis[first] = linear;
-}
-
 /* Points. */
 
 Point point_new(Lower *lower, uint32_t lanes) {
@@ -183,36 +59,75 @@ static LLVMValueRef atom_at(Point *point, const IndexAtom *atom, bool per_lane) 
         break;
     }
     operand = index_at(point, atom->operand, per_lane);
-    divisor = divisor_value(lower, atom->divisor);
+    divisor = lower_divisor(lower, atom->divisor);
     if (per_lane) divisor = unit_splat(lower->unit, divisor, point->lanes);
     return atom->kind == ATOM_DIV ? LLVMBuildUDiv(builder, operand, divisor, "")
                                   : LLVMBuildURem(builder, operand, divisor, "");
 }
 
-/* Sums the terms that do not move with the lanes as scalars first. */
+/* What is added to an axis value, apart from it: *constant. */
+static LLVMValueRef without_constant(LLVMValueRef value, int64_t *constant) {
+    *constant = 0;
+    while (LLVMIsAInstruction(value) && LLVMGetInstructionOpcode(value) == LLVMAdd) {
+        LLVMValueRef a = LLVMGetOperand(value, 0), b = LLVMGetOperand(value, 1);
+        LLVMValueRef number = LLVMIsAConstantInt(a) ? a : b;
+        if (!LLVMIsAConstantInt(number)) break;
+        *constant += LLVMConstIntGetSExtValue(number);
+        value = number == a ? b : a;
+    }
+    return value;
+}
+
+/* A term that no lane moves: its value with what is added to its axis left out, which goes to
+ * *rest, so that places a constant distance apart have all but that constant in common. */
+static LLVMValueRef term_at(Point *point, const IndexAtom *atom, DimId coefficient,
+                            LLVMValueRef *rest) {
+    Lower *lower = point->lower;
+    LLVMBuilderRef builder = lower->unit->builder;
+    int64_t constant = 0;
+    LLVMValueRef value = atom_at(point, atom, false), more = NULL;
+    if (atom->kind == ATOM_AXIS) value = without_constant(value, &constant);
+    if (constant) more = lower_index_const(lower, constant);
+    if (!dim_equals_const(lower_dims(lower), coefficient, 1)) {
+        LLVMValueRef c = lower_dim(lower, coefficient);
+        value = LLVMBuildMul(builder, value, c, "");
+        if (more) more = LLVMBuildMul(builder, c, more, "");
+    }
+    if (more) *rest = *rest ? LLVMBuildAdd(builder, *rest, more, "") : more;
+    return value;
+}
+
+static LLVMValueRef moving_term_at(Point *point, const IndexAtom *atom, DimId coefficient) {
+    Lower *lower = point->lower;
+    LLVMValueRef value = atom_at(point, atom, true);
+    if (dim_equals_const(lower_dims(lower), coefficient, 1)) return value;
+    LLVMValueRef c = unit_splat(lower->unit, lower_dim(lower, coefficient), point->lanes);
+    return LLVMBuildMul(lower->unit->builder, value, c, "");
+}
+
+/* Sums the terms that do not move with the lanes as scalars first, constants last. */
 static LLVMValueRef index_at(Point *point, IndexId id, bool per_lane) {
     Lower *lower = point->lower;
     Unit *unit = lower->unit;
     const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
-    DimTab *dims = dims_of(lower);
+    DimTab *dims = lower_dims(lower);
     IndexExpr expr = index_expr(tab, id);
     LLVMValueRef total = lower_dim(lower, expr.offset);
+    LLVMValueRef rest = NULL;
     bool is_zero = dim_equals_const(dims, expr.offset, 0);
     for (int moving = 0; moving < 2; moving++) {
         for (uint32_t i = 0; i < expr.n_terms; i++) {
             IndexAtom atom = index_atom(tab, expr.terms[i].atom);
             bool moves = per_lane && on_lanes(point, atom.axes);
             if (moves != (moving == 1)) continue;
-            LLVMValueRef value = atom_at(point, &atom, moves);
-            if (!dim_equals_const(dims, expr.terms[i].coefficient, 1)) {
-                LLVMValueRef c = lower_dim(lower, expr.terms[i].coefficient);
-                if (moves) c = unit_splat(unit, c, point->lanes);
-                value = LLVMBuildMul(unit->builder, value, c, "");
-            }
+            LLVMValueRef value = moves ? moving_term_at(point, &atom, expr.terms[i].coefficient)
+                                       : term_at(point, &atom, expr.terms[i].coefficient, &rest);
             if (moves) total = unit_splat(unit, total, point->lanes);
             total = is_zero ? value : LLVMBuildAdd(unit->builder, total, value, "");
             is_zero = false;
         }
+        if (rest) total = LLVMBuildAdd(unit->builder, total, rest, "");
+        rest = NULL;
     }
     return per_lane ? unit_splat(unit, total, point->lanes) : total;
 }

@@ -25,8 +25,10 @@ typedef struct BlockTile {
     LLVMValueRef first_row; /* m0 and all the rows of the batches before */
 } BlockTile;
 
-/* GPU: shared memory that phases of a launch use one after the other. */
+/* GPU: shared memory that phases of a launch use one after the other: of the launch's dynamic
+ * shared memory, or an array. */
 typedef struct SharedTiles {
+    uint32_t dynamic_bytes;
     LLVMValueRef array;
     uint32_t n_bytes;
 } SharedTiles;
@@ -41,6 +43,7 @@ typedef struct Lower {
                            else NULL */
     LLVMValueRef *pointers; /* per Kernel.args */
     bool *is_written;       /* per Kernel.args */
+    LLVMValueRef *maps;     /* per map of the variant: pointer to the parameter */
     const Chip *chips;      /* per Kernel.args; NULL: none is on chip */
     BlockTile *tile;        /* of a launch of several phases, else NULL */
     SharedTiles *tiles;
@@ -72,6 +75,11 @@ void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel
 /* The value of a dim in index_type (or i64), computed once in the entry block. */
 LLVMValueRef lower_dim(Lower *lower, DimId dim);
 LLVMValueRef lower_dim64(Lower *lower, DimId dim);
+/* A dim as a divisor: an extent of 0 has no elements, but may still be divided by. */
+LLVMValueRef lower_divisor(Lower *lower, DimId dim);
+static inline DimTab *lower_dims(const Lower *lower) {
+    return indextab_dims(scalartab_indices(lower->kernel->scalars));
+}
 LLVMValueRef lower_index_const(const Lower *lower, int64_t value);
 /* Splits a linear index into the `n` axes from `first`, innermost last: sets point->axis. */
 void lower_split(Lower *lower, LLVMValueRef linear, uint32_t first, uint32_t n, Point *point);

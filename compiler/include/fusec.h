@@ -16,7 +16,8 @@
  *  - The result depends on the text and the options alone: no file, device, environment or locale
  *    is read. Equal input gives equal bytes.
  *  - Any number of threads may compile at the same time. There is no global state but LLVM's table
- *    of targets, which is filled once.
+ *    of targets, which is filled once. PTX is generated with the help of other threads, one per
+ *    processor and seven at most, which end before the call does and take no signals.
  *  - Nothing prints, exits or aborts, on any input. When memory is out the call fails with
  *    FUSEC_INTERNAL; only LLVM's own failure to allocate ends the process.
  *  - Pointers passed in are borrowed for the call; strings returned belong to the result.

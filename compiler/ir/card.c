@@ -5,7 +5,7 @@
 
 static const Card cards[CARD_COUNT] = {
 #define CARD(sym, nm, dev, dram, bytes, cache, n, clock, per_clock, f64, mma16, mma32, mma64, \
-             launch, latency, per_sm, kib, d)                                                 \
+             wgmma, launch, latency, per_sm, kib, d)                                          \
     [CARD_##sym] = {.name = nm,                                                               \
                     .device = DEVICE_##dev,                                                   \
                     .dram_gbs = dram,                                                         \
@@ -16,6 +16,7 @@ static const Card cards[CARD_COUNT] = {
                     .lanes = per_clock,                                                       \
                     .f64_rate = f64,                                                          \
                     .mma_tflops = {mma16, mma32, mma64},                                      \
+                    .wgmma_tflops = wgmma,                                                    \
                     .launch_us = launch,                                                      \
                     .latency_us = latency,                                                    \
                     .threads = per_sm,                                                        \

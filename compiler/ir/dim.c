@@ -432,7 +432,8 @@ DimId dim_div(DimTab *tab, DimId a, DimId b) {
 }
 
 DimId dim_ceil_div(DimTab *tab, DimId a, int64_t step) {
-    return dim_div(tab, dim_add(tab, a, dim_const(tab, step - 1)), dim_const(tab, step));
+    DimId last = dim_add(tab, a, dim_const(tab, step - 1));
+    return dim_div(tab, last, dim_const(tab, step));
 }
 
 /* Questions. */

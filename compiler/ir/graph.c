@@ -81,3 +81,16 @@ const char *block_word(BlockKind kind) {
         [BLOCK_KERNEL] = "kernel", [BLOCK_MUST] = "must", [BLOCK_NEVER] = "never"};
     return words[kind];
 }
+
+uint64_t graph_param_symbols(const Graph *graph) {
+    uint64_t symbols = 0;
+    for (uint32_t i = 0; i < graph->params.n; i++) {
+        const Shape *shape = &graph_node(graph, graph->params.data[i].node)->shape;
+        for (uint32_t k = 0; k < shape->rank; k++) {
+            uint32_t symbol;
+            if (dim_is_symbol(graph->dims, shape->dims[k], &symbol))
+                symbols |= UINT64_C(1) << symbol;
+        }
+    }
+    return symbols;
+}

@@ -132,6 +132,9 @@ Shape shape_reduced(DimTab *dims, const Shape *arg, uint32_t axes, bool keep);
 /* Number of uses of every node as an argument or output (arena array of nodes.n entries). */
 uint32_t *graph_count_uses(const Graph *graph, Arena *arena);
 
+/* Bit set of the dim symbols that the params' shapes fix: those that are a whole extent of one. */
+uint64_t graph_param_symbols(const Graph *graph);
+
 /* Proofs about dims beyond what ranges tell: they see that d * floor(n / d) lies between n - d + 1
  * and n, and equals n when n is known to be a multiple of d. False means "not proved". */
 bool dim_prove_le(DimTab *dims, DimId a, DimId b);

@@ -30,7 +30,8 @@
  * least normal number of the compute type). Sums, means and products are held to
  * (n + 1) * u * sum|terms| before their one rounding, u being the unit roundoff of the compute
  * type, and to equality where every partial sum is exact in that type; a matmul of precision tf32
- * to twice that, and n times the least f32. */
+ * to twice that, and one with products below the least number of the compute type to n times that
+ * number more. */
 bool interp_node(const Graph *graph, NodeId node, const int64_t *symbol_values, const Tensor *args,
                  Tensor *out, double *bounds, Arena *arena, const char **error);
 /* The extents that `node` has for these symbol values, and no storage. */

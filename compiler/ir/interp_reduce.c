@@ -277,11 +277,12 @@ static void dot(const Eval *e, int64_t i, const double *a, const double *b, int6
         double rest = isfinite(product) ? fma(a[k], b[k * b_stride], -product) : 0;
         if (rest != 0) sum_add_term(&sum, rest);
     }
-    /* Tensor cores, whose f32 results nothing rounds further, cut off where others round: below the
-     * last place, and below the least number. */
+    /* Tensor cores cut off where others round, which shows where nothing is rounded further. */
     bool is_cut = e->node->attrs.precision == PRECISION_TF32;
     sum_finish(e, i, &sum, is_cut ? 2 * n : n, 1);
-    if (is_cut && e->bounds) e->bounds[i] += (double)n * dtype_ulp(DT_F32, 0);
+    /* What is below the least number is lost at every step. */
+    double least = dtype_ulp(dtype_compute(e->out->dtype), 0);
+    if (e->bounds && sum.least_bit <= ilogb(least)) e->bounds[i] += (double)n * least;
     if (overflows && e->bounds) e->bounds[i] = INTERP_ANY;
 }
 

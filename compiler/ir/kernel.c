@@ -19,6 +19,14 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device) {
     return (ReduceOrder){.n_chains = device == DEVICE_GPU ? 1024 : 64, .segment_elems = 16384};
 }
 
+uint32_t contract_n_chains(const DimTab *dims, DimId k) {
+    enum { MAX_CHAINS = 1024 };
+    int64_t most = dim_hi(dims, k);
+    uint32_t n = 1;
+    while (n < MAX_CHAINS && n < most) n *= 2;
+    return n;
+}
+
 static DimId extent_product(const Kernel *kernel, uint32_t first, uint32_t n) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
@@ -47,6 +55,29 @@ DimId kernel_bytes(const Plan *plan, const Kernel *kernel) {
         const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
         if (!buffer->is_on_chip) total = dim_add(dims, total, buffer_bytes(dims, buffer));
     }
+    return total;
+}
+
+void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user) {
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *stage = &kernel->stages.data[i];
+        for (uint32_t k = 0; k < stage->stores.n; k++) visit(user, &stage->stores.data[k]);
+    }
+    for (uint32_t k = 0; k < kernel->row_stores.n; k++) visit(user, &kernel->row_stores.data[k]);
+}
+
+uint32_t plan_n_init(const Plan *plan) {
+    uint32_t n = 0;
+    while (n < plan->kernels.n && plan->kernels.data[n].is_init) n++;
+    return n;
+}
+
+DimId plan_prepared_bytes(const Plan *plan) {
+    DimTab *dims = plan->graph->dims;
+    DimId total = dim_const(dims, 0);
+    for (uint32_t i = 0; i < plan->buffers.n; i++)
+        if (plan->buffers.data[i].kind == BUFFER_PREPARED)
+            total = dim_add(dims, total, buffer_bytes(dims, &plan->buffers.data[i]));
     return total;
 }
 
@@ -131,7 +162,7 @@ uint64_t variant_pointer_conditions(const Plan *plan, const Kernel *kernel,
 bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant) {
     return variant_pointer_conditions(plan, kernel, variant) ||
            (variant->multiple_dim != DIM_NONE && variant->multiple_of > 1) ||
-           variant->limit_dim != DIM_NONE;
+           variant->limit_dim != DIM_NONE || variant->n_maps;
 }
 
 static void note_stores(Arena *arena, Kernel *kernel, const Store *stores, uint32_t n) {
@@ -204,4 +235,12 @@ uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *
             bytes = (bytes + CHIP_ALIGN_BYTES - 1) / CHIP_ALIGN_BYTES * CHIP_ALIGN_BYTES;
         }
     return bytes;
+}
+
+uint32_t launch_shared_bytes(const Launch *launch, uint32_t v) {
+    uint32_t most = 0;
+    for (uint32_t k = 0; k < launch->n; k++)
+        if (launch->kernels[k].variants[v].shared_bytes > most)
+            most = launch->kernels[k].variants[v].shared_bytes;
+    return most;
 }

@@ -6,7 +6,13 @@
 #include "ir/graph.h"
 #include "ir/scalar.h"
 
-typedef enum { BUFFER_INPUT, BUFFER_PARAM, BUFFER_OUTPUT, BUFFER_TEMP } BufferKind;
+typedef enum {
+    BUFFER_INPUT,
+    BUFFER_PARAM,
+    BUFFER_OUTPUT,
+    BUFFER_TEMP,
+    BUFFER_PREPARED /* made by init kernels from params; the program keeps it between runs */
+} BufferKind;
 
 /* A tensor in memory, contiguous and row-major. */
 typedef struct Buffer {
@@ -16,7 +22,7 @@ typedef struct Buffer {
     Shape shape;
     bool is_on_chip;    /* a temp in no memory: one launch makes and reads it, tile by tile */
     NodeId node;        /* whose value it holds */
-    Str name;           /* inputs, params, outputs: the user's; temps: t0, t1, ... */
+    Str name;           /* inputs, params, outputs: the user's; temps: t0, ..; prepared: p0, .. */
     DimId offset_bytes; /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */
 } Buffer;
 enum { WORKSPACE_ALIGN_BYTES = 256 };
@@ -43,7 +49,19 @@ typedef struct Store {
     IndexId address; /* element */
     ScalarId value;  /* of the buffer's dtype */
     NodeId node;     /* what is stored */
+    uint32_t trace;  /* of `value` in Kernel.traces, plus 1; 0: none */
 } Store;
+
+/* A value of the graph as a kernel has it: `value` is the node's element at `coords`, one index per
+ * axis of the node, wherever `guard` holds. Nothing but taps (pass/tap.h) reads it. */
+typedef struct Trace {
+    NodeId node;
+    ScalarId value; /* of the node's dtype */
+    GuardId guard;
+    const IndexId *coords;
+    bool is_loaded;         /* read from memory, not computed */
+    Vec(uint32_t) operands; /* traces it is made of; they come before it */
+} Trace;
 
 /* One pass over the full domain (parallel and reduced axes): reductions and stores that depend
  * only on reductions of earlier stages. */
@@ -78,9 +96,22 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 /* How a contraction is computed. It fixes the order of summation: CONTRACT_FMA is one chain of
  * fused multiply-adds per element, ascending in k, on every device; CONTRACT_MMA is the tensor
  * core's, in ascending steps of its k (of f64 that is CONTRACT_FMA's chain); CONTRACT_PLAIN is
- * CONTRACT_FMA's chain without tiles, for extents of one. The choice rests on dtypes, constant
- * extents and target alone. */
-typedef enum { CONTRACT_FMA, CONTRACT_MMA, CONTRACT_PLAIN } ContractEngine;
+ * CONTRACT_FMA's chain without tiles, for a k of one. CONTRACT_WGMMA is CONTRACT_MMA's order by
+ * other instructions, so that variants of one kernel may differ in it. CONTRACT_VECTOR is for one
+ * row or column on a GPU: element k goes to chain k mod contract_n_chains, every chain is fused
+ * multiply-adds from +0, ascending in k, and all chains are joined by a balanced tree, lowest bit
+ * of the chain number first. The choice rests on dtypes, the operands' own extents (not on how a
+ * kernel's loops share them) and target alone. */
+typedef enum {
+    CONTRACT_FMA,
+    CONTRACT_MMA,
+    CONTRACT_PLAIN,
+    CONTRACT_WGMMA,
+    CONTRACT_VECTOR
+} ContractEngine;
+/* Of CONTRACT_VECTOR, for an extent `k`: the power of two that holds what it can be, within a
+ * bound. */
+uint32_t contract_n_chains(const DimTab *dims, DimId k);
 
 /* Numbers only: what lowering reads beside the kernel itself. */
 typedef struct Sched {
@@ -97,18 +128,50 @@ typedef struct Sched {
     /* FORM_CONTRACT */
     ContractEngine engine;
     uint32_t tile_m, tile_n, tile_k; /* elements of a block's (GPU) or unit's (CPU) tile */
-    /* GPU: how the tile is split over warps. CPU: the register tile, in elements; vectors lie
-     * along n if warps_n is a multiple of lanes, else along m. */
+    /* GPU: how the tile is split over warps; CONTRACT_WGMMA has four more that bring in the
+     * factors. CPU: the register tile, in elements; vectors lie along n if warps_n is a multiple of
+     * lanes, else along m. */
     uint32_t warps_m, warps_n;
     uint32_t stages; /* GPU: tiles of k in shared memory at once. CPU: 1 blocked, 0 streamed */
+    /* GPU: blocks side by side in the grid, which is a multiple of it, that see each other's shared
+     * memory; 0 or 1: none. CONTRACT_WGMMA: one below the other, they fetch their common tile of
+     * the right factor together. CONTRACT_VECTOR: they share the chains of one tile. */
+    uint32_t cluster;
+    /* CONTRACT_VECTOR: `team` threads along k, each with `slots` accumulators of `lanes` chains
+     * (lanes along k) or of `lanes` outputs (lanes along the outputs) at a time; the outputs of a
+     * block are tile_m (then tile_n is 1) or tile_n. */
+    bool lanes_along_k;
 } Sched;
+
+enum { MAX_MAPS = 2, MAX_MAP_RANK = 5 };
+
+/* How the copy engine of a GPU sees an argument: as axes of the kernel, each with its stride and
+ * the length of the box that is copied at once (elements), the contiguous axis first. It fills with
+ * zeros what a box has outside. Kernels get it as a parameter of 128 bytes; the runtime makes it,
+ * and passes over the variant where pointers or strides are none that it can describe. */
+typedef struct MapAxis {
+    uint32_t axis; /* of the kernel */
+    DimId stride;
+    uint32_t box;
+} MapAxis;
+typedef struct TensorMap {
+    uint32_t arg; /* of Kernel.args */
+    uint32_t swizzle_bytes;
+    DimId offset; /* elements */
+    uint32_t rank;
+    MapAxis axes[MAX_MAP_RANK];
+} TensorMap;
 
 /* A lowering of a kernel that applies when its conditions hold; the last always does. */
 typedef struct Variant {
     Str symbol;     /* of the function in the artifact */
     bool is_shared; /* the function is another kernel's, which is structurally the same */
     Sched sched;
-    DimId grid; /* blocks (GPU) or work units (CPU) */
+    DimId grid;            /* blocks (GPU) or work units (CPU) */
+    int64_t grid_limit;    /* GPU: at most so many blocks, which share the work; 0: no limit */
+    uint32_t shared_bytes; /* GPU: of dynamic shared memory */
+    TensorMap maps[MAX_MAPS];
+    uint32_t n_maps;
     /* Pointers of the arguments in align_args are multiples of align_bytes; 1: any pointer. */
     uint32_t align_bytes;
     uint64_t align_args; /* bit set over Kernel.args */
@@ -120,7 +183,7 @@ typedef struct Variant {
 } Variant;
 
 enum { CHIP_ALIGN_BYTES = 16 };
-enum { MAX_VARIANTS = 6, MAX_KERNEL_ARGS = 60 };
+enum { MAX_VARIANTS = 8, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX
 
@@ -133,6 +196,7 @@ typedef enum { LINK_NONE, LINK_PART, LINK_PHASE } LaunchLink;
 typedef struct Kernel {
     Str name;
     Span span;
+    bool is_init; /* an init step: runs once for a program, and again when a param changes */
     KernelForm form;
     uint32_t n_parallel;               /* axes [0, n_parallel) of the index table */
     uint32_t first_reduced, n_reduced; /* axes [first_reduced, first_reduced + n_reduced) */
@@ -140,12 +204,18 @@ typedef struct Kernel {
      * accumulators: its rows run over the parallel axes and, innermost (FORM_ROW) or outermost
      * (FORM_COLUMN), this axis of segments. NO_AXIS when it is no partial. */
     uint32_t segment_axis;
+    /* FORM_CONTRACT, CPU: the factor whose elements lie side by side in the register tile is a load
+     * from panels of this many: element (k, c) of panel p at (p * depth + k) * panel_columns + c,
+     * zeros where there is no column. 0: it is not. */
+    uint32_t panel_columns;
     ScalarTab *scalars;
     Vec(Reduce) reduces; /* slots */
     Vec(Stage) stages;
     Vec(Store) row_stores; /* once per parallel index, after all stages */
     Vec(uint32_t) args;    /* buffers, in argument order */
-    Vec(NodeId) nodes;     /* what it computes, inlined or not, ascending; for explain and dumps */
+    Vec(NodeId) nodes;     /* what it computes, inlined or not, ascending; for explain and dumps.
+                            * None for a layout's: it computes nothing new */
+    Vec(Trace) traces;     /* the values it has; kernels that one was split into share the array */
     uint64_t symbols;      /* dims passed: bit set of dim symbols */
     Variant variants[MAX_VARIANTS];
     uint32_t n_variants;
@@ -179,7 +249,7 @@ typedef struct Edge {
 typedef struct Plan {
     const Graph *graph;
     Vec(Buffer) buffers;
-    Vec(Kernel) kernels; /* in launch order */
+    Vec(Kernel) kernels; /* in launch order, init kernels first */
     Vec(Edge) edges;
     DimId workspace_bytes;
     DimId peak_bytes_unshared; /* what temps would take without reuse */
@@ -201,6 +271,9 @@ typedef struct ChipPlace {
 } ChipPlace;
 uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *sched,
                            uint32_t buffer, ChipPlace *place);
+/* Dynamic shared memory that variant `v` of the launch has before what is on chip: phases use the
+ * same bytes one after the other. */
+uint32_t launch_shared_bytes(const Launch *launch, uint32_t v);
 /* Dims passed to any of its kernels. */
 uint64_t launch_symbols(const Launch *launch);
 static inline bool launch_has_parts(const Launch *launch) {
@@ -243,9 +316,18 @@ DimId buffer_bytes(DimTab *dims, const Buffer *buffer);
 /* Memory traffic of a kernel, each buffer counted once per kernel, as a dim: what it reads plus
  * what it writes. */
 DimId kernel_bytes(const Plan *plan, const Kernel *kernel);
+/* Calls visit for every store of the kernel, in order. */
+typedef void (*StoreVisitor)(void *user, const Store *store);
+void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user);
+/* How many of the plan's kernels are init kernels: those before this one. */
+uint32_t plan_n_init(const Plan *plan);
+/* What init kernels write, in bytes. */
+DimId plan_prepared_bytes(const Plan *plan);
 
 /* Proves that every kernel reads only what is bound or was written before it, that everything is
- * written once and in its dtype, and that stages hold every slot once. NULL, or what is wrong. */
+ * written once and in its dtype, that stages hold every slot once, and that init kernels come
+ * first, read nothing but params and what init kernels made, need no dim but those that params fix,
+ * and alone write what is prepared. NULL, or what is wrong. */
 const char *plan_verify(const Plan *plan, Arena *arena);
 
 /* `kernel softmax ... stage 1: r0 = max(...)`: the schedule and scalar programs, for --emit=sched.

@@ -5,7 +5,8 @@
 static const char *const buffer_kinds[] = {[BUFFER_INPUT] = "input",
                                            [BUFFER_PARAM] = "param",
                                            [BUFFER_OUTPUT] = "output",
-                                           [BUFFER_TEMP] = "temp"};
+                                           [BUFFER_TEMP] = "temp",
+                                           [BUFFER_PREPARED] = "prepared"};
 static const char *const form_names[] = {
     [FORM_MAP] = "map", [FORM_ROW] = "row", [FORM_COLUMN] = "column", [FORM_CONTRACT] = "contract"};
 
@@ -25,6 +26,11 @@ static void print_buffer(const Printer *p, const Buffer *buffer) {
     if (buffer->kind == BUFFER_TEMP) {
         text_puts(p->out, " at ");
         dim_print(p->dims, buffer->offset_bytes, p->out);
+    }
+    if (buffer->kind == BUFFER_PREPARED) {
+        text_puts(p->out, ", ");
+        dim_print(p->dims, buffer_bytes(p->dims, buffer), p->out);
+        text_puts(p->out, " bytes");
     }
     text_puts(p->out, "\n");
 }
@@ -128,6 +134,38 @@ static void print_axes(const Printer *p) {
     text_puts(p->out, "\n");
 }
 
+static void print_maps(const Printer *p, const Variant *v) {
+    for (uint32_t i = 0; i < v->n_maps; i++) {
+        const TensorMap *map = &v->maps[i];
+        const Buffer *buffer = &p->plan->buffers.data[p->kernel->args.data[map->arg]];
+        text_printf(p->out, "    map of %s:", buffer->name);
+        for (uint32_t k = 0; k < map->rank; k++) {
+            text_printf(p->out, "%s i%u in steps of ", k ? "," : "", map->axes[k].axis);
+            dim_print(p->dims, map->axes[k].stride, p->out);
+            text_printf(p->out, " by %u", map->axes[k].box);
+        }
+        text_puts(p->out, "\n");
+    }
+}
+
+static void print_tile(const Printer *p, const Variant *v) {
+    static const char *const engine_names[] = {[CONTRACT_FMA] = "fma",
+                                               [CONTRACT_MMA] = "mma",
+                                               [CONTRACT_PLAIN] = "plain",
+                                               [CONTRACT_WGMMA] = "wgmma",
+                                               [CONTRACT_VECTOR] = "vector"};
+    const Sched *s = &v->sched;
+    if (p->kernel->form == FORM_CONTRACT) {
+        text_printf(p->out, ", %s, tile %u x %u x %u, warps %u x %u, stages %u",
+                    engine_names[s->engine], s->tile_m, s->tile_n, s->tile_k, s->warps_m,
+                    s->warps_n, s->stages);
+        if (s->lanes_along_k) text_puts(p->out, ", lanes along k");
+        if (s->cluster > 1) text_printf(p->out, ", cluster %u", s->cluster);
+    }
+    if (v->shared_bytes) text_printf(p->out, ", shared %u", v->shared_bytes);
+    if (v->chip_bytes) text_printf(p->out, ", on chip %u", v->chip_bytes);
+}
+
 static void print_variant(const Printer *p, const Variant *v) {
     const Sched *s = &v->sched;
     text_printf(p->out, "  variant %s: grid ", v->symbol ? v->symbol : "?");
@@ -136,6 +174,7 @@ static void print_variant(const Printer *p, const Variant *v) {
                 ", lanes %u, unroll %u, threads %u, team %u, unit %lld, resident %u, slots %u%s",
                 s->lanes, s->unroll, s->threads, s->team, (long long)s->unit_elems, s->resident,
                 s->slots, s->is_wide ? ", wide" : "");
+    print_tile(p, v);
     if (v->align_bytes > 1) text_printf(p->out, ", aligned %u", v->align_bytes);
     if (v->limit_dim != DIM_NONE) {
         text_puts(p->out, ", ");
@@ -147,20 +186,25 @@ static void print_variant(const Printer *p, const Variant *v) {
         dim_print(p->dims, v->multiple_dim, p->out);
         text_printf(p->out, " mult %lld", (long long)v->multiple_of);
     }
+    if (v->grid_limit) text_printf(p->out, ", at most %lld blocks", (long long)v->grid_limit);
     text_puts(p->out, "\n");
+    print_maps(p, v);
 }
 
 static void print_kernel(Printer *p, const Kernel *kernel) {
     p->kernel = kernel;
     p->scalars = kernel->scalars;
     p->indices = scalartab_indices(kernel->scalars);
-    text_printf(p->out, "\nkernel %s: %s, arguments (", kernel->name, form_names[kernel->form]);
+    text_printf(p->out, "\n%skernel %s: %s, arguments (", kernel->is_init ? "init " : "",
+                kernel->name, form_names[kernel->form]);
     for (uint32_t i = 0; i < kernel->args.n; i++)
         text_printf(p->out, "%s%s", i ? ", " : "",
                     p->plan->buffers.data[kernel->args.data[i]].name);
-    text_puts(p->out, kernel->link == LINK_PART    ? "), beside the one before\n"
-                      : kernel->link == LINK_PHASE ? "), in the blocks of the one before\n"
-                                                   : ")\n");
+    text_puts(p->out, ")");
+    if (kernel->panel_columns) text_printf(p->out, ", panels of %u", kernel->panel_columns);
+    text_puts(p->out, kernel->link == LINK_PART    ? ", beside the one before\n"
+                      : kernel->link == LINK_PHASE ? ", in the blocks of the one before\n"
+                                                   : "\n");
     print_axes(p);
     bool *live = kernel_live_scalars(p->out->arena, kernel);
     for (ScalarId id = 1; id <= scalar_count(p->scalars); id++)

@@ -10,9 +10,9 @@ typedef struct Checker {
     const char *fault;
 } Checker;
 
-static void fault(Checker *c, const Kernel *kernel, const char *what, uint32_t buffer) {
+static void fault(Checker *c, const Kernel *kernel, const char *what, uint32_t number) {
     if (!c->fault)
-        c->fault = str_format(c->arena, "kernel %s %s buffer %u", kernel->name, what, buffer);
+        c->fault = str_format(c->arena, "kernel %s %s number %u", kernel->name, what, number);
 }
 
 static void check_loads(Checker *c, const Kernel *kernel, uint32_t k) {
@@ -29,6 +29,8 @@ static void check_loads(Checker *c, const Kernel *kernel, uint32_t k) {
         uint32_t writer = c->written_by[s->buffer];
         if (!is_bound && (writer == 0 || writer == k + 1))
             fault(c, kernel, "reads not yet written", s->buffer);
+        if (kernel->is_init && kind != BUFFER_PARAM && kind != BUFFER_PREPARED)
+            fault(c, kernel, "is an init step, but reads", s->buffer);
     }
 }
 
@@ -40,10 +42,23 @@ static void check_store(Checker *c, const Kernel *kernel, uint32_t k, const Stor
     const Buffer *buffer = &c->plan->buffers.data[store->buffer];
     if (buffer->kind == BUFFER_INPUT || buffer->kind == BUFFER_PARAM)
         fault(c, kernel, "writes read-only", store->buffer);
+    if (kernel->is_init != (buffer->kind == BUFFER_PREPARED))
+        fault(c, kernel, kernel->is_init ? "is an init step, but writes" : "is none, but prepares",
+              store->buffer);
     if (c->written_by[store->buffer]) fault(c, kernel, "writes again", store->buffer);
     if (scalar_get(kernel->scalars, store->value)->dtype != buffer->dtype)
         fault(c, kernel, "writes another dtype to", store->buffer);
     c->written_by[store->buffer] = k + 1;
+}
+
+/* Init kernels are before all others and know no dims but those of params. */
+static void check_init(Checker *c, const Kernel *kernel, uint32_t k) {
+    if (!kernel->is_init) return;
+    if (k > 0 && !c->plan->kernels.data[k - 1].is_init)
+        fault(c, kernel, "is an init step, but comes after kernel", k - 1);
+    uint64_t open = kernel->symbols & ~graph_param_symbols(c->plan->graph);
+    for (uint32_t i = 0; i < DIM_MAX_SYMBOLS; i++)
+        if (open >> i & 1) fault(c, kernel, "is an init step, but no param fixes dim", i);
 }
 
 static void check_stages(Checker *c, const Kernel *kernel) {
@@ -72,6 +87,7 @@ const char *plan_verify(const Plan *plan, Arena *arena) {
             if (strcmp(plan->kernels.data[j].name, kernel->name) == 0)
                 fault(&c, kernel, "shares its name with kernel", j);
         check_stages(&c, kernel);
+        check_init(&c, kernel, k);
         check_loads(&c, kernel, k);
         for (uint32_t i = 0; i < kernel->stages.n; i++)
             for (uint32_t s = 0; s < kernel->stages.data[i].stores.n; s++)

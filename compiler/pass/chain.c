@@ -7,6 +7,8 @@
 
 enum {
     MAX_CHIP_BYTES = 64 * 1024, /* leaves two blocks of large tiles on a multiprocessor */
+    MAX_DYNAMIC_BYTES = 96 * 1024,
+    MIN_STAGES = 3,
     WARP_THREADS = 32,
     ROW_LANES = 4,
     VECTOR_BYTES = 16
@@ -160,6 +162,7 @@ static Variant row_variant(const Chain *c, const Variant *of_first, bool is_last
     own.tile_m = of_first->sched.tile_m;
     own.is_wide = own.is_wide || of_first->sched.is_wide;
     variant.sched = own;
+    variant.shared_bytes = 0;
     variant.align_bytes = VECTOR_BYTES;
     variant.align_args =
         is_last ? kernel_temp_args(c->plan, reader) : UINT64_MAX >> (64 - reader->args.n);
@@ -226,11 +229,25 @@ static void link(Chain *c) {
     mark_edges(c);
 }
 
+/* Deep stages give way to what is on chip, so that a block has what every target's blocks may. */
+static void make_room(Variant *variant, uint32_t chip_bytes) {
+    Sched *sched = &variant->sched;
+    while (variant->shared_bytes + chip_bytes > MAX_DYNAMIC_BYTES && sched->stages > MIN_STAGES) {
+        variant->shared_bytes -= variant->shared_bytes / sched->stages;
+        sched->stages--;
+    }
+}
+
 static void set_chip_bytes(Chain *c) {
-    Kernel *first = &c->plan->kernels.data[c->first];
-    for (uint32_t v = 0; v < first->n_variants; v++)
-        first->variants[v].chip_bytes =
-            launch_chip_place(c->plan, &c->launch, &first->variants[v].sched, UINT32_MAX, NULL);
+    Kernel *kernels = &c->plan->kernels.data[c->first];
+    for (uint32_t v = 0; v < kernels->n_variants; v++) {
+        Variant *variant = &kernels->variants[v];
+        variant->chip_bytes =
+            launch_chip_place(c->plan, &c->launch, &variant->sched, UINT32_MAX, NULL);
+        for (uint32_t k = 0; k < c->launch.n; k++)
+            if (kernels[k].variants[v].shared_bytes)
+                make_room(&kernels[k].variants[v], variant->chip_bytes);
+    }
 }
 
 /* Whether the largest tile leaves room on chip for what would pass to the reader. */
@@ -257,7 +274,9 @@ static bool has_room(Chain *c) {
 
 static bool try_continue(Chain *c) {
     int64_t n;
-    if (c->plan->kernels.data[c->next].link != LINK_NONE || !has_operands(c) || !has_room(c))
+    const Kernel *reader = &c->plan->kernels.data[c->next];
+    if (reader->link != LINK_NONE || reader->is_init != c->launch.kernels->is_init ||
+        !has_operands(c) || !has_room(c))
         return false;
     if (continues_rows(c, &n))
         set_row_variants(c, n);

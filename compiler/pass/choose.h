@@ -7,7 +7,7 @@
 #include "pass/cost.h"
 
 /* The plan for the target: fuse_graph's, or one with reductions apart that is predicted to be
- * faster by more than 2 %, at the dims that cost_dims chooses. Scheduled; not linked, not placed.
+ * faster by more than 2 %, at the dims that cost_dims chooses. Not scheduled.
  * Arenas and errors as for fuse_graph. */
 Plan *choose_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
                   Diags *diags);

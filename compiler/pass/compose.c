@@ -12,7 +12,10 @@ typedef struct MemoEntry {
     GuardId guard;
     const IndexId *coords; /* one per axis of the node */
     ScalarId value;
+    uint32_t trace;
 } MemoEntry;
+
+typedef Vec(uint32_t) TraceIds;
 
 typedef struct Composer {
     Arena *arena;
@@ -28,6 +31,9 @@ typedef struct Composer {
     bool *is_loaded, *is_visited;
     MemoEntry *memo;
     uint32_t n_memo, memo_capacity;
+    Kernel *kernel;        /* that gets the traces; NULL while trying */
+    TraceIds *operands;    /* of what is being pulled */
+    Vec(TraceIds) of_slot; /* per reduction, of what it reduces */
     ComposeFailure failure;
 } Composer;
 
@@ -67,9 +73,27 @@ static void memo_put(Composer *c, MemoEntry entry, uint32_t rank) {
         c->memo = memo;
         c->memo_capacity = capacity;
     }
-    entry.coords = arena_copy(c->arena, entry.coords, rank * sizeof *entry.coords);
     *memo_find(c->memo, c->memo_capacity, &entry, rank) = entry;
     c->n_memo++;
+}
+
+/* Traces. */
+
+static void note_operand(Composer *c, uint32_t trace) {
+    if (c->kernel && c->operands) vec_push(c->arena, c->operands, trace);
+}
+
+/* Of a value just pulled, whose coordinates live as long as the kernel. */
+static uint32_t add_trace(Composer *c, const MemoEntry *entry, const TraceIds *operands) {
+    Trace trace = {.node = entry->node,
+                   .value = entry->value,
+                   .guard = entry->guard,
+                   .coords = entry->coords,
+                   .is_loaded = c->input->in_memory[entry->node] && !c->slot_of_node[entry->node]};
+    for (uint32_t i = 0; i < operands->n; i++)
+        vec_push(c->arena, &trace.operands, operands->data[i]);
+    vec_push(c->arena, &c->kernel->traces, trace);
+    return c->kernel->traces.n - 1;
 }
 
 /* Pulling, by class. `coords` has one index per axis of the node. */
@@ -116,9 +140,9 @@ static ScalarId sum_or_zero(Composer *c, const Node *node, ScalarId sum) {
     DimId one = dim_const(c->dims, 1);
     for (uint32_t d = 0; d < c->group->domain.rank; d++) {
         DimId extent = c->group->domain.dims[d];
-        if (c->group->axes >> d & 1 && dim_lo(c->dims, extent) < 1)
-            any = guard_and(c->scalars, any, index_dim(c->indices, extent), one,
-                            dim_add(c->dims, extent, one));
+        if (!(c->group->axes >> d & 1) || dim_lo(c->dims, extent) >= 1) continue;
+        DimId past = dim_add(c->dims, extent, one);
+        any = guard_and(c->scalars, any, index_dim(c->indices, extent), one, past);
     }
     ScalarId zero = scalar_const(c->scalars, node->dtype, 0);
     return any ? scalar_prim(c->scalars, PRIM_SELECT, scalar_inside(c->scalars, any), sum, zero)
@@ -135,6 +159,8 @@ static ScalarId pull_stage(Composer *c, NodeId id, const IndexId *coords) {
         IndexId expected = is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : c->coords[d];
         if (coords[at++] != expected) return fail(c, REASON_MISALIGNED, id);
     }
+    const TraceIds *operands = &c->of_slot.data[c->slot_of_node[id] - 1];
+    for (uint32_t i = 0; i < operands->n; i++) note_operand(c, operands->data[i]);
     return sum_or_zero(
         c, node, scalar_stage(c->scalars, node->dtype, c->slot_of_node[id] - 1, c->parallel_axes));
 }
@@ -268,10 +294,20 @@ static ScalarId pull(Composer *c, NodeId id, const IndexId *coords, GuardId guar
         .hash = memo_hash(id, guard, coords, rank), .node = id, .guard = guard, .coords = coords};
     if (c->n_memo) {
         MemoEntry *found = memo_find(c->memo, c->memo_capacity, &key, rank);
-        if (found->hash) return found->value;
+        if (found->hash) {
+            note_operand(c, found->trace);
+            return found->value;
+        }
     }
+    TraceIds own = {0}, *outer = c->operands;
+    c->operands = &own;
     key.value = pull_node(c, id, coords, guard);
-    if (key.value) memo_put(c, key, rank);
+    c->operands = outer;
+    if (!key.value) return SCALAR_NONE;
+    key.coords = arena_copy(c->arena, coords, rank * sizeof *coords);
+    if (c->kernel) key.trace = add_trace(c, &key, &own);
+    memo_put(c, key, rank);
+    note_operand(c, key.trace);
     return key.value;
 }
 
@@ -352,6 +388,7 @@ static void composer_init(Composer *c, Arena *arena, const ComposeInput *input, 
                     .input = input,
                     .graph = input->graph,
                     .dims = input->graph->dims,
+                    .kernel = input->buffer_of_node ? kernel : NULL,
                     .group = group};
     c->indices = indextab_new(arena, c->dims);
     c->scalars = scalartab_new(arena, c->indices);
@@ -414,7 +451,7 @@ static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
     return true;
 }
 
-static bool compose_reduce(Composer *c, Kernel *kernel, NodeId id) {
+static bool compose_one(Composer *c, Kernel *kernel, NodeId id) {
     if (is_contraction(c->graph, id)) return compose_contract(c, kernel, id);
     const Node *node = graph_node(c->graph, id);
     const OpInfo *info = op_info(node->op);
@@ -437,6 +474,15 @@ static bool compose_reduce(Composer *c, Kernel *kernel, NodeId id) {
     return true;
 }
 
+static bool compose_reduce(Composer *c, Kernel *kernel, NodeId id) {
+    TraceIds operands = {0};
+    c->operands = &operands;
+    bool ok = compose_one(c, kernel, id);
+    c->operands = NULL;
+    vec_push(c->arena, &c->of_slot, operands);
+    return ok;
+}
+
 static bool compose_target(Composer *c, Target target, Store *store, Place *place) {
     const Graph *graph = c->graph;
     NodeId root = target.node;
@@ -451,12 +497,16 @@ static bool compose_target(Composer *c, Target target, Store *store, Place *plac
     IndexId coords[MAX_RANK];
     place_coords(c, *place, &graph_node(graph, root)->shape, coords);
     /* A stored node may itself be in memory for later kernels, never for its own. */
+    TraceIds traces = {0};
+    c->operands = &traces;
     ScalarId value = pull(c, root, coords, GUARD_NONE);
+    c->operands = NULL;
     if (!value) return false;
     indexmap_push(c->indices, graph, root, target.node, coords);
     for (NodeId at = target.node; at != root; at = graph_node(graph, at)->args[0])
         c->is_visited[at] = true;
     *store = (Store){.value = value, .node = target.node, .buffer = UINT32_MAX};
+    if (traces.n) store->trace = traces.data[0] + 1;
     store->address = indexmap_address(c->indices, &graph_node(graph, target.node)->shape, coords);
     if (c->input->buffer_of_node)
         store->buffer = target.output == OUTPUT_NONE ? c->input->buffer_of_node[target.node]
@@ -471,17 +521,28 @@ static uint32_t reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t
     return left > right ? left : right;
 }
 
-/* Stage of every scalar: one more than the last reduction it hangs on. */
-static uint32_t *scalar_stages(Composer *c, const Kernel *kernel) {
-    uint32_t n = scalar_count(c->scalars);
-    uint32_t *stage = arena_array(c->arena, uint32_t, n + 1);
-    for (ScalarId id = 1; id <= n; id++) {
-        const Scalar *s = scalar_get(c->scalars, id);
+/* One pass over the scalars; returns whether it found anything. */
+static bool raise_stages(const Kernel *kernel, uint32_t *stage) {
+    const ScalarTab *scalars = kernel->scalars;
+    bool any = false;
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *s = scalar_get(scalars, id);
+        uint32_t before = stage[id];
         if (s->kind == SCALAR_STAGE) stage[id] = reduce_stage(kernel, s->slot, stage) + 1;
         for (int i = 0; i < 3; i++)
             if (stage[s->args[i]] > stage[id]) stage[id] = stage[s->args[i]];
-        uint32_t gathered = indexmap_last_value(c->indices, c->scalars, s, stage);
+        uint32_t gathered = indexmap_last_value(scalartab_indices(scalars), scalars, s, stage);
         if (gathered > stage[id]) stage[id] = gathered;
+        any = any || stage[id] != before;
+    }
+    return any;
+}
+
+/* A reduction that was changed after composition may have a value that is younger than its result.
+ */
+uint32_t *compose_scalar_stages(Arena *arena, const Kernel *kernel) {
+    uint32_t *stage = arena_array(arena, uint32_t, scalar_count(kernel->scalars) + 1);
+    while (raise_stages(kernel, stage)) {
     }
     return stage;
 }
@@ -493,7 +554,7 @@ static Stage *stage_at(Composer *c, Kernel *kernel, uint32_t i) {
 
 static void arrange_stages(Composer *c, Kernel *kernel, const Store *stores, const Place *places,
                            uint32_t n_stores) {
-    uint32_t *stage = scalar_stages(c, kernel);
+    uint32_t *stage = compose_scalar_stages(c->arena, kernel);
     for (uint32_t slot = 0; slot < kernel->reduces.n; slot++)
         vec_push(c->arena, &stage_at(c, kernel, reduce_stage(kernel, slot, stage))->reduces, slot);
     for (uint32_t i = 0; i < n_stores; i++) {

@@ -56,6 +56,10 @@ typedef struct ComposeFailure {
 bool compose_group(Arena *arena, const ComposeInput *input, Group *group, Kernel *kernel,
                    ComposeFailure *failure);
 
+/* Per scalar id: the first stage in which it can be computed, one more than that of the last
+ * reduction it hangs on. */
+uint32_t *compose_scalar_stages(Arena *arena, const Kernel *kernel);
+
 /* Whether a value of this shape has a place in the group, and which. */
 typedef enum { PLACE_NONE, PLACE_INNER, PLACE_ROW } Place;
 Place compose_place(const Graph *graph, const Group *group, const Shape *shape);

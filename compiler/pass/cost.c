@@ -5,6 +5,7 @@
 #include "pass/cost.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     SMALL_BYTES = 65536, /* stay in a processor's own cache, whoever reads them again */
@@ -155,7 +156,8 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
     double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
     uint32_t m = 0, n = 0;
     const Sched *sched = &p->variant->sched;
-    if (is_contraction(kernel) && sched->tile_m && sched->tile_n) {
+    if (is_contraction(kernel) && sched->engine != CONTRACT_VECTOR && sched->tile_m &&
+        sched->tile_n) {
         m = 1u << gemm_axis_m(kernel);
         n = 1u << gemm_axis_n(kernel);
     }
@@ -167,9 +169,11 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
         if (m && !(axes & n))
             points *= ceil(footprint_points(kernel, n, c->values) / sched->tile_n);
         else if (m && !(axes & m))
-            points *= ceil(footprint_points(kernel, m, c->values) / sched->tile_m);
-        total += m ? points * elem_bytes
-                   : access_bytes(c, kernel, load->index, p->rows * p->reduced, elem_bytes);
+            points *= ceil(footprint_points(kernel, m, c->values) / sched->tile_m) /
+                      (sched->cluster > 1 ? sched->cluster : 1);
+        bool is_even = m || sched->engine == CONTRACT_VECTOR; /* whole runs, wherever they lie */
+        total += is_even ? points * elem_bytes
+                         : access_bytes(c, kernel, load->index, p->rows * p->reduced, elem_bytes);
     }
     return total;
 }
@@ -278,7 +282,8 @@ static double dram_bytes_per_us(const Coster *c, const Pricing *p) {
 static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
-    if (is_contraction(kernel) && sched->engine != CONTRACT_PLAIN) {
+    bool is_tiled = sched->engine != CONTRACT_PLAIN && sched->engine != CONTRACT_VECTOR;
+    if (is_contraction(kernel) && is_tiled) {
         double bytes =
             dtype_bytes(scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype);
         p->bytes_in_flight = bytes * (sched->stages > 1 ? sched->stages - 1 : 1) * sched->tile_k *
@@ -312,7 +317,12 @@ static void time_products(const Coster *c, Pricing *p, double prims_per_us) {
     const Kernel *kernel = p->kernel;
     KernelCost *cost = p->cost;
     double rate = mma_tflops(c, kernel) * 1e6;
-    if (p->variant->sched.engine == CONTRACT_MMA && rate > 0) {
+    ContractEngine engine = p->variant->sched.engine;
+    if (engine == CONTRACT_WGMMA && c->card->wgmma_tflops > 0) {
+        cost->tensor_us = cost->n_flops / (c->card->wgmma_tflops * 1e6 * balance(c, p));
+        return;
+    }
+    if (engine == CONTRACT_MMA && rate > 0) {
         double use = sqrt(use_of(c, p, BUSY_MMA_WARPS));
         cost->tensor_us = cost->n_flops / (rate * fmin(use, 1) * balance(c, p));
         return;
@@ -341,7 +351,10 @@ static void time_kernel(const Coster *c, Pricing *p) {
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared * fmin(cost->memory_us, busy);
 }
 
-static void settle_cache(Coster *c, const KernelCost *cost) {
+/* Runs come long after init steps. */
+static void settle_cache(Coster *c, const KernelCost *cost, bool is_init) {
+    if (is_init) memset(c->touched, 0, c->plan->buffers.n * sizeof *c->touched);
+    if (is_init) return;
     for (uint32_t i = 0; i < c->plan->buffers.n; i++)
         if (c->touched[i] < 0) c->touched[i] = 1 + c->passed;
     c->passed += cost->read_bytes + cost->written_bytes;
@@ -355,6 +368,7 @@ static void price_kernel(Coster *c, uint32_t index) {
     p.rows = number(c, kernel_n_rows(kernel));
     p.reduced = number(c, kernel_n_reduced(kernel));
     cost->n_blocks = number(c, p.variant->grid);
+    if (p.variant->grid_limit) cost->n_blocks = fmin(cost->n_blocks, (double)p.variant->grid_limit);
     cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
     bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
     for (uint32_t s = 0; s <= kernel->stages.n; s++) live[s] = stage_scalars(c, kernel, s);
@@ -366,7 +380,7 @@ static void price_kernel(Coster *c, uint32_t index) {
         count_prims(c, &p, live);
     count_in_flight(c, &p, live);
     time_kernel(c, &p);
-    settle_cache(c, cost);
+    settle_cache(c, cost, kernel->is_init);
 }
 
 /* What of the inputs is used at all, by whichever kernel uses most of it, and the outputs. */
@@ -375,7 +389,7 @@ static double least_bytes(const Coster *c) {
     for (uint32_t b = 0; b < c->plan->buffers.n; b++) {
         double most = 0;
         if (c->plan->buffers.data[b].kind == BUFFER_TEMP) continue;
-        for (uint32_t k = 0; k < c->plan->kernels.n; k++) {
+        for (uint32_t k = plan_n_init(c->plan); k < c->plan->kernels.n; k++) {
             const Kernel *kernel = &c->plan->kernels.data[k];
             bool is_output = c->plan->buffers.data[b].kind == BUFFER_OUTPUT;
             Footprint foot = is_output
@@ -409,6 +423,7 @@ PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int6
                 .touched = arena_array(arena, double, plan->buffers.n)};
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         price_kernel(&c, k);
+        if (plan->kernels.data[k].is_init) continue;
         out->n_launches += plan->kernels.data[k].link == LINK_NONE;
         out->read_bytes += out->kernels[k].read_bytes;
         out->written_bytes += out->kernels[k].written_bytes;

@@ -33,7 +33,7 @@ typedef struct PlanCost {
     const int64_t *dims;
     KernelCost *kernels; /* plan->kernels.n */
     uint32_t n_launches;
-    double read_bytes, written_bytes, us; /* over all kernels */
+    double read_bytes, written_bytes, us; /* over all kernels of a run: no init steps */
     double least_bytes; /* that any program moves: what is used of each input, each output, once */
     double workspace_bytes, unshared_bytes; /* with and without reuse */
     double bound_bytes;                     /* all inputs, params and outputs in full */

@@ -84,15 +84,20 @@ static void print_edges(const Ledger *l, uint32_t *n_fused, uint32_t *n_stored) 
     }
 }
 
+typedef struct Wanted {
+    uint32_t buffer;
+    bool is_found;
+} Wanted;
+
+static void compare_store(void *user, const Store *store) {
+    Wanted *wanted = user;
+    wanted->is_found = wanted->is_found || store->buffer == wanted->buffer;
+}
+
 bool explain_stores_to(const Kernel *kernel, uint32_t buffer) {
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        if (kernel->row_stores.data[i].buffer == buffer) return true;
-    for (uint32_t i = 0; i < kernel->stages.n; i++) {
-        const Stage *stage = &kernel->stages.data[i];
-        for (uint32_t k = 0; k < stage->stores.n; k++)
-            if (stage->stores.data[k].buffer == buffer) return true;
-    }
-    return false;
+    Wanted wanted = {.buffer = buffer};
+    kernel_each_store(kernel, compare_store, &wanted);
+    return wanted.is_found;
 }
 
 static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
@@ -140,9 +145,9 @@ static void print_price(const Ledger *l, const KernelCost *cost) {
                 100 * p->occupancy);
 }
 
-static void print_kernels(const Ledger *l) {
-    text_puts(l->out, "kernels:\n");
-    for (uint32_t i = 0; i < l->plan->kernels.n; i++) {
+/* Kernels [first, end) of the plan. */
+static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
+    for (uint32_t i = first; i < end; i++) {
         const Kernel *kernel = &l->plan->kernels.data[i];
         text_printf(l->out, "  %s: %s", kernel->name, explain_form_name(kernel->form));
         if (kernel->form != FORM_MAP)
@@ -158,20 +163,21 @@ static void print_kernels(const Ledger *l) {
     }
 }
 
+/* Of a run: init steps are none of it. */
 static DimId traffic(const Ledger *l, const Plan *plan) {
     DimId total = dim_const(l->dims, 0);
-    for (uint32_t i = 0; i < plan->kernels.n; i++)
+    for (uint32_t i = plan_n_init(plan); i < plan->kernels.n; i++)
         total = add(l, total, kernel_bytes(plan, &plan->kernels.data[i]));
     return total;
 }
 
-/* What any program must move: everything bound that is used, once. */
+/* What any program must move in a run: everything bound or prepared that is used, once. */
 static DimId least_traffic(const Ledger *l) {
     DimId total = dim_const(l->dims, 0);
     for (uint32_t b = 0; b < l->plan->buffers.n; b++) {
         const Buffer *buffer = &l->plan->buffers.data[b];
         bool is_used = false;
-        for (uint32_t i = 0; i < l->plan->kernels.n; i++)
+        for (uint32_t i = plan_n_init(l->plan); i < l->plan->kernels.n; i++)
             for (uint32_t k = 0; k < l->plan->kernels.data[i].args.n; k++)
                 is_used = is_used || l->plan->kernels.data[i].args.data[k] == b;
         if (buffer->kind != BUFFER_TEMP && is_used)
@@ -217,6 +223,11 @@ static void print_totals(const Ledger *l, uint32_t n_fused, uint32_t n_stored) {
     print_total(l, "least: inputs and outputs once", least_traffic(l));
     print_total(l, "workspace", l->plan->workspace_bytes);
     print_total(l, "workspace without reuse", l->plan->peak_bytes_unshared);
+    uint32_t n_init = plan_n_init(l->plan);
+    if (n_init) {
+        text_printf(l->out, "  %-34s %u\n", "init steps, not in a run", n_init);
+        print_total(l, "prepared by them", plan_prepared_bytes(l->plan));
+    }
     print_dims(l);
     text_printf(l->out, "  %-34s ", "time");
     print_us(l, cost->us);
@@ -238,7 +249,11 @@ void explain_print(const ExplainInput *input, Arena *arena, Text *out) {
     uint32_t n_fused, n_stored;
     text_printf(&own, "graph %s\n", plan->graph->name);
     print_edges(&l, &n_fused, &n_stored);
-    print_kernels(&l);
+    uint32_t n_init = plan_n_init(plan);
+    if (n_init) text_puts(&own, "init steps:\n");
+    print_kernels(&l, 0, n_init);
+    text_puts(&own, "kernels:\n");
+    print_kernels(&l, n_init, plan->kernels.n);
     print_totals(&l, n_fused, n_stored);
     text_puts(out, text_str(&own));
 }

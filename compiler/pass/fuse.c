@@ -4,6 +4,7 @@
 
 #include "base/diag.h"
 #include "pass/group.h"
+#include "pass/prepare.h"
 #include "pass/split.h"
 
 #include <string.h>
@@ -93,6 +94,16 @@ static bool any_kernel_makes_both(const Fuser *f, NodeId producer, NodeId consum
     return false;
 }
 
+/* From what params alone determine to what hangs on more. */
+static bool leaves_params(const Fuser *f, NodeId producer, NodeId consumer) {
+    return f->grouping->can_prepare[producer] && !f->grouping->can_prepare[consumer];
+}
+
+static bool is_prepared(const Fuser *f, NodeId id) {
+    uint32_t buffer = f->buffer_of_node[id];
+    return buffer != UINT32_MAX && f->plan->buffers.data[buffer].kind == BUFFER_PREPARED;
+}
+
 static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
     OpClass of_producer = op_info(graph_node(f->graph, producer)->op)->cls;
     Edge edge = {.producer = producer, .consumer = consumer, .verdict = EDGE_FUSED};
@@ -100,12 +111,15 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
         edge.reason = REASON_SOURCE;
     else if (any_kernel_makes_both(f, producer, consumer))
         edge.reason = of_producer == CLASS_VIEW || of_producer == CLASS_CONCAT ? REASON_VIEW
+                      : leaves_params(f, producer, consumer)                   ? REASON_CHEAP
                       : of_producer == CLASS_REDUCE || of_producer == CLASS_ARGREDUCE
                           ? REASON_SAME_PASS
                           : REASON_INLINED;
     else {
         edge.verdict = EDGE_STORED;
-        edge.reason = f->grouping->why_stored[producer];
+        edge.reason = is_prepared(f, producer) && leaves_params(f, producer, consumer)
+                          ? REASON_PREPARED
+                          : f->grouping->why_stored[producer];
         bool is_apart = graph_block(f->graph, producer, BLOCK_NEVER) ||
                         graph_block(f->graph, consumer, BLOCK_NEVER);
         if (is_apart && edge.reason != REASON_FUSION_OFF) edge.reason = REASON_NEVER;
@@ -148,6 +162,7 @@ static bool compose_all(Fuser *f, ComposeFailure *failure) {
     }
     for (uint32_t i = 0; i < f->plan->kernels.n; i++)
         kernel_note_interface(f->arena, &f->plan->kernels.data[i]);
+    prepare_plan(f->arena, f->plan);
     return true;
 }
 

@@ -37,13 +37,13 @@ static void note_stored(Cloner *c, const Store *stores, uint32_t n) {
     }
 }
 
-/* One block: the kernels [first, last], which are a finishing kernel and the partials before it. */
-static void clone_kernels(Cloner *c, const Kernel *first, const Kernel *last) {
+/* One block: a kernel, or a finishing kernel for itself and its partials. */
+static void clone_kernel(Cloner *c, const Kernel *last) {
     vec_push(c->arena, &c->to->fixed_kernels,
              (FixedKernel){.name = last->name, .span = last->span});
     memset(c->in_kernel, 0xFF, c->from->nodes.n * sizeof *c->in_kernel);
-    for (uint32_t i = 0; i < first->nodes.n; i++) {
-        NodeId id = first->nodes.data[i];
+    for (uint32_t i = 0; i < last->nodes.n; i++) {
+        NodeId id = last->nodes.data[i];
         OpId op = graph_node(c->from, id)->op;
         if (op == OP_INPUT || op == OP_PARAM || c->in_kernel[id] != NODE_NONE) continue;
         c->in_kernel[id] = clone_node(c, id, c->to->fixed_kernels.n);
@@ -75,11 +75,9 @@ Graph *explain_fused_graph(Arena *arena, StrTab *strings, const Plan *plan) {
         param.node = c.in_memory[param.node];
         vec_push(arena, &c.to->params, param);
     }
-    for (uint32_t first = 0, i = 0; i < plan->kernels.n; i++) {
-        if (plan->kernels.data[i].segment_axis != NO_AXIS) continue;
-        clone_kernels(&c, &plan->kernels.data[first], &plan->kernels.data[i]);
-        first = i + 1;
-    }
+    for (uint32_t i = 0; i < plan->kernels.n; i++)
+        if (plan->kernels.data[i].segment_axis == NO_AXIS && plan->kernels.data[i].nodes.n)
+            clone_kernel(&c, &plan->kernels.data[i]);
     for (uint32_t i = 0; i < from->outputs.n; i++) {
         GraphOutput output = from->outputs.data[i];
         output.node = c.in_memory[output.node];

@@ -1,6 +1,8 @@
 /* Grouping by greedy joining. See group.h. */
 #include "pass/group_state.h"
 
+#include "pass/prepare.h"
+
 #include <string.h>
 
 enum {
@@ -167,9 +169,23 @@ static bool shares_load(const Group *a, const Group *b) {
     return false;
 }
 
+static bool is_init_anchor(const Grouper *p, NodeId id, uint32_t output) {
+    return p->can_prepare[id] && output == OUTPUT_NONE;
+}
+
+/* Whether the group's values, which are all of one kind unless the source fixed them, are
+ * prepared. */
+static bool is_init_group(const Grouper *p, const Group *group) {
+    if (group->reduces.n) return is_init_anchor(p, group->reduces.data[0], OUTPUT_NONE);
+    return is_init_anchor(p, group->targets.data[0].node, group->targets.data[0].output);
+}
+
 static bool try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure) {
     Group joined = group_copy(p->arena, &p->g->groups.data[index]);
     *failure = (ComposeFailure){.reason = REASON_OTHER_DOMAIN, .node = anchor->node};
+    if (!joined.fixed &&
+        is_init_group(p, &joined) != is_init_anchor(p, anchor->node, anchor->output))
+        return false;
     if (!add_anchor(p->arena, p, &joined, anchor)) return false;
     uint32_t made_by = p->g->group_of[anchor->node];
     if (anchor->is_reduction) p->g->group_of[anchor->node] = index;
@@ -266,6 +282,7 @@ static Grouping *grouping_new(const Grouper *p) {
     g->group_of = arena_array(p->arena, uint32_t, n);
     g->is_stored = arena_array(p->arena, bool, n);
     g->why_stored = arena_array(p->arena, ReasonId, n);
+    g->can_prepare = p->can_prepare;
     memset(g->group_of, 0xFF, n * sizeof *g->group_of);
     return g;
 }
@@ -353,6 +370,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     p.want_reason = arena_array(arena, ReasonId, n);
     p.handover = arena_array(arena, Handover, n);
     p.op_cost = group_op_costs(arena);
+    p.can_prepare = prepare_nodes(arena, graph);
     p.last_group = arena_array(arena, uint32_t, n);
     p.users = arena_array(arena, VecU32, n);
     for (NodeId id = 0; id < n; id++)

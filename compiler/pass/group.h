@@ -15,9 +15,10 @@
 
 typedef struct Grouping {
     Vec(Group) groups;
-    uint32_t *group_of;   /* per node: the group that makes it (anchors), or GROUP_NONE */
-    bool *is_stored;      /* per node: held in memory after its group ran */
-    ReasonId *why_stored; /* per node */
+    uint32_t *group_of;      /* per node: the group that makes it (anchors), or GROUP_NONE */
+    bool *is_stored;         /* per node: held in memory after its group ran */
+    ReasonId *why_stored;    /* per node */
+    const bool *can_prepare; /* per node: see prepare.h; groups are of such values or of others */
 } Grouping;
 
 /* `arena` holds everything, intermediate attempts included. With options.off, every node but

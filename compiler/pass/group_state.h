@@ -18,7 +18,8 @@ typedef struct Grouper {
     NodeId *loads; /* room for every node, while a composition's memory is given up */
     const Graph *graph;
     bool off;
-    const bool *apart; /* see FuseOptions */
+    const bool *apart;       /* see FuseOptions */
+    const bool *can_prepare; /* per node */
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */
     ReasonId *want_reason;

@@ -119,14 +119,13 @@ static bool store_factors(Grouper *p, const uint32_t *makers) {
     return changed;
 }
 
-static bool find_costly(Grouper *p) {
+static bool find_costly(Grouper *p, const uint32_t *makers) {
     const Graph *graph = p->graph;
     uint32_t n = graph->nodes.n;
     double *cost = arena_array(p->arena, double, n);
     uint32_t *depth = arena_array(p->arena, uint32_t, n);
     bool *below = arena_array(p->arena, bool, n);
     closure_costs(p, cost, depth);
-    uint32_t *makers = count_makers(p);
     bool changed = store_factors(p, makers);
     if (changed) return true; /* the rest may not repeat any more */
     for (NodeId id = 0; id < n; id++) {
@@ -143,6 +142,54 @@ static bool find_costly(Grouper *p) {
             cost[id] >= COSTLY_OPS && (is_frontier(p, id, makers) || (has_views && repeats > 1.0));
         bool is_spread = !below[id] && cost[id] >= COSTLY_SPREAD && repeats > 1.0;
         if (is_costly || is_spread) changed = group_want_stored(p, id, REASON_COSTLY) || changed;
+    }
+    return changed;
+}
+
+/* What it takes to compute one element of each node from memory, each node once, and the bytes of
+ * memory that are read for all of it. */
+typedef struct Upkeep {
+    double cost, bytes;
+} Upkeep;
+
+static Upkeep upkeep_of(const Grouper *p, NodeId id, const Upkeep *upkeeps) {
+    const Node *node = graph_node(p->graph, id);
+    bool is_kept = is_bound(p->graph, id) || p->wants_store[id] || is_reduction(p->graph, id);
+    if (is_kept) return (Upkeep){.bytes = elems_hi(p->graph, id) * dtype_bytes(node->dtype)};
+    Upkeep own = {.cost = p->op_cost[node->op]};
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        own.cost += upkeeps[node->args[i]].cost;
+        own.bytes += upkeeps[node->args[i]].bytes;
+    }
+    return own;
+}
+
+/* Whether a user of it cannot be prepared, or is larger: then this is the value to keep. */
+static bool is_last_prepared(const Grouper *p, NodeId id) {
+    for (uint32_t i = 0; i < p->users[id].n; i++) {
+        NodeId user = p->users[id].data[i];
+        if (!p->can_prepare[user] || elems_hi(p->graph, user) > elems_hi(p->graph, id)) return true;
+    }
+    return false;
+}
+
+/* Values that params alone determine are worth an init step when each run would otherwise spend
+ * much on them. To read a kept value must not cost what computing it would have hidden: it is read
+ * again and again, or is no larger than what it is computed from; else the work must be great. */
+static bool find_prepared(Grouper *p, const uint32_t *makers) {
+    uint32_t n = p->graph->nodes.n;
+    Upkeep *upkeeps = arena_array(p->arena, Upkeep, n);
+    bool changed = false;
+    for (NodeId id = 0; id < n; id++) {
+        if (!p->can_prepare[id]) continue;
+        upkeeps[id] = upkeep_of(p, id, upkeeps);
+        if (upkeeps[id].cost < COSTLY_OPS || !is_inlined(p, id, makers) || !is_last_prepared(p, id))
+            continue;
+        double bytes = elems_hi(p->graph, id) * dtype_bytes(graph_node(p->graph, id)->dtype);
+        bool is_small = bytes <= upkeeps[id].bytes || repetition(p, id, &p->users[id]) > 1.0;
+        if (!is_small && upkeeps[id].cost < COSTLY_SPREAD) continue;
+        changed = group_want_stored(p, id, REASON_PREPARED) || changed;
+        upkeeps[id] = upkeep_of(p, id, upkeeps);
     }
     return changed;
 }
@@ -300,5 +347,7 @@ void group_bound_closures(Grouper *p) {
 }
 
 bool group_store_more(Grouper *p) {
-    return find_costly(p) || find_handovers(p);
+    uint32_t *makers = count_makers(p);
+    bool prepares = find_prepared(p, makers);
+    return find_costly(p, makers) || prepares || find_handovers(p);
 }

@@ -24,6 +24,13 @@ static bool writes_for(const Kernel *kernel, const Kernel *other) {
     return stores_any(kernel->row_stores.data, kernel->row_stores.n, other);
 }
 
+/* Tensor maps are those of one kernel's arguments. */
+static bool has_maps(const Kernel *kernel) {
+    for (uint32_t v = 0; v < kernel->n_variants; v++)
+        if (kernel->variants[v].n_maps) return true;
+    return false;
+}
+
 /* Whether kernel `k` may run with the launch at `first`: nothing from there on makes what it reads.
  */
 static bool may_join(const Plan *plan, uint32_t first, uint32_t k) {
@@ -31,7 +38,9 @@ static bool may_join(const Plan *plan, uint32_t first, uint32_t k) {
     Launch launch = plan_launch(plan, first);
     bool has_phases = launch.n > 1 && !launch_has_parts(&launch);
     uint32_t n_args = (launch.n + 1) * kernel->args.n;
-    if (has_phases || kernels[first].code != kernel->code || n_args > MAX_KERNEL_ARGS) return false;
+    if (has_phases || has_maps(kernel) || kernels[first].is_init != kernel->is_init ||
+        kernels[first].code != kernel->code || n_args > MAX_KERNEL_ARGS)
+        return false;
     for (uint32_t i = first; i < k; i++)
         if (writes_for(&kernels[i], kernel)) return false;
     return true;

@@ -14,6 +14,7 @@ enum {
     MANY_ALIVE = 64,
     LEAST_REGISTERS = 16,
     FRAGMENT_REGISTERS = 24, /* of a contraction's addresses and copies on their way */
+    WGMMA_REGISTERS = 168,   /* all that a block of 384 threads leaves */
     WARP_THREADS = 32,
     MAX_BLOCKS = 32,
     GRANULE = 8 /* registers are handed out in such steps */
@@ -191,6 +192,10 @@ static double acc_size(const Kernel *kernel, uint32_t lanes) {
 static double contract_registers(const Kernel *kernel, const Sched *sched) {
     const Reduce *reduce = &kernel->reduces.data[0];
     if (sched->engine == CONTRACT_PLAIN) return 16;
+    if (sched->engine == CONTRACT_VECTOR)
+        return (double)sched->slots * sched->lanes * dtype_bytes(reduce->acc) / 4 +
+               FRAGMENT_REGISTERS;
+    if (sched->engine == CONTRACT_WGMMA) return WGMMA_REGISTERS;
     double tile = (double)sched->tile_m * sched->tile_n / sched->threads;
     double sides = (double)sched->tile_m / sched->warps_m + (double)sched->tile_n / sched->warps_n;
     return (tile + sides / 2) * dtype_bytes(reduce->acc) / 4 + FRAGMENT_REGISTERS;
@@ -198,7 +203,7 @@ static double contract_registers(const Kernel *kernel, const Sched *sched) {
 
 static uint32_t contract_shared(const Kernel *kernel, const Sched *sched) {
     uint32_t bytes = dtype_bytes(scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype);
-    if (sched->engine == CONTRACT_PLAIN) return 0;
+    if (sched->engine == CONTRACT_PLAIN || sched->engine == CONTRACT_VECTOR) return 0;
     return sched->stages * (sched->tile_m + sched->tile_n) * sched->tile_k * bytes;
 }
 
@@ -250,9 +255,10 @@ Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const
     const Sched *sched = &variant->sched;
     if (card->device == DEVICE_CPU) return (Pressure){.n_blocks = 1, .occupancy = 1};
     Pressure p = {.registers = pressure_registers(arena, kernel, sched)};
-    p.shared_bytes =
-        variant->chip_bytes + (kernel->form == FORM_CONTRACT ? contract_shared(kernel, sched)
-                                                             : reduce_shared(kernel, sched));
+    p.shared_bytes = variant->chip_bytes + variant->shared_bytes +
+                     (variant->shared_bytes           ? 0
+                      : kernel->form == FORM_CONTRACT ? contract_shared(kernel, sched)
+                                                      : reduce_shared(kernel, sched));
     p.spills = p.registers > MAX_THREAD_REGISTERS;
     uint32_t held = p.spills ? MAX_THREAD_REGISTERS : p.registers;
     held = (held + GRANULE - 1) / GRANULE * GRANULE;

@@ -64,7 +64,8 @@ static bool computes_in_f64(const Scheduler *s) {
  * step's overshoot. */
 static bool is_wide(const Scheduler *s) {
     const int64_t limit = INT64_C(1) << 30;
-    DimId visits = dim_mul(s->dims, kernel_n_rows(s->kernel), kernel_n_reduced(s->kernel));
+    DimId rows = kernel_n_rows(s->kernel);
+    DimId visits = dim_mul(s->dims, rows, kernel_n_reduced(s->kernel));
     if (!visits || dim_hi(s->dims, visits) > limit) return true;
     for (uint32_t i = 0; i < s->kernel->args.n; i++) {
         const Buffer *buffer = &s->plan->buffers.data[s->kernel->args.data[i]];
@@ -181,7 +182,8 @@ static void gpu_row_of(Scheduler *s, Variant variant, int64_t length) {
         sched->resident = 0;
     }
     sched->unroll = steps > 4 ? 4 : 1;
-    DimId rows = dim_mul(s->dims, kernel_n_rows(s->kernel), n_segments(s));
+    DimId rows = kernel_n_rows(s->kernel);
+    rows = dim_mul(s->dims, rows, n_segments(s));
     variant.grid = dim_ceil_div(s->dims, rows, sched->threads / sched->team);
     add_variant(s, variant);
 }

@@ -11,10 +11,26 @@ DimId gemm_n_batches(const Kernel *kernel);
  * the last must apply always. Return how many there are, at least 1. */
 uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
+/* Whether factors are copied to shared memory 16 bytes at a time where they lie so that they can.
+ */
+bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel);
 /* Tensor cores: both factors f16, bf16, f64, or f32 with precision tf32. sched_gemm_gpu calls it.
  */
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
+/* The same from shared memory, for targets that have it: 0 when the factors do not lie so that the
+ * copy engine can fetch them. Each variant's maps are a condition; something must follow them. */
+uint32_t sched_gemm_wgmma(const Kernel *kernel, Variant *variants);
+
+/* CPU: the axis (m or n) along which the register tile's elements lie side by side, and how many of
+ * them a tile has. */
+typedef struct GemmPanel {
+    uint32_t axis, width;
+} GemmPanel;
+GemmPanel sched_gemm_cpu_panel(const Kernel *kernel, const Target *target);
+/* One row, or one column where `is_column`. sched_gemm_gpu calls it. */
+uint32_t sched_gemm_vector(const Kernel *kernel, const Target *target, bool is_column,
+                           Variant *variants);
 uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
 

@@ -3,7 +3,8 @@
  * warps_m by warps_n is the register tile; vectors lie along n, unless n is shorter than a vector
  * (then warps_n is no multiple of lanes). A unit is tile_m by tile_n and goes through k by tile_k.
  * Sizes are bounded by the stack: a unit keeps tile_k by tile_n of one factor and tile_m by tile_n
- * of partial results there. A few rows are too few to repay packing the columns (stages 0). */
+ * of partial results there. A few rows are too few to repay packing the columns (stages 0), unless
+ * an init step has done it. */
 #include "pass/sched_gemm.h"
 
 enum {
@@ -58,7 +59,7 @@ typedef struct Gemm {
     DimTab *dims;
     DimId rows, columns, depth;
     ScalarId column_factor;
-    uint32_t acc_bytes, vector_bytes;
+    uint32_t acc_bytes, vector_bytes, lanes;
     bool is_turned;
 } Gemm;
 
@@ -71,12 +72,21 @@ static void set_tiles(const Gemm *gemm, Sched *sched, Tile tile, uint32_t block_
     sched->tile_n = gemm->is_turned ? block_rows : block_columns;
 }
 
-static void choose_packed(const Gemm *gemm, Sched *sched) {
-    int64_t n_rows = dim_hi(gemm->dims, gemm->rows);
+/* A tile for at most so many rows. */
+static Tile choose_fitting_tile(const Gemm *gemm, int64_t n_rows) {
     int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
     Tile tile = choose_tile(n_rows, gemm->vector_bytes);
-    while (tile.vectors > 1 && (int64_t)(tile.vectors - 1) * sched->lanes >= n_columns)
+    while (tile.vectors > 1 && (int64_t)(tile.vectors - 1) * gemm->lanes >= n_columns)
         tile.vectors--;
+    return tile;
+}
+
+/* For at most so many rows. Panels that are prepared have the width of the tile for all rows. */
+static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
+    int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
+    Tile tile = choose_fitting_tile(gemm, n_rows);
+    uint32_t prepared = gemm->kernel->panel_columns;
+    if (prepared) tile.vectors = prepared / gemm->lanes;
     uint32_t width = tile.vectors * sched->lanes;
     uint32_t columns = cut(n_columns, BLOCK_COLUMNS_BYTES / gemm->acc_bytes, width);
     int64_t rows = PARTIALS_BYTES / gemm->acc_bytes / columns;
@@ -112,20 +122,26 @@ static void set_grid(const Gemm *gemm, Variant *variant) {
     const Sched *sched = &variant->sched;
     uint32_t block_rows = gemm->is_turned ? sched->tile_n : sched->tile_m;
     uint32_t block_columns = gemm->is_turned ? sched->tile_m : sched->tile_n;
-    DimId blocks = dim_mul(dims, dim_ceil_div(dims, gemm->rows, block_rows),
-                           dim_ceil_div(dims, gemm->columns, block_columns));
+    DimId down = dim_ceil_div(dims, gemm->rows, block_rows);
+    DimId across = dim_ceil_div(dims, gemm->columns, block_columns);
+    DimId blocks = dim_mul(dims, down, across);
     variant->grid = dim_mul(dims, gemm_n_batches(gemm->kernel), blocks);
 }
 
-/* One for each bound on the rows that they may pass or stay below. */
-static uint32_t add_streamed(const Gemm *gemm, Variant *variants) {
+/* For a few rows: one for each bound on the rows that they may pass or stay below. Columns are
+ * streamed, or come from panels that are prepared. */
+static uint32_t add_few_rows(const Gemm *gemm, Variant *variants) {
     static const int64_t bounds[] = {FEW_ROWS, 4 * FEW_ROWS};
     int64_t least = dim_lo(gemm->dims, gemm->rows), most = dim_hi(gemm->dims, gemm->rows);
+    bool has_panels = gemm->kernel->panel_columns > 0;
     uint32_t n = 0;
-    for (size_t i = 0; i < sizeof bounds / sizeof *bounds && can_stream(gemm); i++) {
-        if (least > bounds[i]) continue;
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        if (least > bounds[i] || !(has_panels || can_stream(gemm))) continue;
         Variant *variant = &variants[n++];
-        choose_streamed(gemm, &variant->sched, min_i64(most, bounds[i]));
+        if (has_panels)
+            choose_packed(gemm, &variant->sched, min_i64(most, bounds[i]));
+        else
+            choose_streamed(gemm, &variant->sched, min_i64(most, bounds[i]));
         set_grid(gemm, variant);
         if (most <= bounds[i]) break;
         variant->limit_dim = gemm->rows;
@@ -134,9 +150,7 @@ static uint32_t add_streamed(const Gemm *gemm, Variant *variants) {
     return n;
 }
 
-uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,
-                        Variant *variants) {
-    (void)plan;
+static Gemm gemm_of(const Kernel *kernel, const Target *target) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
     DimTab *dims = indextab_dims(tab);
@@ -150,17 +164,31 @@ uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *ta
                  .column_factor = reduce->factor,
                  .acc_bytes = dtype_bytes(reduce->acc),
                  .vector_bytes = target->vector_bytes};
-    uint32_t lanes = gemm.vector_bytes / gemm.acc_bytes, n_variants = 0;
-    if (dim_hi(dims, n) < lanes && dim_hi(dims, m) > dim_hi(dims, n)) {
+    gemm.lanes = gemm.vector_bytes / gemm.acc_bytes;
+    if (dim_hi(dims, n) < gemm.lanes && dim_hi(dims, m) > dim_hi(dims, n)) {
         gemm.is_turned = true;
         gemm.rows = n;
         gemm.columns = m;
         gemm.column_factor = reduce->value;
     }
-    for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i].sched.lanes = lanes;
-    n_variants = add_streamed(&gemm, variants);
+    return gemm;
+}
+
+GemmPanel sched_gemm_cpu_panel(const Kernel *kernel, const Target *target) {
+    Gemm gemm = gemm_of(kernel, target);
+    Tile tile = choose_fitting_tile(&gemm, dim_hi(gemm.dims, gemm.rows));
+    return (GemmPanel){.axis = gemm.is_turned ? gemm_axis_m(kernel) : gemm_axis_n(kernel),
+                       .width = tile.vectors * gemm.lanes};
+}
+
+uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,
+                        Variant *variants) {
+    (void)plan;
+    Gemm gemm = gemm_of(kernel, target);
+    for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i].sched.lanes = gemm.lanes;
+    uint32_t n_variants = add_few_rows(&gemm, variants);
     if (n_variants && !variants[n_variants - 1].limit_dim) return n_variants;
-    choose_packed(&gemm, &variants[n_variants].sched);
+    choose_packed(&gemm, &variants[n_variants].sched, dim_hi(gemm.dims, gemm.rows));
     set_grid(&gemm, &variants[n_variants]);
     return n_variants + 1;
 }

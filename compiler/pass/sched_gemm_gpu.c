@@ -2,9 +2,11 @@
  * multiply-adds, as large as the problem fills the machine with. See sched_gemm.h. */
 #include "pass/sched_gemm.h"
 
+#include <string.h>
+
 /* Blocks that a machine of the class of an A100 or H200 runs at once, below which smaller tiles are
  * faster though they read more. */
-enum { FULL_MACHINE = 132, VECTOR_BYTES = 16 };
+enum { FULL_MACHINE = 132, VECTOR_BYTES = 16, FEW_ROWS = 32 };
 
 /* `most_larger`: it is taken where the next larger tile would give at most so many blocks. */
 typedef struct GemmTiles {
@@ -19,9 +21,8 @@ enum { N_SIZES = 3 };
 static const GemmTiles tile_sizes[N_SIZES] = {{32, 32, 32, 2, 2, 128, FULL_MACHINE / 2},
                                               {64, 64, 16, 2, 2, 128, FULL_MACHINE},
                                               {128, 128, 8, 2, 4, 256, 0}};
-/* One row or column: a warp has the outputs, all threads load for it. */
+/* One row, of many: a warp has the outputs, all threads load for it. */
 static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 0};
-static const GemmTiles tiles_column = {32, 1, 64, 1, 1, 256, 0};
 
 typedef struct GemmGpu {
     const Kernel *kernel;
@@ -37,7 +38,8 @@ DimId gemm_gpu_grid(const Kernel *kernel, uint32_t tile_m, uint32_t tile_n) {
     DimTab *dims = indextab_dims(tab);
     DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
     DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
-    DimId tiles = dim_mul(dims, dim_ceil_div(dims, m, tile_m), dim_ceil_div(dims, n, tile_n));
+    DimId rows = dim_ceil_div(dims, m, tile_m), columns = dim_ceil_div(dims, n, tile_n);
+    DimId tiles = dim_mul(dims, rows, columns);
     return dim_mul(dims, gemm_n_batches(kernel), tiles);
 }
 
@@ -69,11 +71,12 @@ static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
     g->variants[g->n_variants++] = variant;
 }
 
-/* Adds the variant for every size of tile, from `first`, that some extents call for. The largest
- * applies always. */
+/* Adds the variant for every size of tile, from `first`, that some extents call for. The last
+ * applies always; none is larger than an extent without need. */
 static void add_sizes(GemmGpu *g, Variant variant, uint32_t first) {
     for (uint32_t i = first; i < N_SIZES; i++) {
-        bool is_last = i + 1 == N_SIZES;
+        bool is_last = i + 1 == N_SIZES || dim_hi(g->dims, g->m) <= tile_sizes[i].m ||
+                       dim_hi(g->dims, g->n) <= tile_sizes[i].n;
         variant.limit_dim = DIM_NONE;
         if (!is_last) {
             DimId blocks = gemm_gpu_grid(g->kernel, tile_sizes[i + 1].m, tile_sizes[i + 1].n);
@@ -138,12 +141,9 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     variant.sched.lanes = lanes;
     variant.align_args = g->temps;
     if (g->temps) variant.align_bytes = VECTOR_BYTES;
-    bool is_row = dim_equals_const(g->dims, g->m, 1),
-         is_column = dim_equals_const(g->dims, g->n, 1);
-    if (is_row || is_column) {
-        const GemmTiles *line = is_row ? &tiles_row : &tiles_column;
-        if (has_vectors) add(g, wide, line);
-        add(g, variant, line);
+    if (dim_equals_const(g->dims, g->m, 1)) {
+        if (has_vectors) add(g, wide, &tiles_row);
+        add(g, variant, &tiles_row);
         return;
     }
     if (has_vectors && dim_lo(g->dims, g->m) <= 1 && dim_hi(g->dims, g->m) > 1) {
@@ -158,16 +158,85 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
 
 enum { PLAIN_THREADS = 128 };
 
-static bool has_unit_extent(const GemmGpu *g) {
-    return dim_hi(g->dims, g->m) <= 1 || dim_hi(g->dims, g->n) <= 1 || dim_hi(g->dims, g->k) <= 1;
+static bool has_unit_k(const Kernel *kernel) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    return dim_hi(indextab_dims(tab), index_axis_extent(tab, gemm_axis_k(kernel))) <= 1;
 }
 
-static bool has_tensor_cores(const Kernel *kernel, const Reduce *reduce) {
+/* Whether the product has one row or one column: of the operands as the graph has them, since the
+ * axes of a kernel depend on what is fused. Batches that share the right operand are rows. */
+typedef enum { PRODUCT_MATRIX, PRODUCT_ROW, PRODUCT_COLUMN } ProductKind;
+
+static ProductKind product_kind(const Plan *plan, const Kernel *kernel) {
+    const Graph *graph = plan->graph;
+    const Node *node = graph_node(graph, kernel->reduces.data[0].node);
+    const Shape *out = &node->shape, *right = &graph_node(graph, node->args[1])->shape;
+    bool has_rows = dim_hi(graph->dims, out->dims[out->rank - 2]) > 1, is_shared = true;
+    if (dim_hi(graph->dims, out->dims[out->rank - 1]) <= 1) return PRODUCT_COLUMN;
+    for (uint32_t d = 0; d + 2 < right->rank; d++)
+        is_shared = is_shared && dim_equals_const(graph->dims, right->dims[d], 1);
+    for (uint32_t d = 0; d + 2 < out->rank && is_shared; d++)
+        has_rows = has_rows || dim_hi(graph->dims, out->dims[d]) > 1;
+    return has_rows ? PRODUCT_MATRIX : PRODUCT_ROW;
+}
+
+static bool has_tensor_cores(const Kernel *kernel) {
+    const Reduce *reduce = &kernel->reduces.data[0];
     Dtype left = scalar_get(kernel->scalars, reduce->value)->dtype;
     Dtype right = scalar_get(kernel->scalars, reduce->factor)->dtype;
     if (left != right) return false;
     if (left == DT_F32) return reduce->precision == PRECISION_TF32;
     return left == DT_F16 || left == DT_BF16 || left == DT_F64;
+}
+
+bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel) {
+    return !has_unit_k(kernel) && product_kind(plan, kernel) == PRODUCT_MATRIX &&
+           has_tensor_cores(kernel);
+}
+
+/* The smallest tiles where they are better than any of wgmma's: few rows, and no more tiles than
+ * run at once, or one for each product. */
+static bool limit_to_few_rows(const Kernel *kernel, Variant *few) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
+    DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
+    DimId n_tiles = dim_ceil_div(dims, n, few->sched.tile_n);
+    bool is_one = dim_hi(dims, n_tiles) <= 1 && dim_hi(dims, m) <= FEW_ROWS;
+    n_tiles = dim_mul(dims, n_tiles, gemm_n_batches(kernel));
+    if (few->sched.tile_m > FEW_ROWS || dim_lo(dims, m) > FEW_ROWS) return false;
+    if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * FULL_MACHINE)) return false;
+    few->limit_dim = dim_hi(dims, m) <= FEW_ROWS ? DIM_NONE : m;
+    few->limit = few->limit_dim ? FEW_ROWS : 0;
+    return true;
+}
+
+/* What wgmma leaves to others: few rows; factors with an extent that is not a multiple that every
+ * map needs, one variant where vectors suit one of them; and anything. */
+static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, const Target *target,
+                                 Variant *variants) {
+    Variant others[MAX_VARIANTS], *wgmma = variants;
+    const Scalar *left = scalar_get(kernel->scalars, kernel->reduces.data[0].value);
+    memcpy(others, variants, sizeof others);
+    uint32_t n_others = sched_gemm_mma(plan, kernel, target, others), n = 0;
+    Variant few = others[0];
+    bool has_few = limit_to_few_rows(kernel, &few), is_always_few = has_few && !few.limit_dim;
+    if (has_few) wgmma++;
+    if (target->has_wgmma && dtype_bytes(left->dtype) == 2 && !is_always_few)
+        n = sched_gemm_wgmma(kernel, wgmma);
+    if (n == 0) {
+        memcpy(variants, others, sizeof others);
+        return n_others;
+    }
+    if (has_few) variants[0] = few;
+    if (others[0].multiple_dim) {
+        bool has_larger =
+            others[0].sched.tile_m <= FEW_ROWS && others[1].multiple_dim == others[0].multiple_dim;
+        wgmma[n] = others[has_larger];
+        wgmma[n++].limit_dim = DIM_NONE;
+    }
+    wgmma[n++] = others[n_others - 1];
+    return n + has_few;
 }
 
 uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *target,
@@ -182,13 +251,16 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *ta
     g.n = index_axis_extent(tab, gemm_axis_n(kernel));
     g.k = index_axis_extent(tab, gemm_axis_k(kernel));
     for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i].sched.is_wide = is_wide(plan, kernel);
-    if (has_unit_extent(&g)) {
+    if (has_unit_k(kernel)) {
         variants[0].sched.engine = CONTRACT_PLAIN;
         variants[0].sched.threads = PLAIN_THREADS;
         variants[0].grid = dim_ceil_div(g.dims, kernel_n_rows(kernel), PLAIN_THREADS);
         return 1;
     }
-    if (has_tensor_cores(kernel, reduce)) return sched_gemm_mma(plan, kernel, target, variants);
+    ProductKind kind = product_kind(plan, kernel);
+    if (kind != PRODUCT_MATRIX)
+        return sched_gemm_vector(kernel, target, kind == PRODUCT_COLUMN, variants);
+    if (has_tensor_cores(kernel)) return add_tensor_cores(plan, kernel, target, variants);
     add_fma(&g, variants[0], reduce->acc);
     return g.n_variants;
 }

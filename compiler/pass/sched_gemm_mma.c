@@ -1,7 +1,10 @@
 /* Schedules of contractions on tensor cores. See sched_gemm.h.
  *
- * tile_k is the same for all kernels of a dtype, since k is padded to its multiple and padding is
- * arithmetic too. In bytes everything is alike for all dtypes. */
+ * In bytes everything is alike for all dtypes. k is padded to a multiple of DEPTH_BYTES everywhere,
+ * since padding is arithmetic too: tile_k is larger only where it divides k.
+ *
+ * Where the tiles of a size are fewer than the machine's processors, smaller ones read more, but
+ * from more processors at once; and since each then waits for memory, their stages are deep. */
 #include "pass/sched_gemm.h"
 
 enum {
@@ -9,18 +12,29 @@ enum {
     DEPTH_BYTES = 64,
     WARP_THREADS = 32,
     STORE_LANES = 4,
-    SMALL_EXTENT = 64,
-    SMALL_GRID = 96 /* large tiles below which a machine of some hundred processors is not filled */
+    FULL_MACHINE = 132,           /* processors */
+    MAX_STATIC_BYTES = 48 * 1024, /* of shared memory */
+    SMALL_GRID = 192 /* halves of large tiles below which such a machine is not filled */
 };
 
+/* `depth_bytes`: the most that tile_k is; 96 KiB of stages at most, so that two blocks share a
+ * processor. */
 typedef struct Tile {
-    uint32_t m, n, warps_m, warps_n, stages;
+    uint32_t m, n, depth_bytes, warps_m, warps_n, stages;
 } Tile;
 
-/* 48 KiB of shared memory. A thread has 128 registers of accumulators, in f64 with twice the warps.
- */
-static const Tile large_tiles[2] = {{128, 128, 2, 2, 3}, {128, 128, 2, 4, 3}};
-static const Tile small_tile = {64, 64, 2, 2, 4};
+/* Few, one or two for each processor. */
+static const Tile few_tile = {32, 32, 256, 2, 2, 6};
+static const Tile small_tile = {64, 64, 128, 2, 2, 6};
+/* A thread has 128 registers of accumulators. */
+static const Tile large_tile = {128, 128, DEPTH_BYTES, 2, 2, 3};
+/* What is counted to tell whether small ones are better. */
+static const Tile half_tile = {.m = 64, .n = 128};
+/* Of factors that go through registers. */
+static const Tile computed_tile = {64, 64, DEPTH_BYTES, 2, 2, 4};
+/* Of f64, whose accumulators take twice the registers; computing takes more than memory. */
+static const Tile wide_small_tile = {64, 64, DEPTH_BYTES, 2, 2, 4};
+static const Tile wide_large_tile = {128, 128, DEPTH_BYTES, 2, 4, 3};
 
 typedef struct Chooser {
     const Kernel *kernel;
@@ -28,7 +42,7 @@ typedef struct Chooser {
     DimTab *dims;
     ScalarId left, right;
     uint32_t elem_bytes, chunk_elems;
-    const Tile *large_tile;
+    const Tile *few, *small, *large; /* few: may be NULL */
 } Chooser;
 
 /* What taking a dim for a multiple of a chunk's elements (or none) gives. */
@@ -122,21 +136,73 @@ static uint64_t aligned_args(const Chooser *c, const Choice *choice) {
     return args;
 }
 
-static void set_tile(const Chooser *c, Variant *variant, Tile tile) {
+/* As deep as it may be, which is at most all of k, in stages that hold as much. */
+static void set_tile(const Chooser *c, Variant *variant, const Tile *tile) {
     Sched *sched = &variant->sched;
+    DimId k = extent_of(c, gemm_axis_k(c->kernel));
+    uint32_t least = DEPTH_BYTES / c->elem_bytes, stages = tile->stages;
+    uint32_t depth = tile->depth_bytes / c->elem_bytes;
+    while (depth > least && dim_multiple(c->dims, k) % depth) depth /= 2, stages *= 2;
+    while (stages > 3 && (int64_t)(stages - 1) * depth >= dim_hi(c->dims, k)) stages--;
     sched->engine = CONTRACT_MMA;
-    sched->tile_m = tile.m;
-    sched->tile_n = tile.n;
-    sched->tile_k = DEPTH_BYTES / c->elem_bytes;
-    sched->warps_m = tile.warps_m;
-    sched->warps_n = tile.warps_n;
-    sched->stages = tile.stages;
-    sched->threads = tile.warps_m * tile.warps_n * WARP_THREADS;
-    variant->grid = gemm_gpu_grid(c->kernel, tile.m, tile.n);
+    sched->tile_m = tile->m;
+    sched->tile_n = tile->n;
+    sched->tile_k = depth;
+    sched->warps_m = tile->warps_m;
+    sched->warps_n = tile->warps_n;
+    sched->stages = stages;
+    sched->threads = tile->warps_m * tile->warps_n * WARP_THREADS;
+    uint32_t bytes = (tile->m + tile->n) * depth * c->elem_bytes * stages;
+    variant->shared_bytes = bytes > MAX_STATIC_BYTES ? bytes : 0;
+    variant->grid = gemm_gpu_grid(c->kernel, tile->m, tile->n);
 }
 
-/* Small tiles where large ones are few or mostly empty: by what is known, else by a condition. */
-static uint32_t add_choice(const Chooser *c, const Choice *choice, Variant *variants) {
+static bool is_extent_at_most(const Chooser *c, uint32_t axis, int64_t most) {
+    return dim_hi(c->dims, extent_of(c, axis)) <= most;
+}
+
+/* Tiles along one axis, for all batches, if that is a constant; else 0. */
+static int64_t n_tiles_along(const Chooser *c, uint32_t axis, uint32_t tile) {
+    DimId n = dim_ceil_div(c->dims, extent_of(c, axis), tile);
+    int64_t value;
+    n = dim_mul(c->dims, n, gemm_n_batches(c->kernel));
+    return n && dim_is_const(c->dims, n, &value) ? value : 0;
+}
+
+/* Adds a size under the condition that the tiles of size `counted` are at most `most`; true when
+ * that is certain, so that nothing larger is wanted. */
+static bool add_limited(const Chooser *c, Variant base, const Tile *tile, const Tile *counted,
+                        int64_t most, Variant *variants, uint32_t *n_variants) {
+    DimId grid = gemm_gpu_grid(c->kernel, counted->m, counted->n);
+    if (dim_lo(c->dims, grid) > most) return false;
+    bool is_certain = dim_hi(c->dims, grid) <= most;
+    set_tile(c, &base, tile);
+    if (!is_certain) {
+        base.limit_dim = grid;
+        base.limit = most;
+    }
+    variants[(*n_variants)++] = base;
+    return is_certain;
+}
+
+/* Tiles of one row or column of them, if that is more than `most`: they are mostly empty, and the
+ * more of them share the way from memory, the better. */
+static int64_t or_one_line(const Chooser *c, const Tile *tile, int64_t most) {
+    int64_t in_row = n_tiles_along(c, gemm_axis_n(c->kernel), tile->n);
+    int64_t in_column = n_tiles_along(c, gemm_axis_m(c->kernel), tile->m);
+    if (in_row > most) most = in_row;
+    return in_column > most ? in_column : most;
+}
+
+static bool fits_tile(const Chooser *c, const Tile *tile, bool both) {
+    bool fits_m = is_extent_at_most(c, gemm_axis_m(c->kernel), tile->m);
+    bool fits_n = is_extent_at_most(c, gemm_axis_n(c->kernel), tile->n);
+    return both ? fits_m && fits_n : fits_m || fits_n;
+}
+
+/* Small tiles where larger ones are few or mostly empty: by what is known, else by a condition. */
+static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
+                           Variant *variants) {
     Variant base = variants[0];
     base.sched.lanes = choice->lanes;
     base.align_bytes = CHUNK_BYTES;
@@ -145,26 +211,20 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, Variant *vari
         base.multiple_dim = choice->condition;
         base.multiple_of = c->chunk_elems;
     }
-    DimId m = extent_of(c, gemm_axis_m(c->kernel)), n = extent_of(c, gemm_axis_n(c->kernel));
-    DimId grid = gemm_gpu_grid(c->kernel, c->large_tile->m, c->large_tile->n);
-    bool is_small = !choice->copies_both || dim_hi(c->dims, m) <= SMALL_EXTENT ||
-                    dim_hi(c->dims, n) <= SMALL_EXTENT || dim_hi(c->dims, grid) <= SMALL_GRID;
-    bool may_be_small = is_small || dim_lo(c->dims, grid) <= SMALL_GRID;
     uint32_t n_variants = 0;
-    if (may_be_small) {
-        variants[n_variants] = base;
-        set_tile(c, &variants[n_variants], small_tile);
-        if (!is_small) {
-            variants[n_variants].limit_dim = grid;
-            variants[n_variants].limit = SMALL_GRID;
-        }
-        n_variants++;
-    }
-    if (!is_small) {
-        variants[n_variants] = base;
-        set_tile(c, &variants[n_variants++], *c->large_tile);
-    }
-    return n_variants;
+    const Tile *only = !choice->copies_both                   ? &computed_tile
+                       : c->few && fits_tile(c, c->few, true) ? c->few
+                                                              : NULL;
+    if (!only && is_best && c->few &&
+        add_limited(c, base, c->few, c->few, 2 * FULL_MACHINE, variants, &n_variants))
+        return n_variants;
+    if (!only && fits_tile(c, c->small, false)) only = c->small;
+    if (!only && add_limited(c, base, c->small, &half_tile, or_one_line(c, &half_tile, SMALL_GRID),
+                             variants, &n_variants))
+        return n_variants;
+    set_tile(c, &base, only ? only : c->large);
+    variants[n_variants] = base;
+    return n_variants + 1;
 }
 
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target,
@@ -179,7 +239,10 @@ uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *ta
                  .right = gemm_unrounded(kernel, reduce->factor),
                  .elem_bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype)};
     c.chunk_elems = CHUNK_BYTES / c.elem_bytes;
-    c.large_tile = &large_tiles[c.elem_bytes == 8];
+    bool is_wide = c.elem_bytes == 8;
+    c.few = is_wide ? NULL : &few_tile;
+    c.small = is_wide ? &wide_small_tile : &small_tile;
+    c.large = is_wide ? &wide_large_tile : &large_tile;
     Variant anywhere = variants[0];
     Choice plain = choose(&c, DIM_NONE), best = best_choice(&c);
     uint32_t n = 0;
@@ -188,12 +251,12 @@ uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *ta
         bool is_new = i == 0 || best.condition;
         if (!choice->score || !is_new) continue;
         variants[n] = anywhere;
-        n += add_choice(&c, choice, variants + n);
+        n += add_choice(&c, choice, i == 0, variants + n);
     }
     variants[n] = anywhere;
     variants[n].sched.lanes = plain.lanes;
     variants[n].align_args = aligned_args(&c, &plain) & kernel_temp_args(plan, kernel);
     if (variants[n].align_args) variants[n].align_bytes = CHUNK_BYTES;
-    set_tile(&c, &variants[n], small_tile);
+    set_tile(&c, &variants[n], &computed_tile);
     return n + 1;
 }

@@ -68,17 +68,30 @@ static void write_reduces(Writer *w) {
     }
 }
 
+static void write_maps(Writer *w, const Variant *v) {
+    for (uint32_t i = 0; i < v->n_maps; i++) {
+        const TensorMap *map = &v->maps[i];
+        text_printf(&w->out, "map %u %u %u", map->arg, map->swizzle_bytes, map->offset);
+        for (uint32_t k = 0; k < map->rank; k++)
+            text_printf(&w->out, " %u,%u,%u", map->axes[k].axis, map->axes[k].stride,
+                        map->axes[k].box);
+        text_puts(&w->out, "\n");
+    }
+}
+
 static void write_variants(Writer *w) {
     for (uint32_t i = 0; i < w->kernel->n_variants; i++) {
         const Variant *v = &w->kernel->variants[i];
         const Sched *s = &v->sched;
-        text_printf(&w->out, "variant %u %u %u %u %lld %u %u %d %u %u %llx %u %lld %u %lld\n",
+        text_printf(&w->out, "variant %u %u %u %u %lld %u %u %d %u %u %u %llx %u %lld %u %lld\n",
                     s->lanes, s->unroll, s->threads, s->team, (long long)s->unit_elems, s->resident,
-                    s->slots, s->is_wide, v->grid, v->align_bytes,
+                    s->slots, s->is_wide, v->grid, v->shared_bytes, v->align_bytes,
                     (unsigned long long)v->align_args, v->multiple_dim, (long long)v->multiple_of,
                     v->limit_dim, (long long)v->limit);
-        text_printf(&w->out, "tile %d %u %u %u %u %u %u\n", (int)s->engine, s->tile_m, s->tile_n,
-                    s->tile_k, s->warps_m, s->warps_n, s->stages);
+        text_printf(&w->out, "tile %d %u %u %u %u %u %u %u %d %lld\n", (int)s->engine, s->tile_m,
+                    s->tile_n, s->tile_k, s->warps_m, s->warps_n, s->stages, s->cluster,
+                    s->lanes_along_k, (long long)v->grid_limit);
+        write_maps(w, v);
     }
 }
 
@@ -88,9 +101,9 @@ static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *ker
     Writer w = {.plan = plan, .kernel = kernel, .out = {.arena = arena}};
     w.live = kernel_live_scalars(arena, kernel);
     w.numbers = arena_array(arena, uint32_t, scalar_count(scalars) + 1);
-    text_printf(&w.out, "%d %u %u %u %u %u %llx\n", (int)kernel->form, kernel->n_parallel,
-                kernel->first_reduced, kernel->n_reduced, kernel->segment_axis, kernel->args.n,
-                (unsigned long long)kernel->symbols);
+    text_printf(&w.out, "%d %u %u %u %u %u %u %llx\n", (int)kernel->form, kernel->n_parallel,
+                kernel->first_reduced, kernel->n_reduced, kernel->segment_axis,
+                kernel->panel_columns, kernel->args.n, (unsigned long long)kernel->symbols);
     for (uint32_t k = 0; k < index_n_axes(tab); k++)
         text_printf(&w.out, "axis %u\n", index_axis_extent(tab, k));
     for (uint32_t i = 0; i < kernel->args.n; i++)

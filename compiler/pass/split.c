@@ -31,8 +31,10 @@ static uint32_t add_partial(Arena *arena, Plan *plan, NodeId node, Dtype dtype, 
 static IndexId row_index(const Kernel *kernel) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     IndexId row = index_dim(tab, dim_const(indextab_dims(tab), 0));
-    for (uint32_t k = 0; k < kernel->n_parallel; k++)
-        row = index_add(tab, index_scale(tab, row, index_axis_extent(tab, k)), index_axis(tab, k));
+    for (uint32_t k = 0; k < kernel->n_parallel; k++) {
+        row = index_scale(tab, row, index_axis_extent(tab, k));
+        row = index_add(tab, row, index_axis(tab, k));
+    }
     return row;
 }
 

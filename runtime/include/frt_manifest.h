@@ -28,9 +28,11 @@
 #define FRT_D_WORKSPACE "workspace"
 #define FRT_D_LAUNCH "launch"
 #define FRT_D_VARIANT "variant"
+#define FRT_D_MAP "map"
 #define FRT_D_COPY "copy"
 #define FRT_D_END "end"
-#define FRT_D_PAYLOAD "payload" /* after `end`, before the bytes of a cubin */
+#define FRT_X_BYTES FRT_EXTENSION_PREFIX "bytes" /* size of a persistent temp, for the eye */
+#define FRT_D_PAYLOAD "payload"                  /* after `end`, before the bytes of a cubin */
 
 #define FRT_TARGET_CUDA "cuda"
 #define FRT_TARGET_CPU "cpu"
@@ -53,8 +55,13 @@ enum {
     FRT_MAX_VARIANTS = 64,  /* of one launch */
     FRT_MAX_EXPR_TOKENS = 512,
     FRT_MAX_EXPR_DEPTH = 32,
-    FRT_MAX_TERMS = 64,  /* of one predicate */
-    FRT_MAX_BLOCK = 1024 /* CUDA; on the CPU a block is at most 2^31-1 units */
+    FRT_MAX_TERMS = 64, /* of one predicate */
+    FRT_MAX_MAPS = 8,   /* of one variant */
+    FRT_MAX_MAP_RANK = 5,
+    FRT_MAX_MAP_BOX = 256,    /* elements along an axis */
+    FRT_MAP_ALIGN_BYTES = 16, /* of addresses, strides and the innermost side of a box */
+    FRT_MAP_BYTES = 128,      /* of the kernel parameter */
+    FRT_MAX_BLOCK = 1024      /* CUDA; on the CPU a block is at most 2^31-1 units */
 };
 
 /* The escape rule of names: bytes for which this is false are written %XX (two hex digits). */

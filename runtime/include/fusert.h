@@ -149,8 +149,9 @@ typedef struct frt_graph_info {
     const char *name;
     int32_t n_tensors; /* of all roles, in the manifest's order */
     int32_t n_inputs, n_params, n_outputs, n_temps;
-    int32_t n_steps; /* launches and copies */
-    int32_t n_launches;
+    int32_t n_steps;    /* launches and copies, of init and run */
+    int32_t n_launches; /* of a run */
+    int32_t n_init;     /* init steps: they run once for a program, not in a run */
 } frt_graph_info;
 
 typedef struct frt_tensor_info {
@@ -282,9 +283,9 @@ FRT_API void frt_program_free(frt_program *program);
 
 /* Copy `n_bytes` of row-major elements at host address `data` into a param, replacing what it
  * had; its extents are constant or follow from params given before. Init steps run again at the
- * next frt_prepare. Blocking; no exec of the program may be running. FRT_E_UNKNOWN_NAME, _NULL,
- * _WEIGHTS_MISMATCH (size), _DIM_UNKNOWN (extents that nothing fixes yet: give the shape, as
- * below), _OUT_OF_MEMORY, _DRIVER, _DEVICE_LOST. */
+ * next frt_prepare (or frt_run), once for all execs. Blocking; no exec of the program may be
+ * running. FRT_E_UNKNOWN_NAME, _NULL, _WEIGHTS_MISMATCH (size), _DIM_UNKNOWN (extents that nothing
+ * fixes yet: give the shape, as below), _OUT_OF_MEMORY, _DRIVER, _DEVICE_LOST. */
 FRT_API frt_status frt_program_set_param(frt_program *program, const char *name, const void *data,
                                          size_t n_bytes, frt_error *err);
 /* The same with dtype and shape; `tensor->data` is a host address of any alignment. An extent
@@ -312,6 +313,17 @@ typedef struct frt_kernel_info {
  * _DRIVER, _DEVICE_LOST. Thread-safe. */
 FRT_API frt_status frt_program_get_kernel(frt_program *program, int32_t step, int32_t variant,
                                           frt_kernel_info *info, frt_error *err);
+
+/* What the init steps did: they make from the params what every run reads, once. */
+typedef struct frt_init_info {
+    size_t struct_size;
+    int32_t n_steps;      /* of the graph, as frt_graph_info.n_init */
+    int32_t n_runs;       /* how often they have run; 0 while a param lacks its values */
+    size_t kept_bytes;    /* of device memory, held for the runs */
+    size_t passing_bytes; /* held besides while they ran the last time */
+    double ms;            /* the last time, from the first launch until all had finished */
+} frt_init_info;
+FRT_API frt_status frt_program_get_init(frt_program *program, frt_init_info *info);
 
 FRT_API const frt_module *frt_program_module(const frt_program *program);
 FRT_API int32_t frt_program_graph(const frt_program *program);     /* its index in the module */

@@ -6,6 +6,7 @@
 #define FRT_DEVICE_H
 
 #include "module.h"
+#include "tensor_map.h"
 
 /* One kernel launch, complete. */
 typedef struct Launch {
@@ -16,8 +17,10 @@ typedef struct Launch {
     int32_t shared; /* bytes */
     void **args;    /* tensor addresses */
     int64_t *dims;
-    void **params; /* addresses of the above, in kernel parameter order */
+    void **params; /* addresses of the above and of the maps, in kernel parameter order */
 } Launch;
+
+enum { MAP_ALIGN_BYTES = 64 };
 
 typedef struct Device Device;
 
@@ -47,6 +50,8 @@ typedef struct DeviceOps {
     frt_status (*upload)(Device *device, void *to, const void *from, size_t n, frt_error *err);
     frt_status (*download)(Device *device, void *to, const void *from, size_t n, frt_error *err);
 
+    /* Write FRT_MAP_BYTES at `map`, which is aligned to MAP_ALIGN_BYTES. Only where has_maps. */
+    frt_status (*encode_map)(Device *device, const MapSpec *spec, void *map, frt_error *err);
     frt_status (*launch)(Device *device, const Launch *launch, void *stream, frt_error *err);
     frt_status (*copy)(Device *device, void *to, const void *from, size_t n_bytes, void *stream,
                        frt_error *err);
@@ -68,6 +73,7 @@ struct Device {
     void *state;
     frt_allocator allocator;
     int32_t n_threads;
+    bool has_maps; /* variants with tensor maps may be chosen */
     char name[128];
 };
 

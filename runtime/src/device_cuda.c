@@ -176,6 +176,7 @@ static frt_status cuda_open(Device *device, const frt_module *module,
         mem_free(state);
         return status;
     }
+    device->has_maps = state->api.cuTensorMapEncodeTiled != NULL;
     device->state = state;
     return FRT_OK;
 }
@@ -319,6 +320,38 @@ static frt_status cuda_download(Device *device, void *to, const void *from, size
                  "copying from the device", err);
 }
 
+/* CUtensorMapDataType. */
+static int map_dtype(frt_dtype dtype) {
+    switch (dtype) {
+    case FRT_F64:
+        return 8;
+    case FRT_F32:
+        return 7;
+    case FRT_F16:
+        return 6;
+    case FRT_BF16:
+        return 9;
+    case FRT_I32:
+        return 3;
+    case FRT_BOOL:
+    case FRT_DTYPE_COUNT:
+        break;
+    }
+    return 0; /* bytes */
+}
+
+static frt_status cuda_encode_map(Device *device, const MapSpec *spec, void *map, frt_error *err) {
+    static const uint32_t ones[FRT_MAX_MAP_RANK] = {1, 1, 1, 1, 1};
+    CudaState *state = device->state;
+    int swizzle = spec->swizzle == 128 ? 3 : spec->swizzle == 64 ? 2 : spec->swizzle == 32 ? 1 : 0;
+    return check(state,
+                 state->api.cuTensorMapEncodeTiled(
+                     map, map_dtype(spec->dtype), spec->rank, spec->data, spec->sizes,
+                     spec->stride_bytes + 1, spec->box, ones, CUDA_MAP_INTERLEAVE_NONE, swizzle,
+                     CUDA_MAP_L2_PROMOTION_256, CUDA_MAP_FILL_ZEROS),
+                 "describing a tensor to the copy engine", err);
+}
+
 static frt_status cuda_launch(Device *device, const Launch *launch, void *stream, frt_error *err) {
     CudaState *state = device->state;
     int result = state->api.cuLaunchKernel(launch->kernel, (unsigned)launch->grid, 1, 1,
@@ -419,6 +452,7 @@ const DeviceOps device_cuda_ops = {
     .free = cuda_free,
     .upload = cuda_upload,
     .download = cuda_download,
+    .encode_map = cuda_encode_map,
     .launch = cuda_launch,
     .copy = cuda_copy,
     .sync = cuda_sync,

@@ -77,11 +77,14 @@ frt_status frt_module_get_graph(const frt_module *module, int32_t graph, frt_gra
     const Manifest *m = &module->manifest;
     int32_t n_by_role[FRT_TEMP + 1] = {0};
     int32_t n_launches = 0;
+    int32_t n_init = 0;
     for (uint32_t i = 0; i < g->n_tensors; i++) {
         n_by_role[m->tensors[g->first_tensor + i].role]++;
     }
     for (uint32_t i = 0; i < g->n_steps; i++) {
-        n_launches += m->steps[g->first_step + i].kind == FRT_STEP_LAUNCH;
+        const Step *step = &m->steps[g->first_step + i];
+        n_launches += step->kind == FRT_STEP_LAUNCH && step->phase == FRT_PHASE_RUN;
+        n_init += step->phase == FRT_PHASE_INIT;
     }
     GIVE(info, (frt_graph_info){.name = g->name,
                                 .n_tensors = (int32_t)g->n_tensors,
@@ -90,7 +93,8 @@ frt_status frt_module_get_graph(const frt_module *module, int32_t graph, frt_gra
                                 .n_outputs = n_by_role[FRT_OUTPUT],
                                 .n_temps = n_by_role[FRT_TEMP],
                                 .n_steps = (int32_t)g->n_steps,
-                                .n_launches = n_launches});
+                                .n_launches = n_launches,
+                                .n_init = n_init});
     return FRT_OK;
 }
 
@@ -193,34 +197,47 @@ static const char *arg_name(const frt_module *module, int32_t graph, const Step 
     return m->tensors[m->graphs[graph].first_tensor + m->refs[step->first_arg + arg]].name;
 }
 
-/* "aligned(x, 16) and K % 4 == 0 and B*64 <= 2147483647"; "always" for no terms. */
+static size_t put_term(const frt_module *module, int32_t graph, const Step *step, const Term *term,
+                       char *text, size_t n_bytes) {
+    char expr[512];
+    if (term->kind == TERM_POINTER) {
+        return (size_t)snprintf(text, n_bytes, "aligned(%s, %" PRId64 ")",
+                                arg_name(module, graph, step, term->arg), term->number);
+    }
+    print_expr(module, term->expr, expr, sizeof expr);
+    if (term->kind == TERM_MULTIPLE) {
+        return (size_t)snprintf(text, n_bytes, "(%s) %% %" PRId64 " == 0", expr, term->number);
+    }
+    return (size_t)snprintf(text, n_bytes, "%s <= %" PRId64, expr, term->number);
+}
+
+/* "aligned(x, 16) and K % 4 == 0 and B*64 <= 2147483647 and mapped(w)"; "always" for nothing. */
 size_t frt_module_predicate_text(const frt_module *module, int32_t graph, int32_t step,
                                  int32_t variant, char *text, size_t n_bytes) {
     const Variant *v = find_variant(module, graph, step, variant);
+    const Step *s = find_step(module, graph, step);
     if (!v) {
         return 0;
     }
-    if (v->n_terms == 0) {
+    if (v->n_terms + v->n_maps == 0) {
         return (size_t)snprintf(text, n_bytes, "always");
     }
     size_t n = 0;
-    for (uint32_t i = 0; i < v->n_terms; i++) {
-        const Term *term = &module->manifest.terms[v->first_term + i];
-        const char *glue = i ? " and " : "";
-        char *at = n < n_bytes ? text + n : NULL;
-        size_t n_left = n < n_bytes ? n_bytes - n : 0;
-        if (term->kind == TERM_POINTER) {
-            const Step *s = find_step(module, graph, step);
-            n += (size_t)snprintf(at, n_left, "%saligned(%s, %" PRId64 ")", glue,
-                                  arg_name(module, graph, s, term->arg), term->number);
-            continue;
+    for (uint32_t i = 0; i < v->n_terms + v->n_maps; i++) {
+        for (uint32_t piece = i == 0; piece < 2; piece++) {
+            char *at = n < n_bytes ? text + n : NULL;
+            size_t n_left = n < n_bytes ? n_bytes - n : 0;
+            if (piece == 0) {
+                n += (size_t)snprintf(at, n_left, " and ");
+            } else if (i < v->n_terms) {
+                const Term *term = &module->manifest.terms[v->first_term + i];
+                n += put_term(module, graph, s, term, at, n_left);
+            } else {
+                const Map *map = &module->manifest.maps[v->first_map + i - v->n_terms];
+                n += (size_t)snprintf(at, n_left, "mapped(%s)",
+                                      arg_name(module, graph, s, map->arg));
+            }
         }
-        char expr[512];
-        print_expr(module, term->expr, expr, sizeof expr);
-        n += term->kind == TERM_MULTIPLE
-                 ? (size_t)snprintf(at, n_left, "%s(%s) %% %" PRId64 " == 0", glue, expr,
-                                    term->number)
-                 : (size_t)snprintf(at, n_left, "%s%s <= %" PRId64, glue, expr, term->number);
     }
     return n;
 }

@@ -15,6 +15,7 @@ void manifest_free(Manifest *m) {
     mem_free(m->steps);
     mem_free(m->variants);
     mem_free(m->terms);
+    mem_free(m->maps);
     mem_free(m->tokens);
     mem_free(m->refs);
     mem_free(m->strings);

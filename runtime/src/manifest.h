@@ -41,12 +41,29 @@ typedef struct Term {
     int64_t number;
 } Term;
 
+/* An axis of a tensor map, in elements. */
+typedef struct MapAxis {
+    Expr size, stride;
+    uint32_t box;
+} MapAxis;
+
+/* How the copy engine is to see a launch argument: a box of up to FRT_MAX_MAP_RANK axes that it
+ * moves to shared memory, innermost first. The innermost stride is the constant 1. */
+typedef struct Map {
+    uint32_t arg;
+    uint32_t swizzle; /* bytes: 0, 32, 64 or 128 */
+    Expr offset;      /* elements from the argument's address */
+    uint32_t rank;    /* 1 to FRT_MAX_MAP_RANK */
+    MapAxis axes[FRT_MAX_MAP_RANK];
+} Map;
+
 typedef struct Variant {
     const char *symbol;
     Expr grid;   /* blocks, or work units on the CPU */
     Expr shared; /* bytes */
     int32_t block;
-    uint32_t first_term, n_terms; /* none: always applies */
+    uint32_t first_term, n_terms;
+    uint32_t first_map, n_maps; /* neither terms nor maps: always applies */
 } Variant;
 
 typedef struct Step {
@@ -83,9 +100,10 @@ typedef struct Manifest {
     Step *steps;
     Variant *variants;
     Term *terms;
+    Map *maps;
     ExprToken *tokens;
     uint32_t *refs; /* step arguments and step dims */
-    uint32_t n_dims, n_graphs, n_tensors, n_steps, n_variants, n_terms, n_tokens, n_refs;
+    uint32_t n_dims, n_graphs, n_tensors, n_steps, n_variants, n_terms, n_maps, n_tokens, n_refs;
     const char *dim_names[FRT_MAX_DIMS];
     char *strings;
 } Manifest;

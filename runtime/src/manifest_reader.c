@@ -20,9 +20,9 @@ typedef struct Reader {
     TextReader text;
     Stage stage;
     uint32_t dims_capacity, graphs_capacity, tensors_capacity, steps_capacity;
-    uint32_t variants_capacity, terms_capacity, refs_capacity;
+    uint32_t variants_capacity, terms_capacity, maps_capacity, refs_capacity;
     bool awaits_variant; /* the last line was a launch or one of its variants */
-    bool last_applies;   /* the last variant has no predicate */
+    bool last_applies;   /* the last variant has no predicate and no map */
 } Reader;
 
 static frt_status read_version(Reader *reader) {
@@ -506,7 +506,7 @@ static frt_status read_variant(Reader *reader) {
         return text_fail(r, "a variant after one that always applies, or more than %d",
                          FRT_MAX_VARIANTS);
     }
-    Variant variant = {0};
+    Variant variant = {.first_map = m->n_maps};
     int64_t block = 0;
     bool is_cuda = m->target == FRT_TARGET_KIND_CUDA;
     frt_status status = text_name(r, r->fields[1], "kernel", &variant.symbol);
@@ -533,6 +533,45 @@ static frt_status read_variant(Reader *reader) {
         m->variants[m->n_variants++] = variant;
         step->n_variants++;
         reader->last_applies = variant.n_terms == 0;
+    }
+    return status;
+}
+
+/* What the copy engine takes at once: 16 bytes at least, and what its swizzle spans at most. */
+static frt_status check_box(TextReader *r, const Map *map, frt_dtype dtype) {
+    uint64_t n_bytes = (uint64_t)map->axes[0].box * frt_dtype_bytes(dtype);
+    if (n_bytes % FRT_MAP_ALIGN_BYTES != 0 || (map->swizzle && n_bytes > map->swizzle)) {
+        return text_fail(r, "the inner side of a map's box is %llu bytes",
+                         (unsigned long long)n_bytes);
+    }
+    return FRT_OK;
+}
+
+/* A map belongs to the variant before it, which then applies only where the map can be made. */
+static frt_status read_map(Reader *reader) {
+    TextReader *r = &reader->text;
+    Manifest *m = r->m;
+    Step *step = m->n_steps ? &m->steps[m->n_steps - 1] : NULL;
+    if (!reader->awaits_variant || step->n_variants == 0) {
+        return text_fail(r, "a map must follow its variant");
+    }
+    Variant *variant = &m->variants[m->n_variants - 1];
+    Map map;
+    if (variant->n_maps == FRT_MAX_MAPS) {
+        return text_fail(r, "more than %d maps of one variant", FRT_MAX_MAPS);
+    }
+    frt_status status = text_map(r, (int64_t)step->n_args - 1, &map);
+    if (!status) {
+        uint32_t tensor = current_graph(reader)->first_tensor + m->refs[step->first_arg + map.arg];
+        status = check_box(r, &map, m->tensors[tensor].dtype);
+    }
+    if (!status && GROW(r, m->maps, reader->maps_capacity, m->n_maps)) {
+        return FRT_E_OUT_OF_MEMORY;
+    }
+    if (!status) {
+        m->maps[m->n_maps++] = map;
+        variant->n_maps++;
+        reader->last_applies = false;
     }
     return status;
 }
@@ -569,6 +608,7 @@ static const struct {
     {FRT_D_WORKSPACE, 2, 2, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_workspace},
     {FRT_D_LAUNCH, 6, 6, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_launch},
     {FRT_D_VARIANT, 6, 6, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_variant},
+    {FRT_D_MAP, 5, 4 + FRT_MAX_MAP_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_map},
     {FRT_D_COPY, 5, 5, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_copy},
     {FRT_D_END, 1, 1, STAGE_GRAPH, STAGE_GRAPH, STAGE_END, read_end},
 };
@@ -584,7 +624,8 @@ static frt_status read_directive(Reader *reader) {
     if (reader->stage >= STAGE_CHECKSUM && is_extension(word)) {
         return FRT_OK;
     }
-    if (reader->awaits_variant && !slice_is(word, FRT_D_VARIANT)) {
+    bool is_launchs = slice_is(word, FRT_D_VARIANT) || slice_is(word, FRT_D_MAP);
+    if (reader->awaits_variant && !is_launchs) {
         if (!reader->last_applies) {
             return text_fail(r, "the launch before this line has no variant that always applies");
         }

@@ -51,6 +51,10 @@ const char *text_word(TextReader *r, Slice s);
 /* Parse a postfix expression over the dims declared so far. */
 frt_status text_expr(TextReader *r, Slice s, const char *what, Expr *expr);
 
+/* The fields of a map line, except that its argument exists: ARG is at most `last_arg`. The box is
+ * not yet checked against the argument's dtype. In manifest_map.c. */
+frt_status text_map(TextReader *r, int64_t last_arg, Map *map);
+
 int32_t text_find_dim(const TextReader *r, const char *name);
 
 /* Make room for item `n` of a list that doubles: `list = text_grow(...)`; on failure the list is

@@ -7,38 +7,65 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* The most maps that a variant of the step has. */
+static uint32_t most_maps(const Manifest *m, const Step *step) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < step->n_variants; i++) {
+        uint32_t n = m->variants[step->first_variant + i].n_maps;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+/* A launch's storage: `pointer`, `dim` and `map` move past it. */
+static void place_launch(const Manifest *m, const Step *step, PlanStep *planned, void ***pointer,
+                         int64_t **dim, char **map) {
+    Launch *launch = &planned->launch;
+    uint32_t n_maps = most_maps(m, step);
+    planned->variant = -1;
+    planned->maps = *map;
+    *launch = (Launch){.label = step->label, .args = *pointer, .dims = *dim};
+    *pointer += step->n_args;
+    *dim += step->n_dims;
+    launch->params = *pointer;
+    for (uint32_t k = 0; k < step->n_args; k++) {
+        *(*pointer)++ = &launch->args[k];
+    }
+    for (uint32_t k = 0; k < step->n_dims; k++) {
+        *(*pointer)++ = &launch->dims[k];
+    }
+    for (uint32_t k = 0; k < n_maps; k++) {
+        *(*pointer)++ = *map;
+        *map += FRT_MAP_BYTES;
+    }
+}
+
 frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err) {
     const Manifest *m = program->m;
     const Graph *graph = program->graph;
     const Step *steps = &m->steps[graph->first_step];
     size_t n_pointers = 0;
     size_t n_dims = 0;
+    size_t n_maps = 0;
     for (uint32_t i = 0; i < graph->n_steps; i++) {
-        n_pointers += 2 * (size_t)steps[i].n_args + steps[i].n_dims;
+        uint32_t n = most_maps(m, &steps[i]);
+        n_pointers += 2 * (size_t)steps[i].n_args + steps[i].n_dims + n;
         n_dims += steps[i].n_dims;
+        n_maps += n;
     }
     plan->steps = mem_alloc(graph->n_steps, sizeof *plan->steps);
     plan->pointers = mem_alloc(n_pointers, sizeof *plan->pointers);
     plan->dims = mem_alloc(n_dims, sizeof *plan->dims);
-    if (!plan->steps || !plan->pointers || !plan->dims) {
+    plan->maps = mem_alloc(n_maps * FRT_MAP_BYTES + MAP_ALIGN_BYTES, 1);
+    if (!plan->steps || !plan->pointers || !plan->dims || !plan->maps) {
         plan_free(plan);
         return frt_fail_memory(err, n_pointers * sizeof *plan->pointers);
     }
     void **pointer = plan->pointers;
     int64_t *dim = plan->dims;
+    char *map = plan->maps + (MAP_ALIGN_BYTES - (uintptr_t)plan->maps % MAP_ALIGN_BYTES);
     for (uint32_t i = 0; i < graph->n_steps; i++) {
-        Launch *launch = &plan->steps[i].launch;
-        plan->steps[i].variant = -1;
-        *launch = (Launch){.label = steps[i].label, .args = pointer, .dims = dim};
-        pointer += steps[i].n_args;
-        dim += steps[i].n_dims;
-        launch->params = pointer;
-        for (uint32_t k = 0; k < steps[i].n_args; k++) {
-            *pointer++ = &launch->args[k];
-        }
-        for (uint32_t k = 0; k < steps[i].n_dims; k++) {
-            *pointer++ = &launch->dims[k];
-        }
+        place_launch(m, &steps[i], &plan->steps[i], &pointer, &dim, &map);
     }
     return FRT_OK;
 }
@@ -47,6 +74,7 @@ void plan_free(Plan *plan) {
     mem_free(plan->steps);
     mem_free(plan->pointers);
     mem_free(plan->dims);
+    mem_free(plan->maps);
     *plan = (Plan){0};
 }
 
@@ -67,17 +95,48 @@ static bool term_holds(const Manifest *m, const Term *term, const Launch *launch
     return value <= term->number;
 }
 
-static bool variant_applies(const Manifest *m, const Variant *variant, const Launch *launch,
-                            DimValues dims) {
+/* The k-th map of a variant over the launch's argument; false when it cannot be made. */
+static bool make_map(const frt_program *program, const Step *step, const Variant *variant,
+                     uint32_t k, const Launch *launch, DimValues dims, MapSpec *spec) {
+    const Manifest *m = program->m;
+    const Map *map = &m->maps[variant->first_map + k];
+    uint32_t tensor = program->graph->first_tensor + m->refs[step->first_arg + map->arg];
+    return map_make(m, map, m->tensors[tensor].dtype, launch->args[map->arg], dims, spec);
+}
+
+static bool variant_applies(const frt_program *program, const Step *step, const Variant *variant,
+                            const Launch *launch, DimValues dims) {
+    const Manifest *m = program->m;
+    MapSpec spec;
     for (uint32_t i = 0; i < variant->n_terms; i++) {
         if (!term_holds(m, &m->terms[variant->first_term + i], launch, dims)) {
+            return false;
+        }
+    }
+    for (uint32_t k = 0; k < variant->n_maps; k++) {
+        if (!program->device.has_maps ||
+            !make_map(program, step, variant, k, launch, dims, &spec)) {
             return false;
         }
     }
     return true;
 }
 
-static frt_status prepare_launch(const frt_program *program, const Step *step, PlanStep *planned,
+static frt_status encode_maps(frt_program *program, const Step *step, const Variant *variant,
+                              const PlanStep *planned, DimValues dims, frt_error *err) {
+    Device *device = &program->device;
+    frt_status status = FRT_OK;
+    for (uint32_t k = 0; !status && k < variant->n_maps; k++) {
+        MapSpec spec;
+        char *map = (char *)planned->maps + (size_t)k * FRT_MAP_BYTES;
+        if (make_map(program, step, variant, k, &planned->launch, dims, &spec)) {
+            status = device->ops->encode_map(device, &spec, map, err);
+        }
+    }
+    return status;
+}
+
+static frt_status prepare_launch(frt_program *program, const Step *step, PlanStep *planned,
                                  const Region *regions, DimValues dims, frt_error *err) {
     const Manifest *m = program->m;
     Launch *launch = &planned->launch;
@@ -95,10 +154,11 @@ static frt_status prepare_launch(const frt_program *program, const Step *step, P
         launch->dims[k] = dims.values[dim];
     }
     uint32_t chosen = 0;
-    while (!variant_applies(m, &m->variants[step->first_variant + chosen], launch, dims)) {
+    const Variant *variants = &m->variants[step->first_variant];
+    while (!variant_applies(program, step, &variants[chosen], launch, dims)) {
         chosen++; /* the last one always applies */
     }
-    const Variant *variant = &m->variants[step->first_variant + chosen];
+    const Variant *variant = &variants[chosen];
     char what[160];
     int64_t shared;
     snprintf(what, sizeof what, "the grid of %.100s", step->label);
@@ -124,7 +184,7 @@ static frt_status prepare_launch(const frt_program *program, const Step *step, P
     launch->shared = (int32_t)shared;
     planned->variant = (int32_t)chosen;
     planned->is_idle = launch->grid == 0;
-    return FRT_OK;
+    return encode_maps(program, step, variant, planned, dims, err);
 }
 
 static frt_status prepare_copy(const frt_program *program, const Step *step, PlanStep *planned,
@@ -150,8 +210,8 @@ static frt_status prepare_copy(const frt_program *program, const Step *step, Pla
     return FRT_OK;
 }
 
-frt_status plan_prepare(const frt_program *program, Plan *plan, frt_phase phase,
-                        const Region *regions, DimValues dims, frt_error *err) {
+frt_status plan_prepare(frt_program *program, Plan *plan, frt_phase phase, const Region *regions,
+                        DimValues dims, frt_error *err) {
     const Graph *graph = program->graph;
     for (uint32_t i = 0; i < graph->n_steps; i++) {
         const Step *step = &program->m->steps[graph->first_step + i];

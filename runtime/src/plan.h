@@ -9,6 +9,7 @@ typedef struct PlanStep {
     bool is_idle;    /* nothing to launch or copy */
     int32_t variant; /* within the step; -1 before preparation and for copies */
     Launch launch;
+    void *maps;      /* of the variant: FRT_MAP_BYTES each */
     void *to, *from; /* copy */
     size_t n_bytes;
 } PlanStep;
@@ -17,14 +18,15 @@ typedef struct Plan {
     PlanStep *steps; /* per step of the graph */
     void **pointers; /* storage of all launches' args and params */
     int64_t *dims;   /* storage of all launches' dims */
+    char *maps;      /* storage of all launches' tensor maps */
 } Plan;
 
 frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err);
 void plan_free(Plan *plan);
 
 /* Make the steps of one phase concrete. `regions` holds each tensor's address, never NULL. */
-frt_status plan_prepare(const frt_program *program, Plan *plan, frt_phase phase,
-                        const Region *regions, DimValues dims, frt_error *err);
+frt_status plan_prepare(frt_program *program, Plan *plan, frt_phase phase, const Region *regions,
+                        DimValues dims, frt_error *err);
 
 /* Enqueue step `i` of the graph. Between enter and leave. */
 frt_status plan_enqueue(frt_program *program, const Plan *plan, uint32_t i, void *stream,

@@ -4,6 +4,7 @@
 #include "error.h"
 #include "mem.h"
 #include "plan.h"
+#include "port.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -187,29 +188,66 @@ static frt_status allocate_persistent(frt_program *program, uint32_t index, frt_
 static frt_status run_init_steps(frt_program *program, frt_error *err) {
     Plan plan = {0};
     Device *device = &program->device;
+    int64_t begin = 0;
     frt_status status = plan_create(program, &plan, err);
     if (!status) {
         status =
             plan_prepare(program, &plan, FRT_PHASE_INIT, program->kept, program_dims(program), err);
     }
+    begin = port_clock_ns();
     for (uint32_t i = 0; !status && i < program->graph->n_steps; i++) {
         status = plan_enqueue(program, &plan, i, NULL, err);
     }
     if (!status) {
         status = device->ops->sync_all(device, err);
     }
+    if (!status) {
+        program->init.ms = 1e-6 * (double)(port_clock_ns() - begin);
+        program->init.n_runs++;
+    }
     plan_free(&plan);
     return status;
 }
 
-static bool has_init_steps(const frt_program *program) {
+static int32_t count_init_steps(const frt_program *program) {
     const Step *steps = &program->m->steps[program->graph->first_step];
+    int32_t n = 0;
     for (uint32_t i = 0; i < program->graph->n_steps; i++) {
-        if (steps[i].phase == FRT_PHASE_INIT) {
-            return true;
+        n += steps[i].phase == FRT_PHASE_INIT;
+    }
+    return n;
+}
+
+static bool is_read_by_runs(const frt_program *program, uint32_t tensor) {
+    const Manifest *m = program->m;
+    for (uint32_t i = 0; i < program->graph->n_steps; i++) {
+        const Step *step = &m->steps[program->graph->first_step + i];
+        for (uint32_t k = 0; step->phase == FRT_PHASE_RUN && k < step->n_args; k++) {
+            if (m->refs[step->first_arg + k] == tensor) {
+                return true;
+            }
         }
     }
     return false;
+}
+
+/* What only init steps hand to each other is given back when they have run. */
+static void settle_kept(frt_program *program) {
+    const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
+    program->init.kept_bytes = program->init.passing_bytes = 0;
+    for (uint32_t i = 0; i < program->graph->n_tensors; i++) {
+        Region *region = &program->kept[i];
+        if (!tensors[i].is_persistent) {
+            continue;
+        }
+        if (is_read_by_runs(program, i)) {
+            program->init.kept_bytes += (size_t)region->n_bytes;
+            continue;
+        }
+        program->init.passing_bytes += (size_t)region->n_bytes;
+        device_free(&program->device, region->data, (size_t)region->n_bytes);
+        *region = (Region){0};
+    }
 }
 
 static frt_status make_ready(frt_program *program, frt_error *err) {
@@ -227,8 +265,11 @@ static frt_status make_ready(frt_program *program, frt_error *err) {
             status = allocate_persistent(program, i, err);
         }
     }
-    if (!status && has_init_steps(program)) {
+    if (!status && count_init_steps(program) > 0) {
         status = run_init_steps(program, err);
+    }
+    if (!status) {
+        settle_kept(program);
     }
     program->is_ready = !status;
     return status;
@@ -239,6 +280,19 @@ frt_status program_make_ready(frt_program *program, frt_error *err) {
     frt_status status = program->is_ready ? FRT_OK : make_ready(program, err);
     pthread_mutex_unlock(&program->lock);
     return status;
+}
+
+frt_status frt_program_get_init(frt_program *program, frt_init_info *info) {
+    if (!program || !info) {
+        return FRT_E_INVALID_ARGUMENT;
+    }
+    pthread_mutex_lock(&program->lock);
+    frt_init_info full = program->init;
+    pthread_mutex_unlock(&program->lock);
+    full.struct_size = info->struct_size;
+    full.n_steps = count_init_steps(program);
+    memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
+    return FRT_OK;
 }
 
 const frt_module *frt_program_module(const frt_program *program) {

@@ -36,6 +36,7 @@ struct frt_program {
     void *scratch; /* FRT_ALIGNMENT bytes: the address of tensors without elements */
     pthread_mutex_t lock;
     bool is_ready;               /* all params set and init steps run; under `lock` */
+    frt_init_info init;          /* under `lock`; without struct_size and n_steps */
     _Atomic uint32_t generation; /* grows when a param changes: execs prepare again */
 };
 

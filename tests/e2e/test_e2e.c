@@ -353,7 +353,10 @@ static const char *const once_wrong[] = {
     /* A masked store of one known lane, of a truncated value. */
     ("graph g(x: i32[1, 17]) -> (m: i32[1, 1], y: bf16[1, 17]) {\n"
      "  m = min(x, axis=-1, keep=true)\n  y = cast(cast(x, f32), bf16)\n}\n"),
-    ("graph g(x: bf16[33]) -> (y: bf16[33]) {\n  y = log_softmax(x, axis=0)\n}\n")};
+    ("graph g(x: bf16[33]) -> (y: bf16[33]) {\n  y = log_softmax(x, axis=0)\n}\n"),
+    /* The sign of a double, rounded to half on its own, by a function that nothing defines. */
+    ("graph g(x: f32[1], a: f64[1], b: f64[1]) -> (y: f16[1], z: f16[1]) {\n"
+     "  y = cast(rem(x, 2.125), f16)\n  z = cast(cast(rem(a, b), f32), f16)\n}\n")};
 
 static void run_once_wrong(const char *source, const Target *target) {
     Arena *arena = arena_new(NULL);

@@ -10,6 +10,12 @@ typedef struct Request {
     CompileMode mode;
 } Request;
 
+static DriverHook compile_hook;
+
+void compile_with(DriverHook hook) {
+    compile_hook = hook;
+}
+
 static fusec_status compile(Driver *driver, void *user) {
     const Request *request = user;
     fusec_status status = driver_parse(driver, "input.g", request->source, strlen(request->source));
@@ -32,7 +38,8 @@ bool compile_source(Compiled *compiled, const char *source, const Target *target
     DriverOptions options = {.kind = target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
                              .target = target,
                              .numerics = "strict",
-                             .no_fuse = mode != COMPILE_FUSED};
+                             .no_fuse = mode != COMPILE_FUSED,
+                             .hook = compile_hook};
     *compiled = (Compiled){.messages = "out of memory"};
     if (!driver_init(&compiled->driver, &options)) return false;
     Request request = {source, mode};

@@ -19,6 +19,9 @@ typedef struct Compiled {
     const char *messages; /* of a failure: diagnostics, or what broke */
 } Compiled;
 
+/* Changes the plans of everything that is compiled from here on; for tests of the tests. */
+void compile_with(DriverHook hook);
+
 /* False on any failure; to be freed in both cases. */
 bool compile_source(Compiled *compiled, const char *source, const Target *target, CompileMode mode);
 void compile_free(Compiled *compiled);

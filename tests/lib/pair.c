@@ -160,6 +160,9 @@ static bool judge(Pair *pair, const PairData *data, PairCounts *counts, Arena *a
         is_right =
             compare_output(pair, &pair_graph(pair)->outputs.data[i], arena, report) && is_right;
     counts->n_runs++;
+    FRT_INFO(frt_init_info, init);
+    counts->n_prepared +=
+        frt_program_get_init(pair->fused_rig.program, &init) == FRT_OK && init.n_steps > 0;
     if (data->without_reference || !has_work(pair_graph(pair))) return is_right;
     CheckCounts checked = {0};
     is_right =

@@ -6,7 +6,8 @@
 #include <math.h>
 
 RandomGraphOptions random_graph_defaults(void) {
-    return (RandomGraphOptions){.min_statements = 3, .max_statements = 25, .max_elems = 1 << 15};
+    return (RandomGraphOptions){
+        .min_statements = 3, .max_statements = 25, .max_elems = 1 << 15, .param_percent = 25};
 }
 
 RandomValue *random_value(RandomState *s, int value) {
@@ -105,7 +106,7 @@ static const char *type_str(RandomState *s, Dtype dtype, const Shape *shape) {
 }
 
 int random_input(RandomState *s, Dtype dtype, const Shape *shape) {
-    bool is_param = !s->options.without_params && rng_chance(&s->rng, 25);
+    bool is_param = !s->options.without_params && rng_chance(&s->rng, s->options.param_percent);
     ProgramItems *list = is_param ? &s->program.params : &s->program.inputs;
     const char *name = str_format(s->arena, "%c%u", is_param ? 'w' : 'x', list->n);
     ProgramItem item = {name, type_str(s, dtype, shape), str_format(s->arena, "layer.%s", name)};

@@ -10,12 +10,14 @@ typedef struct RandomGraphOptions {
     uint32_t min_statements, max_statements;
     int64_t max_elems; /* of any tensor, whatever the values of the dims */
     bool without_matmul;
-    bool without_params;  /* inputs instead of params */
-    bool without_prelude; /* no composites */
-    bool without_symbols; /* constant extents only */
+    uint32_t param_percent; /* of what comes from outside */
+    bool without_params;    /* inputs instead of params */
+    bool without_prelude;   /* no composites */
+    bool without_symbols;   /* constant extents only */
 } RandomGraphOptions;
 
-/* 3 to 25 statements, tensors of at most 2^15 elements, everything in. */
+/* 3 to 25 statements, tensors of at most 2^15 elements, a quarter of what comes from outside as
+ * params, everything in. */
 RandomGraphOptions random_graph_defaults(void);
 
 Program random_program(Arena *arena, uint64_t seed, const RandomGraphOptions *options);

@@ -37,6 +37,69 @@ static void list_tensors(Rig *rig) {
     rig->tensors[rig->n_tensors].info = (frt_tensor_info){.name = workspace_name, .role = FRT_TEMP};
 }
 
+/* The program's own memory. */
+
+enum { GUARD_BYTES = 256 };
+
+/* In front of each block, filled up to GUARD_BYTES with RED; as much RED behind it. */
+typedef struct Block {
+    struct Block *next;
+    size_t n_bytes;
+} Block;
+
+typedef struct RigGuard {
+    Block *blocks;
+    bool is_broken; /* found when a block was given back */
+} RigGuard;
+
+static size_t guarded_bytes(size_t n_bytes) {
+    return 2 * GUARD_BYTES + (n_bytes + GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES;
+}
+
+static bool is_block_whole(const Block *block) {
+    const uint8_t *bytes = (const uint8_t *)block;
+    size_t end = guarded_bytes(block->n_bytes);
+    for (size_t i = sizeof *block; i < GUARD_BYTES; i++)
+        if (bytes[i] != RED) return false;
+    for (size_t i = GUARD_BYTES + block->n_bytes; i < end; i++)
+        if (bytes[i] != RED) return false;
+    return true;
+}
+
+static void *guard_alloc(void *ctx, size_t n_bytes) {
+    RigGuard *guard = ctx;
+    Block *block = aligned_alloc(GUARD_BYTES, guarded_bytes(n_bytes));
+    if (!block) return NULL;
+    memset(block, RED, guarded_bytes(n_bytes));
+    *block = (Block){guard->blocks, n_bytes};
+    guard->blocks = block;
+    return (uint8_t *)block + GUARD_BYTES;
+}
+
+static void guard_free(void *ctx, void *data, size_t n_bytes) {
+    RigGuard *guard = ctx;
+    Block *block = (Block *)((uint8_t *)data - GUARD_BYTES), **link = &guard->blocks;
+    while (*link != block) link = &(*link)->next;
+    *link = block->next;
+    if (!is_block_whole(block) || block->n_bytes != n_bytes) guard->is_broken = true;
+    free(block);
+}
+
+static bool is_guard_whole(const RigGuard *guard) {
+    if (!guard) return true;
+    for (const Block *block = guard->blocks; block; block = block->next)
+        if (!is_block_whole(block)) return false;
+    return !guard->is_broken;
+}
+
+static void guard_program(Rig *rig) {
+    FRT_INFO(frt_module_info, info);
+    frt_module_get_info(rig->module, &info);
+    if (info.target != FRT_TARGET_KIND_CPU || rig->options.program.allocator.alloc) return;
+    rig->guard = arena_array(rig->arena, RigGuard, 1);
+    rig->options.program.allocator = (frt_allocator){guard_alloc, guard_free, rig->guard};
+}
+
 bool rig_open(Rig *rig, const void *artifact, size_t n_bytes, const char *name,
               const RigOptions *options) {
     frt_error error = FRT_ERROR_INIT;
@@ -45,6 +108,7 @@ bool rig_open(Rig *rig, const void *artifact, size_t n_bytes, const char *name,
         return fail(rig, "load", error.message);
     if (!find_graph(rig, name)) return false;
     list_tensors(rig);
+    guard_program(rig);
     if (frt_program_create(rig->module, name, &rig->options.program, &rig->program, &error))
         return fail(rig, "program", error.message);
     return true;
@@ -233,5 +297,6 @@ bool rig_run(Rig *rig, uint8_t poison) {
         frt_run(rig->exec, NULL, &error) || frt_sync(rig->program, NULL, &error) ||
         frt_copy_from_device(rig->program, rig->after, rig->device, rig->n_bytes, &error))
         return fail(rig, "run", error.message);
+    if (!is_guard_whole(rig->guard)) return fail(rig, "run", "written beside the program's memory");
     return check_red_zones(rig);
 }

@@ -1,6 +1,7 @@
 /* A test rig: one graph of an artifact with all its tensors and its workspace in one block of
  * memory, each between red zones, so that a run's every stray write is seen. Works on the host and
- * on a GPU; the block travels as a whole before and after each run.
+ * on a GPU; the block travels as a whole before and after each run. On the host what the program
+ * itself allocates (params, what init steps prepare) begins as NaN and has red zones as well.
  *
  * Functions return false on failure; the reason is in `error` of the rig. One thread. */
 #ifndef FUSEC_TESTS_RIG_H
@@ -39,6 +40,7 @@ typedef struct Rig {
     uint8_t *before, *after; /* the block on the host, as it went and as it came back */
     void *device;
     size_t n_bytes;
+    struct RigGuard *guard; /* CPU: what the program allocates, between red zones too */
     char error[600];
 } Rig;
 

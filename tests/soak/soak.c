@@ -1,12 +1,18 @@
 /* soak: runs generated programs fused and unfused through the runtime and compares them with each
  * other and with the interpreter.
  *
- *   soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED] [--reduce]   random graphs
+ *   soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED]   random graphs
  *   soak --sweep [--part=I/K] [--device=..] [--target=..]               every op, dtype and shape
+ *   soak --faults [N] [SEED] [--device=..] [--target=..]    whether `fusec verify` names mistakes
  *
- * Ends with the coverage table (random graphs) and `N passed, N failed, N skipped`; fails when
- * anything failed, nothing passed, or N >= 200 random graphs left a gap in the table. */
+ * The first graphs that fail (all with --reduce, none with --no-reduce) are reduced, and left as
+ * `soak-SEED-TARGET.g` for `fusec verify`. --plant=FAULT compiles them with a mistake of
+ * lib/faults.def, to see that happen. Ends with the coverage table (random graphs) and `N passed, N
+ * failed, N skipped`; fails when anything failed, nothing passed, or N >= 200 random graphs left a
+ * gap in the table. */
 #include "soak.h"
+
+#include "lib/faults.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -53,6 +59,7 @@ void soak_add_counts(Soak *soak, const PairCounts *counts) {
     sum->n_elems += counts->n_elems;
     sum->n_finite += counts->n_finite;
     sum->n_any += counts->n_any;
+    sum->n_prepared += counts->n_prepared;
 }
 
 /* Options. */
@@ -60,8 +67,10 @@ void soak_add_counts(Soak *soak, const PairCounts *counts) {
 static int usage(const char *wrong) {
     fprintf(stderr,
             "soak: bad argument `%s`\n"
-            "usage: soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED] [--reduce]\n"
-            "       soak --sweep [--part=I/K] [--device=cpu|cuda] [--target=NAME]\n",
+            "usage: soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED] "
+            "[--reduce|--no-reduce] [--plant=FAULT]\n"
+            "       soak --sweep [--part=I/K] [--device=cpu|cuda] [--target=NAME]\n"
+            "       soak --faults [N] [SEED] [--device=cpu|cuda] [--target=NAME]\n",
             wrong);
     return 2;
 }
@@ -72,11 +81,26 @@ static bool read_number(const char *text, uint64_t *number) {
     return *text >= '0' && *text <= '9' && !*end;
 }
 
+static bool plant(const char *name) {
+    static uint32_t n_planted;
+    for (int id = 0; id < FAULT_COUNT; id++) {
+        if (strcmp(name, fault_info((FaultId)id)->name) != 0) continue;
+        compile_with(fault_hook((FaultId)id, &n_planted));
+        return true;
+    }
+    return false;
+}
+
 static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
     if (strcmp(argument, "--device=cpu") == 0) return true;
     if (strcmp(argument, "--device=cuda") == 0) return soak->is_cuda = true;
     if (strcmp(argument, "--sweep") == 0) return soak->is_sweep = true;
-    if (strcmp(argument, "--reduce") == 0) return soak->reduces = true;
+    if (strcmp(argument, "--faults") == 0) return soak->is_faults = true;
+    if (strcmp(argument, "--reduce") == 0 || strcmp(argument, "--no-reduce") == 0) {
+        soak->max_reduced = argument[2] == 'r' ? UINT32_MAX : 0;
+        return true;
+    }
+    if (strncmp(argument, "--plant=", 8) == 0) return plant(argument + 8);
     if (strncmp(argument, "--one=", 6) == 0) {
         soak->is_one = true;
         soak->n = 1;
@@ -134,7 +158,7 @@ static frt_program *keep_context(const Soak *soak) {
 
 static bool has_gaps(const Soak *soak) {
     Text table = {.arena = soak->arena}, gaps = {.arena = soak->arena};
-    if (soak->is_sweep || soak->is_one) return false;
+    if (soak->is_sweep || soak->is_one || soak->is_faults) return false;
     uint32_t n_gaps = coverage_n_zero_cells(&soak->coverage, &gaps);
     coverage_print(&soak->coverage, &table);
     printf("%s%s%u cells of the coverage table are zero\n", text_str(&table),
@@ -143,7 +167,8 @@ static bool has_gaps(const Soak *soak) {
 }
 
 int main(int argc, char **argv) {
-    Soak soak = {.n = 200, .seed = 1, .n_parts = 1, .coverage = {.without_matmul = false}};
+    Soak soak = {
+        .n = 200, .seed = 1, .n_parts = 1, .max_reduced = 3, .coverage = {.without_matmul = false}};
     int n_numbers = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (int i = 1; i < argc; i++)
@@ -156,14 +181,19 @@ int main(int argc, char **argv) {
     if (soak.is_cuda && !(keeper = keep_context(&soak))) return 4;
     if (soak.is_sweep)
         soak_sweep(&soak);
+    else if (soak.is_faults)
+        soak_faults(&soak);
     else
         soak_random(&soak);
     frt_program_free(keeper);
     bool is_lacking = has_gaps(&soak);
     const PairCounts *c = &soak.counts;
-    printf("%" PRIu64 " runs; %" PRIu64 " values and %" PRIu64 " elements against the interpreter "
-           "(%" PRIu64 " finite, %" PRIu64 " unbounded), %" PRIu64 " values not compared\n",
-           c->n_runs, c->n_nodes, c->n_elems, c->n_finite, c->n_any, c->n_skipped);
+    if (!soak.is_faults)
+        printf("%" PRIu64 " runs, %" PRIu64 " after init steps; %" PRIu64 " values and %" PRIu64
+               " elements against the interpreter "
+               "(%" PRIu64 " finite, %" PRIu64 " unbounded), %" PRIu64 " values not compared\n",
+               c->n_runs, c->n_prepared, c->n_nodes, c->n_elems, c->n_finite, c->n_any,
+               c->n_skipped);
     printf("%u passed, %u failed, %u skipped\n", soak.n_passed, soak.n_failed, soak.n_skipped);
     arena_free(soak.arena);
     return soak.n_failed > 0 || soak.n_passed == 0 || is_lacking;

@@ -8,7 +8,8 @@
 typedef struct Soak {
     uint64_t n, seed;
     uint64_t part, n_parts; /* of the sweep: every n_parts-th program from number `part` on */
-    bool is_sweep, is_one, reduces;
+    bool is_sweep, is_one, is_faults;
+    uint32_t max_reduced; /* failing graphs that are reduced */
     bool is_cuda;
     const char *target_name;  /* as given, or NULL: all of the device's */
     const Target *targets[4]; /* to run */
@@ -27,5 +28,6 @@ void soak_add_counts(Soak *soak, const PairCounts *counts);
 
 void soak_random(Soak *soak);
 void soak_sweep(Soak *soak);
+void soak_faults(Soak *soak);
 
 #endif

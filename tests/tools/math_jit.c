@@ -167,7 +167,7 @@ static LLVMModuleRef module_of(LLVMContextRef context, const MathKernel *kernels
     LLVMSetTarget(module, triple);
     LLVMDisposeMessage(triple);
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
-    MathCtx m = {context, module, builder, is_nvptx};
+    MathCtx m = {context, module, builder, is_nvptx, is_nvptx};
     for (size_t i = 0; i < n_kernels; i++) emit_kernel(&m, &kernels[i], i);
     LLVMDisposeBuilder(builder);
     char *message = NULL;

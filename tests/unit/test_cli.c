@@ -137,6 +137,10 @@ Test(cli, wrong_use_is_told_and_exits_2) {
     expect("@good.g --explain=yes", 2, "--explain takes no argument");
     expect("@good.g -x", 2, "there is no option `-x`");
     expect("@good.g --print-after=fusee", 2, "did you mean `fuse`?");
+    expect("verify @good.g --data=ramp", 2, "did you mean `ramps`?");
+    expect("verify @good.g --data=ramps,qqqqqq", 2, "there is no kind of data `qqqqqq`");
+    expect("verify @good.g --data=", 2, "--data wants names");
+    expect("run @good.g --data=ramps", 2, "--data");
     expect("@good.g --numerics=fast --emit=ptx", 2, "not implemented");
     expect("@good.g --color=red --emit=ptx", 2, "auto, always or never");
     expect("run @good.g --emit=ptx", 2, "no option of fusec run");
@@ -291,8 +295,9 @@ Test(cli, lists_and_help_never_fail) {
 
 Test(cli, passes_can_be_watched) {
     expect("@good.g -o @a.ptx --dump-to=@dump", 0, "");
-    static const char *const dumps[] = {"01-parse.g",   "02-fuse.g",       "03-schedule.txt",
-                                        "04-place.txt", "05-manifest.txt", "06-emit.ll"};
+    static const char *const dumps[] = {"01-parse.g",      "02-fuse.g",    "03-layout.txt",
+                                        "04-schedule.txt", "05-place.txt", "06-manifest.txt",
+                                        "07-emit.ll"};
     for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++) {
         char name[64];
         snprintf(name, sizeof name, "dump/%s", dumps[i]);
@@ -347,7 +352,7 @@ Test(cli, two_outputs_do_not_share_a_file) {
 Test(cli, warnings_are_told_once) {
     static const char idle[] = "graph g(x: f32[8]) -> (y: f32[8]) {\n  z = -x\n  y = x\n}\n";
     write_file("idle.g", idle, strlen(idle));
-    expect("verify @idle.g --device=cpu", 0, "comparison agrees");
+    expect("verify @idle.g --device=cpu", 0, ": 4 comparisons agree");
     const char *first = strstr(run.err, "[unused-value]");
     cr_expect(first && !strstr(first + 1, "[unused-value]"), "%s", run.err);
 }
@@ -376,8 +381,8 @@ Test(cli, params_fix_dims_from_their_files) {
     write_weights("w.safetensors", 10);
     expect("run @s.g --device=cpu", 0, "y: f32[32, 4] =");
     cr_expect(!strstr(run.err, "dim N"), "%s", run.err);
-    expect("verify @s.g --device=cpu", 0, "3 comparisons agree");
-    expect("verify @s.g --device=cpu --dim=B=2", 0, "1 comparison agrees");
+    expect("verify @s.g --device=cpu", 0, ": 12 comparisons agree");
+    expect("verify @s.g --device=cpu --dim=B=2", 0, ": 4 comparisons agree");
     expect("bench @s.g --device=cpu --runs=20", 0, "N = 10\n");
     expect("run @s.g --device=cpu --dim=N=15", 1,
            "dim N is 10 by param w axis 0 but 15 by the caller [dim-conflict]");
@@ -406,7 +411,9 @@ Test(cli, params_fix_dims_from_arrays) {
 }
 
 Test(cli, verify_bench_and_inspect_work) {
-    expect("verify @good.g --device=cpu", 0, "comparisons agree");
+    expect("verify @good.g --device=cpu", 0, ": 12 comparisons agree");
+    expect("verify @good.g --device=cpu --data=ramps,special --dim=B=5", 0,
+           ": 2 comparisons agree");
     expect("bench @good.g --device=cpu --runs=20", 0, "median");
     expect("bench @good.g --device=cpu --runs=20", 0, "runs     20 in ");
     expect("bench @good.g --device=cpu --runs=20", 0, "g_0_y_l3 (line 3)");

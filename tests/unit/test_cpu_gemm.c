@@ -1,5 +1,6 @@
 /* CPU contractions: every element of the result is, to the bit, one chain of fused multiply-adds
  * ascending in k, whatever the extents, layouts, vector width, alignment and number of threads. */
+#include "ir/tensor.h"
 #include "lib/compile.h"
 #include "lib/rig.h"
 #include "lib/rng.h"
@@ -36,7 +37,19 @@ typedef struct Case {
     Layout layout;
     const Target *target;
     const char *m, *n, *k; /* as written in the program */
+    char param;            /* a or b: that one is a param, whose layout is prepared; or 0 */
 } Case;
+
+/* The declaration of a factor, where it has to stand. */
+static const char *declare(Arena *arena, const Case *c, char name, bool as_param) {
+    bool is_left = name == 'a',
+         is_turned = is_left ? c->layout.left_turned : c->layout.right_turned;
+    const char *rows = is_left ? c->m : c->k, *columns = is_left ? c->k : c->n;
+    if (as_param != (c->param == name)) return "";
+    return str_format(arena, "%s%c: %s[%s, %s]%s", as_param ? "  param " : "", name,
+                      dtype_name(c->dtype), is_turned ? columns : rows, is_turned ? rows : columns,
+                      as_param ? " = \"w\"\n" : ", ");
+}
 
 /* Both factors are read through a view where they are turned; the result is stored as it is and
  * once more with something done to it. */
@@ -45,13 +58,14 @@ static const char *case_source(Arena *arena, const Case *c) {
     bool left = c->layout.left_turned, right = c->layout.right_turned;
     bool is_symbolic = strcmp(c->m, "M") == 0;
     return str_format(arena,
-                      "%sgraph mm(a: %s[%s, %s], b: %s[%s, %s], bias: %s[%s])\n"
-                      "    -> (p: %s[%s, %s], q: %s[%s, %s]) {\n"
+                      "%sgraph mm(%s%sbias: %s[%s])\n"
+                      "    -> (p: %s[%s, %s], q: %s[%s, %s]) {\n%s%s"
                       "  p = %s @ %s\n  q = p * p + bias\n}\n",
                       is_symbolic ? "dim M in 0..2000\ndim N in 0..2000\ndim K in 0..4000\n" : "",
-                      t, left ? c->k : c->m, left ? c->m : c->k, t, right ? c->n : c->k,
-                      right ? c->k : c->n, t, c->n, t, c->m, c->n, t, c->m, c->n,
-                      left ? "transpose(a, [1, 0])" : "a", right ? "transpose(b, [1, 0])" : "b");
+                      declare(arena, c, 'a', false), declare(arena, c, 'b', false), t, c->n, t,
+                      c->m, c->n, t, c->m, c->n, declare(arena, c, 'a', true),
+                      declare(arena, c, 'b', true), left ? "transpose(a, [1, 0])" : "a",
+                      right ? "transpose(b, [1, 0])" : "b");
 }
 
 static double element(Dtype dtype, const uint8_t *data, int64_t i) {
@@ -128,6 +142,7 @@ static void check_case(const Case *c, const Extents *extents, uint32_t n_extents
         RigOptions options = RIG_OPTIONS_INIT;
         options.program.n_threads = 1 + (int32_t)(i % N_THREAD_COUNTS);
         options.is_unaligned = i % 2 == 1;
+        options.program.no_weights = true;
         Rig rig;
         cr_assert(rig_open(&rig, compiled.bytes, compiled.n_bytes, NULL, &options), "%s",
                   rig.error);
@@ -185,4 +200,139 @@ Test(cpu_gemm, f32_constant_extents, .timeout = 60) {
 
 Test(cpu_gemm, f64_constant_extents, .timeout = 60) {
     each_layout(DT_F64, check_constant);
+}
+
+/* Prepared panels: of the right factor, and where n is short of the left one. */
+static void check_prepared(const Case *c) {
+    Case prepared = *c;
+    prepared.param = 'b';
+    check_constant(&prepared);
+    prepared.param = 'a';
+    check_constant(&prepared);
+}
+
+Test(cpu_gemm, f32_params, .timeout = 120) {
+    each_layout(DT_F32, check_prepared);
+}
+
+Test(cpu_gemm, f64_params, .timeout = 120) {
+    each_layout(DT_F64, check_prepared);
+}
+
+/* A few rows, many and none in one artifact whose right factor is prepared. */
+static void check_rows(const Case *c) {
+    static const Extents rows[] = {{0, 70, 400},  {1, 70, 400},  {4, 70, 400},  {5, 70, 400},
+                                   {16, 70, 400}, {17, 70, 400}, {60, 70, 400}, {450, 70, 400}};
+    Case prepared = *c;
+    prepared.m = "M", prepared.n = "70", prepared.k = "400", prepared.param = 'b';
+    check_case(&prepared, rows, sizeof rows / sizeof *rows);
+}
+
+Test(cpu_gemm, any_number_of_rows_with_a_param, .timeout = 60) {
+    each_layout(DT_F32, check_rows);
+}
+
+/* Programs whose factor w is once an input and once a param: the same bits in every dtype. */
+
+static const char *const shared_bodies[] = {
+    "graph g(x: %s[B, 40]%s) -> (y: %s[B, 50]) {\n%s  y = x @ w\n}\n|[40, 50]",
+    "graph g(x: %s[B, 40]%s) -> (y: %s[B, 50]) {\n%s  y = x @ transpose(w, [1, 0])\n}\n|[50, 40]",
+    "graph g(x: %s[3, B, 40]%s) -> (y: %s[3, B, 50]) {\n%s  y = x @ w\n}\n|[3, 40, 50]",
+    "graph g(x: %s[3, B, 40]%s) -> (y: %s[3, B, 50]) {\n%s  y = x @ w\n}\n|[40, 50]",
+    "graph g(x: %s[B, 40]%s) -> (y: %s[B, 50]) {\n%s  y = x @ pad(w, low=[1, 2], high=[3, "
+    "4])\n}\n|[36, 44]",
+    "graph g(x: %s[B, 40]%s) -> (y: %s[B, 50]) {\n%s  y = x @ (w + w)\n}\n|[40, 50]",
+    "graph g(x: %s[B, 40]%s) -> (y: %s[B, 50]) {\n%s  y = x @ reshape(w, [40, 50])\n}\n|[2000]",
+    "graph g(x: %s[40, 5]%s) -> (y: %s[300, 5]) {\n%s  y = w @ x\n}\n|[300, 40]"};
+enum { N_SHARED = sizeof shared_bodies / sizeof *shared_bodies };
+
+static const char *shared_source(Arena *arena, const char *body, Dtype dtype, bool is_param) {
+    const char *t = dtype_name(dtype), *shape = strchr(body, '|') + 1;
+    const char *input = is_param ? "" : str_format(arena, ", w: %s%s", t, shape);
+    const char *param = is_param ? str_format(arena, "  param w: %s%s = \"w\"\n", t, shape) : "";
+    Text text = {.arena = arena};
+    const char *words[4] = {t, input, t, param};
+    uint32_t n = 0;
+    text_puts(&text, "dim B in 0..64\n");
+    for (const char *c = body; *c != '|'; c++) {
+        if (c[0] != '%')
+            text_add(&text, c, 1);
+        else
+            text_puts(&text, words[n++]), c++;
+    }
+    return text_str(&text);
+}
+
+static void fill_any(Rig *rig, const char *name, Dtype dtype, uint64_t seed) {
+    size_t n_bytes, size = dtype_bytes(dtype);
+    uint8_t *data = rig_contents(rig, name, &n_bytes);
+    cr_assert_not_null(data);
+    Rng rng = rng_new(seed);
+    double reach = dtype == DT_I32 ? 1e6 : 1;
+    for (size_t at = 0; at < n_bytes; at += size)
+        dtype_store(dtype, dtype_round(dtype, rng_uniform(&rng, -reach, reach)), data + at);
+}
+
+typedef struct Shared {
+    Compiled compiled;
+    Rig rig;
+} Shared;
+
+static void open_shared(Shared *shared, const char *source, const Target *target) {
+    RigOptions options = RIG_OPTIONS_INIT;
+    options.program.n_threads = 2;
+    options.program.no_weights = true;
+    Compiled *compiled = &shared->compiled;
+    cr_assert(compile_source(compiled, source, target, COMPILE_FUSED), "%s\n%s", compiled->messages,
+              source);
+    cr_assert(rig_open(&shared->rig, compiled->bytes, compiled->n_bytes, NULL, &options), "%s",
+              shared->rig.error);
+}
+
+static const uint8_t *run_shared(Shared *shared, Dtype dtype, int64_t rows, size_t *n_bytes) {
+    Rig *rig = &shared->rig;
+    cr_assert(rig_place(rig, shared->compiled.module->dims, &rows), "%s", rig->error);
+    fill_any(rig, "x", dtype, 1);
+    fill_any(rig, "w", dtype, 2);
+    cr_assert(rig_run(rig, 0x7F), "%s", rig->error);
+    return rig_result(rig, "y", n_bytes);
+}
+
+/* Returns whether the program has init steps. */
+static bool compare_shared(const char *body, Dtype dtype, const Target *target) {
+    static const int64_t rows[] = {3, 14, 37, 0};
+    Arena *arena = arena_new(NULL);
+    Shared shared[2];
+    for (int i = 0; i < 2; i++)
+        open_shared(&shared[i], shared_source(arena, body, dtype, i == 1), target);
+    for (int r = 0; r < 4; r++) {
+        size_t n_bytes[2];
+        const uint8_t *input = run_shared(&shared[0], dtype, rows[r], &n_bytes[0]);
+        const uint8_t *param = run_shared(&shared[1], dtype, rows[r], &n_bytes[1]);
+        cr_expect(n_bytes[0] == n_bytes[1] && memcmp(input, param, n_bytes[0]) == 0,
+                  "%s, %lld rows: %s differs as a param:\n%s", target->name, (long long)rows[r],
+                  dtype_name(dtype), shared_source(arena, body, dtype, true));
+    }
+    FRT_INFO(frt_init_info, init);
+    frt_program_get_init(shared[1].rig.program, &init);
+    cr_expect((init.n_steps > 0) == (init.kept_bytes > 0));
+    cr_expect(init.n_steps == 0 || init.n_runs == 4, "once after each change of the param");
+    for (int i = 0; i < 2; i++) {
+        rig_close(&shared[i].rig);
+        compile_free(&shared[i].compiled);
+    }
+    arena_free(arena);
+    return init.n_steps > 0;
+}
+
+Test(cpu_gemm, a_param_gives_the_bits_of_an_input, .timeout = 120) {
+    static const Dtype dtypes[] = {DT_F64, DT_F32, DT_F16, DT_BF16, DT_I32};
+    uint32_t n_prepared = 0, n_all = 0;
+    for (uint32_t t = 0; t < N_TARGETS; t++) {
+        const Target *target = target_get(targets[t]);
+        for (uint32_t d = 0; compile_target_runs(target) && d < 5; d++)
+            for (uint32_t i = 0; i < N_SHARED; i++, n_all++)
+                n_prepared += compare_shared(shared_bodies[i], dtypes[d], target);
+    }
+    cr_expect_geq(n_prepared, n_all - n_all / N_SHARED, "few columns of f64 are streamed");
 }

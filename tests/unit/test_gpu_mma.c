@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
+static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90};
 
 /* Operands, and what becomes of them: f32 is rounded to tf32. */
 typedef struct Operands {
@@ -40,8 +40,9 @@ static Program compile(const char *source, TargetId target) {
     bool ok = compile_source(&p.compiled, source, target_get(target), COMPILE_FUSED);
     cr_assert(ok, "%s\n%s", p.compiled.messages, source);
     const Plan *plan = p.compiled.driver.plans[0];
-    cr_assert_eq(plan->kernels.n, 1, "%u kernels\n%s", plan->kernels.n, source);
-    p.kernel = &plan->kernels.data[0];
+    uint32_t n_init = plan_n_init(plan);
+    cr_assert_eq(plan->kernels.n - n_init, 1, "%u kernels\n%s", plan->kernels.n, source);
+    p.kernel = &plan->kernels.data[n_init];
     cr_assert_eq(p.kernel->form, FORM_CONTRACT);
     return p;
 }
@@ -206,7 +207,7 @@ Test(gpu_mma, tf32_is_never_taken_unasked) {
             source, sizeof source,
             "graph g(a: f32[512, 512], b: f32[512, 512]) -> (y: f32[512, 512]) {\n  y = %s\n}\n",
             products[i]);
-        Program p = compile(source, TARGET_SM_90A);
+        Program p = compile(source, TARGET_SM_90);
         cr_expect_eq(p.kernel->variants[0].sched.engine, i == 2 ? CONTRACT_MMA : CONTRACT_FMA);
         cr_expect_eq(strstr(p.compiled.bytes, "tf32") != NULL, i == 2, "%s", source);
         compile_free(&p.compiled);
@@ -230,7 +231,7 @@ Test(gpu_mma, padding_of_f64_changes_no_sum) {
             source, sizeof source,
             "%sgraph g(a: f64[300, K], b: f64[K, 128]) -> (y: f64[300, 128]) {\n  y = a @ b\n}\n",
             cases[i].k);
-        Program p = compile(source, TARGET_SM_90A);
+        Program p = compile(source, TARGET_SM_90);
         for (uint32_t v = 0; v < p.kernel->n_variants; v++) {
             char *text = function_text(&p, v);
             cr_expect_eq(strstr(text, "0d8000000000000000") != NULL, cases[i].is_padded, "%s",
@@ -246,7 +247,7 @@ Test(gpu_mma, quotients_of_an_epilogue_do_not_branch_apart) {
     Program p = compile("graph g(a: bf16[512, 64], b: bf16[64, 512]) -> (y: bf16[512, 512]) {\n"
                         "  y = sigmoid(a @ b)\n"
                         "}\n",
-                        TARGET_SM_90A);
+                        TARGET_SM_90);
     char *text = function_text(&p, 0);
     cr_expect_eq(count(text, "div.rn.f32"), 0);
     cr_expect_gt(count(text, "rcp.approx.ftz.f32"), 0);
@@ -262,7 +263,7 @@ Test(gpu_mma, operands_of_an_epilogue_are_loaded_early) {
         "graph g(a: bf16[512, 64], b: bf16[64, 512], t: bf16[512, 512]) -> (y: bf16[512, 512]) {\n"
         "  y = (a @ b) * t\n"
         "}\n",
-        TARGET_SM_90A);
+        TARGET_SM_90);
     char *text = function_text(&p, 0);
     cr_expect_gt(count(text, "st.global.v2"), 0);
     cr_expect_eq(count(text, "ld.global.nc.v2"), 2 * count(text, "st.global.v2"));
@@ -276,28 +277,48 @@ Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
     Program p = compile("graph g(a: bf16[300, 77], b: bf16[77, 131]) -> (y: bf16[300, 131]) {\n"
                         "  y = a @ b\n"
                         "}\n",
-                        TARGET_SM_90A);
+                        TARGET_SM_90);
     cr_assert_eq(p.kernel->n_variants, 1);
     cr_expect_eq(p.kernel->variants[0].align_bytes, 1);
     char *text = function_text(&p, 0);
-    check_loop(&p, 0, text, DT_BF16, TARGET_SM_90A);
+    check_loop(&p, 0, text, DT_BF16, TARGET_SM_90);
     cr_expect_eq(count(text, "cp.async.cg"), 0);
     cr_expect_gt(count(text, "st.shared.v4"), 0);
     cr_expect_eq(count(text, "ld.global.nc.v4"), 0);
-    cr_expect(assembles_without_spills(&p, TARGET_SM_90A));
+    cr_expect(assembles_without_spills(&p, TARGET_SM_90));
     free(text);
     compile_free(&p.compiled);
     p = compile("graph g(a: f16[300, 64], b: f16[64, 128]) -> (y: f16[308, 128]) {\n"
                 "  y = pad(a, low=[8, 0], high=[0, 0]) @ b\n"
                 "}\n",
-                TARGET_SM_90A);
+                TARGET_SM_90);
     text = function_text(&p, 0);
-    check_loop(&p, 0, text, DT_F16, TARGET_SM_90A);
+    check_loop(&p, 0, text, DT_F16, TARGET_SM_90);
     cr_expect_gt(count(text, "cp.async.cg"), 0, "the right factor is copied");
     cr_expect_gt(count(text, "st.shared.v4"), 0, "the left one is not");
     cr_expect_gt(count(text, "ld.global.nc.v4"), 0, "but loaded 8 elements at a time");
     free(text);
     compile_free(&p.compiled);
+}
+
+/* A row that every m reads is aligned wherever it ends, so it is copied though k holds no whole
+ * chunks: what is copied of the last one must be what k leaves of it, not 16 bytes or none. */
+Test(gpu_mma, a_broadcast_row_may_end_within_a_chunk) {
+    for (int i = 0; i < N_OPERANDS; i++) {
+        char source[256], typed[512];
+        snprintf(source, sizeof source,
+                 "dim K in 2..40\n"
+                 "graph g(x: T[K], b: T[K, 64]) -> (y: T[64, 64]) {\n"
+                 "  a = expand(x, [64, K])\n  y = @\n}\n");
+        spell(typed, source, operands[i]);
+        Program p = compile(typed, TARGET_SM_90A);
+        char *text = function_text(&p, 0);
+        cr_expect_gt(count(text, "cp.async.cg"), 0, "%s", typed);
+        cr_expect_eq(count(text, ", 16, 0, %p"), 0, "%s", typed);
+        cr_expect_gt(count(text, ", -1, 0, %p"), 0, "%s", typed);
+        free(text);
+        compile_free(&p.compiled);
+    }
 }
 
 /* k is padded to tile_k, which is arithmetic: so it may not differ between variants. */
@@ -307,7 +328,7 @@ Test(gpu_mma, variants_differ_in_tiles_but_not_in_steps_of_k) {
                         "graph g(a: f16[M, K], b: f16[4096, K]) -> (y: f16[M, 4096]) {\n"
                         "  y = a @ transpose(b, perm=[1, 0])\n"
                         "}\n",
-                        TARGET_SM_90A);
+                        TARGET_SM_90);
     bool is_large = false, is_small = false;
     for (uint32_t i = 0; i < p.kernel->n_variants; i++) {
         const Variant *variant = &p.kernel->variants[i];
@@ -326,15 +347,116 @@ Test(gpu_mma, variants_differ_in_tiles_but_not_in_steps_of_k) {
 
 /* Few large tiles leave most of a GPU idle. */
 Test(gpu_mma, small_problems_get_small_tiles) {
-    for (int64_t n = 256; n <= 4096; n *= 16) {
+    static const struct {
+        int n;
+        uint32_t tile;
+    } cases[] = {{256, 32}, {1024, 64}, {4096, 128}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char source[256];
+        int n = cases[i].n;
         snprintf(source, sizeof source,
                  "graph g(a: bf16[%d, 64], b: bf16[64, %d]) -> (y: bf16[%d, %d]) {\n"
                  "  y = a @ b\n"
                  "}\n",
-                 (int)n, (int)n, (int)n, (int)n);
+                 n, n, n, n);
         Program p = compile(source, TARGET_SM_80);
-        cr_expect_eq(p.kernel->variants[0].sched.tile_m, n == 256 ? 64 : 128);
+        cr_expect_eq(p.kernel->variants[0].sched.tile_m, cases[i].tile, "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
+/* A chunk of which k leaves 3 elements is 6 bytes: the row's say is all or nothing, not 16 bytes.
+ */
+Test(gpu_mma, chunks_that_k_cuts_short_keep_what_is_inside) {
+    Program p = compile("dim M in 1..300\n"
+                        "graph g(a: f16[M, 136], b: f16[63, 136]) -> (y: f16[M, 63]) {\n"
+                        "  y = a[:, 0:131] @ transpose(b[:, 0:131], perm=[1, 0])\n"
+                        "}\n",
+                        TARGET_SM_80);
+    char *text = function_text(&p, 0);
+    cr_expect_gt(count(text, "cp.async.cg"), 0);
+    cr_expect_gt(count(text, ", -1, 0, "), 0);
+    cr_expect_eq(count(text, ", 16, 0, "), 0);
+    free(text);
+    compile_free(&p.compiled);
+}
+
+/* The right factor's rows of 4001 elements begin anywhere; an init step pads them. */
+Test(gpu_mma, odd_rows_of_params_are_copied) {
+    static const char *const bodies[2] = {
+        "dim M in 1..300\ngraph g(a: bf16[M, 64], b: bf16[64, 4001]) -> (y: bf16[M, 4001]) {\n"
+        "  y = a @ b\n}\n",
+        "dim M in 1..300\ngraph g(a: bf16[M, 64]) -> (y: bf16[M, 4001]) {\n"
+        "  param b: bf16[64, 4001] = \"b\"\n  y = a @ b\n}\n"};
+    uint32_t n_loads[2];
+    for (int i = 0; i < 2; i++) {
+        Program p = compile(bodies[i], TARGET_SM_80);
+        char *text = function_text(&p, 0);
+        n_loads[i] = count(text, "ld.global");
+        free(text);
+        compile_free(&p.compiled);
+    }
+    cr_expect(n_loads[0] > 0 && n_loads[1] == 0, "%u and %u", n_loads[0], n_loads[1]);
+}
+
+/* Few rows of weights: small tiles with deep stages under a condition on how many there are, which
+ * large products do not meet. What is deeper than the padding of k divides k. */
+static void check_few_rows(const char *dtype, uint32_t elem_bytes, int k, bool is_deep) {
+    char source[256];
+    bool is_tf32 = elem_bytes == 4;
+    snprintf(source, sizeof source,
+             "dim M in 1..8192\n"
+             "graph g(a: %s[M, %d], b: %s[%d, 4096]) -> (y: %s[M, 4096]) {\n  y = %s\n}\n",
+             dtype, k, dtype, k, dtype, is_tf32 ? "matmul(a, b, precision=\"tf32\")" : "a @ b");
+    Program p = compile(source, TARGET_SM_90);
+    const Variant *first = &p.kernel->variants[0];
+    uint32_t row_bytes = first->sched.tile_k * elem_bytes, padded = 64 / elem_bytes;
+    cr_expect_eq(first->sched.tile_m, 32);
+    cr_expect_eq(first->sched.tile_n, 32);
+    cr_expect(first->limit_dim != DIM_NONE && first->limit >= 128);
+    cr_expect_geq((first->sched.stages - 1) * first->sched.tile_n * row_bytes, 32 * 1024,
+                  "bytes of weights in flight");
+    for (uint32_t i = 0; i < p.kernel->n_variants; i++) {
+        const Variant *variant = &p.kernel->variants[i];
+        const Sched *s = &variant->sched;
+        uint32_t n_bytes = (s->tile_m + s->tile_n) * s->tile_k * elem_bytes * s->stages;
+        cr_expect_eq(variant->shared_bytes, n_bytes > 48 * 1024 ? n_bytes : 0);
+        cr_expect_leq(n_bytes, 96 * 1024);
+        cr_expect(s->tile_k == padded || k % (int)s->tile_k == 0);
+    }
+    cr_expect_eq(first->sched.tile_k > padded, is_deep);
+    cr_expect(assembles_without_spills(&p, TARGET_SM_90), "%s", source);
+    compile_free(&p.compiled);
+}
+
+Test(gpu_mma, few_rows_keep_much_in_flight) {
+    check_few_rows("bf16", 2, 4096, true);
+    check_few_rows("bf16", 2, 4000, false);
+    check_few_rows("f32", 4, 4096, true);
+    check_few_rows("f32", 4, 4008, false);
+}
+
+/* Where there is wgmma it has the rest; rows that are always few are none of its. */
+Test(gpu_mma, few_rows_come_before_wgmma) {
+    static const char *const dims[] = {"1..8192", "1..32", "33..8192"};
+    for (int i = 0; i < 3; i++) {
+        char source[256];
+        snprintf(source, sizeof source,
+                 "dim M in %s\n"
+                 "graph g(a: bf16[M, 4096], b: bf16[4096, 4096]) -> (y: bf16[M, 4096]) {\n"
+                 "  y = a @ b\n}\n",
+                 dims[i]);
+        Program p = compile(source, TARGET_SM_90A);
+        bool has_few = i < 2, has_wgmma = i != 1;
+        const Variant *first = &p.kernel->variants[0];
+        cr_expect_eq(first->sched.engine == CONTRACT_MMA && first->sched.tile_m == 32, has_few);
+        cr_expect_eq(first->limit_dim != DIM_NONE && first->limit == 32, i == 0);
+        uint32_t n_wgmma = 0;
+        for (uint32_t v = 0; v < p.kernel->n_variants; v++)
+            n_wgmma += p.kernel->variants[v].sched.engine == CONTRACT_WGMMA;
+        cr_expect_eq(n_wgmma > 0, has_wgmma);
+        const Variant *last = &p.kernel->variants[p.kernel->n_variants - 1];
+        cr_expect(last->sched.engine == CONTRACT_MMA && last->limit_dim == DIM_NONE);
         compile_free(&p.compiled);
     }
 }

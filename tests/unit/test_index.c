@@ -1,5 +1,6 @@
 /* Index expressions: simplified forms against brute force over every value of small axes. */
 #include "ir/index.h"
+#include "ir/index_eval.h"
 #include "lib/rng.h"
 
 #include <criterion/criterion.h>
@@ -69,14 +70,14 @@ static int64_t tree_eval(const World *w, int at, const int64_t *axes) {
     return -1;
 }
 
-static int64_t index_eval(const World *w, IndexId id, const int64_t *axes) {
+static int64_t expr_value(const World *w, IndexId id, const int64_t *axes) {
     IndexExpr e = index_expr(w->tab, id);
     int64_t total = dim_value(w, e.offset);
     for (uint32_t i = 0; i < e.n_terms; i++) {
         IndexAtom atom = index_atom(w->tab, e.terms[i].atom);
         int64_t c = dim_value(w, e.terms[i].coefficient), inner = 0, value = 0;
         if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) {
-            inner = index_eval(w, atom.operand, axes);
+            inner = expr_value(w, atom.operand, axes);
             cr_assert_geq(inner, 0, "divides a negative index");
         }
         switch (atom.kind) {
@@ -151,19 +152,24 @@ static void expect_values(World *w, int root) {
     DimId max = index_max(w->tab, id), min = index_min(w->tab, id);
     int64_t axes[N_AXES] = {0};
     uint32_t depends = index_axes(w->tab, id);
+    const IndexCode *code = index_compile(w->arena, w->tab, id, w->symbols);
+    IndexPoint point = {.axes = axes};
+    cr_assert(code);
     do {
-        int64_t want = tree_eval(w, root, axes), got = index_eval(w, id, axes);
+        int64_t want = tree_eval(w, root, axes), got = expr_value(w, id, axes);
         cr_assert_eq(want, got, "%s is %lld, not %lld, at [%lld %lld %lld %lld], N = %lld",
                      index_str(w, id), (long long)got, (long long)want, (long long)axes[0],
                      (long long)axes[1], (long long)axes[2], (long long)axes[3],
                      (long long)w->symbols[0]);
+        cr_assert_eq(index_eval(code, &point), want, "%s compiled is %lld", index_str(w, id),
+                     (long long)index_eval(code, &point));
         cr_assert(!max || got <= dim_value(w, max), "%s has a larger value than its maximum",
                   index_str(w, id));
         cr_assert(!min || got >= dim_value(w, min), "%s has a smaller value than its minimum",
                   index_str(w, id));
         int64_t other[N_AXES];
         for (int k = 0; k < N_AXES; k++) other[k] = depends >> k & 1 ? axes[k] : 0;
-        cr_assert_eq(index_eval(w, id, other), got, "%s depends on more axes than it says",
+        cr_assert_eq(expr_value(w, id, other), got, "%s depends on more axes than it says",
                      index_str(w, id));
     } while (next_point(w, axes));
 }
@@ -195,7 +201,7 @@ Test(index, substitution_is_evaluation_at_other_indices, .timeout = 60) {
         do {
             int64_t inner[N_AXES];
             for (int k = 0; k < N_AXES; k++) inner[k] = tree_eval(&w, maps[k], axes);
-            cr_assert_eq(index_eval(&w, id, axes), tree_eval(&w, root, inner), "%s, seed %llu",
+            cr_assert_eq(expr_value(&w, id, axes), tree_eval(&w, root, inner), "%s, seed %llu",
                          index_str(&w, id), (unsigned long long)seed);
         } while (next_point(&w, axes));
         arena_free(w.arena);
@@ -207,7 +213,7 @@ static int64_t lane_value(const World *w, IndexId id, const int64_t *axes, uint3
     int64_t moved[N_AXES];
     for (int k = 0; k < N_AXES; k++) moved[k] = axes[k];
     moved[axis] += lane;
-    return index_eval(w, id, moved);
+    return expr_value(w, id, moved);
 }
 
 /* Whole groups of lanes only: an axis whose extent is no multiple of `lanes` ends in a rest that is
@@ -218,7 +224,7 @@ static void expect_motion(const World *w, IndexId id, uint32_t axis, uint32_t la
     int64_t axes[N_AXES] = {0};
     do {
         if (axes[axis] % lanes || axes[axis] + lanes > w->extents[axis]) continue;
-        int64_t first = index_eval(w, id, axes);
+        int64_t first = expr_value(w, id, axes);
         for (int64_t lane = 1; lane < lanes && motion != LANES_VARYING; lane++) {
             int64_t step = motion == LANES_CONTIGUOUS ? lane : 0;
             cr_assert_eq(lane_value(w, id, axes, axis, lane), first + step,

@@ -400,6 +400,18 @@ Test(interp, matmul_rounds_its_operands_to_tf32_when_asked) {
     arena_free(f.arena);
 }
 
+/* Two products of 3/8 of the least f32: each alone rounds to 0, their sum to the least. */
+Test(interp, matmul_may_lose_products_below_the_least_number) {
+    Fixture f = fixture_new();
+    give(&f, DT_F32, DIMS(1, 2), NUMBERS(0x1.8p-76, 0x1.8p-76));
+    give(&f, DT_F32, DIMS(2, 1), NUMBERS(0x1p-75, 0x1p-75));
+    Result r = evaluate(&f, OP_MATMUL, DT_F32, DIMS(1, 1), (Attrs){0});
+    EXPECT(r, 0x1p-149);
+    cr_expect_geq(r.bounds[0], 0x1p-149);
+    cr_expect_leq(r.bounds[0], 0x1p-147);
+    arena_free(f.arena);
+}
+
 Test(interp, matmul_of_integers_wraps_and_of_nothing_is_zero) {
     Fixture f = fixture_new();
     give(&f, DT_I32, DIMS(1, 2), NUMBERS(65536, 1));

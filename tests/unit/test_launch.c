@@ -1,5 +1,6 @@
 /* Kernels that are the same but for their buffers start together, unless one waits for another. */
 #include "lib/plans.h"
+#include "pass/chain.h"
 #include "pass/launch.h"
 #include "pass/memplan.h"
 #include "pass/sched.h"
@@ -8,17 +9,21 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static Plan *joined(Arena *arena, const char *source) {
+static Plan *joined_for(Arena *arena, const char *source, TargetId target) {
     const char *errors = "";
     Module *module = plans_parse(arena, source, &errors);
     cr_assert(module, "%s", errors);
     Plan *plan = plans_fuse(arena, module, 0, false, &errors);
     cr_assert(plan, "%s", errors);
-    sched_plan(arena, plan, target_get(TARGET_SM_80));
+    sched_plan(arena, plan, target_get(target));
     share_classify(arena, (const Plan *const *)&plan, 1);
     launch_join(plan);
     share_functions(arena, (const Plan *const *)&plan, 1);
     return plan;
+}
+
+static Plan *joined(Arena *arena, const char *source) {
+    return joined_for(arena, source, TARGET_SM_80);
 }
 
 typedef struct Case {
@@ -95,5 +100,66 @@ Test(launch, functions_are_shared_by_number_of_parts) {
             cr_expect(plan->kernels.data[a].variants[0].symbol !=
                           plan->kernels.data[b].variants[0].symbol ||
                       plan_launch(plan, a).n == plan_launch(plan, b).n);
+    arena_free(arena);
+}
+
+/* A part's blocks begin at a multiple of a cluster: its grid is one. Tensor maps are those of one
+ * kernel, which starts alone. */
+Test(launch, clusters_do_not_lie_across_parts) {
+    static const char *const sources[2] = {
+        "graph g(x: f32[4096], a: f32[4096, 96], b: f32[4096, 96]) -> (p: f32[96], q: f32[96]) {\n"
+        "  p = x @ a\n  q = x @ b\n}\n",
+        "graph g(x: bf16[512, 64], a: bf16[64, 64], b: bf16[64, 64])"
+        " -> (p: bf16[512, 64], q: bf16[512, 64]) {\n  p = x @ a\n  q = x @ b\n}\n"};
+    for (int i = 0; i < 2; i++) {
+        Arena *arena = arena_new(NULL);
+        Plan *plan = joined_for(arena, sources[i], TARGET_SM_90A);
+        const Kernel *kernel = plan->kernels.data;
+        const DimTab *dims = plan->graph->dims;
+        cr_assert_eq(plan->kernels.n, 2);
+        cr_expect_eq(kernel->variants[0].sched.engine, i ? CONTRACT_WGMMA : CONTRACT_VECTOR);
+        cr_expect_eq(plan_launch(plan, 0).n, i ? 1 : 2);
+        for (uint32_t v = 0; v < kernel->n_variants && !i; v++) {
+            const Variant *variant = &kernel->variants[v];
+            cr_expect_gt(variant->sched.cluster, 1);
+            cr_expect_eq(dim_multiple(dims, variant->grid) % variant->sched.cluster, 0);
+        }
+        arena_free(arena);
+    }
+}
+
+/* A gated pair in one launch: deep stages give way to the gate, which lies behind them, and both
+ * kernels use the same bytes for theirs. */
+Test(launch, deep_stages_leave_room_on_chip) {
+    Arena *arena = arena_new(NULL);
+    const char *errors = "";
+    Module *module = plans_parse(arena,
+                                 "dim B in 1..4096\n"
+                                 "graph g(x: bf16[B, 4096], a: bf16[4096, 2816], b: bf16[4096, "
+                                 "2816]) -> (y: bf16[B, 2816]) {\n"
+                                 "  y = silu(x @ a) * (x @ b)\n}\n",
+                                 &errors);
+    cr_assert(module, "%s", errors);
+    Plan *plan = plans_fuse(arena, module, 0, false, &errors);
+    cr_assert(plan, "%s", errors);
+    sched_plan(arena, plan, target_get(TARGET_SM_80));
+    uint32_t alone = plan->kernels.data[0].variants[0].shared_bytes;
+    chain_kernels(plan);
+    Launch launch = plan_launch(plan, 0);
+    const Kernel *kernel = launch.kernels;
+    cr_assert(launch.n == 2 && kernel[1].link == LINK_PHASE);
+    for (uint32_t v = 0; v < kernel->n_variants; v++) {
+        const Sched *s = &kernel->variants[v].sched;
+        uint32_t n_bytes = (s->tile_m + s->tile_n) * s->tile_k * 2 * s->stages;
+        uint32_t shared = kernel->variants[v].shared_bytes,
+                 on_chip = kernel->variants[v].chip_bytes;
+        cr_expect(on_chip >= s->tile_m * s->tile_n * 2);
+        cr_expect(shared == 0 || shared == n_bytes);
+        cr_expect(shared == 0 || shared + on_chip <= 96 * 1024, "%u and %u", shared, on_chip);
+        cr_expect_geq(s->stages, 3);
+        cr_expect_eq(launch_shared_bytes(&launch, v), shared);
+    }
+    cr_expect_eq(alone, 96 * 1024);
+    cr_expect(kernel->variants[0].shared_bytes > 0 && kernel->variants[0].shared_bytes < alone);
     arena_free(arena);
 }

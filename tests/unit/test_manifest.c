@@ -105,7 +105,9 @@ Test(manifest, the_reader_gives_back_what_was_written) {
         frt_module_get_graph(module, (int32_t)g, &graph);
         cr_expect_str_eq(graph.name, f.module->graphs.data[g]->name);
         cr_expect((uint32_t)graph.n_tensors == f.plans[g]->buffers.n);
-        cr_expect((uint32_t)graph.n_launches == f.plans[g]->kernels.n);
+        cr_expect((uint32_t)(graph.n_launches + graph.n_init) == f.plans[g]->kernels.n);
+        cr_expect((uint32_t)graph.n_init == plan_n_init(f.plans[g]));
+        cr_expect(graph.n_init == (g == 0), "the sum of the param");
     }
     frt_module_free(module);
     arena_free(f.arena);
@@ -115,13 +117,16 @@ Test(manifest, tensors_and_launches_are_the_plans) {
     Fixture f = fixture_new(source);
     frt_module *module = load(&f);
     const Plan *plan = f.plans[0];
-    static const frt_role roles[] = {FRT_INPUT, FRT_PARAM, FRT_OUTPUT, FRT_TEMP};
+    cr_expect(strstr(manifest_of(&f), "\n//@ temp .p0 0 f32 -\n//@ x-bytes .p0 4\n"), "%s",
+              manifest_of(&f));
+    static const frt_role roles[] = {FRT_INPUT, FRT_PARAM, FRT_OUTPUT, FRT_TEMP, FRT_TEMP};
     for (uint32_t i = 0; i < plan->buffers.n; i++) {
         const Buffer *buffer = &plan->buffers.data[i];
         FRT_INFO(frt_tensor_info, tensor);
         frt_module_get_tensor(module, 0, (int32_t)i, &tensor);
-        cr_expect_str_eq(tensor.name + (buffer->kind == BUFFER_TEMP), buffer->name);
+        cr_expect_str_eq(tensor.name + (tensor.role == FRT_TEMP), buffer->name);
         cr_expect(tensor.role == roles[buffer->kind]);
+        cr_expect(tensor.is_persistent == (buffer->kind == BUFFER_PREPARED));
         cr_expect_str_eq(frt_dtype_name(tensor.dtype), dtype_name(buffer->dtype));
         cr_expect((uint32_t)tensor.rank == buffer->shape.rank);
         if (tensor.role == FRT_PARAM) cr_expect_str_eq(tensor.weights_key, "a.b/c d");
@@ -131,6 +136,7 @@ Test(manifest, tensors_and_launches_are_the_plans) {
         FRT_INFO(frt_step_info, step);
         frt_module_get_step(module, 0, (int32_t)k, &step);
         cr_expect_str_eq(step.label, kernel->name);
+        cr_expect(step.phase == (kernel->is_init ? FRT_PHASE_INIT : FRT_PHASE_RUN));
         cr_assert((uint32_t)step.n_args == kernel->args.n);
         for (int32_t i = 0; i < step.n_args; i++)
             cr_expect((uint32_t)frt_module_step_arg(module, 0, (int32_t)k, i) ==

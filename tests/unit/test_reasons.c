@@ -90,6 +90,18 @@ static const Flip flips[] = {
      "graph g(x: bf16[8192, 4096]) -> (y: bf16[8192, 4096]) {\n"
      "  m = max(x, axis=1, keep=true)\n  y = x - m\n}",
      false},
+    {REASON_PREPARED, "w", "y",
+     "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  param g: f32[64] = \"g\"\n"
+     "  w = exp(g)\n  y = x * w\n}",
+     "graph g(x: f32[64, 64], g: f32[64]) -> (y: f32[64, 64]) {\n"
+     "  w = exp(g)\n  y = x * w\n}",
+     false},
+    {REASON_CHEAP, "w", "y",
+     "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  param g: f32[64] = \"g\"\n"
+     "  w = g + 1.0\n  y = x * w\n}",
+     "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  param g: f32[64] = \"g\"\n"
+     "  w = g + 1.0\n  fuse never { y = x * w }\n}",
+     false},
     {REASON_FIXED, "h", "y",
      "graph g(x: f32[64]) -> (y: f32[64]) {\n  kernel a { h = exp(x) }\n  kernel b { y = relu(h) "
      "}\n}",
@@ -118,8 +130,7 @@ static const Edge *edge_of(Arena *arena, const Flip *flip, const char *source, b
     const char *errors = "";
     const Module *module = plans_parse(arena, source, &errors);
     cr_assert(module, "%s\n%s", errors, source);
-    PricedPlan priced =
-        plans_price(arena, module, 0, off, TARGET_SM_90A, card_get(CARD_H200), NULL);
+    PricedPlan priced = plans_price(arena, module, 0, off, TARGET_SM_80, card_get(CARD_A100), NULL);
     cr_assert(priced.plan, "%s", source);
     const Edge *edge = find_edge(priced.plan, flip);
     cr_assert(edge, "no edge from %s to %s in\n%s", flip->producer, flip->consumer, source);

@@ -454,6 +454,105 @@ Test(rt_cpu, execs_of_one_program_run_in_many_threads) {
     artifact_free(&artifact);
 }
 
+/* y[b] = x[b] + p[b % 1000], where p = w * 2 is prepared. */
+static const char prepared_source[] =
+    "typedef long i64;\n"
+    "void k_twice(void *const *a, const i64 *d, i64 begin, i64 end) {\n"
+    "    const float *w = a[0]; float *p = a[1]; (void)d;\n"
+    "    for (i64 i = begin; i < end; i++) p[i] = w[i] * 2.0f;\n"
+    "}\n"
+    "void k_add(void *const *a, const i64 *d, i64 begin, i64 end) {\n"
+    "    const float *x = a[0], *p = a[1]; float *y = a[2]; (void)d;\n"
+    "    for (i64 i = begin; i < end; i++) y[i] = x[i] + p[i % 1000];\n"
+    "}\n";
+
+static const char prepared_manifest[] = "//@ fusec-artifact 1\n"
+                                        "//@ checksum 00000000\n"
+                                        "//@ compiler 0.1.0\n"
+                                        "//@ target cpu x86-64\n"
+                                        "//@ numerics strict\n"
+                                        "//@ source add.g\n"
+                                        "//@ dim B 0 4096 1\n"
+                                        "//@ graph add\n"
+                                        "//@ input x 0 f32 B\n"
+                                        "//@ param w 0 f32 1000\n"
+                                        "//@ output y 0 f32 B\n"
+                                        "//@ temp p 0 f32 - 1000\n"
+                                        "//@ launch init 3 twice w,p -\n"
+                                        "//@ variant k_twice 1000 1 0 -\n"
+                                        "//@ launch run 4 add x,p,y -\n"
+                                        "//@ variant k_add B 1 0 -\n"
+                                        "//@ end\n";
+
+enum { N_ADDED = 1500 };
+
+typedef struct Adder {
+    frt_program *program;
+    float factor; /* of w: what p must be twice of */
+    int n_bad;
+} Adder;
+
+static void *add_many(void *ctx) {
+    Adder *adder = ctx;
+    frt_error err = FRT_ERROR_INIT;
+    frt_exec *exec = NULL;
+    float x[N_ADDED];
+    float y[N_ADDED];
+    frt_tensor tx = {.data = x, .dtype = FRT_F32, .rank = 1, .dims = {N_ADDED}};
+    frt_tensor ty = {.data = y, .dtype = FRT_F32, .rank = 1, .dims = {N_ADDED}};
+    for (int i = 0; i < N_ADDED; i++) {
+        x[i] = (float)i;
+    }
+    adder->n_bad += frt_exec_create(adder->program, &exec, &err) != FRT_OK ||
+                    frt_bind(exec, "x", &tx, &err) != FRT_OK ||
+                    frt_bind(exec, "y", &ty, &err) != FRT_OK;
+    for (int run = 0; run < 5 && !adder->n_bad; run++) {
+        adder->n_bad += frt_run(exec, NULL, &err) != FRT_OK;
+        for (int i = 0; i < N_ADDED; i++) {
+            adder->n_bad += y[i] != x[i] + (float)(i % 1000) * adder->factor * 2.0f;
+        }
+    }
+    frt_exec_free(exec);
+    return NULL;
+}
+
+Test(rt_cpu, init_steps_run_once_whichever_thread_comes_first) {
+    Artifact artifact = artifact_object(prepared_manifest, prepared_source, 0);
+    frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
+    FRT_INFO(frt_init_info, init);
+    options.n_threads = 2;
+    frt_module *module = NULL;
+    frt_program *program = NULL;
+    frt_error err = FRT_ERROR_INIT;
+    cr_assert_eq(frt_module_load_memory(artifact.bytes, artifact.n_bytes, &module, &err), FRT_OK);
+    cr_assert_eq(frt_program_create(module, NULL, &options, &program, &err), FRT_OK, "%s",
+                 err.message);
+    for (int round = 1; round <= 20; round++) {
+        float w[1000];
+        pthread_t threads[4];
+        Adder adders[4];
+        for (int i = 0; i < 1000; i++) {
+            w[i] = (float)(i * round);
+        }
+        cr_assert_eq(frt_program_set_param(program, "w", w, sizeof w, &err), FRT_OK);
+        for (int i = 0; i < 4; i++) {
+            adders[i] = (Adder){program, (float)round, 0};
+            cr_assert_eq(pthread_create(&threads[i], NULL, add_many, &adders[i]), 0);
+        }
+        for (int i = 0; i < 4; i++) {
+            pthread_join(threads[i], NULL);
+            cr_expect_eq(adders[i].n_bad, 0);
+        }
+        cr_assert_eq(frt_program_get_init(program, &init), FRT_OK);
+        cr_expect(init.n_steps == 1 && init.n_runs == round && init.kept_bytes == 4000 &&
+                  init.passing_bytes == 0);
+    }
+    frt_program_free(program);
+    frt_module_free(module);
+    cr_expect_eq(fake_mem_live(), 0);
+    artifact_free(&artifact);
+}
+
 Test(rt_cpu, times_are_taken_per_run_and_per_step) {
     Artifact artifact = artifact_object(manifest, kernel_source, 0);
     Rig rig;

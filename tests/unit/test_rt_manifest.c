@@ -34,6 +34,8 @@ static const char good[] = "//@ fusec-artifact 1\n"
                            "//@ variant k_pack 32 256 0 -\n"
                            "//@ launch run 12 soft%2Bmax x,p,t0 B,%6Dax\n"
                            "//@ variant k_fast B 256 B,4,* a0:16&m:%6Dax:8&l:B,%6Dax,*:2147483647\n"
+                           "//@ map 0 128 0 %6Dax:1:16 B,2,+:%6Dax:8\n"
+                           "//@ map 2 0 B,128,* 128:1:8 B:128:256 1:0:1 3:B:2 B,B,*:7:9\n"
                            "//@ variant k_slow B,%6Dax,max,7,min 128 0 -\n"
                            "//@ copy run t0 x 4\n"
                            "//@ graph other\n"
@@ -75,7 +77,8 @@ Test(rt_manifest, a_good_manifest_is_read_whole) {
     cr_assert_eq(frt_module_get_graph(m, 0, &graph), FRT_OK);
     cr_expect_str_eq(graph.name, "digits");
     cr_expect(graph.n_inputs == 1 && graph.n_params == 2 && graph.n_outputs == 1 &&
-              graph.n_temps == 2 && graph.n_steps == 3 && graph.n_launches == 2);
+              graph.n_temps == 2 && graph.n_steps == 3 && graph.n_launches == 1 &&
+              graph.n_init == 1);
 
     FRT_INFO(frt_tensor_info, tensor);
     cr_assert_eq(frt_module_get_tensor(m, 0, 1, &tensor), FRT_OK);
@@ -115,7 +118,9 @@ Test(rt_manifest, expressions_print_as_infix) {
     frt_module_shared_text(m, 0, 1, 0, text, sizeof text);
     cr_expect_str_eq(text, "B*4");
     frt_module_predicate_text(m, 0, 1, 0, text, sizeof text);
-    cr_expect_str_eq(text, "aligned(x, 16) and (max) % 8 == 0 and B*max <= 2147483647");
+    cr_expect_str_eq(
+        text,
+        "aligned(x, 16) and (max) % 8 == 0 and B*max <= 2147483647 and mapped(x) and mapped(t0)");
     frt_module_predicate_text(m, 0, 1, 1, text, sizeof text);
     cr_expect_str_eq(text, "always");
     cr_expect_eq(frt_module_workspace_text(m, 0, text, 6), strlen("(B*512+255)/256*256"));
@@ -249,6 +254,25 @@ static const struct {
     {"m:%6Dax:8", "m:%6Dax", "lacks its number"},
     {"m:%6Dax:8", "m", "lacks its expression"},
     {"&m:%6Dax:8", "&&m:%6Dax:8", "predicate term ``"},
+    {"//@ variant k_fast B 256 B,4,* a0:16&m:%6Dax:8&l:B,%6Dax,*:2147483647\n", "",
+     "a map must follow its variant"},
+    {"//@ copy run t0 x 4\n", "//@ copy run t0 x 4\n//@ map 0 0 0 1:1:4\n",
+     "a map must follow its variant"},
+    {"//@ variant k_slow B,%6Dax,max,7,min 128 0 -\n",
+     "//@ variant k_slow 1 1 0 -\n//@ map 0 0 0 4:1:4\n", "no variant that always applies"},
+    {"map 0 128", "map 3 128", "argument of the map `3`"},
+    {"map 0 128", "map 0 96", "swizzle of a map is none of"},
+    {"map 0 128", "map 0 256", "swizzle `256`"},
+    {"map 0 128 0", "map 0 128 C", "dim `C`"},
+    {"%6Dax:1:16", "%6Dax:1", "not SIZE:STRIDE:BOX"},
+    {"%6Dax:1:16", "%6Dax:1:16:2", "box `16:2`"},
+    {"%6Dax:1:16", "%6Dax:B:16", "innermost stride of a map is not 1"},
+    {"%6Dax:1:16", "%6Dax:1:64", "inner side of a map's box is 256 bytes"},
+    {"%6Dax:1:16", "%6Dax:1:2", "inner side of a map's box is 8 bytes"},
+    {"%6Dax:1:16", "%6Dax:1:0", "an empty box"},
+    {"%6Dax:1:16", "%6Dax:1:257", "box `257`"},
+    {"B,B,*:7:9", "B,B,*:7:9 1:1:1 1:1:1", "`map` has 10 fields"},
+    {"map 0 128 0 %6Dax:1:16 B,2,+:%6Dax:8", "map 0 128 0", "`map` has 3 fields"},
     {"copy run t0 x 4", "copy run t0 x", "`copy` has 3 fields"},
     {"//@ graph other", "//@ collective sum", "directive `collective` is not known"},
     {"//@ end\n", "", "there is no `end` line"},
@@ -305,6 +329,7 @@ Test(rt_manifest, bounds_are_enforced, .timeout = 20) {
         {"//@ graph digits", "//@ graph g%d\n", "more than 64 graphs", 70},
         {"//@ input x", "//@ input i%d 0 f32 1\n", "more than 4096 tensors", 5000},
         {"//@ graph digits", "//@ x-%d\n", "too long", 70000},
+        {"//@ map 0 128", "//@ map 0 0 0 %d:1:4\n", "more than 8 maps", 9},
     };
     for (size_t i = 0; i < sizeof floods / sizeof floods[0]; i++) {
         size_t n_bytes = (size_t)floods[i].n * 40 + 1;

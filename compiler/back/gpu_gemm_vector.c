@@ -1,0 +1,475 @@
+/* Contractions with one row or column: a matrix times a vector, at the speed of memory.
+ *
+ * Chains of CONTRACT_VECTOR are spread over threads, so that each holds some of them for some
+ * outputs. Where the matrix lies along k, a thread's lanes are neighbouring chains of one output,
+ * a team of threads has the chains of an output, and a block several outputs. Where it lies along
+ * the outputs, lanes are neighbouring outputs, a thread has a few neighbouring chains of each, and
+ * the rest are other threads', passes and blocks of a cluster. Within a thread, chains are `slots`
+ * accumulators.
+ *
+ * Chain numbers are laid out so that joining lanes, slots (or slots last), threads, warps, passes
+ * and blocks, in this order, is the tree. Sums end in shared memory, for gpu_gemm_drain. */
+#include "back/gpu_gemm.h"
+
+enum { MAX_SLOTS = 8, MAX_OUTPUTS = 4, MAX_UNROLL = 8, MAX_PARTS = 64 };
+
+typedef struct Vector {
+    Lower *lower;
+    Unit *unit;
+    const Sched *sched;
+    GemmBlock block;
+    Dtype acc;
+    ScalarId matrix, vector;
+    uint32_t axis;             /* of the outputs: m or n */
+    uint32_t n_chains;         /* of an output */
+    uint32_t n_outputs;        /* of a block */
+    uint32_t team_outputs;     /* of a team: 1 where lanes lie along the outputs */
+    uint32_t across;           /* teams, or groups of lanes along the outputs, in a block */
+    uint32_t n_groups;         /* of chains, each held by a block's threads at once */
+    uint32_t n_passes;         /* over k: groups of a block */
+    LLVMValueRef along, which; /* i32: number in the team, and of the team or group */
+    LLVMValueRef rank;         /* i32: in the cluster */
+    LLVMValueRef own_k;        /* index_type: the thread's first chain (of this pass) */
+    Point outputs[MAX_OUTPUTS];
+    LLVMValueRef sums[MAX_OUTPUTS][MAX_SLOTS];
+    uint32_t n_parts; /* sums per output that threads leave in shared memory */
+    /* In shared memory, of n_outputs each: n_parts, n_groups and one; the same where one is enough.
+     */
+    LLVMValueRef parts, groups, part;
+} Vector;
+
+static LLVMValueRef int32(const Vector *v, int64_t value) {
+    return unit_int(v->unit->i32, value);
+}
+
+static LLVMValueRef add(const Vector *v, LLVMValueRef a, LLVMValueRef b) {
+    return unit_prim(v->unit, PRIM_ADD, v->acc, a, b, NULL);
+}
+
+/* The tree over `n` values, a power of two, in place. */
+static LLVMValueRef join(const Vector *v, LLVMValueRef *values, uint32_t n) {
+    for (; n > 1; n /= 2)
+        for (uint32_t i = 0; i < n / 2; i++) values[i] = add(v, values[2 * i], values[2 * i + 1]);
+    return values[0];
+}
+
+/* Walking k. */
+
+static LLVMValueRef to_acc(const Vector *v, ScalarId id, LLVMValueRef value) {
+    Dtype dtype = scalar_get(v->lower->kernel->scalars, id)->dtype;
+    return convert_value(&v->unit->math, value, unit_convert_type(dtype),
+                         unit_convert_type(v->acc));
+}
+
+static LLVMValueRef multiply_add(const Vector *v, LLVMValueRef a, LLVMValueRef b,
+                                 LLVMValueRef sum) {
+    Unit *unit = v->unit;
+    LLVMTypeRef type = LLVMTypeOf(sum);
+    LLVMValueRef args[3] = {a, b, sum};
+    if (dtype_kind(v->acc) == KIND_FLOAT)
+        return unit_intrinsic(unit, "llvm.fma", &type, 1, args, 3);
+    return LLVMBuildAdd(unit->builder, LLVMBuildMul(unit->builder, a, b, ""), sum, "");
+}
+
+/* What one slot of a round takes: the vector's elements and, per output, the matrix's. */
+typedef struct Step {
+    LLVMValueRef active; /* i1, or NULL: inside k */
+    LLVMValueRef vector; /* scalar or lanes, in its dtype */
+    LLVMValueRef matrix[MAX_OUTPUTS];
+} Step;
+
+static LLVMValueRef k_of_slot(const Vector *v, LLVMValueRef from, uint32_t slot) {
+    uint32_t stride = v->sched->lanes_along_k ? v->sched->team * v->sched->lanes : 1;
+    LLVMValueRef offset = lower_index_const(v->lower, (int64_t)slot * stride);
+    return LLVMBuildAdd(v->unit->builder, from, offset, "");
+}
+
+/* Where lanes lie along the outputs, a thread's elements of the vector lie side by side. */
+static void load_vector_run(const Vector *v, LLVMValueRef from, Step *steps) {
+    Point point = point_inside(&v->block.point);
+    point.lanes = v->sched->slots;
+    point.lane_axis = gemm_axis_k(v->lower->kernel);
+    point.axis[point.lane_axis] = from;
+    LLVMValueRef run = point_lanes(&point, v->vector);
+    for (uint32_t s = 0; s < v->sched->slots; s++)
+        steps[s].vector = v->sched->slots == 1
+                              ? run
+                              : LLVMBuildExtractElement(v->unit->builder, run, int32(v, s), "");
+}
+
+/* The loads of a round of chains, whose first element of this thread is `from`. */
+static void load_round(const Vector *v, LLVMValueRef from, bool is_whole, Step *steps) {
+    const Sched *sched = v->sched;
+    LLVMBuilderRef builder = v->unit->builder;
+    uint32_t k = gemm_axis_k(v->lower->kernel);
+    bool has_run = is_whole && !sched->lanes_along_k;
+    if (has_run) load_vector_run(v, from, steps);
+    for (uint32_t s = 0; s < sched->slots; s++) {
+        LLVMValueRef at = k_of_slot(v, from, s);
+        steps[s].active = is_whole ? NULL : LLVMBuildICmp(builder, LLVMIntSLT, at, v->block.k, "");
+        for (uint32_t r = 0; r < v->team_outputs; r++) {
+            Point point = point_inside(&v->outputs[r]);
+            point.axis[k] = at;
+            point.active = steps[s].active;
+            steps[s].matrix[r] = point_lanes(&point, v->matrix);
+        }
+        if (has_run) continue;
+        Point point = point_inside(&v->block.point);
+        point.lanes = sched->lanes_along_k ? sched->lanes : 1;
+        point.lane_axis = k;
+        point.axis[k] = at;
+        point.active = steps[s].active;
+        steps[s].vector = point_lanes(&point, v->vector);
+    }
+}
+
+static void add_round(Vector *v, const Step *steps) {
+    for (uint32_t s = 0; s < v->sched->slots; s++) {
+        LLVMValueRef x = to_acc(v, v->vector, steps[s].vector);
+        x = unit_splat(v->unit, x, v->sched->lanes);
+        for (uint32_t r = 0; r < v->team_outputs; r++) {
+            LLVMValueRef before = v->sums[r][s];
+            LLVMValueRef sum = multiply_add(v, to_acc(v, v->matrix, steps[s].matrix[r]), x, before);
+            if (steps[s].active)
+                sum = LLVMBuildSelect(v->unit->builder, steps[s].active, sum, before, "");
+            v->sums[r][s] = sum;
+        }
+    }
+}
+
+static uint32_t flatten(Vector *v, LLVMValueRef *values, bool is_back) {
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < v->team_outputs; r++)
+        for (uint32_t s = 0; s < v->sched->slots; s++, n++) {
+            if (is_back)
+                v->sums[r][s] = values[n];
+            else
+                values[n] = v->sums[r][s];
+        }
+    return n;
+}
+
+/* Rounds from `from` on, `width` at a time while they are inside k (the last one, which is not
+ * whole, where `width` is 0); returns where they end. */
+static LLVMValueRef loop_rounds(Vector *v, LLVMValueRef from, uint32_t width) {
+    Lower *lower = v->lower;
+    LLVMBuilderRef builder = v->unit->builder;
+    uint32_t n_rounds = width ? width : 1;
+    int64_t stride = (int64_t)n_rounds * v->n_chains;
+    LLVMValueRef step = lower_index_const(lower, stride), values[MAX_OUTPUTS * MAX_SLOTS];
+    LLVMValueRef to = v->block.k;
+    if (width) to = LLVMBuildSub(builder, to, lower_index_const(lower, stride - 1), "");
+    LLVMValueRef enters = LLVMBuildICmp(builder, LLVMIntSLT, from, to, "");
+    if (LLVMIsConstant(enters) && LLVMIsNull(enters)) return from;
+    uint32_t n = flatten(v, values, false);
+    Loop loop = loop_begin(v->unit, lower->function, from, to, step);
+    loop_carry(v->unit, &loop, values, n);
+    flatten(v, values, true);
+    Step steps[MAX_UNROLL][MAX_SLOTS];
+    LLVMValueRef own = LLVMBuildAdd(builder, loop.index, v->own_k, "");
+    for (uint32_t u = 0; u < n_rounds; u++) {
+        LLVMValueRef ahead = lower_index_const(lower, (int64_t)u * v->n_chains);
+        load_round(v, LLVMBuildAdd(builder, own, ahead, ""), width > 0, steps[u]);
+    }
+    for (uint32_t u = 0; u < n_rounds; u++) add_round(v, steps[u]);
+    flatten(v, values, false);
+    loop_end_carry(v->unit, &loop, values, n);
+    flatten(v, values, true);
+    LLVMValueRef whole = LLVMBuildUDiv(builder, v->block.k, step, "");
+    return LLVMBuildMul(builder, whole, step, "");
+}
+
+static void sum_over_k(Vector *v) {
+    LLVMValueRef zero = unit_splat(v->unit, unit_number(v->unit, v->acc, 0), v->sched->lanes);
+    for (uint32_t r = 0; r < v->team_outputs; r++)
+        for (uint32_t s = 0; s < v->sched->slots; s++) v->sums[r][s] = zero;
+    LLVMValueRef at = lower_index_const(v->lower, 0);
+    if (v->sched->unroll > 1) at = loop_rounds(v, at, v->sched->unroll);
+    at = loop_rounds(v, at, 1);
+    loop_rounds(v, at, 0);
+}
+
+/* Joining chains. */
+
+static LLVMValueRef shared_at(const Vector *v, LLVMValueRef array, LLVMValueRef row,
+                              LLVMValueRef column) {
+    LLVMBuilderRef builder = v->unit->builder;
+    LLVMValueRef at = LLVMBuildMul(builder, row, int32(v, v->n_outputs), "");
+    at = LLVMBuildAdd(builder, at, column, "");
+    return gpu_shared_at(v->unit, array, unit_value_type(v->unit, v->acc, 1), at);
+}
+
+static LLVMValueRef element(const Vector *v, LLVMValueRef value, uint32_t lane) {
+    if (!unit_is_vector(value)) return value;
+    return LLVMBuildExtractElement(v->unit->builder, value, int32(v, lane), "");
+}
+
+/* Lanes are outputs: slots, then threads of the warp with the same outputs; the sums of warp w are
+ * part w. */
+static void leave_outputs(const Vector *v) {
+    Unit *unit = v->unit;
+    LLVMBuilderRef builder = unit->builder;
+    uint32_t lanes = v->sched->lanes;
+    LLVMValueRef slots[MAX_SLOTS], values[16];
+    for (uint32_t s = 0; s < v->sched->slots; s++) slots[s] = v->sums[0][s];
+    LLVMValueRef sum = join(v, slots, v->sched->slots);
+    for (uint32_t j = 0; j < lanes; j++) {
+        values[j] = element(v, sum, j);
+        for (uint32_t offset = v->across; offset < WARP; offset *= 2)
+            values[j] = add(v, values[j], gpu_shuffle_xor(unit, values[j], offset));
+    }
+    LLVMValueRef warp = LLVMBuildUDiv(builder, v->block.thread, int32(v, WARP), "");
+    LLVMValueRef lane = LLVMBuildURem(builder, v->block.thread, int32(v, WARP), "");
+    LLVMValueRef leads = LLVMBuildICmp(builder, LLVMIntULT, lane, int32(v, v->across), "");
+    LLVMValueRef column = LLVMBuildMul(builder, v->which, int32(v, lanes), "");
+    If writes = if_begin(unit, v->lower->function, leads);
+    LLVMValueRef pointer = shared_at(v, v->parts, warp, column);
+    LLVMValueRef all = values[0];
+    if (lanes > 1) all = LLVMGetPoison(unit_value_type(unit, v->acc, lanes));
+    for (uint32_t j = 0; j < lanes && lanes > 1; j++)
+        all = LLVMBuildInsertElement(builder, all, values[j], int32(v, j), "");
+    LLVMSetAlignment(LLVMBuildStore(builder, all, pointer), dtype_bytes(v->acc));
+    if_end(unit, &writes);
+}
+
+/* Lanes are chains: lanes, then threads of the warp; of a team within a warp slots too. The sums
+ * of slot s and the team's warp w are part s * (warps of the team) + w. */
+static void leave_chains(const Vector *v) {
+    Unit *unit = v->unit;
+    LLVMBuilderRef builder = unit->builder;
+    uint32_t team = v->sched->team, team_warps = team / WARP, in_warp = team < WARP ? team : WARP;
+    LLVMValueRef sums[MAX_OUTPUTS][MAX_SLOTS], lanes[16];
+    for (uint32_t r = 0; r < v->team_outputs; r++)
+        for (uint32_t s = 0; s < v->sched->slots; s++) {
+            for (uint32_t j = 0; j < v->sched->lanes; j++) lanes[j] = element(v, v->sums[r][s], j);
+            sums[r][s] = join(v, lanes, v->sched->lanes);
+            for (uint32_t offset = 1; offset < in_warp; offset *= 2)
+                sums[r][s] = add(v, sums[r][s], gpu_shuffle_xor(unit, sums[r][s], offset));
+        }
+    uint32_t n_slots = team_warps > 1 ? v->sched->slots : 1;
+    LLVMValueRef in_team = LLVMBuildUDiv(builder, v->along, int32(v, WARP), "");
+    LLVMValueRef lane = LLVMBuildURem(builder, v->along, int32(v, WARP), "");
+    LLVMValueRef first = LLVMBuildMul(builder, v->which, int32(v, v->team_outputs), "");
+    If leads = if_begin(unit, v->lower->function,
+                        LLVMBuildICmp(builder, LLVMIntEQ, lane, int32(v, 0), ""));
+    for (uint32_t r = 0; r < v->team_outputs; r++) {
+        if (n_slots == 1) join(v, sums[r], v->sched->slots);
+        LLVMValueRef column = LLVMBuildAdd(builder, first, int32(v, r), "");
+        for (uint32_t s = 0; s < n_slots; s++) {
+            LLVMValueRef row = LLVMBuildAdd(
+                builder, in_team, int32(v, (int64_t)s * (team_warps ? team_warps : 1)), "");
+            LLVMBuildStore(builder, sums[r][s], shared_at(v, v->parts, row, column));
+        }
+    }
+    if_end(unit, &leads);
+}
+
+/* A thread per output joins `n` rows of `from` to row `row` of `to`, which may be that of the
+ * cluster's first block. */
+static void join_rows(const Vector *v, LLVMValueRef from, uint32_t n, LLVMValueRef to,
+                      LLVMValueRef row, bool is_remote) {
+    Unit *unit = v->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMTypeRef type = unit_value_type(unit, v->acc, 1);
+    LLVMValueRef values[MAX_PARTS], column = v->block.thread;
+    LLVMValueRef has_output =
+        LLVMBuildICmp(builder, LLVMIntULT, column, int32(v, v->n_outputs), "");
+    If one = if_begin(unit, v->lower->function, has_output);
+    for (uint32_t i = 0; i < n; i++)
+        values[i] = LLVMBuildLoad2(builder, type, shared_at(v, from, int32(v, i), column), "");
+    LLVMValueRef sum = join(v, values, n), pointer = shared_at(v, to, row, column);
+    if (is_remote) pointer = gpu_cluster_at(unit, pointer, int32(v, 0));
+    LLVMBuildStore(builder, sum, pointer);
+    if_end(unit, &one);
+}
+
+/* The sums of a group of chains, from the block's threads to the first block. */
+static void join_group(const Vector *v, LLVMValueRef group) {
+    gpu_barrier(v->unit);
+    join_rows(v, v->parts, v->n_parts, v->groups, group, v->rank != NULL);
+}
+
+static void drain(const Vector *v) {
+    const Sched *sched = v->sched;
+    GemmPart part = {.shared = v->part,
+                     .pitch = sched->tile_n,
+                     .n_rows = sched->tile_m,
+                     .n_columns = sched->tile_n,
+                     .run = sched->tile_m,
+                     .run_stride = sched->tile_m};
+    gpu_barrier(v->unit);
+    gpu_gemm_drain(&v->block, &part);
+}
+
+/* The first block of a cluster, or the only one, has all groups' sums. */
+static void finish(Vector *v) {
+    Unit *unit = v->unit;
+    If is_first = {.after = NULL};
+    if (v->rank) {
+        gpu_cluster_arrive(unit);
+        gpu_cluster_wait(unit);
+        is_first = if_begin(unit, v->lower->function,
+                            LLVMBuildICmp(unit->builder, LLVMIntEQ, v->rank, int32(v, 0), ""));
+    } else if (v->n_groups > 1) {
+        gpu_barrier(unit);
+    }
+    if (v->n_groups > 1) join_rows(v, v->groups, v->n_groups, v->part, int32(v, 0), false);
+    drain(v);
+    if (is_first.after) if_end(unit, &is_first);
+}
+
+/* Set-up. */
+
+/* The output's index, kept inside the extent: what lies beyond is computed for nothing. */
+static LLVMValueRef clamp(const Vector *v, LLVMValueRef index, uint32_t lanes) {
+    const Lower *lower = v->lower;
+    bool is_left = v->axis == gemm_axis_m(lower->kernel);
+    if (gpu_gemm_axis_is_multiple(lower, v->axis, v->n_outputs)) return index;
+    LLVMTypeRef type = lower->index_type;
+    LLVMValueRef extent = is_left ? v->block.m : v->block.n;
+    LLVMValueRef args[2] = {
+        index, LLVMBuildSub(v->unit->builder, extent, lower_index_const(lower, lanes), "")};
+    return unit_intrinsic(v->unit, "llvm.smin", &type, 1, args, 2);
+}
+
+static void place_outputs(Vector *v) {
+    LLVMBuilderRef builder = v->unit->builder;
+    const Kernel *kernel = v->lower->kernel;
+    const Sched *sched = v->sched;
+    bool is_left = v->axis == gemm_axis_m(kernel);
+    uint32_t own = sched->lanes_along_k ? v->team_outputs : sched->lanes;
+    uint32_t inner = 1u << gemm_axis_k(kernel);
+    LLVMValueRef first = LLVMBuildMul(builder, v->which, int32(v, own), "");
+    v->block.point.axis[gemm_axis_m(kernel)] = v->block.m0;
+    v->block.point.axis[gemm_axis_n(kernel)] = v->block.n0;
+    point_prepare(&v->block.point, &v->vector, 1, inner);
+    for (uint32_t r = 0; r < v->team_outputs; r++) {
+        Point *point = &v->outputs[r];
+        *point = point_inside(&v->block.point);
+        LLVMValueRef in_tile =
+            gpu_gemm_index(v->lower, LLVMBuildAdd(builder, first, int32(v, r), ""));
+        LLVMValueRef index =
+            LLVMBuildAdd(builder, is_left ? v->block.m0 : v->block.n0, in_tile, "");
+        point->lanes = sched->lanes;
+        point->lane_axis = sched->lanes_along_k ? gemm_axis_k(kernel) : v->axis;
+        point->axis[v->axis] = clamp(v, index, sched->lanes_along_k ? 1 : sched->lanes);
+        for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
+            if (scalar_get(kernel->scalars, id)->axes >> v->axis & 1) point->values[id] = NULL;
+        point_prepare(point, &v->matrix, 1, inner);
+    }
+}
+
+/* This thread's chains of a group. */
+static void place_chains(Vector *v, LLVMValueRef group) {
+    LLVMBuilderRef builder = v->unit->builder;
+    const Sched *sched = v->sched;
+    uint32_t own = sched->lanes_along_k ? sched->lanes : sched->slots;
+    LLVMValueRef run = LLVMBuildMul(builder, group, int32(v, sched->team), "");
+    run = LLVMBuildAdd(builder, run, v->along, "");
+    v->own_k = gpu_gemm_index(v->lower, LLVMBuildMul(builder, run, int32(v, own), ""));
+}
+
+/* Group of chains of a pass: a block's own lie side by side. */
+static LLVMValueRef group_of(const Vector *v, LLVMValueRef pass) {
+    LLVMBuilderRef builder = v->unit->builder;
+    if (!v->rank) return pass;
+    LLVMValueRef first = LLVMBuildMul(builder, v->rank, int32(v, v->n_passes), "");
+    return LLVMBuildAdd(builder, first, pass, "");
+}
+
+static void make_shared(Vector *v) {
+    const Sched *sched = v->sched;
+    LLVMTypeRef type = unit_value_type(v->unit, v->acc, 1);
+    v->n_parts = 1;
+    if (!sched->lanes_along_k)
+        v->n_parts = sched->threads / WARP;
+    else if (sched->team > WARP)
+        v->n_parts = sched->slots * (sched->team / WARP);
+    if (v->n_parts > MAX_PARTS || v->n_groups > MAX_PARTS)
+        ice(v->unit->arena, "more than %d parts of a sum", MAX_PARTS);
+    v->part = v->parts = v->groups = gpu_shared(v->unit, type, v->n_outputs, "sums");
+    if (v->n_groups > 1)
+        v->groups = gpu_shared(v->unit, type, v->n_groups * v->n_outputs, "groups");
+    if (v->n_parts > 1 || v->n_groups > 1)
+        v->parts = gpu_shared(v->unit, type, v->n_parts * v->n_outputs, "parts");
+}
+
+static void place_thread(Vector *v) {
+    Unit *unit = v->unit;
+    const Sched *sched = v->sched;
+    LLVMValueRef split = int32(v, sched->lanes_along_k ? sched->team : v->across);
+    LLVMValueRef outer = LLVMBuildUDiv(unit->builder, v->block.thread, split, "");
+    LLVMValueRef inner = LLVMBuildURem(unit->builder, v->block.thread, split, "");
+    v->along = sched->lanes_along_k ? inner : outer;
+    v->which = sched->lanes_along_k ? outer : inner;
+    if (sched->cluster <= 1) return;
+    LLVMValueRef block = gpu_block(v->lower);
+    LLVMValueRef n = lower_index_const(v->lower, sched->cluster);
+    v->rank =
+        LLVMBuildTrunc(unit->builder, LLVMBuildURem(unit->builder, block, n, ""), unit->i32, "");
+}
+
+static void vector_init(Vector *v, Lower *lower) {
+    const Kernel *kernel = lower->kernel;
+    const Reduce *reduce = &kernel->reduces.data[0];
+    const Sched *sched = &lower->variant->sched;
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    bool is_left = sched->tile_n == 1;
+    *v = (Vector){.lower = lower, .unit = lower->unit, .sched = sched, .acc = reduce->acc};
+    v->block = gpu_gemm_block(lower);
+    v->matrix = is_left ? reduce->value : reduce->factor;
+    v->vector = is_left ? reduce->factor : reduce->value;
+    v->axis = is_left ? gemm_axis_m(kernel) : gemm_axis_n(kernel);
+    v->n_outputs = is_left ? sched->tile_m : sched->tile_n;
+    v->n_chains =
+        contract_n_chains(indextab_dims(tab), index_axis_extent(tab, gemm_axis_k(kernel)));
+    v->across = sched->threads / sched->team;
+    v->team_outputs = sched->lanes_along_k ? v->n_outputs / v->across : 1;
+    uint32_t held = sched->team * sched->slots * (sched->lanes_along_k ? sched->lanes : 1);
+    v->n_groups = v->n_chains / held;
+    v->n_passes = v->n_groups / (sched->cluster > 1 ? sched->cluster : 1);
+    place_thread(v);
+}
+
+/* Lanes along k: all chains at once. */
+static void run_chains(Vector *v) {
+    place_chains(v, int32(v, 0));
+    sum_over_k(v);
+    leave_chains(v);
+    if (v->n_parts > 1) join_group(v, int32(v, 0));
+}
+
+/* Lanes along the outputs: a group of chains in each pass. */
+static void run_outputs(Vector *v) {
+    Unit *unit = v->unit;
+    Loop passes = {.index = NULL};
+    LLVMValueRef pass = int32(v, 0);
+    if (v->n_passes > 1) {
+        if (v->rank) gpu_cluster_wait(unit);
+        passes = loop_begin(unit, v->lower->function, pass, int32(v, v->n_passes), int32(v, 1));
+        pass = passes.index;
+    }
+    LLVMValueRef group = group_of(v, pass);
+    place_chains(v, group);
+    sum_over_k(v);
+    leave_outputs(v);
+    if (v->rank && v->n_passes == 1) gpu_cluster_wait(unit);
+    if (v->n_parts > 1 || v->n_groups > 1) join_group(v, group);
+    if (v->n_passes == 1) return;
+    gpu_barrier(unit);
+    loop_end(unit, &passes);
+}
+
+/* A block of a cluster writes to the first one's memory when it knows that all have begun. */
+void template_gpu_gemm_vector(Lower *lower) {
+    Vector *v = arena_array(lower->unit->arena, Vector, 1);
+    vector_init(v, lower);
+    if (v->rank) gpu_cluster_arrive(v->unit);
+    make_shared(v);
+    place_outputs(v);
+    if (v->sched->lanes_along_k)
+        run_chains(v);
+    else
+        run_outputs(v);
+    finish(v);
+}

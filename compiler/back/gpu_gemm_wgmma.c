@@ -1,0 +1,566 @@
+/* Contractions of f16 or bf16 on tensor cores, fed from shared memory. See gpu_gemm_wgmma.h.
+ *
+ * Every output is one chain of wgmma steps of 16 from +0, ascending in k, k padded with zeros: bit
+ * for bit the chain of gpu_gemm_mma.c, as measured on an H200. */
+#include "back/gpu_gemm_wgmma.h"
+
+enum {
+    GROUP_THREADS = WGMMA_GROUP_WARPS * WARP,
+    BLOCK_ELEMS = 64,
+    MAX_ACCUMULATORS = 128,
+    MAX_CARRIED = 8,
+    MAX_LANES = 4,
+    CHEAP = 8, /* costs of an epilogue */
+    MODERATE = 40
+};
+/* Of 168 registers per thread, three groups' worth, the copying group leaves most to the others. */
+enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
+
+static LLVMValueRef i32_const(const Wgmma *w, int64_t value) {
+    return unit_int(w->unit->i32, value);
+}
+
+static uint32_t cluster_size(const Wgmma *w) {
+    return w->rank ? w->sched->cluster : 1;
+}
+
+LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes) {
+    return gpu_shared_at(w->unit, w->shared, w->unit->i8, bytes);
+}
+
+/* Setup. */
+
+static void init_side(Wgmma *w, uint32_t i) {
+    const Kernel *kernel = w->lower->kernel;
+    WgmmaSide *side = &w->sides[i];
+    side->map = &w->lower->variant->maps[i];
+    side->parameter = w->lower->maps[i];
+    side->axis = i ? gemm_axis_n(kernel) : gemm_axis_m(kernel);
+    side->tile = i ? w->sched->tile_n : w->sched->tile_m;
+    side->is_turned = side->map->axes[0].axis == side->axis;
+    side->begin_bytes = w->stage_bytes;
+    w->stage_bytes += wgmma_tile_bytes(side->tile, side->is_turned);
+}
+
+static void wgmma_init(Wgmma *w, Lower *lower) {
+    Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    *w = (Wgmma){.lower = lower, .unit = unit, .sched = &lower->variant->sched};
+    init_side(w, 0);
+    init_side(w, 1);
+    w->n_groups = w->sched->warps_m / WGMMA_GROUP_WARPS;
+    if (w->sched->tile_n / 2 > MAX_ACCUMULATORS || w->n_groups * WGMMA_ROWS != w->sched->tile_m)
+        ice(unit->arena, "no instruction for a tile of %u x %u", w->sched->tile_m,
+            w->sched->tile_n);
+    w->shared = gpu_shared_dynamic(unit);
+    w->thread = gpu_thread(unit);
+    /* The same for all lanes, as they themselves cannot see. */
+    LLVMValueRef args[4] = {i32_const(w, -1),
+                            LLVMBuildLShr(builder, w->thread, i32_const(w, 5), ""), i32_const(w, 0),
+                            i32_const(w, WARP - 1)};
+    w->warp = unit_intrinsic(unit, "llvm.nvvm.shfl.sync.idx.i32", NULL, 0, args, 4);
+    w->group = LLVMBuildLShr(builder, w->warp, i32_const(w, 2), "");
+    w->in_group = LLVMBuildAnd(builder, w->thread, i32_const(w, GROUP_THREADS - 1), "");
+    if (w->sched->cluster > 1)
+        w->rank = unit_intrinsic(unit, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", NULL, 0, NULL, 0);
+}
+
+/* Barriers. */
+
+static uint32_t barriers_begin(const Wgmma *w) {
+    return w->sched->stages * w->stage_bytes +
+           w->sched->warps_m * wgmma_drain_bytes(w->sched->tile_n);
+}
+
+static LLVMValueRef barrier_at(const Wgmma *w, LLVMValueRef stage, uint32_t begin) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef at = LLVMBuildMul(builder, stage, i32_const(w, WGMMA_BARRIER_BYTES), "");
+    return wgmma_at(w, LLVMBuildAdd(builder, at, i32_const(w, begin), ""));
+}
+
+LLVMValueRef wgmma_full(const Wgmma *w, LLVMValueRef stage) {
+    return barrier_at(w, stage, barriers_begin(w));
+}
+
+LLVMValueRef wgmma_empty(const Wgmma *w, LLVMValueRef stage) {
+    return barrier_at(w, stage, barriers_begin(w) + w->sched->stages * WGMMA_BARRIER_BYTES);
+}
+
+/* All threads of the block, or of the cluster. */
+static void meet(const Wgmma *w) {
+    if (!w->rank) {
+        gpu_barrier(w->unit);
+        return;
+    }
+    unit_intrinsic(w->unit, "llvm.nvvm.barrier.cluster.arrive", NULL, 0, NULL, 0);
+    unit_intrinsic(w->unit, "llvm.nvvm.barrier.cluster.wait", NULL, 0, NULL, 0);
+}
+
+static void init_barriers(const Wgmma *w) {
+    const Unit *unit = w->unit;
+    LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, w->thread, i32_const(w, 0), "");
+    uint32_t n_releases = w->n_groups * cluster_size(w);
+    If first = if_begin(unit, w->lower->function, is_first);
+    for (uint32_t s = 0; s < w->sched->stages; s++) {
+        LLVMValueRef full[2] = {wgmma_full(w, i32_const(w, s)), i32_const(w, 1)};
+        LLVMValueRef empty[2] = {wgmma_empty(w, i32_const(w, s)), i32_const(w, n_releases)};
+        unit_intrinsic(unit, "llvm.nvvm.mbarrier.init.shared", NULL, 0, full, 2);
+        unit_intrinsic(unit, "llvm.nvvm.mbarrier.init.shared", NULL, 0, empty, 2);
+    }
+    unit_intrinsic(unit, "llvm.nvvm.fence.mbarrier_init.release.cluster", NULL, 0, NULL, 0);
+    unit_intrinsic(unit, "llvm.nvvm.fence.proxy.async.shared_cta", NULL, 0, NULL, 0);
+    if_end(unit, &first);
+    meet(w);
+}
+
+void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity) {
+    const Unit *unit = w->unit;
+    LLVMBasicBlockRef poll = unit_block(unit, w->lower->function, "poll");
+    LLVMBasicBlockRef after = unit_block(unit, w->lower->function, "arrived");
+    unit_branch(unit, poll);
+    LLVMValueRef args[2] = {barrier, parity};
+    LLVMValueRef done = unit_intrinsic(
+        unit, "llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta", NULL, 0, args, 2);
+    LLVMBuildCondBr(unit->builder, done, after, poll);
+    unit_goto(unit, after);
+}
+
+RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef next = LLVMBuildAdd(builder, place.stage, i32_const(w, 1), "");
+    LLVMValueRef wraps =
+        LLVMBuildICmp(builder, LLVMIntEQ, next, i32_const(w, w->sched->stages), "");
+    LLVMValueRef flip = LLVMBuildZExt(builder, wraps, w->unit->i32, "");
+    return (RingPlace){.stage = LLVMBuildSelect(builder, wraps, i32_const(w, 0), next, ""),
+                       .parity = LLVMBuildXor(builder, place.parity, flip, "")};
+}
+
+/* One thread of the group for each block of the cluster says there that a stage may be filled
+ * again. `condition` may be NULL. It orders nothing but what the copy engine and the tensor cores
+ * read and write, so that the block's own scope is enough. */
+static void release(const Wgmma *w, LLVMValueRef stage, LLVMValueRef condition) {
+    const Unit *unit = w->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef speaks =
+        LLVMBuildICmp(builder, LLVMIntULT, w->in_group, i32_const(w, cluster_size(w)), "");
+    if (condition) speaks = LLVMBuildAnd(builder, speaks, condition, "");
+    If one = if_begin(unit, w->lower->function, speaks);
+    LLVMValueRef args[2] = {wgmma_empty(w, stage), i32_const(w, 1)};
+    const char *name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta";
+    if (w->rank) {
+        args[0] = gpu_cluster_at(unit, args[0], w->in_group);
+        name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cluster";
+    }
+    unit_intrinsic(unit, name, NULL, 0, args, 2);
+    if_end(unit, &one);
+}
+
+/* Tiles. */
+
+/* Of all blocks of a cluster together. */
+static uint32_t tile_rows(const Wgmma *w) {
+    return w->sched->tile_m * cluster_size(w);
+}
+
+static DimId n_tiles(const Wgmma *w) {
+    const Kernel *kernel = w->lower->kernel;
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
+    DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
+    DimId rows = dim_ceil_div(dims, m, tile_rows(w));
+    DimId columns = dim_ceil_div(dims, n, w->sched->tile_n);
+    DimId all = dim_mul(dims, rows, columns);
+    for (uint32_t axis = 0; axis + 2 < kernel->n_parallel; axis++)
+        all = dim_mul(dims, all, index_axis_extent(tab, axis));
+    return all;
+}
+
+static LLVMValueRef by_cluster(const Wgmma *w, LLVMValueRef blocks) {
+    LLVMValueRef size = LLVMConstInt(LLVMTypeOf(blocks), cluster_size(w), 0);
+    return w->rank ? LLVMBuildUDiv(w->unit->builder, blocks, size, "") : blocks;
+}
+
+static Loop each_tile(const Wgmma *w) {
+    Lower *lower = w->lower;
+    LLVMValueRef n_blocks = gpu_gemm_index(lower, gpu_special(w->unit, "nctaid.x"));
+    LLVMValueRef first = by_cluster(w, gpu_block(lower));
+    LLVMValueRef end = lower_dim(lower, n_tiles(w));
+    LLVMValueRef step = by_cluster(w, n_blocks);
+    return loop_begin(w->unit, lower->function, first, end, step);
+}
+
+/* The block's own part of a tile; its rows may begin beyond the matrix in a cluster. */
+static GemmBlock tile_at(const Wgmma *w, LLVMValueRef number) {
+    GemmBlock block = gpu_gemm_block_at(w->lower, number, tile_rows(w));
+    if (!w->rank) return block;
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef below = LLVMBuildMul(builder, w->rank, i32_const(w, w->sched->tile_m), "");
+    block.m0 = LLVMBuildAdd(builder, block.m0, gpu_gemm_index(w->lower, below), "");
+    return block;
+}
+
+static LLVMValueRef extent_of_k(const Wgmma *w) {
+    const Kernel *kernel = w->lower->kernel;
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    return lower_dim(w->lower, index_axis_extent(tab, gemm_axis_k(kernel)));
+}
+
+static Loop each_stage(const Wgmma *w) {
+    return loop_begin(w->unit, w->lower->function, lower_index_const(w->lower, 0), extent_of_k(w),
+                      lower_index_const(w->lower, WGMMA_DEPTH));
+}
+
+/* The copying warp. */
+
+static LLVMValueRef coordinate(const Wgmma *w, LLVMValueRef index) {
+    if (w->lower->index_type == w->unit->i32) return index;
+    return LLVMBuildTrunc(w->unit->builder, index, w->unit->i32, "");
+}
+
+/* One copy: of the box from (`own`, `k`) to `bytes` in shared memory; to all of the cluster, or to
+ * the own block alone. */
+typedef struct Copy {
+    LLVMValueRef own, k; /* index_type: where the box begins along m or n, and k */
+    LLVMValueRef bytes;  /* i32 */
+    bool to_all;
+} Copy;
+
+static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block,
+                       LLVMValueRef barrier, Copy copy) {
+    static const char *const names[] = {[2] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d",
+                                        [3] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d",
+                                        [4] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.4d",
+                                        [5] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.5d"};
+    const Unit *unit = w->unit;
+    LLVMTypeRef cluster_ptr = LLVMPointerTypeInContext(unit->context, 7);
+    LLVMTypeRef i16 = LLVMInt16TypeInContext(unit->context);
+    LLVMValueRef args[3 + MAX_MAP_RANK + 5];
+    uint32_t n = 0, blocks = copy.to_all ? (1u << cluster_size(w)) - 1 : 0;
+    args[n++] = LLVMBuildAddrSpaceCast(unit->builder, wgmma_at(w, copy.bytes), cluster_ptr, "");
+    args[n++] = barrier;
+    args[n++] = side->parameter;
+    for (uint32_t i = 0; i < side->map->rank; i++) {
+        uint32_t axis = side->map->axes[i].axis;
+        bool is_k = axis == gemm_axis_k(w->lower->kernel);
+        args[n++] = coordinate(w, is_k                 ? copy.k
+                                  : axis == side->axis ? copy.own
+                                                       : block->point.axis[axis]);
+    }
+    args[n++] = unit_int(i16, blocks);
+    args[n++] = unit_int(unit->i64, 0); /* the cache's hint: not used */
+    args[n++] = unit_int(unit->i1, copy.to_all);
+    args[n++] = unit_int(unit->i1, 0);
+    args[n++] = i32_const(w, 0);
+    unit_intrinsic(unit, names[side->map->rank], NULL, 0, args, n);
+}
+
+/* `number` times `step`, as an i32 and as an index. */
+static LLVMValueRef offset(const Wgmma *w, LLVMValueRef at, LLVMValueRef number, uint32_t step) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef by = LLVMBuildMul(builder, number, i32_const(w, step), "");
+    if (LLVMTypeOf(at) != w->unit->i32) by = gpu_gemm_index(w->lower, by);
+    return LLVMBuildAdd(builder, at, by, "");
+}
+
+/* The whole tile; in a cluster the own share of a common one: of a straight tile its rows, of a
+ * turned one the rows of each block. */
+static void copy_side(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block,
+                      LLVMValueRef k0, LLVMValueRef stage) {
+    bool is_left = side == &w->sides[0], to_all = !is_left && w->rank;
+    uint32_t rows = side->map->axes[1].box, width = side->is_turned ? BLOCK_ELEMS : side->tile;
+    LLVMValueRef begin = i32_const(w, side->begin_bytes);
+    Copy copy = {.own = is_left ? block->m0 : block->n0, .k = k0, .to_all = to_all};
+    copy.bytes = offset(w, begin, stage, w->stage_bytes);
+    if (to_all) {
+        LLVMValueRef *moves = side->is_turned ? &copy.k : &copy.own;
+        *moves = offset(w, *moves, w->rank, rows);
+        copy.bytes = offset(w, copy.bytes, w->rank, rows * WGMMA_SWIZZLE_BYTES);
+    }
+    for (uint32_t along = 0; along < side->tile; along += width) {
+        start_copy(w, side, block, wgmma_full(w, stage), copy);
+        copy.own = offset(w, copy.own, i32_const(w, 1), width);
+        copy.bytes = offset(w, copy.bytes, i32_const(w, 1), width * WGMMA_SWIZZLE_BYTES);
+    }
+}
+
+static void fill_stage(const Wgmma *w, const GemmBlock *block, LLVMValueRef k0, RingPlace place) {
+    const Unit *unit = w->unit;
+    LLVMValueRef opposite = LLVMBuildXor(unit->builder, place.parity, i32_const(w, 1), "");
+    wgmma_wait(w, wgmma_empty(w, place.stage), opposite);
+    LLVMValueRef args[2] = {wgmma_full(w, place.stage), i32_const(w, w->stage_bytes)};
+    unit_intrinsic(unit, "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta", NULL, 0, args,
+                   2);
+    copy_side(w, &w->sides[0], block, k0, place.stage);
+    copy_side(w, &w->sides[1], block, k0, place.stage);
+}
+
+static void fill_stages(const Wgmma *w) {
+    const Unit *unit = w->unit;
+    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)};
+    Loop tiles = each_tile(w);
+    loop_carry(unit, &tiles, ring, 2);
+    GemmBlock block = tile_at(w, tiles.index);
+    Loop stages = each_stage(w);
+    loop_carry(unit, &stages, ring, 2);
+    RingPlace place = {ring[0], ring[1]};
+    fill_stage(w, &block, stages.index, place);
+    place = wgmma_ring_next(w, place);
+    ring[0] = place.stage;
+    ring[1] = place.parity;
+    loop_end_carry(unit, &stages, ring, 2);
+    loop_end_carry(unit, &tiles, ring, 2);
+}
+
+static void set_registers(const Wgmma *w, bool more) {
+    if (w->n_groups < 2) return; /* there are enough */
+    LLVMValueRef n = i32_const(w, more ? MANY_REGISTERS : FEW_REGISTERS);
+    unit_intrinsic(w->unit,
+                   more ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
+                        : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
+                   NULL, 0, &n, 1);
+}
+
+/* One thread of one warp. */
+static void run_copying(const Wgmma *w) {
+    const Unit *unit = w->unit;
+    LLVMBuilderRef builder = unit->builder;
+    set_registers(w, false);
+    LLVMValueRef is_first =
+        LLVMBuildICmp(builder, LLVMIntEQ, w->warp, i32_const(w, w->sched->warps_m), "");
+    If warp = if_begin(unit, w->lower->function, is_first);
+    LLVMValueRef all = i32_const(w, -1);
+    LLVMValueRef elected = unit_intrinsic(unit, "llvm.nvvm.elect.sync", NULL, 0, &all, 1);
+    If lane = if_begin(unit, w->lower->function, LLVMBuildExtractValue(builder, elected, 1, ""));
+    fill_stages(w);
+    if_end(unit, &lane);
+    if_end(unit, &warp);
+}
+
+/* The multiplying groups. */
+
+/* All of k but for the wait for what is under way; accs begin at +0. Leaves the ring after it and
+ * the stage that is still to be released. A stage is released when the next one's multiplications
+ * have begun. */
+static LLVMValueRef multiply_stages(const Wgmma *w, RingPlace *ring, LLVMValueRef *accs) {
+    const Unit *unit = w->unit;
+    LLVMBuilderRef builder = unit->builder;
+    uint32_t n = w->sched->tile_n / 2;
+    LLVMValueRef values[MAX_ACCUMULATORS + 3];
+    for (uint32_t i = 0; i < n; i++) values[i] = LLVMConstReal(unit->f32, 0);
+    values[n] = ring->stage;
+    values[n + 1] = ring->parity;
+    values[n + 2] = i32_const(w, 0); /* the stage before */
+    Loop loop = each_stage(w);
+    loop_carry(unit, &loop, values, n + 3);
+    RingPlace place = {values[n], values[n + 1]};
+    wgmma_wait(w, wgmma_full(w, place.stage), place.parity);
+    wgmma_multiply(w, place.stage, values);
+    LLVMValueRef one = unit_int(unit->i64, 1);
+    unit_intrinsic(unit, "llvm.nvvm.wgmma.wait_group.sync.aligned", NULL, 0, &one, 1);
+    LLVMValueRef is_later =
+        LLVMBuildICmp(builder, LLVMIntSGT, loop.index, lower_index_const(w->lower, 0), "");
+    release(w, values[n + 2], is_later);
+    values[n + 2] = place.stage;
+    place = wgmma_ring_next(w, place);
+    values[n] = place.stage;
+    values[n + 1] = place.parity;
+    loop_end_carry(unit, &loop, values, n + 3);
+    for (uint32_t i = 0; i < n; i++) accs[i] = values[i];
+    *ring = (RingPlace){values[n], values[n + 1]};
+    return values[n + 2];
+}
+
+/* Results. A warp drains its 16 rows in parts: 8 rows of some columns at a time. */
+
+typedef struct Drain {
+    uint32_t columns, n_parts, lanes, across; /* of a part; lanes' groups side by side */
+    uint32_t step, unroll;                    /* rows at a time, and of those at once */
+    LLVMValueRef own;                         /* the warp's place in shared memory */
+    LLVMValueRef place;                       /* where this lane's accumulators go in it */
+    LLVMValueRef first_row, in_part;          /* i32: of this lane's in a part */
+} Drain;
+
+/* Rows computed at once: many, so that their loads overlap, unless they take many registers. */
+static uint32_t rows_at_once(const Wgmma *w) {
+    const Kernel *kernel = w->lower->kernel;
+    bool *seen = arena_array(w->unit->arena, bool, scalar_count(kernel->scalars) + 1);
+    uint32_t cost = 0;
+    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
+        cost += scalar_cost(kernel->scalars, kernel->row_stores.data[i].value, seen);
+    return cost <= CHEAP ? 8 : cost <= MODERATE ? 4 : 2;
+}
+
+/* Accumulators 4j + 2h and the next of a thread are columns 8j + 2t and the next of row g + 8h,
+ * where g is the lane's number / 4 and t the rest. */
+static Drain drain_init(const Wgmma *w, const GemmBlock *tile) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef lane = LLVMBuildAnd(builder, w->thread, i32_const(w, WARP - 1), "");
+    Drain d = {.lanes = gpu_gemm_lanes(tile, MAX_LANES), .unroll = rows_at_once(w)};
+    if (d.lanes < MAX_LANES) d.lanes = 1;
+    d.columns = wgmma_drain_columns(w->sched->tile_n, d.lanes);
+    d.step = wgmma_drain_step(d.columns, d.lanes);
+    d.n_parts = w->sched->tile_n / d.columns;
+    d.across = d.columns / d.lanes;
+    LLVMValueRef bytes = i32_const(w, wgmma_drain_bytes(w->sched->tile_n));
+    LLVMValueRef at = LLVMBuildMul(builder, w->warp, bytes, "");
+    LLVMValueRef begin = i32_const(w, (int64_t)w->sched->stages * w->stage_bytes);
+    d.own = wgmma_at(w, LLVMBuildAdd(builder, at, begin, ""));
+    LLVMValueRef pitch = i32_const(w, wgmma_drain_pitch(d.columns));
+    LLVMValueRef row = LLVMBuildLShr(builder, lane, i32_const(w, 2), "");
+    LLVMValueRef column = LLVMBuildAnd(builder, lane, i32_const(w, 3), "");
+    column = LLVMBuildShl(builder, column, i32_const(w, 1), "");
+    at = LLVMBuildAdd(builder, LLVMBuildMul(builder, row, pitch, ""), column, "");
+    d.place = gpu_shared_at(w->unit, d.own, w->unit->f32, at);
+    d.first_row = LLVMBuildUDiv(builder, lane, i32_const(w, d.across), "");
+    LLVMValueRef works = LLVMBuildICmp(builder, LLVMIntULT, d.first_row, i32_const(w, d.step), "");
+    d.first_row = LLVMBuildSelect(builder, works, d.first_row, i32_const(w, WGMMA_DRAIN_ROWS), "");
+    d.in_part = LLVMBuildURem(builder, lane, i32_const(w, d.across), "");
+    d.in_part = LLVMBuildMul(builder, d.in_part, i32_const(w, d.lanes), "");
+    return d;
+}
+
+/* What depends on this lane's columns of a part alone. */
+static GemmColumn part_column(const Wgmma *w, const Drain *d, const GemmBlock *tile,
+                              LLVMValueRef part) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef first = LLVMBuildMul(builder, part, i32_const(w, d->columns), "");
+    GemmColumn column =
+        gpu_gemm_column(tile, LLVMBuildAdd(builder, first, d->in_part, ""), d->lanes);
+    column.in_part = d->in_part;
+    return column;
+}
+
+static void put_results(const Wgmma *w, const Drain *d, const LLVMValueRef *accs, uint32_t part,
+                        uint32_t half) {
+    const Unit *unit = w->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef poison = LLVMGetPoison(LLVMVectorType(unit->f32, 2));
+    for (uint32_t i = 0; i < d->columns / 8; i++) {
+        const LLVMValueRef *sums = accs + (part * d->columns / 8 + i) * 4 + half * 2;
+        LLVMValueRef pair = LLVMBuildInsertElement(builder, poison, sums[0], i32_const(w, 0), "");
+        pair = LLVMBuildInsertElement(builder, pair, sums[1], i32_const(w, 1), "");
+        LLVMValueRef at = gpu_shared_at(unit, d->place, unit->f32, i32_const(w, (int64_t)i * 8));
+        LLVMSetAlignment(LLVMBuildStore(builder, pair, at), 8);
+    }
+}
+
+/* Chooses by number which accumulators are stored: a thread's registers have no index, and the
+ * loops around keep the epilogue's code to one copy. */
+static void choose_results(const Wgmma *w, const Drain *d, LLVMValueRef number,
+                           const LLVMValueRef *accs) {
+    const Unit *unit = w->unit;
+    LLVMBasicBlockRef after = unit_block(unit, w->lower->function, "put");
+    LLVMBasicBlockRef from = unit_here(unit);
+    uint32_t n = d->n_parts * 2;
+    LLVMBasicBlockRef *cases = arena_array(unit->arena, LLVMBasicBlockRef, n);
+    for (uint32_t i = 0; i < n; i++) {
+        cases[i] = unit_block(unit, w->lower->function, "part");
+        unit_goto(unit, cases[i]);
+        put_results(w, d, accs, i / 2, i % 2);
+        LLVMBuildBr(unit->builder, after);
+    }
+    unit_goto(unit, from);
+    LLVMValueRef choice = LLVMBuildSwitch(unit->builder, number, cases[0], n);
+    for (uint32_t i = 1; i < n; i++) LLVMAddCase(choice, i32_const(w, i), cases[i]);
+    unit_goto(unit, after);
+}
+
+static void warp_barrier(const Wgmma *w) {
+    LLVMValueRef all = i32_const(w, -1);
+    unit_intrinsic(w->unit, "llvm.nvvm.bar.warp.sync", NULL, 0, &all, 1);
+}
+
+/* Both halves of the warp's rows. */
+static void drain_part(const Wgmma *w, const Drain *d, const GemmBlock *tile, LLVMValueRef part,
+                       const GemmColumn *column, const LLVMValueRef *accs) {
+    const Unit *unit = w->unit;
+    LLVMBuilderRef builder = unit->builder;
+    Loop halves =
+        loop_begin(unit, w->lower->function, i32_const(w, 0), i32_const(w, 2), i32_const(w, 1));
+    LLVMValueRef number = LLVMBuildShl(builder, part, i32_const(w, 1), "");
+    choose_results(w, d, LLVMBuildOr(builder, number, halves.index, ""), accs);
+    warp_barrier(w);
+    LLVMValueRef row = LLVMBuildShl(builder, w->warp, i32_const(w, 1), "");
+    row = LLVMBuildAdd(builder, row, halves.index, "");
+    row = LLVMBuildMul(builder, row, i32_const(w, WGMMA_DRAIN_ROWS), "");
+    GemmBlock block = *tile;
+    block.m0 = LLVMBuildAdd(builder, tile->m0, gpu_gemm_index(w->lower, row), "");
+    GemmPart results = {.shared = d->own,
+                        .pitch = wgmma_drain_pitch(d->columns),
+                        .n_rows = WGMMA_DRAIN_ROWS,
+                        .n_columns = d->columns,
+                        .run = WGMMA_DRAIN_ROWS,
+                        .run_stride = WGMMA_DRAIN_ROWS};
+    gpu_gemm_drain_rows(&block, &results, column, d->first_row, d->step, d->unroll);
+    warp_barrier(w);
+    loop_end(unit, &halves);
+}
+
+/* `first` was prepared while the last multiplications ran; likewise each next part's columns are
+ * while the one before is stored, unless they would take too many registers. */
+static void drain_tile(const Wgmma *w, const Drain *d, const GemmBlock *tile,
+                       const GemmColumn *first, const LLVMValueRef *accs) {
+    const Unit *unit = w->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef values[MAX_CARRIED], last = i32_const(w, (int64_t)d->n_parts - 1);
+    if (d->n_parts == 1) {
+        drain_part(w, d, tile, i32_const(w, 0), first, accs);
+        return;
+    }
+    uint32_t n = gpu_gemm_column_values(tile, first, values, MAX_CARRIED);
+    Loop parts = loop_begin(unit, w->lower->function, i32_const(w, 0), i32_const(w, d->n_parts),
+                            i32_const(w, 1));
+    if (n <= MAX_CARRIED) loop_carry(unit, &parts, values, n);
+    LLVMValueRef next = LLVMBuildAdd(builder, parts.index, i32_const(w, 1), "");
+    LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntEQ, parts.index, last, "");
+    next = LLVMBuildSelect(builder, is_last, last, next, "");
+    GemmColumn ahead = part_column(w, d, tile, n <= MAX_CARRIED ? next : parts.index);
+    GemmColumn column = n <= MAX_CARRIED ? gpu_gemm_column_with(tile, first, values) : ahead;
+    drain_part(w, d, tile, parts.index, &column, accs);
+    if (n > MAX_CARRIED) {
+        loop_end(unit, &parts);
+        return;
+    }
+    gpu_gemm_column_values(tile, &ahead, values, MAX_CARRIED);
+    loop_end_carry(unit, &parts, values, n);
+}
+
+static void run_multiplying(const Wgmma *w) {
+    const Unit *unit = w->unit;
+    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)}, accs[MAX_ACCUMULATORS];
+    set_registers(w, true);
+    Loop tiles = each_tile(w);
+    loop_carry(unit, &tiles, ring, 2);
+    GemmBlock tile = tile_at(w, tiles.index);
+    Drain drain = drain_init(w, &tile);
+    RingPlace place = {ring[0], ring[1]};
+    LLVMValueRef last_stage = multiply_stages(w, &place, accs);
+    GemmColumn column = part_column(w, &drain, &tile, i32_const(w, 0));
+    wgmma_finish(w, accs);
+    release(w, last_stage, NULL);
+    drain_tile(w, &drain, &tile, &column, accs);
+    ring[0] = place.stage;
+    ring[1] = place.parity;
+    loop_end_carry(unit, &tiles, ring, 2);
+}
+
+void template_gpu_gemm_wgmma(Lower *lower) {
+    Wgmma *w = arena_array(lower->unit->arena, Wgmma, 1);
+    const Unit *unit = lower->unit;
+    wgmma_init(w, lower);
+    init_barriers(w);
+    LLVMBasicBlockRef copying = unit_block(unit, lower->function, "copying");
+    LLVMBasicBlockRef multiplying = unit_block(unit, lower->function, "multiplying");
+    LLVMBasicBlockRef done = unit_block(unit, lower->function, "finished");
+    LLVMValueRef copies =
+        LLVMBuildICmp(unit->builder, LLVMIntEQ, w->group, i32_const(w, w->n_groups), "");
+    LLVMBuildCondBr(unit->builder, copies, copying, multiplying);
+    unit_goto(unit, copying);
+    run_copying(w);
+    LLVMBuildBr(unit->builder, done);
+    unit_goto(unit, multiplying);
+    run_multiplying(w);
+    unit_branch(unit, done);
+    if (w->rank) meet(w); /* nobody leaves whom others still tell something */
+}

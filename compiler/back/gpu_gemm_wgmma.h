@@ -1,0 +1,56 @@
+/* Contractions on tensor cores fed by the copy engine: what the template's files share. See
+ * ir/wgmma.h for what lies where in shared memory.
+ *
+ * A block walks over tiles. Its last four warps bring in the factors, stage by stage; each group of
+ * four before them multiplies 64 rows of the tile. A stage is full when all its bytes have arrived,
+ * and empty when every group has multiplied it. Both are told by barriers in shared memory, whose
+ * phases alternate; whoever waits for one counts the phases.
+ *
+ * A cluster of two blocks has two tiles, one below the other. Each fetches its half of the right
+ * factor's tile and the copy engine gives it to both; so a stage is empty when the groups of both
+ * have multiplied it. */
+#ifndef FUSEC_GPU_GEMM_WGMMA_H
+#define FUSEC_GPU_GEMM_WGMMA_H
+
+#include "back/gpu_gemm.h"
+#include "ir/wgmma.h"
+
+typedef struct WgmmaSide {
+    const TensorMap *map;
+    LLVMValueRef parameter; /* of the kernel: the encoded map */
+    bool is_turned;
+    uint32_t axis, tile;  /* m or n, and the tile's length along it */
+    uint32_t begin_bytes; /* in a stage */
+} WgmmaSide;
+
+typedef struct Wgmma {
+    Lower *lower;
+    Unit *unit;
+    const Sched *sched;
+    WgmmaSide sides[2];
+    uint32_t stage_bytes, n_groups;
+    LLVMValueRef shared;              /* ptr addrspace(3) */
+    LLVMValueRef thread, warp, group; /* i32 */
+    LLVMValueRef in_group;            /* i32: the thread's number there */
+    LLVMValueRef rank;                /* i32: in the cluster, or NULL: there is none */
+} Wgmma;
+
+/* Where a role stands in the ring of stages. */
+typedef struct RingPlace {
+    LLVMValueRef stage, parity; /* i32 */
+} RingPlace;
+
+LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes); /* in shared memory */
+/* Barriers of a stage. */
+LLVMValueRef wgmma_full(const Wgmma *w, LLVMValueRef stage);
+LLVMValueRef wgmma_empty(const Wgmma *w, LLVMValueRef stage);
+void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity);
+RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place);
+
+/* The instructions of one stage, for the 64 rows of the own group: accs[tile_n / 2] become the new
+ * ones. `stage` is in the ring. Ends with the group committed, not waited for. */
+void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, LLVMValueRef *accs);
+/* Waits until all multiplications are done; what comes after uses the values it leaves. */
+void wgmma_finish(const Wgmma *w, LLVMValueRef *accs);
+
+#endif

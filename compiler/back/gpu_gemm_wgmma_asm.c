@@ -1,0 +1,95 @@
+/* The one instruction that LLVM has no name for, and the descriptors it takes. See
+ * gpu_gemm_wgmma.h. */
+#include "back/gpu_gemm_wgmma.h"
+
+#include <string.h>
+
+/* Descriptors count in 16 bytes and have 14 bits for an address. */
+enum { UNIT_SHIFT = 4, ADDRESS_MASK = 0x3FFF, STEP_K = 16, STEPS = WGMMA_DEPTH / STEP_K };
+/* From 8 rows to the next 8, from a turned tile's block to the next. */
+enum { ROWS_UNITS = 1024 >> UNIT_SHIFT, BLOCK_UNITS = 8192 >> UNIT_SHIFT };
+
+static LLVMValueRef i32_const(const Wgmma *w, int64_t value) {
+    return unit_int(w->unit->i32, value);
+}
+
+/* From one k step of the instruction to the next. */
+static uint32_t step_units(const WgmmaSide *side) {
+    return side->is_turned ? STEP_K * WGMMA_SWIZZLE_BYTES >> UNIT_SHIFT : STEP_K * 2 >> UNIT_SHIFT;
+}
+
+static LLVMValueRef descriptor(const Wgmma *w, const WgmmaSide *side, LLVMValueRef stage) {
+    LLVMBuilderRef builder = w->unit->builder;
+    bool is_left = side == &w->sides[0];
+    LLVMValueRef at = LLVMBuildMul(builder, stage, i32_const(w, w->stage_bytes), "");
+    at = LLVMBuildAdd(builder, at, i32_const(w, side->begin_bytes), "");
+    if (is_left) { /* 64 rows of a straight tile are as many bytes as a block of a turned one */
+        LLVMValueRef rows = i32_const(w, (int64_t)WGMMA_ROWS * WGMMA_SWIZZLE_BYTES);
+        at = LLVMBuildAdd(builder, at, LLVMBuildMul(builder, w->group, rows, ""), "");
+    }
+    LLVMValueRef base = LLVMBuildPtrToInt(builder, w->shared, w->unit->i32, "");
+    at = LLVMBuildAdd(builder, base, at, "");
+    at = LLVMBuildLShr(builder, at, i32_const(w, UNIT_SHIFT), "");
+    at = LLVMBuildAnd(builder, at, i32_const(w, ADDRESS_MASK), "");
+    uint64_t lead = side->is_turned ? BLOCK_UNITS : 1, fixed = UINT64_C(1) << 62;
+    fixed |= lead << 16 | (uint64_t)ROWS_UNITS << 32;
+    at = LLVMBuildZExt(builder, at, w->unit->i64, "");
+    return LLVMBuildOr(builder, at, LLVMConstInt(w->unit->i64, fixed, 0), "");
+}
+
+/* `n` accumulators in and out. `inputs` are constraints of what else it takes. */
+static void call_asm(const Wgmma *w, const char *text, const char *inputs, LLVMValueRef *accs,
+                     uint32_t n, const LLVMValueRef *others, uint32_t n_others) {
+    const Unit *unit = w->unit;
+    Text constraints = {.arena = unit->arena};
+    LLVMTypeRef *types = arena_array(unit->arena, LLVMTypeRef, n + n_others);
+    LLVMValueRef *args = arena_array(unit->arena, LLVMValueRef, n + n_others);
+    for (uint32_t i = 0; i < n; i++) text_puts(&constraints, "=f,");
+    for (uint32_t i = 0; i < n; i++) {
+        text_printf(&constraints, "%u,", i);
+        types[i] = unit->f32;
+        args[i] = accs[i];
+    }
+    for (uint32_t i = 0; i < n_others; i++) {
+        types[n + i] = LLVMTypeOf(others[i]);
+        args[n + i] = others[i];
+    }
+    text_printf(&constraints, "%s~{memory}", inputs);
+    const char *list = text_str(&constraints);
+    LLVMTypeRef result = LLVMStructTypeInContext(unit->context, types, n, 0);
+    LLVMTypeRef type = LLVMFunctionType(result, types, n + n_others, 0);
+    LLVMValueRef code = LLVMGetInlineAsm(type, text, strlen(text), list, strlen(list), 1, 0,
+                                         LLVMInlineAsmDialectATT, 0);
+    LLVMValueRef call = LLVMBuildCall2(unit->builder, type, code, args, n + n_others, "");
+    static const char convergent[] = "convergent";
+    unsigned kind = LLVMGetEnumAttributeKindForName(convergent, sizeof convergent - 1);
+    LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(unit->context, kind, 0));
+    for (uint32_t i = 0; i < n; i++) accs[i] = LLVMBuildExtractValue(unit->builder, call, i, "");
+}
+
+void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, LLVMValueRef *accs) {
+    uint32_t n = w->sched->tile_n / 2;
+    const Kernel *kernel = w->lower->kernel;
+    const Scalar *left = scalar_get(kernel->scalars, kernel->reduces.data[0].value);
+    const char *dtype = left->dtype == DT_BF16 ? "bf16" : "f16";
+    Text text = {.arena = w->unit->arena};
+    text_puts(&text, "{ .reg .b64 a, b; wgmma.fence.sync.aligned; ");
+    for (uint32_t step = 0; step < STEPS; step++) {
+        text_printf(&text, "add.s64 a, $%u, %u; add.s64 b, $%u, %u; ", 2 * n,
+                    step * step_units(&w->sides[0]), 2 * n + 1, step * step_units(&w->sides[1]));
+        text_printf(&text, "wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s {", w->sched->tile_n,
+                    dtype, dtype);
+        for (uint32_t i = 0; i < n; i++) text_printf(&text, i ? ",$%u" : "$%u", i);
+        text_printf(&text, "}, a, b, 1, 1, 1, %d, %d; ", w->sides[0].is_turned,
+                    w->sides[1].is_turned);
+    }
+    text_puts(&text, "wgmma.commit_group.sync.aligned; }");
+    LLVMValueRef descriptors[2] = {descriptor(w, &w->sides[0], stage),
+                                   descriptor(w, &w->sides[1], stage)};
+    call_asm(w, text_str(&text), "l,l,", accs, n, descriptors, 2);
+}
+
+void wgmma_finish(const Wgmma *w, LLVMValueRef *accs) {
+    call_asm(w, "wgmma.wait_group.sync.aligned 0;", "", accs, w->sched->tile_n / 2, NULL, 0);
+}

@@ -1,0 +1,121 @@
+/* A kernel function under construction: its set-up, dims as values, linear indices. See point.h. */
+#include "back/point.h"
+
+#include <string.h>
+
+void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel,
+                const Variant *variant) {
+    *lower = (Lower){.unit = unit,
+                     .plan = plan,
+                     .kernel = kernel,
+                     .variant = variant,
+                     .index_type = variant->sched.is_wide ? unit->i64 : unit->i32,
+                     .lane_axis = NO_AXIS};
+    if (kernel->form == FORM_ROW)
+        lower->lane_axis = kernel->first_reduced + kernel->n_reduced - 1;
+    else if (kernel->n_parallel)
+        lower->lane_axis = kernel->n_parallel - 1;
+    uint32_t n_args = kernel->args.n;
+    lower->pointers = arena_array(unit->arena, LLVMValueRef, n_args);
+    lower->is_written = arena_array(unit->arena, bool, n_args);
+    for (uint32_t i = 0; i < n_args; i++)
+        for (uint32_t s = 0; s <= kernel->stages.n; s++) {
+            bool last = s == kernel->stages.n;
+            const Store *stores =
+                last ? kernel->row_stores.data : kernel->stages.data[s].stores.data;
+            uint32_t n = last ? kernel->row_stores.n : kernel->stages.data[s].stores.n;
+            for (uint32_t k = 0; k < n; k++)
+                if (stores[k].buffer == kernel->args.data[i]) lower->is_written[i] = true;
+        }
+}
+
+static LLVMValueRef dim_atom_value(Lower *lower, uint32_t atom_id) {
+    DimAtom atom = dim_atom(lower_dims(lower), atom_id);
+    if (!atom.is_division) return lower->symbols[atom.symbol];
+    LLVMValueRef n = lower_dim64(lower, atom.numerator);
+    LLVMValueRef d = lower_dim64(lower, atom.divisor);
+    LLVMBuilderRef builder = lower->unit->builder;
+    LLVMValueRef zero = unit_int(lower->unit->i64, 0);
+    LLVMValueRef q = LLVMBuildSDiv(builder, n, d, "");
+    LLVMValueRef rest = LLVMBuildSRem(builder, n, d, "");
+    LLVMValueRef below = LLVMBuildICmp(builder, LLVMIntSLT, rest, zero, "");
+    LLVMValueRef one = LLVMBuildZExt(builder, below, lower->unit->i64, "");
+    return LLVMBuildSub(builder, q, one, "");
+}
+
+static LLVMValueRef build_dim(Lower *lower, DimId dim) {
+    const DimTab *dims = lower_dims(lower);
+    LLVMBuilderRef builder = lower->unit->builder;
+    LLVMValueRef total = unit_int(lower->unit->i64, dim_constant_part(dims, dim));
+    for (uint32_t i = 0; i < dim_n_terms(dims, dim); i++) {
+        DimTerm term = dim_term(dims, dim, i);
+        LLVMValueRef product = unit_int(lower->unit->i64, term.coefficient);
+        for (uint32_t k = 0; k < term.n_atoms; k++) {
+            LLVMValueRef factor = dim_atom_value(lower, term.atoms[k]);
+            product = LLVMBuildMul(builder, product, factor, "");
+        }
+        total = LLVMBuildAdd(builder, total, product, "");
+    }
+    return total;
+}
+
+static void grow_dims(Lower *lower, DimId dim) {
+    if (dim < lower->n_dims) return;
+    uint32_t n = dim * 2 + 64;
+    LLVMValueRef *dims = arena_array(lower->unit->arena, LLVMValueRef, n * (size_t)2);
+    if (lower->n_dims) memcpy(dims, lower->dims, lower->n_dims * 2 * sizeof *dims);
+    lower->dims = dims;
+    lower->n_dims = n;
+}
+
+/* [2k] is dim k in index_type, [2k + 1] in 64 bits. Both are made together. */
+static LLVMValueRef dim_value(Lower *lower, DimId dim, bool is_64) {
+    int64_t value;
+    if (dim_is_const(lower_dims(lower), dim, &value))
+        return unit_int(is_64 ? lower->unit->i64 : lower->index_type, value);
+    grow_dims(lower, dim);
+    if (!lower->dims[dim * 2 + 1]) {
+        Unit *unit = lower->unit;
+        LLVMBasicBlockRef here = unit_here(unit);
+        unit_goto(unit, lower->entry);
+        LLVMValueRef wide = build_dim(lower, dim);
+        grow_dims(lower, dim);
+        lower->dims[dim * 2 + 1] = wide;
+        lower->dims[dim * 2] = lower->index_type == unit->i64
+                                   ? wide
+                                   : LLVMBuildTrunc(unit->builder, wide, lower->index_type, "");
+        unit_goto(unit, here);
+    }
+    return lower->dims[dim * 2 + is_64];
+}
+
+LLVMValueRef lower_dim(Lower *lower, DimId dim) {
+    return dim_value(lower, dim, false);
+}
+
+LLVMValueRef lower_dim64(Lower *lower, DimId dim) {
+    return dim_value(lower, dim, true);
+}
+
+LLVMValueRef lower_index_const(const Lower *lower, int64_t value) {
+    return unit_int(lower->index_type, value);
+}
+
+LLVMValueRef lower_divisor(Lower *lower, DimId dim) {
+    LLVMValueRef d = lower_dim(lower, dim);
+    if (dim_lo(lower_dims(lower), dim) >= 1) return d;
+    LLVMBuilderRef builder = lower->unit->builder;
+    LLVMValueRef one = lower_index_const(lower, 1);
+    LLVMValueRef positive = LLVMBuildICmp(builder, LLVMIntSGT, d, one, "");
+    return LLVMBuildSelect(builder, positive, d, one, "");
+}
+
+void lower_split(Lower *lower, LLVMValueRef linear, uint32_t first, uint32_t n, Point *point) {
+    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    for (uint32_t k = n; k-- > 1;) {
+        LLVMValueRef extent = lower_divisor(lower, index_axis_extent(tab, first + k));
+        point->axis[first + k] = LLVMBuildURem(lower->unit->builder, linear, extent, "");
+        linear = LLVMBuildUDiv(lower->unit->builder, linear, extent, "");
+    }
+    if (n) point->axis[first] = linear;
+}

@@ -1,0 +1,68 @@
+/* What a block of CONTRACT_WGMMA keeps in shared memory, in this order: its stages, each a tile of
+ * the left factor and one of the right; per warp that multiplies, some rows of results on their way
+ * to the epilogue; two barriers per stage. The scheduler sizes it, the template lays it out.
+ *
+ * A tile of a factor is WGMMA_DEPTH long along k. Straight, k is contiguous: a row of 128 bytes per
+ * m (or n). Turned, m (or n) is: blocks of WGMMA_DEPTH rows, a row per k, each 64 elements of m (or
+ * n) wide. */
+#ifndef FUSEC_WGMMA_H
+#define FUSEC_WGMMA_H
+
+#include "ir/kernel.h"
+
+enum {
+    WGMMA_DEPTH = 64, /* elements of k of a stage; 16-bit ones fill a row of the swizzle */
+    WGMMA_ROWS = 64,  /* of an instruction, by a group of four warps */
+    WGMMA_GROUP_WARPS = 4,
+    WGMMA_SWIZZLE_BYTES = 128,
+    WGMMA_TILE_ALIGN = 1024, /* the swizzle repeats after 8 rows */
+    WGMMA_DRAIN_ROWS = 8,    /* of results, per warp */
+    WGMMA_MAX_STAGES = 12,
+    WGMMA_BARRIER_BYTES = 8,
+    WGMMA_SHARED_BYTES = 227 * 1024 /* that a block may have */
+};
+
+static inline uint32_t wgmma_tile_bytes(uint32_t tile, bool is_turned) {
+    uint32_t rows = is_turned ? (tile + 63) / 64 * 64 : tile;
+    return rows * WGMMA_SWIZZLE_BYTES;
+}
+
+/* A warp drains results by lanes that take 1 or 4 columns each, side by side and then row below
+ * row: rows at a time, a power of two. */
+static inline uint32_t wgmma_drain_step(uint32_t columns, uint32_t lanes) {
+    uint32_t across = columns / lanes, step = WGMMA_DRAIN_ROWS;
+    while (step > 1 && across * step > 32) step /= 2;
+    return step;
+}
+
+/* Columns that a warp drains at once: a divisor of the tile. Each part has a price of its own, as
+ * much as four steps. */
+static inline uint32_t wgmma_drain_columns(uint32_t tile_n, uint32_t lanes) {
+    uint32_t best = 8, best_price = UINT32_MAX;
+    for (uint32_t columns = 8; columns <= 32 * lanes && columns <= tile_n; columns += 8) {
+        uint32_t steps = WGMMA_DRAIN_ROWS / wgmma_drain_step(columns, lanes);
+        uint32_t price = tile_n / columns * (4 + steps);
+        if (tile_n % columns || price > best_price) continue;
+        best = columns;
+        best_price = price;
+    }
+    return best;
+}
+
+/* Elements from row to row: 4 rows of 8 touch all banks. */
+static inline uint32_t wgmma_drain_pitch(uint32_t columns) {
+    return columns + (columns % 16 ? 16 : 8);
+}
+
+static inline uint32_t wgmma_drain_bytes(uint32_t tile_n) {
+    uint32_t wide = wgmma_drain_pitch(wgmma_drain_columns(tile_n, 4));
+    uint32_t narrow = wgmma_drain_pitch(wgmma_drain_columns(tile_n, 1));
+    return (wide > narrow ? wide : narrow) * WGMMA_DRAIN_ROWS * 4;
+}
+
+static inline uint32_t wgmma_shared_bytes(uint32_t stage_bytes, const Sched *sched) {
+    return sched->stages * (stage_bytes + 2 * WGMMA_BARRIER_BYTES) +
+           sched->warps_m * wgmma_drain_bytes(sched->tile_n);
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* Layouts: params copied once, by init steps, into the order in which a contraction wants them.
+ *
+ * A factor that depends on nothing but params is computed by an init kernel into a prepared buffer,
+ * and the contraction reads it from there:
+ * - on a CPU the factor whose elements lie side by side in the register tile, in panels of the
+ *   tile's width: element (k, c) of panel p at (p * depth + k) * width + c, zeros where there is no
+ *   column;
+ * - on a GPU a matrix whose rows do not begin at multiples of 16 bytes, with zeros behind each row
+ *   up to the next multiple of 128 bytes.
+ * What reads it finds the same elements at other addresses, so no bit changes. */
+#ifndef FUSEC_LAYOUT_H
+#define FUSEC_LAYOUT_H
+
+#include "ir/target.h"
+
+/* Runs after fusion and before scheduling. */
+void layout_plan(Arena *arena, Plan *plan, const Target *target);
+
+#endif

@@ -1,0 +1,20 @@
+/* Scalar programs copied from one kernel's tables to another's, with other indices for the axes. */
+#ifndef FUSEC_REBUILD_H
+#define FUSEC_REBUILD_H
+
+#include "ir/scalar.h"
+
+typedef struct Rebuild {
+    Arena *arena;
+    const ScalarTab *from;
+    ScalarTab *to; /* its indices have the same dims */
+    /* Per axis of `from`: what stands for it in `to`; 0 only where nothing depends on it. */
+    IndexId axes[MAX_AXES];
+    GuardId guard;    /* of `to`: holds for every load besides the load's own */
+    ScalarId *copies; /* per scalar of `from`, once copied; NULL at the beginning */
+} Rebuild;
+
+/* The copy of `id`, which depends on no reduction. */
+ScalarId rebuild_scalar(Rebuild *rebuild, ScalarId id);
+
+#endif

@@ -1,0 +1,266 @@
+/* Schedules of contractions on tensor cores that are fed from shared memory by the copy engine. See
+ * sched_gemm.h.
+ *
+ * Both factors must be plain loads that step evenly along the axes, one of k and their own axis
+ * contiguous. Extents that are known choose a tile by a cost model; otherwise there is a variant
+ * for each of a few sizes, smaller ones where the next larger gives too few blocks. */
+#include "ir/wgmma.h"
+#include "pass/sched_gemm.h"
+
+enum {
+    MAP_ALIGN_ELEMS = 8, /* of strides and offsets */
+    STORE_LANES = 4,
+    WARP_THREADS = 32,
+    BOX_ELEMS = 64,     /* contiguous ones */
+    N_PROCESSORS = 132, /* of an H100 or H200: any number is right, this one balances */
+    HALF_MACHINE = N_PROCESSORS / 2,
+    MANY_WAVES = 6
+};
+
+/* Less gain than this is within the model's error: wide tiles read less. */
+#define WORTH_IT 0.985
+#define CLUSTER_LOSS 1.02 /* what uneven pairs may cost */
+
+typedef struct Side {
+    ScalarId value;
+    uint32_t axis; /* m or n */
+    bool is_turned;
+    TensorMap map; /* without boxes */
+} Side;
+
+typedef struct Wgmma {
+    const Kernel *kernel;
+    IndexTab *tab;
+    DimTab *dims;
+    Side sides[2];
+} Wgmma;
+
+typedef struct Tile {
+    uint32_t m, n, cluster;
+} Tile;
+
+static DimId extent_of(const Wgmma *g, uint32_t axis) {
+    return index_axis_extent(g->tab, axis);
+}
+
+/* Whether it may be a multiple of what maps are aligned to; if that is not known, the runtime will
+ * see. */
+static bool may_be_aligned(const Wgmma *g, DimId elems) {
+    int64_t value;
+    return !dim_is_const(g->dims, elems, &value) || value % MAP_ALIGN_ELEMS == 0;
+}
+
+/* The stride of the load along `axis`, DIM_NONE when it does not move. */
+static DimId stride_along(const Wgmma *g, IndexExpr expr, uint32_t axis) {
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(g->tab, expr.terms[i].atom);
+        if (atom.axis == axis) return expr.terms[i].coefficient;
+    }
+    return DIM_NONE;
+}
+
+static bool add_axis(const Wgmma *g, TensorMap *map, uint32_t axis, DimId stride) {
+    if (map->rank == MAX_MAP_RANK || !may_be_aligned(g, stride)) return false;
+    map->axes[map->rank++] = (MapAxis){.axis = axis, .stride = stride, .box = 1};
+    return true;
+}
+
+/* Every term must be an axis by a stride that is not negative, none of them of the other side. */
+static bool steps_evenly(const Wgmma *g, IndexExpr expr, uint32_t own_axis) {
+    uint32_t m = gemm_axis_m(g->kernel), k = gemm_axis_k(g->kernel);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(g->tab, expr.terms[i].atom);
+        bool is_good = atom.kind == ATOM_AXIS && dim_lo(g->dims, expr.terms[i].coefficient) >= 0;
+        if (!is_good || !(atom.axis < m || atom.axis == own_axis || atom.axis == k)) return false;
+    }
+    return may_be_aligned(g, expr.offset);
+}
+
+static bool map_side(const Wgmma *g, Side *side) {
+    const Scalar *s = scalar_get(g->kernel->scalars, side->value);
+    uint32_t k = gemm_axis_k(g->kernel);
+    if (s->kind != SCALAR_LOAD || s->guard) return false;
+    IndexExpr expr = index_expr(g->tab, s->index);
+    if (!steps_evenly(g, expr, side->axis)) return false;
+    DimId own = stride_along(g, expr, side->axis), along_k = stride_along(g, expr, k);
+    if (!own || !along_k) return false;
+    side->is_turned = !dim_equals_const(g->dims, along_k, 1);
+    if (side->is_turned && !dim_equals_const(g->dims, own, 1)) return false;
+    TensorMap *map = &side->map;
+    *map = (TensorMap){.swizzle_bytes = WGMMA_SWIZZLE_BYTES, .offset = expr.offset, .rank = 1};
+    while (g->kernel->args.data[map->arg] != s->buffer) map->arg++;
+    map->axes[0] = (MapAxis){.axis = side->is_turned ? side->axis : k,
+                             .stride = side->is_turned ? own : along_k,
+                             .box = BOX_ELEMS};
+    if (!add_axis(g, map, side->is_turned ? k : side->axis, side->is_turned ? along_k : own))
+        return false;
+    for (uint32_t axis = 0; axis < gemm_axis_m(g->kernel); axis++) {
+        DimId stride = stride_along(g, expr, axis);
+        if (stride && !add_axis(g, map, axis, stride)) return false;
+    }
+    return true;
+}
+
+/* Variants. */
+
+static uint32_t stage_bytes(const Wgmma *g, Tile tile) {
+    return wgmma_tile_bytes(tile.m, g->sides[0].is_turned) +
+           wgmma_tile_bytes(tile.n, g->sides[1].is_turned);
+}
+
+static DimId n_blocks(const Wgmma *g, Tile tile) {
+    DimId clusters = gemm_gpu_grid(g->kernel, tile.m * tile.cluster, tile.n);
+    return dim_mul_const(g->dims, clusters, tile.cluster);
+}
+
+static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
+    Sched *sched = &variant->sched;
+    sched->engine = CONTRACT_WGMMA;
+    sched->tile_m = tile.m;
+    sched->tile_n = tile.n;
+    sched->tile_k = WGMMA_DEPTH;
+    sched->warps_m = tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS;
+    sched->warps_n = 1;
+    sched->threads = (sched->warps_m + WGMMA_GROUP_WARPS) * WARP_THREADS;
+    sched->stages = WGMMA_MAX_STAGES;
+    while (wgmma_shared_bytes(stage_bytes(g, tile), sched) > WGMMA_SHARED_BYTES) sched->stages--;
+    variant->shared_bytes = wgmma_shared_bytes(stage_bytes(g, tile), sched);
+    sched->cluster = tile.cluster;
+    variant->grid = n_blocks(g, tile);
+    variant->grid_limit = N_PROCESSORS;
+    variant->n_maps = 2;
+    for (uint32_t i = 0; i < 2; i++) {
+        const Side *side = &g->sides[i];
+        variant->maps[i] = side->map;
+        uint32_t rows = side->is_turned ? (uint32_t)WGMMA_DEPTH : i ? tile.n : tile.m;
+        variant->maps[i].axes[1].box = i ? rows / tile.cluster : rows;
+    }
+}
+
+/* Arguments of the epilogue that are accessed in runs along n. */
+static uint64_t aligned_args(const Wgmma *g, DimId multiple_dim) {
+    const Kernel *kernel = g->kernel;
+    uint32_t n = gemm_axis_n(kernel);
+    uint64_t args = 0;
+    index_assume_multiple(g->tab, multiple_dim, multiple_dim ? STORE_LANES : 1);
+    for (uint32_t a = 0; a < kernel->args.n; a++) {
+        bool has_run = false;
+        for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+            const Scalar *s = scalar_get(kernel->scalars, id);
+            if (s->kind != SCALAR_LOAD || s->buffer != kernel->args.data[a]) continue;
+            has_run =
+                has_run || index_lane_motion(g->tab, s->index, n, STORE_LANES) == LANES_CONTIGUOUS;
+        }
+        for (uint32_t i = 0; i < kernel->row_stores.n; i++) {
+            const Store *store = &kernel->row_stores.data[i];
+            has_run = has_run || (store->buffer == kernel->args.data[a] &&
+                                  index_lane_motion(g->tab, store->address, n, STORE_LANES) ==
+                                      LANES_CONTIGUOUS);
+        }
+        if (has_run) args |= (uint64_t)1 << a;
+    }
+    index_assume_multiple(g->tab, DIM_NONE, 1);
+    return args;
+}
+
+/* Four results at a time where rows have a multiple of that; of a symbolic extent it is asked. */
+static void set_lanes(const Wgmma *g, Variant *variant) {
+    DimId n = extent_of(g, gemm_axis_n(g->kernel));
+    int64_t value;
+    bool is_known = dim_multiple(g->dims, n) % STORE_LANES == 0;
+    if (!is_known && dim_is_const(g->dims, n, &value)) return;
+    variant->sched.lanes = STORE_LANES;
+    if (!is_known) {
+        variant->multiple_dim = n;
+        variant->multiple_of = STORE_LANES;
+    }
+    variant->align_args = aligned_args(g, variant->multiple_dim);
+    if (variant->align_args) variant->align_bytes = 16;
+}
+
+/* Microseconds on an H200, fitted to products of 512 to 8192: waves of blocks, each with an
+ * epilogue and steps of k. A tile of 64 rows has one group of warps to multiply. */
+static double n_waves(const Wgmma *g, Tile tile) {
+    int64_t blocks = dim_hi(g->dims, n_blocks(g, tile));
+    return (double)((blocks + N_PROCESSORS - 1) / N_PROCESSORS);
+}
+
+static double cost(const Wgmma *g, Tile tile) {
+    int64_t k = dim_hi(g->dims, extent_of(g, gemm_axis_k(g->kernel)));
+    double width = tile.n / 256.0;
+    double step = tile.m == WGMMA_ROWS ? 0.05 + 0.3 * width : 0.058 + 0.592 * width;
+    return n_waves(g, tile) * (1.1 * width + (double)((k + WGMMA_DEPTH - 1) / WGMMA_DEPTH) * step);
+}
+
+/* Whether rows of some factor begin within a line of memory: each row of a box is two lines then,
+ * and what is read twice is better read once for two blocks. */
+static bool has_split_lines(const Wgmma *g) {
+    for (uint32_t i = 0; i < 2; i++)
+        if (dim_multiple(g->dims, g->sides[i].map.axes[1].stride) % BOX_ELEMS) return true;
+    return false;
+}
+
+/* A cluster reads less, but begins and ends together: it is for many waves, or poor rows. */
+static Tile with_cluster(const Wgmma *g, Tile tile) {
+    Tile two = {tile.m, tile.n, 2};
+    bool is_worth_it = n_waves(g, tile) >= MANY_WAVES || has_split_lines(g);
+    return is_worth_it && tile.m == 128 && cost(g, two) <= CLUSTER_LOSS * cost(g, tile) ? two
+                                                                                        : tile;
+}
+
+static Tile cheapest_tile(const Wgmma *g) {
+    static const uint32_t widths[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
+    Tile best = {128, 256, 1};
+    for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
+        Tile tile = {i % 2 ? 64 : 128, widths[i / 2], 1};
+        if (tile.n % 64 && g->sides[1].is_turned) continue; /* would be copied for nothing */
+        if (tile.m > tile.n) continue; /* waits for copies: 64 x 128 reads as much and is faster */
+        if (cost(g, tile) < WORTH_IT * cost(g, best)) best = tile;
+    }
+    return with_cluster(g, best);
+}
+
+/* Ascending; each is taken where the next would give half a machine of blocks at most, the last two
+ * where clusters would have few waves. */
+static uint32_t add_sizes(const Wgmma *g, Variant base, Variant *variants) {
+    static const Tile tiles[] = {{64, 64, 1}, {64, 128, 1}, {128, 256, 1}, {128, 256, 2}};
+    uint32_t n = 0, n_tiles = sizeof tiles / sizeof *tiles;
+    for (uint32_t i = 0; i < n_tiles; i++) {
+        variants[n] = base;
+        set_tile(g, &variants[n], tiles[i]);
+        if (i + 1 == n_tiles) return n + 1;
+        bool is_large = tiles[i + 1].cluster > 1;
+        int64_t most = is_large ? (MANY_WAVES - 1) * N_PROCESSORS : HALF_MACHINE;
+        DimId blocks = n_blocks(g, tiles[i + 1]);
+        if (dim_lo(g->dims, blocks) > most) continue;
+        if (dim_hi(g->dims, blocks) <= most) return n + 1;
+        variants[n].limit_dim = blocks;
+        variants[n++].limit = most;
+    }
+    return n;
+}
+
+uint32_t sched_gemm_wgmma(const Kernel *kernel, Variant *variants) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    const Reduce *reduce = &kernel->reduces.data[0];
+    Wgmma g = {.kernel = kernel, .tab = tab, .dims = indextab_dims(tab)};
+    g.sides[0] = (Side){.value = reduce->value, .axis = gemm_axis_m(kernel)};
+    g.sides[1] = (Side){.value = reduce->factor, .axis = gemm_axis_n(kernel)};
+    if (!map_side(&g, &g.sides[0]) || !map_side(&g, &g.sides[1])) return 0;
+    Variant anywhere = variants[0], base = anywhere;
+    set_lanes(&g, &base);
+    int64_t blocks, k;
+    bool is_known = dim_is_const(g.dims, gemm_gpu_grid(kernel, WGMMA_ROWS, 64), &blocks) &&
+                    dim_is_const(g.dims, extent_of(&g, gemm_axis_k(kernel)), &k);
+    if (is_known) {
+        variants[0] = base;
+        set_tile(&g, &variants[0], cheapest_tile(&g));
+        return 1;
+    }
+    uint32_t n = add_sizes(&g, base, variants);
+    if (base.multiple_dim && !g.sides[1].is_turned) { /* else the map asks for a multiple of 8 */
+        variants[n] = anywhere;
+        set_tile(&g, &variants[n++], (Tile){128, 128, 1});
+    }
+    return n;
+}

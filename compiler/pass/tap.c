@@ -1,0 +1,188 @@
+/* Placing and adding taps. See tap.h. */
+#include "pass/tap.h"
+
+#include "pass/compose.h"
+#include "pass/prepare.h"
+#include "pass/tap_map.h"
+
+static void add_scalar(Arena *arena, Tap *tap, ScalarId id) {
+    for (uint32_t i = 0; i < tap->scalars.n; i++)
+        if (tap->scalars.data[i] == id) return;
+    vec_push(arena, &tap->scalars, id);
+}
+
+static void add_gathered(Arena *arena, const IndexTab *tab, IndexId id, Tap *tap) {
+    IndexExpr expr = index_expr(tab, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        if (atom.kind == ATOM_VALUE) add_scalar(arena, tap, atom.value);
+        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD)
+            add_gathered(arena, tab, atom.operand, tap);
+    }
+}
+
+/* Fills tap->scalars; returns the axes that they or the value's coordinates depend on. */
+static uint32_t collect(Arena *arena, const Plan *plan, const Kernel *kernel, const Trace *trace,
+                        Tap *tap) {
+    const ScalarTab *scalars = kernel->scalars;
+    const IndexTab *tab = scalartab_indices(scalars);
+    uint32_t rank = graph_node(plan->graph, trace->node)->shape.rank;
+    uint32_t axes = scalar_get(scalars, trace->value)->axes | guard_axes(scalars, trace->guard);
+    vec_push(arena, &tap->scalars, trace->value);
+    for (uint32_t k = 0; k < rank; k++) {
+        axes |= index_axes(tab, trace->coords[k]);
+        add_gathered(arena, tab, trace->coords[k], tap);
+    }
+    for (GuardId g = trace->guard; g; g = guard_get(scalars, g).next)
+        add_gathered(arena, tab, guard_get(scalars, g).index, tap);
+    return axes;
+}
+
+static void add_axes(Tap *tap, uint32_t first, uint32_t n) {
+    for (uint32_t k = 0; k < n; k++) tap->axes[tap->n_axes++] = first + k;
+}
+
+/* Innermost what lies side by side in memory; of a tap apart just those that it depends on. */
+static void choose_axes(Tap *tap, const Kernel *kernel, uint32_t needed) {
+    for (uint32_t k = 0; tap->is_apart && k < MAX_AXES; k++)
+        if (needed >> k & 1) add_axes(tap, k, 1);
+    if (tap->is_apart) return;
+    bool is_column = kernel->form == FORM_COLUMN;
+    if (!tap->is_row && is_column) add_axes(tap, kernel->first_reduced, kernel->n_reduced);
+    add_axes(tap, 0, kernel->n_parallel);
+    if (!tap->is_row && !is_column) add_axes(tap, kernel->first_reduced, kernel->n_reduced);
+}
+
+static DimId n_elems(const Kernel *kernel, const Tap *tap) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimId n = dim_const(indextab_dims(tab), 1);
+    for (uint32_t k = 0; k < tap->n_axes && n; k++)
+        n = dim_mul(indextab_dims(tab), n, index_axis_extent(tab, tap->axes[k]));
+    return n;
+}
+
+bool tap_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Tap *tap) {
+    const Kernel *kernel = &plan->kernels.data[k];
+    uint32_t parallel = (1u << kernel->n_parallel) - 1;
+    uint32_t inner = parallel | ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
+    *tap = (Tap){.kernel = k, .trace = trace};
+    uint32_t axes = collect(arena, plan, kernel, &kernel->traces.data[trace], tap);
+    const uint32_t *stage = compose_scalar_stages(arena, kernel);
+    for (uint32_t i = 0; i < tap->scalars.n; i++)
+        if (stage[tap->scalars.data[i]] > tap->stage) tap->stage = stage[tap->scalars.data[i]];
+    /* A partial has no results, only accumulators. */
+    if (tap->stage > 0 && kernel->segment_axis != NO_AXIS) return false;
+    tap->is_row = kernel->form != FORM_MAP && (axes & ~parallel) == 0;
+    tap->is_apart = !tap->is_row && kernel->form == FORM_CONTRACT;
+    if (tap->is_apart && tap->stage > 0) return false;
+    if (!tap->is_row && ((axes & ~inner) != 0 || tap->stage > kernel->stages.n)) return false;
+    choose_axes(tap, kernel, axes);
+    return n_elems(kernel, tap) != DIM_NONE;
+}
+
+static uint32_t count(const Plan *plan, BufferKind kind) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->buffers.n; i++) n += plan->buffers.data[i].kind == kind;
+    return n;
+}
+
+/* What init kernels store is prepared; it gets its name with all that is. */
+static uint32_t add_buffer(Arena *arena, Plan *plan, const Kernel *kernel, const Tap *tap,
+                           ScalarId value, Str name) {
+    BufferKind kind = kernel->is_init ? BUFFER_PREPARED : BUFFER_OUTPUT;
+    Buffer buffer = {.kind = kind,
+                     .ordinal = count(plan, kind),
+                     .dtype = scalar_get(kernel->scalars, value)->dtype,
+                     .shape = {.rank = 1, .dims = {n_elems(kernel, tap)}},
+                     .node = kernel->traces.data[tap->trace].node,
+                     .name = name,
+                     .offset_bytes = dim_const(plan->graph->dims, 0)};
+    vec_push(arena, &plan->buffers, buffer);
+    return plan->buffers.n - 1;
+}
+
+static IndexId address(const Kernel *kernel, const Tap *tap) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    IndexId at = index_dim(tab, dim_const(indextab_dims(tab), 0));
+    for (uint32_t k = 0; k < tap->n_axes; k++) {
+        at = index_scale(tab, at, index_axis_extent(tab, tap->axes[k]));
+        at = index_add(tab, at, index_axis(tab, tap->axes[k]));
+    }
+    return at;
+}
+
+/* The parts of a split kernel share their stages. */
+static void own_stages(Arena *arena, Kernel *kernel) {
+    Kernel copy = {.n_parallel = 0};
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *from = &kernel->stages.data[i];
+        Stage stage = {.reduces = from->reduces};
+        for (uint32_t k = 0; k < from->stores.n; k++)
+            vec_push(arena, &stage.stores, from->stores.data[k]);
+        vec_push(arena, &copy.stages, stage);
+    }
+    kernel->stages.data = copy.stages.data;
+    kernel->stages.capacity = copy.stages.capacity;
+}
+
+/* A place that hangs on the last results needs a stage after them. */
+static void store_inside(Arena *arena, Kernel *kernel, const Tap *tap, const uint32_t *buffers) {
+    own_stages(arena, kernel);
+    if (!tap->is_row && tap->stage == kernel->stages.n)
+        vec_push(arena, &kernel->stages, (Stage){.reduces = {.n = 0}});
+    for (uint32_t i = 0; i < tap->scalars.n; i++) {
+        Store store = {.buffer = buffers[i],
+                       .value = tap->scalars.data[i],
+                       .address = address(kernel, tap),
+                       .node = kernel->traces.data[tap->trace].node};
+        if (tap->is_row)
+            vec_push(arena, &kernel->row_stores, store);
+        else
+            vec_push(arena, &kernel->stages.data[tap->stage].stores, store);
+    }
+    kernel_note_interface(arena, kernel);
+}
+
+void tap_show(Arena *arena, Plan *plan, uint32_t buffer, Str name) {
+    Buffer *shown = &plan->buffers.data[buffer];
+    if (shown->kind == BUFFER_PREPARED) {
+        tap_copy(arena, plan, buffer, name);
+        return;
+    }
+    shown->ordinal = count(plan, BUFFER_OUTPUT);
+    shown->kind = BUFFER_OUTPUT;
+    shown->name = name;
+}
+
+Str tap_name(Arena *arena, uint32_t tap, uint32_t scalar) {
+    return str_format(arena, ".p%u.%u", tap, scalar);
+}
+
+/* Outputs are written by every run: what an init kernel stores is copied to one. */
+static void show_prepared(Arena *arena, Plan *plan, const Tap *tap, uint32_t t,
+                          const uint32_t *buffers) {
+    for (uint32_t i = 0; i < tap->scalars.n; i++)
+        if (plan->buffers.data[buffers[i]].kind == BUFFER_PREPARED)
+            tap_show(arena, plan, buffers[i], tap_name(arena, t, i));
+}
+
+/* The maps come last, and from the last kernel on: each moves the kernels behind it. */
+void tap_store(Arena *arena, Plan *plan, const Tap *taps, uint32_t n_taps) {
+    uint32_t **buffers = arena_array(arena, uint32_t *, n_taps);
+    for (uint32_t t = 0; t < n_taps; t++) {
+        Kernel *kernel = &plan->kernels.data[taps[t].kernel];
+        buffers[t] = arena_array(arena, uint32_t, taps[t].scalars.n);
+        for (uint32_t i = 0; i < taps[t].scalars.n; i++)
+            buffers[t][i] = add_buffer(arena, plan, kernel, &taps[t], taps[t].scalars.data[i],
+                                       tap_name(arena, t, i));
+        if (!taps[t].is_apart) store_inside(arena, kernel, &taps[t], buffers[t]);
+    }
+    for (uint32_t k = plan->kernels.n; k-- > 0;) {
+        Kernel kernel = plan->kernels.data[k];
+        for (uint32_t t = 0; t < n_taps; t++)
+            if (taps[t].is_apart && taps[t].kernel == k)
+                tap_map(arena, plan, &kernel, &taps[t], buffers[t]);
+    }
+    for (uint32_t t = 0; t < n_taps; t++) show_prepared(arena, plan, &taps[t], t, buffers[t]);
+    if (count(plan, BUFFER_PREPARED)) prepare_order(arena, plan);
+}

@@ -1,0 +1,44 @@
+/* Evaluating tensor maps. See tensor_map.h; the limits are the driver's, cuTensorMapEncodeTiled. */
+#include "tensor_map.h"
+
+#define MAX_SIZE ((int64_t)1 << 31) /* coordinates are signed 32-bit integers */
+#define MAX_STRIDE_BYTES ((int64_t)1 << 40)
+
+static bool is_whole(int64_t n_bytes) {
+    return n_bytes % FRT_MAP_ALIGN_BYTES == 0;
+}
+
+/* A value in [least, end) of an expression. */
+static bool value_in(const Manifest *m, Expr expr, DimValues dims, int64_t least, int64_t end,
+                     int64_t *value) {
+    return expr_eval(m->tokens, expr, dims, value) == EXPR_OK && *value >= least && *value < end;
+}
+
+bool map_make(const Manifest *m, const Map *map, frt_dtype dtype, void *data, DimValues dims,
+              MapSpec *spec) {
+    int64_t elem_bytes = (int64_t)frt_dtype_bytes(dtype);
+    int64_t offset;
+    *spec = (MapSpec){.dtype = dtype, .swizzle = map->swizzle, .rank = map->rank};
+    if (!value_in(m, map->offset, dims, 0, INT64_MAX / elem_bytes, &offset)) {
+        return false;
+    }
+    uintptr_t address = (uintptr_t)data + (uintptr_t)(offset * elem_bytes);
+    if (address % FRT_MAP_ALIGN_BYTES != 0) {
+        return false;
+    }
+    spec->data = (char *)data + offset * elem_bytes;
+    for (uint32_t i = 0; i < map->rank; i++) {
+        const MapAxis *axis = &map->axes[i];
+        int64_t size;
+        int64_t stride;
+        if (!value_in(m, axis->size, dims, 1, MAX_SIZE, &size) ||
+            !value_in(m, axis->stride, dims, 1, MAX_STRIDE_BYTES / elem_bytes, &stride) ||
+            (i > 0 && !is_whole(stride * elem_bytes))) {
+            return false;
+        }
+        spec->sizes[i] = (uint64_t)size;
+        spec->stride_bytes[i] = (uint64_t)(stride * elem_bytes);
+        spec->box[i] = axis->box;
+    }
+    return true;
+}

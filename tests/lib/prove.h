@@ -1,0 +1,24 @@
+/* `fusec verify` in this process, on programs that a hook compiles wrong, and whether it names the
+ * mistake. Needs the program's own objects (cli*.o) beside the test library. */
+#ifndef FUSEC_TESTS_PROVE_H
+#define FUSEC_TESTS_PROVE_H
+
+#include "lib/faults.h"
+
+typedef struct Proof {
+    fusec_status status;
+    char said[1 << 15]; /* on stdout and stderr */
+} Proof;
+
+/* `options` are further arguments, at most eight, ended by NULL. */
+void prove_verify(Proof *proof, const char *source, DriverHook hook, const char *const *options);
+
+/* Whether a planted mistake is found and its op and line named, and nothing else before them; what
+ * is wrong goes to `report`. */
+bool prove_fault(Proof *proof, FaultId id, const char *target, Text *report);
+
+/* The same for a mistake in a random op of a random program. */
+typedef enum { RANDOM_NAMED, RANDOM_UNSEEN, RANDOM_MISSED } RandomProof;
+RandomProof prove_random(Proof *proof, uint64_t seed, const char *target, Text *report);
+
+#endif

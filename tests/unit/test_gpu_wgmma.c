@@ -1,0 +1,302 @@
+/* Contractions by wgmma as code: when they are chosen, what each layout of the factors becomes,
+ * what the manifest says of it, and that the assembler takes it as it is meant. That results are
+ * right is for the tests that run on a GPU. */
+#include "ir/wgmma.h"
+#include "lib/compile.h"
+
+#include <criterion/criterion.h>
+#include <fusert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const dtypes[] = {"bf16", "f16"};
+
+typedef struct Program {
+    Compiled compiled;
+    const Kernel *kernel;
+} Program;
+
+static Program compile(const char *source, TargetId target) {
+    Program p;
+    bool ok = compile_source(&p.compiled, source, target_get(target), COMPILE_FUSED);
+    cr_assert(ok, "%s\n%s", p.compiled.messages, source);
+    const Plan *plan = p.compiled.driver.plans[0];
+    cr_assert_eq(plan->kernels.n, 1, "%u kernels\n%s", plan->kernels.n, source);
+    p.kernel = &plan->kernels.data[0];
+    cr_assert_eq(p.kernel->form, FORM_CONTRACT);
+    return p;
+}
+
+static uint32_t n_by_engine(const Program *p, ContractEngine engine) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->kernel->n_variants; i++)
+        n += p->kernel->variants[i].sched.engine == engine;
+    return n;
+}
+
+static uint32_t first_by_engine(const Program *p, ContractEngine engine) {
+    uint32_t v = 0;
+    while (v < p->kernel->n_variants && p->kernel->variants[v].sched.engine != engine) v++;
+    return v;
+}
+
+static char *function_text(const Program *p, uint32_t variant) {
+    char head[128];
+    snprintf(head, sizeof head, ".entry %s(", p->kernel->variants[variant].symbol);
+    const char *begin = strstr(p->compiled.bytes, head);
+    cr_assert(begin, "no %s", head);
+    const char *end = strstr(begin, "\n}");
+    cr_assert(end);
+    size_t n = (size_t)(end - begin);
+    char *text = malloc(n + 1);
+    cr_assert(text);
+    memcpy(text, begin, n);
+    text[n] = '\0';
+    return text;
+}
+
+static uint32_t count(const char *text, const char *what) {
+    uint32_t n = 0;
+    for (const char *at = text; (at = strstr(at, what)); at += strlen(what)) n++;
+    return n;
+}
+
+/* The tensor cores' instructions in the assembled code: four per variant that has them, at least.
+ * True when there is no disassembler to ask. */
+static bool disassembles_as_meant(const char *path, uint32_t n_variants) {
+    if (system("command -v nvdisasm > /dev/null 2>&1") != 0) return true;
+    char command[256], line[512];
+    snprintf(command, sizeof command, "nvdisasm -c %s 2>&1", path);
+    FILE *code = popen(command, "r");
+    cr_assert(code);
+    uint32_t n = 0;
+    while (fgets(line, sizeof line, code)) n += strstr(line, "HGMMA") != NULL;
+    return pclose(code) == 0 && n >= 4 * n_variants;
+}
+
+/* Assembles all variants: no spill, and none of the assembler's remarks, which say that it moved
+ * or serialised what must overlap. True when there is no assembler to ask. */
+static bool assembles_as_meant(const Program *p) {
+    if (system("command -v ptxas > /dev/null 2>&1") != 0) {
+        cr_log_warn("ptxas is not here: not assembled");
+        return true;
+    }
+    char path[] = "/tmp/fusec-wgmma-XXXXXX", command[256], line[512];
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0);
+    FILE *file = fdopen(fd, "wb");
+    cr_assert(file);
+    cr_assert_eq(fwrite(p->compiled.bytes, 1, p->compiled.n_bytes, file), p->compiled.n_bytes);
+    fclose(file);
+    char binary[64];
+    snprintf(binary, sizeof binary, "%s.cubin", path);
+    snprintf(command, sizeof command, "ptxas -v -arch=sm_90a -o %s %s 2>&1", binary, path);
+    FILE *messages = popen(command, "r");
+    cr_assert(messages);
+    uint32_t n_functions = 0, n_clean = 0, n_remarks = 0;
+    while (fgets(line, sizeof line, messages)) {
+        n_functions += strstr(line, "Compiling entry function") != NULL;
+        n_remarks += strstr(line, "(C7") != NULL || strstr(line, "warning") != NULL;
+        if (strstr(line, "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"))
+            n_clean++;
+    }
+    bool ok = pclose(messages) == 0 && n_functions == p->kernel->n_variants;
+    ok = ok && disassembles_as_meant(binary, n_by_engine(p, CONTRACT_WGMMA));
+    remove(path);
+    remove(binary);
+    return ok && n_clean == n_functions && n_remarks == 0;
+}
+
+/* The instructions that a variant's schedule calls for. */
+static void check_code(const Program *p, uint32_t variant, bool left_turned, bool right_turned) {
+    const Variant *v = &p->kernel->variants[variant];
+    const Sched *s = &v->sched;
+    char *text = function_text(p, variant), instruction[96], transposes[32];
+    const Scalar *left = scalar_get(p->kernel->scalars, p->kernel->reduces.data[0].value);
+    const char *dtype = left->dtype == DT_BF16 ? "bf16" : "f16";
+    snprintf(instruction, sizeof instruction, "wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s",
+             s->tile_n, dtype, dtype);
+    snprintf(transposes, sizeof transposes, ", a, b, 1, 1, 1, %d, %d;", left_turned, right_turned);
+    cr_expect_eq(s->engine, CONTRACT_WGMMA);
+    cr_expect_eq(s->tile_k, WGMMA_DEPTH);
+    cr_expect_eq(s->threads, s->tile_m * 2 + 128);
+    cr_expect(s->stages >= 3 && v->shared_bytes <= WGMMA_SHARED_BYTES);
+    cr_expect_eq(count(text, instruction), 4);
+    cr_expect_eq(count(text, transposes), 4);
+    uint32_t copies =
+        (left_turned ? s->tile_m / 64 : 1) + (right_turned ? (s->tile_n + 63) / 64 : 1);
+    cr_expect_eq(count(text, "cp.async.bulk.tensor"), copies);
+    cr_expect_eq(count(text, "mbarrier.init"), 2 * s->stages);
+    bool is_cluster = s->cluster > 1;
+    uint32_t common = right_turned ? (s->tile_n + 63) / 64 : 1;
+    cr_expect_eq(count(text, ".multicast::cluster"), is_cluster ? common : 0);
+    cr_expect_eq(count(text, "mbarrier.arrive.shared::cluster"), is_cluster ? 2 : 0);
+    cr_expect_eq(count(text, "barrier.cluster.wait"), is_cluster ? 2 : 0);
+    cr_expect_eq(strstr(text, ".reqnctapercluster 2") != NULL, is_cluster);
+    cr_expect_eq(count(text, "setmaxnreg"), s->tile_m > 64 ? 2 : 0);
+    cr_expect_eq(count(text, ".local"), 0, "a local array");
+    cr_expect_eq(v->n_maps, 2);
+    for (uint32_t i = 0; i < v->n_maps; i++) {
+        const TensorMap *map = &v->maps[i];
+        bool is_turned = i ? right_turned : left_turned;
+        uint32_t k = gemm_axis_k(p->kernel);
+        uint32_t own = i ? gemm_axis_n(p->kernel) : gemm_axis_m(p->kernel);
+        cr_expect_eq(map->axes[0].axis, is_turned ? own : k);
+        cr_expect_eq(map->axes[1].axis, is_turned ? k : own);
+        cr_expect_eq(map->axes[0].box, 64);
+        uint32_t rows = is_turned ? 64 : i ? s->tile_n : s->tile_m;
+        cr_expect_eq(map->axes[1].box, i ? rows / s->cluster : rows);
+    }
+    free(text);
+}
+
+static void write_source(char *source, size_t n_bytes, const char *dtype, int left_turned,
+                         int right_turned, int m, int n, int k) {
+    snprintf(source, n_bytes,
+             "graph g(a: %s[%d, %d], b: %s[%d, %d]) -> (y: %s[%d, %d]) {\n"
+             "  y = %s @ %s\n"
+             "}\n",
+             dtype, left_turned ? k : m, left_turned ? m : k, dtype, right_turned ? k : n,
+             right_turned ? n : k, dtype, m, n, left_turned ? "transpose(a, perm=[1, 0])" : "a",
+             right_turned ? "b" : "transpose(b, perm=[1, 0])");
+}
+
+Test(gpu_wgmma, every_layout_has_its_maps_and_transposes, .timeout = 120) {
+    static const int sizes[][3] = {{4096, 4096, 4096}, {1536, 1528, 200}, {520, 264, 72}};
+    for (int i = 0; i < 24; i++) {
+        int left = i >> 1 & 1, right = i >> 2 & 1;
+        const int *size = sizes[i >> 3];
+        char source[512];
+        write_source(source, sizeof source, dtypes[i & 1], left, right, size[0], size[1], size[2]);
+        Program p = compile(source, TARGET_SM_90A);
+        check_code(&p, 0, left, right);
+        if ((i & 1) == 0) cr_expect(assembles_as_meant(&p), "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
+/* What the copy engine cannot take is multiplied by the instructions that take anything. */
+Test(gpu_wgmma, factors_that_lie_badly_are_not_mapped) {
+    static const char *const sources[] = {
+        "graph g(a: bf16[300, 77], b: bf16[131, 77]) -> (y: bf16[300, 131]) {\n"
+        "  y = a @ transpose(b, perm=[1, 0])\n}\n",
+        "graph g(a: bf16[304, 64], b: bf16[64, 132]) -> (y: bf16[304, 132]) {\n  y = a @ b\n}\n",
+        "graph g(a: f16[300, 64], b: f16[64, 128]) -> (y: f16[308, 128]) {\n"
+        "  y = pad(a, low=[8, 0], high=[0, 0]) @ b\n}\n",
+        "graph g(a: f32[304, 64], b: f32[64, 128]) -> (y: f32[304, 128]) {\n  y = a @ b\n}\n",
+    };
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        Program p = compile(sources[i], TARGET_SM_90A);
+        cr_expect_eq(n_by_engine(&p, CONTRACT_WGMMA), 0, "%s", sources[i]);
+        compile_free(&p.compiled);
+    }
+    Program p = compile("graph g(a: f16[304, 64], b: f16[64, 128]) -> (y: f16[304, 128]) {\n"
+                        "  y = a @ b\n}\n",
+                        TARGET_SM_90);
+    cr_expect_eq(n_by_engine(&p, CONTRACT_WGMMA), 0, "sm_90 without a");
+    compile_free(&p.compiled);
+}
+
+/* Slices move the map's beginning; batches are axes of it, unless a factor has none. */
+Test(gpu_wgmma, slices_and_batches_are_part_of_the_map) {
+    Program p = compile("graph g(a: bf16[3, 5, 320, 64], b: bf16[5, 64, 128])\n"
+                        "    -> (y: bf16[3, 5, 304, 128]) {\n"
+                        "  y = a[:, :, 16:, :] @ b\n}\n",
+                        TARGET_SM_90A);
+    DimTab *dims = indextab_dims(scalartab_indices(p.kernel->scalars));
+    const TensorMap *left = &p.kernel->variants[0].maps[0], *right = left + 1;
+    check_code(&p, 0, false, true);
+    cr_expect(dim_equals_const(dims, left->offset, 16 * 64));
+    cr_assert_eq(left->rank, 4);
+    cr_expect(left->axes[2].axis == 0 && dim_equals_const(dims, left->axes[2].stride, 102400));
+    cr_expect(left->axes[3].axis == 1 && dim_equals_const(dims, left->axes[3].stride, 20480));
+    cr_expect(left->axes[2].box == 1 && left->axes[3].box == 1);
+    cr_expect(right->rank == 3 && right->axes[2].axis == 1);
+    cr_expect(strstr(p.compiled.bytes, "//@ map 0 128 1024 64:1:64 304:64:"));
+    cr_expect(strstr(p.compiled.bytes, " 3:102400:1 5:20480:1\n"));
+    frt_module *module = NULL;
+    frt_error error = FRT_ERROR_INIT;
+    frt_module_load_memory(p.compiled.bytes, p.compiled.n_bytes, &module, &error);
+    cr_assert(module, "%s", error.message);
+    char text[256];
+    frt_module_predicate_text(module, 0, 0, 0, text, sizeof text);
+    cr_expect_str_eq(text, "aligned(b, 16) and aligned(y, 16) and mapped(a) and mapped(b)");
+    frt_module_free(module);
+    compile_free(&p.compiled);
+}
+
+/* Epilogues of every input class and several stores; every size of symbolic extents. */
+Test(gpu_wgmma, epilogues_assemble_as_meant, .timeout = 300) {
+    static const char *const bodies[] = {
+        "y: T[M, 256]) {\n  y = relu(a @ b + c)\n",
+        "y: T[M, 256]) {\n  p = gelu(a @ b) * r\n  y = where(p > t, p, t)\n",
+        "y: T[M, 256], z: bool[M, 256]) {\n  p = a @ b\n  y = tanh(p)\n  z = p > c\n",
+        "y: T[M, 256], w: T[256, M]) {\n  y = a @ b + c\n  w = transpose(y, perm=[1, 0])\n",
+    };
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        const char *dtype = dtypes[i & 1], *body = bodies[i];
+        char source[1024] = "dim M in 0..65536\ngraph g(a: T[M, 512], b: T[512, 256], c: T[256], "
+                            "r: T[M, 1], t: T[M, 256]) -> (";
+        strcat(source, body);
+        strcat(source, "}\n");
+        char typed[1024];
+        size_t n = 0;
+        for (const char *at = source; *at; at++)
+            n += at[0] == 'T' && at[1] == '[' ? (size_t)sprintf(typed + n, "%s", dtype)
+                                              : (size_t)sprintf(typed + n, "%c", *at);
+        Program p = compile(typed, TARGET_SM_90A);
+        cr_expect_geq(n_by_engine(&p, CONTRACT_WGMMA), 3);
+        for (uint32_t v = 0; v < n_by_engine(&p, CONTRACT_WGMMA); v++)
+            check_code(&p, first_by_engine(&p, CONTRACT_WGMMA) + v, false, true);
+        cr_expect(assembles_as_meant(&p), "%s", typed);
+        compile_free(&p.compiled);
+    }
+}
+
+/* Every variant with maps can be passed over; the last asks for nothing. Symbolic extents have a
+ * variant per size, known ones a single tile, wide where the problem is large. */
+Test(gpu_wgmma, sizes_choose_tiles) {
+    Program p = compile("dim M in 1..65536\n"
+                        "dim K in 1..65536\n"
+                        "graph g(a: f16[M, K], b: f16[4096, K]) -> (y: f16[M, 4096]) {\n"
+                        "  y = a @ transpose(b, perm=[1, 0])\n"
+                        "}\n",
+                        TARGET_SM_90A);
+    const Variant *variants = &p.kernel->variants[first_by_engine(&p, CONTRACT_WGMMA)];
+    const Variant *last = &p.kernel->variants[p.kernel->n_variants - 1];
+    uint32_t n = n_by_engine(&p, CONTRACT_WGMMA);
+    cr_assert_geq(n, 3);
+    for (uint32_t i = 1; i < n; i++) {
+        const Sched *smaller = &variants[i - 1].sched, *s = &variants[i].sched;
+        cr_expect_gt(s->tile_m * s->tile_n * s->cluster,
+                     smaller->tile_m * smaller->tile_n * smaller->cluster);
+    }
+    cr_expect_eq(variants[n - 1].limit_dim, DIM_NONE);
+    cr_expect(last->n_maps == 0 && last->align_bytes == 1 && last->limit_dim == DIM_NONE);
+    cr_expect_eq(last->sched.engine, CONTRACT_MMA);
+    compile_free(&p.compiled);
+    p = compile("dim N in 1..65536\n"
+                "graph g(a: f16[512, 1024], b: f16[N, 1024]) -> (y: f16[512, N]) {\n"
+                "  y = a @ transpose(b, perm=[1, 0])\n"
+                "}\n",
+                TARGET_SM_90A);
+    const Variant *odd = &p.kernel->variants[first_by_engine(&p, CONTRACT_WGMMA)];
+    odd += n_by_engine(&p, CONTRACT_WGMMA) - 1;
+    cr_expect(odd->multiple_dim == DIM_NONE && odd->sched.lanes == 1, "rows of any length");
+    cr_expect_eq(odd[-1].multiple_of, 4, "else four results at a time");
+    compile_free(&p.compiled);
+    static const uint32_t expected[][3] = {{512, 64, 64}, {4096, 128, 256}, {8192, 128, 256}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        char source[512];
+        int size = (int)expected[i][0];
+        write_source(source, sizeof source, "bf16", 0, 0, size, size, size);
+        p = compile(source, TARGET_SM_90A);
+        cr_expect_eq(n_by_engine(&p, CONTRACT_WGMMA), 1);
+        cr_expect_eq(p.kernel->variants[0].sched.tile_m, expected[i][1], "%d", size);
+        cr_expect_eq(p.kernel->variants[0].sched.tile_n, expected[i][2], "%d", size);
+        cr_expect_leq(p.kernel->variants[0].grid_limit, 132);
+        compile_free(&p.compiled);
+    }
+}
