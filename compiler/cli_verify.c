@@ -215,6 +215,7 @@ static fusec_status run(const Trio *t, Exec *exec) {
  * slow, and sees the largest size with one kind of inputs only. */
 static fusec_status verify_data(Trio *t) {
     fusec_status status = run(t, &t->fused);
+    if (!status) status = registers_warn(&t->fused);
     if (!status) status = run(t, &t->unfused);
     if (!status) status = run(t, &t->probed);
     if (status) return status;
@@ -289,6 +290,7 @@ static fusec_status compile_all(Verification *v) {
             return cli_fail(v->cli, FUSEC_INTERNAL, "out of memory");
         fusec_status status = cli_guard(v->cli, drivers[i], build, v);
         if (status) return status;
+        if (is_fused && v->target->device == DEVICE_GPU) registers_note(v->cli, drivers[i]);
     }
     return FUSEC_OK;
 }

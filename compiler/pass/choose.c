@@ -83,5 +83,6 @@ Plan *choose_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target
         plan = better;
         k = UINT32_MAX; /* from the start again */
     }
+    for (uint32_t k = 0; plan && k < plan->kernels.n; k++) plan->kernels.data[k].n_variants = 0;
     return plan;
 }

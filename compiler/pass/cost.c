@@ -5,6 +5,7 @@
 #include "pass/cost.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     SMALL_BYTES = 65536, /* stay in a processor's own cache, whoever reads them again */
@@ -157,7 +158,8 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
     double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
     uint32_t m = 0, n = 0;
     const Sched *sched = &p->variant->sched;
-    if (is_contraction(kernel) && sched->tile_m && sched->tile_n) {
+    if (is_contraction(kernel) && sched->engine != CONTRACT_VECTOR && sched->tile_m &&
+        sched->tile_n) {
         m = 1u << gemm_axis_m(kernel);
         n = 1u << gemm_axis_n(kernel);
     }
@@ -169,9 +171,11 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
         if (m && !(axes & n))
             points *= ceil(footprint_points(kernel, n, c->values) / sched->tile_n);
         else if (m && !(axes & m))
-            points *= ceil(footprint_points(kernel, m, c->values) / sched->tile_m);
-        total += m ? points * elem_bytes
-                   : access_bytes(c, kernel, load->index, p->rows * p->reduced, elem_bytes);
+            points *= ceil(footprint_points(kernel, m, c->values) / sched->tile_m) /
+                      (sched->cluster > 1 ? sched->cluster : 1);
+        bool is_even = m || sched->engine == CONTRACT_VECTOR; /* whole runs, wherever they lie */
+        total += is_even ? points * elem_bytes
+                         : access_bytes(c, kernel, load->index, p->rows * p->reduced, elem_bytes);
     }
     return total;
 }
@@ -375,7 +379,10 @@ static void time_kernel(const Coster *c, Pricing *p) {
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared * fmin(cost->memory_us, busy);
 }
 
-static void settle_cache(Coster *c, const KernelCost *cost) {
+/* Runs come long after init steps. */
+static void settle_cache(Coster *c, const KernelCost *cost, bool is_init) {
+    if (is_init) memset(c->touched, 0, c->plan->buffers.n * sizeof *c->touched);
+    if (is_init) return;
     for (uint32_t i = 0; i < c->plan->buffers.n; i++)
         if (c->touched[i] < 0) c->touched[i] = 1 + c->passed;
     c->passed += cost->read_bytes + cost->written_bytes;
@@ -389,6 +396,7 @@ static void price_kernel(Coster *c, uint32_t index) {
     p.rows = number(c, kernel_n_rows(kernel));
     p.reduced = number(c, kernel_n_reduced(kernel));
     cost->n_blocks = number(c, p.variant->grid);
+    if (p.variant->grid_limit) cost->n_blocks = fmin(cost->n_blocks, (double)p.variant->grid_limit);
     cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
     bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
     for (uint32_t s = 0; s <= kernel->stages.n; s++) live[s] = stage_scalars(c, kernel, s);
@@ -400,7 +408,7 @@ static void price_kernel(Coster *c, uint32_t index) {
         count_prims(c, &p, live);
     count_in_flight(c, &p, live);
     time_kernel(c, &p);
-    settle_cache(c, cost);
+    settle_cache(c, cost, kernel->is_init);
 }
 
 /* What of the inputs and of what is prepared a run uses at all, by whichever kernel uses most of
@@ -469,6 +477,7 @@ PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int6
     price_init(&c);
     for (uint32_t k = out->n_init; k < plan->kernels.n; k++) {
         price_kernel(&c, k);
+        if (plan->kernels.data[k].is_init) continue;
         out->n_launches += plan->kernels.data[k].link == LINK_NONE;
         out->read_bytes += out->kernels[k].read_bytes;
         out->written_bytes += out->kernels[k].written_bytes;

@@ -361,6 +361,36 @@ static void store_loaded(Grouper *p) {
     }
 }
 
+/* Per node: whether a group reads it from memory. */
+static bool *find_loaded(const Grouper *p) {
+    bool *is_loaded = arena_array(p->arena, bool, p->graph->nodes.n);
+    for (uint32_t i = 0; i < p->g->groups.n; i++)
+        for (uint32_t k = 0; k < p->g->groups.data[i].loads.n; k++)
+            is_loaded[p->g->groups.data[i].loads.data[k]] = true;
+    return is_loaded;
+}
+
+/* Values that were to be stored for groups which then joined the one that makes them. A group keeps
+ * a last value: what it is there for. */
+static void drop_unread(Grouper *p) {
+    bool *is_loaded = find_loaded(p);
+    for (uint32_t i = 0; i < p->g->groups.n; i++) {
+        Group *group = &p->g->groups.data[i];
+        uint32_t n_kept = 0, n = group->targets.n;
+        for (uint32_t k = 0; k < n; k++) {
+            Target target = group->targets.data[k];
+            bool is_last = n_kept == 0 && k + 1 == n;
+            bool is_read = target.output != OUTPUT_NONE || is_loaded[target.node] || is_last ||
+                           (group->fixed && p->g->why_stored[target.node] == REASON_FIXED);
+            if (is_read)
+                group->targets.data[n_kept++] = target;
+            else
+                p->g->is_stored[target.node] = false;
+        }
+        group->targets.n = n_kept;
+    }
+}
+
 Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                       ComposeFailure *failure) {
     bool off = options.off;
@@ -388,5 +418,6 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     *failure = p.failure;
     if (p.failure.reason) return NULL;
     store_loaded(&p);
+    if (!off) drop_unread(&p);
     return p.g;
 }

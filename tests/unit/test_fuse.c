@@ -226,3 +226,54 @@ Test(fuse, is_deterministic) {
     }
     arena_free(arena);
 }
+
+/* A program of `n` values, each made of two before it, some by way of a reduction along rows. */
+static const char *tangle(Arena *arena, uint32_t seed, uint32_t n) {
+    /* What stands before the two values, between and after them. */
+    static const char *const forms[][3] = {{"", " + ", ""},
+                                           {"", " * ", ""},
+                                           {"tanh(", ") - ", ""},
+                                           {"gelu(", ") * ", ""},
+                                           {"", " - max(", ", axis=1, keep=true)"}};
+    Text text = {.arena = arena};
+    text_puts(&text, "dim N in 1..4096\ngraph g(x: f32[N, 256], z: f32[N, 256]) -> "
+                     "(y: f32[N, 256], c: f32[256]) {\n  a0 = exp(x)\n  a1 = exp(z)\n");
+    for (uint32_t i = 2; i < n; i++) {
+        seed = seed * 1664525 + 1013904223;
+        uint32_t form = (seed >> 16) % 5, left = (seed >> 8) % i, right = (seed >> 20) % i;
+        text_printf(&text, "  a%u = %sa%u%sa%u%s\n", i, forms[form][0], left, forms[form][1], right,
+                    forms[form][2]);
+    }
+    text_printf(&text, "  y = a%u\n  c = sum(a%u, axis=0)\n}\n", n - 1, n - 2);
+    return text_str(&text);
+}
+
+static bool is_loaded(const Plan *plan, uint32_t buffer) {
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const ScalarTab *scalars = plan->kernels.data[k].scalars;
+        for (ScalarId id = 1; id <= scalar_count(scalars); id++)
+            if (scalar_get(scalars, id)->kind == SCALAR_LOAD &&
+                scalar_get(scalars, id)->buffer == buffer)
+                return true;
+    }
+    return false;
+}
+
+Test(fuse, nothing_is_stored_that_nobody_reads) {
+    uint32_t n_temps = 0;
+    for (uint32_t seed = 1; seed <= 40; seed++) {
+        Arena *arena = arena_new(NULL);
+        const char *errors = "", *source = tangle(arena, seed, 24);
+        Module *module = plans_parse(arena, source, &errors);
+        cr_assert(module, "%s%s", source, errors);
+        Plan *plan = plans_fuse(arena, module, 0, false, &errors);
+        cr_assert(plan, "%s%s", source, errors);
+        for (uint32_t i = 0; i < plan->buffers.n; i++) {
+            if (plan->buffers.data[i].kind != BUFFER_TEMP) continue;
+            n_temps++;
+            cr_expect(is_loaded(plan, i), "seed %u: %s", seed, plan->buffers.data[i].name);
+        }
+        arena_free(arena);
+    }
+    cr_expect_gt(n_temps, 0);
+}

@@ -3,6 +3,7 @@
 #include "pass/contract.h"
 #include "pass/explain.h"
 #include "pass/layout.h"
+#include "pass/sched.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -119,7 +120,7 @@ static ReasonId reason_between(const Plan *plan, const char *producer, OpId cons
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         const Edge *edge = &plan->edges.data[i];
         Str name = graph_node(plan->graph, edge->producer)->name;
-        if (name && strcmp(name, producer) == 0 &&
+        if (name && strcmp(name, producer) == 0 && edge->consumer != NODE_NONE &&
             graph_node(plan->graph, edge->consumer)->op == consumer)
             return edge->reason;
     }

@@ -1,0 +1,129 @@
+/* `fuse must` and `fuse never`: what they ask of a plan, where they give way, and that printing
+ * keeps them. */
+#include "pass/contract.h"
+
+#include "lib/plans.h"
+
+#include <criterion/criterion.h>
+
+static PricedPlan plan_of(Arena *arena, const char *source, TargetId target) {
+    const char *errors = "";
+    const Module *module = plans_parse(arena, source, &errors);
+    cr_assert(module, "%s\n%s", errors, source);
+    PricedPlan priced =
+        plans_price(arena, module, 0, false, target, card_of_target(target_get(target)), NULL);
+    cr_assert(priced.plan, "%s", source);
+    return priced;
+}
+
+/* Values that stand in a `fuse never` block in one of many ways. */
+static const char *const apart[] = {
+    /* elementwise, among what would fuse */
+    "graph g(x: f32[64]) -> (y: f32[64]) {\n  a = exp(x)\n  fuse never { b = a * 2.0 }\n"
+    "  y = relu(b)\n}",
+    /* reductions over the same rows */
+    "graph g(x: f32[64, 100]) -> (y: f32[64, 100]) {\n"
+    "  fuse never { m = max(x, axis=1, keep=true) }\n  y = (x - m) / sum(x - m, axis=1, "
+    "keep=true)\n}",
+    /* all that a def expands to */
+    "graph g(x: f32[64, 100]) -> (y: f32[64, 100]) {\n  a = -x\n  fuse never { s = softmax(a, "
+    "axis=1) }\n"
+    "  y = s + 1.0\n}",
+    /* products that would pass a value on chip */
+    "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256]) -> (y: bf16[256, 256]) {\n"
+    "  fuse never { a = x @ u }\n  y = a * (x @ v)\n}",
+    /* views and index tensors */
+    "graph g(x: f32[8, 8]) -> (y: f32[8, 8]) {\n  i = cast(iota([8, 8], axis=0), f32)\n"
+    "  fuse never { t = transpose(x) + i }\n  y = -t\n}",
+    /* outputs, one of them twice */
+    "graph g(x: f32[64]) -> (a: f32[64], y: f32[64]) {\n  fuse never { a = exp(x); y = a + x }\n}",
+    /* costly work in several places */
+    "graph g(x: f32[100]) -> (y: f32[98]) {\n  fuse never { e = exp(x) }\n  y = e[2:] + e[:-2]\n}",
+    /* two blocks side by side */
+    "graph g(x: f32[64]) -> (y: f32[64]) {\n  fuse never { a = exp(x) }\n  fuse never { y = a + x "
+    "}\n}",
+};
+
+static bool is_apart(const Plan *plan, NodeId id) {
+    return id != NODE_NONE && graph_block(plan->graph, id, BLOCK_NEVER);
+}
+
+Test(contract, never_keeps_every_op_of_the_block_alone) {
+    for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
+        Arena *arena = arena_new(NULL);
+        const Plan *plan = plan_of(arena, apart[i], TARGET_SM_90A).plan;
+        uint32_t n_checked = 0;
+        for (uint32_t e = 0; e < plan->edges.n; e++) {
+            const Edge *edge = &plan->edges.data[e];
+            if (!is_apart(plan, edge->producer) && !is_apart(plan, edge->consumer)) continue;
+            if (edge->reason == REASON_SOURCE || edge->consumer == NODE_NONE) continue;
+            cr_expect(edge->verdict == EDGE_STORED && edge->reason == REASON_NEVER,
+                      "edge %u is %s in\n%s", e, reason_info(edge->reason)->id, apart[i]);
+            n_checked++;
+        }
+        cr_expect(n_checked > 0, "%s", apart[i]);
+        for (uint32_t b = 0; b < plan->buffers.n; b++)
+            cr_expect(!plan->buffers.data[b].is_on_chip, "%s", apart[i]);
+        arena_free(arena);
+    }
+}
+
+typedef struct Must {
+    const char *source;
+    TargetId target;
+    bool is_kept;
+} Must;
+
+static const char gated[] =
+    "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256]) -> (y: bf16[256, 256]) {\n"
+    "  fuse must { y = silu(x @ u) * (x @ v) }\n}";
+
+static const Must musts[] = {
+    {"graph g(x: f32[64, 100]) -> (y: f32[64, 100]) {\n  fuse must { y = softmax(x, axis=1) }\n}",
+     TARGET_CPU, true},
+    /* on chip is as good as in registers, where there are launches that can */
+    {gated, TARGET_SM_80, true},
+    {gated, TARGET_CPU, false},
+    /* worth storing, but held by the block */
+    {"graph g(x: f32[100]) -> (y: f32[98]) {\n  fuse must { e = exp(x); y = e[2:] + e[:-2] }\n}",
+     TARGET_SM_90A, true},
+    /* what leaves the block may be stored besides */
+    {"graph g(x: f32[64]) -> (h: f32[64], y: f32[64]) {\n  fuse must { h = exp(x); y = h + x }\n}",
+     TARGET_SM_90A, true},
+    /* edges across the border are no concern of it */
+    {"graph g(x: f32[64, 100]) -> (y: f32[100]) {\n  s = softmax(x, axis=1)\n"
+     "  fuse must { t = s * 2.0; y = sum(t, axis=0) }\n}",
+     TARGET_SM_90A, true},
+    {"graph g(x: f32[8, 8]) -> (y: f32[8, 8]) {\n  fuse must { m = max(x, axis=1); y = x - m }\n}",
+     TARGET_SM_90A, false},
+};
+
+Test(contract, must_is_kept_or_reported) {
+    for (size_t i = 0; i < sizeof musts / sizeof musts[0]; i++) {
+        Arena *arena = arena_new(NULL);
+        Diags diags = {.arena = arena};
+        const Plan *plan = plan_of(arena, musts[i].source, musts[i].target).plan;
+        cr_expect(contract_check(plan, &diags) == musts[i].is_kept, "%s", musts[i].source);
+        cr_expect((diags.n_errors == 0) == musts[i].is_kept);
+        for (const Diag *diag = diags.first; diag; diag = diag->next)
+            cr_expect(diag->severity != SEVERITY_ERROR || diag->id == DIAG_FUSE_MUST);
+        arena_free(arena);
+    }
+}
+
+Test(contract, printed_graphs_keep_them) {
+    for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *errors = "";
+        Module *module = plans_parse(arena, apart[i], &errors);
+        cr_assert(module, "%s", errors);
+        Text first = {.arena = arena}, second = first;
+        module_print(module, &first);
+        Module *again = plans_parse(arena, text_str(&first), &errors);
+        cr_assert(again, "%s\n%s", errors, text_str(&first));
+        module_print(again, &second);
+        cr_expect_str_eq(text_str(&first), text_str(&second));
+        cr_expect(strstr(text_str(&first), "fuse never {"), "%s", text_str(&first));
+        arena_free(arena);
+    }
+}
