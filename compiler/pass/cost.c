@@ -5,7 +5,6 @@
 #include "pass/cost.h"
 
 #include <math.h>
-#include <string.h>
 
 enum {
     SMALL_BYTES = 65536, /* stay in a processor's own cache, whoever reads them again */
@@ -330,7 +329,7 @@ static double wgmma_us(const Coster *c, const Pricing *p) {
     double tile = 2.0 * sched->tile_m * sched->tile_n * sched->tile_k;
     double step = WGMMA_STEP_US + tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
     double n_steps = ceil(p->reduced / sched->tile_k);
-    double waves = ceil(p->cost->n_blocks / c->card->n_processors);
+    double waves = ceil(number(c, p->variant->grid) / c->card->n_processors);
     return waves * (WGMMA_DRAIN_US * sched->tile_n + n_steps * step);
 }
 
@@ -379,10 +378,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared * fmin(cost->memory_us, busy);
 }
 
-/* Runs come long after init steps. */
-static void settle_cache(Coster *c, const KernelCost *cost, bool is_init) {
-    if (is_init) memset(c->touched, 0, c->plan->buffers.n * sizeof *c->touched);
-    if (is_init) return;
+static void settle_cache(Coster *c, const KernelCost *cost) {
     for (uint32_t i = 0; i < c->plan->buffers.n; i++)
         if (c->touched[i] < 0) c->touched[i] = 1 + c->passed;
     c->passed += cost->read_bytes + cost->written_bytes;
@@ -408,7 +404,7 @@ static void price_kernel(Coster *c, uint32_t index) {
         count_prims(c, &p, live);
     count_in_flight(c, &p, live);
     time_kernel(c, &p);
-    settle_cache(c, cost, kernel->is_init);
+    settle_cache(c, cost);
 }
 
 /* What of the inputs and of what is prepared a run uses at all, by whichever kernel uses most of
@@ -477,7 +473,6 @@ PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int6
     price_init(&c);
     for (uint32_t k = out->n_init; k < plan->kernels.n; k++) {
         price_kernel(&c, k);
-        if (plan->kernels.data[k].is_init) continue;
         out->n_launches += plan->kernels.data[k].link == LINK_NONE;
         out->read_bytes += out->kernels[k].read_bytes;
         out->written_bytes += out->kernels[k].written_bytes;

@@ -118,7 +118,6 @@ static void put_kernels(const Writer *w, const char *list, uint32_t first, uint3
         put_place(w, kernel->span);
         jsontext_string(w->json, "form", explain_form_name(kernel->form));
         jsontext_number(w->json, "launch", launch);
-        jsontext_bool(w->json, "init", kernel->is_init);
         jsontext_string(w->json, "link", links[kernel->link]);
         jsontext_string(w->json, "variant", kernel->variants[cost->variant].symbol);
         jsontext_number(w->json, "passes", kernel->stages.n);
@@ -149,9 +148,6 @@ static void put_totals(const Writer *w) {
     jsontext_begin(w->json, "totals", '{');
     jsontext_number(w->json, "launches", cost->n_launches);
     jsontext_number(w->json, "unfused_launches", before->n_launches);
-    jsontext_number(w->json, "init_steps", plan_n_init(w->plan));
-    jsontext_number(w->json, "prepared_bytes",
-                    dim_number(w->dims, plan_prepared_bytes(w->plan), cost->dims));
     jsontext_number(w->json, "least_bytes", cost->least_bytes);
     jsontext_number(w->json, "bytes", cost->read_bytes + cost->written_bytes);
     jsontext_number(w->json, "unfused_bytes", before->read_bytes + before->written_bytes);

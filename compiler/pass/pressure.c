@@ -16,7 +16,6 @@ enum {
     MANY_ALIVE = 64,
     LEAST_REGISTERS = 16,
     FRAGMENT_REGISTERS = 24, /* of a contraction's addresses and copies on their way */
-    WGMMA_REGISTERS = 168,   /* all that a block of 384 threads leaves */
     WARP_THREADS = 32,
     MAX_BLOCKS = 32,
     GRANULE = 8 /* registers are handed out in such steps */

@@ -3,7 +3,6 @@
 #include "pass/contract.h"
 #include "pass/explain.h"
 #include "pass/layout.h"
-#include "pass/sched.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
