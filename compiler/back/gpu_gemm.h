@@ -45,10 +45,15 @@ typedef struct GemmPart {
     LLVMValueRef shared;        /* ptr addrspace(3) */
     uint32_t pitch;             /* elements */
     uint32_t n_rows, n_columns; /* powers of two */
-    uint32_t first_row;         /* in the tile */
+    LLVMValueRef first_row;     /* i32: in the tile; NULL: 0 */
     uint32_t run, run_stride;   /* powers of two */
 } GemmPart;
 void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part);
+
+/* Drains a tile in `n_parts` parts of part->run rows of each run, one after the other through the
+ * same shared memory: `put` stores the accumulators of part i there. The epilogue is there once. */
+void gpu_gemm_drain_parts(const GemmBlock *block, GemmPart part, uint32_t n_parts,
+                          void (*put)(const void *user, uint32_t i), const void *user);
 
 /* The same in two steps, for whoever deals out rows and columns itself: what depends on a thread's
  * columns alone, `lanes` from `in_tile` (i32) on; then the part's rows from `first` (i32) on,
@@ -63,6 +68,9 @@ typedef struct GemmColumn {
     uint32_t n_early;
 } GemmColumn;
 uint32_t gpu_gemm_lanes(const GemmBlock *block, uint32_t most);
+/* Rows computed at once: several, so that their loads overlap, unless they take much arithmetic,
+ * which fills the wait and many registers. */
+uint32_t gpu_gemm_rows_at_once(const Lower *lower);
 GemmColumn gpu_gemm_column(const GemmBlock *block, LLVMValueRef in_tile, uint32_t lanes);
 /* Has the loads that depend on the row begun early. */
 void gpu_gemm_load_early(GemmColumn *column);

@@ -1,7 +1,8 @@
 /* Tiles and epilogues of GPU contractions. See gpu_gemm.h. */
 #include "back/gpu_gemm.h"
 
-enum { GROUP_ROWS = 8, MAX_UNROLL = 8, MAX_STORES = 64, CHEAP_SCALARS = 24 };
+enum { GROUP_ROWS = 8, MAX_UNROLL = 8, MAX_STORES = 64 };
+enum { CHEAP = 8, MODERATE = 40 }; /* costs of an epilogue, in prims */
 
 static DimId extent_of(const Lower *lower, uint32_t axis) {
     return index_axis_extent(scalartab_indices(lower->kernel->scalars), axis);
@@ -206,7 +207,7 @@ static LLVMValueRef row_of_part(const GemmBlock *block, const GemmPart *part, LL
         LLVMBuildAnd(builder, row, unit_int(unit->i32, (int64_t)part->run - 1), "");
     LLVMValueRef at = LLVMBuildMul(builder, run, unit_int(unit->i32, part->run_stride), "");
     at = LLVMBuildAdd(builder, at, in_run, "");
-    at = LLVMBuildAdd(builder, at, unit_int(unit->i32, part->first_row), "");
+    if (part->first_row) at = LLVMBuildAdd(builder, at, part->first_row, "");
     return LLVMBuildAdd(builder, block->m0, gpu_gemm_index(lower, at), "");
 }
 
@@ -332,6 +333,15 @@ uint32_t gpu_gemm_lanes(const GemmBlock *block, uint32_t most) {
     return store_lanes(lower, vector < most ? vector : most);
 }
 
+uint32_t gpu_gemm_rows_at_once(const Lower *lower) {
+    const Kernel *kernel = lower->kernel;
+    bool *seen = arena_array(lower->unit->arena, bool, scalar_count(kernel->scalars) + 1);
+    uint32_t cost = 0;
+    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
+        cost += scalar_cost(kernel->scalars, kernel->row_stores.data[i].value, seen);
+    return cost <= CHEAP ? 4 : cost <= MODERATE ? 2 : 1;
+}
+
 void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
     Lower *lower = block->lower;
     const Unit *unit = lower->unit;
@@ -339,7 +349,7 @@ void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
     uint32_t threads = lower->variant->sched.threads;
     uint32_t lanes = gpu_gemm_lanes(block, part->n_columns);
     uint32_t groups = part->n_columns / lanes, width = groups < threads ? groups : threads;
-    uint32_t unroll = scalar_count(lower->kernel->scalars) <= CHEAP_SCALARS ? 4 : 2;
+    uint32_t unroll = gpu_gemm_rows_at_once(lower);
     LLVMValueRef across = unit_int(unit->i32, width);
     LLVMValueRef first = LLVMBuildUDiv(builder, block->thread, across, "");
     LLVMValueRef group = LLVMBuildURem(builder, block->thread, across, "");
@@ -350,4 +360,30 @@ void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
         gpu_gemm_load_early(&column);
         gpu_gemm_drain_rows(block, part, &column, first, threads / width, unroll);
     }
+}
+
+void gpu_gemm_drain_parts(const GemmBlock *block, GemmPart part, uint32_t n_parts,
+                          void (*put)(const void *user, uint32_t i), const void *user) {
+    Lower *lower = block->lower;
+    Unit *unit = lower->unit;
+    if (n_parts == 1) {
+        put(user, 0);
+        gpu_barrier(unit);
+        gpu_gemm_drain(block, &part);
+        return;
+    }
+    Loop loop = loop_begin(unit, lower->function, unit_int(unit->i32, 0),
+                           unit_int(unit->i32, n_parts), unit_int(unit->i32, 1));
+    gpu_barrier(unit); /* the part before has been read */
+    for (uint32_t i = 0; i < n_parts; i++) {
+        LLVMValueRef number = unit_int(unit->i32, i);
+        LLVMValueRef is_due = LLVMBuildICmp(unit->builder, LLVMIntEQ, loop.index, number, "");
+        If due = if_begin(unit, lower->function, is_due);
+        put(user, i);
+        if_end(unit, &due);
+    }
+    gpu_barrier(unit);
+    part.first_row = LLVMBuildMul(unit->builder, loop.index, unit_int(unit->i32, part.run), "");
+    gpu_gemm_drain(block, &part);
+    loop_end(unit, &loop);
 }

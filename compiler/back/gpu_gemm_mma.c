@@ -246,10 +246,11 @@ static void fill_stage(Mma *mma, LLVMValueRef number) {
     put(mma, stage);
 }
 
-/* The first `n` stages. Copies are only started, so that a loop takes no longer; what goes through
- * registers is loaded for all stages at once. */
+/* The first `n` stages. Copies are only started, so that a loop takes no longer. Where one factor
+ * goes through registers, it is loaded for all stages at once; where both do, the code for that
+ * would cost more than it gains. */
 static void fill_ahead(Mma *mma, uint32_t n) {
-    if (mma->factors[0].is_copied && mma->factors[1].is_copied) {
+    if (mma->factors[0].is_copied == mma->factors[1].is_copied) {
         Loop loop = loop_begin(mma->unit, mma->lower->function, i32_const(mma, 0),
                                i32_const(mma, n), i32_const(mma, 1));
         fill_stage(mma, loop.index);
@@ -330,22 +331,22 @@ static void put_sums(const Mma *mma, uint32_t first_m, uint32_t n_m) {
     }
 }
 
+static void put_part(const void *user, uint32_t i) {
+    const Mma *mma = user;
+    uint32_t rows = drained_rows(mma);
+    put_sums(mma, i * rows / 16, rows / 16);
+}
+
 static void drain(const Mma *mma) {
     const Sched *sched = mma->sched;
     uint32_t rows = drained_rows(mma), warp_rows = sched->tile_m / sched->warps_m;
-    for (uint32_t first = 0; first < warp_rows; first += rows) {
-        if (first) gpu_barrier(mma->unit);
-        put_sums(mma, first / 16, rows / 16);
-        gpu_barrier(mma->unit);
-        GemmPart part = {.shared = mma->shared,
-                         .pitch = sched->tile_n + PAD_ELEMS,
-                         .n_rows = rows * sched->warps_m,
-                         .n_columns = sched->tile_n,
-                         .first_row = first,
-                         .run = rows,
-                         .run_stride = warp_rows};
-        gpu_gemm_drain(&mma->block, &part);
-    }
+    GemmPart part = {.shared = mma->shared,
+                     .pitch = sched->tile_n + PAD_ELEMS,
+                     .n_rows = rows * sched->warps_m,
+                     .n_columns = sched->tile_n,
+                     .run = rows,
+                     .run_stride = warp_rows};
+    gpu_gemm_drain_parts(&mma->block, part, warp_rows / rows, put_part, mma);
 }
 
 void template_gpu_gemm_mma(Lower *lower) {

@@ -350,7 +350,22 @@ static void put_part(const Simt *g, uint32_t f, const LLVMValueRef *sums, LLVMVa
         }
 }
 
-static void finish(Simt *g, const LLVMValueRef *sums, LLVMValueRef warp_m) {
+typedef struct Finish {
+    const Simt *g;
+    const LLVMValueRef *sums;
+    LLVMValueRef warp_m;
+} Finish;
+
+static void put_if_any(const void *user, uint32_t f) {
+    const Finish *finish = user;
+    const Simt *g = finish->g;
+    If has_outputs = {NULL};
+    if (g->computes) has_outputs = if_begin(g->unit, g->lower->function, g->computes);
+    put_part(g, f, finish->sums, finish->warp_m);
+    if (has_outputs.after) if_end(g->unit, &has_outputs);
+}
+
+static void finish(const Simt *g, const LLVMValueRef *sums, LLVMValueRef warp_m) {
     const Side *left = &g->sides[0];
     GemmPart part = {.shared = g->shared,
                      .pitch = g->part_pitch,
@@ -358,16 +373,8 @@ static void finish(Simt *g, const LLVMValueRef *sums, LLVMValueRef warp_m) {
                      .n_columns = g->sides[1].tile,
                      .run = left->stride,
                      .run_stride = left->tile / g->sched->warps_m};
-    for (uint32_t f = 0; f < left->n; f++) {
-        If has_outputs = {NULL};
-        if (f) gpu_barrier(g->unit);
-        if (g->computes) has_outputs = if_begin(g->unit, g->lower->function, g->computes);
-        put_part(g, f, sums, warp_m);
-        if (has_outputs.after) if_end(g->unit, &has_outputs);
-        gpu_barrier(g->unit);
-        part.first_row = f * left->stride;
-        gpu_gemm_drain(&g->block, &part);
-    }
+    Finish parts = {.g = g, .sums = sums, .warp_m = warp_m};
+    gpu_gemm_drain_parts(&g->block, part, left->n, put_if_any, &parts);
 }
 
 /* Set-up. */

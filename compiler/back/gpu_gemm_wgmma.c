@@ -9,9 +9,7 @@ enum {
     BLOCK_ELEMS = 64,
     MAX_ACCUMULATORS = 128,
     MAX_CARRIED = 8,
-    MAX_LANES = 4,
-    CHEAP = 8, /* costs of an epilogue */
-    MODERATE = 40
+    MAX_LANES = 4
 };
 /* Of 168 registers per thread, three groups' worth, the copying group leaves most to the others. */
 enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
@@ -381,22 +379,13 @@ typedef struct Drain {
     LLVMValueRef first_row, in_part;          /* i32: of this lane's in a part */
 } Drain;
 
-/* Rows computed at once: many, so that their loads overlap, unless they take many registers. */
-static uint32_t rows_at_once(const Wgmma *w) {
-    const Kernel *kernel = w->lower->kernel;
-    bool *seen = arena_array(w->unit->arena, bool, scalar_count(kernel->scalars) + 1);
-    uint32_t cost = 0;
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        cost += scalar_cost(kernel->scalars, kernel->row_stores.data[i].value, seen);
-    return cost <= CHEAP ? 8 : cost <= MODERATE ? 4 : 2;
-}
-
 /* Accumulators 4j + 2h and the next of a thread are columns 8j + 2t and the next of row g + 8h,
  * where g is the lane's number / 4 and t the rest. */
 static Drain drain_init(const Wgmma *w, const GemmBlock *tile) {
     LLVMBuilderRef builder = w->unit->builder;
     LLVMValueRef lane = LLVMBuildAnd(builder, w->thread, i32_const(w, WARP - 1), "");
-    Drain d = {.lanes = gpu_gemm_lanes(tile, MAX_LANES), .unroll = rows_at_once(w)};
+    Drain d = {.lanes = gpu_gemm_lanes(tile, MAX_LANES),
+               .unroll = 2 * gpu_gemm_rows_at_once(w->lower)};
     if (d.lanes < MAX_LANES) d.lanes = 1;
     d.columns = wgmma_drain_columns(w->sched->tile_n, d.lanes);
     d.step = wgmma_drain_step(d.columns, d.lanes);

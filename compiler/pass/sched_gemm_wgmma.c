@@ -223,7 +223,7 @@ static Tile cheapest_tile(const Wgmma *g) {
 /* Ascending; each is taken where the next would give half a machine of blocks at most, the last two
  * where clusters would have few waves. */
 static uint32_t add_sizes(const Wgmma *g, Variant base, Variant *variants) {
-    static const Tile tiles[] = {{64, 64, 1}, {64, 128, 1}, {128, 256, 1}, {128, 256, 2}};
+    static const Tile tiles[] = {{64, 64, 1}, {64, 128, 1}, {128, 256, 1}};
     uint32_t n = 0, n_tiles = sizeof tiles / sizeof *tiles;
     for (uint32_t i = 0; i < n_tiles; i++) {
         variants[n] = base;
