@@ -197,7 +197,7 @@ uint32_t guard_axes(const ScalarTab *tab, GuardId id) {
     return axes;
 }
 
-/* Marks what an index hangs on (gathered values) and returns its own cost. */
+/* Marks what an index hangs on (gathered values), in `wanted` if any, and returns its own cost. */
 static uint32_t index_cost(const ScalarTab *tab, IndexId id, bool *wanted) {
     uint32_t cost = 0;
     IndexExpr expr = index_expr(tab->indices, id);
@@ -211,7 +211,7 @@ static uint32_t index_cost(const ScalarTab *tab, IndexId id, bool *wanted) {
             cost += 4 + index_cost(tab, atom.operand, wanted);
             break;
         case ATOM_VALUE:
-            wanted[atom.value] = true;
+            if (wanted) wanted[atom.value] = true;
             break;
         }
     }
@@ -236,6 +236,10 @@ static uint32_t own_cost(const ScalarTab *tab, const Scalar *s, bool *wanted) {
         return prim_info(s->prim)->cost;
     }
     return 0;
+}
+
+uint32_t scalar_own_cost(const ScalarTab *tab, ScalarId id) {
+    return own_cost(tab, &tab->nodes.data[id], NULL);
 }
 
 /* Arguments have smaller ids than their users, so one downward sweep reaches everything. */

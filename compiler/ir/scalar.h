@@ -65,6 +65,8 @@ GuardId guard_and(ScalarTab *tab, GuardId outer, IndexId index, DimId lo, DimId 
 Guard guard_get(const ScalarTab *tab, GuardId id);
 uint32_t guard_axes(const ScalarTab *tab, GuardId id);
 
+/* Cost in prims of one scalar by itself, with its address. */
+uint32_t scalar_own_cost(const ScalarTab *tab, ScalarId id);
 /* Cost in prims of everything reachable from `id` not yet marked in `seen` (count + 1 flags). */
 uint32_t scalar_cost(const ScalarTab *tab, ScalarId id, bool *seen);
 /* `max(load b0[i0], 0)`; for dumps and tests. */

@@ -1,0 +1,31 @@
+/* Machines as the cost model sees them, expanded from cards.def. */
+#ifndef FUSEC_CARD_H
+#define FUSEC_CARD_H
+
+#include "ir/target.h"
+
+typedef enum {
+#define CARD(sym, ...) CARD_##sym,
+#include "ir/cards.def"
+    CARD_COUNT
+} CardId;
+
+/* Rates are what generated code reaches on long runs. */
+typedef struct Card {
+    const char *name;
+    DeviceClass device;
+    double dram_gbs, cache_bytes, cache_gbs;
+    double n_processors, ghz, lanes, f64_rate; /* lanes: f32 operations per clock and processor */
+    double mma_tflops[3];                      /* of 16-bit operands, tf32, f64 */
+    double launch_us, latency_us;
+    uint32_t threads, shared_bytes; /* of a processor's blocks together; CPU: 1 and 0 */
+    const char *doc;
+} Card;
+
+const Card *card_get(CardId id);
+/* NULL when there is none of this name. */
+const Card *card_by_name(const char *name);
+/* What is priced for when no card is named. */
+const Card *card_of_target(const Target *target);
+
+#endif

@@ -1,0 +1,461 @@
+/* Pricing kernels. See cost.h.
+ *
+ * The constants below are judged, and checked by the figures of docs/RESULTS.md; rates are the
+ * card's. */
+#include "pass/cost.h"
+
+#include "pass/footprint.h"
+
+#include <math.h>
+
+enum {
+    SMALL_BYTES = 65536,  /* stay in a processor's own cache, whoever reads them again */
+    BUSY_WARPS = 16,      /* of a processor, that keep its arithmetic busy with one lane each */
+    BUSY_MMA_WARPS = 8,   /* the same for tensor cores */
+    PLAIN_UNROLL = 8,     /* loads in flight of a thread that walks k by itself */
+    WARP_THREADS = 32
+};
+static const double FMA_EFFICIENCY = 0.75; /* of the tiled loop over k, of the peak */
+
+typedef struct Coster {
+    Arena *arena;
+    PlanCost *out;
+    const Plan *plan;
+    const Card *card;
+    const DimTab *dims;
+    const int64_t *values;
+    double *touched; /* per buffer: `passed` before the last kernel that touched it, plus 1; 0: none
+                        did; negative: the kernel at hand does */
+    double passed;   /* bytes of DRAM so far */
+} Coster;
+
+/* One kernel being priced. */
+typedef struct Pricing {
+    const Kernel *kernel;
+    const Variant *variant;
+    KernelCost *cost;
+    double rows, reduced;  /* iteration points: rows x reduced */
+    double bytes_in_flight; /* of one thread, over all its loads of a step */
+} Pricing;
+
+static double number(const Coster *c, DimId dim) {
+    return dim_number(c->dims, dim, c->values);
+}
+
+int64_t *cost_dims(Arena *arena, const DimTab *dims, const int64_t *given) {
+    int64_t *values = arena_array(arena, int64_t, DIM_MAX_SYMBOLS);
+    for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
+        const DimSymbol *symbol = dim_symbol_info(dims, i);
+        int64_t value = COST_DEFAULT_DIM, step = symbol->multiple;
+        if (given && given[i] >= 0) {
+            values[i] = given[i];
+            continue;
+        }
+        if (value > symbol->hi) value = symbol->hi;
+        value -= value % step;
+        if (value < symbol->lo) value = symbol->lo + (step - symbol->lo % step) % step;
+        values[i] = value;
+    }
+    return values;
+}
+
+/* The first whose conditions on dims hold. */
+static uint32_t choose_variant(const Coster *c, const Kernel *kernel) {
+    for (uint32_t v = 0; v + 1 < kernel->n_variants; v++) {
+        const Variant *variant = &kernel->variants[v];
+        bool is_whole = !variant->multiple_dim || variant->multiple_of <= 1 ||
+                        fmod(number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
+        bool is_short =
+            !variant->limit_dim || number(c, variant->limit_dim) <= (double)variant->limit;
+        if (is_whole && is_short) return v;
+    }
+    return kernel->n_variants ? kernel->n_variants - 1 : 0;
+}
+
+/* The scalars that a stage needs (n_stages: the stores after all). */
+static void mark_index(const IndexTab *tab, IndexId id, bool *live) {
+    IndexExpr expr = index_expr(tab, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        if (atom.kind == ATOM_VALUE) live[atom.value] = true;
+        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) mark_index(tab, atom.operand, live);
+    }
+}
+
+static void mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live) {
+    for (uint32_t i = 0; i < n; i++) {
+        live[stores[i].value] = true;
+        mark_index(scalartab_indices(kernel->scalars), stores[i].address, live);
+    }
+}
+
+static bool *stage_scalars(const Coster *c, const Kernel *kernel, uint32_t index) {
+    bool *live = arena_array(c->arena, bool, scalar_count(kernel->scalars) + 1);
+    if (index < kernel->stages.n) {
+        const Stage *stage = &kernel->stages.data[index];
+        for (uint32_t i = 0; i < stage->reduces.n; i++) {
+            const Reduce *reduce = &kernel->reduces.data[stage->reduces.data[i]];
+            live[reduce->value] = live[reduce->factor] = live[reduce->arg_index] = true;
+        }
+        mark_stores(kernel, stage->stores.data, stage->stores.n, live);
+    } else {
+        mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
+    }
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    for (ScalarId id = scalar_count(kernel->scalars); id > 0; id--) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (!live[id]) continue;
+        for (int i = 0; i < 3; i++) live[s->args[i]] = true;
+        if (s->index) mark_index(tab, s->index, live);
+        for (GuardId g = s->guard; g; g = guard_get(kernel->scalars, g).next)
+            mark_index(tab, guard_get(kernel->scalars, g).index, live);
+    }
+    live[SCALAR_NONE] = false;
+    return live;
+}
+
+/* Elements that the address moves when the lane axis goes on by one; remainders count, quotients
+ * stand still. */
+static double lane_stride(const Coster *c, const Kernel *kernel, IndexId address, uint32_t axis) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    IndexExpr expr = index_expr(tab, address);
+    double stride = 0;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        double own = number(c, expr.terms[i].coefficient);
+        if (atom.kind == ATOM_AXIS && atom.axis == axis) stride += own;
+        if (atom.kind == ATOM_MOD) stride += own * lane_stride(c, kernel, atom.operand, axis);
+        if (atom.kind == ATOM_VALUE && (atom.axes >> axis & 1)) stride += own;
+    }
+    return stride;
+}
+
+static uint32_t lane_axis(const Kernel *kernel) {
+    if (kernel->form == FORM_ROW) return kernel->first_reduced + kernel->n_reduced - 1;
+    return kernel->n_parallel ? kernel->n_parallel - 1 : NO_AXIS;
+}
+
+/* Bytes that one load or store moves between cache and processors: a sector for each element that
+ * has no neighbour in the same warp. */
+static double access_bytes(const Coster *c, const Kernel *kernel, IndexId address, double points,
+                           double elem_bytes) {
+    uint32_t axis = lane_axis(kernel);
+    double stride = axis == NO_AXIS ? 0 : fabs(lane_stride(c, kernel, address, axis));
+    if (stride == 0) return points * elem_bytes / WARP_THREADS;
+    return points * fmin(stride * elem_bytes, SECTOR_BYTES);
+}
+
+static bool is_contraction(const Kernel *kernel) {
+    return kernel->form == FORM_CONTRACT;
+}
+
+/* Through the cache, all loads of the buffer marked in `live`. A contraction's factors are read
+ * once per tile of the other side. */
+static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, const bool *live) {
+    const Kernel *kernel = p->kernel;
+    double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
+    uint32_t m = 0, n = 0;
+    const Sched *sched = &p->variant->sched;
+    if (is_contraction(kernel) && sched->tile_m && sched->tile_n) {
+        m = 1u << gemm_axis_m(kernel);
+        n = 1u << gemm_axis_n(kernel);
+    }
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *load = scalar_get(kernel->scalars, id);
+        if (load->kind != SCALAR_LOAD || load->buffer != buffer || !live[id]) continue;
+        uint32_t axes = index_axes(scalartab_indices(kernel->scalars), load->index);
+        double points = footprint_points(kernel, axes, c->values);
+        if (m && !(axes & n))
+            points *= ceil(footprint_points(kernel, n, c->values) / sched->tile_n);
+        else if (m && !(axes & m))
+            points *= ceil(footprint_points(kernel, m, c->values) / sched->tile_m);
+        total += m ? points * elem_bytes
+                   : access_bytes(c, kernel, load->index, p->rows * p->reduced, elem_bytes);
+    }
+    return total;
+}
+
+/* Whether the cache holds all rows that are worked on at once. */
+static bool holds_rows(const Coster *c, const Pricing *p, double footprint_bytes) {
+    double at_once = c->card->n_processors * p->cost->pressure.n_blocks;
+    if (c->card->device == DEVICE_GPU && p->variant->sched.team)
+        at_once *= (double)p->variant->sched.threads / p->variant->sched.team;
+    double share = p->rows > at_once ? at_once / p->rows : 1;
+    return footprint_bytes * share <= c->card->cache_bytes;
+}
+
+/* Whether the buffer still lies in the cache: all that passed since the kernel that touched it
+ * began. */
+static bool is_cached(const Coster *c, uint32_t buffer) {
+    return c->touched[buffer] > 0 &&
+           c->passed - (c->touched[buffer] - 1) <= c->card->cache_bytes;
+}
+
+static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live) {
+    const Kernel *kernel = p->kernel;
+    bool is_on_chip = c->plan->buffers.data[buffer].is_on_chip;
+    double first = 0;
+    for (uint32_t s = 0; s <= kernel->stages.n && !is_on_chip; s++) {
+        Footprint foot =
+            footprint_loads(c->arena, c->plan, kernel, buffer, live[s], c->values);
+        if (foot.elems <= 0) continue;
+        bool is_again = first > 0;
+        if (is_again && p->variant->sched.resident) continue;
+        bool is_held = is_again ? holds_rows(c, p, foot.bytes) : is_cached(c, buffer);
+        if (!is_held) p->cost->read_bytes += foot.bytes;
+        double moved = foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s]) : foot.bytes;
+        p->cost->cache_bytes += moved > foot.bytes ? moved : foot.bytes;
+        if (foot.bytes > first) first = foot.bytes;
+    }
+    if (first > 0) c->touched[buffer] = -1;
+}
+
+static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
+    if (c->plan->buffers.data[buffer].is_on_chip) return;
+    Footprint foot = footprint_stores(c->arena, c->plan, p->kernel, buffer, c->values);
+    if (foot.elems <= 0) return;
+    p->cost->written_bytes += foot.bytes;
+    p->cost->cache_bytes += foot.bytes;
+    c->touched[buffer] = -1;
+}
+
+/* Instructions of one scalar; those of f64 take as long as several. */
+static double scalar_prims(const Coster *c, const Kernel *kernel, ScalarId id) {
+    const Scalar *s = scalar_get(kernel->scalars, id);
+    double cost = scalar_own_cost(kernel->scalars, id);
+    return s->dtype == DT_F64 ? cost / c->card->f64_rate : cost;
+}
+
+/* A scalar is computed for every point of the axes that it depends on; one that hangs on the lanes'
+ * axis alone is still computed in every row. */
+static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
+    const Kernel *kernel = p->kernel;
+    uint32_t n = scalar_count(kernel->scalars) + 1;
+    bool *is_done = arena_array(c->arena, bool, n);
+    uint32_t lanes = lane_axis(kernel) == NO_AXIS ? 0 : 1u << lane_axis(kernel);
+    for (uint32_t s = 0; s <= kernel->stages.n; s++) {
+        for (ScalarId id = 1; id < n; id++) {
+            if (!live[s][id] || is_done[id]) continue;
+            bool varies = (scalar_get(kernel->scalars, id)->axes & lanes) != 0;
+            double points = s == kernel->stages.n ? p->rows
+                            : varies              ? p->rows * p->reduced
+                                                  : p->rows * p->reduced / WARP_THREADS;
+            p->cost->n_prims += points * scalar_prims(c, kernel, id);
+            is_done[id] = p->variant->sched.resident > 0;
+        }
+    }
+    if (is_contraction(kernel)) return;
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) p->cost->n_prims += p->rows * p->reduced;
+}
+
+static void count_products(const Coster *c, Pricing *p, bool *const *live) {
+    const Kernel *kernel = p->kernel;
+    p->cost->n_flops = 2 * p->rows * p->reduced;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        if (live[kernel->stages.n][id])
+            p->cost->n_prims += p->rows * scalar_prims(c, kernel, id);
+        if (!live[0][id] || scalar_get(kernel->scalars, id)->kind == SCALAR_LOAD) continue;
+        uint32_t axes = scalar_get(kernel->scalars, id)->axes;
+        p->cost->n_prims +=
+            footprint_points(kernel, axes, c->values) * scalar_prims(c, kernel, id);
+    }
+}
+
+/* Times. */
+
+/* The part of the machine that has work, were each of its processors busy with `wanted` warps. */
+static double use_of(const Coster *c, const Pricing *p, double wanted) {
+    if (c->card->device == DEVICE_CPU) return fmin(1, p->cost->n_blocks / c->card->n_processors);
+    double at_once = fmin(p->cost->n_blocks, c->card->n_processors * p->cost->pressure.n_blocks);
+    double warps = at_once * p->variant->sched.threads / WARP_THREADS / c->card->n_processors;
+    return warps < wanted ? warps / wanted : 1;
+}
+
+/* What the loads in flight allow. */
+static double dram_bytes_per_us(const Coster *c, const Pricing *p) {
+    double peak = c->card->dram_gbs * 1e3;
+    if (c->card->device == DEVICE_CPU || p->bytes_in_flight <= 0) return peak;
+    double at_once = fmin(p->cost->n_blocks, c->card->n_processors * p->cost->pressure.n_blocks);
+    double bytes = at_once * p->variant->sched.threads * p->bytes_in_flight;
+    return fmin(peak, bytes / c->card->latency_us);
+}
+
+static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
+    const Kernel *kernel = p->kernel;
+    const Sched *sched = &p->variant->sched;
+    if (is_contraction(kernel) && sched->engine != CONTRACT_PLAIN) {
+        double bytes = dtype_bytes(scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype);
+        p->bytes_in_flight = bytes * (sched->stages > 1 ? sched->stages - 1 : 1) * sched->tile_k *
+                             (sched->tile_m + sched->tile_n) / sched->threads;
+        return;
+    }
+    double steps = is_contraction(kernel) ? PLAIN_UNROLL : sched->resident ? sched->resident : sched->unroll;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (s->kind == SCALAR_LOAD && live[0][id])
+            p->bytes_in_flight += steps * sched->lanes * dtype_bytes(s->dtype);
+    }
+    (void)c;
+}
+
+static double mma_tflops(const Coster *c, const Kernel *kernel) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    Dtype dtype = scalar_get(kernel->scalars, reduce->value)->dtype;
+    return c->card->mma_tflops[dtype == DT_F64 ? 2 : dtype == DT_F32 ? 1 : 0];
+}
+
+/* The last round of blocks may leave processors idle. */
+static double balance(const Coster *c, const Pricing *p) {
+    double rounds = p->cost->n_blocks / c->card->n_processors;
+    return rounds > 0 ? rounds / ceil(rounds) : 1;
+}
+
+static void time_products(const Coster *c, Pricing *p, double prims_per_us) {
+    const Kernel *kernel = p->kernel;
+    KernelCost *cost = p->cost;
+    double rate = mma_tflops(c, kernel) * 1e6;
+    if (p->variant->sched.engine == CONTRACT_MMA && rate > 0) {
+        double use = sqrt(use_of(c, p, BUSY_MMA_WARPS));
+        cost->tensor_us = cost->n_flops / (rate * fmin(use, 1) * balance(c, p));
+        return;
+    }
+    double efficiency = FMA_EFFICIENCY * (c->card->device == DEVICE_GPU ? balance(c, p) : 1);
+    if (kernel->reduces.data[0].acc == DT_F64) efficiency *= c->card->f64_rate;
+    cost->arithmetic_us += cost->n_flops / 2 / (prims_per_us * efficiency);
+}
+
+static void time_kernel(const Coster *c, Pricing *p) {
+    KernelCost *cost = p->cost;
+    double width = p->variant->sched.lanes < 4 ? p->variant->sched.lanes : 4;
+    double use = use_of(c, p, BUSY_WARPS / (width < 1 ? 1 : width));
+    double prims_per_us =
+        c->card->n_processors * c->card->lanes * c->card->ghz * 1e3 * (use > 0 ? use : 1);
+    double dram = dram_bytes_per_us(c, p);
+    cost->memory_us = fmax((cost->read_bytes + cost->written_bytes) / (dram > 0 ? dram : 1),
+                           cost->cache_bytes / (c->card->cache_gbs * 1e3));
+    cost->arithmetic_us = cost->n_prims / prims_per_us;
+    if (is_contraction(p->kernel)) time_products(c, p, prims_per_us);
+    bool is_link = p->kernel->link != LINK_NONE;
+    cost->launch_us = is_link ? 0 : c->card->launch_us;
+    cost->us = cost->launch_us +
+               fmax(cost->memory_us, fmax(cost->arithmetic_us, cost->tensor_us));
+}
+
+static void settle_cache(Coster *c, const KernelCost *cost) {
+    for (uint32_t i = 0; i < c->plan->buffers.n; i++)
+        if (c->touched[i] < 0) c->touched[i] = 1 + c->passed;
+    c->passed += cost->read_bytes + cost->written_bytes;
+}
+
+static void price_kernel(Coster *c, uint32_t index) {
+    const Kernel *kernel = &c->plan->kernels.data[index];
+    KernelCost *cost = &c->out->kernels[index];
+    cost->variant = choose_variant(c, kernel);
+    Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
+    p.rows = number(c, kernel_n_rows(kernel));
+    p.reduced = number(c, kernel_n_reduced(kernel));
+    cost->n_blocks = number(c, p.variant->grid);
+    cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
+    bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
+    for (uint32_t s = 0; s <= kernel->stages.n; s++) live[s] = stage_scalars(c, kernel, s);
+    for (uint32_t i = 0; i < kernel->args.n; i++) price_read(c, &p, kernel->args.data[i], live);
+    for (uint32_t i = 0; i < kernel->args.n; i++) price_write(c, &p, kernel->args.data[i]);
+    if (is_contraction(kernel))
+        count_products(c, &p, live);
+    else
+        count_prims(c, &p, live);
+    count_in_flight(c, &p, live);
+    time_kernel(c, &p);
+    settle_cache(c, cost);
+}
+
+/* What of the inputs is used at all, by whichever kernel uses most of it, and the outputs. */
+static double least_bytes(const Coster *c) {
+    double total = 0;
+    for (uint32_t b = 0; b < c->plan->buffers.n; b++) {
+        double most = 0;
+        if (c->plan->buffers.data[b].kind == BUFFER_TEMP) continue;
+        for (uint32_t k = 0; k < c->plan->kernels.n; k++) {
+            const Kernel *kernel = &c->plan->kernels.data[k];
+            bool is_output = c->plan->buffers.data[b].kind == BUFFER_OUTPUT;
+            Footprint foot =
+                is_output ? footprint_stores(c->arena, c->plan, kernel, b, c->values)
+                          : footprint_loads(c->arena, c->plan, kernel, b, NULL, c->values);
+            most = fmax(most, foot.bytes);
+        }
+        total += most;
+    }
+    return total;
+}
+
+PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
+    PlanCost *out = arena_array(arena, PlanCost, 1);
+    *out = (PlanCost){.plan = plan, .card = card, .dims = dims};
+    out->kernels = arena_array(arena, KernelCost, plan->kernels.n);
+    Coster c = {.arena = arena,
+                .out = out,
+                .plan = plan,
+                .card = card,
+                .dims = plan->graph->dims,
+                .values = dims,
+                .touched = arena_array(arena, double, plan->buffers.n)};
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        price_kernel(&c, k);
+        out->n_launches += plan->kernels.data[k].link == LINK_NONE;
+        out->read_bytes += out->kernels[k].read_bytes;
+        out->written_bytes += out->kernels[k].written_bytes;
+        out->us += out->kernels[k].us;
+    }
+    out->least_bytes = least_bytes(&c);
+    out->workspace_bytes = number(&c, plan->workspace_bytes);
+    out->unshared_bytes = number(&c, plan->peak_bytes_unshared);
+    return out;
+}
+
+/* Edges. */
+
+static bool stores_node(const Kernel *kernel, NodeId node) {
+    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
+        if (kernel->row_stores.data[i].node == node) return true;
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        for (uint32_t k = 0; k < kernel->stages.data[i].stores.n; k++)
+            if (kernel->stages.data[i].stores.data[k].node == node) return true;
+    return false;
+}
+
+/* Sum of the kernels that make the node; how many there are. */
+static uint32_t add_makers(const PlanCost *unfused, NodeId node, KernelCost *sum) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < unfused->plan->kernels.n; k++) {
+        if (!stores_node(&unfused->plan->kernels.data[k], node)) continue;
+        const KernelCost *own = &unfused->kernels[k];
+        sum->read_bytes += own->read_bytes;
+        sum->written_bytes += own->written_bytes;
+        sum->memory_us += own->memory_us;
+        sum->arithmetic_us += own->arithmetic_us;
+        sum->tensor_us += own->tensor_us;
+        sum->launch_us += own->launch_us;
+        sum->us += own->us;
+        n++;
+    }
+    return n;
+}
+
+EdgeCost cost_edge(const PlanCost *unfused, const Edge *edge) {
+    const Graph *graph = unfused->plan->graph;
+    const Node *node = graph_node(graph, edge->producer);
+    double bytes =
+        dim_number(graph->dims, shape_n_elems(graph->dims, &node->shape), unfused->dims) *
+        dtype_bytes(node->dtype);
+    KernelCost both = {0}, consumer = {0};
+    uint32_t n = add_makers(unfused, edge->producer, &both);
+    if (n == 0 || edge->consumer == NODE_NONE) return (EdgeCost){0};
+    if (add_makers(unfused, edge->consumer, &consumer) == 0) return (EdgeCost){0};
+    add_makers(unfused, edge->consumer, &both);
+    double all = both.read_bytes + both.written_bytes;
+    double saved = fmin(2 * bytes, all), left = all > 0 ? 1 - saved / all : 1;
+    double us = fmax(both.memory_us * left, fmax(both.arithmetic_us, both.tensor_us));
+    return (EdgeCost){.saved_bytes = saved,
+                      .fused_us = consumer.launch_us + us,
+                      .unfused_us = both.us};
+}

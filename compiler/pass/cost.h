@@ -1,0 +1,55 @@
+/* The cost model: what a scheduled plan moves, computes and takes at given values of the dims on a
+ * card. Numbers for decisions and for people: fusion asks it, the ledger prints it.
+ *
+ * A kernel takes its launch and then the longest of memory, arithmetic and tensor cores. Bytes are
+ * those of DRAM: what a kernel touches (pass/footprint.h), without what still lies in the cache
+ * because it was written or read shortly before, and again for every pass over rows that the cache
+ * cannot hold. Inputs are cold. Buffers on chip move nothing. Requires a scheduled plan; a plan that
+ * is not placed has no workspace to tell of. */
+#ifndef FUSEC_COST_H
+#define FUSEC_COST_H
+
+#include "pass/pressure.h"
+
+/* Per kernel of the plan. Bytes are of DRAM, times in microseconds. */
+typedef struct KernelCost {
+    uint32_t variant; /* the one that runs, pointers being aligned */
+    double read_bytes, written_bytes;
+    double cache_bytes; /* through the last level of the cache, those of DRAM among them */
+    double n_prims;     /* instructions, roughly, over all elements */
+    double n_flops;     /* of a contraction: two for each product */
+    double n_blocks;
+    double launch_us; /* 0 for what runs in the launch of the kernel before it */
+    double memory_us, arithmetic_us, tensor_us;
+    double us; /* launch_us and the longest of the others */
+    Pressure pressure;
+} KernelCost;
+
+typedef struct PlanCost {
+    const Plan *plan;
+    const Card *card;
+    const int64_t *dims;
+    KernelCost *kernels; /* plan->kernels.n */
+    uint32_t n_launches;
+    double read_bytes, written_bytes, us; /* over all kernels */
+    double least_bytes; /* that any program moves: what is used of each input, each output, once */
+    double workspace_bytes, unshared_bytes; /* with and without reuse */
+} PlanCost;
+
+/* Values of the dims, by symbol, for those without one in `given` (indexed by symbol, or NULL;
+ * negative: not given): COST_DEFAULT_DIM, moved into the dim's range and down to its multiple. */
+enum { COST_DEFAULT_DIM = 1024 };
+int64_t *cost_dims(Arena *arena, const DimTab *dims, const int64_t *given);
+
+/* `dims` by symbol, as made by cost_dims. Results live on the arena. */
+PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);
+
+/* An edge by itself: its two ops as kernels of their own, and as one kernel. */
+typedef struct EdgeCost {
+    double saved_bytes; /* written and read again where it is stored */
+    double fused_us, unfused_us;
+} EdgeCost;
+/* `unfused`: of the plan with fusion off. */
+EdgeCost cost_edge(const PlanCost *unfused, const Edge *edge);
+
+#endif

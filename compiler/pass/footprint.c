@@ -1,0 +1,276 @@
+/* Counting elements. See footprint.h.
+ *
+ * An access is a box: for every term of its address an interval that the term's atom runs through.
+ * Terms by ascending stride tell how many addresses differ and in how long runs they lie. Guards on
+ * a single atom cut its interval, others thin the box out. Boxes of one buffer with the same terms
+ * are joined in their common hull, as far as that is smaller than the sum. */
+#include "pass/footprint.h"
+
+#include <math.h>
+
+enum { MAX_BOX_TERMS = 24 };
+
+typedef struct BoxTerm {
+    uint32_t atom;
+    double stride;     /* elements */
+    double begin, end; /* what the atom runs through */
+} BoxTerm;
+
+typedef struct Box {
+    double offset, share; /* share: of the points that the guards leave, 0 to 1 */
+    uint32_t n;
+    BoxTerm terms[MAX_BOX_TERMS]; /* ascending by stride */
+} Box;
+
+typedef struct Measurer {
+    const Kernel *kernel;
+    IndexTab *indices;
+    const DimTab *dims;
+    const int64_t *values;
+    double elem_bytes, n_elems; /* of the buffer */
+} Measurer;
+
+double dim_number(const DimTab *tab, DimId dim, const int64_t *dims) {
+    int64_t value;
+    return dim != DIM_NONE && dim_eval(tab, dim, dims, &value) ? (double)value : 0;
+}
+
+double footprint_points(const Kernel *kernel, uint32_t axes, const int64_t *dims) {
+    IndexTab *indices = scalartab_indices(kernel->scalars);
+    double n = 1;
+    for (uint32_t k = 0; k < index_n_axes(indices); k++)
+        if (axes >> k & 1)
+            n *= dim_number(indextab_dims(indices), index_axis_extent(indices, k), dims);
+    return n;
+}
+
+static double number(const Measurer *m, DimId dim) {
+    return dim_number(m->dims, dim, m->values);
+}
+
+/* Where an index lies: [begin, end). */
+static void index_range(const Measurer *m, IndexId id, double *begin, double *end);
+
+static void atom_range(const Measurer *m, const IndexAtom *atom, double *begin, double *end) {
+    double divisor = 1;
+    *begin = 0;
+    switch (atom->kind) {
+    case ATOM_AXIS:
+        *end = number(m, index_axis_extent(m->indices, atom->axis));
+        return;
+    case ATOM_VALUE: {
+        double extent = number(m, atom->divisor);
+        double n = footprint_points(m->kernel, atom->axes, m->values);
+        *end = extent > 0 ? extent * -expm1(n * log1p(-1 / (extent + 1e-9))) : 0;
+        if (extent <= 1) *end = extent;
+        return;
+    }
+    case ATOM_DIV:
+    case ATOM_MOD:
+        divisor = number(m, atom->divisor);
+        index_range(m, atom->operand, begin, end);
+        break;
+    }
+    if (divisor < 1) divisor = 1;
+    if (atom->kind == ATOM_DIV) {
+        *begin = floor(*begin / divisor);
+        *end = floor((*end - 1) / divisor) + 1;
+    } else {
+        double n = *end - *begin;
+        *begin = 0;
+        *end = n < divisor ? n : divisor;
+    }
+}
+
+static void index_range(const Measurer *m, IndexId id, double *begin, double *end) {
+    IndexExpr expr = index_expr(m->indices, id);
+    double lo = number(m, expr.offset), hi = lo;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(m->indices, expr.terms[i].atom);
+        double stride = number(m, expr.terms[i].coefficient), first, last;
+        atom_range(m, &atom, &first, &last);
+        last -= 1;
+        lo += stride * (stride < 0 ? last : first);
+        hi += stride * (stride < 0 ? first : last);
+    }
+    *begin = lo;
+    *end = hi + 1;
+}
+
+static void add_term(Box *box, BoxTerm term) {
+    if (box->n >= MAX_BOX_TERMS || term.stride == 0) return;
+    uint32_t at = box->n++;
+    for (; at > 0 && fabs(box->terms[at - 1].stride) > fabs(term.stride); at--)
+        box->terms[at] = box->terms[at - 1];
+    box->terms[at] = term;
+}
+
+static Box box_of(const Measurer *m, IndexId address) {
+    IndexExpr expr = index_expr(m->indices, address);
+    Box box = {.offset = number(m, expr.offset), .share = 1};
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(m->indices, expr.terms[i].atom);
+        BoxTerm term = {.atom = expr.terms[i].atom,
+                        .stride = number(m, expr.terms[i].coefficient)};
+        atom_range(m, &atom, &term.begin, &term.end);
+        add_term(&box, term);
+    }
+    return box;
+}
+
+/* Cuts the box to where lo <= index < hi. */
+static void cut(const Measurer *m, Box *box, IndexId index, double lo, double hi) {
+    IndexExpr expr = index_expr(m->indices, index);
+    double begin, end;
+    index_range(m, index, &begin, &end);
+    if (lo < begin) lo = begin;
+    if (hi > end) hi = end;
+    double left = hi > lo ? hi - lo : 0, all = end > begin ? end - begin : 1;
+    for (uint32_t i = 0; i < box->n && expr.n_terms == 1; i++) {
+        BoxTerm *term = &box->terms[i];
+        double stride = number(m, expr.terms[0].coefficient), offset = number(m, expr.offset);
+        if (term->atom != expr.terms[0].atom || stride <= 0) continue;
+        double first = ceil((lo - offset) / stride), last = ceil((hi - offset) / stride);
+        if (first > term->begin) term->begin = first;
+        if (last < term->end) term->end = last;
+        if (term->end < term->begin) term->end = term->begin;
+        return;
+    }
+    box->share *= left / all;
+}
+
+static double box_extent(const BoxTerm *term) {
+    return term->end > term->begin ? term->end - term->begin : 0;
+}
+
+/* Distinct elements and the bytes of their sectors. */
+static Footprint box_measure(const Measurer *m, const Box *box) {
+    double count = 1, span = 1, run = 1, pitch = 0;
+    for (uint32_t i = 0; i < box->n; i++) {
+        double n = box_extent(&box->terms[i]), stride = fabs(box->terms[i].stride);
+        if (n < 1) return (Footprint){0};
+        if (n == 1) continue;
+        bool is_dense = pitch == 0 && stride <= span;
+        double wider = stride * (n - 1) + span;
+        count = stride >= span ? count * n : fmin(count * n, wider);
+        span = wider;
+        if (is_dense)
+            run = count = span;
+        else if (pitch == 0)
+            pitch = stride;
+    }
+    double run_bytes = run * m->elem_bytes, pitch_bytes = pitch * m->elem_bytes;
+    double touched = run_bytes;
+    if (pitch_bytes > 0) {
+        bool is_whole =
+            fmod(pitch_bytes, SECTOR_BYTES) == 0 && fmod(box->offset * m->elem_bytes, SECTOR_BYTES) == 0;
+        touched = is_whole ? ceil(run_bytes / SECTOR_BYTES) * SECTOR_BYTES
+                           : run_bytes + SECTOR_BYTES - m->elem_bytes;
+        if (touched > pitch_bytes) touched = pitch_bytes;
+    }
+    count *= box->share;
+    return (Footprint){.elems = count, .bytes = count / run * touched};
+}
+
+static bool has_same_terms(const Box *a, const Box *b) {
+    if (a->n != b->n) return false;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->terms[i].atom != b->terms[i].atom || a->terms[i].stride != b->terms[i].stride)
+            return false;
+    return true;
+}
+
+/* Extends `hull` to hold `box`, whose offset is taken apart into steps of the terms. */
+static bool extend(Box *hull, const Box *box) {
+    Box wider = *hull;
+    double rest = box->offset - hull->offset;
+    for (uint32_t i = hull->n; i-- > 0;) {
+        BoxTerm *term = &wider.terms[i];
+        double steps = round(rest / term->stride);
+        rest -= steps * term->stride;
+        term->begin = fmin(term->begin, box->terms[i].begin + steps);
+        term->end = fmax(term->end, box->terms[i].end + steps);
+    }
+    wider.share = fmax(hull->share, box->share);
+    if (fabs(rest) < 0.5) *hull = wider;
+    return fabs(rest) < 0.5;
+}
+
+typedef struct Union {
+    Vec(Box) hulls;
+    Vec(Footprint) sums; /* of the boxes in each hull */
+} Union;
+
+static void union_add(Arena *arena, const Measurer *m, Union *all, const Box *box) {
+    Footprint own = box_measure(m, box);
+    for (uint32_t i = 0; i < all->hulls.n; i++) {
+        if (!has_same_terms(&all->hulls.data[i], box) || !extend(&all->hulls.data[i], box))
+            continue;
+        all->sums.data[i].elems += own.elems;
+        all->sums.data[i].bytes += own.bytes;
+        return;
+    }
+    vec_push(arena, &all->hulls, *box);
+    vec_push(arena, &all->sums, own);
+}
+
+static Footprint union_measure(const Measurer *m, const Union *all) {
+    Footprint total = {0};
+    for (uint32_t i = 0; i < all->hulls.n; i++) {
+        Footprint hull = box_measure(m, &all->hulls.data[i]), sum = all->sums.data[i];
+        total.elems += fmin(hull.elems, sum.elems);
+        total.bytes += fmin(hull.bytes, sum.bytes);
+    }
+    total.elems = fmin(total.elems, m->n_elems);
+    total.bytes = fmin(total.bytes, m->n_elems * m->elem_bytes);
+    return total;
+}
+
+static Measurer measurer_of(const Plan *plan, const Kernel *kernel, uint32_t buffer,
+                            const int64_t *dims) {
+    const Buffer *of = &plan->buffers.data[buffer];
+    Measurer m = {.kernel = kernel,
+                  .indices = scalartab_indices(kernel->scalars),
+                  .dims = plan->graph->dims,
+                  .values = dims,
+                  .elem_bytes = dtype_bytes(of->dtype)};
+    m.n_elems = number(&m, shape_n_elems(plan->graph->dims, &of->shape));
+    return m;
+}
+
+Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
+                          const bool *live, const int64_t *dims) {
+    Measurer m = measurer_of(plan, kernel, buffer, dims);
+    Union all = {0};
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *load = scalar_get(kernel->scalars, id);
+        if (load->kind != SCALAR_LOAD || load->buffer != buffer || (live && !live[id])) continue;
+        Box box = box_of(&m, load->index);
+        for (GuardId g = load->guard; g; g = guard_get(kernel->scalars, g).next) {
+            Guard guard = guard_get(kernel->scalars, g);
+            cut(&m, &box, guard.index, number(&m, guard.lo), number(&m, guard.hi));
+        }
+        union_add(arena, &m, &all, &box);
+    }
+    return union_measure(&m, &all);
+}
+
+static void add_stores(Arena *arena, const Measurer *m, const Store *stores, uint32_t n,
+                       uint32_t buffer, Union *all) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (stores[i].buffer != buffer) continue;
+        Box box = box_of(m, stores[i].address);
+        union_add(arena, m, all, &box);
+    }
+}
+
+Footprint footprint_stores(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
+                           const int64_t *dims) {
+    Measurer m = measurer_of(plan, kernel, buffer, dims);
+    Union all = {0};
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        add_stores(arena, &m, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n,
+                   buffer, &all);
+    add_stores(arena, &m, kernel->row_stores.data, kernel->row_stores.n, buffer, &all);
+    return union_measure(&m, &all);
+}

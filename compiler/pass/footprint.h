@@ -1,0 +1,33 @@
+/* Footprints: which elements of a buffer a kernel touches, at given values of the dims, found from
+ * its index expressions and guards. An estimate in two places, both said in footprint.c: gathered
+ * positions are taken as drawn at random, and accesses whose expressions differ in more than an
+ * offset as disjoint until the buffer is full. */
+#ifndef FUSEC_FOOTPRINT_H
+#define FUSEC_FOOTPRINT_H
+
+#include "ir/kernel.h"
+
+/* Memory is moved in pieces of this size. */
+enum { SECTOR_BYTES = 32 };
+
+/* What some accesses to one buffer touch. */
+typedef struct Footprint {
+    double elems; /* distinct */
+    double bytes; /* of the sectors they lie in */
+} Footprint;
+
+/* Of `kernel`'s loads from `buffer` among the scalars marked in `live` (scalar_count + 1 flags; NULL:
+ * all). `dims` by symbol. */
+Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
+                          const bool *live, const int64_t *dims);
+/* Of its stores to `buffer`. */
+Footprint footprint_stores(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
+                           const int64_t *dims);
+
+/* Times that a value is computed: the product of the extents of the axes (bit set). */
+double footprint_points(const Kernel *kernel, uint32_t axes, const int64_t *dims);
+
+/* A dim's value as a number; 0 for DIM_NONE and on overflow. */
+double dim_number(const DimTab *tab, DimId dim, const int64_t *dims);
+
+#endif

@@ -1,0 +1,242 @@
+/* Counting registers. See pressure.h.
+ *
+ * Scalars are taken in the order in which the templates ask for them: depth first from reductions
+ * and stores. One is alive from where it is made to its last use; what varies along the lanes takes
+ * a register for each. The constants stand for addresses and loop counters and were fitted to what
+ * the assembler says of the examples. */
+#include "pass/pressure.h"
+
+enum {
+    OWN_REGISTERS = 14,      /* counters, the thread's place, parameters */
+    POINTER_REGISTERS = 2,   /* per argument, of those in use at once */
+    MAX_POINTERS = 8,
+    FRAGMENT_REGISTERS = 48, /* of both factors' tiles on their way, with their addresses */
+    WARP_THREADS = 32,
+    MAX_BLOCKS = 32,
+    GRANULE = 8 /* registers are handed out in such steps */
+};
+
+typedef struct Walk {
+    const Kernel *kernel;
+    const ScalarTab *scalars;
+    IndexTab *indices;
+    uint32_t *place; /* per scalar: position in the order plus 1; 0: not reached */
+    uint32_t *last;  /* per scalar: position of the last use */
+    ScalarId *order;
+    uint32_t n;
+} Walk;
+
+static void reach(Walk *w, ScalarId id);
+
+static void reach_index(Walk *w, IndexId id) {
+    IndexExpr expr = index_expr(w->indices, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(w->indices, expr.terms[i].atom);
+        if (atom.kind == ATOM_VALUE) reach(w, atom.value);
+        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) reach_index(w, atom.operand);
+    }
+}
+
+static void reach(Walk *w, ScalarId id) {
+    if (id == SCALAR_NONE || w->place[id]) return;
+    const Scalar *s = scalar_get(w->scalars, id);
+    if (s->index) reach_index(w, s->index);
+    for (int i = 0; i < 3; i++) reach(w, s->args[i]);
+    w->order[w->n++] = id;
+    w->place[id] = w->n;
+    w->last[id] = w->n;
+    for (int i = 0; i < 3; i++)
+        if (s->args[i]) w->last[s->args[i]] = w->n;
+}
+
+/* Names what the stage's reductions and stores need; a later use is by another scalar or, of a
+ * root, by the accumulator or store right behind it. */
+static void reach_stage(Walk *w, const Stage *stage) {
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        const Reduce *reduce = &w->kernel->reduces.data[stage->reduces.data[i]];
+        reach(w, reduce->value);
+        reach(w, reduce->factor);
+        reach(w, reduce->arg_index);
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++) {
+        reach_index(w, stage->stores.data[i].address);
+        reach(w, stage->stores.data[i].value);
+        w->last[stage->stores.data[i].value] = w->n;
+    }
+}
+
+static Walk walk_new(Arena *arena, const Kernel *kernel) {
+    Walk w = {.kernel = kernel,
+              .scalars = kernel->scalars,
+              .indices = scalartab_indices(kernel->scalars)};
+    uint32_t n = scalar_count(kernel->scalars) + 1;
+    w.place = arena_array(arena, uint32_t, n);
+    w.last = arena_array(arena, uint32_t, n);
+    w.order = arena_array(arena, ScalarId, n);
+    return w;
+}
+
+/* In quarters of a register per lane: 16-bit elements are held in pairs. */
+static double own_size(const Walk *w, ScalarId id, uint32_t axis, uint32_t lanes) {
+    const Scalar *s = scalar_get(w->scalars, id);
+    if (s->kind == SCALAR_CONST) return 0;
+    bool varies = axis != NO_AXIS && (s->axes >> axis & 1);
+    double bytes = dtype_bytes(s->dtype) < 2 ? 2 : dtype_bytes(s->dtype);
+    return (varies ? lanes : 1) * bytes / 4;
+}
+
+/* The largest sum of what is alive at once. */
+static double peak_size(Arena *arena, const Walk *w, uint32_t axis, uint32_t lanes) {
+    double *change = arena_array(arena, double, w->n + 2);
+    double alive = 0, peak = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        double size = own_size(w, w->order[i], axis, lanes);
+        change[i + 1] += size;
+        change[w->last[w->order[i]] + 1 > w->n + 1 ? w->n + 1 : w->last[w->order[i]] + 1] -= size;
+    }
+    for (uint32_t i = 1; i <= w->n; i++) {
+        alive += change[i];
+        if (alive > peak) peak = alive;
+    }
+    return peak;
+}
+
+static uint32_t lane_axis(const Kernel *kernel) {
+    if (kernel->form == FORM_ROW) return kernel->first_reduced + kernel->n_reduced - 1;
+    return kernel->n_parallel ? kernel->n_parallel - 1 : NO_AXIS;
+}
+
+static double peak_of_stages(Arena *arena, const Kernel *kernel, uint32_t lanes) {
+    double peak = 0;
+    for (uint32_t i = 0; i <= kernel->stages.n; i++) {
+        ArenaMark mark = arena_mark(arena);
+        Walk w = walk_new(arena, kernel);
+        Stage rest = {.stores = {.data = kernel->row_stores.data, .n = kernel->row_stores.n}};
+        reach_stage(&w, i < kernel->stages.n ? &kernel->stages.data[i] : &rest);
+        double own = peak_size(arena, &w, lane_axis(kernel), lanes);
+        if (own > peak) peak = own;
+        arena_rewind(arena, mark);
+    }
+    return peak;
+}
+
+uint32_t pressure_live(Arena *arena, const Kernel *kernel) {
+    return (uint32_t)peak_of_stages(arena, kernel, 1);
+}
+
+/* What a resident row keeps from stage to stage, per step: scalars made in one and used in a later
+ * one. */
+static double kept_size(Arena *arena, const Kernel *kernel, uint32_t lanes) {
+    ArenaMark mark = arena_mark(arena);
+    uint32_t n = scalar_count(kernel->scalars) + 1;
+    uint32_t *first = arena_array(arena, uint32_t, n), *last = arena_array(arena, uint32_t, n);
+    double size = 0, most = 0;
+    Walk w = {0};
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        w = walk_new(arena, kernel);
+        reach_stage(&w, &kernel->stages.data[i]);
+        for (uint32_t k = 0; k < w.n; k++) {
+            ScalarId id = w.order[k];
+            if (!first[id]) first[id] = i + 1;
+            bool is_leaf = true;
+            const Scalar *s = scalar_get(kernel->scalars, id);
+            for (int a = 0; a < 3; a++) {
+                ScalarId arg = s->args[a];
+                if (!arg) continue;
+                is_leaf = false;
+                if (first[id] == i + 1) last[arg] = i + 1;
+            }
+            if (is_leaf) last[id] = last[id] ? last[id] : i + 1;
+        }
+    }
+    for (uint32_t i = 1; i < kernel->stages.n; i++, size = 0) {
+        for (ScalarId id = 1; id < n; id++)
+            if (first[id] && first[id] <= i && last[id] > i)
+                size += own_size(&w, id, lane_axis(kernel), lanes);
+        if (size > most) most = size;
+    }
+    arena_rewind(arena, mark);
+    return most;
+}
+
+static double acc_size(const Kernel *kernel, uint32_t lanes) {
+    double size = 0;
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) {
+        const Reduce *reduce = &kernel->reduces.data[i];
+        size += lanes * ((double)dtype_bytes(reduce->acc) / 4 + (reduce->is_arg ? 1 : 0));
+    }
+    return size;
+}
+
+static double contract_registers(const Kernel *kernel, const Sched *sched) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    if (sched->engine == CONTRACT_PLAIN) return 16;
+    double tile = (double)sched->tile_m * sched->tile_n;
+    return tile / sched->threads * dtype_bytes(reduce->acc) / 4 + FRAGMENT_REGISTERS;
+}
+
+static uint32_t contract_shared(const Kernel *kernel, const Sched *sched) {
+    uint32_t bytes = dtype_bytes(scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype);
+    if (sched->engine == CONTRACT_PLAIN) return 0;
+    return sched->stages * (sched->tile_m + sched->tile_n) * sched->tile_k * bytes;
+}
+
+/* Partial results on their way between warps. */
+static uint32_t reduce_shared(const Kernel *kernel, const Sched *sched) {
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) {
+        const Reduce *reduce = &kernel->reduces.data[i];
+        uint32_t own = dtype_bytes(reduce->acc) + (reduce->is_arg ? 4 : 0);
+        if (kernel->form == FORM_ROW && sched->team > WARP_THREADS) bytes += WARP_THREADS * own;
+        uint32_t chains = sched->threads * sched->lanes * own;
+        if (kernel->form == FORM_COLUMN && chains > bytes) bytes = chains;
+    }
+    return bytes;
+}
+
+static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *sched) {
+    uint32_t n_pointers = kernel->args.n < MAX_POINTERS ? kernel->args.n : MAX_POINTERS;
+    double size = OWN_REGISTERS + POINTER_REGISTERS * n_pointers;
+    double peak = peak_of_stages(arena, kernel, sched->lanes);
+    switch (kernel->form) {
+    case FORM_MAP:
+        return size + peak;
+    case FORM_ROW: {
+        double steps = sched->slots > 1 ? sched->slots : 1;
+        size += peak + acc_size(kernel, sched->lanes) * steps;
+        if (sched->resident) size += kept_size(arena, kernel, sched->lanes) * sched->resident;
+        return size;
+    }
+    case FORM_COLUMN:
+        return size + peak + acc_size(kernel, sched->lanes);
+    case FORM_CONTRACT: {
+        double main = contract_registers(kernel, sched);
+        return size + (main > peak ? main : peak);
+    }
+    }
+    return size;
+}
+
+Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const Variant *variant,
+                     const Card *card) {
+    (void)plan;
+    const Sched *sched = &variant->sched;
+    if (card->device == DEVICE_CPU) return (Pressure){.n_blocks = 1, .occupancy = 1};
+    Pressure p = {.registers = (uint32_t)(thread_registers(arena, kernel, sched) + 0.5)};
+    p.shared_bytes =
+        variant->chip_bytes + (kernel->form == FORM_CONTRACT ? contract_shared(kernel, sched)
+                                                             : reduce_shared(kernel, sched));
+    p.spills = p.registers > MAX_THREAD_REGISTERS;
+    uint32_t held = p.spills ? MAX_THREAD_REGISTERS : p.registers;
+    held = (held + GRANULE - 1) / GRANULE * GRANULE;
+    p.n_blocks = card->threads / sched->threads;
+    uint32_t by_registers = PROCESSOR_REGISTERS / (held * sched->threads);
+    uint32_t by_shared = p.shared_bytes ? card->shared_bytes / p.shared_bytes : MAX_BLOCKS;
+    if (p.n_blocks > MAX_BLOCKS) p.n_blocks = MAX_BLOCKS;
+    if (by_registers < p.n_blocks) p.n_blocks = by_registers;
+    if (by_shared < p.n_blocks) p.n_blocks = by_shared;
+    if (p.n_blocks < 1) p.n_blocks = 1;
+    p.occupancy = (double)p.n_blocks * sched->threads / card->threads;
+    if (p.occupancy > 1) p.occupancy = 1;
+    return p;
+}

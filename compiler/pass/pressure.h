@@ -1,0 +1,27 @@
+/* What a scheduled kernel needs of a processor: an estimate of the registers of a thread and the
+ * shared memory of a block, and how many blocks that leaves room for. The driver's own figures are
+ * compared with it by `fusec bench` and `fusec verify`. */
+#ifndef FUSEC_PRESSURE_H
+#define FUSEC_PRESSURE_H
+
+#include "ir/card.h"
+
+enum { MAX_THREAD_REGISTERS = 255, PROCESSOR_REGISTERS = 65536 };
+
+typedef struct Pressure {
+    uint32_t registers;    /* of 32 bits, per thread; more than there are: it would spill */
+    uint32_t shared_bytes; /* per block, dynamic ones included */
+    uint32_t n_blocks;     /* that fit on a processor; at least 1 */
+    double occupancy;      /* their threads, of those a processor can hold */
+    bool spills;
+} Pressure;
+
+/* `variant` is one of the kernel's. On a CPU all is 0, n_blocks and occupancy are 1. */
+Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const Variant *variant,
+                     const Card *card);
+
+/* The most scalars alive at once while the kernel's stages are computed for one element, in
+ * registers of 32 bits. */
+uint32_t pressure_live(Arena *arena, const Kernel *kernel);
+
+#endif
