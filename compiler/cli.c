@@ -210,12 +210,26 @@ static bool parse_numerics(Cli *cli, const char *mode) {
            fail(cli, FUSEC_USAGE, "--numerics=%s is not implemented; there is strict", mode);
 }
 
+static const char *card_name_at(size_t index) {
+    return card_get((CardId)index)->name;
+}
+
+static bool parse_card(Cli *cli, const char *name) {
+    cli->card = card_by_name(name);
+    if (cli->card) return true;
+    const char *nearest = cli_nearest(name, CARD_COUNT, card_name_at);
+    return fail(cli, FUSEC_USAGE, "there is no card `%s`; %s%s%s", name,
+                nearest ? "did you mean `" : "there are h200, a100, gpu and cpu",
+                nearest ? nearest : "", nearest ? "`?" : "");
+}
+
 static bool parse_valued(Cli *cli, OptionId id, const char *value) {
     if (id == OPTION_OUTPUT_FILE) return parse_once(cli, id, &cli->output, value);
     if (id == OPTION_DUMP_TO) return parse_once(cli, id, &cli->dump_to, value);
     if (id == OPTION_GRAPH) return parse_once(cli, id, &cli->graph, value);
     if (id == OPTION_EMIT) return parse_emit(cli, value);
     if (id == OPTION_TARGET) return parse_target(cli, value);
+    if (id == OPTION_CARD) return parse_card(cli, value);
     if (id == OPTION_NUMERICS) return parse_numerics(cli, value);
     if (id == OPTION_PRINT_AFTER) return parse_print_after(cli, value);
     if (id == OPTION_DEVICE) return parse_device(cli, value);

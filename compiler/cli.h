@@ -25,6 +25,7 @@ typedef struct Cli {
     fusec_kind kind;
     bool has_kind, is_shared; /* is_shared: an object to be linked to a .so */
     const Target *target;     /* NULL: none given */
+    const Card *card;         /* the same */
     bool no_fuse, explain, time_passes, json, verbose, color;
     uint32_t print_after; /* bit set of passes */
     const char *dump_to;

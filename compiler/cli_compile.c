@@ -2,7 +2,9 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 typedef struct Compile {
@@ -31,6 +33,11 @@ static bool kind_by_extension(Cli *cli, const char *path) {
 /* Settles kind, target and place of the output. */
 static fusec_status settle(Cli *cli) {
     bool shows = cli->explain || cli->print_after || cli->dump_to || cli->time_passes;
+    if (!cli->explain && (cli->json || cli->card || cli->dims.n))
+        return cli_fail(cli, FUSEC_USAGE, "--%s counts with --explain when compiling",
+                        cli->json   ? "json"
+                        : cli->card ? "card"
+                                    : "dim");
     if (cli->output && strcmp(cli->output, "-") != 0 &&
         cli_is_same_file(cli, cli->output, cli->path))
         return cli_fail(cli, FUSEC_USAGE, "the output would replace the source %s", cli->path);
@@ -95,12 +102,46 @@ static void print_times(const Compile *compile) {
     fprintf(stderr, "%8.3f ms  in all\n", total * 1e3);
 }
 
+/* What --dim says, by symbol; -1 where it says nothing. NULL and a message when it is wrong. */
+static const int64_t *given_dims(const Compile *compile, const DimTab *dims) {
+    Cli *cli = compile->cli;
+    int64_t *values = arena_array(cli->arena, int64_t, DIM_MAX_SYMBOLS);
+    for (uint32_t i = 0; i < DIM_MAX_SYMBOLS; i++) values[i] = -1;
+    for (uint32_t i = 0; i < cli->dims.n; i++) {
+        CliPair pair = cli->dims.data[i];
+        uint32_t found = 0;
+        while (found < dim_n_symbols(dims) &&
+               strcmp(dim_symbol_info(dims, found)->name, pair.name) != 0)
+            found++;
+        if (found == dim_n_symbols(dims)) {
+            cli_fail(cli, FUSEC_INPUT, "there is no dim `%s`", pair.name);
+            return NULL;
+        }
+        const DimSymbol *symbol = dim_symbol_info(dims, found);
+        char *end;
+        errno = 0;
+        long long value = strtoll(pair.value, &end, 10);
+        if (errno || *end || end == pair.value || value < symbol->lo || value > symbol->hi ||
+            value % symbol->multiple) {
+            cli_fail(cli, FUSEC_INPUT,
+                     "dim %s cannot be %s: it lies in %" PRId64 "..%" PRId64
+                     " and is a multiple of %" PRId64,
+                     pair.name, pair.value, symbol->lo, symbol->hi, symbol->multiple);
+            return NULL;
+        }
+        values[found] = value;
+    }
+    return values;
+}
+
 static fusec_status compile_text(Driver *driver, void *user) {
     Compile *compile = user;
     const char *path = compile->cli->path;
     fusec_status status = driver_parse(driver, strcmp(path, "-") == 0 ? "<stdin>" : path,
                                        compile->text, compile->n_bytes);
-    return status ? status : driver_build(driver);
+    if (status) return status;
+    driver->options.dims = given_dims(compile, driver->module->dims);
+    return driver->options.dims ? driver_build(driver) : FUSEC_INPUT;
 }
 
 static fusec_status write_results(Cli *cli, const Driver *driver) {
@@ -123,7 +164,9 @@ fusec_status cli_compile(Cli *cli) {
                              .target = cli->target,
                              .numerics = "strict",
                              .no_fuse = cli->no_fuse,
-                             .explain = cli->explain};
+                             .explain = cli->explain && !cli->json,
+                             .explain_json = cli->explain && cli->json,
+                             .card = cli->card};
     if (cli->print_after || cli->dump_to || cli->time_passes)
         options.watch = (DriverWatch){.user = &compile,
                                       .wants_text = cli->dump_to ? UINT32_MAX : cli->print_after,

@@ -206,16 +206,60 @@ static bool run_place(Driver *driver, Plan **plans) {
     return true;
 }
 
+/* Both plans of a graph, priced. False after a diagnostic. */
+static bool price(Driver *driver, uint32_t graph, ExplainInput *input) {
+    const DriverOptions *options = &driver->options;
+    const Card *card = options->card ? options->card : card_of_target(options->target);
+    const int64_t *dims = cost_dims(driver->arena, driver->module->dims, options->dims);
+    Plan *unfused = fuse(driver, driver->module->graphs.data[graph], true);
+    if (!unfused) return false;
+    sched_plan(driver->arena, unfused, options->target);
+    if (!place(driver, unfused)) return false;
+    *input = (ExplainInput){.cost = cost_plan(driver->arena, driver->plans[graph], card, dims),
+                            .unfused_cost = cost_plan(driver->arena, unfused, card, dims)};
+    for (uint32_t i = 0; options->dims && i < dim_n_symbols(driver->module->dims); i++)
+        if (options->dims[i] >= 0) input->given_dims |= (uint64_t)1 << i;
+    return true;
+}
+
 static bool explain(Driver *driver) {
     Text text = {.arena = driver->arena};
     for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
-        Plan *unfused = fuse(driver, driver->module->graphs.data[i], true);
-        if (!unfused) return false;
+        ExplainInput input;
+        if (!price(driver, i, &input)) return false;
         if (i) text_puts(&text, "\n");
-        explain_print(driver->plans[i], unfused, driver->arena, &text);
+        explain_print(&input, driver->arena, &text);
     }
     driver->ledger = text_str(&text);
     return true;
+}
+
+static bool explain_as_json(Driver *driver) {
+    Text text = {.arena = driver->arena};
+    JsonText json = {.out = &text};
+    const DriverOptions *options = &driver->options;
+    jsontext_begin(&json, NULL, '{');
+    jsontext_string(&json, "schema", "fusec-explain-1");
+    jsontext_string(&json, "compiler", FUSEC_VERSION);
+    jsontext_string(&json, "file", driver->module->source->name);
+    jsontext_string(&json, "target", options->target->name);
+    jsontext_string(&json, "card",
+                (options->card ? options->card : card_of_target(options->target))->name);
+    jsontext_begin(&json, "graphs", '[');
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
+        ExplainInput input;
+        if (!price(driver, i, &input)) return false;
+        explain_json(&input, &json);
+    }
+    jsontext_end(&json, ']');
+    jsontext_end(&json, '}');
+    driver->ledger = text_str(&text);
+    return true;
+}
+
+static bool make_ledger(Driver *driver) {
+    if (driver->options.explain_json) return explain_as_json(driver);
+    return !driver->options.explain || explain(driver);
 }
 
 static const char *run_manifest(Driver *driver) {
@@ -284,12 +328,12 @@ static const char *early_text(Driver *driver) {
 fusec_status driver_build(Driver *driver) {
     const char *early = early_text(driver);
     if (early) set_text(driver, early);
-    if (early && !driver->options.explain) return FUSEC_OK;
+    if (early && !driver->options.explain && !driver->options.explain_json) return FUSEC_OK;
     Plan **plans = arena_array(driver->arena, Plan *, driver->module->graphs.n);
     if (!run_fuse(driver, plans)) return FUSEC_INPUT;
     run_schedule(driver, plans);
     if (!run_place(driver, plans)) return FUSEC_INPUT;
-    if (driver->options.explain && !explain(driver)) return FUSEC_INPUT;
+    if (!make_ledger(driver)) return FUSEC_INPUT;
     switch (driver->options.kind) {
     case FUSEC_AST:
     case FUSEC_GRAPH:

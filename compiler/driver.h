@@ -8,7 +8,7 @@
 
 #include "back/back.h"
 #include "base/diag.h"
-#include "ir/target.h"
+#include "ir/card.h"
 
 #include <fusec.h>
 
@@ -35,7 +35,9 @@ typedef struct DriverOptions {
     fusec_kind kind;
     const Target *target;
     const char *numerics; /* "strict" */
-    bool no_fuse, explain;
+    bool no_fuse, explain, explain_json;
+    const Card *card;    /* that the ledger prices for; NULL: the target's */
+    const int64_t *dims; /* at these values by symbol, negative where not given; NULL: none is */
     DriverWatch watch;
 } DriverOptions;
 
@@ -48,7 +50,7 @@ typedef struct Driver {
     Module *module;
     const Plan **plans;  /* one per graph, NULL before */
     CodeBytes code;      /* the output */
-    const char *ledger;  /* with options.explain */
+    const char *ledger;  /* with options.explain, or as JSON with options.explain_json */
     const char *failure; /* of a guarded call that did not return: one line, or NULL */
 } Driver;
 

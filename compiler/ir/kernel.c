@@ -2,8 +2,8 @@
 #include "ir/kernel.h"
 
 static const ReasonInfo reasons[REASON_COUNT] = {
-    [REASON_NONE] = {"none", ""},
-#define REASON(sym, id, text) [REASON_##sym] = {id, text},
+    [REASON_NONE] = {"none", "", ""},
+#define REASON(sym, id, text, advice) [REASON_##sym] = {id, text, advice},
 #include "ir/reasons.def"
 };
 

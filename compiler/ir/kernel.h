@@ -185,7 +185,7 @@ typedef enum { EDGE_FUSED, EDGE_STORED } EdgeVerdict;
 
 typedef enum {
     REASON_NONE,
-#define REASON(sym, id, text) REASON_##sym,
+#define REASON(sym, id, text, advice) REASON_##sym,
 #include "ir/reasons.def"
     REASON_COUNT
 } ReasonId;
@@ -193,6 +193,7 @@ typedef enum {
 typedef struct ReasonInfo {
     const char *id;
     const char *text;
+    const char *advice; /* a sentence; empty when there is nothing to flip */
 } ReasonInfo;
 const ReasonInfo *reason_info(ReasonId id);
 

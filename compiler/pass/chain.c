@@ -190,6 +190,20 @@ static void set_on_chip(Chain *c, uint32_t buffer, bool is_on_chip) {
             c->plan->buffers.data[buffer].is_on_chip = is_on_chip;
 }
 
+/* What was stored for the reader alone is not any more. */
+static void mark_edges(Chain *c) {
+    for (uint32_t i = 0; i < c->plan->edges.n; i++) {
+        Edge *edge = &c->plan->edges.data[i];
+        if (edge->verdict != EDGE_STORED || edge->consumer == NODE_NONE) continue;
+        for (uint32_t b = 0; b < c->plan->buffers.n; b++) {
+            const Buffer *buffer = &c->plan->buffers.data[b];
+            if (!buffer->is_on_chip || buffer->node != edge->producer) continue;
+            edge->verdict = EDGE_FUSED;
+            edge->reason = REASON_ON_CHIP;
+        }
+    }
+}
+
 /* Moves the reader to the end of the launch and takes what passes between them out of memory. */
 static void link(Chain *c) {
     Kernel *kernels = c->plan->kernels.data, moved = kernels[c->next];
@@ -199,6 +213,7 @@ static void link(Chain *c) {
     memmove(&kernels[end + 1], &kernels[end], (c->next - end) * sizeof *kernels);
     kernels[end] = moved;
     c->launch = plan_launch(c->plan, c->first);
+    mark_edges(c);
 }
 
 static void set_chip_bytes(Chain *c) {

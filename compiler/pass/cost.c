@@ -4,8 +4,6 @@
  * card's. */
 #include "pass/cost.h"
 
-#include "pass/footprint.h"
-
 #include <math.h>
 
 enum {
@@ -388,6 +386,14 @@ static double least_bytes(const Coster *c) {
     return total;
 }
 
+static double bound_bytes(const Coster *c) {
+    double total = 0;
+    for (uint32_t b = 0; b < c->plan->buffers.n; b++)
+        if (c->plan->buffers.data[b].kind != BUFFER_TEMP)
+            total += number(c, buffer_bytes(c->plan->graph->dims, &c->plan->buffers.data[b]));
+    return total;
+}
+
 PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
     PlanCost *out = arena_array(arena, PlanCost, 1);
     *out = (PlanCost){.plan = plan, .card = card, .dims = dims};
@@ -407,6 +413,7 @@ PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int6
         out->us += out->kernels[k].us;
     }
     out->least_bytes = least_bytes(&c);
+    out->bound_bytes = bound_bytes(&c);
     out->workspace_bytes = number(&c, plan->workspace_bytes);
     out->unshared_bytes = number(&c, plan->peak_bytes_unshared);
     return out;

@@ -9,6 +9,7 @@
 #ifndef FUSEC_COST_H
 #define FUSEC_COST_H
 
+#include "pass/footprint.h"
 #include "pass/pressure.h"
 
 /* Per kernel of the plan. Bytes are of DRAM, times in microseconds. */
@@ -34,6 +35,7 @@ typedef struct PlanCost {
     double read_bytes, written_bytes, us; /* over all kernels */
     double least_bytes; /* that any program moves: what is used of each input, each output, once */
     double workspace_bytes, unshared_bytes; /* with and without reuse */
+    double bound_bytes;                     /* all inputs, params and outputs in full */
 } PlanCost;
 
 /* Values of the dims, by symbol, for those without one in `given` (indexed by symbol, or NULL;

@@ -1,7 +1,8 @@
-/* The ledger and the fused graph. See explain.h. */
+/* The ledger as text. See explain.h. */
 #include "pass/explain.h"
 
 typedef struct Ledger {
+    const ExplainInput *input;
     const Plan *plan;
     const Graph *graph;
     DimTab *dims;
@@ -34,25 +35,40 @@ static void print_node(const Ledger *l, NodeId id) {
         text_printf(l->out, " (line %u)", source_position(l->graph->source, node->span.begin).line);
 }
 
-static Str output_name(const Ledger *l, NodeId id) {
-    for (uint32_t i = 0; i < l->graph->outputs.n; i++)
-        if (l->graph->outputs.data[i].node == id) return l->graph->outputs.data[i].name;
+Str explain_output_name(const Graph *graph, NodeId id) {
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        if (graph->outputs.data[i].node == id) return graph->outputs.data[i].name;
     return "?";
+}
+
+/* Four significant digits, without an exponent. */
+static void print_us(const Ledger *l, double us) {
+    int digits = us >= 1000 ? 0 : us >= 100 ? 1 : us >= 10 ? 2 : 3;
+    text_printf(l->out, "%.*f us", digits, us);
 }
 
 static void print_edge(const Ledger *l, const Edge *edge) {
     const ReasonInfo *reason = reason_info(edge->reason);
+    EdgeCost cost = cost_edge(l->input->unfused_cost, edge);
     text_puts(l->out, "  ");
     print_node(l, edge->producer);
     text_puts(l->out, " -> ");
     if (edge->consumer == NODE_NONE)
-        text_printf(l->out, "output %s", output_name(l, edge->producer));
+        text_printf(l->out, "output %s", explain_output_name(l->graph, edge->producer));
     else
         print_node(l, edge->consumer);
     text_printf(l->out, ": %s  [%s]  %s, ", edge->verdict == EDGE_FUSED ? "fused" : "stored",
                 reason->id, reason->text);
     print_bytes(l, value_bytes(l, edge->producer));
+    if (cost.unfused_us > 0) {
+        text_puts(l->out, "; together ");
+        print_us(l, cost.fused_us);
+        text_puts(l->out, ", apart ");
+        print_us(l, cost.unfused_us);
+    }
     text_puts(l->out, "\n");
+    if (edge->verdict == EDGE_STORED && edge->consumer != NODE_NONE)
+        text_printf(l->out, "    to fuse them: %s\n", reason->advice);
 }
 
 /* An output that is stored is an edge of its own, which fusion cannot remove. */
@@ -62,12 +78,13 @@ static void print_edges(const Ledger *l, uint32_t *n_fused, uint32_t *n_stored) 
     for (uint32_t i = 0; i < l->plan->edges.n; i++) {
         const Edge *edge = &l->plan->edges.data[i];
         bool is_source = op_info(graph_node(l->graph, edge->producer)->op)->cls == CLASS_SOURCE;
-        if (!is_source) ++*(edge->verdict == EDGE_FUSED ? n_fused : n_stored);
+        if (!is_source && edge->consumer != NODE_NONE)
+            ++*(edge->verdict == EDGE_FUSED ? n_fused : n_stored);
         print_edge(l, edge);
     }
 }
 
-static bool stores_to(const Kernel *kernel, uint32_t buffer) {
+bool explain_stores_to(const Kernel *kernel, uint32_t buffer) {
     for (uint32_t i = 0; i < kernel->row_stores.n; i++)
         if (kernel->row_stores.data[i].buffer == buffer) return true;
     for (uint32_t i = 0; i < kernel->stages.n; i++) {
@@ -83,7 +100,7 @@ static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
     text_printf(l->out, "    %s", written ? "writes" : "reads");
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &l->plan->buffers.data[kernel->args.data[i]];
-        if (stores_to(kernel, kernel->args.data[i]) != written) continue;
+        if (explain_stores_to(kernel, kernel->args.data[i]) != written) continue;
         text_printf(l->out, " %s%s", buffer->name, buffer->is_on_chip ? " (on chip)" : "");
         if (buffer->is_on_chip) continue;
         bytes = add(l, bytes, buffer_bytes(l->dims, buffer));
@@ -93,15 +110,41 @@ static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
     text_puts(l->out, "\n");
 }
 
-static void print_kernels(const Ledger *l) {
+const char *explain_form_name(KernelForm form) {
     static const char *const forms[] = {[FORM_MAP] = "map",
                                         [FORM_ROW] = "reduction along rows",
                                         [FORM_COLUMN] = "reduction along columns",
                                         [FORM_CONTRACT] = "matmul"};
+    return forms[form];
+}
+
+static void print_price(const Ledger *l, const KernelCost *cost) {
+    text_puts(l->out, "    takes ");
+    print_us(l, cost->us);
+    text_puts(l->out, ": launch ");
+    print_us(l, cost->launch_us);
+    text_puts(l->out, ", memory ");
+    print_us(l, cost->memory_us);
+    text_puts(l->out, ", arithmetic ");
+    print_us(l, cost->arithmetic_us);
+    if (cost->tensor_us > 0) {
+        text_puts(l->out, ", tensor cores ");
+        print_us(l, cost->tensor_us);
+    }
+    text_printf(l->out, "; %.0f bytes from and to memory\n",
+                cost->read_bytes + cost->written_bytes);
+    const Pressure *p = &cost->pressure;
+    if (l->input->cost->card->device == DEVICE_CPU) return;
+    text_printf(l->out, "    about %u registers a thread%s, %u bytes shared, occupancy %.0f %%\n",
+                p->registers, p->spills ? ", more than there are" : "", p->shared_bytes,
+                100 * p->occupancy);
+}
+
+static void print_kernels(const Ledger *l) {
     text_puts(l->out, "kernels:\n");
     for (uint32_t i = 0; i < l->plan->kernels.n; i++) {
         const Kernel *kernel = &l->plan->kernels.data[i];
-        text_printf(l->out, "  %s: %s", kernel->name, forms[kernel->form]);
+        text_printf(l->out, "  %s: %s", kernel->name, explain_form_name(kernel->form));
         if (kernel->form != FORM_MAP)
             text_printf(l->out, ", %u %s%s", kernel->stages.n,
                         kernel->stages.n == 1 ? "pass" : "passes",
@@ -111,6 +154,7 @@ static void print_kernels(const Ledger *l) {
                                                        : "\n");
         print_buffers(l, kernel, false);
         print_buffers(l, kernel, true);
+        print_price(l, &l->input->cost->kernels[i]);
     }
 }
 
@@ -142,121 +186,62 @@ static void print_total(const Ledger *l, const char *what, DimId bytes) {
     text_puts(l->out, "\n");
 }
 
-static uint32_t n_launches(const Plan *plan) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < plan->kernels.n; i += plan_launch(plan, i).n) n++;
-    return n;
+static void print_dims(const Ledger *l) {
+    uint64_t used = 0;
+    for (uint32_t i = 0; i < l->plan->kernels.n; i++) used |= l->plan->kernels.data[i].symbols;
+    text_printf(l->out, "priced for %s", l->input->cost->card->name);
+    const char *before = " at ";
+    for (uint32_t i = 0; i < dim_n_symbols(l->dims); i++) {
+        if (!(used >> i & 1)) continue;
+        text_printf(l->out, "%s%s = %lld%s", before, dim_symbol_info(l->dims, i)->name,
+                    (long long)l->input->cost->dims[i],
+                    l->input->given_dims >> i & 1 ? "" : " (chosen)");
+        before = ", ";
+    }
+    text_puts(l->out, "\n");
 }
 
-static void print_totals(const Ledger *l, const Plan *unfused, uint32_t n_fused,
-                         uint32_t n_stored) {
+static void print_pair(const Ledger *l, const char *what, double fused, double unfused) {
+    text_printf(l->out, "  %-34s %.0f bytes (%.0f without fusion)\n", what, fused, unfused);
+}
+
+static void print_totals(const Ledger *l, uint32_t n_fused, uint32_t n_stored) {
+    const ExplainInput *input = l->input;
+    const PlanCost *cost = input->cost, *before = input->unfused_cost;
     text_puts(l->out, "totals:\n");
-    text_printf(l->out, "  %-34s %u", "launches", n_launches(l->plan));
-    if (unfused) text_printf(l->out, " (%u without fusion)", n_launches(unfused));
-    text_printf(l->out, "\n  %-34s %u fused, %u stored\n", "edges between ops", n_fused, n_stored);
+    text_printf(l->out, "  %-34s %u (%u without fusion)\n", "launches", cost->n_launches,
+                before->n_launches);
+    text_printf(l->out, "  %-34s %u fused, %u stored\n", "edges between ops", n_fused, n_stored);
     print_total(l, "moved", traffic(l, l->plan));
-    if (unfused) print_total(l, "moved without fusion", traffic(l, unfused));
+    print_total(l, "moved without fusion", traffic(l, before->plan));
     print_total(l, "least: inputs and outputs once", least_traffic(l));
     print_total(l, "workspace", l->plan->workspace_bytes);
     print_total(l, "workspace without reuse", l->plan->peak_bytes_unshared);
+    print_dims(l);
+    text_printf(l->out, "  %-34s ", "time");
+    print_us(l, cost->us);
+    text_puts(l->out, " (");
+    print_us(l, before->us);
+    text_puts(l->out, " without fusion)\n");
+    print_pair(l, "from and to memory", cost->read_bytes + cost->written_bytes,
+               before->read_bytes + before->written_bytes);
+    text_printf(l->out, "  %-34s %.0f bytes\n", "least", cost->least_bytes);
+    print_pair(l, "peak of all tensors", cost->bound_bytes + cost->workspace_bytes,
+               before->bound_bytes + before->workspace_bytes);
 }
 
-void explain_print(const Plan *plan, const Plan *unfused, Arena *arena, Text *out) {
+void explain_print(const ExplainInput *input, Arena *arena, Text *out) {
     Text own = {.arena = arena};
-    Ledger l = {.plan = plan, .graph = plan->graph, .dims = plan->graph->dims, .out = &own};
+    const Plan *plan = input->cost->plan;
+    Ledger l = {.input = input,
+                .plan = plan,
+                .graph = plan->graph,
+                .dims = plan->graph->dims,
+                .out = &own};
     uint32_t n_fused, n_stored;
     text_printf(&own, "graph %s\n", plan->graph->name);
     print_edges(&l, &n_fused, &n_stored);
     print_kernels(&l);
-    print_totals(&l, unfused, n_fused, n_stored);
+    print_totals(&l, n_fused, n_stored);
     text_puts(out, text_str(&own));
-}
-
-/* The fused graph. */
-
-typedef struct Cloner {
-    Arena *arena;
-    const Graph *from;
-    Graph *to;
-    NodeId *in_memory; /* per node of `from`: the clone that every kernel may read */
-    NodeId *in_kernel; /* per node of `from`: its clone in the current kernel */
-} Cloner;
-
-static NodeId clone_node(Cloner *c, NodeId id, uint32_t kernel);
-
-/* What the current kernel reads as the value of `id`. */
-static NodeId clone_arg(Cloner *c, NodeId id, uint32_t kernel) {
-    if (c->in_kernel[id] != NODE_NONE) return c->in_kernel[id];
-    if (c->in_memory[id] != NODE_NONE) return c->in_memory[id];
-    return c->in_kernel[id] = clone_node(c, id, kernel);
-}
-
-static NodeId clone_node(Cloner *c, NodeId id, uint32_t kernel) {
-    Node node = *graph_node(c->from, id);
-    NodeId *args = arena_array(c->arena, NodeId, node.n_args);
-    for (uint32_t i = 0; i < node.n_args; i++) args[i] = clone_arg(c, node.args[i], kernel);
-    node.args = args;
-    NodeId made = graph_add(c->to, node);
-    vec_push(c->arena, &c->to->kernel_of, kernel);
-    return made;
-}
-
-static void note_stored(Cloner *c, const Store *stores, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) {
-        NodeId id = stores[i].node;
-        if (c->in_memory[id] == NODE_NONE) c->in_memory[id] = c->in_kernel[id];
-    }
-}
-
-/* One block: the kernels [first, last], which are a finishing kernel and the partials before it. */
-static void clone_kernels(Cloner *c, const Kernel *first, const Kernel *last) {
-    vec_push(c->arena, &c->to->fixed_kernels,
-             (FixedKernel){.name = last->name, .span = last->span});
-    memset(c->in_kernel, 0xFF, c->from->nodes.n * sizeof *c->in_kernel);
-    for (uint32_t i = 0; i < first->nodes.n; i++) {
-        NodeId id = first->nodes.data[i];
-        OpId op = graph_node(c->from, id)->op;
-        if (op == OP_INPUT || op == OP_PARAM || c->in_kernel[id] != NODE_NONE) continue;
-        c->in_kernel[id] = clone_node(c, id, c->to->fixed_kernels.n);
-    }
-    for (uint32_t i = 0; i < last->stages.n; i++)
-        note_stored(c, last->stages.data[i].stores.data, last->stages.data[i].stores.n);
-    note_stored(c, last->row_stores.data, last->row_stores.n);
-}
-
-Graph *explain_fused_graph(Arena *arena, StrTab *strings, const Plan *plan) {
-    const Graph *from = plan->graph;
-    Cloner c = {.arena = arena, .from = from};
-    c.to = graph_new(arena, from->dims, from->source, strtab_intern_z(strings, from->name));
-    c.to->span = from->span;
-    c.in_memory = arena_array(arena, NodeId, from->nodes.n);
-    c.in_kernel = arena_array(arena, NodeId, from->nodes.n);
-    memset(c.in_memory, 0xFF, from->nodes.n * sizeof *c.in_memory);
-    for (NodeId id = 0; id < from->nodes.n; id++) {
-        OpId op = graph_node(from, id)->op;
-        if (op == OP_INPUT || op == OP_PARAM) c.in_memory[id] = clone_node(&c, id, 0);
-    }
-    for (uint32_t i = 0; i < from->inputs.n; i++) {
-        GraphInput input = from->inputs.data[i];
-        input.node = c.in_memory[input.node];
-        vec_push(arena, &c.to->inputs, input);
-    }
-    for (uint32_t i = 0; i < from->params.n; i++) {
-        GraphInput param = from->params.data[i];
-        param.node = c.in_memory[param.node];
-        vec_push(arena, &c.to->params, param);
-    }
-    for (uint32_t first = 0, i = 0; i < plan->kernels.n; i++) {
-        if (plan->kernels.data[i].segment_axis != NO_AXIS) continue;
-        clone_kernels(&c, &plan->kernels.data[first], &plan->kernels.data[i]);
-        first = i + 1;
-    }
-    for (uint32_t i = 0; i < from->outputs.n; i++) {
-        GraphOutput output = from->outputs.data[i];
-        output.node = c.in_memory[output.node];
-        if (output.node == NODE_NONE)
-            ice(arena, "output %s of graph %s is never stored", output.name, from->name);
-        vec_push(arena, &c.to->outputs, output);
-    }
-    return c.to;
 }

@@ -1,13 +1,28 @@
-/* The fusion ledger as text: every edge with verdict and reason, then kernels and totals in bytes.
- * Every number is computed from the plan that the artifact holds. */
+/* The fusion ledger: every edge with verdict, reason and price, then kernels and totals, as text and
+ * as JSON (docs/EXPLAIN.md). Every number is computed from the plan that the artifact holds. */
 #ifndef FUSEC_EXPLAIN_H
 #define FUSEC_EXPLAIN_H
 
-#include "ir/kernel.h"
+#include "base/jsontext.h"
+#include "pass/cost.h"
 
-/* `unfused` is the plan of the same graph with fusion off, for comparison, or NULL. Sizes that
- * depend on dims are printed as expressions. */
-void explain_print(const Plan *plan, const Plan *unfused, Arena *arena, Text *out);
+/* Both plans of one graph are scheduled, placed and priced for the same card and dims; the second
+ * was made with fusion off. */
+typedef struct ExplainInput {
+    const PlanCost *cost, *unfused_cost;
+    uint64_t given_dims; /* bit set of the dims whose values the user gave */
+} ExplainInput;
+
+/* Sizes that depend on dims are printed as expressions, prices at the dims' values. */
+void explain_print(const ExplainInput *input, Arena *arena, Text *out);
+/* The graph's entry in the list of graphs. */
+void explain_json(const ExplainInput *input, JsonText *json);
+
+/* The first output that holds the node's value. */
+Str explain_output_name(const Graph *graph, NodeId id);
+/* "map", "matmul", ... */
+const char *explain_form_name(KernelForm form);
+bool explain_stores_to(const Kernel *kernel, uint32_t buffer);
 
 /* The graph with its kernels as `kernel name { ... }` blocks: source that parses back to the same
  * plan. Values computed in several kernels are written once in each. */

@@ -116,6 +116,13 @@ static void make_edges(Fuser *f) {
         for (uint32_t i = 0; i < node->n_args; i++)
             vec_push(f->arena, &f->plan->edges, judge_edge(f, node->args[i], id));
     }
+    for (uint32_t i = 0; i < f->graph->outputs.n; i++) {
+        Edge edge = {.producer = f->graph->outputs.data[i].node,
+                     .consumer = NODE_NONE,
+                     .verdict = EDGE_STORED,
+                     .reason = REASON_OUTPUT};
+        vec_push(f->arena, &f->plan->edges, edge);
+    }
 }
 
 static bool compose_all(Fuser *f, ComposeFailure *failure) {

@@ -1,16 +1,19 @@
 /* Counting registers. See pressure.h.
  *
  * Scalars are taken in the order in which the templates ask for them: depth first from reductions
- * and stores. One is alive from where it is made to its last use; what varies along the lanes takes
- * a register for each. The constants stand for addresses and loop counters and were fitted to what
- * the assembler says of the examples. */
+ * and stores. One is alive from where it is made to its last use. The assembler finishes one lane
+ * after the other as long as few values are alive, so that only what is loaded and stored has a
+ * register for each lane; beyond MANY_ALIVE it works on all lanes at once. The constants were fitted
+ * to what the assembler says of the examples and of generated chains. */
 #include "pass/pressure.h"
 
 enum {
-    OWN_REGISTERS = 14,      /* counters, the thread's place, parameters */
-    POINTER_REGISTERS = 2,   /* per argument, of those in use at once */
-    MAX_POINTERS = 8,
-    FRAGMENT_REGISTERS = 48, /* of both factors' tiles on their way, with their addresses */
+    OWN_REGISTERS = 10, /* counters, the thread's place, parameters */
+    POINTER_REGISTERS = 2,
+    MAX_POINTERS = 2, /* in use at once */
+    MANY_ALIVE = 64,
+    LEAST_REGISTERS = 16,
+    FRAGMENT_REGISTERS = 24, /* of a contraction's addresses and copies on their way */
     WARP_THREADS = 32,
     MAX_BLOCKS = 32,
     GRANULE = 8 /* registers are handed out in such steps */
@@ -76,7 +79,7 @@ static Walk walk_new(Arena *arena, const Kernel *kernel) {
     return w;
 }
 
-/* In quarters of a register per lane: 16-bit elements are held in pairs. */
+/* In registers; 16-bit elements are held in pairs. */
 static double own_size(const Walk *w, ScalarId id, uint32_t axis, uint32_t lanes) {
     const Scalar *s = scalar_get(w->scalars, id);
     if (s->kind == SCALAR_CONST) return 0;
@@ -106,14 +109,31 @@ static uint32_t lane_axis(const Kernel *kernel) {
     return kernel->n_parallel ? kernel->n_parallel - 1 : NO_AXIS;
 }
 
+/* Further lanes of what is loaded and stored in the stage. */
+static double wide_size(const Walk *w, const Stage *stage, uint32_t axis, uint32_t lanes) {
+    double size = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (scalar_get(w->scalars, w->order[i])->kind != SCALAR_LOAD) continue;
+        size += own_size(w, w->order[i], axis, lanes) - own_size(w, w->order[i], axis, 1);
+    }
+    if (stage->stores.n)
+        size += own_size(w, stage->stores.data[0].value, axis, lanes) -
+                own_size(w, stage->stores.data[0].value, axis, 1);
+    return size;
+}
+
 static double peak_of_stages(Arena *arena, const Kernel *kernel, uint32_t lanes) {
     double peak = 0;
+    uint32_t axis = lane_axis(kernel);
     for (uint32_t i = 0; i <= kernel->stages.n; i++) {
         ArenaMark mark = arena_mark(arena);
         Walk w = walk_new(arena, kernel);
         Stage rest = {.stores = {.data = kernel->row_stores.data, .n = kernel->row_stores.n}};
-        reach_stage(&w, i < kernel->stages.n ? &kernel->stages.data[i] : &rest);
-        double own = peak_size(arena, &w, lane_axis(kernel), lanes);
+        const Stage *stage = i < kernel->stages.n ? &kernel->stages.data[i] : &rest;
+        reach_stage(&w, stage);
+        double own = peak_size(arena, &w, axis, 1);
+        own = own > MANY_ALIVE ? peak_size(arena, &w, axis, lanes)
+                               : own + wide_size(&w, stage, axis, lanes);
         if (own > peak) peak = own;
         arena_rewind(arena, mark);
     }
@@ -171,8 +191,9 @@ static double acc_size(const Kernel *kernel, uint32_t lanes) {
 static double contract_registers(const Kernel *kernel, const Sched *sched) {
     const Reduce *reduce = &kernel->reduces.data[0];
     if (sched->engine == CONTRACT_PLAIN) return 16;
-    double tile = (double)sched->tile_m * sched->tile_n;
-    return tile / sched->threads * dtype_bytes(reduce->acc) / 4 + FRAGMENT_REGISTERS;
+    double tile = (double)sched->tile_m * sched->tile_n / sched->threads;
+    double sides = (double)sched->tile_m / sched->warps_m + (double)sched->tile_n / sched->warps_n;
+    return (tile + sides / 2) * dtype_bytes(reduce->acc) / 4 + FRAGMENT_REGISTERS;
 }
 
 static uint32_t contract_shared(const Kernel *kernel, const Sched *sched) {
@@ -202,8 +223,7 @@ static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *
     case FORM_MAP:
         return size + peak;
     case FORM_ROW: {
-        double steps = sched->slots > 1 ? sched->slots : 1;
-        size += peak + acc_size(kernel, sched->lanes) * steps;
+        size += peak + acc_size(kernel, sched->lanes);
         if (sched->resident) size += kept_size(arena, kernel, sched->lanes) * sched->resident;
         return size;
     }
@@ -226,6 +246,7 @@ Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const
     p.shared_bytes =
         variant->chip_bytes + (kernel->form == FORM_CONTRACT ? contract_shared(kernel, sched)
                                                              : reduce_shared(kernel, sched));
+    if (p.registers < LEAST_REGISTERS) p.registers = LEAST_REGISTERS;
     p.spills = p.registers > MAX_THREAD_REGISTERS;
     uint32_t held = p.spills ? MAX_THREAD_REGISTERS : p.registers;
     held = (held + GRANULE - 1) / GRANULE * GRANULE;

@@ -2,6 +2,11 @@
 #include "lib/plans.h"
 
 #include "front/sema.h"
+#include "pass/chain.h"
+#include "pass/launch.h"
+#include "pass/memplan.h"
+#include "pass/sched.h"
+#include "pass/share.h"
 
 #include <string.h>
 
@@ -28,4 +33,20 @@ Plan *plans_fuse(Arena *arena, const Module *module, uint32_t index, bool off,
     arena_free(scratch);
     *errors = rendered(arena, &diags);
     return plan;
+}
+
+PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off, TargetId target,
+                       const Card *card, const int64_t *dims) {
+    const char *errors;
+    PricedPlan priced = {.plan = plans_fuse(arena, module, index, off, &errors)};
+    if (!priced.plan) return priced;
+    const Plan *const plans[1] = {priced.plan};
+    bool links = target_get(target)->device == DEVICE_GPU && !off;
+    sched_plan(arena, priced.plan, target_get(target));
+    if (links) chain_kernels(priced.plan);
+    share_classify(arena, plans, 1);
+    if (links) launch_join(priced.plan);
+    if (!memplan_place(arena, priced.plan)) return (PricedPlan){NULL, NULL};
+    priced.cost = cost_plan(arena, priced.plan, card, cost_dims(arena, module->dims, dims));
+    return priced;
 }

@@ -2,7 +2,6 @@
 #include "pass/explain.h"
 
 #include "lib/plans.h"
-#include "pass/memplan.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -11,7 +10,7 @@
 typedef struct Fixture {
     Arena *arena;
     Module *module;
-    Plan *plan, *unfused;
+    ExplainInput input;
 } Fixture;
 
 static Fixture fixture_new(const char *source, uint32_t graph) {
@@ -19,16 +18,18 @@ static Fixture fixture_new(const char *source, uint32_t graph) {
     const char *errors = "";
     f.module = plans_parse(f.arena, source, &errors);
     cr_assert(f.module, "%s", errors);
-    f.plan = plans_fuse(f.arena, f.module, graph, false, &errors);
-    f.unfused = plans_fuse(f.arena, f.module, graph, true, &errors);
-    cr_assert(f.plan && f.unfused, "%s", errors);
-    cr_assert(memplan_place(f.arena, f.plan) && memplan_place(f.arena, f.unfused));
+    for (int off = 0; off < 2; off++) {
+        PricedPlan priced = plans_price(f.arena, f.module, graph, off, TARGET_SM_90A,
+                                        card_get(CARD_H200), NULL);
+        cr_assert(priced.cost);
+        *(off ? &f.input.unfused_cost : &f.input.cost) = priced.cost;
+    }
     return f;
 }
 
 static const char *ledger_of(const Fixture *f) {
     Text text = {.arena = f->arena};
-    explain_print(f->plan, f->unfused, f->arena, &text);
+    explain_print(&f->input, f->arena, &text);
     return text_str(&text);
 }
 

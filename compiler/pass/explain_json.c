@@ -1,0 +1,178 @@
+/* The ledger as JSON. See explain.h; docs/EXPLAIN.md is the schema. */
+#include "pass/explain.h"
+
+typedef struct Writer {
+    JsonText *json;
+    const ExplainInput *input;
+    const Plan *plan;
+    const Graph *graph;
+    const DimTab *dims;
+} Writer;
+
+static void put_place(const Writer *w, Span span) {
+    if (!w->graph->source || !span.end) return;
+    Position at = source_position(w->graph->source, span.begin);
+    jsontext_number(w->json, "line", at.line);
+    jsontext_number(w->json, "column", at.column);
+}
+
+static void put_node(const Writer *w, const char *name, NodeId id) {
+    const Node *node = graph_node(w->graph, id);
+    jsontext_begin(w->json, name, '{');
+    jsontext_number(w->json, "node", id);
+    jsontext_string(w->json, "name", node->name);
+    jsontext_string(w->json, "op", op_info(node->op)->name);
+    put_place(w, node->span);
+    jsontext_end(w->json, '}');
+}
+
+static void put_output(const Writer *w, NodeId id) {
+    jsontext_begin(w->json, "to", '{');
+    jsontext_string(w->json, "output", explain_output_name(w->graph, id));
+    jsontext_end(w->json, '}');
+}
+
+static double value_bytes(const Writer *w, NodeId id) {
+    const Node *node = graph_node(w->graph, id);
+    DimId elems = shape_n_elems(w->graph->dims, &node->shape);
+    return dim_number(w->dims, elems, w->input->cost->dims) * dtype_bytes(node->dtype);
+}
+
+static void put_edge(const Writer *w, const Edge *edge) {
+    const ReasonInfo *reason = reason_info(edge->reason);
+    EdgeCost cost = cost_edge(w->input->unfused_cost, edge);
+    jsontext_begin(w->json, NULL, '{');
+    put_node(w, "from", edge->producer);
+    if (edge->consumer == NODE_NONE)
+        put_output(w, edge->producer);
+    else
+        put_node(w, "to", edge->consumer);
+    jsontext_string(w->json, "verdict", edge->verdict == EDGE_FUSED ? "fused" : "stored");
+    jsontext_string(w->json, "rule", reason->id);
+    jsontext_string(w->json, "reason", reason->text);
+    jsontext_string(w->json, "advice", reason->advice[0] ? reason->advice : NULL);
+    jsontext_number(w->json, "bytes", value_bytes(w, edge->producer));
+    jsontext_number(w->json, "saved_bytes", cost.saved_bytes);
+    jsontext_number(w->json, "fused_us", cost.fused_us);
+    jsontext_number(w->json, "unfused_us", cost.unfused_us);
+    jsontext_end(w->json, '}');
+}
+
+static void put_buffers(const Writer *w, const Kernel *kernel, bool written) {
+    jsontext_begin(w->json, written ? "writes" : "reads", '[');
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        const Buffer *buffer = &w->plan->buffers.data[kernel->args.data[i]];
+        if (explain_stores_to(kernel, kernel->args.data[i]) != written) continue;
+        DimId bytes = buffer_bytes(w->graph->dims, buffer);
+        jsontext_begin(w->json, NULL, '{');
+        jsontext_string(w->json, "buffer", buffer->name);
+        jsontext_number(w->json, "bytes", dim_number(w->dims, bytes, w->input->cost->dims));
+        jsontext_bool(w->json, "on_chip", buffer->is_on_chip);
+        jsontext_end(w->json, '}');
+    }
+    jsontext_end(w->json, ']');
+}
+
+static void put_nodes(const Writer *w, const Kernel *kernel) {
+    jsontext_begin(w->json, "nodes", '[');
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        jsontext_number(w->json, NULL, kernel->nodes.data[i]);
+    jsontext_end(w->json, ']');
+}
+
+static void put_cost(const Writer *w, const KernelCost *cost) {
+    const struct {
+        const char *name;
+        double value;
+    } rows[] = {{"read_bytes", cost->read_bytes},
+                {"written_bytes", cost->written_bytes},
+                {"cache_bytes", cost->cache_bytes},
+                {"prims", cost->n_prims},
+                {"flops", cost->n_flops},
+                {"blocks", cost->n_blocks},
+                {"launch_us", cost->launch_us},
+                {"memory_us", cost->memory_us},
+                {"arithmetic_us", cost->arithmetic_us},
+                {"tensor_us", cost->tensor_us},
+                {"us", cost->us},
+                {"registers", cost->pressure.registers},
+                {"shared_bytes", cost->pressure.shared_bytes},
+                {"occupancy", cost->pressure.occupancy}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        jsontext_number(w->json, rows[i].name, rows[i].value);
+    jsontext_bool(w->json, "spills", cost->pressure.spills);
+}
+
+static void put_kernels(const Writer *w) {
+    static const char *const links[] = {
+        [LINK_NONE] = NULL, [LINK_PART] = "part", [LINK_PHASE] = "phase"};
+    uint32_t launch = 0;
+    jsontext_begin(w->json, "kernels", '[');
+    for (uint32_t i = 0; i < w->plan->kernels.n; i++) {
+        const Kernel *kernel = &w->plan->kernels.data[i];
+        const KernelCost *cost = &w->input->cost->kernels[i];
+        launch += i > 0 && kernel->link == LINK_NONE;
+        jsontext_begin(w->json, NULL, '{');
+        jsontext_string(w->json, "name", kernel->name);
+        put_place(w, kernel->span);
+        jsontext_string(w->json, "form", explain_form_name(kernel->form));
+        jsontext_number(w->json, "launch", launch);
+        jsontext_string(w->json, "link", links[kernel->link]);
+        jsontext_string(w->json, "variant", kernel->variants[cost->variant].symbol);
+        jsontext_number(w->json, "passes", kernel->stages.n);
+        jsontext_bool(w->json, "partial", kernel->segment_axis != NO_AXIS);
+        put_nodes(w, kernel);
+        put_buffers(w, kernel, false);
+        put_buffers(w, kernel, true);
+        put_cost(w, cost);
+        jsontext_end(w->json, '}');
+    }
+    jsontext_end(w->json, ']');
+}
+
+static void put_dims(const Writer *w) {
+    jsontext_begin(w->json, "dims", '[');
+    for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
+        jsontext_begin(w->json, NULL, '{');
+        jsontext_string(w->json, "name", dim_symbol_info(w->dims, i)->name);
+        jsontext_number(w->json, "value", (double)w->input->cost->dims[i]);
+        jsontext_bool(w->json, "given", w->input->given_dims >> i & 1);
+        jsontext_end(w->json, '}');
+    }
+    jsontext_end(w->json, ']');
+}
+
+static void put_totals(const Writer *w) {
+    const PlanCost *cost = w->input->cost, *before = w->input->unfused_cost;
+    jsontext_begin(w->json, "totals", '{');
+    jsontext_number(w->json, "launches", cost->n_launches);
+    jsontext_number(w->json, "unfused_launches", before->n_launches);
+    jsontext_number(w->json, "least_bytes", cost->least_bytes);
+    jsontext_number(w->json, "bytes", cost->read_bytes + cost->written_bytes);
+    jsontext_number(w->json, "unfused_bytes", before->read_bytes + before->written_bytes);
+    jsontext_number(w->json, "us", cost->us);
+    jsontext_number(w->json, "unfused_us", before->us);
+    jsontext_number(w->json, "workspace_bytes", cost->workspace_bytes);
+    jsontext_number(w->json, "unfused_workspace_bytes", before->workspace_bytes);
+    jsontext_number(w->json, "peak_bytes", cost->bound_bytes + cost->workspace_bytes);
+    jsontext_number(w->json, "unfused_peak_bytes", before->bound_bytes + before->workspace_bytes);
+    jsontext_end(w->json, '}');
+}
+
+void explain_json(const ExplainInput *input, JsonText *json) {
+    const Plan *plan = input->cost->plan;
+    Writer w = {.json = json,
+                .input = input,
+                .plan = plan,
+                .graph = plan->graph,
+                .dims = plan->graph->dims};
+    jsontext_begin(json, NULL, '{');
+    jsontext_string(json, "name", plan->graph->name);
+    put_dims(&w);
+    jsontext_begin(json, "edges", '[');
+    for (uint32_t i = 0; i < plan->edges.n; i++) put_edge(&w, &plan->edges.data[i]);
+    jsontext_end(json, ']');
+    put_kernels(&w);
+    put_totals(&w);
+    jsontext_end(json, '}');
+}

@@ -1,0 +1,190 @@
+/* The cost model: footprints, caches, passes, registers, and times beside those measured. */
+#include "pass/cost.h"
+
+#include "lib/plans.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+
+typedef struct Fixture {
+    Arena *arena;
+    Module *module;
+    PricedPlan priced;
+} Fixture;
+
+static Fixture fixture_new(const char *source, TargetId target, CardId card) {
+    Fixture f = {.arena = arena_new(NULL)};
+    const char *errors = "";
+    f.module = plans_parse(f.arena, source, &errors);
+    cr_assert(f.module, "%s", errors);
+    f.priced = plans_price(f.arena, f.module, 0, false, target, card_get(card), NULL);
+    cr_assert(f.priced.cost, "%s", source);
+    return f;
+}
+
+static void expect_near(double got, double wanted, double tolerance, const char *what) {
+    cr_expect(fabs(got - wanted) <= tolerance * wanted, "%s: %.0f, not %.0f", what, got, wanted);
+}
+
+/* Bytes that the first kernel reads and writes. */
+typedef struct Reading {
+    const char *what, *source;
+    double read_bytes, written_bytes, tolerance;
+} Reading;
+
+#define K 1024.0
+static const Reading readings[] = {
+    {"a map reads and writes all",
+     "graph g(x: f32[1048576], y: f32[1048576]) -> (z: f32[1048576]) { z = x + y }", 8 * K * K,
+     4 * K * K, 0},
+    {"a broadcast row is read once",
+     "graph g(x: f32[1024, 1024], b: f32[1024]) -> (z: f32[1024, 1024]) { z = x + b }",
+     4 * K * K + 4 * K, 4 * K * K, 0},
+    {"two reads of one tensor count once",
+     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 1024]) { z = x + transpose(x) }", 4 * K * K,
+     4 * K * K, 0},
+    {"a slice of rows",
+     "graph g(x: f32[1024, 1024]) -> (z: f32[256, 1024]) { z = -x[512:768] }", K * K, K * K, 0},
+    {"a slice of columns, in whole sectors",
+     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 256]) { z = -x[:, 512:768] }", K * K, K * K, 0},
+    {"every other element costs the sectors of all",
+     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 512]) { z = -x[:, ::2] }", 4 * K * K, 2 * K * K,
+     0.01},
+    {"a column costs a sector a row",
+     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 1]) { z = -x[:, 7:8] }", 32 * K, 4 * K, 0.01},
+    {"neighbours of a stencil are the same elements",
+     "graph g(x: f32[1024, 1024]) -> (z: f32[1022, 1022]) {\n"
+     "  z = x[1:-1, :-2] + x[1:-1, 2:] + x[:-2, 1:-1] + x[2:, 1:-1]\n}",
+     4 * K * K, 4 * 1022.0 * 1022, 0.01},
+    {"a concat reads each part once",
+     "graph g(x: f32[1024, 64], y: f32[1024, 192]) -> (z: f32[1024, 256]) {\n"
+     "  z = -concat([x, y], axis=1)\n}",
+     K * K, K * K, 0},
+    {"what a pad adds is read from nowhere",
+     "graph g(x: f32[1024, 1024]) -> (z: f32[3072, 1024]) {\n"
+     "  z = pad(x, low=[1024, 0], high=[1024, 0])\n}",
+     4 * K * K, 12 * K * K, 0},
+    {"gathered rows, some of them drawn twice",
+     "graph g(x: f32[65536, 256], i: i32[1024]) -> (z: f32[1024, 256]) { z = gather(x, i, axis=0) }",
+     1016.0 * K + 4 * K, K * K, 0.001},
+    {"rows that stay in registers are read once",
+     "graph g(x: f32[16384, 1024]) -> (z: f32[16384, 1024]) { z = softmax(x, axis=1) }",
+     64 * K * K, 64 * K * K, 0},
+    {"rows that no cache holds are read for every pass",
+     "graph g(x: f32[128, 524288]) -> (z: f32[128, 524288]) { z = softmax(x, axis=1) }",
+     3 * 256 * K * K, 256 * K * K, 0},
+};
+
+Test(cost, kernels_read_what_they_touch) {
+    for (size_t i = 0; i < sizeof readings / sizeof readings[0]; i++) {
+        const Reading *r = &readings[i];
+        Fixture f = fixture_new(r->source, TARGET_SM_90A, CARD_H200);
+        const KernelCost *cost = &f.priced.cost->kernels[0];
+        expect_near(cost->read_bytes, r->read_bytes, r->tolerance + 1e-9, r->what);
+        expect_near(cost->written_bytes, r->written_bytes, r->tolerance + 1e-9, r->what);
+        arena_free(f.arena);
+    }
+}
+
+Test(cost, what_was_just_written_is_read_from_the_cache) {
+    static const char form[] = "graph g(x: f32[%d, 1024]) -> (z: f32[1024]) {\n"
+                               "  s = softmax(x, axis=1)\n  z = sum(s, axis=0)\n}";
+    for (int large = 0; large < 2; large++) {
+        char source[256];
+        int n = large ? 65536 : 256;
+        snprintf(source, sizeof source, form, n);
+        Fixture f = fixture_new(source, TARGET_SM_90A, CARD_H200);
+        const PlanCost *cost = f.priced.cost;
+        cr_assert(f.priced.plan->kernels.n >= 2);
+        double read = 0, bytes = 4.0 * n * K;
+        for (uint32_t k = 1; k < f.priced.plan->kernels.n; k++) read += cost->kernels[k].read_bytes;
+        cr_expect(large ? read >= bytes : read == 0, "%d rows: %.0f bytes", n, read);
+        arena_free(f.arena);
+    }
+}
+
+Test(cost, what_passes_on_chip_moves_nothing) {
+    Fixture f = fixture_new("graph g(x: bf16[4096, 4096], a: bf16[4096, 4096], b: bf16[4096, 4096])"
+                            " -> (y: bf16[4096, 4096]) { y = silu(x @ a) * (x @ b) }",
+                            TARGET_SM_90A, CARD_H200);
+    const PlanCost *cost = f.priced.cost;
+    double bytes = 32 * K * K;
+    cr_assert(f.priced.plan->kernels.n == 2 && cost->n_launches == 1);
+    cr_expect(cost->written_bytes == bytes, "%.0f", cost->written_bytes);
+    cr_expect(cost->least_bytes == 4 * bytes, "%.0f", cost->least_bytes);
+    cr_expect(cost->kernels[1].launch_us == 0 && cost->kernels[0].launch_us > 0);
+    cr_expect(cost->kernels[0].n_flops == 2 * 4096.0 * 4096 * 4096);
+    arena_free(f.arena);
+}
+
+Test(cost, dims_without_a_value_get_a_legal_one) {
+    Fixture f = fixture_new("dim A in 1..100\ndim B in 2000..9000 mult 16\ndim C in 1..1000000 mult 3\n"
+                            "graph g(x: f32[A, B, C]) -> (y: f32[A, B, C]) { y = -x }",
+                            TARGET_CPU, CARD_CPU);
+    const int64_t given[3] = {-1, -1, 30};
+    int64_t *values = cost_dims(f.arena, f.module->dims, NULL);
+    cr_expect(values[0] == 100 && values[1] == 2000 && values[2] == 1023, "%lld %lld %lld",
+              (long long)values[0], (long long)values[1], (long long)values[2]);
+    cr_expect(cost_dims(f.arena, f.module->dims, given)[2] == 30);
+    arena_free(f.arena);
+}
+
+Test(cost, the_variant_is_the_one_that_the_dims_ask_for) {
+    Fixture f = fixture_new("dim D in 1..65536\ngraph g(x: f32[4096, D]) -> (y: f32[4096, D]) {\n"
+                            "  y = softmax(x, axis=1)\n}",
+                            TARGET_SM_90A, CARD_H200);
+    const struct {
+        int64_t dim;
+        bool resident;
+        uint32_t lanes;
+    } cases[] = {{1024, true, 4}, {4096, true, 4}, {65536, false, 4}, {1023, false, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t *dims = cost_dims(f.arena, f.module->dims, &cases[i].dim);
+        const PlanCost *cost = cost_plan(f.arena, f.priced.plan, card_get(CARD_H200), dims);
+        const Sched *sched =
+            &f.priced.plan->kernels.data[0].variants[cost->kernels[0].variant].sched;
+        cr_expect((sched->resident > 0) == cases[i].resident && sched->lanes == cases[i].lanes,
+                  "D = %lld: resident %u, lanes %u", (long long)cases[i].dim, sched->resident,
+                  sched->lanes);
+    }
+    arena_free(f.arena);
+}
+
+/* Medians of docs/RESULTS.md: what the model was fitted to. */
+static const struct {
+    const char *graph;
+    double us;
+} measured[] = {
+    {"map_f32", 306.4},       {"map_bf16", 306.6},      {"map_bias", 129.0},
+    {"map_mixed", 124.0},     {"map_gelu_bias", 170.9}, {"rows_sum_f32", 63.2},
+    {"rows_max_bf16", 34.2},  {"rows_softmax", 84.4},   {"rows_layernorm", 134.8},
+    {"rows_rmsnorm", 134.3},  {"rows_long", 66.0},      {"columns_bf16", 38.3},
+    {"columns_f32", 68.5},    {"columns_narrow", 74.9}, {"all_f32", 66.2},
+    {"all_bf16", 66.5},       {"all_max", 66.6},
+};
+
+static char *read_file(Arena *arena, const char *path) {
+    Text text = {.arena = arena};
+    FILE *file = fopen(path, "rb");
+    cr_assert(file, "cannot open %s", path);
+    char block[4096];
+    for (size_t n; (n = fread(block, 1, sizeof block, file)) > 0;) text_add(&text, block, n);
+    fclose(file);
+    return text.data;
+}
+
+Test(cost, the_benchmarks_take_what_they_were_measured_to) {
+    Arena *arena = arena_new(NULL);
+    const char *errors = "";
+    Module *module = plans_parse(arena, read_file(arena, "bench/memory.g"), &errors);
+    cr_assert(module, "%s", errors);
+    cr_assert(module->graphs.n == sizeof measured / sizeof measured[0]);
+    for (uint32_t g = 0; g < module->graphs.n; g++) {
+        PricedPlan priced =
+            plans_price(arena, module, g, false, TARGET_SM_90A, card_get(CARD_H200), NULL);
+        cr_assert_str_eq(priced.plan->graph->name, measured[g].graph);
+        expect_near(priced.cost->us, measured[g].us, 0.1, measured[g].graph);
+    }
+    arena_free(arena);
+}
