@@ -71,7 +71,7 @@ static void put_kernel(const Dot *d, uint32_t k, const char *indent) {
     const char *inner = str_format(d->arena, "%s  ", indent);
     text_printf(d->out, "%ssubgraph cluster_g%uk%u {\n%slabel=", indent, d->graph, k, inner);
     put_quoted(d->out, str_format(d->arena, "%s: %s", kernel->kernel->name,
-                                  form_name(kernel->kernel)));
+                                  explain_form_name(kernel->kernel->form)));
     text_printf(d->out, "; style=\"rounded,filled\"; fillcolor=\"#f7f9fc\"; color=\"#7a8699\";\n");
     for (uint32_t i = 0; i < kernel->items.n; i++)
         if (kernel->items.data[i].kind == ITEM_OP) put_op(d, k, i, inner);

@@ -1,7 +1,9 @@
 /* The page around the sections. See report.h. */
 #include "report/parts.h"
 
-#include "report_style.h"
+/* style.css, as built. */
+extern const char report_style_text[];
+extern const size_t report_style_n_bytes;
 
 double page_number(const Page *page, DimId dim) {
     int64_t value = 0;
@@ -64,19 +66,26 @@ static const char *fewer(const Page *page, double before, double after, const ch
     return after > 0 ? str_format(page->arena, "%s %s", ratio, what) : "";
 }
 
+static const char *count_text(Arena *arena, uint32_t n, const char *what) {
+    return str_format(arena, "%u %s%s", n, what, n == 1 ? "" : "s");
+}
+
 static void put_tiles(const Page *page) {
     Arena *arena = page->arena;
     const ReportSide *b = &page->graph->before, *a = &page->graph->after;
     double before = b->cost->read_bytes + b->cost->written_bytes;
     double after = a->cost->read_bytes + a->cost->written_bytes;
+    const char *reuse = "";
+    if (a->cost->unshared_bytes > a->cost->workspace_bytes)
+        reuse = str_format(arena, "%s without reuse", human_bytes(arena, a->cost->unshared_bytes));
     text_puts(page->out, "<div class=\"tiles\">\n");
     put_tile(page, (Tile){"launches", str_format(arena, "%u", page->before->launches.n),
                           str_format(arena, "%u", page->after->launches.n),
-                          str_format(arena, "%u kernels", a->plan->kernels.n)});
+                          count_text(arena, a->plan->kernels.n, "kernel")});
     put_tile(page, (Tile){"moved through memory", human_bytes(arena, before),
                           human_bytes(arena, after), fewer(page, before, after, "less")});
     put_tile(page, (Tile){"least possible", NULL, human_bytes(arena, a->cost->least_bytes),
-                          "inputs read once, outputs written once"});
+                          "inputs and outputs once"});
     put_tile(page, (Tile){"predicted time", human_us(arena, b->cost->us),
                           human_us(arena, a->cost->us),
                           fewer(page, b->cost->us, a->cost->us, "faster")});
@@ -86,8 +95,7 @@ static void put_tiles(const Page *page) {
                               human_us(arena, is), fewer(page, was, is, "faster")});
     put_tile(page, (Tile){"workspace", human_bytes(arena, b->cost->workspace_bytes),
                           human_bytes(arena, a->cost->workspace_bytes),
-                          str_format(arena, "%s without reuse",
-                                     human_bytes(arena, a->cost->unshared_bytes))});
+                          reuse});
     text_puts(page->out, "</div>\n");
 }
 
@@ -133,7 +141,7 @@ static void put_head(const Report *report, Text *out) {
               "<meta name=\"viewport\" content=\"width=device-width\"/>\n<title>");
     markup_escape(out, report->source);
     text_puts(out, " - fusec</title>\n<style>\n");
-    text_add(out, (const char *)report_style_text, report_style_n_bytes);
+    text_add(out, report_style_text, report_style_n_bytes);
     text_puts(out, "</style>\n</head>\n<body>\n<h1>");
     markup_escape(out, report->source);
     text_puts(out, "</h1>\n<p class=\"sub\">fused by fusec ");

@@ -6,7 +6,9 @@
 
 #define NONE UINT32_MAX
 
-enum { ORDER_SWEEPS = 24, PLACE_ROUNDS = 80, PORT_STEP = 14, BEND_WEIGHT = 8 };
+static const double LEAST_SLANT = 1;
+
+enum { ORDER_SWEEPS = 24, PLACE_ROUNDS = 600, PORT_STEP = 14, BEND_WEIGHT = 8 };
 
 typedef struct Cell {
     uint32_t node, edge; /* one of them is NONE */
@@ -40,6 +42,7 @@ typedef struct Sugiyama {
     Rank *ranks;
     uint32_t n_ranks;
     uint32_t *rank_of;    /* per node */
+    Ids *above;           /* per node: where its edges come from */
     uint32_t *first_link; /* per edge; its links follow each other */
 } Sugiyama;
 
@@ -61,26 +64,36 @@ static Cell *cell_at(const Sugiyama *s, const Rank *rank, uint32_t position) {
 
 /* Ranks. */
 
-/* Nodes with more to say to those below them than to those above move down. */
+/* Nodes with more to say to those below them than to those above move down, and so does what has
+ * nothing above it but nodes made for it alone. */
 static void pull_down(Sugiyama *s, uint32_t step) {
     const Layout *layout = s->layout;
     uint32_t n = layout->nodes.n;
     uint32_t *limit = arena_array(s->arena, uint32_t, n);
+    uint32_t *n_below = arena_array(s->arena, uint32_t, n);
     int32_t *balance = arena_array(s->arena, int32_t, n);
+    bool *is_held = arena_array(s->arena, bool, n);
     for (uint32_t i = 0; i < layout->edges.n; i++) {
+        n_below[layout->edges.data[i].from]++;
         balance[layout->edges.data[i].from]++;
         balance[layout->edges.data[i].to]--;
     }
-    for (uint32_t i = n; i-- > 0;) {
+    for (uint32_t i = 0; i < n; i++) {
         limit[i] = UINT32_MAX;
-        for (uint32_t e = 0; e < layout->edges.n; e++) {
-            const LayoutEdge *edge = &layout->edges.data[e];
-            if (edge->from != i) continue;
-            uint32_t latest = s->rank_of[edge->to] - step;
-            if (latest < limit[i]) limit[i] = latest;
+        is_held[i] = layout->nodes.data[i].pin != LAYOUT_FREE;
+        for (uint32_t k = 0; k < s->above[i].n; k++) {
+            uint32_t from = s->above[i].data[k];
+            is_held[i] = is_held[i] || is_held[from] || n_below[from] > 1;
         }
-        bool moves = layout->nodes.data[i].pin == LAYOUT_FREE && balance[i] > 0;
-        if (moves && limit[i] != UINT32_MAX) s->rank_of[i] = limit[i];
+    }
+    for (uint32_t i = n; i-- > 0;) {
+        bool moves = balance[i] > 0 || !is_held[i];
+        if (layout->nodes.data[i].pin == LAYOUT_FREE && moves && limit[i] != UINT32_MAX)
+            s->rank_of[i] = limit[i];
+        for (uint32_t k = 0; k < s->above[i].n; k++) {
+            uint32_t *latest = &limit[s->above[i].data[k]];
+            if (s->rank_of[i] - step < *latest) *latest = s->rank_of[i] - step;
+        }
     }
 }
 
@@ -88,9 +101,9 @@ static void find_ranks(Sugiyama *s) {
     const Layout *layout = s->layout;
     uint32_t step = s->has_labels ? 2 : 1, last = 0;
     s->rank_of = arena_array(s->arena, uint32_t, layout->nodes.n);
-    Ids *into = arena_array(s->arena, Ids, layout->nodes.n);
+    s->above = arena_array(s->arena, Ids, layout->nodes.n);
     for (uint32_t e = 0; e < layout->edges.n; e++)
-        vec_push(s->arena, &into[layout->edges.data[e].to], layout->edges.data[e].from);
+        vec_push(s->arena, &s->above[layout->edges.data[e].to], layout->edges.data[e].from);
     bool has_top = false, has_bottom = false;
     for (uint32_t i = 0; i < layout->nodes.n; i++) {
         has_top = has_top || layout->nodes.data[i].pin == LAYOUT_TOP;
@@ -99,8 +112,8 @@ static void find_ranks(Sugiyama *s) {
     for (uint32_t i = 0; i < layout->nodes.n; i++) {
         LayoutPin pin = layout->nodes.data[i].pin;
         if (has_top && pin == LAYOUT_FREE) s->rank_of[i] = step;
-        for (uint32_t k = 0; k < into[i].n; k++) {
-            uint32_t least = s->rank_of[into[i].data[k]] + step;
+        for (uint32_t k = 0; k < s->above[i].n; k++) {
+            uint32_t least = s->rank_of[s->above[i].data[k]] + step;
             if (s->rank_of[i] < least) s->rank_of[i] = least;
         }
         if (pin != LAYOUT_BOTTOM && s->rank_of[i] > last) last = s->rank_of[i];
@@ -128,14 +141,19 @@ static bool is_bend(const Sugiyama *s, uint32_t cell) {
     return s->cells.data[cell].node == NONE;
 }
 
+/* A label stands to the right of its edge. */
+static double bend_port(const Sugiyama *s, uint32_t cell) {
+    return s->cells.data[cell].h > 0 ? -s->cells.data[cell].w / 2 : 0;
+}
+
 static void add_link(Sugiyama *s, uint32_t edge, uint32_t upper, uint32_t lower) {
     bool a = is_bend(s, upper), b = is_bend(s, lower);
     const LayoutEdge *given = &s->layout->edges.data[edge];
     Link link = {.upper = upper,
                  .lower = lower,
                  .edge = edge,
-                 .upper_port = a ? 0 : given->from_port,
-                 .lower_port = b ? 0 : given->to_port,
+                 .upper_port = a ? bend_port(s, upper) : given->from_port,
+                 .lower_port = b ? bend_port(s, lower) : given->to_port,
                  .weight = a && b ? BEND_WEIGHT : a || b ? 2 : 1};
     vec_push(s->arena, &s->links, link);
     vec_push(s->arena, &s->ranks[s->cells.data[upper].rank].links, s->links.n - 1);
@@ -321,25 +339,30 @@ static void want(Cell *cell, double x, double weight) {
     cell->weight += weight;
 }
 
-static void pull_rank(Sugiyama *s, uint32_t r) {
+/* A link asks both its cells to meet halfway. Least squares spread a slant over all links of a
+ * chain; weighted by the inverse of what is left of it, they leave it to a few. */
+static void pull_link(Sugiyama *s, uint32_t id, bool moves_lower, bool is_sparse) {
+    const Link *link = &s->links.data[id];
+    Cell *upper = &s->cells.data[link->upper], *lower = &s->cells.data[link->lower];
+    double slant = upper->x + link->upper_port - lower->x - link->lower_port;
+    double weight = is_sparse ? link->weight / (fabs(slant) + LEAST_SLANT) : link->weight;
+    if (moves_lower)
+        want(lower, lower->x + slant, weight);
+    else
+        want(upper, upper->x - slant, weight);
+}
+
+static void pull_rank(Sugiyama *s, uint32_t r, bool is_sparse) {
     const Rank *rank = &s->ranks[r];
     for (uint32_t i = 0; i < rank->cells.n; i++) {
         Cell *cell = cell_at(s, rank, i);
-        cell->weight = 1e-3; /* so that nothing drifts, and cells without links stay */
+        cell->weight = 1e-4; /* so that nothing drifts, and cells without links stay */
         cell->wanted = cell->x * cell->weight;
     }
-    for (uint32_t i = 0; r > 0 && i < s->ranks[r - 1].links.n; i++) {
-        const Link *link = &s->links.data[s->ranks[r - 1].links.data[i]];
-        const Cell *upper = &s->cells.data[link->upper];
-        want(&s->cells.data[link->lower], upper->x + link->upper_port - link->lower_port,
-             link->weight);
-    }
-    for (uint32_t i = 0; i < rank->links.n; i++) {
-        const Link *link = &s->links.data[rank->links.data[i]];
-        const Cell *lower = &s->cells.data[link->lower];
-        want(&s->cells.data[link->upper], lower->x + link->lower_port - link->upper_port,
-             link->weight);
-    }
+    for (uint32_t i = 0; r > 0 && i < s->ranks[r - 1].links.n; i++)
+        pull_link(s, s->ranks[r - 1].links.data[i], true, is_sparse);
+    for (uint32_t i = 0; i < rank->links.n; i++)
+        pull_link(s, rank->links.data[i], false, is_sparse);
     for (uint32_t i = 0; i < rank->cells.n; i++) {
         Cell *cell = cell_at(s, rank, i);
         cell->wanted /= cell->weight;
@@ -355,7 +378,7 @@ static void find_places(Sugiyama *s) {
     for (int round = 0; round < PLACE_ROUNDS; round++)
         for (uint32_t i = 0; i < s->n_ranks; i++) {
             uint32_t r = round % 2 == 0 ? i : s->n_ranks - 1 - i;
-            pull_rank(s, r);
+            pull_rank(s, r, round >= PLACE_ROUNDS / 3);
             settle_rank(s, &s->ranks[r], level, weight, length);
         }
     double y = 0, left = 0, right = 0, gap = s->layout->rank_gap / (s->has_labels ? 2 : 1);

@@ -15,17 +15,6 @@ typedef struct Builder {
     uint32_t *read_item; /* per buffer: its item, + 1 */
 } Builder;
 
-bool kernel_stores(const Kernel *kernel, uint32_t buffer) {
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        if (kernel->row_stores.data[i].buffer == buffer) return true;
-    for (uint32_t i = 0; i < kernel->stages.n; i++) {
-        const Stage *stage = &kernel->stages.data[i];
-        for (uint32_t k = 0; k < stage->stores.n; k++)
-            if (stage->stores.data[k].buffer == buffer) return true;
-    }
-    return false;
-}
-
 uint32_t node_line(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     if (!graph->source || !node->span.end) return 0;
@@ -37,20 +26,6 @@ const char *node_title(Arena *arena, const Graph *graph, NodeId id) {
     return node->name ? node->name : str_format(arena, "v%u", id);
 }
 
-const char *form_name(const Kernel *kernel) {
-    switch (kernel->form) {
-    case FORM_MAP:
-        return "map";
-    case FORM_ROW:
-        return "reduction along rows";
-    case FORM_COLUMN:
-        return "reduction along columns";
-    case FORM_CONTRACT:
-        return "matmul";
-    }
-    return "";
-}
-
 DimId node_bytes(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     return dim_mul_const(graph->dims, shape_n_elems(graph->dims, &node->shape),
@@ -58,7 +33,7 @@ DimId node_bytes(const Graph *graph, NodeId id) {
 }
 
 /* `mul 0.125`, `cast f32`, `h = add`. */
-static const char *op_label(const Builder *b, NodeId id) {
+static const char *op_label(const Builder *b, NodeId id, const char *suffix) {
     const Node *node = graph_node(b->graph, id);
     const OpInfo *info = op_info(node->op);
     Text text = {.arena = b->arena};
@@ -71,6 +46,7 @@ static const char *op_label(const Builder *b, NodeId id) {
         text_puts(&text, " ");
         number_print(arg->attrs.number, 5, &text);
     }
+    text_puts(&text, suffix);
     return text_str(&text);
 }
 
@@ -89,7 +65,7 @@ static void add_flow(Builder *b, uint32_t from, uint32_t to) {
 static bool is_partial(const Builder *b, uint32_t buffer) {
     for (uint32_t i = 0; i < b->plan->kernels.n; i++) {
         const Kernel *kernel = &b->plan->kernels.data[i];
-        if (kernel->segment_axis != NO_AXIS && kernel_stores(kernel, buffer)) return true;
+        if (kernel->segment_axis != NO_AXIS && explain_stores_to(kernel, buffer)) return true;
     }
     return false;
 }
@@ -97,7 +73,7 @@ static bool is_partial(const Builder *b, uint32_t buffer) {
 static void note_reads(Builder *b, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
-        if (kernel_stores(kernel, buffer)) continue;
+        if (explain_stores_to(kernel, buffer)) continue;
         const Buffer *given = &b->plan->buffers.data[buffer];
         b->read_of[given->node] = buffer + 1;
         b->read_item[buffer] =
@@ -123,7 +99,12 @@ static uint32_t source_item(const Builder *b, NodeId id) {
 static void add_ops(Builder *b, const bool *is_op) {
     for (NodeId id = 0; id < b->graph->nodes.n; id++) {
         if (!is_op[id]) continue;
-        uint32_t item = add_item(b, (Item){ITEM_OP, id, NONE, op_label(b, id)});
+        OpClass cls = op_info(graph_node(b->graph, id)->op)->cls;
+        bool is_reduce = cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE;
+        const char *suffix = b->read_of[id]                        ? " of parts"
+                             : is_reduce && b->into->kernel->segment_axis != NO_AXIS ? " in parts"
+                                                                                     : "";
+        uint32_t item = add_item(b, (Item){ITEM_OP, id, NONE, op_label(b, id, suffix)});
         b->item_of[id] = item + 1;
         b->into->n_ops++;
         const Node *node = graph_node(b->graph, id);
@@ -200,13 +181,13 @@ Picture *picture_new(Arena *arena, const Plan *plan) {
 
 static bool launch_makes(const Picture *picture, const PictureLaunch *launch, uint32_t buffer) {
     for (uint32_t i = 0; i < launch->n; i++)
-        if (kernel_stores(picture->kernels.data[launch->first + i].kernel, buffer)) return true;
+        if (explain_stores_to(picture->kernels.data[launch->first + i].kernel, buffer)) return true;
     return false;
 }
 
 static bool kernel_takes(const Kernel *kernel, uint32_t buffer) {
     for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (kernel->args.data[i] == buffer) return !kernel_stores(kernel, buffer);
+        if (kernel->args.data[i] == buffer) return !explain_stores_to(kernel, buffer);
     return false;
 }
 

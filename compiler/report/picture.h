@@ -4,7 +4,7 @@
 #ifndef FUSEC_PICTURE_H
 #define FUSEC_PICTURE_H
 
-#include "ir/kernel.h"
+#include "pass/explain.h"
 
 typedef enum { ITEM_READ, ITEM_OP, ITEM_STORE } ItemKind;
 
@@ -40,8 +40,6 @@ typedef struct Picture {
 
 Picture *picture_new(Arena *arena, const Plan *plan);
 
-/* Whether a kernel stores to `buffer`. */
-bool kernel_stores(const Kernel *kernel, uint32_t buffer);
 /* The launch that stores a buffer, or UINT32_MAX. */
 uint32_t picture_maker(const Picture *picture, uint32_t buffer);
 /* Whether any kernel of a launch reads `buffer` from elsewhere, or stores it for elsewhere. */
@@ -51,7 +49,6 @@ bool launch_stores(const Picture *picture, const PictureLaunch *launch, uint32_t
 /* The user's name of a value and its line, or what stands for them: `h`, `v12`. */
 const char *node_title(Arena *arena, const Graph *graph, NodeId node);
 uint32_t node_line(const Graph *graph, NodeId node); /* 0: nowhere */
-const char *form_name(const Kernel *kernel);
 DimId node_bytes(const Graph *graph, NodeId node);
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef FUSEC_REPORT_H
 #define FUSEC_REPORT_H
 
-#include "pass/cost.h"
+#include "pass/explain.h"
 
 /* A graph without fusion or with it. */
 typedef struct ReportSide {

@@ -10,7 +10,7 @@ enum {
     FONT = 11,
     OP_H = 22,
     PILL_H = 17,
-    TITLE_H = 21,
+    TITLE_H = 18,
     LABEL_H = 13,
     PAD = 14, /* of boxes around what they hold */
     MAX_LABEL = 34,
@@ -156,7 +156,7 @@ static void lay_out_kernel(const Drawing *d, uint32_t k) {
     const PictureKernel *kernel = &d->picture->kernels.data[k];
     Box *box = &d->kernels[k];
     Layout *layout = &box->layout;
-    *layout = (Layout){.arena = d->arena, .node_gap = 14, .rank_gap = 17};
+    *layout = (Layout){.arena = d->arena, .node_gap = 14, .rank_gap = 13};
     for (uint32_t i = 0; i < kernel->items.n; i++) {
         const Item *item = &kernel->items.data[i];
         if (item->kind == ITEM_OP)
@@ -182,7 +182,7 @@ static void lay_out_kernel(const Drawing *d, uint32_t k) {
 static bool takes(const Drawing *d, uint32_t k, uint32_t buffer) {
     const Kernel *kernel = d->picture->kernels.data[k].kernel;
     for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (kernel->args.data[i] == buffer) return !kernel_stores(kernel, buffer);
+        if (kernel->args.data[i] == buffer) return !explain_stores_to(kernel, buffer);
     return false;
 }
 
@@ -195,7 +195,7 @@ static void add_launch_edges(const Drawing *d, Layout *layout, const PictureLaun
                                                  .to = first + i,
                                                  .has_to_port = true,
                                                  .to_port = port_at(box, buffer, false)});
-        if (!kernel_stores(d->picture->kernels.data[launch->first + i].kernel, buffer)) continue;
+        if (!explain_stores_to(d->picture->kernels.data[launch->first + i].kernel, buffer)) continue;
         LayoutEdge edge = {.from = first + i,
                            .has_from_port = true,
                            .from_port = port_at(box, buffer, true)};
@@ -233,7 +233,7 @@ static void lay_out_launch(const Drawing *d, uint32_t l) {
     const PictureLaunch *launch = &d->picture->launches.data[l];
     Box *box = &d->launches[l];
     Layout *layout = &box->layout;
-    *layout = (Layout){.arena = d->arena, .node_gap = 18, .rank_gap = 26};
+    *layout = (Layout){.arena = d->arena, .node_gap = 18, .rank_gap = 20};
     uint32_t *in = add_launch_pills(d, layout, launch, false);
     uint32_t first = layout->nodes.n;
     for (uint32_t i = 0; i < launch->n; i++) {
@@ -281,7 +281,7 @@ static void add_top_edge(Drawing *d, uint32_t buffer, uint32_t from, uint32_t to
     const char *label = human_bytes(d->arena, bytes_of(d, buffer));
     LayoutEdge edge = {.from = from,
                        .to = to,
-                       .label_w = svg_text_width(label, FONT - 2) + 2,
+                       .label_w = svg_text_width(label, FONT - 1.5) + MAX_STROKE + 3,
                        .label_h = LABEL_H};
     uint32_t maker = from - d->first_launch, reader = to - d->first_launch;
     if (from >= d->first_launch && maker < n && !is_small(d, maker)) {
@@ -356,7 +356,7 @@ static const char *kernel_tip(const Drawing *d, uint32_t k) {
     const Kernel *kernel = &d->side->plan->kernels.data[k];
     const KernelCost *cost = &d->side->cost->kernels[k];
     return str_format(d->arena, "%s: %s\n%s predicted, %s read, %s written", kernel->name,
-                      form_name(kernel), human_us(d->arena, cost->us),
+                      explain_form_name(kernel->form), human_us(d->arena, cost->us),
                       human_bytes(d->arena, cost->read_bytes),
                       human_bytes(d->arena, cost->written_bytes));
 }
@@ -381,6 +381,22 @@ static void draw_flow(const Drawing *d, const LayoutEdge *edge, const LayoutNode
     svg_edge(d->out, class_name, width, edge->points, edge->n_points, tip);
 }
 
+/* To the left below the upper side, or to the right if an edge comes down there. */
+static void draw_title(const Drawing *d, const Box *box, const char *title) {
+    enum { INSET = 9 };
+    double w = svg_text_width(title, FONT - 1);
+    bool left_is_free = true, right_is_free = true;
+    for (uint32_t i = 0; i < box->ports.n; i++) {
+        const Port *port = &box->ports.data[i];
+        if (port->is_store || buffer_at(d, port->buffer)->kind == BUFFER_PARAM) continue;
+        if (port->x < INSET + w + 3) left_is_free = false;
+        if (port->x > box->w - INSET - w - 3) right_is_free = false;
+    }
+    bool goes_right = !left_is_free && right_is_free;
+    svg_text(d->out, "title", goes_right ? ANCHOR_END : ANCHOR_START,
+             goes_right ? box->w - INSET : INSET, PILL_H + 11.0, title);
+}
+
 static void draw_kernel(const Drawing *d, uint32_t k, double x, double y, const char *id) {
     const PictureKernel *kernel = &d->picture->kernels.data[k];
     const Box *box = &d->kernels[k];
@@ -400,7 +416,7 @@ static void draw_kernel(const Drawing *d, uint32_t k, double x, double y, const 
             draw_pill(d, item->buffer, &box->layout.nodes.data[i]);
     }
     svg_group_end(d->out);
-    svg_text(d->out, "title", ANCHOR_START, 9, PILL_H + 13.0, kernel_title(d, k));
+    draw_title(d, box, kernel_title(d, k));
     svg_group_end(d->out);
 }
 
@@ -446,8 +462,7 @@ static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
     }
     draw_launch_pills(d, launch, box);
     svg_group_end(d->out);
-    svg_text(d->out, "title", ANCHOR_START, 9, PILL_H + 13.0,
-             str_format(d->arena, "one launch, %u kernels", launch->n));
+    draw_title(d, box, str_format(d->arena, "one launch, %u kernels", launch->n));
     svg_group_end(d->out);
 }
 
@@ -465,7 +480,7 @@ static void draw_small(const Drawing *d, uint32_t l, const LayoutNode *at) {
 static void draw_top_edge(const Drawing *d, uint32_t buffer, const LayoutEdge *edge) {
     svg_edge(d->out, "mem", stroke_of(d, buffer), edge->points, edge->n_points,
              buffer_tip(d, buffer));
-    svg_text(d->out, "bytes", ANCHOR_MIDDLE, edge->label_x, edge->label_y + 3.2,
+    svg_text(d->out, "bytes", ANCHOR_END, edge->label_x + edge->label_w / 2, edge->label_y + 3.2,
              human_bytes(d->arena, bytes_of(d, buffer)));
 }
 

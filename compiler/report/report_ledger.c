@@ -43,7 +43,7 @@ static const char *values_text(const Page *page, const Kernel *kernel, bool is_s
     Text text = {.arena = page->arena};
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &page->graph->after.plan->buffers.data[kernel->args.data[i]];
-        if (kernel_stores(kernel, kernel->args.data[i]) != is_store) continue;
+        if (explain_stores_to(kernel, kernel->args.data[i]) != is_store) continue;
         text_printf(&text, "%s%s%s", text.n_bytes ? ", " : "", buffer->name,
                     buffer->is_on_chip ? " (on chip)" : "");
     }
@@ -64,7 +64,7 @@ static void kernel_row(const Page *page, uint32_t k, uint32_t launch, double mos
     text_printf(page->out, "<td class=\"code\"><a href=\"#g%uak%u\">", page->number, k);
     markup_escape(page->out, kernel->name);
     text_puts(page->out, "</a></td>");
-    cell(page, "", form_name(kernel));
+    cell(page, "", explain_form_name(kernel->form));
     number_cell(page, page->after->kernels.data[k].n_ops);
     cell(page, "code", values_text(page, kernel, false));
     cell(page, "code", values_text(page, kernel, true));
