@@ -10,8 +10,10 @@ static bool is_stdout(const char *path) {
 fusec_status cli_check_report(Cli *cli) {
     if (!cli->report) return FUSEC_OK;
     bool goes_to_stdout = is_stdout(cli->report);
+    if (goes_to_stdout && cli->command == CLI_BENCH)
+        return cli_fail(cli, FUSEC_USAGE, "bench itself goes to stdout; --report=FILE.html");
     if (cli->output ? goes_to_stdout && is_stdout(cli->output)
-                    : goes_to_stdout && (cli->has_kind || cli->explain || cli->json))
+                    : goes_to_stdout && (cli->has_kind || cli->explain))
         return cli_fail(cli, FUSEC_USAGE,
                         "the report and the output cannot both go to stdout; --report=FILE.html");
     if (goes_to_stdout) return FUSEC_OK;
@@ -23,6 +25,12 @@ fusec_status cli_check_report(Cli *cli) {
     return FUSEC_OK;
 }
 
+static ReportGraph graph_of(const ExplainInput *priced, const CliTimes *times) {
+    return (ReportGraph){
+        .before = {priced->unfused_cost->plan, priced->unfused_cost, times ? times->before.us : NULL},
+        .after = {priced->cost->plan, priced->cost, times ? times->after.us : NULL}};
+}
+
 fusec_status cli_report_text(Driver *driver, const CliTimes *times, const char **text) {
     Arena *arena = driver->arena;
     const DriverOptions *options = &driver->options;
@@ -31,10 +39,10 @@ fusec_status cli_report_text(Driver *driver, const CliTimes *times, const char *
     for (uint32_t i = 0; i < n; i++) {
         ExplainInput priced;
         if (!driver_price(driver, first + i, &priced)) return FUSEC_INPUT;
-        graphs[i].before = (ReportSide){priced.unfused_cost->plan, priced.unfused_cost,
-                                        times ? times->before : NULL};
-        graphs[i].after =
-            (ReportSide){priced.cost->plan, priced.cost, times ? times->after : NULL};
+        graphs[i] = graph_of(&priced, times);
+        bool fits = !times || (times->before.n_launches == priced.unfused_cost->n_launches &&
+                               times->after.n_launches == priced.cost->n_launches);
+        if (!fits) ice(arena, "the artifact's launches are not those of the plan");
     }
     const char *slash = strrchr(driver->module->source->name, '/');
     Report report = {.source = slash ? slash + 1 : driver->module->source->name,
@@ -49,4 +57,69 @@ fusec_status cli_report_text(Driver *driver, const CliTimes *times, const char *
     report_print(arena, &report, &page);
     *text = text_str(&page);
     return FUSEC_OK;
+}
+
+/* With measured times. */
+
+static fusec_status build(Driver *driver, void *user) {
+    const CliPage *page = user;
+    const char *path = page->cli->path;
+    fusec_status status = driver_parse(driver, is_stdout(path) ? "<stdin>" : path, page->text,
+                                       page->n_bytes);
+    return status ? status : driver_build(driver);
+}
+
+fusec_status cli_page_open(CliPage *page, Exec *exec) {
+    Cli *cli = page->cli;
+    char *text;
+    *exec = (Exec){.cli = cli};
+    fusec_status status = cli_check_report(cli);
+    if (!status) status = cli_read_source(cli, &text, &page->n_bytes);
+    if (!status) status = exec_choose_target(cli, &page->target);
+    if (status) return status;
+    page->text = text;
+    DriverOptions options = {.kind = page->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
+                             .target = page->target,
+                             .numerics = "strict",
+                             .no_fuse = cli->no_fuse,
+                             .card = cli->card};
+    page->is_open = driver_init(&page->driver, &options);
+    if (!page->is_open) return cli_fail(cli, FUSEC_INTERNAL, "out of memory");
+    status = cli_guard(cli, &page->driver, build, page);
+    const CodeBytes *code = &page->driver.code;
+    return status ? status : exec_open(cli, exec, code->data, code->n_bytes, cli->graph);
+}
+
+fusec_status cli_page_open_plain(CliPage *page, Exec *exec) {
+    Cli *cli = page->cli;
+    const char *artifact;
+    size_t n_bytes;
+    *exec = (Exec){.cli = cli};
+    fusec_status status =
+        exec_compile(cli, page->text, page->n_bytes, page->target, true, &artifact, &n_bytes);
+    return status ? status : exec_open(cli, exec, artifact, n_bytes, cli->graph);
+}
+
+static fusec_status make_text(Driver *driver, void *user) {
+    const CliPage *page = user;
+    const char *text;
+    fusec_status status = cli_report_text(driver, &page->times, &text);
+    return status ? status : cli_write(page->cli, page->cli->report, text, strlen(text), false);
+}
+
+fusec_status cli_page_write(CliPage *page, const Exec *exec) {
+    const DimTab *dims = page->driver.module->dims;
+    int64_t *values = arena_array(page->cli->arena, int64_t, DIM_MAX_SYMBOLS);
+    for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
+        values[i] = -1;
+        for (int32_t k = 0; k < exec->info.n_dims; k++)
+            if (strcmp(exec->dims[k].name, dim_symbol_info(dims, i)->name) == 0)
+                values[i] = exec->dim_values[k];
+    }
+    page->driver.options.dims = values;
+    return cli_guard(page->cli, &page->driver, make_text, page);
+}
+
+void cli_page_close(CliPage *page) {
+    if (page->is_open) driver_free(&page->driver);
 }

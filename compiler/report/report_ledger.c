@@ -150,6 +150,11 @@ static void edge_row(const Page *page, const Edge *edge) {
                 is_fused ? "fused" : "stored", is_fused ? "fused" : "stored");
     text_printf(page->out, "<td><span class=\"code\">%s</span> ", reason->id);
     markup_escape(page->out, reason->text);
+    if (!is_fused && edge->consumer != NODE_NONE && *reason->advice) {
+        text_puts(page->out, "<div class=\"note\">");
+        markup_escape(page->out, reason->advice);
+        text_puts(page->out, "</div>");
+    }
     text_puts(page->out, "</td>");
     cell(page, "n", page_bytes(page, node_bytes(graph->after.plan->graph, edge->producer)));
     bool is_between = edge->consumer != NODE_NONE && cost.unfused_us > 0;

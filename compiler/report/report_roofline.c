@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+enum { MOST_NUMBERED = 16 }; /* launches; the numbers of more only hide one another */
 static const double LEFT = 70, TOP = 16, WIDTH = 860, HEIGHT = 440, BOTTOM = 44, RIGHT = 24;
 
 typedef struct Spot {
@@ -151,7 +152,7 @@ static void draw_roofs(Roofline *r) {
     double low = r->memory_rate * begin < pow(10, r->y0) ? pow(10, r->y0) / r->memory_rate : begin;
     svg_line(page->out, "roof", x_of(r, low), y_of(r, low * r->memory_rate), x_of(r, corner),
              y_of(r, most));
-    draw_ceiling(r, r->peak, "arithmetic");
+    draw_ceiling(r, r->peak, "multiply-add");
     draw_ceiling(r, r->tensor_peak, "tensor cores");
     double at = sqrt(low * corner);
     double x = x_of(r, at), y = y_of(r, at * r->memory_rate);
@@ -202,7 +203,9 @@ static void draw_spots(Roofline *r) {
         const Spot *spot = &r->spots.data[i];
         vec_push(page->arena, &r->taken, (Taken){spot->x, spot->y, 12, 12});
     }
-    for (uint32_t i = r->spots.n; i-- > 0;) draw_number(r, &r->spots.data[i]);
+    bool all_have_numbers = page->before->launches.n <= MOST_NUMBERED;
+    for (uint32_t i = r->spots.n; i-- > 0;)
+        if (r->spots.data[i].is_after || all_have_numbers) draw_number(r, &r->spots.data[i]);
     for (uint32_t i = 0; i < r->spots.n; i++) {
         const Spot *spot = &r->spots.data[i];
         svg_circle(page->out,
@@ -210,6 +213,15 @@ static void draw_spots(Roofline *r) {
                               op_class_name(spot->cls)),
                    spot->x, spot->y, spot->is_after ? 6 : 4.5, spot->tip);
     }
+}
+
+static void draw_legend(const Roofline *r) {
+    const Page *page = r->page;
+    double x = LEFT + WIDTH - 190, y = TOP + HEIGHT - 46;
+    svg_circle(page->out, "spot before eltwise", x, y, 4.5, NULL);
+    svg_text(page->out, "axis", ANCHOR_START, x + 14, y + 3.5, "without fusion");
+    svg_circle(page->out, "spot after eltwise", x, y + 22, 6, NULL);
+    svg_text(page->out, "axis", ANCHOR_START, x + 14, y + 25.5, "fused, number of launch");
 }
 
 static bool has_f64(const Plan *plan) {
@@ -241,21 +253,25 @@ void report_roofline(const Page *page) {
     const Card *card = page->report->card;
     if (!graph->before.measured_us || !graph->after.measured_us) return;
     Roofline r = {.page = page, .memory_rate = 1e9 * card->dram_gbs};
-    r.peak = 1e9 * card->n_processors * card->ghz * card->lanes *
+    r.peak = 2e9 * card->n_processors * card->ghz * card->lanes * /* a multiply-add is two */
              (has_f64(graph->after.plan) ? card->f64_rate : 1);
     r.tensor_peak = tensor_peak(graph->after.plan, card);
     add_side(&r, &graph->before, page->before, false);
     add_side(&r, &graph->after, page->after, true);
     if (r.spots.n == 0) return;
+    vec_push(page->arena, &r.taken, (Taken){LEFT + WIDTH - 100, TOP + HEIGHT - 35, 200, 60});
     find_scale(&r);
     text_puts(page->out, "<h3>Roofline</h3>\n<p class=\"note\">Each point is a launch as measured: "
                          "operations per byte of memory, and operations per second. Hollow points "
                          "are kernels without fusion. Bytes and operations are the cost model's; "
-                         "the lines are what the card reaches.</p>\n<figure>\n");
+                         "the lines are what the card reaches. What lies above the line of "
+                         "memory was served by the cache: runs follow one another on the same "
+                         "data.</p>\n<figure>\n");
     svg_begin(page->out, LEFT + WIDTH + RIGHT, TOP + HEIGHT + BOTTOM,
               str_format(page->arena, "roofline of graph %s", graph->after.plan->graph->name));
     draw_grid(&r);
     draw_roofs(&r);
+    draw_legend(&r);
     draw_spots(&r);
     svg_end(page->out);
     text_puts(page->out, "</figure>\n");
