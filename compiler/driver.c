@@ -5,6 +5,7 @@
 #include "front/ast.h"
 #include "front/sema.h"
 #include "pass/chain.h"
+#include "pass/contract.h"
 #include "pass/explain.h"
 #include "pass/fuse.h"
 #include "pass/launch.h"
@@ -183,7 +184,7 @@ static bool run_fuse(Driver *driver, Plan **plans) {
     return true;
 }
 
-static void run_schedule(Driver *driver, Plan **plans) {
+static bool run_schedule(Driver *driver, Plan **plans) {
     double begin = now_seconds();
     for (uint32_t i = 0; i < driver->module->graphs.n; i++)
         sched_plan(driver->arena, plans[i], driver->options.target);
@@ -193,8 +194,13 @@ static void run_schedule(Driver *driver, Plan **plans) {
     for (uint32_t i = 0; i < driver->module->graphs.n && links; i++) launch_join(plans[i]);
     share_functions(driver->scratch, driver->plans, driver->module->graphs.n);
     arena_reset(driver->scratch);
+    bool is_kept = true;
+    for (uint32_t i = 0; i < driver->module->graphs.n && !driver->options.no_fuse; i++)
+        is_kept = contract_check(plans[i], &driver->diags) && is_kept;
+    if (!is_kept) return false;
     finish_pass(driver, PASS_SCHEDULE, begin,
                 wants_text(driver, PASS_SCHEDULE) ? plan_text(driver) : NULL);
+    return true;
 }
 
 static bool place(Driver *driver, Plan *plan) {
@@ -338,8 +344,7 @@ fusec_status driver_build(Driver *driver) {
         return FUSEC_OK;
     Plan **plans = arena_array(driver->arena, Plan *, driver->module->graphs.n);
     if (!run_fuse(driver, plans)) return FUSEC_INPUT;
-    run_schedule(driver, plans);
-    if (!run_place(driver, plans)) return FUSEC_INPUT;
+    if (!run_schedule(driver, plans) || !run_place(driver, plans)) return FUSEC_INPUT;
     if (!make_ledger(driver)) return FUSEC_INPUT;
     switch (driver->options.kind) {
     case FUSEC_AST:

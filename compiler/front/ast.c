@@ -163,6 +163,16 @@ AstStmt *ast_kernel(Parse *parse, Ast *name, const AstStmts *body) {
     return stmt;
 }
 
+AstStmt *ast_fuse(Parse *parse, Ast *word, const AstStmts *body) {
+    bool is_must = strcmp(word->name, "must") == 0;
+    if (!is_must && strcmp(word->name, "never") != 0)
+        parse_error(parse, DIAG_SYNTAX, word->span,
+                    "unexpected name after `fuse`, expected `must` or `never`");
+    AstStmt *stmt = ast_stmt(parse, is_must ? STMT_MUST : STMT_NEVER, word->span);
+    stmt->body = *body;
+    return stmt;
+}
+
 /* The identifier at or after *offset, past blanks; NULL, *offset unchanged, when there is none. */
 static Ast *scan_name(Parse *parse, uint32_t *offset, uint32_t end) {
     const char *text = parse->source->text;

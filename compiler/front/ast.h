@@ -74,6 +74,8 @@ typedef enum {
     STMT_PARAM,  /* param targets[0]: type = "key" */
     STMT_RETURN, /* return values */
     STMT_KERNEL, /* kernel name { body } */
+    STMT_MUST,   /* fuse must { body } */
+    STMT_NEVER,  /* fuse never { body } */
     STMT_BROKEN  /* did not parse; targets are the names it would have bound */
 } AstStmtKind;
 
@@ -167,6 +169,8 @@ AstStmt *ast_bind(Parse *parse, const AstList *targets, Ast *value, Span span);
 AstStmt *ast_param(Parse *parse, Ast *name, AstType *type, Str key, Span span);
 AstStmt *ast_return(Parse *parse, const AstList *values, Span span);
 AstStmt *ast_kernel(Parse *parse, Ast *name, const AstStmts *body);
+/* `word` is `must` or `never`, or reported. */
+AstStmt *ast_fuse(Parse *parse, Ast *word, const AstStmts *body);
 AstStmt *ast_broken_stmt(Parse *parse, Span span);
 void ast_add_broken_item(Parse *parse, Span span);
 void ast_add_weights(Parse *parse, Str path, Span span);

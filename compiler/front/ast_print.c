@@ -105,6 +105,8 @@ static void print_body(const AstStmts *body, uint32_t level, Text *out) {
                                         [STMT_PARAM] = "param",
                                         [STMT_RETURN] = "return",
                                         [STMT_KERNEL] = "kernel",
+                                        [STMT_MUST] = "fuse must",
+                                        [STMT_NEVER] = "fuse never",
                                         [STMT_BROKEN] = "broken"};
     for (uint32_t i = 0; i < body->n; i++) {
         const AstStmt *stmt = body->data[i];

@@ -47,7 +47,7 @@ static void yyerror(const Span *span, void *scanner, const char *message);
 }
 
 %token SEP "end of line" YYEOF 0 "end of file" BAD "bad token"
-%token WEIGHTS "`weights`" DIM "`dim`" IN "`in`" MULT "`mult`" GRAPH "`graph`" PARAM "`param`"
+%token WEIGHTS "`weights`" DIM "`dim`" IN "`in`" FUSE "`fuse`" MULT "`mult`" GRAPH "`graph`" PARAM "`param`"
 %token DEF "`def`" RETURN "`return`" KERNEL "`kernel`"
 %token TRUE_ "`true`" FALSE_ "`false`" NONE_ "`none`" INF_ "`inf`" NAN_ "`nan`"
 %token ARROW "`->`" DOTDOT "`..`" ELLIPSIS "`...`"
@@ -146,6 +146,7 @@ stmt
     | PARAM name ':' type '=' STRING          { $$ = ast_param(P, $2, $4, $6, @$); }
     | RETURN exprs                            { $$ = ast_return(P, &$2, @$); }
     | KERNEL name '{' stmts '}'               { $$ = ast_kernel(P, $2, &$4); }
+    | FUSE name '{' stmts '}'                 { $$ = ast_fuse(P, $2, &$4); }
 
 names
     : name                                    { $$ = (AstList){0}; vec_push(ARENA, &$$, $1); }
@@ -156,6 +157,7 @@ name
     | WEIGHTS           { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "weights"), @$); }
     | DIM               { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "dim"), @$); }
     | IN                { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "in"), @$); }
+    | FUSE              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "fuse"), @$); }
     | MULT              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "mult"), @$); }
 
 exprs

@@ -86,6 +86,27 @@ static void stmt_return(Sema *sema, const AstStmt *stmt) {
         if (values[i].kind == VALUE_POISON) frame->result = value_poison();
 }
 
+/* The statements of a `kernel` or `fuse` block. */
+static void fill_block(Sema *sema, const AstStmt *stmt, FixedKernel block) {
+    vec_push(sema->arena, &sema->graph->fixed_kernels, block);
+    sema->kernel = sema->graph->fixed_kernels.n;
+    sema_body(sema, &stmt->body);
+    sema->kernel = 0;
+}
+
+static void stmt_fuse(Sema *sema, const AstStmt *stmt) {
+    bool is_must = stmt->kind == STMT_MUST;
+    if (!is_graph_frame(sema) || sema->kernel) {
+        sema_error(sema, DIAG_MISPLACED, stmt->span, "`fuse %s` belongs directly in a graph",
+                   is_must ? "must" : "never");
+        sema_body(sema, &stmt->body);
+        return;
+    }
+    FixedKernel block = {.kind = is_must ? BLOCK_MUST : BLOCK_NEVER, .span = stmt->span};
+    block.name = block_word(block.kind);
+    fill_block(sema, stmt, block);
+}
+
 static void stmt_kernel(Sema *sema, const AstStmt *stmt) {
     Graph *graph = sema->graph;
     if (!is_graph_frame(sema) || sema->kernel) {
@@ -93,16 +114,15 @@ static void stmt_kernel(Sema *sema, const AstStmt *stmt) {
         return;
     }
     for (uint32_t i = 0; i < graph->fixed_kernels.n; i++) {
-        if (graph->fixed_kernels.data[i].name != stmt->name) continue;
+        if (graph->fixed_kernels.data[i].kind != BLOCK_KERNEL ||
+            graph->fixed_kernels.data[i].name != stmt->name)
+            continue;
         sema_error(sema, DIAG_REDEFINITION, stmt->span, "a second kernel `%s`", stmt->name);
         diag_note(sema->diags, sema->frame->source, graph->fixed_kernels.data[i].span,
                   "the first is here");
     }
     FixedKernel kernel = {.name = stmt->name, .span = stmt->span};
-    vec_push(sema->arena, &graph->fixed_kernels, kernel);
-    sema->kernel = graph->fixed_kernels.n;
-    sema_body(sema, &stmt->body);
-    sema->kernel = 0;
+    fill_block(sema, stmt, kernel);
 }
 
 static void stmt_broken(Sema *sema, const AstStmt *stmt) {
@@ -133,6 +153,10 @@ void sema_body(Sema *sema, const AstStmts *body) {
             break;
         case STMT_KERNEL:
             stmt_kernel(sema, stmt);
+            break;
+        case STMT_MUST:
+        case STMT_NEVER:
+            stmt_fuse(sema, stmt);
             break;
         case STMT_BROKEN:
             stmt_broken(sema, stmt);

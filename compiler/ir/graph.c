@@ -75,3 +75,9 @@ Shape shape_reduced(DimTab *dims, const Shape *arg, uint32_t axes, bool keep) {
     }
     return result;
 }
+
+const char *block_word(BlockKind kind) {
+    static const char *const words[] = {
+        [BLOCK_KERNEL] = "kernel", [BLOCK_MUST] = "must", [BLOCK_NEVER] = "never"};
+    return words[kind];
+}

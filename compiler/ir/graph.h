@@ -67,10 +67,16 @@ typedef struct GraphOutput {
     Span span;
 } GraphOutput;
 
-/* A user's or a dump's fixed kernel: `kernel name { ... }`. Nodes whose `kernel_of` entry is k + 1
- * belong to fixed kernel k; 0 means free. */
+/* A block of the source: a user's or a dump's fixed kernel, `kernel name { ... }`; or a contract on
+ * what becomes of its values, `fuse must { ... }` (all edges inside fuse) and `fuse never { ... }`
+ * (none from, to or inside does). Nodes whose `kernel_of` entry is k + 1 belong to block k; 0 means
+ * free. */
+typedef enum { BLOCK_KERNEL, BLOCK_MUST, BLOCK_NEVER } BlockKind;
+const char *block_word(BlockKind kind); /* `kernel`, `must`, `never` */
+
 typedef struct FixedKernel {
-    Str name;
+    BlockKind kind;
+    Str name; /* of a contract its word */
     Span span;
 } FixedKernel;
 
@@ -103,6 +109,12 @@ Graph *graph_new(Arena *arena, DimTab *dims, const Source *source, Str name);
 NodeId graph_add(Graph *graph, Node node);
 static inline Node *graph_node(const Graph *graph, NodeId id) {
     return &graph->nodes.data[id];
+}
+
+/* The block of this kind that the node is in, plus 1; or 0. */
+static inline uint32_t graph_block(const Graph *graph, NodeId id, BlockKind kind) {
+    uint32_t k = graph->kernel_of.n ? graph->kernel_of.data[id] : 0;
+    return k && graph->fixed_kernels.data[k - 1].kind == kind ? k : 0;
 }
 
 /* Shape helpers. */

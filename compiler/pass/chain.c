@@ -60,10 +60,20 @@ static bool reads_in_place(const Kernel *kernel, uint32_t buffer) {
     return true;
 }
 
+/* Whether the source wants a value of the kernel kept apart. */
+static bool is_apart(const Plan *plan, const Kernel *kernel) {
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        if (graph_block(plan->graph, kernel->nodes.data[i], BLOCK_NEVER)) return true;
+    return false;
+}
+
 /* Whether the buffer can pass from one kernel of the launch to the next on chip. */
 static bool passes_on_chip(const Chain *c, uint32_t buffer) {
     const Kernel *reader = &c->plan->kernels.data[c->next];
-    if (c->plan->buffers.data[buffer].kind != BUFFER_TEMP) return false;
+    NodeId node = c->plan->buffers.data[buffer].node;
+    if (c->plan->buffers.data[buffer].kind != BUFFER_TEMP || is_apart(c->plan, reader) ||
+        graph_block(c->plan->graph, node, BLOCK_NEVER))
+        return false;
     for (uint32_t k = 0; k < c->plan->kernels.n; k++) {
         bool is_inside = k >= c->first && k < c->first + c->launch.n;
         if (!is_inside && k != c->next && has_arg(&c->plan->kernels.data[k], buffer)) return false;

@@ -27,6 +27,7 @@ typedef struct Group {
     Vec(NodeId) loads; /* nodes it reads from memory */
     bool has_passes;   /* its reductions need more than one pass, or inner values are stored */
     uint32_t fixed;    /* the source's kernel this is, plus 1; 0: free */
+    bool is_closed;    /* nothing may join */
 } Group;
 
 /* What composition may read and where it puts things. */

@@ -106,6 +106,9 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
     else {
         edge.verdict = EDGE_STORED;
         edge.reason = f->grouping->why_stored[producer];
+        bool is_apart = graph_block(f->graph, producer, BLOCK_NEVER) ||
+                        graph_block(f->graph, consumer, BLOCK_NEVER);
+        if (is_apart && edge.reason != REASON_FUSION_OFF) edge.reason = REASON_NEVER;
     }
     return edge;
 }

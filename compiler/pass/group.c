@@ -11,7 +11,20 @@ enum {
 };
 
 static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
-    return graph->kernel_of.n ? graph->kernel_of.data[id] : 0;
+    return graph_block(graph, id, BLOCK_KERNEL);
+}
+
+/* Whether the node is to be a kernel by itself, with its arguments in memory. */
+static bool is_lone(const Grouper *p, NodeId id) {
+    return !p->off && !is_bound(p->graph, id) && !is_literal(p->graph, id) &&
+           graph_block(p->graph, id, BLOCK_NEVER);
+}
+
+/* Whether it is read by one. */
+static bool feeds_lone(const Grouper *p, NodeId id) {
+    for (uint32_t i = 0; !is_bound(p->graph, id) && i < p->users[id].n; i++)
+        if (is_lone(p, p->users[id].data[i])) return true;
+    return false;
 }
 
 /* Per node: the latest group whose result is read at or below its arguments, plus 1; 0 for none. */
@@ -203,12 +216,14 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     uint32_t fixed = p->off ? 0 : fixed_kernel(p->graph, anchor->node);
     if (fixed) return place_fixed(p, anchor, fixed, after);
     uint32_t alone = open_group(p, anchor);
-    if (p->off) return alone;
+    p->g->groups.data[alone].is_closed = p->off || is_lone(p, anchor->node);
+    if (p->g->groups.data[alone].is_closed) return alone;
     Group lone = p->g->groups.data[alone];
     p->g->groups.n--;
     ComposeFailure failure, why = {.reason = REASON_BETWEEN};
     for (uint32_t i = p->g->groups.n; i-- > (after ? after - 1 : 0);) {
-        if (p->g->groups.data[i].fixed || !is_related(p, &lone, i)) continue;
+        const Group *group = &p->g->groups.data[i];
+        if (group->fixed || group->is_closed || !is_related(p, &lone, i)) continue;
         if (try_join(p, i, anchor, &failure)) return i;
         if (i + 1 == after) why = failure;
     }
@@ -259,7 +274,7 @@ static void hand_over(Grouper *p, NodeId id) {
     Anchor anchor = {.node = id, .output = OUTPUT_NONE};
     uint32_t after = dependency(p, id);
     ComposeFailure failure;
-    if (after == 0 || p->g->groups.data[after - 1].fixed ||
+    if (after == 0 || p->g->groups.data[after - 1].fixed || p->g->groups.data[after - 1].is_closed ||
         !try_join(p, after - 1, &anchor, &failure)) {
         p->handover[id] = HANDOVER_REFUSED;
         return;
@@ -282,15 +297,17 @@ static void run_round(Grouper *p) {
             anchor_node(p, id, o);
         }
         bool is_fixed = leaves_fixed(p, id);
+        bool is_apart = is_lone(p, id) || (feeds_lone(p, id) && !is_literal(graph, id));
         if (is_output) {
             p->g->is_stored[id] = !is_bound(graph, id);
             p->g->why_stored[id] = REASON_OUTPUT;
         } else if (!is_reduction(graph, id) &&
-                   (p->wants_store[id] || is_own_kernel(p, id) || is_fixed)) {
+                   (p->wants_store[id] || is_own_kernel(p, id) || is_fixed || is_apart)) {
             anchor_node(p, id, OUTPUT_NONE);
             p->g->is_stored[id] = true;
             p->g->why_stored[id] = p->off     ? REASON_FUSION_OFF
                                    : is_fixed ? REASON_FIXED
+                                   : is_apart ? REASON_NEVER
                                               : p->want_reason[id];
         } else if (p->handover[id] == HANDOVER_WANTED) {
             hand_over(p, id);

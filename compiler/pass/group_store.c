@@ -55,8 +55,18 @@ static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
     return own > 0 ? (direct + viewed) / own : 1;
 }
 
+/* Whether a contract of the source keeps the value out of memory: all its users are in its own
+ * `fuse must` block. */
+static bool must_fuse(const Grouper *p, NodeId id) {
+    uint32_t block = graph_block(p->graph, id, BLOCK_MUST);
+    for (uint32_t i = 0; block && i < p->users[id].n; i++)
+        if (graph_block(p->graph, p->users[id].data[i], BLOCK_MUST) != block) return false;
+    return block && p->users[id].n;
+}
+
 bool group_want_stored(Grouper *p, NodeId id, ReasonId reason) {
-    if (p->wants_store[id]) return false;
+    bool is_choice = reason == REASON_COSTLY || reason == REASON_SLOWER;
+    if (p->wants_store[id] || (is_choice && must_fuse(p, id))) return false;
     p->wants_store[id] = true;
     p->want_reason[id] = reason;
     return true;

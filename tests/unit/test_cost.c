@@ -2,6 +2,7 @@
 #include "pass/cost.h"
 
 #include "lib/plans.h"
+#include "lib/text_file.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -164,20 +165,12 @@ static const struct {
     {"all_bf16", 66.5},       {"all_max", 66.6},
 };
 
-static char *read_file(Arena *arena, const char *path) {
-    Text text = {.arena = arena};
-    FILE *file = fopen(path, "rb");
-    cr_assert(file, "cannot open %s", path);
-    char block[4096];
-    for (size_t n; (n = fread(block, 1, sizeof block, file)) > 0;) text_add(&text, block, n);
-    fclose(file);
-    return text.data;
-}
-
 Test(cost, the_benchmarks_take_what_they_were_measured_to) {
     Arena *arena = arena_new(NULL);
     const char *errors = "";
-    Module *module = plans_parse(arena, read_file(arena, "bench/memory.g"), &errors);
+    size_t n_bytes;
+    const char *source = text_file_read(arena, "bench/memory.g", &n_bytes);
+    Module *module = plans_parse(arena, source, &errors);
     cr_assert(module, "%s", errors);
     cr_assert(module->graphs.n == sizeof measured / sizeof measured[0]);
     for (uint32_t g = 0; g < module->graphs.n; g++) {

@@ -2,8 +2,11 @@
 #include "pass/explain.h"
 
 #include "lib/plans.h"
+#include "lib/text_file.h"
 
 #include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -131,14 +134,9 @@ Test(explain, the_fused_graph_parses_back_to_the_same_plan) {
         expect_same_plan(sources[i], sources[i]);
 }
 
-static char *read_file(Arena *arena, const char *path) {
-    Text text = {.arena = arena};
-    FILE *file = fopen(path, "rb");
-    cr_assert(file, "cannot open %s", path);
-    char block[4096];
-    for (size_t n; (n = fread(block, 1, sizeof block, file)) > 0;) text_add(&text, block, n);
-    fclose(file);
-    return text.data;
+static const char *read_text(Arena *arena, const char *path) {
+    size_t n_bytes;
+    return text_file_read(arena, path, &n_bytes);
 }
 
 Test(explain, every_example_parses_back_to_the_same_plan) {
@@ -146,7 +144,94 @@ Test(explain, every_example_parses_back_to_the_same_plan) {
                                         "heat2d",    "blackscholes", "views"};
     Arena *arena = arena_new(NULL);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        expect_same_plan(read_file(arena, str_format(arena, "dsl/examples/%s.g", names[i])),
+        expect_same_plan(read_text(arena, str_format(arena, "dsl/examples/%s.g", names[i])),
                          names[i]);
+    arena_free(arena);
+}
+
+/* All graphs of tests/explain/ledger.g as JSON. */
+static const char *json_of_ledger(Arena *arena) {
+    Text text = {.arena = arena};
+    JsonText json = {.out = &text};
+    const char *source = read_text(arena, "tests/explain/ledger.g");
+    jsontext_begin(&json, NULL, '[');
+    for (uint32_t g = 0; g < 2; g++) {
+        Fixture f = fixture_new(source, g);
+        Text own = {.arena = f.arena};
+        json.out = &own;
+        explain_json(&f.input, &json);
+        text_puts(&text, text_str(&own));
+        arena_free(f.arena);
+    }
+    json.out = &text;
+    jsontext_end(&json, ']');
+    return text_str(&text);
+}
+
+/* FUSEC_UPDATE_GOLDEN writes it anew. */
+Test(explain, the_json_is_as_it_was) {
+    Arena *arena = arena_new(NULL);
+    const char *path = "tests/explain/ledger.json", *text = json_of_ledger(arena);
+    json_error_t error;
+    json_t *root = json_loads(text, 0, &error);
+    cr_assert(root, "line %d: %s", error.line, error.text);
+    if (getenv("FUSEC_UPDATE_GOLDEN")) {
+        FILE *file = fopen(path, "wb");
+        cr_assert(file, "cannot write %s", path);
+        fputs(text, file);
+        cr_expect_eq(fclose(file), 0);
+    } else {
+        cr_expect_str_eq(text, read_text(arena, path));
+    }
+    json_decref(root);
+    arena_free(arena);
+}
+
+/* Member names in backquotes at the head of a table's row. */
+static bool is_documented(const char *manual, const char *name) {
+    char row[80];
+    snprintf(row, sizeof row, "\n| `%s` |", name);
+    return strstr(manual, row) != NULL;
+}
+
+static void expect_documented(const char *manual, const json_t *value) {
+    const char *name;
+    json_t *member;
+    size_t i;
+    if (json_is_array(value)) {
+        json_array_foreach(value, i, member) expect_documented(manual, member);
+        return;
+    }
+    json_object_foreach((json_t *)value, name, member) {
+        cr_expect(is_documented(manual, name), "docs/EXPLAIN.md does not tell of `%s`", name);
+        expect_documented(manual, member);
+    }
+}
+
+Test(explain, every_member_of_the_json_is_in_the_manual) {
+    Arena *arena = arena_new(NULL);
+    json_error_t error;
+    json_t *root = json_loads(json_of_ledger(arena), 0, &error);
+    cr_assert(root, "line %d: %s", error.line, error.text);
+    expect_documented(read_text(arena, "docs/EXPLAIN.md"), root);
+    json_decref(root);
+    arena_free(arena);
+}
+
+Test(explain, json_text_is_escaped) {
+    Arena *arena = arena_new(NULL);
+    Text text = {.arena = arena};
+    JsonText json = {.out = &text};
+    jsontext_begin(&json, NULL, '{');
+    jsontext_string(&json, "a\"b", "tab\t, \\, \xC3\xA4, \xFF");
+    jsontext_number(&json, "n", 0.1);
+    jsontext_number(&json, "big", 123456789012345.0);
+    jsontext_number(&json, "none", (double)INFINITY);
+    jsontext_begin(&json, "empty", '[');
+    jsontext_end(&json, ']');
+    jsontext_end(&json, '}');
+    cr_expect_str_eq(text_str(&text), "{\n  \"a\\\"b\": \"tab\\u0009, \\\\, \xC3\xA4, \xEF\xBF\xBD\",\n"
+                                      "  \"n\": 0.1,\n  \"big\": 123456789012345,\n"
+                                      "  \"none\": null,\n  \"empty\": []\n}\n");
     arena_free(arena);
 }

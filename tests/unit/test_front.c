@@ -8,6 +8,7 @@
 #include "front/ast.h"
 #include "front/sema.h"
 #include "lib/text_file.h"
+#include "pass/contract.h"
 #include "pass/fuse.h"
 
 #include <criterion/criterion.h>
@@ -162,12 +163,13 @@ static void check_diagnostics(const char *path, const Parsed *parsed) {
                   all.data[i].line, all.data[i].message, diag_info(all.data[i].id)->id);
 }
 
-/* Fusion finds what is wrong with `kernel` blocks. */
+/* Fusion finds what is wrong with `kernel` and `fuse` blocks. */
 static void fuse_graphs(Parsed *parsed) {
     for (uint32_t i = 0; parsed->module && i < parsed->module->graphs.n; i++) {
         Arena *scratch = arena_new(NULL);
-        fuse_graph(parsed->arena, scratch, parsed->module->graphs.data[i],
-                   (FuseOptions){.off = false}, &parsed->diags);
+        const Plan *plan = fuse_graph(parsed->arena, scratch, parsed->module->graphs.data[i],
+                                      (FuseOptions){.off = false}, &parsed->diags);
+        if (plan) contract_check(plan, &parsed->diags);
         arena_free(scratch);
     }
 }

@@ -8,6 +8,7 @@ syntax keyword fusecKeyword graph param def return kernel weights
 " These are words of the language only where a dim is declared.
 syntax match fusecKeyword /^\s*\zsdim\ze\s\+\h/
 syntax match fusecKeyword /\%(^\s*dim\s\+\h\w*\s\+\)\@<=in\>/
+syntax match fusecKeyword /^\s*\zsfuse\s\+\%(must\|never\)\ze\s*{/
 syntax match fusecKeyword /\<mult\ze\s\+[0-9(A-Za-z_]/
 syntax keyword fusecConstant true false none
 syntax keyword fusecNumber inf nan
