@@ -146,8 +146,7 @@ static fusec_status compile_text(Driver *driver, void *user) {
     driver->options.dims = given_dims(compile, driver->module->dims);
     if (!driver->options.dims) return FUSEC_INPUT;
     status = driver_build(driver);
-    if (!status && compile->cli->report)
-        status = cli_report_text(driver, NULL, &compile->report);
+    if (!status && compile->cli->report) status = cli_report_text(driver, NULL, &compile->report);
     return status;
 }
 

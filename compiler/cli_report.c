@@ -27,7 +27,8 @@ fusec_status cli_check_report(Cli *cli) {
 
 static ReportGraph graph_of(const ExplainInput *priced, const CliTimes *times) {
     return (ReportGraph){
-        .before = {priced->unfused_cost->plan, priced->unfused_cost, times ? times->before.us : NULL},
+        .before = {priced->unfused_cost->plan, priced->unfused_cost,
+                   times ? times->before.us : NULL},
         .after = {priced->cost->plan, priced->cost, times ? times->after.us : NULL}};
 }
 
@@ -64,8 +65,8 @@ fusec_status cli_report_text(Driver *driver, const CliTimes *times, const char *
 static fusec_status build(Driver *driver, void *user) {
     const CliPage *page = user;
     const char *path = page->cli->path;
-    fusec_status status = driver_parse(driver, is_stdout(path) ? "<stdin>" : path, page->text,
-                                       page->n_bytes);
+    fusec_status status =
+        driver_parse(driver, is_stdout(path) ? "<stdin>" : path, page->text, page->n_bytes);
     return status ? status : driver_build(driver);
 }
 

@@ -1,5 +1,5 @@
-/* `--report`: the page of a compilation, and that of a measurement, for which the source is compiled
- * once for running with fusion, once without, and kept with its plans. */
+/* `--report`: the page of a compilation, and that of a measurement, for which the source is
+ * compiled once for running with fusion, once without, and kept with its plans. */
 #ifndef FUSEC_CLI_REPORT_H
 #define FUSEC_CLI_REPORT_H
 

@@ -69,7 +69,8 @@ static void put_op(const Dot *d, uint32_t k, uint32_t i, const char *indent) {
 static void put_kernel(const Dot *d, uint32_t k, const char *indent) {
     const PictureKernel *kernel = &d->picture->kernels.data[k];
     const char *inner = str_format(d->arena, "%s  ", indent);
-    text_printf(d->out, "%ssubgraph cluster_g%uk%u {\n%slabel=", indent, d->graph, k, inner);
+    text_printf(d->out, "%ssubgraph cluster_g%uk%u {\n%sfontsize=11; label=", indent, d->graph, k,
+                inner);
     put_quoted(d->out, str_format(d->arena, "%s: %s", kernel->kernel->name,
                                   explain_form_name(kernel->kernel->form)));
     text_printf(d->out, "; style=\"rounded,filled\"; fillcolor=\"#f7f9fc\"; color=\"#7a8699\";\n");
@@ -84,7 +85,8 @@ static void put_launch(const Dot *d, uint32_t l) {
         put_kernel(d, launch->first, "    ");
         return;
     }
-    text_printf(d->out, "    subgraph cluster_g%ul%u {\n      label=\"one launch\";", d->graph, l);
+    text_printf(d->out, "    subgraph cluster_g%ul%u {\n      fontsize=11; label=\"one launch\";",
+                d->graph, l);
     text_puts(d->out, " style=\"rounded,dashed\"; color=\"#4a5568\";\n");
     for (uint32_t i = 0; i < launch->n; i++) put_kernel(d, launch->first + i, "      ");
     text_puts(d->out, "    }\n");
@@ -115,13 +117,12 @@ static const char *origin(const Dot *d, uint32_t buffer) {
 static void put_memory_edge(const Dot *d, uint32_t buffer, const char *to) {
     const Buffer *given = &d->plan->buffers.data[buffer];
     text_printf(d->out, "    %s -> %s [label=", origin(d, buffer), to);
-    put_quoted(d->out,
-               given->is_on_chip
-                   ? str_format(d->arena, "%s on chip", given->name)
-                   : str_format(d->arena, "%s\n%s", given->name,
-                                bytes_text(d, buffer_bytes(d->plan->graph->dims, given))));
-    text_puts(d->out, given->is_on_chip ? ", style=dashed];\n"
-                                        : ", color=\"#c2410c\", penwidth=2];\n");
+    put_quoted(d->out, given->is_on_chip
+                           ? str_format(d->arena, "%s on chip", given->name)
+                           : str_format(d->arena, "%s\n%s", given->name,
+                                        bytes_text(d, buffer_bytes(d->plan->graph->dims, given))));
+    text_puts(d->out,
+              given->is_on_chip ? ", style=dashed];\n" : ", color=\"#c2410c\", penwidth=2];\n");
 }
 
 static void put_edges(const Dot *d, uint32_t k) {
@@ -145,8 +146,9 @@ static void put_graph(const Dot *d) {
     for (uint32_t i = 0; i < d->plan->buffers.n; i++) {
         const Buffer *buffer = &d->plan->buffers.data[i];
         if (buffer->kind == BUFFER_TEMP) continue;
-        text_printf(d->out, "    g%ub%u [shape=box, style=filled, fillcolor=\"%s\", label=",
-                    d->graph, i, buffer->kind == BUFFER_PARAM ? "#f5f0ff" : "#fff7ed");
+        text_printf(d->out,
+                    "    g%ub%u [shape=box, style=filled, fillcolor=\"%s\", label=", d->graph, i,
+                    buffer->kind == BUFFER_PARAM ? "#f5f0ff" : "#fff7ed");
         put_quoted(d->out, buffer_text(d, i));
         text_puts(d->out, "];\n");
     }

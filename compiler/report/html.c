@@ -86,23 +86,23 @@ static void put_tiles(const Page *page) {
                           human_bytes(arena, after), fewer(page, before, after, "less")});
     put_tile(page, (Tile){"least possible", NULL, human_bytes(arena, a->cost->least_bytes),
                           "inputs and outputs once"});
-    put_tile(page, (Tile){"predicted time", human_us(arena, b->cost->us),
-                          human_us(arena, a->cost->us),
-                          fewer(page, b->cost->us, a->cost->us, "faster")});
+    put_tile(page,
+             (Tile){"predicted time", human_us(arena, b->cost->us), human_us(arena, a->cost->us),
+                    fewer(page, b->cost->us, a->cost->us, "faster")});
     double was = sum_us(b, page->before), is = sum_us(a, page->after);
     if (is > 0)
         put_tile(page, (Tile){"measured, sum of launches", human_us(arena, was),
                               human_us(arena, is), fewer(page, was, is, "faster")});
     put_tile(page, (Tile){"workspace", human_bytes(arena, b->cost->workspace_bytes),
-                          human_bytes(arena, a->cost->workspace_bytes),
-                          reuse});
+                          human_bytes(arena, a->cost->workspace_bytes), reuse});
     text_puts(page->out, "</div>\n");
 }
 
 /* What colours and lines mean. */
 
 static void put_swatch(const Page *page, const char *element, const char *meaning) {
-    text_printf(page->out, "<span><svg width=\"26\" height=\"14\" aria-hidden=\"true\">%s</svg>%s</span>\n",
+    text_printf(page->out,
+                "<span><svg width=\"26\" height=\"14\" aria-hidden=\"true\">%s</svg>%s</span>\n",
                 element, meaning);
 }
 
@@ -110,17 +110,19 @@ static void put_legend(const Page *page) {
     static const struct {
         const char *class_name, *meaning;
         int radius;
-    } boxes[] = {{"swatch contract", "matmul", 4},        {"swatch reduce", "reduction", 4},
-                 {"swatch eltwise", "elementwise", 4},    {"swatch view", "view, index", 4},
-                 {"pill in", "input, output", 6},         {"pill param", "param", 6},
-                 {"pill temp", "temporary in memory", 6}, {"launch", "several kernels, one launch", 4}};
+    } boxes[] = {
+        {"swatch contract", "matmul", 4},        {"swatch reduce", "reduction", 4},
+        {"swatch eltwise", "elementwise", 4},    {"swatch view", "view, index", 4},
+        {"pill in", "input, output", 6},         {"pill param", "param", 6},
+        {"pill temp", "temporary in memory", 6}, {"launch", "several kernels, one launch", 4}};
     text_puts(page->out, "<div class=\"legend\">\n");
     for (size_t i = 0; i < sizeof boxes / sizeof boxes[0]; i++)
-        put_swatch(page,
-                   str_format(page->arena,
-                              "<rect class=\"%s\" x=\"1\" y=\"1\" width=\"24\" height=\"12\" rx=\"%d\"/>",
-                              boxes[i].class_name, boxes[i].radius),
-                   boxes[i].meaning);
+        put_swatch(
+            page,
+            str_format(page->arena,
+                       "<rect class=\"%s\" x=\"1\" y=\"1\" width=\"24\" height=\"12\" rx=\"%d\"/>",
+                       boxes[i].class_name, boxes[i].radius),
+            boxes[i].meaning);
     put_swatch(page, "<g class=\"edge mem\"><path stroke-width=\"4\" d=\"M0 7H26\"/></g>",
                "through memory, wide as its bytes");
     put_swatch(page, "<g class=\"edge reg\"><path stroke-width=\"1\" d=\"M0 7H26\"/></g>",

@@ -154,7 +154,9 @@ static void add_link(Sugiyama *s, uint32_t edge, uint32_t upper, uint32_t lower)
                  .edge = edge,
                  .upper_port = a ? bend_port(s, upper) : given->from_port,
                  .lower_port = b ? bend_port(s, lower) : given->to_port,
-                 .weight = a && b ? BEND_WEIGHT : a || b ? 2 : 1};
+                 .weight = a && b   ? BEND_WEIGHT
+                           : a || b ? 2
+                                    : 1};
     vec_push(s->arena, &s->links, link);
     vec_push(s->arena, &s->ranks[s->cells.data[upper].rank].links, s->links.n - 1);
 }
@@ -164,8 +166,7 @@ static void make_cells(Sugiyama *s) {
     for (uint32_t i = 0; i < layout->nodes.n; i++) {
         const LayoutNode *node = &layout->nodes.data[i];
         add_cell(
-            s,
-            (Cell){.node = i, .edge = NONE, .rank = s->rank_of[i], .w = node->w, .h = node->h});
+            s, (Cell){.node = i, .edge = NONE, .rank = s->rank_of[i], .w = node->w, .h = node->h});
     }
     s->first_link = arena_array(s->arena, uint32_t, layout->edges.n);
     for (uint32_t e = 0; e < layout->edges.n; e++) {

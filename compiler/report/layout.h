@@ -26,7 +26,8 @@ typedef struct LayoutPoint {
 } LayoutPoint;
 
 /* Leaves `from` at its lower side and reaches `to`, a later node, at its upper side: where the port
- * says, as the distance from the middle of the side, or evenly spread with the other edges there. */
+ * says, as the distance from the middle of the side, or evenly spread with the other edges there.
+ */
 typedef struct LayoutEdge {
     uint32_t from, to;
     bool has_from_port, has_to_port;

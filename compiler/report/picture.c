@@ -10,8 +10,8 @@ typedef struct Builder {
     const Plan *plan;
     const Graph *graph;
     PictureKernel *into;
-    uint32_t *read_of;  /* per node: the buffer that this kernel reads its value from, + 1 */
-    uint32_t *item_of;  /* per node: its op in this kernel, + 1 */
+    uint32_t *read_of;   /* per node: the buffer that this kernel reads its value from, + 1 */
+    uint32_t *item_of;   /* per node: its op in this kernel, + 1 */
     uint32_t *read_item; /* per buffer: its item, + 1 */
 } Builder;
 
@@ -76,8 +76,7 @@ static void note_reads(Builder *b, const Kernel *kernel) {
         if (explain_stores_to(kernel, buffer)) continue;
         const Buffer *given = &b->plan->buffers.data[buffer];
         b->read_of[given->node] = buffer + 1;
-        b->read_item[buffer] =
-            1 + add_item(b, (Item){ITEM_READ, given->node, buffer, given->name});
+        b->read_item[buffer] = 1 + add_item(b, (Item){ITEM_READ, given->node, buffer, given->name});
     }
 }
 
@@ -101,7 +100,7 @@ static void add_ops(Builder *b, const bool *is_op) {
         if (!is_op[id]) continue;
         OpClass cls = op_info(graph_node(b->graph, id)->op)->cls;
         bool is_reduce = cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE;
-        const char *suffix = b->read_of[id]                        ? " of parts"
+        const char *suffix = b->read_of[id]                                          ? " of parts"
                              : is_reduce && b->into->kernel->segment_axis != NO_AXIS ? " in parts"
                                                                                      : "";
         uint32_t item = add_item(b, (Item){ITEM_OP, id, NONE, op_label(b, id, suffix)});

@@ -19,7 +19,7 @@ typedef struct ReportGraph {
 
 typedef struct Report {
     const char *source, *target, *compiler;
-    const char *device;  /* where times were measured, or NULL */
+    const char *device; /* where times were measured, or NULL */
     const Card *card;
     const int64_t *dims; /* values by symbol, at which all numbers hold */
     const ReportGraph *graphs;

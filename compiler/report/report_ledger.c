@@ -33,8 +33,7 @@ static void head(const Page *page, const char *const *titles, uint32_t n, uint32
 static const char *limit_name(const KernelCost *cost) {
     if (cost->memory_us >= cost->arithmetic_us && cost->memory_us >= cost->tensor_us)
         return cost->memory_us < cost->launch_us ? "launch" : "memory";
-    double longest =
-        cost->tensor_us >= cost->arithmetic_us ? cost->tensor_us : cost->arithmetic_us;
+    double longest = cost->tensor_us >= cost->arithmetic_us ? cost->tensor_us : cost->arithmetic_us;
     if (longest < cost->launch_us) return "launch";
     return cost->tensor_us >= cost->arithmetic_us ? "tensor cores" : "arithmetic";
 }
@@ -51,7 +50,8 @@ static const char *values_text(const Page *page, const Kernel *kernel, bool is_s
 }
 
 static const char *pressure_text(const Page *page, const Pressure *pressure) {
-    return str_format(page->arena, "%u%s", pressure->registers, pressure->spills ? " (spills)" : "");
+    return str_format(page->arena, "%u%s", pressure->registers,
+                      pressure->spills ? " (spills)" : "");
 }
 
 static void kernel_row(const Page *page, uint32_t k, uint32_t launch, double most_us,
@@ -82,11 +82,12 @@ static void kernel_row(const Page *page, uint32_t k, uint32_t launch, double mos
 }
 
 static void report_kernels(const Page *page) {
-    static const char *const titles[] = {"launch", "kernel", "form",  "ops",       "reads", "writes",
-                                         "moves",  "operations", "predicted", "limit", "registers"};
-    static const char *const measured[] = {
-        "launch", "kernel",     "form",      "ops",      "reads", "writes",
-        "moves",  "operations", "predicted", "measured", "limit", "registers"};
+    static const char *const titles[] = {"launch",    "kernel", "form",     "ops",
+                                         "reads",     "writes", "moves",    "operations",
+                                         "predicted", "limit",  "registers"};
+    static const char *const measured[] = {"launch",    "kernel",   "form",  "ops",
+                                           "reads",     "writes",   "moves", "operations",
+                                           "predicted", "measured", "limit", "registers"};
     const ReportSide *side = &page->graph->after;
     bool is_gpu = side->cost->card->device == DEVICE_GPU;
     double most_us = 0, most_bytes = 0;
@@ -168,7 +169,7 @@ static bool is_literal(const Page *page, const Edge *edge) {
 }
 
 static void report_edges(const Page *page) {
-    static const char *const titles[] = {"value",  "goes to", "line",     "verdict",
+    static const char *const titles[] = {"value",  "goes to", "line",        "verdict",
                                          "reason", "size",    "two kernels", "one kernel"};
     const Plan *plan = page->graph->after.plan;
     text_puts(page->out, "<h3>Edges</h3>\n<p class=\"note\">What flows from op to op, and why it "

@@ -1,5 +1,6 @@
-/* The workspace over time: a bar for every temporary, from the launch that makes it to the last that
- * reads it, as high as it has bytes, at its address. Without fusion beside with it, on one scale. */
+/* The workspace over time: a bar for every temporary, from the launch that makes it to the last
+ * that reads it, as high as it has bytes, at its address. Without fusion beside with it, on one
+ * scale. */
 #include "report/parts.h"
 
 static const double LEFT = 62, TOP = 30, BOTTOM = 34, WIDTH = 552, HEIGHT = 300;
@@ -41,14 +42,18 @@ static void draw_temp(const Chart *c, uint32_t buffer) {
     double x = LEFT + first * c->step, w = (last - first + 1) * c->step;
     double y = y_of(c, begin + bytes), h = y_of(c, begin) - y;
     const Node *node = graph_node(c->side->plan->graph, temp->node);
-    const char *tip = str_format(
-        page->arena, "%s = %s: %s\n%s at %s\nlaunches %u to %u", temp->name,
-        node->name ? node->name : op_info(node->op)->name,
-        page_shape(page, temp->dtype, &temp->shape), human_bytes(page->arena, bytes),
-        human_bytes(page->arena, begin), first + 1, last + 1);
-    const char *class_name = str_format(page->arena, "temp %s", op_class_name(op_info(node->op)->cls));
+    const char *tip =
+        str_format(page->arena, "%s = %s: %s\n%s at %s\nlaunches %u to %u", temp->name,
+                   node->name ? node->name : op_info(node->op)->name,
+                   page_shape(page, temp->dtype, &temp->shape), human_bytes(page->arena, bytes),
+                   human_bytes(page->arena, begin), first + 1, last + 1);
+    const char *class_name =
+        str_format(page->arena, "temp %s", op_class_name(op_info(node->op)->cls));
     svg_rect(page->out, class_name, x + 0.75, y + (h > 3 ? 0.5 : 0), w > 3 ? w - 1.5 : w,
-             h > 3 ? h - 1 : h < 1 ? 1 : h, 2, tip);
+             h > 3   ? h - 1
+             : h < 1 ? 1
+                     : h,
+             2, tip);
     if (h >= 11 && w >= svg_text_width(temp->name, 10) + 4)
         svg_text(page->out, "t", ANCHOR_MIDDLE, x + w / 2, y + h / 2 + 3.4, temp->name);
 }
@@ -93,8 +98,9 @@ static void report_side(const Page *page, const ReportSide *side, const Picture 
                         double top_bytes, const char *title) {
     Chart c = {.page = page, .side = side, .picture = picture, .top_bytes = top_bytes};
     c.step = WIDTH / (picture->launches.n ? picture->launches.n : 1);
-    text_printf(page->out, "<figure><figcaption>%s <span>%s, %s without reuse</span></figcaption>\n",
-                title, human_bytes(page->arena, side->cost->workspace_bytes),
+    text_printf(page->out,
+                "<figure><figcaption>%s <span>%s, %s without reuse</span></figcaption>\n", title,
+                human_bytes(page->arena, side->cost->workspace_bytes),
                 human_bytes(page->arena, side->cost->unshared_bytes));
     svg_begin(page->out, LEFT + WIDTH + 8, TOP + HEIGHT + BOTTOM,
               str_format(page->arena, "workspace of graph %s %s", side->plan->graph->name, title));

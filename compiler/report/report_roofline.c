@@ -59,12 +59,12 @@ static void add_side(Roofline *r, const ReportSide *side, const Picture *picture
                      .is_after = is_after,
                      .launch = l,
                      .cls = launch_class(side->plan, launch)};
-        spot.tip = str_format(
-            page->arena, "%s, launch %u: %s\n%s measured, %s moved, %s operations\n%s/s",
-            is_after ? "fused" : "without fusion", l + 1,
-            side->plan->kernels.data[launch->first].name, human_us(page->arena, us),
-            human_bytes(page->arena, bytes), human_count(page->arena, work),
-            human_bytes(page->arena, bytes / us * 1e6));
+        spot.tip =
+            str_format(page->arena, "%s, launch %u: %s\n%s measured, %s moved, %s operations\n%s/s",
+                       is_after ? "fused" : "without fusion", l + 1,
+                       side->plan->kernels.data[launch->first].name, human_us(page->arena, us),
+                       human_bytes(page->arena, bytes), human_count(page->arena, work),
+                       human_bytes(page->arena, bytes / us * 1e6));
         vec_push(page->arena, &r->spots, spot);
     }
 }
@@ -156,7 +156,8 @@ static void draw_roofs(Roofline *r) {
     draw_ceiling(r, r->tensor_peak, "tensor cores");
     double at = sqrt(low * corner);
     double x = x_of(r, at), y = y_of(r, at * r->memory_rate);
-    const char *label = str_format(page->arena, "memory %s/s", human_bytes(page->arena, r->memory_rate));
+    const char *label =
+        str_format(page->arena, "memory %s/s", human_bytes(page->arena, r->memory_rate));
     svg_text(page->out, "rooftext", ANCHOR_END, x - 10, y - 4, label);
     double w = svg_text_width(label, 11);
     Taken taken = {x - 10 - w / 2, y - 8, w, 14};
@@ -239,10 +240,10 @@ static double tensor_peak(const Plan *plan, const Card *card) {
         Dtype operand = graph_node(plan->graph, node->args[0])->dtype;
         size_t n_bytes = dtype_bytes(operand);
         bool is_tf32 = operand == DT_F32 && node->attrs.precision == PRECISION_TF32;
-        double rate = n_bytes == 2           ? card->mma_tflops[0]
-                      : is_tf32              ? card->mma_tflops[1]
-                      : operand == DT_F64    ? card->mma_tflops[2]
-                                             : 0;
+        double rate = n_bytes == 2        ? card->mma_tflops[0]
+                      : is_tf32           ? card->mma_tflops[1]
+                      : operand == DT_F64 ? card->mma_tflops[2]
+                                          : 0;
         if (rate > best) best = rate;
     }
     return 1e12 * best;
