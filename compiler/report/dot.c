@@ -103,6 +103,8 @@ static uint32_t making_item(const PictureKernel *kernel, uint32_t buffer) {
 
 /* The name of where a buffer's value comes from. */
 static const char *origin(const Dot *d, uint32_t buffer) {
+    uint32_t original = picture_original(d->picture, buffer);
+    if (original != UINT32_MAX) return origin(d, original);
     for (uint32_t k = 0; k < d->picture->kernels.n; k++) {
         const PictureKernel *kernel = &d->picture->kernels.data[k];
         uint32_t item = making_item(kernel, buffer);

@@ -25,9 +25,17 @@ static double label_width(const Drawing *d, const char *label) {
 
 /* Kernels. */
 
+/* A value that goes through untouched, from memory to memory, can only be shown in a box. */
 bool drawing_is_small(const Drawing *d, uint32_t launch) {
     const PictureLaunch *l = &d->picture->launches.data[launch];
-    return l->n == 1 && d->picture->kernels.data[l->first].n_ops == 1;
+    const PictureKernel *kernel = &d->picture->kernels.data[l->first];
+    bool is_small = l->n == 1 && kernel->n_ops == 1;
+    for (uint32_t i = 0; i < kernel->flows.n; i++) {
+        Flow flow = kernel->flows.data[i];
+        is_small = is_small && (kernel->items.data[flow.from].kind == ITEM_OP ||
+                                kernel->items.data[flow.to].kind == ITEM_OP);
+    }
+    return is_small;
 }
 
 static const char *small_label(const Drawing *d, uint32_t launch) {
@@ -191,6 +199,8 @@ static void add_ends(Drawing *d, bool is_output) {
         bool is_used = is_output;
         for (uint32_t l = 0; l < d->picture->launches.n && !is_used; l++)
             is_used = drawing_is_read(d, l, b);
+        for (uint32_t copy = 0; copy < d->side->plan->buffers.n && !is_used; copy++)
+            is_used = picture_original(d->picture, copy) == b;
         if (is_used)
             d->node_of_buffer[b] = layout_add_node(&d->top, label_width(d, buffer->name) + 22,
                                                    PILL_H + 3, LAYOUT_FREE);
@@ -198,6 +208,7 @@ static void add_ends(Drawing *d, bool is_output) {
 }
 
 static void add_top_edge(Drawing *d, uint32_t buffer, uint32_t from, uint32_t to) {
+    vec_push(d->arena, &d->buffer_of_edge, buffer);
     uint32_t n = d->picture->launches.n;
     const char *label = human_bytes(d->arena, drawing_bytes(d, buffer));
     LayoutEdge edge = {.from = from,
@@ -207,7 +218,8 @@ static void add_top_edge(Drawing *d, uint32_t buffer, uint32_t from, uint32_t to
     uint32_t maker = from - d->first_launch, reader = to - d->first_launch;
     if (from >= d->first_launch && maker < n && !drawing_is_small(d, maker)) {
         edge.has_from_port = true;
-        edge.from_port = port_at(box_of(d, maker), buffer, true);
+        uint32_t original = picture_original(d->picture, buffer);
+        edge.from_port = port_at(box_of(d, maker), original == NONE ? buffer : original, true);
     }
     if (to >= d->first_launch && reader < n && !drawing_is_small(d, reader)) {
         edge.has_to_port = true;
@@ -216,11 +228,17 @@ static void add_top_edge(Drawing *d, uint32_t buffer, uint32_t from, uint32_t to
     layout_add_edge(&d->top, edge);
 }
 
-/* In the order in which draw_edges goes through them. */
+/* The node that has a buffer's value, or NONE. */
+static uint32_t node_that_has(const Drawing *d, uint32_t buffer) {
+    uint32_t maker = picture_maker(d->picture, buffer);
+    if (maker != NONE) return d->first_launch + maker;
+    uint32_t original = picture_original(d->picture, buffer);
+    return original == NONE ? d->node_of_buffer[buffer] : node_that_has(d, original);
+}
+
 static void add_edges(Drawing *d) {
     for (uint32_t b = 0; b < d->side->plan->buffers.n; b++) {
-        uint32_t maker = picture_maker(d->picture, b);
-        uint32_t from = maker == NONE ? d->node_of_buffer[b] : d->first_launch + maker;
+        uint32_t from = node_that_has(d, b);
         for (uint32_t l = 0; l < d->picture->launches.n; l++)
             if (drawing_is_read(d, l, b)) add_top_edge(d, b, from, d->first_launch + l);
         if (drawing_buffer(d, b)->kind == BUFFER_OUTPUT && from != d->node_of_buffer[b])

@@ -45,6 +45,7 @@ typedef struct Drawing {
     Box *launches; /* per launch: of several kernels */
     Layout top;
     uint32_t *node_of_buffer; /* per buffer: its node at the top, or NONE */
+    VecU32 buffer_of_edge;    /* per edge at the top */
     uint32_t first_launch;    /* the node of launch 0 */
 } Drawing;
 

@@ -63,7 +63,7 @@ static double sum_us(const ReportSide *side, const Picture *picture) {
 
 static const char *fewer(const Page *page, double before, double after, const char *what) {
     const char *ratio = human_ratio(page->arena, before, after);
-    return after > 0 ? str_format(page->arena, "%s %s", ratio, what) : "";
+    return after > 0 && before > 1.005 * after ? str_format(page->arena, "%s %s", ratio, what) : "";
 }
 
 static const char *count_text(Arena *arena, uint32_t n, const char *what) {

@@ -196,6 +196,19 @@ uint32_t picture_maker(const Picture *picture, uint32_t buffer) {
     return NONE;
 }
 
+uint32_t picture_original(const Picture *picture, uint32_t buffer) {
+    const Plan *plan = picture->plan;
+    const Buffer *copy = &plan->buffers.data[buffer];
+    if (copy->kind != BUFFER_OUTPUT || picture_maker(picture, buffer) != NONE) return NONE;
+    for (uint32_t b = 0; b < plan->buffers.n; b++) {
+        const Buffer *other = &plan->buffers.data[b];
+        bool has_value = other->kind == BUFFER_INPUT || other->kind == BUFFER_PARAM ||
+                         picture_maker(picture, b) != NONE;
+        if (other->node == copy->node && has_value) return b;
+    }
+    return NONE;
+}
+
 bool launch_reads(const Picture *picture, const PictureLaunch *launch, uint32_t buffer) {
     if (launch_makes(picture, launch, buffer)) return false;
     for (uint32_t i = 0; i < launch->n; i++)

@@ -198,20 +198,11 @@ static void draw_top_edge(const Drawing *d, uint32_t buffer, const LayoutEdge *e
              human_bytes(d->arena, drawing_bytes(d, buffer)));
 }
 
-static void draw_edges(const Drawing *d) {
-    uint32_t edge = 0;
-    for (uint32_t b = 0; b < d->side->plan->buffers.n; b++) {
-        for (uint32_t l = 0; l < d->picture->launches.n; l++)
-            if (drawing_is_read(d, l, b)) draw_top_edge(d, b, &d->top.edges.data[edge++]);
-        if (drawing_buffer(d, b)->kind == BUFFER_OUTPUT && picture_maker(d->picture, b) != NONE)
-            draw_top_edge(d, b, &d->top.edges.data[edge++]);
-    }
-}
-
 static void draw(const Drawing *d, const char *label) {
     svg_begin(d->out, d->top.w + 2 * MARGIN, d->top.h + 2 * MARGIN, label);
     svg_group_begin(d->out, MARGIN, MARGIN, "graph", NULL);
-    draw_edges(d);
+    for (uint32_t i = 0; i < d->top.edges.n; i++)
+        draw_top_edge(d, d->buffer_of_edge.data[i], &d->top.edges.data[i]);
     for (uint32_t l = 0; l < d->picture->launches.n; l++) {
         const LayoutNode *at = &d->top.nodes.data[d->first_launch + l];
         uint32_t first = d->picture->launches.data[l].first;
