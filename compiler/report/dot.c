@@ -147,7 +147,7 @@ static void put_graph(const Dot *d) {
     text_puts(d->out, "; color=\"#ffffff00\"; fontsize=16;\n");
     for (uint32_t i = 0; i < d->plan->buffers.n; i++) {
         const Buffer *buffer = &d->plan->buffers.data[i];
-        if (buffer->kind == BUFFER_TEMP) continue;
+        if (!picture_is_bound(d->picture, i)) continue;
         text_printf(d->out,
                     "    g%ub%u [shape=box, style=filled, fillcolor=\"%s\", label=", d->graph, i,
                     buffer->kind == BUFFER_PARAM ? "#f5f0ff" : "#fff7ed");

@@ -47,7 +47,7 @@ static const char *small_label(const Drawing *d, uint32_t launch) {
 }
 
 static void add_port(const Drawing *d, Box *box, uint32_t node, uint32_t buffer, bool is_store) {
-    const LayoutNode *placed = &box->layout.nodes.data[node];
+    const LayeredNode *placed = &box->layout.nodes.data[node];
     Port port = {buffer, is_store, box->left + placed->x + placed->w / 2};
     vec_push(d->arena, &box->ports, port);
 }
@@ -73,31 +73,31 @@ static const char *kernel_title(const Drawing *d, uint32_t k) {
 
 /* A pill of a value that comes from another kernel is on the upper side, with the title's room
  * below; one of a param may stand anywhere. */
-static uint32_t add_pill(const Drawing *d, Layout *layout, const Item *item) {
+static uint32_t add_pill(const Drawing *d, Layered *layout, const Item *item) {
     double w = label_width(d, item->label) + 14;
-    if (item->kind == ITEM_STORE) return layout_add_node(layout, w, PILL_H, LAYOUT_BOTTOM);
+    if (item->kind == ITEM_STORE) return layered_add_node(layout, w, PILL_H, LAYERED_BOTTOM);
     if (drawing_buffer(d, item->buffer)->kind == BUFFER_PARAM)
-        return layout_add_node(layout, w, PILL_H, LAYOUT_FREE);
-    return layout_add_node(layout, w, PILL_H + TITLE_H, LAYOUT_TOP);
+        return layered_add_node(layout, w, PILL_H, LAYERED_FREE);
+    return layered_add_node(layout, w, PILL_H + TITLE_H, LAYERED_TOP);
 }
 
 static void lay_out_kernel(const Drawing *d, uint32_t k) {
     const PictureKernel *kernel = &d->picture->kernels.data[k];
     Box *box = &d->kernels[k];
-    Layout *layout = &box->layout;
-    *layout = (Layout){.arena = d->arena, .node_gap = 14, .rank_gap = 13};
+    Layered *layout = &box->layout;
+    *layout = (Layered){.arena = d->arena, .node_gap = 14, .rank_gap = 13};
     for (uint32_t i = 0; i < kernel->items.n; i++) {
         const Item *item = &kernel->items.data[i];
         if (item->kind == ITEM_OP)
-            layout_add_node(layout, label_width(d, item->label) + 18, OP_H, LAYOUT_FREE);
+            layered_add_node(layout, label_width(d, item->label) + 18, OP_H, LAYERED_FREE);
         else
             add_pill(d, layout, item);
     }
     for (uint32_t i = 0; i < kernel->flows.n; i++) {
         Flow flow = kernel->flows.data[i];
-        layout_add_edge(layout, (LayoutEdge){.from = flow.from, .to = flow.to});
+        layered_add_edge(layout, (LayeredEdge){.from = flow.from, .to = flow.to});
     }
-    layout_run(layout);
+    layered_run(layout);
     close_box(box, svg_text_width(kernel_title(d, k), FONT - 1) + 2 * PAD);
     for (uint32_t i = 0; i < kernel->items.n; i++) {
         const Item *item = &kernel->items.data[i];
@@ -115,34 +115,34 @@ static bool takes(const Drawing *d, uint32_t k, uint32_t buffer) {
     return false;
 }
 
-static void add_launch_edges(const Drawing *d, Layout *layout, const PictureLaunch *launch,
+static void add_launch_edges(const Drawing *d, Layered *layout, const PictureLaunch *launch,
                              uint32_t buffer, uint32_t in, uint32_t out, uint32_t first) {
     for (uint32_t i = 0; i < launch->n; i++) {
         const Box *box = &d->kernels[launch->first + i];
         if (in != NONE && takes(d, launch->first + i, buffer))
-            layout_add_edge(layout, (LayoutEdge){.from = in,
-                                                 .to = first + i,
-                                                 .has_to_port = true,
-                                                 .to_port = port_at(box, buffer, false)});
+            layered_add_edge(layout, (LayeredEdge){.from = in,
+                                                   .to = first + i,
+                                                   .has_to_port = true,
+                                                   .to_port = port_at(box, buffer, false)});
         if (!explain_stores_to(d->picture->kernels.data[launch->first + i].kernel, buffer))
             continue;
-        LayoutEdge edge = {
+        LayeredEdge edge = {
             .from = first + i, .has_from_port = true, .from_port = port_at(box, buffer, true)};
         for (uint32_t k = i + 1; k < launch->n; k++) {
             if (!takes(d, launch->first + k, buffer)) continue;
             edge.to = first + k;
             edge.has_to_port = true;
             edge.to_port = port_at(&d->kernels[launch->first + k], buffer, false);
-            layout_add_edge(layout, edge);
+            layered_add_edge(layout, edge);
         }
         edge.to = out;
         edge.has_to_port = false;
         edge.to_port = 0;
-        if (out != NONE) layout_add_edge(layout, edge);
+        if (out != NONE) layered_add_edge(layout, edge);
     }
 }
 
-static uint32_t *add_launch_pills(const Drawing *d, Layout *layout, const PictureLaunch *launch,
+static uint32_t *add_launch_pills(const Drawing *d, Layered *layout, const PictureLaunch *launch,
                                   bool is_store) {
     uint32_t *pills = arena_array(d->arena, uint32_t, d->side->plan->buffers.n);
     for (uint32_t b = 0; b < d->side->plan->buffers.n; b++) {
@@ -152,8 +152,8 @@ static uint32_t *add_launch_pills(const Drawing *d, Layout *layout, const Pictur
                             : buffer->kind != BUFFER_PARAM && launch_reads(d->picture, launch, b);
         if (!has) continue;
         double w = label_width(d, buffer->name) + 14;
-        pills[b] = is_store ? layout_add_node(layout, w, PILL_H, LAYOUT_BOTTOM)
-                            : layout_add_node(layout, w, PILL_H + TITLE_H, LAYOUT_TOP);
+        pills[b] = is_store ? layered_add_node(layout, w, PILL_H, LAYERED_BOTTOM)
+                            : layered_add_node(layout, w, PILL_H + TITLE_H, LAYERED_TOP);
     }
     return pills;
 }
@@ -161,18 +161,18 @@ static uint32_t *add_launch_pills(const Drawing *d, Layout *layout, const Pictur
 static void lay_out_launch(const Drawing *d, uint32_t l) {
     const PictureLaunch *launch = &d->picture->launches.data[l];
     Box *box = &d->launches[l];
-    Layout *layout = &box->layout;
-    *layout = (Layout){.arena = d->arena, .node_gap = 18, .rank_gap = 20};
+    Layered *layout = &box->layout;
+    *layout = (Layered){.arena = d->arena, .node_gap = 18, .rank_gap = 20};
     uint32_t *in = add_launch_pills(d, layout, launch, false);
     uint32_t first = layout->nodes.n;
     for (uint32_t i = 0; i < launch->n; i++) {
         const Box *kernel = &d->kernels[launch->first + i];
-        layout_add_node(layout, kernel->w, kernel->h, LAYOUT_FREE);
+        layered_add_node(layout, kernel->w, kernel->h, LAYERED_FREE);
     }
     uint32_t *out = add_launch_pills(d, layout, launch, true);
     for (uint32_t b = 0; b < d->side->plan->buffers.n; b++)
         add_launch_edges(d, layout, launch, b, in[b], out[b], first);
-    layout_run(layout);
+    layered_run(layout);
     close_box(box, 0);
     for (uint32_t b = 0; b < d->side->plan->buffers.n; b++) {
         if (in[b] != NONE) add_port(d, box, in[b], b, false);
@@ -195,15 +195,16 @@ bool drawing_is_read(const Drawing *d, uint32_t l, uint32_t buffer) {
 static void add_ends(Drawing *d, bool is_output) {
     for (uint32_t b = 0; b < d->side->plan->buffers.n; b++) {
         const Buffer *buffer = drawing_buffer(d, b);
-        if (buffer->kind == BUFFER_TEMP || (buffer->kind == BUFFER_OUTPUT) != is_output) continue;
+        if (!picture_is_bound(d->picture, b) || (buffer->kind == BUFFER_OUTPUT) != is_output)
+            continue;
         bool is_used = is_output;
         for (uint32_t l = 0; l < d->picture->launches.n && !is_used; l++)
             is_used = drawing_is_read(d, l, b);
         for (uint32_t copy = 0; copy < d->side->plan->buffers.n && !is_used; copy++)
             is_used = picture_original(d->picture, copy) == b;
         if (is_used)
-            d->node_of_buffer[b] = layout_add_node(&d->top, label_width(d, buffer->name) + 22,
-                                                   PILL_H + 3, LAYOUT_FREE);
+            d->node_of_buffer[b] =
+                layered_add_node(&d->top, label_width(d, buffer->name) + 22, PILL_H, LAYERED_FREE);
     }
 }
 
@@ -211,10 +212,10 @@ static void add_top_edge(Drawing *d, uint32_t buffer, uint32_t from, uint32_t to
     vec_push(d->arena, &d->buffer_of_edge, buffer);
     uint32_t n = d->picture->launches.n;
     const char *label = human_bytes(d->arena, drawing_bytes(d, buffer));
-    LayoutEdge edge = {.from = from,
-                       .to = to,
-                       .label_w = svg_text_width(label, FONT - 1.5) + MAX_STROKE + 3,
-                       .label_h = LABEL_H};
+    LayeredEdge edge = {.from = from,
+                        .to = to,
+                        .label_w = svg_text_width(label, FONT - 1.5) + MAX_STROKE + 3,
+                        .label_h = LABEL_H};
     uint32_t maker = from - d->first_launch, reader = to - d->first_launch;
     if (from >= d->first_launch && maker < n && !drawing_is_small(d, maker)) {
         edge.has_from_port = true;
@@ -225,7 +226,7 @@ static void add_top_edge(Drawing *d, uint32_t buffer, uint32_t from, uint32_t to
         edge.has_to_port = true;
         edge.to_port = port_at(box_of(d, reader), buffer, false);
     }
-    layout_add_edge(&d->top, edge);
+    layered_add_edge(&d->top, edge);
 }
 
 /* The node that has a buffer's value, or NONE. */
@@ -252,7 +253,7 @@ void drawing_place(Drawing *d) {
     d->launches = arena_array(d->arena, Box, d->picture->launches.n);
     d->node_of_buffer = arena_array(d->arena, uint32_t, plan->buffers.n);
     memset(d->node_of_buffer, 0xFF, plan->buffers.n * sizeof *d->node_of_buffer);
-    d->top = (Layout){.arena = d->arena, .node_gap = 16, .rank_gap = 26};
+    d->top = (Layered){.arena = d->arena, .node_gap = 16, .rank_gap = 26};
     for (uint32_t k = 0; k < plan->kernels.n; k++) lay_out_kernel(d, k);
     for (uint32_t l = 0; l < d->picture->launches.n; l++)
         if (d->picture->launches.data[l].n > 1) lay_out_launch(d, l);
@@ -260,11 +261,11 @@ void drawing_place(Drawing *d) {
     d->first_launch = d->top.nodes.n;
     for (uint32_t l = 0; l < d->picture->launches.n; l++) {
         if (drawing_is_small(d, l))
-            layout_add_node(&d->top, label_width(d, small_label(d, l)) + 20, OP_H, LAYOUT_FREE);
+            layered_add_node(&d->top, label_width(d, small_label(d, l)) + 20, OP_H, LAYERED_FREE);
         else
-            layout_add_node(&d->top, box_of(d, l)->w, box_of(d, l)->h, LAYOUT_FREE);
+            layered_add_node(&d->top, box_of(d, l)->w, box_of(d, l)->h, LAYERED_FREE);
     }
     add_ends(d, true);
     add_edges(d);
-    layout_run(&d->top);
+    layered_run(&d->top);
 }

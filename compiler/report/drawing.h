@@ -27,7 +27,7 @@ typedef struct Port {
 
 /* A laid out kernel, or a launch of several. */
 typedef struct Box {
-    Layout layout;
+    Layered layout;
     double left; /* of the layout in the box */
     double w, h;
     Vec(Port) ports;
@@ -43,7 +43,7 @@ typedef struct Drawing {
     const char *prefix;
     Box *kernels;  /* per kernel */
     Box *launches; /* per launch: of several kernels */
-    Layout top;
+    Layered top;
     uint32_t *node_of_buffer; /* per buffer: its node at the top, or NONE */
     VecU32 buffer_of_edge;    /* per edge at the top */
     uint32_t first_launch;    /* the node of launch 0 */

@@ -12,6 +12,11 @@ double page_number(const Page *page, DimId dim) {
     return is_known ? (double)value : 0;
 }
 
+double page_launch_us(const ReportSide *side, const Picture *picture, uint32_t launch) {
+    uint32_t n_before = picture->launches.n - side->n_measured;
+    return side->measured_us && launch >= n_before ? side->measured_us[launch - n_before] : 0;
+}
+
 const char *page_bytes(const Page *page, DimId dim) {
     return human_bytes(page->arena, page_number(page, dim));
 }
@@ -56,8 +61,7 @@ static void put_tile(const Page *page, Tile tile) {
 
 static double sum_us(const ReportSide *side, const Picture *picture) {
     double sum = 0;
-    for (uint32_t i = 0; side->measured_us && i < picture->launches.n; i++)
-        sum += side->measured_us[i];
+    for (uint32_t i = 0; i < picture->launches.n; i++) sum += page_launch_us(side, picture, i);
     return sum;
 }
 

@@ -21,6 +21,8 @@ void report_ledger(const Page *page);
 void report_memory(const Page *page);
 void report_roofline(const Page *page); /* nothing without measured times */
 
+/* A launch's measured time; 0: it was not measured. */
+double page_launch_us(const ReportSide *side, const Picture *picture, uint32_t launch);
 /* A dim's value, and for people. */
 double page_number(const Page *page, DimId dim);
 const char *page_bytes(const Page *page, DimId dim);

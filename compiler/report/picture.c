@@ -196,6 +196,11 @@ uint32_t picture_maker(const Picture *picture, uint32_t buffer) {
     return NONE;
 }
 
+bool picture_is_bound(const Picture *picture, uint32_t buffer) {
+    BufferKind kind = picture->plan->buffers.data[buffer].kind;
+    return kind == BUFFER_INPUT || kind == BUFFER_PARAM || kind == BUFFER_OUTPUT;
+}
+
 uint32_t picture_original(const Picture *picture, uint32_t buffer) {
     const Plan *plan = picture->plan;
     const Buffer *copy = &plan->buffers.data[buffer];

@@ -42,6 +42,8 @@ Picture *picture_new(Arena *arena, const Plan *plan);
 
 /* The launch that stores a buffer, or UINT32_MAX. */
 uint32_t picture_maker(const Picture *picture, uint32_t buffer);
+/* Whether a buffer is the caller's: an input, a param or an output. */
+bool picture_is_bound(const Picture *picture, uint32_t buffer);
 /* The buffer that an output without a maker is a copy of, or UINT32_MAX. */
 uint32_t picture_original(const Picture *picture, uint32_t buffer);
 /* Whether any kernel of a launch reads `buffer` from elsewhere, or stores it for elsewhere. */

@@ -10,7 +10,10 @@
 typedef struct ReportSide {
     const Plan *plan; /* scheduled and placed */
     const PlanCost *cost;
-    const double *measured_us; /* per launch, or NULL */
+    /* Of the last n_measured launches; NULL: none was measured. What is before them runs once for
+     * a program. */
+    const double *measured_us;
+    uint32_t n_measured;
 } ReportSide;
 
 typedef struct ReportGraph {

@@ -15,17 +15,28 @@ static double stroke_of(const Drawing *d, uint32_t buffer) {
     return 1.2 + (MAX_STROKE - 1.2) * sqrt(share);
 }
 
+static const char *buffer_word(const Buffer *buffer) {
+    return buffer->kind == BUFFER_INPUT    ? "input"
+           : buffer->kind == BUFFER_PARAM  ? "param"
+           : buffer->kind == BUFFER_OUTPUT ? "output"
+                                           : "temporary";
+}
+
+static const char *buffer_class(const Buffer *buffer) {
+    if (buffer->is_on_chip) return "pill chip";
+    return buffer->kind == BUFFER_INPUT    ? "pill in"
+           : buffer->kind == BUFFER_PARAM  ? "pill param"
+           : buffer->kind == BUFFER_OUTPUT ? "pill out"
+                                           : "pill temp";
+}
+
 static const char *buffer_tip(const Drawing *d, uint32_t buffer) {
-    static const char *const kinds[] = {[BUFFER_INPUT] = "input",
-                                        [BUFFER_PARAM] = "param",
-                                        [BUFFER_OUTPUT] = "output",
-                                        [BUFFER_TEMP] = "temporary"};
     const Buffer *given = drawing_buffer(d, buffer);
     const Graph *graph = graph_of(d);
     const char *key = "";
     if (given->kind == BUFFER_PARAM) key = graph->params.data[given->ordinal].key;
     Text text = {.arena = d->arena};
-    text_printf(&text, "%s %s: %s\n%s", kinds[given->kind], given->name,
+    text_printf(&text, "%s %s: %s\n%s", buffer_word(given), given->name,
                 page_shape(d->page, given->dtype, &given->shape),
                 given->is_on_chip ? "on chip, in no memory"
                                   : page_bytes(d->page, buffer_bytes(graph->dims, given)));
@@ -45,19 +56,15 @@ static const char *op_tip(const Drawing *d, NodeId id) {
 
 /* Drawing. */
 
-static void draw_pill(const Drawing *d, uint32_t buffer, const LayoutNode *at) {
-    static const char *const classes[] = {[BUFFER_INPUT] = "pill in",
-                                          [BUFFER_PARAM] = "pill param",
-                                          [BUFFER_OUTPUT] = "pill out",
-                                          [BUFFER_TEMP] = "pill temp"};
+static void draw_pill(const Drawing *d, uint32_t buffer, const LayeredNode *at) {
     const Buffer *given = drawing_buffer(d, buffer);
-    svg_rect(d->out, given->is_on_chip ? "pill chip" : classes[given->kind], at->x, at->y, at->w,
-             PILL_H, PILL_H / 2.0, buffer_tip(d, buffer));
+    svg_rect(d->out, buffer_class(given), at->x, at->y, at->w, PILL_H, PILL_H / 2.0,
+             buffer_tip(d, buffer));
     svg_text(d->out, "t", ANCHOR_MIDDLE, at->x + at->w / 2, at->y + PILL_H / 2.0 + 3.6,
              drawing_label(d, given->name));
 }
 
-static void draw_op(const Drawing *d, NodeId node, const char *label, const LayoutNode *at) {
+static void draw_op(const Drawing *d, NodeId node, const char *label, const LayeredNode *at) {
     OpClass cls = op_info(graph_node(graph_of(d), node)->op)->cls;
     const char *class_name = str_format(d->arena, "op %s", op_class_name(cls));
     svg_rect(d->out, class_name, at->x, at->y, at->w, at->h, 5, op_tip(d, node));
@@ -88,9 +95,9 @@ static const char *form_class(const Kernel *kernel) {
 }
 
 /* Edges leave pills of the upper side where those end, not where their room does. */
-static void draw_flow(const Drawing *d, const LayoutEdge *edge, const LayoutNode *from,
+static void draw_flow(const Drawing *d, const LayeredEdge *edge, const LayeredNode *from,
                       const char *class_name, double width, const char *tip) {
-    if (edge->n_points && from->pin == LAYOUT_TOP) edge->points[0].y = from->y + PILL_H;
+    if (edge->n_points && from->pin == LAYERED_TOP) edge->points[0].y = from->y + PILL_H;
     svg_edge(d->out, class_name, width, edge->points, edge->n_points, tip);
 }
 
@@ -118,7 +125,7 @@ static void draw_kernel(const Drawing *d, uint32_t k, double x, double y, const 
              kernel_tip(d, k));
     svg_group_begin(d->out, box->left, 0, "c", NULL);
     for (uint32_t i = 0; i < kernel->flows.n; i++) {
-        const LayoutEdge *edge = &box->layout.edges.data[i];
+        const LayeredEdge *edge = &box->layout.edges.data[i];
         draw_flow(d, edge, &box->layout.nodes.data[edge->from], "reg", 1, NULL);
     }
     for (uint32_t i = 0; i < kernel->items.n; i++) {
@@ -155,7 +162,7 @@ static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
     const PictureLaunch *launch = &d->picture->launches.data[l];
     const Box *box = &d->launches[l];
     uint32_t first = 0;
-    while (box->layout.nodes.data[first].pin == LAYOUT_TOP) first++;
+    while (box->layout.nodes.data[first].pin == LAYERED_TOP) first++;
     bool is_chain =
         launch->n > 1 && d->side->plan->kernels.data[launch->first + 1].link == LINK_PHASE;
     svg_group_begin(d->out, x, y, "l", NULL);
@@ -165,13 +172,13 @@ static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
                       : "one launch: its blocks are shared out among these kernels");
     svg_group_begin(d->out, box->left, 0, "c", NULL);
     for (uint32_t i = 0; i < box->layout.edges.n; i++) {
-        const LayoutEdge *edge = &box->layout.edges.data[i];
+        const LayeredEdge *edge = &box->layout.edges.data[i];
         bool is_chip = edge->from >= first && edge->to < first + launch->n;
         draw_flow(d, edge, &box->layout.nodes.data[edge->from], is_chip ? "chip" : "mem", 1.6,
                   is_chip ? "on chip" : NULL);
     }
     for (uint32_t i = 0; i < launch->n; i++) {
-        const LayoutNode *at = &box->layout.nodes.data[first + i];
+        const LayeredNode *at = &box->layout.nodes.data[first + i];
         draw_kernel(d, launch->first + i, at->x, at->y, kernel_id(d, launch->first + i));
     }
     draw_launch_pills(d, launch, box);
@@ -180,7 +187,7 @@ static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
     svg_group_end(d->out);
 }
 
-static void draw_small(const Drawing *d, uint32_t l, const LayoutNode *at) {
+static void draw_small(const Drawing *d, uint32_t l, const LayeredNode *at) {
     uint32_t k = d->picture->launches.data[l].first;
     const PictureKernel *kernel = &d->picture->kernels.data[k];
     svg_group_begin(d->out, 0, 0, "k", kernel_id(d, k));
@@ -191,7 +198,7 @@ static void draw_small(const Drawing *d, uint32_t l, const LayoutNode *at) {
     svg_group_end(d->out);
 }
 
-static void draw_top_edge(const Drawing *d, uint32_t buffer, const LayoutEdge *edge) {
+static void draw_top_edge(const Drawing *d, uint32_t buffer, const LayeredEdge *edge) {
     svg_edge(d->out, "mem", stroke_of(d, buffer), edge->points, edge->n_points,
              buffer_tip(d, buffer));
     svg_text(d->out, "bytes", ANCHOR_END, edge->label_x + edge->label_w / 2, edge->label_y + 3.2,
@@ -204,7 +211,7 @@ static void draw(const Drawing *d, const char *label) {
     for (uint32_t i = 0; i < d->top.edges.n; i++)
         draw_top_edge(d, d->buffer_of_edge.data[i], &d->top.edges.data[i]);
     for (uint32_t l = 0; l < d->picture->launches.n; l++) {
-        const LayoutNode *at = &d->top.nodes.data[d->first_launch + l];
+        const LayeredNode *at = &d->top.nodes.data[d->first_launch + l];
         uint32_t first = d->picture->launches.data[l].first;
         if (drawing_is_small(d, l))
             draw_small(d, l, at);

@@ -72,9 +72,9 @@ static void kernel_row(const Page *page, uint32_t k, uint32_t launch, double mos
     bar_cell(page, human_bytes(page->arena, bytes), bytes, most_bytes);
     cell(page, "n", human_count(page->arena, cost->n_flops + cost->n_prims));
     bar_cell(page, human_us(page->arena, cost->us), cost->us, most_us);
-    bool is_first = side->measured_us && page->after->launches.data[launch].first == k;
-    if (side->measured_us)
-        cell(page, "n", is_first ? human_us(page->arena, side->measured_us[launch]) : "");
+    double us = page_launch_us(side, page->after, launch);
+    bool is_first = us > 0 && page->after->launches.data[launch].first == k;
+    if (side->measured_us) cell(page, "n", is_first ? human_us(page->arena, us) : "");
     cell(page, "", limit_name(cost));
     bool has_pressure = side->cost->card->device == DEVICE_GPU;
     if (has_pressure) cell(page, "n", pressure_text(page, &cost->pressure));

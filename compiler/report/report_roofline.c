@@ -47,7 +47,7 @@ static void add_side(Roofline *r, const ReportSide *side, const Picture *picture
     const Page *page = r->page;
     for (uint32_t l = 0; l < picture->launches.n; l++) {
         const PictureLaunch *launch = &picture->launches.data[l];
-        double bytes = 0, work = 0, us = side->measured_us[l];
+        double bytes = 0, work = 0, us = page_launch_us(side, picture, l);
         for (uint32_t i = 0; i < launch->n; i++) {
             const KernelCost *cost = &side->cost->kernels[launch->first + i];
             bytes += cost->read_bytes + cost->written_bytes;

@@ -214,18 +214,18 @@ static void put_point(Text *out, double x, double y) {
     markup_number(out, y, 1);
 }
 
-void svg_edge(Text *out, const char *class_name, double width, const LayoutPoint *points,
+void svg_edge(Text *out, const char *class_name, double width, const LayeredPoint *points,
               uint32_t n_points, const char *tip) {
     if (n_points < 2) return;
     /* The head is as long as it is drawn; the line ends where it begins. */
     double head = 3.5 + width, half = 2 + 0.7 * width;
-    LayoutPoint tail = points[n_points - 1];
+    LayeredPoint tail = points[n_points - 1];
     text_printf(out, "<g class=\"edge %s\"><path", class_name);
     put_attribute(out, "stroke-width", width);
     text_puts(out, " d=\"M");
     put_point(out, points[0].x, points[0].y);
     for (uint32_t i = 1; i < n_points; i++) {
-        LayoutPoint a = points[i - 1], b = points[i];
+        LayeredPoint a = points[i - 1], b = points[i];
         if (i == n_points - 1) b.y -= head;
         double bend = (b.y - a.y) / 2;
         text_puts(out, fabs(a.x - b.x) < 0.05 ? " L" : " C");

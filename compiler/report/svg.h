@@ -3,7 +3,7 @@
 #ifndef FUSEC_SVG_H
 #define FUSEC_SVG_H
 
-#include "report/layout.h"
+#include "report/layered.h"
 
 #include "base/str.h"
 
@@ -41,7 +41,7 @@ void svg_line(Text *out, const char *class_name, double x0, double y0, double x1
 void svg_text(Text *out, const char *class_name, SvgAnchor anchor, double x, double y,
               const char *text);
 /* Smooth through the points, leaving and arriving vertically, with an arrow head at the end. */
-void svg_edge(Text *out, const char *class_name, double width, const LayoutPoint *points,
+void svg_edge(Text *out, const char *class_name, double width, const LayeredPoint *points,
               uint32_t n_points, const char *tip);
 
 #endif

@@ -139,6 +139,8 @@ Test(report, names_are_text_whatever_they_hold) {
     f.report.source = "<script>\"a\" & \x01\xFF\xC0\x80\xED\xA0\x80.g";
     double us[4] = {1, 2, 3, 4};
     f.graph.before.measured_us = f.graph.after.measured_us = us;
+    f.graph.before.n_measured = f.before.cost->n_launches;
+    f.graph.after.n_measured = f.after.cost->n_launches;
     f.report.device = "<img src=x onerror='y'>";
     const char *page = page_of(&f);
     expect_well_formed(page);
@@ -159,6 +161,8 @@ Test(report, measured_launches_make_a_roofline) {
     for (int i = 0; i < 32; i++) before[i] = 10.25 + i, after[i] = 50.5 + i;
     f.graph.before.measured_us = before;
     f.graph.after.measured_us = after;
+    f.graph.before.n_measured = f.before.cost->n_launches;
+    f.graph.after.n_measured = f.after.cost->n_launches;
     const char *page = page_of(&f);
     expect_well_formed(page);
     expect_holds(page, "<h3>Roofline</h3>");

@@ -1,6 +1,6 @@
 /* Layered drawings of random graphs: nothing overlaps, edges go down and around boxes, and the
  * result is the same every time. */
-#include "report/layout.h"
+#include "report/layered.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -13,22 +13,22 @@ static uint32_t next_random(uint32_t *state, uint32_t n) {
 }
 
 /* Tops first, bottoms last, edges from nodes to later ones, some with labels. */
-static Layout random_layout(Arena *arena, uint32_t seed) {
-    Layout layout = {.arena = arena, .node_gap = 10, .rank_gap = 20};
+static Layered random_layout(Arena *arena, uint32_t seed) {
+    Layered layout = {.arena = arena, .node_gap = 10, .rank_gap = 20};
     uint32_t state = seed * 2654435761u + 1, n = 3 + next_random(&state, MAX_N - 3);
     uint32_t n_tops = next_random(&state, 3), n_bottoms = next_random(&state, 3);
     bool has_labels = seed % 2;
     for (uint32_t i = 0; i < n; i++) {
-        LayoutPin pin = i < n_tops                          ? LAYOUT_TOP
-                        : i >= n - n_bottoms && i >= n_tops ? LAYOUT_BOTTOM
-                                                            : LAYOUT_FREE;
-        layout_add_node(&layout, 20 + next_random(&state, 100), 10 + next_random(&state, 60), pin);
+        LayeredPin pin = i < n_tops                          ? LAYERED_TOP
+                         : i >= n - n_bottoms && i >= n_tops ? LAYERED_BOTTOM
+                                                             : LAYERED_FREE;
+        layered_add_node(&layout, 20 + next_random(&state, 100), 10 + next_random(&state, 60), pin);
     }
     for (uint32_t i = 0; i < 2 * n; i++) {
         uint32_t a = next_random(&state, n), b = next_random(&state, n);
-        LayoutEdge edge = {.from = a < b ? a : b, .to = a < b ? b : a};
-        if (a == b || layout.nodes.data[edge.to].pin == LAYOUT_TOP ||
-            layout.nodes.data[edge.from].pin == LAYOUT_BOTTOM)
+        LayeredEdge edge = {.from = a < b ? a : b, .to = a < b ? b : a};
+        if (a == b || layout.nodes.data[edge.to].pin == LAYERED_TOP ||
+            layout.nodes.data[edge.from].pin == LAYERED_BOTTOM)
             continue;
         if (has_labels && i % 3) {
             edge.label_w = 30;
@@ -38,7 +38,7 @@ static Layout random_layout(Arena *arena, uint32_t seed) {
             edge.has_from_port = true;
             edge.from_port = layout.nodes.data[edge.from].w / 4;
         }
-        layout_add_edge(&layout, edge);
+        layered_add_edge(&layout, edge);
     }
     return layout;
 }
@@ -53,17 +53,17 @@ static bool overlap(Area a, Area b) {
            b.y + b.h > a.y + slack;
 }
 
-static Area node_area(const Layout *layout, uint32_t i) {
-    const LayoutNode *node = &layout->nodes.data[i];
+static Area node_area(const Layered *layout, uint32_t i) {
+    const LayeredNode *node = &layout->nodes.data[i];
     return (Area){node->x, node->y, node->w, node->h};
 }
 
-static Area label_area(const LayoutEdge *edge) {
+static Area label_area(const LayeredEdge *edge) {
     return (Area){edge->label_x - edge->label_w / 2, edge->label_y - edge->label_h / 2,
                   edge->label_w, edge->label_h};
 }
 
-static void expect_apart(const Layout *layout, uint32_t seed) {
+static void expect_apart(const Layered *layout, uint32_t seed) {
     Area whole = {0, 0, layout->w, layout->h};
     for (uint32_t i = 0; i < layout->nodes.n; i++) {
         Area a = node_area(layout, i);
@@ -86,12 +86,12 @@ static void expect_apart(const Layout *layout, uint32_t seed) {
 }
 
 /* Down, from box to box, and through none: between two points beside a box the line is vertical. */
-static void expect_edges(const Layout *layout, uint32_t seed) {
+static void expect_edges(const Layered *layout, uint32_t seed) {
     for (uint32_t e = 0; e < layout->edges.n; e++) {
-        const LayoutEdge *edge = &layout->edges.data[e];
-        const LayoutNode *from = &layout->nodes.data[edge->from];
-        const LayoutNode *to = &layout->nodes.data[edge->to];
-        LayoutPoint first = edge->points[0], last = edge->points[edge->n_points - 1];
+        const LayeredEdge *edge = &layout->edges.data[e];
+        const LayeredNode *from = &layout->nodes.data[edge->from];
+        const LayeredNode *to = &layout->nodes.data[edge->to];
+        LayeredPoint first = edge->points[0], last = edge->points[edge->n_points - 1];
         cr_assert(edge->n_points >= 2, "graph %u: edge %u has no points", seed, e);
         cr_assert(from->y + from->h < to->y, "graph %u: edge %u goes up", seed, e);
         cr_assert_float_eq(first.y, from->y + from->h, 1e-6, "graph %u, edge %u", seed, e);
@@ -99,7 +99,7 @@ static void expect_edges(const Layout *layout, uint32_t seed) {
         cr_assert(first.x >= from->x && first.x <= from->x + from->w, "graph %u, edge %u", seed, e);
         cr_assert(last.x >= to->x && last.x <= to->x + to->w, "graph %u, edge %u", seed, e);
         for (uint32_t i = 1; i < edge->n_points; i++) {
-            LayoutPoint a = edge->points[i - 1], b = edge->points[i];
+            LayeredPoint a = edge->points[i - 1], b = edge->points[i];
             cr_assert(b.y >= a.y, "graph %u: edge %u goes up", seed, e);
             double left = a.x < b.x ? a.x : b.x;
             Area line = {left, a.y, fabs(a.x - b.x), b.y - a.y};
@@ -110,21 +110,21 @@ static void expect_edges(const Layout *layout, uint32_t seed) {
     }
 }
 
-static void expect_pins(const Layout *layout, uint32_t seed) {
+static void expect_pins(const Layered *layout, uint32_t seed) {
     for (uint32_t i = 0; i < layout->nodes.n; i++)
         for (uint32_t k = 0; k < layout->nodes.n; k++) {
-            const LayoutNode *a = &layout->nodes.data[i], *b = &layout->nodes.data[k];
-            if ((a->pin == LAYOUT_TOP && b->pin != LAYOUT_TOP) ||
-                (a->pin != LAYOUT_BOTTOM && b->pin == LAYOUT_BOTTOM))
+            const LayeredNode *a = &layout->nodes.data[i], *b = &layout->nodes.data[k];
+            if ((a->pin == LAYERED_TOP && b->pin != LAYERED_TOP) ||
+                (a->pin != LAYERED_BOTTOM && b->pin == LAYERED_BOTTOM))
                 cr_assert(a->y + a->h <= b->y, "graph %u: node %u is not above %u", seed, i, k);
         }
 }
 
-Test(layout, nothing_overlaps_and_edges_go_down) {
+Test(layered, nothing_overlaps_and_edges_go_down) {
     for (uint32_t seed = 0; seed < N_GRAPHS; seed++) {
         Arena *arena = arena_new(NULL);
-        Layout layout = random_layout(arena, seed);
-        layout_run(&layout);
+        Layered layout = random_layout(arena, seed);
+        layered_run(&layout);
         expect_apart(&layout, seed);
         expect_edges(&layout, seed);
         expect_pins(&layout, seed);
@@ -132,46 +132,46 @@ Test(layout, nothing_overlaps_and_edges_go_down) {
     }
 }
 
-Test(layout, is_the_same_every_time) {
+Test(layered, is_the_same_every_time) {
     for (uint32_t seed = 0; seed < 20; seed++) {
         Arena *arena = arena_new(NULL);
-        Layout a = random_layout(arena, seed), b = random_layout(arena, seed);
-        layout_run(&a);
-        layout_run(&b);
+        Layered a = random_layout(arena, seed), b = random_layout(arena, seed);
+        layered_run(&a);
+        layered_run(&b);
         for (uint32_t i = 0; i < a.nodes.n; i++)
             cr_assert(memcmp(&a.nodes.data[i], &b.nodes.data[i], sizeof a.nodes.data[i]) == 0);
         for (uint32_t e = 0; e < a.edges.n; e++)
             cr_assert(memcmp(a.edges.data[e].points, b.edges.data[e].points,
-                             a.edges.data[e].n_points * sizeof(LayoutPoint)) == 0);
+                             a.edges.data[e].n_points * sizeof(LayeredPoint)) == 0);
         arena_free(arena);
     }
 }
 
-Test(layout, crossings_are_undone_and_chains_are_straight) {
+Test(layered, crossings_are_undone_and_chains_are_straight) {
     Arena *arena = arena_new(NULL);
-    Layout layout = {.arena = arena, .node_gap = 10, .rank_gap = 20};
-    for (int i = 0; i < 8; i++) layout_add_node(&layout, 30, 10, LAYOUT_FREE);
+    Layered layout = {.arena = arena, .node_gap = 10, .rank_gap = 20};
+    for (int i = 0; i < 8; i++) layered_add_node(&layout, 30, 10, LAYERED_FREE);
     /* Two chains whose ends stand the wrong way round. */
     static const uint32_t edges[][2] = {{0, 3}, {1, 2}, {2, 4}, {3, 5}, {4, 7}, {5, 6}};
     for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++)
-        layout_add_edge(&layout, (LayoutEdge){.from = edges[i][0], .to = edges[i][1]});
-    layout_run(&layout);
+        layered_add_edge(&layout, (LayeredEdge){.from = edges[i][0], .to = edges[i][1]});
+    layered_run(&layout);
     for (uint32_t e = 0; e < layout.edges.n; e++) {
-        const LayoutEdge *edge = &layout.edges.data[e];
+        const LayeredEdge *edge = &layout.edges.data[e];
         cr_expect_float_eq(edge->points[0].x, edge->points[edge->n_points - 1].x, 0.5, "edge %u",
                            e);
     }
     arena_free(arena);
 }
 
-Test(layout, of_nothing_and_of_one_node) {
+Test(layered, of_nothing_and_of_one_node) {
     Arena *arena = arena_new(NULL);
-    Layout none = {.arena = arena};
-    layout_run(&none);
+    Layered none = {.arena = arena};
+    layered_run(&none);
     cr_expect(none.w <= 0 && none.h <= 0);
-    Layout one = {.arena = arena};
-    layout_add_node(&one, 20, 10, LAYOUT_BOTTOM);
-    layout_run(&one);
+    Layered one = {.arena = arena};
+    layered_add_node(&one, 20, 10, LAYERED_BOTTOM);
+    layered_run(&one);
     cr_expect_float_eq(one.w, 20, 1e-9);
     cr_expect(one.nodes.data[0].y + 10 <= one.h + 1e-9);
     arena_free(arena);

@@ -4,8 +4,8 @@
  *
  * Ranks by longest path; order within ranks by sweeps over the means of neighbours, the best order
  * kept; places by least squares under the separations of a rank. Knows nothing of kernels. */
-#ifndef FUSEC_LAYOUT_H
-#define FUSEC_LAYOUT_H
+#ifndef FUSEC_LAYERED_H
+#define FUSEC_LAYERED_H
 
 #include "base/vec.h"
 
@@ -13,41 +13,41 @@
 
 /* Nodes pinned to the top or bottom have the first or last rank for themselves. No edge may lead to
  * the one or come from the other. */
-typedef enum { LAYOUT_FREE, LAYOUT_TOP, LAYOUT_BOTTOM } LayoutPin;
+typedef enum { LAYERED_FREE, LAYERED_TOP, LAYERED_BOTTOM } LayeredPin;
 
-typedef struct LayoutNode {
+typedef struct LayeredNode {
     double w, h;
-    LayoutPin pin;
+    LayeredPin pin;
     double x, y; /* set: the upper left corner */
-} LayoutNode;
+} LayeredNode;
 
-typedef struct LayoutPoint {
+typedef struct LayeredPoint {
     double x, y;
-} LayoutPoint;
+} LayeredPoint;
 
 /* Leaves `from` at its lower side and reaches `to`, a later node, at its upper side: where the port
  * says, as the distance from the middle of the side, or evenly spread with the other edges there.
  */
-typedef struct LayoutEdge {
+typedef struct LayeredEdge {
     uint32_t from, to;
     bool has_from_port, has_to_port;
     double from_port, to_port;
     double label_w, label_h; /* room for a label; 0: none */
-    LayoutPoint *points;     /* set: from the first to the last, never going up */
+    LayeredPoint *points;    /* set: from the first to the last, never going up */
     uint32_t n_points;
     double label_x, label_y; /* set: the label's middle */
-} LayoutEdge;
+} LayeredEdge;
 
-typedef struct Layout {
+typedef struct Layered {
     Arena *arena;
     double node_gap, rank_gap; /* least distances between boxes side by side, and between ranks */
-    Vec(LayoutNode) nodes;
-    Vec(LayoutEdge) edges;
+    Vec(LayeredNode) nodes;
+    Vec(LayeredEdge) edges;
     double w, h; /* set: everything lies in [0, w] x [0, h] */
-} Layout;
+} Layered;
 
-uint32_t layout_add_node(Layout *layout, double w, double h, LayoutPin pin);
-void layout_add_edge(Layout *layout, LayoutEdge edge);
-void layout_run(Layout *layout);
+uint32_t layered_add_node(Layered *layout, double w, double h, LayeredPin pin);
+void layered_add_edge(Layered *layout, LayeredEdge edge);
+void layered_run(Layered *layout);
 
 #endif

@@ -1,12 +1,12 @@
-/* Layered drawings. See layout.h. Within this file a cell is what has a place in a rank: a node, or
- * an edge that passes through; links join cells of neighbouring ranks. */
-#include "report/layout.h"
+/* Layered drawings. See layered.h. Within this file a cell is what has a place in a rank: a node,
+ * or an edge that passes through; links join cells of neighbouring ranks. */
+#include "report/layered.h"
 
 #include <math.h>
 
 #define NONE UINT32_MAX
 
-static const double LEAST_SLANT = 1;
+static const double LEAST_SLANT = 1, MOST_JOG = 6;
 
 enum { ORDER_SWEEPS = 24, PLACE_ROUNDS = 600, PORT_STEP = 14, BEND_WEIGHT = 8 };
 
@@ -35,7 +35,7 @@ typedef struct Rank {
 
 typedef struct Sugiyama {
     Arena *arena;
-    Layout *layout;
+    Layered *layout;
     bool has_labels; /* ranks of nodes and of labels take turns */
     Vec(Cell) cells;
     Vec(Link) links;
@@ -46,13 +46,13 @@ typedef struct Sugiyama {
     uint32_t *first_link; /* per edge; its links follow each other */
 } Sugiyama;
 
-uint32_t layout_add_node(Layout *layout, double w, double h, LayoutPin pin) {
-    LayoutNode node = {.w = w, .h = h, .pin = pin};
+uint32_t layered_add_node(Layered *layout, double w, double h, LayeredPin pin) {
+    LayeredNode node = {.w = w, .h = h, .pin = pin};
     vec_push(layout->arena, &layout->nodes, node);
     return layout->nodes.n - 1;
 }
 
-void layout_add_edge(Layout *layout, LayoutEdge edge) {
+void layered_add_edge(Layered *layout, LayeredEdge edge) {
     if (edge.from >= edge.to || edge.to >= layout->nodes.n)
         ice(layout->arena, "an edge of a drawing goes from %u to %u", edge.from, edge.to);
     vec_push(layout->arena, &layout->edges, edge);
@@ -67,7 +67,7 @@ static Cell *cell_at(const Sugiyama *s, const Rank *rank, uint32_t position) {
 /* Nodes with more to say to those below them than to those above move down, and so does what has
  * nothing above it but nodes made for it alone. */
 static void pull_down(Sugiyama *s, uint32_t step) {
-    const Layout *layout = s->layout;
+    const Layered *layout = s->layout;
     uint32_t n = layout->nodes.n;
     uint32_t *limit = arena_array(s->arena, uint32_t, n);
     uint32_t *n_below = arena_array(s->arena, uint32_t, n);
@@ -80,7 +80,7 @@ static void pull_down(Sugiyama *s, uint32_t step) {
     }
     for (uint32_t i = 0; i < n; i++) {
         limit[i] = UINT32_MAX;
-        is_held[i] = layout->nodes.data[i].pin != LAYOUT_FREE;
+        is_held[i] = layout->nodes.data[i].pin != LAYERED_FREE;
         for (uint32_t k = 0; k < s->above[i].n; k++) {
             uint32_t from = s->above[i].data[k];
             is_held[i] = is_held[i] || is_held[from] || n_below[from] > 1;
@@ -88,7 +88,7 @@ static void pull_down(Sugiyama *s, uint32_t step) {
     }
     for (uint32_t i = n; i-- > 0;) {
         bool moves = balance[i] > 0 || !is_held[i];
-        if (layout->nodes.data[i].pin == LAYOUT_FREE && moves && limit[i] != UINT32_MAX)
+        if (layout->nodes.data[i].pin == LAYERED_FREE && moves && limit[i] != UINT32_MAX)
             s->rank_of[i] = limit[i];
         for (uint32_t k = 0; k < s->above[i].n; k++) {
             uint32_t *latest = &limit[s->above[i].data[k]];
@@ -98,7 +98,7 @@ static void pull_down(Sugiyama *s, uint32_t step) {
 }
 
 static void find_ranks(Sugiyama *s) {
-    const Layout *layout = s->layout;
+    const Layered *layout = s->layout;
     uint32_t step = s->has_labels ? 2 : 1, last = 0;
     s->rank_of = arena_array(s->arena, uint32_t, layout->nodes.n);
     s->above = arena_array(s->arena, Ids, layout->nodes.n);
@@ -106,21 +106,21 @@ static void find_ranks(Sugiyama *s) {
         vec_push(s->arena, &s->above[layout->edges.data[e].to], layout->edges.data[e].from);
     bool has_top = false, has_bottom = false;
     for (uint32_t i = 0; i < layout->nodes.n; i++) {
-        has_top = has_top || layout->nodes.data[i].pin == LAYOUT_TOP;
-        has_bottom = has_bottom || layout->nodes.data[i].pin == LAYOUT_BOTTOM;
+        has_top = has_top || layout->nodes.data[i].pin == LAYERED_TOP;
+        has_bottom = has_bottom || layout->nodes.data[i].pin == LAYERED_BOTTOM;
     }
     for (uint32_t i = 0; i < layout->nodes.n; i++) {
-        LayoutPin pin = layout->nodes.data[i].pin;
-        if (has_top && pin == LAYOUT_FREE) s->rank_of[i] = step;
+        LayeredPin pin = layout->nodes.data[i].pin;
+        if (has_top && pin == LAYERED_FREE) s->rank_of[i] = step;
         for (uint32_t k = 0; k < s->above[i].n; k++) {
             uint32_t least = s->rank_of[s->above[i].data[k]] + step;
             if (s->rank_of[i] < least) s->rank_of[i] = least;
         }
-        if (pin != LAYOUT_BOTTOM && s->rank_of[i] > last) last = s->rank_of[i];
+        if (pin != LAYERED_BOTTOM && s->rank_of[i] > last) last = s->rank_of[i];
     }
     last += has_bottom ? step : 0;
     for (uint32_t i = 0; i < layout->nodes.n; i++)
-        if (layout->nodes.data[i].pin == LAYOUT_BOTTOM) s->rank_of[i] = last;
+        if (layout->nodes.data[i].pin == LAYERED_BOTTOM) s->rank_of[i] = last;
     pull_down(s, step);
     s->n_ranks = last + 1;
     s->ranks = arena_array(s->arena, Rank, s->n_ranks);
@@ -148,7 +148,7 @@ static double bend_port(const Sugiyama *s, uint32_t cell) {
 
 static void add_link(Sugiyama *s, uint32_t edge, uint32_t upper, uint32_t lower) {
     bool a = is_bend(s, upper), b = is_bend(s, lower);
-    const LayoutEdge *given = &s->layout->edges.data[edge];
+    const LayeredEdge *given = &s->layout->edges.data[edge];
     Link link = {.upper = upper,
                  .lower = lower,
                  .edge = edge,
@@ -162,15 +162,15 @@ static void add_link(Sugiyama *s, uint32_t edge, uint32_t upper, uint32_t lower)
 }
 
 static void make_cells(Sugiyama *s) {
-    const Layout *layout = s->layout;
+    const Layered *layout = s->layout;
     for (uint32_t i = 0; i < layout->nodes.n; i++) {
-        const LayoutNode *node = &layout->nodes.data[i];
+        const LayeredNode *node = &layout->nodes.data[i];
         add_cell(
             s, (Cell){.node = i, .edge = NONE, .rank = s->rank_of[i], .w = node->w, .h = node->h});
     }
     s->first_link = arena_array(s->arena, uint32_t, layout->edges.n);
     for (uint32_t e = 0; e < layout->edges.n; e++) {
-        const LayoutEdge *edge = &layout->edges.data[e];
+        const LayeredEdge *edge = &layout->edges.data[e];
         uint32_t upper = edge->from, last = s->rank_of[edge->to];
         s->first_link[e] = s->links.n;
         for (uint32_t rank = s->rank_of[edge->from] + 1; rank < last; rank++) {
@@ -276,7 +276,7 @@ static void spread_ports(Sugiyama *s, uint32_t node, bool is_lower_side) {
     Ids own = {0};
     for (uint32_t i = 0; i < s->links.n; i++) {
         const Link *link = &s->links.data[i];
-        const LayoutEdge *edge = &s->layout->edges.data[link->edge];
+        const LayeredEdge *edge = &s->layout->edges.data[link->edge];
         bool is_free = is_lower_side ? !edge->has_from_port : !edge->has_to_port;
         if ((is_lower_side ? link->upper : link->lower) != node || !is_free) continue;
         uint32_t k = own.n;
@@ -382,6 +382,34 @@ static void find_places(Sugiyama *s) {
             pull_rank(s, r, round >= PLACE_ROUNDS / 3);
             settle_rank(s, &s->ranks[r], level, weight, length);
         }
+}
+
+/* What bends of one edge lie nearly above one another come to lie so: their middles differ by
+ * MOST_JOG at most, so that none moves by more than half of that. */
+static void straighten(Sugiyama *s, uint32_t e) {
+    const LayeredEdge *edge = &s->layout->edges.data[e];
+    uint32_t n_bends = s->cells.data[edge->to].rank - s->cells.data[edge->from].rank - 1;
+    for (uint32_t i = 0; i < n_bends;) {
+        double least = HUGE_VAL, most = -HUGE_VAL;
+        uint32_t end = i;
+        for (; end < n_bends; end++) {
+            uint32_t cell = s->links.data[s->first_link[e] + end].lower;
+            double x = s->cells.data[cell].x + bend_port(s, cell);
+            double low = x < least ? x : least, high = x > most ? x : most;
+            if (high - low > MOST_JOG) break;
+            least = low;
+            most = high;
+        }
+        for (; i < end; i++) {
+            uint32_t cell = s->links.data[s->first_link[e] + i].lower;
+            s->cells.data[cell].x = (least + most) / 2 - bend_port(s, cell);
+        }
+    }
+}
+
+/* Results. */
+
+static void find_extent(Sugiyama *s) {
     double y = 0, left = 0, right = 0, gap = s->layout->rank_gap / (s->has_labels ? 2 : 1);
     for (uint32_t r = 0; r < s->n_ranks; r++) {
         s->ranks[r].y = y;
@@ -397,34 +425,32 @@ static void find_places(Sugiyama *s) {
     s->layout->h = y;
 }
 
-/* Results. */
-
 static void put_nodes(const Sugiyama *s) {
     for (uint32_t i = 0; i < s->layout->nodes.n; i++) {
-        LayoutNode *node = &s->layout->nodes.data[i];
+        LayeredNode *node = &s->layout->nodes.data[i];
         const Cell *cell = &s->cells.data[i];
         const Rank *rank = &s->ranks[cell->rank];
         double slack = rank->h - node->h;
         node->x = cell->x - node->w / 2;
-        node->y = rank->y + (node->pin == LAYOUT_TOP      ? 0
-                             : node->pin == LAYOUT_BOTTOM ? slack
-                                                          : slack / 2);
+        node->y = rank->y + (node->pin == LAYERED_TOP      ? 0
+                             : node->pin == LAYERED_BOTTOM ? slack
+                                                           : slack / 2);
     }
 }
 
-static void add_point(LayoutEdge *edge, double x, double y) {
-    const LayoutPoint *last = edge->n_points ? &edge->points[edge->n_points - 1] : NULL;
+static void add_point(LayeredEdge *edge, double x, double y) {
+    const LayeredPoint *last = edge->n_points ? &edge->points[edge->n_points - 1] : NULL;
     if (last && fabs(last->x - x) < 1e-9 && fabs(last->y - y) < 1e-9) return;
-    edge->points[edge->n_points++] = (LayoutPoint){x, y};
+    edge->points[edge->n_points++] = (LayeredPoint){x, y};
 }
 
 /* Edges leave and enter ranks vertically, so that they touch no box beside them. */
 static void put_edge(const Sugiyama *s, uint32_t e) {
-    LayoutEdge *edge = &s->layout->edges.data[e];
-    const LayoutNode *from = &s->layout->nodes.data[edge->from];
-    const LayoutNode *to = &s->layout->nodes.data[edge->to];
+    LayeredEdge *edge = &s->layout->edges.data[e];
+    const LayeredNode *from = &s->layout->nodes.data[edge->from];
+    const LayeredNode *to = &s->layout->nodes.data[edge->to];
     uint32_t n_links = s->cells.data[edge->to].rank - s->cells.data[edge->from].rank;
-    edge->points = arena_array(s->arena, LayoutPoint, 2 * (size_t)n_links + 4);
+    edge->points = arena_array(s->arena, LayeredPoint, 2 * (size_t)n_links + 4);
     for (uint32_t i = 0; i < n_links; i++) {
         const Link *link = &s->links.data[s->first_link[e] + i];
         const Cell *upper = &s->cells.data[link->upper];
@@ -443,7 +469,7 @@ static void put_edge(const Sugiyama *s, uint32_t e) {
     }
 }
 
-void layout_run(Layout *layout) {
+void layered_run(Layered *layout) {
     Sugiyama s = {.arena = layout->arena, .layout = layout};
     layout->w = layout->h = 0;
     if (layout->nodes.n == 0) return;
@@ -457,6 +483,8 @@ void layout_run(Layout *layout) {
         spread_ports(&s, i, false);
     }
     find_places(&s);
+    for (uint32_t i = 0; i < layout->edges.n; i++) straighten(&s, i);
+    find_extent(&s);
     put_nodes(&s);
     for (uint32_t i = 0; i < layout->edges.n; i++) put_edge(&s, i);
 }
