@@ -8,7 +8,13 @@
 
 static const double LEAST_SLANT = 1, MOST_JOG = 6;
 
-enum { ORDER_SWEEPS = 24, PLACE_ROUNDS = 600, PORT_STEP = 14, BEND_WEIGHT = 8 };
+enum {
+    ORDER_SWEEPS = 24,
+    PLACE_ROUNDS = 2000,
+    MOST_PULLS = 10000000,
+    PORT_STEP = 14,
+    BEND_WEIGHT = 8
+};
 
 typedef struct Cell {
     uint32_t node, edge; /* one of them is NONE */
@@ -376,10 +382,12 @@ static void find_places(Sugiyama *s) {
     uint32_t *length = arena_array(s->arena, uint32_t, s->cells.n);
     for (uint32_t i = 0; i < s->cells.n; i++) s->cells.data[i].weight = 1;
     for (uint32_t r = 0; r < s->n_ranks; r++) settle_rank(s, &s->ranks[r], level, weight, length);
-    for (int round = 0; round < PLACE_ROUNDS; round++)
+    uint32_t n_rounds = MOST_PULLS / (s->links.n + 1);
+    if (n_rounds > PLACE_ROUNDS) n_rounds = PLACE_ROUNDS;
+    for (uint32_t round = 0; round < n_rounds; round++)
         for (uint32_t i = 0; i < s->n_ranks; i++) {
             uint32_t r = round % 2 == 0 ? i : s->n_ranks - 1 - i;
-            pull_rank(s, r, round >= PLACE_ROUNDS / 3);
+            pull_rank(s, r, round >= n_rounds / 3);
             settle_rank(s, &s->ranks[r], level, weight, length);
         }
 }
@@ -438,10 +446,13 @@ static void put_nodes(const Sugiyama *s) {
     }
 }
 
+/* What lies on the way straight down is left out. */
 static void add_point(LayeredEdge *edge, double x, double y) {
-    const LayeredPoint *last = edge->n_points ? &edge->points[edge->n_points - 1] : NULL;
-    if (last && fabs(last->x - x) < 1e-9 && fabs(last->y - y) < 1e-9) return;
-    edge->points[edge->n_points++] = (LayeredPoint){x, y};
+    LayeredPoint *points = edge->points;
+    uint32_t n = edge->n_points;
+    if (n && fabs(points[n - 1].x - x) < 1e-9 && fabs(points[n - 1].y - y) < 1e-9) return;
+    bool is_down = n > 1 && fabs(points[n - 1].x - x) < 1e-9 && fabs(points[n - 2].x - x) < 1e-9;
+    points[is_down ? n - 1 : edge->n_points++] = (LayeredPoint){x, y};
 }
 
 /* Edges leave and enter ranks vertically, so that they touch no box beside them. */
