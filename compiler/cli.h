@@ -16,6 +16,13 @@ typedef struct CliPair {
 } CliPair;
 typedef Vec(CliPair) CliPairs;
 
+/* What a thread of a launch's kernel was estimated to need when it was compiled. */
+typedef struct CliRegisters {
+    const char *graph, *symbol;
+    uint32_t n;
+    bool is_told; /* that it spills */
+} CliRegisters;
+
 typedef struct Cli {
     Escape escape;
     Arena *arena;
@@ -35,6 +42,7 @@ typedef struct Cli {
     CliPairs inputs, outputs, dims;
     uint64_t seed;
     int32_t n_threads, n_runs;
+    Vec(CliRegisters) registers;
     bool has_warned;     /* the source's warnings are printed */
     fusec_status status; /* of parsing */
 } Cli;

@@ -235,11 +235,10 @@ static void warn(const Exec *exec, Report *report) {
     int n_spills = 0;
     for (uint32_t i = 0; i < report->n_steps && n_spills < MAX_SPILLS; i++) {
         const StepReport *step = &report->steps[i];
-        if (step->made.local_bytes == 0) continue;
+        const char *complaint = registers_complaint(exec, step->variant.symbol, &step->made);
+        if (!complaint) continue;
         n_spills++;
-        report->warnings[report->n_warnings++] = str_format(
-            arena, "kernel %s does not fit in %d registers: %d bytes of each thread lie in memory",
-            step->variant.symbol, (int)step->made.n_registers, (int)step->made.local_bytes);
+        report->warnings[report->n_warnings++] = complaint;
     }
 }
 
@@ -249,13 +248,14 @@ static void print_steps(const Exec *exec, const Report *report) {
     double sum = 0;
     for (uint32_t i = 0; i < report->n_steps; i++) sum += report->steps[i].us;
     printf("\n%12s %6s %10s%s  %s\n", "us", "%", "GB/s",
-           is_cuda(exec) ? " registers local shared" : "", "launch");
+           is_cuda(exec) ? " registers  about local shared" : "", "launch");
     for (uint32_t i = 0; i < report->n_steps; i++) {
         const StepReport *step = &report->steps[i];
         printf("%12.3f %6.1f %10.2f", step->us, sum > 0 ? 100 * step->us / sum : 0,
                step->us > 0 ? step->n_bytes / step->us / 1e3 : 0);
         if (is_cuda(exec))
-            printf(" %9d %5d %6d", (int)step->made.n_registers, (int)step->made.local_bytes,
+            printf(" %9d %6u %5d %6d", (int)step->made.n_registers,
+                   registers_estimated(exec, step->variant.symbol), (int)step->made.local_bytes,
                    (int)step->made.shared_bytes);
         printf("  %s", step->variant.symbol ? step->variant.symbol : step->info.label);
         if (step->info.line) printf(" (line %d)", (int)step->info.line);
@@ -301,6 +301,8 @@ static json_t *steps_json(const Exec *exec, const Report *report) {
         json_array_append_new(steps, row);
         if (!is_cuda(exec)) continue;
         json_object_set_new(row, "registers", json_integer(step->made.n_registers));
+        uint32_t estimated = registers_estimated(exec, step->variant.symbol);
+        if (estimated) json_object_set_new(row, "estimated_registers", json_integer(estimated));
         json_object_set_new(row, "local_bytes", json_integer(step->made.local_bytes));
         json_object_set_new(row, "shared_bytes", json_integer(step->made.shared_bytes));
     }

@@ -35,6 +35,7 @@ fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Targ
     if (!status) {
         *artifact = arena_copy(cli->arena, driver.code.data, driver.code.n_bytes);
         *n_artifact = driver.code.n_bytes;
+        if (target->device == DEVICE_GPU && !no_fuse) registers_note(cli, &driver);
     }
     driver_free(&driver);
     return status;

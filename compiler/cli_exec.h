@@ -59,4 +59,13 @@ fusec_status exec_open_path(Cli *cli, Exec *exec);
 /* By --target, --device, or what is at hand. */
 fusec_status exec_choose_target(const Cli *cli, const Target **target);
 
+/* Notes the estimates for all kernels of a plan for a GPU. */
+void registers_note(Cli *cli, const Driver *driver);
+/* Of a kernel of the opened graph; 0 when it was not compiled here. */
+uint32_t registers_estimated(const Exec *exec, const char *symbol);
+/* What to say of a kernel that the driver could not keep in registers, or NULL. */
+const char *registers_complaint(const Exec *exec, const char *symbol, const frt_kernel_info *made);
+/* Says it on stderr, once for each kernel, of all that the opened graph runs. */
+fusec_status registers_warn(Exec *exec);
+
 #endif

@@ -121,6 +121,7 @@ static fusec_status verify_once(Driver *driver, void *user) {
     const char *graph = driver->module->graphs.data[v->graph]->name;
     Exec fused = {.cli = v->cli}, unfused = fused, probe = fused;
     fusec_status status = start(v, &fused, v->fused, v->n_fused, graph);
+    if (!status) status = registers_warn(&fused);
     if (!status) status = start(v, &unfused, v->unfused, v->n_unfused, graph);
     if (!status) status = start(v, &probe, driver->code.data, driver->code.n_bytes, graph);
     if (!status) status = compare_outputs(v, &fused, &unfused, "fused and unfused");

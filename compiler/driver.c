@@ -5,6 +5,7 @@
 #include "front/ast.h"
 #include "front/sema.h"
 #include "pass/chain.h"
+#include "pass/choose.h"
 #include "pass/contract.h"
 #include "pass/explain.h"
 #include "pass/fuse.h"
@@ -165,8 +166,10 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
 }
 
 static Plan *fuse(Driver *driver, const Graph *graph, bool off) {
-    Plan *plan = fuse_graph(driver->arena, driver->scratch, graph, (FuseOptions){.off = off},
-                            &driver->diags);
+    Plan *plan = off ? fuse_graph(driver->arena, driver->scratch, graph, (FuseOptions){.off = true},
+                                  &driver->diags)
+                     : choose_plan(driver->arena, driver->scratch, graph, driver->options.target,
+                                   &driver->diags);
     arena_reset(driver->scratch);
     return plan;
 }
@@ -256,7 +259,7 @@ static bool explain_as_json(Driver *driver) {
     jsontext_string(&json, "file", driver->module->source->name);
     jsontext_string(&json, "target", options->target->name);
     jsontext_string(&json, "card",
-                (options->card ? options->card : card_of_target(options->target))->name);
+                    (options->card ? options->card : card_of_target(options->target))->name);
     jsontext_begin(&json, "graphs", '[');
     for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
         ExplainInput input;

@@ -1,5 +1,6 @@
 /* Writing JSON text: nested objects and lists, one member a line. Integers below 1e15 are exact,
- * other numbers have six digits. Names and strings are escaped; bytes that are no UTF-8 become U+FFFD. */
+ * other numbers have six digits. Names and strings are escaped; bytes that are no UTF-8 become
+ * U+FFFD. */
 #ifndef FUSEC_JSONTEXT_H
 #define FUSEC_JSONTEXT_H
 
@@ -12,8 +13,8 @@ typedef struct JsonText {
 } JsonText;
 
 /* `name` is NULL in a list and at the top. */
-void jsontext_begin(JsonText *json, const char *name, char bracket); /* '{' or '[' */
-void jsontext_end(JsonText *json, char bracket);                     /* '}' or ']' */
+void jsontext_begin(JsonText *json, const char *name, char bracket);       /* '{' or '[' */
+void jsontext_end(JsonText *json, char bracket);                           /* '}' or ']' */
 void jsontext_string(JsonText *json, const char *name, const char *value); /* NULL: null */
 void jsontext_number(JsonText *json, const char *name, double value);      /* no number: null */
 void jsontext_bool(JsonText *json, const char *name, bool value);

@@ -283,7 +283,8 @@ static bool node_is_ready(const Graph *graph, NodeId id, const bool *printed) {
 
 static void print_kernel(const Printer *p, uint32_t k, bool *printed) {
     const FixedKernel *block = &p->graph->fixed_kernels.data[k - 1];
-    text_printf(p->out, "  %s %s {\n", block->kind == BLOCK_KERNEL ? "kernel" : "fuse", block->name);
+    text_printf(p->out, "  %s %s {\n", block->kind == BLOCK_KERNEL ? "kernel" : "fuse",
+                block->name);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         if (kernel_of(p->graph, id) != k) continue;
         print_stmt(p, id, true);

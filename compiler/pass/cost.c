@@ -7,10 +7,11 @@
 #include <math.h>
 
 enum {
-    SMALL_BYTES = 65536,  /* stay in a processor's own cache, whoever reads them again */
-    BUSY_WARPS = 16,      /* of a processor, that keep its arithmetic busy with one lane each */
-    BUSY_MMA_WARPS = 8,   /* the same for tensor cores */
-    PLAIN_UNROLL = 8,     /* loads in flight of a thread that walks k by itself */
+    SMALL_BYTES = 65536, /* stay in a processor's own cache, whoever reads them again */
+    BUSY_WARPS = 16,     /* of a processor, that keep its arithmetic busy with one lane each */
+    HIDING_WARPS = 24,   /* that hide memory behind arithmetic, and the other way round */
+    BUSY_MMA_WARPS = 8,  /* the same for tensor cores */
+    PLAIN_UNROLL = 8,    /* loads in flight of a thread that walks k by itself */
     WARP_THREADS = 32
 };
 static const double FMA_EFFICIENCY = 0.75; /* of the tiled loop over k, of the peak */
@@ -32,7 +33,7 @@ typedef struct Pricing {
     const Kernel *kernel;
     const Variant *variant;
     KernelCost *cost;
-    double rows, reduced;  /* iteration points: rows x reduced */
+    double rows, reduced;   /* iteration points: rows x reduced */
     double bytes_in_flight; /* of one thread, over all its loads of a step */
 } Pricing;
 
@@ -185,8 +186,7 @@ static bool holds_rows(const Coster *c, const Pricing *p, double footprint_bytes
 /* Whether the buffer still lies in the cache: all that passed since the kernel that touched it
  * began. */
 static bool is_cached(const Coster *c, uint32_t buffer) {
-    return c->touched[buffer] > 0 &&
-           c->passed - (c->touched[buffer] - 1) <= c->card->cache_bytes;
+    return c->touched[buffer] > 0 && c->passed - (c->touched[buffer] - 1) <= c->card->cache_bytes;
 }
 
 static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live) {
@@ -194,8 +194,7 @@ static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live
     bool is_on_chip = c->plan->buffers.data[buffer].is_on_chip;
     double first = 0;
     for (uint32_t s = 0; s <= kernel->stages.n && !is_on_chip; s++) {
-        Footprint foot =
-            footprint_loads(c->arena, c->plan, kernel, buffer, live[s], c->values);
+        Footprint foot = footprint_loads(c->arena, c->plan, kernel, buffer, live[s], c->values);
         if (foot.elems <= 0) continue;
         bool is_again = first > 0;
         if (is_again && p->variant->sched.resident) continue;
@@ -250,12 +249,10 @@ static void count_products(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     p->cost->n_flops = 2 * p->rows * p->reduced;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
-        if (live[kernel->stages.n][id])
-            p->cost->n_prims += p->rows * scalar_prims(c, kernel, id);
+        if (live[kernel->stages.n][id]) p->cost->n_prims += p->rows * scalar_prims(c, kernel, id);
         if (!live[0][id] || scalar_get(kernel->scalars, id)->kind == SCALAR_LOAD) continue;
         uint32_t axes = scalar_get(kernel->scalars, id)->axes;
-        p->cost->n_prims +=
-            footprint_points(kernel, axes, c->values) * scalar_prims(c, kernel, id);
+        p->cost->n_prims += footprint_points(kernel, axes, c->values) * scalar_prims(c, kernel, id);
     }
 }
 
@@ -282,12 +279,15 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
     if (is_contraction(kernel) && sched->engine != CONTRACT_PLAIN) {
-        double bytes = dtype_bytes(scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype);
+        double bytes =
+            dtype_bytes(scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype);
         p->bytes_in_flight = bytes * (sched->stages > 1 ? sched->stages - 1 : 1) * sched->tile_k *
                              (sched->tile_m + sched->tile_n) / sched->threads;
         return;
     }
-    double steps = is_contraction(kernel) ? PLAIN_UNROLL : sched->resident ? sched->resident : sched->unroll;
+    double steps = is_contraction(kernel) ? PLAIN_UNROLL
+                   : sched->resident      ? sched->resident
+                                          : sched->unroll;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (s->kind == SCALAR_LOAD && live[0][id])
@@ -325,7 +325,7 @@ static void time_products(const Coster *c, Pricing *p, double prims_per_us) {
 static void time_kernel(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double width = p->variant->sched.lanes < 4 ? p->variant->sched.lanes : 4;
-    double use = use_of(c, p, BUSY_WARPS / (width < 1 ? 1 : width));
+    double use = sqrt(use_of(c, p, BUSY_WARPS / (width < 1 ? 1 : sqrt(width))));
     double prims_per_us =
         c->card->n_processors * c->card->lanes * c->card->ghz * 1e3 * (use > 0 ? use : 1);
     double dram = dram_bytes_per_us(c, p);
@@ -335,8 +335,10 @@ static void time_kernel(const Coster *c, Pricing *p) {
     if (is_contraction(p->kernel)) time_products(c, p, prims_per_us);
     bool is_link = p->kernel->link != LINK_NONE;
     cost->launch_us = is_link ? 0 : c->card->launch_us;
-    cost->us = cost->launch_us +
-               fmax(cost->memory_us, fmax(cost->arithmetic_us, cost->tensor_us));
+    /* What follows a product waits for it: the two do not overlap. */
+    double busy = cost->arithmetic_us + cost->tensor_us;
+    double bared = is_contraction(p->kernel) ? 0 : 1 - use_of(c, p, HIDING_WARPS);
+    cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared * fmin(cost->memory_us, busy);
 }
 
 static void settle_cache(Coster *c, const KernelCost *cost) {
@@ -376,9 +378,9 @@ static double least_bytes(const Coster *c) {
         for (uint32_t k = 0; k < c->plan->kernels.n; k++) {
             const Kernel *kernel = &c->plan->kernels.data[k];
             bool is_output = c->plan->buffers.data[b].kind == BUFFER_OUTPUT;
-            Footprint foot =
-                is_output ? footprint_stores(c->arena, c->plan, kernel, b, c->values)
-                          : footprint_loads(c->arena, c->plan, kernel, b, NULL, c->values);
+            Footprint foot = is_output
+                                 ? footprint_stores(c->arena, c->plan, kernel, b, c->values)
+                                 : footprint_loads(c->arena, c->plan, kernel, b, NULL, c->values);
             most = fmax(most, foot.bytes);
         }
         total += most;
@@ -462,7 +464,6 @@ EdgeCost cost_edge(const PlanCost *unfused, const Edge *edge) {
     double all = both.read_bytes + both.written_bytes;
     double saved = fmin(2 * bytes, all), left = all > 0 ? 1 - saved / all : 1;
     double us = fmax(both.memory_us * left, fmax(both.arithmetic_us, both.tensor_us));
-    return (EdgeCost){.saved_bytes = saved,
-                      .fused_us = consumer.launch_us + us,
-                      .unfused_us = both.us};
+    return (EdgeCost){
+        .saved_bytes = saved, .fused_us = consumer.launch_us + us, .unfused_us = both.us};
 }

@@ -1,11 +1,12 @@
 /* The cost model: what a scheduled plan moves, computes and takes at given values of the dims on a
  * card. Numbers for decisions and for people: fusion asks it, the ledger prints it.
  *
- * A kernel takes its launch and then the longest of memory, arithmetic and tensor cores. Bytes are
+ * A kernel takes its launch and then the longest of memory, arithmetic and tensor cores; with few
+ * warps on a processor part of the others too, since nothing hides it. Bytes are
  * those of DRAM: what a kernel touches (pass/footprint.h), without what still lies in the cache
  * because it was written or read shortly before, and again for every pass over rows that the cache
- * cannot hold. Inputs are cold. Buffers on chip move nothing. Requires a scheduled plan; a plan that
- * is not placed has no workspace to tell of. */
+ * cannot hold. Inputs are cold. Buffers on chip move nothing. Requires a scheduled plan; a plan
+ * that is not placed has no workspace to tell of. */
 #ifndef FUSEC_COST_H
 #define FUSEC_COST_H
 
@@ -22,7 +23,7 @@ typedef struct KernelCost {
     double n_blocks;
     double launch_us; /* 0 for what runs in the launch of the kernel before it */
     double memory_us, arithmetic_us, tensor_us;
-    double us; /* launch_us and the longest of the others */
+    double us; /* launch_us, the longest of the others, and what it does not hide */
     Pressure pressure;
 } KernelCost;
 

@@ -233,11 +233,8 @@ static void print_totals(const Ledger *l, uint32_t n_fused, uint32_t n_stored) {
 void explain_print(const ExplainInput *input, Arena *arena, Text *out) {
     Text own = {.arena = arena};
     const Plan *plan = input->cost->plan;
-    Ledger l = {.input = input,
-                .plan = plan,
-                .graph = plan->graph,
-                .dims = plan->graph->dims,
-                .out = &own};
+    Ledger l = {
+        .input = input, .plan = plan, .graph = plan->graph, .dims = plan->graph->dims, .out = &own};
     uint32_t n_fused, n_stored;
     text_printf(&own, "graph %s\n", plan->graph->name);
     print_edges(&l, &n_fused, &n_stored);

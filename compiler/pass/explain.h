@@ -1,5 +1,5 @@
-/* The fusion ledger: every edge with verdict, reason and price, then kernels and totals, as text and
- * as JSON (docs/EXPLAIN.md). Every number is computed from the plan that the artifact holds. */
+/* The fusion ledger: every edge with verdict, reason and price, then kernels and totals, as text
+ * and as JSON (docs/EXPLAIN.md). Every number is computed from the plan that the artifact holds. */
 #ifndef FUSEC_EXPLAIN_H
 #define FUSEC_EXPLAIN_H
 

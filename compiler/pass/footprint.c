@@ -110,8 +110,7 @@ static Box box_of(const Measurer *m, IndexId address) {
     Box box = {.offset = number(m, expr.offset), .share = 1};
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(m->indices, expr.terms[i].atom);
-        BoxTerm term = {.atom = expr.terms[i].atom,
-                        .stride = number(m, expr.terms[i].coefficient)};
+        BoxTerm term = {.atom = expr.terms[i].atom, .stride = number(m, expr.terms[i].coefficient)};
         atom_range(m, &atom, &term.begin, &term.end);
         add_term(&box, term);
     }
@@ -162,8 +161,8 @@ static Footprint box_measure(const Measurer *m, const Box *box) {
     double run_bytes = run * m->elem_bytes, pitch_bytes = pitch * m->elem_bytes;
     double touched = run_bytes;
     if (pitch_bytes > 0) {
-        bool is_whole =
-            fmod(pitch_bytes, SECTOR_BYTES) == 0 && fmod(box->offset * m->elem_bytes, SECTOR_BYTES) == 0;
+        bool is_whole = fmod(pitch_bytes, SECTOR_BYTES) == 0 &&
+                        fmod(box->offset * m->elem_bytes, SECTOR_BYTES) == 0;
         touched = is_whole ? ceil(run_bytes / SECTOR_BYTES) * SECTOR_BYTES
                            : run_bytes + SECTOR_BYTES - m->elem_bytes;
         if (touched > pitch_bytes) touched = pitch_bytes;

@@ -16,8 +16,8 @@ typedef struct Footprint {
     double bytes; /* of the sectors they lie in */
 } Footprint;
 
-/* Of `kernel`'s loads from `buffer` among the scalars marked in `live` (scalar_count + 1 flags; NULL:
- * all). `dims` by symbol. */
+/* Of `kernel`'s loads from `buffer` among the scalars marked in `live` (scalar_count + 1 flags;
+ * NULL: all). `dims` by symbol. */
 Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                           const bool *live, const int64_t *dims);
 /* Of its stores to `buffer`. */

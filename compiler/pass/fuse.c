@@ -166,7 +166,7 @@ static Plan *report(const Graph *graph, Diags *diags, ComposeFailure failure) {
 Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
                  Diags *diags) {
     ComposeFailure failure = {.reason = REASON_NONE};
-    Grouping *grouping = group_graph(scratch, graph, options.off, &failure);
+    Grouping *grouping = group_graph(scratch, graph, options, &failure);
     if (!grouping) return report(graph, diags, failure);
     Plan *plan = arena_array(arena, Plan, 1);
     plan->graph = graph;

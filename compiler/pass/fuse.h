@@ -11,6 +11,9 @@
 
 typedef struct FuseOptions {
     bool off; /* one kernel per op of the graph */
+    /* Per node, or NULL: reductions whose results no pass over the same rows uses in their own
+     * kernel. */
+    const bool *apart;
 } FuseOptions;
 
 /* `scratch`, another arena than any that holds the graph or the plan, is only used during the call.

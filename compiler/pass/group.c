@@ -154,6 +154,12 @@ static bool is_starved(const Grouper *p, const Group *group) {
     return (rows < FEW_ROWS && length > LONG_ROW) || length > segment * segment;
 }
 
+static bool is_kept_apart(const Grouper *p, const Group *group) {
+    for (uint32_t i = 0; p->apart && i < group->reduces.n; i++)
+        if (p->apart[group->reduces.data[i]]) return true;
+    return false;
+}
+
 static bool shares_load(const Group *a, const Group *b) {
     for (uint32_t i = 0; i < a->loads.n; i++)
         for (uint32_t k = 0; k < b->loads.n; k++)
@@ -170,6 +176,10 @@ static bool try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFa
     bool ok = try_group(p, &joined, index, failure);
     if (ok && joined.has_passes && is_starved(p, &joined)) {
         *failure = (ComposeFailure){.reason = REASON_FEW_ROWS, .node = anchor->node};
+        ok = false;
+    }
+    if (ok && joined.has_passes && !joined.fixed && is_kept_apart(p, &joined)) {
+        *failure = (ComposeFailure){.reason = REASON_SLOWER, .node = anchor->node};
         ok = false;
     }
     p->g->group_of[anchor->node] = made_by;
@@ -227,9 +237,12 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
         if (try_join(p, i, anchor, &failure)) return i;
         if (i + 1 == after) why = failure;
     }
-    for (uint32_t k = 0; k < lone.loads.n; k++)
-        if (!p->g->why_stored[lone.loads.data[k]])
-            p->g->why_stored[lone.loads.data[k]] = why.reason;
+    for (uint32_t k = 0; k < lone.loads.n; k++) {
+        NodeId load = lone.loads.data[k];
+        bool is_latest = p->g->group_of[load] != GROUP_NONE && p->g->group_of[load] + 1 == after;
+        if (!p->g->why_stored[load])
+            p->g->why_stored[load] = is_latest ? why.reason : REASON_BETWEEN;
+    }
     vec_push(p->arena, &p->g->groups, lone);
     return alone;
 }
@@ -274,8 +287,8 @@ static void hand_over(Grouper *p, NodeId id) {
     Anchor anchor = {.node = id, .output = OUTPUT_NONE};
     uint32_t after = dependency(p, id);
     ComposeFailure failure;
-    if (after == 0 || p->g->groups.data[after - 1].fixed || p->g->groups.data[after - 1].is_closed ||
-        !try_join(p, after - 1, &anchor, &failure)) {
+    if (after == 0 || p->g->groups.data[after - 1].fixed ||
+        p->g->groups.data[after - 1].is_closed || !try_join(p, after - 1, &anchor, &failure)) {
         p->handover[id] = HANDOVER_REFUSED;
         return;
     }
@@ -324,15 +337,18 @@ static void store_loaded(Grouper *p) {
             if (is_bound(p->graph, id) || p->g->is_stored[id]) continue;
             p->g->is_stored[id] = true;
             if (p->off) p->g->why_stored[id] = REASON_FUSION_OFF;
+            if (!p->g->why_stored[id]) p->g->why_stored[id] = REASON_BETWEEN;
             Group *maker = &p->g->groups.data[p->g->group_of[id]];
             vec_push(p->arena, &maker->targets, (Target){id, OUTPUT_NONE});
         }
     }
 }
 
-Grouping *group_graph(Arena *arena, const Graph *graph, bool off, ComposeFailure *failure) {
+Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
+                      ComposeFailure *failure) {
+    bool off = options.off;
     uint32_t n = graph->nodes.n;
-    Grouper p = {.arena = arena, .graph = graph, .off = off};
+    Grouper p = {.arena = arena, .graph = graph, .off = off, .apart = options.apart};
     p.wants_store = arena_array(arena, bool, n);
     p.want_reason = arena_array(arena, ReasonId, n);
     p.handover = arena_array(arena, Handover, n);

@@ -9,6 +9,7 @@
 #define FUSEC_GROUP_H
 
 #include "pass/compose.h"
+#include "pass/fuse.h"
 
 #define GROUP_NONE UINT32_MAX
 
@@ -19,9 +20,11 @@ typedef struct Grouping {
     ReasonId *why_stored; /* per node */
 } Grouping;
 
-/* `arena` holds everything, intermediate attempts included. With `off`, every node but literals is
- * an anchor of its own. NULL when a fixed kernel of the source cannot be kept: `failure` says why.
+/* `arena` holds everything, intermediate attempts included. With options.off, every node but
+ * literals is an anchor of its own. NULL when a fixed kernel of the source cannot be kept:
+ * `failure` says why.
  */
-Grouping *group_graph(Arena *arena, const Graph *graph, bool off, ComposeFailure *failure);
+Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
+                      ComposeFailure *failure);
 
 #endif

@@ -18,6 +18,7 @@ typedef struct Grouper {
     NodeId *loads; /* room for every node, while a composition's memory is given up */
     const Graph *graph;
     bool off;
+    const bool *apart; /* see FuseOptions */
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */
     ReasonId *want_reason;

@@ -3,8 +3,8 @@
  * Scalars are taken in the order in which the templates ask for them: depth first from reductions
  * and stores. One is alive from where it is made to its last use. The assembler finishes one lane
  * after the other as long as few values are alive, so that only what is loaded and stored has a
- * register for each lane; beyond MANY_ALIVE it works on all lanes at once. The constants were fitted
- * to what the assembler says of the examples and of generated chains. */
+ * register for each lane; beyond MANY_ALIVE it works on all lanes at once. The constants were
+ * fitted to what the assembler says of the examples and of generated chains. */
 #include "pass/pressure.h"
 
 enum {
@@ -237,16 +237,22 @@ static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *
     return size;
 }
 
+uint32_t pressure_registers(Arena *arena, const Kernel *kernel, const Sched *sched) {
+    ArenaMark mark = arena_mark(arena);
+    uint32_t n = (uint32_t)(thread_registers(arena, kernel, sched) + 0.5);
+    arena_rewind(arena, mark);
+    return n < LEAST_REGISTERS ? LEAST_REGISTERS : n;
+}
+
 Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const Variant *variant,
                      const Card *card) {
     (void)plan;
     const Sched *sched = &variant->sched;
     if (card->device == DEVICE_CPU) return (Pressure){.n_blocks = 1, .occupancy = 1};
-    Pressure p = {.registers = (uint32_t)(thread_registers(arena, kernel, sched) + 0.5)};
+    Pressure p = {.registers = pressure_registers(arena, kernel, sched)};
     p.shared_bytes =
         variant->chip_bytes + (kernel->form == FORM_CONTRACT ? contract_shared(kernel, sched)
                                                              : reduce_shared(kernel, sched));
-    if (p.registers < LEAST_REGISTERS) p.registers = LEAST_REGISTERS;
     p.spills = p.registers > MAX_THREAD_REGISTERS;
     uint32_t held = p.spills ? MAX_THREAD_REGISTERS : p.registers;
     held = (held + GRANULE - 1) / GRANULE * GRANULE;

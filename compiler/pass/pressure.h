@@ -20,6 +20,10 @@ typedef struct Pressure {
 Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const Variant *variant,
                      const Card *card);
 
+/* Registers of a thread, of 32 bits, for a schedule of which lanes, resident, team, threads and,
+ * for contractions, tiles and engine are set. */
+uint32_t pressure_registers(Arena *arena, const Kernel *kernel, const Sched *sched);
+
 /* The most scalars alive at once while the kernel's stages are computed for one element, in
  * registers of 32 bits. */
 uint32_t pressure_live(Arena *arena, const Kernel *kernel);

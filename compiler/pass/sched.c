@@ -1,6 +1,7 @@
 /* Schedules by rule. See sched.h; the rules and their measurements are in docs/ARCHITECTURE.md. */
 #include "pass/sched.h"
 
+#include "pass/pressure.h"
 #include "pass/sched_gemm.h"
 
 #include <string.h>
@@ -130,6 +131,10 @@ static void add_variant(Scheduler *s, Variant variant) {
 
 /* GPU. */
 
+static bool has_registers(const Scheduler *s, const Sched *sched) {
+    return pressure_registers(s->arena, s->kernel, sched) <= MAX_THREAD_REGISTERS;
+}
+
 static DimId map_grid(const Scheduler *s, uint32_t lanes) {
     return dim_ceil_div(s->dims, kernel_n_rows(s->kernel), (int64_t)lanes * MAP_THREADS);
 }
@@ -155,16 +160,26 @@ static void choose_team(Sched *sched, int64_t length, bool may_reside) {
     sched->team = WARP_THREADS;
 }
 
+/* Team and block for such rows; returns the steps that a team takes for one. */
+static int64_t choose_row(Sched *sched, int64_t length, bool may_reside) {
+    choose_team(sched, length, may_reside);
+    sched->threads = sched->team > WARP_THREADS ? sched->team : ROW_BLOCK_THREADS;
+    int64_t stride = (int64_t)sched->team * sched->lanes;
+    return (length + stride - 1) / stride;
+}
+
 /* A variant for rows of at most `length` elements. */
 static void gpu_row_of(Scheduler *s, Variant variant, int64_t length) {
     Sched *sched = &variant.sched;
     bool is_whole = s->kernel->segment_axis == NO_AXIS;
-    choose_team(sched, length, is_whole);
-    sched->threads = sched->team > WARP_THREADS ? sched->team : ROW_BLOCK_THREADS;
-    int64_t stride = (int64_t)sched->team * sched->lanes, steps = (length + stride - 1) / stride;
+    int64_t steps = choose_row(sched, length, is_whole);
     bool is_resident = is_whole && length > 0 && steps * sched->lanes <= MAX_RESIDENT_ELEMS &&
                        steps <= MAX_RESIDENT_STEPS;
-    sched->resident = is_resident ? (uint32_t)steps : 0;
+    if (is_resident) sched->resident = (uint32_t)steps;
+    if (is_resident && !has_registers(s, sched)) {
+        steps = choose_row(sched, length, false);
+        sched->resident = 0;
+    }
     sched->unroll = steps > 4 ? 4 : 1;
     DimId rows = dim_mul(s->dims, kernel_n_rows(s->kernel), n_segments(s));
     variant.grid = dim_ceil_div(s->dims, rows, sched->threads / sched->team);
@@ -215,6 +230,11 @@ static void schedule_gpu(Scheduler *s) {
     int64_t value, known = dim_multiple(s->dims, extent);
     bool is_const = dim_is_const(s->dims, extent, &value);
     while (lanes > 1 && is_const && value % lanes) lanes /= 2;
+    for (; lanes > 1; lanes /= 2) {
+        sched.lanes = lanes;
+        if (has_registers(s, &sched)) break;
+    }
+    sched.lanes = 1;
     if (lanes > 1 && !(is_const && value == 0) && s->lane_axis != NO_AXIS) {
         Variant variant = {.sched = sched, .align_bytes = 1};
         variant.sched.lanes = lanes;

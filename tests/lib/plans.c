@@ -3,6 +3,7 @@
 
 #include "front/sema.h"
 #include "pass/chain.h"
+#include "pass/choose.h"
 #include "pass/launch.h"
 #include "pass/memplan.h"
 #include "pass/sched.h"
@@ -35,10 +36,15 @@ Plan *plans_fuse(Arena *arena, const Module *module, uint32_t index, bool off,
     return plan;
 }
 
-PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off, TargetId target,
-                       const Card *card, const int64_t *dims) {
-    const char *errors;
-    PricedPlan priced = {.plan = plans_fuse(arena, module, index, off, &errors)};
+PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off,
+                       TargetId target, const Card *card, const int64_t *dims) {
+    Diags diags = {.arena = arena};
+    Arena *scratch = arena_new(NULL);
+    const Graph *graph = module->graphs.data[index];
+    PricedPlan priced = {NULL, NULL};
+    priced.plan = off ? fuse_graph(arena, scratch, graph, (FuseOptions){.off = true}, &diags)
+                      : choose_plan(arena, scratch, graph, target_get(target), &diags);
+    arena_free(scratch);
     if (!priced.plan) return priced;
     const Plan *const plans[1] = {priced.plan};
     bool links = target_get(target)->device == DEVICE_GPU && !off;

@@ -9,13 +9,13 @@
 Module *plans_parse(Arena *arena, const char *source, const char **errors);
 /* The plan of graph `index`, or NULL. `off`: one kernel per op. */
 Plan *plans_fuse(Arena *arena, const Module *module, uint32_t index, bool off, const char **errors);
-/* The plan as the driver leaves it: fused, scheduled, linked, placed; and priced for the card at the
- * dims (by symbol, negative: chosen; NULL: all are). */
+/* The plan as the driver leaves it: fused, scheduled, linked, placed; and priced for the card at
+ * the dims (by symbol, negative: chosen; NULL: all are). */
 typedef struct PricedPlan {
     Plan *plan;
     PlanCost *cost;
 } PricedPlan;
-PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off, TargetId target,
-                       const Card *card, const int64_t *dims);
+PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off,
+                       TargetId target, const Card *card, const int64_t *dims);
 
 #endif

@@ -313,6 +313,16 @@ Test(cli, the_ledger_goes_where_the_output_does_not) {
     cr_expect(strstr(run.err, "totals:") && !strstr(run.out, "totals:"));
 }
 
+Test(cli, the_ledger_is_priced_where_it_is_told_to) {
+    expect("@good.g --explain --card=h200 --dim=B=48", 0, "priced for h200 at B = 48\n");
+    expect("@good.g --explain", 0, "priced for a100 at B = ");
+    expect("@good.g --explain --json --target=sm_90a", 0, "\"schema\": \"fusec-explain-1\"");
+    expect("@good.g --explain --card=h100", 2, "there is no card `h100`; did you mean `h200`?");
+    expect("@good.g --explain --dim=B=x", 1, "dim B cannot be x");
+    expect("@good.g --explain --dim=C=1", 1, "there is no dim `C`");
+    expect("@good.g --json -o @a.ptx", 2, "--json counts with --explain when compiling");
+}
+
 Test(cli, run_reads_and_writes_arrays) {
     expect("run @good.g --device=cpu --dim=B=3 --output=y=@y.npy --seed=7", 0, "");
     expect("run @good.g --device=cpu --input=x=@y.npy", 0, "y: f32[3, 8] =");

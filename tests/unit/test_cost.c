@@ -37,44 +37,46 @@ typedef struct Reading {
 #define K 1024.0
 static const Reading readings[] = {
     {"a map reads and writes all",
-     "graph g(x: f32[1048576], y: f32[1048576]) -> (z: f32[1048576]) { z = x + y }", 8 * K * K,
-     4 * K * K, 0},
+     "graph g(x: f32[1048576], y: f32[1048576]) -> (z: f32[1048576]) { z = x + y }", 8 * K *K,
+     4 * K *K, 0},
     {"a broadcast row is read once",
      "graph g(x: f32[1024, 1024], b: f32[1024]) -> (z: f32[1024, 1024]) { z = x + b }",
-     4 * K * K + 4 * K, 4 * K * K, 0},
+     4 * K *K + 4 * K, 4 * K *K, 0},
     {"two reads of one tensor count once",
-     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 1024]) { z = x + transpose(x) }", 4 * K * K,
-     4 * K * K, 0},
-    {"a slice of rows",
-     "graph g(x: f32[1024, 1024]) -> (z: f32[256, 1024]) { z = -x[512:768] }", K * K, K * K, 0},
+     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 1024]) { z = x + transpose(x) }", 4 * K *K,
+     4 * K *K, 0},
+    {"a slice of rows", "graph g(x: f32[1024, 1024]) -> (z: f32[256, 1024]) { z = -x[512:768] }",
+     K *K, K *K, 0},
     {"a slice of columns, in whole sectors",
-     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 256]) { z = -x[:, 512:768] }", K * K, K * K, 0},
+     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 256]) { z = -x[:, 512:768] }", K *K, K *K, 0},
     {"every other element costs the sectors of all",
-     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 512]) { z = -x[:, ::2] }", 4 * K * K, 2 * K * K,
+     "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 512]) { z = -x[:, ::2] }", 4 * K *K, 2 * K *K,
      0.01},
     {"a column costs a sector a row",
      "graph g(x: f32[1024, 1024]) -> (z: f32[1024, 1]) { z = -x[:, 7:8] }", 32 * K, 4 * K, 0.01},
     {"neighbours of a stencil are the same elements",
      "graph g(x: f32[1024, 1024]) -> (z: f32[1022, 1022]) {\n"
      "  z = x[1:-1, :-2] + x[1:-1, 2:] + x[:-2, 1:-1] + x[2:, 1:-1]\n}",
-     4 * K * K, 4 * 1022.0 * 1022, 0.01},
+     4 * K *K, 4 * 1022.0 * 1022, 0.01},
     {"a concat reads each part once",
      "graph g(x: f32[1024, 64], y: f32[1024, 192]) -> (z: f32[1024, 256]) {\n"
      "  z = -concat([x, y], axis=1)\n}",
-     K * K, K * K, 0},
+     K *K, K *K, 0},
     {"what a pad adds is read from nowhere",
      "graph g(x: f32[1024, 1024]) -> (z: f32[3072, 1024]) {\n"
      "  z = pad(x, low=[1024, 0], high=[1024, 0])\n}",
-     4 * K * K, 12 * K * K, 0},
+     4 * K *K, 12 * K *K, 0},
     {"gathered rows, some of them drawn twice",
-     "graph g(x: f32[65536, 256], i: i32[1024]) -> (z: f32[1024, 256]) { z = gather(x, i, axis=0) }",
-     1016.0 * K + 4 * K, K * K, 0.001},
+     "graph g(x: f32[65536, 256], i: i32[1024]) -> (z: f32[1024, 256]) { z = gather(x, i, axis=0) "
+     "}",
+     1016.0 * K + 4 * K, K *K, 0.001},
     {"rows that stay in registers are read once",
-     "graph g(x: f32[16384, 1024]) -> (z: f32[16384, 1024]) { z = softmax(x, axis=1) }",
-     64 * K * K, 64 * K * K, 0},
+     "graph g(x: f32[16384, 1024]) -> (z: f32[16384, 1024]) { z = softmax(x, axis=1) }", 64 * K *K,
+     64 * K *K, 0},
     {"rows that no cache holds are read for every pass",
-     "graph g(x: f32[128, 524288]) -> (z: f32[128, 524288]) { z = softmax(x, axis=1) }",
-     3 * 256 * K * K, 256 * K * K, 0},
+     "graph g(x: f32[128, 524288]) -> (z: f32[128, 524288]) {\n"
+     "  fuse must { z = softmax(x, axis=1) }\n}",
+     3 * 256 * K *K, 256 * K *K, 0},
 };
 
 Test(cost, kernels_read_what_they_touch) {
@@ -120,9 +122,10 @@ Test(cost, what_passes_on_chip_moves_nothing) {
 }
 
 Test(cost, dims_without_a_value_get_a_legal_one) {
-    Fixture f = fixture_new("dim A in 1..100\ndim B in 2000..9000 mult 16\ndim C in 1..1000000 mult 3\n"
-                            "graph g(x: f32[A, B, C]) -> (y: f32[A, B, C]) { y = -x }",
-                            TARGET_CPU, CARD_CPU);
+    Fixture f =
+        fixture_new("dim A in 1..100\ndim B in 2000..9000 mult 16\ndim C in 1..1000000 mult 3\n"
+                    "graph g(x: f32[A, B, C]) -> (y: f32[A, B, C]) { y = -x }",
+                    TARGET_CPU, CARD_CPU);
     const int64_t given[3] = {-1, -1, 30};
     int64_t *values = cost_dims(f.arena, f.module->dims, NULL);
     cr_expect(values[0] == 100 && values[1] == 2000 && values[2] == 1023, "%lld %lld %lld",
@@ -157,12 +160,12 @@ static const struct {
     const char *graph;
     double us;
 } measured[] = {
-    {"map_f32", 306.4},       {"map_bf16", 306.6},      {"map_bias", 129.0},
-    {"map_mixed", 124.0},     {"map_gelu_bias", 170.9}, {"rows_sum_f32", 63.2},
-    {"rows_max_bf16", 34.2},  {"rows_softmax", 84.4},   {"rows_layernorm", 134.8},
-    {"rows_rmsnorm", 134.3},  {"rows_long", 66.0},      {"columns_bf16", 38.3},
-    {"columns_f32", 68.5},    {"columns_narrow", 74.9}, {"all_f32", 66.2},
-    {"all_bf16", 66.5},       {"all_max", 66.6},
+    {"map_f32", 306.4},      {"map_bf16", 306.6},      {"map_bias", 129.0},
+    {"map_mixed", 124.0},    {"map_gelu_bias", 170.9}, {"rows_sum_f32", 63.2},
+    {"rows_max_bf16", 34.2}, {"rows_softmax", 84.4},   {"rows_layernorm", 134.8},
+    {"rows_rmsnorm", 134.3}, {"rows_long", 66.0},      {"columns_bf16", 38.3},
+    {"columns_f32", 68.5},   {"columns_narrow", 74.9}, {"all_f32", 66.2},
+    {"all_bf16", 66.5},      {"all_max", 66.6},
 };
 
 Test(cost, the_benchmarks_take_what_they_were_measured_to) {
@@ -180,4 +183,106 @@ Test(cost, the_benchmarks_take_what_they_were_measured_to) {
         expect_near(priced.cost->us, measured[g].us, 0.1, measured[g].graph);
     }
     arena_free(arena);
+}
+
+/* The same beside the peers: products, and rows that few blocks read. */
+static const struct {
+    const char *source;
+    double us, tolerance;
+} products[] = {
+    {"graph g(x: bf16[8192, 8192], w: bf16[8192, 8192]) -> (y: bf16[8192, 8192]) {\n"
+     "  y = x @ transpose(w)\n}",
+     2824, 0.1},
+    {"graph g(x: bf16[4096, 4096], w: bf16[4096, 4096]) -> (y: bf16[4096, 4096]) {\n"
+     "  y = x @ transpose(w)\n}",
+     364.6, 0.1},
+    {"graph g(x: bf16[2048, 2048], w: bf16[2048, 2048]) -> (y: bf16[2048, 2048]) {\n"
+     "  y = x @ transpose(w)\n}",
+     43.6, 0.15},
+    {"graph g(x: bf16[4096, 4096], w: bf16[4096, 4096], r: bf16[4096, 4096], b: bf16[4096]) -> "
+     "(y: bf16[4096, 4096]) {\n  y = gelu(x @ transpose(w) + b) + r\n}",
+     416.8, 0.15},
+    {"graph g(x: bf16[256, 8192], w: bf16[8192, 8192]) -> (y: bf16[256, 8192]) { y = x @ w }",
+     139.4, 0.15},
+    {"graph g(x: bf16[16, 8192], w: bf16[8192, 8192]) -> (y: bf16[16, 8192]) {\n"
+     "  y = x @ transpose(w)\n}",
+     65.9, 0.3},
+    {"graph g(x: f32[4096, 4096], w: f32[4096, 4096]) -> (y: f32[4096, 4096]) {\n"
+     "  y = x @ transpose(w)\n}",
+     3097, 0.1},
+    {"graph g(x: bf16[256, 131072]) -> (y: bf16[256, 131072]) {\n"
+     "  fuse must { y = softmax(x, axis=1) }\n}",
+     213.6, 0.2},
+};
+
+Test(cost, products_take_what_they_were_measured_to) {
+    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) {
+        Fixture f = fixture_new(products[i].source, TARGET_SM_90A, CARD_H200);
+        expect_near(f.priced.cost->us, products[i].us, products[i].tolerance, products[i].source);
+        arena_free(f.arena);
+    }
+}
+
+/* A chain in which `live` values wait for their use, of 250 ops and more. */
+static const char *chain(Arena *arena, int live, const char *dtype) {
+    Text text = {.arena = arena};
+    int n_ops = 0;
+    text_printf(&text, "graph g(x: %s[1048576]) -> (y: %s[1048576]) {\n  v0 = x\n", dtype, dtype);
+    for (int i = 1; i < live; i++, n_ops += 3)
+        text_printf(&text, "  v%d = relu(v%d * %g) + %g\n", i, i - 1, 1 + i / 64.0, i / 32.0);
+    text_printf(&text, "  w0 = v%d\n", live - 1);
+    for (int i = 0; i < live; i++, n_ops += 2)
+        text_printf(&text, "  w%d = w%d * v%d - %g\n", i + 1, i, i, i / 16.0);
+    int last = live;
+    for (; n_ops < 250; last++, n_ops += 2)
+        text_printf(&text, "  w%d = relu(w%d) * 1.5\n", last + 1, last);
+    text_printf(&text, "  y = w%d\n}\n", last);
+    return text_str(&text);
+}
+
+/* What ptxas 13.0 says of them is 30 to 170 registers, and no spills. */
+Test(cost, long_chains_are_scheduled_so_that_they_do_not_spill) {
+    static const char *const dtypes[] = {"f32", "bf16", "f64"};
+    static const int live[] = {10, 40, 80, 100};
+    for (size_t i = 0; i < 12; i++) {
+        Arena *arena = arena_new(NULL);
+        Fixture f = fixture_new(chain(arena, live[i / 3], dtypes[i % 3]), TARGET_SM_90A, CARD_H200);
+        const Kernel *kernel = &f.priced.plan->kernels.data[0];
+        const Pressure *p = &f.priced.cost->kernels[0].pressure;
+        uint32_t alive = pressure_live(f.arena, kernel), least = (uint32_t)live[i / 3];
+        if (i % 3 == 2) least *= 2;
+        cr_expect(f.priced.plan->kernels.n == 1);
+        cr_expect(alive >= least && alive <= least + 8, "%u alive of %u", alive, least);
+        cr_expect(!p->spills && p->registers >= least / 2, "%d of %s: %u registers", live[i / 3],
+                  dtypes[i % 3], p->registers);
+        uint32_t lanes = kernel->variants[0].sched.lanes;
+        cr_expect(live[i / 3] == 10 ? lanes > 1 : live[i / 3] < 80 || lanes < 4,
+                  "%d of %s: %u lanes", live[i / 3], dtypes[i % 3], lanes);
+        arena_free(f.arena);
+        arena_free(arena);
+    }
+}
+
+Test(cost, a_plan_that_is_predicted_to_be_slower_is_not_taken) {
+    static const char form[] = "graph g(x: bf16[%d, %d]) -> (y: bf16[%d, %d]) {\n%s\n}";
+    static const struct {
+        int rows, columns;
+        bool is_one;
+    } cases[] = {{128, 524288, false}, {8192, 4096, true}, {8192, 16384, true}};
+    for (size_t i = 0; i < 3; i++) {
+        char free_text[200], held_text[200];
+        int rows = cases[i].rows, columns = cases[i].columns;
+        snprintf(free_text, sizeof free_text, form, rows, columns, rows, columns,
+                 "  y = softmax(x, axis=1)");
+        snprintf(held_text, sizeof held_text, form, rows, columns, rows, columns,
+                 "  fuse must { y = softmax(x, axis=1) }");
+        Fixture chosen = fixture_new(free_text, TARGET_SM_90A, CARD_H200);
+        Fixture held = fixture_new(held_text, TARGET_SM_90A, CARD_H200);
+        cr_expect((chosen.priced.plan->kernels.n == 1) == cases[i].is_one, "%d x %d: %u kernels",
+                  rows, columns, chosen.priced.plan->kernels.n);
+        cr_expect(held.priced.plan->kernels.n == 1);
+        cr_expect(chosen.priced.cost->us <= held.priced.cost->us);
+        arena_free(chosen.arena);
+        arena_free(held.arena);
+    }
 }

@@ -22,8 +22,8 @@ static Fixture fixture_new(const char *source, uint32_t graph) {
     f.module = plans_parse(f.arena, source, &errors);
     cr_assert(f.module, "%s", errors);
     for (int off = 0; off < 2; off++) {
-        PricedPlan priced = plans_price(f.arena, f.module, graph, off, TARGET_SM_90A,
-                                        card_get(CARD_H200), NULL);
+        PricedPlan priced =
+            plans_price(f.arena, f.module, graph, off, TARGET_SM_90A, card_get(CARD_H200), NULL);
         cr_assert(priced.cost);
         *(off ? &f.input.unfused_cost : &f.input.cost) = priced.cost;
     }
@@ -230,8 +230,9 @@ Test(explain, json_text_is_escaped) {
     jsontext_begin(&json, "empty", '[');
     jsontext_end(&json, ']');
     jsontext_end(&json, '}');
-    cr_expect_str_eq(text_str(&text), "{\n  \"a\\\"b\": \"tab\\u0009, \\\\, \xC3\xA4, \xEF\xBF\xBD\",\n"
-                                      "  \"n\": 0.1,\n  \"big\": 123456789012345,\n"
-                                      "  \"none\": null,\n  \"empty\": []\n}\n");
+    cr_expect_str_eq(text_str(&text),
+                     "{\n  \"a\\\"b\": \"tab\\u0009, \\\\, \xC3\xA4, \xEF\xBF\xBD\",\n"
+                     "  \"n\": 0.1,\n  \"big\": 123456789012345,\n"
+                     "  \"none\": null,\n  \"empty\": []\n}\n");
     arena_free(arena);
 }

@@ -1,0 +1,189 @@
+"""Predicted beside measured times: random memory-bound graphs that the cost model was not fitted to.
+
+    python3 bench/predict.py make FOLDER [N [SEED]]    here: sources, artifacts, predictions
+    python3 predict.py measure FOLDER LIB              on the GPU machine, with PyTorch; LIB holds
+                                                       libfusec.so and libfusert.so
+
+`measure` needs bench/peers/fusert.py beside it. The largest tensor of each graph has 128 MiB and
+more. Times are medians over three sets of buffers taken in turn, each run between two events.
+"""
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+
+TARGET = "sm_90a"
+BYTES = {"f32": 4, "bf16": 2}
+UNARY = ["relu({})", "-{}", "abs({})", "{} * 0.5", "{} + 1.0", "exp({})", "sigmoid({})",
+         "tanh({})", "sqrt(abs({}))"]
+BINARY = ["{} + {}", "{} - {}", "{} * {}", "maximum({}, {})"]
+SETS, RUNS = 3, 15
+
+
+class Maker:
+    """One graph over [rows, columns], and reductions and views of it."""
+
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+        self.dtype = self.rng.choice(["f32", "bf16"])
+        self.columns = self.rng.choice([256, 512, 1000, 1024, 2048, 3072, 4096, 8192])
+        elems = self.rng.choice([1.0, 1.3, 1.7]) * 128 * 2**20 / BYTES[self.dtype]
+        self.rows = int(elems / self.columns) // 8 * 8 + 8
+        self.inputs, self.body, self.values = [], [], []
+        for _ in range(self.rng.randint(1, 3)):
+            self.values.append(self.input([self.rows, self.columns]))
+
+    def input(self, shape, dtype=None):
+        name = f"x{len(self.inputs)}"
+        self.inputs.append((name, dtype or self.dtype, shape))
+        return name
+
+    def add(self, text):
+        self.body.append(f"v{len(self.body)} = {text}")
+        return f"v{len(self.body) - 1}"
+
+    def elementwise(self):
+        value = self.rng.choice(self.values)
+        form = self.rng.choice(["unary", "binary", "binary", "row", "column"])
+        if form == "unary":
+            return self.add(self.rng.choice(UNARY).format(value))
+        if form == "binary":
+            return self.add(self.rng.choice(BINARY).format(value, self.rng.choice(self.values)))
+        shape = [self.columns] if form == "row" else [self.rows, 1]
+        return self.add(self.rng.choice(BINARY).format(value, self.input(shape)))
+
+    def last(self, value):
+        """The output and its shape."""
+        kind = self.rng.choice(["map", "map", "slice", "stride", "concat", "softmax", "layernorm",
+                                "rmsnorm", "rowsum", "rowmax", "columns", "all", "gather"])
+        rows, columns = self.rows, self.columns
+        if kind == "slice":
+            return f"{value}[{rows // 4}:{3 * rows // 4}]", [3 * rows // 4 - rows // 4, columns]
+        if kind == "stride":
+            return f"{value}[::2]", [(rows + 1) // 2, columns]
+        if kind == "concat":
+            other = self.input([rows, 128])
+            return f"concat([{value}, {other}], axis=1)", [rows, columns + 128]
+        if kind == "gather":
+            index = self.input([rows // 2], "i32")
+            return f"gather({value}, {index}, axis=0)", [rows // 2, columns]
+        if kind in ("softmax", "layernorm", "rmsnorm"):
+            more = ["", f", {self.input([columns])}", f", {self.input([columns])}"]
+            tail = {"softmax": ", axis=1", "layernorm": more[1] + more[2], "rmsnorm": more[1]}[kind]
+            return f"{kind}({value}{tail})", [rows, columns]
+        if kind in ("rowsum", "rowmax"):
+            return f"{kind[3:]}({value}, axis=1)", [rows]
+        if kind == "columns":
+            return f"sum({value}, axis=0)", [columns]
+        if kind == "all":
+            return f"sum({value})", []
+        return f"relu({value})", [rows, columns]
+
+    def source(self, name):
+        for _ in range(self.rng.randint(0, 5)):
+            self.values.append(self.elementwise())
+        text, shape = self.last(self.values[-1])
+        used = "\n".join(self.body) + text
+        for value in self.values[:-1]:  # whatever is not used yet
+            if f"{value} " not in used.replace(",", " ").replace(")", " ").replace("[", " ") + " ":
+                text = text.replace(self.values[-1], f"({self.values[-1]} + {value})", 1)
+        kept = [i for i in self.inputs if i[0] in text or any(i[0] in line for line in self.body)]
+        self.inputs = kept
+        inputs = ", ".join(f"{n}: {d}[{', '.join(map(str, s))}]" for n, d, s in kept)
+        lines = "".join(f"  {line}\n" for line in self.body + [f"y = {text}"])
+        extents = f"[{', '.join(map(str, shape))}]" if shape else ""
+        return f"graph {name}({inputs}) -> (y: {self.dtype}{extents}) {{\n{lines}}}\n", shape
+
+
+def make(folder, n, seed):
+    os.makedirs(folder, exist_ok=True)
+    fusec, table = "build/fusec", []
+    while len(table) < n:
+        name = f"g{len(table)}"
+        maker = Maker(seed)
+        seed += 1
+        source, shape = maker.source(name)
+        path = os.path.join(folder, name)
+        with open(path + ".g", "w") as file:
+            file.write(source)
+        made = subprocess.run([fusec, path + ".g", "-o", path + ".ptx", f"--target={TARGET}"],
+                              capture_output=True, text=True)
+        if made.returncode:
+            print(f"seed {seed - 1}: {made.stderr.splitlines()[0]}")
+            continue
+        told = subprocess.run([fusec, path + ".g", "--explain", "--json", f"--target={TARGET}"],
+                              capture_output=True, text=True, check=True)
+        graph = json.loads(told.stdout)["graphs"][0]
+        slow = max(graph["kernels"], key=lambda k: k["us"])
+        table.append({"name": name, "seed": seed - 1, "inputs": maker.inputs,
+                      "output": [maker.dtype, shape], "us": graph["totals"]["us"],
+                      "bytes": graph["totals"]["bytes"],
+                      "is_memory_bound": slow["memory_us"] >= slow["arithmetic_us"],
+                      "launches": graph["totals"]["launches"]})
+    with open(os.path.join(folder, "table.json"), "w") as file:
+        json.dump(table, file, indent=1)
+
+
+def measure_one(folder, row, libraries, torch, fusert):
+    dtypes = {"f32": torch.float32, "bf16": torch.bfloat16, "i32": torch.int32}
+    with open(os.path.join(folder, row["name"] + ".ptx"), "rb") as file:
+        program = libraries.program(file.read())
+    sets, stream = [], torch.cuda.Stream()
+    for _ in range(SETS):
+        tensors = {}
+        for name, dtype, shape in row["inputs"]:
+            make_one = torch.empty(shape, dtype=dtypes[dtype], device="cuda")
+            n_rows = max(s[0] for _, _, s in row["inputs"])
+            tensors[name] = (make_one.random_(0, n_rows) if dtype == "i32" else make_one.normal_())
+        dtype, shape = row["output"]
+        tensors["y"] = torch.empty(shape, dtype=dtypes[dtype], device="cuda")
+        names = {n: d for n, d, _ in row["inputs"]} | {"y": dtype}
+        bound = {n: (t.data_ptr(), names[n], list(t.shape)) for n, t in tensors.items()}
+        sets.append((program.exec(bound), tensors))
+    torch.cuda.synchronize()
+    times = []
+    for run in range(RUNS + SETS):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(40000)  # the launches are queued before the first begins
+            begin.record()
+            sets[run % SETS][0].run(stream.cuda_stream)
+            end.record()
+        end.synchronize()
+        times.append(1e3 * begin.elapsed_time(end))
+    return statistics.median(times[SETS:])
+
+
+def measure(folder, lib):
+    import torch
+    import fusert
+    libraries = fusert.Libraries(lib)
+    with open(os.path.join(folder, "table.json")) as file:
+        table = json.load(file)
+    print("| graph | launches | GB | predicted us | measured us | predicted / measured |")
+    print("|---|---|---|---|---|---|")
+    ratios = []
+    for row in table:
+        us = measure_one(folder, row, libraries, torch, fusert)
+        bound = "" if row["is_memory_bound"] else " (arithmetic)"
+        print(f"| {row['seed']}{bound} | {row['launches']} | {row['bytes'] / 1e9:.3f} | "
+              f"{row['us']:.1f} | {us:.1f} | {row['us'] / us:.2f} |", flush=True)
+        if row["is_memory_bound"]:
+            ratios.append(row["us"] / us)
+        torch.cuda.empty_cache()
+    good = sum(abs(r - 1) <= 0.25 for r in ratios)
+    print(f"memory-bound: {good} of {len(ratios)} within 25 %, "
+          f"{sum(abs(r - 1) <= 0.1 for r in ratios)} within 10 %")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2 and sys.argv[1] == "make":
+        numbers = [int(a) for a in sys.argv[3:]] + [50, 1][len(sys.argv) - 3:]
+        make(sys.argv[2], *numbers)
+    elif len(sys.argv) == 4 and sys.argv[1] == "measure":
+        measure(*sys.argv[2:])
+    else:
+        sys.exit(__doc__)

@@ -1,0 +1,154 @@
+/* Every reason for a verdict, and what its advice does: for each id of ir/reasons.def a program in
+ * which an edge has it, and the program after the advice, in which that edge has the other verdict.
+ */
+#include "lib/plans.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+typedef struct Flip {
+    ReasonId reason;
+    const char *producer, *consumer; /* names; consumer NULL: the output of that name */
+    const char *before, *after;      /* after NULL: there is nothing to flip */
+    bool off;                        /* before is compiled without fusion */
+} Flip;
+
+#define TEN_INPUTS(n)                                                                      \
+    n "0: f32[64], " n "1: f32[64], " n "2: f32[64], " n "3: f32[64], " n "4: f32[64], " n \
+      "5: f32[64], " n "6: f32[64], " n "7: f32[64], " n "8: f32[64], " n "9: f32[64], "
+#define TEN_TERMS(n) \
+    n "0 + " n "1 + " n "2 + " n "3 + " n "4 + " n "5 + " n "6 + " n "7 + " n "8 + " n "9 + "
+
+static const Flip flips[] = {
+    {REASON_INLINED, "h", "y",
+     "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}",
+     "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  fuse never {\n    y = relu(h)\n  }\n}",
+     false},
+    {REASON_SAME_PASS, "s", "y",
+     "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  s = sum(x, axis=1, keep=true)\n  y = x - "
+     "s\n}",
+     "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  s = sum(x, axis=1, keep=true)\n"
+     "  fuse never { y = x - s }\n}",
+     false},
+    {REASON_VIEW, "t", "y",
+     "graph g(x: f32[8, 64]) -> (y: f32[64, 8]) {\n  t = transpose(x)\n  y = relu(t)\n}",
+     "graph g(x: f32[8, 64]) -> (y: f32[64, 8]) {\n  t = transpose(x)\n  fuse never { y = relu(t) "
+     "}\n}",
+     false},
+    {REASON_ON_CHIP, "a", "y",
+     "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256]) -> (y: bf16[256, 256]) {\n"
+     "  a = x @ u\n  b = x @ v\n  y = a * b\n}",
+     "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256]) -> (y: bf16[256, 256]) {\n"
+     "  a = x @ u\n  b = x @ v\n  fuse never { y = a * b }\n}",
+     false},
+    {REASON_OUTPUT, "s", "y",
+     "graph g(x: f32[64, 100]) -> (s: f32[64, 100], y: f32[100]) {\n"
+     "  s = softmax(x, axis=1)\n  y = sum(s, axis=0)\n}",
+     "graph g(x: f32[64, 100]) -> (y: f32[100]) {\n"
+     "  s = softmax(x, axis=1)\n  y = sum(s, axis=0)\n}",
+     false},
+    {REASON_SOURCE, "x", "y", "graph g(x: f32[64]) -> (y: f32[64]) { y = -x }", NULL, false},
+    {REASON_FUSION_OFF, "h", "y",
+     "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}",
+     "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}", true},
+    {REASON_OTHER_DOMAIN, "m", "y",
+     "graph g(x: f32[8, 4]) -> (y: f32[4, 8]) {\n  m = max(x, axis=1)\n  y = transpose(x) - m\n}",
+     "graph g(x: f32[8, 4]) -> (y: f32[8, 4]) {\n  m = max(x, axis=1, keep=true)\n  y = x - m\n}",
+     false},
+    {REASON_MISALIGNED, "m", "y",
+     "graph g(x: f32[8, 8]) -> (y: f32[8, 8]) {\n  m = max(x, axis=1)\n  y = x - m\n}",
+     "graph g(x: f32[8, 8]) -> (y: f32[8, 8]) {\n  m = max(x, axis=1, keep=true)\n  y = x - m\n}",
+     false},
+    {REASON_BETWEEN, "m", "y",
+     "graph g(x: f32[8, 8]) -> (y: f32[8, 8]) {\n"
+     "  m = max(x, axis=1, keep=true)\n  y = (x - sum(x, axis=0)) * m\n}",
+     "graph g(x: f32[8, 8], s: f32[8]) -> (y: f32[8, 8]) {\n"
+     "  m = max(x, axis=1, keep=true)\n  y = (x - s) * m\n}",
+     false},
+    {REASON_FEW_ROWS, "s", "y",
+     "graph g(x: f32[100000]) -> (y: f32[100000]) {\n  s = sum(x)\n  y = x / s\n}",
+     "graph g(x: f32[10000]) -> (y: f32[10000]) {\n  s = sum(x)\n  y = x / s\n}", false},
+    {REASON_COSTLY, "e", "b",
+     "graph g(x: f32[100]) -> (y: f32[98]) {\n  e = exp(x)\n  b = e[2:]\n  c = e[:-2]\n  y = b + "
+     "c\n}",
+     "graph g(x: f32[100]) -> (y: f32[98]) {\n  e = exp(x)\n  b = e[2:]\n  y = b + b\n}", false},
+    {REASON_HANDED_OVER, "h", "y",
+     "graph g(x: f32[64, 512], w: f32[512, 512], b: f32[512]) -> (y: f32[64, 512]) {\n"
+     "  h = relu(x @ w + b)\n  m = max(h, axis=1, keep=true)\n  y = h / m\n}",
+     "graph g(x: f32[64, 512], w: f32[512, 512], b: f32[512]) -> (y: f32[64, 512]) {\n"
+     "  h = relu(x @ w + b)\n  y = h / 2.0\n}",
+     false},
+    {REASON_TOO_LARGE, "g1", "y",
+     "graph g(" TEN_INPUTS("a") TEN_INPUTS("b")
+         TEN_INPUTS("c") "d0: f32[64], d1: f32[64], "
+                         "d2: f32[64]) -> (y: f32[64]) {\n  h = " TEN_TERMS("a") TEN_TERMS("b")
+                             TEN_TERMS("c") "d0\n  g1 = h * d1\n  y = g1 * d2\n}",
+     "graph g(a: f32[64], b: f32[64]) -> (y: f32[64]) {\n  g1 = a + b\n  y = g1 * a\n}", false},
+    {REASON_SLOWER, "m", "y",
+     "graph g(x: bf16[128, 262144]) -> (y: bf16[128, 262144]) {\n"
+     "  m = max(x, axis=1, keep=true)\n  y = x - m\n}",
+     "graph g(x: bf16[8192, 4096]) -> (y: bf16[8192, 4096]) {\n"
+     "  m = max(x, axis=1, keep=true)\n  y = x - m\n}",
+     false},
+    {REASON_FIXED, "h", "y",
+     "graph g(x: f32[64]) -> (y: f32[64]) {\n  kernel a { h = exp(x) }\n  kernel b { y = relu(h) "
+     "}\n}",
+     "graph g(x: f32[64]) -> (y: f32[64]) {\n  kernel a { h = exp(x); y = relu(h) }\n}", false},
+    {REASON_NEVER, "h", "y",
+     "graph g(x: f32[64]) -> (y: f32[64]) {\n  fuse never { h = exp(x) }\n  y = relu(h)\n}",
+     "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}", false},
+};
+
+static bool is_called(const Graph *graph, NodeId id, const char *name) {
+    const Node *node = graph_node(graph, id);
+    return node->name && strcmp(node->name, name) == 0;
+}
+
+static const Edge *find_edge(const Plan *plan, const Flip *flip) {
+    for (uint32_t i = 0; i < plan->edges.n; i++) {
+        const Edge *edge = &plan->edges.data[i];
+        if (edge->consumer != NODE_NONE && is_called(plan->graph, edge->producer, flip->producer) &&
+            is_called(plan->graph, edge->consumer, flip->consumer))
+            return edge;
+    }
+    return NULL;
+}
+
+static const Edge *edge_of(Arena *arena, const Flip *flip, const char *source, bool off) {
+    const char *errors = "";
+    const Module *module = plans_parse(arena, source, &errors);
+    cr_assert(module, "%s\n%s", errors, source);
+    PricedPlan priced =
+        plans_price(arena, module, 0, off, TARGET_SM_90A, card_get(CARD_H200), NULL);
+    cr_assert(priced.plan, "%s", source);
+    const Edge *edge = find_edge(priced.plan, flip);
+    cr_assert(edge, "no edge from %s to %s in\n%s", flip->producer, flip->consumer, source);
+    return edge;
+}
+
+Test(reasons, following_the_advice_flips_the_verdict) {
+    for (size_t i = 0; i < sizeof flips / sizeof flips[0]; i++) {
+        const Flip *flip = &flips[i];
+        const ReasonInfo *info = reason_info(flip->reason);
+        Arena *arena = arena_new(NULL);
+        const Edge *before = edge_of(arena, flip, flip->before, flip->off);
+        cr_expect(before->reason == flip->reason, "%s, but wanted %s:\n%s",
+                  reason_info(before->reason)->id, info->id, flip->before);
+        cr_expect((info->advice[0] != '\0') == (flip->after != NULL), "%s: %s", info->id,
+                  info->advice);
+        if (flip->after) {
+            const Edge *after = edge_of(arena, flip, flip->after, false);
+            cr_expect(before->verdict != after->verdict, "%s: still %s, %s\n%s", info->id,
+                      after->verdict == EDGE_FUSED ? "fused" : "stored",
+                      reason_info(after->reason)->id, flip->after);
+        }
+        arena_free(arena);
+    }
+}
+
+Test(reasons, every_reason_is_here) {
+    bool seen[REASON_COUNT] = {true};
+    for (size_t i = 0; i < sizeof flips / sizeof flips[0]; i++) seen[flips[i].reason] = true;
+    for (int id = 1; id < REASON_COUNT; id++)
+        cr_expect(seen[id], "no program with [%s]", reason_info((ReasonId)id)->id);
+}
