@@ -343,7 +343,8 @@ static const char *early_text(Driver *driver) {
 fusec_status driver_build(Driver *driver) {
     const char *early = early_text(driver);
     if (early) set_text(driver, early);
-    if (early && !driver->options.explain && !driver->options.explain_json && !driver->options.plans)
+    if (early && !driver->options.explain && !driver->options.explain_json &&
+        !driver->options.plans)
         return FUSEC_OK;
     Plan **plans = arena_array(driver->arena, Plan *, driver->module->graphs.n);
     if (!run_fuse(driver, plans)) return FUSEC_INPUT;

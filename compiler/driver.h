@@ -36,7 +36,7 @@ typedef struct DriverOptions {
     const Target *target;
     const char *numerics; /* "strict" */
     bool no_fuse, explain, explain_json;
-    bool plans; /* makes plans for kinds of output that need none */
+    bool plans;          /* makes plans for kinds of output that need none */
     const Card *card;    /* that the ledger prices for; NULL: the target's */
     const int64_t *dims; /* at these values by symbol, negative where not given; NULL: none is */
     DriverWatch watch;
