@@ -3,6 +3,7 @@
 #include "report/parts.h"
 
 #include "lib/plans.h"
+#include "lib/random_graph.h"
 #include "lib/text_file.h"
 
 #include <criterion/criterion.h>
@@ -128,6 +129,56 @@ Test(report, holds_the_whole_ledger_of_every_example) {
             arena_free(f.arena);
             arena_free(own);
         }
+}
+
+/* Braces and quotes balance, and every edge joins nodes that are there. */
+static void expect_dot(const char *dot, uint64_t seed) {
+    int depth = 0;
+    bool is_quoted = false;
+    for (const char *at = dot; *at; at++) {
+        if (is_quoted && *at == '\\')
+            at++;
+        else if (*at == '"')
+            is_quoted = !is_quoted;
+        else if (!is_quoted)
+            depth += (*at == '{') - (*at == '}');
+        cr_assert(depth >= 0, "seed %llu", (unsigned long long)seed);
+    }
+    cr_expect(depth == 0 && !is_quoted, "seed %llu:\n%s", (unsigned long long)seed, dot);
+    for (const char *arrow = dot; (arrow = strstr(arrow, " -> ")); arrow += 4) {
+        const char *from = arrow;
+        while (from[-1] != ' ') from--;
+        char name[2][64];
+        snprintf(name[0], sizeof name[0], " %.*s [", (int)(arrow - from), from);
+        snprintf(name[1], sizeof name[1], " %.*s [", (int)strcspn(arrow + 4, " ;"), arrow + 4);
+        for (int i = 0; i < 2; i++) {
+            const char *found = dot;
+            bool is_node = false;
+            while (!is_node && (found = strstr(found, name[i]))) {
+                is_node = strncmp(found - 3, " ->", 3) != 0;
+                found++;
+            }
+            cr_assert(is_node, "seed %llu: no node%s", (unsigned long long)seed, name[i]);
+        }
+    }
+}
+
+Test(report, random_graphs_make_whole_pages) {
+    enum { N_GRAPHS = 60 };
+    for (uint64_t seed = 1; seed <= N_GRAPHS; seed++) {
+        Arena *own = arena_new(NULL);
+        Fixture f =
+            fixture_new(random_graph_source(own, seed, NULL), seed % 2 ? TARGET_SM_80 : TARGET_CPU);
+        const char *page = page_of(&f);
+        expect_well_formed(page);
+        expect_complete(&f, page);
+        Text dot = {.arena = own};
+        const Plan *plan = f.after.plan;
+        dot_print(own, &plan, 1, &dot);
+        expect_dot(text_str(&dot), seed);
+        arena_free(f.arena);
+        arena_free(own);
+    }
 }
 
 Test(report, names_are_text_whatever_they_hold) {
