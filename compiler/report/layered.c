@@ -433,6 +433,7 @@ static void find_extent(Sugiyama *s) {
     s->layout->h = y;
 }
 
+/* What nothing leads to stands close to what it leads to. */
 static void put_nodes(const Sugiyama *s) {
     for (uint32_t i = 0; i < s->layout->nodes.n; i++) {
         LayeredNode *node = &s->layout->nodes.data[i];
@@ -440,9 +441,8 @@ static void put_nodes(const Sugiyama *s) {
         const Rank *rank = &s->ranks[cell->rank];
         double slack = rank->h - node->h;
         node->x = cell->x - node->w / 2;
-        node->y = rank->y + (node->pin == LAYERED_TOP      ? 0
-                             : node->pin == LAYERED_BOTTOM ? slack
-                                                           : slack / 2);
+        bool is_low = node->pin == LAYERED_BOTTOM || s->above[i].n == 0;
+        node->y = rank->y + (node->pin == LAYERED_TOP ? 0 : is_low ? slack : slack / 2);
     }
 }
 

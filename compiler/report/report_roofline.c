@@ -183,14 +183,14 @@ static void draw_number(Roofline *r, const Spot *spot) {
     const Page *page = r->page;
     const char *label = str_format(page->arena, "%u", spot->launch + 1);
     Taken taken = {.w = svg_text_width(label, 10) + 3, .h = 12};
-    for (double radius = 12; radius < 120; radius += 9) {
+    for (double radius = 14; radius < 120; radius += 9) {
         for (int i = 0; i < N_DIRECTIONS; i++) {
             double angle = 2 * 3.14159265358979 * ((i * 5) % N_DIRECTIONS + 2) / N_DIRECTIONS;
             taken.x = spot->x + radius * cos(angle);
             taken.y = spot->y - radius * sin(angle);
             if (!is_free(r, &taken)) continue;
             vec_push(page->arena, &r->taken, taken);
-            if (radius > 12) svg_line(page->out, "lead", spot->x, spot->y, taken.x, taken.y);
+            if (radius > 14) svg_line(page->out, "lead", spot->x, spot->y, taken.x, taken.y);
             svg_text(page->out, spot->is_after ? "spottext" : "spottext faint", ANCHOR_MIDDLE,
                      taken.x, taken.y + 3.5, label);
             return;
@@ -202,7 +202,7 @@ static void draw_spots(Roofline *r) {
     const Page *page = r->page;
     for (uint32_t i = 0; i < r->spots.n; i++) {
         const Spot *spot = &r->spots.data[i];
-        vec_push(page->arena, &r->taken, (Taken){spot->x, spot->y, 12, 12});
+        vec_push(page->arena, &r->taken, (Taken){spot->x, spot->y, 15, 15});
     }
     bool all_have_numbers = page->before->launches.n <= MOST_NUMBERED;
     for (uint32_t i = r->spots.n; i-- > 0;)
