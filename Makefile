@@ -42,14 +42,15 @@ say = $(if $(V),,@echo "  $(1)$(subst $(B)/,,$@)";)
 # ---- sources ----
 
 GEN = build/gen
-GEN_SRC = $(GEN)/front/parse.c $(GEN)/front/lex.c $(GEN)/front/prelude.c
+GEN_SRC = $(GEN)/front/parse.c $(GEN)/front/lex.c $(GEN)/front/prelude.c $(GEN)/report/style.c
 
 BASE_SRC = $(wildcard compiler/base/*.c)
 IR_SRC = $(wildcard compiler/ir/*.c)
 FRONT_SRC = $(wildcard compiler/front/*.c)
 PASS_SRC = $(wildcard compiler/pass/*.c)
+REPORT_SRC = $(wildcard compiler/report/*.c)
 # What needs no LLVM: also the part that the fast tests link.
-CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC) $(PASS_SRC) compiler/back/manifest.c compiler/npy.c compiler/verify.c compiler/bisect.c
+CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC) $(PASS_SRC) $(REPORT_SRC) compiler/back/manifest.c compiler/npy.c compiler/verify.c compiler/bisect.c
 ifeq ($(CONFIG),fuzz)
 CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC)
 endif
@@ -112,6 +113,9 @@ $(GEN)/front/lex.c: compiler/front/lex.l
 	$(call say,FLEX )mkdir -p $(@D) && flex -o $@ $<
 $(GEN)/front/prelude.c: dsl/prelude.g tools/embed.sh
 	$(call say,GEN )mkdir -p $(@D) && sh tools/embed.sh prelude_text prelude_n_bytes $< > $@
+
+$(GEN)/report/style.c: compiler/report/style.css tools/embed.sh
+	$(call say,GEN )mkdir -p $(@D) && sh tools/embed.sh report_style_text report_style_n_bytes $< > $@
 
 FRONT_INC = -I$(GEN) -I$(GEN)/front -Icompiler/front
 $(call objs,$(FRONT_SRC) $(GEN_SRC)): | $(GEN)/front/parse.h

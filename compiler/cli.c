@@ -247,6 +247,7 @@ static bool parse_card(Cli *cli, const char *name) {
 
 static bool parse_valued(Cli *cli, OptionId id, const char *value) {
     if (id == OPTION_OUTPUT_FILE) return parse_once(cli, id, &cli->output, value);
+    if (id == OPTION_REPORT) return parse_once(cli, id, &cli->report, value);
     if (id == OPTION_DUMP_TO) return parse_once(cli, id, &cli->dump_to, value);
     if (id == OPTION_GRAPH) return parse_once(cli, id, &cli->graph, value);
     if (id == OPTION_EMIT) return parse_emit(cli, value);

@@ -29,6 +29,7 @@ typedef struct Cli {
     CliCommand command;
     const char *path;   /* the source or artifact; "-" is stdin */
     const char *output; /* NULL: none given */
+    const char *report; /* the same */
     fusec_kind kind;
     bool has_kind, is_shared; /* is_shared: an object to be linked to a .so */
     const Target *target;     /* NULL: none given */

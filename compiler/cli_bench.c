@@ -1,7 +1,7 @@
 /* `fusec bench`: how long a run takes, where in it, how much memory traffic that is per second, and
  * what spoils the measurement or the program. Times are of runs back to back on one set of data:
  * what fits into a cache is read from there. */
-#include "cli_exec.h"
+#include "cli_report.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -382,15 +382,49 @@ static fusec_status tell(const Exec *exec, const Report *report) {
     return FUSEC_OK;
 }
 
+static fusec_status bench(Exec *exec, Report *report) {
+    fusec_status status = exec_read_inputs(exec);
+    if (!status) status = exec_start(exec, DEFAULT_DIM, false);
+    if (!status) status = measure(exec, report);
+    if (!status) warn(exec, report);
+    return status;
+}
+
+/* The page of --report. */
+
+/* Per launch: what is no copy. */
+static CliSide launch_times(const Exec *exec, const Report *report) {
+    CliSide side = {.us = arena_array(exec->cli->arena, double, report->n_steps)};
+    for (uint32_t i = 0; i < report->n_steps; i++)
+        if (report->steps[i].info.n_variants > 0) side.us[side.n_launches++] = report->steps[i].us;
+    return side;
+}
+
+static fusec_status write_page(CliPage *page, const Exec *exec, const Report *report) {
+    Exec plain;
+    Report of_plain = {0};
+    fusec_status status = cli_page_open_plain(page, &plain);
+    if (!status) status = bench(&plain, &of_plain);
+    if (!status) {
+        page->times = (CliTimes){.device = frt_device_name(exec->program),
+                                 .graph = (uint32_t)exec->graph,
+                                 .before = launch_times(&plain, &of_plain),
+                                 .after = launch_times(exec, report)};
+        status = cli_page_write(page, exec);
+    }
+    exec_close(&plain);
+    return status;
+}
+
 fusec_status cli_bench(Cli *cli) {
     Exec exec;
     Report report = {0};
-    fusec_status status = exec_open_path(cli, &exec);
-    if (!status) status = exec_read_inputs(&exec);
-    if (!status) status = exec_start(&exec, DEFAULT_DIM, false);
-    if (!status) status = measure(&exec, &report);
-    if (!status) warn(&exec, &report);
+    CliPage page = {.cli = cli};
+    fusec_status status = cli->report ? cli_page_open(&page, &exec) : exec_open_path(cli, &exec);
+    if (!status) status = bench(&exec, &report);
     if (!status) status = tell(&exec, &report);
+    if (!status && cli->report) status = write_page(&page, &exec, &report);
     exec_close(&exec);
+    cli_page_close(&page);
     return status;
 }

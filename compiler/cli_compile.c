@@ -1,5 +1,5 @@
 /* `fusec model.g -o ...`: one compilation and where its results go. */
-#include "cli.h"
+#include "cli_report.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,6 +12,7 @@ typedef struct Compile {
     char *text;
     size_t n_bytes;
     double seconds[PASS_COUNT];
+    const char *report; /* with --report */
     fusec_status dump_status;
 } Compile;
 
@@ -32,12 +33,15 @@ static bool kind_by_extension(Cli *cli, const char *path) {
 
 /* Settles kind, target and place of the output. */
 static fusec_status settle(Cli *cli) {
-    bool shows = cli->explain || cli->print_after || cli->dump_to || cli->time_passes;
-    if (!cli->explain && (cli->json || cli->card || cli->dims.n))
-        return cli_fail(cli, FUSEC_USAGE, "--%s counts with --explain when compiling",
-                        cli->json   ? "json"
-                        : cli->card ? "card"
-                                    : "dim");
+    bool dumps = cli->print_after || cli->dump_to || cli->time_passes;
+    bool prices = cli->explain || cli->report;
+    if (!cli->explain && cli->json)
+        return cli_fail(cli, FUSEC_USAGE, "--json counts with --explain when compiling");
+    if (!prices && (cli->card || cli->dims.n))
+        return cli_fail(cli, FUSEC_USAGE, "--%s counts with --explain or --report when compiling",
+                        cli->card ? "card" : "dim");
+    fusec_status status = cli_check_report(cli);
+    if (status) return status;
     if (cli->output && strcmp(cli->output, "-") != 0 &&
         cli_is_same_file(cli, cli->output, cli->path))
         return cli_fail(cli, FUSEC_USAGE, "the output would replace the source %s", cli->path);
@@ -50,13 +54,12 @@ static fusec_status settle(Cli *cli) {
         cli->kind = FUSEC_PTX;
     }
     if (!cli->has_kind && !cli->output) {
-        if (!shows)
+        if (!prices && !dumps)
             return cli_fail(cli, FUSEC_USAGE,
-                            "nothing to make: give -o FILE, --emit=KIND or "
-                            "--explain");
+                            "nothing to make: give -o FILE, --emit=KIND, --explain or "
+                            "--report=FILE.html");
         cli->kind = cli->target && cli->target->device == DEVICE_CPU ? FUSEC_OBJECT : FUSEC_PTX;
-        if (cli->explain && !cli->dump_to && !cli->print_after && !cli->time_passes)
-            cli->kind = FUSEC_SCHED;
+        if (prices && !dumps) cli->kind = FUSEC_SCHED;
     }
     if (cli->has_kind && !cli->output) cli->output = "-";
     if (!cli->target) cli->target = driver_default_target(cli->kind);
@@ -141,13 +144,22 @@ static fusec_status compile_text(Driver *driver, void *user) {
                                        compile->text, compile->n_bytes);
     if (status) return status;
     driver->options.dims = given_dims(compile, driver->module->dims);
-    return driver->options.dims ? driver_build(driver) : FUSEC_INPUT;
+    if (!driver->options.dims) return FUSEC_INPUT;
+    status = driver_build(driver);
+    if (!status && compile->cli->report) status = cli_report_text(driver, NULL, &compile->report);
+    return status;
 }
 
-static fusec_status write_results(Cli *cli, const Driver *driver) {
+static fusec_status write_results(const Compile *compile, const Driver *driver) {
+    Cli *cli = compile->cli;
     if (cli->explain) {
         bool is_taken = cli->output && strcmp(cli->output, "-") == 0;
         fputs(driver->ledger, is_taken ? stderr : stdout);
+    }
+    if (cli->report) {
+        fusec_status status =
+            cli_write(cli, cli->report, compile->report, strlen(compile->report), false);
+        if (status) return status;
     }
     if (!cli->output) return FUSEC_OK;
     const CodeBytes *code = &driver->code;
@@ -166,6 +178,7 @@ fusec_status cli_compile(Cli *cli) {
                              .no_fuse = cli->no_fuse,
                              .explain = cli->explain && !cli->json,
                              .explain_json = cli->explain && cli->json,
+                             .plans = cli->report != NULL,
                              .card = cli->card};
     if (cli->print_after || cli->dump_to || cli->time_passes)
         options.watch = (DriverWatch){.user = &compile,
@@ -176,7 +189,7 @@ fusec_status cli_compile(Cli *cli) {
     status = cli_guard(cli, &driver, compile_text, &compile);
     if (!status) status = compile.dump_status;
     if (!status && cli->time_passes) print_times(&compile);
-    if (!status) status = write_results(cli, &driver);
+    if (!status) status = write_results(&compile, &driver);
     driver_free(&driver);
     return status;
 }

@@ -14,6 +14,7 @@
 #include "pass/memplan.h"
 #include "pass/sched.h"
 #include "pass/share.h"
+#include "report/dot.h"
 
 #include <time.h>
 
@@ -122,6 +123,12 @@ static const char *graph_text(Driver *driver) {
 static const char *plan_text(const Driver *driver) {
     Text text = {.arena = driver->arena};
     print_plans(driver, &text);
+    return text_str(&text);
+}
+
+static const char *dot_text(const Driver *driver) {
+    Text text = {.arena = driver->arena};
+    dot_print(driver->arena, driver->plans, driver->module->graphs.n, &text);
     return text_str(&text);
 }
 
@@ -234,8 +241,7 @@ static bool run_place(Driver *driver, Plan **plans) {
     return true;
 }
 
-/* Both plans of a graph, priced. False after a diagnostic. */
-static bool price(Driver *driver, uint32_t graph, ExplainInput *input) {
+bool driver_price(Driver *driver, uint32_t graph, ExplainInput *input) {
     const DriverOptions *options = &driver->options;
     const Card *card = options->card ? options->card : card_of_target(options->target);
     const int64_t *dims = cost_dims(driver->arena, driver->module->dims, options->dims);
@@ -255,7 +261,7 @@ static bool explain(Driver *driver) {
     Text text = {.arena = driver->arena};
     for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
         ExplainInput input;
-        if (!price(driver, i, &input)) return false;
+        if (!driver_price(driver, i, &input)) return false;
         if (i) text_puts(&text, "\n");
         explain_print(&input, driver->arena, &text);
     }
@@ -277,7 +283,7 @@ static bool explain_as_json(Driver *driver) {
     jsontext_begin(&json, "graphs", '[');
     for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
         ExplainInput input;
-        if (!price(driver, i, &input)) return false;
+        if (!driver_price(driver, i, &input)) return false;
         explain_json(&input, &json);
     }
     jsontext_end(&json, ']');
@@ -357,7 +363,9 @@ static const char *early_text(Driver *driver) {
 fusec_status driver_build(Driver *driver) {
     const char *early = early_text(driver);
     if (early) set_text(driver, early);
-    if (early && !driver->options.explain && !driver->options.explain_json) return FUSEC_OK;
+    if (early && !driver->options.explain && !driver->options.explain_json &&
+        !driver->options.plans)
+        return FUSEC_OK;
     Plan **plans = arena_array(driver->arena, Plan *, driver->module->graphs.n);
     if (!run_fuse(driver, plans)) return FUSEC_INPUT;
     run_layout(driver, plans);
@@ -372,6 +380,9 @@ fusec_status driver_build(Driver *driver) {
         return FUSEC_OK;
     case FUSEC_SCHED:
         set_text(driver, plan_text(driver));
+        return FUSEC_OK;
+    case FUSEC_DOT:
+        set_text(driver, dot_text(driver));
         return FUSEC_OK;
     case FUSEC_LLVM:
     case FUSEC_PTX:

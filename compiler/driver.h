@@ -8,7 +8,7 @@
 
 #include "back/back.h"
 #include "base/diag.h"
-#include "ir/card.h"
+#include "pass/explain.h"
 
 #include <fusec.h>
 
@@ -46,6 +46,7 @@ typedef struct DriverOptions {
     const Target *target;
     const char *numerics; /* "strict" */
     bool no_fuse, explain, explain_json;
+    bool plans;          /* makes plans for kinds of output that need none */
     const Card *card;    /* that the ledger prices for; NULL: the target's */
     const int64_t *dims; /* at these values by symbol, negative where not given; NULL: none is */
     DriverWatch watch;
@@ -79,6 +80,10 @@ fusec_status driver_guard(Driver *driver, fusec_status (*body)(Driver *, void *)
 fusec_status driver_parse(Driver *driver, const char *name, const char *text, size_t n_bytes);
 /* Compiles driver->module; sets plans, code, ledger. */
 fusec_status driver_build(Driver *driver);
+
+/* After driver_build: the graph's plan and the one without fusion, priced for options.card at
+ * options.dims. False after a diagnostic. */
+bool driver_price(Driver *driver, uint32_t graph, ExplainInput *input);
 
 /* Renews the checksum of an artifact whose bytes were changed; false when it is none. */
 bool driver_seal(char *artifact, size_t n_bytes);

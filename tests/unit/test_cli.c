@@ -68,6 +68,11 @@ static void tear_down(void) {
     cr_assert(system(command) == 0);
 }
 
+/* Options whose value is a path, not `name=@path`. */
+static bool takes_path(const char *word) {
+    return strncmp(word, "--dump-to", 9) == 0 || strncmp(word, "--report", 8) == 0;
+}
+
 /* Runs build/fusec with `line`'s words (`@name` stands for a file of the folder) and stdin from
  * `input`, or from nothing. */
 static int fusec(const char *line, const char *input) {
@@ -80,7 +85,7 @@ static int fusec(const char *line, const char *input) {
         bool is_file = at && (at == word || at[-1] == '=');
         char *arg = malloc(512);
         snprintf(arg, 512, "%.*s%s%s", is_file ? (int)(at - word) : 400, word,
-                 is_file && at != word && strncmp(word, "--dump-to", 9) ? "@" : "",
+                 is_file && at != word && !takes_path(word) ? "@" : "",
                  is_file ? path_of(at + 1) : "");
         args[n++] = arg;
     }
@@ -408,6 +413,50 @@ Test(cli, params_fix_dims_from_arrays) {
     cr_assert(unlink(path_of("w.safetensors")) == 0);
     expect("verify @s.g --device=cpu", 0, "comparisons agree");
     expect("bench @s.g --device=cpu --runs=20 --input=w=@w.npy", 0, "N = 15\n");
+}
+
+static void expect_page(const char *name, const char *what) {
+    static char page[MAX_TEXT];
+    read_file(path_of(name), page);
+    cr_expect(strstr(page, "<!DOCTYPE html>") && strstr(page, "</html>"), "%s is no page", name);
+    cr_expect(strstr(page, what), "no `%s` in %s", what, name);
+}
+
+Test(cli, reports_are_written_beside_what_is_made) {
+    expect("@good.g --report=@r.html", 0, "");
+    expect_page("r.html", "Workspace over time");
+    expect("@good.g --report=@r.html --dim=B=7 --card=h200 -o @a.ptx", 0, "");
+    expect_page("r.html", "B = 7");
+    cr_expect(access(path_of("a.ptx"), F_OK) == 0);
+    expect("@good.g --report=@r.html --emit=graph", 0, "relu");
+    expect("@good.g --report=-", 0, "</html>");
+    expect("@good.g --report=- --emit=graph", 2, "cannot both go to stdout");
+    expect("@good.g --report=- --explain", 2, "cannot both go to stdout");
+    expect("@good.g --report=@good.g", 2, "the report would replace the source");
+    expect("@good.g --report=@a.ptx -o @a.ptx", 2, "are one file");
+    expect("@good.g --report=@none/r.html", 3, "cannot write");
+    expect("@good.g --report=@r.html --report=@q.html", 2, "--report is given twice");
+    expect("@good.g --report=@r.html --json", 2, "--json counts with --explain");
+    write_file("bad.g", "graph", 5);
+    expect("@bad.g --report=@never.html", 1, "error");
+    cr_expect(access(path_of("never.html"), F_OK) != 0);
+    expect("bench @good.g --device=cpu --runs=10 --dim=B=9 --report=@b.html", 0, "median");
+    expect_page("b.html", "<h3>Roofline</h3>");
+    expect_page("b.html", "B = 9");
+    expect("bench @good.g --device=cpu --runs=10 --report=-", 2, "bench itself goes to stdout");
+    expect("bench @a.ptx --report=@b.html", 1, "compiled already");
+}
+
+Test(cli, pictures_are_what_graphviz_reads) {
+    expect("@good.g --emit=dot", 0, "digraph plan {");
+    expect("@good.g -o @g.dot", 0, "");
+    if (system("command -v dot >/dev/null") != 0) {
+        puts("SKIPPED no Graphviz here");
+        return;
+    }
+    char line[512];
+    snprintf(line, sizeof line, "dot -Tsvg %s | grep -q g_0_y_l3", path_of("g.dot"));
+    cr_expect(system(line) == 0, "dot does not take the picture");
 }
 
 Test(cli, verify_bench_and_inspect_work) {

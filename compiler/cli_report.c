@@ -1,0 +1,124 @@
+/* The report's page from a driver. See cli_report.h. */
+#include "cli_report.h"
+
+#include "report/report.h"
+
+static bool is_stdout(const char *path) {
+    return strcmp(path, "-") == 0;
+}
+
+fusec_status cli_check_report(Cli *cli) {
+    if (!cli->report) return FUSEC_OK;
+    bool goes_to_stdout = is_stdout(cli->report);
+    if (goes_to_stdout && cli->command == CLI_BENCH)
+        return cli_fail(cli, FUSEC_USAGE, "bench itself goes to stdout; --report=FILE.html");
+    if (cli->output ? goes_to_stdout && is_stdout(cli->output)
+                    : goes_to_stdout && (cli->has_kind || cli->explain))
+        return cli_fail(cli, FUSEC_USAGE,
+                        "the report and the output cannot both go to stdout; --report=FILE.html");
+    if (goes_to_stdout) return FUSEC_OK;
+    if (cli_is_same_file(cli, cli->report, cli->path))
+        return cli_fail(cli, FUSEC_USAGE, "the report would replace the source %s", cli->path);
+    if (cli->output && !is_stdout(cli->output) && cli_is_same_file(cli, cli->report, cli->output))
+        return cli_fail(cli, FUSEC_USAGE, "the report and the output are one file: %s",
+                        cli->report);
+    return FUSEC_OK;
+}
+
+static ReportSide side_of(const PlanCost *cost, const CliSide *times) {
+    return (ReportSide){.plan = cost->plan,
+                        .cost = cost,
+                        .measured_us = times ? times->us : NULL,
+                        .n_measured = times ? times->n_launches : 0};
+}
+
+fusec_status cli_report_text(Driver *driver, const CliTimes *times, const char **text) {
+    Arena *arena = driver->arena;
+    const DriverOptions *options = &driver->options;
+    uint32_t first = times ? times->graph : 0, n = times ? 1 : driver->module->graphs.n;
+    ReportGraph *graphs = arena_array(arena, ReportGraph, n);
+    for (uint32_t i = 0; i < n; i++) {
+        ExplainInput priced;
+        if (!driver_price(driver, first + i, &priced)) return FUSEC_INPUT;
+        graphs[i] = (ReportGraph){side_of(priced.unfused_cost, times ? &times->before : NULL),
+                                  side_of(priced.cost, times ? &times->after : NULL)};
+    }
+    const char *slash = strrchr(driver->module->source->name, '/');
+    Report report = {.source = slash ? slash + 1 : driver->module->source->name,
+                     .target = options->target->name,
+                     .compiler = FUSEC_VERSION,
+                     .device = times ? times->device : NULL,
+                     .card = options->card ? options->card : card_of_target(options->target),
+                     .dims = cost_dims(arena, driver->module->dims, options->dims),
+                     .graphs = graphs,
+                     .n_graphs = n};
+    Text page = {.arena = arena};
+    report_print(arena, &report, &page);
+    *text = text_str(&page);
+    return FUSEC_OK;
+}
+
+/* With measured times. */
+
+static fusec_status build(Driver *driver, void *user) {
+    const CliPage *page = user;
+    const char *path = page->cli->path;
+    fusec_status status =
+        driver_parse(driver, is_stdout(path) ? "<stdin>" : path, page->text, page->n_bytes);
+    return status ? status : driver_build(driver);
+}
+
+fusec_status cli_page_open(CliPage *page, Exec *exec) {
+    Cli *cli = page->cli;
+    char *text;
+    *exec = (Exec){.cli = cli};
+    fusec_status status = cli_check_report(cli);
+    if (!status) status = cli_read_source(cli, &text, &page->n_bytes);
+    if (!status) status = exec_choose_target(cli, &page->target);
+    if (status) return status;
+    page->text = text;
+    DriverOptions options = {.kind = page->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
+                             .target = page->target,
+                             .numerics = "strict",
+                             .no_fuse = cli->no_fuse,
+                             .card = cli->card};
+    page->is_open = driver_init(&page->driver, &options);
+    if (!page->is_open) return cli_fail(cli, FUSEC_INTERNAL, "out of memory");
+    status = cli_guard(cli, &page->driver, build, page);
+    const CodeBytes *code = &page->driver.code;
+    return status ? status : exec_open(cli, exec, code->data, code->n_bytes, cli->graph);
+}
+
+fusec_status cli_page_open_plain(CliPage *page, Exec *exec) {
+    Cli *cli = page->cli;
+    const char *artifact;
+    size_t n_bytes;
+    *exec = (Exec){.cli = cli};
+    fusec_status status =
+        exec_compile(cli, page->text, page->n_bytes, page->target, true, &artifact, &n_bytes);
+    return status ? status : exec_open(cli, exec, artifact, n_bytes, cli->graph);
+}
+
+static fusec_status make_text(Driver *driver, void *user) {
+    const CliPage *page = user;
+    const char *text;
+    fusec_status status = cli_report_text(driver, &page->times, &text);
+    return status ? status : cli_write(page->cli, page->cli->report, text, strlen(text), false);
+}
+
+fusec_status cli_page_write(CliPage *page, const Exec *exec) {
+    const DimTab *dims = page->driver.module->dims;
+    int64_t *values = arena_array(page->cli->arena, int64_t, DIM_MAX_SYMBOLS);
+    for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
+        values[i] = -1;
+        for (int32_t k = 0; k < exec->info.n_dims; k++)
+            if (strcmp(exec->dims[k].name, dim_symbol_info(dims, i)->name) == 0)
+                values[i] = exec->dim_values[k];
+    }
+    page->driver.options.dims = values;
+    return cli_guard(page->cli, &page->driver, make_text, page);
+}
+
+void cli_page_close(CliPage *page) {
+    if (page->is_open) driver_free(&page->driver);
+}

@@ -1,0 +1,178 @@
+/* DOT. See dot.h. Ops have names like g0k1i2: graph, kernel, item. */
+#include "report/dot.h"
+
+#include "report/picture.h"
+
+typedef struct Dot {
+    Arena *arena;
+    Text *out;
+    const Picture *picture;
+    const Plan *plan;
+    uint32_t graph;
+} Dot;
+
+/* In quotes; what users write may hold anything. */
+static void put_quoted(Text *out, const char *text) {
+    text_puts(out, "\"");
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') text_puts(out, "\\");
+        if (*text == '\n')
+            text_puts(out, "\\n");
+        else
+            text_add(out, text, 1);
+    }
+    text_puts(out, "\"");
+}
+
+/* The colours of op classes; one list serves the legend of the other pictures too. */
+static const char *fill_of(OpClass cls) {
+    switch (cls) {
+    case CLASS_SOURCE:
+        return "#eceff1";
+    case CLASS_ELTWISE:
+    case CLASS_CAST:
+        return "#d9f2e6";
+    case CLASS_REDUCE:
+    case CLASS_ARGREDUCE:
+        return "#ffe4b8";
+    case CLASS_VIEW:
+    case CLASS_CONCAT:
+        return "#eceff1";
+    case CLASS_CONTRACT:
+        return "#d6e0ff";
+    }
+    return "";
+}
+
+static const char *bytes_text(const Dot *d, DimId bytes) {
+    if (bytes == DIM_NONE) return "more than 2^62 bytes";
+    return str_format(d->arena, "%s bytes", dim_str(d->plan->graph->dims, d->arena, bytes));
+}
+
+static const char *buffer_text(const Dot *d, uint32_t buffer) {
+    const Buffer *given = &d->plan->buffers.data[buffer];
+    Text text = {.arena = d->arena};
+    text_printf(&text, "%s\n", given->name);
+    text_puts(&text, dtype_name(given->dtype));
+    shape_print(d->plan->graph->dims, &given->shape, &text);
+    return text_str(&text);
+}
+
+static void put_op(const Dot *d, uint32_t k, uint32_t i, const char *indent) {
+    const Item *item = &d->picture->kernels.data[k].items.data[i];
+    OpClass cls = op_info(graph_node(d->plan->graph, item->node)->op)->cls;
+    text_printf(d->out, "%sg%uk%ui%u [label=", indent, d->graph, k, i);
+    put_quoted(d->out, item->label);
+    text_printf(d->out, ", fillcolor=\"%s\"];\n", fill_of(cls));
+}
+
+static void put_kernel(const Dot *d, uint32_t k, const char *indent) {
+    const PictureKernel *kernel = &d->picture->kernels.data[k];
+    const char *inner = str_format(d->arena, "%s  ", indent);
+    text_printf(d->out, "%ssubgraph cluster_g%uk%u {\n%sfontsize=11; label=", indent, d->graph, k,
+                inner);
+    put_quoted(d->out, str_format(d->arena, "%s: %s", kernel->kernel->name,
+                                  explain_form_name(kernel->kernel->form)));
+    text_printf(d->out, "; style=\"rounded,filled\"; fillcolor=\"#f7f9fc\"; color=\"#7a8699\";\n");
+    for (uint32_t i = 0; i < kernel->items.n; i++)
+        if (kernel->items.data[i].kind == ITEM_OP) put_op(d, k, i, inner);
+    text_printf(d->out, "%s}\n", indent);
+}
+
+static void put_launch(const Dot *d, uint32_t l) {
+    const PictureLaunch *launch = &d->picture->launches.data[l];
+    if (launch->n == 1) {
+        put_kernel(d, launch->first, "    ");
+        return;
+    }
+    text_printf(d->out, "    subgraph cluster_g%ul%u {\n      fontsize=11; label=\"one launch\";",
+                d->graph, l);
+    text_puts(d->out, " style=\"rounded,dashed\"; color=\"#4a5568\";\n");
+    for (uint32_t i = 0; i < launch->n; i++) put_kernel(d, launch->first + i, "      ");
+    text_puts(d->out, "    }\n");
+}
+
+/* The item of kernel `k` that makes what it stores to `buffer`, or UINT32_MAX. */
+static uint32_t making_item(const PictureKernel *kernel, uint32_t buffer) {
+    for (uint32_t f = 0; f < kernel->flows.n; f++) {
+        const Item *to = &kernel->items.data[kernel->flows.data[f].to];
+        if (to->kind == ITEM_STORE && to->buffer == buffer) return kernel->flows.data[f].from;
+    }
+    return UINT32_MAX;
+}
+
+/* The name of where a buffer's value comes from. */
+static const char *origin(const Dot *d, uint32_t buffer) {
+    uint32_t original = picture_original(d->picture, buffer);
+    if (original != UINT32_MAX) return origin(d, original);
+    for (uint32_t k = 0; k < d->picture->kernels.n; k++) {
+        const PictureKernel *kernel = &d->picture->kernels.data[k];
+        uint32_t item = making_item(kernel, buffer);
+        if (item == UINT32_MAX) continue;
+        const Item *from = &kernel->items.data[item];
+        if (from->kind == ITEM_READ) return origin(d, from->buffer);
+        return str_format(d->arena, "g%uk%ui%u", d->graph, k, item);
+    }
+    return str_format(d->arena, "g%ub%u", d->graph, buffer);
+}
+
+static void put_memory_edge(const Dot *d, uint32_t buffer, const char *to) {
+    const Buffer *given = &d->plan->buffers.data[buffer];
+    text_printf(d->out, "    %s -> %s [label=", origin(d, buffer), to);
+    put_quoted(d->out, given->is_on_chip
+                           ? str_format(d->arena, "%s on chip", given->name)
+                           : str_format(d->arena, "%s\n%s", given->name,
+                                        bytes_text(d, buffer_bytes(d->plan->graph->dims, given))));
+    text_puts(d->out,
+              given->is_on_chip ? ", style=dashed];\n" : ", color=\"#c2410c\", penwidth=2];\n");
+}
+
+static void put_edges(const Dot *d, uint32_t k) {
+    const PictureKernel *kernel = &d->picture->kernels.data[k];
+    for (uint32_t f = 0; f < kernel->flows.n; f++) {
+        Flow flow = kernel->flows.data[f];
+        const Item *from = &kernel->items.data[flow.from], *to = &kernel->items.data[flow.to];
+        if (to->kind != ITEM_OP) continue;
+        const char *name = str_format(d->arena, "g%uk%ui%u", d->graph, k, flow.to);
+        if (from->kind == ITEM_READ)
+            put_memory_edge(d, from->buffer, name);
+        else
+            text_printf(d->out, "    g%uk%ui%u -> %s;\n", d->graph, k, flow.from, name);
+    }
+}
+
+static void put_graph(const Dot *d) {
+    text_printf(d->out, "  subgraph cluster_g%u {\n    label=", d->graph);
+    put_quoted(d->out, str_format(d->arena, "graph %s", d->plan->graph->name));
+    text_puts(d->out, "; color=\"#ffffff00\"; fontsize=16;\n");
+    for (uint32_t i = 0; i < d->plan->buffers.n; i++) {
+        const Buffer *buffer = &d->plan->buffers.data[i];
+        if (!picture_is_bound(d->picture, i)) continue;
+        text_printf(d->out,
+                    "    g%ub%u [shape=box, style=filled, fillcolor=\"%s\", label=", d->graph, i,
+                    buffer->kind == BUFFER_PARAM ? "#f5f0ff" : "#fff7ed");
+        put_quoted(d->out, buffer_text(d, i));
+        text_puts(d->out, "];\n");
+    }
+    for (uint32_t i = 0; i < d->picture->launches.n; i++) put_launch(d, i);
+    for (uint32_t k = 0; k < d->picture->kernels.n; k++) put_edges(d, k);
+    for (uint32_t i = 0; i < d->plan->buffers.n; i++)
+        if (d->plan->buffers.data[i].kind == BUFFER_OUTPUT)
+            put_memory_edge(d, i, str_format(d->arena, "g%ub%u", d->graph, i));
+    text_puts(d->out, "  }\n");
+}
+
+void dot_print(Arena *arena, const Plan *const *plans, uint32_t n_plans, Text *out) {
+    text_puts(out, "digraph plan {\n"
+                   "  fontname=\"Helvetica\"; fontsize=11; labeljust=l; nodesep=0.25;\n"
+                   "  node [fontname=\"Helvetica\", fontsize=11, shape=box, height=0.3, "
+                   "style=\"rounded,filled\", color=\"#9aa5b1\"];\n"
+                   "  edge [fontname=\"Helvetica\", fontsize=9, color=\"#52606d\", "
+                   "arrowsize=0.6];\n");
+    for (uint32_t i = 0; i < n_plans; i++) {
+        Dot d = {.arena = arena, .out = out, .plan = plans[i], .graph = i};
+        d.picture = picture_new(arena, plans[i]);
+        put_graph(&d);
+    }
+    text_puts(out, "}\n");
+}

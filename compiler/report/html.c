@@ -1,0 +1,201 @@
+/* The page around the sections. See report.h. */
+#include "report/parts.h"
+
+/* style.css, as built. */
+extern const char report_style_text[];
+extern const size_t report_style_n_bytes;
+
+double page_number(const Page *page, DimId dim) {
+    int64_t value = 0;
+    const DimTab *dims = page->graph->after.plan->graph->dims;
+    bool is_known = dim != DIM_NONE && dim_eval(dims, dim, page->report->dims, &value);
+    return is_known ? (double)value : 0;
+}
+
+double page_launch_us(const ReportSide *side, const Picture *picture, uint32_t launch) {
+    uint32_t n_before = picture->launches.n - side->n_measured;
+    return side->measured_us && launch >= n_before ? side->measured_us[launch - n_before] : 0;
+}
+
+const char *page_bytes(const Page *page, DimId dim) {
+    return human_bytes(page->arena, page_number(page, dim));
+}
+
+const char *page_shape(const Page *page, Dtype dtype, const Shape *shape) {
+    Text text = {.arena = page->arena};
+    text_puts(&text, dtype_name(dtype));
+    shape_print(page->graph->after.plan->graph->dims, shape, &text);
+    return text_str(&text);
+}
+
+const char *op_class_name(OpClass cls) {
+    switch (cls) {
+    case CLASS_ELTWISE:
+    case CLASS_CAST:
+        return "eltwise";
+    case CLASS_REDUCE:
+    case CLASS_ARGREDUCE:
+        return "reduce";
+    case CLASS_SOURCE:
+    case CLASS_VIEW:
+    case CLASS_CONCAT:
+        return "view";
+    case CLASS_CONTRACT:
+        return "contract";
+    }
+    return "";
+}
+
+/* Totals. */
+
+typedef struct Tile {
+    const char *title, *before, *after, *note;
+} Tile;
+
+static void put_tile(const Page *page, Tile tile) {
+    Text *out = page->out;
+    text_printf(out, "<div class=\"tile\"><h4>%s</h4><p>", tile.title);
+    if (tile.before) text_printf(out, "<s>%s \xE2\x86\x92 </s>", tile.before);
+    text_printf(out, "%s</p><small>%s</small></div>\n", tile.after, tile.note);
+}
+
+static double sum_us(const ReportSide *side, const Picture *picture) {
+    double sum = 0;
+    for (uint32_t i = 0; i < picture->launches.n; i++) sum += page_launch_us(side, picture, i);
+    return sum;
+}
+
+static const char *fewer(const Page *page, double before, double after, const char *what) {
+    const char *ratio = human_ratio(page->arena, before, after);
+    return after > 0 && before > 1.005 * after ? str_format(page->arena, "%s %s", ratio, what) : "";
+}
+
+static const char *count_text(Arena *arena, uint32_t n, const char *what) {
+    return str_format(arena, "%u %s%s", n, what, n == 1 ? "" : "s");
+}
+
+static void put_tiles(const Page *page) {
+    Arena *arena = page->arena;
+    const ReportSide *b = &page->graph->before, *a = &page->graph->after;
+    double before = b->cost->read_bytes + b->cost->written_bytes;
+    double after = a->cost->read_bytes + a->cost->written_bytes;
+    const char *reuse = "";
+    if (a->cost->unshared_bytes > a->cost->workspace_bytes)
+        reuse = str_format(arena, "%s without reuse", human_bytes(arena, a->cost->unshared_bytes));
+    text_puts(page->out, "<div class=\"tiles\">\n");
+    put_tile(page, (Tile){"launches", str_format(arena, "%u", page->before->launches.n),
+                          str_format(arena, "%u", page->after->launches.n),
+                          count_text(arena, a->plan->kernels.n, "kernel")});
+    put_tile(page, (Tile){"moved through memory", human_bytes(arena, before),
+                          human_bytes(arena, after), fewer(page, before, after, "less")});
+    put_tile(page, (Tile){"least possible", NULL, human_bytes(arena, a->cost->least_bytes),
+                          "inputs and outputs once"});
+    put_tile(page,
+             (Tile){"predicted time", human_us(arena, b->cost->us), human_us(arena, a->cost->us),
+                    fewer(page, b->cost->us, a->cost->us, "faster")});
+    double was = sum_us(b, page->before), is = sum_us(a, page->after);
+    if (is > 0)
+        put_tile(page, (Tile){"measured, sum of launches", human_us(arena, was),
+                              human_us(arena, is), fewer(page, was, is, "faster")});
+    put_tile(page, (Tile){"workspace", human_bytes(arena, b->cost->workspace_bytes),
+                          human_bytes(arena, a->cost->workspace_bytes), reuse});
+    text_puts(page->out, "</div>\n");
+}
+
+/* What colours and lines mean. */
+
+static void put_swatch(const Page *page, const char *element, const char *meaning) {
+    text_printf(page->out,
+                "<span><svg width=\"26\" height=\"14\" aria-hidden=\"true\">%s</svg>%s</span>\n",
+                element, meaning);
+}
+
+static void put_legend(const Page *page) {
+    static const struct {
+        const char *class_name, *meaning;
+        int radius;
+    } boxes[] = {
+        {"swatch contract", "matmul", 4},        {"swatch reduce", "reduction", 4},
+        {"swatch eltwise", "elementwise", 4},    {"swatch view", "view, index", 4},
+        {"pill in", "input, output", 6},         {"pill param", "param", 6},
+        {"pill temp", "temporary in memory", 6}, {"launch", "several kernels, one launch", 4}};
+    text_puts(page->out, "<div class=\"legend\">\n");
+    for (size_t i = 0; i < sizeof boxes / sizeof boxes[0]; i++)
+        put_swatch(
+            page,
+            str_format(page->arena,
+                       "<rect class=\"%s\" x=\"1\" y=\"1\" width=\"24\" height=\"12\" rx=\"%d\"/>",
+                       boxes[i].class_name, boxes[i].radius),
+            boxes[i].meaning);
+    put_swatch(page, "<g class=\"edge mem\"><path stroke-width=\"4\" d=\"M0 7H26\"/></g>",
+               "through memory, wide as its bytes");
+    put_swatch(page, "<g class=\"edge reg\"><path stroke-width=\"1\" d=\"M0 7H26\"/></g>",
+               "in registers");
+    put_swatch(page, "<g class=\"edge chip\"><path stroke-width=\"1.6\" d=\"M0 7H26\"/></g>",
+               "on chip");
+    text_puts(page->out, "</div>\n");
+}
+
+/* The page. */
+
+static void put_head(const Report *report, Text *out) {
+    text_puts(out,
+              "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n"
+              "<meta charset=\"utf-8\"/>\n"
+              "<meta http-equiv=\"Content-Security-Policy\" "
+              "content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n"
+              "<meta name=\"viewport\" content=\"width=device-width\"/>\n<title>");
+    markup_escape(out, report->source);
+    text_puts(out, " - fusec</title>\n<style>\n");
+    text_add(out, report_style_text, report_style_n_bytes);
+    text_puts(out, "</style>\n</head>\n<body>\n<h1>");
+    markup_escape(out, report->source);
+    text_puts(out, "</h1>\n<p class=\"sub\">fused by fusec ");
+    markup_escape(out, report->compiler);
+    text_puts(out, " for ");
+    markup_escape(out, report->target);
+    text_puts(out, ", priced for ");
+    markup_escape(out, report->card->doc);
+    if (report->device) {
+        text_puts(out, ", measured on ");
+        markup_escape(out, report->device);
+    }
+    text_puts(out, "</p>\n");
+}
+
+static void put_dims(const Page *page) {
+    const DimTab *dims = page->graph->after.plan->graph->dims;
+    uint32_t n = dim_n_symbols(dims);
+    if (!n) return;
+    text_puts(page->out, "<p class=\"sub\">All numbers hold for");
+    for (uint32_t i = 0; i < n; i++)
+        text_printf(page->out, "%s <span class=\"code\">%s = %lld</span>", i ? "," : "",
+                    dim_symbol_info(dims, i)->name, (long long)page->report->dims[i]);
+    text_puts(page->out, ".</p>\n");
+}
+
+static void put_graph(Arena *arena, const Report *report, uint32_t number, Text *out) {
+    Page page = {.arena = arena,
+                 .out = out,
+                 .report = report,
+                 .graph = &report->graphs[number],
+                 .number = number,
+                 .before = picture_new(arena, report->graphs[number].before.plan),
+                 .after = picture_new(arena, report->graphs[number].after.plan)};
+    text_puts(out, "<h2>graph <span class=\"code\">");
+    markup_escape(out, page.graph->after.plan->graph->name);
+    text_puts(out, "</span></h2>\n");
+    put_dims(&page);
+    put_tiles(&page);
+    put_legend(&page);
+    report_graphs(&page);
+    report_roofline(&page);
+    report_memory(&page);
+    report_ledger(&page);
+}
+
+void report_print(Arena *arena, const Report *report, Text *out) {
+    put_head(report, out);
+    for (uint32_t i = 0; i < report->n_graphs; i++) put_graph(arena, report, i, out);
+    text_puts(out, "</body>\n</html>\n");
+}

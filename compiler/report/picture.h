@@ -1,0 +1,58 @@
+/* What the pictures of a plan show: per kernel the values it reads from memory, the ops it computes
+ * and the values it stores, and what flows between them. Literals are part of the ops' labels. Made
+ * from a plan alone; knows neither places nor formats. */
+#ifndef FUSEC_PICTURE_H
+#define FUSEC_PICTURE_H
+
+#include "pass/explain.h"
+
+typedef enum { ITEM_READ, ITEM_OP, ITEM_STORE } ItemKind;
+
+typedef struct Item {
+    ItemKind kind;
+    NodeId node;       /* the op, or whose value lies in the buffer */
+    uint32_t buffer;   /* of READ and STORE */
+    const char *label; /* `max`, `mul 0.125`, `t0` */
+} Item;
+
+/* From an item to a later one of the same kernel. */
+typedef struct Flow {
+    uint32_t from, to;
+} Flow;
+
+typedef struct PictureKernel {
+    const Kernel *kernel;
+    Vec(Item) items; /* reads, then ops in topological order, then stores */
+    Vec(Flow) flows;
+    uint32_t n_ops;
+} PictureKernel;
+
+typedef struct PictureLaunch {
+    uint32_t first, n; /* of its kernels */
+} PictureLaunch;
+
+typedef struct Picture {
+    const Plan *plan;
+    Vec(PictureKernel) kernels;
+    Vec(PictureLaunch) launches;
+    uint32_t n_items;
+} Picture;
+
+Picture *picture_new(Arena *arena, const Plan *plan);
+
+/* The launch that stores a buffer, or UINT32_MAX. */
+uint32_t picture_maker(const Picture *picture, uint32_t buffer);
+/* Whether a buffer is the caller's: an input, a param or an output. */
+bool picture_is_bound(const Picture *picture, uint32_t buffer);
+/* The buffer that an output without a maker is a copy of, or UINT32_MAX. */
+uint32_t picture_original(const Picture *picture, uint32_t buffer);
+/* Whether any kernel of a launch reads `buffer` from elsewhere, or stores it for elsewhere. */
+bool launch_reads(const Picture *picture, const PictureLaunch *launch, uint32_t buffer);
+bool launch_stores(const Picture *picture, const PictureLaunch *launch, uint32_t buffer);
+
+/* The user's name of a value and its line, or what stands for them: `h`, `v12`. */
+const char *node_title(Arena *arena, const Graph *graph, NodeId node);
+uint32_t node_line(const Graph *graph, NodeId node); /* 0: nowhere */
+DimId node_bytes(const Graph *graph, NodeId node);
+
+#endif

@@ -1,0 +1,272 @@
+/* Graphs drawn: without fusion and with it, side by side. Places are drawing.c's. */
+#include "report/drawing.h"
+
+#include <math.h>
+
+enum { MAX_DRAWN = 1200 }; /* items; more are no picture any more */
+static const double MARGIN = 6;
+
+static const Graph *graph_of(const Drawing *d) {
+    return d->side->plan->graph;
+}
+
+static double stroke_of(const Drawing *d, uint32_t buffer) {
+    double share = d->most_bytes > 0 ? drawing_bytes(d, buffer) / d->most_bytes : 0;
+    return 1.2 + (MAX_STROKE - 1.2) * sqrt(share);
+}
+
+static const char *buffer_word(const Buffer *buffer) {
+    static const char *const words[] = {[BUFFER_INPUT] = "input",
+                                        [BUFFER_PARAM] = "param",
+                                        [BUFFER_OUTPUT] = "output",
+                                        [BUFFER_TEMP] = "temporary",
+                                        [BUFFER_PREPARED] = "made once from params"};
+    return words[buffer->kind];
+}
+
+static const char *buffer_class(const Buffer *buffer) {
+    static const char *const classes[] = {[BUFFER_INPUT] = "pill in",
+                                          [BUFFER_PARAM] = "pill param",
+                                          [BUFFER_OUTPUT] = "pill out",
+                                          [BUFFER_TEMP] = "pill temp",
+                                          [BUFFER_PREPARED] = "pill param"};
+    return buffer->is_on_chip ? "pill chip" : classes[buffer->kind];
+}
+
+static const char *buffer_tip(const Drawing *d, uint32_t buffer) {
+    const Buffer *given = drawing_buffer(d, buffer);
+    const Graph *graph = graph_of(d);
+    const char *key = "";
+    if (given->kind == BUFFER_PARAM) key = graph->params.data[given->ordinal].key;
+    Text text = {.arena = d->arena};
+    text_printf(&text, "%s %s: %s\n%s", buffer_word(given), given->name,
+                page_shape(d->page, given->dtype, &given->shape),
+                given->is_on_chip ? "on chip, in no memory"
+                                  : page_bytes(d->page, buffer_bytes(graph->dims, given)));
+    if (key && *key) text_printf(&text, "\n\"%s\"", key);
+    return text_str(&text);
+}
+
+static const char *op_tip(const Drawing *d, NodeId id) {
+    const Node *node = graph_node(graph_of(d), id);
+    uint32_t line = node_line(graph_of(d), id);
+    Text text = {.arena = d->arena};
+    text_printf(&text, "%s = %s: %s", node_title(d->arena, graph_of(d), id),
+                op_info(node->op)->name, page_shape(d->page, node->dtype, &node->shape));
+    if (line) text_printf(&text, "\nline %u", line);
+    return text_str(&text);
+}
+
+/* Drawing. */
+
+static void draw_pill(const Drawing *d, uint32_t buffer, const LayeredNode *at) {
+    const Buffer *given = drawing_buffer(d, buffer);
+    svg_rect(d->out, buffer_class(given), at->x, at->y, at->w, PILL_H, PILL_H / 2.0,
+             buffer_tip(d, buffer));
+    svg_text(d->out, "t", ANCHOR_MIDDLE, at->x + at->w / 2, at->y + PILL_H / 2.0 + 3.6,
+             drawing_label(d, given->name));
+}
+
+static void draw_op(const Drawing *d, NodeId node, const char *label, const LayeredNode *at) {
+    OpClass cls = op_info(graph_node(graph_of(d), node)->op)->cls;
+    const char *class_name = str_format(d->arena, "op %s", op_class_name(cls));
+    svg_rect(d->out, class_name, at->x, at->y, at->w, at->h, 5, op_tip(d, node));
+    svg_text(d->out, "t", ANCHOR_MIDDLE, at->x + at->w / 2, at->y + at->h / 2 + 3.8,
+             drawing_label(d, label));
+}
+
+static const char *kernel_tip(const Drawing *d, uint32_t k) {
+    const Kernel *kernel = &d->side->plan->kernels.data[k];
+    const KernelCost *cost = &d->side->cost->kernels[k];
+    return str_format(d->arena, "%s: %s\n%s predicted, %s read, %s written", kernel->name,
+                      explain_form_name(kernel->form), human_us(d->arena, cost->us),
+                      human_bytes(d->arena, cost->read_bytes),
+                      human_bytes(d->arena, cost->written_bytes));
+}
+
+static const char *form_class(const Kernel *kernel) {
+    switch (kernel->form) {
+    case FORM_MAP:
+        return "kernel map";
+    case FORM_ROW:
+    case FORM_COLUMN:
+        return "kernel reduction";
+    case FORM_CONTRACT:
+        return "kernel contraction";
+    }
+    return "";
+}
+
+/* Edges leave pills of the upper side where those end, not where their room does. */
+static void draw_flow(const Drawing *d, const LayeredEdge *edge, const LayeredNode *from,
+                      const char *class_name, double width, const char *tip) {
+    if (edge->n_points && from->pin == LAYERED_TOP) edge->points[0].y = from->y + PILL_H;
+    svg_edge(d->out, class_name, width, edge->points, edge->n_points, tip);
+}
+
+/* To the left below the upper side, or to the right if an edge comes down there. */
+static void draw_title(const Drawing *d, const Box *box, const char *title) {
+    enum { INSET = 9 };
+    double w = svg_text_width(title, FONT - 1);
+    bool left_is_free = true, right_is_free = true;
+    for (uint32_t i = 0; i < box->ports.n; i++) {
+        const Port *port = &box->ports.data[i];
+        if (port->is_store || drawing_buffer(d, port->buffer)->kind == BUFFER_PARAM) continue;
+        if (port->x < INSET + w + 3) left_is_free = false;
+        if (port->x > box->w - INSET - w - 3) right_is_free = false;
+    }
+    bool goes_right = !left_is_free && right_is_free;
+    svg_text(d->out, "title", goes_right ? ANCHOR_END : ANCHOR_START,
+             goes_right ? box->w - INSET : INSET, PILL_H + 11.0, title);
+}
+
+static void draw_kernel(const Drawing *d, uint32_t k, double x, double y, const char *id) {
+    const PictureKernel *kernel = &d->picture->kernels.data[k];
+    const Box *box = &d->kernels[k];
+    svg_group_begin(d->out, x, y, "k", id);
+    svg_rect(d->out, form_class(kernel->kernel), 0, PILL_H / 2.0, box->w, box->h - PILL_H, 9,
+             kernel_tip(d, k));
+    svg_group_begin(d->out, box->left, 0, "c", NULL);
+    for (uint32_t i = 0; i < kernel->flows.n; i++) {
+        const LayeredEdge *edge = &box->layout.edges.data[i];
+        draw_flow(d, edge, &box->layout.nodes.data[edge->from], "reg", 1, NULL);
+    }
+    for (uint32_t i = 0; i < kernel->items.n; i++) {
+        const Item *item = &kernel->items.data[i];
+        if (item->kind == ITEM_OP)
+            draw_op(d, item->node, item->label, &box->layout.nodes.data[i]);
+        else
+            draw_pill(d, item->buffer, &box->layout.nodes.data[i]);
+    }
+    svg_group_end(d->out);
+    draw_title(d, box, kernel->kernel->name);
+    svg_group_end(d->out);
+}
+
+/* Pills of a launch: nodes before the kernels and after them, in the order of the buffers. */
+static void draw_launch_pills(const Drawing *d, const PictureLaunch *launch, const Box *box) {
+    uint32_t node = 0;
+    for (int is_store = 0; is_store < 2; is_store++) {
+        for (uint32_t b = 0; b < d->side->plan->buffers.n; b++) {
+            bool has = is_store ? launch_stores(d->picture, launch, b)
+                                : drawing_buffer(d, b)->kind != BUFFER_PARAM &&
+                                      launch_reads(d->picture, launch, b);
+            if (has) draw_pill(d, b, &box->layout.nodes.data[node++]);
+        }
+        node += is_store ? 0 : launch->n;
+    }
+}
+
+static const char *kernel_id(const Drawing *d, uint32_t k) {
+    return str_format(d->arena, "%sk%u", d->prefix, k);
+}
+
+static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
+    const PictureLaunch *launch = &d->picture->launches.data[l];
+    const Box *box = &d->launches[l];
+    uint32_t first = 0;
+    while (box->layout.nodes.data[first].pin == LAYERED_TOP) first++;
+    bool is_chain =
+        launch->n > 1 && d->side->plan->kernels.data[launch->first + 1].link == LINK_PHASE;
+    svg_group_begin(d->out, x, y, "l", NULL);
+    svg_rect(d->out, "launch", 0, PILL_H / 2.0, box->w, box->h - PILL_H, 12,
+             is_chain ? "one launch: its blocks run these kernels one after the other, what passes "
+                        "between them stays on chip"
+                      : "one launch: its blocks are shared out among these kernels");
+    svg_group_begin(d->out, box->left, 0, "c", NULL);
+    for (uint32_t i = 0; i < box->layout.edges.n; i++) {
+        const LayeredEdge *edge = &box->layout.edges.data[i];
+        bool is_chip = edge->from >= first && edge->to < first + launch->n;
+        draw_flow(d, edge, &box->layout.nodes.data[edge->from], is_chip ? "chip" : "mem", 1.6,
+                  is_chip ? "on chip" : NULL);
+    }
+    for (uint32_t i = 0; i < launch->n; i++) {
+        const LayeredNode *at = &box->layout.nodes.data[first + i];
+        draw_kernel(d, launch->first + i, at->x, at->y, kernel_id(d, launch->first + i));
+    }
+    draw_launch_pills(d, launch, box);
+    svg_group_end(d->out);
+    draw_title(d, box, str_format(d->arena, "one launch, %u kernels", launch->n));
+    svg_group_end(d->out);
+}
+
+static void draw_small(const Drawing *d, uint32_t l, const LayeredNode *at) {
+    uint32_t k = d->picture->launches.data[l].first;
+    const PictureKernel *kernel = &d->picture->kernels.data[k];
+    svg_group_begin(d->out, 0, 0, "k", kernel_id(d, k));
+    svg_rect(d->out, "small", at->x - 3, at->y - 3, at->w + 6, at->h + 6, 7, kernel_tip(d, k));
+    for (uint32_t i = 0; i < kernel->items.n; i++)
+        if (kernel->items.data[i].kind == ITEM_OP)
+            draw_op(d, kernel->items.data[i].node, kernel->items.data[i].label, at);
+    svg_group_end(d->out);
+}
+
+static void draw_top_edge(const Drawing *d, uint32_t buffer, const LayeredEdge *edge) {
+    svg_edge(d->out, "mem", stroke_of(d, buffer), edge->points, edge->n_points,
+             buffer_tip(d, buffer));
+    svg_text(d->out, "bytes", ANCHOR_END, edge->label_x + edge->label_w / 2, edge->label_y + 3.2,
+             human_bytes(d->arena, drawing_bytes(d, buffer)));
+}
+
+static void draw(const Drawing *d, const char *label) {
+    svg_begin(d->out, d->top.w + 2 * MARGIN, d->top.h + 2 * MARGIN, label);
+    svg_group_begin(d->out, MARGIN, MARGIN, "graph", NULL);
+    for (uint32_t i = 0; i < d->top.edges.n; i++)
+        draw_top_edge(d, d->buffer_of_edge.data[i], &d->top.edges.data[i]);
+    for (uint32_t l = 0; l < d->picture->launches.n; l++) {
+        const LayeredNode *at = &d->top.nodes.data[d->first_launch + l];
+        uint32_t first = d->picture->launches.data[l].first;
+        if (drawing_is_small(d, l))
+            draw_small(d, l, at);
+        else if (d->picture->launches.data[l].n == 1)
+            draw_kernel(d, first, at->x, at->y, kernel_id(d, first));
+        else
+            draw_launch(d, l, at->x, at->y);
+    }
+    for (uint32_t b = 0; b < d->side->plan->buffers.n; b++)
+        if (d->node_of_buffer[b] != NONE) draw_pill(d, b, &d->top.nodes.data[d->node_of_buffer[b]]);
+    svg_group_end(d->out);
+    svg_end(d->out);
+}
+
+static double most_bytes(const Page *page, const Plan *plan) {
+    double most = 0;
+    for (uint32_t b = 0; b < plan->buffers.n; b++) {
+        double bytes = page_number(page, buffer_bytes(plan->graph->dims, &plan->buffers.data[b]));
+        if (!plan->buffers.data[b].is_on_chip && bytes > most) most = bytes;
+    }
+    return most;
+}
+
+static void report_side(const Page *page, const ReportSide *side, const Picture *picture,
+                        const char *title, const char *prefix) {
+    uint32_t n = picture->launches.n;
+    Drawing d = {.page = page,
+                 .side = side,
+                 .picture = picture,
+                 .arena = page->arena,
+                 .out = page->out,
+                 .prefix = str_format(page->arena, "g%u%s", page->number, prefix)};
+    double before = most_bytes(page, page->graph->before.plan);
+    double after = most_bytes(page, page->graph->after.plan);
+    d.most_bytes = before > after ? before : after;
+    text_printf(page->out, "<figure><figcaption>%s <span>%u launch%s</span></figcaption>\n", title,
+                n, n == 1 ? "" : "es");
+    if (picture->n_items > MAX_DRAWN) {
+        text_printf(page->out,
+                    "<p class=\"note\">%u ops and values are more than a picture can show; the "
+                    "tables below have them all.</p></figure>\n",
+                    picture->n_items);
+        return;
+    }
+    drawing_place(&d);
+    draw(&d, str_format(page->arena, "graph %s %s", side->plan->graph->name, title));
+    text_puts(page->out, "</figure>\n");
+}
+
+void report_graphs(const Page *page) {
+    text_puts(page->out, "<div class=\"pictures\">\n");
+    report_side(page, &page->graph->before, page->before, "without fusion", "b");
+    report_side(page, &page->graph->after, page->after, "fused", "a");
+    text_puts(page->out, "</div>\n");
+}

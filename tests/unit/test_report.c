@@ -1,0 +1,292 @@
+/* The report's page and the DOT picture: complete, well formed, and safe whatever names hold. */
+#include "report/dot.h"
+#include "report/parts.h"
+
+#include "lib/plans.h"
+#include "lib/random_graph.h"
+#include "lib/text_file.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+typedef struct Fixture {
+    Arena *arena;
+    Module *module;
+    PricedPlan before, after;
+    ReportGraph graph;
+    Report report;
+} Fixture;
+
+static Fixture fixture_new(const char *source, TargetId target) {
+    Fixture f = {.arena = arena_new(NULL)};
+    const char *errors = "";
+    f.module = plans_parse(f.arena, source, &errors);
+    cr_assert(f.module, "%s", errors);
+    const Card *card = card_of_target(target_get(target));
+    f.before = plans_price(f.arena, f.module, 0, true, target, card, NULL);
+    f.after = plans_price(f.arena, f.module, 0, false, target, card, NULL);
+    f.graph = (ReportGraph){.before = {.plan = f.before.plan, .cost = f.before.cost},
+                            .after = {.plan = f.after.plan, .cost = f.after.cost}};
+    f.report = (Report){.source = "model.g",
+                        .target = target_get(target)->name,
+                        .compiler = "0",
+                        .card = card,
+                        .dims = f.after.cost->dims,
+                        .n_graphs = 1};
+    return f;
+}
+
+static const char *page_of(Fixture *f) {
+    Text text = {.arena = f->arena};
+    f->report.graphs = &f->graph;
+    report_print(f->arena, &f->report, &text);
+    return text_str(&text);
+}
+
+/* Tags nest, attributes are quoted, and no character stands that must not. */
+static void expect_well_formed(const char *page) {
+    char open[64][32];
+    int depth = 0;
+    const char *at = strchr(page, '\n') + 1; /* after the doctype */
+    const char *style = strstr(page, "<style>"), *style_end = strstr(page, "</style>");
+    while (*at) {
+        if (at > style && at < style_end) at = style_end;
+        cr_assert(*at != '&' || strchr(at, ';'), "a bare & at %.40s", at);
+        if (*at++ != '<') continue;
+        bool closes = *at == '/';
+        size_t n = strspn(at + closes, "abcdefghijklmnopqrstuvwxyz0123456789");
+        const char *end = at + closes + n;
+        cr_assert(n > 0 && n < sizeof open[0], "a bare < at %.40s", at);
+        for (bool is_quoted = false; *end && (is_quoted || *end != '>'); end++) {
+            cr_assert(*end != '<', "a < in a tag at %.60s", at);
+            if (*end == '"') is_quoted = !is_quoted;
+        }
+        if (closes) {
+            cr_assert(depth > 0);
+            depth--;
+            cr_assert(strlen(open[depth]) == n && strncmp(open[depth], at + 1, n) == 0,
+                      "%s is closed by %.30s", open[depth], at);
+        } else if (end[-1] != '/') {
+            cr_assert(depth < 64);
+            snprintf(open[depth++], sizeof open[0], "%.*s", (int)n, at);
+        }
+        at = end + 1;
+    }
+    cr_expect(depth == 0, "%s is never closed", open[depth > 0 ? depth - 1 : 0]);
+}
+
+static uint32_t count(const char *text, const char *what) {
+    uint32_t n = 0;
+    for (; (text = strstr(text, what)); text += strlen(what)) n++;
+    return n;
+}
+
+static void expect_holds(const char *page, const char *what) {
+    cr_expect(strstr(page, what), "no `%s` in the page", what);
+}
+
+/* Every kernel, edge and total of the ledger. */
+static void expect_complete(const Fixture *f, const char *page) {
+    const Plan *plan = f->after.plan;
+    uint32_t n_edges = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const KernelCost *cost = &f->after.cost->kernels[k];
+        expect_holds(page, str_format(f->arena, "<a href=\"#g0ak%u\">%s</a>", k,
+                                      plan->kernels.data[k].name));
+        expect_holds(page, str_format(f->arena, "id=\"g0ak%u\"", k));
+        expect_holds(page, human_us(f->arena, cost->us));
+        expect_holds(page, human_bytes(f->arena, cost->read_bytes + cost->written_bytes));
+    }
+    for (uint32_t i = 0; i < plan->edges.n; i++) {
+        const Edge *edge = &plan->edges.data[i];
+        if (graph_node(plan->graph, edge->producer)->op == OP_CONST) continue;
+        n_edges++;
+        expect_holds(page, reason_info(edge->reason)->id);
+    }
+    cr_expect_eq(count(page, "<span class=\"verdict "), n_edges);
+    expect_holds(page, human_us(f->arena, f->before.cost->us));
+    expect_holds(page, human_bytes(f->arena, f->after.cost->least_bytes));
+    expect_holds(page, human_bytes(f->arena, f->after.cost->workspace_bytes));
+    expect_holds(page, human_bytes(f->arena, f->before.cost->workspace_bytes));
+}
+
+Test(report, holds_the_whole_ledger_of_every_example) {
+    static const char *const paths[] = {"dsl/examples/softmax.g",      "dsl/examples/digits.g",
+                                        "dsl/examples/transformer.g",  "dsl/examples/views.g",
+                                        "dsl/examples/blackscholes.g", "dsl/examples/heat2d.g"};
+    static const TargetId targets[] = {TARGET_SM_80, TARGET_CPU};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        for (size_t t = 0; t < 2; t++) {
+            Arena *own = arena_new(NULL);
+            Fixture f = fixture_new(text_file_read(own, paths[i], NULL), targets[t]);
+            const char *page = page_of(&f);
+            expect_well_formed(page);
+            expect_complete(&f, page);
+            cr_expect_str_eq(page, page_of(&f), "%s: not the same twice", paths[i]);
+            cr_expect(!strstr(page, "http://") || count(page, "http://") == count(page, "xmlns="),
+                      "%s: the page refers to something outside", paths[i]);
+            cr_expect(!strstr(page, "<script") && !strstr(page, "url("), "%s", paths[i]);
+            arena_free(f.arena);
+            arena_free(own);
+        }
+}
+
+/* Braces and quotes balance, and every edge joins nodes that are there. */
+static void expect_dot(const char *dot, uint64_t seed) {
+    int depth = 0;
+    bool is_quoted = false;
+    for (const char *at = dot; *at; at++) {
+        if (is_quoted && *at == '\\')
+            at++;
+        else if (*at == '"')
+            is_quoted = !is_quoted;
+        else if (!is_quoted)
+            depth += (*at == '{') - (*at == '}');
+        cr_assert(depth >= 0, "seed %llu", (unsigned long long)seed);
+    }
+    cr_expect(depth == 0 && !is_quoted, "seed %llu:\n%s", (unsigned long long)seed, dot);
+    for (const char *arrow = dot; (arrow = strstr(arrow, " -> ")); arrow += 4) {
+        const char *from = arrow;
+        while (from[-1] != ' ') from--;
+        char name[2][64];
+        snprintf(name[0], sizeof name[0], " %.*s [", (int)(arrow - from), from);
+        snprintf(name[1], sizeof name[1], " %.*s [", (int)strcspn(arrow + 4, " ;"), arrow + 4);
+        for (int i = 0; i < 2; i++) {
+            const char *found = dot;
+            bool is_node = false;
+            while (!is_node && (found = strstr(found, name[i]))) {
+                is_node = strncmp(found - 3, " ->", 3) != 0;
+                found++;
+            }
+            cr_assert(is_node, "seed %llu: no node%s", (unsigned long long)seed, name[i]);
+        }
+    }
+}
+
+Test(report, random_graphs_make_whole_pages) {
+    enum { N_GRAPHS = 60 };
+    for (uint64_t seed = 1; seed <= N_GRAPHS; seed++) {
+        Arena *own = arena_new(NULL);
+        Fixture f =
+            fixture_new(random_graph_source(own, seed, NULL), seed % 2 ? TARGET_SM_80 : TARGET_CPU);
+        const char *page = page_of(&f);
+        expect_well_formed(page);
+        expect_complete(&f, page);
+        Text dot = {.arena = own};
+        const Plan *plan = f.after.plan;
+        dot_print(own, &plan, 1, &dot);
+        expect_dot(text_str(&dot), seed);
+        arena_free(f.arena);
+        arena_free(own);
+    }
+}
+
+Test(report, names_are_text_whatever_they_hold) {
+    Fixture f = fixture_new("weights \"w.safetensors\"\n"
+                            "graph g(x: f32[4, 4]) -> (y: f32[4, 4]) {\n"
+                            "  param w: f32[4, 4] = \"</title><script>alert('&')</script>\"\n"
+                            "  y = x @ w + 1\n}\n",
+                            TARGET_SM_80);
+    f.report.source = "<script>\"a\" & \x01\xFF\xC0\x80\xED\xA0\x80.g";
+    double us[4] = {1, 2, 3, 4};
+    f.graph.before.measured_us = f.graph.after.measured_us = us;
+    f.graph.before.n_measured = f.before.cost->n_launches;
+    f.graph.after.n_measured = f.after.cost->n_launches;
+    f.report.device = "<img src=x onerror='y'>";
+    const char *page = page_of(&f);
+    expect_well_formed(page);
+    cr_expect(!strstr(page, "<script") && !strstr(page, "<img"));
+    expect_holds(page, "&lt;script&gt;&quot;a&quot; &amp; \xEF\xBF\xBD\xEF\xBF\xBD");
+    expect_holds(page, "&lt;/title&gt;&lt;script&gt;alert(&#39;&amp;&#39;)");
+    cr_expect(!strchr(page, '\x01') && !strstr(page, "\xED\xA0"));
+    arena_free(f.arena);
+}
+
+Test(report, measured_launches_make_a_roofline) {
+    Fixture f = fixture_new("graph g(x: bf16[512, 512], w: bf16[512, 512]) -> (y: bf16[512, 512]) "
+                            "{\n  y = softmax(x @ w, axis=1)\n}\n",
+                            TARGET_SM_80);
+    cr_expect(!strstr(page_of(&f), "Roofline"));
+    double before[32], after[32];
+    cr_assert(f.before.cost->n_launches <= 32 && f.after.cost->n_launches <= 32);
+    for (int i = 0; i < 32; i++) before[i] = 10.25 + i, after[i] = 50.5 + i;
+    f.graph.before.measured_us = before;
+    f.graph.after.measured_us = after;
+    f.graph.before.n_measured = f.before.cost->n_launches;
+    f.graph.after.n_measured = f.after.cost->n_launches;
+    const char *page = page_of(&f);
+    expect_well_formed(page);
+    expect_holds(page, "<h3>Roofline</h3>");
+    expect_holds(page, "50.5 \xC2\xB5s");
+    uint32_t n = f.before.cost->n_launches + f.after.cost->n_launches;
+    cr_expect_eq(count(page, "<circle class=\"spot "), n + 2, "two more are the legend's");
+    arena_free(f.arena);
+}
+
+Test(report, numbers_are_short_and_have_a_point) {
+    Arena *arena = arena_new(NULL);
+    static const struct {
+        double bytes;
+        const char *text;
+    } cases[] = {{0, "0 B"},        {7, "7 B"},         {999, "999 B"},    {999.6, "1 kB"},
+                 {1536, "1.54 kB"}, {12345, "12.3 kB"}, {99960, "100 kB"}, {1e6, "1 MB"},
+                 {4.5e9, "4.5 GB"}, {9.3e18, "9.3 EB"}, {0.25, "0.25 B"},  {1e24, "1000000 EB"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        cr_expect_str_eq(human_bytes(arena, cases[i].bytes), cases[i].text);
+    cr_expect_str_eq(human_us(arena, 12.34), "12.3 \xC2\xB5s");
+    cr_expect_str_eq(human_ratio(arena, 10, 4), "2.5\xC3\x97");
+    cr_expect_str_eq(human_ratio(arena, 10, 0), "-");
+    cr_expect_str_eq(svg_shorten(arena,
+                                 "a\xC3\xA4"
+                                 "bcd",
+                                 3),
+                     "a\xC3\xA4\xE2\x80\xA6");
+    cr_expect_str_eq(svg_shorten(arena, "abc", 3), "abc");
+    arena_free(arena);
+}
+
+/* What flows in a kernel is what its ops take, and what it stores comes from one of them. */
+Test(report, pictures_have_every_op_and_every_value) {
+    Arena *own = arena_new(NULL);
+    Fixture f = fixture_new(text_file_read(own, "dsl/examples/transformer.g", NULL), TARGET_SM_80);
+    const Picture *picture = picture_new(f.arena, f.after.plan);
+    bool *is_drawn = arena_array(f.arena, bool, f.after.plan->graph->nodes.n);
+    uint32_t n_kernels = 0;
+    for (uint32_t l = 0; l < picture->launches.n; l++) n_kernels += picture->launches.data[l].n;
+    cr_expect_eq(n_kernels, f.after.plan->kernels.n);
+    for (uint32_t k = 0; k < picture->kernels.n; k++) {
+        const PictureKernel *kernel = &picture->kernels.data[k];
+        uint32_t n_reads = 0, n_stores = 0;
+        for (uint32_t i = 0; i < kernel->items.n; i++) {
+            const Item *item = &kernel->items.data[i];
+            n_reads += item->kind == ITEM_READ;
+            n_stores += item->kind == ITEM_STORE;
+            is_drawn[item->node] = true;
+            bool has_flow = false;
+            for (uint32_t e = 0; e < kernel->flows.n; e++) {
+                cr_expect_lt(kernel->flows.data[e].from, kernel->flows.data[e].to);
+                has_flow =
+                    has_flow || kernel->flows.data[e].from == i || kernel->flows.data[e].to == i;
+            }
+            cr_expect(has_flow, "%s of kernel %s hangs in the air", item->label,
+                      kernel->kernel->name);
+        }
+        cr_expect_eq(n_reads + n_stores, kernel->kernel->args.n, "%s", kernel->kernel->name);
+    }
+    for (NodeId id = 0; id < f.after.plan->graph->nodes.n; id++)
+        if (graph_node(f.after.plan->graph, id)->op != OP_CONST)
+            cr_expect(is_drawn[id], "node %u is not drawn", id);
+    arena_free(f.arena);
+    arena_free(own);
+}
+
+Test(report, the_dot_of_softmax_is_as_it_was) {
+    Arena *arena = arena_new(NULL);
+    Fixture f = fixture_new(text_file_read(arena, "dsl/examples/softmax.g", NULL), TARGET_SM_80);
+    Text text = {.arena = arena};
+    const Plan *plan = f.after.plan;
+    dot_print(arena, &plan, 1, &text);
+    cr_expect_str_eq(text_str(&text), text_file_read(arena, "tests/golden/softmax.dot", NULL));
+    arena_free(f.arena);
+    arena_free(arena);
+}
