@@ -62,6 +62,8 @@ fusec_status cli_inspect(Cli *cli);
 /* Prints `fusec: error: ...` and returns `status`. */
 STR_PRINTF(3, 4)
 fusec_status cli_fail(const Cli *cli, fusec_status status, const char *format, ...);
+/* Whether all that was printed has gone out; else an error. */
+fusec_status cli_close_stdout(const Cli *cli);
 STR_PRINTF(2, 0) void cli_vfail(const Cli *cli, const char *format, va_list args);
 /* The same for a failure of the runtime. */
 fusec_status cli_fail_frt(const Cli *cli, const frt_error *error);

@@ -118,6 +118,12 @@ static bool write_all(int file, const char *bytes, size_t n_bytes) {
     return true;
 }
 
+fusec_status cli_close_stdout(const Cli *cli) {
+    bool is_lost = ferror(stdout) != 0;
+    if (fflush(stdout) || is_lost) return fail_file(cli, "write", "stdout");
+    return FUSEC_OK;
+}
+
 static fusec_status write_stdout(const Cli *cli, const void *bytes, size_t n_bytes,
                                  bool is_binary) {
     if (is_binary && isatty(STDOUT_FILENO))

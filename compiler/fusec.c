@@ -24,6 +24,7 @@ int main(int argc, char **argv) {
     if (!cli.arena) return FUSEC_INTERNAL;
     if (setjmp(cli.escape.jump)) return (int)cli_fail(&cli, FUSEC_INTERNAL, "out of memory");
     fusec_status status = cli_parse(&cli, argc, argv) ? run_command(&cli) : cli.status;
+    fusec_status closed = cli_close_stdout(&cli);
     arena_free(cli.arena);
-    return (int)status;
+    return (int)(status ? status : closed);
 }

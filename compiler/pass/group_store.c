@@ -65,8 +65,9 @@ static bool must_fuse(const Grouper *p, NodeId id) {
 }
 
 bool group_want_stored(Grouper *p, NodeId id, ReasonId reason) {
-    bool is_choice = reason == REASON_COSTLY || reason == REASON_SLOWER;
-    if (p->wants_store[id] || (is_choice && must_fuse(p, id))) return false;
+    bool is_choice = reason != REASON_TOO_LARGE;
+    bool is_settled = must_fuse(p, id) || (!p->off && graph_block(p->graph, id, BLOCK_KERNEL));
+    if (p->wants_store[id] || (is_choice && is_settled)) return false;
     p->wants_store[id] = true;
     p->want_reason[id] = reason;
     return true;

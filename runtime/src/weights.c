@@ -235,7 +235,8 @@ static frt_status map_file(int file, const char *path, void **map, size_t *n, fr
 }
 
 frt_status weights_open(const char *path, Weights **weights, frt_error *err) {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    /* A FIFO must not be waited for: it is refused like all that is no regular file. */
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) {
         return frt_fail(err, errno == ENOENT ? FRT_E_WEIGHTS_MISSING : FRT_E_FILE,
                         "cannot open weights file %s: %s", path, strerror(errno));

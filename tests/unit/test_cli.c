@@ -497,3 +497,16 @@ Test(cli, an_interrupt_leaves_nothing_behind) {
         cr_assert(n_files() == 1, "after %u ms", (unsigned)delay);
     }
 }
+
+/* What was printed and did not arrive is an error like a file that cannot be written. */
+Test(cli, lost_output_exits_3) {
+    static const char *const commands[] = {
+        "build/fusec dsl/examples/pointwise.g --explain -o /dev/null", "build/fusec --help",
+        "build/fusec run dsl/examples/pointwise.g --device=cpu"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        char command[200];
+        snprintf(command, sizeof command, "%s > /dev/full 2> /dev/null", commands[i]);
+        int status = system(command);
+        cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 3, "%s: %d", commands[i], status);
+    }
+}

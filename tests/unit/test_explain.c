@@ -2,6 +2,7 @@
 #include "pass/explain.h"
 
 #include "lib/plans.h"
+#include "lib/random_graph.h"
 #include "lib/text_file.h"
 
 #include <criterion/criterion.h>
@@ -91,24 +92,34 @@ Test(explain, symbolic_sizes_are_expressions) {
     arena_free(f.arena);
 }
 
-/* Which node is computed in which kernels, with names that survive printing: per kernel its form
- * and the multiset of ops. */
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* What a kernel computes, by what survives printing: its form and the multiset of ops. */
+static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *kernel) {
+    Text text = {.arena = arena};
+    uint32_t counts[OP_COUNT] = {0};
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        counts[graph_node(plan->graph, kernel->nodes.data[i])->op]++;
+    text_printf(&text, "form %d, %u stages, %u args:", kernel->form, kernel->stages.n,
+                kernel->args.n);
+    for (int op = 0; op < OP_COUNT; op++) {
+        bool is_source = op && op_info((OpId)op)->cls == CLASS_SOURCE;
+        if (counts[op] && !is_source)
+            text_printf(&text, " %ux%s", counts[op], op_info((OpId)op)->name);
+    }
+    return text_str(&text);
+}
+
+/* All kernels, in no order: init steps and what runs may pass one another. */
 static const char *partition_of(Arena *arena, const Plan *plan) {
     Text text = {.arena = arena};
-    for (uint32_t k = 0; k < plan->kernels.n; k++) {
-        const Kernel *kernel = &plan->kernels.data[k];
-        uint32_t counts[OP_COUNT] = {0};
-        for (uint32_t i = 0; i < kernel->nodes.n; i++)
-            counts[graph_node(plan->graph, kernel->nodes.data[i])->op]++;
-        text_printf(&text, "form %d, %u stages, %u args:", kernel->form, kernel->stages.n,
-                    kernel->args.n);
-        for (int op = 0; op < OP_COUNT; op++) {
-            bool is_source = op && op_info((OpId)op)->cls == CLASS_SOURCE;
-            if (counts[op] && !is_source)
-                text_printf(&text, " %ux%s", counts[op], op_info((OpId)op)->name);
-        }
-        text_puts(&text, "\n");
-    }
+    const char **lines = arena_array(arena, const char *, plan->kernels.n);
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        lines[k] = kernel_text(arena, plan, &plan->kernels.data[k]);
+    qsort(lines, plan->kernels.n, sizeof *lines, by_text);
+    for (uint32_t k = 0; k < plan->kernels.n; k++) text_printf(&text, "%s\n", lines[k]);
     return text_str(&text);
 }
 
@@ -158,9 +169,22 @@ static const char *read_text(Arena *arena, const char *path) {
     return text_file_read(arena, path, &n_bytes);
 }
 
+Test(explain, random_programs_parse_back_to_the_same_plan) {
+    RandomGraphOptions options = random_graph_defaults();
+    options.without_matmul = false;
+    for (uint64_t seed = 9000; seed < 9060; seed++) {
+        Arena *arena = arena_new(NULL);
+        options.param_percent = seed % 3 == 0 ? 80 : 20;
+        expect_same_plan(random_graph_source(arena, seed, &options),
+                         str_format(arena, "seed %d", (int)seed));
+        arena_free(arena);
+    }
+}
+
 Test(explain, every_example_parses_back_to_the_same_plan) {
     static const char *const names[] = {"pointwise", "softmax",      "residual_layernorm",
-                                        "heat2d",    "blackscholes", "views"};
+                                        "heat2d",    "blackscholes", "views",
+                                        "digits",    "mlp",          "transformer"};
     Arena *arena = arena_new(NULL);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         expect_same_plan(read_text(arena, str_format(arena, "dsl/examples/%s.g", names[i])),

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct File {
     char bytes[2048];
@@ -368,4 +369,17 @@ Test(rt_weights, a_params_shape_may_wait_for_inputs) {
     frt_exec_free(exec);
     close_rig(&rig);
     free(text);
+}
+
+Test(rt_weights, a_fifo_is_refused_and_not_waited_for, .timeout = 20) {
+    frt_error err = FRT_ERROR_INIT;
+    Weights *weights = NULL;
+    char folder[] = "/tmp/fusec-fifo-XXXXXX", path[64];
+    cr_assert(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/w", folder);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    cr_expect_eq(weights_open(path, &weights, &err), FRT_E_FILE);
+    cr_expect(strstr(err.message, "no regular file"), "%s", err.message);
+    remove(path);
+    remove(folder);
 }

@@ -5,7 +5,7 @@ if exists('b:current_syntax')
 endif
 
 syntax keyword fusecKeyword graph param def return kernel weights
-" These are words of the language only where a dim is declared.
+" These are words of the language only where a dim is declared, and `fuse` before must or never.
 syntax match fusecKeyword /^\s*\zsdim\ze\s\+\h/
 syntax match fusecKeyword /\%(^\s*dim\s\+\h\w*\s\+\)\@<=in\>/
 syntax match fusecKeyword /^\s*\zsfuse\s\+\%(must\|never\)\ze\s*{/
