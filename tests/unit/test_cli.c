@@ -501,8 +501,8 @@ Test(cli, an_interrupt_leaves_nothing_behind) {
 /* What was printed and did not arrive is an error like a file that cannot be written. */
 Test(cli, lost_output_exits_3) {
     static const char *const commands[] = {
-        "build/fusec dsl/examples/pointwise.g --explain -o /dev/null", "build/fusec --help",
-        "build/fusec run dsl/examples/pointwise.g --device=cpu"};
+        "build/fusec dsl/examples/pointwise.g --explain --emit=fused -o /dev/null",
+        "build/fusec --help", "build/fusec run dsl/examples/pointwise.g --device=cpu"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char command[200];
         snprintf(command, sizeof command, "%s > /dev/full 2> /dev/null", commands[i]);
