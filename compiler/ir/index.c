@@ -11,6 +11,7 @@ typedef struct Expr {
     uint32_t n_terms;
     const IndexTerm *terms;
     uint32_t axes;
+    uint32_t weight;
 } Expr;
 
 struct IndexTab {
@@ -144,7 +145,13 @@ static IndexId intern_sum(IndexTab *tab, Sum *sum) {
     }
     Expr expr = {.hash = hash, .offset = sum->offset, .n_terms = sum->n};
     expr.terms = arena_copy(tab->arena, sum->terms, sum->n * sizeof *sum->terms);
-    for (uint32_t i = 0; i < sum->n; i++) expr.axes |= tab->atoms.data[sum->terms[i].atom].axes;
+    for (uint32_t i = 0; i < sum->n; i++) {
+        IndexAtom atom = tab->atoms.data[sum->terms[i].atom];
+        bool is_nested = atom.kind == ATOM_DIV || atom.kind == ATOM_MOD;
+        expr.axes |= atom.axes;
+        expr.weight += 1 + (is_nested ? index_weight(tab, atom.operand) : 0);
+        if (expr.weight > INDEX_MAX_WEIGHT) expr.weight = INDEX_MAX_WEIGHT;
+    }
     vec_push(tab->arena, &tab->exprs, expr);
     return tab->exprs.n - 1;
 }
@@ -312,6 +319,10 @@ bool index_is_axis(const IndexTab *tab, IndexId id, uint32_t *axis) {
     IndexAtom atom = tab->atoms.data[e->terms[0].atom];
     *axis = atom.axis;
     return atom.kind == ATOM_AXIS;
+}
+
+uint32_t index_weight(const IndexTab *tab, IndexId id) {
+    return tab->exprs.data[id].weight;
 }
 
 uint32_t index_axes(const IndexTab *tab, IndexId id) {

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { MAX_INDEX_WEIGHT = 500 };
+
 typedef struct MemoEntry {
     uint64_t hash;
     NodeId node;
@@ -209,11 +211,21 @@ static ScalarId pull_gather(Composer *c, const Node *node, const IndexId *coords
     return scalar_prim(c->scalars, PRIM_SELECT, scalar_inside(c->scalars, own), value, zero);
 }
 
-static ScalarId pull_view(Composer *c, const Node *node, const IndexId *coords, GuardId guard) {
+/* Views of views may double an index with each; then one of them is stored. */
+static bool is_heavy(const Composer *c, const IndexId *coords, uint32_t rank) {
+    for (uint32_t k = 0; k < rank; k++)
+        if (index_weight(c->indices, coords[k]) > MAX_INDEX_WEIGHT) return true;
+    return false;
+}
+
+static ScalarId pull_view(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
+    const Node *node = graph_node(c->graph, id);
     if (node->op == OP_PAD) return pull_pad(c, node, coords, guard);
     if (node->op == OP_GATHER) return pull_gather(c, node, coords, guard);
     IndexId arg_coords[MAX_RANK];
     indexmap_pull(c->indices, c->graph, node, coords, arg_coords);
+    if (is_heavy(c, arg_coords, graph_node(c->graph, node->args[0])->shape.rank))
+        return fail(c, REASON_TOO_LARGE, id);
     return pull(c, node->args[0], arg_coords, guard);
 }
 
@@ -277,7 +289,7 @@ static ScalarId pull_node(Composer *c, NodeId id, const IndexId *coords, GuardId
         return value ? scalar_cvt(c->scalars, value, node->dtype) : SCALAR_NONE;
     }
     case CLASS_VIEW:
-        return pull_view(c, node, coords, guard);
+        return pull_view(c, id, coords, guard);
     case CLASS_CONCAT:
         return pull_concat(c, node, coords, guard);
     case CLASS_REDUCE:
@@ -503,6 +515,8 @@ static bool compose_target(Composer *c, Target target, Store *store, Place *plac
     c->operands = NULL;
     if (!value) return false;
     indexmap_push(c->indices, graph, root, target.node, coords);
+    if (is_heavy(c, coords, graph_node(graph, target.node)->shape.rank))
+        return fail(c, REASON_TOO_LARGE, target.node) != SCALAR_NONE;
     for (NodeId at = target.node; at != root; at = graph_node(graph, at)->args[0])
         c->is_visited[at] = true;
     *store = (Store){.value = value, .node = target.node, .buffer = UINT32_MAX};

@@ -7,6 +7,7 @@
 enum {
     MAX_CHAIN = 256,    /* inlined ops behind one another */
     MAX_CLOSURE = 1024, /* inlined ops in all, roughly */
+    MAX_VIEWS = 16,     /* behind one another: index expressions may double with each pair */
     COSTLY_OPS = 8,     /* in prims: what is worth storing rather than repeating */
     COSTLY_SPREAD = 32  /* the same when repetition is only along a broadcast */
 };
@@ -65,9 +66,11 @@ static bool must_fuse(const Grouper *p, NodeId id) {
 }
 
 bool group_want_stored(Grouper *p, NodeId id, ReasonId reason) {
-    bool is_choice = reason != REASON_TOO_LARGE;
-    bool is_settled = must_fuse(p, id) || (!p->off && graph_block(p->graph, id, BLOCK_KERNEL));
-    if (p->wants_store[id] || (is_choice && is_settled)) return false;
+    bool is_choice = reason == REASON_COSTLY || reason == REASON_SLOWER;
+    bool is_fixed = !p->off && graph_block(p->graph, id, BLOCK_KERNEL);
+    if (p->wants_store[id] || (is_choice && must_fuse(p, id)) ||
+        (reason != REASON_TOO_LARGE && is_fixed))
+        return false;
     p->wants_store[id] = true;
     p->want_reason[id] = reason;
     return true;
@@ -275,6 +278,7 @@ uint32_t *group_op_costs(Arena *arena) {
 /* Sizes of what would be inlined into a node's user. */
 typedef struct Closure {
     uint32_t depth, n_scalars; /* ops behind one another; scalars, roughly */
+    uint32_t n_views;          /* views behind one another */
     VecU32 loads;              /* what it reads, ascending, at most MAX_GROUP_LOADS + 1 */
 } Closure;
 
@@ -300,9 +304,11 @@ static Closure closure_of(const Grouper *p, NodeId id, const Closure *closures) 
         else if (arg->n_scalars > shared)
             shared = arg->n_scalars;
         if (arg->depth >= c.depth) c.depth = arg->depth + 1;
+        if (arg->n_views > c.n_views) c.n_views = arg->n_views;
         join_loads(p->arena, &c.loads, &arg->loads);
     }
     c.n_scalars += shared;
+    c.n_views += op_info(node->op)->cls == CLASS_VIEW;
     return c;
 }
 
@@ -340,7 +346,8 @@ void group_bound_closures(Grouper *p) {
             closures[arg] = leaf_closure(p, arg);
             closures[id] = closure_of(p, id, closures);
         }
-        bool is_cut = !is_leaf && (closures[id].depth >= MAX_CHAIN || is_reduction(p->graph, id));
+        bool is_long = closures[id].depth >= MAX_CHAIN || closures[id].n_views >= MAX_VIEWS;
+        bool is_cut = !is_leaf && (is_long || is_reduction(p->graph, id));
         if (!is_cut) continue;
         if (!is_reduction(p->graph, id)) group_want_stored(p, id, REASON_TOO_LARGE);
         closures[id] = leaf_closure(p, id);

@@ -277,3 +277,28 @@ Test(fuse, nothing_is_stored_that_nobody_reads) {
     }
     cr_expect_gt(n_temps, 0);
 }
+
+/* Turned again and again, an index doubles with every pair of views: some are stored then. */
+Test(fuse, views_of_views_stay_small, .timeout = 20) {
+    Arena *arena = arena_new(NULL);
+    const char *errors = "";
+    Text text = {.arena = arena};
+    text_puts(&text, "dim B in 1..100\ngraph g(x: f32[B, 6]) -> (y: f32[B, 6]) {\n  v0 = x\n");
+    for (int i = 0; i < 40; i++)
+        text_printf(&text, "  v%d = reshape(transpose(reshape(v%d, [B*2, 3])), [B, 6])\n", i + 1,
+                    i);
+    text_puts(&text, "  y = v40\n}\n");
+    Module *module = plans_parse(arena, text_str(&text), &errors);
+    cr_assert(module, "%s", errors);
+    Plan *plan = plans_fuse(arena, module, 0, false, &errors);
+    cr_assert(plan, "%s", errors);
+    cr_expect(plan->kernels.n > 1 && plan->kernels.n <= 10, "%u kernels", plan->kernels.n);
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        const IndexTab *tab = scalartab_indices(kernel->scalars);
+        for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
+            if (scalar_get(kernel->scalars, id)->index)
+                cr_expect(index_weight(tab, scalar_get(kernel->scalars, id)->index) < 2000);
+    }
+    arena_free(arena);
+}
