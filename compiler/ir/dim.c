@@ -183,6 +183,34 @@ static void sum_normalise(Sum *sum) {
     }
 }
 
+static void sum_add_dim(DimTab *tab, Sum *sum, const Dim *dim, int64_t factor);
+static DimId intern_sum(DimTab *tab, Sum *sum);
+
+/* Bounds of k d (n / d) + rest from those of k n + rest, as d (n / d) is n less 0 to d - 1: what
+ * makes `n % d` a number below d, whatever n is. `at` is the term with the division by d. */
+static void tighten(DimTab *tab, const Sum *sum, uint32_t at, Dim *dim) {
+    const Monomial *monomial = &tab->monomials.data[sum->terms.data[at].monomial];
+    int64_t divisor, most;
+    if (monomial->n_atoms != 1) return;
+    DimAtom atom = tab->atoms.data[monomial->atoms[0]];
+    if (!atom.is_division || !dim_is_const(tab, atom.divisor, &divisor) || divisor < 1) return;
+    int64_t coefficient = sum->terms.data[at].coefficient, k = coefficient / divisor;
+    if (coefficient % divisor || !checked_mul(k, divisor - 1, &most)) return;
+    Sum other = {.constant = sum->constant};
+    for (uint32_t i = 0; i < sum->terms.n; i++)
+        if (i != at)
+            sum_add(tab, &other, sum->terms.data[i].coefficient, sum->terms.data[i].monomial);
+    Dim numerator = *get(tab, atom.numerator);
+    sum_add_dim(tab, &other, &numerator, k);
+    DimId id = intern_sum(tab, &other);
+    if (!id) return;
+    int64_t lo = get(tab, id)->lo, hi = get(tab, id)->hi;
+    if (k > 0 && !checked_add(lo, -most, &lo)) return;
+    if (k < 0 && !checked_add(hi, -most, &hi)) return;
+    if (lo > dim->lo) dim->lo = lo;
+    if (hi < dim->hi) dim->hi = hi;
+}
+
 static DimId intern_sum(DimTab *tab, Sum *sum) {
     if (sum->failed) return DIM_NONE;
     sum_normalise(sum);
@@ -215,6 +243,7 @@ static DimId intern_sum(DimTab *tab, Sum *sum) {
             return DIM_NONE;
         dim.multiple = gcd(dim.multiple, range.multiple);
     }
+    for (uint32_t i = 0; i < n && n > 1; i++) tighten(tab, sum, i, &dim);
     dim.terms = arena_copy(tab->arena, sum->terms.data, n * sizeof(Term));
     vec_push(tab->arena, &tab->dims, dim);
     return tab->dims.n - 1;

@@ -303,3 +303,21 @@ Test(dim, too_large_is_none_and_none_spreads) {
     cr_expect_eq(power, DIM_NONE, "64^13 passes 2^62");
     arena_free(w.arena);
 }
+
+/* A remainder lies below its divisor, and rounding up adds less than one step, whatever the dim. */
+Test(dim, remainders_have_their_bounds) {
+    Arena *arena = arena_new(NULL);
+    DimTab *dims = dimtab_new(arena);
+    dim_declare(dims, (DimSymbol){.name = "A", .lo = 0, .hi = 40, .multiple = 1});
+    DimId a = dim_symbol(dims, 0);
+    DimId seven = dim_const(dims, 7), four = dim_const(dims, 4);
+    DimId quotient = dim_div(dims, a, seven);
+    DimId rest = dim_sub(dims, a, dim_mul(dims, seven, quotient));
+    cr_expect(dim_lo(dims, rest) == 0 && dim_hi(dims, rest) == 6);
+    DimId up = dim_mul(dims, four, dim_ceil_div(dims, a, 4));
+    DimId added = dim_sub(dims, up, a);
+    cr_expect(dim_lo(dims, added) == 0 && dim_hi(dims, added) == 3);
+    DimId both = dim_add(dims, dim_mul_const(dims, rest, 3), added);
+    cr_expect(dim_lo(dims, both) >= 0 && dim_hi(dims, both) == 21);
+    arena_free(arena);
+}
