@@ -23,7 +23,7 @@ fi
 if [ -n "$(ls dsl/examples/*.g 2>/dev/null)" ]; then
     echo '== compile time'
     AS=compile_time sh "$tools/run_tests.sh" build \
-        sh "$tools/compile_time.sh" build/time_runs build/fusec 50 160 dsl/examples/*.g
+        sh "$tools/compile_time.sh" build/time_runs build/fusec 50 200 dsl/examples/*.g
     grep ' ms' build/logs/compile_time.log
 fi
 echo '== installation and release'
