@@ -272,8 +272,8 @@ bench-cpu: build/fusec build/stream ## Time memory-bound graphs on all cores bes
 
 build/time_runs: $(O)/tools/time_runs.o
 	$(call say,LINK )$(CC) -o $@ $^
-compile-time: build/fusec build/time_runs ## Check that every example compiles to PTX in 50 ms, in 200 with a matmul
-	@sh tools/compile_time.sh build/time_runs build/fusec 50 200 $(EXAMPLES)
+compile-time: build/fusec build/time_runs ## Check how long every example takes to compile to PTX
+	@sh tools/compile_time.sh build/time_runs build/fusec $(EXAMPLES)
 
 check-all: all dist build/time_runs $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK)
 	@$(AGAIN) CONFIG=asan tests-built
