@@ -50,7 +50,9 @@ static void list_emit(void) {
         const KindInfo *info = kind_info((fusec_kind)kind);
         printf("%-8s %-5s %s\n", info->name, info->extension, info->doc);
     }
-    printf("%-8s %-5s %s\n", "so", ".so", "the object as a shared object (needs cc)");
+    for (int i = 0; i < CLI_N_FINISHES; i++)
+        printf("%-8s %-5s %s\n", cli_finishes[i].name, cli_finishes[i].extension,
+               cli_finishes[i].doc);
 }
 
 static void list_targets(void) {
@@ -104,20 +106,22 @@ static bool parse_target(Cli *cli, const char *name) {
 }
 
 static const char *kind_name_at(size_t index) {
-    return index < FUSEC_KIND_COUNT ? kind_info((fusec_kind)index)->name : "so";
+    return index < FUSEC_KIND_COUNT ? kind_info((fusec_kind)index)->name
+                                    : cli_finishes[index - FUSEC_KIND_COUNT].name;
 }
 
 static bool parse_emit(Cli *cli, const char *name) {
     cli->has_kind = true;
-    cli->is_shared = strcmp(name, "so") == 0;
-    cli->kind = FUSEC_OBJECT;
-    if (cli->is_shared) return true;
+    cli->finish = cli_finish_by_name(name);
+    if (cli->finish) cli->kind = cli->finish->kind;
+    if (cli->finish) return true;
     for (int kind = 0; kind < FUSEC_KIND_COUNT; kind++) {
         cli->kind = (fusec_kind)kind;
         if (strcmp(name, kind_info(cli->kind)->name) == 0) return true;
     }
     return fail_unknown(cli, FUSEC_USAGE, "kind of output", name,
-                        cli_nearest(name, FUSEC_KIND_COUNT + 1, kind_name_at), "--list-emit");
+                        cli_nearest(name, FUSEC_KIND_COUNT + CLI_N_FINISHES, kind_name_at),
+                        "--list-emit");
 }
 
 static const char *pass_name_at(size_t index) {
@@ -141,8 +145,17 @@ static bool parse_pair(Cli *cli, OptionId id, CliPairs *pairs, const char *text)
                     cli_options[id].argument, text);
     CliPair pair = {.name = str_format(cli->arena, "%.*s", (int)(equals - text), text),
                     .value = equals + 1 + is_file};
+    for (uint32_t i = 0; i < pairs->n && id != OPTION_OUTPUT; i++)
+        if (strcmp(pairs->data[i].name, pair.name) == 0)
+            return fail(cli, FUSEC_USAGE, "--%s gives %s twice", cli_options[id].name, pair.name);
     vec_push(cli->arena, pairs, pair);
     return true;
+}
+
+bool cli_parse_dim(const char *text, int64_t *value) {
+    errno = 0;
+    *value = strtoll(text, NULL, 10);
+    return !errno && *text && text[strspn(text, "0123456789")] == '\0';
 }
 
 static bool parse_count(Cli *cli, OptionId id, const char *text, int64_t min, int64_t max,
@@ -214,6 +227,9 @@ static bool parse_flag(Cli *cli, OptionId id) {
     if (id == OPTION_EXPLAIN) return cli->explain = true;
     if (id == OPTION_TIME_PASSES) return cli->time_passes = true;
     if (id == OPTION_JSON) return cli->json = true;
+    if (id == OPTION_REPLAY) return cli->replay = true;
+    if (id == OPTION_OVERLAP) return cli->overlap = true;
+    if (id == OPTION_CACHE) return cli->cache = true;
     return id == OPTION_VERBOSE; /* seen by look_ahead */
 }
 
@@ -248,6 +264,7 @@ static bool parse_card(Cli *cli, const char *name) {
 static bool parse_valued(Cli *cli, OptionId id, const char *value) {
     if (id == OPTION_OUTPUT_FILE) return parse_once(cli, id, &cli->output, value);
     if (id == OPTION_REPORT) return parse_once(cli, id, &cli->report, value);
+    if (id == OPTION_PTXAS) return parse_once(cli, id, &cli->ptxas, value);
     if (id == OPTION_DUMP_TO) return parse_once(cli, id, &cli->dump_to, value);
     if (id == OPTION_GRAPH) return parse_once(cli, id, &cli->graph, value);
     if (id == OPTION_EMIT) return parse_emit(cli, value);

@@ -8,6 +8,7 @@
 
 #include <fusert.h>
 
+typedef struct Cli Cli;
 typedef enum { DEVICE_AT_HAND, DEVICE_IS_CUDA, DEVICE_IS_CPU } CliDevice;
 
 /* `--input name=value`. */
@@ -16,6 +17,19 @@ typedef struct CliPair {
 } CliPair;
 typedef Vec(CliPair) CliPairs;
 
+/* A kind of output that another program makes of one of ours. */
+typedef struct CliFinish {
+    const char *name, *extension, *doc;
+    fusec_kind kind; /* what it is made of */
+    fusec_status (*make)(Cli *cli, const char *path, const void *bytes, size_t n_bytes, char **made,
+                         size_t *n_made);
+} CliFinish;
+enum { CLI_N_FINISHES = 2 };
+extern const CliFinish cli_finishes[CLI_N_FINISHES];
+/* NULL when there is none of this name or extension. */
+const CliFinish *cli_finish_by_name(const char *name);
+const CliFinish *cli_finish_by_extension(const char *extension);
+
 /* What a thread of a launch's kernel was estimated to need when it was compiled. */
 typedef struct CliRegisters {
     const char *graph, *symbol;
@@ -23,7 +37,7 @@ typedef struct CliRegisters {
     bool is_told; /* that it spills */
 } CliRegisters;
 
-typedef struct Cli {
+struct Cli {
     Escape escape;
     Arena *arena;
     CliCommand command;
@@ -31,9 +45,12 @@ typedef struct Cli {
     const char *output; /* NULL: none given */
     const char *report; /* the same */
     fusec_kind kind;
-    bool has_kind, is_shared; /* is_shared: an object to be linked to a .so */
-    const Target *target;     /* NULL: none given */
-    const Card *card;         /* the same */
+    bool has_kind;
+    const CliFinish *finish; /* what is made of the kind by another program, or NULL */
+    const char *ptxas;       /* NULL: none given */
+    const Target *target;    /* the same */
+    const Card *card;        /* the same */
+    bool replay, overlap, cache;
     bool no_fuse, explain, time_passes, json, verbose, color;
     uint32_t print_after; /* bit set of passes */
     const char *dump_to;
@@ -47,11 +64,14 @@ typedef struct Cli {
     uint32_t data;       /* bit set of DataKind for verify; 0: all */
     DriverHook hook;     /* of what verify compiles; for tests of verify */
     fusec_status status; /* of parsing */
-} Cli;
+};
 
 /* Parses; false when nothing is left to do (after --help, --list-..., --version or an error, with
  * cli->status). */
 bool cli_parse(Cli *cli, int argc, char **argv);
+
+/* The value of a dim as --dim gives it: digits alone. */
+bool cli_parse_dim(const char *text, int64_t *value);
 
 fusec_status cli_compile(Cli *cli);
 fusec_status cli_run(Cli *cli);
@@ -73,8 +93,10 @@ void cli_print_messages(const Cli *cli, const char *messages);
 fusec_status cli_guard(Cli *cli, Driver *driver, fusec_status (*body)(Driver *, void *),
                        void *user);
 
-/* The source or artifact, `-` being stdin. */
-fusec_status cli_read(Cli *cli, const char *path, char **bytes, size_t *n_bytes);
+/* What is to be read, which bounds its size: a source, an artifact, either of them, other data. */
+typedef enum { READ_SOURCE, READ_ARTIFACT, READ_EITHER, READ_DATA } CliRead;
+/* `-` is stdin. A pipe that nothing writes to is not waited for. */
+fusec_status cli_read(Cli *cli, const char *path, CliRead what, char **bytes, size_t *n_bytes);
 bool cli_is_artifact(const char *bytes, size_t n_bytes);
 /* Says so if the bytes of cli->path are an artifact or no text. */
 fusec_status cli_check_source(const Cli *cli, const char *bytes, size_t n_bytes);
@@ -86,8 +108,18 @@ bool cli_is_same_file(Cli *cli, const char *a, const char *b);
  * it is no terminal. */
 fusec_status cli_write(Cli *cli, const char *path, const void *bytes, size_t n_bytes,
                        bool is_binary);
-/* Links the object file's bytes to a shared object at `path` by the system's cc. */
-fusec_status cli_write_shared(Cli *cli, const char *path, const void *bytes, size_t n_bytes);
+/* Puts what cli->finish makes of the artifact at `path`. FUSEC_TARGET without its program. */
+fusec_status cli_write_finished(Cli *cli, const char *path, const void *bytes, size_t n_bytes);
+/* Runs a program, its output going to stderr, on a file of `input` beside `path`, and returns what
+ * is in the file that it makes. `arguments` are at most 7, begin with the program and end in NULL;
+ * CLI_INPUT and CLI_MADE stand for the files. When the exit code is not 0, and CLI_NO_TOOL says
+ * that there is no such program, nothing is made. */
+enum { CLI_NO_TOOL = 127 };
+#define CLI_INPUT "@input"
+#define CLI_MADE "@made"
+fusec_status cli_run_tool(Cli *cli, const char *path, const char *const *arguments,
+                          const void *input, size_t n_input, int *exit_code, char **made,
+                          size_t *n_made);
 /* Removes what an interrupted write would leave; once, at the start. */
 void cli_catch_signals(void);
 

@@ -48,6 +48,7 @@ typedef struct Report {
     const char *warnings[2 + MAX_SPILLS];
     uint32_t n_warnings;
     frt_init_info init; /* before any run, and in none of the times */
+    frt_load_info load; /* the same */
 } Report;
 
 static bool is_cuda(const Exec *exec) {
@@ -212,6 +213,8 @@ static fusec_status measure(Exec *exec, Report *report) {
     if (status) return status;
     report->init.struct_size = sizeof report->init;
     frt_program_get_init(exec->program, &report->init);
+    report->load.struct_size = sizeof report->load;
+    frt_program_get_load(exec->program, &report->load);
     report->run = spread_of(us, (size_t)report->n_runs);
     double median = report->run.median;
     report->gb_per_s = median > 0 ? report->n_bytes / median / 1e3 : 0;
@@ -287,6 +290,11 @@ static void print_text(const Exec *exec, const Report *report) {
         printf("copies   %.0f bytes in %.3f us to the device, %.0f bytes in %.3f us from it\n",
                report->in_bytes, report->in_us, report->out_bytes, report->out_us);
     }
+    printf("load     %.3f ms%s%s\n", report->load.ms,
+           report->load.is_compiled ? ", compiled by the driver" : "",
+           !report->load.is_cached    ? ""
+           : report->load.is_compiled ? " and kept"
+                                      : ", from the cache");
     if (report->init.n_steps)
         printf("init     %d steps, once: %.3f ms, %zu bytes kept\n", (int)report->init.n_steps,
                report->init.ms, report->init.kept_bytes);
@@ -362,6 +370,9 @@ static fusec_status print_json(const Exec *exec, const Report *report) {
     for (uint32_t i = 0; i < report->n_warnings; i++)
         json_array_append_new(warnings, json_string(report->warnings[i]));
     json_object_set_new(root, "warnings", warnings);
+    json_object_set_new(root, "load_ms", json_real(report->load.ms));
+    json_object_set_new(root, "load_compiled", json_boolean(report->load.is_compiled));
+    json_object_set_new(root, "load_cached", json_boolean(report->load.is_cached));
     json_object_set_new(root, "init_steps", json_integer(report->init.n_steps));
     json_object_set_new(root, "init_ms", json_real(report->init.ms));
     json_object_set_new(root, "init_bytes", json_integer((json_int_t)report->init.kept_bytes));

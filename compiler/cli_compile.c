@@ -21,14 +21,14 @@ static bool kind_by_extension(Cli *cli, const char *path) {
     const char *dot = strrchr(path, '.');
     const char *slash = strrchr(path, '/');
     if (!dot || (slash && dot < slash)) return false;
-    cli->is_shared = strcmp(dot, ".so") == 0;
-    cli->kind = FUSEC_OBJECT;
-    for (int kind = 0; kind < FUSEC_KIND_COUNT && !cli->is_shared; kind++) {
+    cli->finish = cli_finish_by_extension(dot);
+    if (cli->finish) cli->kind = cli->finish->kind;
+    for (int kind = 0; kind < FUSEC_KIND_COUNT && !cli->finish; kind++) {
         if (strcmp(dot, kind_info((fusec_kind)kind)->extension) != 0) continue;
         cli->kind = (fusec_kind)kind;
         return true;
     }
-    return cli->is_shared;
+    return cli->finish != NULL;
 }
 
 /* Settles kind, target and place of the output. */
@@ -61,11 +61,14 @@ static fusec_status settle(Cli *cli) {
         cli->kind = cli->target && cli->target->device == DEVICE_CPU ? FUSEC_OBJECT : FUSEC_PTX;
         if (prices && !dumps) cli->kind = FUSEC_SCHED;
     }
+    if (cli->ptxas && !(cli->finish && cli->finish->kind == FUSEC_PTX))
+        return cli_fail(cli, FUSEC_USAGE, "--ptxas counts when a cubin is made");
     if (cli->has_kind && !cli->output) cli->output = "-";
     if (!cli->target) cli->target = driver_default_target(cli->kind);
     if (!driver_kind_fits(cli->kind, cli->target))
         return cli_fail(cli, FUSEC_USAGE, "%s cannot be made for target %s",
-                        cli->is_shared ? "so" : kind_info(cli->kind)->name, cli->target->name);
+                        cli->finish ? cli->finish->name : kind_info(cli->kind)->name,
+                        cli->target->name);
     return FUSEC_OK;
 }
 
@@ -121,10 +124,8 @@ static const int64_t *given_dims(const Compile *compile, const DimTab *dims) {
             return NULL;
         }
         const DimSymbol *symbol = dim_symbol_info(dims, found);
-        char *end;
-        errno = 0;
-        long long value = strtoll(pair.value, &end, 10);
-        if (errno || *end || end == pair.value || value < symbol->lo || value > symbol->hi ||
+        int64_t value;
+        if (!cli_parse_dim(pair.value, &value) || value < symbol->lo || value > symbol->hi ||
             value % symbol->multiple) {
             cli_fail(cli, FUSEC_INPUT,
                      "dim %s cannot be %s: it lies in %" PRId64 "..%" PRId64
@@ -163,7 +164,7 @@ static fusec_status write_results(const Compile *compile, const Driver *driver) 
     }
     if (!cli->output) return FUSEC_OK;
     const CodeBytes *code = &driver->code;
-    if (cli->is_shared) return cli_write_shared(cli, cli->output, code->data, code->n_bytes);
+    if (cli->finish) return cli_write_finished(cli, cli->output, code->data, code->n_bytes);
     return cli_write(cli, cli->output, code->data, code->n_bytes, kind_info(cli->kind)->is_binary);
 }
 

@@ -63,7 +63,7 @@ fusec_status exec_open_path(Cli *cli, Exec *exec) {
     char *bytes;
     size_t n_bytes;
     *exec = (Exec){.cli = cli};
-    fusec_status status = cli_read(cli, cli->path, &bytes, &n_bytes);
+    fusec_status status = cli_read(cli, cli->path, READ_EITHER, &bytes, &n_bytes);
     if (status) return status;
     if (cli_is_artifact(bytes, n_bytes)) {
         if (cli->no_fuse || cli->target)
@@ -151,11 +151,11 @@ static fusec_status take_given_dims(Exec *exec) {
     for (uint32_t i = 0; i < cli->dims.n; i++) {
         CliPair pair = cli->dims.data[i];
         int32_t dim = find_dim(exec, pair.name);
-        char *end;
-        long long value = strtoll(pair.value, &end, 10);
+        int64_t value;
         if (dim < 0) return cli_fail(cli, FUSEC_INPUT, "there is no dim `%s`", pair.name);
         const frt_dim_info *info = &exec->dims[dim];
-        if (*end || value < info->lo || value > info->hi || value % info->multiple)
+        if (!cli_parse_dim(pair.value, &value) || value < info->lo || value > info->hi ||
+            value % info->multiple)
             return cli_fail(
                 cli, FUSEC_INPUT, "dim %s cannot be %s: it lies in %" PRId64 "..%" PRId64 "%s",
                 pair.name, pair.value, info->lo, info->hi,
@@ -250,7 +250,7 @@ fusec_status exec_read_inputs(Exec *exec) {
         size_t n_bytes;
         NpyArray array;
         const char *error;
-        fusec_status status = cli_read(cli, pair.value, &file, &n_bytes);
+        fusec_status status = cli_read(cli, pair.value, READ_DATA, &file, &n_bytes);
         if (status) return status;
         if (!npy_read(cli->arena, file, n_bytes, &array, &error))
             return cli_fail(cli, FUSEC_INPUT, "cannot use %s: %s", pair.value, error);
@@ -387,6 +387,8 @@ static fusec_status make_program(Exec *exec) {
         slash ? str_format(cli->arena, "%.*s", (int)(slash - cli->path) + 1, cli->path) : "";
     exec->has_weights = chooses_weights(exec, options.base_dir);
     options.no_weights = !exec->has_weights;
+    options.overlap = cli->overlap;
+    options.cache = cli->cache;
     if (!slash) options.base_dir = NULL;
     if (frt_program_create(exec->module, exec->graph_info.name, &options, &exec->program, &error))
         return cli_fail_frt(cli, &error);
@@ -399,6 +401,8 @@ fusec_status exec_start(Exec *exec, int64_t wanted_dim, bool tells) {
     if (!status) status = choose_dims(exec, wanted_dim, tells);
     if (status) return status;
     if (frt_exec_create(exec->program, &exec->exec, &error)) return cli_fail_frt(exec->cli, &error);
+    if (exec->cli->replay && frt_exec_keep_graph(exec->exec, true, &error))
+        return cli_fail_frt(exec->cli, &error);
     for (int32_t i = 0; i < exec->info.n_dims; i++)
         if (exec->dim_is_set[i] &&
             frt_set_dim(exec->exec, exec->dims[i].name, exec->dim_values[i], &error))

@@ -1,5 +1,6 @@
 /* Files of the command line. Output appears whole or not at all: it is written to a file of another
  * name in the same folder, which then takes the name. */
+#include "base/source.h"
 #include "cli.h"
 
 #include <frt_manifest.h>
@@ -13,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What an interrupt has to remove: at most an object and what is linked from it. */
+/* What an interrupt has to remove: at most what a program is given and what it makes. */
 enum { MAX_TEMPS = 4, MAX_TEMP_BYTES = 4096 };
 static char temps[MAX_TEMPS][MAX_TEMP_BYTES];
 static volatile sig_atomic_t n_temps;
@@ -52,7 +53,24 @@ static fusec_status fail_file(const Cli *cli, const char *verb, const char *path
     return cli_fail(cli, FUSEC_FILE, "cannot %s %s: %s", verb, path, strerror(errno));
 }
 
-static fusec_status read_all(Cli *cli, int file, const char *path, char **bytes, size_t *n_bytes) {
+bool cli_is_artifact(const char *bytes, size_t n_bytes) {
+    static const char *const beginnings[] = {"\177ELF", FRT_MANIFEST_PREFIX};
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {
+        size_t n = strlen(beginnings[i]);
+        if (n_bytes > n && memcmp(bytes, beginnings[i], n) == 0) return true;
+    }
+    return false;
+}
+
+/* The most bytes of it, by what it turns out to be. */
+static size_t most_bytes(CliRead what, const char *bytes, size_t n_bytes) {
+    bool is_source = what == READ_SOURCE || (what == READ_EITHER && n_bytes > strlen("\177ELF") &&
+                                             !cli_is_artifact(bytes, n_bytes));
+    return is_source ? SOURCE_MAX_BYTES : what == READ_DATA ? (size_t)1 << 31 : (size_t)1 << 30;
+}
+
+static fusec_status read_all(Cli *cli, int file, const char *path, CliRead what, char **bytes,
+                             size_t *n_bytes) {
     size_t capacity = 1 << 16, n = 0;
     char *data = arena_alloc(cli->arena, capacity + 1);
     for (;;) {
@@ -61,9 +79,14 @@ static fusec_status read_all(Cli *cli, int file, const char *path, char **bytes,
         if (got < 0) return fail_file(cli, "read", path);
         if (got == 0) break;
         n += (size_t)got;
+        size_t most = most_bytes(what, data, n);
+        if (n > most)
+            return cli_fail(cli, most == SOURCE_MAX_BYTES ? FUSEC_INPUT : FUSEC_FILE,
+                            "%s has more than %zu MiB, the most that %s may have", path, most >> 20,
+                            most == SOURCE_MAX_BYTES ? "a source"
+                            : what == READ_DATA      ? "a file of data"
+                                                     : "an artifact");
         if (n < capacity) continue;
-        if (capacity >= (size_t)1 << 31)
-            return cli_fail(cli, FUSEC_FILE, "%s has more than 2 GiB", path);
         char *grown = arena_alloc(cli->arena, capacity * 2 + 1);
         memcpy(grown, data, n);
         data = grown;
@@ -74,22 +97,26 @@ static fusec_status read_all(Cli *cli, int file, const char *path, char **bytes,
     return FUSEC_OK;
 }
 
-fusec_status cli_read(Cli *cli, const char *path, char **bytes, size_t *n_bytes) {
-    if (strcmp(path, "-") == 0) return read_all(cli, STDIN_FILENO, "stdin", bytes, n_bytes);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return fail_file(cli, "open", path);
-    fusec_status status = read_all(cli, file, path, bytes, n_bytes);
-    close(file);
-    return status;
+/* Without O_NONBLOCK, opening a pipe waits for somebody to write to it. */
+static int open_unwaiting(const char *path, bool *is_pipe) {
+    struct stat info;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) return file;
+    *is_pipe = fstat(file, &info) == 0 && S_ISFIFO(info.st_mode);
+    fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
+    return file;
 }
 
-bool cli_is_artifact(const char *bytes, size_t n_bytes) {
-    static const char *const beginnings[] = {"\177ELF", FRT_MANIFEST_PREFIX};
-    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {
-        size_t n = strlen(beginnings[i]);
-        if (n_bytes > n && memcmp(bytes, beginnings[i], n) == 0) return true;
-    }
-    return false;
+fusec_status cli_read(Cli *cli, const char *path, CliRead what, char **bytes, size_t *n_bytes) {
+    if (strcmp(path, "-") == 0) return read_all(cli, STDIN_FILENO, "stdin", what, bytes, n_bytes);
+    bool is_pipe = false;
+    int file = open_unwaiting(path, &is_pipe);
+    if (file < 0) return fail_file(cli, "open", path);
+    fusec_status status = read_all(cli, file, path, what, bytes, n_bytes);
+    close(file);
+    if (!status && is_pipe && *n_bytes == 0)
+        return cli_fail(cli, FUSEC_FILE, "%s is a pipe that nothing is written to", path);
+    return status;
 }
 
 fusec_status cli_check_source(const Cli *cli, const char *bytes, size_t n_bytes) {
@@ -103,7 +130,7 @@ fusec_status cli_check_source(const Cli *cli, const char *bytes, size_t n_bytes)
 }
 
 fusec_status cli_read_source(Cli *cli, char **bytes, size_t *n_bytes) {
-    fusec_status status = cli_read(cli, cli->path, bytes, n_bytes);
+    fusec_status status = cli_read(cli, cli->path, READ_SOURCE, bytes, n_bytes);
     return status ? status : cli_check_source(cli, *bytes, *n_bytes);
 }
 
@@ -226,51 +253,55 @@ fusec_status cli_write(Cli *cli, const char *path, const void *bytes, size_t n_b
     return status;
 }
 
-/* Runs `cc` and waits for it. It writes files too, so it is not left half done: signals wait, and
- * its own process group keeps it from getting those of a terminal. */
-static bool run_cc(const char *object, const char *library) {
+/* Runs a program and waits for it. It writes files too, so it is not left half done: signals wait,
+ * and its own process group keeps it from getting those of a terminal. */
+static int run_program(const char *const *arguments) {
+    fflush(stdout);
     sigset_t before = signals_hold();
     pid_t child = fork();
     if (child == 0) {
         setpgid(0, 0);
         signals_release(&before);
-        execlp("cc", "cc", "-shared", "-nostdlib", "-o", library, object, (char *)NULL);
-        _exit(127);
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+        execvp(arguments[0], (char *const *)arguments);
+        _exit(errno == ENOENT || errno == EACCES || errno == ENOTDIR ? CLI_NO_TOOL : 126);
     }
     int status = -1;
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     signals_release(&before);
-    return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static fusec_status link_shared(Cli *cli, const char *path, const void *bytes, size_t n_bytes,
-                                char **linked, size_t *n_linked) {
+/* Makes the two files and puts their names into the arguments. */
+static fusec_status run_on_files(Cli *cli, const char *path, const char *const *arguments,
+                                 const void *input, size_t n_input, int *exit_code, char **made,
+                                 size_t *n_made) {
+    enum { MAX_ARGUMENTS = 8 };
+    const char *full[MAX_ARGUMENTS] = {NULL};
     int file;
-    fusec_status status = temp_open(cli, path, ".o", &file);
+    fusec_status status = temp_open(cli, path, ".in", &file);
     if (status) return status;
-    const char *object = temps[n_temps - 1];
-    bool ok = write_all(file, bytes, n_bytes);
+    const char *in = temps[n_temps - 1];
+    bool ok = write_all(file, input, n_input);
     if (close(file) != 0 || !ok) return fail_file(cli, "write", path);
-    status = temp_open(cli, path, ".so", &file);
+    status = temp_open(cli, path, ".out", &file);
     if (status) return status;
     close(file);
-    const char *library = temps[n_temps - 1];
-    if (!run_cc(object, library))
-        return cli_fail(cli, FUSEC_TARGET,
-                        "cannot link %s: `cc -shared` failed; a shared object "
-                        "needs the system's C compiler",
-                        path);
-    return cli_read(cli, library, linked, n_linked);
+    const char *out = temps[n_temps - 1];
+    for (int i = 0; arguments[i] && i + 1 < MAX_ARGUMENTS; i++)
+        full[i] = strcmp(arguments[i], CLI_INPUT) == 0  ? in
+                  : strcmp(arguments[i], CLI_MADE) == 0 ? out
+                                                        : arguments[i];
+    *exit_code = run_program(full);
+    return *exit_code ? FUSEC_OK : cli_read(cli, out, READ_ARTIFACT, made, n_made);
 }
 
-fusec_status cli_write_shared(Cli *cli, const char *path, const void *bytes, size_t n_bytes) {
-    char *linked = NULL;
-    size_t n_linked = 0;
+fusec_status cli_run_tool(Cli *cli, const char *path, const char *const *arguments,
+                          const void *input, size_t n_input, int *exit_code, char **made,
+                          size_t *n_made) {
     const char *place = strcmp(path, "-") == 0 ? "/tmp/fusec" : path;
-    fusec_status status = link_shared(cli, place, bytes, n_bytes, &linked, &n_linked);
+    fusec_status status =
+        run_on_files(cli, place, arguments, input, n_input, exit_code, made, n_made);
     temps_discard();
-    if (status) return status;
-    if (!driver_seal(linked, n_linked))
-        return cli_fail(cli, FUSEC_INTERNAL, "the linker dropped the manifest of %s", path);
-    return cli_write(cli, path, linked, n_linked, true);
+    return status;
 }

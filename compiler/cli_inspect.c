@@ -75,7 +75,7 @@ static void show_variant(const frt_module *module, int32_t graph, int32_t step, 
     printf("    %s<<<%s, %d>>>", variant.symbol, text, (int)variant.block);
     if (frt_module_predicate_text(module, graph, step, index, text, sizeof text))
         printf(" if %s", text);
-    printf("\n");
+    printf("%s\n", variant.waits ? ", overlaps" : "");
 }
 
 static void show_step(const frt_module *module, int32_t graph, int32_t index) {
@@ -117,7 +117,7 @@ fusec_status cli_inspect(Cli *cli) {
     frt_error error = FRT_ERROR_INIT;
     frt_module *module = NULL;
     FRT_INFO(frt_module_info, info);
-    fusec_status status = cli_read(cli, cli->path, &bytes, &n_bytes);
+    fusec_status status = cli_read(cli, cli->path, READ_ARTIFACT, &bytes, &n_bytes);
     if (status) return status;
     if (frt_module_load_memory(bytes, n_bytes, &module, &error)) return cli_fail_frt(cli, &error);
     frt_module_get_info(module, &info);

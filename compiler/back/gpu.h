@@ -28,6 +28,10 @@ void gpu_cluster_arrive(const Unit *unit);
 void gpu_cluster_wait(const Unit *unit);
 /* The place of `pointer` (in own shared memory) in that of block `rank` (i32) of the cluster. */
 LLVMValueRef gpu_cluster_at(const Unit *unit, LLVMValueRef pointer, LLVMValueRef rank);
+/* Where launches overlap: first of all the finished function waits until the launches before have
+ * ended and what they wrote is seen, then it lets the next kernel's blocks come in. Nothing that
+ * hangs on one of its first `n` parameters, its tensors' addresses, comes before. */
+void gpu_wait_for_earlier(const Unit *unit, LLVMValueRef function, uint32_t n);
 LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
                            LLVMValueRef index);
 

@@ -186,6 +186,7 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
         templates[launch->kernels[k].form](&phases[k]);
     }
     close_entry(lower, body);
+    if (unit->target->has_overlap) gpu_wait_for_earlier(unit, lower->function, first_symbol);
 }
 
 static LLVMValueRef load_slot(const Unit *unit, LLVMValueRef array, LLVMTypeRef type,

@@ -357,6 +357,7 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     /* Beyond what the kernel itself declares. */
     put_int(w, (int64_t)launch_shared_bytes(launch, v) + variant->chip_bytes);
     bool always = put_predicate(w, plan, launch, v);
+    if (w->input->target->has_overlap) put_word(w, FRT_WAITS);
     end_line(w);
     for (uint32_t i = 0; i < variant->n_maps; i++) write_map(w, launch->kernels, &variant->maps[i]);
     return always && variant->n_maps == 0;

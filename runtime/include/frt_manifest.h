@@ -31,6 +31,7 @@
 #define FRT_D_MAP "map"
 #define FRT_D_COPY "copy"
 #define FRT_D_END "end"
+#define FRT_WAITS "waits" /* of a variant: it may be launched while the one before it ends */
 #define FRT_X_BYTES FRT_EXTENSION_PREFIX "bytes" /* size of a persistent temp, for the eye */
 #define FRT_D_PAYLOAD "payload"                  /* after `end`, before the bytes of a cubin */
 

@@ -22,7 +22,8 @@
  *  - A status other than FRT_OK means that nothing was changed, except where said. `err` may be
  *    NULL; it is written on failure only.
  *  - An object is retained by what was made from it, so the order of freeing does not matter.
- *  - Nothing prints, exits, aborts, installs signal handlers or reads the environment.
+ *  - Nothing prints, exits, aborts or installs signal handlers. The environment is read for one
+ *    thing: where cubins are kept (frt_program_options.cache_dir).
  *  - An artifact is executable code. A damaged one is detected, a malicious one is not: load
  *    only what you would be willing to run.
  */
@@ -180,6 +181,7 @@ typedef struct frt_variant_info {
     size_t struct_size;
     const char *symbol;
     int32_t block; /* CUDA: threads; CPU: least units handed to one thread at a time */
+    bool waits;    /* at its entry for what was launched before it: it may be launched earlier */
 } frt_variant_info;
 
 /* Declares `var`, ready to be filled. */
@@ -263,12 +265,23 @@ typedef struct frt_program_options {
      * NULL for one it lacks. For tests and interposers; or NULL. */
     void *(*cuda_lookup)(void *ctx, const char *symbol);
     void *cuda_lookup_ctx;
+    /* CUDA: keep what the driver makes of PTX on disk, so that the next program with the same PTX,
+     * driver and kind of device loads without compiling. The driver hands out linked code only,
+     * which may run slower (docs/RUNTIME.md): an artifact with a cubin does not. The folder is
+     * `cache_dir`; if NULL, what the environment variable FUSERT_CACHE names, else `fusert` in
+     * XDG_CACHE_HOME, else in .cache of HOME. It is made if it is not there. FUSERT_CACHE=off turns
+     * all caches off. One that cannot be used is done without: it fails nothing. */
+    bool cache;
+    const char *cache_dir;
+    size_t cache_bytes; /* what the folder may hold, the oldest is removed; 0 = 256 MiB */
+    bool overlap;       /* CUDA: launch kernels that wait by themselves while the one ahead of them
+                           ends (docs/RUNTIME.md says what for, and why only if asked) */
 } frt_program_options;
 
 #define FRT_PROGRAM_OPTIONS_INIT                                                \
     {                                                                           \
         sizeof(frt_program_options), 0, NULL, 0, NULL, NULL, NULL, NULL, false, \
-            {NULL, NULL, NULL}, NULL, NULL                                      \
+            {NULL, NULL, NULL}, NULL, NULL, false, NULL, 0, false               \
     }
 
 /* Put one graph of `module` on a device: check that the device can run it, load the code, load
@@ -325,6 +338,15 @@ typedef struct frt_init_info {
 } frt_init_info;
 FRT_API frt_status frt_program_get_init(frt_program *program, frt_init_info *info);
 
+/* How the code came to the device. On the CPU, and without kernels, only `ms` is set. */
+typedef struct frt_load_info {
+    size_t struct_size;
+    double ms;        /* from the artifact's code until the kernels were there */
+    bool is_compiled; /* by the driver, from PTX, in this call */
+    bool is_cached;   /* read from the cache instead, or put there for the next time */
+} frt_load_info;
+FRT_API frt_status frt_program_get_load(const frt_program *program, frt_load_info *info);
+
 FRT_API const frt_module *frt_program_module(const frt_program *program);
 FRT_API int32_t frt_program_graph(const frt_program *program);     /* its index in the module */
 FRT_API const char *frt_device_name(const frt_program *program);   /* "NVIDIA H200", "AMD EPYC" */
@@ -366,9 +388,16 @@ FRT_API frt_status frt_set_dim(frt_exec *exec, const char *name, int64_t value, 
 FRT_API frt_status frt_output_shape(frt_exec *exec, const char *name, int64_t dims[FRT_MAX_RANK],
                                     int32_t *rank, frt_error *err);
 
+/* CUDA: keep the prepared run as a CUDA graph of the exec's own, so that frt_run makes one driver
+ * call however many steps there are. frt_prepare makes the graph, and updates it after anything
+ * was bound or set; frt_run into a stream that is being captured enqueues the steps instead. Off at
+ * first. On the CPU it changes nothing. FRT_E_DRIVER_OLD (the driver has no such graphs). */
+FRT_API frt_status frt_exec_keep_graph(frt_exec *exec, bool keep, frt_error *err);
+
 /* Resolve dims, check every tensor, size the workspace and choose variants. Allocates if the
- * workspace must grow. Runs outstanding init steps (blocking). On failure the exec is as usable
- * as before. All FRT_E_ statuses from UNBOUND to WORKSPACE, _OUT_OF_MEMORY, _LAUNCH. */
+ * workspace must grow or a graph is kept. Runs outstanding init steps (blocking). On failure the
+ * exec is as usable as before. All FRT_E_ statuses from UNBOUND to WORKSPACE, _OUT_OF_MEMORY,
+ * _LAUNCH. */
 FRT_API frt_status frt_prepare(frt_exec *exec, frt_error *err);
 
 /* Bytes of workspace needed for what is bound and set so far. */
@@ -396,7 +425,7 @@ FRT_API int32_t frt_exec_variant(const frt_exec *exec, int32_t step);
 FRT_API frt_status frt_time_runs(frt_exec *exec, void *stream, int32_t n, float *ms,
                                  frt_error *err);
 /* Run `n` times with a time stamp between steps: `ms` receives the median milliseconds of each of
- * the graph's n_steps steps (0 for init steps). Blocking. */
+ * the graph's n_steps steps (0 for init steps), none of which overlaps another. Blocking. */
 FRT_API frt_status frt_time_launches(frt_exec *exec, void *stream, int32_t n, float *ms,
                                      frt_error *err);
 

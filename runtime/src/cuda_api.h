@@ -30,8 +30,38 @@ enum {
     CUDA_MAP_L2_PROMOTION_256 = 3,
     CUDA_MAP_FILL_ZEROS = 0,
 
-    CUDA_OLDEST_DRIVER = 11030 /* the first with cuGetProcAddress */
+    CUDA_LINK_INPUT_PTX = 1,
+
+    CUDA_LAUNCH_OVERLAP = 6, /* programmatic stream serialization */
+
+    CUDA_STREAM_NON_BLOCKING = 1,
+    CUDA_CAPTURE_NONE = 0,    /* a stream's status */
+    CUDA_CAPTURE_RELAXED = 2, /* the mode that forbids no other call */
+
+    CUDA_OVERLAP_DRIVER = 12030, /* the first that can capture launches that overlap */
+    CUDA_OLDEST_DRIVER = 11030   /* the first with cuGetProcAddress */
 };
+
+/* CUlaunchAttribute with an int, CUlaunchConfig, CUgraphExecUpdateResultInfo. */
+typedef struct CudaLaunchAttribute {
+    _Alignas(8) int id;
+    int unused;
+    int value;
+    char rest[60];
+} CudaLaunchAttribute;
+
+typedef struct CudaLaunchConfig {
+    unsigned grid[3], block[3];
+    unsigned shared_bytes;
+    void *stream;
+    CudaLaunchAttribute *attributes;
+    unsigned n_attributes;
+} CudaLaunchConfig;
+
+typedef struct CudaGraphUpdate {
+    int result;
+    void *node, *from_node;
+} CudaGraphUpdate;
 
 typedef struct CudaApi {
 #define X(base, symbol, version, required, params) int(*base) params;

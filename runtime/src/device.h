@@ -15,6 +15,7 @@ typedef struct Launch {
     int64_t grid; /* blocks or work units; more than 0 */
     int32_t block;
     int32_t shared; /* bytes */
+    bool overlaps;  /* may begin while what was launched before it ends: it waits by itself */
     void **args;    /* tensor addresses */
     int64_t *dims;
     void **params; /* addresses of the above and of the maps, in kernel parameter order */
@@ -23,6 +24,12 @@ typedef struct Launch {
 enum { MAP_ALIGN_BYTES = 64 };
 
 typedef struct Device Device;
+
+/* A run as a CUDA graph, and the stream that it is recorded from. All NULL: none yet. */
+typedef struct DeviceGraph {
+    void *stream;
+    void *exec;
+} DeviceGraph;
 
 typedef struct DeviceScope {
     uint32_t fp; /* what leave restores */
@@ -58,6 +65,15 @@ typedef struct DeviceOps {
     frt_status (*sync)(Device *device, void *stream, frt_error *err);
     frt_status (*sync_all)(Device *device, frt_error *err);
 
+    /* Only where has_graphs. Between graph_begin and graph_end what is enqueued to graph->stream is
+     * recorded and not run; graph_end makes or updates the graph unless `failed`. */
+    frt_status (*graph_begin)(Device *device, DeviceGraph *graph, frt_error *err);
+    frt_status (*graph_end)(Device *device, DeviceGraph *graph, bool failed, frt_error *err);
+    frt_status (*graph_launch)(Device *device, const DeviceGraph *graph, void *stream,
+                               frt_error *err);
+    bool (*is_recording)(Device *device, void *stream);
+    void (*graph_free)(Device *device, DeviceGraph *graph);
+
     /* n time stamps; timer_read waits and gives the n - 1 intervals in milliseconds. */
     frt_status (*timer_create)(Device *device, int32_t n, void **timer, frt_error *err);
     frt_status (*timer_mark)(Device *device, void *timer, int32_t i, void *stream, frt_error *err);
@@ -74,6 +90,9 @@ struct Device {
     frt_allocator allocator;
     int32_t n_threads;
     bool has_maps; /* variants with tensor maps may be chosen */
+    bool has_overlap;
+    bool has_graphs;
+    frt_load_info load; /* without struct_size */
     char name[128];
 };
 

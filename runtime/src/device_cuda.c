@@ -1,23 +1,11 @@
 /* A CUDA device: context, code, memory, launches and timing through the driver table. */
-#include "cuda_api.h"
-#include "device.h"
+#include "device_cuda.h"
 #include "error.h"
 #include "mem.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-typedef struct CudaState {
-    CudaApi api;
-    int device;
-    void *context;
-    bool is_primary; /* retained by us */
-    int sm;          /* 90 for compute capability 9.0 */
-    int max_shared;  /* bytes of one block, static and dynamic */
-    void *module;
-    _Atomic int lost; /* the CUresult after which nothing works, or 0 */
-} CudaState;
 
 /* Errors that end the context (cuda.h: "the process must be terminated and relaunched"). */
 static bool is_fatal(int result) {
@@ -38,10 +26,8 @@ static frt_status status_of(int result, frt_status otherwise) {
     return result == CUDA_ERROR_OUT_OF_MEMORY ? FRT_E_OUT_OF_MEMORY : otherwise;
 }
 
-/* Report `result` of the driver while `doing` something; `otherwise` is the status if the error
- * says nothing more specific. */
-static frt_status cuda_fail(CudaState *state, int result, frt_status otherwise, const char *doing,
-                            frt_error *err) {
+frt_status cuda_fail(CudaState *state, int result, frt_status otherwise, const char *doing,
+                     frt_error *err) {
     if (is_fatal(result)) {
         atomic_store(&state->lost, result);
     }
@@ -54,7 +40,7 @@ static frt_status cuda_fail(CudaState *state, int result, frt_status otherwise, 
     return status;
 }
 
-static frt_status check(CudaState *state, int result, const char *doing, frt_error *err) {
+frt_status cuda_check(CudaState *state, int result, const char *doing, frt_error *err) {
     return result == CUDA_SUCCESS ? FRT_OK : cuda_fail(state, result, FRT_E_DRIVER, doing, err);
 }
 
@@ -76,8 +62,8 @@ static frt_status find_device(CudaState *state, const frt_program_options *optio
         return frt_fail(err, FRT_E_NO_DEVICE, "CUDA device %d was asked for, but there are %d",
                         options->device_ordinal, count);
     }
-    return check(state, api->cuDeviceGet(&state->device, options->device_ordinal),
-                 "finding the CUDA device", err);
+    return cuda_check(state, api->cuDeviceGet(&state->device, options->device_ordinal),
+                      "finding the CUDA device", err);
 }
 
 /* The device of a context that the caller brought. */
@@ -92,7 +78,7 @@ static frt_status find_context_device(CudaState *state, frt_error *err) {
         result = api->cuCtxGetDevice(&state->device);
         api->cuCtxPopCurrent(&popped);
     }
-    return check(state, result, "using the caller's CUDA context", err);
+    return cuda_check(state, result, "using the caller's CUDA context", err);
 }
 
 static frt_status read_attributes(CudaState *state, Device *device, frt_error *err) {
@@ -110,8 +96,11 @@ static frt_status read_attributes(CudaState *state, Device *device, frt_error *e
     if (result == CUDA_SUCCESS) {
         result = api->cuDeviceGetName(device->name, (int)sizeof device->name, state->device);
     }
+    if (result == CUDA_SUCCESS) {
+        result = api->cuDriverGetVersion(&state->driver_version);
+    }
     state->sm = major * 10 + minor;
-    return check(state, result, "asking the CUDA device what it is", err);
+    return cuda_check(state, result, "asking the CUDA device what it is", err);
 }
 
 /* "sm_90" runs on 9.0 and later (PTX) or on 9.x (cubin), "sm_90a" on 9.0 only, "sm_100f" on its
@@ -168,7 +157,8 @@ static frt_status cuda_open(Device *device, const frt_module *module,
         status = check_arch(state, module, device->name, err);
     }
     if (!status && !state->context) {
-        status = check(state, state->api.cuDevicePrimaryCtxRetain(&state->context, state->device),
+        status =
+            cuda_check(state, state->api.cuDevicePrimaryCtxRetain(&state->context, state->device),
                        "making a CUDA context", err);
         state->is_primary = !status;
     }
@@ -177,6 +167,10 @@ static frt_status cuda_open(Device *device, const frt_module *module,
         return status;
     }
     device->has_maps = state->api.cuTensorMapEncodeTiled != NULL;
+    device->has_overlap = options->overlap && state->api.cuLaunchKernelEx != NULL &&
+                          state->driver_version >= CUDA_OVERLAP_DRIVER;
+    device->has_graphs = cuda_has_graphs(&state->api);
+    cubin_cache_open(&state->cache, options);
     device->state = state;
     return FRT_OK;
 }
@@ -196,8 +190,8 @@ static frt_status cuda_enter(Device *device, DeviceScope *scope, frt_error *err)
     if (lost) {
         return cuda_fail(state, lost, FRT_E_DEVICE_LOST, "the CUDA device was lost earlier", err);
     }
-    return check(state, state->api.cuCtxPushCurrent(state->context),
-                 "making the CUDA context current", err);
+    return cuda_check(state, state->api.cuCtxPushCurrent(state->context),
+                      "making the CUDA context current", err);
 }
 
 static void cuda_leave(Device *device, const DeviceScope *scope) {
@@ -205,47 +199,6 @@ static void cuda_leave(Device *device, const DeviceScope *scope) {
     void *popped;
     (void)scope;
     state->api.cuCtxPopCurrent(&popped);
-}
-
-/* The JIT's own words, on one line. */
-static void flatten(char *log) {
-    size_t n = strlen(log);
-    while (n > 0 && (log[n - 1] == '\n' || log[n - 1] == ' ')) {
-        log[--n] = '\0';
-    }
-    for (; *log; log++) {
-        *log = *log == '\n' ? ' ' : *log;
-    }
-}
-
-static frt_status cuda_load(Device *device, const frt_module *module, frt_error *err) {
-    CudaState *state = device->state;
-    char log[320] = "";
-    int options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
-    int result = state->api.cuModuleLoadDataEx(&state->module, module->code, 2, options, values);
-    if (result == CUDA_SUCCESS) {
-        return FRT_OK;
-    }
-    state->module = NULL;
-    frt_status otherwise = FRT_E_CODE;
-    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU) {
-        otherwise = FRT_E_ARCH;
-    } else if (result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
-        otherwise = FRT_E_DRIVER_OLD;
-    }
-    char doing[360];
-    flatten(log);
-    snprintf(doing, sizeof doing, "the driver refuses the kernels%s%s", log[0] ? ": " : "", log);
-    return cuda_fail(state, result, otherwise, doing, err);
-}
-
-static void cuda_unload(Device *device) {
-    CudaState *state = device->state;
-    if (state->module) {
-        state->api.cuModuleUnload(state->module);
-        state->module = NULL;
-    }
 }
 
 /* Without this a block may have 48 KiB of shared memory, whatever the device has. */
@@ -286,7 +239,7 @@ static frt_status cuda_describe(const Device *device, void *kernel, frt_kernel_i
     if (result == CUDA_SUCCESS) {
         result = api->cuFuncGetAttribute(&info->shared_bytes, CUDA_FUNC_SHARED_BYTES, kernel);
     }
-    return check(state, result, "asking the driver about a kernel", err);
+    return cuda_check(state, result, "asking the driver about a kernel", err);
 }
 
 static frt_status cuda_alloc(Device *device, size_t n_bytes, void **data, frt_error *err) {
@@ -294,7 +247,7 @@ static frt_status cuda_alloc(Device *device, size_t n_bytes, void **data, frt_er
     char doing[80];
     uint64_t address = 0;
     snprintf(doing, sizeof doing, "allocating %zu bytes of device memory", n_bytes);
-    frt_status status = check(state, state->api.cuMemAlloc(&address, n_bytes), doing, err);
+    frt_status status = cuda_check(state, state->api.cuMemAlloc(&address, n_bytes), doing, err);
     if (!status) {
         *data = (void *)(uintptr_t)address;
     }
@@ -309,15 +262,15 @@ static void cuda_free(Device *device, void *data) {
 static frt_status cuda_upload(Device *device, void *to, const void *from, size_t n,
                               frt_error *err) {
     CudaState *state = device->state;
-    return check(state, state->api.cuMemcpyHtoD((uint64_t)(uintptr_t)to, from, n),
-                 "copying to the device", err);
+    return cuda_check(state, state->api.cuMemcpyHtoD((uint64_t)(uintptr_t)to, from, n),
+                      "copying to the device", err);
 }
 
 static frt_status cuda_download(Device *device, void *to, const void *from, size_t n,
                                 frt_error *err) {
     CudaState *state = device->state;
-    return check(state, state->api.cuMemcpyDtoH(to, (uint64_t)(uintptr_t)from, n),
-                 "copying from the device", err);
+    return cuda_check(state, state->api.cuMemcpyDtoH(to, (uint64_t)(uintptr_t)from, n),
+                      "copying from the device", err);
 }
 
 /* CUtensorMapDataType. */
@@ -344,19 +297,37 @@ static frt_status cuda_encode_map(Device *device, const MapSpec *spec, void *map
     static const uint32_t ones[FRT_MAX_MAP_RANK] = {1, 1, 1, 1, 1};
     CudaState *state = device->state;
     int swizzle = spec->swizzle == 128 ? 3 : spec->swizzle == 64 ? 2 : spec->swizzle == 32 ? 1 : 0;
-    return check(state,
-                 state->api.cuTensorMapEncodeTiled(
-                     map, map_dtype(spec->dtype), spec->rank, spec->data, spec->sizes,
-                     spec->stride_bytes + 1, spec->box, ones, CUDA_MAP_INTERLEAVE_NONE, swizzle,
-                     CUDA_MAP_L2_PROMOTION_256, CUDA_MAP_FILL_ZEROS),
-                 "describing a tensor to the copy engine", err);
+    return cuda_check(state,
+                      state->api.cuTensorMapEncodeTiled(
+                          map, map_dtype(spec->dtype), spec->rank, spec->data, spec->sizes,
+                          spec->stride_bytes + 1, spec->box, ones, CUDA_MAP_INTERLEAVE_NONE,
+                          swizzle, CUDA_MAP_L2_PROMOTION_256, CUDA_MAP_FILL_ZEROS),
+                      "describing a tensor to the copy engine", err);
+}
+
+/* The launch may begin while the kernel before it in the stream ends, if that one lets it: this one
+ * waits at its entry. After anything but a kernel it begins when that has ended, as ever. */
+static int launch_overlapping(const CudaState *state, const Launch *launch, void *stream) {
+    CudaLaunchAttribute overlap = {.id = CUDA_LAUNCH_OVERLAP, .value = 1};
+    CudaLaunchConfig config = {.grid = {(unsigned)launch->grid, 1, 1},
+                               .block = {(unsigned)launch->block, 1, 1},
+                               .shared_bytes = (unsigned)launch->shared,
+                               .stream = stream,
+                               .attributes = &overlap,
+                               .n_attributes = 1};
+    return state->api.cuLaunchKernelEx(&config, launch->kernel, launch->params, NULL);
+}
+
+static int launch_in_order(const CudaState *state, const Launch *launch, void *stream) {
+    return state->api.cuLaunchKernel(launch->kernel, (unsigned)launch->grid, 1, 1,
+                                     (unsigned)launch->block, 1, 1, (unsigned)launch->shared,
+                                     stream, launch->params, NULL);
 }
 
 static frt_status cuda_launch(Device *device, const Launch *launch, void *stream, frt_error *err) {
     CudaState *state = device->state;
-    int result = state->api.cuLaunchKernel(launch->kernel, (unsigned)launch->grid, 1, 1,
-                                           (unsigned)launch->block, 1, 1, (unsigned)launch->shared,
-                                           stream, launch->params, NULL);
+    int result = launch->overlaps ? launch_overlapping(state, launch, stream)
+                                  : launch_in_order(state, launch, stream);
     if (result == CUDA_SUCCESS) {
         return FRT_OK;
     }
@@ -378,12 +349,12 @@ static frt_status cuda_copy(Device *device, void *to, const void *from, size_t n
 
 static frt_status cuda_sync(Device *device, void *stream, frt_error *err) {
     CudaState *state = device->state;
-    return check(state, state->api.cuStreamSynchronize(stream), "waiting for the stream", err);
+    return cuda_check(state, state->api.cuStreamSynchronize(stream), "waiting for the stream", err);
 }
 
 static frt_status cuda_sync_all(Device *device, frt_error *err) {
     CudaState *state = device->state;
-    return check(state, state->api.cuCtxSynchronize(), "waiting for the device", err);
+    return cuda_check(state, state->api.cuCtxSynchronize(), "waiting for the device", err);
 }
 
 typedef struct CudaTimer {
@@ -408,8 +379,8 @@ static frt_status cuda_timer_create(Device *device, int32_t n, void **timer, frt
         return frt_fail_memory(err, n_bytes);
     }
     while (t->n < n) {
-        frt_status status =
-            check(state, state->api.cuEventCreate(&t->events[t->n], 0), "making an event", err);
+        frt_status status = cuda_check(state, state->api.cuEventCreate(&t->events[t->n], 0),
+                                       "making an event", err);
         if (status) {
             cuda_timer_free(device, t);
             return status;
@@ -424,16 +395,18 @@ static frt_status cuda_timer_mark(Device *device, void *timer, int32_t i, void *
                                   frt_error *err) {
     CudaState *state = device->state;
     CudaTimer *t = timer;
-    return check(state, state->api.cuEventRecord(t->events[i], stream), "recording an event", err);
+    return cuda_check(state, state->api.cuEventRecord(t->events[i], stream), "recording an event",
+                      err);
 }
 
 static frt_status cuda_timer_read(Device *device, void *timer, float *ms, frt_error *err) {
     CudaState *state = device->state;
     const CudaTimer *t = timer;
-    frt_status status = check(state, state->api.cuEventSynchronize(t->events[t->n - 1]),
-                              "waiting for the last timed run", err);
+    frt_status status = cuda_check(state, state->api.cuEventSynchronize(t->events[t->n - 1]),
+                                   "waiting for the last timed run", err);
     for (int32_t i = 0; !status && i + 1 < t->n; i++) {
-        status = check(state, state->api.cuEventElapsedTime(&ms[i], t->events[i], t->events[i + 1]),
+        status =
+            cuda_check(state, state->api.cuEventElapsedTime(&ms[i], t->events[i], t->events[i + 1]),
                        "reading a time", err);
     }
     return status;
@@ -457,6 +430,11 @@ const DeviceOps device_cuda_ops = {
     .copy = cuda_copy,
     .sync = cuda_sync,
     .sync_all = cuda_sync_all,
+    .graph_begin = cuda_graph_begin,
+    .graph_end = cuda_graph_end,
+    .graph_launch = cuda_graph_launch,
+    .is_recording = cuda_is_recording,
+    .graph_free = cuda_graph_free,
     .timer_create = cuda_timer_create,
     .timer_mark = cuda_timer_mark,
     .timer_read = cuda_timer_read,

@@ -56,6 +56,7 @@ void frt_exec_free(frt_exec *exec) {
         return;
     }
     free_own_workspace(exec);
+    exec_free_graph(exec);
     plan_free(&exec->plan);
     mem_free(exec->bindings);
     mem_free(exec->regions);
@@ -346,6 +347,9 @@ frt_status exec_prepare(frt_exec *exec, frt_error *err) {
     if (!status) {
         status = plan_prepare(program, &exec->plan, FRT_PHASE_RUN, exec->regions,
                               (DimValues){exec->dims.values, exec->dims.known}, err);
+    }
+    if (!status) {
+        status = exec_record(exec, err);
     }
     exec->generation = generation;
     exec->is_prepared = !status;

@@ -21,10 +21,23 @@ struct frt_exec {
     bool is_workspace_own;
     bool is_prepared;
     uint32_t generation; /* of the program's params when it was prepared */
+    bool keeps_graph;
+    bool is_recorded; /* own_graph is the prepared run */
+    DeviceGraph own_graph;
 };
 
 /* Resolve dims from params, set dims, bound inputs and bound outputs, in this order. */
 frt_status exec_resolve_dims(frt_exec *exec, frt_error *err);
+
+/* Enqueue the prepared steps. */
+frt_status exec_enqueue(frt_exec *exec, void *stream, frt_error *err);
+
+/* The same, by the exec's own graph if there is one and the stream is not being captured. */
+frt_status exec_launch(frt_exec *exec, void *stream, frt_error *err);
+
+/* Make or update the graph of the prepared run, if the exec keeps one. */
+frt_status exec_record(frt_exec *exec, frt_error *err);
+void exec_free_graph(frt_exec *exec);
 
 /* Everything frt_prepare does, between enter and leave. */
 frt_status exec_prepare(frt_exec *exec, frt_error *err);

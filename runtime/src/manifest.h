@@ -62,6 +62,7 @@ typedef struct Variant {
     Expr grid;   /* blocks, or work units on the CPU */
     Expr shared; /* bytes */
     int32_t block;
+    bool waits; /* at its entry for what was launched before it: CUDA */
     uint32_t first_term, n_terms;
     uint32_t first_map, n_maps; /* neither terms nor maps: always applies */
 } Variant;

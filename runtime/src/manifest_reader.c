@@ -526,6 +526,10 @@ static frt_status read_variant(Reader *reader) {
     if (!status) {
         status = read_predicate(reader, r->fields[5], step, &variant);
     }
+    variant.waits = r->n_fields > 6;
+    if (!status && variant.waits && !(is_cuda && slice_is(r->fields[6], FRT_WAITS))) {
+        return text_fail(r, "a kernel for CUDA may end in `" FRT_WAITS "` and in nothing else");
+    }
     if (!status && GROW(r, m->variants, reader->variants_capacity, m->n_variants)) {
         return FRT_E_OUT_OF_MEMORY;
     }
@@ -607,7 +611,7 @@ static const struct {
     {FRT_D_TEMP, 5, 5 + FRT_MAX_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_temp},
     {FRT_D_WORKSPACE, 2, 2, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_workspace},
     {FRT_D_LAUNCH, 6, 6, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_launch},
-    {FRT_D_VARIANT, 6, 6, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_variant},
+    {FRT_D_VARIANT, 6, 7, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_variant},
     {FRT_D_MAP, 5, 4 + FRT_MAX_MAP_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_map},
     {FRT_D_COPY, 5, 5, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_copy},
     {FRT_D_END, 1, 1, STAGE_GRAPH, STAGE_GRAPH, STAGE_END, read_end},

@@ -7,24 +7,46 @@
 #include "mem.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { MAX_FILE_BYTES = 1 << 30 };
 
-frt_status file_read(const char *path, char **bytes, size_t *n_bytes, frt_error *err) {
-    FILE *file = fopen(path, "rb");
-    if (!file) {
+/* Opening a pipe would wait for whoever writes to it, so nothing is waited for. */
+frt_status file_open(const char *path, FILE **file, size_t *n_bytes, frt_error *err) {
+    struct stat info;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) {
         return frt_fail(err, FRT_E_FILE, "cannot open %s: %s", path, strerror(errno));
     }
-    frt_status status = FRT_OK;
+    if (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
+        close(descriptor);
+        return frt_fail(err, FRT_E_FILE, "%s is no regular file", path);
+    }
+    *file = fdopen(descriptor, "rb");
+    if (!*file) {
+        close(descriptor);
+        return frt_fail(err, FRT_E_FILE, "cannot read %s", path);
+    }
+    *n_bytes = (size_t)info.st_size;
+    return FRT_OK;
+}
+
+frt_status file_read(const char *path, char **bytes, size_t *n_bytes, frt_error *err) {
+    FILE *file;
+    size_t n;
+    frt_status status = file_open(path, &file, &n, err);
+    if (status) {
+        return status;
+    }
     char *data = NULL;
-    long n = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
-    if (n < 0 || n > MAX_FILE_BYTES || fseek(file, 0, SEEK_SET) != 0) {
-        status = frt_fail(err, FRT_E_FILE, "%s is no regular file of at most 1 GiB", path);
-    } else if (!(data = mem_alloc((size_t)n + 1, 1))) {
-        status = frt_fail_memory(err, (size_t)n + 1);
-    } else if (fread(data, 1, (size_t)n, file) != (size_t)n) {
+    if (n > MAX_FILE_BYTES) {
+        status = frt_fail(err, FRT_E_FILE, "%s has more than 1 GiB", path);
+    } else if (!(data = mem_alloc(n + 1, 1))) {
+        status = frt_fail_memory(err, n + 1);
+    } else if (fread(data, 1, n, file) != n) {
         status = frt_fail(err, FRT_E_FILE, "cannot read %s", path);
     }
     fclose(file);
@@ -33,7 +55,7 @@ frt_status file_read(const char *path, char **bytes, size_t *n_bytes, frt_error 
         return status;
     }
     *bytes = data;
-    *n_bytes = (size_t)n;
+    *n_bytes = n;
     return FRT_OK;
 }
 

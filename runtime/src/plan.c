@@ -182,6 +182,7 @@ static frt_status prepare_launch(frt_program *program, const Step *step, PlanSte
     launch->kernel = program->kernels[step->first_variant - first + chosen];
     launch->block = variant->block;
     launch->shared = (int32_t)shared;
+    launch->overlaps = variant->waits && program->device.has_overlap;
     planned->variant = (int32_t)chosen;
     planned->is_idle = launch->grid == 0;
     return encode_maps(program, step, variant, planned, dims, err);
@@ -230,8 +231,8 @@ frt_status plan_prepare(frt_program *program, Plan *plan, frt_phase phase, const
     return FRT_OK;
 }
 
-frt_status plan_enqueue(frt_program *program, const Plan *plan, uint32_t i, void *stream,
-                        frt_error *err) {
+frt_status plan_enqueue(frt_program *program, const Plan *plan, uint32_t i, StepOrder order,
+                        void *stream, frt_error *err) {
     const PlanStep *step = &plan->steps[i];
     Device *device = &program->device;
     if (step->is_idle) {
@@ -240,5 +241,7 @@ frt_status plan_enqueue(frt_program *program, const Plan *plan, uint32_t i, void
     if (program->m->steps[program->graph->first_step + i].kind == FRT_STEP_COPY) {
         return device->ops->copy(device, step->to, step->from, step->n_bytes, stream, err);
     }
-    return device->ops->launch(device, &step->launch, stream, err);
+    Launch launch = step->launch;
+    launch.overlaps = launch.overlaps && order == STEP_OVERLAPS;
+    return device->ops->launch(device, &launch, stream, err);
 }

@@ -28,8 +28,10 @@ void plan_free(Plan *plan);
 frt_status plan_prepare(frt_program *program, Plan *plan, frt_phase phase, const Region *regions,
                         DimValues dims, frt_error *err);
 
-/* Enqueue step `i` of the graph. Between enter and leave. */
-frt_status plan_enqueue(frt_program *program, const Plan *plan, uint32_t i, void *stream,
-                        frt_error *err);
+/* Enqueue step `i` of the graph, alone: to begin when what was enqueued before it has ended.
+ * Between enter and leave. */
+typedef enum StepOrder { STEP_OVERLAPS, STEP_ALONE } StepOrder;
+frt_status plan_enqueue(frt_program *program, const Plan *plan, uint32_t i, StepOrder order,
+                        void *stream, frt_error *err);
 
 #endif

@@ -109,6 +109,18 @@ void port_futex_wake(_Atomic uint32_t *word, int n) {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
 }
 
+void port_driver_build(char *text, unsigned long n_bytes) {
+    FILE *file = fopen("/sys/module/nvidia/version", "r");
+    text[0] = '\0';
+    if (file) {
+        if (!fgets(text, (int)n_bytes, file)) {
+            text[0] = '\0';
+        }
+        fclose(file);
+    }
+    text[strcspn(text, "\n")] = '\0';
+}
+
 int port_memory_file(const char *name) {
     return (int)syscall(SYS_memfd_create, name, 1u /* close on exec */);
 }

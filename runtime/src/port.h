@@ -51,6 +51,9 @@ int64_t port_clock_ns(void);
 void port_futex_wait(_Atomic uint32_t *word, uint32_t expected);
 void port_futex_wake(_Atomic uint32_t *word, int n);
 
+/* The build of the machine's NVIDIA driver, "580.95.05"; "" where that is not known. */
+void port_driver_build(char *text, unsigned long n_bytes);
+
 /* Anonymous file for dlopen; -1 where there is none. */
 int port_memory_file(const char *name);
 

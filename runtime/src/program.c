@@ -31,12 +31,14 @@ static frt_status find_kernels(frt_program *program, frt_error *err) {
         return FRT_OK;
     }
     Device *device = &program->device;
+    int64_t begin = port_clock_ns();
     frt_status status = device->ops->load(device, program->module, err);
     const Variant *variants = &m->variants[m->steps[graph->first_step].first_variant];
     for (uint32_t i = 0; !status && i < n; i++) {
         status = device->ops->find(device, variants[i].symbol, most_shared(m, &variants[i]),
                                    &program->kernels[i], err);
     }
+    device->load.ms = 1e-6 * (double)(port_clock_ns() - begin);
     return status;
 }
 
@@ -196,7 +198,7 @@ static frt_status run_init_steps(frt_program *program, frt_error *err) {
     }
     begin = port_clock_ns();
     for (uint32_t i = 0; !status && i < program->graph->n_steps; i++) {
-        status = plan_enqueue(program, &plan, i, NULL, err);
+        status = plan_enqueue(program, &plan, i, STEP_OVERLAPS, NULL, err);
     }
     if (!status) {
         status = device->ops->sync_all(device, err);
@@ -291,6 +293,16 @@ frt_status frt_program_get_init(frt_program *program, frt_init_info *info) {
     pthread_mutex_unlock(&program->lock);
     full.struct_size = info->struct_size;
     full.n_steps = count_init_steps(program);
+    memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
+    return FRT_OK;
+}
+
+frt_status frt_program_get_load(const frt_program *program, frt_load_info *info) {
+    if (!program || !info) {
+        return FRT_E_INVALID_ARGUMENT;
+    }
+    frt_load_info full = program->device.load;
+    full.struct_size = info->struct_size;
     memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
     return FRT_OK;
 }

@@ -5,15 +5,6 @@
 
 #include <stdlib.h>
 
-static frt_status enqueue_all(frt_exec *exec, void *stream, frt_error *err) {
-    frt_program *program = exec->program;
-    frt_status status = FRT_OK;
-    for (uint32_t i = 0; !status && i < program->graph->n_steps; i++) {
-        status = plan_enqueue(program, &exec->plan, i, stream, err);
-    }
-    return status;
-}
-
 frt_status frt_prepare(frt_exec *exec, frt_error *err) {
     if (!exec) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no exec");
@@ -41,7 +32,7 @@ frt_status frt_run(frt_exec *exec, void *stream, frt_error *err) {
     }
     status = exec_prepare_if_needed(exec, err);
     if (!status) {
-        status = enqueue_all(exec, stream, err);
+        status = exec_launch(exec, stream, err);
     }
     device->ops->leave(device, &scope);
     return status;
@@ -67,7 +58,7 @@ static frt_status time_runs(frt_exec *exec, void *stream, int32_t n, float *ms, 
     }
     status = device->ops->timer_mark(device, timer, 0, stream, err);
     for (int32_t i = 0; !status && i < n; i++) {
-        status = enqueue_all(exec, stream, err);
+        status = exec_launch(exec, stream, err);
         if (!status) {
             status = device->ops->timer_mark(device, timer, i + 1, stream, err);
         }
@@ -102,7 +93,7 @@ static frt_status time_steps_once(frt_exec *exec, void *stream, void *timer, flo
     Device *device = &program->device;
     frt_status status = device->ops->timer_mark(device, timer, 0, stream, err);
     for (uint32_t i = 0; !status && i < program->graph->n_steps; i++) {
-        status = plan_enqueue(program, &exec->plan, i, stream, err);
+        status = plan_enqueue(program, &exec->plan, i, STEP_ALONE, stream, err);
         if (!status) {
             status = device->ops->timer_mark(device, timer, (int32_t)i + 1, stream, err);
         }

@@ -1,6 +1,8 @@
 /* The fake driver's functions: one for each row of cuda_api.def, which also makes its lookup. */
 #include "fake_cuda.h"
 
+#include "cuda_api.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@ enum { MAX_KERNELS = 32, N_LOG = sizeof fake_cuda.log / sizeof fake_cuda.log[0] 
 static struct {
     const char *symbol;
     FakeKernel kernel;
+    int n_values;
 } kernels[MAX_KERNELS];
 static int n_kernels;
 
@@ -25,9 +28,14 @@ void fake_cuda_reset(void) {
     fake_cuda.depth = 1;
 }
 
-void fake_cuda_add_kernel(const char *symbol, FakeKernel kernel) {
+void fake_cuda_add_valued_kernel(const char *symbol, FakeKernel kernel, int n_values) {
     kernels[n_kernels].symbol = symbol;
+    kernels[n_kernels].n_values = n_values;
     kernels[n_kernels++].kernel = kernel;
+}
+
+void fake_cuda_add_kernel(const char *symbol, FakeKernel kernel) {
+    fake_cuda_add_valued_kernel(symbol, kernel, 0);
 }
 
 long fake_cuda_count(const char *name) {
@@ -65,6 +73,28 @@ static int enter_current(const char *name) {
             return code_;   \
         }                   \
     } while (0)
+
+/* What a captured stream records: a launch, or with index -1 a copy. */
+enum { MAX_OPS = 16, MAX_PARAMS = 8 };
+typedef struct Op {
+    int index;
+    unsigned grid, block;
+    uint64_t values[MAX_PARAMS];
+    void **params;
+    uint64_t to, from;
+    size_t n_bytes;
+} Op;
+typedef struct Graph {
+    int n;
+    Op ops[MAX_OPS];
+} Graph;
+static Graph recorded;
+
+static int record(Op op) {
+    if (recorded.n == MAX_OPS) return 2;
+    recorded.ops[recorded.n++] = op;
+    return 0;
+}
 
 static int fake_cuInit(unsigned flags) {
     FAIL_IF(enter("cuInit"));
@@ -168,6 +198,7 @@ static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned n_
     }
     fake_cuda.n_modules++;
     fake_cuda.image = image;
+    snprintf(fake_cuda.image_text, sizeof fake_cuda.image_text, "%s", (const char *)image);
     *module = &module_handle;
     return 0;
 }
@@ -242,7 +273,31 @@ static int fake_cuMemcpyDtoH(void *to, uint64_t from, size_t n_bytes) {
 static int fake_cuMemcpyDtoDAsync(uint64_t to, uint64_t from, size_t n_bytes, void *stream) {
     FAIL_IF(enter_current("cuMemcpyDtoDAsync"));
     fake_cuda.stream = stream;
+    if (stream && stream == fake_cuda.capturing) {
+        return record((Op){.to = to, .from = from, .n_bytes = n_bytes, .index = -1});
+    }
     memmove((void *)(uintptr_t)to, (void *)(uintptr_t)from, n_bytes);
+    return 0;
+}
+
+static int launch(void *function, unsigned grid, unsigned block, unsigned shared_bytes,
+                  int overlaps, void *stream, void **params) {
+    fake_cuda.n_launches++;
+    fake_cuda.grid = grid;
+    fake_cuda.block = block;
+    fake_cuda.shared = shared_bytes;
+    fake_cuda.stream = stream;
+    fake_cuda.overlaps = overlaps;
+    fake_cuda.n_overlapping += overlaps;
+    for (int i = 0; i < n_kernels; i++) {
+        if (function != &kernels[i]) continue;
+        if (stream && stream == fake_cuda.capturing) {
+            Op op = {.index = i, .grid = grid, .block = block, .params = params};
+            for (int k = 0; k < kernels[i].n_values; k++) memcpy(&op.values[k], params[k], 8);
+            return record(op);
+        }
+        kernels[i].kernel(params, grid, block);
+    }
     return 0;
 }
 
@@ -254,17 +309,153 @@ static int fake_cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y,
         block_z != 1 || extra) {
         return 1;
     }
-    fake_cuda.n_launches++;
-    fake_cuda.grid = grid_x;
-    fake_cuda.block = block_x;
-    fake_cuda.shared = shared_bytes;
+    return launch(function, grid_x, block_x, shared_bytes, 0, stream, params);
+}
+
+static int fake_cuLaunchKernelEx(const CudaLaunchConfig *config, void *function, void **params,
+                                 void **extra) {
+    FAIL_IF(enter_current("cuLaunchKernelEx"));
+    if (!function || config->grid[0] == 0 || config->grid[1] != 1 || config->grid[2] != 1 ||
+        config->block[0] == 0 || config->block[1] != 1 || config->block[2] != 1 || extra ||
+        config->n_attributes != 1 || config->attributes->id != 6) {
+        return 1;
+    }
+    return launch(function, config->grid[0], config->block[0], config->shared_bytes,
+                  config->attributes->value, config->stream, params);
+}
+
+/* Linking. */
+
+static char *linked;
+
+static int fake_cuLinkCreate(unsigned n_options, int *options, void **values, void **link) {
+    FAIL_IF(enter_current("cuLinkCreate"));
+    (void)options;
+    (void)values;
+    fake_cuda.n_links++;
+    *link = &linked;
+    return n_options ? 1 : 0;
+}
+
+static int fake_cuLinkAddData(void *link, int type, void *data, size_t n_bytes, const char *name,
+                              unsigned n_options, int *options, void **values) {
+    FAIL_IF(enter_current("cuLinkAddData"));
+    (void)options;
+    (void)values;
+    if (link != &linked || type != 1 || n_options || !name || strlen(data) + 1 != n_bytes) return 1;
+    linked = malloc(n_bytes + sizeof FAKE_CUBIN);
+    if (linked) snprintf(linked, n_bytes + sizeof FAKE_CUBIN, FAKE_CUBIN "%s", (char *)data);
+    return linked ? 0 : 2;
+}
+
+static int fake_cuLinkComplete(void *link, void **cubin, size_t *n_bytes) {
+    FAIL_IF(enter_current("cuLinkComplete"));
+    if (link != &linked || !linked) return 1;
+    *cubin = linked;
+    *n_bytes = strlen(linked) + 1;
+    return 0;
+}
+
+static int fake_cuLinkDestroy(void *link) {
+    fake_cuda.n_links--;
+    free(linked);
+    linked = NULL;
+    return enter_current("cuLinkDestroy") + (link != &linked);
+}
+
+/* Streams and graphs. */
+
+static int fake_cuStreamCreate(void **stream, unsigned flags) {
+    FAIL_IF(enter_current("cuStreamCreate"));
+    fake_cuda.n_streams++;
+    *stream = malloc(1);
+    return *stream && flags == 1 ? 0 : 1;
+}
+
+static int fake_cuStreamDestroy(void *stream) {
+    fake_cuda.n_streams--;
+    free(stream);
+    return enter_current("cuStreamDestroy");
+}
+
+static int fake_cuStreamIsCapturing(void *stream, int *status) {
+    FAIL_IF(enter_current("cuStreamIsCapturing"));
+    *status = stream && stream == fake_cuda.capturing;
+    return 0;
+}
+
+static int fake_cuStreamBeginCapture(void *stream, int mode) {
+    FAIL_IF(enter_current("cuStreamBeginCapture"));
+    if (!stream || fake_cuda.capturing || mode != 2) return 1;
+    fake_cuda.capturing = stream;
+    recorded = (Graph){.n = 0};
+    return 0;
+}
+
+static int fake_cuStreamEndCapture(void *stream, void **graph) {
+    int code = enter_current("cuStreamEndCapture");
+    if (stream != fake_cuda.capturing) return 1;
+    fake_cuda.capturing = NULL;
+    Graph *copy = code ? NULL : malloc(sizeof *copy);
+    if (!copy) return code ? code : 2;
+    *copy = recorded;
+    fake_cuda.n_graphs++;
+    *graph = copy;
+    return 0;
+}
+
+static int fake_cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags) {
+    FAIL_IF(enter_current("cuGraphInstantiateWithFlags"));
+    Graph *copy = malloc(sizeof *copy);
+    if (!copy || flags) return 2;
+    *copy = *(Graph *)graph;
+    fake_cuda.n_graphs++;
+    *exec = copy;
+    return 0;
+}
+
+/* The same steps of the same kernels only, as in the driver. */
+static int fake_cuGraphExecUpdate(void *exec, void *graph, CudaGraphUpdate *result) {
+    FAIL_IF(enter_current("cuGraphExecUpdate"));
+    Graph *old = exec, *new = graph;
+    bool is_same = old->n == new->n;
+    for (int i = 0; is_same && i < old->n; i++) is_same = old->ops[i].index == new->ops[i].index;
+    result->result = !is_same;
+    if (!is_same) return 910;
+    *old = *new;
+    return 0;
+}
+
+static int fake_cuGraphLaunch(void *exec, void *stream) {
+    FAIL_IF(enter_current("cuGraphLaunch"));
+    Graph *graph = exec;
     fake_cuda.stream = stream;
-    for (int i = 0; i < n_kernels; i++) {
-        if (function == &kernels[i]) {
-            kernels[i].kernel(params, grid_x, block_x);
+    if (stream && stream == fake_cuda.capturing) return 900;
+    for (int i = 0; i < graph->n; i++) {
+        Op *op = &graph->ops[i];
+        void *params[MAX_PARAMS];
+        if (op->index < 0) {
+            memmove((void *)(uintptr_t)op->to, (void *)(uintptr_t)op->from, op->n_bytes);
+            continue;
         }
+        for (int k = 0; k < kernels[op->index].n_values; k++) params[k] = &op->values[k];
+        if (kernels[op->index].n_values == 0) return 1;
+        params[kernels[op->index].n_values] = op->params[kernels[op->index].n_values];
+        kernels[op->index].kernel(params, op->grid, op->block);
     }
     return 0;
+}
+
+static int fake_cuGraphExecDestroy(void *exec) {
+    fake_cuda.n_graphs--;
+    free(exec);
+    return enter_current("cuGraphExecDestroy");
+}
+
+static int fake_cuGraphDestroy(void *graph) {
+    fake_cuda.n_graphs--;
+    free(graph);
+    return enter_current("cuGraphDestroy");
 }
 
 /* Accepts what the driver would, and keeps it readable. */

@@ -33,6 +33,7 @@ typedef struct FakeCuda {
 
     /* What is held. */
     long n_contexts, n_modules, n_blocks, n_events;
+    long n_links, n_streams, n_graphs; /* graphs and what was instantiated of them */
     size_t n_bytes;
     void *stack[16]; /* of current contexts; the bottom is the caller's own */
     int depth;
@@ -43,7 +44,11 @@ typedef struct FakeCuda {
     unsigned grid, block, shared; /* of the last launch */
     void *stream;                 /* of the last launch or copy */
     int max_dynamic_shared;       /* of the last cuFuncSetAttribute */
-    const void *image;            /* of the last module */
+    const void *image;            /* of the last module; gone when it was a cubin */
+    char image_text[64];          /* its beginning */
+    int overlaps;                 /* the last launch might begin before what is ahead had ended */
+    long n_overlapping;           /* such launches */
+    void *capturing;              /* the stream that records, or NULL */
 } FakeCuda;
 
 extern FakeCuda fake_cuda;
@@ -52,6 +57,12 @@ extern FakeCuda fake_cuda;
 void fake_cuda_reset(void);
 
 void fake_cuda_add_kernel(const char *symbol, FakeKernel kernel);
+/* The same for a kernel whose first `n_values` parameters are 8 bytes each: a graph keeps those as
+ * they were when it was recorded. */
+void fake_cuda_add_valued_kernel(const char *symbol, FakeKernel kernel, int n_values);
+
+/* What linking makes of PTX: this before its first bytes. */
+#define FAKE_CUBIN "fake cubin of "
 
 /* For frt_program_options.cuda_lookup. */
 void *fake_cuda_lookup(void *ctx, const char *symbol);

@@ -72,8 +72,8 @@ static void k_scale16(void **params, unsigned grid, unsigned block) {
 void rt_add_kernels(void) {
     fake_cuda_add_kernel("k_twice", k_twice);
     fake_cuda_add_kernel("k_pack", k_pack);
-    fake_cuda_add_kernel("k_scale16", k_scale16);
-    fake_cuda_add_kernel("k_scale", k_scale);
+    fake_cuda_add_valued_kernel("k_scale16", k_scale16, 4);
+    fake_cuda_add_valued_kernel("k_scale", k_scale, 4);
 }
 
 const float rt_weights[4] = {1.0f, 2.0f, 3.0f, 4.0f};
@@ -129,6 +129,9 @@ void rt_expect_nothing_held(const char *when) {
     cr_expect_eq(fake_cuda.n_modules, 0, "%s: %ld modules", when, fake_cuda.n_modules);
     cr_expect_eq(fake_cuda.n_blocks, 0, "%s: %ld blocks", when, fake_cuda.n_blocks);
     cr_expect_eq(fake_cuda.n_events, 0, "%s: %ld events", when, fake_cuda.n_events);
+    cr_expect_eq(fake_cuda.n_links, 0, "%s: %ld links", when, fake_cuda.n_links);
+    cr_expect_eq(fake_cuda.n_streams, 0, "%s: %ld streams", when, fake_cuda.n_streams);
+    cr_expect_eq(fake_cuda.n_graphs, 0, "%s: %ld graphs", when, fake_cuda.n_graphs);
     cr_expect_eq(fake_cuda.depth, 1, "%s: context stack %d deep", when, fake_cuda.depth);
     cr_expect_eq(fake_mem_live(), 0, "%s: %ld host blocks", when, fake_mem_live());
 }

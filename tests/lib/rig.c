@@ -100,6 +100,12 @@ static void guard_program(Rig *rig) {
     rig->options.program.allocator = (frt_allocator){guard_alloc, guard_free, rig->guard};
 }
 
+static bool overlaps_launches;
+
+void rig_overlap_launches(void) {
+    overlaps_launches = true;
+}
+
 bool rig_open(Rig *rig, const void *artifact, size_t n_bytes, const char *name,
               const RigOptions *options) {
     frt_error error = FRT_ERROR_INIT;
@@ -109,6 +115,7 @@ bool rig_open(Rig *rig, const void *artifact, size_t n_bytes, const char *name,
     if (!find_graph(rig, name)) return false;
     list_tensors(rig);
     guard_program(rig);
+    rig->options.program.overlap |= overlaps_launches;
     if (frt_program_create(rig->module, name, &rig->options.program, &rig->program, &error))
         return fail(rig, "program", error.message);
     return true;

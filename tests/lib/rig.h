@@ -28,6 +28,9 @@ typedef struct RigOptions {
 #define RIG_OPTIONS_INIT \
     { FRT_PROGRAM_OPTIONS_INIT, false }
 
+/* From here on launches of opened programs may overlap (frt_program_options). */
+void rig_overlap_launches(void);
+
 typedef struct Rig {
     RigOptions options;
     Arena *arena;

@@ -68,7 +68,7 @@ static int usage(const char *wrong) {
     fprintf(stderr,
             "soak: bad argument `%s`\n"
             "usage: soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED] "
-            "[--reduce|--no-reduce] [--plant=FAULT]\n"
+            "[--reduce|--no-reduce] [--plant=FAULT] [--overlap]\n"
             "       soak --sweep [--part=I/K] [--device=cpu|cuda] [--target=NAME]\n"
             "       soak --faults [N] [SEED] [--device=cpu|cuda] [--target=NAME]\n",
             wrong);
@@ -94,6 +94,10 @@ static bool plant(const char *name) {
 static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
     if (strcmp(argument, "--device=cpu") == 0) return true;
     if (strcmp(argument, "--device=cuda") == 0) return soak->is_cuda = true;
+    if (strcmp(argument, "--overlap") == 0) {
+        rig_overlap_launches();
+        return true;
+    }
     if (strcmp(argument, "--sweep") == 0) return soak->is_sweep = true;
     if (strcmp(argument, "--faults") == 0) return soak->is_faults = true;
     if (strcmp(argument, "--reduce") == 0 || strcmp(argument, "--no-reduce") == 0) {

@@ -70,7 +70,8 @@ static void tear_down(void) {
 
 /* Options whose value is a path, not `name=@path`. */
 static bool takes_path(const char *word) {
-    return strncmp(word, "--dump-to", 9) == 0 || strncmp(word, "--report", 8) == 0;
+    return strncmp(word, "--dump-to", 9) == 0 || strncmp(word, "--report", 8) == 0 ||
+           strncmp(word, "--ptxas", 7) == 0;
 }
 
 /* Runs build/fusec with `line`'s words (`@name` stands for a file of the folder) and stdin from
@@ -289,10 +290,87 @@ Test(cli, a_link_to_nothing_is_followed) {
     expect("@good.g -o @loop.ptx", 0, ""); /* a link that names no file is replaced */
 }
 
+/* An assembler that makes an ELF file for EM_CUDA of whatever it is given. */
+static const char assembler[] = "#!/bin/sh\necho noise\ntest -s \"$4\" && cp /bin/sh \"$3\" &&\n"
+                                "printf '\\276\\0' | dd of=\"$3\" bs=1 seek=18 conv=notrunc "
+                                "2>/dev/null\n";
+
+Test(cli, a_cubin_is_made_where_there_is_an_assembler) {
+    static const char wrong[] = "#!/bin/sh\necho wrong >&2\nexit 3\n";
+    char first[MAX_TEXT];
+    write_file("as", assembler, strlen(assembler));
+    write_file("bad", wrong, sizeof wrong - 1);
+    write_file("idle", "#!/bin/sh\n", 10);
+    cr_assert(chmod(path_of("as"), 0700) == 0 && chmod(path_of("bad"), 0700) == 0 &&
+              chmod(path_of("idle"), 0700) == 0);
+    int n_before = n_files();
+    expect("@good.g -o @a.cubin --target=sm_90a --ptxas=@as", 0, "");
+    cr_expect(!run.out[0] && strstr(run.err, "noise"), "what it says goes to stderr");
+    expect("inspect @a.cubin", 0, "cubin for sm_90a, ");
+    cr_expect(strstr(run.out, "graph g: 1 launch,") && strstr(run.out, ", overlaps"), "%s",
+              run.out);
+    read_file(path_of("a.cubin"), first);
+    cr_expect(strncmp(first, "//@ fusec-artifact 1\n", 21) == 0);
+    cr_expect(strstr(first, "\n//@ end\n//@ payload "), "%s", first);
+    expect("@good.g --emit=cubin --ptxas=@as", 0, "//@ target cuda sm_80\n");
+    cr_assert(setenv("FUSEC_PTXAS", path_of("as"), 1) == 0);
+    expect("@good.g -o @b.cubin", 0, "");
+    expect("@good.g -o @c.cubin --ptxas=@bad", 4, "bad -arch=sm_80` failed\n");
+    cr_expect(strstr(run.err, "wrong\n"), "its own words come first: %s", run.err);
+    expect("@good.g -o @c.cubin --ptxas=@idle", 4, "idle -arch=sm_80` failed\n");
+    expect("@good.g -o @c.cubin --ptxas=@none", 4, "there is no `");
+    cr_assert(setenv("FUSEC_PTXAS", path_of("none"), 1) == 0);
+    expect("@good.g -o @c.cubin", 4, "--ptxas=FILE or FUSEC_PTXAS says where it is");
+    cr_assert(unsetenv("FUSEC_PTXAS") == 0);
+    cr_expect(n_files() == n_before + 2, "%d files", n_files());
+    expect("@good.g -o @c.cubin --target=cpu", 2, "cubin cannot be made for target cpu");
+    expect("@good.g -o @c.ptx --ptxas=@as", 2, "--ptxas counts when a cubin is made");
+    expect("@good.g --emit=cubn", 2, "did you mean `cubin`?");
+    if (system("command -v ptxas >/dev/null 2>&1") != 0) {
+        fprintf(stderr, "SKIPPED no ptxas here\n");
+        return;
+    }
+    expect("@good.g -o @real.cubin --target=sm_90a", 0, "");
+    expect("inspect @real.cubin", 0, "cubin for sm_90a, ");
+}
+
+/* What is never at its end is given up, and what nobody writes to is not waited for. */
+Test(cli, endless_and_silent_inputs_are_refused) {
+    cr_assert(mkfifo(path_of("pipe"), 0600) == 0);
+    static const char *const commands[] = {"inspect @pipe", "@pipe --emit=graph", "run @pipe",
+                                           "verify @pipe", "run @good.g --input=x=@pipe"};
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        expect(commands[i], 3, "is a pipe that nothing is written to");
+    expect("/dev/zero --emit=graph", 1, "/dev/zero has more than 64 MiB, the most that a source");
+    expect("run /dev/zero", 1, "the most that a source may have");
+    int ends[2];
+    cr_assert(pipe(ends) == 0 && write(ends[1], good, strlen(good)) > 0 && close(ends[1]) == 0);
+    char line[64];
+    snprintf(line, sizeof line, "/dev/fd/%d --emit=graph", ends[0]);
+    expect(line, 0, "relu");
+}
+
+Test(cli, a_dim_has_one_value_and_that_is_a_number) {
+    expect("run @good.g --device=cpu --dim=B=3 --dim=B=4", 2, "--dim gives B twice");
+    expect("@good.g --explain --dim=B=3 --dim=B=3", 2, "--dim gives B twice");
+    expect("run @good.g --device=cpu --input=x=@a.npy --input=x=@b.npy", 2,
+           "--input gives x twice");
+    static const char *const values[] = {"\t3", "+3", "-3", "3x", "0x3", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "run @good.g --device=cpu --dim=B=%s", values[i]);
+        expect(line, 1, "dim B cannot be ");
+        snprintf(line, sizeof line, "@good.g --explain --dim=B=%s", values[i]);
+        expect(line, 1, "dim B cannot be ");
+    }
+    expect("run @good.g --device=cpu --dim=B=3", 0, "y: f32[3, 8]");
+}
+
 Test(cli, lists_and_help_never_fail) {
     expect("--help", 0, "--list-targets");
     expect("--list-targets", 0, "sm_90a");
     expect("--list-emit", 0, "ptx");
+    expect("--list-emit", 0, "cubin    .cubin the PTX assembled");
     expect("--version", 0, "fusec ");
     expect("--version --verbose", 0, "LLVM ");
     expect("run --help", 0, "--device");
