@@ -260,7 +260,7 @@ typedef struct Plan {
 
 /* The kernels of one launch: the one at `first` and those after it that are linked to it. The
  * launch has the arguments of all of them, one kernel's after the other's, without what is on chip.
- * Grids of parts lie end to end. */
+ * Grids of parts lie end to end, unless blocks walk over tiles: then over those of all parts. */
 typedef struct Launch {
     const Kernel *kernels;
     uint32_t n;
