@@ -221,9 +221,34 @@ static uint32_t chip_pitch(const Plan *plan, const Kernel *reader, const Sched *
     return sched->tile_n + CHIP_ALIGN_BYTES / dtype_bytes(buffer->dtype);
 }
 
+static bool comes_again(const Launch *launch, uint32_t k, uint32_t i) {
+    for (uint32_t b = 0; b <= k; b++)
+        for (uint32_t a = 0; a < launch->kernels[b].args.n && (b < k || a < i); a++)
+            if (launch->kernels[b].args.data[a] == launch->kernels[k].args.data[i]) return true;
+    return false;
+}
+
+/* Whole buffers, in the order in which the turns take them. */
+static uint32_t turn_place(const Plan *plan, const Launch *launch, uint32_t buffer,
+                           ChipPlace *place) {
+    int64_t bytes = 0, own;
+    for (uint32_t k = 0; k < launch->n; k++)
+        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
+            const Kernel *kernel = &launch->kernels[k];
+            const Buffer *at = &plan->buffers.data[kernel->args.data[i]];
+            bool is_here = at->is_on_chip || (kernel->copied_args >> i & 1);
+            if (!is_here || comes_again(launch, k, i)) continue;
+            if (kernel->args.data[i] == buffer) *place = (ChipPlace){(uint32_t)bytes, 0};
+            own = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, at));
+            bytes += (own + CHIP_ALIGN_BYTES - 1) / CHIP_ALIGN_BYTES * CHIP_ALIGN_BYTES;
+        }
+    return (uint32_t)bytes;
+}
+
 uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *sched,
                            uint32_t buffer, ChipPlace *place) {
     uint32_t bytes = 0;
+    if (launch_has_turns(launch)) return turn_place(plan, launch, buffer, place);
     for (uint32_t k = 1; k < launch->n; k++)
         for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
             uint32_t id = launch->kernels[k].args.data[i];

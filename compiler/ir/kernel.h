@@ -20,7 +20,8 @@ typedef struct Buffer {
     uint32_t ordinal; /* among its kind, in the order of the graph's list (temps: of creation) */
     Dtype dtype;
     Shape shape;
-    bool is_on_chip;    /* a temp in no memory: one launch makes and reads it, tile by tile */
+    bool is_on_chip;    /* a temp in no memory: one launch makes and reads it, tile by tile, or as
+                         * a whole where the launch is one block */
     NodeId node;        /* whose value it holds */
     Str name;           /* inputs, params, outputs: the user's; temps: t0, ..; prepared: p0, .. */
     DimId offset_bytes; /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */
@@ -190,8 +191,9 @@ enum { MAX_VARIANTS = 8, MAX_KERNEL_ARGS = 60 };
 /* How a kernel starts. A part runs beside the kernel before it, which has the same code, in blocks
  * of its own. A phase follows the kernel before it in the same blocks, each on the tile or the rows
  * that the block has just made; its variants go with those of the kernel that opened the launch,
- * one by one. */
-typedef enum { LINK_NONE, LINK_PART, LINK_PHASE } LaunchLink;
+ * one by one. A turn follows the kernel before it too, but in the only block of the launch, which
+ * does all of each kernel, the blocks of its grid one after the other. */
+typedef enum { LINK_NONE, LINK_PART, LINK_PHASE, LINK_TURN } LaunchLink;
 
 typedef struct Kernel {
     Str name;
@@ -221,6 +223,8 @@ typedef struct Kernel {
     uint32_t n_variants;
     uint32_t code; /* equal numbers: the same but for the buffers (pass/share.h) */
     LaunchLink link;
+    /* Of a launch of turns: arguments (bit set) that it copies to shared memory when it begins. */
+    uint64_t copied_args;
 } Kernel;
 
 /* One edge of the graph and what fusion made of it. */
@@ -265,7 +269,8 @@ typedef struct Launch {
 Launch plan_launch(const Plan *plan, uint32_t first);
 /* Where a buffer on chip lies in a block's dynamic shared memory: bytes from the first of them, and
  * elements from one row of the tile to the next. For a phase over rows the tile is whole rows, for
- * one of contractions it is tile_m x tile_n of the sched. Returns the bytes of all such buffers. */
+ * one of contractions it is tile_m x tile_n of the sched. Of turns, what is on chip or copied there
+ * lies as it would in memory, without a pitch. Returns the bytes of all such buffers. */
 typedef struct ChipPlace {
     uint32_t offset_bytes, pitch;
 } ChipPlace;
@@ -278,6 +283,14 @@ uint32_t launch_shared_bytes(const Launch *launch, uint32_t v);
 uint64_t launch_symbols(const Launch *launch);
 static inline bool launch_has_parts(const Launch *launch) {
     return launch->n > 1 && launch->kernels[1].link == LINK_PART;
+}
+static inline bool launch_has_turns(const Launch *launch) {
+    return launch->n > 1 && launch->kernels[1].link == LINK_TURN;
+}
+/* Whether kernel `k` of the plan is one of a launch of turns. */
+static inline bool plan_is_turn(const Plan *plan, uint32_t k) {
+    return plan->kernels.data[k].link == LINK_TURN ||
+           (k + 1 < plan->kernels.n && plan->kernels.data[k + 1].link == LINK_TURN);
 }
 
 /* The axes of a contraction: parallel .., m, n and reduced k. */
