@@ -34,12 +34,17 @@ static bool is_known(const Turns *t, DimId dim, int64_t most) {
     return dim_is_const(t->plan->graph->dims, dim, &value) && value <= most;
 }
 
-/* Its variants in a block of `threads`: for aligned pointers, and for any. */
-static bool make_variants(const Kernel *kernel, uint32_t threads, Variant out[2]) {
+/* Its variants in a block of `threads`: for aligned pointers, and the same for any. */
+static bool make_variants(const Plan *plan, const Kernel *kernel, uint32_t threads,
+                          Variant out[2]) {
     out[0] = kernel->variants[0];
-    out[1] = kernel->variants[kernel->n_variants - 1];
-    if (out[0].n_maps || out[0].multiple_dim || out[0].limit_dim) out[0] = out[1];
-    return sched_turn(kernel, threads, &out[0]) && sched_turn(kernel, threads, &out[1]);
+    if (out[0].n_maps || out[0].multiple_dim || out[0].limit_dim)
+        out[0] = kernel->variants[kernel->n_variants - 1];
+    if (!sched_turn(kernel, threads, &out[0])) return false;
+    out[1] = out[0];
+    out[1].align_args = kernel_temp_args(plan, kernel);
+    if (!out[1].align_args) out[1].align_bytes = 1;
+    return true;
 }
 
 static bool is_small(const Turns *t, const Kernel *kernel) {
@@ -62,7 +67,7 @@ static uint8_t sizes_of(const Turns *t, const Kernel *kernel) {
     uint8_t sizes = 0;
     if (!is_small(t, kernel)) return 0;
     for (uint32_t i = 0; i < N_SIZES; i++)
-        if (make_variants(kernel, block_threads[i], made)) sizes |= (uint8_t)(1u << i);
+        if (make_variants(t->plan, kernel, block_threads[i], made)) sizes |= (uint8_t)(1u << i);
     return sizes;
 }
 
@@ -201,7 +206,7 @@ static bool make_turns(const Turns *t, Trial *trial, uint32_t threads) {
     const char *symbol = kernels[0].variants[0].symbol;
     for (uint32_t k = 0; k < trial->plan.kernels.n; k++) {
         Variant made[2];
-        make_variants(&kernels[k], threads, made);
+        make_variants(&trial->plan, &kernels[k], threads, made);
         memcpy(kernels[k].variants, made, sizeof made);
         kernels[k].n_variants = 2;
         kernels[k].link = k ? LINK_TURN : LINK_NONE;
