@@ -1,6 +1,7 @@
 #!/bin/sh
-# Checks the compiler on a GPU machine that needs no LLVM, flex or Criterion: the examples, the sweep
-# of every op, dtype and shape, and random graphs, each for sm_90a and sm_80.
+# Checks the compiler on a GPU machine that needs no LLVM, flex or Criterion: the examples, many
+# extents from one artifact, the sweep of every op, dtype and shape, and random graphs, each for
+# sm_90a and sm_80.
 #
 #   make gpu-kit                                   here: fills build/kit
 #   sh bench/gpu_check.sh build/kit [N] [SEED] [JOBS]    there; N random graphs for each target
@@ -53,6 +54,10 @@ total() { # total K: shows the K parts and the sum of their totals
     END { printf "%d passed, %d failed, %d skipped\n", passed, failed + bad, skipped }' "$work/parts"
 }
 
+extents() { # extents TARGET
+    sh "$kit/bench/extents.sh" "$work/fusec" "$kit/examples/transformer.g" "$1" "$device"
+}
+
 graphs() { # graphs TARGET: N of them, in several processes
     each=$(((n + jobs - 1) / jobs)) first=$seed left=$n k=0
     while [ "$left" -gt 0 ]; do
@@ -92,6 +97,7 @@ check() { # check WHAT TARGET: one line of the table
 bad_checks=0
 for target in $targets; do
     check examples "$target"
+    check extents "$target"
     check sweep "$target"
     check graphs "$target"
 done

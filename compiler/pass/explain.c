@@ -84,28 +84,12 @@ static void print_edges(const Ledger *l, uint32_t *n_fused, uint32_t *n_stored) 
     }
 }
 
-typedef struct Wanted {
-    uint32_t buffer;
-    bool is_found;
-} Wanted;
-
-static void compare_store(void *user, const Store *store) {
-    Wanted *wanted = user;
-    wanted->is_found = wanted->is_found || store->buffer == wanted->buffer;
-}
-
-bool explain_stores_to(const Kernel *kernel, uint32_t buffer) {
-    Wanted wanted = {.buffer = buffer};
-    kernel_each_store(kernel, compare_store, &wanted);
-    return wanted.is_found;
-}
-
 static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
     DimId bytes = dim_const(l->dims, 0);
     text_printf(l->out, "    %s", written ? "writes" : "reads");
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &l->plan->buffers.data[kernel->args.data[i]];
-        if (explain_stores_to(kernel, kernel->args.data[i]) != written) continue;
+        if (kernel_stores_to(kernel, kernel->args.data[i]) != written) continue;
         text_printf(l->out, " %s%s", buffer->name, buffer->is_on_chip ? " (on chip)" : "");
         if (buffer->is_on_chip) continue;
         bytes = add(l, bytes, buffer_bytes(l->dims, buffer));
@@ -179,8 +163,7 @@ static DimId least_traffic(const Ledger *l) {
         const Buffer *buffer = &l->plan->buffers.data[b];
         bool is_used = false;
         for (uint32_t i = plan_n_init(l->plan); i < l->plan->kernels.n; i++)
-            for (uint32_t k = 0; k < l->plan->kernels.data[i].args.n; k++)
-                is_used = is_used || l->plan->kernels.data[i].args.data[k] == b;
+            is_used = is_used || kernel_find_arg(&l->plan->kernels.data[i], b) != NO_ARG;
         if (buffer->kind != BUFFER_TEMP && is_used)
             total = add(l, total, buffer_bytes(l->dims, buffer));
     }
