@@ -6,7 +6,7 @@
  * and use the same shared memory again. */
 #include "back/gpu.h"
 
-enum { COPY_BYTES = 16, LEAST_COPY_BYTES = 4 };
+enum { COPY_BYTES = 16, LEAST_COPY_BYTES = 4, MAX_ROUNDS = 8 };
 
 typedef struct Copy {
     Unit *unit;
@@ -36,15 +36,29 @@ static void copy_piece(const Copy *copy, LLVMValueRef i, uint32_t bytes) {
     LLVMSetAlignment(LLVMBuildStore(unit->builder, value, at[0]), bytes);
 }
 
-/* Pieces [first, first + n), dealt out to the threads. */
+static LLVMValueRef piece_from(const Copy *copy, uint32_t first) {
+    return LLVMBuildAdd(copy->unit->builder, copy->thread, int32(copy, first), "");
+}
+
+/* Pieces [first, first + n), dealt out to the threads: without a loop where they are few. */
 static void copy_pieces(const Copy *copy, uint32_t first, uint32_t n, uint32_t bytes) {
-    LLVMBuilderRef builder = copy->unit->builder;
-    LLVMValueRef begin = LLVMBuildAdd(builder, copy->thread, int32(copy, first), "");
-    if (n == 0) return;
-    Loop loop = loop_begin(copy->unit, copy->function, begin, int32(copy, (int64_t)first + n),
-                           int32(copy, copy->threads));
-    copy_piece(copy, loop.index, bytes);
-    loop_end(copy->unit, &loop);
+    uint32_t n_rounds = n / copy->threads, end = first + n_rounds * copy->threads;
+    if (n_rounds > MAX_ROUNDS) {
+        Loop loop = loop_begin(copy->unit, copy->function, piece_from(copy, first),
+                               int32(copy, end), int32(copy, copy->threads));
+        copy_piece(copy, loop.index, bytes);
+        loop_end(copy->unit, &loop);
+    } else {
+        for (uint32_t at = first; at < end; at += copy->threads)
+            copy_piece(copy, piece_from(copy, at), bytes);
+    }
+    if (end == first + n) return;
+    LLVMValueRef left = int32(copy, (int64_t)first + n - end);
+    LLVMValueRef has_piece =
+        LLVMBuildICmp(copy->unit->builder, LLVMIntULT, copy->thread, left, "");
+    If rest = if_begin(copy->unit, copy->function, has_piece);
+    copy_piece(copy, piece_from(copy, end), bytes);
+    if_end(copy->unit, &rest);
 }
 
 /* Whether an earlier argument of the launch is the same buffer. */

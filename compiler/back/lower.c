@@ -141,25 +141,22 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
     return param;
 }
 
-static void note_store(void *user, const Store *store) {
-    bool *is_written = user;
-    is_written[store->buffer] = true;
+static bool launch_stores_to(const Launch *launch, uint32_t buffer) {
+    for (uint32_t k = 0; k < launch->n; k++)
+        if (kernel_stores_to(&launch->kernels[k], buffer)) return true;
+    return false;
 }
 
 /* Of a turn, what is on chip or copied there lies in shared memory as it would elsewhere: it is
  * another pointer. Returns those to memory. What any turn writes changes under the others. */
 static LLVMValueRef *move_to_chip(Lower *turn, const Launch *launch) {
     const Kernel *kernel = turn->kernel;
-    Arena *arena = turn->unit->arena;
-    bool *is_written = arena_array(arena, bool, turn->plan->buffers.n);
-    for (uint32_t k = 0; k < launch->n; k++)
-        kernel_each_store(&launch->kernels[k], note_store, is_written);
-    LLVMValueRef *in_memory = arena_array(arena, LLVMValueRef, kernel->args.n);
+    LLVMValueRef *in_memory = arena_array(turn->unit->arena, LLVMValueRef, kernel->args.n);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
         bool is_copied = kernel->copied_args >> i & 1;
         in_memory[i] = turn->pointers[i];
-        turn->is_written[i] = is_copied || is_written[buffer];
+        turn->is_written[i] = is_copied || launch_stores_to(launch, buffer);
         if (!is_copied && !turn->chips[i].base) continue;
         ChipPlace place = {0, 0};
         turn->pointers[i] = chip_base(turn, launch, buffer, &place);

@@ -113,6 +113,9 @@ typedef enum {
 /* Of CONTRACT_VECTOR, for an extent `k`: the power of two that holds what it can be, within a
  * bound. */
 uint32_t contract_n_chains(const DimTab *dims, DimId k);
+/* Of CONTRACT_VECTOR with lanes along the outputs: a pass over k of at most so many rounds of loads
+ * needs no loop, where k is known. */
+
 
 /* Numbers only: what lowering reads beside the kernel itself. */
 typedef struct Sched {
@@ -143,6 +146,22 @@ typedef struct Sched {
      * block are tile_m (then tile_n is 1) or tile_n. */
     bool lanes_along_k;
 } Sched;
+
+/* CONTRACT_VECTOR goes over k in passes, each with a group of chains that a block's threads hold at
+ * once. */
+typedef struct VectorPasses {
+    uint32_t n_groups, n_passes; /* of all chains, of a block's own */
+    /* Lanes along the outputs: rounds of loads of a pass that needs no loop, so that a round, and
+     * the next pass's first, is on its way while the one before is used; 0: it has a loop. They
+     * need a known k and few loads, since a grid of so many blocks takes the registers. */
+    uint32_t n_rounds;
+    uint32_t n_kept;  /* passes whose sums lie in shared memory before they are joined */
+    uint32_t n_parts; /* of an output there, for each pass */
+} VectorPasses;
+/* `k` and `grid`: 0 where they are not known. */
+VectorPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t acc_bytes,
+                                 int64_t k, int64_t grid);
+enum { VECTOR_PROCESSORS = 132 }; /* of the cards that rounds are counted for */
 
 enum { MAX_MAPS = 2, MAX_MAP_RANK = 5 };
 
@@ -310,6 +329,8 @@ static inline ScalarId gemm_unrounded(const Kernel *kernel, ScalarId factor) {
     return s->kind == SCALAR_PRIM && s->prim == PRIM_TF32 ? s->args[0] : factor;
 }
 
+/* Of a variant of CONTRACT_VECTOR. */
+VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant);
 /* Products of the extents of the parallel axes (without segments) and of the reduced axes. */
 DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);

@@ -385,8 +385,8 @@ static bool waits_for_memory(const Coster *c, const Kernel *kernel) {
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (s->kind != SCALAR_LOAD || c->plan->buffers.data[s->buffer].is_on_chip) continue;
-        for (uint32_t i = 0; i < kernel->args.n; i++)
-            if (kernel->args.data[i] == s->buffer && !(kernel->copied_args >> i & 1)) return true;
+        uint32_t arg = kernel_find_arg(kernel, s->buffer);
+        if (arg != NO_ARG && !(kernel->copied_args >> arg & 1)) return true;
     }
     return false;
 }

@@ -122,6 +122,14 @@ static uint32_t strip_bytes(const VectorGpu *g, uint32_t bytes) {
     return is_wide ? WIDE_BYTES : STRIP_BYTES;
 }
 
+/* As many loads in a round as passes without a loop may have, else as a loop wants. */
+static uint32_t choose_strip_unroll(const VectorGpu *g, const Variant *variant) {
+    Variant tried = *variant;
+    for (tried.sched.unroll = STRIP_LOADS; tried.sched.unroll > 0; tried.sched.unroll /= 2)
+        if (kernel_vector_passes(g->kernel, &tried).n_rounds) return tried.sched.unroll;
+    return choose_unroll(g, STRIP_LOADS, variant->sched.slots);
+}
+
 /* Lanes along the outputs: a block has a strip of them, its threads and the other blocks of its
  * cluster share the chains. */
 static void along_outputs(const VectorGpu *g, Variant *variant, uint32_t bytes) {
@@ -137,17 +145,18 @@ static void along_outputs(const VectorGpu *g, Variant *variant, uint32_t bytes) 
     sched->slots = min_u32(sched->slots, g->n_chains / sched->team);
     sched->threads = across * sched->team;
     sched->cluster = min_u32(g->n_chains / (sched->team * sched->slots), g->target->max_cluster);
-    sched->unroll = choose_unroll(g, STRIP_LOADS, sched->slots);
     finish(g, variant, across * sched->lanes);
+    sched->unroll = choose_strip_unroll(g, variant);
 }
 
-/* One block: its threads share the chains of as many outputs as a warp's lanes reach. */
+/* One block: its threads share the chains of as many outputs as a warp's lanes reach, at most one
+ * for each thread. */
 static bool turn_along_outputs(const VectorGpu *g, Variant *variant) {
     Sched *sched = &variant->sched;
     int64_t n = dim_hi(g->dims, extent_of(g, g->axis));
-    uint32_t across = 1;
-    while (across < WARP_THREADS && (int64_t)across * sched->lanes < n) across *= 2;
-    while (across < WARP_THREADS && sched->threads / across > g->n_chains) across *= 2;
+    uint32_t most = min_u32(WARP_THREADS, sched->threads / sched->lanes), across = 1;
+    while (across < most && (int64_t)across * sched->lanes < n) across *= 2;
+    while (across < most && sched->threads / across > g->n_chains) across *= 2;
     sched->team = sched->threads / across;
     if (sched->team > g->n_chains) return false;
     sched->slots = min_u32(g->n_chains / sched->team, STRIP_LOADS);

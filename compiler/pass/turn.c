@@ -71,22 +71,10 @@ static uint8_t sizes_of(const Turns *t, const Kernel *kernel) {
     return sizes;
 }
 
-static bool is_used(const Kernel *kernel, uint32_t buffer) {
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (kernel->args.data[i] == buffer) return true;
-    return false;
-}
-
-static void note_store(void *user, const Store *store) {
-    bool *is_written = user;
-    is_written[store->buffer] = true;
-}
-
 /* A run being tried: a plan of its kernels alone. */
 typedef struct Trial {
     uint32_t begin, end;
     Plan plan;
-    bool *is_written; /* per buffer: by the run */
 } Trial;
 
 static Trial trial_of(const Turns *t, uint32_t begin, uint32_t end) {
@@ -97,15 +85,19 @@ static Trial trial_of(const Turns *t, uint32_t begin, uint32_t end) {
     trial.plan.kernels.n = n;
     trial.plan.buffers.data = arena_copy(t->scratch, t->plan->buffers.data,
                                          n_buffers * sizeof *trial.plan.buffers.data);
-    trial.is_written = arena_array(t->scratch, bool, n_buffers);
-    for (uint32_t k = 0; k < n; k++)
-        kernel_each_store(&trial.plan.kernels.data[k], note_store, trial.is_written);
     return trial;
+}
+
+static bool is_written(const Trial *trial, uint32_t buffer) {
+    for (uint32_t k = 0; k < trial->plan.kernels.n; k++)
+        if (kernel_stores_to(&trial->plan.kernels.data[k], buffer)) return true;
+    return false;
 }
 
 static bool is_used_outside(const Turns *t, const Trial *trial, uint32_t buffer) {
     for (uint32_t k = 0; k < t->plan->kernels.n; k++)
-        if ((k < trial->begin || k >= trial->end) && is_used(&t->plan->kernels.data[k], buffer))
+        if ((k < trial->begin || k >= trial->end) &&
+            kernel_find_arg(&t->plan->kernels.data[k], buffer) != NO_ARG)
             return true;
     return false;
 }
@@ -143,11 +135,10 @@ static bool is_worth_copying(const Turns *t, const Trial *trial, uint32_t k, uin
 static void set_copied(Trial *trial, uint32_t buffer, bool is_copied) {
     for (uint32_t k = 0; k < trial->plan.kernels.n; k++) {
         Kernel *kernel = &trial->plan.kernels.data[k];
-        for (uint32_t i = 0; i < kernel->args.n; i++) {
-            if (kernel->args.data[i] != buffer) continue;
-            kernel->copied_args &= ~((uint64_t)1 << i);
-            kernel->copied_args |= (uint64_t)is_copied << i;
-        }
+        uint32_t i = kernel_find_arg(kernel, buffer);
+        if (i == NO_ARG) continue;
+        kernel->copied_args &= ~((uint64_t)1 << i);
+        kernel->copied_args |= (uint64_t)is_copied << i;
     }
 }
 
@@ -158,16 +149,16 @@ static bool fill_chip(const Turns *t, Trial *trial) {
     if (own > MAX_STATIC_BYTES) return false;
     for (uint32_t b = 0; b < trial->plan.buffers.n; b++) {
         Buffer *buffer = &trial->plan.buffers.data[b];
-        buffer->is_on_chip =
-            buffer->is_on_chip || (trial->is_written[b] && buffer->kind == BUFFER_TEMP &&
-                                   !is_used_outside(t, trial, b));
+        buffer->is_on_chip = buffer->is_on_chip ||
+                             (buffer->kind == BUFFER_TEMP && is_written(trial, b) &&
+                              !is_used_outside(t, trial, b));
     }
     if (chip_bytes(trial) + own > MAX_SHARED_BYTES) return false;
     for (uint32_t k = 0; k < trial->plan.kernels.n; k++)
         for (uint32_t i = 0; i < trial->plan.kernels.data[k].args.n; i++) {
             uint32_t buffer = trial->plan.kernels.data[k].args.data[i];
             bool is_there = trial->plan.kernels.data[k].copied_args >> i & 1;
-            if (trial->is_written[buffer] || is_there || !is_worth_copying(t, trial, k, buffer))
+            if (is_there || is_written(trial, buffer) || !is_worth_copying(t, trial, k, buffer))
                 continue;
             set_copied(trial, buffer, true);
             if (chip_bytes(trial) + own > MAX_SHARED_BYTES) set_copied(trial, buffer, false);
