@@ -13,12 +13,7 @@
 
 #include <string.h>
 
-enum {
-    MAX_SLOTS = 8,
-    MAX_OUTPUTS = 4,
-    MAX_UNROLL = 8,
-    MAX_PARTS = 64
-};
+enum { MAX_SLOTS = 8, MAX_OUTPUTS = 4, MAX_UNROLL = 8, MAX_PARTS = 64 };
 
 typedef struct Vector {
     Lower *lower;
@@ -27,11 +22,11 @@ typedef struct Vector {
     GemmBlock block;
     Dtype acc;
     ScalarId matrix, vector;
-    uint32_t axis;             /* of the outputs: m or n */
-    uint32_t n_chains;         /* of an output */
-    uint32_t n_outputs;        /* of a block */
-    uint32_t team_outputs;     /* of a team: 1 where lanes lie along the outputs */
-    uint32_t across;           /* teams, or groups of lanes along the outputs, in a block */
+    uint32_t axis;         /* of the outputs: m or n */
+    uint32_t n_chains;     /* of an output */
+    uint32_t n_outputs;    /* of a block */
+    uint32_t team_outputs; /* of a team: 1 where lanes lie along the outputs */
+    uint32_t across;       /* teams, or groups of lanes along the outputs, in a block */
     uint32_t n_groups, n_passes, n_rounds, n_kept, n_parts; /* VectorPasses */
     LLVMValueRef along, which; /* i32: number in the team, and of the team or group */
     LLVMValueRef rank;         /* i32: in the cluster */
@@ -489,8 +484,7 @@ static void run_straight(Vector *v, LLVMValueRef group) {
     Round rounds[2];
     for (uint32_t i = 0; i <= v->n_kept * n_rounds; i++) {
         uint32_t kept = i / n_rounds, before = i - 1;
-        LLVMValueRef own = chain_of(
-            v, LLVMBuildAdd(v->unit->builder, group, int32(v, kept), ""));
+        LLVMValueRef own = chain_of(v, LLVMBuildAdd(v->unit->builder, group, int32(v, kept), ""));
         if (kept < v->n_kept) load_straight(v, own, i % n_rounds, &rounds[i % 2]);
         if (i == 0) continue;
         if (before % n_rounds == 0) clear_sums(v);
@@ -505,8 +499,8 @@ static void ask_for_occupancy(const Vector *v) {
     const Lower *lower = v->lower;
     int64_t grid;
     if (lower->is_turn || !dim_is_const(lower_dims(lower), lower->variant->grid, &grid)) return;
-    const char *value = str_format(v->unit->arena, "%d",
-                                   (int)((grid + VECTOR_PROCESSORS - 1) / VECTOR_PROCESSORS));
+    const char *value =
+        str_format(v->unit->arena, "%d", (int)((grid + VECTOR_PROCESSORS - 1) / VECTOR_PROCESSORS));
     LLVMAddAttributeAtIndex(lower->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                             LLVMCreateStringAttribute(v->unit->context, key, sizeof key - 1, value,
                                                       (unsigned)strlen(value)));
@@ -533,8 +527,8 @@ static void run_outputs(Vector *v) {
     bool has_loop = v->n_passes > v->n_kept;
     if (has_loop) {
         if (v->rank) gpu_cluster_wait(unit);
-        passes = loop_begin(unit, v->lower->function, pass, int32(v, v->n_passes),
-                            int32(v, v->n_kept));
+        passes =
+            loop_begin(unit, v->lower->function, pass, int32(v, v->n_passes), int32(v, v->n_kept));
         pass = passes.index;
     }
     LLVMValueRef group = group_of(v, pass);

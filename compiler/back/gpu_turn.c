@@ -26,8 +26,7 @@ static void copy_piece(const Copy *copy, LLVMValueRef i, uint32_t bytes) {
     LLVMValueRef at[2] = {LLVMBuildGEP2(unit->builder, type, copy->to, &i, 1, ""),
                           LLVMBuildGEP2(unit->builder, type, copy->from, &i, 1, "")};
     if (bytes >= LEAST_COPY_BYTES) {
-        const char *name =
-            str_format(unit->arena, "llvm.nvvm.cp.async.ca.shared.global.%u", bytes);
+        const char *name = str_format(unit->arena, "llvm.nvvm.cp.async.ca.shared.global.%u", bytes);
         unit_intrinsic(unit, name, NULL, 0, at, 2);
         return;
     }
@@ -54,8 +53,7 @@ static void copy_pieces(const Copy *copy, uint32_t first, uint32_t n, uint32_t b
     }
     if (end == first + n) return;
     LLVMValueRef left = int32(copy, (int64_t)first + n - end);
-    LLVMValueRef has_piece =
-        LLVMBuildICmp(copy->unit->builder, LLVMIntULT, copy->thread, left, "");
+    LLVMValueRef has_piece = LLVMBuildICmp(copy->unit->builder, LLVMIntULT, copy->thread, left, "");
     If rest = if_begin(copy->unit, copy->function, has_piece);
     copy_piece(copy, piece_from(copy, end), bytes);
     if_end(copy->unit, &rest);
@@ -73,8 +71,8 @@ static void copy_arg(const Lower *turn, uint32_t i, LLVMValueRef from) {
     const Buffer *buffer = &turn->plan->buffers.data[turn->kernel->args.data[i]];
     int64_t n_bytes = dim_hi(lower_dims(turn), buffer_bytes(lower_dims(turn), buffer));
     uint32_t elem_bytes = dtype_bytes(buffer->dtype), bytes = elem_bytes;
-    bool is_aligned = turn->variant->align_bytes >= COPY_BYTES &&
-                      (turn->variant->align_args >> i & 1);
+    bool is_aligned =
+        turn->variant->align_bytes >= COPY_BYTES && (turn->variant->align_args >> i & 1);
     Copy copy = {.unit = turn->unit,
                  .function = turn->function,
                  .thread = gpu_thread(turn->unit),

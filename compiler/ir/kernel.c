@@ -30,8 +30,7 @@ uint32_t contract_n_chains(const DimTab *dims, DimId k) {
 static uint32_t straight_rounds(const Sched *sched, uint32_t n_chains, int64_t k, int64_t grid) {
     enum { MAX_ROUNDS = 4, MAX_LOADS = 4, MAX_PROCESSOR_LOADS = 2048 };
     int64_t step = (int64_t)sched->unroll * n_chains, loads = (int64_t)sched->unroll * sched->slots;
-    int64_t threads =
-        (grid + VECTOR_PROCESSORS - 1) / VECTOR_PROCESSORS * (int64_t)sched->threads;
+    int64_t threads = (grid + VECTOR_PROCESSORS - 1) / VECTOR_PROCESSORS * (int64_t)sched->threads;
     if (sched->lanes_along_k || k <= 0 || grid <= 0 || k % step || k / step > MAX_ROUNDS ||
         loads > MAX_LOADS || loads * threads > MAX_PROCESSOR_LOADS)
         return 0;

@@ -116,7 +116,6 @@ uint32_t contract_n_chains(const DimTab *dims, DimId k);
 /* Of CONTRACT_VECTOR with lanes along the outputs: a pass over k of at most so many rounds of loads
  * needs no loop, where k is known. */
 
-
 /* Numbers only: what lowering reads beside the kernel itself. */
 typedef struct Sched {
     uint32_t lanes;     /* consecutive elements per step along the lane axis: the last parallel

@@ -264,8 +264,7 @@ static bool try_continue(Chain *c) {
     int64_t n;
     const Kernel *reader = &c->plan->kernels.data[c->next];
     if (reader->link != LINK_NONE || plan_launch(c->plan, c->next).n > 1 ||
-        reader->is_init != c->launch.kernels->is_init ||
-        !has_operands(c) || !has_room(c))
+        reader->is_init != c->launch.kernels->is_init || !has_operands(c) || !has_room(c))
         return false;
     if (continues_rows(c, &n))
         set_row_variants(c, n);

@@ -14,9 +14,9 @@ enum {
     PLAIN_UNROLL = 8,    /* loads in flight of a thread that walks k by itself */
     WARP_THREADS = 32
 };
-static const double TURN_US = 0.3; /* of a turn: its barriers and what waits for what */
-static const double FMA_EFFICIENCY = 0.75;      /* of the tiled loop over k, of the peak */
-static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its products */
+static const double TURN_US = 0.3;         /* of a turn: its barriers and what waits for what */
+static const double FMA_EFFICIENCY = 0.75; /* of the tiled loop over k, of the peak */
+static const double WGMMA_STEP_US = 0.058; /* of one step of k, beside its products */
 static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
 
 typedef struct Coster {

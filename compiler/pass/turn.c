@@ -80,11 +80,11 @@ typedef struct Trial {
 static Trial trial_of(const Turns *t, uint32_t begin, uint32_t end) {
     Trial trial = {.begin = begin, .end = end, .plan = *t->plan};
     uint32_t n = end - begin, n_buffers = t->plan->buffers.n;
-    trial.plan.kernels.data = arena_copy(t->scratch, &t->plan->kernels.data[begin],
-                                         n * sizeof *trial.plan.kernels.data);
+    trial.plan.kernels.data =
+        arena_copy(t->scratch, &t->plan->kernels.data[begin], n * sizeof *trial.plan.kernels.data);
     trial.plan.kernels.n = n;
-    trial.plan.buffers.data = arena_copy(t->scratch, t->plan->buffers.data,
-                                         n_buffers * sizeof *trial.plan.buffers.data);
+    trial.plan.buffers.data =
+        arena_copy(t->scratch, t->plan->buffers.data, n_buffers * sizeof *trial.plan.buffers.data);
     return trial;
 }
 
@@ -125,8 +125,8 @@ static uint32_t static_bytes(const Turns *t, const Trial *trial) {
 /* Whether kernel `k` reads most of the argument: only then is all of it worth copying. */
 static bool is_worth_copying(const Turns *t, const Trial *trial, uint32_t k, uint32_t buffer) {
     const Plan *plan = &trial->plan;
-    double bytes = dim_number(plan->graph->dims,
-                              buffer_bytes(plan->graph->dims, &plan->buffers.data[buffer]), t->dims);
+    double bytes = dim_number(
+        plan->graph->dims, buffer_bytes(plan->graph->dims, &plan->buffers.data[buffer]), t->dims);
     Footprint read =
         footprint_loads(t->scratch, plan, &plan->kernels.data[k], buffer, NULL, t->dims);
     return bytes <= ALWAYS_BYTES || read.bytes * 2 >= bytes;
@@ -149,9 +149,9 @@ static bool fill_chip(const Turns *t, Trial *trial) {
     if (own > MAX_STATIC_BYTES) return false;
     for (uint32_t b = 0; b < trial->plan.buffers.n; b++) {
         Buffer *buffer = &trial->plan.buffers.data[b];
-        buffer->is_on_chip = buffer->is_on_chip ||
-                             (buffer->kind == BUFFER_TEMP && is_written(trial, b) &&
-                              !is_used_outside(t, trial, b));
+        buffer->is_on_chip =
+            buffer->is_on_chip ||
+            (buffer->kind == BUFFER_TEMP && is_written(trial, b) && !is_used_outside(t, trial, b));
     }
     if (chip_bytes(trial) + own > MAX_SHARED_BYTES) return false;
     for (uint32_t k = 0; k < trial->plan.kernels.n; k++)
@@ -184,8 +184,8 @@ static void drop_needless(Trial *trial) {
     bool has_conditions = false;
     for (uint32_t k = 0; k < trial->plan.kernels.n; k++) {
         const Kernel *kernel = &trial->plan.kernels.data[k];
-        has_conditions = has_conditions ||
-                         variant_has_conditions(&trial->plan, kernel, &kernel->variants[0]);
+        has_conditions =
+            has_conditions || variant_has_conditions(&trial->plan, kernel, &kernel->variants[0]);
     }
     for (uint32_t k = 0; k < trial->plan.kernels.n && !has_conditions; k++)
         trial->plan.kernels.data[k].n_variants = 1;
@@ -281,6 +281,7 @@ void turn_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target
     Turns t = {.arena = arena, .scratch = scratch, .plan = plan, .target = target};
     t.dims = cost_dims(arena, plan->graph->dims, NULL);
     t.sizes = arena_array(arena, uint8_t, plan->kernels.n);
-    for (uint32_t k = 0; k < plan->kernels.n; k++) t.sizes[k] = sizes_of(&t, &plan->kernels.data[k]);
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        t.sizes[k] = sizes_of(&t, &plan->kernels.data[k]);
     part_run(&t, plan_n_init(plan), plan->kernels.n);
 }
