@@ -222,7 +222,7 @@ $(PEERS_KIT)/own_context: $(EMBED)/own_context.c $(EMBED)/held_out.c $(EMBED)/np
 	$(call say,LINK )mkdir -p $(@D) && $(CC) -std=c11 -D_POSIX_C_SOURCE=200809L -O2 -Iruntime/include \
 	  -o $@ $^ $(JANSSON) -lm -ldl -lpthread
 peers-kit: all $(PEERS_KIT)/own_context ## Fill build/peers-kit with what bench/peers takes to a GPU machine
-	$(Q)mkdir -p $(PEERS_KIT)/lib && cp bench/peers/*.py $(PEERS_KIT)/
+	$(Q)mkdir -p $(PEERS_KIT)/lib && cp bench/peers/*.py bench/gpu_ulp.py bench/gemm_torch.py $(PEERS_KIT)/
 	$(Q)strip -o $(PEERS_KIT)/lib/libfusec.so build/libfusec.so
 	$(Q)strip -o $(PEERS_KIT)/lib/libfusert.so build/libfusert.so
 	$(Q)cp -L $(shell $(CC) -print-file-name=libjansson.so.4) $(PEERS_KIT)/lib/

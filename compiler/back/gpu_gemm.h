@@ -81,7 +81,14 @@ uint32_t gpu_gemm_column_values(const GemmBlock *block, const GemmColumn *column
 /* `column` with its values replaced, in the same order. */
 GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column,
                                 const LLVMValueRef *values);
-void gpu_gemm_drain_rows(const GemmBlock *block, const GemmPart *part, const GemmColumn *column,
+/* Of phases that run at once, each with the kernel of its block's Lower. Their results of a row lie
+ * side by side in the part, n_columns each; what one has for the next passes in registers. */
+enum { GEMM_MAX_PHASES = 4 };
+typedef struct GemmPhase {
+    GemmBlock block;
+    GemmColumn column;
+} GemmPhase;
+void gpu_gemm_drain_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPart *part,
                          LLVMValueRef first, uint32_t step, uint32_t unroll);
 
 #endif

@@ -128,18 +128,39 @@ static LLVMValueRef is_inside(const GemmBlock *block, LLVMValueRef row, LLVMValu
     return inside ? LLVMBuildAnd(builder, inside, in_row, "") : in_row;
 }
 
-/* Loads and epilogue of one row: `value` is the accumulators', `early` what was loaded before. */
-static Pending compute_outputs(const GemmBlock *block, const GemmColumn *column, LLVMValueRef row,
-                               LLVMValueRef value, const LLVMValueRef *early) {
+/* What an earlier phase has for this one stays in registers, where both run at once. */
+static void take_passed(Point *point, Pending *before) {
+    const Lower *lower = point->lower;
+    const Kernel *maker = before->point.lower->kernel;
+    const ScalarTab *scalars = lower->kernel->scalars;
+    for (uint32_t i = 0; i < maker->row_stores.n; i++) {
+        const Store *store = &maker->row_stores.data[i];
+        if (!lower->plan->buffers.data[store->buffer].is_on_chip) continue;
+        for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+            const Scalar *s = scalar_get(scalars, id);
+            if (s->kind == SCALAR_LOAD && s->buffer == store->buffer)
+                point->values[id] = point_lanes(&before->point, store->value);
+        }
+    }
+}
+
+/* Loads and epilogue of one row: `value` is the accumulators', `early` what was loaded before. The
+ * `n_before` phases before this one lie before it. */
+static Pending compute_outputs(const GemmPhase *phase, LLVMValueRef row, LLVMValueRef value,
+                               const LLVMValueRef *early, Pending *before, uint32_t n_before) {
+    const GemmBlock *block = &phase->block;
+    const GemmColumn *column = &phase->column;
     Lower *lower = block->lower;
     const Kernel *kernel = lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
     LLVMValueRef at = column->point.axis[gemm_axis_n(kernel)];
-    Pending pending = {.point = point_inside(&column->point), .exists = is_inside(block, row, at)};
+    Pending pending = {.point = point_inside(&column->point)};
+    pending.exists = n_before ? before->exists : is_inside(block, row, at);
     Point *point = &pending.point;
     point->axis[gemm_axis_m(kernel)] = row;
     point->active = pending.exists;
     for (uint32_t i = 0; i < column->n_early; i++) point->values[column->early[i]] = early[i];
+    for (uint32_t i = 0; i < n_before; i++) take_passed(point, &before[i]);
     point->results = arena_array(lower->unit->arena, LLVMValueRef, kernel->reduces.n);
     point->results[0] = convert_value(&lower->unit->math, value, unit_convert_type(reduce->acc),
                                       unit_convert_type(reduce->result));
@@ -148,12 +169,20 @@ static Pending compute_outputs(const GemmBlock *block, const GemmColumn *column,
     return pending;
 }
 
-static void store_outputs(Pending *pending) {
+/* Of all phases that run at once, but for what passes between them. */
+static void store_outputs(Pending *pending, uint32_t n_phases) {
     Lower *lower = pending->point.lower;
     If exists = {NULL};
     if (pending->exists) exists = if_begin(lower->unit, lower->function, pending->exists);
-    for (uint32_t i = 0; i < lower->kernel->row_stores.n; i++)
-        point_store(&pending->point, &lower->kernel->row_stores.data[i]);
+    for (uint32_t p = 0; p < n_phases; p++) {
+        const Kernel *kernel = pending[p].point.lower->kernel;
+        for (uint32_t i = 0; i < kernel->row_stores.n; i++) {
+            const Store *store = &kernel->row_stores.data[i];
+            bool is_passed =
+                lower->n_together > 1 && lower->plan->buffers.data[store->buffer].is_on_chip;
+            if (!is_passed) point_store(&pending[p].point, store);
+        }
+    }
     if (exists.after) if_end(lower->unit, &exists);
 }
 
@@ -265,23 +294,32 @@ void gpu_gemm_load_early(GemmColumn *column) {
 
 /* A thread's way through the rows of a part. */
 typedef struct Rows {
-    const GemmBlock *block;
+    const GemmPhase *phases;
+    uint32_t n_phases;
     const GemmPart *part;
-    const GemmColumn *column;
     uint32_t step, unroll;
 } Rows;
 
+/* Loads that a row begins early, in all phases. */
+static uint32_t n_early_loads(const Rows *rows) {
+    uint32_t n = 0;
+    for (uint32_t p = 0; p < rows->n_phases; p++) n += rows->phases[p].column.n_early;
+    return n;
+}
+
 static LLVMValueRef row_ahead(const Rows *rows, LLVMValueRef row, uint32_t n_steps) {
-    const Unit *unit = rows->block->lower->unit;
+    const Unit *unit = rows->phases->block.lower->unit;
     return LLVMBuildAdd(unit->builder, row, unit_int(unit->i32, (int64_t)rows->step * n_steps), "");
 }
 
 /* Begins the loads of an iteration's rows, the first of which is `first` (i32, in the part). There
  * may be no such rows: then something is loaded that nobody uses. */
-static void load_early(const Rows *rows, LLVMValueRef first, LLVMValueRef *values) {
-    const GemmBlock *block = rows->block;
-    const GemmColumn *column = rows->column;
+static void load_phase_early(const Rows *rows, const GemmPhase *phase, LLVMValueRef first,
+                             LLVMValueRef *values) {
+    const GemmBlock *block = &phase->block;
+    const GemmColumn *column = &phase->column;
     const Unit *unit = block->lower->unit;
+    uint32_t n_early = n_early_loads(rows);
     LLVMBuilderRef builder = unit->builder;
     const Kernel *kernel = block->lower->kernel;
     for (uint32_t u = 0; u < rows->unroll && column->n_early; u++) {
@@ -294,35 +332,57 @@ static void load_early(const Rows *rows, LLVMValueRef first, LLVMValueRef *value
         if (inside) point.active = LLVMBuildAnd(builder, point.active, inside, "");
         point.axis[gemm_axis_m(kernel)] = row;
         for (uint32_t i = 0; i < column->n_early; i++)
-            values[u * column->n_early + i] = point_value(&point, column->early[i]);
+            values[u * n_early + i] = point_value(&point, column->early[i]);
+    }
+}
+
+static void load_early(const Rows *rows, LLVMValueRef first, LLVMValueRef *values) {
+    for (uint32_t p = 0; p < rows->n_phases; p++) {
+        load_phase_early(rows, &rows->phases[p], first, values);
+        values += rows->phases[p].column.n_early;
+    }
+}
+
+/* Every phase's outputs of one row. */
+static void compute_row(const Rows *rows, LLVMValueRef row, const LLVMValueRef *early,
+                        Pending *pending) {
+    for (uint32_t p = 0; p < rows->n_phases; p++) {
+        const GemmPhase *phase = &rows->phases[p];
+        const Unit *unit = phase->block.lower->unit;
+        LLVMValueRef column = phase->column.in_part;
+        LLVMValueRef before = unit_int(unit->i32, (int64_t)p * rows->part->n_columns);
+        if (p) column = LLVMBuildAdd(unit->builder, column, before, "");
+        LLVMValueRef value =
+            load_part(&phase->block, rows->part, row, column, phase->column.point.lanes);
+        LLVMValueRef at = row_of_part(&phase->block, rows->part, row);
+        pending[p] = compute_outputs(phase, at, value, early, pending, p);
+        early += phase->column.n_early;
     }
 }
 
 /* What each iteration loads early is begun an iteration before, since the next one's results depend
  * on it but this one's do not. */
-void gpu_gemm_drain_rows(const GemmBlock *block, const GemmPart *part, const GemmColumn *column,
+void gpu_gemm_drain_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPart *part,
                          LLVMValueRef first, uint32_t step, uint32_t unroll) {
-    Lower *lower = block->lower;
+    Lower *lower = phases->block.lower;
     Unit *unit = lower->unit;
-    uint32_t n_steps = part->n_rows / step, n_early = column->n_early;
+    uint32_t n_steps = part->n_rows / step;
     while (unroll > 1 && n_steps % unroll) unroll /= 2;
     if (!n_steps) unroll = 1;
-    Rows rows = {.block = block, .part = part, .column = column, .step = step, .unroll = unroll};
-    LLVMValueRef values[MAX_UNROLL * GEMM_MAX_EARLY_LOADS];
-    LLVMValueRef next[MAX_UNROLL * GEMM_MAX_EARLY_LOADS];
+    Rows rows = {
+        .phases = phases, .n_phases = n_phases, .part = part, .step = step, .unroll = unroll};
+    uint32_t n_early = n_early_loads(&rows);
+    LLVMValueRef values[MAX_UNROLL * GEMM_MAX_PHASES * GEMM_MAX_EARLY_LOADS];
+    LLVMValueRef next[MAX_UNROLL * GEMM_MAX_PHASES * GEMM_MAX_EARLY_LOADS];
     load_early(&rows, first, values);
     Loop loop = loop_begin(unit, lower->function, first, unit_int(unit->i32, part->n_rows),
                            unit_int(unit->i32, (int64_t)step * unroll));
     loop_carry(unit, &loop, values, unroll * n_early);
     load_early(&rows, row_ahead(&rows, loop.index, unroll), next);
-    Pending pending[MAX_UNROLL];
-    for (uint32_t u = 0; u < unroll; u++) {
-        LLVMValueRef row = row_ahead(&rows, loop.index, u);
-        LLVMValueRef value = load_part(block, part, row, column->in_part, column->point.lanes);
-        pending[u] = compute_outputs(block, column, row_of_part(block, part, row), value,
-                                     values + u * n_early);
-    }
-    for (uint32_t u = 0; u < unroll; u++) store_outputs(&pending[u]);
+    Pending pending[MAX_UNROLL][GEMM_MAX_PHASES];
+    for (uint32_t u = 0; u < unroll; u++)
+        compute_row(&rows, row_ahead(&rows, loop.index, u), values + u * n_early, pending[u]);
+    for (uint32_t u = 0; u < unroll; u++) store_outputs(pending[u], n_phases);
     loop_end_carry(unit, &loop, next, unroll * n_early);
 }
 
@@ -356,9 +416,9 @@ void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
     for (uint32_t done = 0; done < groups; done += width) {
         LLVMValueRef at = LLVMBuildAdd(builder, group, unit_int(unit->i32, done), "");
         at = LLVMBuildMul(builder, at, unit_int(unit->i32, lanes), "");
-        GemmColumn column = gpu_gemm_column(block, at, lanes);
-        gpu_gemm_load_early(&column);
-        gpu_gemm_drain_rows(block, part, &column, first, threads / width, unroll);
+        GemmPhase phase = {.block = *block, .column = gpu_gemm_column(block, at, lanes)};
+        gpu_gemm_load_early(&phase.column);
+        gpu_gemm_drain_rows(&phase, 1, part, first, threads / width, unroll);
     }
 }
 

@@ -4,6 +4,8 @@
  * for bit the chain of gpu_gemm_mma.c, as measured on an H200. */
 #include "back/gpu_gemm_wgmma.h"
 
+#include <string.h>
+
 enum {
     GROUP_THREADS = WGMMA_GROUP_WARPS * WARP,
     BLOCK_ELEMS = 64,
@@ -28,10 +30,11 @@ LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes) {
 
 /* Setup. */
 
+/* The left factor, or the right one of phase i - 1. */
 static void init_side(Wgmma *w, uint32_t i) {
     const Kernel *kernel = w->lower->kernel;
     WgmmaSide *side = &w->sides[i];
-    side->map = &w->lower->variant->maps[i];
+    side->map = i ? &w->lower[i - 1].variant->maps[1] : &w->lower->variant->maps[0];
     side->parameter = w->lower->maps[i];
     side->axis = i ? gemm_axis_n(kernel) : gemm_axis_m(kernel);
     side->tile = i ? w->sched->tile_n : w->sched->tile_m;
@@ -44,12 +47,14 @@ static void wgmma_init(Wgmma *w, Lower *lower) {
     Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
     *w = (Wgmma){.lower = lower, .unit = unit, .sched = &lower->variant->sched};
-    init_side(w, 0);
-    init_side(w, 1);
+    w->n_products = lower->n_together;
+    w->width = w->n_products * w->sched->tile_n;
     w->n_groups = w->sched->warps_m / WGMMA_GROUP_WARPS;
-    if (w->sched->tile_n / 2 > MAX_ACCUMULATORS || w->n_groups * WGMMA_ROWS != w->sched->tile_m)
-        ice(unit->arena, "no instruction for a tile of %u x %u", w->sched->tile_m,
+    if (w->n_products != wgmma_products(w->sched) || w->n_products > WGMMA_MAX_PRODUCTS ||
+        w->width > WGMMA_MAX_WIDTH || w->n_groups * WGMMA_ROWS != w->sched->tile_m)
+        ice(unit->arena, "no instruction for %u tiles of %u x %u", w->n_products, w->sched->tile_m,
             w->sched->tile_n);
+    for (uint32_t i = 0; i <= w->n_products; i++) init_side(w, i);
     w->shared = gpu_shared_dynamic(unit);
     w->thread = gpu_thread(unit);
     /* The same for all lanes, as they themselves cannot see. */
@@ -65,8 +70,7 @@ static void wgmma_init(Wgmma *w, Lower *lower) {
 /* Barriers. */
 
 static uint32_t barriers_begin(const Wgmma *w) {
-    return w->sched->stages * w->stage_bytes +
-           w->sched->warps_m * wgmma_drain_bytes(w->sched->tile_n);
+    return w->sched->stages * w->stage_bytes + w->sched->warps_m * wgmma_drain_bytes(w->sched);
 }
 
 static LLVMValueRef barrier_at(const Wgmma *w, LLVMValueRef stage, uint32_t begin) {
@@ -159,6 +163,7 @@ static uint32_t tile_rows(const Wgmma *w) {
     return w->sched->tile_m * cluster_size(w);
 }
 
+/* Of one part. */
 static DimId n_tiles(const Wgmma *w) {
     const Kernel *kernel = w->lower->kernel;
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -182,9 +187,46 @@ static Loop each_tile(const Wgmma *w) {
     Lower *lower = w->lower;
     LLVMValueRef n_blocks = gpu_gemm_index(lower, gpu_special(w->unit, "nctaid.x"));
     LLVMValueRef first = by_cluster(w, gpu_block(lower));
-    LLVMValueRef end = lower_dim(lower, n_tiles(w));
+    DimId all = dim_mul_const(lower_dims(lower), n_tiles(w), lower->n_parts);
+    LLVMValueRef end = lower_dim(lower, all);
     LLVMValueRef step = by_cluster(w, n_blocks);
     return loop_begin(w->unit, lower->function, first, end, step);
+}
+
+/* The parts' tiles come one part's after the other's. `number` becomes the tile's within its own;
+ * returns which that is, or NULL where there is one. */
+static LLVMValueRef part_of_tile(const Wgmma *w, LLVMValueRef *number) {
+    LLVMBuilderRef builder = w->unit->builder;
+    if (w->lower->n_parts == 1) return NULL;
+    LLVMValueRef n = lower_dim(w->lower, n_tiles(w)), tile = *number;
+    *number = LLVMBuildURem(builder, tile, n, "");
+    return LLVMBuildUDiv(builder, tile, n, "");
+}
+
+/* Of the parameters that parts have at `first`, `step` apart, the one of part `part`. */
+static LLVMValueRef parameter_of(const Wgmma *w, LLVMValueRef part, uint32_t first, uint32_t step) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef own = LLVMGetParam(w->lower->function, first);
+    for (uint32_t p = 1; p < w->lower->n_parts; p++) {
+        LLVMValueRef number = lower_index_const(w->lower, p);
+        LLVMValueRef is_past = LLVMBuildICmp(builder, LLVMIntUGE, part, number, "");
+        LLVMValueRef other = LLVMGetParam(w->lower->function, first + p * step);
+        own = LLVMBuildSelect(builder, is_past, other, own, "");
+    }
+    return own;
+}
+
+static void take_maps(Wgmma *w, LLVMValueRef part) {
+    uint32_t n_maps = w->lower->variant->n_maps;
+    uint32_t first = LLVMCountParams(w->lower->function) - n_maps * w->lower->n_parts;
+    for (uint32_t i = 0; i < n_maps && part; i++)
+        w->sides[i].parameter = parameter_of(w, part, first + i, n_maps);
+}
+
+static void take_pointers(Wgmma *w, LLVMValueRef part) {
+    uint32_t n_args = w->lower->kernel->args.n;
+    for (uint32_t i = 0; i < n_args && part; i++)
+        w->lower->pointers[i] = parameter_of(w, part, i, n_args);
 }
 
 /* The block's own part of a tile; its rows may begin beyond the matrix in a cluster. */
@@ -288,16 +330,18 @@ static void fill_stage(const Wgmma *w, const GemmBlock *block, LLVMValueRef k0, 
     LLVMValueRef args[2] = {wgmma_full(w, place.stage), i32_const(w, w->stage_bytes)};
     unit_intrinsic(unit, "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta", NULL, 0, args,
                    2);
-    copy_side(w, &w->sides[0], block, k0, place.stage);
-    copy_side(w, &w->sides[1], block, k0, place.stage);
+    for (uint32_t i = 0; i <= w->n_products; i++)
+        copy_side(w, &w->sides[i], block, k0, place.stage);
 }
 
-static void fill_stages(const Wgmma *w) {
+static void fill_stages(Wgmma *w) {
     const Unit *unit = w->unit;
     LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)};
     Loop tiles = each_tile(w);
     loop_carry(unit, &tiles, ring, 2);
-    GemmBlock block = tile_at(w, tiles.index);
+    LLVMValueRef number = tiles.index;
+    take_maps(w, part_of_tile(w, &number));
+    GemmBlock block = tile_at(w, number);
     Loop stages = each_stage(w);
     loop_carry(unit, &stages, ring, 2);
     RingPlace place = {ring[0], ring[1]};
@@ -319,7 +363,7 @@ static void set_registers(const Wgmma *w, bool more) {
 }
 
 /* One thread of one warp. */
-static void run_copying(const Wgmma *w) {
+static void run_copying(Wgmma *w) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
     set_registers(w, false);
@@ -342,7 +386,7 @@ static void run_copying(const Wgmma *w) {
 static LLVMValueRef multiply_stages(const Wgmma *w, RingPlace *ring, LLVMValueRef *accs) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
-    uint32_t n = w->sched->tile_n / 2;
+    uint32_t n = w->width / 2;
     LLVMValueRef values[MAX_ACCUMULATORS + 3];
     for (uint32_t i = 0; i < n; i++) values[i] = LLVMConstReal(unit->f32, 0);
     values[n] = ring->stage;
@@ -368,33 +412,52 @@ static LLVMValueRef multiply_stages(const Wgmma *w, RingPlace *ring, LLVMValueRe
     return values[n + 2];
 }
 
-/* Results. A warp drains its 16 rows in parts: 8 rows of some columns at a time. */
+/* Results. A warp drains its 16 rows in parts: 8 rows of some columns of every product at a time.
+ */
 
 typedef struct Drain {
     uint32_t columns, n_parts, lanes, across; /* of a part; lanes' groups side by side */
     uint32_t step, unroll;                    /* rows at a time, and of those at once */
+    GemmBlock *tiles;                         /* per product */
     LLVMValueRef own;                         /* the warp's place in shared memory */
     LLVMValueRef place;                       /* where this lane's accumulators go in it */
     LLVMValueRef first_row, in_part;          /* i32: of this lane's in a part */
 } Drain;
+
+/* The same tile to the kernel of each phase. */
+static GemmBlock *tiles_of_phases(const Wgmma *w, const GemmBlock *tile) {
+    GemmBlock *tiles = arena_array(w->unit->arena, GemmBlock, w->n_products);
+    for (uint32_t p = 0; p < w->n_products; p++) {
+        tiles[p] = *tile;
+        if (p == 0) continue;
+        tiles[p].lower = &w->lower[p];
+        tiles[p].point = point_new(&w->lower[p], 1);
+        memcpy(tiles[p].point.axis, tile->point.axis, sizeof tile->point.axis);
+    }
+    return tiles;
+}
 
 /* Accumulators 4j + 2h and the next of a thread are columns 8j + 2t and the next of row g + 8h,
  * where g is the lane's number / 4 and t the rest. */
 static Drain drain_init(const Wgmma *w, const GemmBlock *tile) {
     LLVMBuilderRef builder = w->unit->builder;
     LLVMValueRef lane = LLVMBuildAnd(builder, w->thread, i32_const(w, WARP - 1), "");
-    Drain d = {.lanes = gpu_gemm_lanes(tile, MAX_LANES),
-               .unroll = 2 * gpu_gemm_rows_at_once(w->lower)};
+    Drain d = {.lanes = gpu_gemm_lanes(tile, MAX_LANES), .unroll = UINT32_MAX};
+    d.tiles = tiles_of_phases(w, tile);
+    for (uint32_t p = 0; p < w->n_products; p++) {
+        uint32_t unroll = 2 * gpu_gemm_rows_at_once(&w->lower[p]);
+        if (unroll < d.unroll) d.unroll = unroll;
+    }
     if (d.lanes < MAX_LANES) d.lanes = 1;
-    d.columns = wgmma_drain_columns(w->sched->tile_n, d.lanes);
+    d.columns = wgmma_drain_columns(w->sched, d.lanes);
     d.step = wgmma_drain_step(d.columns, d.lanes);
     d.n_parts = w->sched->tile_n / d.columns;
     d.across = d.columns / d.lanes;
-    LLVMValueRef bytes = i32_const(w, wgmma_drain_bytes(w->sched->tile_n));
+    LLVMValueRef bytes = i32_const(w, wgmma_drain_bytes(w->sched));
     LLVMValueRef at = LLVMBuildMul(builder, w->warp, bytes, "");
     LLVMValueRef begin = i32_const(w, (int64_t)w->sched->stages * w->stage_bytes);
     d.own = wgmma_at(w, LLVMBuildAdd(builder, at, begin, ""));
-    LLVMValueRef pitch = i32_const(w, wgmma_drain_pitch(d.columns));
+    LLVMValueRef pitch = i32_const(w, wgmma_drain_pitch(w->sched, d.lanes));
     LLVMValueRef row = LLVMBuildLShr(builder, lane, i32_const(w, 2), "");
     LLVMValueRef column = LLVMBuildAnd(builder, lane, i32_const(w, 3), "");
     column = LLVMBuildShl(builder, column, i32_const(w, 1), "");
@@ -408,15 +471,15 @@ static Drain drain_init(const Wgmma *w, const GemmBlock *tile) {
     return d;
 }
 
-/* What depends on this lane's columns of a part alone. */
-static GemmColumn part_column(const Wgmma *w, const Drain *d, const GemmBlock *tile,
-                              LLVMValueRef part) {
+/* What depends on this lane's columns of a part alone, in each phase. */
+static void part_columns(const Wgmma *w, const Drain *d, LLVMValueRef part, GemmColumn *columns) {
     LLVMBuilderRef builder = w->unit->builder;
     LLVMValueRef first = LLVMBuildMul(builder, part, i32_const(w, d->columns), "");
-    GemmColumn column =
-        gpu_gemm_column(tile, LLVMBuildAdd(builder, first, d->in_part, ""), d->lanes);
-    column.in_part = d->in_part;
-    return column;
+    first = LLVMBuildAdd(builder, first, d->in_part, "");
+    for (uint32_t p = 0; p < w->n_products; p++) {
+        columns[p] = gpu_gemm_column(&d->tiles[p], first, d->lanes);
+        columns[p].in_part = d->in_part;
+    }
 }
 
 static void put_results(const Wgmma *w, const Drain *d, const LLVMValueRef *accs, uint32_t part,
@@ -424,8 +487,10 @@ static void put_results(const Wgmma *w, const Drain *d, const LLVMValueRef *accs
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
     LLVMValueRef poison = LLVMGetPoison(LLVMVectorType(unit->f32, 2));
-    for (uint32_t i = 0; i < d->columns / 8; i++) {
-        const LLVMValueRef *sums = accs + (part * d->columns / 8 + i) * 4 + half * 2;
+    for (uint32_t i = 0; i < w->n_products * d->columns / 8; i++) {
+        uint32_t product = i / (d->columns / 8), column = i % (d->columns / 8);
+        column += (product * w->sched->tile_n + part * d->columns) / 8;
+        const LLVMValueRef *sums = accs + column * 4 + half * 2;
         LLVMValueRef pair = LLVMBuildInsertElement(builder, poison, sums[0], i32_const(w, 0), "");
         pair = LLVMBuildInsertElement(builder, pair, sums[1], i32_const(w, 1), "");
         LLVMValueRef at = gpu_shared_at(unit, d->place, unit->f32, i32_const(w, (int64_t)i * 8));
@@ -460,8 +525,8 @@ static void warp_barrier(const Wgmma *w) {
 }
 
 /* Both halves of the warp's rows. */
-static void drain_part(const Wgmma *w, const Drain *d, const GemmBlock *tile, LLVMValueRef part,
-                       const GemmColumn *column, const LLVMValueRef *accs) {
+static void drain_part(const Wgmma *w, const Drain *d, LLVMValueRef part, const GemmColumn *columns,
+                       const LLVMValueRef *accs) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
     Loop halves =
@@ -472,62 +537,92 @@ static void drain_part(const Wgmma *w, const Drain *d, const GemmBlock *tile, LL
     LLVMValueRef row = LLVMBuildShl(builder, w->warp, i32_const(w, 1), "");
     row = LLVMBuildAdd(builder, row, halves.index, "");
     row = LLVMBuildMul(builder, row, i32_const(w, WGMMA_DRAIN_ROWS), "");
-    GemmBlock block = *tile;
-    block.m0 = LLVMBuildAdd(builder, tile->m0, gpu_gemm_index(w->lower, row), "");
+    LLVMValueRef m0 = LLVMBuildAdd(builder, d->tiles->m0, gpu_gemm_index(w->lower, row), "");
+    GemmPhase phases[WGMMA_MAX_PRODUCTS];
+    for (uint32_t p = 0; p < w->n_products; p++) {
+        phases[p] = (GemmPhase){.block = d->tiles[p], .column = columns[p]};
+        phases[p].block.m0 = m0;
+    }
     GemmPart results = {.shared = d->own,
-                        .pitch = wgmma_drain_pitch(d->columns),
+                        .pitch = wgmma_drain_pitch(w->sched, d->lanes),
                         .n_rows = WGMMA_DRAIN_ROWS,
                         .n_columns = d->columns,
                         .run = WGMMA_DRAIN_ROWS,
                         .run_stride = WGMMA_DRAIN_ROWS};
-    gpu_gemm_drain_rows(&block, &results, column, d->first_row, d->step, d->unroll);
+    gpu_gemm_drain_rows(phases, w->n_products, &results, d->first_row, d->step, d->unroll);
     warp_barrier(w);
     loop_end(unit, &halves);
 }
 
+/* The values of all phases' columns that vary with the column; the first MAX_CARRIED of them. */
+static uint32_t columns_values(const Wgmma *w, const Drain *d, const GemmColumn *columns,
+                               LLVMValueRef *values) {
+    uint32_t n = 0;
+    for (uint32_t p = 0; p < w->n_products; p++) {
+        uint32_t used = n < MAX_CARRIED ? n : MAX_CARRIED;
+        n += gpu_gemm_column_values(&d->tiles[p], &columns[p], values + used, MAX_CARRIED - used);
+    }
+    return n;
+}
+
+/* The columns with those values replaced. */
+static void columns_with(const Wgmma *w, const Drain *d, const GemmColumn *columns,
+                         const LLVMValueRef *values, GemmColumn *with) {
+    for (uint32_t p = 0; p < w->n_products; p++) {
+        with[p] = gpu_gemm_column_with(&d->tiles[p], &columns[p], values);
+        values += gpu_gemm_column_values(&d->tiles[p], &columns[p], NULL, 0);
+    }
+}
+
 /* `first` was prepared while the last multiplications ran; likewise each next part's columns are
  * while the one before is stored, unless they would take too many registers. */
-static void drain_tile(const Wgmma *w, const Drain *d, const GemmBlock *tile,
-                       const GemmColumn *first, const LLVMValueRef *accs) {
+static void drain_tile(const Wgmma *w, const Drain *d, const GemmColumn *first,
+                       const LLVMValueRef *accs) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
     LLVMValueRef values[MAX_CARRIED], last = i32_const(w, (int64_t)d->n_parts - 1);
     if (d->n_parts == 1) {
-        drain_part(w, d, tile, i32_const(w, 0), first, accs);
+        drain_part(w, d, i32_const(w, 0), first, accs);
         return;
     }
-    uint32_t n = gpu_gemm_column_values(tile, first, values, MAX_CARRIED);
+    GemmColumn ahead[WGMMA_MAX_PRODUCTS], columns[WGMMA_MAX_PRODUCTS];
+    uint32_t n = columns_values(w, d, first, values);
     Loop parts = loop_begin(unit, w->lower->function, i32_const(w, 0), i32_const(w, d->n_parts),
                             i32_const(w, 1));
-    if (n <= MAX_CARRIED) loop_carry(unit, &parts, values, n);
-    LLVMValueRef next = LLVMBuildAdd(builder, parts.index, i32_const(w, 1), "");
-    LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntEQ, parts.index, last, "");
-    next = LLVMBuildSelect(builder, is_last, last, next, "");
-    GemmColumn ahead = part_column(w, d, tile, n <= MAX_CARRIED ? next : parts.index);
-    GemmColumn column = n <= MAX_CARRIED ? gpu_gemm_column_with(tile, first, values) : ahead;
-    drain_part(w, d, tile, parts.index, &column, accs);
     if (n > MAX_CARRIED) {
+        part_columns(w, d, parts.index, columns);
+        drain_part(w, d, parts.index, columns, accs);
         loop_end(unit, &parts);
         return;
     }
-    gpu_gemm_column_values(tile, &ahead, values, MAX_CARRIED);
+    loop_carry(unit, &parts, values, n);
+    LLVMValueRef next = LLVMBuildAdd(builder, parts.index, i32_const(w, 1), "");
+    LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntEQ, parts.index, last, "");
+    next = LLVMBuildSelect(builder, is_last, last, next, "");
+    part_columns(w, d, next, ahead);
+    columns_with(w, d, first, values, columns);
+    drain_part(w, d, parts.index, columns, accs);
+    columns_values(w, d, ahead, values);
     loop_end_carry(unit, &parts, values, n);
 }
 
-static void run_multiplying(const Wgmma *w) {
+static void run_multiplying(Wgmma *w) {
     const Unit *unit = w->unit;
     LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)}, accs[MAX_ACCUMULATORS];
     set_registers(w, true);
     Loop tiles = each_tile(w);
     loop_carry(unit, &tiles, ring, 2);
-    GemmBlock tile = tile_at(w, tiles.index);
+    LLVMValueRef number = tiles.index;
+    take_pointers(w, part_of_tile(w, &number));
+    GemmBlock tile = tile_at(w, number);
     Drain drain = drain_init(w, &tile);
     RingPlace place = {ring[0], ring[1]};
     LLVMValueRef last_stage = multiply_stages(w, &place, accs);
-    GemmColumn column = part_column(w, &drain, &tile, i32_const(w, 0));
+    GemmColumn columns[WGMMA_MAX_PRODUCTS];
+    part_columns(w, &drain, i32_const(w, 0), columns);
     wgmma_finish(w, accs);
     release(w, last_stage, NULL);
-    drain_tile(w, &drain, &tile, &column, accs);
+    drain_tile(w, &drain, columns, accs);
     ring[0] = place.stage;
     ring[1] = place.parity;
     loop_end_carry(unit, &tiles, ring, 2);

@@ -6,6 +6,10 @@
  * and empty when every group has multiplied it. Both are told by barriers in shared memory, whose
  * phases alternate; whoever waits for one counts the phases.
  *
+ * The phases of a launch run at once: they have the left factor in common, and their right factors'
+ * tiles lie side by side, so that they are one tile to the instruction, and its results all phases'
+ * one after the other. The parts of a launch are more tiles for the blocks to walk over.
+ *
  * A cluster of two blocks has two tiles, one below the other. Each fetches its half of the right
  * factor's tile and the copy engine gives it to both; so a stage is empty when the groups of both
  * have multiplied it. */
@@ -17,17 +21,18 @@
 
 typedef struct WgmmaSide {
     const TensorMap *map;
-    LLVMValueRef parameter; /* of the kernel: the encoded map */
+    LLVMValueRef parameter; /* of the kernel: the encoded map, of the current tile's part */
     bool is_turned;
     uint32_t axis, tile;  /* m or n, and the tile's length along it */
     uint32_t begin_bytes; /* in a stage */
 } WgmmaSide;
 
 typedef struct Wgmma {
-    Lower *lower;
+    Lower *lower; /* of the first phase; the others' follow it */
     Unit *unit;
     const Sched *sched;
-    WgmmaSide sides[2];
+    uint32_t n_products, width;              /* phases, and columns of the instruction */
+    WgmmaSide sides[1 + WGMMA_MAX_PRODUCTS]; /* the left factor, the right ones */
     uint32_t stage_bytes, n_groups;
     LLVMValueRef shared;              /* ptr addrspace(3) */
     LLVMValueRef thread, warp, group; /* i32 */
@@ -47,7 +52,7 @@ LLVMValueRef wgmma_empty(const Wgmma *w, LLVMValueRef stage);
 void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity);
 RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place);
 
-/* The instructions of one stage, for the 64 rows of the own group: accs[tile_n / 2] become the new
+/* The instructions of one stage, for the 64 rows of the own group: accs[width / 2] become the new
  * ones. `stage` is in the ring. Ends with the group committed, not waited for. */
 void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, LLVMValueRef *accs);
 /* Waits until all multiplications are done; what comes after uses the values it leaves. */

@@ -69,7 +69,7 @@ static void call_asm(const Wgmma *w, const char *text, const char *inputs, LLVMV
 }
 
 void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, LLVMValueRef *accs) {
-    uint32_t n = w->sched->tile_n / 2;
+    uint32_t n = w->width / 2;
     const Kernel *kernel = w->lower->kernel;
     const Scalar *left = scalar_get(kernel->scalars, kernel->reduces.data[0].value);
     const char *dtype = left->dtype == DT_BF16 ? "bf16" : "f16";
@@ -78,8 +78,8 @@ void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, LLVMValueRef *accs) {
     for (uint32_t step = 0; step < STEPS; step++) {
         text_printf(&text, "add.s64 a, $%u, %u; add.s64 b, $%u, %u; ", 2 * n,
                     step * step_units(&w->sides[0]), 2 * n + 1, step * step_units(&w->sides[1]));
-        text_printf(&text, "wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s {", w->sched->tile_n,
-                    dtype, dtype);
+        text_printf(&text, "wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s {", w->width, dtype,
+                    dtype);
         for (uint32_t i = 0; i < n; i++) text_printf(&text, i ? ",$%u" : "$%u", i);
         text_printf(&text, "}, a, b, 1, 1, 1, %d, %d; ", w->sides[0].is_turned,
                     w->sides[1].is_turned);
@@ -91,5 +91,5 @@ void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, LLVMValueRef *accs) {
 }
 
 void wgmma_finish(const Wgmma *w, LLVMValueRef *accs) {
-    call_asm(w, "wgmma.wait_group.sync.aligned 0;", "", accs, w->sched->tile_n / 2, NULL, 0);
+    call_asm(w, "wgmma.wait_group.sync.aligned 0;", "", accs, w->width / 2, NULL, 0);
 }

@@ -1,7 +1,7 @@
 /* Function interfaces and template choice. See lower.h.
  *
  * GPU: void kernel(one global pointer per argument of every part, one i64 per dim symbol, one
- * tensor map of 128 bytes by value per map of the variant).
+ * tensor map of 128 bytes by value per map of the launch).
  * CPU: void kernel(ptr arguments, ptr dims, i64 begin, i64 end). */
 #include "back/lower.h"
 
@@ -67,14 +67,20 @@ static void add_type_or_number(const Unit *unit, LLVMValueRef function, uint32_t
                                  : LLVMCreateEnumAttribute(unit->context, kind, number));
 }
 
-/* Tensor maps stay where the launch put them: the copy engine reads them there. */
-static void add_maps(Lower *lower, uint32_t first_param) {
+static uint32_t n_launch_maps(const Lower *lower, const Launch *launch) {
+    LaunchMap maps[MAX_LAUNCH_MAPS];
+    return launch_maps(launch, (uint32_t)(lower->variant - lower->kernel->variants), maps);
+}
+
+/* Tensor maps stay where the launch put them: the copy engine reads them there. They are the last
+ * parameters. */
+static void add_maps(Lower *lower, uint32_t n_maps) {
     const Unit *unit = lower->unit;
     static const char constant[] = "nvvm.grid_constant";
     LLVMTypeRef bytes = LLVMArrayType2(unit->i8, FRT_MAP_BYTES);
-    lower->maps = arena_array(unit->arena, LLVMValueRef, lower->variant->n_maps);
-    for (uint32_t i = 0; i < lower->variant->n_maps; i++) {
-        uint32_t param = first_param + i;
+    lower->maps = arena_array(unit->arena, LLVMValueRef, n_maps);
+    for (uint32_t i = 0; i < n_maps; i++) {
+        uint32_t param = LLVMCountParams(lower->function) - n_maps + i;
         add_type_or_number(unit, lower->function, param, "byval", bytes, 0);
         add_type_or_number(unit, lower->function, param, "align", NULL, MAP_ALIGN_BYTES);
         LLVMAddAttributeAtIndex(
@@ -86,15 +92,15 @@ static void add_maps(Lower *lower, uint32_t first_param) {
 
 static void make_gpu_function(Lower *lower, const Launch *launch) {
     Unit *unit = lower->unit;
-    LLVMTypeRef params[MAX_KERNEL_ARGS + DIM_MAX_SYMBOLS + MAX_MAPS];
-    uint32_t n = 0;
+    LLVMTypeRef params[MAX_KERNEL_ARGS + DIM_MAX_SYMBOLS + MAX_LAUNCH_MAPS];
+    uint32_t n = 0, n_maps = n_launch_maps(lower, launch);
     for (uint32_t k = 0; k < launch->n; k++)
         for (uint32_t i = 0; i < launch->kernels[k].args.n; i++)
             if (!lower->plan->buffers.data[launch->kernels[k].args.data[i]].is_on_chip)
                 params[n++] = unit->global_ptr;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
         if (launch_symbols(launch) >> s & 1) params[n++] = unit->i64;
-    for (uint32_t i = 0; i < lower->variant->n_maps; i++) params[n++] = unit->ptr;
+    for (uint32_t i = 0; i < n_maps; i++) params[n++] = unit->ptr;
     LLVMTypeRef type = LLVMFunctionType(unit->void_type, params, n, 0);
     lower->function = LLVMAddFunction(unit->module, lower->variant->symbol, type);
     LLVMSetFunctionCallConv(lower->function, PTX_KERNEL_CALLING_CONVENTION);
@@ -123,16 +129,18 @@ static LLVMValueRef chip_base(const Lower *lower, const Launch *launch, uint32_t
 }
 
 /* Takes the function's parameters from `param` on as the kernel's pointers; returns the next. What
- * is on chip has its place there instead. */
+ * is on chip has its place there instead, unless phases run at once and pass it in registers. */
 static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param) {
     const Kernel *kernel = lower->kernel;
     Chip *chips = arena_array(lower->unit->arena, Chip, kernel->args.n);
+    uint32_t v = (uint32_t)(lower->variant - kernel->variants);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
         if (!lower->plan->buffers.data[buffer].is_on_chip) {
             lower->pointers[i] = LLVMGetParam(lower->function, param++);
             continue;
         }
+        if (launch->kernels->variants[v].chip_bytes == 0) continue;
         ChipPlace place = {0, 0};
         chips[i].base = chip_base(lower, launch, buffer, &place);
         chips[i].pitch = place.pitch;
@@ -173,7 +181,7 @@ static void take_symbols(Lower *lower, const Launch *launch, uint32_t param) {
 }
 
 static uint32_t n_tensor_params(const Lower *lower, const Launch *launch) {
-    uint32_t n_others = lower->variant->n_maps;
+    uint32_t n_others = n_launch_maps(lower, launch);
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
         n_others += (launch_symbols(launch) >> s & 1) != 0;
     return LLVMCountParams(lower->function) - n_others;
@@ -192,11 +200,12 @@ static void lower_turns(Lower *turns, const Launch *launch) {
 
 /* Phases run one after the other; a barrier lets each see what the one before left on chip, and use
  * the shared memory that it used. */
-static void lower_phases(Lower *phases, const Launch *launch, uint32_t n_phases) {
+static void lower_phases(Lower *phases, const Launch *launch, uint32_t n_phases,
+                         uint32_t n_together) {
     Unit *unit = phases->unit;
     BlockTile tile = {.m0 = NULL};
-    for (uint32_t k = 0; k < n_phases; k++) {
-        if (n_phases > 1) phases[k].tile = &tile;
+    for (uint32_t k = 0; k < n_phases && n_phases > n_together; k++) phases[k].tile = &tile;
+    for (uint32_t k = 0; k < n_phases; k += n_together) {
         if (k) gpu_barrier(unit);
         unit->math.overlaps_quotients = launch->kernels[k].form == FORM_CONTRACT;
         gpu_templates[launch->kernels[k].form](&phases[k]);
@@ -206,7 +215,9 @@ static void lower_phases(Lower *phases, const Launch *launch, uint32_t n_phases)
 static void lower_gpu(Lower *lower, const Launch *launch) {
     Unit *unit = lower->unit;
     bool has_parts = launch_has_parts(launch);
-    uint32_t n_phases = has_parts ? 1 : launch->n;
+    bool is_wgmma =
+        lower->kernel->form == FORM_CONTRACT && lower->variant->sched.engine == CONTRACT_WGMMA;
+    uint32_t n_phases = has_parts ? 1 : launch->n, n_together = is_wgmma ? n_phases : 1;
     uint32_t v = (uint32_t)(lower->variant - launch->kernels->variants);
     SharedTiles tiles = {.dynamic_bytes = launch_shared_bytes(launch, v)};
     make_gpu_function(lower, launch);
@@ -219,18 +230,21 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
         phases[k].function = lower->function;
         phases[k].entry = lower->entry;
         phases[k].tiles = &tiles;
+        phases[k].n_together = n_together;
         param = take_pointers(&phases[k], launch, param);
         take_symbols(&phases[k], launch, first_symbol);
     }
-    if (has_parts) select_part(&phases[0], launch->n);
-    uint32_t n_maps = lower->variant->n_maps; /* in launches of one kernel only */
-    add_maps(&phases[0], LLVMCountParams(lower->function) - n_maps);
+    if (has_parts && is_wgmma)
+        phases[0].n_parts = launch->n;
+    else if (has_parts)
+        select_part(&phases[0], launch->n);
+    add_maps(&phases[0], n_launch_maps(lower, launch));
     LLVMBasicBlockRef body = unit_block(unit, lower->function, "body");
     unit_goto(unit, body);
     if (launch_has_turns(launch))
         lower_turns(phases, launch);
     else
-        lower_phases(phases, launch, n_phases);
+        lower_phases(phases, launch, n_phases, n_together);
     close_entry(lower, body);
 }
 

@@ -331,10 +331,21 @@ static void put_grid(Writer *w, const Launch *launch, const Variant *variant) {
     if (variant->grid_limit) text_printf(&w->text, ",%" PRId64 ",min", variant->grid_limit);
 }
 
-static void write_map(Writer *w, const Kernel *kernel, const TensorMap *map) {
+/* Which argument of the launch is argument `arg` of its kernel `k`. */
+static uint32_t position_of(const Plan *plan, const Launch *launch, uint32_t k, uint32_t arg) {
+    uint32_t position = 0;
+    for (uint32_t i = 0; i <= k; i++)
+        for (uint32_t a = 0; a < (i < k ? launch->kernels[i].args.n : arg); a++)
+            position += !plan->buffers.data[launch->kernels[i].args.data[a]].is_on_chip;
+    return position;
+}
+
+static void write_map(Writer *w, const Plan *plan, const Launch *launch, uint32_t v, LaunchMap at) {
+    const Kernel *kernel = &launch->kernels[at.kernel];
+    const TensorMap *map = &kernel->variants[v].maps[at.map];
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     begin_line(w, FRT_D_MAP);
-    put_int(w, map->arg);
+    put_int(w, position_of(plan, launch, at.kernel, map->arg));
     put_int(w, map->swizzle_bytes);
     put_dim(w, map->offset);
     for (uint32_t i = 0; i < map->rank; i++) {
@@ -359,8 +370,10 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     put_int(w, (int64_t)launch_shared_bytes(launch, v) + variant->chip_bytes);
     bool always = put_predicate(w, plan, launch, v);
     end_line(w);
-    for (uint32_t i = 0; i < variant->n_maps; i++) write_map(w, launch->kernels, &variant->maps[i]);
-    return always && variant->n_maps == 0;
+    LaunchMap maps[MAX_LAUNCH_MAPS];
+    uint32_t n_maps = launch_maps(launch, v, maps);
+    for (uint32_t i = 0; i < n_maps; i++) write_map(w, plan, launch, v, maps[i]);
+    return always && n_maps == 0;
 }
 
 static void put_label(Writer *w, const Launch *launch) {

@@ -43,7 +43,10 @@ typedef struct Lower {
                            turns: which of the kernel's grid it stands for; else NULL */
     LLVMValueRef *pointers; /* per Kernel.args */
     bool *is_written;       /* per Kernel.args */
-    LLVMValueRef *maps;     /* per map of the variant: pointer to the parameter */
+    LLVMValueRef *maps;     /* per map of the launch: pointer to the parameter */
+    uint32_t n_parts;       /* GPU: of the launch, where the template tells them apart; else 1 */
+    uint32_t n_together;    /* GPU: phases that the template runs at once: this Lower's and the next
+                             * ones' in the array; else 1 */
     const Chip *chips;      /* per Kernel.args; NULL: none is on chip */
     BlockTile *tile;        /* of a launch of several phases, else NULL */
     bool is_turn;           /* of a launch of turns: its block has a processor for itself */

@@ -322,6 +322,15 @@ uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *
     return bytes;
 }
 
+uint32_t launch_maps(const Launch *launch, uint32_t v, LaunchMap *maps) {
+    uint32_t n = 0;
+    bool has_phases = launch->n > 1 && !launch_has_parts(launch);
+    for (uint32_t k = 0; k < launch->n; k++)
+        for (uint32_t i = 0; i < launch->kernels[k].variants[v].n_maps; i++)
+            if (k == 0 || i > 0 || !has_phases) maps[n++] = (LaunchMap){k, i};
+    return n;
+}
+
 uint32_t launch_shared_bytes(const Launch *launch, uint32_t v) {
     uint32_t most = 0;
     for (uint32_t k = 0; k < launch->n; k++)

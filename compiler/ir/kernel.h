@@ -140,6 +140,9 @@ typedef struct Sched {
      * memory; 0 or 1: none. CONTRACT_WGMMA: one below the other, they fetch their common tile of
      * the right factor together. CONTRACT_VECTOR: they share the chains of one tile. */
     uint32_t cluster;
+    /* CONTRACT_WGMMA: the phases of the launch, whose tiles a block multiplies at once. They have
+     * the left factor in common; 0 or 1: the kernel is alone. */
+    uint32_t products;
     /* CONTRACT_VECTOR: `team` threads along k, each with `slots` accumulators of `lanes` chains
      * (lanes along k) or of `lanes` outputs (lanes along the outputs) at a time; the outputs of a
      * block are tile_m (then tile_n is 1) or tile_n. */
@@ -162,7 +165,7 @@ VectorPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t
                                  int64_t k, int64_t grid);
 enum { VECTOR_PROCESSORS = 132 }; /* of the cards that rounds are counted for */
 
-enum { MAX_MAPS = 2, MAX_MAP_RANK = 5 };
+enum { MAX_MAPS = 2, MAX_MAP_RANK = 5, MAX_LAUNCH_MAPS = 16 };
 
 /* How the copy engine of a GPU sees an argument: as axes of the kernel, each with its stride and
  * the length of the box that is copied at once (elements), the contiguous axis first. It fills with
@@ -279,7 +282,7 @@ typedef struct Plan {
 
 /* The kernels of one launch: the one at `first` and those after it that are linked to it. The
  * launch has the arguments of all of them, one kernel's after the other's, without what is on chip.
- * Grids of parts lie end to end. */
+ * Grids of parts lie end to end, unless blocks walk over tiles: then over those of all parts. */
 typedef struct Launch {
     const Kernel *kernels;
     uint32_t n;
@@ -297,6 +300,14 @@ uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *
 /* Dynamic shared memory that variant `v` of the launch has before what is on chip: phases use the
  * same bytes one after the other. */
 uint32_t launch_shared_bytes(const Launch *launch, uint32_t v);
+/* The tensor maps that variant `v` of the launch takes, in order. Parts have all of theirs, one
+ * part's after the other's. Phases have the left factor in common: its map is the first kernel's,
+ * and each kernel's of its right factor follows. Returns how many there are, MAX_LAUNCH_MAPS at
+ * most. */
+typedef struct LaunchMap {
+    uint32_t kernel, map; /* of the launch's kernels, of Variant.maps */
+} LaunchMap;
+uint32_t launch_maps(const Launch *launch, uint32_t v, LaunchMap *maps);
 /* Dims passed to any of its kernels. */
 uint64_t launch_symbols(const Launch *launch);
 static inline bool launch_has_parts(const Launch *launch) {

@@ -1,5 +1,6 @@
 /* What a block of CONTRACT_WGMMA keeps in shared memory, in this order: its stages, each a tile of
- * the left factor and one of the right; per warp that multiplies, some rows of results on their way
+ * the left factor and one of the right for each product, side by side so that they are one to the
+ * instruction; per warp that multiplies, some rows of results on their way
  * to the epilogue; two barriers per stage. The scheduler sizes it, the template lays it out.
  *
  * A tile of a factor is WGMMA_DEPTH long along k. Straight, k is contiguous: a row of 128 bytes per
@@ -17,6 +18,9 @@ enum {
     WGMMA_SWIZZLE_BYTES = 128,
     WGMMA_TILE_ALIGN = 1024, /* the swizzle repeats after 8 rows */
     WGMMA_DRAIN_ROWS = 8,    /* of results, per warp */
+    WGMMA_DRAIN_COLUMNS = 128,
+    WGMMA_MAX_WIDTH = 256, /* columns of an instruction, of all products together */
+    WGMMA_MAX_PRODUCTS = 4,
     WGMMA_MAX_STAGES = 12,
     WGMMA_BARRIER_BYTES = 8,
     WGMMA_SHARED_BYTES = 227 * 1024 /* that a block may have */
@@ -35,11 +39,17 @@ static inline uint32_t wgmma_drain_step(uint32_t columns, uint32_t lanes) {
     return step;
 }
 
-/* Columns that a warp drains at once: a divisor of the tile. Each part has a price of its own, as
- * much as four steps. */
-static inline uint32_t wgmma_drain_columns(uint32_t tile_n, uint32_t lanes) {
-    uint32_t best = 8, best_price = UINT32_MAX;
-    for (uint32_t columns = 8; columns <= 32 * lanes && columns <= tile_n; columns += 8) {
+static inline uint32_t wgmma_products(const Sched *sched) {
+    return sched->products > 1 ? sched->products : 1;
+}
+
+/* Columns that a warp drains at once, of each product: a divisor of the tile. Each part has a price
+ * of its own, as much as four steps. */
+static inline uint32_t wgmma_drain_columns(const Sched *sched, uint32_t lanes) {
+    uint32_t best = 8, best_price = UINT32_MAX, tile_n = sched->tile_n;
+    uint32_t most = WGMMA_DRAIN_COLUMNS / wgmma_products(sched);
+    if (most > 32 * lanes) most = 32 * lanes;
+    for (uint32_t columns = 8; columns <= most && columns <= tile_n; columns += 8) {
         uint32_t steps = WGMMA_DRAIN_ROWS / wgmma_drain_step(columns, lanes);
         uint32_t price = tile_n / columns * (4 + steps);
         if (tile_n % columns || price > best_price) continue;
@@ -49,20 +59,20 @@ static inline uint32_t wgmma_drain_columns(uint32_t tile_n, uint32_t lanes) {
     return best;
 }
 
-/* Elements from row to row: 4 rows of 8 touch all banks. */
-static inline uint32_t wgmma_drain_pitch(uint32_t columns) {
+/* Elements from row to row, where the products lie side by side: 4 rows of 8 touch all banks. */
+static inline uint32_t wgmma_drain_pitch(const Sched *sched, uint32_t lanes) {
+    uint32_t columns = wgmma_drain_columns(sched, lanes) * wgmma_products(sched);
     return columns + (columns % 16 ? 16 : 8);
 }
 
-static inline uint32_t wgmma_drain_bytes(uint32_t tile_n) {
-    uint32_t wide = wgmma_drain_pitch(wgmma_drain_columns(tile_n, 4));
-    uint32_t narrow = wgmma_drain_pitch(wgmma_drain_columns(tile_n, 1));
+static inline uint32_t wgmma_drain_bytes(const Sched *sched) {
+    uint32_t wide = wgmma_drain_pitch(sched, 4), narrow = wgmma_drain_pitch(sched, 1);
     return (wide > narrow ? wide : narrow) * WGMMA_DRAIN_ROWS * 4;
 }
 
 static inline uint32_t wgmma_shared_bytes(uint32_t stage_bytes, const Sched *sched) {
     return sched->stages * (stage_bytes + 2 * WGMMA_BARRIER_BYTES) +
-           sched->warps_m * wgmma_drain_bytes(sched->tile_n);
+           sched->warps_m * wgmma_drain_bytes(sched);
 }
 
 #endif

@@ -1,7 +1,9 @@
 /* Greedy: each contraction takes the first kernel that can continue it. See chain.h. */
 #include "pass/chain.h"
 
+#include "ir/wgmma.h"
 #include "pass/indexmap.h"
+#include "pass/sched.h"
 
 #include <string.h>
 
@@ -15,7 +17,9 @@ enum {
 };
 
 typedef struct Chain {
+    Arena *arena;
     Plan *plan;
+    const Target *target;
     DimTab *dims;
     uint32_t first, next; /* kernels: the one that opens the launch, and the one to continue it */
     Launch launch;        /* so far */
@@ -104,35 +108,76 @@ static bool has_operands(const Chain *c) {
     return n_on_chip > 0;
 }
 
-static bool is_tiled(const Kernel *kernel) {
-    if (kernel->form != FORM_CONTRACT) return false;
+static bool has_engine(const Kernel *kernel, ContractEngine engine) {
+    bool has = false;
     for (uint32_t v = 0; v < kernel->n_variants; v++)
-        if (kernel->variants[v].sched.engine != CONTRACT_FMA &&
-            kernel->variants[v].sched.engine != CONTRACT_MMA)
-            return false;
-    return true;
+        has = has || kernel->variants[v].sched.engine == engine;
+    return has;
 }
 
-/* Contractions: the same blocks, tile by tile and variant by variant. */
+static bool is_tiled(const Kernel *kernel) {
+    return kernel->form == FORM_CONTRACT && !has_engine(kernel, CONTRACT_PLAIN) &&
+           !has_engine(kernel, CONTRACT_VECTOR);
+}
+
+/* Contractions: the same blocks, tile by tile and variant by variant; where they multiply at once,
+ * the same threads for the same results. */
 static bool goes_with(const Variant *a, const Variant *b) {
+    bool is_at_once = a->sched.engine == CONTRACT_WGMMA;
     return a->sched.engine == b->sched.engine && a->sched.tile_m == b->sched.tile_m &&
            a->sched.tile_n == b->sched.tile_n && a->sched.threads == b->sched.threads &&
+           (!is_at_once ||
+            (a->sched.lanes == b->sched.lanes && a->sched.stages == b->sched.stages &&
+             a->sched.cluster == b->sched.cluster)) &&
            a->grid == b->grid && a->multiple_dim == b->multiple_dim &&
            a->multiple_of == b->multiple_of && a->limit_dim == b->limit_dim && a->limit == b->limit;
 }
 
-static bool continues_tile(const Chain *c) {
+static bool all_go_with(const Kernel *first, const Kernel *reader) {
+    if (first->n_variants != reader->n_variants) return false;
+    for (uint32_t v = 0; v < first->n_variants; v++)
+        if (!goes_with(&first->variants[v], &reader->variants[v])) return false;
+    return true;
+}
+
+/* Indices of both are computed once. */
+static void widen_alike(Kernel *const *kernels, uint32_t n) {
+    for (uint32_t v = 0; v < kernels[0]->n_variants; v++) {
+        bool is_wide = false;
+        for (uint32_t k = 0; k < n; k++) is_wide = is_wide || kernels[k]->variants[v].sched.is_wide;
+        for (uint32_t k = 0; k < n; k++) kernels[k]->variants[v].sched.is_wide = is_wide;
+    }
+}
+
+/* Where blocks multiply for all phases at once, tiles are chosen anew for as many products. */
+static bool joins_products(Chain *c) {
+    Kernel *kernels[WGMMA_MAX_PRODUCTS], *saved[WGMMA_MAX_PRODUCTS];
+    uint32_t n = c->launch.n + 1;
+    Kernel *first = &c->plan->kernels.data[c->first], *reader = &c->plan->kernels.data[c->next];
+    if (n > WGMMA_MAX_PRODUCTS || !sched_gemm_wgmma_goes_with(first, reader)) return false;
+    bool go_together = true;
+    for (uint32_t k = 0; k < n; k++) {
+        kernels[k] = k < c->launch.n ? first + k : reader;
+        saved[k] = arena_copy(c->arena, kernels[k], sizeof *kernels[k]);
+        sched_in_launch(c->arena, c->plan, kernels[k], (GemmLaunch){n, 1}, c->target);
+        go_together = go_together && all_go_with(first, kernels[k]);
+    }
+    if (go_together)
+        widen_alike(kernels, n);
+    else
+        for (uint32_t k = 0; k < n; k++) *kernels[k] = *saved[k];
+    return go_together;
+}
+
+static bool continues_tile(Chain *c) {
     const Kernel *first = c->launch.kernels, *reader = &c->plan->kernels.data[c->next];
-    if (!is_tiled(reader) || reader->n_parallel != first->n_parallel ||
-        reader->n_variants != first->n_variants)
-        return false;
+    if (!is_tiled(reader) || reader->n_parallel != first->n_parallel) return false;
     for (uint32_t k = 0; k < first->n_parallel; k++)
         if (index_axis_extent(scalartab_indices(first->scalars), k) !=
             index_axis_extent(scalartab_indices(reader->scalars), k))
             return false;
-    for (uint32_t v = 0; v < first->n_variants; v++)
-        if (!goes_with(&first->variants[v], &reader->variants[v])) return false;
-    return true;
+    bool is_at_once = has_engine(first, CONTRACT_WGMMA) && has_engine(reader, CONTRACT_WGMMA);
+    return is_at_once ? joins_products(c) : all_go_with(first, reader);
 }
 
 /* Rows: a warp for each, one of the tile after the other. The last variant must ask nothing of
@@ -162,7 +207,8 @@ static bool continues_rows(const Chain *c, int64_t *n) {
     Kernel *first = &c->plan->kernels.data[c->first], *reader = &c->plan->kernels.data[c->next];
     IndexTab *tab = scalartab_indices(first->scalars);
     DimId extent = index_axis_extent(tab, gemm_axis_n(first));
-    if (reader->form != FORM_ROW || reader->segment_axis != NO_AXIS || c->launch.n > 1)
+    if (reader->form != FORM_ROW || reader->segment_axis != NO_AXIS || c->launch.n > 1 ||
+        has_engine(first, CONTRACT_WGMMA))
         return false;
     if (!dim_is_const(c->dims, extent, n) || kernel_n_reduced(reader) != extent ||
         dim_mul_const(c->dims, kernel_n_rows(reader), *n) != kernel_n_rows(first))
@@ -230,6 +276,7 @@ static void set_chip_bytes(Chain *c) {
     Kernel *kernels = &c->plan->kernels.data[c->first];
     for (uint32_t v = 0; v < kernels->n_variants; v++) {
         Variant *variant = &kernels->variants[v];
+        if (variant->sched.engine == CONTRACT_WGMMA) continue; /* it passes in registers */
         variant->chip_bytes =
             launch_chip_place(c->plan, &c->launch, &variant->sched, UINT32_MAX, NULL);
         for (uint32_t k = 0; k < c->launch.n; k++)
@@ -246,6 +293,7 @@ static bool fits(Chain *c) {
     for (uint32_t i = 0; i < reader->args.n; i++) set_on_chip(c, reader->args.data[i], true);
     for (uint32_t v = 0; v < both[0].n_variants; v++) {
         Launch pair = {.kernels = both, .n = 2};
+        if (both[0].variants[v].sched.engine == CONTRACT_WGMMA) continue;
         uint32_t bytes =
             launch_chip_place(c->plan, &pair, &both[0].variants[v].sched, UINT32_MAX, NULL);
         if (bytes > most) most = bytes;
@@ -275,12 +323,14 @@ static bool try_continue(Chain *c) {
     return true;
 }
 
-void chain_kernels(Plan *plan) {
+void chain_kernels(Arena *arena, Plan *plan, const Target *target) {
     for (uint32_t first = 0; first < plan->kernels.n; first++) {
         if (plan_is_turn(plan, first) || plan->kernels.data[first].link != LINK_NONE ||
             !is_tiled(&plan->kernels.data[first]))
             continue;
-        Chain c = {.plan = plan,
+        Chain c = {.arena = arena,
+                   .plan = plan,
+                   .target = target,
                    .dims = plan->graph->dims,
                    .first = first,
                    .launch = plan_launch(plan, first)};

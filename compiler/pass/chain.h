@@ -1,16 +1,17 @@
 /* Chaining kernels: a contraction and what reads its result at the place where it is made run in
  * the same blocks, one after the other, and the result stays on chip. The reader may be another
  * contraction of the same extents (the two halves of a gated unit) or reductions over whole rows,
- * where a tile holds them. It changes no bit: each kernel's order of summation is its own. For
- * GPUs; requires schedules; before launches are joined. */
+ * where a tile holds them. Contractions by wgmma of one left factor run at once, and what passes
+ * between them stays in registers. It changes no bit: each kernel's order of summation is its own.
+ * For GPUs; requires schedules; before launches are joined. */
 #ifndef FUSEC_CHAIN_H
 #define FUSEC_CHAIN_H
 
-#include "ir/kernel.h"
+#include "ir/target.h"
 
 /* Moves readers behind the kernels they continue, links them as phases, gives them variants to go
  * with the first kernel's and takes their common buffers out of memory. */
-void chain_kernels(Plan *plan);
+void chain_kernels(Arena *arena, Plan *plan, const Target *target);
 /* Says of the edges whose value is on chip by now that they are not stored. */
 void chain_mark_edges(Plan *plan);
 

@@ -4,6 +4,8 @@
  * card's. */
 #include "pass/cost.h"
 
+#include "ir/wgmma.h"
+
 #include <math.h>
 
 enum {
@@ -329,7 +331,8 @@ static double balance(const Coster *c, const Pricing *p) {
 static double wgmma_us(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
     double tile = 2.0 * sched->tile_m * sched->tile_n * sched->tile_k;
-    double step = WGMMA_STEP_US + tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
+    double step = WGMMA_STEP_US / wgmma_products(sched) +
+                  tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
     double n_steps = ceil(p->reduced / sched->tile_k);
     double waves = ceil(number(c, p->variant->grid) / c->card->n_processors);
     return waves * (WGMMA_DRAIN_US * sched->tile_n + n_steps * step);

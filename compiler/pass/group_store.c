@@ -263,7 +263,7 @@ uint32_t *group_op_costs(Arena *arena) {
             args[i] =
                 scalar_stage(tab, i == 0 && info->result == RESULT_SELECT ? DT_BOOL : dtype, i, 0);
         bool *seen = arena_array(arena, bool, 256);
-        cost[op] = scalar_cost(tab, info->body(tab, args[0], args[1], args[2]), seen);
+        cost[op] = scalar_cost(tab, info->body(tab, dtype, args[0], args[1], args[2]), seen);
     }
     return cost;
 }

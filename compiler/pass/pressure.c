@@ -205,7 +205,8 @@ static double vector_registers(const Kernel *kernel, const Sched *sched) {
 /* Warps that multiply hold a tile's accumulators. Where there are two groups of them, the warps
  * that copy give up theirs, and a thread of the launch begins with its share of all there are. */
 static double wgmma_registers(const Sched *sched) {
-    double tile = (double)sched->tile_m * sched->tile_n / (sched->warps_m * WARP_THREADS);
+    double tile = (double)sched->tile_m * sched->tile_n * wgmma_products(sched) /
+                  (sched->warps_m * WARP_THREADS);
     double own = tile + FRAGMENT_REGISTERS;
     bool is_shared_out = sched->warps_m > WGMMA_GROUP_WARPS;
     double most = PROCESSOR_REGISTERS / sched->threads / GRANULE * GRANULE - OWN_REGISTERS -

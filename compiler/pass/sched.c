@@ -24,7 +24,7 @@ enum {
 
 typedef struct Scheduler {
     Arena *arena;
-    Plan *plan;
+    const Plan *plan;
     const Target *target;
     Kernel *kernel;
     DimTab *dims;
@@ -306,35 +306,47 @@ static void schedule_cpu(Scheduler *s) {
 }
 
 /* Contractions have schedulers of their own. */
-static void schedule_contract(Scheduler *s) {
+static void schedule_contract(Scheduler *s, GemmLaunch launch) {
     Variant variants[MAX_VARIANTS];
     Variant base = {.sched = {.lanes = 1, .unroll = 1, .threads = 1, .is_wide = is_wide(s)},
                     .align_bytes = 1,
                     .multiple_of = 1};
     for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i] = base;
     uint32_t n = s->target->device == DEVICE_GPU
-                     ? sched_gemm_gpu(s->plan, s->kernel, s->target, variants)
+                     ? sched_gemm_gpu(s->plan, s->kernel, launch, s->target, variants)
                      : sched_gemm_cpu(s->plan, s->kernel, s->target, variants);
     for (uint32_t i = 0; i < n; i++) add_variant(s, variants[i]);
+}
+
+static Scheduler scheduler_new(Arena *arena, const Plan *plan, Kernel *kernel,
+                               const Target *target) {
+    Scheduler s = {.arena = arena,
+                   .plan = plan,
+                   .target = target,
+                   .kernel = kernel,
+                   .dims = plan->graph->dims,
+                   .indices = scalartab_indices(kernel->scalars),
+                   .lane_axis = NO_AXIS};
+    if (kernel->form == FORM_ROW)
+        s.lane_axis = kernel->first_reduced + kernel->n_reduced - 1;
+    else if (kernel->n_parallel)
+        s.lane_axis = kernel->n_parallel - 1;
+    kernel->n_variants = 0;
+    return s;
+}
+
+void sched_in_launch(Arena *arena, const Plan *plan, Kernel *kernel, GemmLaunch launch,
+                     const Target *target) {
+    Scheduler s = scheduler_new(arena, plan, kernel, target);
+    schedule_contract(&s, launch);
 }
 
 void sched_plan(Arena *arena, Plan *plan, const Target *target) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         Kernel *kernel = &plan->kernels.data[k];
-        Scheduler s = {.arena = arena,
-                       .plan = plan,
-                       .target = target,
-                       .kernel = kernel,
-                       .dims = plan->graph->dims,
-                       .indices = scalartab_indices(kernel->scalars),
-                       .lane_axis = NO_AXIS};
-        if (kernel->form == FORM_ROW)
-            s.lane_axis = kernel->first_reduced + kernel->n_reduced - 1;
-        else if (kernel->n_parallel)
-            s.lane_axis = kernel->n_parallel - 1;
-        kernel->n_variants = 0;
+        Scheduler s = scheduler_new(arena, plan, kernel, target);
         if (kernel->form == FORM_CONTRACT)
-            schedule_contract(&s);
+            schedule_contract(&s, (GemmLaunch){1, 1});
         else if (target->device == DEVICE_GPU)
             schedule_gpu(&s);
         else

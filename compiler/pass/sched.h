@@ -3,8 +3,11 @@
 #ifndef FUSEC_SCHED_H
 #define FUSEC_SCHED_H
 
-#include "ir/target.h"
+#include "pass/sched_gemm.h"
 
 void sched_plan(Arena *arena, Plan *plan, const Target *target);
+/* Gives a contraction of a launch its variants anew. */
+void sched_in_launch(Arena *arena, const Plan *plan, Kernel *kernel, GemmLaunch launch,
+                     const Target *target);
 
 #endif

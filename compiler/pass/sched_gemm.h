@@ -4,13 +4,19 @@
 
 #include "ir/target.h"
 
+/* What a contraction shares its blocks with where it uses wgmma: phases, whose products are made at
+ * once, or parts, over whose tiles the blocks walk. 1 and 1: with none. */
+typedef struct GemmLaunch {
+    uint32_t products, parts;
+} GemmLaunch;
+
 /* Product of the parallel extents before m. */
 DimId gemm_n_batches(const Kernel *kernel);
 
 /* Fill `variants` (MAX_VARIANTS of them, all set to what applies anywhere), in order of preference;
  * the last must apply always. Return how many there are, at least 1. */
-uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *target,
-                        Variant *variants);
+uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
+                        const Target *target, Variant *variants);
 /* Whether factors are copied to shared memory 16 bytes at a time where they lie so that they can.
  */
 bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel);
@@ -20,7 +26,10 @@ uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *ta
                         Variant *variants);
 /* The same from shared memory, for targets that have it: 0 when the factors do not lie so that the
  * copy engine can fetch them. Each variant's maps are a condition; something must follow them. */
-uint32_t sched_gemm_wgmma(const Kernel *kernel, Variant *variants);
+uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *variants);
+/* Whether both are such, of the same left factor and of right factors that lie alike: then the same
+ * blocks can make both. */
+bool sched_gemm_wgmma_goes_with(const Kernel *a, const Kernel *b);
 
 /* CPU: the axis (m or n) along which the register tile's elements lie side by side, and how many of
  * them a tile has. */

@@ -213,8 +213,8 @@ static bool limit_to_few_rows(const Kernel *kernel, Variant *few) {
 
 /* What wgmma leaves to others: few rows; factors with an extent that is not a multiple that every
  * map needs, one variant where vectors suit one of them; and anything. */
-static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, const Target *target,
-                                 Variant *variants) {
+static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
+                                 const Target *target, Variant *variants) {
     Variant others[MAX_VARIANTS], *wgmma = variants;
     const Scalar *left = scalar_get(kernel->scalars, kernel->reduces.data[0].value);
     memcpy(others, variants, sizeof others);
@@ -223,7 +223,7 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, const T
     bool has_few = limit_to_few_rows(kernel, &few), is_always_few = has_few && !few.limit_dim;
     if (has_few) wgmma++;
     if (target->has_wgmma && dtype_bytes(left->dtype) == 2 && !is_always_few)
-        n = sched_gemm_wgmma(kernel, wgmma);
+        n = sched_gemm_wgmma(kernel, launch, wgmma);
     if (n == 0) {
         memcpy(variants, others, sizeof others);
         return n_others;
@@ -239,8 +239,8 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, const T
     return n + has_few;
 }
 
-uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *target,
-                        Variant *variants) {
+uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
+                        const Target *target, Variant *variants) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
     GemmGpu g = {.kernel = kernel,
@@ -260,7 +260,7 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, const Target *ta
     ProductKind kind = product_kind(plan, kernel);
     if (kind != PRODUCT_MATRIX)
         return sched_gemm_vector(kernel, target, kind == PRODUCT_COLUMN, variants);
-    if (has_tensor_cores(kernel)) return add_tensor_cores(plan, kernel, target, variants);
+    if (has_tensor_cores(kernel)) return add_tensor_cores(plan, kernel, launch, target, variants);
     add_fma(&g, variants[0], reduce->acc);
     return g.n_variants;
 }

@@ -3,7 +3,10 @@
  *
  * Both factors must be plain loads that step evenly along the axes, one of k and their own axis
  * contiguous. Extents that are known choose a tile by a cost model; otherwise there is a variant
- * for each of a few sizes, smaller ones where the next larger gives too few blocks. */
+ * for each of a few sizes, smaller ones where the next larger gives too few blocks.
+ *
+ * Several products of one left factor may be made by the same blocks: their right factors' tiles
+ * lie side by side, and are one wide tile to the instruction. */
 #include "ir/wgmma.h"
 #include "pass/sched_gemm.h"
 
@@ -33,6 +36,7 @@ typedef struct Wgmma {
     IndexTab *tab;
     DimTab *dims;
     Side sides[2];
+    GemmLaunch launch;
 } Wgmma;
 
 typedef struct Tile {
@@ -107,9 +111,10 @@ static bool map_side(const Wgmma *g, Side *side) {
 
 static uint32_t stage_bytes(const Wgmma *g, Tile tile) {
     return wgmma_tile_bytes(tile.m, g->sides[0].is_turned) +
-           wgmma_tile_bytes(tile.n, g->sides[1].is_turned);
+           g->launch.products * wgmma_tile_bytes(tile.n, g->sides[1].is_turned);
 }
 
+/* Of one part. */
 static DimId n_blocks(const Wgmma *g, Tile tile) {
     DimId clusters = gemm_gpu_grid(g->kernel, tile.m * tile.cluster, tile.n);
     return dim_mul_const(g->dims, clusters, tile.cluster);
@@ -121,6 +126,7 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     sched->tile_m = tile.m;
     sched->tile_n = tile.n;
     sched->tile_k = WGMMA_DEPTH;
+    sched->products = g->launch.products;
     sched->warps_m = tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS;
     sched->warps_n = 1;
     sched->threads = (sched->warps_m + WGMMA_GROUP_WARPS) * WARP_THREADS;
@@ -183,13 +189,13 @@ static void set_lanes(const Wgmma *g, Variant *variant) {
 /* Microseconds on an H200, fitted to products of 512 to 8192: waves of blocks, each with an
  * epilogue and steps of k. A tile of 64 rows has one group of warps to multiply. */
 static double n_waves(const Wgmma *g, Tile tile) {
-    int64_t blocks = dim_hi(g->dims, n_blocks(g, tile));
+    int64_t blocks = dim_hi(g->dims, n_blocks(g, tile)) * g->launch.parts;
     return (double)((blocks + N_PROCESSORS - 1) / N_PROCESSORS);
 }
 
 static double cost(const Wgmma *g, Tile tile) {
     int64_t k = dim_hi(g->dims, extent_of(g, gemm_axis_k(g->kernel)));
-    double width = tile.n / 256.0;
+    double width = g->launch.products * tile.n / 256.0;
     double step = tile.m == WGMMA_ROWS ? 0.05 + 0.3 * width : 0.058 + 0.592 * width;
     return n_waves(g, tile) * (1.1 * width + (double)((k + WGMMA_DEPTH - 1) / WGMMA_DEPTH) * step);
 }
@@ -210,13 +216,20 @@ static Tile with_cluster(const Wgmma *g, Tile tile) {
                                                                                         : tile;
 }
 
+/* Columns of the widest tile of each product, of whole blocks however the factors lie. */
+static uint32_t widest(const Wgmma *g) {
+    return WGMMA_MAX_WIDTH / g->launch.products / 64 * 64;
+}
+
 static Tile cheapest_tile(const Wgmma *g) {
     static const uint32_t widths[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
-    Tile best = {128, 256, 1};
+    Tile best = {128, widest(g), 1};
     for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
         Tile tile = {i % 2 ? 64 : 128, widths[i / 2], 1};
+        uint32_t width = g->launch.products * tile.n;
         if (tile.n % 64 && g->sides[1].is_turned) continue; /* would be copied for nothing */
-        if (tile.m > tile.n) continue; /* waits for copies: 64 x 128 reads as much and is faster */
+        if (tile.m > width || width > WGMMA_MAX_WIDTH)
+            continue; /* waits for copies: 64 x 128 reads as much and is faster */
         if (cost(g, tile) < WORTH_IT * cost(g, best)) best = tile;
     }
     return with_cluster(g, best);
@@ -225,15 +238,16 @@ static Tile cheapest_tile(const Wgmma *g) {
 /* Ascending; each is taken where the next would give half a machine of blocks at most, the last two
  * where clusters would have few waves. */
 static uint32_t add_sizes(const Wgmma *g, Variant base, Variant *variants) {
-    static const Tile tiles[] = {{64, 64, 1}, {64, 128, 1}, {128, 256, 1}};
+    Tile tiles[] = {{64, 64, 1}, {64, 128, 1}, {128, widest(g), 1}};
     uint32_t n = 0, n_tiles = sizeof tiles / sizeof *tiles;
+    if (tiles[1].n > widest(g)) tiles[1] = tiles[--n_tiles];
     for (uint32_t i = 0; i < n_tiles; i++) {
         variants[n] = base;
         set_tile(g, &variants[n], tiles[i]);
         if (i + 1 == n_tiles) return n + 1;
         bool is_large = tiles[i + 1].cluster > 1;
         int64_t most = is_large ? (MANY_WAVES - 1) * N_PROCESSORS : HALF_MACHINE;
-        DimId blocks = n_blocks(g, tiles[i + 1]);
+        DimId blocks = dim_mul_const(g->dims, n_blocks(g, tiles[i + 1]), g->launch.parts);
         if (dim_lo(g->dims, blocks) > most) continue;
         if (dim_hi(g->dims, blocks) <= most) return n + 1;
         variants[n].limit_dim = blocks;
@@ -242,13 +256,36 @@ static uint32_t add_sizes(const Wgmma *g, Variant base, Variant *variants) {
     return n;
 }
 
-uint32_t sched_gemm_wgmma(const Kernel *kernel, Variant *variants) {
+/* False when the factors have no maps. */
+static bool wgmma_init(Wgmma *g, const Kernel *kernel, GemmLaunch launch) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
-    Wgmma g = {.kernel = kernel, .tab = tab, .dims = indextab_dims(tab)};
-    g.sides[0] = (Side){.value = reduce->value, .axis = gemm_axis_m(kernel)};
-    g.sides[1] = (Side){.value = reduce->factor, .axis = gemm_axis_n(kernel)};
-    if (!map_side(&g, &g.sides[0]) || !map_side(&g, &g.sides[1])) return 0;
+    *g = (Wgmma){.kernel = kernel, .tab = tab, .dims = indextab_dims(tab), .launch = launch};
+    g->sides[0] = (Side){.value = reduce->value, .axis = gemm_axis_m(kernel)};
+    g->sides[1] = (Side){.value = reduce->factor, .axis = gemm_axis_n(kernel)};
+    return map_side(g, &g->sides[0]) && map_side(g, &g->sides[1]);
+}
+
+static bool is_same_map(const TensorMap *a, const TensorMap *b) {
+    bool is_same = a->rank == b->rank && a->offset == b->offset;
+    for (uint32_t i = 0; i < a->rank && is_same; i++)
+        is_same = a->axes[i].axis == b->axes[i].axis && a->axes[i].stride == b->axes[i].stride;
+    return is_same;
+}
+
+bool sched_gemm_wgmma_goes_with(const Kernel *a, const Kernel *b) {
+    Wgmma first, next;
+    const GemmLaunch alone = {1, 1};
+    if (!wgmma_init(&first, a, alone) || !wgmma_init(&next, b, alone)) return false;
+    const TensorMap *left = &first.sides[0].map, *other = &next.sides[0].map;
+    return a->args.data[left->arg] == b->args.data[other->arg] && is_same_map(left, other) &&
+           extent_of(&first, gemm_axis_k(a)) == extent_of(&next, gemm_axis_k(b)) &&
+           first.sides[1].is_turned == next.sides[1].is_turned;
+}
+
+uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *variants) {
+    Wgmma g;
+    if (!wgmma_init(&g, kernel, launch)) return 0;
     Variant anywhere = variants[0], base = anywhere;
     set_lanes(&g, &base);
     int64_t blocks, k;
@@ -262,7 +299,7 @@ uint32_t sched_gemm_wgmma(const Kernel *kernel, Variant *variants) {
     uint32_t n = add_sizes(&g, base, variants);
     if (base.multiple_dim && !g.sides[1].is_turned) { /* else the map asks for a multiple of 8 */
         variants[n] = anywhere;
-        set_tile(&g, &variants[n++], (Tile){128, 128, 1});
+        set_tile(&g, &variants[n++], (Tile){128, widest(&g) < 128 ? widest(&g) : 128, 1});
     }
     return n;
 }

@@ -56,7 +56,7 @@ enum {
     FRT_MAX_EXPR_TOKENS = 512,
     FRT_MAX_EXPR_DEPTH = 32,
     FRT_MAX_TERMS = 64, /* of one predicate */
-    FRT_MAX_MAPS = 8,   /* of one variant */
+    FRT_MAX_MAPS = 16,  /* of one variant */
     FRT_MAX_MAP_RANK = 5,
     FRT_MAX_MAP_BOX = 256,    /* elements along an axis */
     FRT_MAP_ALIGN_BYTES = 16, /* of addresses, strides and the innermost side of a box */

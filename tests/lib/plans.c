@@ -53,9 +53,9 @@ PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool 
     layout_plan(arena, priced.plan, target_get(target));
     sched_plan(arena, priced.plan, target_get(target));
     if (links) turn_kernels(arena, arena, priced.plan, target_get(target));
-    if (links) chain_kernels(priced.plan);
+    if (links) chain_kernels(arena, priced.plan, target_get(target));
     share_classify(arena, plans, 1);
-    if (links) launch_join(priced.plan);
+    if (links) launch_join(arena, priced.plan, target_get(target));
     if (!memplan_place(arena, priced.plan)) return (PricedPlan){NULL, NULL};
     priced.cost = cost_plan(arena, priced.plan, card, cost_dims(arena, module->dims, dims));
     return priced;

@@ -14,7 +14,8 @@ static const char *const dtypes[] = {"bf16", "f16"};
 
 typedef struct Program {
     Compiled compiled;
-    const Kernel *kernel;
+    const Kernel *kernel; /* the first of the launch */
+    Launch launch;
 } Program;
 
 static Program compile(const char *source, TargetId target) {
@@ -22,8 +23,9 @@ static Program compile(const char *source, TargetId target) {
     bool ok = compile_source(&p.compiled, source, target_get(target), COMPILE_FUSED);
     cr_assert(ok, "%s\n%s", p.compiled.messages, source);
     const Plan *plan = p.compiled.driver.plans[0];
-    cr_assert_eq(plan->kernels.n, 1, "%u kernels\n%s", plan->kernels.n, source);
-    p.kernel = &plan->kernels.data[0];
+    p.launch = plan_launch(plan, 0);
+    cr_assert_eq(plan->kernels.n, p.launch.n, "%u kernels\n%s", plan->kernels.n, source);
+    p.kernel = p.launch.kernels;
     cr_assert_eq(p.kernel->form, FORM_CONTRACT);
     return p;
 }
@@ -69,8 +71,10 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
     char instruction[96], transposes[32];
     const Scalar *left = scalar_get(p->kernel->scalars, p->kernel->reduces.data[0].value);
     const char *dtype = left->dtype == DT_BF16 ? "bf16" : "f16";
+    uint32_t n_products = launch_has_parts(&p->launch) ? 1 : p->launch.n;
+    cr_expect_eq(wgmma_products(s), n_products);
     snprintf(instruction, sizeof instruction, "wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s",
-             s->tile_n, dtype, dtype);
+             s->tile_n * n_products, dtype, dtype);
     snprintf(transposes, sizeof transposes, ", a, b, 1, 1, 1, %d, %d;", left_turned, right_turned);
     cr_expect_eq(s->engine, CONTRACT_WGMMA);
     cr_expect_eq(s->tile_k, WGMMA_DEPTH);
@@ -78,12 +82,13 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
     cr_expect(s->stages >= 3 && v->shared_bytes <= WGMMA_SHARED_BYTES);
     cr_expect_eq(ptx_count(text, instruction), 4);
     cr_expect_eq(ptx_count(text, transposes), 4);
-    uint32_t copies =
-        (left_turned ? s->tile_m / 64 : 1) + (right_turned ? (s->tile_n + 63) / 64 : 1);
-    cr_expect_eq(ptx_count(text, "cp.async.bulk.tensor"), copies);
+    uint32_t common = n_products * (right_turned ? (s->tile_n + 63) / 64 : 1);
+    cr_expect_eq(ptx_count(text, "cp.async.bulk.tensor"),
+                 common + (left_turned ? s->tile_m / 64 : 1));
+    cr_expect_eq(ptx_count(text, "[128]"),
+                 launch_has_parts(&p->launch) ? 2 * p->launch.n : n_products + 1);
     cr_expect_eq(ptx_count(text, "mbarrier.init"), 2 * s->stages);
     bool is_cluster = s->cluster > 1;
-    uint32_t common = right_turned ? (s->tile_n + 63) / 64 : 1;
     cr_expect_eq(ptx_count(text, ".multicast::cluster"), is_cluster ? common : 0);
     cr_expect_eq(ptx_count(text, "mbarrier.arrive.shared::cluster"), is_cluster ? 2 : 0);
     cr_expect_eq(ptx_count(text, "barrier.cluster.wait"), is_cluster ? 2 : 0);
@@ -127,6 +132,67 @@ Test(gpu_wgmma, every_layout_has_its_maps_and_transposes, .timeout = 120) {
         if ((i & 1) == 0) cr_expect(assembles_as_meant(&p), "%s", source);
         compile_free(&p.compiled);
     }
+}
+
+static void write_launch(char *source, size_t n_bytes, const char *dtype, bool is_pair,
+                         bool is_turned, const char *m, int n, int k) {
+    const char *b = is_turned ? "b" : "transpose(b, perm=[1, 0])";
+    const char *c = is_turned ? "c" : "transpose(c, perm=[1, 0])";
+    int rows = is_turned ? k : n, columns = is_turned ? n : k, at;
+    at = snprintf(source, n_bytes,
+                  "dim M in 1..65536\ngraph g(a: %s[%s, %d], b: %s[%d, %d], c: %s[%d, %d]) -> (",
+                  dtype, m, k, dtype, rows, columns, dtype, rows, columns);
+    if (is_pair)
+        snprintf(source + at, n_bytes - (size_t)at,
+                 "y: %s[%s, %d]) {\n  y = silu(a @ %s) * (a @ %s)\n}\n", dtype, m, n, b, c);
+    else
+        snprintf(source + at, n_bytes - (size_t)at,
+                 "y: %s[%s, %d], z: %s[%s, %d]) {\n  y = relu(a @ %s)\n  z = relu(a @ %s)\n}\n",
+                 dtype, m, n, dtype, m, n, b, c);
+}
+
+/* Gated pairs, one wide instruction for both products, and parts, whose tiles blocks walk over:
+ * known and symbolic extents, each as the assembler should take it. */
+Test(gpu_wgmma, launches_of_several_products_assemble_as_meant, .timeout = 300) {
+    static const struct {
+        const char *m;
+        int n, k;
+    } sizes[] = {{"4096", 11008, 4096}, {"M", 512, 200}, {"520", 264, 72}};
+    for (int i = 0; i < 12; i++) {
+        bool is_pair = i & 1, is_turned = i >> 1 & 1;
+        char source[512];
+        write_launch(source, sizeof source, dtypes[i >> 1 & 1], is_pair, is_turned, sizes[i / 4].m,
+                     sizes[i / 4].n, sizes[i / 4].k);
+        Program p = compile(source, TARGET_SM_90A);
+        cr_assert(p.launch.n == 2 && p.launch.kernels[1].link == (is_pair ? LINK_PHASE : LINK_PART),
+                  "%s", source);
+        uint32_t first = first_by_engine(&p, CONTRACT_WGMMA), n = n_by_engine(&p, CONTRACT_WGMMA);
+        cr_expect_geq(n, 1, "%s", source);
+        for (uint32_t v = first; v < first + n; v++) check_code(&p, v, false, is_turned);
+        cr_expect(assembles_as_meant(&p), "%s", source);
+        frt_module *module = NULL;
+        frt_error error = FRT_ERROR_INIT;
+        frt_module_load_memory(p.compiled.bytes, p.compiled.n_bytes, &module, &error);
+        cr_expect(module, "%s", error.message);
+        frt_module_free(module);
+        compile_free(&p.compiled);
+    }
+}
+
+/* Three products of one left factor, several stores, what is passed on used twice. */
+Test(gpu_wgmma, phases_see_each_others_results, .timeout = 120) {
+    Program p = compile("graph g(a: bf16[512, 256], b: bf16[512, 256], c: bf16[512, 256],\n"
+                        "        d: bf16[512, 256], e: bf16[512])\n"
+                        "    -> (y: bf16[512, 512], z: bf16[512, 512]) {\n"
+                        "  p = a @ transpose(b, perm=[1, 0]) + e\n"
+                        "  q = p * (a @ transpose(c, perm=[1, 0]))\n"
+                        "  z = relu(q)\n"
+                        "  y = tanh(q) + q * (a @ transpose(d, perm=[1, 0]))\n}\n",
+                        TARGET_SM_90A);
+    cr_expect_eq(p.launch.n, 3);
+    check_code(&p, first_by_engine(&p, CONTRACT_WGMMA), false, false);
+    cr_expect(assembles_as_meant(&p));
+    compile_free(&p.compiled);
 }
 
 /* What the copy engine cannot take is multiplied by the instructions that take anything. */

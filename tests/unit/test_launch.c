@@ -1,5 +1,7 @@
 /* Kernels that are the same but for their buffers start together, unless one waits for another. */
+#include "ir/wgmma.h"
 #include "lib/plans.h"
+#include "lib/text_file.h"
 #include "pass/chain.h"
 #include "pass/launch.h"
 #include "pass/memplan.h"
@@ -17,7 +19,7 @@ static Plan *joined_for(Arena *arena, const char *source, TargetId target) {
     cr_assert(plan, "%s", errors);
     sched_plan(arena, plan, target_get(target));
     share_classify(arena, (const Plan *const *)&plan, 1);
-    launch_join(plan);
+    launch_join(arena, plan, target_get(target));
     share_functions(arena, (const Plan *const *)&plan, 1);
     return plan;
 }
@@ -137,8 +139,7 @@ Test(launch, functions_are_shared_by_number_of_parts) {
     arena_free(arena);
 }
 
-/* A part's blocks begin at a multiple of a cluster: its grid is one. Tensor maps are those of one
- * kernel, which starts alone. */
+/* A part's blocks begin at a multiple of a cluster: its grid is one. */
 Test(launch, clusters_do_not_lie_across_parts) {
     static const char *const sources[2] = {
         "graph g(x: f32[4096], a: f32[4096, 96], b: f32[4096, 96]) -> (p: f32[96], q: f32[96]) {\n"
@@ -152,12 +153,136 @@ Test(launch, clusters_do_not_lie_across_parts) {
         const DimTab *dims = plan->graph->dims;
         cr_assert_eq(plan->kernels.n, 2);
         cr_expect_eq(kernel->variants[0].sched.engine, i ? CONTRACT_WGMMA : CONTRACT_VECTOR);
-        cr_expect_eq(plan_launch(plan, 0).n, i ? 1 : 2);
+        cr_expect_eq(plan_launch(plan, 0).n, 2);
         for (uint32_t v = 0; v < kernel->n_variants && !i; v++) {
             const Variant *variant = &kernel->variants[v];
             cr_expect_gt(variant->sched.cluster, 1);
             cr_expect_eq(dim_multiple(dims, variant->grid) % variant->sched.cluster, 0);
         }
+        arena_free(arena);
+    }
+}
+
+/* Parts have maps of their own, as many as a launch may. Tiles fill the machine with all parts'
+ * together. */
+Test(launch, parts_have_their_maps) {
+    static const char names[] = "abcdefghi";
+    for (uint32_t n_parts = 1; n_parts <= 9; n_parts++) {
+        Arena *arena = arena_new(NULL);
+        Text source = {.arena = arena};
+        text_puts(&source, "dim B in 1..8192\ngraph g(x: bf16[B, 64]");
+        for (uint32_t i = 0; i < n_parts; i++)
+            text_printf(&source, ", %c: bf16[64, 512]", names[i]);
+        text_puts(&source, ") -> (");
+        for (uint32_t i = 0; i < n_parts; i++)
+            text_printf(&source, "%s%c%c: bf16[B, 512]", i ? ", " : "", names[i], names[i]);
+        text_puts(&source, ") {\n");
+        for (uint32_t i = 0; i < n_parts; i++)
+            text_printf(&source, "  %c%c = x @ %c\n", names[i], names[i], names[i]);
+        text_puts(&source, "}\n");
+        Plan *plan = joined_for(arena, text_str(&source), TARGET_SM_90A);
+        Launch launch = plan_launch(plan, 0);
+        cr_assert_eq(launch.n, n_parts < 8 ? n_parts : 8, "%u of %u", launch.n, n_parts);
+        uint32_t v = 0;
+        while (launch.kernels->variants[v].sched.tile_m != 128) v++;
+        LaunchMap maps[MAX_LAUNCH_MAPS];
+        cr_assert_eq(launch_maps(&launch, v, maps), 2 * launch.n);
+        for (uint32_t i = 0; i < 2 * launch.n; i++)
+            cr_expect(maps[i].kernel == i / 2 && maps[i].map == i % 2);
+        const Variant *smaller = &launch.kernels->variants[v - 1];
+        DimId tiles = launch.kernels->variants[v].grid;
+        cr_expect(smaller->limit_dim == dim_mul_const(plan->graph->dims, tiles, launch.n));
+        arena_free(arena);
+    }
+}
+
+typedef struct Count {
+    const char *source; /* or the path of an example */
+    uint32_t n_launches;
+} Count;
+
+/* As the driver links them, for the copy engine's tiles. */
+Test(launch, counts_with_wgmma) {
+    static const Count counts[] = {
+        {"dsl/examples/transformer.g", 9},
+        {"dsl/examples/mlp.g", 2},
+        {"dim B in 1..4096\ngraph g(x: bf16[B, 512], a: bf16[512, 512], b: bf16[512, 512],"
+         " c: bf16[512, 512]) -> (q: bf16[B, 512], k: bf16[B, 512], v: bf16[B, 512]) {\n"
+         "  q = x @ a\n  k = x @ b\n  v = x @ c\n}\n",
+         1},
+        {"graph g(x: bf16[B, 4096], a: bf16[4096, 11008], b: bf16[4096, 11008],"
+         " c: bf16[11008, 4096]) -> (y: bf16[B, 4096]) {\n"
+         "  y = (silu(x @ a) * (x @ b)) @ c\n}\ndim B in 1..4096\n",
+         2},
+        {"graph g(x: f16[512, 96], a: f16[320, 96], b: f16[320, 96]) -> (y: f16[512, 320]) {\n"
+         "  y = silu(x @ transpose(a, perm=[1, 0])) * (x @ transpose(b, perm=[1, 0]))\n}\n",
+         1},
+        /* Right factors that do not lie alike, and another left one. */
+        {"graph g(x: f16[512, 96], a: f16[320, 96], b: f16[96, 320]) -> (y: f16[512, 320]) {\n"
+         "  y = silu(x @ transpose(a, perm=[1, 0])) * (x @ b)\n}\n",
+         2},
+        {"graph g(x: f16[512, 96], z: f16[512, 96], a: f16[96, 320], b: f16[96, 320])"
+         " -> (y: f16[512, 320]) {\n  y = silu(x @ a) * (z @ b)\n}\n",
+         2},
+        {"graph g(x: bf16[B, 512], a: bf16[512, 512], c: bf16[512], r: bf16[B, 512])"
+         " -> (y: bf16[B, 512]) {\n  y = relu(x @ a + c) + r\n}\ndim B in 1..4096\n",
+         1},
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        Arena *arena = arena_new(NULL);
+        bool is_path = strncmp(counts[i].source, "dsl/", 4) == 0;
+        const char *errors = "", *source = counts[i].source;
+        if (is_path) source = text_file_read(arena, source, NULL);
+        Module *module = plans_parse(arena, source, &errors);
+        cr_assert(module, "%s", errors);
+        const Card *card = card_of_target(target_get(TARGET_SM_90A));
+        PricedPlan priced = plans_price(arena, module, 0, false, TARGET_SM_90A, card, NULL);
+        cr_assert(priced.plan);
+        cr_expect_eq(priced.cost->n_launches, counts[i].n_launches, "%u launches\n%s",
+                     priced.cost->n_launches, source);
+        arena_free(arena);
+    }
+}
+
+/* A gated pair by wgmma: both multiply at once, with tiles of half the columns, and nothing lies on
+ * chip but where other variants pass it. */
+Test(launch, gated_pairs_multiply_at_once) {
+    static const char *const sources[2] = {
+        "dim B in 1..4096\n"
+        "graph g(x: bf16[B, 4096], a: bf16[4096, 2816], b: bf16[4096, 2816])"
+        " -> (y: bf16[B, 2816]) {\n  y = silu(x @ a) * (x @ b)\n}\n",
+        "graph g(x: bf16[640, 4096], a: bf16[2816, 4096], b: bf16[2816, 4096],"
+        " c: bf16[2816, 4096]) -> (y: bf16[640, 2816]) {\n"
+        "  p = x @ transpose(a, perm=[1, 0])\n  q = silu(p) * (x @ transpose(b, perm=[1, 0]))\n"
+        "  y = q * (x @ transpose(c, perm=[1, 0]))\n}\n"};
+    for (uint32_t i = 0; i < 2; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *errors = "";
+        Module *module = plans_parse(arena, sources[i], &errors);
+        cr_assert(module, "%s", errors);
+        Plan *plan = plans_fuse(arena, module, 0, false, &errors);
+        cr_assert(plan, "%s", errors);
+        sched_plan(arena, plan, target_get(TARGET_SM_90A));
+        chain_kernels(arena, plan, target_get(TARGET_SM_90A));
+        Launch launch = plan_launch(plan, 0);
+        uint32_t n = i + 2, n_at_once = 0;
+        cr_assert(launch.n == n && launch.kernels[1].link == LINK_PHASE, "%u phases", launch.n);
+        for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {
+            const Variant *variant = &launch.kernels->variants[v];
+            LaunchMap maps[MAX_LAUNCH_MAPS];
+            bool is_at_once = variant->sched.engine == CONTRACT_WGMMA;
+            n_at_once += is_at_once;
+            cr_expect((variant->chip_bytes == 0) == is_at_once);
+            cr_expect_eq(launch_maps(&launch, v, maps), is_at_once ? n + 1 : 0);
+            if (!is_at_once) continue;
+            cr_expect(maps[0].kernel == 0 && maps[0].map == 0);
+            for (uint32_t k = 0; k < n; k++)
+                cr_expect(maps[k + 1].kernel == k && maps[k + 1].map == 1);
+            cr_expect_eq(variant->sched.products, n);
+            cr_expect_leq(variant->sched.tile_n * n, WGMMA_MAX_WIDTH);
+            cr_expect_eq(launch_shared_bytes(&launch, v), variant->shared_bytes);
+        }
+        cr_expect_eq(n_at_once, i ? 1 : 3);
         arena_free(arena);
     }
 }
@@ -178,7 +303,7 @@ Test(launch, deep_stages_leave_room_on_chip) {
     cr_assert(plan, "%s", errors);
     sched_plan(arena, plan, target_get(TARGET_SM_80));
     uint32_t alone = plan->kernels.data[0].variants[0].shared_bytes;
-    chain_kernels(plan);
+    chain_kernels(arena, plan, target_get(TARGET_SM_80));
     Launch launch = plan_launch(plan, 0);
     const Kernel *kernel = launch.kernels;
     cr_assert(launch.n == 2 && kernel[1].link == LINK_PHASE);

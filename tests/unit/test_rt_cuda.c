@@ -139,6 +139,68 @@ Test(rt_cuda, maps_are_made_or_their_variant_is_passed_over) {
     cr_expect_eq(fake_cuda_count("cuTensorMapEncodeTiled"), 2, "nothing else is encoded");
 }
 
+static const char parts[] = "//@ fusec-artifact 1\n"
+                            "//@ checksum 00000000\n"
+                            "//@ compiler 0.1.0\n"
+                            "//@ target cuda sm_90a\n"
+                            "//@ numerics strict\n"
+                            "//@ source m.g\n"
+                            "//@ dim B 0 65536 1\n"
+                            "//@ graph g\n"
+                            "//@ input x 0 bf16 B 64\n"
+                            "//@ input w 0 bf16 32 64\n"
+                            "//@ output y 0 bf16 B 32\n"
+                            "//@ launch run 1 both%2B1 x,w,y,w,x,y B\n"
+                            "//@ variant k_parts 1 32 0 -\n"
+                            "//@ map 0 128 0 64:1:64 B:64:8\n"
+                            "//@ map 1 128 0 64:1:64 32:64:16\n"
+                            "//@ map 3 128 0 64:1:64 32:64:8\n"
+                            "//@ map 4 128 0 64:1:64 B:64:16\n"
+                            "//@ variant k_any 1 64 0 -\n"
+                            "//@ end\n";
+
+static _Alignas(64) uint16_t weights[32 * 64 + 1];
+
+static void k_parts(void **params, unsigned grid, unsigned block) {
+    const FakeMap *const maps[4] = {params[7], params[8], params[9], params[10]};
+    void *const *args[6] = {params[0], params[1], params[2], params[3], params[4], params[5]};
+    (void)grid;
+    (void)block;
+    cr_expect(*(const int64_t *)params[6] == 2, "the dims come between");
+    for (int part = 0; part < 2; part++)
+        for (int i = 0; i < 2; i++) {
+            const FakeMap *map = maps[part * 2 + i];
+            cr_expect(map->data == *args[part * 3 + i], "part %d, map %d", part, i);
+            cr_expect_eq(map->box[1], i ? 16 : 8);
+            cr_expect_eq(map->sizes[1], part == i ? 2 : 32);
+        }
+}
+
+/* Maps of a launch of several kernels are over arguments of any of them; each is a condition. */
+Test(rt_cuda, every_part_has_its_maps) {
+    fake_cuda_reset();
+    fake_cuda_add_kernel("k_parts", k_parts);
+    fake_cuda_add_kernel("k_any", k_any);
+    for (size_t shift = 0; shift <= 2; shift += 2) {
+        RtRig rig;
+        frt_program_options options = rt_options();
+        cr_assert_eq(rt_open_program(&rig, parts, &options), FRT_OK, "%s", rig.err.message);
+        frt_tensor x = {.dtype = FRT_BF16, .rank = 2, .dims = {2, 64}, .data = rt_x_storage};
+        frt_tensor w = {.dtype = FRT_BF16, .rank = 2, .dims = {32, 64}};
+        frt_tensor y = {.dtype = FRT_BF16, .rank = 2, .dims = {2, 32}, .data = rt_y_storage};
+        w.data = (char *)weights + shift;
+        cr_assert_eq(frt_exec_create(rig.program, &rig.exec, &rig.err), FRT_OK);
+        cr_assert_eq(frt_bind(rig.exec, "x", &x, &rig.err), FRT_OK);
+        cr_assert_eq(frt_bind(rig.exec, "w", &w, &rig.err), FRT_OK);
+        cr_assert_eq(frt_bind(rig.exec, "y", &y, &rig.err), FRT_OK);
+        cr_assert_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK, "%s", rig.err.message);
+        cr_expect_eq(frt_exec_variant(rig.exec, 0), shift ? 1 : 0);
+        cr_expect_eq(fake_cuda_count("cuTensorMapEncodeTiled"), 4, "none for what is passed over");
+        rt_close_rig(&rig);
+    }
+    rt_expect_nothing_held("after a launch of parts");
+}
+
 Test(rt_cuda, empty_tensors_launch_nothing) {
     RtRig rig;
     frt_program_options options = rt_options();
