@@ -23,8 +23,9 @@ static LLVMValueRef int32(const Copy *copy, int64_t value) {
 static void copy_piece(const Copy *copy, LLVMValueRef i, uint32_t bytes) {
     Unit *unit = copy->unit;
     LLVMTypeRef type = LLVMIntTypeInContext(unit->context, bytes * 8);
-    LLVMValueRef at[2] = {LLVMBuildGEP2(unit->builder, type, copy->to, &i, 1, ""),
-                          LLVMBuildGEP2(unit->builder, type, copy->from, &i, 1, "")};
+    LLVMValueRef at[2];
+    at[0] = LLVMBuildGEP2(unit->builder, type, copy->to, &i, 1, "");
+    at[1] = LLVMBuildGEP2(unit->builder, type, copy->from, &i, 1, "");
     if (bytes >= LEAST_COPY_BYTES) {
         const char *name = str_format(unit->arena, "llvm.nvvm.cp.async.ca.shared.global.%u", bytes);
         unit_intrinsic(unit, name, NULL, 0, at, 2);
