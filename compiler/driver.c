@@ -14,6 +14,7 @@
 #include "pass/memplan.h"
 #include "pass/sched.h"
 #include "pass/share.h"
+#include "pass/turn.h"
 #include "report/dot.h"
 
 #include <time.h>
@@ -207,8 +208,10 @@ static bool run_schedule(Driver *driver, Plan **plans) {
     for (uint32_t i = 0; i < driver->module->graphs.n; i++)
         sched_plan(driver->arena, plans[i], driver->options.target);
     bool links = driver->options.target->device == DEVICE_GPU && !driver->options.no_fuse;
-    for (uint32_t i = 0; i < driver->module->graphs.n && links; i++)
+    for (uint32_t i = 0; i < driver->module->graphs.n && links; i++) {
+        turn_kernels(driver->arena, driver->scratch, plans[i], driver->options.target);
         chain_kernels(driver->arena, plans[i], driver->options.target);
+    }
     share_classify(driver->scratch, driver->plans, driver->module->graphs.n);
     for (uint32_t i = 0; i < driver->module->graphs.n && links; i++)
         launch_join(driver->arena, plans[i], driver->options.target);

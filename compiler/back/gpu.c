@@ -3,6 +3,8 @@
 
 #include "ir/wgmma.h"
 
+#include <llvm-c/Target.h>
+
 LLVMValueRef gpu_special(const Unit *unit, const char *name) {
     const char *intrinsic = str_format(unit->arena, "llvm.nvvm.read.ptx.sreg.%s", name);
     return unit_intrinsic(unit, intrinsic, NULL, 0, NULL, 0);
@@ -50,14 +52,42 @@ LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offs
     return LLVMBuildBitCast(builder, moved, type, "");
 }
 
-LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const char *name) {
-    LLVMTypeRef type = LLVMArrayType2(element, n);
+enum { POOL_ALIGN_BYTES = 16 };
+
+static LLVMValueRef shared_array(const Unit *unit, LLVMTypeRef type, const char *name) {
     const char *own = str_format(unit->arena, "%s$%s", unit->symbol, name);
     LLVMValueRef array = LLVMAddGlobalInAddressSpace(unit->module, type, own, 3);
     LLVMSetLinkage(array, LLVMInternalLinkage);
     LLVMSetInitializer(array, LLVMGetUndef(type));
-    LLVMSetAlignment(array, 16);
+    LLVMSetAlignment(array, POOL_ALIGN_BYTES);
     return array;
+}
+
+void gpu_pool_begin(Unit *unit, SharedPool *pool) {
+    pool->array = shared_array(unit, LLVMArrayType2(unit->i8, 0), "unsized");
+    unit->pool = pool;
+}
+
+void gpu_pool_end(Unit *unit) {
+    LLVMValueRef array = unit->pool->array;
+    LLVMTypeRef type = LLVMArrayType2(unit->i8, unit->pool->n_bytes);
+    LLVMReplaceAllUsesWith(array, shared_array(unit, type, "pool"));
+    LLVMDeleteGlobal(array);
+    unit->pool = NULL;
+}
+
+static LLVMValueRef take_from_pool(const Unit *unit, LLVMTypeRef element, uint32_t n) {
+    SharedPool *pool = unit->pool;
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(unit->module);
+    uint32_t begin = pool->n_used, bytes = (uint32_t)LLVMABISizeOfType(layout, element) * n;
+    pool->n_used += (bytes + POOL_ALIGN_BYTES - 1) / POOL_ALIGN_BYTES * POOL_ALIGN_BYTES;
+    if (pool->n_used > pool->n_bytes) pool->n_bytes = pool->n_used;
+    return gpu_shared_at(unit, pool->array, unit->i8, unit_int(unit->i32, begin));
+}
+
+LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const char *name) {
+    if (unit->pool) return take_from_pool(unit, element, n);
+    return shared_array(unit, LLVMArrayType2(element, n), name);
 }
 
 /* All functions declare the same symbol: it is aligned as any of them wants it. */
@@ -72,6 +102,7 @@ LLVMValueRef gpu_shared_dynamic(const Unit *unit) {
 
 LLVMValueRef gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes) {
     SharedTiles *tiles = lower->tiles;
+    if (lower->unit->pool) return take_from_pool(lower->unit, lower->unit->i8, n_bytes);
     if (tiles->dynamic_bytes >= n_bytes) return gpu_shared_dynamic(lower->unit);
     if (lower->variant->shared_bytes)
         ice(lower->unit->arena, "%u bytes of tiles in %u bytes of shared memory", n_bytes,

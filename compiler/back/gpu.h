@@ -13,7 +13,16 @@ LLVMValueRef gpu_special(const Unit *unit, const char *name); /* a special regis
 void gpu_barrier(const Unit *unit);
 /* The value of lane (own lane xor offset); f32, f64 or i32. All lanes of the warp take part. */
 LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offset);
-/* An array in shared memory, named after the kernel too: no two of the artifact are the same. */
+/* One array that several kernels of a function use one after the other: each begins with nothing
+ * used. Between begin and end it stands for one as long as turns out to be needed. */
+typedef struct SharedPool {
+    LLVMValueRef array;
+    uint32_t n_bytes, n_used;
+} SharedPool;
+void gpu_pool_begin(Unit *unit, SharedPool *pool);
+void gpu_pool_end(Unit *unit);
+/* An array in shared memory, named after the kernel too: no two of the artifact are the same. Of
+ * the unit's pool where it has one. */
 LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const char *name);
 /* The launch's dynamic shared memory: bytes, aligned to 1024. First come launch_shared_bytes,
  * then what the launch keeps on chip. */
@@ -32,6 +41,10 @@ LLVMValueRef gpu_cluster_at(const Unit *unit, LLVMValueRef pointer, LLVMValueRef
  * ended and what they wrote is seen, then it lets the next kernel's blocks come in. Nothing that
  * hangs on one of its first `n` parameters, its tensors' addresses, comes before. */
 void gpu_wait_for_earlier(const Unit *unit, LLVMValueRef function, uint32_t n);
+/* Turns of a launch's only block, each a template over all blocks of its grid. `pointers` are the
+ * places in memory, per kernel and argument, of what is copied. */
+void gpu_turns(Lower *turns, const Launch *launch, LLVMValueRef *const *pointers,
+               void (*const templates[])(Lower *));
 LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
                            LLVMValueRef index);
 

@@ -47,6 +47,7 @@ typedef struct GemmPart {
     uint32_t n_rows, n_columns; /* powers of two */
     LLVMValueRef first_row;     /* i32: in the tile; NULL: 0 */
     uint32_t run, run_stride;   /* powers of two */
+    bool is_own; /* one row or column, whose element i thread i has put there: needs no barrier */
 } GemmPart;
 void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part);
 

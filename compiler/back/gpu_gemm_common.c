@@ -407,7 +407,7 @@ void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
     const Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
     uint32_t threads = lower->variant->sched.threads;
-    uint32_t lanes = gpu_gemm_lanes(block, part->n_columns);
+    uint32_t lanes = part->is_own ? 1 : gpu_gemm_lanes(block, part->n_columns);
     uint32_t groups = part->n_columns / lanes, width = groups < threads ? groups : threads;
     uint32_t unroll = gpu_gemm_rows_at_once(lower);
     LLVMValueRef across = unit_int(unit->i32, width);

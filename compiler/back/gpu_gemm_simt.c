@@ -475,7 +475,7 @@ void template_gpu_gemm_simt(Lower *lower) {
                         .tile = g.sched->tile_n,
                         .begin = g.block.n0,
                         .extent = g.block.n};
-    ask_for_occupancy(&g);
+    if (!lower->is_turn) ask_for_occupancy(&g);
     LLVMValueRef warp_m = place_thread(&g), sums[MAX_OUTPUTS];
     for (uint32_t i = 0; i < 2; i++) choose_lanes(&g, &g.sides[i]);
     make_shared(&g);

@@ -11,6 +11,8 @@
  * and blocks, in this order, is the tree. Sums end in shared memory, for gpu_gemm_drain. */
 #include "back/gpu_gemm.h"
 
+#include <string.h>
+
 enum { MAX_SLOTS = 8, MAX_OUTPUTS = 4, MAX_UNROLL = 8, MAX_PARTS = 64 };
 
 typedef struct Vector {
@@ -20,21 +22,19 @@ typedef struct Vector {
     GemmBlock block;
     Dtype acc;
     ScalarId matrix, vector;
-    uint32_t axis;             /* of the outputs: m or n */
-    uint32_t n_chains;         /* of an output */
-    uint32_t n_outputs;        /* of a block */
-    uint32_t team_outputs;     /* of a team: 1 where lanes lie along the outputs */
-    uint32_t across;           /* teams, or groups of lanes along the outputs, in a block */
-    uint32_t n_groups;         /* of chains, each held by a block's threads at once */
-    uint32_t n_passes;         /* over k: groups of a block */
+    uint32_t axis;         /* of the outputs: m or n */
+    uint32_t n_chains;     /* of an output */
+    uint32_t n_outputs;    /* of a block */
+    uint32_t team_outputs; /* of a team: 1 where lanes lie along the outputs */
+    uint32_t across;       /* teams, or groups of lanes along the outputs, in a block */
+    uint32_t n_groups, n_passes, n_rounds, n_kept, n_parts; /* VectorPasses */
     LLVMValueRef along, which; /* i32: number in the team, and of the team or group */
     LLVMValueRef rank;         /* i32: in the cluster */
     LLVMValueRef own_k;        /* index_type: the thread's first chain (of this pass) */
     Point outputs[MAX_OUTPUTS];
     LLVMValueRef sums[MAX_OUTPUTS][MAX_SLOTS];
-    uint32_t n_parts; /* sums per output that threads leave in shared memory */
-    /* In shared memory, of n_outputs each: n_parts, n_groups and one; the same where one is enough.
-     */
+    /* In shared memory, of n_outputs each: n_parts of each pass that is kept, n_groups and one; the
+     * same where one is enough. */
     LLVMValueRef parts, groups, part;
 } Vector;
 
@@ -179,10 +179,14 @@ static LLVMValueRef loop_rounds(Vector *v, LLVMValueRef from, uint32_t width) {
     return LLVMBuildMul(builder, whole, step, "");
 }
 
-static void sum_over_k(Vector *v) {
+static void clear_sums(Vector *v) {
     LLVMValueRef zero = unit_splat(v->unit, unit_number(v->unit, v->acc, 0), v->sched->lanes);
     for (uint32_t r = 0; r < v->team_outputs; r++)
         for (uint32_t s = 0; s < v->sched->slots; s++) v->sums[r][s] = zero;
+}
+
+static void sum_over_k(Vector *v) {
+    clear_sums(v);
     LLVMValueRef at = lower_index_const(v->lower, 0);
     if (v->sched->unroll > 1) at = loop_rounds(v, at, v->sched->unroll);
     at = loop_rounds(v, at, 1);
@@ -205,8 +209,8 @@ static LLVMValueRef element(const Vector *v, LLVMValueRef value, uint32_t lane) 
 }
 
 /* Lanes are outputs: slots, then threads of the warp with the same outputs; the sums of warp w are
- * part w. */
-static void leave_outputs(const Vector *v) {
+ * part w, of those of pass `kept`. */
+static void leave_outputs(const Vector *v, uint32_t kept) {
     Unit *unit = v->unit;
     LLVMBuilderRef builder = unit->builder;
     uint32_t lanes = v->sched->lanes;
@@ -219,6 +223,7 @@ static void leave_outputs(const Vector *v) {
             values[j] = add(v, values[j], gpu_shuffle_xor(unit, values[j], offset));
     }
     LLVMValueRef warp = LLVMBuildUDiv(builder, v->block.thread, int32(v, WARP), "");
+    warp = LLVMBuildAdd(builder, warp, int32(v, (int64_t)kept * v->n_parts), "");
     LLVMValueRef lane = LLVMBuildURem(builder, v->block.thread, int32(v, WARP), "");
     LLVMValueRef leads = LLVMBuildICmp(builder, LLVMIntULT, lane, int32(v, v->across), "");
     LLVMValueRef column = LLVMBuildMul(builder, v->which, int32(v, lanes), "");
@@ -264,31 +269,54 @@ static void leave_chains(const Vector *v) {
     if_end(unit, &leads);
 }
 
-/* A thread per output joins `n` rows of `from` to row `row` of `to`, which may be that of the
+/* Joins `n` rows of `from` from row `first` (i32) on to row `row` of `to`, which may be that of the
  * cluster's first block. */
-static void join_rows(const Vector *v, LLVMValueRef from, uint32_t n, LLVMValueRef to,
-                      LLVMValueRef row, bool is_remote) {
+static void join_rows(const Vector *v, LLVMValueRef from, LLVMValueRef first, uint32_t n,
+                      LLVMValueRef to, LLVMValueRef row, LLVMValueRef column, bool is_remote) {
     Unit *unit = v->unit;
     LLVMBuilderRef builder = unit->builder;
     LLVMTypeRef type = unit_value_type(unit, v->acc, 1);
-    LLVMValueRef values[MAX_PARTS], column = v->block.thread;
-    LLVMValueRef has_output =
-        LLVMBuildICmp(builder, LLVMIntULT, column, int32(v, v->n_outputs), "");
-    If one = if_begin(unit, v->lower->function, has_output);
-    for (uint32_t i = 0; i < n; i++)
-        values[i] = LLVMBuildLoad2(builder, type, shared_at(v, from, int32(v, i), column), "");
+    LLVMValueRef values[MAX_PARTS];
+    for (uint32_t i = 0; i < n; i++) {
+        LLVMValueRef at = LLVMBuildAdd(builder, first, int32(v, i), "");
+        values[i] = LLVMBuildLoad2(builder, type, shared_at(v, from, at, column), "");
+    }
     LLVMValueRef sum = join(v, values, n), pointer = shared_at(v, to, row, column);
     if (is_remote) pointer = gpu_cluster_at(unit, pointer, int32(v, 0));
     LLVMBuildStore(builder, sum, pointer);
-    if_end(unit, &one);
 }
 
-/* The sums of a group of chains, from the block's threads to the first block. */
-static void join_group(const Vector *v, LLVMValueRef group) {
-    gpu_barrier(v->unit);
-    join_rows(v, v->parts, v->n_parts, v->groups, group, v->rank != NULL);
+/* The sums of the groups of chains from `group` (i32) on that are kept, from the block's threads to
+ * the first block: a thread for each output and group. */
+static void join_kept(const Vector *v, LLVMValueRef group) {
+    Unit *unit = v->unit;
+    LLVMBuilderRef builder = unit->builder;
+    uint32_t total = v->n_kept * v->n_outputs;
+    gpu_barrier(unit);
+    for (uint32_t done = 0; done < total; done += v->sched->threads) {
+        LLVMValueRef sum = LLVMBuildAdd(builder, v->block.thread, int32(v, done), "");
+        LLVMValueRef is_sum = LLVMBuildICmp(builder, LLVMIntULT, sum, int32(v, total), "");
+        If exists = if_begin(unit, v->lower->function, is_sum);
+        LLVMValueRef kept = LLVMBuildUDiv(builder, sum, int32(v, v->n_outputs), "");
+        LLVMValueRef column = LLVMBuildURem(builder, sum, int32(v, v->n_outputs), "");
+        LLVMValueRef first = LLVMBuildMul(builder, kept, int32(v, v->n_parts), "");
+        LLVMValueRef row = LLVMBuildAdd(builder, group, kept, "");
+        join_rows(v, v->parts, first, v->n_parts, v->groups, row, column, v->rank != NULL);
+        if_end(unit, &exists);
+    }
 }
 
+/* The groups' sums of an output, by its thread. */
+static void join_groups(const Vector *v) {
+    LLVMValueRef zero = int32(v, 0), column = v->block.thread;
+    LLVMValueRef has_output =
+        LLVMBuildICmp(v->unit->builder, LLVMIntULT, column, int32(v, v->n_outputs), "");
+    If one = if_begin(v->unit, v->lower->function, has_output);
+    join_rows(v, v->groups, zero, v->n_groups, v->part, zero, column, false);
+    if_end(v->unit, &one);
+}
+
+/* Where a thread for each output has joined it, the same thread goes on with it. */
 static void drain(const Vector *v) {
     const Sched *sched = v->sched;
     GemmPart part = {.shared = v->part,
@@ -296,8 +324,9 @@ static void drain(const Vector *v) {
                      .n_rows = sched->tile_m,
                      .n_columns = sched->tile_n,
                      .run = sched->tile_m,
-                     .run_stride = sched->tile_m};
-    gpu_barrier(v->unit);
+                     .run_stride = sched->tile_m,
+                     .is_own = v->part != v->parts};
+    if (!part.is_own) gpu_barrier(v->unit);
     gpu_gemm_drain(&v->block, &part);
 }
 
@@ -313,7 +342,7 @@ static void finish(Vector *v) {
     } else if (v->n_groups > 1) {
         gpu_barrier(unit);
     }
-    if (v->n_groups > 1) join_rows(v, v->groups, v->n_groups, v->part, int32(v, 0), false);
+    if (v->n_groups > 1) join_groups(v);
     drain(v);
     if (is_first.after) if_end(unit, &is_first);
 }
@@ -359,14 +388,14 @@ static void place_outputs(Vector *v) {
     }
 }
 
-/* This thread's chains of a group. */
-static void place_chains(Vector *v, LLVMValueRef group) {
+/* This thread's first chain of a group. */
+static LLVMValueRef chain_of(const Vector *v, LLVMValueRef group) {
     LLVMBuilderRef builder = v->unit->builder;
     const Sched *sched = v->sched;
     uint32_t own = sched->lanes_along_k ? sched->lanes : sched->slots;
     LLVMValueRef run = LLVMBuildMul(builder, group, int32(v, sched->team), "");
     run = LLVMBuildAdd(builder, run, v->along, "");
-    v->own_k = gpu_gemm_index(v->lower, LLVMBuildMul(builder, run, int32(v, own), ""));
+    return gpu_gemm_index(v->lower, LLVMBuildMul(builder, run, int32(v, own), ""));
 }
 
 /* Group of chains of a pass: a block's own lie side by side. */
@@ -378,20 +407,14 @@ static LLVMValueRef group_of(const Vector *v, LLVMValueRef pass) {
 }
 
 static void make_shared(Vector *v) {
-    const Sched *sched = v->sched;
     LLVMTypeRef type = unit_value_type(v->unit, v->acc, 1);
-    v->n_parts = 1;
-    if (!sched->lanes_along_k)
-        v->n_parts = sched->threads / WARP;
-    else if (sched->team > WARP)
-        v->n_parts = sched->slots * (sched->team / WARP);
     if (v->n_parts > MAX_PARTS || v->n_groups > MAX_PARTS)
         ice(v->unit->arena, "more than %d parts of a sum", MAX_PARTS);
     v->part = v->parts = v->groups = gpu_shared(v->unit, type, v->n_outputs, "sums");
     if (v->n_groups > 1)
         v->groups = gpu_shared(v->unit, type, v->n_groups * v->n_outputs, "groups");
     if (v->n_parts > 1 || v->n_groups > 1)
-        v->parts = gpu_shared(v->unit, type, v->n_parts * v->n_outputs, "parts");
+        v->parts = gpu_shared(v->unit, type, v->n_kept * v->n_parts * v->n_outputs, "parts");
 }
 
 static void place_thread(Vector *v) {
@@ -425,18 +448,75 @@ static void vector_init(Vector *v, Lower *lower) {
         contract_n_chains(indextab_dims(tab), index_axis_extent(tab, gemm_axis_k(kernel)));
     v->across = sched->threads / sched->team;
     v->team_outputs = sched->lanes_along_k ? v->n_outputs / v->across : 1;
-    uint32_t held = sched->team * sched->slots * (sched->lanes_along_k ? sched->lanes : 1);
-    v->n_groups = v->n_chains / held;
-    v->n_passes = v->n_groups / (sched->cluster > 1 ? sched->cluster : 1);
+    VectorPasses passes = kernel_vector_passes(kernel, lower->variant);
+    v->n_groups = passes.n_groups;
+    v->n_passes = passes.n_passes;
+    v->n_rounds = passes.n_rounds;
+    v->n_kept = passes.n_kept;
+    v->n_parts = passes.n_parts;
     place_thread(v);
 }
 
 /* Lanes along k: all chains at once. */
 static void run_chains(Vector *v) {
-    place_chains(v, int32(v, 0));
+    v->own_k = chain_of(v, int32(v, 0));
     sum_over_k(v);
     leave_chains(v);
-    if (v->n_parts > 1) join_group(v, int32(v, 0));
+    if (v->n_parts > 1) join_kept(v, int32(v, 0));
+}
+
+typedef Step Round[MAX_UNROLL][MAX_SLOTS];
+
+/* The loads of round `i` of a pass's chains from `own` on. */
+static void load_straight(const Vector *v, LLVMValueRef own, uint32_t i, Round *round) {
+    for (uint32_t u = 0; u < v->sched->unroll; u++) {
+        int64_t ahead = ((int64_t)i * v->sched->unroll + u) * v->n_chains;
+        LLVMValueRef from =
+            LLVMBuildAdd(v->unit->builder, own, lower_index_const(v->lower, ahead), "");
+        load_round(v, from, true, (*round)[u]);
+    }
+}
+
+/* The passes that are kept, of the groups from `group` (i32) on, one after the other without a
+ * barrier: a round's loads are on their way before the round before is used. */
+static void run_straight(Vector *v, LLVMValueRef group) {
+    uint32_t n_rounds = v->n_rounds;
+    Round rounds[2];
+    for (uint32_t i = 0; i <= v->n_kept * n_rounds; i++) {
+        uint32_t kept = i / n_rounds, before = i - 1;
+        LLVMValueRef own = chain_of(v, LLVMBuildAdd(v->unit->builder, group, int32(v, kept), ""));
+        if (kept < v->n_kept) load_straight(v, own, i % n_rounds, &rounds[i % 2]);
+        if (i == 0) continue;
+        if (before % n_rounds == 0) clear_sums(v);
+        for (uint32_t u = 0; u < v->sched->unroll; u++) add_round(v, rounds[before % 2][u]);
+        if (i % n_rounds == 0) leave_outputs(v, before / n_rounds);
+    }
+}
+
+/* All blocks at once: what passes without loops leave registers for. */
+static void ask_for_occupancy(const Vector *v) {
+    static const char key[] = "nvvm.minctasm";
+    const Lower *lower = v->lower;
+    int64_t grid;
+    if (lower->is_turn || !dim_is_const(lower_dims(lower), lower->variant->grid, &grid)) return;
+    const char *value =
+        str_format(v->unit->arena, "%d", (int)((grid + VECTOR_PROCESSORS - 1) / VECTOR_PROCESSORS));
+    LLVMAddAttributeAtIndex(lower->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateStringAttribute(v->unit->context, key, sizeof key - 1, value,
+                                                      (unsigned)strlen(value)));
+}
+
+static void run_kept(Vector *v, LLVMValueRef group) {
+    if (v->n_rounds) {
+        ask_for_occupancy(v);
+        run_straight(v, group);
+        return;
+    }
+    for (uint32_t kept = 0; kept < v->n_kept; kept++) {
+        v->own_k = chain_of(v, LLVMBuildAdd(v->unit->builder, group, int32(v, kept), ""));
+        sum_over_k(v);
+        leave_outputs(v, kept);
+    }
 }
 
 /* Lanes along the outputs: a group of chains in each pass. */
@@ -444,18 +524,18 @@ static void run_outputs(Vector *v) {
     Unit *unit = v->unit;
     Loop passes = {.index = NULL};
     LLVMValueRef pass = int32(v, 0);
-    if (v->n_passes > 1) {
+    bool has_loop = v->n_passes > v->n_kept;
+    if (has_loop) {
         if (v->rank) gpu_cluster_wait(unit);
-        passes = loop_begin(unit, v->lower->function, pass, int32(v, v->n_passes), int32(v, 1));
+        passes =
+            loop_begin(unit, v->lower->function, pass, int32(v, v->n_passes), int32(v, v->n_kept));
         pass = passes.index;
     }
     LLVMValueRef group = group_of(v, pass);
-    place_chains(v, group);
-    sum_over_k(v);
-    leave_outputs(v);
-    if (v->rank && v->n_passes == 1) gpu_cluster_wait(unit);
-    if (v->n_parts > 1 || v->n_groups > 1) join_group(v, group);
-    if (v->n_passes == 1) return;
+    run_kept(v, group);
+    if (v->rank && !has_loop) gpu_cluster_wait(unit);
+    if (v->parts != v->part) join_kept(v, group);
+    if (!has_loop) return;
     gpu_barrier(unit);
     loop_end(unit, &passes);
 }

@@ -109,22 +109,31 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
                   str_format(unit->arena, "%u,1,1", lower->variant->sched.threads));
     /* Without this ptxas may spill a few registers for one more block. And registers can move
      * between warps only when their number at entry is known. */
-    if (lower->kernel->form == FORM_CONTRACT)
+    if (lower->kernel->form == FORM_CONTRACT || launch_has_turns(launch))
         add_attribute(unit, lower->function, "nvvm.minctasm", "1");
     if (lower->variant->sched.cluster > 1)
         add_attribute(unit, lower->function, "nvvm.cluster_dim",
                       str_format(unit->arena, "%u,1,1", lower->variant->sched.cluster));
 }
 
+/* Where a buffer of the launch lies in the block's shared memory. */
+static LLVMValueRef chip_base(const Lower *lower, const Launch *launch, uint32_t buffer,
+                              ChipPlace *place) {
+    const Unit *unit = lower->unit;
+    uint32_t v = (uint32_t)(lower->variant - lower->kernel->variants);
+    const Sched *sched = &launch->kernels->variants[v].sched;
+    launch_chip_place(lower->plan, launch, sched, buffer, place);
+    int64_t begin = launch_shared_bytes(launch, v);
+    LLVMValueRef offset = unit_int(unit->i32, begin + place->offset_bytes);
+    return gpu_shared_at(unit, gpu_shared_dynamic(unit), unit->i8, offset);
+}
+
 /* Takes the function's parameters from `param` on as the kernel's pointers; returns the next. What
  * is on chip has its place there instead, unless phases run at once and pass it in registers. */
 static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param) {
-    Unit *unit = lower->unit;
     const Kernel *kernel = lower->kernel;
-    Chip *chips = arena_array(unit->arena, Chip, kernel->args.n);
+    Chip *chips = arena_array(lower->unit->arena, Chip, kernel->args.n);
     uint32_t v = (uint32_t)(lower->variant - kernel->variants);
-    const Sched *sched = &launch->kernels->variants[v].sched;
-    int64_t begin = launch_shared_bytes(launch, v);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
         if (!lower->plan->buffers.data[buffer].is_on_chip) {
@@ -133,13 +142,36 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
         }
         if (launch->kernels->variants[v].chip_bytes == 0) continue;
         ChipPlace place = {0, 0};
-        launch_chip_place(lower->plan, launch, sched, buffer, &place);
-        LLVMValueRef offset = unit_int(unit->i32, begin + place.offset_bytes);
-        chips[i].base = gpu_shared_at(unit, gpu_shared_dynamic(unit), unit->i8, offset);
+        chips[i].base = chip_base(lower, launch, buffer, &place);
         chips[i].pitch = place.pitch;
     }
     lower->chips = chips;
     return param;
+}
+
+static bool launch_stores_to(const Launch *launch, uint32_t buffer) {
+    for (uint32_t k = 0; k < launch->n; k++)
+        if (kernel_stores_to(&launch->kernels[k], buffer)) return true;
+    return false;
+}
+
+/* Of a turn, what is on chip or copied there lies in shared memory as it would elsewhere: it is
+ * another pointer. Returns those to memory. What any turn writes changes under the others. */
+static LLVMValueRef *move_to_chip(Lower *turn, const Launch *launch) {
+    const Kernel *kernel = turn->kernel;
+    LLVMValueRef *in_memory = arena_array(turn->unit->arena, LLVMValueRef, kernel->args.n);
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t buffer = kernel->args.data[i];
+        bool is_copied = kernel->copied_args >> i & 1;
+        in_memory[i] = turn->pointers[i];
+        turn->is_written[i] = is_copied || launch_stores_to(launch, buffer);
+        if (!is_copied && !turn->chips[i].base) continue;
+        ChipPlace place = {0, 0};
+        turn->pointers[i] = chip_base(turn, launch, buffer, &place);
+    }
+    turn->chips = NULL;
+    turn->is_turn = true;
+    return in_memory;
 }
 
 static void take_symbols(Lower *lower, const Launch *launch, uint32_t param) {
@@ -155,19 +187,37 @@ static uint32_t n_tensor_params(const Lower *lower, const Launch *launch) {
     return LLVMCountParams(lower->function) - n_others;
 }
 
-/* Phases run one after the other; a barrier lets each see what the one before left on chip, and use
- * the shared memory that it used. */
-static void lower_gpu(Lower *lower, const Launch *launch) {
-    static void (*const templates[])(Lower *) = {[FORM_MAP] = template_gpu_map,
+static void (*const gpu_templates[])(Lower *) = {[FORM_MAP] = template_gpu_map,
                                                  [FORM_ROW] = template_gpu_row,
                                                  [FORM_COLUMN] = template_gpu_column,
                                                  [FORM_CONTRACT] = template_gpu_contract};
+
+static void lower_turns(Lower *turns, const Launch *launch) {
+    LLVMValueRef **in_memory = arena_array(turns->unit->arena, LLVMValueRef *, launch->n);
+    for (uint32_t k = 0; k < launch->n; k++) in_memory[k] = move_to_chip(&turns[k], launch);
+    gpu_turns(turns, launch, in_memory, gpu_templates);
+}
+
+/* Phases run one after the other; a barrier lets each see what the one before left on chip, and use
+ * the shared memory that it used. */
+static void lower_phases(Lower *phases, const Launch *launch, uint32_t n_phases,
+                         uint32_t n_together) {
+    Unit *unit = phases->unit;
+    BlockTile tile = {.m0 = NULL};
+    for (uint32_t k = 0; k < n_phases && n_phases > n_together; k++) phases[k].tile = &tile;
+    for (uint32_t k = 0; k < n_phases; k += n_together) {
+        if (k) gpu_barrier(unit);
+        unit->math.overlaps_quotients = launch->kernels[k].form == FORM_CONTRACT;
+        gpu_templates[launch->kernels[k].form](&phases[k]);
+    }
+}
+
+static void lower_gpu(Lower *lower, const Launch *launch) {
     Unit *unit = lower->unit;
     bool has_parts = launch_has_parts(launch);
     bool is_wgmma =
         lower->kernel->form == FORM_CONTRACT && lower->variant->sched.engine == CONTRACT_WGMMA;
     uint32_t n_phases = has_parts ? 1 : launch->n, n_together = is_wgmma ? n_phases : 1;
-    BlockTile tile = {.m0 = NULL};
     uint32_t v = (uint32_t)(lower->variant - launch->kernels->variants);
     SharedTiles tiles = {.dynamic_bytes = launch_shared_bytes(launch, v)};
     make_gpu_function(lower, launch);
@@ -181,7 +231,6 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
         phases[k].entry = lower->entry;
         phases[k].tiles = &tiles;
         phases[k].n_together = n_together;
-        if (n_phases > n_together) phases[k].tile = &tile;
         param = take_pointers(&phases[k], launch, param);
         take_symbols(&phases[k], launch, first_symbol);
     }
@@ -192,11 +241,10 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     add_maps(&phases[0], n_launch_maps(lower, launch));
     LLVMBasicBlockRef body = unit_block(unit, lower->function, "body");
     unit_goto(unit, body);
-    for (uint32_t k = 0; k < n_phases; k += n_together) {
-        if (k) gpu_barrier(unit);
-        unit->math.overlaps_quotients = launch->kernels[k].form == FORM_CONTRACT;
-        templates[launch->kernels[k].form](&phases[k]);
-    }
+    if (launch_has_turns(launch))
+        lower_turns(phases, launch);
+    else
+        lower_phases(phases, launch, n_phases, n_together);
     close_entry(lower, body);
     if (unit->target->has_overlap) gpu_wait_for_earlier(unit, lower->function, first_symbol);
 }

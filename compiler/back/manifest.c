@@ -326,7 +326,8 @@ static bool put_predicate(Writer *w, const Plan *plan, const Launch *launch, uin
 
 static void put_grid(Writer *w, const Launch *launch, const Variant *variant) {
     uint32_t n_parts = launch_has_parts(launch) ? launch->n : 1;
-    put_dim(w, dim_mul_const(w->dims, variant->grid, n_parts));
+    DimId all = dim_mul_const(w->dims, variant->grid, n_parts);
+    put_dim(w, launch_has_turns(launch) ? dim_const(w->dims, 1) : all);
     if (variant->grid_limit) text_printf(&w->text, ",%" PRId64 ",min", variant->grid_limit);
 }
 

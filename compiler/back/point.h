@@ -39,8 +39,8 @@ typedef struct Lower {
     const Kernel *kernel;
     const Variant *variant;
     LLVMValueRef function;
-    LLVMValueRef block; /* GPU, in a launch of several parts: i32, the block's number in its own;
-                           else NULL */
+    LLVMValueRef block; /* GPU, in a launch of several parts: i32, the block's number in its own; of
+                           turns: which of the kernel's grid it stands for; else NULL */
     LLVMValueRef *pointers; /* per Kernel.args */
     bool *is_written;       /* per Kernel.args */
     LLVMValueRef *maps;     /* per map of the launch: pointer to the parameter */
@@ -49,6 +49,7 @@ typedef struct Lower {
                              * ones' in the array; else 1 */
     const Chip *chips;      /* per Kernel.args; NULL: none is on chip */
     BlockTile *tile;        /* of a launch of several phases, else NULL */
+    bool is_turn;           /* of a launch of turns: its block has a processor for itself */
     SharedTiles *tiles;
     LLVMValueRef symbols[DIM_MAX_SYMBOLS]; /* i64 */
     LLVMTypeRef index_type;                /* i32 or i64: of axis values and element addresses */

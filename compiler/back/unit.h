@@ -13,7 +13,8 @@ typedef struct Unit {
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMBuilderRef builder;
-    const char *symbol; /* of the kernel under construction */
+    const char *symbol;      /* of the kernel under construction */
+    struct SharedPool *pool; /* GPU: where arrays in shared memory lie; NULL: each by itself */
     MathCtx math;
     LLVMTypeRef void_type, i1, i8, i32, i64, f32;
     LLVMTypeRef ptr;        /* generic */

@@ -27,6 +27,45 @@ uint32_t contract_n_chains(const DimTab *dims, DimId k) {
     return n;
 }
 
+static uint32_t straight_rounds(const Sched *sched, uint32_t n_chains, int64_t k, int64_t grid) {
+    enum { MAX_ROUNDS = 4, MAX_LOADS = 4, MAX_PROCESSOR_LOADS = 2048 };
+    int64_t step = (int64_t)sched->unroll * n_chains, loads = (int64_t)sched->unroll * sched->slots;
+    int64_t threads = (grid + VECTOR_PROCESSORS - 1) / VECTOR_PROCESSORS * (int64_t)sched->threads;
+    if (sched->lanes_along_k || k <= 0 || grid <= 0 || k % step || k / step > MAX_ROUNDS ||
+        loads > MAX_LOADS || loads * threads > MAX_PROCESSOR_LOADS)
+        return 0;
+    return (uint32_t)(k / step);
+}
+
+VectorPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t acc_bytes,
+                                 int64_t k, int64_t grid) {
+    enum { WARP_THREADS = 32, MAX_KEPT = 4, MAX_KEPT_BYTES = 16 * 1024 };
+    uint32_t n_outputs = sched->tile_m * sched->tile_n;
+    uint32_t held = sched->team * sched->slots * (sched->lanes_along_k ? sched->lanes : 1);
+    VectorPasses p = {.n_groups = n_chains / held, .n_kept = 1, .n_parts = 1};
+    p.n_passes = p.n_groups / (sched->cluster > 1 ? sched->cluster : 1);
+    p.n_rounds = straight_rounds(sched, n_chains, k, grid);
+    if (!sched->lanes_along_k)
+        p.n_parts = sched->threads / WARP_THREADS;
+    else if (sched->team > WARP_THREADS)
+        p.n_parts = sched->slots * (sched->team / WARP_THREADS);
+    while (p.n_rounds && p.n_kept < MAX_KEPT && p.n_passes % (p.n_kept * 2) == 0 &&
+           p.n_kept * 2 * p.n_parts * n_outputs * acc_bytes <= MAX_KEPT_BYTES)
+        p.n_kept *= 2;
+    return p;
+}
+
+VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    const DimTab *dims = indextab_dims(tab);
+    DimId extent = index_axis_extent(tab, gemm_axis_k(kernel));
+    int64_t k = 0, grid = 0;
+    if (!dim_is_const(dims, extent, &k)) k = 0;
+    if (!dim_is_const(dims, variant->grid, &grid)) grid = 0;
+    return sched_vector_passes(&variant->sched, contract_n_chains(dims, extent),
+                               dtype_bytes(kernel->reduces.data[0].acc), k, grid);
+}
+
 static DimId extent_product(const Kernel *kernel, uint32_t first, uint32_t n) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
@@ -242,9 +281,34 @@ static uint32_t chip_pitch(const Plan *plan, const Kernel *reader, const Sched *
     return sched->tile_n + CHIP_ALIGN_BYTES / dtype_bytes(buffer->dtype);
 }
 
+static bool comes_again(const Launch *launch, uint32_t k, uint32_t i) {
+    for (uint32_t b = 0; b <= k; b++)
+        for (uint32_t a = 0; a < launch->kernels[b].args.n && (b < k || a < i); a++)
+            if (launch->kernels[b].args.data[a] == launch->kernels[k].args.data[i]) return true;
+    return false;
+}
+
+/* Whole buffers, in the order in which the turns take them. */
+static uint32_t turn_place(const Plan *plan, const Launch *launch, uint32_t buffer,
+                           ChipPlace *place) {
+    int64_t bytes = 0, own;
+    for (uint32_t k = 0; k < launch->n; k++)
+        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
+            const Kernel *kernel = &launch->kernels[k];
+            const Buffer *at = &plan->buffers.data[kernel->args.data[i]];
+            bool is_here = at->is_on_chip || (kernel->copied_args >> i & 1);
+            if (!is_here || comes_again(launch, k, i)) continue;
+            if (kernel->args.data[i] == buffer) *place = (ChipPlace){(uint32_t)bytes, 0};
+            own = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, at));
+            bytes += (own + CHIP_ALIGN_BYTES - 1) / CHIP_ALIGN_BYTES * CHIP_ALIGN_BYTES;
+        }
+    return (uint32_t)bytes;
+}
+
 uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *sched,
                            uint32_t buffer, ChipPlace *place) {
     uint32_t bytes = 0;
+    if (launch_has_turns(launch)) return turn_place(plan, launch, buffer, place);
     for (uint32_t k = 1; k < launch->n; k++)
         for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
             uint32_t id = launch->kernels[k].args.data[i];

@@ -20,7 +20,8 @@ typedef struct Buffer {
     uint32_t ordinal; /* among its kind, in the order of the graph's list (temps: of creation) */
     Dtype dtype;
     Shape shape;
-    bool is_on_chip;    /* a temp in no memory: one launch makes and reads it, tile by tile */
+    bool is_on_chip;    /* a temp in no memory: one launch makes and reads it, tile by tile, or as
+                         * a whole where the launch is one block */
     NodeId node;        /* whose value it holds */
     Str name;           /* inputs, params, outputs: the user's; temps: t0, ..; prepared: p0, .. */
     DimId offset_bytes; /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */
@@ -112,6 +113,8 @@ typedef enum {
 /* Of CONTRACT_VECTOR, for an extent `k`: the power of two that holds what it can be, within a
  * bound. */
 uint32_t contract_n_chains(const DimTab *dims, DimId k);
+/* Of CONTRACT_VECTOR with lanes along the outputs: a pass over k of at most so many rounds of loads
+ * needs no loop, where k is known. */
 
 /* Numbers only: what lowering reads beside the kernel itself. */
 typedef struct Sched {
@@ -145,6 +148,22 @@ typedef struct Sched {
      * block are tile_m (then tile_n is 1) or tile_n. */
     bool lanes_along_k;
 } Sched;
+
+/* CONTRACT_VECTOR goes over k in passes, each with a group of chains that a block's threads hold at
+ * once. */
+typedef struct VectorPasses {
+    uint32_t n_groups, n_passes; /* of all chains, of a block's own */
+    /* Lanes along the outputs: rounds of loads of a pass that needs no loop, so that a round, and
+     * the next pass's first, is on its way while the one before is used; 0: it has a loop. They
+     * need a known k and few loads, since a grid of so many blocks takes the registers. */
+    uint32_t n_rounds;
+    uint32_t n_kept;  /* passes whose sums lie in shared memory before they are joined */
+    uint32_t n_parts; /* of an output there, for each pass */
+} VectorPasses;
+/* `k` and `grid`: 0 where they are not known. */
+VectorPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t acc_bytes,
+                                 int64_t k, int64_t grid);
+enum { VECTOR_PROCESSORS = 132 }; /* of the cards that rounds are counted for */
 
 enum { MAX_MAPS = 2, MAX_MAP_RANK = 5, MAX_LAUNCH_MAPS = 16 };
 
@@ -193,8 +212,9 @@ enum { MAX_VARIANTS = 8, MAX_KERNEL_ARGS = 60 };
 /* How a kernel starts. A part runs beside the kernel before it, which has the same code, in blocks
  * of its own. A phase follows the kernel before it in the same blocks, each on the tile or the rows
  * that the block has just made; its variants go with those of the kernel that opened the launch,
- * one by one. */
-typedef enum { LINK_NONE, LINK_PART, LINK_PHASE } LaunchLink;
+ * one by one. A turn follows the kernel before it too, but in the only block of the launch, which
+ * does all of each kernel, the blocks of its grid one after the other. */
+typedef enum { LINK_NONE, LINK_PART, LINK_PHASE, LINK_TURN } LaunchLink;
 
 typedef struct Kernel {
     Str name;
@@ -224,6 +244,8 @@ typedef struct Kernel {
     uint32_t n_variants;
     uint32_t code; /* equal numbers: the same but for the buffers (pass/share.h) */
     LaunchLink link;
+    /* Of a launch of turns: arguments (bit set) that it copies to shared memory when it begins. */
+    uint64_t copied_args;
 } Kernel;
 
 /* One edge of the graph and what fusion made of it. */
@@ -268,7 +290,8 @@ typedef struct Launch {
 Launch plan_launch(const Plan *plan, uint32_t first);
 /* Where a buffer on chip lies in a block's dynamic shared memory: bytes from the first of them, and
  * elements from one row of the tile to the next. For a phase over rows the tile is whole rows, for
- * one of contractions it is tile_m x tile_n of the sched. Returns the bytes of all such buffers. */
+ * one of contractions it is tile_m x tile_n of the sched. Of turns, what is on chip or copied there
+ * lies as it would in memory, without a pitch. Returns the bytes of all such buffers. */
 typedef struct ChipPlace {
     uint32_t offset_bytes, pitch;
 } ChipPlace;
@@ -290,6 +313,14 @@ uint64_t launch_symbols(const Launch *launch);
 static inline bool launch_has_parts(const Launch *launch) {
     return launch->n > 1 && launch->kernels[1].link == LINK_PART;
 }
+static inline bool launch_has_turns(const Launch *launch) {
+    return launch->n > 1 && launch->kernels[1].link == LINK_TURN;
+}
+/* Whether kernel `k` of the plan is one of a launch of turns. */
+static inline bool plan_is_turn(const Plan *plan, uint32_t k) {
+    return plan->kernels.data[k].link == LINK_TURN ||
+           (k + 1 < plan->kernels.n && plan->kernels.data[k + 1].link == LINK_TURN);
+}
 
 /* The axes of a contraction: parallel .., m, n and reduced k. */
 static inline uint32_t gemm_axis_m(const Kernel *kernel) {
@@ -308,6 +339,8 @@ static inline ScalarId gemm_unrounded(const Kernel *kernel, ScalarId factor) {
     return s->kind == SCALAR_PRIM && s->prim == PRIM_TF32 ? s->args[0] : factor;
 }
 
+/* Of a variant of CONTRACT_VECTOR. */
+VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant);
 /* Products of the extents of the parallel axes (without segments) and of the reduced axes. */
 DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);

@@ -205,6 +205,7 @@ static void print_kernel(Printer *p, const Kernel *kernel) {
     if (kernel->panel_columns) text_printf(p->out, ", panels of %u", kernel->panel_columns);
     text_puts(p->out, kernel->link == LINK_PART    ? ", beside the one before\n"
                       : kernel->link == LINK_PHASE ? ", in the blocks of the one before\n"
+                      : kernel->link == LINK_TURN  ? ", after the one before in the only block\n"
                                                    : "\n");
     print_axes(p);
     bool *live = kernel_live_scalars(p->out->arena, kernel);

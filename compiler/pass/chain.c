@@ -238,13 +238,12 @@ static void set_on_chip(Chain *c, uint32_t buffer, bool is_on_chip) {
             c->plan->buffers.data[buffer].is_on_chip = is_on_chip;
 }
 
-/* What was stored for the reader alone is not any more. */
-static void mark_edges(Chain *c) {
-    for (uint32_t i = 0; i < c->plan->edges.n; i++) {
-        Edge *edge = &c->plan->edges.data[i];
+void chain_mark_edges(Plan *plan) {
+    for (uint32_t i = 0; i < plan->edges.n; i++) {
+        Edge *edge = &plan->edges.data[i];
         if (edge->verdict != EDGE_STORED || edge->consumer == NODE_NONE) continue;
-        for (uint32_t b = 0; b < c->plan->buffers.n; b++) {
-            const Buffer *buffer = &c->plan->buffers.data[b];
+        for (uint32_t b = 0; b < plan->buffers.n; b++) {
+            const Buffer *buffer = &plan->buffers.data[b];
             if (!buffer->is_on_chip || buffer->node != edge->producer) continue;
             edge->verdict = EDGE_FUSED;
             edge->reason = REASON_ON_CHIP;
@@ -261,7 +260,7 @@ static void link(Chain *c) {
     memmove(&kernels[end + 1], &kernels[end], (c->next - end) * sizeof *kernels);
     kernels[end] = moved;
     c->launch = plan_launch(c->plan, c->first);
-    mark_edges(c);
+    chain_mark_edges(c->plan);
 }
 
 /* Deep stages give way to what is on chip, so that a block has what every target's blocks may. */
@@ -312,8 +311,8 @@ static bool has_room(Chain *c) {
 static bool try_continue(Chain *c) {
     int64_t n;
     const Kernel *reader = &c->plan->kernels.data[c->next];
-    if (reader->link != LINK_NONE || reader->is_init != c->launch.kernels->is_init ||
-        !has_operands(c) || !has_room(c))
+    if (reader->link != LINK_NONE || plan_launch(c->plan, c->next).n > 1 ||
+        reader->is_init != c->launch.kernels->is_init || !has_operands(c) || !has_room(c))
         return false;
     if (continues_rows(c, &n))
         set_row_variants(c, n);
@@ -326,7 +325,8 @@ static bool try_continue(Chain *c) {
 
 void chain_kernels(Arena *arena, Plan *plan, const Target *target) {
     for (uint32_t first = 0; first < plan->kernels.n; first++) {
-        if (plan->kernels.data[first].link != LINK_NONE || !is_tiled(&plan->kernels.data[first]))
+        if (plan_is_turn(plan, first) || plan->kernels.data[first].link != LINK_NONE ||
+            !is_tiled(&plan->kernels.data[first]))
             continue;
         Chain c = {.arena = arena,
                    .plan = plan,

@@ -16,8 +16,9 @@ enum {
     PLAIN_UNROLL = 8,    /* loads in flight of a thread that walks k by itself */
     WARP_THREADS = 32
 };
-static const double FMA_EFFICIENCY = 0.75;      /* of the tiled loop over k, of the peak */
-static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its products */
+static const double TURN_US = 0.3;         /* of a turn: its barriers and what waits for what */
+static const double FMA_EFFICIENCY = 0.75; /* of the tiled loop over k, of the peak */
+static const double WGMMA_STEP_US = 0.058; /* of one step of k, beside its products */
 static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
 
 typedef struct Coster {
@@ -37,6 +38,7 @@ typedef struct Pricing {
     const Kernel *kernel;
     const Variant *variant;
     KernelCost *cost;
+    bool is_turn, is_first; /* of a launch of turns */
     double rows, reduced;   /* iteration points: rows x reduced */
     double bytes_in_flight; /* of one thread, over all its loads of a step */
 } Pricing;
@@ -381,6 +383,34 @@ static void time_kernel(const Coster *c, Pricing *p) {
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared * fmin(cost->memory_us, busy);
 }
 
+/* Whether the turn loads from memory itself. */
+static bool waits_for_memory(const Coster *c, const Kernel *kernel) {
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (s->kind != SCALAR_LOAD || c->plan->buffers.data[s->buffer].is_on_chip) continue;
+        uint32_t arg = kernel_find_arg(kernel, s->buffer);
+        if (arg != NO_ARG && !(kernel->copied_args >> arg & 1)) return true;
+    }
+    return false;
+}
+
+/* One processor does it all, block after block. The head's wait is that for everything that is
+ * copied; what is read from memory is waited for by itself. */
+static void time_turn(const Coster *c, Pricing *p) {
+    KernelCost *cost = p->cost;
+    double warps = p->variant->sched.threads / WARP_THREADS, n_turns = cost->n_blocks;
+    double busy = warps < BUSY_WARPS ? warps / BUSY_WARPS : 1;
+    double prims_per_us = c->card->lanes * c->card->ghz * 1e3 * busy;
+    bool waits = p->is_first || waits_for_memory(c, p->kernel);
+    cost->launch_us = p->is_first ? c->card->launch_us : 0;
+    cost->memory_us = cost->cache_bytes * c->card->n_processors / (c->card->cache_gbs * 1e3) +
+                      (waits ? c->card->latency_us : 0);
+    cost->arithmetic_us =
+        (cost->n_prims + cost->n_flops / 2 / FMA_EFFICIENCY) / prims_per_us + TURN_US * n_turns;
+    cost->us = cost->launch_us + cost->memory_us + cost->arithmetic_us;
+    cost->n_blocks = 1;
+}
+
 static void settle_cache(Coster *c, const KernelCost *cost) {
     for (uint32_t i = 0; i < c->plan->buffers.n; i++)
         if (c->touched[i] < 0) c->touched[i] = 1 + c->passed;
@@ -392,6 +422,8 @@ static void price_kernel(Coster *c, uint32_t index) {
     KernelCost *cost = &c->out->kernels[index];
     cost->variant = choose_variant(c, kernel);
     Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
+    p.is_turn = plan_is_turn(c->plan, index);
+    p.is_first = p.is_turn && kernel->link == LINK_NONE;
     p.rows = number(c, kernel_n_rows(kernel));
     p.reduced = number(c, kernel_n_reduced(kernel));
     cost->n_blocks = number(c, p.variant->grid);
@@ -406,7 +438,10 @@ static void price_kernel(Coster *c, uint32_t index) {
     else
         count_prims(c, &p, live);
     count_in_flight(c, &p, live);
-    time_kernel(c, &p);
+    if (p.is_turn)
+        time_turn(c, &p);
+    else
+        time_kernel(c, &p);
     settle_cache(c, cost);
 }
 

@@ -140,7 +140,8 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
                         kernel->segment_axis == NO_AXIS ? "" : ", partial results of segments");
         text_puts(l->out, kernel->link == LINK_PART    ? ", in the launch of the one before\n"
                           : kernel->link == LINK_PHASE ? ", in the blocks of the one before\n"
-                                                       : "\n");
+                          : kernel->link == LINK_TURN ? ", after the one before in the only block\n"
+                                                      : "\n");
         print_buffers(l, kernel, false);
         print_buffers(l, kernel, true);
         print_price(l, &l->input->cost->kernels[i]);

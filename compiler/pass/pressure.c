@@ -231,9 +231,10 @@ static uint32_t contract_shared(const Kernel *kernel, const Variant *variant) {
     if (variant->shared_bytes) return variant->shared_bytes;
     if (sched->engine == CONTRACT_PLAIN) return 0;
     if (sched->engine == CONTRACT_VECTOR) {
-        uint32_t n_parts = sched->lanes_along_k ? sched->slots * (sched->team / WARP_THREADS)
-                                                : sched->threads / WARP_THREADS;
-        return (n_parts + 1) * sched->tile_m * sched->tile_n * dtype_bytes(reduce->acc);
+        VectorPasses p = kernel_vector_passes(kernel, variant);
+        uint32_t n_sums = 1 + (p.n_groups > 1 ? p.n_groups : 0);
+        if (p.n_parts > 1 || p.n_groups > 1) n_sums += p.n_kept * p.n_parts;
+        return n_sums * sched->tile_m * sched->tile_n * dtype_bytes(reduce->acc);
     }
     return sched->stages * (sched->tile_m + sched->tile_n) * sched->tile_k * bytes;
 }

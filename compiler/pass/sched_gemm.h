@@ -40,6 +40,8 @@ GemmPanel sched_gemm_cpu_panel(const Kernel *kernel, const Target *target);
 /* One row, or one column where `is_column`. sched_gemm_gpu calls it. */
 uint32_t sched_gemm_vector(const Kernel *kernel, const Target *target, bool is_column,
                            Variant *variants);
+/* The same for a variant of a launch of turns (pass/turn.h), in blocks of its number of threads. */
+void sched_gemm_vector_turn(const Kernel *kernel, Variant *variant);
 uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
 

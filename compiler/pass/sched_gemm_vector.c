@@ -122,6 +122,14 @@ static uint32_t strip_bytes(const VectorGpu *g, uint32_t bytes) {
     return is_wide ? WIDE_BYTES : STRIP_BYTES;
 }
 
+/* As many loads in a round as passes without a loop may have, else as a loop wants. */
+static uint32_t choose_strip_unroll(const VectorGpu *g, const Variant *variant) {
+    Variant tried = *variant;
+    for (tried.sched.unroll = STRIP_LOADS; tried.sched.unroll > 0; tried.sched.unroll /= 2)
+        if (kernel_vector_passes(g->kernel, &tried).n_rounds) return tried.sched.unroll;
+    return choose_unroll(g, STRIP_LOADS, variant->sched.slots);
+}
+
 /* Lanes along the outputs: a block has a strip of them, its threads and the other blocks of its
  * cluster share the chains. */
 static void along_outputs(const VectorGpu *g, Variant *variant, uint32_t bytes) {
@@ -137,8 +145,38 @@ static void along_outputs(const VectorGpu *g, Variant *variant, uint32_t bytes) 
     sched->slots = min_u32(sched->slots, g->n_chains / sched->team);
     sched->threads = across * sched->team;
     sched->cluster = min_u32(g->n_chains / (sched->team * sched->slots), g->target->max_cluster);
+    finish(g, variant, across * sched->lanes);
+    sched->unroll = choose_strip_unroll(g, variant);
+}
+
+/* One block: its threads share the chains of as many outputs as a warp's lanes reach, at most one
+ * for each thread. */
+static bool turn_along_outputs(const VectorGpu *g, Variant *variant) {
+    Sched *sched = &variant->sched;
+    int64_t n = dim_hi(g->dims, extent_of(g, g->axis));
+    uint32_t most = min_u32(WARP_THREADS, sched->threads / sched->lanes), across = 1;
+    while (across < most && (int64_t)across * sched->lanes < n) across *= 2;
+    while (across < most && sched->threads / across > g->n_chains) across *= 2;
+    sched->team = sched->threads / across;
+    if (sched->team > g->n_chains) return false;
+    sched->slots = min_u32(g->n_chains / sched->team, STRIP_LOADS);
     sched->unroll = choose_unroll(g, STRIP_LOADS, sched->slots);
     finish(g, variant, across * sched->lanes);
+    return true;
+}
+
+static void turn_along_k(const VectorGpu *g, Variant *variant) {
+    Sched *sched = &variant->sched;
+    int64_t n = dim_hi(g->dims, extent_of(g, g->axis));
+    uint32_t groups = g->n_chains / sched->lanes, n_outputs = 1;
+    sched->team = min_u32(groups, WARP_THREADS);
+    while (groups / sched->team > STRIP_LOADS) sched->team *= 2;
+    sched->slots = groups / sched->team;
+    uint32_t teams = sched->threads / sched->team;
+    while (n_outputs < ROW_LOADS && n_outputs * sched->slots < STRIP_LOADS && teams * n_outputs < n)
+        n_outputs *= 2;
+    sched->unroll = choose_unroll(g, STRIP_LOADS, sched->slots * n_outputs);
+    finish(g, variant, teams * n_outputs);
 }
 
 static void add(const VectorGpu *g, Variant *variant, uint32_t bytes_along_k, uint32_t bytes) {
@@ -148,13 +186,30 @@ static void add(const VectorGpu *g, Variant *variant, uint32_t bytes_along_k, ui
         along_outputs(g, variant, bytes);
 }
 
-uint32_t sched_gemm_vector(const Kernel *kernel, const Target *target, bool is_column,
-                           Variant *variants) {
+static VectorGpu vector_of(const Kernel *kernel, const Target *target, bool is_column) {
     VectorGpu g = {.kernel = kernel, .target = target};
     g.tab = scalartab_indices(kernel->scalars);
     g.dims = indextab_dims(g.tab);
     g.axis = is_column ? gemm_axis_m(kernel) : gemm_axis_n(kernel);
     g.n_chains = contract_n_chains(g.dims, extent_of(&g, gemm_axis_k(kernel)));
+    return g;
+}
+
+void sched_gemm_vector_turn(const Kernel *kernel, Variant *variant) {
+    Sched *sched = &variant->sched;
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    bool is_column = dim_hi(indextab_dims(tab), index_axis_extent(tab, gemm_axis_n(kernel))) <= 1;
+    VectorGpu g = vector_of(kernel, NULL, is_column);
+    sched->cluster = 0;
+    if (!sched->lanes_along_k && turn_along_outputs(&g, variant)) return;
+    if (!sched->lanes_along_k) sched->lanes = 1;
+    sched->lanes_along_k = true;
+    turn_along_k(&g, variant);
+}
+
+uint32_t sched_gemm_vector(const Kernel *kernel, const Target *target, bool is_column,
+                           Variant *variants) {
+    VectorGpu g = vector_of(kernel, target, is_column);
     uint32_t k_bytes = run_bytes(&g, gemm_axis_k(kernel)), bytes = run_bytes(&g, g.axis), n = 0;
     Variant wide = variants[0];
     wide.sched.lanes =

@@ -9,6 +9,7 @@
 #include "pass/memplan.h"
 #include "pass/sched.h"
 #include "pass/share.h"
+#include "pass/turn.h"
 
 #include <string.h>
 
@@ -51,6 +52,7 @@ PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool 
     bool links = target_get(target)->device == DEVICE_GPU && !off;
     layout_plan(arena, priced.plan, target_get(target));
     sched_plan(arena, priced.plan, target_get(target));
+    if (links) turn_kernels(arena, arena, priced.plan, target_get(target));
     if (links) chain_kernels(arena, priced.plan, target_get(target));
     share_classify(arena, plans, 1);
     if (links) launch_join(arena, priced.plan, target_get(target));

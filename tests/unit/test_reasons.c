@@ -14,9 +14,12 @@ typedef struct Flip {
     bool on_ampere;                  /* where wgmma does not stand in the way of a chain */
 } Flip;
 
-#define TEN_INPUTS(n)                                                                      \
-    n "0: f32[64], " n "1: f32[64], " n "2: f32[64], " n "3: f32[64], " n "4: f32[64], " n \
-      "5: f32[64], " n "6: f32[64], " n "7: f32[64], " n "8: f32[64], " n "9: f32[64], "
+/* Too many for kernels to take turns in one block, which would pass values on chip. */
+#define MANY "1000000"
+#define TEN_INPUTS(n)                                                                             \
+    n "0: f32[" MANY "], " n "1: f32[" MANY "], " n "2: f32[" MANY "], " n "3: f32[" MANY "], " n \
+      "4: f32[" MANY "], " n "5: f32[" MANY "], " n "6: f32[" MANY "], " n "7: f32[" MANY "], " n \
+      "8: f32[" MANY "], " n "9: f32[" MANY "], "
 #define TEN_TERMS(n) \
     n "0 + " n "1 + " n "2 + " n "3 + " n "4 + " n "5 + " n "6 + " n "7 + " n "8 + " n "9 + "
 
@@ -53,27 +56,31 @@ static const Flip flips[] = {
      "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}",
      "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}", true, false},
     {REASON_OTHER_DOMAIN, "m", "y",
-     "graph g(x: f32[8, 4]) -> (y: f32[4, 8]) {\n  m = max(x, axis=1)\n  y = transpose(x) - m\n}",
-     "graph g(x: f32[8, 4]) -> (y: f32[8, 4]) {\n  m = max(x, axis=1, keep=true)\n  y = x - m\n}",
+     "graph g(x: f32[2048, 1024]) -> (y: f32[1024, 2048]) {\n  m = max(x, axis=1)\n"
+     "  y = transpose(x) - m\n}",
+     "graph g(x: f32[2048, 1024]) -> (y: f32[2048, 1024]) {\n  m = max(x, axis=1, keep=true)\n"
+     "  y = x - m\n}",
      false, false},
     {REASON_MISALIGNED, "m", "y",
-     "graph g(x: f32[8, 8]) -> (y: f32[8, 8]) {\n  m = max(x, axis=1)\n  y = x - m\n}",
-     "graph g(x: f32[8, 8]) -> (y: f32[8, 8]) {\n  m = max(x, axis=1, keep=true)\n  y = x - m\n}",
+     "graph g(x: f32[1024, 1024]) -> (y: f32[1024, 1024]) {\n  m = max(x, axis=1)\n  y = x - m\n}",
+     "graph g(x: f32[1024, 1024]) -> (y: f32[1024, 1024]) {\n  m = max(x, axis=1, keep=true)\n  y "
+     "= x - m\n}",
      false, false},
     {REASON_BETWEEN, "m", "y",
-     "graph g(x: f32[8, 8]) -> (y: f32[8, 8]) {\n"
+     "graph g(x: f32[1024, 1024]) -> (y: f32[1024, 1024]) {\n"
      "  m = max(x, axis=1, keep=true)\n  y = (x - sum(x, axis=0)) * m\n}",
-     "graph g(x: f32[8, 8], s: f32[8]) -> (y: f32[8, 8]) {\n"
+     "graph g(x: f32[1024, 1024], s: f32[1024]) -> (y: f32[1024, 1024]) {\n"
      "  m = max(x, axis=1, keep=true)\n  y = (x - s) * m\n}",
      false, false},
     {REASON_FEW_ROWS, "s", "y",
      "graph g(x: f32[100000]) -> (y: f32[100000]) {\n  s = sum(x)\n  y = x / s\n}",
      "graph g(x: f32[10000]) -> (y: f32[10000]) {\n  s = sum(x)\n  y = x / s\n}", false, false},
     {REASON_COSTLY, "e", "b",
-     "graph g(x: f32[100]) -> (y: f32[98]) {\n  e = exp(x)\n  b = e[2:]\n  c = e[:-2]\n  y = b + "
+     "graph g(x: f32[1000000]) -> (y: f32[999998]) {\n  e = exp(x)\n  b = e[2:]\n  c = e[:-2]\n  y "
+     "= b + "
      "c\n}",
-     "graph g(x: f32[100]) -> (y: f32[98]) {\n  e = exp(x)\n  b = e[2:]\n  y = b + b\n}", false,
-     false},
+     "graph g(x: f32[1000000]) -> (y: f32[999998]) {\n  e = exp(x)\n  b = e[2:]\n  y = b + b\n}",
+     false, false},
     {REASON_HANDED_OVER, "h", "y",
      "graph g(x: f32[64, 512], w: f32[512, 512], b: f32[512]) -> (y: f32[64, 512]) {\n"
      "  h = relu(x @ w + b)\n  m = max(h, axis=1, keep=true)\n  y = h / m\n}",
@@ -94,11 +101,12 @@ static const Flip flips[] = {
      false, false},
     {REASON_TOO_LARGE, "g1", "y",
      "graph g(" TEN_INPUTS("a") TEN_INPUTS("b")
-         TEN_INPUTS("c") "d0: f32[64], d1: f32[64], "
-                         "d2: f32[64]) -> (y: f32[64]) {\n  h = " TEN_TERMS("a") TEN_TERMS("b")
-                             TEN_TERMS("c") "d0\n  g1 = h * d1\n  y = g1 * d2\n}",
-     "graph g(a: f32[64], b: f32[64]) -> (y: f32[64]) {\n  g1 = a + b\n  y = g1 * a\n}", false,
-     false},
+         TEN_INPUTS("c") "d0: f32[" MANY "], d1: f32[" MANY "], "
+                         "d2: f32[" MANY "]) -> (y: f32[" MANY "]) {\n  h = " TEN_TERMS("a")
+                             TEN_TERMS("b") TEN_TERMS("c") "d0\n  g1 = h * d1\n  y = g1 * d2\n}",
+     "graph g(a: f32[" MANY "], b: f32[" MANY "]) -> (y: f32[" MANY
+     "]) {\n  g1 = a + b\n  y = g1 * a\n}",
+     false, false},
     {REASON_SLOWER, "m", "y",
      "graph g(x: bf16[128, 262144]) -> (y: bf16[128, 262144]) {\n"
      "  m = max(x, axis=1, keep=true)\n  y = x - m\n}",
@@ -106,10 +114,11 @@ static const Flip flips[] = {
      "  m = max(x, axis=1, keep=true)\n  y = x - m\n}",
      false, false},
     {REASON_FIXED, "h", "y",
-     "graph g(x: f32[64]) -> (y: f32[64]) {\n  kernel a { h = exp(x) }\n  kernel b { y = relu(h) "
+     "graph g(x: f32[1000000]) -> (y: f32[1000000]) {\n  kernel a { h = exp(x) }\n  kernel b { y = "
+     "relu(h) "
      "}\n}",
-     "graph g(x: f32[64]) -> (y: f32[64]) {\n  kernel a { h = exp(x); y = relu(h) }\n}", false,
-     false},
+     "graph g(x: f32[1000000]) -> (y: f32[1000000]) {\n  kernel a { h = exp(x); y = relu(h) }\n}",
+     false, false},
     {REASON_NEVER, "h", "y",
      "graph g(x: f32[64]) -> (y: f32[64]) {\n  fuse never { h = exp(x) }\n  y = relu(h)\n}",
      "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}", false, false},
