@@ -12,7 +12,8 @@ enum {
     HIDING_WARPS = 24,   /* that hide memory behind arithmetic, and the other way round */
     BUSY_MMA_WARPS = 8,  /* the same for tensor cores */
     PLAIN_UNROLL = 8,    /* loads in flight of a thread that walks k by itself */
-    WARP_THREADS = 32
+    WARP_THREADS = 32,
+    REGISTER_BYTES = 4
 };
 static const double FMA_EFFICIENCY = 0.75;      /* of the tiled loop over k, of the peak */
 static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its products */
@@ -263,6 +264,25 @@ static void count_products(const Coster *c, Pricing *p, bool *const *live) {
 
 /* Times. */
 
+/* Registers that do not fit are written and read back, once for each point that a thread works on:
+ * through the processor's own cache as long as that holds them all, else through the last one or
+ * memory. By the rates of the hardware; no measurement yet. */
+static double spill_us(const Coster *c, const Pricing *p) {
+    const Pressure *pressure = &p->cost->pressure;
+    const Sched *sched = &p->variant->sched;
+    if (!pressure->spilled) return 0;
+    double elems = p->rows * (is_contraction(p->kernel) ? 1 : p->reduced);
+    double bytes =
+        2 * REGISTER_BYTES * pressure->spilled * elems / (sched->lanes ? sched->lanes : 1);
+    double held = (double)REGISTER_BYTES * pressure->spilled * sched->threads * pressure->n_blocks;
+    double own = c->card->shared_bytes - (double)pressure->shared_bytes * pressure->n_blocks;
+    double near_gbs = c->card->n_processors * c->card->ghz * WARP_THREADS * REGISTER_BYTES;
+    double gbs = held <= own                                            ? near_gbs
+                 : held * c->card->n_processors <= c->card->cache_bytes ? c->card->cache_gbs
+                                                                        : c->card->dram_gbs;
+    return bytes / (gbs * 1e3);
+}
+
 /* The part of the machine that has work, were each of its processors busy with `wanted` warps. */
 static double use_of(const Coster *c, const Pricing *p, double wanted) {
     if (c->card->device == DEVICE_CPU) return fmin(1, p->cost->n_blocks / c->card->n_processors);
@@ -373,7 +393,8 @@ static void time_kernel(const Coster *c, Pricing *p) {
     bool is_link = p->kernel->link != LINK_NONE;
     cost->launch_us = is_link ? 0 : c->card->launch_us;
     /* What follows a product waits for it: the two do not overlap. */
-    double busy = cost->arithmetic_us + cost->tensor_us;
+    cost->spill_us = spill_us(c, p);
+    double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
     double bared = is_contraction(p->kernel) ? 0 : 1 - use_of(c, p, HIDING_WARPS);
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared * fmin(cost->memory_us, busy);
 }

@@ -136,6 +136,10 @@ static void print_price(const Ledger *l, const KernelCost *cost) {
         text_puts(l->out, ", tensor cores ");
         print_us(l, cost->tensor_us);
     }
+    if (cost->spill_us > 0) {
+        text_puts(l->out, ", registers kept in memory ");
+        print_us(l, cost->spill_us);
+    }
     text_printf(l->out, "; %.0f bytes from and to memory\n",
                 cost->read_bytes + cost->written_bytes);
     const Pressure *p = &cost->pressure;
