@@ -150,10 +150,24 @@ void share_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
         }
 }
 
+/* How many arguments of the launch's kernels come before the first that is this buffer. */
+static uint32_t first_use(const Launch *launch, uint32_t buffer) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < launch->n; k++)
+        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++, n++)
+            if (launch->kernels[k].args.data[i] == buffer) return n;
+    return n;
+}
+
+/* The same kernels, and what one hands to another is the same of its arguments. */
 static bool are_same(const Launch *a, const Launch *b) {
     bool same = a->n == b->n;
-    for (uint32_t i = 0; i < a->n && same; i++)
-        same = a->kernels[i].code == b->kernels[i].code && a->kernels[i].link == b->kernels[i].link;
+    for (uint32_t k = 0; k < a->n && same; k++) {
+        const Kernel *of_a = &a->kernels[k], *of_b = &b->kernels[k];
+        same = of_a->code == of_b->code && of_a->link == of_b->link;
+        for (uint32_t i = 0; of_a->link == LINK_PHASE && i < of_a->args.n && same; i++)
+            same = first_use(a, of_a->args.data[i]) == first_use(b, of_b->args.data[i]);
+    }
     return same;
 }
 
