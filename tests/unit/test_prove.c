@@ -69,7 +69,8 @@ Test(prove, a_kernel_that_spills_is_named_by_verify_and_bench, .timeout = 60) {
     fake_cuda_add_kernel("g_0_y_l2_v1", k_nothing);
     for (int i = 0; i < 2; i++) {
         prove_command(&proof, commands[i], source, true, options);
-        cr_expect(proof.status == (i ? FUSEC_OK : FUSEC_MISMATCH), "%s: %s", commands[i], proof.said);
+        cr_expect(proof.status == (i ? FUSEC_OK : FUSEC_MISMATCH), "%s: %s", commands[i],
+                  proof.said);
         const char *found = strstr(proof.said, warning);
         cr_assert(found, "%s: %s", commands[i], proof.said);
         long about = strtol(found + strlen(warning), NULL, 10);
