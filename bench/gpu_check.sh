@@ -1,6 +1,7 @@
 #!/bin/sh
-# Checks the compiler on a GPU machine that needs no LLVM, flex or Criterion: the examples, the sweep
-# of every op, dtype and shape, and random graphs, each for sm_90a and sm_80.
+# Checks the compiler on a GPU machine that needs no LLVM, flex or Criterion: the examples, many
+# extents from one artifact, the sweep of every op, dtype and shape, and random graphs, each for
+# sm_90a and sm_80.
 #
 #   make gpu-kit                                   here: fills build/kit
 #   sh bench/gpu_check.sh build/kit [N] [SEED] [JOBS]    there; N random graphs for each target
@@ -16,7 +17,7 @@ jobs=${4:-$(nproc)}
 targets=${TARGETS:-"sm_90a sm_80"}
 device=${DEVICE:-cuda}
 seconds=${SECONDS_EACH:-280}
-checks=${CHECKS:-"examples sweep graphs"}
+checks=${CHECKS:-"examples extents sweep graphs"}
 work=$(mktemp -d) || exit 2
 logs=${OUT:-$work/logs}
 mkdir -p "$logs"
@@ -53,6 +54,10 @@ total() { # total K: shows the K parts and the sum of their totals
         passed += $1; failed += $3; skipped += $5
     }
     END { printf "%d passed, %d failed, %d skipped\n", passed, failed + bad, skipped }' "$work/parts"
+}
+
+extents() { # extents TARGET
+    sh "$kit/bench/extents.sh" "$work/fusec" "$kit/examples/transformer.g" "$1" "$device"
 }
 
 graphs() { # graphs TARGET: N of them, in several processes

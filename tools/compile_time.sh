@@ -1,13 +1,14 @@
 #!/bin/sh
 # Checks how long the compiler takes for each example to PTX, process start to exit: the median of
-# 20 runs, in milliseconds. compile_time.sh TIME_RUNS FUSEC LIMIT_MS LIMIT_WITH_MATMUL_MS SOURCE...
+# 20 runs, in milliseconds. compile_time.sh TIME_RUNS FUSEC SOURCE...
 #
 # The limits are for a machine that does nothing else. One that is passed is measured twice more;
 # where other programs still took the processors away meanwhile, more than every 25 ms, nothing can
 # be said of the limit, and the example counts as skipped.
 set -u
-time_runs=$1 fusec=$2 limit=$3 matmul_limit=$4
-shift 4
+limit_ms=50 matmul_limit_ms=200
+time_runs=$1 fusec=$2
+shift 2
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 passed=0 failed=0 skipped=0
@@ -46,8 +47,8 @@ check() { # check SOURCE TARGET LIMIT_MS
 }
 
 for source; do
-    most_ms=$limit
-    grep -q ' @ ' "$source" && most_ms=$matmul_limit
+    most_ms=$limit_ms
+    grep -q ' @ ' "$source" && most_ms=$matmul_limit_ms
     for target in sm_90a sm_80; do
         check "$source" $target "$most_ms"
     done

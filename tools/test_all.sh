@@ -21,9 +21,12 @@ if [ -n "$6" ]; then
     AS=fuzz sh "$tools/run_tests.sh" build sh "$tools/run_fuzz.sh" $5 $6
 fi
 if [ -n "$(ls dsl/examples/*.g 2>/dev/null)" ]; then
+    echo '== one artifact, many extents'
+    AS=extents sh "$tools/run_tests.sh" build \
+        sh bench/extents.sh build/fusec dsl/examples/transformer.g cpu-native cpu
     echo '== compile time'
     AS=compile_time sh "$tools/run_tests.sh" build \
-        sh "$tools/compile_time.sh" build/time_runs build/fusec 50 200 dsl/examples/*.g
+        sh "$tools/compile_time.sh" build/time_runs build/fusec dsl/examples/*.g
     grep ' ms' build/logs/compile_time.log
 fi
 echo '== installation and release'

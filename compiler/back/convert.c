@@ -5,6 +5,8 @@
 
 #include "back/convert.h"
 
+enum { CONVERT_MAX_LANES = 32 };
+
 static LLVMTypeRef element_type(const MathCtx *m, ConvertType type) {
     switch (type) {
     case CONVERT_F64:
@@ -38,8 +40,29 @@ static LLVMTypeRef type_like(const MathCtx *m, Val value, ConvertType type) {
     return convert_ir_type(m, type, lanes_of(value));
 }
 
+/* Two at a time, as bits: were each extended by itself, the assembler would also round each by
+ * itself what was just computed, which takes it twice as long as to round two. */
+static Val pairs_to_f32(const MathCtx *m, Val value) {
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(m->context);
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(m->context);
+    unsigned lanes = lanes_of(value), n_pairs = lanes / 2;
+    LLVMTypeRef words = LLVMVectorType(i32, n_pairs), halves = LLVMVectorType(f32, n_pairs);
+    Val order[CONVERT_MAX_LANES];
+    for (unsigned i = 0; i < lanes; i++) order[i] = LLVMConstInt(i32, i / 2 + i % 2 * n_pairs, 0);
+    Val bits = LLVMBuildBitCast(m->builder, value, words, "");
+    Val low = LLVMBuildShl(m->builder, bits, fp_splat(m, LLVMConstInt(i32, 16, 0), n_pairs), "");
+    Val mask = fp_splat(m, LLVMConstInt(i32, 0xffff0000, 0), n_pairs);
+    Val high = LLVMBuildAnd(m->builder, bits, mask, "");
+    low = LLVMBuildBitCast(m->builder, low, halves, "");
+    high = LLVMBuildBitCast(m->builder, high, halves, "");
+    return LLVMBuildShuffleVector(m->builder, low, high, LLVMConstVector(order, lanes), "");
+}
+
 static Val bf16_to_f32(const MathCtx *m, Val value) {
     LLVMTypeRef f32 = type_like(m, value, CONVERT_F32);
+    unsigned lanes_now = lanes_of(value);
+    if (m->is_nvptx && lanes_now && lanes_now % 2 == 0 && lanes_now <= CONVERT_MAX_LANES)
+        return pairs_to_f32(m, value);
     if (m->is_nvptx) return LLVMBuildFPExt(m->builder, value, f32, "");
     Val wide = LLVMBuildZExt(m->builder, value, type_like(m, value, CONVERT_I32), "");
     unsigned lanes = lanes_of(value);

@@ -72,12 +72,6 @@ static bool are_chunks_whole(const MmaFactor *factor, IndexTab *tab, IndexId ind
            index_is_multiple(tab, index, axis, factor->chunk_elems);
 }
 
-static uint32_t argument_of(const Kernel *kernel, uint32_t buffer) {
-    uint32_t i = 0;
-    while (i < kernel->args.n && kernel->args.data[i] != buffer) i++;
-    return i;
-}
-
 /* Whether chunks lie in memory as they are wanted: then is_turned says along which axis. */
 static bool find_copied(MmaFactor *factor, const GemmBlock *block) {
     const Lower *lower = block->lower;
@@ -88,7 +82,7 @@ static bool find_copied(MmaFactor *factor, const GemmBlock *block) {
     DimId stride;
     if (s->kind != SCALAR_LOAD || s->guard || lower->variant->align_bytes < CHUNK_BYTES)
         return false;
-    uint32_t arg = argument_of(kernel, s->buffer);
+    uint32_t arg = lower_arg(lower, s->buffer);
     if (!(lower->variant->align_args >> arg & 1) || !is_affine_in(tab, s->index, k, &stride))
         return false;
     factor->is_turned = !are_chunks_whole(factor, tab, s->index, k);
@@ -180,7 +174,7 @@ static void aim_copies(MmaFactor *factor, const GemmBlock *block) {
     DimId stride;
     is_affine_in(indices_of(block), s->index, k, &stride);
     factor->k_stride = stride ? lower_dim(lower, stride) : zero;
-    LLVMValueRef base = lower->pointers[argument_of(lower->kernel, s->buffer)];
+    LLVMValueRef base = lower->pointers[lower_arg(lower, s->buffer)];
     bool has_whole_chunks = gpu_gemm_axis_is_multiple(lower, k, factor->chunk_elems);
     for (uint32_t i = 0; i < factor->n_chunks; i++) {
         Point point = chunk_point(factor, block, i, zero);

@@ -59,8 +59,7 @@ static void wgmma_init(Wgmma *w, Lower *lower) {
     w->warp = unit_intrinsic(unit, "llvm.nvvm.shfl.sync.idx.i32", NULL, 0, args, 4);
     w->group = LLVMBuildLShr(builder, w->warp, i32_const(w, 2), "");
     w->in_group = LLVMBuildAnd(builder, w->thread, i32_const(w, GROUP_THREADS - 1), "");
-    if (w->sched->cluster > 1)
-        w->rank = unit_intrinsic(unit, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", NULL, 0, NULL, 0);
+    if (w->sched->cluster > 1) w->rank = gpu_special(unit, "cluster.ctarank");
 }
 
 /* Barriers. */

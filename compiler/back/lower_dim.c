@@ -19,14 +19,14 @@ void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel
     lower->pointers = arena_array(unit->arena, LLVMValueRef, n_args);
     lower->is_written = arena_array(unit->arena, bool, n_args);
     for (uint32_t i = 0; i < n_args; i++)
-        for (uint32_t s = 0; s <= kernel->stages.n; s++) {
-            bool last = s == kernel->stages.n;
-            const Store *stores =
-                last ? kernel->row_stores.data : kernel->stages.data[s].stores.data;
-            uint32_t n = last ? kernel->row_stores.n : kernel->stages.data[s].stores.n;
-            for (uint32_t k = 0; k < n; k++)
-                if (stores[k].buffer == kernel->args.data[i]) lower->is_written[i] = true;
-        }
+        lower->is_written[i] = kernel_stores_to(kernel, kernel->args.data[i]);
+}
+
+uint32_t lower_arg(const Lower *lower, uint32_t buffer) {
+    uint32_t arg = kernel_find_arg(lower->kernel, buffer);
+    if (arg == NO_ARG)
+        ice(lower->unit->arena, "kernel %s does not take buffer %u", lower->kernel->name, buffer);
+    return arg;
 }
 
 static LLVMValueRef dim_atom_value(Lower *lower, uint32_t atom_id) {

@@ -47,6 +47,11 @@ LLVMValueRef math_log2(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_sin(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_cos(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_tanh(const MathCtx *m, LLVMValueRef x);
+/* Relative error 2^-16 and 2^-10, for results that are rounded to 16 bits. */
+LLVMValueRef math_exp_16(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_erf1p(const MathCtx *m, LLVMValueRef x);    /* 1 + erf x */
+LLVMValueRef math_erf1p_22(const MathCtx *m, LLVMValueRef x); /* absolute error 2^-22 */
+LLVMValueRef math_tanh_10(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_erf(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_pow(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
 
@@ -60,6 +65,9 @@ LLVMValueRef math_frem(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
  * as math_frem does.
  */
 LLVMValueRef math_div(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
+/* Within 2 ULP, and cheap; a float `y` must be normal and below 2^126 or infinite, else it is taken
+ * for 0 or infinite. */
+LLVMValueRef math_quotient(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
 
 /* Correctly rounded or exact. */
 LLVMValueRef math_fma(const MathCtx *m, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z);

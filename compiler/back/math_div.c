@@ -10,28 +10,10 @@
  * would lose 12 %. */
 #include "back/math_ops.h"
 
-#include <string.h>
-
-static Val reciprocal_of_one(const Fp *p, Val y) {
-    const char *text = p->is_f64 ? "rcp.approx.ftz.f64 $0, $1;" : "rcp.approx.ftz.f32 $0, $1;";
-    const char *constraints = p->is_f64 ? "=d,d" : "=f,f";
-    LLVMTypeRef number = LLVMTypeOf(y), type = LLVMFunctionType(number, &number, 1, 0);
-    Val rcp = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 0, 0,
-                               LLVMInlineAsmDialectATT, 0);
-    return LLVMBuildCall2(p->m->builder, type, rcp, &y, 1, "");
-}
-
 /* Within an ULP (f32) or 2^-20 (f64); of 0 and infinity the other. */
 static Val machine_reciprocal(const Fp *p, Val y) {
-    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
-    Val all = LLVMGetPoison(p->type);
-    for (unsigned i = 0; i < p->lanes; i++) {
-        Val at = LLVMConstInt(i32, i, 0);
-        Val one = LLVMBuildExtractElement(p->m->builder, y, at, "");
-        one = reciprocal_of_one(p, one);
-        all = LLVMBuildInsertElement(p->m->builder, all, one, at, "");
-    }
-    return all;
+    return fp_machine(p, p->is_f64 ? "rcp.approx.ftz.f64 $0, $1;" : "rcp.approx.ftz.f32 $0, $1;",
+                      y);
 }
 
 typedef struct Quotient {
@@ -92,6 +74,13 @@ static Val wide_quotient(const Fp *p, Val x, Val y) {
     Val is_nan = fp_unordered(&wide, q.value, q.value);
     Val value = fp_select(&wide, is_nan, q.product, q.value);
     return LLVMBuildFPTrunc(b, value, p->type, "");
+}
+
+Val math_quotient(const MathCtx *m, Val x, Val y) {
+    Fp p = fp_of(m, x);
+    if (!m->is_nvptx || p.is_f64) return LLVMBuildFDiv(m->builder, x, y, "");
+    Val reciprocal = machine_reciprocal(&p, y);
+    return fp_mul(&p, x, reciprocal);
 }
 
 Val math_div(const MathCtx *m, Val x, Val y) {

@@ -47,62 +47,16 @@ static bool has_exp2(const Fp *p) {
     return p->m->is_nvptx && !p->is_f64;
 }
 
-static Val machine_exp2_of_one(const Fp *p, Val x) {
-    static const char text[] = "ex2.approx.f32 $0, $1;", constraints[] = "=f,f";
-    LLVMTypeRef f32 = LLVMTypeOf(x);
-    LLVMTypeRef type = LLVMFunctionType(f32, &f32, 1, 0);
-    Val ex2 = LLVMGetInlineAsm(type, text, sizeof text - 1, constraints, sizeof constraints - 1, 0,
-                               0, LLVMInlineAsmDialectATT, 0);
-    return LLVMBuildCall2(p->m->builder, type, ex2, &x, 1, "");
-}
-
-/* A constant that neither LLVM nor ptxas knows: its bits less one, plus the grid's second extent,
- * which is one. Both fold 2^x of what they can prove constant, exactly, where the machine rounds
- * otherwise; a value known at compile time would then differ in its last bit from the same value
- * read from memory. At the function's entry, so that it costs a multiplication by it nothing. */
-static Val machine_opaque(const Fp *p, double value) {
-    static const char name[] = "llvm.nvvm.read.ptx.sreg.nctaid.y";
-    LLVMBuilderRef builder = p->m->builder;
-    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
-    LLVMTypeRef f32 = LLVMFloatTypeInContext(p->m->context);
-    LLVMTypeRef type = LLVMFunctionType(i32, NULL, 0, 0);
-    LLVMValueRef read = LLVMGetNamedFunction(p->m->module, name);
-    if (!read) read = LLVMAddFunction(p->m->module, name, type);
-
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(builder);
-    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(LLVMGetBasicBlockParent(here));
-    LLVMValueRef first = LLVMGetFirstInstruction(entry);
-    LLVMPositionBuilder(builder, entry, first);
-    union {
-        float value;
-        uint32_t bits;
-    } number = {.value = (float)value};
-    Val one = LLVMBuildCall2(builder, type, read, NULL, 0, "");
-    Val bits = LLVMBuildAdd(builder, one, LLVMConstInt(i32, number.bits - 1, 0), "");
-    Val opaque = LLVMBuildBitCast(builder, bits, f32, "");
-    LLVMPositionBuilderAtEnd(builder, here);
-    return fp_splat(p->m, opaque, p->lanes);
-}
-
 /* `x` must hang on what is opaque. */
 static Val machine_exp2(const Fp *p, Val x) {
-    if (!p->lanes) return machine_exp2_of_one(p, x);
-    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
-    Val all = LLVMGetPoison(p->type);
-    for (unsigned i = 0; i < p->lanes; i++) {
-        Val at = LLVMConstInt(i32, i, 0);
-        Val one = LLVMBuildExtractElement(p->m->builder, x, at, "");
-        one = machine_exp2_of_one(p, one);
-        all = LLVMBuildInsertElement(p->m->builder, all, one, at, "");
-    }
-    return all;
+    return fp_machine(p, "ex2.approx.f32 $0, $1;", x);
 }
 
 /* e^x = 2^t (1 + e ln2), where t is x log2(e) rounded and e what the rounding lost. Good while 2^t
  * is finite. */
 static Val machine_exp(const Fp *p, Val x) {
     const double low = 0x1.4ae0cp-26; /* log2(e) less its nearest f32 */
-    Val log2_e = machine_opaque(p, LOG2_E_HIGH);
+    Val log2_e = fp_opaque(p, LOG2_E_HIGH);
     Val t = fp_mul(p, x, log2_e);
     Val minus_t = fp_neg(p, t);
     Val lost = fp_fma(p, x, log2_e, minus_t);
@@ -127,14 +81,14 @@ Val fp_expm1_normal(const Fp *p, Val x) {
     return fp_fma(p, power, d.em1, power_m1);
 }
 
-/* Past the largest x with a finite e^x the correction would make NaN of infinity. */
+/* From the first x whose e^x is infinite on it stands for all: 2^t is infinite there, and the
+ * correction positive, so that it makes no NaN of it. Far below -110, where e^x has become 0, it
+ * would. */
 static Val machine_exp_full(const Fp *p, Val x) {
-    const double last = 0x1.62e42ep+6;
-    Val is_over = fp_gt(p, x, fp_num(p, last));
-    Val is_under = fp_lt(p, x, fp_num(p, -110.0));
-    Val bounded = fp_select(p, is_under, fp_num(p, -110.0), x);
-    Val value = machine_exp(p, bounded);
-    return fp_select(p, is_over, fp_inf(p), value);
+    const double first = 0x1.62e430p+6;
+    x = math_maximum(p->m, x, fp_num(p, -110.0));
+    x = math_minimum(p->m, x, fp_num(p, first));
+    return machine_exp(p, x);
 }
 
 /* The bounds here and in exp2 are where the result has become 0 or infinity. */
@@ -147,6 +101,14 @@ Val math_exp(const MathCtx *m, Val x) {
     return fp_scale(&p, one_plus, d.n);
 }
 
+Val math_exp_16(const MathCtx *m, Val x) {
+    Fp p = fp_of(m, x);
+    if (!has_exp2(&p)) return math_exp(m, x);
+    Val log2_e = fp_opaque(&p, LOG2_E_HIGH);
+    Val t = fp_mul(&p, x, log2_e);
+    return machine_exp2(&p, t);
+}
+
 Val fp_exp2_near(const Fp *p, Val r) {
     Val slope = p->is_f64 ? fp_poly(p, r, exp2_f64, COUNT_OF(exp2_f64))
                           : fp_poly(p, r, exp2_f32, COUNT_OF(exp2_f32));
@@ -156,7 +118,7 @@ Val fp_exp2_near(const Fp *p, Val r) {
 Val math_exp2(const MathCtx *m, Val x) {
     Fp p = fp_of(m, x);
     if (has_exp2(&p)) {
-        Val one = machine_opaque(&p, 1.0);
+        Val one = fp_opaque(&p, 1.0);
         x = fp_mul(&p, x, one);
         return machine_exp2(&p, x);
     }
@@ -174,7 +136,7 @@ static Val tanh_of_f32(const Fp *p, Val x) {
     Val twice = fp_add(p, bounded, bounded);
     Val power = fp_exp_normal(p, twice);
     Val divisor = fp_add(p, power, fp_num(p, 1.0));
-    Val fraction = fp_div(p, fp_num(p, 2.0), divisor);
+    Val fraction = math_quotient(p->m, fp_num(p, 2.0), divisor);
     Val outer = fp_sub(p, fp_num(p, 1.0), fraction);
     Val s = fp_mul(p, size, size);
     Val series = fp_poly(p, s, tanh_f32, COUNT_OF(tanh_f32));
@@ -204,4 +166,12 @@ static Val tanh_of_f64(const Fp *p, Val x) {
 Val math_tanh(const MathCtx *m, Val x) {
     Fp p = fp_of(m, x);
     return p.is_f64 ? tanh_of_f64(&p, x) : tanh_of_f32(&p, x);
+}
+
+Val math_tanh_10(const MathCtx *m, Val x) {
+    Fp p = fp_of(m, x);
+    if (!m->is_nvptx || p.is_f64) return math_tanh(m, x);
+    Val one = fp_opaque(&p, 1.0);
+    x = fp_mul(&p, x, one);
+    return fp_machine(&p, "tanh.approx.f32 $0, $1;", x);
 }

@@ -161,6 +161,53 @@ Val fp_is_set(const Fp *p, Val x, uint64_t mask) {
     return LLVMBuildICmp(p->m->builder, LLVMIntNE, masked, fp_int(p, 0), "");
 }
 
+/* Its bits less one, plus the grid's second extent, which is one. At the function's entry, so that
+ * it costs a multiplication by it nothing. */
+Val fp_opaque(const Fp *p, double value) {
+    static const char name[] = "llvm.nvvm.read.ptx.sreg.nctaid.y";
+    LLVMBuilderRef builder = p->m->builder;
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(p->m->context);
+    LLVMTypeRef type = LLVMFunctionType(i32, NULL, 0, 0);
+    LLVMValueRef read = LLVMGetNamedFunction(p->m->module, name);
+    if (!read) read = LLVMAddFunction(p->m->module, name, type);
+
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(builder);
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(LLVMGetBasicBlockParent(here));
+    LLVMValueRef first = LLVMGetFirstInstruction(entry);
+    LLVMPositionBuilder(builder, entry, first);
+    union {
+        float value;
+        uint32_t bits;
+    } number = {.value = (float)value};
+    Val one = LLVMBuildCall2(builder, type, read, NULL, 0, "");
+    Val bits = LLVMBuildAdd(builder, one, LLVMConstInt(i32, number.bits - 1, 0), "");
+    Val opaque = LLVMBuildBitCast(builder, bits, f32, "");
+    LLVMPositionBuilderAtEnd(builder, here);
+    return fp_splat(p->m, opaque, p->lanes);
+}
+
+static Val machine_of_one(const Fp *p, const char *text, Val x) {
+    const char *constraints = p->is_f64 ? "=d,d" : "=f,f";
+    LLVMTypeRef number = LLVMTypeOf(x), type = LLVMFunctionType(number, &number, 1, 0);
+    Val code = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 0, 0,
+                                LLVMInlineAsmDialectATT, 0);
+    return LLVMBuildCall2(p->m->builder, type, code, &x, 1, "");
+}
+
+Val fp_machine(const Fp *p, const char *text, Val x) {
+    if (!p->lanes) return machine_of_one(p, text, x);
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
+    Val all = LLVMGetPoison(p->type);
+    for (unsigned i = 0; i < p->lanes; i++) {
+        Val at = LLVMConstInt(i32, i, 0);
+        Val one = LLVMBuildExtractElement(p->m->builder, x, at, "");
+        one = machine_of_one(p, text, one);
+        all = LLVMBuildInsertElement(p->m->builder, all, one, at, "");
+    }
+    return all;
+}
+
 Val fp_intrinsic(const MathCtx *m, const char *name, LLVMTypeRef type, Val *args, unsigned n_args) {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     Val callee = LLVMGetIntrinsicDeclaration(m->module, id, &type, 1);

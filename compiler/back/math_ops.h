@@ -69,6 +69,14 @@ Val fp_shl(const Fp *p, Val x, unsigned n_bits);
 Val fp_shr(const Fp *p, Val x, unsigned n_bits);  /* logical */
 Val fp_is_set(const Fp *p, Val x, uint64_t mask); /* any bit of `mask`, by two instructions */
 
+/* A constant that neither LLVM nor ptxas knows, on NVIDIA's machines. What these compute within a
+ * bound, as 2^x, both fold where they can prove the operand constant, exactly; a value known at
+ * compile time would then differ in its last bit from the same value read from memory. */
+Val fp_opaque(const Fp *p, double value);
+
+/* An instruction of NVIDIA's machines that has no name in LLVM, "name $0, $1;", lane by lane. */
+Val fp_machine(const Fp *p, const char *text, Val x);
+
 /* An overloaded intrinsic of one type: llvm.NAME.type. */
 Val fp_intrinsic(const MathCtx *m, const char *name, LLVMTypeRef type, Val *args, unsigned n_args);
 

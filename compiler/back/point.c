@@ -163,12 +163,6 @@ static LLVMValueRef guard_value(Point *point, GuardId guard) {
 
 /* Loads. */
 
-static uint32_t argument_of(const Lower *lower, uint32_t buffer) {
-    for (uint32_t i = 0; i < lower->kernel->args.n; i++)
-        if (lower->kernel->args.data[i] == buffer) return i;
-    ice(lower->unit->arena, "kernel %s does not take buffer %u", lower->kernel->name, buffer);
-}
-
 static LLVMValueRef and_opt(const Unit *unit, LLVMValueRef a, LLVMValueRef b) {
     if (!a || !b) return a ? a : b;
     return LLVMBuildAnd(unit->builder, a, b, "");
@@ -308,7 +302,7 @@ static bool is_on_chip(const Lower *lower, uint32_t arg) {
 static LLVMValueRef load_value(Point *point, const Scalar *s) {
     Lower *lower = point->lower;
     Unit *unit = lower->unit;
-    uint32_t arg = argument_of(lower, s->buffer);
+    uint32_t arg = lower_arg(lower, s->buffer);
     if (is_on_chip(lower, arg)) return load_from_chip(point, s, arg);
     LLVMValueRef guard = s->guard ? guard_value(point, s->guard) : NULL;
     LLVMValueRef condition = point->active;
@@ -578,7 +572,7 @@ static void store_to_chip(Point *point, const Store *store, uint32_t arg, Dtype 
 void point_store(Point *point, const Store *store) {
     Lower *lower = point->lower;
     Unit *unit = lower->unit;
-    uint32_t arg = argument_of(lower, store->buffer);
+    uint32_t arg = lower_arg(lower, store->buffer);
     Dtype dtype = lower->plan->buffers.data[store->buffer].dtype;
     if (is_on_chip(lower, arg)) {
         store_to_chip(point, store, arg, dtype);

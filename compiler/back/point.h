@@ -72,6 +72,8 @@ typedef struct Point {
  * on the target's calling convention. */
 void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel,
                 const Variant *variant);
+/* Where the buffer is among the kernel's arguments, one of which it must be. */
+uint32_t lower_arg(const Lower *lower, uint32_t buffer);
 /* The value of a dim in index_type (or i64), computed once in the entry block. */
 LLVMValueRef lower_dim(Lower *lower, DimId dim);
 LLVMValueRef lower_dim64(Lower *lower, DimId dim);

@@ -94,6 +94,29 @@ void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user) {
     for (uint32_t k = 0; k < kernel->row_stores.n; k++) visit(user, &kernel->row_stores.data[k]);
 }
 
+uint32_t kernel_find_arg(const Kernel *kernel, uint32_t buffer) {
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (kernel->args.data[i] == buffer) return i;
+    return NO_ARG;
+}
+
+static bool any_to(const Store *stores, uint32_t n, uint32_t buffer) {
+    for (uint32_t i = 0; i < n; i++)
+        if (stores[i].buffer == buffer) return true;
+    return false;
+}
+
+bool kernel_stores_to(const Kernel *kernel, uint32_t buffer) {
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        if (any_to(kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n, buffer))
+            return true;
+    return any_to(kernel->row_stores.data, kernel->row_stores.n, buffer);
+}
+
+bool kernel_only_reads(const Kernel *kernel, uint32_t buffer) {
+    return kernel_find_arg(kernel, buffer) != NO_ARG && !kernel_stores_to(kernel, buffer);
+}
+
 uint32_t plan_n_init(const Plan *plan) {
     uint32_t n = 0;
     while (n < plan->kernels.n && plan->kernels.data[n].is_init) n++;
@@ -155,9 +178,7 @@ bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
 }
 
 static void note_argument(Arena *arena, Kernel *kernel, uint32_t buffer) {
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (kernel->args.data[i] == buffer) return;
-    vec_push(arena, &kernel->args, buffer);
+    if (kernel_find_arg(kernel, buffer) == NO_ARG) vec_push(arena, &kernel->args, buffer);
 }
 
 static void note_index(const IndexTab *tab, IndexId id, uint64_t *symbols) {

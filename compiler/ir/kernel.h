@@ -302,6 +302,12 @@ DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);
 /* Per scalar id: whether the kernel's reductions and stores need it. */
 bool *kernel_live_scalars(Arena *arena, const Kernel *kernel);
+#define NO_ARG UINT32_MAX
+/* Where the buffer is among the kernel's arguments; NO_ARG when the kernel does not touch it. */
+uint32_t kernel_find_arg(const Kernel *kernel, uint32_t buffer);
+bool kernel_stores_to(const Kernel *kernel, uint32_t buffer);
+/* Whether the buffer is an argument that the kernel stores nothing to. */
+bool kernel_only_reads(const Kernel *kernel, uint32_t buffer);
 /* Fills args and symbols from what the kernel's programs touch. */
 void kernel_note_interface(Arena *arena, Kernel *kernel);
 /* The arguments (bit set) whose pointers a variant puts a condition on. Temps are not among them:

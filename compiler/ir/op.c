@@ -24,17 +24,18 @@
 #undef IREF
 #undef NOINT
 
-/* Bodies: `t` is the table, constants take the type of operand `a`. */
+/* Bodies: `t` is the table, `r` what the result is rounded to; constants take the type of operand
+ * `a`. */
 #define BODY(...) __VA_ARGS__
 #define K(x) scalar_const(t, scalar_get(t, a)->dtype, (x))
-#define P1(prim, x) scalar_prim(t, PRIM_##prim, (x), SCALAR_NONE, SCALAR_NONE)
+#define P1(prim, x) scalar_prim(t, prim_rounded_to(PRIM_##prim, r), (x), SCALAR_NONE, SCALAR_NONE)
 #define P2(prim, x, y) scalar_prim(t, PRIM_##prim, (x), (y), SCALAR_NONE)
 #define LT_(x, y) P2(LT, x, y)
 #define SEL(x, y, z) scalar_prim(t, PRIM_SELECT, (x), (y), (z))
-#define ELTWISE(sym, name, lo, hi, dts, res, traits, dflt, ref, iref, body, dom, tol, doc) \
-    static ScalarId body_##sym(ScalarTab *t, ScalarId a, ScalarId b, ScalarId c) {         \
-        (void)t, (void)a, (void)b, (void)c;                                                \
-        return body;                                                                       \
+#define ELTWISE(sym, name, lo, hi, dts, res, traits, dflt, ref, iref, body, dom, tol, doc)  \
+    static ScalarId body_##sym(ScalarTab *t, Dtype r, ScalarId a, ScalarId b, ScalarId c) { \
+        (void)t, (void)r, (void)a, (void)b, (void)c;                                        \
+        return body;                                                                        \
     }
 #include "ir/ops.def"
 #undef BODY
@@ -163,7 +164,7 @@ uint32_t *op_costs(Arena *arena) {
             args[i] =
                 scalar_stage(tab, i == 0 && info->result == RESULT_SELECT ? DT_BOOL : dtype, i, 0);
         bool *seen = arena_array(arena, bool, 256);
-        cost[op] = scalar_cost(tab, info->body(tab, args[0], args[1], args[2]), seen);
+        cost[op] = scalar_cost(tab, info->body(tab, dtype, args[0], args[1], args[2]), seen);
     }
     return cost;
 }

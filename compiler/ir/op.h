@@ -62,7 +62,8 @@ typedef struct OpInfo {
      * argument is 0 or 1. */
     double (*ref)(double a, double b, double c);
     int64_t (*ref_int)(int64_t a, int64_t b, int64_t c); /* NULL when it takes no i32 or bool */
-    ScalarId (*body)(ScalarTab *tab, ScalarId a, ScalarId b, ScalarId c);
+    /* The result is about to be rounded to `dtype`. */
+    ScalarId (*body)(ScalarTab *tab, Dtype dtype, ScalarId a, ScalarId b, ScalarId c);
     double domain_lo, domain_hi; /* where tests sample every argument */
     double ulp[DT_COUNT];        /* allowed error in units in the last place of the dtype; 0: the
                                   * result is correctly rounded on every target */

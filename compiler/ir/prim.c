@@ -6,14 +6,28 @@
 
 static const PrimInfo infos[PRIM_COUNT] = {
     [PRIM_NONE] = {.name = "none"},
-#define PRIM(sym, nm, n, types, res, cst) \
-    [PRIM_##sym] = {                      \
-        .name = nm, .arity = n, .operands = types, .result = PRIM_RESULT_##res, .cost = cst},
+#define VALUE_EXACT true
+#define VALUE_TARGET false
+#define PRIM(sym, nm, n, types, res, cst, value) \
+    [PRIM_##sym] = {.name = nm,                  \
+                    .arity = n,                  \
+                    .operands = types,           \
+                    .result = PRIM_RESULT_##res, \
+                    .cost = cst,                 \
+                    .is_exact = VALUE_##value},
 #include "ir/prims.def"
 };
 
 const PrimInfo *prim_info(PrimId prim) {
     return &infos[prim];
+}
+
+PrimId prim_rounded_to(PrimId prim, Dtype dtype) {
+    static const PrimId shorter[DT_COUNT][PRIM_COUNT] = {
+        [DT_F16] = {[PRIM_EXP] = PRIM_EXP_16, [PRIM_ERF1P] = PRIM_ERF1P_22},
+        [DT_BF16] = {
+            [PRIM_EXP] = PRIM_EXP_16, [PRIM_TANH] = PRIM_TANH_10, [PRIM_ERF1P] = PRIM_ERF1P_22}};
+    return shorter[dtype][prim] ? shorter[dtype][prim] : prim;
 }
 
 /* The low 32 bits, as two's complement. */
@@ -67,6 +81,7 @@ static double eval_float(PrimId prim, double a, double b) {
     case PRIM_MUL:
         return a * b;
     case PRIM_DIV:
+    case PRIM_QUOT:
         return a / b;
     case PRIM_REM:
         return fmod(a, b);
@@ -87,6 +102,7 @@ static double eval_float(PrimId prim, double a, double b) {
     case PRIM_RINT:
         return nearbyint(a);
     case PRIM_EXP:
+    case PRIM_EXP_16:
         return exp(a);
     case PRIM_EXP2:
         return exp2(a);
@@ -99,9 +115,13 @@ static double eval_float(PrimId prim, double a, double b) {
     case PRIM_COS:
         return cos(a);
     case PRIM_TANH:
+    case PRIM_TANH_10:
         return tanh(a);
     case PRIM_ERF:
         return erf(a);
+    case PRIM_ERF1P:
+    case PRIM_ERF1P_22:
+        return erfc(-a);
     case PRIM_POW:
         return pow(a, b);
     case PRIM_TF32:

@@ -6,7 +6,7 @@
 
 typedef enum {
     PRIM_NONE,
-#define PRIM(sym, name, arity, operands, result, cost) PRIM_##sym,
+#define PRIM(sym, ...) PRIM_##sym,
 #include "ir/prims.def"
     PRIM_COUNT
 } PrimId;
@@ -19,9 +19,14 @@ typedef struct PrimInfo {
     DtypeSet operands; /* of the last operand; a select's first is bool */
     PrimResult result;
     uint32_t cost;
+    bool is_exact; /* the same on every target */
 } PrimInfo;
 
 const PrimInfo *prim_info(PrimId prim);
+
+/* What may stand for the primitive where its result, or one that depends on it as gently as an
+ * activation does, is rounded to `dtype`: a cheaper one, or itself. */
+PrimId prim_rounded_to(PrimId prim, Dtype dtype);
 
 /* The primitive's value on numbers held in doubles, computed as for `dtype` (F64, F32, I32 or
  * BOOL), unrounded for floats. For constant folding and scalar evaluation in tests. */

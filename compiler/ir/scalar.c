@@ -145,8 +145,7 @@ static bool fold(ScalarTab *tab, PrimId prim, Dtype dtype, const ScalarId *args,
         if (s->kind != SCALAR_CONST) return false;
         v[i] = s->number;
     }
-    /* Elementary functions are the target's: folding them here could differ in the last bit. */
-    if (prim_info(prim)->cost > 8) return false;
+    if (!prim_info(prim)->is_exact) return false;
     Dtype operand = tab->nodes.data[args[arity - 1]].dtype;
     *folded = scalar_const(tab, dtype, prim_eval(prim, operand, v[0], v[1], v[2]));
     return true;

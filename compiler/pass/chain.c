@@ -21,12 +21,6 @@ typedef struct Chain {
     Launch launch;        /* so far */
 } Chain;
 
-static bool has_arg(const Kernel *kernel, uint32_t buffer) {
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (kernel->args.data[i] == buffer) return true;
-    return false;
-}
-
 static const Store *row_store_to(const Kernel *kernel, uint32_t buffer) {
     for (uint32_t i = 0; i < kernel->row_stores.n; i++)
         if (kernel->row_stores.data[i].buffer == buffer) return &kernel->row_stores.data[i];
@@ -78,7 +72,9 @@ static bool passes_on_chip(const Chain *c, uint32_t buffer) {
         return false;
     for (uint32_t k = 0; k < c->plan->kernels.n; k++) {
         bool is_inside = k >= c->first && k < c->first + c->launch.n;
-        if (!is_inside && k != c->next && has_arg(&c->plan->kernels.data[k], buffer)) return false;
+        if (!is_inside && k != c->next &&
+            kernel_find_arg(&c->plan->kernels.data[k], buffer) != NO_ARG)
+            return false;
     }
     for (uint32_t k = 0; k < c->launch.n; k++) {
         const Kernel *kernel = &c->launch.kernels[k];
@@ -91,13 +87,6 @@ static bool passes_on_chip(const Chain *c, uint32_t buffer) {
     return false;
 }
 
-static bool writes(const Kernel *kernel, uint32_t buffer) {
-    for (uint32_t i = 0; i < kernel->stages.n; i++)
-        for (uint32_t k = 0; k < kernel->stages.data[i].stores.n; k++)
-            if (kernel->stages.data[i].stores.data[k].buffer == buffer) return true;
-    return row_store_to(kernel, buffer) != NULL;
-}
-
 /* Whether what the reader takes is there: made before the launch, or in it and then on chip. At
  * least one buffer must be the latter. */
 static bool has_operands(const Chain *c) {
@@ -106,7 +95,7 @@ static bool has_operands(const Chain *c) {
     for (uint32_t i = 0; i < reader->args.n; i++) {
         uint32_t buffer = reader->args.data[i];
         for (uint32_t k = c->first; k < c->next; k++) {
-            if (!writes(&kernels[k], buffer)) continue;
+            if (!kernel_stores_to(&kernels[k], buffer)) continue;
             bool is_inside = k < c->first + c->launch.n;
             if (!is_inside || !passes_on_chip(c, buffer)) return false;
             n_on_chip++;
@@ -199,7 +188,7 @@ static void set_row_variants(Chain *c, int64_t n) {
 /* What the launch makes and the reader takes. */
 static void set_on_chip(Chain *c, uint32_t buffer, bool is_on_chip) {
     for (uint32_t k = 0; k < c->launch.n; k++)
-        if (writes(&c->launch.kernels[k], buffer))
+        if (kernel_stores_to(&c->launch.kernels[k], buffer))
             c->plan->buffers.data[buffer].is_on_chip = is_on_chip;
 }
 

@@ -129,7 +129,7 @@ static ScalarId pull_eltwise(Composer *c, const Node *node, const IndexId *coord
     for (uint32_t i = node->n_args; i < info->max_args; i++)
         args[i] = scalar_const(c->scalars, scalar_get(c->scalars, args[0])->dtype,
                                dtype_round(node->dtype, info->default_last));
-    ScalarId body = info->body(c->scalars, args[0], args[1], args[2]);
+    ScalarId body = info->body(c->scalars, node->dtype, args[0], args[1], args[2]);
     return scalar_cvt(c->scalars, body, node->dtype);
 }
 

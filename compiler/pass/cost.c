@@ -525,8 +525,7 @@ static double least_bytes(const Coster *c) {
 
 static bool is_read_in_run(const Coster *c, uint32_t buffer) {
     for (uint32_t k = c->out->n_init; k < c->plan->kernels.n; k++)
-        for (uint32_t i = 0; i < c->plan->kernels.data[k].args.n; i++)
-            if (c->plan->kernels.data[k].args.data[i] == buffer) return true;
+        if (kernel_find_arg(&c->plan->kernels.data[k], buffer) != NO_ARG) return true;
     return false;
 }
 

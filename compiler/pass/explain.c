@@ -84,28 +84,12 @@ static void print_edges(const Ledger *l, uint32_t *n_fused, uint32_t *n_stored) 
     }
 }
 
-typedef struct Wanted {
-    uint32_t buffer;
-    bool is_found;
-} Wanted;
-
-static void compare_store(void *user, const Store *store) {
-    Wanted *wanted = user;
-    wanted->is_found = wanted->is_found || store->buffer == wanted->buffer;
-}
-
-bool explain_stores_to(const Kernel *kernel, uint32_t buffer) {
-    Wanted wanted = {.buffer = buffer};
-    kernel_each_store(kernel, compare_store, &wanted);
-    return wanted.is_found;
-}
-
 static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
     DimId bytes = dim_const(l->dims, 0);
     text_printf(l->out, "    %s", written ? "writes" : "reads");
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &l->plan->buffers.data[kernel->args.data[i]];
-        if (explain_stores_to(kernel, kernel->args.data[i]) != written) continue;
+        if (kernel_stores_to(kernel, kernel->args.data[i]) != written) continue;
         text_printf(l->out, " %s%s", buffer->name, buffer->is_on_chip ? " (on chip)" : "");
         if (buffer->is_on_chip) continue;
         bytes = add(l, bytes, kernel_buffer_bytes(l->plan, kernel, kernel->args.data[i]));
@@ -180,13 +164,11 @@ static DimId used_bytes(const Ledger *l, uint32_t buffer) {
     DimId used = DIM_NONE;
     for (uint32_t i = plan_n_init(l->plan); i < l->plan->kernels.n; i++) {
         const Kernel *kernel = &l->plan->kernels.data[i];
-        for (uint32_t k = 0; k < kernel->args.n; k++) {
-            if (kernel->args.data[k] != buffer) continue;
-            DimId own = kernel_buffer_bytes(l->plan, kernel, buffer);
-            if (used != DIM_NONE && used != own)
-                return buffer_bytes(l->dims, &l->plan->buffers.data[buffer]);
-            used = own;
-        }
+        if (kernel_find_arg(kernel, buffer) == NO_ARG) continue;
+        DimId own = kernel_buffer_bytes(l->plan, kernel, buffer);
+        if (used != DIM_NONE && used != own)
+            return buffer_bytes(l->dims, &l->plan->buffers.data[buffer]);
+        used = own;
     }
     return used == DIM_NONE ? dim_const(l->dims, 0) : used;
 }

@@ -22,7 +22,6 @@ void explain_json(const ExplainInput *input, JsonText *json);
 Str explain_output_name(const Graph *graph, NodeId id);
 /* "map", "matmul", ... */
 const char *explain_form_name(KernelForm form);
-bool explain_stores_to(const Kernel *kernel, uint32_t buffer);
 
 /* The graph with its kernels as `kernel name { ... }` blocks: source that parses back to the same
  * plan. Values computed in several kernels are written once in each. */

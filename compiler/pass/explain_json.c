@@ -62,7 +62,7 @@ static void put_buffers(const Writer *w, const Kernel *kernel, bool written) {
     jsontext_begin(w->json, written ? "writes" : "reads", '[');
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &w->plan->buffers.data[kernel->args.data[i]];
-        if (explain_stores_to(kernel, kernel->args.data[i]) != written) continue;
+        if (kernel_stores_to(kernel, kernel->args.data[i]) != written) continue;
         DimId bytes = buffer_bytes(w->graph->dims, buffer);
         jsontext_begin(w->json, NULL, '{');
         jsontext_string(w->json, "buffer", buffer->name);

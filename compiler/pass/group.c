@@ -370,8 +370,7 @@ static void store_loaded(Grouper *p) {
     }
 }
 
-/* Per node: whether a group reads it from memory. */
-static bool *find_loaded(const Grouper *p) {
+bool *group_find_loaded(const Grouper *p) {
     bool *is_loaded = arena_array(p->arena, bool, p->graph->nodes.n);
     for (uint32_t i = 0; i < p->g->groups.n; i++)
         for (uint32_t k = 0; k < p->g->groups.data[i].loads.n; k++)
@@ -382,7 +381,7 @@ static bool *find_loaded(const Grouper *p) {
 /* Values that were to be stored for groups which then joined the one that makes them. A group keeps
  * a last value: what it is there for. */
 static void drop_unread(Grouper *p) {
-    bool *is_loaded = find_loaded(p);
+    bool *is_loaded = group_find_loaded(p);
     for (uint32_t i = 0; i < p->g->groups.n; i++) {
         Group *group = &p->g->groups.data[i];
         uint32_t n_kept = 0, n = group->targets.n;

@@ -55,6 +55,8 @@ static inline bool is_contraction(const Graph *graph, NodeId id) {
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,
                    uint32_t *makers);
 
+/* Per node: whether a group of the round reads it from memory. */
+bool *group_find_loaded(const Grouper *p);
 /* Has the node stored from the next round on; false if it is already. */
 bool group_want_stored(Grouper *p, NodeId id, ReasonId reason);
 /* Before anything is grouped: stores what would make any kernel too deep, too long or too wide. */

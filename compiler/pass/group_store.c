@@ -198,14 +198,6 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
     return changed;
 }
 
-/* Whether a reduction's result is read by another kernel than its own. */
-static bool is_loaded(const Grouper *p, NodeId id) {
-    for (uint32_t i = 0; i < p->g->groups.n; i++)
-        for (uint32_t k = 0; k < p->g->groups.data[i].loads.n; k++)
-            if (p->g->groups.data[i].loads.data[k] == id) return true;
-    return false;
-}
-
 static bool is_output(const Graph *graph, NodeId id) {
     for (uint32_t i = 0; i < graph->outputs.n; i++)
         if (graph->outputs.data[i].node == id) return true;
@@ -247,8 +239,9 @@ static NodeId last_handover(const Grouper *p, NodeId source, bool *passed) {
 static bool find_handovers(Grouper *p) {
     bool changed = false;
     bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);
+    const bool *is_loaded = group_find_loaded(p);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
-        if (!is_reduction(p->graph, id) || is_output(p->graph, id) || !is_loaded(p, id)) continue;
+        if (!is_reduction(p->graph, id) || is_output(p->graph, id) || !is_loaded[id]) continue;
         NodeId last = last_handover(p, id, passed);
         if (last == NODE_NONE || p->handover[last] == HANDOVER_WANTED || p->wants_store[last])
             continue;

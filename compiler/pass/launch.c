@@ -4,24 +4,11 @@
 
 #include <string.h>
 
-static bool has_arg(const Kernel *kernel, uint32_t buffer) {
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (kernel->args.data[i] == buffer) return true;
-    return false;
-}
-
-static bool stores_any(const Store *stores, uint32_t n, const Kernel *other) {
-    for (uint32_t i = 0; i < n; i++)
-        if (has_arg(other, stores[i].buffer)) return true;
-    return false;
-}
-
 /* Whether `other` touches what `kernel` writes. */
 static bool writes_for(const Kernel *kernel, const Kernel *other) {
-    for (uint32_t i = 0; i < kernel->stages.n; i++)
-        if (stores_any(kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n, other))
-            return true;
-    return stores_any(kernel->row_stores.data, kernel->row_stores.n, other);
+    for (uint32_t i = 0; i < other->args.n; i++)
+        if (kernel_stores_to(kernel, other->args.data[i])) return true;
+    return false;
 }
 
 /* Tensor maps are those of one kernel's arguments. */

@@ -87,8 +87,10 @@ static bool map_side(const Wgmma *g, Side *side) {
     side->is_turned = !dim_equals_const(g->dims, along_k, 1);
     if (side->is_turned && !dim_equals_const(g->dims, own, 1)) return false;
     TensorMap *map = &side->map;
-    *map = (TensorMap){.swizzle_bytes = WGMMA_SWIZZLE_BYTES, .offset = expr.offset, .rank = 1};
-    while (g->kernel->args.data[map->arg] != s->buffer) map->arg++;
+    *map = (TensorMap){.arg = kernel_find_arg(g->kernel, s->buffer),
+                       .swizzle_bytes = WGMMA_SWIZZLE_BYTES,
+                       .offset = expr.offset,
+                       .rank = 1};
     map->axes[0] = (MapAxis){.axis = side->is_turned ? side->axis : k,
                              .stride = side->is_turned ? own : along_k,
                              .box = BOX_ELEMS};

@@ -12,12 +12,6 @@ typedef struct Writer {
     Text out;
 } Writer;
 
-static uint32_t argument_of(const Writer *w, uint32_t buffer) {
-    for (uint32_t i = 0; i < w->kernel->args.n; i++)
-        if (w->kernel->args.data[i] == buffer) return i;
-    return UINT32_MAX;
-}
-
 /* Dims by id: they are interned over the whole module. */
 static void write_index(Writer *w, IndexId id) {
     const IndexTab *tab = scalartab_indices(w->kernel->scalars);
@@ -38,8 +32,8 @@ static void write_scalar(Writer *w, const Scalar *s) {
     memcpy(&number, &s->number, sizeof number);
     text_printf(&w->out, "%d %d %d %u %u %u %llx %u %u", (int)s->kind, (int)s->dtype, (int)s->prim,
                 w->numbers[s->args[0]], w->numbers[s->args[1]], w->numbers[s->args[2]],
-                (unsigned long long)number, s->kind == SCALAR_LOAD ? argument_of(w, s->buffer) : 0,
-                s->slot);
+                (unsigned long long)number,
+                s->kind == SCALAR_LOAD ? kernel_find_arg(w->kernel, s->buffer) : 0, s->slot);
     if (s->index) write_index(w, s->index);
     for (GuardId g = s->guard; g; g = guard_get(w->kernel->scalars, g).next) {
         Guard guard = guard_get(w->kernel->scalars, g);
@@ -51,7 +45,7 @@ static void write_scalar(Writer *w, const Scalar *s) {
 
 static void write_stores(Writer *w, const Store *stores, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t arg = argument_of(w, stores[i].buffer);
+        uint32_t arg = kernel_find_arg(w->kernel, stores[i].buffer);
         text_printf(&w->out, "store %u %d %u", arg,
                     (int)w->plan->buffers.data[stores[i].buffer].dtype,
                     w->numbers[stores[i].value]);

@@ -109,10 +109,7 @@ static void lay_out_kernel(const Drawing *d, uint32_t k) {
  */
 
 static bool takes(const Drawing *d, uint32_t k, uint32_t buffer) {
-    const Kernel *kernel = d->picture->kernels.data[k].kernel;
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (kernel->args.data[i] == buffer) return !explain_stores_to(kernel, buffer);
-    return false;
+    return kernel_only_reads(d->picture->kernels.data[k].kernel, buffer);
 }
 
 static void add_launch_edges(const Drawing *d, Layered *layout, const PictureLaunch *launch,
@@ -124,8 +121,7 @@ static void add_launch_edges(const Drawing *d, Layered *layout, const PictureLau
                                                    .to = first + i,
                                                    .has_to_port = true,
                                                    .to_port = port_at(box, buffer, false)});
-        if (!explain_stores_to(d->picture->kernels.data[launch->first + i].kernel, buffer))
-            continue;
+        if (!kernel_stores_to(d->picture->kernels.data[launch->first + i].kernel, buffer)) continue;
         LayeredEdge edge = {
             .from = first + i, .has_from_port = true, .from_port = port_at(box, buffer, true)};
         for (uint32_t k = i + 1; k < launch->n; k++) {

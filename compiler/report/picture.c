@@ -65,7 +65,7 @@ static void add_flow(Builder *b, uint32_t from, uint32_t to) {
 static bool is_partial(const Builder *b, uint32_t buffer) {
     for (uint32_t i = 0; i < b->plan->kernels.n; i++) {
         const Kernel *kernel = &b->plan->kernels.data[i];
-        if (kernel->segment_axis != NO_AXIS && explain_stores_to(kernel, buffer)) return true;
+        if (kernel->segment_axis != NO_AXIS && kernel_stores_to(kernel, buffer)) return true;
     }
     return false;
 }
@@ -73,7 +73,7 @@ static bool is_partial(const Builder *b, uint32_t buffer) {
 static void note_reads(Builder *b, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
-        if (explain_stores_to(kernel, buffer)) continue;
+        if (kernel_stores_to(kernel, buffer)) continue;
         const Buffer *given = &b->plan->buffers.data[buffer];
         b->read_of[given->node] = buffer + 1;
         b->read_item[buffer] = 1 + add_item(b, (Item){ITEM_READ, given->node, buffer, given->name});
@@ -180,13 +180,7 @@ Picture *picture_new(Arena *arena, const Plan *plan) {
 
 static bool launch_makes(const Picture *picture, const PictureLaunch *launch, uint32_t buffer) {
     for (uint32_t i = 0; i < launch->n; i++)
-        if (explain_stores_to(picture->kernels.data[launch->first + i].kernel, buffer)) return true;
-    return false;
-}
-
-static bool kernel_takes(const Kernel *kernel, uint32_t buffer) {
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (kernel->args.data[i] == buffer) return !explain_stores_to(kernel, buffer);
+        if (kernel_stores_to(picture->kernels.data[launch->first + i].kernel, buffer)) return true;
     return false;
 }
 
@@ -217,7 +211,7 @@ uint32_t picture_original(const Picture *picture, uint32_t buffer) {
 bool launch_reads(const Picture *picture, const PictureLaunch *launch, uint32_t buffer) {
     if (launch_makes(picture, launch, buffer)) return false;
     for (uint32_t i = 0; i < launch->n; i++)
-        if (kernel_takes(picture->kernels.data[launch->first + i].kernel, buffer)) return true;
+        if (kernel_only_reads(picture->kernels.data[launch->first + i].kernel, buffer)) return true;
     return false;
 }
 

@@ -42,7 +42,7 @@ static const char *values_text(const Page *page, const Kernel *kernel, bool is_s
     Text text = {.arena = page->arena};
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &page->graph->after.plan->buffers.data[kernel->args.data[i]];
-        if (explain_stores_to(kernel, kernel->args.data[i]) != is_store) continue;
+        if (kernel_stores_to(kernel, kernel->args.data[i]) != is_store) continue;
         text_printf(&text, "%s%s%s", text.n_bytes ? ", " : "", buffer->name,
                     buffer->is_on_chip ? " (on chip)" : "");
     }

@@ -31,6 +31,6 @@ ScalarId op_body_on(ScalarTab *tab, OpId op, uint32_t n_args, Dtype dtype) {
     }
     for (uint32_t k = n_args; k < info->max_args; k++)
         args[k] = scalar_const(tab, dtype_compute(dtype), dtype_round(dtype, info->default_last));
-    ScalarId body = info->body(tab, args[0], args[1], args[2]);
+    ScalarId body = info->body(tab, dtype, args[0], args[1], args[2]);
     return info->result == RESULT_BOOL ? body : scalar_cvt(tab, body, dtype);
 }

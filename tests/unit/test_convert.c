@@ -1,5 +1,6 @@
 /* back/convert.h on the CPU against conversions in integers, written for this test alone; and
  * what both emitters compile to: no external symbol on x86-64, PTX that ptxas accepts. */
+#include "lib/ptx.h"
 #include "tools/math_jit.h"
 #include "tools/math_reference.h"
 
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char *const type_names[CONVERT_N_TYPES] = {"f64", "f32", "f16", "bf16", "i32", "bool"};
 
@@ -242,39 +242,6 @@ Test(convert, x86_objects_need_no_symbol) {
     cr_assert_eq(math_count_externals(kernels, n), 0);
 }
 
-/* Whether `ptxas` is in a folder of PATH. */
-static bool has_ptxas(void) {
-    const char *at = getenv("PATH");
-    while (at && *at) {
-        size_t n = strcspn(at, ":");
-        char path[512];
-        int length = snprintf(path, sizeof path, "%.*s/ptxas", (int)n, at);
-        if (length > 0 && (size_t)length < sizeof path && access(path, X_OK) == 0) return true;
-        at += n + (at[n] == ':');
-    }
-    return false;
-}
-
-static void assemble(const char *ptx, const char *cpu) {
-    char path[] = "/tmp/fusec_math_XXXXXX";
-    int file = mkstemp(path);
-    cr_assert_geq(file, 0);
-    size_t n_bytes = strlen(ptx);
-    bool is_written = write(file, ptx, n_bytes) == (ssize_t)n_bytes;
-    close(file);
-    char command[128];
-    snprintf(command, sizeof command, "ptxas -O1 -arch=%s -o /dev/null %s", cpu, path);
-    int status = is_written ? system(command) : -1;
-    unlink(path);
-    cr_assert_eq(status, 0, "ptxas refuses the PTX for %s", cpu);
-}
-
-static unsigned count(const char *text, const char *what) {
-    unsigned n = 0;
-    for (text = strstr(text, what); text; text = strstr(text + 1, what)) n++;
-    return n;
-}
-
 /* An add or mul without .rn may be fused by ptxas, which would change the bits. Subnormals may be
  * lost by reciprocals alone, of which division sees what became. */
 static void check_ptx(const char *cpu) {
@@ -289,13 +256,13 @@ static void check_ptx(const char *cpu) {
     for (size_t i = 0; i < sizeof banned / sizeof *banned; i++) {
         cr_assert_null(strstr(ptx, banned[i]), "%s in the PTX for %s", banned[i], cpu);
     }
-    cr_assert_gt(count(ptx, "rcp.approx.ftz"), 0, "no vector was divided");
-    cr_assert_eq(count(ptx, ".ftz"), count(ptx, "rcp.approx.ftz"), "%s", cpu);
-    if (has_ptxas()) {
-        assemble(ptx, cpu);
-    } else {
-        fprintf(stderr, "no ptxas on PATH: the PTX for %s was not assembled\n", cpu);
-    }
+    cr_assert_gt(ptx_count(ptx, "rcp.approx.ftz"), 0, "no vector was divided");
+    cr_assert_eq(ptx_count(ptx, ".ftz"), ptx_count(ptx, "rcp.approx.ftz"), "%s", cpu);
+    Arena *arena = arena_new(NULL);
+    PtxReport report;
+    if (ptx_assemble(arena, ptx, strlen(ptx), (PtxOptions){.target = cpu, .level = "1"}, &report))
+        cr_expect(report.functions.n > 0, "%s", cpu);
+    arena_free(arena);
     math_text_free(ptx);
 }
 

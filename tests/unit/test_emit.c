@@ -1,6 +1,7 @@
 /* Every op on every dtype it takes has code on every target: LLVM aborts on what it cannot select,
  * so each cell is named before it is lowered. */
 #include "back/back.h"
+#include "lib/ptx.h"
 #include "pass/fuse.h"
 #include "pass/sched.h"
 
@@ -94,23 +95,6 @@ static const char *rendered(Arena *arena, const Diags *diags) {
     return text_str(&text);
 }
 
-/* Assembles PTX where the toolkit is there; says so where it is not. */
-static void assemble(const CodeBytes *code, const Target *target, const char *what) {
-    if (system("command -v ptxas > /dev/null 2>&1") != 0) {
-        cr_log_warn("ptxas is not here: %s for %s not assembled", what, target->name);
-        return;
-    }
-    char path[] = "/tmp/fusec-emit-XXXXXX", command[256];
-    int fd = mkstemp(path);
-    cr_assert(fd >= 0);
-    FILE *file = fdopen(fd, "wb");
-    cr_assert(file && fwrite(code->data, 1, code->n_bytes, file) == code->n_bytes);
-    fclose(file);
-    snprintf(command, sizeof command, "ptxas -O0 -arch=%s -o /dev/null %s", target->name, path);
-    cr_expect(system(command) == 0, "ptxas refuses %s for %s", what, target->name);
-    remove(path);
-}
-
 /* An object may refer to nothing outside itself. */
 static void check_symbols(const CodeBytes *code, const char *what) {
     char path[] = "/tmp/fusec-emit-XXXXXX", command[256];
@@ -138,10 +122,12 @@ static void lower_all(TargetId target, Dtype dtype) {
                         is_gpu ? CODE_ASSEMBLY : CODE_OBJECT, &code, &diags);
     cr_assert(ok, "%s", rendered(cells->arena, &diags));
     cr_expect(cells->n > 20);
-    if (is_gpu)
-        assemble(&code, cells->target, dtype_name(dtype));
-    else
+    PtxReport report;
+    if (!is_gpu)
         check_symbols(&code, dtype_name(dtype));
+    else if (ptx_assemble(cells->arena, code.data, code.n_bytes,
+                          (PtxOptions){.target = cells->target->name, .level = "0"}, &report))
+        cr_expect(report.functions.n > 0, "%s", dtype_name(dtype));
     arena_free(cells->arena);
     free(cells);
 }

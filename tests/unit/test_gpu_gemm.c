@@ -4,12 +4,10 @@
  */
 #include "back/back.h"
 #include "lib/plans.h"
+#include "lib/ptx.h"
 #include "pass/sched.h"
 
 #include <criterion/criterion.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -108,77 +106,39 @@ static int max_spill_bytes(const Batch *batch, const char *symbol) {
     return 0;
 }
 
-/* Runs ptxas over the PTX and checks, per function, what it says of spills and shared memory. */
+/* Checks, per function, what the assembler says of spills and shared memory. */
 static void assemble(const Batch *batch) {
-    if (system("command -v ptxas > /dev/null 2>&1") != 0) {
-        cr_log_warn("ptxas is not here: PTX for %s not assembled", batch->target->name);
+    PtxReport report;
+    if (!ptx_assemble(batch->arena, batch->code.data, batch->code.n_bytes,
+                      (PtxOptions){.target = batch->target->name}, &report))
         return;
+    for (uint32_t i = 0; i < report.functions.n; i++) {
+        const PtxFunction *function = &report.functions.data[i];
+        int most = max_spill_bytes(batch, function->name);
+        cr_expect(function->spill_store_bytes <= (uint32_t)most, "%s for %s spills %u bytes",
+                  function->name, batch->target->name, function->spill_store_bytes);
+        cr_expect_leq(function->shared_bytes, MAX_SHARED_BYTES, "%s", function->name);
     }
-    char path[] = "/tmp/fusec-gemm-XXXXXX", command[256], line[512];
-    int fd = mkstemp(path), n_functions = 0, n_bytes;
-    cr_assert(fd >= 0);
-    FILE *file = fdopen(fd, "wb");
-    cr_assert(file &&
-              fwrite(batch->code.data, 1, batch->code.n_bytes, file) == batch->code.n_bytes);
-    fclose(file);
-    snprintf(command, sizeof command, "ptxas -v -arch=%s -o /dev/null %s 2>&1", batch->target->name,
-             path);
-    FILE *output = popen(command, "r");
-    cr_assert(output);
-    char function[256] = "";
-    while (fgets(line, sizeof line, output)) {
-        const char *at = strstr(line, "entry function '");
-        if (at) sscanf(at, "entry function '%255[^']", function);
-        at = strstr(line, "bytes stack frame, ");
-        if (at && sscanf(at, "bytes stack frame, %d", &n_bytes) == 1)
-            cr_expect_leq(n_bytes, max_spill_bytes(batch, function), "%s for %s spills %d bytes",
-                          function, batch->target->name, n_bytes);
-        at = strstr(line, " bytes smem");
-        if (!at) continue;
-        while (at > line && at[-1] >= '0' && at[-1] <= '9') at--;
-        cr_expect_leq(atoi(at), MAX_SHARED_BYTES, "%s", function);
-        n_functions++;
-    }
-    cr_expect_eq(pclose(output), 0, "ptxas refuses the PTX for %s", batch->target->name);
-    cr_expect(n_functions > 0);
-    remove(path);
-}
-
-/* The text of a function in the PTX. */
-static const char *function_text(const Batch *batch, const char *symbol) {
-    const char *head = str_format(batch->arena, ".entry %s(", symbol);
-    const char *begin = strstr(batch->code.data, head);
-    cr_assert(begin, "%s is not in the PTX", symbol);
-    const char *end = strstr(begin, "\n}");
-    cr_assert(end);
-    size_t n = (size_t)(end - begin);
-    char *text = arena_alloc(batch->arena, n + 1);
-    memcpy(text, begin, n);
-    return text;
-}
-
-static uint32_t count(const char *text, const char *what) {
-    uint32_t n = 0;
-    for (text = strstr(text, what); text; text = strstr(text + 1, what)) n++;
-    return n;
+    cr_expect(report.functions.n > 0);
 }
 
 /* Every thread multiplies and adds its outputs times the depth of a tile, and no other fma hides
  * among them; nothing is kept in local memory. */
 static void check_function(const Batch *batch, const Variant *variant, Dtype dtype) {
     const Sched *sched = &variant->sched;
-    const char *text = function_text(batch, variant->symbol);
+    const char *text = ptx_function_text(batch->arena, batch->code.data, variant->symbol);
     uint32_t computing = 32 * sched->warps_m * sched->warps_n;
     uint32_t expected = sched->tile_m * sched->tile_n / computing * sched->tile_k;
     cr_assert_eq(sched->engine, CONTRACT_FMA);
-    cr_expect_eq(count(text, ".local"), 0, "%s", variant->symbol);
-    cr_expect_geq(count(text, "bar.sync") + count(text, "barrier.sync"), 2, "%s", variant->symbol);
+    cr_expect_eq(ptx_count(text, ".local"), 0, "%s", variant->symbol);
+    cr_expect_geq(ptx_count(text, "bar.sync") + ptx_count(text, "barrier.sync"), 2, "%s",
+                  variant->symbol);
     if (dtype == DT_I32) {
-        cr_expect_geq(count(text, "mad.lo.s32") + count(text, "mul.lo.s32"), expected, "%s",
+        cr_expect_geq(ptx_count(text, "mad.lo.s32") + ptx_count(text, "mul.lo.s32"), expected, "%s",
                       variant->symbol);
         return;
     }
-    cr_expect_eq(count(text, "fma.rn.f32"), expected, "%s", variant->symbol);
+    cr_expect_eq(ptx_count(text, "fma.rn.f32"), expected, "%s", variant->symbol);
 }
 
 /* The last variant applies always, and all take what the launch can give. */
@@ -265,9 +225,10 @@ Test(gpu_gemm, pads_with_zeros_of_both_signs) {
         &batch, program(batch.arena, symbolic_dims, "f32", &epilogues[0], false, false));
     emit(&batch);
     const Kernel *kernel = &plan->kernels.data[0];
-    const char *text = function_text(&batch, kernel->variants[kernel->n_variants - 1].symbol);
-    cr_expect(count(text, ", 0f80000000, ") > 0);
-    cr_expect(count(text, ", 0f00000000, ") > 0);
+    const char *text = ptx_function_text(batch.arena, batch.code.data,
+                                         kernel->variants[kernel->n_variants - 1].symbol);
+    cr_expect(ptx_count(text, ", 0f80000000, ") > 0);
+    cr_expect(ptx_count(text, ", 0f00000000, ") > 0);
     arena_free(batch.arena);
 }
 

@@ -2,12 +2,11 @@
  * factors becomes, and that the assembler takes it without spills. That results are right is for
  * the tests that run on a GPU. */
 #include "lib/compile.h"
+#include "lib/ptx.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90};
 
@@ -47,54 +46,19 @@ static Program compile(const char *source, TargetId target) {
     return p;
 }
 
-/* The text of a variant's function: from its entry to the line of its closing brace. */
-static char *function_text(const Program *p, uint32_t variant) {
-    char head[128];
-    snprintf(head, sizeof head, ".entry %s(", p->kernel->variants[variant].symbol);
-    const char *begin = strstr(p->compiled.bytes, head);
-    cr_assert(begin, "no %s", head);
-    const char *end = strstr(begin, "\n}");
-    cr_assert(end);
-    size_t n = (size_t)(end - begin);
-    char *text = malloc(n + 1);
-    cr_assert(text);
-    memcpy(text, begin, n);
-    text[n] = '\0';
-    return text;
-}
-
-static uint32_t count(const char *text, const char *what) {
-    uint32_t n = 0;
-    for (const char *at = text; (at = strstr(at, what)); at += strlen(what)) n++;
-    return n;
+static const char *function_text(const Program *p, uint32_t variant) {
+    const char *symbol = p->kernel->variants[variant].symbol;
+    return ptx_function_text(p->compiled.driver.arena, p->compiled.bytes, symbol);
 }
 
 /* Assembles all variants; true when there is no assembler to ask. */
 static bool assembles_without_spills(const Program *p, TargetId target) {
-    if (system("command -v ptxas > /dev/null 2>&1") != 0) {
-        cr_log_warn("ptxas is not here: not assembled");
+    PtxReport report;
+    PtxOptions options = {.target = target_get(target)->name};
+    if (!ptx_assemble(p->compiled.driver.arena, p->compiled.bytes, p->compiled.n_bytes, options,
+                      &report))
         return true;
-    }
-    char path[] = "/tmp/fusec-mma-XXXXXX", command[256], line[512];
-    int fd = mkstemp(path);
-    cr_assert(fd >= 0);
-    FILE *file = fdopen(fd, "wb");
-    cr_assert(file);
-    cr_assert_eq(fwrite(p->compiled.bytes, 1, p->compiled.n_bytes, file), p->compiled.n_bytes);
-    fclose(file);
-    snprintf(command, sizeof command, "ptxas -v -arch=%s -o /dev/null %s 2>&1",
-             target_get(target)->name, path);
-    FILE *messages = popen(command, "r");
-    cr_assert(messages);
-    uint32_t n_functions = 0, n_clean = 0;
-    while (fgets(line, sizeof line, messages)) {
-        if (strstr(line, "Compiling entry function")) n_functions++;
-        if (strstr(line, "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"))
-            n_clean++;
-    }
-    bool ok = pclose(messages) == 0 && n_functions == p->kernel->n_variants;
-    remove(path);
-    return ok && n_clean == n_functions;
+    return report.functions.n == p->kernel->n_variants && ptx_is_in_registers(&report);
 }
 
 static uint32_t n_steps(const Sched *s, Dtype dtype) {
@@ -109,12 +73,12 @@ static void check_loop(const Program *p, uint32_t variant, const char *text, Dty
     const char *name = instruction(dtype, target, &each);
     cr_expect_eq(s->engine, CONTRACT_MMA);
     cr_expect_eq(s->threads, s->warps_m * s->warps_n * 32);
-    cr_expect_eq(count(text, name), n_steps(s, dtype) * m * n * each, "%s", name);
-    cr_expect_eq(count(text, "mma.sync"), count(text, name));
+    cr_expect_eq(ptx_count(text, name), n_steps(s, dtype) * m * n * each, "%s", name);
+    cr_expect_eq(ptx_count(text, "mma.sync"), ptx_count(text, name));
     /* one step's fragments are loaded before the loop too */
     if (dtype_bytes(dtype) == 2)
-        cr_expect_eq(count(text, "ldmatrix.sync"), (n_steps(s, dtype) + 1) * (m + n / 2));
-    cr_expect_eq(count(text, ".local"), 0, "a local array");
+        cr_expect_eq(ptx_count(text, "ldmatrix.sync"), (n_steps(s, dtype) + 1) * (m + n / 2));
+    cr_expect_eq(ptx_count(text, ".local"), 0, "a local array");
 }
 
 /* Large constant matrices, every layout: both factors are copied, and what lies along m or n is
@@ -131,7 +95,7 @@ static void check_layout(Operands o, int left_turned, int right_turned, TargetId
              left_turned ? "transpose(a, perm=[1, 0])" : "a",
              right_turned ? "b" : "transpose(b, perm=[1, 0])", o.precision);
     Program p = compile(source, target);
-    char *text = function_text(&p, 0);
+    const char *text = function_text(&p, 0);
     check_loop(&p, 0, text, o.dtype, target);
     const Sched *s = &p.kernel->variants[0].sched;
     uint32_t bytes = dtype_bytes(o.dtype), steps = n_steps(s, o.dtype) + 1;
@@ -141,12 +105,11 @@ static void check_layout(Operands o, int left_turned, int right_turned, TargetId
     uint32_t matrices = bytes == 8 ? 0 : bytes == 2 ? left + right : left + right - turned;
     uint32_t chunks = (s->tile_m + s->tile_n) * s->tile_k * bytes / 16 / s->threads;
     cr_expect_eq(s->tile_m, 128);
-    cr_expect_eq(count(text, "ldmatrix.sync"), matrices, "%s", source);
-    cr_expect_eq(count(text, ".trans."), bytes == 2 ? turned : 0, "%s", source);
+    cr_expect_eq(ptx_count(text, "ldmatrix.sync"), matrices, "%s", source);
+    cr_expect_eq(ptx_count(text, ".trans."), bytes == 2 ? turned : 0, "%s", source);
     /* once ahead of the loop over k, which is a loop itself, and once in it */
-    cr_expect_eq(count(text, "cp.async.cg.shared.global"), chunks * 2, "%s", source);
+    cr_expect_eq(ptx_count(text, "cp.async.cg.shared.global"), chunks * 2, "%s", source);
     cr_expect(assembles_without_spills(&p, target), "%s", source);
-    free(text);
     compile_free(&p.compiled);
 }
 
@@ -188,9 +151,8 @@ Test(gpu_mma, epilogues_assemble_without_spills) {
         spell(typed, source, o);
         Program p = compile(typed, target);
         for (uint32_t v = 0; v < p.kernel->n_variants; v++) {
-            char *text = function_text(&p, v);
+            const char *text = function_text(&p, v);
             check_loop(&p, v, text, o.dtype, target);
-            free(text);
         }
         cr_expect(assembles_without_spills(&p, target), "%s", typed);
         compile_free(&p.compiled);
@@ -233,10 +195,9 @@ Test(gpu_mma, padding_of_f64_changes_no_sum) {
             cases[i].k);
         Program p = compile(source, TARGET_SM_90);
         for (uint32_t v = 0; v < p.kernel->n_variants; v++) {
-            char *text = function_text(&p, v);
+            const char *text = function_text(&p, v);
             cr_expect_eq(strstr(text, "0d8000000000000000") != NULL, cases[i].is_padded, "%s",
                          source);
-            free(text);
         }
         compile_free(&p.compiled);
     }
@@ -248,11 +209,10 @@ Test(gpu_mma, quotients_of_an_epilogue_do_not_branch_apart) {
                         "  y = sigmoid(a @ b)\n"
                         "}\n",
                         TARGET_SM_90);
-    char *text = function_text(&p, 0);
-    cr_expect_eq(count(text, "div.rn.f32"), 0);
-    cr_expect_gt(count(text, "rcp.approx.ftz.f32"), 0);
-    cr_expect_eq(count(text, "rcp.approx.ftz.f32") % p.kernel->variants[0].sched.lanes, 0);
-    free(text);
+    const char *text = function_text(&p, 0);
+    cr_expect_eq(ptx_count(text, "div.rn.f32"), 0);
+    cr_expect_gt(ptx_count(text, "rcp.approx.ftz.f32"), 0);
+    cr_expect_eq(ptx_count(text, "rcp.approx.ftz.f32") % p.kernel->variants[0].sched.lanes, 0);
     compile_free(&p.compiled);
 }
 
@@ -264,10 +224,9 @@ Test(gpu_mma, operands_of_an_epilogue_are_loaded_early) {
         "  y = (a @ b) * t\n"
         "}\n",
         TARGET_SM_90);
-    char *text = function_text(&p, 0);
-    cr_expect_gt(count(text, "st.global.v2"), 0);
-    cr_expect_eq(count(text, "ld.global.nc.v2"), 2 * count(text, "st.global.v2"));
-    free(text);
+    const char *text = function_text(&p, 0);
+    cr_expect_gt(ptx_count(text, "st.global.v2"), 0);
+    cr_expect_eq(ptx_count(text, "ld.global.nc.v2"), 2 * ptx_count(text, "st.global.v2"));
     compile_free(&p.compiled);
 }
 
@@ -280,13 +239,12 @@ Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
                         TARGET_SM_90);
     cr_assert_eq(p.kernel->n_variants, 1);
     cr_expect_eq(p.kernel->variants[0].align_bytes, 1);
-    char *text = function_text(&p, 0);
+    const char *text = function_text(&p, 0);
     check_loop(&p, 0, text, DT_BF16, TARGET_SM_90);
-    cr_expect_eq(count(text, "cp.async.cg"), 0);
-    cr_expect_gt(count(text, "st.shared.v4"), 0);
-    cr_expect_eq(count(text, "ld.global.nc.v4"), 0);
+    cr_expect_eq(ptx_count(text, "cp.async.cg"), 0);
+    cr_expect_gt(ptx_count(text, "st.shared.v4"), 0);
+    cr_expect_eq(ptx_count(text, "ld.global.nc.v4"), 0);
     cr_expect(assembles_without_spills(&p, TARGET_SM_90));
-    free(text);
     compile_free(&p.compiled);
     p = compile("graph g(a: f16[300, 64], b: f16[64, 128]) -> (y: f16[308, 128]) {\n"
                 "  y = pad(a, low=[8, 0], high=[0, 0]) @ b\n"
@@ -294,10 +252,9 @@ Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
                 TARGET_SM_90);
     text = function_text(&p, 0);
     check_loop(&p, 0, text, DT_F16, TARGET_SM_90);
-    cr_expect_gt(count(text, "cp.async.cg"), 0, "the right factor is copied");
-    cr_expect_gt(count(text, "st.shared.v4"), 0, "the left one is not");
-    cr_expect_gt(count(text, "ld.global.nc.v4"), 0, "but loaded 8 elements at a time");
-    free(text);
+    cr_expect_gt(ptx_count(text, "cp.async.cg"), 0, "the right factor is copied");
+    cr_expect_gt(ptx_count(text, "st.shared.v4"), 0, "the left one is not");
+    cr_expect_gt(ptx_count(text, "ld.global.nc.v4"), 0, "but loaded 8 elements at a time");
     compile_free(&p.compiled);
 }
 
@@ -312,11 +269,10 @@ Test(gpu_mma, a_broadcast_row_may_end_within_a_chunk) {
                  "  a = expand(x, [64, K])\n  y = @\n}\n");
         spell(typed, source, operands[i]);
         Program p = compile(typed, TARGET_SM_90A);
-        char *text = function_text(&p, 0);
-        cr_expect_gt(count(text, "cp.async.cg"), 0, "%s", typed);
-        cr_expect_eq(count(text, ", 16, 0, %p"), 0, "%s", typed);
-        cr_expect_gt(count(text, ", -1, 0, %p"), 0, "%s", typed);
-        free(text);
+        const char *text = function_text(&p, 0);
+        cr_expect_gt(ptx_count(text, "cp.async.cg"), 0, "%s", typed);
+        cr_expect_eq(ptx_count(text, ", 16, 0, %p"), 0, "%s", typed);
+        cr_expect_gt(ptx_count(text, ", -1, 0, %p"), 0, "%s", typed);
         compile_free(&p.compiled);
     }
 }
@@ -373,11 +329,10 @@ Test(gpu_mma, chunks_that_k_cuts_short_keep_what_is_inside) {
                         "  y = a[:, 0:131] @ transpose(b[:, 0:131], perm=[1, 0])\n"
                         "}\n",
                         TARGET_SM_80);
-    char *text = function_text(&p, 0);
-    cr_expect_gt(count(text, "cp.async.cg"), 0);
-    cr_expect_gt(count(text, ", -1, 0, "), 0);
-    cr_expect_eq(count(text, ", 16, 0, "), 0);
-    free(text);
+    const char *text = function_text(&p, 0);
+    cr_expect_gt(ptx_count(text, "cp.async.cg"), 0);
+    cr_expect_gt(ptx_count(text, ", -1, 0, "), 0);
+    cr_expect_eq(ptx_count(text, ", 16, 0, "), 0);
     compile_free(&p.compiled);
 }
 
@@ -391,9 +346,8 @@ Test(gpu_mma, odd_rows_of_params_are_copied) {
     uint32_t n_loads[2];
     for (int i = 0; i < 2; i++) {
         Program p = compile(bodies[i], TARGET_SM_80);
-        char *text = function_text(&p, 0);
-        n_loads[i] = count(text, "ld.global");
-        free(text);
+        const char *text = function_text(&p, 0);
+        n_loads[i] = ptx_count(text, "ld.global");
         compile_free(&p.compiled);
     }
     cr_expect(n_loads[0] > 0 && n_loads[1] == 0, "%u and %u", n_loads[0], n_loads[1]);

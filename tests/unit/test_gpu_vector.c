@@ -3,12 +3,11 @@
  * becomes wide loads that the assembler takes without spills. Results are checked where there is a
  * GPU. */
 #include "lib/compile.h"
+#include "lib/ptx.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
 
@@ -31,54 +30,14 @@ static const Kernel *matmul_of(const Plan *plan) {
     return NULL;
 }
 
-static uint32_t count(const char *text, const char *what) {
-    uint32_t n = 0;
-    for (const char *at = text; (at = strstr(at, what)); at += strlen(what)) n++;
-    return n;
-}
-
-/* The text of a variant's function, from the directives before its body on. */
-static char *function_text(const Program *p, const Variant *variant) {
-    char head[128];
-    snprintf(head, sizeof head, ".entry %s(", variant->symbol);
-    const char *begin = strstr(p->compiled.bytes, head);
-    cr_assert(begin, "no %s", head);
-    const char *end = strstr(begin, "\n}");
-    cr_assert(end);
-    size_t n = (size_t)(end - begin);
-    char *text = malloc(n + 1);
-    cr_assert(text);
-    memcpy(text, begin, n);
-    text[n] = '\0';
-    return text;
-}
-
 /* Assembles all variants; true when there is no assembler to ask. */
 static bool assembles_without_spills(const Program *p, TargetId target) {
-    if (system("command -v ptxas > /dev/null 2>&1") != 0) {
-        cr_log_warn("ptxas is not here: not assembled");
+    PtxReport report;
+    PtxOptions options = {.target = target_get(target)->name};
+    if (!ptx_assemble(p->compiled.driver.arena, p->compiled.bytes, p->compiled.n_bytes, options,
+                      &report))
         return true;
-    }
-    char path[] = "/tmp/fusec-vector-XXXXXX", command[256], line[512];
-    int fd = mkstemp(path);
-    cr_assert(fd >= 0);
-    FILE *file = fdopen(fd, "wb");
-    cr_assert(file);
-    cr_assert_eq(fwrite(p->compiled.bytes, 1, p->compiled.n_bytes, file), p->compiled.n_bytes);
-    fclose(file);
-    snprintf(command, sizeof command, "ptxas -v -arch=%s -o /dev/null %s 2>&1",
-             target_get(target)->name, path);
-    FILE *messages = popen(command, "r");
-    cr_assert(messages);
-    uint32_t n_functions = 0, n_clean = 0;
-    while (fgets(line, sizeof line, messages)) {
-        if (strstr(line, "Compiling entry function")) n_functions++;
-        if (strstr(line, "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"))
-            n_clean++;
-    }
-    bool ok = pclose(messages) == 0 && n_functions > 0;
-    remove(path);
-    return ok && n_clean == n_functions;
+    return ptx_is_in_registers(&report);
 }
 
 /* All threads, slots, blocks and passes together hold every chain of every output once. */
@@ -125,15 +84,15 @@ static void check_layout(const char *dtype, int is_left, int is_along_k, TargetI
     cr_expect_eq(s->lanes_along_k, is_along_k, "%s", source);
     cr_expect(s->lanes > 1);
     cr_expect_eq(is_left ? s->tile_n : s->tile_m, 1);
-    char *text = function_text(&p, &kernel->variants[0]);
-    cr_expect_geq(count(text, "ld.global.nc.v4") + count(text, "ld.global.nc.v2.b64") +
-                      count(text, "ld.global.nc.v2.f64"),
+    const char *text =
+        ptx_function_text(p.compiled.driver.arena, p.compiled.bytes, kernel->variants[0].symbol);
+    cr_expect_geq(ptx_count(text, "ld.global.nc.v4") + ptx_count(text, "ld.global.nc.v2.b64") +
+                      ptx_count(text, "ld.global.nc.v2.f64"),
                   s->slots, "%s", source);
-    cr_expect_eq(count(text, ".reqnctapercluster"), s->cluster > 1, "%s", source);
+    cr_expect_eq(ptx_count(text, ".reqnctapercluster"), s->cluster > 1, "%s", source);
     cr_expect_eq(s->cluster > 1, !is_along_k && target == TARGET_SM_90A, "%s", source);
-    cr_expect_eq(count(text, ".local"), 0, "a local array");
+    cr_expect_eq(ptx_count(text, ".local"), 0, "a local array");
     cr_expect(assembles_without_spills(&p, target), "%s", source);
-    free(text);
     compile_free(&p.compiled);
 }
 

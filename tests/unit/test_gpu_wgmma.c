@@ -3,13 +3,12 @@
  * right is for the tests that run on a GPU. */
 #include "ir/wgmma.h"
 #include "lib/compile.h"
+#include "lib/ptx.h"
 
 #include <criterion/criterion.h>
 #include <fusert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char *const dtypes[] = {"bf16", "f16"};
 
@@ -42,78 +41,32 @@ static uint32_t first_by_engine(const Program *p, ContractEngine engine) {
     return v;
 }
 
-static char *function_text(const Program *p, uint32_t variant) {
-    char head[128];
-    snprintf(head, sizeof head, ".entry %s(", p->kernel->variants[variant].symbol);
-    const char *begin = strstr(p->compiled.bytes, head);
-    cr_assert(begin, "no %s", head);
-    const char *end = strstr(begin, "\n}");
-    cr_assert(end);
-    size_t n = (size_t)(end - begin);
-    char *text = malloc(n + 1);
-    cr_assert(text);
-    memcpy(text, begin, n);
-    text[n] = '\0';
-    return text;
+static const char *function_text(const Program *p, uint32_t variant) {
+    const char *symbol = p->kernel->variants[variant].symbol;
+    return ptx_function_text(p->compiled.driver.arena, p->compiled.bytes, symbol);
 }
 
-static uint32_t count(const char *text, const char *what) {
-    uint32_t n = 0;
-    for (const char *at = text; (at = strstr(at, what)); at += strlen(what)) n++;
-    return n;
-}
-
-/* The tensor cores' instructions in the assembled code: four per variant that has them, at least.
- * True when there is no disassembler to ask. */
-static bool disassembles_as_meant(const char *path, uint32_t n_variants) {
-    if (system("command -v nvdisasm > /dev/null 2>&1") != 0) return true;
-    char command[256], line[512];
-    snprintf(command, sizeof command, "nvdisasm -c %s 2>&1", path);
-    FILE *code = popen(command, "r");
-    cr_assert(code);
-    uint32_t n = 0;
-    while (fgets(line, sizeof line, code)) n += strstr(line, "HGMMA") != NULL;
-    return pclose(code) == 0 && n >= 4 * n_variants;
-}
-
-/* Assembles all variants: no spill, and none of the assembler's remarks, which say that it moved
- * or serialised what must overlap. True when there is no assembler to ask. */
+/* Assembles all variants: no spill, none of the assembler's remarks, which say that it moved or
+ * serialised what must overlap, and four of the tensor cores' instructions or more for each variant
+ * that has them. True when there is no assembler to ask. */
 static bool assembles_as_meant(const Program *p) {
-    if (system("command -v ptxas > /dev/null 2>&1") != 0) {
-        cr_log_warn("ptxas is not here: not assembled");
+    PtxReport report;
+    PtxOptions options = {.target = "sm_90a", .wants_sass = true};
+    if (!ptx_assemble(p->compiled.driver.arena, p->compiled.bytes, p->compiled.n_bytes, options,
+                      &report))
         return true;
-    }
-    char path[] = "/tmp/fusec-wgmma-XXXXXX", command[256], line[512];
-    int fd = mkstemp(path);
-    cr_assert(fd >= 0);
-    FILE *file = fdopen(fd, "wb");
-    cr_assert(file);
-    cr_assert_eq(fwrite(p->compiled.bytes, 1, p->compiled.n_bytes, file), p->compiled.n_bytes);
-    fclose(file);
-    char binary[64];
-    snprintf(binary, sizeof binary, "%s.cubin", path);
-    snprintf(command, sizeof command, "ptxas -v -arch=sm_90a -o %s %s 2>&1", binary, path);
-    FILE *messages = popen(command, "r");
-    cr_assert(messages);
-    uint32_t n_functions = 0, n_clean = 0, n_remarks = 0;
-    while (fgets(line, sizeof line, messages)) {
-        n_functions += strstr(line, "Compiling entry function") != NULL;
-        n_remarks += strstr(line, "(C7") != NULL || strstr(line, "warning") != NULL;
-        if (strstr(line, "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"))
-            n_clean++;
-    }
-    bool ok = pclose(messages) == 0 && n_functions == p->kernel->n_variants;
-    ok = ok && disassembles_as_meant(binary, n_by_engine(p, CONTRACT_WGMMA));
-    remove(path);
-    remove(binary);
-    return ok && n_clean == n_functions && n_remarks == 0;
+    uint32_t n_wgmma = n_by_engine(p, CONTRACT_WGMMA);
+    return report.functions.n == p->kernel->n_variants && ptx_is_in_registers(&report) &&
+           report.n_remarks == 0 &&
+           (!report.sass || ptx_count(report.sass, "HGMMA") >= 4 * n_wgmma);
 }
 
 /* The instructions that a variant's schedule calls for. */
 static void check_code(const Program *p, uint32_t variant, bool left_turned, bool right_turned) {
     const Variant *v = &p->kernel->variants[variant];
     const Sched *s = &v->sched;
-    char *text = function_text(p, variant), instruction[96], transposes[32];
+    const char *text = function_text(p, variant);
+    char instruction[96], transposes[32];
     const Scalar *left = scalar_get(p->kernel->scalars, p->kernel->reduces.data[0].value);
     const char *dtype = left->dtype == DT_BF16 ? "bf16" : "f16";
     snprintf(instruction, sizeof instruction, "wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s",
@@ -123,20 +76,20 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
     cr_expect_eq(s->tile_k, WGMMA_DEPTH);
     cr_expect_eq(s->threads, s->tile_m * 2 + 128);
     cr_expect(s->stages >= 3 && v->shared_bytes <= WGMMA_SHARED_BYTES);
-    cr_expect_eq(count(text, instruction), 4);
-    cr_expect_eq(count(text, transposes), 4);
+    cr_expect_eq(ptx_count(text, instruction), 4);
+    cr_expect_eq(ptx_count(text, transposes), 4);
     uint32_t copies =
         (left_turned ? s->tile_m / 64 : 1) + (right_turned ? (s->tile_n + 63) / 64 : 1);
-    cr_expect_eq(count(text, "cp.async.bulk.tensor"), copies);
-    cr_expect_eq(count(text, "mbarrier.init"), 2 * s->stages);
+    cr_expect_eq(ptx_count(text, "cp.async.bulk.tensor"), copies);
+    cr_expect_eq(ptx_count(text, "mbarrier.init"), 2 * s->stages);
     bool is_cluster = s->cluster > 1;
     uint32_t common = right_turned ? (s->tile_n + 63) / 64 : 1;
-    cr_expect_eq(count(text, ".multicast::cluster"), is_cluster ? common : 0);
-    cr_expect_eq(count(text, "mbarrier.arrive.shared::cluster"), is_cluster ? 2 : 0);
-    cr_expect_eq(count(text, "barrier.cluster.wait"), is_cluster ? 2 : 0);
+    cr_expect_eq(ptx_count(text, ".multicast::cluster"), is_cluster ? common : 0);
+    cr_expect_eq(ptx_count(text, "mbarrier.arrive.shared::cluster"), is_cluster ? 2 : 0);
+    cr_expect_eq(ptx_count(text, "barrier.cluster.wait"), is_cluster ? 2 : 0);
     cr_expect_eq(strstr(text, ".reqnctapercluster 2") != NULL, is_cluster);
-    cr_expect_eq(count(text, "setmaxnreg"), s->tile_m > 64 ? 2 : 0);
-    cr_expect_eq(count(text, ".local"), 0, "a local array");
+    cr_expect_eq(ptx_count(text, "setmaxnreg"), s->tile_m > 64 ? 2 : 0);
+    cr_expect_eq(ptx_count(text, ".local"), 0, "a local array");
     cr_expect_eq(v->n_maps, 2);
     for (uint32_t i = 0; i < v->n_maps; i++) {
         const TensorMap *map = &v->maps[i];
@@ -149,7 +102,6 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
         uint32_t rows = is_turned ? 64 : i ? s->tile_n : s->tile_m;
         cr_expect_eq(map->axes[1].box, i ? rows / s->cluster : rows);
     }
-    free(text);
 }
 
 static void write_source(char *source, size_t n_bytes, const char *dtype, int left_turned,

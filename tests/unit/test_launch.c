@@ -73,6 +73,40 @@ Test(launch, equal_kernels_start_together) {
     }
 }
 
+/* A store may be of any stage or after them; it is none of what is only read. */
+Test(launch, what_kernels_take_and_store_to) {
+    enum { N_STORES = 2 };
+    Arena *arena = arena_new(NULL);
+    const char *errors = "";
+    Module *module = plans_parse(arena,
+                                 "graph g(x: f32[64, 32], w: f32[7], unused: f32[3])"
+                                 " -> (h: f32[64, 32], m: f32[64], v: f32[7]) {\n"
+                                 "  h = x + 1\n  m = max(h, axis=1)\n  v = w * 2\n}\n",
+                                 &errors);
+    cr_assert(module, "%s", errors);
+    Plan *plan = plans_fuse(arena, module, 0, false, &errors);
+    cr_assert(plan, "%s", errors);
+    cr_assert_eq(plan->kernels.n, 2);
+    for (uint32_t k = 0; k < 2; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        bool has_row = kernel->row_stores.n > 0;
+        const char *read = has_row ? "x" : "w";
+        const char *written[N_STORES] = {has_row ? "h" : "v", has_row ? "m" : "v"};
+        if (has_row) cr_assert_eq(kernel->stages.data[0].stores.n, 1, "`h` goes with the maximum");
+        for (uint32_t b = 0; b < plan->buffers.n; b++) {
+            Str name = plan->buffers.data[b].name;
+            bool is_read = strcmp(name, read) == 0;
+            bool is_written = strcmp(name, written[0]) == 0 || strcmp(name, written[1]) == 0;
+            uint32_t arg = kernel_find_arg(kernel, b);
+            cr_expect_eq(kernel_only_reads(kernel, b), is_read, "%s in %s", name, kernel->name);
+            cr_expect_eq(kernel_stores_to(kernel, b), is_written, "%s in %s", name, kernel->name);
+            cr_expect_eq(arg != NO_ARG, is_read || is_written, "%s in %s", name, kernel->name);
+            if (arg != NO_ARG) cr_expect_eq(kernel->args.data[arg], b, "%s", name);
+        }
+    }
+    arena_free(arena);
+}
+
 /* Temps of parts that run at the same time lie apart, whatever their kernels' order was. */
 Test(launch, parts_do_not_share_memory) {
     Arena *arena = arena_new(NULL);

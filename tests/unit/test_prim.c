@@ -124,6 +124,13 @@ Test(prim, floats_follow_ieee) {
         {PRIM_ERF, DT_F32, -INFINITY, 0, 0, -1},
         {PRIM_SIN, DT_F32, -0.0, 0, 0, -0.0},
         {PRIM_COS, DT_F32, 0, 0, 0, 1},
+        {PRIM_QUOT, DT_F32, 1, -0.0, 0, -INFINITY},
+        {PRIM_QUOT, DT_F64, 6, 3, 0, 2},
+        {PRIM_EXP_16, DT_F32, -INFINITY, 0, 0, 0.0},
+        {PRIM_TANH_10, DT_F32, -INFINITY, 0, 0, -1},
+        {PRIM_ERF1P, DT_F32, -INFINITY, 0, 0, 0.0},
+        {PRIM_ERF1P, DT_F32, 0, 0, 0, 1},
+        {PRIM_ERF1P_22, DT_F32, INFINITY, 0, 0, 2},
         {PRIM_POW, DT_F32, 0, 0, 0, 1},
         {PRIM_POW, DT_F32, NAN, 0, 0, 1},
         {PRIM_POW, DT_F32, -2, 3, 0, -8},
@@ -138,6 +145,22 @@ Test(prim, floats_follow_ieee) {
         {PRIM_TF32, DT_F32, -0.0, 0, 0, -0.0},
     };
     EXPECT_CASES(cases);
+}
+
+Test(prim, results_of_16_bits_take_shorter_functions) {
+    cr_expect_eq(prim_rounded_to(PRIM_EXP, DT_BF16), PRIM_EXP_16);
+    cr_expect_eq(prim_rounded_to(PRIM_EXP, DT_F16), PRIM_EXP_16);
+    cr_expect_eq(prim_rounded_to(PRIM_TANH, DT_F16), PRIM_TANH, "f16 has more digits than 10");
+    cr_expect_eq(prim_rounded_to(PRIM_ERF, DT_BF16), PRIM_ERF, "near zero its error is relative");
+    for (int p = PRIM_NONE + 1; p < PRIM_COUNT; p++) {
+        PrimId prim = (PrimId)p;
+        cr_expect_eq(prim_rounded_to(prim, DT_F32), prim);
+        cr_expect_eq(prim_rounded_to(prim, DT_F64), prim);
+        PrimId shorter = prim_rounded_to(prim, DT_BF16);
+        if (shorter == prim) continue;
+        cr_expect_lt(prim_info(shorter)->cost, prim_info(prim)->cost, "%s", prim_info(prim)->name);
+        cr_expect(!prim_info(prim)->is_exact, "%s", prim_info(prim)->name);
+    }
 }
 
 Test(prim, every_row_is_whole) {

@@ -1,0 +1,46 @@
+/* Elementary functions and activations as code for a GPU: what is spent on them follows from the
+ * digits of the result. That they keep their bounds is for bench/gpu_ulp.py, on one. */
+#include "lib/compile.h"
+#include "lib/ptx.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+static Compiled compiled;
+
+static const char *ptx_of(const char *expression, const char *dtype) {
+    static char source[256];
+    snprintf(source, sizeof source, "graph g(x: %s[4096]) -> (y: %s[4096]) { y = %s }", dtype,
+             dtype, expression);
+    bool ok = compile_source(&compiled, source, target_get(TARGET_SM_90A), COMPILE_FUSED);
+    cr_assert(ok, "%s\n%s", compiled.messages, source);
+    return compiled.bytes;
+}
+
+/* f32 needs what the machine's 2^x lacks; no activation needs a true quotient, `/` does. */
+Test(gpu_math, activations_take_what_their_digits_need) {
+    const char *wide = ptx_of("sigmoid(x)", "f32");
+    uint32_t n = ptx_count(wide, "ex2.approx.f32");
+    cr_expect(n > 0 && ptx_count(wide, "rcp.approx.ftz.f32") == n);
+    cr_expect_geq(ptx_count(wide, "fma.rn.f32"), 3 * n);
+    cr_expect_eq(ptx_count(wide, "div."), 0);
+    const char *narrow = ptx_of("sigmoid(x)", "bf16");
+    n = ptx_count(narrow, "ex2.approx.f32");
+    cr_expect(n > 0 && ptx_count(narrow, "rcp.approx.ftz.f32") == n);
+    cr_expect_eq(ptx_count(narrow, "fma.rn.f32") + ptx_count(narrow, "div."), 0);
+    cr_expect(ptx_count(ptx_of("x / (x + 2.0)", "f32"), "div.rn.f32") > 0);
+}
+
+Test(gpu_math, tanh_is_the_machines_where_ten_bits_do) {
+    cr_expect(ptx_count(ptx_of("tanh(x)", "bf16"), "tanh.approx.f32") > 0);
+    cr_expect_eq(ptx_count(ptx_of("tanh(x)", "f16"), "tanh.approx.f32"), 0);
+    cr_expect_eq(ptx_count(ptx_of("tanh(x)", "f32"), "tanh.approx.f32"), 0);
+}
+
+/* What was rounded to bf16 in registers is rounded by pairs, whoever reads it. */
+Test(gpu_math, pairs_are_rounded_at_once) {
+    const char *ptx = ptx_of("sigmoid(exp(x))", "bf16");
+    uint32_t pairs = ptx_count(ptx, "cvt.rn.bf16x2.f32"), ones = ptx_count(ptx, "cvt.rn.bf16.f32");
+    cr_expect(pairs >= 8, "%u", pairs);
+    cr_expect(ones <= 2, "%u of a single element: more than its scalar variant needs", ones);
+}
