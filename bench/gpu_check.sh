@@ -6,7 +6,8 @@
 #   make gpu-kit                                   here: fills build/kit
 #   sh bench/gpu_check.sh build/kit [N] [SEED] [JOBS]    there; N random graphs for each target
 #
-# Prints a table last; full logs stay under $OUT if that is set. Fails when anything failed.
+# Prints a table last; full logs stay under $OUT if that is set, the one of the graphs with the
+# coverage table of all parts. Fails when anything failed. CHECKS="graphs" runs that alone.
 set -u
 kit=$(cd "${1:?usage: gpu_check.sh KIT [N] [SEED] [JOBS]}" && pwd) || exit 2
 n=${2:-500}
@@ -16,6 +17,7 @@ jobs=${4:-$(nproc)}
 targets=${TARGETS:-"sm_90a sm_80"}
 device=${DEVICE:-cuda}
 seconds=${SECONDS_EACH:-280}
+checks=${CHECKS:-"examples extents sweep graphs"}
 work=$(mktemp -d) || exit 2
 logs=${OUT:-$work/logs}
 mkdir -p "$logs"
@@ -42,9 +44,9 @@ examples() { # examples TARGET
 total() { # total K: shows the K parts and the sum of their totals
     i=0 bad=0
     while [ $i -lt "$1" ]; do
-        # A part that was broken off has no total. The coverage table of a part says little.
+        # A part that was broken off has no total.
         tail -1 "$work/part$i" | grep -qE ' passed, .* skipped$' || bad=$((bad + 1))
-        grep -v '^never' "$work/part$i"
+        cat "$work/part$i"
         i=$((i + 1))
     done >"$work/parts"
     cat "$work/parts"
@@ -62,11 +64,17 @@ graphs() { # graphs TARGET: N of them, in several processes
     each=$(((n + jobs - 1) / jobs)) first=$seed left=$n k=0
     while [ "$left" -gt 0 ]; do
         [ "$each" -le "$left" ] || each=$left
-        timeout $seconds "$work/soak" "$each" "$first" "--target=$1" >"$work/part$k" 2>&1 &
+        timeout $seconds "$work/soak" "$each" "$first" "--target=$1" "--coverage=$work/coverage$k" \
+            >"$work/part$k" 2>&1 &
         first=$((first + each)) left=$((left - each)) k=$((k + 1))
     done
     wait
-    total $k
+    total $k >"$work/total"
+    sed '$d' "$work/total"
+    k=$((k - 1))
+    gaps=0
+    "$work/soak" --merge $(seq -f "$work/coverage%.0f" 0 $k) || { gaps=1; echo 'FAILED coverage'; }
+    awk -v gaps=$gaps 'END { print $1, "passed,", $3 + gaps, "failed,", $5, "skipped" }' "$work/total"
 }
 
 sweep() { # sweep TARGET: all of it, in several processes
@@ -96,10 +104,7 @@ check() { # check WHAT TARGET: one line of the table
 
 bad_checks=0
 for target in $targets; do
-    check examples "$target"
-    check extents "$target"
-    check sweep "$target"
-    check graphs "$target"
+    for what in $checks; do check "$what" "$target"; done
 done
 cat "$work/table"
 [ "$bad_checks" = 0 ]

@@ -1,13 +1,21 @@
-"""Predicted beside measured times: random memory-bound graphs that the cost model was not fitted to.
+"""Predicted beside measured: random memory-bound graphs that the cost model was not fitted to.
 
     python3 bench/predict.py make FOLDER [N [SEED]]    here: sources, artifacts, predictions
     python3 predict.py measure FOLDER LIB              on the GPU machine, with PyTorch; LIB holds
-                                                       libfusec.so and libfusert.so
+                                                       libfusec.so and libfusert.so: times.json
+    ncu --metrics dram__bytes_read.sum,dram__bytes_write.sum --page raw --csv --print-units base \
+      --cache-control none --clock-control none -k 'regex:^g[0-9]+_' \
+      python3 predict.py run FOLDER LIB > FOLDER/counters.csv      there: bytes of DRAM
+    python3 bench/predict.py report FOLDER             here: the table of what FOLDER holds
 
-`measure` needs bench/peers/fusert.py beside it. The largest tensor of each graph has 128 MiB and
-more. Times are medians over three sets of buffers taken in turn, each run between two events.
+The parts on the GPU machine need bench/peers/fusert.py beside them. The largest tensor of each graph
+has 128 MiB and more. Times are medians over three sets of buffers taken in turn, each run between
+two events; bytes are those of the last of several runs over the same sets. `make` again after a
+change of the model keeps what was measured, as long as the artifacts stay the same.
 """
 
+import csv
+import hashlib
 import json
 import os
 import random
@@ -21,6 +29,7 @@ UNARY = ["relu({})", "-{}", "abs({})", "{} * 0.5", "{} + 1.0", "exp({})", "sigmo
          "tanh({})", "sqrt(abs({}))"]
 BINARY = ["{} + {}", "{} - {}", "{} * {}", "maximum({}, {})"]
 SETS, RUNS = 3, 15
+COUNTED_RUNS = 4  # under ncu: the last has to write back what the one before it left in the cache
 
 
 class Maker:
@@ -118,33 +127,45 @@ def make(folder, n, seed):
                               capture_output=True, text=True, check=True)
         graph = json.loads(told.stdout)["graphs"][0]
         slow = max(graph["kernels"], key=lambda k: k["us"])
+        with open(path + ".ptx", "rb") as file:
+            digest = hashlib.sha256(file.read()).hexdigest()
         table.append({"name": name, "seed": seed - 1, "inputs": maker.inputs,
                       "output": [maker.dtype, shape], "us": graph["totals"]["us"],
                       "bytes": graph["totals"]["bytes"],
                       "is_memory_bound": slow["memory_us"] >= slow["arithmetic_us"],
-                      "launches": graph["totals"]["launches"]})
+                      "launches": graph["totals"]["launches"], "sha256": digest})
     with open(os.path.join(folder, "table.json"), "w") as file:
         json.dump(table, file, indent=1)
 
 
-def measure_one(folder, row, libraries, torch, fusert):
+def read_table(folder):
+    with open(os.path.join(folder, "table.json")) as file:
+        return json.load(file)
+
+
+def bound_sets(folder, row, libraries, torch):
+    """The row's program, bound to several sets of buffers."""
     dtypes = {"f32": torch.float32, "bf16": torch.bfloat16, "i32": torch.int32}
     with open(os.path.join(folder, row["name"] + ".ptx"), "rb") as file:
         program = libraries.program(file.read())
-    sets, stream = [], torch.cuda.Stream()
+    sets = []
     for _ in range(SETS):
         tensors = {}
         for name, dtype, shape in row["inputs"]:
-            make_one = torch.empty(shape, dtype=dtypes[dtype], device="cuda")
+            made = torch.empty(shape, dtype=dtypes[dtype], device="cuda")
             n_rows = max(s[0] for _, _, s in row["inputs"])
-            tensors[name] = (make_one.random_(0, n_rows) if dtype == "i32" else make_one.normal_())
+            tensors[name] = (made.random_(0, n_rows) if dtype == "i32" else made.normal_())
         dtype, shape = row["output"]
         tensors["y"] = torch.empty(shape, dtype=dtypes[dtype], device="cuda")
         names = {n: d for n, d, _ in row["inputs"]} | {"y": dtype}
         bound = {n: (t.data_ptr(), names[n], list(t.shape)) for n, t in tensors.items()}
         sets.append((program.exec(bound), tensors))
     torch.cuda.synchronize()
-    times = []
+    return sets
+
+
+def measure_one(sets, torch):
+    times, stream = [], torch.cuda.Stream()
     for run in range(RUNS + SETS):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         with torch.cuda.stream(stream):
@@ -160,30 +181,85 @@ def measure_one(folder, row, libraries, torch, fusert):
 def measure(folder, lib):
     import torch
     import fusert
-    libraries = fusert.Libraries(lib)
-    with open(os.path.join(folder, "table.json")) as file:
-        table = json.load(file)
-    print("| graph | launches | GB | predicted us | measured us | predicted / measured |")
-    print("|---|---|---|---|---|---|")
-    ratios = []
-    for row in table:
-        us = measure_one(folder, row, libraries, torch, fusert)
-        bound = "" if row["is_memory_bound"] else " (arithmetic)"
-        print(f"| {row['seed']}{bound} | {row['launches']} | {row['bytes'] / 1e9:.3f} | "
-              f"{row['us']:.1f} | {us:.1f} | {row['us'] / us:.2f} |", flush=True)
-        if row["is_memory_bound"]:
-            ratios.append(row["us"] / us)
+    libraries, times = fusert.Libraries(lib), {}
+    for row in read_table(folder):
+        times[row["sha256"]] = measure_one(bound_sets(folder, row, libraries, torch), torch)
         torch.cuda.empty_cache()
-    good = sum(abs(r - 1) <= 0.25 for r in ratios)
-    print(f"memory-bound: {good} of {len(ratios)} within 25 %, "
-          f"{sum(abs(r - 1) <= 0.1 for r in ratios)} within 10 %")
+    with open(os.path.join(folder, "times.json"), "w") as file:
+        json.dump(times, file, indent=1)
+
+
+def run(folder, lib):
+    """For ncu to look at."""
+    import torch
+    import fusert
+    libraries, stream = fusert.Libraries(lib), torch.cuda.Stream()
+    for row in read_table(folder):
+        sets = bound_sets(folder, row, libraries, torch)
+        for i in range(COUNTED_RUNS):
+            sets[i % SETS][0].run(stream.cuda_stream)
+        torch.cuda.synchronize()
+        del sets
+        torch.cuda.empty_cache()
+
+
+def counted_bytes(folder):
+    """Bytes of DRAM by graph, of its last run; none where nothing was counted."""
+    path, runs = os.path.join(folder, "counters.csv"), {}
+    if not os.path.exists(path):
+        return {}
+    with open(path) as file:
+        lines = [line for line in file if line.startswith('"')]
+    for row in csv.DictReader(lines):
+        if row["ID"]:  # the row of units has none
+            counted = sum(float(row[f"dram__bytes_{way}.sum"].replace(",", ""))
+                          for way in ("read", "write"))
+            runs.setdefault(row["Kernel Name"].split("_")[0], []).append(counted)
+    return {name: sum(counts[-(len(counts) // COUNTED_RUNS):]) for name, counts in runs.items()}
+
+
+def ratio_text(predicted, measured):
+    return f"{predicted / measured:.2f}" if measured else "-"
+
+
+def tell(title, ratios, bounds):
+    if ratios:
+        within = [f"{sum(abs(r - 1) <= b for r in ratios)} within {100 * b:.0f} %" for b in bounds]
+        print(f"{title}: of {len(ratios)}, {', '.join(within)}; "
+              f"{min(ratios):.2f} to {max(ratios):.2f}, median {statistics.median(ratios):.2f}")
+
+
+def report(folder):
+    path, times = os.path.join(folder, "times.json"), {}
+    if os.path.exists(path):
+        with open(path) as file:
+            times = json.load(file)
+    counted, of_times, of_bytes = counted_bytes(folder), [], []
+    print("| graph | launches | us predicted | measured | ratio | GB predicted | counted | ratio |")
+    print("|---|---|---|---|---|---|---|---|")
+    for row in read_table(folder):
+        us, n_bytes = times.get(row["sha256"]), counted.get(row["name"])
+        bound = "" if row["is_memory_bound"] else " (arithmetic)"
+        print(f"| {row['seed']}{bound} | {row['launches']} | {row['us']:.1f} | "
+              f"{f'{us:.1f}' if us else '-'} | {ratio_text(row['us'], us)} | "
+              f"{row['bytes'] / 1e9:.3f} | {f'{n_bytes / 1e9:.3f}' if n_bytes else '-'} | "
+              f"{ratio_text(row['bytes'], n_bytes)} |")
+        if us and row["is_memory_bound"]:
+            of_times.append(row["us"] / us)
+        if n_bytes:
+            of_bytes.append(row["bytes"] / n_bytes)
+    tell("time, memory-bound", of_times, (0.25, 0.1))
+    tell("bytes", of_bytes, (0.1, 0.05))
 
 
 if __name__ == "__main__":
+    on_device = {"measure": measure, "run": run}
     if len(sys.argv) > 2 and sys.argv[1] == "make":
         numbers = [int(a) for a in sys.argv[3:]] + [50, 1][len(sys.argv) - 3:]
         make(sys.argv[2], *numbers)
-    elif len(sys.argv) == 4 and sys.argv[1] == "measure":
-        measure(*sys.argv[2:])
+    elif len(sys.argv) == 3 and sys.argv[1] == "report":
+        report(sys.argv[2])
+    elif len(sys.argv) == 4 and sys.argv[1] in on_device:
+        on_device[sys.argv[1]](*sys.argv[2:])
     else:
         sys.exit(__doc__)

@@ -60,10 +60,11 @@ struct Cli {
     uint64_t seed;
     int32_t n_threads, n_runs;
     Vec(CliRegisters) registers;
-    bool has_warned;     /* the source's warnings are printed */
-    uint32_t data;       /* bit set of DataKind for verify; 0: all */
-    DriverHook hook;     /* of what verify compiles; for tests of verify */
-    fusec_status status; /* of parsing */
+    bool has_warned; /* the source's warnings are printed */
+    uint32_t data;   /* bit set of DataKind for verify; 0: all */
+    DriverHook hook; /* of what verify compiles; for tests of verify */
+    void *(*cuda_lookup)(void *ctx, const char *symbol); /* another driver; for tests */
+    fusec_status status;                                 /* of parsing */
 };
 
 /* Parses; false when nothing is left to do (after --help, --list-..., --version or an error, with

@@ -383,6 +383,7 @@ static fusec_status make_program(Exec *exec) {
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
     const char *slash = strrchr(cli->path, '/');
     options.n_threads = cli->n_threads;
+    options.cuda_lookup = cli->cuda_lookup;
     options.base_dir =
         slash ? str_format(cli->arena, "%.*s", (int)(slash - cli->path) + 1, cli->path) : "";
     exec->has_weights = chooses_weights(exec, options.base_dir);

@@ -8,6 +8,8 @@ import os
 MAX_RANK = 8
 KIND_PTX = 5  # fusec_kinds.def
 DTYPES = {"f64": 0, "f32": 1, "f16": 2, "bf16": 3, "i32": 4, "bool": 5}  # frt_dtype.def
+DTYPE_NAMES = list(DTYPES)
+ROLE_INPUT, ROLE_PARAM, ROLE_OUTPUT = range(3)
 DTYPE_BYTES = [8, 4, 2, 2, 4, 1]
 PHASE_INIT = 0
 
@@ -47,6 +49,18 @@ class frt_tensor_info(c.Structure):
                 ("is_persistent", c.c_bool)]
 
 
+class frt_module_info(c.Structure):
+    _fields_ = [("struct_size", c.c_size_t), ("target", c.c_int), ("code", c.c_int),
+                ("arch", c.c_char_p), ("numerics", c.c_char_p), ("compiler", c.c_char_p),
+                ("source", c.c_char_p), ("weights", c.c_char_p), ("checksum", c.c_uint32),
+                ("n_dims", c.c_int32), ("n_graphs", c.c_int32), ("code_bytes", c.c_size_t)]
+
+
+class frt_dim_info(c.Structure):
+    _fields_ = [("struct_size", c.c_size_t), ("name", c.c_char_p), ("lo", c.c_int64),
+                ("hi", c.c_int64), ("multiple", c.c_int64)]
+
+
 class frt_step_info(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("kind", c.c_int), ("phase", c.c_int),
                 ("label", c.c_char_p), ("line", c.c_int32), ("n_args", c.c_int32),
@@ -84,6 +98,9 @@ RUNTIME = {
     "frt_version": (STR, []),
     "frt_module_load_memory": (c.c_int, [P, Z, c.POINTER(P), ERR]),
     "frt_module_free": (None, [P]),
+    "frt_module_get_info": (c.c_int, [P, c.POINTER(frt_module_info)]),
+    "frt_module_get_dim": (c.c_int, [P, I, c.POINTER(frt_dim_info)]),
+    "frt_module_eval_shape": (c.c_int, [P, I, I, c.POINTER(c.c_int64), c.POINTER(c.c_int64), ERR]),
     "frt_module_get_graph": (c.c_int, [P, I, c.POINTER(frt_graph_info)]),
     "frt_module_get_tensor": (c.c_int, [P, I, I, c.POINTER(frt_tensor_info)]),
     "frt_module_get_step": (c.c_int, [P, I, I, c.POINTER(frt_step_info)]),
@@ -163,27 +180,29 @@ class Libraries:
         if getattr(self.frt, name)(*arguments, c.byref(error)):
             raise Error(error.message.decode(errors="replace"))
 
-    def program(self, artifact):
-        return Program(self, artifact)
+    def program(self, artifact, graph=None):
+        return Program(self, artifact, graph)
 
 
 class Program:
-    """The only graph of an artifact, on the CUDA device in use."""
+    """A graph of an artifact, by default the only one, on the CUDA device in use."""
 
-    def __init__(self, libraries, artifact):
+    def __init__(self, libraries, artifact, graph=None):
         self.lib = libraries
         self.module, self.handle = P(), P()
         libraries.call("frt_module_load_memory", artifact, len(artifact), c.byref(self.module))
         options = frt_program_options(struct_size=c.sizeof(frt_program_options),
                                       no_weights=True)
         try:
-            libraries.call("frt_program_create", self.module, None, c.byref(options),
-                           c.byref(self.handle))
+            libraries.call("frt_program_create", self.module, graph and graph.encode(),
+                           c.byref(options), c.byref(self.handle))
         except Error:
             self.close()
             raise
-        self.graph = info(frt_graph_info)
-        libraries.frt.frt_module_get_graph(self.module, 0, c.byref(self.graph))
+        self.graph, self.index = info(frt_graph_info), -1
+        while self.index < 0 or (graph and self.graph.name.decode() != graph):
+            self.index += 1
+            libraries.frt.frt_module_get_graph(self.module, self.index, c.byref(self.graph))
 
     def close(self):
         self.lib.frt.frt_program_free(self.handle)
@@ -193,7 +212,7 @@ class Program:
     def steps(self):
         for i in range(self.graph.n_steps):
             step = info(frt_step_info)
-            self.lib.frt.frt_module_get_step(self.module, 0, i, c.byref(step))
+            self.lib.frt.frt_module_get_step(self.module, self.index, i, c.byref(step))
             yield i, step
 
     def set_param(self, name, data):
@@ -208,10 +227,28 @@ class Program:
         names = []
         for i in range(self.graph.n_tensors):
             tensor = info(frt_tensor_info)
-            self.lib.frt.frt_module_get_tensor(self.module, 0, i, c.byref(tensor))
+            self.lib.frt.frt_module_get_tensor(self.module, self.index, i, c.byref(tensor))
             if tensor.is_persistent:
                 names.append((tensor.name, tensor.dtype))
         return names
+
+    def tensors(self, dim_values):
+        """(name, role, dtype, shape) of inputs, params and outputs, at values of the dims by name:
+        the roles of frt_role."""
+        module = info(frt_module_info)
+        self.lib.frt.frt_module_get_info(self.module, c.byref(module))
+        values = (c.c_int64 * max(1, module.n_dims))()
+        for i in range(module.n_dims):
+            dim = info(frt_dim_info)
+            self.lib.frt.frt_module_get_dim(self.module, i, c.byref(dim))
+            wanted = dim_values.get(dim.name.decode(), dim.lo)
+            values[i] = min(max(wanted, dim.lo), dim.hi) // dim.multiple * dim.multiple
+        for i in range(self.graph.n_inputs + self.graph.n_params + self.graph.n_outputs):
+            tensor, shape = info(frt_tensor_info), (c.c_int64 * MAX_RANK)()
+            self.lib.frt.frt_module_get_tensor(self.module, self.index, i, c.byref(tensor))
+            self.lib.call("frt_module_eval_shape", self.module, self.index, i, values, shape)
+            yield (tensor.name.decode(), tensor.role, DTYPE_NAMES[tensor.dtype],
+                   list(shape[:tensor.rank]))
 
     def exec(self, tensors):
         return Exec(self, tensors)

@@ -85,6 +85,14 @@ static uint32_t utf8_bytes(const char *text, uint32_t n_bytes) {
     return code < least[n] || code > 0x10FFFF || code == 127 || is_surrogate ? 0 : n;
 }
 
+/* A mark for each character of the line from byte `from` to `to`. */
+static void print_columns(const char *line, uint32_t from, uint32_t to, char mark, Text *out) {
+    for (uint32_t i = from, n; i < to; i += n ? n : 1) {
+        n = utf8_bytes(line + i, to - i);
+        text_add(out, &mark, 1);
+    }
+}
+
 /* The source line and a caret run under the span's part on it. Blanks print as spaces, what is no
  * printable text as `?`, and long lines are cut around the caret, so any input gives readable
  * output. */
@@ -94,6 +102,7 @@ static void print_excerpt(const Diag *diag, Position at, Text *out) {
     const char *line = source_line(diag->source, at.line, &n_bytes);
     uint32_t column = at.column - 1 < n_bytes ? at.column - 1 : n_bytes;
     uint32_t from = column > MAX_SHOWN - BEFORE_CARET ? column - BEFORE_CARET : 0;
+    while (from && from < column && ((unsigned char)line[from] & 0xC0) == 0x80) from++;
     uint32_t to = n_bytes - from > MAX_SHOWN ? from + MAX_SHOWN : n_bytes;
     text_puts(out, "    ");
     for (uint32_t i = from, n; i < to; i += n ? n : 1) {
@@ -105,10 +114,12 @@ static void print_excerpt(const Diag *diag, Position at, Text *out) {
             text_puts(out, is_blank ? " " : "?");
     }
     text_puts(out, "\n    ");
-    for (uint32_t i = from; i < column; i++) text_puts(out, " ");
+    print_columns(line, from, column, ' ', out);
     text_puts(out, "^");
     uint32_t length = diag->span.end > diag->span.begin ? diag->span.end - diag->span.begin : 1;
-    for (uint32_t i = 1; i < length && column + i < to; i++) text_puts(out, "~");
+    uint32_t first = column < n_bytes ? utf8_bytes(line + column, n_bytes - column) : 1;
+    uint32_t end = column + length < to ? column + length : to;
+    print_columns(line, column + (first ? first : 1), end, '~', out);
     text_puts(out, "\n");
 }
 

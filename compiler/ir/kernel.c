@@ -87,12 +87,40 @@ DimId buffer_bytes(DimTab *dims, const Buffer *buffer) {
     return dim_mul_const(dims, shape_n_elems(dims, &buffer->shape), dtype_bytes(buffer->dtype));
 }
 
+static bool is_gathered(const IndexTab *tab, IndexId id) {
+    IndexExpr expr = index_expr(tab, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (index_atom(tab, expr.terms[i].atom).kind == ATOM_VALUE) return true;
+    return false;
+}
+
+DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = plan->graph->dims;
+    const Buffer *of = &plan->buffers.data[buffer];
+    DimId all = buffer_bytes(dims, of), read = dim_const(dims, 0);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *load = scalar_get(kernel->scalars, id);
+        if (load->kind != SCALAR_LOAD || load->buffer != buffer) continue;
+        if (!is_gathered(tab, load->index)) return all;
+        DimId n = dim_const(dims, dtype_bytes(of->dtype));
+        uint32_t axes = index_axes(tab, load->index);
+        for (uint32_t k = 0; k < index_n_axes(tab); k++)
+            if (axes >> k & 1) n = dim_mul(dims, n, index_axis_extent(tab, k));
+        read = n == DIM_NONE ? n : dim_add(dims, read, n);
+        if (read == DIM_NONE) return all;
+    }
+    bool is_known = !dim_equals_const(dims, read, 0) && all != DIM_NONE;
+    return is_known && dim_hi(dims, read) <= dim_lo(dims, all) ? read : all;
+}
+
 DimId kernel_bytes(const Plan *plan, const Kernel *kernel) {
     DimTab *dims = plan->graph->dims;
     DimId total = dim_const(dims, 0);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
-        if (!buffer->is_on_chip) total = dim_add(dims, total, buffer_bytes(dims, buffer));
+        if (!buffer->is_on_chip)
+            total = dim_add(dims, total, kernel_buffer_bytes(plan, kernel, kernel->args.data[i]));
     }
     return total;
 }

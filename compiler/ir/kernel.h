@@ -363,6 +363,9 @@ bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Varian
 uint64_t kernel_temp_args(const Plan *plan, const Kernel *kernel);
 /* Bytes of a buffer as a dim. */
 DimId buffer_bytes(DimTab *dims, const Buffer *buffer);
+/* Those that the kernel may touch of one of its arguments: all of them, or the rows that it gathers
+ * where that is less at any size. */
+DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer);
 /* Memory traffic of a kernel, each buffer counted once per kernel, as a dim: what it reads plus
  * what it writes. */
 DimId kernel_bytes(const Plan *plan, const Kernel *kernel);

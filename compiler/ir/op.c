@@ -151,3 +151,20 @@ const char *op_nearest_name(const char *name) {
     }
     return best;
 }
+
+uint32_t *op_costs(Arena *arena) {
+    uint32_t *cost = arena_array(arena, uint32_t, OP_COUNT);
+    for (int op = 1; op < OP_COUNT; op++) {
+        const OpInfo *info = op_info((OpId)op);
+        if (!info->body) continue;
+        ScalarTab *tab = scalartab_new(arena, indextab_new(arena, dimtab_new(arena)));
+        Dtype dtype = dtype_in(DT_F32, info->dtypes) ? DT_F32 : DT_BOOL;
+        ScalarId args[3];
+        for (uint32_t i = 0; i < 3; i++)
+            args[i] =
+                scalar_stage(tab, i == 0 && info->result == RESULT_SELECT ? DT_BOOL : dtype, i, 0);
+        bool *seen = arena_array(arena, bool, 256);
+        cost[op] = scalar_cost(tab, info->body(tab, dtype, args[0], args[1], args[2]), seen);
+    }
+    return cost;
+}

@@ -85,4 +85,7 @@ OpId op_by_name(const char *name);
 /* The op whose name is nearest to `name`, or NULL when none is near. */
 const char *op_nearest_name(const char *name);
 
+/* Per op: what its body costs, as of scalar_cost; 0 for one without. */
+uint32_t *op_costs(Arena *arena);
+
 #endif

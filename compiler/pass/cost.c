@@ -14,11 +14,13 @@ enum {
     HIDING_WARPS = 24,   /* that hide memory behind arithmetic, and the other way round */
     BUSY_MMA_WARPS = 8,  /* the same for tensor cores */
     PLAIN_UNROLL = 8,    /* loads in flight of a thread that walks k by itself */
-    WARP_THREADS = 32
+    WARP_THREADS = 32,
+    REGISTER_BYTES = 4
 };
 static const double TURN_US = 0.3;         /* of a turn: its barriers and what waits for what */
 static const double FMA_EFFICIENCY = 0.75; /* of the tiled loop over k, of the peak */
 static const double WGMMA_STEP_US = 0.058; /* of one step of k, beside its products */
+static const double ROW_END_US = 0.22;     /* from a row's last element to its sum */
 static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
 
 typedef struct Coster {
@@ -41,6 +43,7 @@ typedef struct Pricing {
     bool is_turn, is_first; /* of a launch of turns */
     double rows, reduced;   /* iteration points: rows x reduced */
     double bytes_in_flight; /* of one thread, over all its loads of a step */
+    double wait_us;         /* for them, before the thread goes on to the next step or ends */
 } Pricing;
 
 static double number(const Coster *c, DimId dim) {
@@ -225,6 +228,39 @@ static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
     c->touched[buffer] = -1;
 }
 
+/* Whether a load's position is itself read from memory. */
+static bool is_gathered(const IndexTab *tab, IndexId id) {
+    IndexExpr expr = index_expr(tab, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        bool is_nested = atom.kind == ATOM_DIV || atom.kind == ATOM_MOD;
+        if (atom.kind == ATOM_VALUE || (is_nested && is_gathered(tab, atom.operand))) return true;
+    }
+    return false;
+}
+
+/* What is gathered twice from a tensor larger than the cache is read twice, unless little passed
+ * between: positions are distinct only within as many accesses as the cache holds. */
+static void price_repeats(const Coster *c, Pricing *p, uint32_t buffer, const bool *live) {
+    const Kernel *kernel = p->kernel;
+    const Buffer *of = &c->plan->buffers.data[buffer];
+    double tensor =
+        number(c, shape_n_elems(c->plan->graph->dims, &of->shape)) * dtype_bytes(of->dtype);
+    bool *gathered = arena_array(c->arena, bool, scalar_count(kernel->scalars) + 1), any = false;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        gathered[id] = live[id] && s->kind == SCALAR_LOAD && s->buffer == buffer &&
+                       is_gathered(scalartab_indices(kernel->scalars), s->index);
+        any = any || gathered[id];
+    }
+    if (!any || tensor <= c->card->cache_bytes) return;
+    double once = footprint_loads(c->arena, c->plan, kernel, buffer, gathered, c->values).bytes;
+    double all = load_bytes(c, p, buffer, gathered);
+    double n_times = fmax(1, p->cost->cache_bytes / c->card->cache_bytes);
+    double read = fmin(all, n_times * tensor * -expm1(-all / n_times / tensor));
+    if (read > once) p->cost->read_bytes += read - once;
+}
+
 /* Instructions of one scalar; those of f64 take as long as several. */
 static double scalar_prims(const Coster *c, const Kernel *kernel, ScalarId id) {
     const Scalar *s = scalar_get(kernel->scalars, id);
@@ -267,6 +303,25 @@ static void count_products(const Coster *c, Pricing *p, bool *const *live) {
 
 /* Times. */
 
+/* Registers that do not fit are written and read back, once for each point that a thread works on:
+ * through the processor's own cache as long as that holds them all, else through the last one or
+ * memory. By the rates of the hardware; no measurement yet. */
+static double spill_us(const Coster *c, const Pricing *p) {
+    const Pressure *pressure = &p->cost->pressure;
+    const Sched *sched = &p->variant->sched;
+    if (!pressure->spilled) return 0;
+    double elems = p->rows * (is_contraction(p->kernel) ? 1 : p->reduced);
+    double bytes =
+        2 * REGISTER_BYTES * pressure->spilled * elems / (sched->lanes ? sched->lanes : 1);
+    double held = (double)REGISTER_BYTES * pressure->spilled * sched->threads * pressure->n_blocks;
+    double own = c->card->shared_bytes - (double)pressure->shared_bytes * pressure->n_blocks;
+    double near_gbs = c->card->n_processors * c->card->ghz * WARP_THREADS * REGISTER_BYTES;
+    double gbs = held <= own                                            ? near_gbs
+                 : held * c->card->n_processors <= c->card->cache_bytes ? c->card->cache_gbs
+                                                                        : c->card->dram_gbs;
+    return bytes / (gbs * 1e3);
+}
+
 /* The part of the machine that has work, were each of its processors busy with `wanted` warps. */
 static double use_of(const Coster *c, const Pricing *p, double wanted) {
     if (c->card->device == DEVICE_CPU) return fmin(1, p->cost->n_blocks / c->card->n_processors);
@@ -275,18 +330,55 @@ static double use_of(const Coster *c, const Pricing *p, double wanted) {
     return warps < wanted ? warps / wanted : 1;
 }
 
-/* What the loads in flight allow. */
-static double dram_bytes_per_us(const Coster *c, const Pricing *p) {
-    double peak = c->card->dram_gbs * 1e3;
-    if (c->card->device == DEVICE_CPU || p->bytes_in_flight <= 0) return peak;
+/* Of what DRAM delivers and takes; what is read can come no faster than the loads in flight allow.
+ */
+static double dram_us(const Coster *c, const Pricing *p) {
+    double peak = c->card->dram_gbs * 1e3, all = p->cost->read_bytes + p->cost->written_bytes;
+    if (c->card->device == DEVICE_CPU || p->bytes_in_flight <= 0) return all / peak;
     double at_once = fmin(p->cost->n_blocks, c->card->n_processors * p->cost->pressure.n_blocks);
     double bytes = at_once * p->variant->sched.threads * p->bytes_in_flight;
-    return fmin(peak, bytes / c->card->latency_us);
+    return fmax(all / peak, bytes > 0 ? p->cost->read_bytes * p->wait_us / bytes : 0);
+}
+
+static uint32_t index_depth(const IndexTab *tab, IndexId id, const uint32_t *depth) {
+    IndexExpr expr = index_expr(tab, id);
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        uint32_t own = atom.kind == ATOM_VALUE ? depth[atom.value]
+                       : atom.kind == ATOM_DIV || atom.kind == ATOM_MOD
+                           ? index_depth(tab, atom.operand, depth)
+                           : 0;
+        if (own > most) most = own;
+    }
+    return most;
+}
+
+/* Loads of the stage that wait for one another, as those at gathered positions do. */
+static uint32_t load_depth(const Coster *c, const Kernel *kernel, const bool *live) {
+    uint32_t n = scalar_count(kernel->scalars) + 1, most = 1;
+    uint32_t *depth = arena_array(c->arena, uint32_t, n);
+    for (ScalarId id = 1; id < n; id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        for (int i = 0; i < 3; i++)
+            if (depth[s->args[i]] > depth[id]) depth[id] = depth[s->args[i]];
+        if (s->kind != SCALAR_LOAD) continue;
+        depth[id] = 1 + index_depth(scalartab_indices(kernel->scalars), s->index, depth);
+        if (live[id] && depth[id] > most) most = depth[id];
+    }
+    return most;
+}
+
+/* Whether the lanes of a warp read elements of their own. */
+static bool is_spread(const Coster *c, const Kernel *kernel, const Scalar *load) {
+    uint32_t axis = lane_axis(kernel);
+    return axis == NO_AXIS || lane_stride(c, kernel, load->index, axis) != 0;
 }
 
 static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
+    p->wait_us = c->card->latency_us;
     bool has_tiles = sched->engine != CONTRACT_PLAIN && sched->engine != CONTRACT_VECTOR;
     if (is_contraction(kernel) && has_tiles) {
         double bytes =
@@ -309,10 +401,12 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
                                           : sched->unroll;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        if (s->kind == SCALAR_LOAD && live[0][id])
+        if (s->kind == SCALAR_LOAD && live[0][id] && is_spread(c, kernel, s))
             p->bytes_in_flight += steps * sched->lanes * dtype_bytes(s->dtype);
     }
-    (void)c;
+    /* Positions are mostly in a cache: their neighbours read them too. */
+    p->wait_us *= (1 + load_depth(c, kernel, live[0])) / 2.0;
+    if (kernel->form == FORM_ROW) p->wait_us += ROW_END_US;
 }
 
 static double mma_tflops(const Coster *c, const Kernel *kernel) {
@@ -367,9 +461,8 @@ static void time_kernel(const Coster *c, Pricing *p) {
     double use = sqrt(use_of(c, p, BUSY_WARPS / (width < 1 ? 1 : sqrt(width))));
     double prims_per_us =
         c->card->n_processors * c->card->lanes * c->card->ghz * 1e3 * (use > 0 ? use : 1);
-    double dram = dram_bytes_per_us(c, p);
     bool is_wgmma = is_contraction(p->kernel) && p->variant->sched.engine == CONTRACT_WGMMA;
-    cost->memory_us = (cost->read_bytes + cost->written_bytes) / (dram > 0 ? dram : 1);
+    cost->memory_us = dram_us(c, p);
     /* Tiles that the copy engine brings in are in the time of a step. */
     if (!is_wgmma)
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
@@ -378,7 +471,8 @@ static void time_kernel(const Coster *c, Pricing *p) {
     bool is_link = p->kernel->link != LINK_NONE;
     cost->launch_us = is_link ? 0 : c->card->launch_us;
     /* What follows a product waits for it: the two do not overlap. */
-    double busy = cost->arithmetic_us + cost->tensor_us;
+    cost->spill_us = spill_us(c, p);
+    double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
     double bared = is_contraction(p->kernel) ? 0 : 1 - use_of(c, p, HIDING_WARPS);
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared * fmin(cost->memory_us, busy);
 }
@@ -433,6 +527,8 @@ static void price_kernel(Coster *c, uint32_t index) {
     for (uint32_t s = 0; s <= kernel->stages.n; s++) live[s] = stage_scalars(c, kernel, s);
     for (uint32_t i = 0; i < kernel->args.n; i++) price_read(c, &p, kernel->args.data[i], live);
     for (uint32_t i = 0; i < kernel->args.n; i++) price_write(c, &p, kernel->args.data[i]);
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        price_repeats(c, &p, kernel->args.data[i], live[0]);
     if (is_contraction(kernel))
         count_products(c, &p, live);
     else

@@ -5,9 +5,10 @@
  * warps on a processor part of the others too, since nothing hides it. Bytes are
  * those of DRAM: what a kernel touches (pass/footprint.h), without what still lies in the cache
  * because it was written or read shortly before, and again for every pass over rows that the cache
- * cannot hold. Inputs are cold. Buffers on chip move nothing. Init steps are priced by themselves,
- * and are none of a run's totals; what they prepared is as cold as a param. Requires a scheduled
- * plan; a plan that is not placed has no workspace to tell of. */
+ * cannot hold; registers that spill are priced by the cache that holds them. Inputs are cold.
+ * Buffers on chip move nothing. Init steps are priced by themselves, and are none of a run's
+ * totals; what they prepared is as cold as a param. Requires a scheduled plan; a plan that is not
+ * placed has no workspace to tell of. */
 #ifndef FUSEC_COST_H
 #define FUSEC_COST_H
 
@@ -24,7 +25,8 @@ typedef struct KernelCost {
     double n_blocks;
     double launch_us; /* 0 for what runs in the launch of the kernel before it */
     double memory_us, arithmetic_us, tensor_us;
-    double us; /* launch_us, the longest of the others, and what it does not hide */
+    double spill_us; /* of registers that are written to memory and read back */
+    double us;       /* launch_us, the longest of the others, and what it does not hide */
     Pressure pressure;
 } KernelCost;
 

@@ -92,7 +92,7 @@ static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
         if (kernel_stores_to(kernel, kernel->args.data[i]) != written) continue;
         text_printf(l->out, " %s%s", buffer->name, buffer->is_on_chip ? " (on chip)" : "");
         if (buffer->is_on_chip) continue;
-        bytes = add(l, bytes, buffer_bytes(l->dims, buffer));
+        bytes = add(l, bytes, kernel_buffer_bytes(l->plan, kernel, kernel->args.data[i]));
     }
     text_puts(l->out, ": ");
     print_bytes(l, bytes);
@@ -119,6 +119,10 @@ static void print_price(const Ledger *l, const KernelCost *cost) {
     if (cost->tensor_us > 0) {
         text_puts(l->out, ", tensor cores ");
         print_us(l, cost->tensor_us);
+    }
+    if (cost->spill_us > 0) {
+        text_puts(l->out, ", registers kept in memory ");
+        print_us(l, cost->spill_us);
     }
     text_printf(l->out, "; %.0f bytes from and to memory\n",
                 cost->read_bytes + cost->written_bytes);
@@ -156,16 +160,25 @@ static DimId traffic(const Ledger *l, const Plan *plan) {
     return total;
 }
 
+/* What the kernels of a run touch of a buffer: all of it, unless they agree on less. */
+static DimId used_bytes(const Ledger *l, uint32_t buffer) {
+    DimId used = DIM_NONE;
+    for (uint32_t i = plan_n_init(l->plan); i < l->plan->kernels.n; i++) {
+        const Kernel *kernel = &l->plan->kernels.data[i];
+        if (kernel_find_arg(kernel, buffer) == NO_ARG) continue;
+        DimId own = kernel_buffer_bytes(l->plan, kernel, buffer);
+        if (used != DIM_NONE && used != own)
+            return buffer_bytes(l->dims, &l->plan->buffers.data[buffer]);
+        used = own;
+    }
+    return used == DIM_NONE ? dim_const(l->dims, 0) : used;
+}
+
 /* What any program must move in a run: everything bound or prepared that is used, once. */
 static DimId least_traffic(const Ledger *l) {
     DimId total = dim_const(l->dims, 0);
     for (uint32_t b = 0; b < l->plan->buffers.n; b++) {
-        const Buffer *buffer = &l->plan->buffers.data[b];
-        bool is_used = false;
-        for (uint32_t i = plan_n_init(l->plan); i < l->plan->kernels.n; i++)
-            is_used = is_used || kernel_find_arg(&l->plan->kernels.data[i], b) != NO_ARG;
-        if (buffer->kind != BUFFER_TEMP && is_used)
-            total = add(l, total, buffer_bytes(l->dims, buffer));
+        if (l->plan->buffers.data[b].kind != BUFFER_TEMP) total = add(l, total, used_bytes(l, b));
     }
     return total;
 }

@@ -94,6 +94,7 @@ static void put_cost(const Writer *w, const KernelCost *cost) {
                 {"memory_us", cost->memory_us},
                 {"arithmetic_us", cost->arithmetic_us},
                 {"tensor_us", cost->tensor_us},
+                {"spill_us", cost->spill_us},
                 {"us", cost->us},
                 {"registers", cost->pressure.registers},
                 {"shared_bytes", cost->pressure.shared_bytes},

@@ -1,7 +1,7 @@
 /* Footprints: which elements of a buffer a kernel touches, at given values of the dims, found from
  * its index expressions and guards. An estimate in two places, both said in footprint.c: gathered
- * positions are taken as drawn at random, and accesses whose expressions differ in more than an
- * offset as disjoint until the buffer is full. */
+ * positions are taken as drawn at random and each counts once, and accesses whose expressions
+ * differ in more than an offset as disjoint until the buffer is full. */
 #ifndef FUSEC_FOOTPRINT_H
 #define FUSEC_FOOTPRINT_H
 

@@ -14,6 +14,10 @@ typedef struct FuseOptions {
     /* Per node, or NULL: reductions whose results no pass over the same rows uses in their own
      * kernel. */
     const bool *apart;
+    /* Where kernels are cut in two; NULL, or all three per node. */
+    const bool *cut;      /* stored, and read by kernels of another part from memory alone */
+    const bool *again;    /* computed in several kernels, whatever that costs */
+    const uint32_t *part; /* that the node belongs to */
 } FuseOptions;
 
 /* `scratch`, another arena than any that holds the graph or the plan, is only used during the call.

@@ -29,7 +29,13 @@ static bool feeds_lone(const Grouper *p, NodeId id) {
     return false;
 }
 
-/* Per node: the latest group whose result is read at or below its arguments, plus 1; 0 for none. */
+/* Whether the value is cut off from one that reads it. */
+static bool is_cut(const Grouper *p, NodeId id, NodeId user) {
+    return p->cut && p->cut[id] && p->wants_store[id] && p->part[id] != p->part[user];
+}
+
+/* Per node: the latest group whose result is read at or below its arguments, plus 1; 0 for none.
+ * What is cut off counts as a result of the group after its own, which may be none yet. */
 static uint32_t dependency(Grouper *p, NodeId id) {
     uint32_t *last = p->last_group;
     for (; p->n_last <= id; p->n_last++) {
@@ -38,7 +44,8 @@ static uint32_t dependency(Grouper *p, NodeId id) {
         for (uint32_t i = 0; i < node->n_args; i++) {
             NodeId arg = node->args[i];
             uint32_t made_by = p->g->group_of[arg];
-            uint32_t of_arg = made_by != GROUP_NONE ? made_by + 1 : last[arg];
+            uint32_t of_arg =
+                made_by != GROUP_NONE ? made_by + 1 + is_cut(p, arg, p->n_last) : last[arg];
             if (of_arg > last[p->n_last]) last[p->n_last] = of_arg;
         }
     }
@@ -257,7 +264,9 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
         NodeId load = lone.loads.data[k];
         bool is_latest = p->g->group_of[load] != GROUP_NONE && p->g->group_of[load] + 1 == after;
         if (!p->g->why_stored[load])
-            p->g->why_stored[load] = is_latest ? why.reason : REASON_BETWEEN;
+            p->g->why_stored[load] = is_cut(p, load, anchor->node) ? REASON_SPILLS
+                                     : is_latest                   ? why.reason
+                                                                   : REASON_BETWEEN;
     }
     vec_push(p->arena, &p->g->groups, lone);
     return alone;
@@ -304,7 +313,7 @@ static void hand_over(Grouper *p, NodeId id) {
     Anchor anchor = {.node = id, .output = OUTPUT_NONE};
     uint32_t after = dependency(p, id);
     ComposeFailure failure;
-    if (after == 0 || p->g->groups.data[after - 1].fixed ||
+    if (after == 0 || after > p->g->groups.n || p->g->groups.data[after - 1].fixed ||
         p->g->groups.data[after - 1].is_closed || !try_join(p, after - 1, &anchor, &failure)) {
         p->handover[id] = HANDOVER_REFUSED;
         return;
@@ -394,11 +403,17 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                       ComposeFailure *failure) {
     bool off = options.off;
     uint32_t n = graph->nodes.n;
-    Grouper p = {.arena = arena, .graph = graph, .off = off, .apart = options.apart};
+    Grouper p = {.arena = arena,
+                 .graph = graph,
+                 .off = off,
+                 .apart = options.apart,
+                 .cut = options.cut,
+                 .again = options.again,
+                 .part = options.part};
     p.wants_store = arena_array(arena, bool, n);
     p.want_reason = arena_array(arena, ReasonId, n);
     p.handover = arena_array(arena, Handover, n);
-    p.op_cost = group_op_costs(arena);
+    p.op_cost = op_costs(arena);
     p.can_prepare = prepare_nodes(arena, graph);
     p.last_group = arena_array(arena, uint32_t, n);
     p.users = arena_array(arena, VecU32, n);
@@ -406,6 +421,8 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
         for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
             vec_push(arena, &p.users[graph_node(graph, id)->args[i]], id);
     p.loads = arena_array(arena, NodeId, n);
+    for (NodeId id = 0; p.cut && id < n; id++)
+        if (p.cut[id]) group_want_stored(&p, id, REASON_SPILLS);
     if (!off) group_bound_closures(&p);
     for (int round = 0; round < MAX_ROUNDS; round++) {
         p.failure = (ComposeFailure){.reason = REASON_NONE};

@@ -18,8 +18,9 @@ typedef struct Grouper {
     NodeId *loads; /* room for every node, while a composition's memory is given up */
     const Graph *graph;
     bool off;
-    const bool *can_prepare; /* per node */
-    const bool *apart;       /* see FuseOptions */
+    const bool *can_prepare;         /* per node */
+    const bool *apart, *cut, *again; /* see FuseOptions */
+    const uint32_t *part;
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */
     ReasonId *want_reason;
@@ -62,7 +63,5 @@ bool group_want_stored(Grouper *p, NodeId id, ReasonId reason);
 void group_bound_closures(Grouper *p);
 /* After a round: stores what turned out to be worth it. Returns whether another round is due. */
 bool group_store_more(Grouper *p);
-/* Of each op's body, in prims. */
-uint32_t *group_op_costs(Arena *arena);
 
 #endif

@@ -66,7 +66,7 @@ static bool must_fuse(const Grouper *p, NodeId id) {
 }
 
 bool group_want_stored(Grouper *p, NodeId id, ReasonId reason) {
-    bool is_choice = reason == REASON_COSTLY || reason == REASON_SLOWER;
+    bool is_choice = reason == REASON_COSTLY || reason == REASON_SLOWER || reason == REASON_SPILLS;
     bool is_fixed = !p->off && graph_block(p->graph, id, BLOCK_KERNEL);
     if (p->wants_store[id] || (is_choice && must_fuse(p, id)) ||
         (reason != REASON_TOO_LARGE && is_fixed))
@@ -136,7 +136,7 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
         const Node *node = graph_node(graph, id);
         for (uint32_t i = 0; i < node->n_args; i++)
             below[id] = below[id] || below[node->args[i]] || is_reduction(graph, node->args[i]);
-        if (!is_inlined(p, id, makers)) continue;
+        if (!is_inlined(p, id, makers) || (p->again && p->again[id])) continue;
         double repeats = repetition(p, id, &p->users[id]);
         bool has_views = false;
         for (uint32_t i = 0; i < p->users[id].n; i++)
@@ -249,23 +249,6 @@ static bool find_handovers(Grouper *p) {
         changed = true;
     }
     return changed;
-}
-
-uint32_t *group_op_costs(Arena *arena) {
-    uint32_t *cost = arena_array(arena, uint32_t, OP_COUNT);
-    for (int op = 1; op < OP_COUNT; op++) {
-        const OpInfo *info = op_info((OpId)op);
-        if (!info->body) continue;
-        ScalarTab *tab = scalartab_new(arena, indextab_new(arena, dimtab_new(arena)));
-        Dtype dtype = dtype_in(DT_F32, info->dtypes) ? DT_F32 : DT_BOOL;
-        ScalarId args[3];
-        for (uint32_t i = 0; i < 3; i++)
-            args[i] =
-                scalar_stage(tab, i == 0 && info->result == RESULT_SELECT ? DT_BOOL : dtype, i, 0);
-        bool *seen = arena_array(arena, bool, 256);
-        cost[op] = scalar_cost(tab, info->body(tab, dtype, args[0], args[1], args[2]), seen);
-    }
-    return cost;
 }
 
 /* Sizes of what would be inlined into a node's user. */

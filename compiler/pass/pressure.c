@@ -291,6 +291,7 @@ Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const
         variant->chip_bytes + (kernel->form == FORM_CONTRACT ? contract_shared(kernel, variant)
                                                              : reduce_shared(kernel, sched));
     p.spills = p.registers > MAX_THREAD_REGISTERS;
+    p.spilled = p.spills ? p.registers - MAX_THREAD_REGISTERS : 0;
     uint32_t held = p.spills ? MAX_THREAD_REGISTERS : p.registers;
     held = (held + GRANULE - 1) / GRANULE * GRANULE;
     p.n_blocks = card->threads / sched->threads;

@@ -14,6 +14,7 @@ typedef struct Pressure {
     uint32_t n_blocks;     /* that fit on a processor; at least 1 */
     double occupancy;      /* their threads, of those a processor can hold */
     bool spills;
+    uint32_t spilled; /* registers that a thread keeps in memory of its own */
 } Pressure;
 
 /* `variant` is one of the kernel's. On a CPU all is 0, n_blocks and occupancy are 1. */

@@ -356,7 +356,10 @@ static const char *const once_wrong[] = {
     ("graph g(x: bf16[33]) -> (y: bf16[33]) {\n  y = log_softmax(x, axis=0)\n}\n"),
     /* The sign of a double, rounded to half on its own, by a function that nothing defines. */
     ("graph g(x: f32[1], a: f64[1], b: f64[1]) -> (y: f16[1], z: f16[1]) {\n"
-     "  y = cast(rem(x, 2.125), f16)\n  z = cast(cast(rem(a, b), f32), f16)\n}\n")};
+     "  y = cast(rem(x, 2.125), f16)\n  z = cast(cast(rem(a, b), f32), f16)\n}\n"),
+    /* A param that is an output as it is. */
+    ("graph g(x: bf16[1]) -> (y: bf16[1], z: i32[1, 1, 1]) {\n"
+     "  param w: i32[1, 1, 1] = \"w\"\n  y = exp(x)\n  z = w\n}\n")};
 
 static void run_once_wrong(const char *source, const Target *target) {
     Arena *arena = arena_new(NULL);
@@ -367,6 +370,7 @@ static void run_once_wrong(const char *source, const Target *target) {
     for (int i = 0; i < N_SIZES; i++) {
         RigOptions options = RIG_OPTIONS_INIT;
         int64_t values[DIM_MAX_SYMBOLS];
+        options.program.no_weights = true;
         if (!choose_symbols(pair.exposed.module->graphs.data[0], sizes[i], values, arena)) continue;
         bool is_right = pair_open(&pair, 0, &options, &report) &&
                         pair_place(&pair, values, &report) &&

@@ -1,6 +1,10 @@
 /* Coverage of graphs: counting, gaps, printing. */
 #include "lib/coverage.h"
 
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
 static bool is_view(OpId op) {
     return op_info(op)->cls == CLASS_VIEW || op_info(op)->cls == CLASS_CONCAT;
 }
@@ -318,4 +322,35 @@ void coverage_print(const Coverage *c, Text *out) {
     print_row("ranks", numbers, c->ranks, COVERAGE_MAX_RANK + 1, out);
     print_row("stages", numbers, c->stages, COVERAGE_MAX_STAGES + 1, out);
     text_puts(out, "\n");
+}
+
+/* Parts. */
+
+enum { N_CELLS = (sizeof(Coverage) - offsetof(Coverage, n_graphs)) / sizeof(uint64_t) };
+
+static const char LINE_START[] = "coverage";
+
+void coverage_write(const Coverage *c, Text *out) {
+    uint64_t cells[N_CELLS];
+    memcpy(cells, (const char *)c + offsetof(Coverage, n_graphs), sizeof cells);
+    text_printf(out, "%s %d", LINE_START, (int)N_CELLS);
+    for (int i = 0; i < N_CELLS; i++) text_printf(out, " %llu", (unsigned long long)cells[i]);
+    text_puts(out, "\n");
+}
+
+bool coverage_merge(Coverage *c, const char *line) {
+    uint64_t cells[N_CELLS];
+    size_t n_start = sizeof LINE_START - 1;
+    if (strncmp(line, LINE_START, n_start) != 0) return false;
+    char *end;
+    bool is_good = strtoull(line + n_start, &end, 10) == N_CELLS;
+    memcpy(cells, (const char *)c + offsetof(Coverage, n_graphs), sizeof cells);
+    for (int i = 0; i < N_CELLS && is_good; i++) {
+        const char *begin = end;
+        cells[i] += strtoull(begin, &end, 10);
+        is_good = end > begin;
+    }
+    is_good = is_good && (*end == '\n' || !*end);
+    if (is_good) memcpy((char *)c + offsetof(Coverage, n_graphs), cells, sizeof cells);
+    return is_good;
 }

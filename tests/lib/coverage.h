@@ -69,4 +69,9 @@ void coverage_add(Coverage *coverage, const Graph *graph);
 uint32_t coverage_n_zero_cells(const Coverage *coverage, Text *out);
 void coverage_print(const Coverage *coverage, Text *out);
 
+/* The counts as one line of numbers, and the sum with what such a line says; false: it is none of
+ * this op table. So parts that ran as processes of their own have one table. */
+void coverage_write(const Coverage *coverage, Text *out);
+bool coverage_merge(Coverage *coverage, const char *line);
+
 #endif

@@ -103,9 +103,10 @@ static FetchStatus fetch(void *user, NodeId node, const Tensor *type, const uint
     if (!name) return FETCH_ABSENT;
     *bytes = rig_result(&pair->exposed_rig, name, &n_bytes);
     if (!*bytes) return FETCH_FAILED;
-    OpId op = graph_node(graph, node)->op;
-    /* Params are kept by the program, not in the block. */
-    if (op == OP_PARAM) *bytes = rig_contents((Rig *)&pair->exposed_rig, name, &n_bytes);
+    /* Params are kept by the program, not in the block; as outputs they are. */
+    bool is_param = graph_node(graph, node)->op == OP_PARAM;
+    const uint8_t *given = rig_contents((Rig *)&pair->exposed_rig, name, &n_bytes);
+    if (is_param && given) *bytes = given;
     return n_bytes == (size_t)tensor_n_elems(type) * dtype_bytes(type->dtype) ? FETCH_OK
                                                                               : FETCH_FAILED;
 }

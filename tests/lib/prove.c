@@ -2,6 +2,7 @@
 #include "lib/prove.h"
 
 #include "cli.h"
+#include "fake/fake_cuda.h"
 #include "lib/random_graph.h"
 
 #include <stdio.h>
@@ -27,7 +28,7 @@ static void run(Proof *proof, Cli *cli) {
     fflush(NULL);
     dup2(fileno(said), STDOUT_FILENO);
     dup2(fileno(said), STDERR_FILENO);
-    proof->status = cli_verify(cli);
+    proof->status = cli->command == CLI_BENCH ? cli_bench(cli) : cli_verify(cli);
     fflush(NULL);
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
@@ -36,16 +37,18 @@ static void run(Proof *proof, Cli *cli) {
     read_all(said, proof);
 }
 
-void prove_verify(Proof *proof, const char *source, DriverHook hook, const char *const *options) {
+static void run_command(Proof *proof, const char *command, const char *source, const Cli *with,
+                        const char *const *options) {
     static Cli cli;
-    char path[] = "/tmp/prove.XXXXXX", name[] = "fusec", command[] = "verify";
+    char path[] = "/tmp/prove.XXXXXX", name[] = "fusec";
     char copies[MAX_ARGS][80];
-    char *argv[MAX_ARGS + 1] = {name, command, path};
+    char *argv[MAX_ARGS + 1] = {name, copies[1], path};
     int argc = 3, file = mkstemp(path);
     *proof = (Proof){.status = FUSEC_FILE};
     if (file < 0) return;
     bool is_written = write(file, source, strlen(source)) == (ssize_t)strlen(source);
     close(file);
+    snprintf(copies[1], sizeof copies[1], "%s", command);
     for (; options[argc - 3] && argc < MAX_ARGS; argc++) {
         snprintf(copies[argc], sizeof copies[argc], "%s", options[argc - 3]);
         argv[argc] = copies[argc];
@@ -53,11 +56,22 @@ void prove_verify(Proof *proof, const char *source, DriverHook hook, const char 
     optind = 0; /* the parser starts anew */
     cli = (Cli){.arena = arena_new(NULL)};
     if (is_written && cli_parse(&cli, argc, argv)) {
-        cli.hook = hook;
+        cli.hook = with->hook;
+        cli.cuda_lookup = with->cuda_lookup;
         run(proof, &cli);
     }
     arena_free(cli.arena);
     remove(path);
+}
+
+void prove_verify(Proof *proof, const char *source, DriverHook hook, const char *const *options) {
+    run_command(proof, "verify", source, &(Cli){.hook = hook}, options);
+}
+
+void prove_command(Proof *proof, const char *command, const char *source, bool on_fake,
+                   const char *const *options) {
+    run_command(proof, command, source, &(Cli){.cuda_lookup = on_fake ? fake_cuda_lookup : NULL},
+                options);
 }
 
 /* Where the verdict names its op; NULL: there is none. */

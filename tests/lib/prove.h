@@ -10,7 +10,11 @@ typedef struct Proof {
     char said[1 << 15]; /* on stdout and stderr */
 } Proof;
 
-/* `options` are further arguments, at most eight, ended by NULL. */
+/* A command of the program on a source, CUDA on the fake driver (fake/fake_cuda.h) if `on_fake`.
+ * `options` are further arguments, at most eight, ended by NULL. */
+void prove_command(Proof *proof, const char *command, const char *source, bool on_fake,
+                   const char *const *options);
+/* The same with verify and a hook, on real devices. */
 void prove_verify(Proof *proof, const char *source, DriverHook hook, const char *const *options);
 
 /* Whether a planted mistake is found and its op and line named, and nothing else before them; what

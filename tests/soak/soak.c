@@ -4,12 +4,14 @@
  *   soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED]   random graphs
  *   soak --sweep [--part=I/K] [--device=..] [--target=..]               every op, dtype and shape
  *   soak --faults [N] [SEED] [--device=..] [--target=..]    whether `fusec verify` names mistakes
+ *   soak --merge FILE..                                     one coverage table of several parts
  *
  * The first graphs that fail (all with --reduce, none with --no-reduce) are reduced, and left as
  * `soak-SEED-TARGET.g` for `fusec verify`. --plant=FAULT compiles them with a mistake of
  * lib/faults.def, to see that happen. Ends with the coverage table (random graphs) and `N passed, N
  * failed, N skipped`; fails when anything failed, nothing passed, or N >= 200 random graphs left a
- * gap in the table. */
+ * gap in the table. --coverage=FILE leaves the table's counts for --merge instead, which fails for
+ * gaps in the same way. */
 #include "soak.h"
 
 #include "lib/faults.h"
@@ -70,7 +72,9 @@ static int usage(const char *wrong) {
             "usage: soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED] "
             "[--reduce|--no-reduce] [--plant=FAULT] [--overlap]\n"
             "       soak --sweep [--part=I/K] [--device=cpu|cuda] [--target=NAME]\n"
-            "       soak --faults [N] [SEED] [--device=cpu|cuda] [--target=NAME]\n",
+            "       soak --faults [N] [SEED] [--device=cpu|cuda] [--target=NAME]\n"
+            "       soak --merge FILE..\n"
+            "random graphs take --coverage=FILE, for --merge\n",
             wrong);
     return 2;
 }
@@ -104,6 +108,7 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
         soak->max_reduced = argument[2] == 'r' ? UINT32_MAX : 0;
         return true;
     }
+    if (strncmp(argument, "--coverage=", 11) == 0) return *(soak->coverage_path = argument + 11);
     if (strncmp(argument, "--plant=", 8) == 0) return plant(argument + 8);
     if (strncmp(argument, "--one=", 6) == 0) {
         soak->is_one = true;
@@ -160,9 +165,9 @@ static frt_program *keep_context(const Soak *soak) {
     return program;
 }
 
+/* Prints the table; whether it lacks what so many graphs should have. */
 static bool has_gaps(const Soak *soak) {
     Text table = {.arena = soak->arena}, gaps = {.arena = soak->arena};
-    if (soak->is_sweep || soak->is_one || soak->is_faults) return false;
     uint32_t n_gaps = coverage_n_zero_cells(&soak->coverage, &gaps);
     coverage_print(&soak->coverage, &table);
     printf("%s%s%u cells of the coverage table are zero\n", text_str(&table),
@@ -170,11 +175,44 @@ static bool has_gaps(const Soak *soak) {
     return soak->n >= 200 && n_gaps > 0;
 }
 
+/* Whether the coverage is as it should be: shown here, or left for the other parts. */
+static bool tell_coverage(const Soak *soak) {
+    if (soak->is_sweep || soak->is_one || soak->is_faults) return true;
+    if (!soak->coverage_path) return !has_gaps(soak);
+    Text line = {.arena = soak->arena};
+    coverage_write(&soak->coverage, &line);
+    FILE *file = fopen(soak->coverage_path, "w");
+    bool is_written = file && fputs(text_str(&line), file) >= 0;
+    if (file && fclose(file)) is_written = false;
+    if (!is_written) fprintf(stderr, "soak: cannot write %s\n", soak->coverage_path);
+    return is_written;
+}
+
+static int merge(Soak *soak, char **paths, int n) {
+    static char line[1 << 18];
+    soak->arena = arena_new(NULL);
+    for (int i = 0; i < n; i++) {
+        FILE *file = fopen(paths[i], "r");
+        bool is_read =
+            file && fgets(line, sizeof line, file) && coverage_merge(&soak->coverage, line);
+        if (file) fclose(file);
+        if (is_read) continue;
+        fprintf(stderr, "soak: %s holds no coverage of this build\n", paths[i]);
+        arena_free(soak->arena);
+        return 2;
+    }
+    soak->n = soak->coverage.n_graphs;
+    bool is_lacking = has_gaps(soak);
+    arena_free(soak->arena);
+    return is_lacking || n == 0;
+}
+
 int main(int argc, char **argv) {
     Soak soak = {
         .n = 200, .seed = 1, .n_parts = 1, .max_reduced = 3, .coverage = {.without_matmul = false}};
     int n_numbers = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc > 1 && strcmp(argv[1], "--merge") == 0) return merge(&soak, argv + 2, argc - 2);
     for (int i = 1; i < argc; i++)
         if (!read_argument(&soak, argv[i], &n_numbers)) return usage(argv[i]);
     soak.arena = arena_new(NULL);
@@ -190,7 +228,7 @@ int main(int argc, char **argv) {
     else
         soak_random(&soak);
     frt_program_free(keeper);
-    bool is_lacking = has_gaps(&soak);
+    bool is_lacking = !tell_coverage(&soak);
     const PairCounts *c = &soak.counts;
     if (!soak.is_faults)
         printf("%" PRIu64 " runs, %" PRIu64 " after init steps; %" PRIu64 " values and %" PRIu64

@@ -9,7 +9,8 @@ typedef struct Soak {
     uint64_t n, seed;
     uint64_t part, n_parts; /* of the sweep: every n_parts-th program from number `part` on */
     bool is_sweep, is_one, is_faults;
-    uint32_t max_reduced; /* failing graphs that are reduced */
+    const char *coverage_path; /* where the counts of the coverage table go, or NULL */
+    uint32_t max_reduced;      /* failing graphs that are reduced */
     bool is_cuda;
     const char *target_name;  /* as given, or NULL: all of the device's */
     const Target *targets[4]; /* to run */

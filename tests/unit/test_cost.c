@@ -244,6 +244,58 @@ Test(cost, products_take_what_they_were_measured_to) {
     }
 }
 
+/* Times and bytes of DRAM, as counted, of kernels that a rate of streams does not describe: rows at
+ * random places of tensors larger than the cache, some of them twice; short rows. */
+static const struct {
+    const char *source;
+    double us, n_bytes;
+} counted[] = {
+    {"graph g(x: bf16[67112, 1000], i: i32[33556]) -> (y: bf16[33556, 1000]) {\n"
+     "  y = gather(abs(x), i, axis=0)\n}",
+     49.9, 126.6e6},
+    {"graph g(x: f32[16392, 2048], z: f32[16392, 2048], i: i32[8196]) -> (y: f32[8196, 2048]) {\n"
+     "  y = gather(x * z + z, i, axis=0)\n}",
+     49.7, 190e6},
+    {"graph g(x: bf16[262152, 256], z: bf16[262152, 1]) -> (y: bf16[262152]) {\n"
+     "  y = sum(x * z, axis=1)\n}",
+     43.6, 135.3e6},
+};
+
+Test(cost, gathered_and_short_rows_take_what_they_were_measured_to) {
+    for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++) {
+        Fixture f = fixture_new(counted[i].source, TARGET_SM_90A, CARD_H200);
+        const PlanCost *cost = f.priced.cost;
+        expect_near(cost->us, counted[i].us, 0.1, counted[i].source);
+        expect_near(cost->read_bytes + cost->written_bytes, counted[i].n_bytes, 0.05,
+                    counted[i].source);
+        arena_free(f.arena);
+    }
+}
+
+/* The ledger counts rows that are gathered where they are fewer than there are, else all. */
+Test(cost, ledger_counts_gathered_rows) {
+    static const struct {
+        const char *source;
+        int64_t n_bytes;
+    } cases[] = {
+        {"graph g(x: f32[1000, 64], i: i32[10]) -> (y: f32[10, 64]) { y = gather(x, i, axis=0) }",
+         40 + 2 * 2560},
+        {"graph g(x: f32[4, 64], i: i32[10]) -> (y: f32[10, 64]) { y = gather(x, i, axis=0) }",
+         40 + 1024 + 2560},
+        {"graph g(x: f32[1000, 64], i: i32[10]) -> (y: f32[10, 64]) {\n"
+         "  y = gather(x, i, axis=0) + x[:10]\n}",
+         40 + 256000 + 2560},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Fixture f = fixture_new(cases[i].source, TARGET_SM_90A, CARD_H200);
+        const Plan *plan = f.priced.plan;
+        cr_expect(dim_equals_const(plan->graph->dims, kernel_bytes(plan, &plan->kernels.data[0]),
+                                   cases[i].n_bytes),
+                  "%s", cases[i].source);
+        arena_free(f.arena);
+    }
+}
+
 /* A chain in which `live` values wait for their use, of 250 ops and more. */
 static const char *chain(Arena *arena, int live, const char *dtype) {
     Text text = {.arena = arena};

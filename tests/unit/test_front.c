@@ -356,6 +356,22 @@ Test(front, a_diagnostic_shows_place_shapes_and_declarations) {
     arena_free(arena);
 }
 
+Test(front, carets_stand_under_characters_and_not_bytes) {
+    Arena *arena = arena_new(NULL);
+    Parsed parsed = parse(
+        arena, "graph g(x: f32[4]) -> (y: f32[4]) {\n"
+               "  y = concat([\"gr\xC3\xB6\xC3\x9F\xE2\x82\xAC\", x + \"\xC3\xBC\"], axis=0)\n"
+               "}\n");
+    cr_expect_null(parsed.module);
+    cr_expect_str_eq(
+        messages(&parsed),
+        "test.g:2:32: error: operand 2 of `add` must be a tensor or a number, not a "
+        "string [bad-argument]\n"
+        "      y = concat([\"gr\xC3\xB6\xC3\x9F\xE2\x82\xAC\", x + \"\xC3\xBC\"], axis=0)\n"
+        "                               ^~~\n");
+    arena_free(arena);
+}
+
 Test(front, what_is_no_text_prints_as_text) {
     Arena *arena = arena_new(NULL);
     Parsed parsed = parse(arena, "$ # gr\xC3\xBC\xC3\x9F\xE2\x82\xAC\xF0\x9F\x8D\x8B "

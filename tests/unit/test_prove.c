@@ -2,6 +2,7 @@
  * its op and line are named. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "driver.h"
+#include "fake/fake_cuda.h"
 #include "lib/compile.h"
 #include "lib/prove.h"
 #include "lib/random_graph.h"
@@ -48,6 +49,35 @@ Test(prove, a_mistake_in_any_op_of_random_programs_is_named) {
     for (uint64_t seed = 1; seed <= 40; seed++) n[prove_random(&proof, seed, "cpu", &report)]++;
     cr_expect(n[RANDOM_MISSED] == 0, "%s", text_str(&report));
     cr_expect(n[RANDOM_NAMED] >= 30, "%u named, %u not seen", n[RANDOM_NAMED], n[RANDOM_UNSEEN]);
+}
+
+/* The fake driver says of every kernel that it needs 96 registers and 24 bytes beside. What this
+ * one makes is no matter: verify finds it wrong, and still tells. */
+static void k_nothing(void **params, unsigned grid, unsigned block) {
+    (void)params, (void)grid, (void)block;
+}
+
+Test(prove, a_kernel_that_spills_is_named_by_verify_and_bench, .timeout = 60) {
+    static const char source[] = "graph g(x: f32[64]) -> (y: f32[64]) {\n  y = -x\n}\n";
+    static const char *const commands[] = {"verify", "bench"};
+    static const char *const options[] = {"--target=sm_90a", "--device=cuda", NULL};
+    const char *const warning =
+        "warning: kernel g_0_y_l2 does not fit in 96 registers: 24 bytes of each thread lie in "
+        "memory; about ";
+    fake_cuda_reset();
+    fake_cuda_add_kernel("g_0_y_l2", k_nothing);
+    fake_cuda_add_kernel("g_0_y_l2_v1", k_nothing);
+    for (int i = 0; i < 2; i++) {
+        prove_command(&proof, commands[i], source, true, options);
+        cr_expect(proof.status == (i ? FUSEC_OK : FUSEC_MISMATCH), "%s: %s", commands[i],
+                  proof.said);
+        const char *found = strstr(proof.said, warning);
+        cr_assert(found, "%s: %s", commands[i], proof.said);
+        long about = strtol(found + strlen(warning), NULL, 10);
+        cr_expect(about >= 16 && about <= 64, "%s: about %ld", commands[i], about);
+        cr_expect(!strstr(found + 1, warning), "%s says it once: %s", commands[i], proof.said);
+    }
+    cr_expect(strstr(proof.said, "registers  about local shared"), "%s", proof.said);
 }
 
 /* What a report is to have: kernel, element, coordinates, both values, ULPs, and the way back. */

@@ -88,6 +88,38 @@ Test(random_graph, two_hundred_programs_leave_no_gap, .timeout = 60) {
     arena_free(texts);
 }
 
+Test(random_graph, coverage_of_parts_adds_up) {
+    Coverage parts[2] = {0}, whole = {0}, sum = {0};
+    Arena *texts = arena_new(NULL);
+    Text wanted = {.arena = texts}, merged = {.arena = texts};
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        Arena *arena = arena_new(NULL);
+        const Graph *graph = parse_seed(arena, seed);
+        coverage_add(&parts[seed >= 15], graph);
+        coverage_add(&whole, graph);
+        arena_free(arena);
+    }
+    for (int i = 0; i < 2; i++) {
+        Text line = {.arena = texts};
+        coverage_write(&parts[i], &line);
+        cr_assert(coverage_merge(&sum, text_str(&line)), "%s", text_str(&line));
+    }
+    coverage_print(&whole, &wanted);
+    coverage_print(&sum, &merged);
+    cr_expect_str_eq(text_str(&merged), text_str(&wanted));
+    cr_expect_eq(memcmp(&sum, &whole, sizeof sum), 0, "a count that no table shows");
+    static const char *const bad[] = {"", "coverage", "coverage 3 1 2 3\n", "1 2 3\n"};
+    for (int i = 0; i < 4; i++) {
+        cr_expect_not(coverage_merge(&sum, bad[i]), "%s", bad[i]);
+        cr_expect_eq(memcmp(&sum, &whole, sizeof sum), 0, "%s changed it", bad[i]);
+    }
+    Text line = {.arena = texts};
+    coverage_write(&whole, &line);
+    *strrchr(line.data, ' ') = '\0';
+    cr_expect_not(coverage_merge(&sum, text_str(&line)), "a number is missing");
+    arena_free(texts);
+}
+
 Test(random_graph, values_are_mostly_finite, .timeout = 120) {
     int64_t n_elems = 0, n_finite = 0, symbols[DIM_MAX_SYMBOLS];
     for (uint64_t seed = 0; seed < N_GRAPHS; seed++) {
