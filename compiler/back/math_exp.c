@@ -127,14 +127,12 @@ Val fp_expm1_normal(const Fp *p, Val x) {
     return fp_fma(p, power, d.em1, power_m1);
 }
 
-/* Past the largest x with a finite e^x the correction would make NaN of infinity. */
+/* The bounds: where the result has become 0, and the least x whose e^x is infinite; past that, the
+ * correction could make NaN of infinity, but there it is positive. */
 static Val machine_exp_full(const Fp *p, Val x) {
-    const double last = 0x1.62e42ep+6;
-    Val is_over = fp_gt(p, x, fp_num(p, last));
-    Val is_under = fp_lt(p, x, fp_num(p, -110.0));
-    Val bounded = fp_select(p, is_under, fp_num(p, -110.0), x);
-    Val value = machine_exp(p, bounded);
-    return fp_select(p, is_over, fp_inf(p), value);
+    Val bounded = math_maximum(p->m, x, fp_num(p, -110.0));
+    bounded = math_minimum(p->m, bounded, fp_num(p, 0x1.62e43p+6));
+    return machine_exp(p, bounded);
 }
 
 /* The bounds here and in exp2 are where the result has become 0 or infinity. */

@@ -125,6 +125,8 @@ typedef struct Sched {
     uint32_t slots;    /* GPU FORM_ROW: accumulators per reduction: 1, or resident, for a team of a
                         * warp at most and a row of n_chains elements at most */
     bool is_wide;      /* indices need 64 bits */
+    uint32_t min_blocks; /* GPU: that the assembler must make room for on a processor, so that it
+                          * does not spill for one more; 0: as it likes */
     /* FORM_CONTRACT */
     ContractEngine engine;
     uint32_t tile_m, tile_n, tile_k; /* elements of a block's (GPU) or unit's (CPU) tile */
@@ -135,7 +137,8 @@ typedef struct Sched {
     uint32_t stages; /* GPU: tiles of k in shared memory at once. CPU: 1 blocked, 0 streamed */
     /* GPU: blocks side by side in the grid, which is a multiple of it, that see each other's shared
      * memory; 0 or 1: none. CONTRACT_WGMMA: one below the other, they fetch their common tile of
-     * the right factor together. CONTRACT_VECTOR: they share the chains of one tile. */
+     * the right factor together. CONTRACT_VECTOR: they share the chains of one tile. FORM_ROW: each
+     * has a segment of one row, resident; there are no more segments than blocks. */
     uint32_t cluster;
     /* CONTRACT_VECTOR: `team` threads along k, each with `slots` accumulators of `lanes` chains
      * (lanes along k) or of `lanes` outputs (lanes along the outputs) at a time; the outputs of a
@@ -182,7 +185,7 @@ typedef struct Variant {
     uint32_t chip_bytes; /* GPU: of dynamic shared memory, for what the launch keeps on chip */
 } Variant;
 
-enum { CHIP_ALIGN_BYTES = 16 };
+enum { CHIP_ALIGN_BYTES = 16, MAX_CLUSTER = 8 };
 enum { MAX_VARIANTS = 8, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX
