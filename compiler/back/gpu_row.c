@@ -2,9 +2,10 @@
  * again every n_chains elements; so its lanes are the chains t*lanes + j of ReduceOrder, and
  * joining lanes, then threads of a warp, then warps is the order's tree.
  *
- * A short row of known length is resident: its few steps are unrolled and their points kept over
- * all stages, so that every input is read once and nothing is computed twice. Otherwise each stage
- * loops. */
+ * A short row is resident: its few steps are unrolled and their points kept over all stages, so
+ * that every input is read once and nothing is computed twice. Of a longer one each block of a
+ * cluster has a segment, resident too; what the blocks found is exchanged and joined in the order
+ * of segments by all of them alike. Otherwise each stage loops. */
 #include "back/gpu_stage.h"
 
 enum { MAX_RESIDENT = 16, MAX_SLOTS = 8 };
@@ -17,6 +18,7 @@ typedef struct Row {
     ReduceOrder order;
     LLVMValueRef thread; /* i32: in the team */
     LLVMValueRef lane;   /* i32: in the warp */
+    LLVMValueRef rank;   /* i32: of the block in its cluster, which is its segment; NULL: none */
     LLVMValueRef exists; /* i1, or NULL: whether the team has a row */
     LLVMValueRef first;  /* index_type: first reduced element (of the segment) */
     LLVMValueRef count;  /* index_type: how many from there; 0 without a row */
@@ -26,6 +28,8 @@ typedef struct Row {
     uint32_t n_steps;     /* resident steps, 0 when looping */
     uint32_t n_slots;     /* accumulators per reduction: 1, or one per step of a row in one warp */
     LLVMValueRef *shared; /* per slot: one entry per warp; index arrays follow */
+    LLVMValueRef *parts;  /* the same with one entry per block of the cluster */
+    bool has_begun;       /* all blocks of the cluster are known to */
 } Row;
 
 static DimTab *dims_of(const Row *row) {
@@ -91,6 +95,12 @@ static void find_row(Row *row) {
         index = LLVMBuildUDiv(builder, index, n_segments, "");
         row->point.axis[segment_axis] = segment;
     }
+    if (row->rank) {
+        LLVMValueRef size = lower_index_const(lower, row->sched->cluster);
+        segment = LLVMBuildURem(builder, index, size, "");
+        index = LLVMBuildUDiv(builder, index, size, "");
+        row->rank = LLVMBuildTrunc(builder, segment, unit->i32, "");
+    }
     if (teams > 1)
         row->exists = row->point.active = LLVMBuildICmp(builder, LLVMIntULT, index, n_rows, "");
     enter_row(row, index, segment);
@@ -111,6 +121,58 @@ static Acc shuffle(const Row *row, Acc acc, uint32_t offset) {
     Acc other = {gpu_shuffle_xor(row->unit, acc.value, offset), NULL};
     if (acc.index) other.index = gpu_shuffle_xor(row->unit, acc.index, offset);
     return other;
+}
+
+/* Blocks of the cluster. Each has a place for what every other has found. */
+
+static void leave_part(const Row *row, LLVMValueRef array, LLVMValueRef value) {
+    Unit *unit = row->unit;
+    LLVMValueRef pointer = gpu_shared_at(unit, array, LLVMTypeOf(value), row->rank);
+    LLVMBuildStore(unit->builder, value, gpu_cluster_at(unit, pointer, row->thread));
+}
+
+static LLVMValueRef part_of(const Row *row, LLVMValueRef array, LLVMValueRef like, uint32_t rank) {
+    Unit *unit = row->unit;
+    LLVMTypeRef type = LLVMTypeOf(like);
+    LLVMValueRef at = unit_int(unit->i32, rank);
+    return LLVMBuildLoad2(unit->builder, type, gpu_shared_at(unit, array, type, at), "");
+}
+
+static Acc join_parts(const Row *row, const Reduce *reduce, uint32_t slot, Acc own) {
+    Acc parts[MAX_CLUSTER];
+    uint32_t n = row->sched->cluster;
+    for (uint32_t i = 0; i < n; i++) {
+        parts[i].value = part_of(row, row->parts[slot], own.value, i);
+        parts[i].index = NULL;
+        if (own.index)
+            parts[i].index = part_of(row, row->parts[row->kernel->reduces.n + slot], own.index, i);
+    }
+    for (; n > 1; n = (n + 1) / 2)
+        for (uint32_t i = 0; i < n; i += 2)
+            parts[i / 2] =
+                i + 1 < n ? acc_combine(row->lower, reduce, parts[i], parts[i + 1]) : parts[i];
+    return parts[0];
+}
+
+/* A block writes to another's memory when it knows that all have begun. Each place is written once,
+ * so that nobody waits for those who still read. */
+static void join_cluster(Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
+    Unit *unit = row->unit;
+    if (!row->has_begun) gpu_cluster_wait(unit);
+    row->has_begun = true;
+    LLVMValueRef size = unit_int(unit->i32, row->sched->cluster);
+    LLVMValueRef sends = LLVMBuildICmp(unit->builder, LLVMIntULT, row->thread, size, "");
+    If one = if_begin(unit, row->lower->function, sends);
+    for (uint32_t i = 0; i < n; i++) {
+        leave_part(row, row->parts[slots[i]], accs[i].value);
+        if (accs[i].index)
+            leave_part(row, row->parts[row->kernel->reduces.n + slots[i]], accs[i].index);
+    }
+    if_end(unit, &one);
+    gpu_cluster_arrive(unit);
+    gpu_cluster_wait(unit);
+    for (uint32_t i = 0; i < n; i++)
+        accs[i] = join_parts(row, &row->kernel->reduces.data[slots[i]], slots[i], accs[i]);
 }
 
 static LLVMValueRef through_shared(const Row *row, LLVMValueRef array, LLVMValueRef value,
@@ -281,6 +343,7 @@ static void run_stage(Row *row, const Stage *stage) {
         pass_elements(row, stage, accs);
     if (!stage->reduces.n) return;
     join_team(row, stage->reduces.data, accs, stage->reduces.n);
+    if (row->rank) join_cluster(row, stage->reduces.data, accs, stage->reduces.n);
     for (uint32_t i = 0; i < stage->reduces.n; i++)
         acc_finish(&row->point, stage->reduces.data[i], accs[i]);
 }
@@ -295,6 +358,10 @@ static void store_row(Row *row) {
         point_value(&point, kernel->row_stores.data[i].value);
     LLVMValueRef zero = unit_int(unit->i32, 0);
     LLVMValueRef writes = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->thread, zero, "");
+    if (row->rank) {
+        LLVMValueRef leads = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->rank, zero, "");
+        writes = LLVMBuildAnd(unit->builder, writes, leads, "");
+    }
     if (row->exists) writes = LLVMBuildAnd(unit->builder, writes, row->exists, "");
     If leads = if_begin(unit, row->lower->function, writes);
     for (uint32_t i = 0; i < kernel->row_stores.n; i++)
@@ -302,23 +369,30 @@ static void store_row(Row *row) {
     if_end(unit, &leads);
 }
 
-static void make_shared(Row *row) {
+/* Per slot `n_entries` accumulators, then the indices of those that have one. */
+static LLVMValueRef *shared_accs(const Row *row, uint32_t n_entries, const char *name) {
     uint32_t n = row->kernel->reduces.n;
-    row->shared = arena_array(row->unit->arena, LLVMValueRef, 2 * (size_t)n);
-    if (row->sched->team <= WARP) return;
+    LLVMValueRef *arrays = arena_array(row->unit->arena, LLVMValueRef, 2 * (size_t)n);
     for (uint32_t i = 0; i < n; i++) {
         const Reduce *reduce = &row->kernel->reduces.data[i];
         LLVMTypeRef type = unit_value_type(row->unit, reduce->acc, 1);
-        row->shared[i] = gpu_shared(row->unit, type, WARP, "partials");
+        arrays[i] = gpu_shared(row->unit, type, n_entries, name);
         if (reduce->is_arg)
-            row->shared[n + i] = gpu_shared(row->unit, row->unit->i32, WARP, "indices");
+            arrays[n + i] = gpu_shared(row->unit, row->unit->i32, n_entries, "indices");
     }
+    return arrays;
+}
+
+static void make_shared(Row *row) {
+    if (row->sched->team > WARP) row->shared = shared_accs(row, WARP, "partials");
+    if (row->rank) row->parts = shared_accs(row, row->sched->cluster, "parts");
 }
 
 static void make_resident(Row *row) {
     int64_t n = dim_lo(dims_of(row), kernel_n_reduced(row->kernel));
     int64_t stride = (int64_t)row->sched->team * row->sched->lanes;
     row->n_steps = row->sched->resident;
+    if (row->rank) n -= (int64_t)(row->sched->cluster - 1) * row->order.segment_elems;
     for (uint32_t s = 0; s < row->n_steps; s++) {
         LLVMValueRef at = LLVMBuildAdd(row->unit->builder, row->own,
                                        lower_index_const(row->lower, stride * s), "");
@@ -334,6 +408,7 @@ static void run_row(Row *row) {
     for (uint32_t i = 0; i < row->kernel->stages.n; i++)
         run_stage(row, &row->kernel->stages.data[i]);
     store_row(row);
+    if (row->rank && !row->has_begun) gpu_cluster_wait(row->unit);
 }
 
 static Row row_new(Lower *lower) {
@@ -344,6 +419,10 @@ static Row row_new(Lower *lower) {
                .order = reduce_order(FORM_ROW, DEVICE_GPU)};
     row.point = point_new(lower, row.sched->lanes);
     row.n_slots = row.sched->slots;
+    if (row.sched->cluster > 1) {
+        row.rank = unit_int(row.unit->i32, 0); /* found with the row */
+        gpu_cluster_arrive(row.unit);
+    }
     place_thread(&row);
     make_shared(&row);
     return row;

@@ -109,8 +109,12 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
                   str_format(unit->arena, "%u,1,1", lower->variant->sched.threads));
     /* Without this ptxas may spill a few registers for one more block. And registers can move
      * between warps only when their number at entry is known. */
-    if (lower->kernel->form == FORM_CONTRACT || launch_has_turns(launch))
-        add_attribute(unit, lower->function, "nvvm.minctasm", "1");
+    uint32_t min_blocks = lower->kernel->form == FORM_CONTRACT || launch_has_turns(launch)
+                              ? 1
+                              : lower->variant->sched.min_blocks;
+    if (min_blocks)
+        add_attribute(unit, lower->function, "nvvm.minctasm",
+                      str_format(unit->arena, "%u", min_blocks));
     if (lower->variant->sched.cluster > 1)
         add_attribute(unit, lower->function, "nvvm.cluster_dim",
                       str_format(unit->arena, "%u,1,1", lower->variant->sched.cluster));

@@ -6,7 +6,7 @@
  * math_maximum, math_minimum and integer division, whose results are the same): equal inputs give
  * equal bits on the CPU and the GPU, in any vector width. Which NaN comes out is the one thing
  * left to the target. Apart from math_frem on double, and from division of vectors of float on a
- * GPU, no function makes a basic block.
+ * GPU or by one divisor, no function makes a basic block.
  *
  * Rounding is to nearest even and subnormals are kept, in operands and results; the caller sees
  * to the machine's floating-point state. Special cases are those of C99's Annex F.
@@ -67,7 +67,17 @@ LLVMValueRef math_frem(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef math_div(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
 /* Within 2 ULP, and cheap; a float `y` must be normal and below 2^126 or infinite, else it is taken
  * for 0 or infinite. */
-LLVMValueRef math_quotient(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef math_near_quotient(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
+
+/* Correctly rounded quotients by one divisor, a scalar float that is worked on once: faster than
+ * math_div where several lanes, or several places in the code, divide by the same. `x` is a vector
+ * of float. It branches, as math_div may. */
+typedef struct MathDivisor {
+    LLVMValueRef value, reciprocal, minus_reciprocal;
+    LLVMValueRef excess; /* i32: has a bit set that marks divisors it does not take */
+} MathDivisor;
+MathDivisor math_divisor(const MathCtx *m, LLVMValueRef y);
+LLVMValueRef math_quotient(const MathCtx *m, LLVMValueRef x, const MathDivisor *divisor);
 
 /* Correctly rounded or exact. */
 LLVMValueRef math_fma(const MathCtx *m, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z);

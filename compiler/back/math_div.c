@@ -21,13 +21,16 @@ typedef struct Quotient {
     Val product;        /* with the machine's reciprocal */
 } Quotient;
 
-/* Markstein's: a refined reciprocal, and a quotient corrected by the exact remainder. The
+/* Markstein's: a refined reciprocal, and a quotient corrected by the exact remainder. Refined once,
+ * the reciprocal is not always the nearest number, and a few quotients would be wrong. The
  * correction would lose the sign of 0. */
 static Quotient refined_quotient(const Fp *p, Val x, Val y) {
-    Val rough = machine_reciprocal(p, y);
+    Val rough = machine_reciprocal(p, y), reciprocal = rough;
     Val minus_y = fp_neg(p, y);
-    Val error = fp_fma(p, minus_y, rough, fp_num(p, 1));
-    Val reciprocal = fp_fma(p, rough, error, rough);
+    for (int i = 0; i < 2; i++) {
+        Val error = fp_fma(p, minus_y, reciprocal, fp_num(p, 1));
+        reciprocal = fp_fma(p, reciprocal, error, reciprocal);
+    }
     Val first = fp_mul(p, x, reciprocal);
     Val rest = fp_fma(p, minus_y, first, x);
     Val corrected = fp_fma(p, rest, reciprocal, first);
@@ -76,7 +79,7 @@ static Val wide_quotient(const Fp *p, Val x, Val y) {
     return LLVMBuildFPTrunc(b, value, p->type, "");
 }
 
-Val math_quotient(const MathCtx *m, Val x, Val y) {
+Val math_near_quotient(const MathCtx *m, Val x, Val y) {
     Fp p = fp_of(m, x);
     if (!m->is_nvptx || p.is_f64) return LLVMBuildFDiv(m->builder, x, y, "");
     Val reciprocal = machine_reciprocal(&p, y);

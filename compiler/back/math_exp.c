@@ -136,7 +136,7 @@ static Val tanh_of_f32(const Fp *p, Val x) {
     Val twice = fp_add(p, bounded, bounded);
     Val power = fp_exp_normal(p, twice);
     Val divisor = fp_add(p, power, fp_num(p, 1.0));
-    Val fraction = math_quotient(p->m, fp_num(p, 2.0), divisor);
+    Val fraction = math_near_quotient(p->m, fp_num(p, 2.0), divisor);
     Val outer = fp_sub(p, fp_num(p, 1.0), fraction);
     Val s = fp_mul(p, size, size);
     Val series = fp_poly(p, s, tanh_f32, COUNT_OF(tanh_f32));

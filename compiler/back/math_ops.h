@@ -80,6 +80,17 @@ Val fp_machine(const Fp *p, const char *text, Val x);
 /* An overloaded intrinsic of one type: llvm.NAME.type. */
 Val fp_intrinsic(const MathCtx *m, const char *name, LLVMTypeRef type, Val *args, unsigned n_args);
 
+/* Vectors of float. */
+Val fp_lane(const Fp *p, Val vector, unsigned i);
+/* Whether the sizes of all lanes are at least 2^-63 and less than 2, and `excess` (i32 of
+ * fp_excess, or NULL) says nothing against it. */
+Val fp_all_usual(const Fp *p, Val x, Val excess);
+Val fp_excess(const Fp *p, Val is_excess);
+/* `of` each lane by itself, in a loop that ends the current block and goes on to `done`. `of` makes
+ * no block. */
+Val fp_each_lane(const Fp *p, Val x, Val (*of)(const Fp *one, Val x, const void *user),
+                 const void *user, LLVMBasicBlockRef done);
+
 /* Rounding by adding 1.5 * 2^(mantissa bits): `shifted` holds the integer in its low bits (two's
  * complement), `whole` is it as a number. Right for |x| < 2^22 (float), 2^51 (double). NaN gives
  * NaN, unlike a conversion to integer, which would be poison. */

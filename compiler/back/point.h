@@ -54,8 +54,9 @@ typedef struct Lower {
     LLVMValueRef symbols[DIM_MAX_SYMBOLS]; /* i64 */
     LLVMTypeRef index_type;                /* i32 or i64: of axis values and element addresses */
     uint32_t lane_axis;                    /* NO_AXIS when the kernel has no axes to put lanes on */
-    LLVMBasicBlockRef entry; /* holds what is computed once; its terminator comes last */
-    LLVMValueRef *dims;      /* per DimId, in the entry block; grown on demand */
+    LLVMBasicBlockRef entry;   /* holds what is computed once; its terminator comes last */
+    Vec(MathDivisor) divisors; /* what lanes divide by together */
+    LLVMValueRef *dims;        /* per DimId, in the entry block; grown on demand */
     uint32_t n_dims;
 } Lower;
 

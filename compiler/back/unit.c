@@ -200,7 +200,7 @@ static LLVMValueRef float_prim(const Unit *unit, PrimId prim, LLVMValueRef a, LL
     if (prim == PRIM_SUB) return LLVMBuildFSub(builder, a, b, "");
     if (prim == PRIM_MUL) return LLVMBuildFMul(builder, a, b, "");
     if (prim == PRIM_DIV) return math_div(m, a, b);
-    if (prim == PRIM_QUOT) return math_quotient(m, a, b);
+    if (prim == PRIM_QUOT) return math_near_quotient(m, a, b);
     if (prim == PRIM_NEG) return LLVMBuildFNeg(builder, a, "");
     if (prim == PRIM_REM) return math_frem(m, a, b);
     if (prim == PRIM_MIN) return math_minimum(m, a, b);

@@ -128,6 +128,8 @@ typedef struct Sched {
     uint32_t slots;    /* GPU FORM_ROW: accumulators per reduction: 1, or resident, for a team of a
                         * warp at most and a row of n_chains elements at most */
     bool is_wide;      /* indices need 64 bits */
+    uint32_t min_blocks; /* GPU: that the assembler must make room for on a processor, so that it
+                          * does not spill for one more; 0: as it likes */
     /* FORM_CONTRACT */
     ContractEngine engine;
     uint32_t tile_m, tile_n, tile_k; /* elements of a block's (GPU) or unit's (CPU) tile */
@@ -138,7 +140,8 @@ typedef struct Sched {
     uint32_t stages; /* GPU: tiles of k in shared memory at once. CPU: 1 blocked, 0 streamed */
     /* GPU: blocks side by side in the grid, which is a multiple of it, that see each other's shared
      * memory; 0 or 1: none. CONTRACT_WGMMA: one below the other, they fetch their common tile of
-     * the right factor together. CONTRACT_VECTOR: they share the chains of one tile. */
+     * the right factor together. CONTRACT_VECTOR: they share the chains of one tile. FORM_ROW: each
+     * has a segment of one row, resident; there are no more segments than blocks. */
     uint32_t cluster;
     /* CONTRACT_WGMMA: the phases of the launch, whose tiles a block multiplies at once. They have
      * the left factor in common; 0 or 1: the kernel is alone. */
@@ -204,7 +207,7 @@ typedef struct Variant {
     uint32_t chip_bytes; /* GPU: of dynamic shared memory, for what the launch keeps on chip */
 } Variant;
 
-enum { CHIP_ALIGN_BYTES = 16 };
+enum { CHIP_ALIGN_BYTES = 16, MAX_CLUSTER = 8 };
 enum { MAX_VARIANTS = 8, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX

@@ -160,9 +160,9 @@ static void print_tile(const Printer *p, const Variant *v) {
                     engine_names[s->engine], s->tile_m, s->tile_n, s->tile_k, s->warps_m,
                     s->warps_n, s->stages);
         if (s->lanes_along_k) text_puts(p->out, ", lanes along k");
-        if (s->cluster > 1) text_printf(p->out, ", cluster %u", s->cluster);
         if (s->products > 1) text_printf(p->out, ", %u products at once", s->products);
     }
+    if (s->cluster > 1) text_printf(p->out, ", cluster %u", s->cluster);
     if (v->shared_bytes) text_printf(p->out, ", shared %u", v->shared_bytes);
     if (v->chip_bytes) text_printf(p->out, ", on chip %u", v->chip_bytes);
 }

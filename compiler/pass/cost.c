@@ -470,10 +470,12 @@ static void time_kernel(const Coster *c, Pricing *p) {
     if (is_contraction(p->kernel)) time_products(c, p, prims_per_us);
     bool is_link = p->kernel->link != LINK_NONE;
     cost->launch_us = is_link ? 0 : c->card->launch_us;
-    /* What follows a product waits for it: the two do not overlap. */
+    /* What follows a product waits for it: the two do not overlap. The blocks of clusters load,
+     * compute and store at the same time, all over the machine. */
     cost->spill_us = spill_us(c, p);
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
-    double bared = is_contraction(p->kernel) ? 0 : 1 - use_of(c, p, HIDING_WARPS);
+    bool is_in_step = p->variant->sched.cluster > 1;
+    double bared = is_contraction(p->kernel) ? 0 : is_in_step ? 1 : 1 - use_of(c, p, HIDING_WARPS);
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared * fmin(cost->memory_us, busy);
 }
 

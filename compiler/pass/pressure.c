@@ -246,6 +246,7 @@ static uint32_t reduce_shared(const Kernel *kernel, const Sched *sched) {
         const Reduce *reduce = &kernel->reduces.data[i];
         uint32_t own = dtype_bytes(reduce->acc) + (reduce->is_arg ? 4 : 0);
         if (kernel->form == FORM_ROW && sched->team > WARP_THREADS) bytes += WARP_THREADS * own;
+        if (kernel->form == FORM_ROW && sched->cluster > 1) bytes += sched->cluster * own;
         uint32_t chains = sched->threads * sched->lanes * own;
         if (kernel->form == FORM_COLUMN && chains > bytes) bytes = chains;
     }
@@ -261,6 +262,7 @@ static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *
         return size + peak;
     case FORM_ROW: {
         size += peak + acc_size(kernel, sched->lanes);
+        if (sched->is_wide) size += sched->resident; /* addresses of steps that may not exist */
         if (sched->resident) size += kept_size(arena, kernel, sched->lanes) * sched->resident;
         return size;
     }

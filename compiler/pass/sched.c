@@ -13,7 +13,11 @@ enum {
     COLUMN_THREADS = 256,    /* 32 along the columns by 8 */
     WARP_THREADS = 32,
     MAX_RESIDENT_ELEMS = 64, /* per thread: registers */
+    FEW_RESIDENT_ELEMS = 32, /* as many as leave room for several blocks, in different stages */
+    MANY_ROW_THREADS = 512,
+    MOST_BLOCK_REGISTERS = PROCESSOR_REGISTERS / 8 * 5, /* as estimated, which may be too few */
     MAX_RESIDENT_STEPS = 16,
+    MANY_STEPS = 8,
     MAX_SLOTS = 8,
     CPU_MAP_UNIT = 4096,
     CPU_MAP_STRIDED_UNIT =
@@ -169,41 +173,81 @@ static int64_t choose_row(Sched *sched, int64_t length, bool may_reside) {
     return (length + stride - 1) / stride;
 }
 
-/* A variant for rows of at most `length` elements. */
-static void gpu_row_of(Scheduler *s, Variant variant, int64_t length) {
-    Sched *sched = &variant.sched;
-    bool is_whole = s->kernel->segment_axis == NO_AXIS;
-    int64_t steps = choose_row(sched, length, is_whole);
-    bool is_resident = is_whole && length > 0 && steps * sched->lanes <= MAX_RESIDENT_ELEMS &&
-                       steps <= MAX_RESIDENT_STEPS;
-    if (is_resident) sched->resident = (uint32_t)steps;
-    if (is_resident && !has_registers(s, sched)) {
-        steps = choose_row(sched, length, false);
-        sched->resident = 0;
+static uint32_t block_registers(const Scheduler *s, Sched *sched, int64_t steps) {
+    sched->resident = (uint32_t)steps;
+    return pressure_registers(s->arena, s->kernel, sched) * sched->threads;
+}
+
+/* Whether fewer elements per thread, by narrower accesses, are better: several blocks are to fit on
+ * a processor, to be in different stages. */
+static bool is_crowded(const Sched *sched, int64_t steps) {
+    return steps * sched->lanes > FEW_RESIDENT_ELEMS && sched->threads < MANY_ROW_THREADS;
+}
+
+/* Rows of `least` to `length` elements in registers over all stages; those longer than a segment in
+ * the registers of a cluster, which would be wasted on shorter ones. False: they do not fit. */
+static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t length) {
+    int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems;
+    int64_t n_blocks = length > segment ? (length + segment - 1) / segment : 1;
+    if (s->kernel->segment_axis != NO_AXIS || length <= 0) return false;
+    if (n_blocks > s->target->max_cluster || (n_blocks > 1 && least <= segment)) return false;
+    sched->cluster = n_blocks > 1 ? (uint32_t)n_blocks : 0;
+    if (n_blocks > 1) length = least = segment;
+    int64_t steps = choose_row(sched, length, true);
+    while (sched->lanes > 1 && is_crowded(sched, steps)) {
+        sched->lanes /= 2;
+        steps = choose_row(sched, length, true);
     }
-    sched->unroll = steps > 4 ? 4 : 1;
+    sched->resident = (uint32_t)steps;
+    /* Many steps take long to compile: not for rows that may leave half of them empty. */
+    if (steps > MANY_STEPS && least <= length / 2) return false;
+    return steps * sched->lanes <= MAX_RESIDENT_ELEMS && steps <= MAX_RESIDENT_STEPS &&
+           has_registers(s, sched) && block_registers(s, sched, steps) <= MOST_BLOCK_REGISTERS;
+}
+
+/* A variant for rows of `least` to `length` elements; if it has a limit, only a resident one.
+ * False: none was added. */
+static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t length) {
+    Sched sched = variant.sched;
+    bool is_resident = reside(s, &sched, least, length);
+    if (!is_resident && variant.limit_dim) return false;
+    if (!is_resident) {
+        sched = variant.sched;
+        int64_t steps = choose_row(&sched, length, false);
+        sched.unroll = steps > 4 ? 4 : 1;
+    }
+    /* Of large blocks the assembler would rather spill than have one less on a processor. */
+    if (sched.threads >= MANY_ROW_THREADS) {
+        uint32_t registers = block_registers(s, &sched, sched.resident) + 8 * sched.threads;
+        bool has_room = 2 * registers <= PROCESSOR_REGISTERS;
+        sched.min_blocks = has_room && sched.threads == MANY_ROW_THREADS ? 2 : 1;
+    }
+    variant.sched = sched;
     DimId rows = kernel_n_rows(s->kernel);
     rows = dim_mul(s->dims, rows, n_segments(s));
-    variant.grid = dim_ceil_div(s->dims, rows, sched->threads / sched->team);
+    variant.grid = dim_ceil_div(s->dims, rows, sched.threads / sched.team);
+    if (sched.cluster) variant.grid = dim_mul_const(s->dims, rows, sched.cluster);
     add_variant(s, variant);
+    return true;
 }
 
 /* Where a row may be long or short, short ones get resident variants of their own. */
 static void gpu_row(Scheduler *s, Variant variant) {
-    static const int64_t short_rows[] = {1024, 4096};
+    int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems;
+    static const int64_t short_rows[] = {1024, 4096, 8192};
     DimId n = kernel_n_reduced(s->kernel);
-    int64_t length = dim_hi(s->dims, n);
+    int64_t length = dim_hi(s->dims, n), least = dim_lo(s->dims, n);
     bool is_whole = s->kernel->segment_axis == NO_AXIS;
-    if (!is_whole) length = min_i64(length, reduce_order(FORM_ROW, DEVICE_GPU).segment_elems);
+    if (!is_whole) length = min_i64(length, segment);
     bool is_worth_it = is_whole && s->kernel->stages.n > 1 && variant.sched.lanes > 1;
     for (size_t i = 0; is_worth_it && i < sizeof short_rows / sizeof *short_rows; i++) {
-        if (length <= short_rows[i] * 2 || dim_lo(s->dims, n) > short_rows[i]) continue;
+        if (length < short_rows[i] * 2 || least > short_rows[i]) continue;
         Variant resident = variant;
         resident.limit_dim = n;
         resident.limit = short_rows[i];
-        gpu_row_of(s, resident, short_rows[i]);
+        if (gpu_row_of(s, resident, least, short_rows[i])) least = short_rows[i] + 1;
     }
-    gpu_row_of(s, variant, length);
+    gpu_row_of(s, variant, least, length);
 }
 
 static void gpu_column(Scheduler *s, Variant variant) {

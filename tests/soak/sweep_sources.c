@@ -4,6 +4,7 @@
 #include "sweep.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_OUTPUTS = 12 };
@@ -303,8 +304,8 @@ void sweep_add_views(Arena *arena, SweepCases *cases) {
 static void add_composite(Arena *arena, SweepCases *cases, Dtype dtype, uint32_t axis) {
     Maker m = maker_new(arena);
     static const int64_t extents[][SWEEP_MAX_DIMS] = {
-        {0, 3},    {1, 1},    {1, 17},    {17, 1},    {7, 33},    {33, 1000},
-        {3, 4099}, {4099, 3}, {2, 16385}, {16385, 2}, {2, 40000}, {40000, 2}};
+        {0, 3},    {1, 1},     {1, 17},    {17, 1},    {7, 33},    {33, 1000}, {3, 4099},
+        {4099, 3}, {2, 16385}, {16385, 2}, {2, 40000}, {40000, 2}, {3, 8192},  {2, 9999}};
     const char *rest = axis ? "[N]" : "[M]";
     add_input(&m, "x", dtype, "[N, M]");
     add_input(&m, "r", dtype, "[N, M]");
@@ -325,11 +326,33 @@ static void add_composite(Arena *arena, SweepCases *cases, Dtype dtype, uint32_t
                        .hi = 4});
 }
 
+/* Rows of known length that a block or a cluster keeps; fewer than 64 very long ones would be in
+ * kernels of their own. */
+static void add_long_rows(Arena *arena, SweepCases *cases, Dtype dtype) {
+    static const char *const shapes[] = {"[3, 16384]", "[3, 20000]", "[2, 32767]", "[64, 34816]",
+                                         "[64, 50001]"};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        Maker m = maker_new(arena);
+        const char *shape = shapes[i], *rest = str_format(arena, "[%d]", atoi(shape + 1));
+        add_input(&m, "x", dtype, "%s", shape);
+        add_output(&m, dtype, shape, "softmax(x, axis=1)");
+        add_output(&m, dtype, rest, "var(x, axis=1)");
+        add_output(&m, DT_I32, rest, "argmax(x, axis=1)");
+        finish(&m, cases,
+               (SweepCase){.name = str_format(arena, "long rows %s %s", dtype_name(dtype), shape),
+                           .extents = constants,
+                           .n_extents = 1,
+                           .lo = -4,
+                           .hi = 4});
+    }
+}
+
 void sweep_add_composites(Arena *arena, SweepCases *cases) {
     for (Dtype dtype = 0; dtype < DT_COUNT; dtype++) {
         if (!dtype_in(dtype, DTS_FLOAT)) continue;
         add_composite(arena, cases, dtype, 0);
         add_composite(arena, cases, dtype, 1);
+        add_long_rows(arena, cases, dtype);
     }
 }
 

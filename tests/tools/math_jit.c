@@ -28,13 +28,22 @@ typedef struct OpEntry {
     LLVMValueRef (*binary)(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
 } OpEntry;
 
+/* The lanes by the first one's divisor. */
+static LLVMValueRef math_quotient_by_one(const MathCtx *m, LLVMValueRef x, LLVMValueRef y) {
+    if (LLVMGetTypeKind(LLVMTypeOf(x)) != LLVMVectorTypeKind) return math_div(m, x, y);
+    LLVMValueRef at = LLVMConstInt(LLVMInt32TypeInContext(m->context), 0, 0);
+    LLVMValueRef one = LLVMBuildExtractElement(m->builder, y, at, "");
+    MathDivisor divisor = math_divisor(m, one);
+    return math_quotient(m, x, &divisor);
+}
+
 #define EMITTER_1(name) .unary = math_##name
 #define EMITTER_2(name) .binary = math_##name
 #define ENTRY(op, n_args) {.name = #op, .arity = n_args, EMITTER_##n_args(op)},
 
 /* Indexed by MathOp. */
-static const OpEntry op_entries[] = {MATH_FUNCTIONS(ENTRY) MATH_EXACT(ENTRY)
-                                         MATH_INTEGER(ENTRY){.name = "convert", .arity = 1}};
+static const OpEntry op_entries[] = {MATH_FUNCTIONS(ENTRY) MATH_EXACT(ENTRY) MATH_INTEGER(ENTRY)
+                                         MATH_SHARED(ENTRY){.name = "convert", .arity = 1}};
 
 const char *math_op_name(MathOp op) {
     return op_entries[op].name;
@@ -167,7 +176,11 @@ static LLVMModuleRef module_of(LLVMContextRef context, const MathKernel *kernels
     LLVMSetTarget(module, triple);
     LLVMDisposeMessage(triple);
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
-    MathCtx m = {context, module, builder, is_nvptx, is_nvptx};
+    MathCtx m = {.context = context,
+                 .module = module,
+                 .builder = builder,
+                 .is_nvptx = is_nvptx,
+                 .overlaps_quotients = is_nvptx};
     for (size_t i = 0; i < n_kernels; i++) emit_kernel(&m, &kernels[i], i);
     LLVMDisposeBuilder(builder);
     char *message = NULL;

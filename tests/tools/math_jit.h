@@ -23,9 +23,12 @@
 
 #define MATH_INTEGER(X) X(idiv, 2) X(irem, 2)
 
+/* float: all lanes of a vector divided by the first of y */
+#define MATH_SHARED(X) X(quotient_by_one, 2)
+
 typedef enum MathOp {
 #define X(name, n_args) MATH_OP_##name,
-    MATH_FUNCTIONS(X) MATH_EXACT(X) MATH_INTEGER(X)
+    MATH_FUNCTIONS(X) MATH_EXACT(X) MATH_INTEGER(X) MATH_SHARED(X)
 #undef X
         MATH_OP_CONVERT
 } MathOp;

@@ -394,6 +394,76 @@ Test(math, exact_operations_are_exact) {
     for (size_t i = 0; i < sizeof exacts / sizeof *exacts; i++) check_exact(&exacts[i]);
 }
 
+/* Quotients by one divisor for 8 lanes. */
+static void check_quotients(MathFunction divide, const float *x, const float *y, size_t n) {
+    static float out[N_BATCH];
+    divide(x, y, out, n);
+    for (size_t i = 0; i < n; i++) {
+        float want = x[i] / y[i / 8 * 8];
+        bool is_same = isnan(want) ? isnan(out[i]) : memcmp(&want, &out[i], sizeof want) == 0;
+        cr_assert(is_same, "%a / %a = %a, want %a", (double)x[i], (double)y[i / 8 * 8],
+                  (double)out[i], (double)want);
+    }
+}
+
+Test(math, quotients_by_one_divisor_are_exact) {
+    static float x[N_BATCH], y[N_BATCH];
+    const MathKernel kernel = {
+        .op = MATH_OP_quotient_by_one, .from = CONVERT_F32, .to = CONVERT_F32, .lanes = 8};
+    MathJit *jit = math_jit_new(&kernel, 1);
+    cr_assert_not_null(jit);
+    uint64_t state = 17;
+    for (int round = 0; round < 64; round++) {
+        for (size_t i = 0; i < N_BATCH; i++) {
+            bool is_any = round % 4 == 0;
+            y[i] = is_any ? as_f32((uint32_t)math_random(&state)) : (float)draw_f64(&state, 20);
+            x[i] = (float)draw_f64(&state, round % 4 == 1 ? 100 : 10);
+            if (round % 4 != 2) y[i] = fabsf(y[i]);
+            if (round % 4 == 3 || is_any) x[i] = as_f32((uint32_t)math_random(&state));
+            if (round % 2 == 0 && i % 5 == 0) x[i] = (float)special(i % N_SPECIALS);
+            if (round == 0 && i % 3 == 0) y[i] = (float)special(i / 8 % N_SPECIALS);
+            if (round > 32 && i % 16 < 8) x[i] = (float)(math_random(&state) % 1000) / 1000;
+        }
+        check_quotients(math_jit_function(jit, 0), x, y, N_BATCH);
+    }
+    math_jit_free(jit);
+}
+
+/* All pairs of significands x < y of 24 bits whose quotient is that near to the middle between two
+ * numbers: x 2^25 = y m + r, m odd, |r| at most 4. */
+Test(math, quotients_near_the_middle_are_exact) {
+    enum { NEAREST = 4, LEAST = 1 << 23, END = 1 << 24 };
+    static float x[N_BATCH], y[N_BATCH];
+    const MathKernel kernel = {
+        .op = MATH_OP_quotient_by_one, .from = CONVERT_F32, .to = CONVERT_F32, .lanes = 8};
+    MathJit *jit = math_jit_new(&kernel, 1);
+    cr_assert_not_null(jit);
+    size_t n = 0, n_pairs = 0;
+    for (int64_t b = LEAST; b < END; b++) {
+        int64_t power = b & -b, odd = b / power, half = 1;
+        if (power > NEAREST) continue;
+        for (int i = 0; i < 25; i++) half = half % 2 ? (half + odd) / 2 : half / 2;
+        for (size_t i = 0; i < 8; i++) x[n + i] = 1, y[n + i] = (float)b;
+        size_t lane = 0;
+        for (int64_t r = -NEAREST; r <= NEAREST; r++) {
+            int64_t least = ((r * half) % odd + odd) % odd;
+            for (int64_t a = least; a < b && r % power == 0 && r != 0; a += odd) {
+                bool is_middle = ((a << 25) - r) % b == 0 && ((a << 25) - r) / b % 2;
+                if (a < LEAST || !is_middle) continue;
+                cr_assert_lt(lane, 8);
+                x[n + lane++] = (float)a;
+                n_pairs++;
+            }
+        }
+        n += lane ? 8 : 0;
+        if (n < N_BATCH && b + 1 < END) continue;
+        check_quotients(math_jit_function(jit, 0), x, y, n);
+        n = 0;
+    }
+    cr_assert_gt(n_pairs, 2000000);
+    math_jit_free(jit);
+}
+
 static int32_t wrap(int64_t v) {
     uint32_t bits = (uint32_t)(uint64_t)v;
     int32_t r;
