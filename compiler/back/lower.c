@@ -137,14 +137,13 @@ static LLVMValueRef chip_base(const Lower *lower, const Launch *launch, uint32_t
 static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param) {
     const Kernel *kernel = lower->kernel;
     Chip *chips = arena_array(lower->unit->arena, Chip, kernel->args.n);
-    uint32_t v = (uint32_t)(lower->variant - kernel->variants);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
         if (!lower->plan->buffers.data[buffer].is_on_chip) {
             lower->pointers[i] = LLVMGetParam(lower->function, param++);
             continue;
         }
-        if (launch->kernels->variants[v].chip_bytes == 0) continue;
+        if (lower->n_together > 1) continue;
         ChipPlace place = {0, 0};
         chips[i].base = chip_base(lower, launch, buffer, &place);
         chips[i].pitch = place.pitch;

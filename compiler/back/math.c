@@ -84,6 +84,31 @@ Val math_minimum(const MathCtx *m, Val x, Val y) {
     return extreme_of(m, x, y, false);
 }
 
+/* Whether ptxas knows no bound of it. */
+static bool is_boundless(Val x) {
+    return LLVMIsALoadInst(x) || LLVMIsABinaryOperator(x) || LLVMIsACastInst(x);
+}
+
+/* `x`, or if it is a constant that `other` is compared with, the same hidden. */
+static Val hidden(const Fp *p, Val x, Val other) {
+    if (!LLVMIsConstant(x) || LLVMIsConstant(other) || is_boundless(other)) return x;
+    Val one = p->lanes ? LLVMGetAggregateElement(x, 0) : x;
+    LLVMBool loses;
+    return fp_opaque(p, LLVMConstRealGetDouble(one, &loses));
+}
+
+/* ptxas 13.0 takes a comparison for decided where it knows that one side, |x| or 2^x of f32, is at
+ * least 0 and the other, a constant, is not: but for NaN it is false. */
+Val math_compare(const MathCtx *m, LLVMRealPredicate predicate, Val x, Val y) {
+    Fp p = fp_of(m, x);
+    if (m->is_nvptx && !p.is_f64) {
+        Val x_hidden = hidden(&p, x, y);
+        y = hidden(&p, y, x);
+        x = x_hidden;
+    }
+    return LLVMBuildFCmp(m->builder, predicate, x, y, "");
+}
+
 typedef struct Division {
     Val quotient; /* right for every divisor but 0, where it is x */
     Val zero, is_by_zero;

@@ -90,6 +90,9 @@ LLVMValueRef math_ceil(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_trunc(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_rint(const MathCtx *m, LLVMValueRef x); /* half to even */
 
+LLVMValueRef math_compare(const MathCtx *m, LLVMRealPredicate predicate, LLVMValueRef x,
+                          LLVMValueRef y);
+
 /* NaN when either operand is; +0 is greater than -0. */
 LLVMValueRef math_maximum(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef math_minimum(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);

@@ -206,10 +206,10 @@ static LLVMValueRef float_prim(const Unit *unit, PrimId prim, LLVMValueRef a, LL
     if (prim == PRIM_MIN) return math_minimum(m, a, b);
     if (prim == PRIM_MAX) return math_maximum(m, a, b);
     if (prim == PRIM_POW) return math_pow(m, a, b);
-    if (prim == PRIM_LT) return LLVMBuildFCmp(builder, LLVMRealOLT, a, b, "");
-    if (prim == PRIM_LE) return LLVMBuildFCmp(builder, LLVMRealOLE, a, b, "");
-    if (prim == PRIM_EQ) return LLVMBuildFCmp(builder, LLVMRealOEQ, a, b, "");
-    if (prim == PRIM_NE) return LLVMBuildFCmp(builder, LLVMRealUNE, a, b, "");
+    if (prim == PRIM_LT) return math_compare(m, LLVMRealOLT, a, b);
+    if (prim == PRIM_LE) return math_compare(m, LLVMRealOLE, a, b);
+    if (prim == PRIM_EQ) return math_compare(m, LLVMRealOEQ, a, b);
+    if (prim == PRIM_NE) return math_compare(m, LLVMRealUNE, a, b);
     ice(unit->arena, "%s of floats", prim_info(prim)->name);
 }
 

@@ -37,6 +37,19 @@ Test(gpu_math, tanh_is_the_machines_where_ten_bits_do) {
     cr_expect_eq(ptx_count(ptx_of("tanh(x)", "f32"), "tanh.approx.f32"), 0);
 }
 
+/* The assembler must not decide what NaN decides: see math_compare. */
+Test(gpu_math, what_a_bounded_value_is_compared_with_is_hidden) {
+    static const char *const values[] = {"abs(x)", "exp2(x)", "where(x < 1.0, abs(x), exp2(x))"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        char expression[128];
+        snprintf(expression, sizeof expression, "where(-0.5 <= %s, x, 3.0)", values[i]);
+        const char *ptx = ptx_of(expression, "f32");
+        cr_expect(ptx_count(ptx, "setp.") > 0);
+        cr_expect_eq(ptx_count(ptx, ", 0fBF000000;"), 0, "%s", expression);
+    }
+    cr_expect(ptx_count(ptx_of("where(-0.5 <= x * 2.0, x, 3.0)", "f32"), ", 0fBF000000;") > 0);
+}
+
 /* What was rounded to bf16 in registers is rounded by pairs, whoever reads it. */
 Test(gpu_math, pairs_are_rounded_at_once) {
     const char *ptx = ptx_of("sigmoid(exp(x))", "bf16");
