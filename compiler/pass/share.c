@@ -89,6 +89,15 @@ static void write_variants(Writer *w) {
     }
 }
 
+/* Turns copy whole buffers, of which loads may touch a part. */
+static void write_copied(Writer *w) {
+    for (uint32_t i = 0; i < w->kernel->args.n; i++) {
+        const Buffer *buffer = &w->plan->buffers.data[w->kernel->args.data[i]];
+        if (w->kernel->copied_args >> i & 1)
+            text_printf(&w->out, "copied %u %u\n", i, buffer_bytes(w->plan->graph->dims, buffer));
+    }
+}
+
 static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *kernel) {
     const ScalarTab *scalars = kernel->scalars;
     const IndexTab *tab = scalartab_indices(scalars);
@@ -103,7 +112,7 @@ static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *ker
     for (uint32_t i = 0; i < kernel->args.n; i++)
         if (plan->buffers.data[kernel->args.data[i]].is_on_chip)
             text_printf(&w.out, "on chip %u\n", i);
-    text_printf(&w.out, "copied %llx\n", (unsigned long long)kernel->copied_args);
+    write_copied(&w);
     uint32_t n = 0;
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         if (!w.live[id]) continue;
