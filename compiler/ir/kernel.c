@@ -309,10 +309,22 @@ static uint32_t chip_pitch(const Plan *plan, const Kernel *reader, const Sched *
     return sched->tile_n + CHIP_ALIGN_BYTES / dtype_bytes(buffer->dtype);
 }
 
-static bool comes_again(const Launch *launch, uint32_t k, uint32_t i) {
-    for (uint32_t b = 0; b <= k; b++)
-        for (uint32_t a = 0; a < launch->kernels[b].args.n && (b < k || a < i); a++)
-            if (launch->kernels[b].args.data[a] == launch->kernels[k].args.data[i]) return true;
+LaunchArg launch_first_use(const Launch *launch, LaunchArg of) {
+    uint32_t buffer = launch->kernels[of.kernel].args.data[of.arg];
+    for (uint32_t k = 0; k < of.kernel; k++) {
+        uint32_t arg = kernel_find_arg(&launch->kernels[k], buffer);
+        if (arg != NO_ARG) return (LaunchArg){k, arg};
+    }
+    return of;
+}
+
+bool launch_comes_again(const Launch *launch, LaunchArg of) {
+    return launch_first_use(launch, of).kernel != of.kernel;
+}
+
+bool launch_stores_to(const Launch *launch, uint32_t buffer) {
+    for (uint32_t k = 0; k < launch->n; k++)
+        if (kernel_stores_to(&launch->kernels[k], buffer)) return true;
     return false;
 }
 
@@ -325,7 +337,7 @@ static uint32_t turn_place(const Plan *plan, const Launch *launch, uint32_t buff
             const Kernel *kernel = &launch->kernels[k];
             const Buffer *at = &plan->buffers.data[kernel->args.data[i]];
             bool is_here = at->is_on_chip || (kernel->copied_args >> i & 1);
-            if (!is_here || comes_again(launch, k, i)) continue;
+            if (!is_here || launch_comes_again(launch, (LaunchArg){k, i})) continue;
             if (kernel->args.data[i] == buffer) *place = (ChipPlace){(uint32_t)bytes, 0};
             own = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, at));
             bytes += (own + CHIP_ALIGN_BYTES - 1) / CHIP_ALIGN_BYTES * CHIP_ALIGN_BYTES;
