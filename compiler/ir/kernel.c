@@ -87,13 +87,6 @@ DimId buffer_bytes(DimTab *dims, const Buffer *buffer) {
     return dim_mul_const(dims, shape_n_elems(dims, &buffer->shape), dtype_bytes(buffer->dtype));
 }
 
-static bool is_gathered(const IndexTab *tab, IndexId id) {
-    IndexExpr expr = index_expr(tab, id);
-    for (uint32_t i = 0; i < expr.n_terms; i++)
-        if (index_atom(tab, expr.terms[i].atom).kind == ATOM_VALUE) return true;
-    return false;
-}
-
 DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = plan->graph->dims;
@@ -102,7 +95,7 @@ DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffe
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer) continue;
-        if (!is_gathered(tab, load->index)) return all;
+        if (!index_is_gathered(tab, load->index)) return all;
         DimId n = dim_const(dims, dtype_bytes(of->dtype));
         uint32_t axes = index_axes(tab, load->index);
         for (uint32_t k = 0; k < index_n_axes(tab); k++)
