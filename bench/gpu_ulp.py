@@ -62,14 +62,14 @@ def errors(got, want, dtype, allowed):
 
 def worst(libraries, name, dtype, step):
     reference, _, allowed, limit = FUNCTIONS[name]
-    n = min(CHUNK, (1 << (32 if dtype == "f32" else 16)) // (step if dtype == "f32" else 1))
+    n_floats, step = (1 << 32, step) if dtype == "f32" else (1 << 16, 1)
+    n = min(CHUNK, n_floats // step)
     text = f"graph g(x: {dtype}[{n}]) -> (y: {dtype}[{n}]) {{ y = {name}(x) }}"
     program = libraries.program(libraries.compile(text, "sm_90a", name))
     y = torch.empty(n, dtype=DTYPES[dtype][0], device="cuda")
     most, where = 0.0, 0.0
-    step = step if dtype == "f32" else 1
-    for begin in range(0, 1 << (32 if dtype == "f32" else 16), n * step):
-        x = floats(dtype, begin, step)
+    for begin in range(0, n_floats, n * step):
+        x = floats(dtype, min(begin, n_floats - n * step), step)[:n]  # the last are as many
         run = program.exec({"x": (x.data_ptr(), dtype, [n]), "y": (y.data_ptr(), dtype, [n])})
         torch.cuda.synchronize()
         run.run(0)

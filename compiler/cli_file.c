@@ -164,9 +164,10 @@ static fusec_status write_stdout(const Cli *cli, const void *bytes, size_t n_byt
 
 /* Opens a new file beside `path`, to be closed by commit or discard. */
 static fusec_status temp_open(const Cli *cli, const char *path, const char *suffix, int *file) {
+    if (n_temps == MAX_TEMPS) return cli_fail(cli, FUSEC_INTERNAL, "too many files are open");
     char *name = temps[n_temps];
     int n = snprintf(name, MAX_TEMP_BYTES, "%s.%ld%s.tmp", path, (long)getpid(), suffix);
-    if (n_temps == MAX_TEMPS || n >= MAX_TEMP_BYTES)
+    if (n >= MAX_TEMP_BYTES)
         return cli_fail(cli, FUSEC_FILE, "cannot write %s: its name is too long", path);
     sigset_t before = signals_hold();
     *file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -60,14 +60,6 @@ static void copy_pieces(const Copy *copy, uint32_t first, uint32_t n, uint32_t b
     if_end(copy->unit, &rest);
 }
 
-/* Whether an earlier argument of the launch is the same buffer. */
-static bool is_done(const Launch *launch, uint32_t k, uint32_t i) {
-    for (uint32_t b = 0; b <= k; b++)
-        for (uint32_t a = 0; a < launch->kernels[b].args.n && (b < k || a < i); a++)
-            if (launch->kernels[b].args.data[a] == launch->kernels[k].args.data[i]) return true;
-    return false;
-}
-
 static void copy_arg(const Lower *turn, uint32_t i, LLVMValueRef from) {
     const Buffer *buffer = &turn->plan->buffers.data[turn->kernel->args.data[i]];
     int64_t n_bytes = dim_hi(lower_dims(turn), buffer_bytes(lower_dims(turn), buffer));
@@ -92,7 +84,7 @@ static void begin_copies(const Lower *turns, const Launch *launch, uint32_t k,
                          LLVMValueRef *pointers) {
     const Kernel *kernel = &launch->kernels[k];
     for (uint32_t i = 0; i < kernel->args.n; i++)
-        if ((kernel->copied_args >> i & 1) && !is_done(launch, k, i))
+        if ((kernel->copied_args >> i & 1) && !launch_comes_again(launch, (LaunchArg){k, i}))
             copy_arg(&turns[k], i, pointers[i]);
     unit_intrinsic(turns->unit, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
 }

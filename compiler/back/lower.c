@@ -152,12 +152,6 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
     return param;
 }
 
-static bool launch_stores_to(const Launch *launch, uint32_t buffer) {
-    for (uint32_t k = 0; k < launch->n; k++)
-        if (kernel_stores_to(&launch->kernels[k], buffer)) return true;
-    return false;
-}
-
 /* Of a turn, what is on chip or copied there lies in shared memory as it would elsewhere: it is
  * another pointer. Returns those to memory. What any turn writes changes under the others. */
 static LLVMValueRef *move_to_chip(Lower *turn, const Launch *launch) {

@@ -329,6 +329,17 @@ uint32_t index_axes(const IndexTab *tab, IndexId id) {
     return tab->exprs.data[id].axes;
 }
 
+bool index_is_gathered(const IndexTab *tab, IndexId id) {
+    IndexExpr expr = index_expr(tab, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        bool is_nested = atom.kind == ATOM_DIV || atom.kind == ATOM_MOD;
+        if (atom.kind == ATOM_VALUE || (is_nested && index_is_gathered(tab, atom.operand)))
+            return true;
+    }
+    return false;
+}
+
 static DimId atom_max(IndexTab *tab, const IndexAtom *atom) {
     DimId one = dim_const(tab->dims, 1), max;
     switch (atom->kind) {

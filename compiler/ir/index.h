@@ -61,6 +61,8 @@ bool index_is_dim(const IndexTab *tab, IndexId id, DimId *value);
 bool index_is_axis(const IndexTab *tab, IndexId id, uint32_t *axis);
 /* Bit set of the axes it depends on, through gathers too. */
 uint32_t index_axes(const IndexTab *tab, IndexId id);
+/* Whether it rests on a value that is read from memory. */
+bool index_is_gathered(const IndexTab *tab, IndexId id);
 /* Terms to compute for it, those under divisions again for each: at most INDEX_MAX_WEIGHT. */
 enum { INDEX_MAX_WEIGHT = 1 << 20 };
 uint32_t index_weight(const IndexTab *tab, IndexId id);

@@ -87,13 +87,6 @@ DimId buffer_bytes(DimTab *dims, const Buffer *buffer) {
     return dim_mul_const(dims, shape_n_elems(dims, &buffer->shape), dtype_bytes(buffer->dtype));
 }
 
-static bool is_gathered(const IndexTab *tab, IndexId id) {
-    IndexExpr expr = index_expr(tab, id);
-    for (uint32_t i = 0; i < expr.n_terms; i++)
-        if (index_atom(tab, expr.terms[i].atom).kind == ATOM_VALUE) return true;
-    return false;
-}
-
 DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = plan->graph->dims;
@@ -102,7 +95,7 @@ DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffe
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer) continue;
-        if (!is_gathered(tab, load->index)) return all;
+        if (!index_is_gathered(tab, load->index)) return all;
         DimId n = dim_const(dims, dtype_bytes(of->dtype));
         uint32_t axes = index_axes(tab, load->index);
         for (uint32_t k = 0; k < index_n_axes(tab); k++)
@@ -309,10 +302,22 @@ static uint32_t chip_pitch(const Plan *plan, const Kernel *reader, const Sched *
     return sched->tile_n + CHIP_ALIGN_BYTES / dtype_bytes(buffer->dtype);
 }
 
-static bool comes_again(const Launch *launch, uint32_t k, uint32_t i) {
-    for (uint32_t b = 0; b <= k; b++)
-        for (uint32_t a = 0; a < launch->kernels[b].args.n && (b < k || a < i); a++)
-            if (launch->kernels[b].args.data[a] == launch->kernels[k].args.data[i]) return true;
+LaunchArg launch_first_use(const Launch *launch, LaunchArg of) {
+    uint32_t buffer = launch->kernels[of.kernel].args.data[of.arg];
+    for (uint32_t k = 0; k < of.kernel; k++) {
+        uint32_t arg = kernel_find_arg(&launch->kernels[k], buffer);
+        if (arg != NO_ARG) return (LaunchArg){k, arg};
+    }
+    return of;
+}
+
+bool launch_comes_again(const Launch *launch, LaunchArg of) {
+    return launch_first_use(launch, of).kernel != of.kernel;
+}
+
+bool launch_stores_to(const Launch *launch, uint32_t buffer) {
+    for (uint32_t k = 0; k < launch->n; k++)
+        if (kernel_stores_to(&launch->kernels[k], buffer)) return true;
     return false;
 }
 
@@ -325,7 +330,7 @@ static uint32_t turn_place(const Plan *plan, const Launch *launch, uint32_t buff
             const Kernel *kernel = &launch->kernels[k];
             const Buffer *at = &plan->buffers.data[kernel->args.data[i]];
             bool is_here = at->is_on_chip || (kernel->copied_args >> i & 1);
-            if (!is_here || comes_again(launch, k, i)) continue;
+            if (!is_here || launch_comes_again(launch, (LaunchArg){k, i})) continue;
             if (kernel->args.data[i] == buffer) *place = (ChipPlace){(uint32_t)bytes, 0};
             own = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, at));
             bytes += (own + CHIP_ALIGN_BYTES - 1) / CHIP_ALIGN_BYTES * CHIP_ALIGN_BYTES;

@@ -113,8 +113,6 @@ typedef enum {
 /* Of CONTRACT_VECTOR, for an extent `k`: the power of two that holds what it can be, within a
  * bound. */
 uint32_t contract_n_chains(const DimTab *dims, DimId k);
-/* Of CONTRACT_VECTOR with lanes along the outputs: a pass over k of at most so many rounds of loads
- * needs no loop, where k is known. */
 
 /* Numbers only: what lowering reads beside the kernel itself. */
 typedef struct Sched {
@@ -311,6 +309,14 @@ typedef struct LaunchMap {
     uint32_t kernel, map; /* of the launch's kernels, of Variant.maps */
 } LaunchMap;
 uint32_t launch_maps(const Launch *launch, uint32_t v, LaunchMap *maps);
+/* The first argument of the launch, on chip or not, that is the same buffer as argument `arg` of
+ * kernel `kernel`: that one itself if it does not come again. */
+typedef struct LaunchArg {
+    uint32_t kernel, arg; /* of the launch's kernels, of Kernel.args */
+} LaunchArg;
+LaunchArg launch_first_use(const Launch *launch, LaunchArg of);
+bool launch_comes_again(const Launch *launch, LaunchArg of);
+bool launch_stores_to(const Launch *launch, uint32_t buffer);
 /* Dims passed to any of its kernels. */
 uint64_t launch_symbols(const Launch *launch);
 static inline bool launch_has_parts(const Launch *launch) {

@@ -228,17 +228,6 @@ static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
     c->touched[buffer] = -1;
 }
 
-/* Whether a load's position is itself read from memory. */
-static bool is_gathered(const IndexTab *tab, IndexId id) {
-    IndexExpr expr = index_expr(tab, id);
-    for (uint32_t i = 0; i < expr.n_terms; i++) {
-        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
-        bool is_nested = atom.kind == ATOM_DIV || atom.kind == ATOM_MOD;
-        if (atom.kind == ATOM_VALUE || (is_nested && is_gathered(tab, atom.operand))) return true;
-    }
-    return false;
-}
-
 /* What is gathered twice from a tensor larger than the cache is read twice, unless little passed
  * between: positions are distinct only within as many accesses as the cache holds. */
 static void price_repeats(const Coster *c, Pricing *p, uint32_t buffer, const bool *live) {
@@ -250,7 +239,7 @@ static void price_repeats(const Coster *c, Pricing *p, uint32_t buffer, const bo
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         gathered[id] = live[id] && s->kind == SCALAR_LOAD && s->buffer == buffer &&
-                       is_gathered(scalartab_indices(kernel->scalars), s->index);
+                       index_is_gathered(scalartab_indices(kernel->scalars), s->index);
         any = any || gathered[id];
     }
     if (!any || tensor <= c->card->cache_bytes) return;

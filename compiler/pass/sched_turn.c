@@ -73,8 +73,10 @@ bool sched_turn(const Kernel *kernel, uint32_t threads, Variant *variant) {
     case FORM_MAP:
         variant->grid = ceil_div(kernel, rows, (int64_t)sched->lanes * threads);
         return true;
-    case FORM_ROW: /* the barriers of a team of several warps are the block's */
-        if (sched->team > WARP_THREADS && sched->team != threads) return false;
+    case FORM_ROW: /* the barriers of a team of several warps are the block's; no row of a cluster
+                    */
+        if (sched->cluster > 1 || (sched->team > WARP_THREADS && sched->team != threads))
+            return false;
         variant->grid = ceil_div(kernel, rows, threads / sched->team);
         return true;
     case FORM_COLUMN:

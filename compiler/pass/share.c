@@ -89,6 +89,15 @@ static void write_variants(Writer *w) {
     }
 }
 
+/* Turns copy whole buffers, of which loads may touch a part. */
+static void write_copied(Writer *w) {
+    for (uint32_t i = 0; i < w->kernel->args.n; i++) {
+        const Buffer *buffer = &w->plan->buffers.data[w->kernel->args.data[i]];
+        if (w->kernel->copied_args >> i & 1)
+            text_printf(&w->out, "copied %u %u\n", i, buffer_bytes(w->plan->graph->dims, buffer));
+    }
+}
+
 static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *kernel) {
     const ScalarTab *scalars = kernel->scalars;
     const IndexTab *tab = scalartab_indices(scalars);
@@ -103,7 +112,7 @@ static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *ker
     for (uint32_t i = 0; i < kernel->args.n; i++)
         if (plan->buffers.data[kernel->args.data[i]].is_on_chip)
             text_printf(&w.out, "on chip %u\n", i);
-    text_printf(&w.out, "copied %llx\n", (unsigned long long)kernel->copied_args);
+    write_copied(&w);
     uint32_t n = 0;
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         if (!w.live[id]) continue;
@@ -145,20 +154,13 @@ void share_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
         }
 }
 
-/* The first argument of the launch that is the same buffer as argument `i` of kernel `k`. */
-static uint32_t first_use(const Launch *launch, uint32_t k, uint32_t i) {
-    uint32_t position = 0;
-    for (uint32_t b = 0; b <= k; b++)
-        for (uint32_t a = 0; a < launch->kernels[b].args.n; a++, position++)
-            if (launch->kernels[b].args.data[a] == launch->kernels[k].args.data[i]) return position;
-    return position;
-}
-
 /* Whether what passes between the kernels is wired alike: their codes do not tell. */
 static bool passes_alike(const Launch *a, const Launch *b) {
     for (uint32_t k = 0; k < a->n && !launch_has_parts(a); k++)
-        for (uint32_t i = 0; i < a->kernels[k].args.n; i++)
-            if (first_use(a, k, i) != first_use(b, k, i)) return false;
+        for (uint32_t i = 0; i < a->kernels[k].args.n; i++) {
+            LaunchArg of = {k, i}, in_a = launch_first_use(a, of), in_b = launch_first_use(b, of);
+            if (in_a.kernel != in_b.kernel || in_a.arg != in_b.arg) return false;
+        }
     return true;
 }
 

@@ -89,9 +89,8 @@ static Trial trial_of(const Turns *t, uint32_t begin, uint32_t end) {
 }
 
 static bool is_written(const Trial *trial, uint32_t buffer) {
-    for (uint32_t k = 0; k < trial->plan.kernels.n; k++)
-        if (kernel_stores_to(&trial->plan.kernels.data[k], buffer)) return true;
-    return false;
+    Launch launch = plan_launch(&trial->plan, 0);
+    return launch_stores_to(&launch, buffer);
 }
 
 static bool is_used_outside(const Turns *t, const Trial *trial, uint32_t buffer) {

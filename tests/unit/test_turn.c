@@ -42,6 +42,11 @@ static const Case cases[] = {
     {"graph nothing(x: f32[3, 0, 2]) -> (y: f32[0]) {\n"
      "  y = prod(sum(x, axis=2), axis=0)\n}\n",
      {2}},
+    /* A row of a cluster is no turn. */
+    {"graph row(x: f32[1, 16400], w: f32[64, 64], u: f32[8, 64]) -> (z: f32[8, 64], q: f32[1]) {\n"
+     "  d = softmax(x, axis=1)\n  q = sum(d * d, axis=[1])\n"
+     "  z = softmax(relu((u * q) @ w) @ w, axis=1) @ w\n}\n",
+     {1, 5}},
     /* Work for the whole machine parts what is small. */
     {"graph large(x: f32[1, 64], a: f32[64, 64], b: f32[64, 8192], c: f32[8192, 64], "
      "d: f32[64, 16]) -> (y: f32[1, 16]) {\n  y = (((relu(x @ a) @ b) @ c) @ d)\n}\n",
@@ -207,5 +212,22 @@ Test(turn, wiring_makes_a_function) {
     cr_expect(!kernels[1]->variants[0].is_shared);
     cr_expect(kernels[2]->variants[0].is_shared);
     cr_expect_str_eq(kernels[2]->variants[0].symbol, kernels[0]->variants[0].symbol);
+    compile_free(&c);
+}
+
+/* So are those that copy more of an input than they read of it. */
+Test(turn, copies_make_a_function) {
+    static const char tail[] = ", 64], w: f32[64, 64]) -> (z: f32[8, 64]) {\n"
+                               "  z = softmax(relu(x[0:8] @ w), axis=1) @ w\n}\n";
+    char source[512];
+    snprintf(source, sizeof source, "graph one(x: f32[16%sgraph two(x: f32[8%s", tail, tail);
+    Compiled c = compiled(source, TARGET_SM_80);
+    const Kernel *kernels[2];
+    for (int i = 0; i < 2; i++) {
+        kernels[i] = c.driver.plans[i]->kernels.data;
+        cr_assert_eq(plan_launch(c.driver.plans[i], 0).n, 3);
+    }
+    cr_expect_gt(kernels[0]->variants[0].chip_bytes, kernels[1]->variants[0].chip_bytes);
+    cr_expect(!kernels[1]->variants[0].is_shared);
     compile_free(&c);
 }
