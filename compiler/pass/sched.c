@@ -18,7 +18,6 @@ enum {
     MOST_BLOCK_REGISTERS = PROCESSOR_REGISTERS / 8 * 5, /* as estimated, which may be too few */
     MAX_RESIDENT_STEPS = 16,
     MANY_STEPS = 8,
-    COSTLY_ELEMENT = 16, /* in prims: about one elementary function */
     MAX_SLOTS = 8,
     CPU_MAP_UNIT = 4096,
     CPU_MAP_STRIDED_UNIT =
@@ -206,21 +205,6 @@ static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t leng
            has_registers(s, sched) && block_registers(s, sched, steps) <= MOST_BLOCK_REGISTERS;
 }
 
-/* Steps at once of a row that is not resident, so that loads wait together; costly elements hide
- * that by themselves, and take long to compile. */
-static uint32_t steps_at_once(const Scheduler *s, int64_t steps) {
-    const Kernel *kernel = s->kernel;
-    bool *seen = arena_array(s->arena, bool, scalar_count(kernel->scalars) + 1);
-    uint32_t cost = 0;
-    for (uint32_t i = 0; i < kernel->reduces.n; i++)
-        cost += scalar_cost(kernel->scalars, kernel->reduces.data[i].value, seen);
-    for (uint32_t i = 0; i < kernel->stages.n; i++)
-        for (uint32_t k = 0; k < kernel->stages.data[i].stores.n; k++)
-            cost += scalar_cost(kernel->scalars, kernel->stages.data[i].stores.data[k].value, seen);
-    if (steps <= 4) return 1;
-    return cost > COSTLY_ELEMENT ? 2 : 4;
-}
-
 /* A variant for rows of `least` to `length` elements; if it has a limit, only a resident one.
  * False: none was added. */
 static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t length) {
@@ -230,7 +214,7 @@ static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t len
     if (!is_resident) {
         sched = variant.sched;
         int64_t steps = choose_row(&sched, length, false);
-        sched.unroll = steps_at_once(s, steps);
+        sched.unroll = steps > 4 ? 4 : 1;
     }
     /* Of large blocks the assembler would rather spill than have one less on a processor. */
     if (sched.threads >= MANY_ROW_THREADS) {
