@@ -1,12 +1,11 @@
 /* Rows on a GPU as schedules and code: which are resident, how many blocks share one, and that the
  * assembler takes them without spills. Results are checked where there is a GPU, by the sweep. */
 #include "lib/compile.h"
+#include "lib/ptx.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct Program {
     Compiled compiled;
@@ -21,38 +20,13 @@ static Program compile(const char *source, TargetId target) {
     return p;
 }
 
-static uint32_t count(const char *text, const char *what) {
-    uint32_t n = 0;
-    for (const char *at = text; (at = strstr(at, what)); at += strlen(what)) n++;
-    return n;
-}
-
-/* Assembles all variants; true when there is no assembler to ask. */
+/* True when there is no assembler to ask. */
 static bool assembles_without_spills(const Program *p, TargetId target) {
-    if (system("command -v ptxas > /dev/null 2>&1") != 0) {
-        cr_log_warn("ptxas is not here: not assembled");
-        return true;
-    }
-    char path[] = "/tmp/fusec-row-XXXXXX", command[256], line[512];
-    int fd = mkstemp(path);
-    cr_assert(fd >= 0);
-    FILE *file = fdopen(fd, "wb");
-    cr_assert(file);
-    cr_assert_eq(fwrite(p->compiled.bytes, 1, p->compiled.n_bytes, file), p->compiled.n_bytes);
-    fclose(file);
-    snprintf(command, sizeof command, "ptxas -v -arch=%s -o /dev/null %s 2>&1",
-             target_get(target)->name, path);
-    FILE *messages = popen(command, "r");
-    cr_assert(messages);
-    uint32_t n_functions = 0, n_clean = 0;
-    while (fgets(line, sizeof line, messages)) {
-        if (strstr(line, "Compiling entry function")) n_functions++;
-        if (strstr(line, "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"))
-            n_clean++;
-    }
-    bool ok = pclose(messages) == 0 && n_functions > 0;
-    remove(path);
-    return ok && n_clean == n_functions;
+    PtxReport report;
+    PtxOptions options = {.target = target_get(target)->name};
+    return !ptx_assemble(p->compiled.driver.arena, p->compiled.bytes, p->compiled.n_bytes, options,
+                         &report) ||
+           ptx_is_in_registers(&report);
 }
 
 /* Softmax over rows of constant length. */
@@ -85,9 +59,9 @@ Test(gpu_row, long_rows_are_kept_by_clusters) {
         uint32_t n_clusters = 0;
         for (uint32_t v = 0; v < kernel->n_variants; v++)
             n_clusters += kernel->variants[v].sched.cluster > 1;
-        cr_expect_eq(count(p.compiled.bytes, ".reqnctapercluster"), n_clusters);
+        cr_expect_eq(ptx_count(p.compiled.bytes, ".reqnctapercluster"), n_clusters);
         /* Before the first exchange, and in each of two. */
-        cr_expect_eq(count(p.compiled.bytes, "barrier.cluster.wait"), 3 * n_clusters);
+        cr_expect_eq(ptx_count(p.compiled.bytes, "barrier.cluster.wait"), 3 * n_clusters);
         cr_expect(assembles_without_spills(&p, TARGET_SM_90A), "%s", source);
         compile_free(&p.compiled);
     }
@@ -136,7 +110,7 @@ Test(gpu_row, a_row_divides_by_its_sum_once) {
     cr_assert(first);
     const Sched *s = &p.plan->kernels.data[0].variants[0].sched;
     uint32_t n_scalar = p.plan->kernels.data[0].variants[1].sched.resident;
-    cr_expect_eq(count(first, "rcp.rn.f32"), 1);
-    cr_expect_eq(count(first, "div.rn.f32"), s->resident + n_scalar);
+    cr_expect_eq(ptx_count(first, "rcp.rn.f32"), 1);
+    cr_expect_eq(ptx_count(first, "div.rn.f32"), s->resident + n_scalar);
     compile_free(&p.compiled);
 }
