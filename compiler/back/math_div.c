@@ -10,8 +10,7 @@
  * would lose 12 %. */
 #include "back/math_ops.h"
 
-/* Within an ULP (f32) or 2^-20 (f64); of 0 and infinity the other. */
-static Val machine_reciprocal(const Fp *p, Val y) {
+Val fp_machine_reciprocal(const Fp *p, Val y) {
     return fp_machine(p, p->is_f64 ? "rcp.approx.ftz.f64 $0, $1;" : "rcp.approx.ftz.f32 $0, $1;",
                       y);
 }
@@ -25,7 +24,7 @@ typedef struct Quotient {
  * the reciprocal is not always the nearest number, and a few quotients would be wrong. The
  * correction would lose the sign of 0. */
 static Quotient refined_quotient(const Fp *p, Val x, Val y) {
-    Val rough = machine_reciprocal(p, y), reciprocal = rough;
+    Val rough = fp_machine_reciprocal(p, y), reciprocal = rough;
     Val minus_y = fp_neg(p, y);
     for (int i = 0; i < 2; i++) {
         Val error = fp_fma(p, minus_y, reciprocal, fp_num(p, 1));
@@ -82,7 +81,7 @@ static Val wide_quotient(const Fp *p, Val x, Val y) {
 Val math_near_quotient(const MathCtx *m, Val x, Val y) {
     Fp p = fp_of(m, x);
     if (!m->is_nvptx || p.is_f64) return LLVMBuildFDiv(m->builder, x, y, "");
-    Val reciprocal = machine_reciprocal(&p, y);
+    Val reciprocal = fp_machine_reciprocal(&p, y);
     return fp_mul(&p, x, reciprocal);
 }
 

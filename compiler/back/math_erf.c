@@ -51,7 +51,7 @@ static Val machine_erf1p(const Fp *p, Val x) {
     Val size = math_fabs(p->m, x);
     Val slope = fp_opaque(p, 0.3275911);
     Val divisor = fp_fma(p, size, slope, fp_num(p, 1.0));
-    Val t = fp_machine(p, "rcp.approx.ftz.f32 $0, $1;", divisor);
+    Val t = fp_machine_reciprocal(p, divisor);
     Val series = fp_poly(p, t, a, COUNT_OF(a));
     series = fp_mul(p, series, t);
     Val log2_e = fp_opaque(p, -LOG2_E_HIGH);

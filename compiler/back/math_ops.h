@@ -76,6 +76,8 @@ Val fp_opaque(const Fp *p, double value);
 
 /* An instruction of NVIDIA's machines that has no name in LLVM, "name $0, $1;", lane by lane. */
 Val fp_machine(const Fp *p, const char *text, Val x);
+/* Within an ULP (f32) or 2^-20 (f64); of 0 and infinity the other. */
+Val fp_machine_reciprocal(const Fp *p, Val y);
 
 /* An overloaded intrinsic of one type: llvm.NAME.type. */
 Val fp_intrinsic(const MathCtx *m, const char *name, LLVMTypeRef type, Val *args, unsigned n_args);
