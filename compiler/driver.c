@@ -168,8 +168,8 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
 }
 
 static Plan *fuse(Driver *driver, const Graph *graph, bool off) {
-    Plan *plan = off ? fuse_graph(driver->arena, driver->scratch, graph, (FuseOptions){.off = true},
-                                  &driver->diags)
+    FuseOptions apart = {.off = true, .pads_rows = driver->options.target->device == DEVICE_GPU};
+    Plan *plan = off ? fuse_graph(driver->arena, driver->scratch, graph, apart, &driver->diags)
                      : choose_plan(driver->arena, driver->scratch, graph, driver->options.target,
                                    &driver->diags);
     arena_reset(driver->scratch);

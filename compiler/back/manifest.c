@@ -212,7 +212,8 @@ static void write_buffer(Writer *w, const Buffer *buffer) {
     put_word(w, dtype_name(buffer->dtype));
     if (buffer->kind == BUFFER_TEMP) put_dim(w, buffer->offset_bytes);
     if (buffer->kind == BUFFER_PREPARED) put_word(w, FRT_NONE);
-    put_shape(w, &buffer->shape);
+    Shape layout = buffer_layout(buffer);
+    put_shape(w, &layout);
     if (buffer->kind == BUFFER_PARAM) {
         put_word(w, "=");
         put_name(w, w->graph->params.data[buffer->ordinal].key);
@@ -357,7 +358,7 @@ static void write_map(Writer *w, const Plan *plan, const Launch *launch, uint32_
     end_line(w);
 }
 
-/* Returns whether it always applies. */
+/* Returns whether it has no predicate. */
 static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
     const Variant *variant = &launch->kernels->variants[v];
     bool is_cpu = w->input->target->device == DEVICE_CPU;
@@ -374,7 +375,7 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     LaunchMap maps[MAX_LAUNCH_MAPS];
     uint32_t n_maps = launch_maps(launch, v, maps);
     for (uint32_t i = 0; i < n_maps; i++) write_map(w, plan, launch, v, maps[i]);
-    return always && n_maps == 0;
+    return always;
 }
 
 static void put_label(Writer *w, const Launch *launch) {
@@ -394,10 +395,10 @@ static void write_launch(Writer *w, const Plan *plan, const Launch *launch) {
     end_line(w);
     if (kernel->n_variants == 0) ice(w->text.arena, "kernel %s has no variants", kernel->name);
     for (uint32_t i = 0; i < kernel->n_variants; i++) {
-        bool always = write_variant(w, plan, launch, i);
-        if (always != (i + 1 == kernel->n_variants))
+        bool always = write_variant(w, plan, launch, i), is_last = i + 1 == kernel->n_variants;
+        if (is_last ? !always : always && kernel->variants[i].n_maps == 0)
             ice(w->text.arena, "variant %u of kernel %s must %sbe conditional", i, kernel->name,
-                always ? "" : "not ");
+                is_last ? "not " : "");
     }
 }
 

@@ -83,15 +83,26 @@ DimId kernel_n_reduced(const Kernel *kernel) {
     return extent_product(kernel, kernel->first_reduced, kernel->n_reduced);
 }
 
+Shape buffer_layout(const Buffer *buffer) {
+    Shape layout = buffer->shape;
+    if (buffer->pitch) layout.dims[layout.rank - 1] = buffer->pitch;
+    return layout;
+}
+
+static DimId bytes_of(DimTab *dims, const Shape *shape, Dtype dtype) {
+    return dim_mul_const(dims, shape_n_elems(dims, shape), dtype_bytes(dtype));
+}
+
 DimId buffer_bytes(DimTab *dims, const Buffer *buffer) {
-    return dim_mul_const(dims, shape_n_elems(dims, &buffer->shape), dtype_bytes(buffer->dtype));
+    Shape layout = buffer_layout(buffer);
+    return bytes_of(dims, &layout, buffer->dtype);
 }
 
 DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = plan->graph->dims;
     const Buffer *of = &plan->buffers.data[buffer];
-    DimId all = buffer_bytes(dims, of), read = dim_const(dims, 0);
+    DimId all = bytes_of(dims, &of->shape, of->dtype), read = dim_const(dims, 0);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer) continue;
@@ -227,23 +238,49 @@ static void note_index(const IndexTab *tab, IndexId id, uint64_t *symbols) {
     }
 }
 
-uint64_t kernel_temp_args(const Plan *plan, const Kernel *kernel) {
+uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel) {
     uint64_t args = 0;
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (plan->buffers.data[kernel->args.data[i]].kind == BUFFER_TEMP) args |= (uint64_t)1 << i;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        BufferKind kind = plan->buffers.data[kernel->args.data[i]].kind;
+        if (kind != BUFFER_INPUT && kind != BUFFER_OUTPUT) args |= (uint64_t)1 << i;
+    }
     return args;
+}
+
+/* Whether the driver takes the map whatever the dims are; its limits are those of
+ * cuTensorMapEncodeTiled. */
+static bool is_map_certain(const Plan *plan, const Kernel *kernel, const TensorMap *map) {
+    enum { ALIGN_BYTES = 16 };
+    const int64_t most_elems = INT64_C(1) << 31, most_bytes = INT64_C(1) << 40;
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    const DimTab *dims = plan->graph->dims;
+    int64_t bytes = dtype_bytes(plan->buffers.data[kernel->args.data[map->arg]].dtype);
+    if (!(kernel_own_args(plan, kernel) >> map->arg & 1)) return false;
+    if (dim_lo(dims, map->offset) < 0 || dim_multiple(dims, map->offset) * bytes % ALIGN_BYTES)
+        return false;
+    for (uint32_t i = 0; i < map->rank; i++) {
+        DimId size = index_axis_extent(tab, map->axes[i].axis), stride = map->axes[i].stride;
+        bool is_stepped = i == 0 || dim_multiple(dims, stride) * bytes % ALIGN_BYTES == 0;
+        if (!is_stepped || dim_lo(dims, size) < 1 || dim_hi(dims, size) >= most_elems ||
+            dim_lo(dims, stride) < 1 || dim_hi(dims, stride) >= most_bytes / bytes)
+            return false;
+    }
+    return true;
 }
 
 uint64_t variant_pointer_conditions(const Plan *plan, const Kernel *kernel,
                                     const Variant *variant) {
     if (variant->align_bytes <= 1) return 0;
-    return variant->align_args & ~kernel_temp_args(plan, kernel);
+    return variant->align_args & ~kernel_own_args(plan, kernel);
 }
 
 bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant) {
-    return variant_pointer_conditions(plan, kernel, variant) ||
-           (variant->multiple_dim != DIM_NONE && variant->multiple_of > 1) ||
-           variant->limit_dim != DIM_NONE || variant->n_maps;
+    bool has = variant_pointer_conditions(plan, kernel, variant) ||
+               (variant->multiple_dim != DIM_NONE && variant->multiple_of > 1) ||
+               variant->limit_dim != DIM_NONE;
+    for (uint32_t i = 0; i < variant->n_maps && !has; i++)
+        has = !is_map_certain(plan, kernel, &variant->maps[i]);
+    return has;
 }
 
 static void note_stores(Arena *arena, Kernel *kernel, const Store *stores, uint32_t n) {

@@ -14,12 +14,14 @@ typedef enum {
     BUFFER_PREPARED /* made by init kernels from params; the program keeps it between runs */
 } BufferKind;
 
-/* A tensor in memory, contiguous and row-major. */
+/* A tensor in memory, row-major. */
 typedef struct Buffer {
     BufferKind kind;
     uint32_t ordinal; /* among its kind, in the order of the graph's list (temps: of creation) */
     Dtype dtype;
     Shape shape;
+    DimId pitch;        /* temps: elements from row to row along the last axis, where that is more
+                         * than the axis has; else DIM_NONE */
     bool is_on_chip;    /* a temp in no memory: one launch makes and reads it, tile by tile, or as
                          * a whole where the launch is one block */
     NodeId node;        /* whose value it holds */
@@ -363,14 +365,16 @@ bool kernel_stores_to(const Kernel *kernel, uint32_t buffer);
 bool kernel_only_reads(const Kernel *kernel, uint32_t buffer);
 /* Fills args and symbols from what the kernel's programs touch. */
 void kernel_note_interface(Arena *arena, Kernel *kernel);
-/* The arguments (bit set) whose pointers a variant puts a condition on. Temps are not among them:
- * their addresses are multiples of WORKSPACE_ALIGN_BYTES. */
+/* The arguments (bit set) whose pointers a variant puts a condition on: bound ones. */
 uint64_t variant_pointer_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
 /* False: it applies always, and none that follows it is of use. */
 bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
-/* The arguments (bit set) that are temps. */
-uint64_t kernel_temp_args(const Plan *plan, const Kernel *kernel);
-/* Bytes of a buffer as a dim. */
+/* The arguments (bit set) in memory of the runtime's own, params among them: their addresses are
+ * multiples of WORKSPACE_ALIGN_BYTES. */
+uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel);
+/* The shape that it fills in memory: rows as long as they are apart. */
+Shape buffer_layout(const Buffer *buffer);
+/* Bytes of a buffer as a dim, those between its rows included. */
 DimId buffer_bytes(DimTab *dims, const Buffer *buffer);
 /* Those that the kernel may touch of one of its arguments: all of them, or the rows that it gathers
  * where that is less at any size. */

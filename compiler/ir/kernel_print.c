@@ -23,6 +23,11 @@ static void print_buffer(const Printer *p, const Buffer *buffer) {
     text_printf(p->out, "  %s %s: %s", buffer_kinds[buffer->kind], buffer->name,
                 dtype_name(buffer->dtype));
     shape_print(p->dims, &buffer->shape, p->out);
+    if (buffer->pitch) {
+        text_puts(p->out, ", rows ");
+        dim_print(p->dims, buffer->pitch, p->out);
+        text_puts(p->out, " apart");
+    }
     if (buffer->kind == BUFFER_TEMP) {
         text_puts(p->out, " at ");
         dim_print(p->dims, buffer->offset_bytes, p->out);

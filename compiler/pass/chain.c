@@ -31,8 +31,8 @@ static const Store *row_store_to(const Kernel *kernel, uint32_t buffer) {
     return NULL;
 }
 
-/* The address that runs through the first `n_axes` axes of the kernel in order. */
-static IndexId plain_address(const Kernel *kernel, uint32_t n_axes) {
+/* The address in the buffer that runs through the first `n_axes` axes of the kernel in order. */
+static IndexId plain_address(const Kernel *kernel, uint32_t n_axes, const Buffer *buffer) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     Shape shape = {.rank = n_axes};
     IndexId coords[MAX_RANK];
@@ -40,6 +40,7 @@ static IndexId plain_address(const Kernel *kernel, uint32_t n_axes) {
         shape.dims[k] = index_axis_extent(tab, k);
         coords[k] = index_axis(tab, k);
     }
+    if (buffer->pitch) shape.dims[n_axes - 1] = buffer->pitch;
     return indexmap_address(tab, &shape, coords);
 }
 
@@ -48,10 +49,10 @@ static uint32_t n_place_axes(const Kernel *kernel) {
 }
 
 /* Whether all loads of the buffer are where the kernel's own loops stand. */
-static bool reads_in_place(const Kernel *kernel, uint32_t buffer) {
+static bool reads_in_place(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
     uint32_t n_axes = n_place_axes(kernel);
     if (n_axes > MAX_RANK) return false;
-    IndexId plain = plain_address(kernel, n_axes);
+    IndexId plain = plain_address(kernel, n_axes, &plan->buffers.data[buffer]);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (s->kind == SCALAR_LOAD && s->buffer == buffer && (s->index != plain || s->guard))
@@ -85,8 +86,9 @@ static bool passes_on_chip(const Chain *c, uint32_t buffer) {
         const Store *store = row_store_to(kernel, buffer);
         if (!store) continue;
         return kernel->form == FORM_CONTRACT && kernel->n_parallel <= MAX_RANK &&
-               store->address == plain_address(kernel, kernel->n_parallel) &&
-               reads_in_place(reader, buffer);
+               store->address ==
+                   plain_address(kernel, kernel->n_parallel, &c->plan->buffers.data[buffer]) &&
+               reads_in_place(c->plan, reader, buffer);
     }
     return false;
 }
@@ -199,7 +201,7 @@ static Variant row_variant(const Chain *c, const Variant *of_first, bool is_last
     variant.shared_bytes = 0;
     variant.align_bytes = VECTOR_BYTES;
     variant.align_args =
-        is_last ? kernel_temp_args(c->plan, reader) : UINT64_MAX >> (64 - reader->args.n);
+        is_last ? kernel_own_args(c->plan, reader) : UINT64_MAX >> (64 - reader->args.n);
     return variant;
 }
 

@@ -27,8 +27,11 @@ typedef struct Chooser {
 } Chooser;
 
 static Plan *make_plan(Chooser *c) {
-    FuseOptions options = {
-        .apart = c->apart, .cut = c->cut.store, .again = c->cut.again, .part = c->cut.part};
+    FuseOptions options = {.pads_rows = c->target->device == DEVICE_GPU,
+                           .apart = c->apart,
+                           .cut = c->cut.store,
+                           .again = c->cut.again,
+                           .part = c->cut.part};
     Plan *plan = fuse_graph(c->arena, c->scratch, c->graph, options, c->diags);
     arena_reset(c->scratch);
     return plan;

@@ -102,11 +102,18 @@ static uint32_t add_trace(Composer *c, const MemoEntry *entry, const TraceIds *o
 
 static ScalarId pull(Composer *c, NodeId id, const IndexId *coords, GuardId guard);
 
+/* The address in a buffer, which is none while trying, of an element of the value it holds. */
+static IndexId address_in(Composer *c, uint32_t buffer, const Shape *shape, const IndexId *coords) {
+    if (!c->input->buffer_of_node) return indexmap_address(c->indices, shape, coords);
+    Shape layout = buffer_layout(&c->input->buffers[buffer]);
+    return indexmap_address(c->indices, &layout, coords);
+}
+
 static ScalarId pull_load(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
     const Node *node = graph_node(c->graph, id);
     c->is_loaded[id] = true;
     uint32_t buffer = c->input->buffer_of_node ? c->input->buffer_of_node[id] : id;
-    IndexId address = indexmap_address(c->indices, &node->shape, coords);
+    IndexId address = address_in(c, buffer, &node->shape, coords);
     return scalar_load(c->scalars, node->dtype, buffer, address, guard);
 }
 
@@ -521,10 +528,10 @@ static bool compose_target(Composer *c, Target target, Store *store, Place *plac
         c->is_visited[at] = true;
     *store = (Store){.value = value, .node = target.node, .buffer = UINT32_MAX};
     if (traces.n) store->trace = traces.data[0] + 1;
-    store->address = indexmap_address(c->indices, &graph_node(graph, target.node)->shape, coords);
     if (c->input->buffer_of_node)
         store->buffer = target.output == OUTPUT_NONE ? c->input->buffer_of_node[target.node]
                                                      : c->input->buffer_of_output[target.output];
+    store->address = address_in(c, store->buffer, &graph_node(graph, target.node)->shape, coords);
     return true;
 }
 

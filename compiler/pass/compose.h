@@ -43,6 +43,7 @@ typedef struct ComposeInput {
      * trying: then loads name the node and stores UINT32_MAX. */
     const uint32_t *buffer_of_node;
     const uint32_t *buffer_of_output;
+    const Buffer *buffers;
     uint32_t max_scalars;
 } ComposeInput;
 

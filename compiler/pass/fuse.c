@@ -4,6 +4,7 @@
 
 #include "base/diag.h"
 #include "pass/group.h"
+#include "pass/pitch.h"
 #include "pass/prepare.h"
 #include "pass/split.h"
 
@@ -35,7 +36,8 @@ static uint32_t add_buffer(Fuser *f, BufferKind kind, uint32_t ordinal, NodeId i
     return f->plan->buffers.n - 1;
 }
 
-static void make_buffers(Fuser *f) {
+/* `pitches`: per node, or NULL. */
+static void make_buffers(Fuser *f, const DimId *pitches) {
     const Graph *graph = f->graph;
     uint32_t n_temps = 0;
     for (uint32_t i = 0; i < graph->inputs.n; i++) {
@@ -56,6 +58,7 @@ static void make_buffers(Fuser *f) {
         if (!f->grouping->is_stored[id] || f->buffer_of_node[id] != UINT32_MAX) continue;
         Str name = str_format(f->arena, "t%u", n_temps);
         f->buffer_of_node[id] = add_buffer(f, BUFFER_TEMP, n_temps++, id, name);
+        if (pitches) f->plan->buffers.data[f->buffer_of_node[id]].pitch = pitches[id];
     }
 }
 
@@ -154,6 +157,7 @@ static bool compose_all(Fuser *f, ComposeFailure *failure) {
                               .in_memory = f->in_memory,
                               .buffer_of_node = f->buffer_of_node,
                               .buffer_of_output = f->buffer_of_output,
+                              .buffers = f->plan->buffers.data,
                               .max_scalars = MAX_SCALARS_FINAL};
         Kernel kernel = {.name = NULL};
         if (!compose_group(f->arena, &input, group, &kernel, failure)) return false;
@@ -193,7 +197,7 @@ Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions o
     f.buffer_of_node = arena_array(scratch, uint32_t, graph->nodes.n);
     f.buffer_of_output = arena_array(scratch, uint32_t, graph->outputs.n);
     memset(f.buffer_of_node, 0xFF, graph->nodes.n * sizeof *f.buffer_of_node);
-    make_buffers(&f);
+    make_buffers(&f, options.pads_rows ? pitch_rows(scratch, graph, grouping->is_stored) : NULL);
     if (!compose_all(&f, &failure)) return report(graph, diags, failure);
     make_edges(&f);
     const char *fault = plan_verify(plan, scratch);

@@ -10,7 +10,8 @@
 #include "ir/kernel.h"
 
 typedef struct FuseOptions {
-    bool off; /* one kernel per op of the graph */
+    bool off;       /* one kernel per op of the graph */
+    bool pads_rows; /* of intermediates that products read: see pitch.h */
     /* Per node, or NULL: reductions whose results no pass over the same rows uses in their own
      * kernel. */
     const bool *apart;

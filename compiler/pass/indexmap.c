@@ -69,6 +69,10 @@ static void reshape_coords(IndexTab *tab, const Shape *from, const IndexId *coor
     }
 }
 
+bool indexmap_can_pull(OpId op) {
+    return op_info(op)->cls == CLASS_VIEW && op != OP_PAD && op != OP_GATHER;
+}
+
 void indexmap_pull(IndexTab *tab, const Graph *graph, const Node *view, const IndexId *coords,
                    IndexId *arg_coords) {
     const Shape *arg_shape = &graph_node(graph, view->args[0])->shape;

@@ -9,7 +9,9 @@ IndexId indexmap_address(IndexTab *tab, const Shape *shape, const IndexId *coord
 /* Coordinates in an argument that broadcasts to `shape`. */
 void indexmap_broadcast(IndexTab *tab, const Shape *shape, const IndexId *coords,
                         const Shape *arg_shape, IndexId *arg_coords);
-/* Coordinates in the argument of a transpose, reshape, expand or slice. */
+/* Whether the op is a transpose, reshape, expand or slice: a view without guards or values. */
+bool indexmap_can_pull(OpId op);
+/* Coordinates in the argument of such a view. */
 void indexmap_pull(IndexTab *tab, const Graph *graph, const Node *view, const IndexId *coords,
                    IndexId *arg_coords);
 /* Whether the op only rearranges: every element of the argument appears exactly once. */

@@ -28,7 +28,7 @@ typedef struct GemmGpu {
     const Kernel *kernel;
     DimTab *dims;
     DimId m, n, k;
-    uint64_t temps; /* arguments that are always aligned */
+    uint64_t own; /* arguments that are always aligned */
     Variant *variants;
     uint32_t n_variants;
 } GemmGpu;
@@ -139,8 +139,8 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     bool has_vectors = make_vector_variant(g, &wide, lanes);
     /* Runs are taken as such by any pointer: those that are not aligned by elements. */
     variant.sched.lanes = lanes;
-    variant.align_args = g->temps;
-    if (g->temps) variant.align_bytes = VECTOR_BYTES;
+    variant.align_args = g->own;
+    if (g->own) variant.align_bytes = VECTOR_BYTES;
     if (dim_equals_const(g->dims, g->m, 1)) {
         if (has_vectors) add(g, wide, &tiles_row);
         add(g, variant, &tiles_row);
@@ -245,7 +245,7 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, GemmLaunch launc
     const Reduce *reduce = &kernel->reduces.data[0];
     GemmGpu g = {.kernel = kernel,
                  .dims = indextab_dims(tab),
-                 .temps = kernel_temp_args(plan, kernel),
+                 .own = kernel_own_args(plan, kernel),
                  .variants = variants};
     g.m = index_axis_extent(tab, gemm_axis_m(kernel));
     g.n = index_axis_extent(tab, gemm_axis_n(kernel));

@@ -255,7 +255,7 @@ uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *ta
     }
     variants[n] = anywhere;
     variants[n].sched.lanes = 1; /* it is seldom taken, and less code */
-    variants[n].align_args = aligned_args(&c, &plain) & kernel_temp_args(plan, kernel);
+    variants[n].align_args = aligned_args(&c, &plain) & kernel_own_args(plan, kernel);
     if (variants[n].align_args) variants[n].align_bytes = CHUNK_BYTES;
     set_tile(&c, &variants[n], &computed_tile);
     return n + 1;

@@ -42,7 +42,7 @@ static bool make_variants(const Plan *plan, const Kernel *kernel, uint32_t threa
         out[0] = kernel->variants[kernel->n_variants - 1];
     if (!sched_turn(kernel, threads, &out[0])) return false;
     out[1] = out[0];
-    out[1].align_args = kernel_temp_args(plan, kernel);
+    out[1].align_args = kernel_own_args(plan, kernel);
     if (!out[1].align_args) out[1].align_bytes = 1;
     return true;
 }
@@ -172,7 +172,7 @@ static void align_copied(Trial *trial) {
         Variant *aligned = &kernel->variants[0];
         if (kernel->copied_args && aligned->align_bytes <= 1) {
             aligned->align_bytes = VECTOR_BYTES;
-            aligned->align_args = kernel_temp_args(&trial->plan, kernel);
+            aligned->align_args = kernel_own_args(&trial->plan, kernel);
         }
         aligned->align_args |= kernel->copied_args;
     }

@@ -22,7 +22,7 @@ typedef struct Reader {
     uint32_t dims_capacity, graphs_capacity, tensors_capacity, steps_capacity;
     uint32_t variants_capacity, terms_capacity, maps_capacity, refs_capacity;
     bool awaits_variant; /* the last line was a launch or one of its variants */
-    bool last_applies;   /* the last variant has no predicate and no map */
+    bool is_certain;     /* the last variant has no predicate and no map */
 } Reader;
 
 static frt_status read_version(Reader *reader) {
@@ -412,7 +412,7 @@ static frt_status read_launch(Reader *reader) {
         status = add_step(reader, &step);
     }
     reader->awaits_variant = true;
-    reader->last_applies = false;
+    reader->is_certain = false;
     return status;
 }
 
@@ -502,7 +502,7 @@ static frt_status read_variant(Reader *reader) {
         return text_fail(r, "a variant must follow its launch");
     }
     Step *step = &m->steps[m->n_steps - 1];
-    if (reader->last_applies || step->n_variants == FRT_MAX_VARIANTS) {
+    if (reader->is_certain || step->n_variants == FRT_MAX_VARIANTS) {
         return text_fail(r, "a variant after one that always applies, or more than %d",
                          FRT_MAX_VARIANTS);
     }
@@ -536,7 +536,7 @@ static frt_status read_variant(Reader *reader) {
     if (!status) {
         m->variants[m->n_variants++] = variant;
         step->n_variants++;
-        reader->last_applies = variant.n_terms == 0;
+        reader->is_certain = variant.n_terms == 0;
     }
     return status;
 }
@@ -575,7 +575,7 @@ static frt_status read_map(Reader *reader) {
     if (!status) {
         m->maps[m->n_maps++] = map;
         variant->n_maps++;
-        reader->last_applies = false;
+        reader->is_certain = false;
     }
     return status;
 }
@@ -622,6 +622,11 @@ static bool is_extension(Slice word) {
     return word.n > n && memcmp(word.bytes, FRT_EXTENSION_PREFIX, n) == 0;
 }
 
+/* Whether the last launch has a variant that may be its last. */
+static bool ends_without_predicate(const Manifest *m) {
+    return m->steps[m->n_steps - 1].n_variants && m->variants[m->n_variants - 1].n_terms == 0;
+}
+
 static frt_status read_directive(Reader *reader) {
     TextReader *r = &reader->text;
     Slice word = r->fields[0];
@@ -630,7 +635,7 @@ static frt_status read_directive(Reader *reader) {
     }
     bool is_launchs = slice_is(word, FRT_D_VARIANT) || slice_is(word, FRT_D_MAP);
     if (reader->awaits_variant && !is_launchs) {
-        if (!reader->last_applies) {
+        if (!ends_without_predicate(r->m)) {
             return text_fail(r, "the launch before this line has no variant that always applies");
         }
         reader->awaits_variant = false;

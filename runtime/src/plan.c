@@ -126,12 +126,19 @@ static frt_status encode_maps(frt_program *program, const Step *step, const Vari
                               const PlanStep *planned, DimValues dims, frt_error *err) {
     Device *device = &program->device;
     frt_status status = FRT_OK;
+    if (variant->n_maps && !device->has_maps) {
+        return frt_fail(err, FRT_E_DRIVER_OLD,
+                        "kernel %s takes tensor maps, which the driver does not know", step->label);
+    }
     for (uint32_t k = 0; !status && k < variant->n_maps; k++) {
         MapSpec spec;
         char *map = (char *)planned->maps + (size_t)k * FRT_MAP_BYTES;
-        if (make_map(program, step, variant, k, &planned->launch, dims, &spec)) {
-            status = device->ops->encode_map(device, &spec, map, err);
+        if (!make_map(program, step, variant, k, &planned->launch, dims, &spec)) {
+            return frt_fail(err, FRT_E_LAUNCH,
+                            "kernel %s: no tensor map of argument %u can be made for these dims",
+                            step->label, program->m->maps[variant->first_map + k].arg);
         }
+        status = device->ops->encode_map(device, &spec, map, err);
     }
     return status;
 }
@@ -155,8 +162,9 @@ static frt_status prepare_launch(frt_program *program, const Step *step, PlanSte
     }
     uint32_t chosen = 0;
     const Variant *variants = &m->variants[step->first_variant];
-    while (!variant_applies(program, step, &variants[chosen], launch, dims)) {
-        chosen++; /* the last one always applies */
+    while (chosen + 1 < step->n_variants && /* the last one always applies */
+           !variant_applies(program, step, &variants[chosen], launch, dims)) {
+        chosen++;
     }
     const Variant *variant = &variants[chosen];
     char what[160];

@@ -44,7 +44,8 @@ PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool 
     Arena *scratch = arena_new(NULL);
     const Graph *graph = module->graphs.data[index];
     PricedPlan priced = {NULL, NULL};
-    priced.plan = off ? fuse_graph(arena, scratch, graph, (FuseOptions){.off = true}, &diags)
+    FuseOptions apart = {.off = true, .pads_rows = target_get(target)->device == DEVICE_GPU};
+    priced.plan = off ? fuse_graph(arena, scratch, graph, apart, &diags)
                       : choose_plan(arena, scratch, graph, target_get(target), &diags);
     arena_free(scratch);
     if (!priced.plan) return priced;

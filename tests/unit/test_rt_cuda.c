@@ -105,18 +105,24 @@ static void k_any(void **params, unsigned grid, unsigned block) {
     (void)block;
 }
 
-/* The variant that one run over B x C elements, `shift` bytes into the storage, takes. */
-static int32_t mapped_variant(int64_t b, int64_t c, size_t shift) {
-    RtRig rig;
+/* Runs over B x C elements, `shift` bytes into the storage. */
+static frt_status run_mapped(RtRig *rig, const char *manifest, int64_t b, int64_t c, size_t shift) {
     frt_program_options options = rt_options();
-    cr_assert_eq(rt_open_program(&rig, mapped, &options), FRT_OK, "%s", rig.err.message);
+    cr_assert_eq(rt_open_program(rig, manifest, &options), FRT_OK, "%s", rig->err.message);
     frt_tensor x = {.dtype = FRT_BF16, .rank = 2, .dims = {b, c}}, y = x;
     x.data = (char *)rt_x_storage + shift;
     y.data = rt_y_storage;
-    cr_assert_eq(frt_exec_create(rig.program, &rig.exec, &rig.err), FRT_OK);
-    cr_assert_eq(frt_bind(rig.exec, "x", &x, &rig.err), FRT_OK);
-    cr_assert_eq(frt_bind(rig.exec, "y", &y, &rig.err), FRT_OK);
-    cr_assert_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK, "%s", rig.err.message);
+    cr_assert_eq(frt_exec_create(rig->program, &rig->exec, &rig->err), FRT_OK);
+    cr_assert_eq(frt_bind(rig->exec, "x", &x, &rig->err), FRT_OK);
+    cr_assert_eq(frt_bind(rig->exec, "y", &y, &rig->err), FRT_OK);
+    return frt_run(rig->exec, NULL, &rig->err);
+}
+
+/* The variant that such a run takes. */
+static int32_t mapped_variant(int64_t b, int64_t c, size_t shift) {
+    RtRig rig;
+    frt_status status = run_mapped(&rig, mapped, b, c, shift);
+    cr_assert_eq(status, FRT_OK, "%s", rig.err.message);
     int32_t variant = frt_exec_variant(rig.exec, 0);
     rt_close_rig(&rig);
     rt_expect_nothing_held("after a mapped run");
@@ -137,6 +143,27 @@ Test(rt_cuda, maps_are_made_or_their_variant_is_passed_over) {
     fake_cuda.missing = "cuTensorMapEncodeTiled";
     cr_expect_eq(mapped_variant(2, 64, 0), 1, "a driver that knows no maps");
     cr_expect_eq(fake_cuda_count("cuTensorMapEncodeTiled"), 2, "nothing else is encoded");
+}
+
+/* The last variant is taken as it is: a map of it that cannot be made is the artifact's fault. */
+Test(rt_cuda, maps_of_the_last_variant_must_hold) {
+    char certain[sizeof mapped];
+    strcpy(certain, mapped);
+    char *any = strstr(certain, "//@ variant k_any");
+    strcpy(any, "//@ end\n");
+    fake_cuda_reset();
+    fake_cuda_add_kernel("k_mapped", k_mapped);
+    RtRig rig;
+    cr_expect_eq(run_mapped(&rig, certain, 2, 64, 0), FRT_OK, "%s", rig.err.message);
+    rt_close_rig(&rig);
+    cr_expect_eq(run_mapped(&rig, certain, 2, 60, 0), FRT_E_LAUNCH);
+    cr_expect(strstr(rig.err.message, "kernel copy: no tensor map of argument 1"), "%s",
+              rig.err.message);
+    rt_close_rig(&rig);
+    fake_cuda.missing = "cuTensorMapEncodeTiled";
+    cr_expect_eq(run_mapped(&rig, certain, 2, 64, 0), FRT_E_DRIVER_OLD, "%s", rig.err.message);
+    rt_close_rig(&rig);
+    rt_expect_nothing_held("after maps that could not be made");
 }
 
 static const char parts[] = "//@ fusec-artifact 1\n"

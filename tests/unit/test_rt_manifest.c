@@ -259,7 +259,7 @@ static const struct {
     {"//@ copy run t0 x 4\n", "//@ copy run t0 x 4\n//@ map 0 0 0 1:1:4\n",
      "a map must follow its variant"},
     {"//@ variant k_slow B,%6Dax,max,7,min 128 0 -\n",
-     "//@ variant k_slow 1 1 0 -\n//@ map 0 0 0 4:1:4\n", "no variant that always applies"},
+     "//@ variant k_slow 1 1 0 a0:4\n//@ map 0 0 0 4:1:4\n", "no variant that always applies"},
     {"map 0 128", "map 3 128", "argument of the map `3`"},
     {"map 0 128", "map 0 96", "swizzle of a map is none of"},
     {"map 0 128", "map 0 256", "swizzle `256`"},

@@ -1,0 +1,95 @@
+/* Row pitches of stored values. See pitch.h. */
+#include "pass/pitch.h"
+
+#include "pass/indexmap.h"
+
+#include <string.h>
+
+enum {
+    ACCESS_BYTES = 16, /* what the copy engine steps by */
+    LINE_BYTES = 128,
+    MOST_GROWTH = 8 /* whole lines where they add at most one part in so many */
+};
+
+typedef struct Pitches {
+    const Graph *graph;
+    const bool *is_stored;
+    bool *is_wanted, *is_broken; /* per node: whether rows are read as such; or as no rows */
+} Pitches;
+
+/* The stored value that `node` is a view of, NODE_NONE if none, and its last coordinate by those of
+ * the view, in `tab`. */
+static NodeId find_root(const Pitches *p, NodeId node, IndexTab *tab, IndexId *last) {
+    const Graph *graph = p->graph;
+    IndexId coords[MAX_RANK], below[MAX_RANK];
+    const Shape *shape = &graph_node(graph, node)->shape;
+    for (uint32_t k = 0; k < shape->rank; k++)
+        coords[k] = index_axis(tab, index_new_axis(tab, shape->dims[k]));
+    while (!p->is_stored[node]) {
+        const Node *view = graph_node(graph, node);
+        if (!indexmap_can_pull(view->op)) return NODE_NONE;
+        indexmap_pull(tab, graph, view, coords, below);
+        memcpy(coords, below, sizeof coords);
+        node = view->args[0];
+    }
+    uint32_t rank = graph_node(graph, node)->shape.rank;
+    if (rank < 2) return NODE_NONE;
+    *last = coords[rank - 1];
+    return node;
+}
+
+static bool has_quotients(const IndexTab *tab, IndexId index) {
+    IndexExpr expr = index_expr(tab, index);
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return true;
+    return false;
+}
+
+static bool has_tensor_cores(const Graph *graph, const Node *product) {
+    if (op_info(product->op)->cls != CLASS_CONTRACT) return false;
+    Dtype dtype = graph_node(graph, product->args[0])->dtype;
+    return dtype_bytes(dtype) == 2 || dtype == DT_F64 || product->attrs.precision == PRECISION_TF32;
+}
+
+static void note_reader(Pitches *p, Arena *arena, NodeId id) {
+    const Node *node = graph_node(p->graph, id);
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        IndexTab *tab = indextab_new(arena, p->graph->dims);
+        IndexId last;
+        NodeId root = find_root(p, node->args[i], tab, &last);
+        if (root == NODE_NONE) continue;
+        if (has_quotients(tab, last)) p->is_broken[root] = true;
+        if (has_tensor_cores(p->graph, node)) p->is_wanted[root] = true;
+    }
+}
+
+static DimId pitch_of(DimTab *dims, DimId extent, Dtype dtype) {
+    int64_t line = LINE_BYTES / dtype_bytes(dtype), step = ACCESS_BYTES / dtype_bytes(dtype);
+    if (dim_lo(dims, extent) >= line * MOST_GROWTH) step = line;
+    if (dim_multiple(dims, extent) % step == 0) return DIM_NONE;
+    DimId steps = dim_ceil_div(dims, extent, step);
+    return steps == DIM_NONE ? DIM_NONE : dim_mul_const(dims, steps, step);
+}
+
+static bool has_products(const Graph *graph) {
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        if (has_tensor_cores(graph, graph_node(graph, id))) return true;
+    return false;
+}
+
+DimId *pitch_rows(Arena *arena, const Graph *graph, const bool *is_stored) {
+    uint32_t n = graph->nodes.n;
+    DimId *pitches = arena_array(arena, DimId, n);
+    if (!has_products(graph)) return pitches;
+    Pitches p = {.graph = graph,
+                 .is_stored = is_stored,
+                 .is_wanted = arena_array(arena, bool, n),
+                 .is_broken = arena_array(arena, bool, n)};
+    for (NodeId id = 0; id < n; id++) note_reader(&p, arena, id);
+    for (NodeId id = 0; id < n; id++) {
+        const Node *node = graph_node(graph, id);
+        if (!p.is_wanted[id] || p.is_broken[id]) continue;
+        pitches[id] = pitch_of(graph->dims, node->shape.dims[node->shape.rank - 1], node->dtype);
+    }
+    return pitches;
+}

@@ -1,0 +1,16 @@
+/* Row pitches of stored values.
+ *
+ * What a product of tensor cores reads row by row wants rows that begin at multiples of 16 bytes,
+ * for the copy engine and for wide accesses, and better of 128, a line of memory. Where the extent
+ * of the last axis does not give that, an intermediate, which nobody outside sees, gets rows that
+ * are further apart than they are long; what lies between is never used. */
+#ifndef FUSEC_PITCH_H
+#define FUSEC_PITCH_H
+
+#include "ir/kernel.h"
+
+/* Per node: elements from row to row if the value is stored as an intermediate, DIM_NONE for rows
+ * side by side. `is_stored`: per node, as in Grouping. */
+DimId *pitch_rows(Arena *arena, const Graph *graph, const bool *is_stored);
+
+#endif
