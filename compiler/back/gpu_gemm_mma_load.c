@@ -443,13 +443,15 @@ static void pad_elements(const GemmBlock *block, uint32_t step, LLVMValueRef k0,
         registers[r] = LLVMBuildSelect(builder, inside, registers[r], pad, "");
 }
 
-/* As PRIM_TF32, in fewer instructions: the machine's own rounding, after any NaN has become the one
+/* As PRIM_TF32, in fewer instructions where the machine has one: after any NaN has become the one
  * whose upper bits are set, since those below are cut off. */
 static LLVMValueRef round_to_tf32(const Unit *unit, LLVMValueRef bits) {
     LLVMValueRef value = LLVMBuildBitCast(unit->builder, bits, unit->f32, "");
+    if (!unit->target->has_tf32_rounding)
+        return LLVMBuildBitCast(unit->builder, math_tf32(&unit->math, value), unit->i32, "");
     LLVMValueRef same[2] = {value, value};
     value = unit_intrinsic(unit, "llvm.nvvm.fmax.nan.f", NULL, 0, same, 2);
-    return unit_intrinsic(unit, "llvm.nvvm.f2tf32.rna", NULL, 0, &value, 1);
+    return unit_intrinsic(unit, "llvm.nvvm.f2tf32.rn", NULL, 0, &value, 1);
 }
 
 void mma_factor_fragment(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef stage,

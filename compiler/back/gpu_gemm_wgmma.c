@@ -46,7 +46,9 @@ static void init_side(Wgmma *w, uint32_t i) {
 static void wgmma_init(Wgmma *w, Lower *lower) {
     Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
+    const Kernel *kernel = lower->kernel;
     *w = (Wgmma){.lower = lower, .unit = unit, .sched = &lower->variant->sched};
+    w->dtype = scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
     w->n_products = lower->n_together;
     w->width = w->n_products * w->sched->tile_n;
     w->n_groups = w->sched->warps_m / WGMMA_GROUP_WARPS;
@@ -247,7 +249,7 @@ static LLVMValueRef extent_of_k(const Wgmma *w) {
 
 static Loop each_stage(const Wgmma *w) {
     return loop_begin(w->unit, w->lower->function, lower_index_const(w->lower, 0), extent_of_k(w),
-                      lower_index_const(w->lower, WGMMA_DEPTH));
+                      lower_index_const(w->lower, wgmma_depth(w->dtype)));
 }
 
 /* The copying warp. */

@@ -31,6 +31,7 @@ typedef struct Wgmma {
     Lower *lower; /* of the first phase; the others' follow it */
     Unit *unit;
     const Sched *sched;
+    Dtype dtype;                             /* of the factors in memory */
     uint32_t n_products, width;              /* phases, and columns of the instruction */
     WgmmaSide sides[1 + WGMMA_MAX_PRODUCTS]; /* the left factor, the right ones */
     uint32_t stage_bytes, n_groups;

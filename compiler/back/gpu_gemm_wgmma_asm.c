@@ -5,7 +5,12 @@
 #include <string.h>
 
 /* Descriptors count in 16 bytes and have 14 bits for an address. */
-enum { UNIT_SHIFT = 4, ADDRESS_MASK = 0x3FFF, STEP_K = 16, STEPS = WGMMA_DEPTH / STEP_K };
+enum {
+    UNIT_SHIFT = 4,
+    ADDRESS_MASK = 0x3FFF,
+    STEP_BYTES = 32,
+    STEPS = WGMMA_SWIZZLE_BYTES / STEP_BYTES
+};
 /* From 8 rows to the next 8, from a turned tile's block to the next. */
 enum { ROWS_UNITS = 1024 >> UNIT_SHIFT, BLOCK_UNITS = 8192 >> UNIT_SHIFT };
 
@@ -13,9 +18,11 @@ static LLVMValueRef i32_const(const Wgmma *w, int64_t value) {
     return unit_int(w->unit->i32, value);
 }
 
-/* From one k step of the instruction to the next. */
+/* From one k step of the instruction to the next: along a row, or, of a turned tile, by as many
+ * rows as a step has elements of 16 bits. */
 static uint32_t step_units(const WgmmaSide *side) {
-    return side->is_turned ? STEP_K * WGMMA_SWIZZLE_BYTES >> UNIT_SHIFT : STEP_K * 2 >> UNIT_SHIFT;
+    uint32_t rows = STEP_BYTES / 2;
+    return (side->is_turned ? rows * WGMMA_SWIZZLE_BYTES : STEP_BYTES) >> UNIT_SHIFT;
 }
 
 static LLVMValueRef descriptor(const Wgmma *w, const WgmmaSide *side, LLVMValueRef stage) {
@@ -68,21 +75,26 @@ static void call_asm(const Wgmma *w, const char *text, const char *inputs, LLVMV
     for (uint32_t i = 0; i < n; i++) accs[i] = LLVMBuildExtractValue(unit->builder, call, i, "");
 }
 
+/* Of f32 the copies made tf32, of which no side can be turned. */
+static const char *operand_type(Dtype dtype) {
+    return dtype == DT_F32 ? "tf32" : dtype == DT_BF16 ? "bf16" : "f16";
+}
+
 void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, LLVMValueRef *accs) {
-    uint32_t n = w->width / 2;
-    const Kernel *kernel = w->lower->kernel;
-    const Scalar *left = scalar_get(kernel->scalars, kernel->reduces.data[0].value);
-    const char *dtype = left->dtype == DT_BF16 ? "bf16" : "f16";
+    uint32_t n = w->width / 2, step_elems = STEP_BYTES / dtype_bytes(w->dtype);
+    const char *dtype = operand_type(w->dtype);
     Text text = {.arena = w->unit->arena};
     text_puts(&text, "{ .reg .b64 a, b; wgmma.fence.sync.aligned; ");
     for (uint32_t step = 0; step < STEPS; step++) {
         text_printf(&text, "add.s64 a, $%u, %u; add.s64 b, $%u, %u; ", 2 * n,
                     step * step_units(&w->sides[0]), 2 * n + 1, step * step_units(&w->sides[1]));
-        text_printf(&text, "wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s {", w->width, dtype,
-                    dtype);
+        text_printf(&text, "wgmma.mma_async.sync.aligned.m64n%uk%u.f32.%s.%s {", w->width,
+                    step_elems, dtype, dtype);
         for (uint32_t i = 0; i < n; i++) text_printf(&text, i ? ",$%u" : "$%u", i);
-        text_printf(&text, "}, a, b, 1, 1, 1, %d, %d; ", w->sides[0].is_turned,
-                    w->sides[1].is_turned);
+        text_puts(&text, "}, a, b, 1, 1, 1");
+        if (dtype_bytes(w->dtype) == 2)
+            text_printf(&text, ", %d, %d", w->sides[0].is_turned, w->sides[1].is_turned);
+        text_puts(&text, "; ");
     }
     text_puts(&text, "wgmma.commit_group.sync.aligned; }");
     LLVMValueRef descriptors[2] = {descriptor(w, &w->sides[0], stage),

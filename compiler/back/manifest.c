@@ -347,6 +347,7 @@ static void write_map(Writer *w, const Plan *plan, const Launch *launch, uint32_
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     begin_line(w, FRT_D_MAP);
     put_int(w, position_of(plan, launch, at.kernel, map->arg));
+    if (map->is_tf32) text_puts(&w->text, ":" FRT_MAP_TF32);
     put_int(w, map->swizzle_bytes);
     put_dim(w, map->offset);
     for (uint32_t i = 0; i < map->rank; i++) {

@@ -30,12 +30,15 @@ Val math_rint(const MathCtx *m, Val x) {
     return unary(m, "llvm.roundeven", x);
 }
 
-/* Adding half of the last kept place to the magnitude carries into the exponent as it should. A NaN
- * becomes the quiet one: the carry could make a number of it, cutting off an infinity. */
+/* Adding half of the last kept place to the magnitude, or a little less where that place is even,
+ * carries into the exponent as it should. A NaN becomes the quiet one: the carry could make a
+ * number of it, cutting off an infinity. */
 Val math_tf32(const MathCtx *m, Val x) {
     Fp p = fp_of(m, x);
     Val bits = fp_to_bits(&p, x);
-    bits = fp_iadd(&p, bits, fp_int(&p, 0x1000));
+    Val is_odd = fp_and(&p, fp_shr(&p, bits, 13), fp_int(&p, 1));
+    bits = fp_iadd(&p, bits, fp_int(&p, 0xfff));
+    bits = fp_iadd(&p, bits, is_odd);
     bits = fp_and(&p, bits, fp_int(&p, 0xffffe000));
     Val rounded = fp_from_bits(&p, bits);
     Val is_nan = fp_unordered(&p, x, x);

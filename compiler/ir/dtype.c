@@ -116,14 +116,15 @@ double dtype_round(Dtype dtype, double value) {
     return value;
 }
 
-/* Adding half of the last kept place to the magnitude carries into the exponent as it should. */
+/* Adding half of the last kept place to the magnitude, or a little less where that place is even,
+ * carries into the exponent as it should. */
 double dtype_round_tf32(double value) {
     const uint32_t half = 1u << 12;
     if (isnan(value)) return value;
     float narrow = (float)value;
     uint32_t bits;
     memcpy(&bits, &narrow, sizeof bits);
-    bits = (bits + half) & ~(2 * half - 1);
+    bits = (bits + half - 1 + (bits / (2 * half) & 1)) & ~(2 * half - 1);
     memcpy(&narrow, &bits, sizeof narrow);
     return narrow;
 }

@@ -40,8 +40,8 @@ static inline bool dtype_in(Dtype dtype, DtypeSet set) {
  * types. */
 double dtype_round(Dtype dtype, double value);
 
-/* An f32 number rounded to the nearest of tf32 (f32's exponents, 11 significant bits), ties away
- * from zero; what passes the largest becomes infinity, NaN stays. What `precision="tf32"` does to
+/* An f32 number rounded to the nearest of tf32 (f32's exponents, 11 significant bits), ties to
+ * even; what passes the largest becomes infinity, NaN stays. What `precision="tf32"` does to
  * the operands of a matmul. */
 double dtype_round_tf32(double value);
 

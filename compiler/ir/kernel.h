@@ -182,6 +182,7 @@ typedef struct MapAxis {
 typedef struct TensorMap {
     uint32_t arg; /* of Kernel.args */
     uint32_t swizzle_bytes;
+    bool is_tf32; /* the copy engine rounds elements of f32 to tf32 on their way */
     DimId offset; /* elements */
     uint32_t rank;
     MapAxis axes[MAX_MAP_RANK];

@@ -3,17 +3,16 @@
  * instruction; per warp that multiplies, some rows of results on their way
  * to the epilogue; two barriers per stage. The scheduler sizes it, the template lays it out.
  *
- * A tile of a factor is WGMMA_DEPTH long along k. Straight, k is contiguous: a row of 128 bytes per
- * m (or n). Turned, m (or n) is: blocks of WGMMA_DEPTH rows, a row per k, each 64 elements of m (or
- * n) wide. */
+ * A tile of a factor is wgmma_depth long along k. Straight, k is contiguous: a row of 128 bytes per
+ * m (or n). Turned, m (or n) is: blocks of as many rows, a row per k, each 64 elements of m (or
+ * n) wide; elements of 16 bits alone may be turned. */
 #ifndef FUSEC_WGMMA_H
 #define FUSEC_WGMMA_H
 
 #include "ir/kernel.h"
 
 enum {
-    WGMMA_DEPTH = 64, /* elements of k of a stage; 16-bit ones fill a row of the swizzle */
-    WGMMA_ROWS = 64,  /* of an instruction, by a group of four warps */
+    WGMMA_ROWS = 64, /* of an instruction, by a group of four warps */
     WGMMA_GROUP_WARPS = 4,
     WGMMA_SWIZZLE_BYTES = 128,
     WGMMA_TILE_ALIGN = 1024, /* the swizzle repeats after 8 rows */
@@ -25,6 +24,11 @@ enum {
     WGMMA_BARRIER_BYTES = 8,
     WGMMA_SHARED_BYTES = 227 * 1024 /* that a block may have */
 };
+
+/* Elements of k of a stage: they fill a row of the swizzle. */
+static inline uint32_t wgmma_depth(Dtype dtype) {
+    return WGMMA_SWIZZLE_BYTES / dtype_bytes(dtype);
+}
 
 static inline uint32_t wgmma_tile_bytes(uint32_t tile, bool is_turned) {
     uint32_t rows = is_turned ? (tile + 63) / 64 * 64 : tile;

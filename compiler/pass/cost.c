@@ -398,9 +398,12 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
     if (kernel->form == FORM_ROW) p->wait_us += ROW_END_US;
 }
 
+static Dtype operand_dtype(const Kernel *kernel) {
+    return scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
+}
+
 static double mma_tflops(const Coster *c, const Kernel *kernel) {
-    const Reduce *reduce = &kernel->reduces.data[0];
-    Dtype dtype = scalar_get(kernel->scalars, reduce->value)->dtype;
+    Dtype dtype = operand_dtype(kernel);
     return c->card->mma_tflops[dtype == DT_F64 ? 2 : dtype == DT_F32 ? 1 : 0];
 }
 
@@ -410,10 +413,12 @@ static double balance(const Coster *c, const Pricing *p) {
     return rounds > 0 ? rounds / ceil(rounds) : 1;
 }
 
-/* Waves of tiles, each with its steps of k and with the storing of its results. */
+/* Waves of tiles, each with its steps of k and with the storing of its results. A step is 128 bytes
+ * long, and takes as long whatever it holds. */
 static double wgmma_us(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
-    double tile = 2.0 * sched->tile_m * sched->tile_n * sched->tile_k;
+    double halves = dtype_bytes(operand_dtype(p->kernel)) / 2.0;
+    double tile = 2.0 * sched->tile_m * sched->tile_n * sched->tile_k * halves;
     double step = WGMMA_STEP_US / wgmma_products(sched) +
                   tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
     double n_steps = ceil(p->reduced / sched->tile_k);

@@ -222,7 +222,7 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     Variant few = others[0];
     bool has_few = limit_to_few_rows(kernel, &few), is_always_few = has_few && !few.limit_dim;
     if (has_few) wgmma++;
-    if (target->has_wgmma && dtype_bytes(left->dtype) == 2 && !is_always_few)
+    if (target->has_wgmma && left->dtype != DT_F64 && !is_always_few)
         n = sched_gemm_wgmma(kernel, launch, wgmma);
     if (n == 0) {
         memcpy(variants, others, sizeof others);

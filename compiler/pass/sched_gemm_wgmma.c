@@ -11,10 +11,9 @@
 #include "pass/sched_gemm.h"
 
 enum {
-    MAP_ALIGN_ELEMS = 8, /* of strides and offsets */
+    MAP_ALIGN_BYTES = 16, /* of strides and offsets */
     STORE_LANES = 4,
     WARP_THREADS = 32,
-    BOX_ELEMS = 64,     /* contiguous ones */
     N_PROCESSORS = 132, /* of an H100 or H200: any number is right, this one balances */
     HALF_MACHINE = N_PROCESSORS / 2,
     MANY_WAVES = 6
@@ -35,6 +34,7 @@ typedef struct Wgmma {
     const Kernel *kernel;
     IndexTab *tab;
     DimTab *dims;
+    Dtype dtype; /* of the factors in memory */
     Side sides[2];
     GemmLaunch launch;
 } Wgmma;
@@ -51,7 +51,8 @@ static DimId extent_of(const Wgmma *g, uint32_t axis) {
  * see. */
 static bool may_be_aligned(const Wgmma *g, DimId elems) {
     int64_t value;
-    return !dim_is_const(g->dims, elems, &value) || value % MAP_ALIGN_ELEMS == 0;
+    return !dim_is_const(g->dims, elems, &value) ||
+           value * dtype_bytes(g->dtype) % MAP_ALIGN_BYTES == 0;
 }
 
 /* The stride of the load along `axis`, DIM_NONE when it does not move. */
@@ -89,15 +90,17 @@ static bool map_side(const Wgmma *g, Side *side) {
     DimId own = stride_along(g, expr, side->axis), along_k = stride_along(g, expr, k);
     if (!own || !along_k) return false;
     side->is_turned = !dim_equals_const(g->dims, along_k, 1);
-    if (side->is_turned && !dim_equals_const(g->dims, own, 1)) return false;
+    bool may_turn = dtype_bytes(g->dtype) == 2;
+    if (side->is_turned && (!may_turn || !dim_equals_const(g->dims, own, 1))) return false;
     TensorMap *map = &side->map;
     *map = (TensorMap){.arg = kernel_find_arg(g->kernel, s->buffer),
                        .swizzle_bytes = WGMMA_SWIZZLE_BYTES,
+                       .is_tf32 = g->dtype == DT_F32,
                        .offset = expr.offset,
                        .rank = 1};
     map->axes[0] = (MapAxis){.axis = side->is_turned ? side->axis : k,
                              .stride = side->is_turned ? own : along_k,
-                             .box = BOX_ELEMS};
+                             .box = wgmma_depth(g->dtype)};
     if (!add_axis(g, map, side->is_turned ? k : side->axis, side->is_turned ? along_k : own))
         return false;
     for (uint32_t axis = 0; axis < gemm_axis_m(g->kernel); axis++) {
@@ -125,7 +128,7 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     sched->engine = CONTRACT_WGMMA;
     sched->tile_m = tile.m;
     sched->tile_n = tile.n;
-    sched->tile_k = WGMMA_DEPTH;
+    sched->tile_k = wgmma_depth(g->dtype);
     sched->products = g->launch.products;
     sched->warps_m = tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS;
     sched->warps_n = 1;
@@ -140,7 +143,7 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     for (uint32_t i = 0; i < 2; i++) {
         const Side *side = &g->sides[i];
         variant->maps[i] = side->map;
-        uint32_t rows = side->is_turned ? (uint32_t)WGMMA_DEPTH : i ? tile.n : tile.m;
+        uint32_t rows = side->is_turned ? wgmma_depth(g->dtype) : i ? tile.n : tile.m;
         variant->maps[i].axes[1].box = i ? rows / tile.cluster : rows;
     }
 }
@@ -194,17 +197,19 @@ static double n_waves(const Wgmma *g, Tile tile) {
 }
 
 static double cost(const Wgmma *g, Tile tile) {
-    int64_t k = dim_hi(g->dims, extent_of(g, gemm_axis_k(g->kernel)));
+    int64_t k = dim_hi(g->dims, extent_of(g, gemm_axis_k(g->kernel))),
+            depth = wgmma_depth(g->dtype);
     double width = g->launch.products * tile.n / 256.0;
     double step = tile.m == WGMMA_ROWS ? 0.05 + 0.3 * width : 0.058 + 0.592 * width;
-    return n_waves(g, tile) * (1.1 * width + (double)((k + WGMMA_DEPTH - 1) / WGMMA_DEPTH) * step);
+    return n_waves(g, tile) * (1.1 * width + (double)((k + depth - 1) / depth) * step);
 }
 
 /* Whether rows of some factor begin within a line of memory: each row of a box is two lines then,
  * and what is read twice is better read once for two blocks. */
 static bool has_split_lines(const Wgmma *g) {
     for (uint32_t i = 0; i < 2; i++)
-        if (dim_multiple(g->dims, g->sides[i].map.axes[1].stride) % BOX_ELEMS) return true;
+        if (dim_multiple(g->dims, g->sides[i].map.axes[1].stride) % wgmma_depth(g->dtype))
+            return true;
     return false;
 }
 
@@ -261,8 +266,11 @@ static bool wgmma_init(Wgmma *g, const Kernel *kernel, GemmLaunch launch) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
     *g = (Wgmma){.kernel = kernel, .tab = tab, .dims = indextab_dims(tab), .launch = launch};
-    g->sides[0] = (Side){.value = reduce->value, .axis = gemm_axis_m(kernel)};
-    g->sides[1] = (Side){.value = reduce->factor, .axis = gemm_axis_n(kernel)};
+    g->dtype = scalar_get(kernel->scalars, reduce->value)->dtype;
+    g->sides[0] =
+        (Side){.value = gemm_unrounded(kernel, reduce->value), .axis = gemm_axis_m(kernel)};
+    g->sides[1] =
+        (Side){.value = gemm_unrounded(kernel, reduce->factor), .axis = gemm_axis_n(kernel)};
     return map_side(g, &g->sides[0]) && map_side(g, &g->sides[1]);
 }
 

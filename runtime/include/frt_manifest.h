@@ -29,6 +29,7 @@
 #define FRT_D_LAUNCH "launch"
 #define FRT_D_VARIANT "variant"
 #define FRT_D_MAP "map"
+#define FRT_MAP_TF32 "tf32" /* of a map: f32 elements are rounded on their way */
 #define FRT_D_COPY "copy"
 #define FRT_D_END "end"
 #define FRT_WAITS "waits" /* of a variant: it may be launched while the one before it ends */

@@ -274,12 +274,12 @@ static frt_status cuda_download(Device *device, void *to, const void *from, size
 }
 
 /* CUtensorMapDataType. */
-static int map_dtype(frt_dtype dtype) {
-    switch (dtype) {
+static int map_dtype(const MapSpec *spec) {
+    switch (spec->dtype) {
     case FRT_F64:
         return 8;
     case FRT_F32:
-        return 7;
+        return spec->is_tf32 ? 11 : 7;
     case FRT_F16:
         return 6;
     case FRT_BF16:
@@ -299,7 +299,7 @@ static frt_status cuda_encode_map(Device *device, const MapSpec *spec, void *map
     int swizzle = spec->swizzle == 128 ? 3 : spec->swizzle == 64 ? 2 : spec->swizzle == 32 ? 1 : 0;
     return cuda_check(state,
                       state->api.cuTensorMapEncodeTiled(
-                          map, map_dtype(spec->dtype), spec->rank, spec->data, spec->sizes,
+                          map, map_dtype(spec), spec->rank, spec->data, spec->sizes,
                           spec->stride_bytes + 1, spec->box, ones, CUDA_MAP_INTERLEAVE_NONE,
                           swizzle, CUDA_MAP_L2_PROMOTION_256, CUDA_MAP_FILL_ZEROS),
                       "describing a tensor to the copy engine", err);

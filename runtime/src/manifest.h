@@ -51,6 +51,7 @@ typedef struct MapAxis {
  * moves to shared memory, innermost first. The innermost stride is the constant 1. */
 typedef struct Map {
     uint32_t arg;
+    bool is_tf32;     /* elements, of f32, are rounded on their way */
     uint32_t swizzle; /* bytes: 0, 32, 64 or 128 */
     Expr offset;      /* elements from the argument's address */
     uint32_t rank;    /* 1 to FRT_MAX_MAP_RANK */

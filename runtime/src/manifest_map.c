@@ -1,4 +1,4 @@
-/* The manifest's `map` line: `map ARG SWIZZLE OFFSET SIZE:STRIDE:BOX...`. */
+/* The manifest's `map` line: `map ARG[:tf32] SWIZZLE OFFSET SIZE:STRIDE:BOX...`. */
 #include "manifest_text.h"
 
 enum { FIRST_AXIS = 4, WIDEST_SWIZZLE = 128 };
@@ -34,12 +34,24 @@ static frt_status read_axis(TextReader *r, Slice s, MapAxis *axis) {
     return status;
 }
 
-frt_status text_map(TextReader *r, int64_t last_arg, Map *map) {
+static frt_status read_arg(TextReader *r, int64_t last_arg, Map *map) {
+    Slice rest = r->fields[1];
+    Slice number;
     int64_t arg = 0;
+    slice_cut(&rest, ':', &number);
+    frt_status status = text_int(r, number, last_arg, "argument of the map", &arg);
+    map->arg = (uint32_t)arg;
+    map->is_tf32 = rest.bytes != NULL;
+    if (!status && map->is_tf32 && !slice_is(rest, FRT_MAP_TF32)) {
+        return text_fail(r, "elements of a map cannot become `%.*s`", (int)rest.n, rest.bytes);
+    }
+    return status;
+}
+
+frt_status text_map(TextReader *r, int64_t last_arg, Map *map) {
     int64_t stride;
     *map = (Map){.rank = r->n_fields - FIRST_AXIS};
-    frt_status status = text_int(r, r->fields[1], last_arg, "argument of the map", &arg);
-    map->arg = (uint32_t)arg;
+    frt_status status = read_arg(r, last_arg, map);
     if (!status) {
         status = read_swizzle(r, map);
     }

@@ -18,7 +18,8 @@ bool map_make(const Manifest *m, const Map *map, frt_dtype dtype, void *data, Di
               MapSpec *spec) {
     int64_t elem_bytes = (int64_t)frt_dtype_bytes(dtype);
     int64_t offset;
-    *spec = (MapSpec){.dtype = dtype, .swizzle = map->swizzle, .rank = map->rank};
+    *spec = (MapSpec){
+        .dtype = dtype, .is_tf32 = map->is_tf32, .swizzle = map->swizzle, .rank = map->rank};
     if (!value_in(m, map->offset, dims, 0, INT64_MAX / elem_bytes, &offset)) {
         return false;
     }

@@ -8,6 +8,7 @@
 typedef struct MapSpec {
     void *data;
     frt_dtype dtype;
+    bool is_tf32;
     uint32_t swizzle; /* bytes */
     uint32_t rank;
     uint64_t sizes[FRT_MAX_MAP_RANK];

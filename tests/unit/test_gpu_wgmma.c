@@ -70,14 +70,17 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
     const char *text = function_text(p, variant);
     char instruction[96], transposes[32];
     const Scalar *left = scalar_get(p->kernel->scalars, p->kernel->reduces.data[0].value);
-    const char *dtype = left->dtype == DT_BF16 ? "bf16" : "f16";
+    bool is_tf32 = left->dtype == DT_F32;
+    const char *dtype = is_tf32 ? "tf32" : left->dtype == DT_BF16 ? "bf16" : "f16";
+    int64_t depth = is_tf32 ? 32 : 64; /* 128 bytes */
     uint32_t n_products = launch_has_parts(&p->launch) ? 1 : p->launch.n;
     cr_expect_eq(wgmma_products(s), n_products);
-    snprintf(instruction, sizeof instruction, "wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s",
-             s->tile_n * n_products, dtype, dtype);
+    snprintf(instruction, sizeof instruction, "wgmma.mma_async.sync.aligned.m64n%uk%d.f32.%s.%s",
+             s->tile_n * n_products, is_tf32 ? 8 : 16, dtype, dtype);
     snprintf(transposes, sizeof transposes, ", a, b, 1, 1, 1, %d, %d;", left_turned, right_turned);
+    if (is_tf32) strcpy(transposes, ", a, b, 1, 1, 1;");
     cr_expect_eq(s->engine, CONTRACT_WGMMA);
-    cr_expect_eq(s->tile_k, WGMMA_DEPTH);
+    cr_expect_eq(s->tile_k, depth);
     cr_expect_eq(s->threads, s->tile_m * 2 + 128);
     cr_expect(s->stages >= 3 && v->shared_bytes <= WGMMA_SHARED_BYTES);
     cr_expect_eq(ptx_count(text, instruction), 4);
@@ -103,7 +106,8 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
         uint32_t own = i ? gemm_axis_n(p->kernel) : gemm_axis_m(p->kernel);
         cr_expect_eq(map->axes[0].axis, is_turned ? own : k);
         cr_expect_eq(map->axes[1].axis, is_turned ? k : own);
-        cr_expect_eq(map->axes[0].box, 64);
+        cr_expect_eq(map->is_tf32, is_tf32);
+        cr_expect_eq(map->axes[0].box, depth);
         uint32_t rows = is_turned ? 64 : i ? s->tile_n : s->tile_m;
         cr_expect_eq(map->axes[1].box, i ? rows / s->cluster : rows);
     }
@@ -113,11 +117,12 @@ static void write_source(char *source, size_t n_bytes, const char *dtype, int le
                          int right_turned, int m, int n, int k) {
     snprintf(source, n_bytes,
              "graph g(a: %s[%d, %d], b: %s[%d, %d]) -> (y: %s[%d, %d]) {\n"
-             "  y = %s @ %s\n"
+             "  y = matmul(%s, %s%s)\n"
              "}\n",
              dtype, left_turned ? k : m, left_turned ? m : k, dtype, right_turned ? k : n,
              right_turned ? n : k, dtype, m, n, left_turned ? "transpose(a, perm=[1, 0])" : "a",
-             right_turned ? "b" : "transpose(b, perm=[1, 0])");
+             right_turned ? "b" : "transpose(b, perm=[1, 0])",
+             strcmp(dtype, "f32") == 0 ? ", precision=\"tf32\"" : "");
 }
 
 Test(gpu_wgmma, every_layout_has_its_maps_and_transposes, .timeout = 120) {
@@ -130,6 +135,23 @@ Test(gpu_wgmma, every_layout_has_its_maps_and_transposes, .timeout = 120) {
         Program p = compile(source, TARGET_SM_90A);
         check_code(&p, 0, left, right);
         if ((i & 1) == 0) cr_expect(assembles_as_meant(&p), "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
+/* The copy engine rounds f32 to tf32, but its tiles cannot be turned. */
+Test(gpu_wgmma, tf32_wants_both_factors_along_k, .timeout = 120) {
+    for (int i = 0; i < 4; i++) {
+        char source[512];
+        write_source(source, sizeof source, "f32", i & 1, i >> 1, 1536, 1528, 200);
+        Program p = compile(source, TARGET_SM_90A);
+        if (i == 0) {
+            check_code(&p, 0, false, false);
+            cr_expect(assembles_as_meant(&p), "%s", source);
+            cr_expect_not_null(strstr(p.compiled.bytes, "//@ map 0:tf32 128 0 200:1:32 1536:200:"));
+        } else {
+            cr_expect_eq(n_by_engine(&p, CONTRACT_WGMMA), 0, "%s", source);
+        }
         compile_free(&p.compiled);
     }
 }

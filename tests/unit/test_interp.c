@@ -384,16 +384,16 @@ Test(interp, matmul_broadcasts_batches) {
     arena_free(f.arena);
 }
 
-/* Only the operands are rounded: 1 + 2^-11 is a tie and goes up, 1 + 2^-12 goes down; the product
- * of the rounded ones is kept. */
+/* Only the operands are rounded: 1 + 3 * 2^-11 and 1 + 2^-11 are ties, of which one goes up and one
+ * down; the product of the rounded ones is kept. */
 Test(interp, matmul_rounds_its_operands_to_tf32_when_asked) {
-    const double up = 1 + 0x1p-11, down = 1 + 0x1p-12;
+    const double up = 1 + 0x1.8p-10, down = 1 + 0x1p-11;
     Fixture f = fixture_new();
     give(&f, DT_F32, DIMS(2, 1), NUMBERS(up, down));
     give(&f, DT_F32, DIMS(1, 2), NUMBERS(1, up));
     Attrs tf32 = {.precision = PRECISION_TF32};
     Result rounded = evaluate(&f, OP_MATMUL, DT_F32, DIMS(2, 2), tf32);
-    const double high = 1 + 0x1p-10;
+    const double high = 1 + 0x1p-9;
     EXPECT(rounded, high, high * high, 1, high);
     Result full = evaluate(&f, OP_MATMUL, DT_F32, DIMS(2, 2), (Attrs){0});
     EXPECT(full, up, up * up, down, dtype_round(DT_F32, down * up));

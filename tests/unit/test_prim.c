@@ -134,13 +134,15 @@ Test(prim, floats_follow_ieee) {
         {PRIM_POW, DT_F32, 0, 0, 0, 1},
         {PRIM_POW, DT_F32, NAN, 0, 0, 1},
         {PRIM_POW, DT_F32, -2, 3, 0, -8},
-        {PRIM_TF32, DT_F32, 0x1.002p0, 0, 0, 0x1.004p0}, /* a tie, away from zero */
-        {PRIM_TF32, DT_F32, -0x1.002p0, 0, 0, -0x1.004p0},
-        {PRIM_TF32, DT_F32, 0x1.001ffep0, 0, 0, 1},
+        {PRIM_TF32, DT_F32, 0x1.002p0, 0, 0, 1}, /* ties, to even */
+        {PRIM_TF32, DT_F32, -0x1.006p0, 0, 0, -0x1.008p0},
+        {PRIM_TF32, DT_F32, 0x1.002002p0, 0, 0, 0x1.004p0},
+        {PRIM_TF32, DT_F32, 0x1.005ffep0, 0, 0, 0x1.004p0},
         {PRIM_TF32, DT_F32, 0x1.ffep0, 0, 0, 2},
         {PRIM_TF32, DT_F32, 0x1.fffffep127, 0, 0, INFINITY},
         {PRIM_TF32, DT_F32, -INFINITY, 0, 0, -INFINITY},
-        {PRIM_TF32, DT_F32, 0x1p-137, 0, 0, 0x1p-136}, /* half the least subnormal */
+        {PRIM_TF32, DT_F32, 0x1p-137, 0, 0, 0}, /* half the least subnormal */
+        {PRIM_TF32, DT_F32, 0x1.8p-136, 0, 0, 0x1p-135},
         {PRIM_TF32, DT_F32, 0x1.8p-138, 0, 0, 0},
         {PRIM_TF32, DT_F32, -0.0, 0, 0, -0.0},
     };

@@ -261,6 +261,7 @@ static const struct {
     {"//@ variant k_slow B,%6Dax,max,7,min 128 0 -\n",
      "//@ variant k_slow 1 1 0 a0:4\n//@ map 0 0 0 4:1:4\n", "no variant that always applies"},
     {"map 0 128", "map 3 128", "argument of the map `3`"},
+    {"map 0 128", "map 0:bf16 128", "cannot become `bf16`"},
     {"map 0 128", "map 0 96", "swizzle of a map is none of"},
     {"map 0 128", "map 0 256", "swizzle `256`"},
     {"map 0 128 0", "map 0 128 C", "dim `C`"},
