@@ -119,7 +119,7 @@ static const int64_t *given_dims(const Compile *compile, const DimTab *dims) {
         while (found < dim_n_symbols(dims) &&
                strcmp(dim_symbol_info(dims, found)->name, pair.name) != 0)
             found++;
-        if (found == dim_n_symbols(dims)) {
+        if (found == dim_n_symbols(dims) || dim_symbol_info(dims, found)->rule) {
             cli_fail(cli, FUSEC_INPUT, "there is no dim `%s`", pair.name);
             return NULL;
         }

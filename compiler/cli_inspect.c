@@ -63,6 +63,11 @@ static void show_tensor(const frt_module *module, int32_t graph, int32_t index) 
         frt_module_offset_text(module, graph, index, text, sizeof text);
         if (!tensor.is_persistent) printf(" at %s", text);
     }
+    if (tensor.stands_for >= 0) {
+        FRT_INFO(frt_tensor_info, source);
+        frt_module_get_tensor(module, graph, tensor.stands_for, &source);
+        printf(", or where that is empty %s", source.name);
+    }
     if (tensor.is_persistent) show_kept_bytes(module, graph, &tensor, index);
     printf("\n");
 }
@@ -107,6 +112,10 @@ static void show_graph(const frt_module *module, int32_t index) {
            graph.n_launches == 1 ? "" : "es", text[0] ? text : "0");
     if (graph.n_init) printf(", %d init step%s", (int)graph.n_init, graph.n_init == 1 ? "" : "s");
     printf("\n");
+    for (int32_t i = 0; i < graph.n_pitches; i++) {
+        frt_module_pitch_text(module, index, i, text, sizeof text);
+        printf("  pitch %s\n", text);
+    }
     for (int32_t i = 0; i < graph.n_tensors; i++) show_tensor(module, index, i);
     for (int32_t i = 0; i < graph.n_steps; i++) show_step(module, index, i);
 }

@@ -249,12 +249,12 @@ static bool run_place(Driver *driver, Plan **plans) {
 bool driver_price(Driver *driver, uint32_t graph, ExplainInput *input) {
     const DriverOptions *options = &driver->options;
     const Card *card = options->card ? options->card : card_of_target(options->target);
-    const int64_t *dims = cost_dims(driver->arena, driver->module->dims, options->dims);
     Plan *unfused = fuse(driver, driver->module->graphs.data[graph], true);
     if (!unfused) return false;
     layout_plan(driver->arena, unfused, options->target);
     sched_plan(driver->arena, unfused, options->target);
     if (!place(driver, unfused)) return false;
+    const int64_t *dims = cost_dims(driver->arena, driver->module->dims, options->dims);
     *input = (ExplainInput){.cost = cost_plan(driver->arena, driver->plans[graph], card, dims),
                             .unfused_cost = cost_plan(driver->arena, unfused, card, dims)};
     for (uint32_t i = 0; options->dims && i < dim_n_symbols(driver->module->dims); i++)

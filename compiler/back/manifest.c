@@ -183,6 +183,7 @@ static void write_head(Writer *w) {
 static void write_dims(Writer *w) {
     for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
         const DimSymbol *symbol = dim_symbol_info(w->dims, i);
+        if (symbol->rule) continue;
         begin_line(w, FRT_D_DIM);
         put_name(w, symbol->name);
         put_int(w, symbol->lo);
@@ -199,7 +200,7 @@ static void put_buffer_name(Writer *w, const Buffer *buffer) {
     put_escaped(w, buffer->name);
 }
 
-static void write_buffer(Writer *w, const Buffer *buffer) {
+static void write_buffer(Writer *w, const Plan *plan, const Buffer *buffer) {
     static const char *const directives[] = {[BUFFER_INPUT] = FRT_D_INPUT,
                                              [BUFFER_PARAM] = FRT_D_PARAM,
                                              [BUFFER_OUTPUT] = FRT_D_OUTPUT,
@@ -214,9 +215,32 @@ static void write_buffer(Writer *w, const Buffer *buffer) {
     if (buffer->kind == BUFFER_PREPARED) put_word(w, FRT_NONE);
     Shape layout = buffer_layout(buffer);
     put_shape(w, &layout);
-    if (buffer->kind == BUFFER_PARAM) {
-        put_word(w, "=");
-        put_name(w, w->graph->params.data[buffer->ordinal].key);
+    if (buffer->kind == BUFFER_PARAM || buffer->stands_for) put_word(w, "=");
+    if (buffer->kind == BUFFER_PARAM) put_name(w, w->graph->params.data[buffer->ordinal].key);
+    if (buffer->stands_for) put_name(w, plan->buffers.data[buffer->stands_for - 1].name);
+    end_line(w);
+}
+
+/* What a copy is no use for: rows that are good where they are, and what costs more to copy. */
+static void write_pitch(Writer *w, const Plan *plan, const RunPitch *pitch) {
+    const DimSymbol *symbol = dim_symbol_info(w->dims, pitch->pitch);
+    const DimRule *rule = symbol->rule;
+    const Buffer *source = &plan->buffers.data[pitch->source];
+    begin_line(w, FRT_D_PITCH);
+    put_name(w, symbol->name);
+    put_name(w, dim_symbol_info(w->dims, pitch->width)->name);
+    put_name(w, source->name);
+    put_dim(w, rule->extent);
+    put_int(w, rule->padded);
+    text_printf(&w->text, " a0:%" PRId64 "&m:", rule->whole * dtype_bytes(source->dtype));
+    put_expr(w, rule->extent);
+    text_printf(&w->text, ":%" PRId64, rule->whole);
+    if (rule->work != DIM_NONE) {
+        text_puts(&w->text, " l:");
+        put_expr(w, rule->depth);
+        text_printf(&w->text, ":%" PRId64 "&l:", rule->small_depth);
+        put_expr(w, rule->work);
+        text_printf(&w->text, ":%" PRId64, rule->small_work);
     }
     end_line(w);
 }
@@ -232,11 +256,16 @@ static void write_prepared_bytes(Writer *w, const Buffer *buffer) {
 
 static void write_buffers(Writer *w, const Plan *plan) {
     if (plan->buffers.n > FRT_MAX_TENSORS) fail_limit(w, "tensors in one graph", FRT_MAX_TENSORS);
-    for (uint32_t i = 0; i < plan->buffers.n; i++) {
-        const Buffer *buffer = &plan->buffers.data[i];
-        if (buffer->is_on_chip) continue;
-        write_buffer(w, buffer);
-        if (buffer->kind == BUFFER_PREPARED) write_prepared_bytes(w, buffer);
+    for (int made = 0; made < 2; made++) {
+        for (uint32_t i = 0; made && i < plan->run_pitches.n; i++)
+            write_pitch(w, plan, &plan->run_pitches.data[i]);
+        for (uint32_t i = 0; i < plan->buffers.n; i++) {
+            const Buffer *buffer = &plan->buffers.data[i];
+            bool is_made = buffer->kind == BUFFER_TEMP || buffer->kind == BUFFER_PREPARED;
+            if (buffer->is_on_chip || is_made != (made == 1)) continue;
+            write_buffer(w, plan, buffer);
+            if (buffer->kind == BUFFER_PREPARED) write_prepared_bytes(w, buffer);
+        }
     }
     begin_line(w, FRT_D_WORKSPACE);
     put_dim(w, plan->workspace_bytes);

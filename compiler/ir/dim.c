@@ -552,6 +552,31 @@ bool dim_eval(const DimTab *tab, DimId dim, const int64_t *values, int64_t *valu
     return true;
 }
 
+static bool is_at_most(const DimTab *tab, DimId dim, const int64_t *values, int64_t most) {
+    int64_t value;
+    return dim != DIM_NONE && dim_eval(tab, dim, values, &value) && value <= most;
+}
+
+bool dim_rule_copies(const DimTab *tab, const DimRule *rule, const int64_t *symbol_values,
+                     int64_t *extent) {
+    if (!dim_eval(tab, rule->extent, symbol_values, extent)) return false;
+    bool is_small = is_at_most(tab, rule->depth, symbol_values, rule->small_depth) &&
+                    is_at_most(tab, rule->work, symbol_values, rule->small_work);
+    return *extent % rule->whole != 0 && !is_small;
+}
+
+void dim_follow_rules(const DimTab *tab, int64_t *symbol_values) {
+    for (uint32_t i = 0; i < tab->symbols.n; i++) {
+        const DimRule *rule = tab->symbols.data[i].rule;
+        int64_t extent = 0;
+        if (!rule) continue;
+        if (dim_rule_copies(tab, rule, symbol_values, &extent))
+            symbol_values[i] = (extent + rule->padded - 1) / rule->padded * rule->padded;
+        else
+            symbol_values[i] = rule->is_width ? 0 : extent;
+    }
+}
+
 /* Structure and printing. */
 
 int64_t dim_constant_part(const DimTab *tab, DimId dim) {

@@ -15,10 +15,24 @@ enum { DIM_NONE = 0, DIM_MAX_SYMBOLS = 64 };
 
 typedef struct DimTab DimTab;
 
+/* A symbol that follows from others where a kernel is launched: how far apart the rows of a matrix
+ * are, or 0 for how wide a copy of it is, where none is needed. Rows are copied to a pitch that is
+ * a multiple of `padded`, unless they are as good as they lie, at a pitch that is a multiple of
+ * `whole` (and at an address that is aligned), or a copy does not pay: `depth` and `work` are
+ * small. */
+typedef struct DimRule {
+    DimId extent; /* elements of a row */
+    int64_t padded, whole;
+    DimId depth, work; /* work: DIM_NONE, which is never small */
+    int64_t small_depth, small_work;
+    bool is_width; /* of the copy, else the pitch */
+} DimRule;
+
 typedef struct DimSymbol {
     Str name;
     int64_t lo, hi; /* inclusive */
     int64_t multiple;
+    const DimRule *rule; /* NULL: declared by the source */
 } DimSymbol;
 
 DimTab *dimtab_new(Arena *arena);
@@ -54,6 +68,13 @@ uint64_t dim_symbols_used(const DimTab *tab, DimId dim);
 
 /* The value for given symbol values (indexed by symbol); false on overflow or division by zero. */
 bool dim_eval(const DimTab *tab, DimId dim, const int64_t *symbol_values, int64_t *value);
+
+/* Whether rows are copied, addresses being aligned; `*extent` is what they have. False too where
+ * that is not known. */
+bool dim_rule_copies(const DimTab *tab, const DimRule *rule, const int64_t *symbol_values,
+                     int64_t *extent);
+/* Fills in the values of symbols that have rules. */
+void dim_follow_rules(const DimTab *tab, int64_t *symbol_values);
 
 /* Source syntax: `2*B + H*W + 1`, a division as `(B + 1) / 2`. Parses back to the same dim. */
 void dim_print(const DimTab *tab, DimId dim, Text *out);

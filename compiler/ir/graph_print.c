@@ -351,6 +351,7 @@ void module_print(const Module *module, Text *out) {
     if (module->weights) text_printf(out, "weights \"%s\"\n", module->weights);
     for (uint32_t i = 0; i < dim_n_symbols(module->dims); i++) {
         const DimSymbol *symbol = dim_symbol_info(module->dims, i);
+        if (symbol->rule) continue;
         text_printf(out, "dim %s in %lld..%lld", symbol->name, (long long)symbol->lo,
                     (long long)symbol->hi);
         if (symbol->multiple != 1) text_printf(out, " mult %lld", (long long)symbol->multiple);

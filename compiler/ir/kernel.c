@@ -98,10 +98,24 @@ DimId buffer_bytes(DimTab *dims, const Buffer *buffer) {
     return bytes_of(dims, &layout, buffer->dtype);
 }
 
+/* What to count for `buffer`: a copy is as much as its source for who reads it, and the source no
+ * more than the copy for who makes it, which may have nothing to do. */
+static const Buffer *counted_buffer(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
+    const Buffer *of = &plan->buffers.data[buffer];
+    if (of->stands_for && !kernel_stores_to(kernel, buffer))
+        return &plan->buffers.data[of->stands_for - 1];
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        const Buffer *other = &plan->buffers.data[kernel->args.data[i]];
+        if (other->stands_for == buffer + 1 && kernel_stores_to(kernel, kernel->args.data[i]))
+            return other;
+    }
+    return of;
+}
+
 DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = plan->graph->dims;
-    const Buffer *of = &plan->buffers.data[buffer];
+    const Buffer *of = counted_buffer(plan, kernel, buffer);
     DimId all = bytes_of(dims, &of->shape, of->dtype), read = dim_const(dims, 0);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *load = scalar_get(kernel->scalars, id);
@@ -241,8 +255,10 @@ static void note_index(const IndexTab *tab, IndexId id, uint64_t *symbols) {
 uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel) {
     uint64_t args = 0;
     for (uint32_t i = 0; i < kernel->args.n; i++) {
-        BufferKind kind = plan->buffers.data[kernel->args.data[i]].kind;
-        if (kind != BUFFER_INPUT && kind != BUFFER_OUTPUT) args |= (uint64_t)1 << i;
+        const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
+        bool is_bound = buffer->kind == BUFFER_INPUT || buffer->kind == BUFFER_OUTPUT;
+        bool may_stand = buffer->stands_for && !kernel_stores_to(kernel, kernel->args.data[i]);
+        if (!is_bound && !may_stand) args |= (uint64_t)1 << i;
     }
     return args;
 }

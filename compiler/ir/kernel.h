@@ -20,15 +20,24 @@ typedef struct Buffer {
     uint32_t ordinal; /* among its kind, in the order of the graph's list (temps: of creation) */
     Dtype dtype;
     Shape shape;
-    DimId pitch;        /* temps: elements from row to row along the last axis, where that is more
-                         * than the axis has; else DIM_NONE */
-    bool is_on_chip;    /* a temp in no memory: one launch makes and reads it, tile by tile, or as
-                         * a whole where the launch is one block */
-    NodeId node;        /* whose value it holds */
-    Str name;           /* inputs, params, outputs: the user's; temps: t0, ..; prepared: p0, .. */
-    DimId offset_bytes; /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */
+    DimId pitch;         /* temps: elements from row to row along the last axis, where that is more
+                          * than the axis has; else DIM_NONE */
+    bool is_on_chip;     /* a temp in no memory: one launch makes and reads it, tile by tile, or as
+                          * a whole where the launch is one block */
+    NodeId node;         /* whose value it holds */
+    Str name;            /* inputs, params, outputs: the user's; temps: t0, ..; prepared: p0, .. */
+    DimId offset_bytes;  /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */
+    uint32_t stands_for; /* plus 1, of a copy: the buffer that is read in its place where the copy
+                          * has no elements; 0: none is */
 } Buffer;
 enum { WORKSPACE_ALIGN_BYTES = 256 };
+
+/* How far apart rows of `source` lie for those who read it or its copy, and how wide the copy is:
+ * symbols with one rule (ir/dim.h). */
+typedef struct RunPitch {
+    uint32_t source;       /* buffer */
+    uint32_t pitch, width; /* symbols */
+} RunPitch;
 
 /* One reduction over all reduced axes of its kernel. */
 typedef struct Reduce {
@@ -280,6 +289,7 @@ typedef struct Plan {
     Vec(Buffer) buffers;
     Vec(Kernel) kernels; /* in launch order, init kernels first */
     Vec(Edge) edges;
+    Vec(RunPitch) run_pitches;
     DimId workspace_bytes;
     DimId peak_bytes_unshared; /* what temps would take without reuse */
 } Plan;
@@ -371,7 +381,7 @@ uint64_t variant_pointer_conditions(const Plan *plan, const Kernel *kernel, cons
 /* False: it applies always, and none that follows it is of use. */
 bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
 /* The arguments (bit set) in memory of the runtime's own, params among them: their addresses are
- * multiples of WORKSPACE_ALIGN_BYTES. */
+ * multiples of WORKSPACE_ALIGN_BYTES. Not those that others may stand for. */
 uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel);
 /* The shape that it fills in memory: rows as long as they are apart. */
 Shape buffer_layout(const Buffer *buffer);

@@ -15,7 +15,8 @@ enum {
     BUSY_MMA_WARPS = 8,  /* the same for tensor cores */
     PLAIN_UNROLL = 8,    /* loads in flight of a thread that walks k by itself */
     WARP_THREADS = 32,
-    REGISTER_BYTES = 4
+    REGISTER_BYTES = 4,
+    MAP_ALIGN_BYTES = 16
 };
 static const double TURN_US = 0.3;         /* of a turn: its barriers and what waits for what */
 static const double FMA_EFFICIENCY = 0.75; /* of the tiled loop over k, of the peak */
@@ -64,7 +65,21 @@ int64_t *cost_dims(Arena *arena, const DimTab *dims, const int64_t *given) {
         if (value < symbol->lo) value = symbol->lo + (step - symbol->lo % step) % step;
         values[i] = value;
     }
+    dim_follow_rules(dims, values);
     return values;
+}
+
+/* Whether all strides but the contiguous one are multiples of what maps are aligned to. */
+static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *variant) {
+    for (uint32_t i = 0; i < variant->n_maps; i++) {
+        const TensorMap *map = &variant->maps[i];
+        const Buffer *buffer = &c->plan->buffers.data[kernel->args.data[map->arg]];
+        for (uint32_t k = 1; k < map->rank; k++)
+            if (fmod(number(c, map->axes[k].stride) * dtype_bytes(buffer->dtype),
+                     MAP_ALIGN_BYTES) != 0)
+                return false;
+    }
+    return true;
 }
 
 /* The first whose conditions on dims hold. */
@@ -75,7 +90,7 @@ static uint32_t choose_variant(const Coster *c, const Kernel *kernel) {
                         fmod(number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
         bool is_short =
             !variant->limit_dim || number(c, variant->limit_dim) <= (double)variant->limit;
-        if (is_whole && is_short) return v;
+        if (is_whole && is_short && has_maps(c, kernel, variant)) return v;
     }
     return kernel->n_variants ? kernel->n_variants - 1 : 0;
 }
@@ -462,8 +477,8 @@ static void time_kernel(const Coster *c, Pricing *p) {
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
     cost->arithmetic_us = cost->n_prims / prims_per_us;
     if (is_contraction(p->kernel)) time_products(c, p, prims_per_us);
-    bool is_link = p->kernel->link != LINK_NONE;
-    cost->launch_us = is_link ? 0 : c->card->launch_us;
+    bool is_link = p->kernel->link != LINK_NONE, is_idle = p->rows == 0;
+    cost->launch_us = is_link || is_idle ? 0 : c->card->launch_us;
     /* What follows a product waits for it: the two do not overlap. The blocks of clusters load,
      * compute and store at the same time, all over the machine. */
     cost->spill_us = spill_us(c, p);
@@ -602,7 +617,7 @@ PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int6
     price_init(&c);
     for (uint32_t k = out->n_init; k < plan->kernels.n; k++) {
         price_kernel(&c, k);
-        out->n_launches += plan->kernels.data[k].link == LINK_NONE;
+        out->n_launches += out->kernels[k].launch_us > 0;
         out->read_bytes += out->kernels[k].read_bytes;
         out->written_bytes += out->kernels[k].written_bytes;
         out->us += out->kernels[k].us;

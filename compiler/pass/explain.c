@@ -160,9 +160,16 @@ static DimId traffic(const Ledger *l, const Plan *plan) {
     return total;
 }
 
+static bool has_stand_in(const Ledger *l, uint32_t buffer) {
+    for (uint32_t b = 0; b < l->plan->buffers.n; b++)
+        if (l->plan->buffers.data[b].stands_for == buffer + 1) return true;
+    return false;
+}
+
 /* What the kernels of a run touch of a buffer: all of it, unless they agree on less. */
 static DimId used_bytes(const Ledger *l, uint32_t buffer) {
     DimId used = DIM_NONE;
+    if (has_stand_in(l, buffer)) return buffer_bytes(l->dims, &l->plan->buffers.data[buffer]);
     for (uint32_t i = plan_n_init(l->plan); i < l->plan->kernels.n; i++) {
         const Kernel *kernel = &l->plan->kernels.data[i];
         if (kernel_find_arg(kernel, buffer) == NO_ARG) continue;
@@ -195,7 +202,7 @@ static void print_dims(const Ledger *l) {
     text_printf(l->out, "priced for %s", l->input->cost->card->name);
     const char *before = " at ";
     for (uint32_t i = 0; i < dim_n_symbols(l->dims); i++) {
-        if (!(used >> i & 1)) continue;
+        if (!(used >> i & 1) || dim_symbol_info(l->dims, i)->rule) continue;
         text_printf(l->out, "%s%s = %lld%s", before, dim_symbol_info(l->dims, i)->name,
                     (long long)l->input->cost->dims[i],
                     l->input->given_dims >> i & 1 ? "" : " (chosen)");

@@ -135,6 +135,7 @@ static void put_kernels(const Writer *w, const char *list, uint32_t first, uint3
 static void put_dims(const Writer *w) {
     jsontext_begin(w->json, "dims", '[');
     for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
+        if (dim_symbol_info(w->dims, i)->rule) continue;
         jsontext_begin(w->json, NULL, '{');
         jsontext_string(w->json, "name", dim_symbol_info(w->dims, i)->name);
         jsontext_number(w->json, "value", (double)w->input->cost->dims[i]);

@@ -234,6 +234,10 @@ static Measurer measurer_of(const Plan *plan, const Kernel *kernel, uint32_t buf
                   .values = dims,
                   .elem_bytes = dtype_bytes(of->dtype)};
     m.n_elems = number(&m, shape_n_elems(plan->graph->dims, &of->shape));
+    if (of->stands_for) {
+        const Buffer *source = &plan->buffers.data[of->stands_for - 1];
+        m.n_elems = fmax(m.n_elems, number(&m, shape_n_elems(plan->graph->dims, &source->shape)));
+    }
     return m;
 }
 

@@ -1,4 +1,5 @@
-/* Layouts: params copied once, by init steps, into the order in which a contraction wants them.
+/* Layouts: factors copied into the order in which a contraction wants them, params once, by init
+ * steps, inputs in the runs that need it (pass/run_pitch.h).
  *
  * A factor that depends on nothing but params is computed by an init kernel into a prepared buffer,
  * and the contraction reads it from there:

@@ -21,12 +21,13 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, GemmLaunch launc
  */
 bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel);
 /* Tensor cores: both factors f16, bf16, f64, or f32 with precision tf32. sched_gemm_gpu calls it.
- */
-uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target,
-                        Variant *variants);
+ * `is_spare`: the last variant, which always applies, is for odd pointers and small products. */
+uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, bool is_spare, Variant *variants);
 /* The same from shared memory, for targets that have it: 0 when the factors do not lie so that the
  * copy engine can fetch them. Each variant's maps are a condition; something must follow them. */
 uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *variants);
+/* Whether the maps can be made wherever pointers are aligned and the product is not small. */
+bool sched_gemm_wgmma_fits(const Kernel *kernel);
 /* Whether both are such, of the same left factor and of right factors that lie alike: then the same
  * blocks can make both. */
 bool sched_gemm_wgmma_goes_with(const Kernel *a, const Kernel *b);

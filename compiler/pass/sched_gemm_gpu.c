@@ -218,18 +218,19 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     Variant others[MAX_VARIANTS], *wgmma = variants;
     const Scalar *left = scalar_get(kernel->scalars, kernel->reduces.data[0].value);
     memcpy(others, variants, sizeof others);
-    uint32_t n_others = sched_gemm_mma(plan, kernel, target, others), n = 0;
+    bool is_wgmma = target->has_wgmma && left->dtype != DT_F64;
+    bool fits = is_wgmma && sched_gemm_wgmma_fits(kernel);
+    uint32_t n_others = sched_gemm_mma(plan, kernel, fits, others), n = 0;
     Variant few = others[0];
     bool has_few = limit_to_few_rows(kernel, &few), is_always_few = has_few && !few.limit_dim;
     if (has_few) wgmma++;
-    if (target->has_wgmma && left->dtype != DT_F64 && !is_always_few)
-        n = sched_gemm_wgmma(kernel, launch, wgmma);
+    if (is_wgmma && !is_always_few) n = sched_gemm_wgmma(kernel, launch, wgmma);
     if (n == 0) {
         memcpy(variants, others, sizeof others);
         return n_others;
     }
     if (has_few) variants[0] = few;
-    if (others[0].multiple_dim) {
+    if (others[0].multiple_dim && !fits) {
         bool has_larger =
             others[0].sched.tile_m <= FEW_ROWS && others[1].multiple_dim == others[0].multiple_dim;
         wgmma[n] = others[has_larger];

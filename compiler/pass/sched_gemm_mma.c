@@ -32,6 +32,8 @@ static const Tile large_tile = {128, 128, DEPTH_BYTES, 2, 2, 3};
 static const Tile half_tile = {.m = 64, .n = 128};
 /* Of factors that go through registers. */
 static const Tile computed_tile = {64, 64, DEPTH_BYTES, 2, 2, 4};
+/* Where it is seldom taken: the least code. */
+static const Tile spare_tile = {32, 32, DEPTH_BYTES, 2, 2, 3};
 /* Of f64, whose accumulators take twice the registers; computing takes more than memory. */
 static const Tile wide_small_tile = {64, 64, DEPTH_BYTES, 2, 2, 4};
 static const Tile wide_large_tile = {128, 128, DEPTH_BYTES, 2, 4, 3};
@@ -227,9 +229,7 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
     return n_variants + 1;
 }
 
-uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target,
-                        Variant *variants) {
-    (void)target;
+uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, bool is_spare, Variant *variants) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
     Chooser c = {.kernel = kernel,
@@ -257,6 +257,6 @@ uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *ta
     variants[n].sched.lanes = 1; /* it is seldom taken, and less code */
     variants[n].align_args = aligned_args(&c, &plain) & kernel_own_args(plan, kernel);
     if (variants[n].align_args) variants[n].align_bytes = CHUNK_BYTES;
-    set_tile(&c, &variants[n], &computed_tile);
+    set_tile(&c, &variants[n], is_spare || plain.copies_both ? &spare_tile : &computed_tile);
     return n + 1;
 }

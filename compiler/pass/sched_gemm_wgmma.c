@@ -242,10 +242,9 @@ static Tile cheapest_tile(const Wgmma *g) {
 
 /* Ascending; each is taken where the next would give half a machine of blocks at most, the last two
  * where clusters would have few waves. */
-static uint32_t add_sizes(const Wgmma *g, Variant base, Variant *variants) {
-    Tile tiles[] = {{64, 64, 1}, {64, 128, 1}, {128, widest(g), 1}};
-    uint32_t n = 0, n_tiles = sizeof tiles / sizeof *tiles;
-    if (tiles[1].n > widest(g)) tiles[1] = tiles[--n_tiles];
+static uint32_t add_sizes(const Wgmma *g, Variant base, const Tile *tiles, uint32_t n_tiles,
+                          Variant *variants) {
+    uint32_t n = 0;
     for (uint32_t i = 0; i < n_tiles; i++) {
         variants[n] = base;
         set_tile(g, &variants[n], tiles[i]);
@@ -304,10 +303,35 @@ uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *vari
         set_tile(&g, &variants[0], cheapest_tile(&g));
         return 1;
     }
-    uint32_t n = add_sizes(&g, base, variants);
-    if (base.multiple_dim && !g.sides[1].is_turned) { /* else the map asks for a multiple of 8 */
-        variants[n] = anywhere;
-        set_tile(&g, &variants[n++], (Tile){128, widest(&g) < 128 ? widest(&g) : 128, 1});
-    }
+    uint32_t most = widest(&g), middle = most < 128 ? most : 128;
+    const Tile tiles[] = {{64, 64, 1}, {64, 128, 1}, {128, most, 1}};
+    const Tile few[] = {tiles[0], tiles[2]}, odd[] = {tiles[0], {128, middle, 1}};
+    uint32_t n = most < 128 ? add_sizes(&g, base, few, 2, variants)
+                            : add_sizes(&g, base, tiles, 3, variants);
+    /* Where rows of the right factor are as long as those of the result, its map asks for more. */
+    bool may_be_odd = !g.sides[1].is_turned || g.sides[1].map.axes[1].stride != base.multiple_dim;
+    if (base.multiple_dim && may_be_odd) n += add_sizes(&g, anywhere, odd, 2, variants + n);
     return n;
+}
+
+/* Whether it is a multiple of what maps are aligned to, or made such where that pays. */
+static bool is_seen_to(const Wgmma *g, DimId elems) {
+    if (dim_multiple(g->dims, elems) % MAP_ALIGN_ELEMS == 0) return true;
+    for (uint32_t i = 0; i < dim_n_symbols(g->dims); i++)
+        if (dim_symbol_info(g->dims, i)->rule &&
+            dim_exact_div(g->dims, elems, dim_symbol(g->dims, i)) != DIM_NONE)
+            return true;
+    return false;
+}
+
+bool sched_gemm_wgmma_fits(const Kernel *kernel) {
+    Wgmma g;
+    if (!wgmma_init(&g, kernel, (GemmLaunch){1, 1})) return false;
+    for (uint32_t i = 0; i < 2; i++) {
+        const TensorMap *map = &g.sides[i].map;
+        if (!is_seen_to(&g, map->offset)) return false;
+        for (uint32_t k = 1; k < map->rank; k++)
+            if (!is_seen_to(&g, map->axes[k].stride)) return false;
+    }
+    return true;
 }

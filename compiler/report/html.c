@@ -165,13 +165,15 @@ static void put_head(const Report *report, Text *out) {
 
 static void put_dims(const Page *page) {
     const DimTab *dims = page->graph->after.plan->graph->dims;
-    uint32_t n = dim_n_symbols(dims);
-    if (!n) return;
-    text_puts(page->out, "<p class=\"sub\">All numbers hold for");
-    for (uint32_t i = 0; i < n; i++)
-        text_printf(page->out, "%s <span class=\"code\">%s = %lld</span>", i ? "," : "",
-                    dim_symbol_info(dims, i)->name, (long long)page->report->dims[i]);
-    text_puts(page->out, ".</p>\n");
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
+        const DimSymbol *symbol = dim_symbol_info(dims, i);
+        if (symbol->rule) continue;
+        text_puts(page->out, n++ ? "," : "<p class=\"sub\">All numbers hold for");
+        text_printf(page->out, " <span class=\"code\">%s = %lld</span>", symbol->name,
+                    (long long)page->report->dims[i]);
+    }
+    if (n) text_puts(page->out, ".</p>\n");
 }
 
 static void put_graph(Arena *arena, const Report *report, uint32_t number, Text *out) {

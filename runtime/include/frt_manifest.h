@@ -25,6 +25,7 @@
 #define FRT_D_PARAM "param"
 #define FRT_D_OUTPUT "output"
 #define FRT_D_TEMP "temp"
+#define FRT_D_PITCH "pitch"
 #define FRT_D_WORKSPACE "workspace"
 #define FRT_D_LAUNCH "launch"
 #define FRT_D_VARIANT "variant"
@@ -58,6 +59,7 @@ enum {
     FRT_MAX_EXPR_TOKENS = 512,
     FRT_MAX_EXPR_DEPTH = 32,
     FRT_MAX_TERMS = 64, /* of one predicate */
+    FRT_MAX_UNLESS = 4, /* predicates of one pitch */
     FRT_MAX_MAPS = 16,  /* of one variant */
     FRT_MAX_MAP_RANK = 5,
     FRT_MAX_MAP_BOX = 256,    /* elements along an axis */

@@ -133,7 +133,7 @@ typedef struct frt_module_info {
     const char *source;   /* file it was compiled from, without its folder */
     const char *weights;  /* weights file, or NULL */
     uint32_t checksum;    /* CRC-32C */
-    int32_t n_dims;
+    int32_t n_dims;       /* that can be given; dims of pitches have higher indices */
     int32_t n_graphs;
     size_t code_bytes; /* PTX text, cubin, or the whole ELF file */
 } frt_module_info;
@@ -153,6 +153,7 @@ typedef struct frt_graph_info {
     int32_t n_steps;    /* launches and copies, of init and run */
     int32_t n_launches; /* of a run */
     int32_t n_init;     /* init steps: they run once for a program, not in a run */
+    int32_t n_pitches;  /* of matrices that are copied where their rows lie badly */
 } frt_graph_info;
 
 typedef struct frt_tensor_info {
@@ -164,6 +165,7 @@ typedef struct frt_tensor_info {
     int32_t rank;
     int32_t device;     /* ordinal inside the program, 0 */
     bool is_persistent; /* temp written by init steps, kept by the program */
+    int32_t stands_for; /* temp: the tensor that kernels get where it has no elements; -1: none */
 } frt_tensor_info;
 
 typedef struct frt_step_info {
@@ -221,10 +223,13 @@ FRT_API size_t frt_module_grid_text(const frt_module *module, int32_t graph, int
                                     int32_t variant, char *text, size_t n_bytes);
 FRT_API size_t frt_module_shared_text(const frt_module *module, int32_t graph, int32_t step,
                                       int32_t variant, char *text, size_t n_bytes);
+FRT_API size_t frt_module_pitch_text(const frt_module *module, int32_t graph, int32_t pitch,
+                                     char *text, size_t n_bytes);
 FRT_API size_t frt_module_predicate_text(const frt_module *module, int32_t graph, int32_t step,
                                          int32_t variant, char *text, size_t n_bytes);
 
-/* Extents of a tensor for given values of all n_dims dims (elements, in the module's order).
+/* Extents of a tensor for given values of all n_dims dims (elements, in the module's order). A copy
+ * that depends on an address is taken to be of an aligned one.
  * `dims` receives `rank` values. FRT_E_DIM_RANGE, _DIM_MULTIPLE, _SHAPE (overflow). */
 FRT_API frt_status frt_module_eval_shape(const frt_module *module, int32_t graph, int32_t tensor,
                                          const int64_t *dim_values, int64_t dims[FRT_MAX_RANK],

@@ -113,7 +113,7 @@ frt_status frt_set_dim(frt_exec *exec, const char *name, int64_t value, frt_erro
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no exec or no name");
     }
     const Manifest *m = exec->program->m;
-    for (uint32_t i = 0; i < m->n_dims; i++) {
+    for (uint32_t i = 0; i < m->n_given_dims; i++) {
         if (strcmp(m->dims[i].name, name) != 0) {
             continue;
         }
@@ -141,6 +141,27 @@ static frt_status resolve_role(frt_exec *exec, frt_role role, frt_error *err) {
     return status;
 }
 
+/* Where it is bound; if that is not yet known, an address that nothing is said of. */
+static void *address_of(const frt_exec *exec, uint32_t tensor) {
+    const frt_program *program = exec->program;
+    frt_role role = program->m->tensors[program->graph->first_tensor + tensor].role;
+    bool is_bindable = role == FRT_INPUT || role == FRT_OUTPUT;
+    if (is_bindable && exec->bindings[tensor].is_bound) {
+        return exec->bindings[tensor].tensor.data;
+    }
+    return (void *)(uintptr_t)1;
+}
+
+static void resolve_pitches(frt_exec *exec) {
+    const Manifest *m = exec->program->m;
+    const Graph *graph = exec->program->graph;
+    for (uint32_t i = 0; i < graph->n_pitches; i++) {
+        const Pitch *pitch = &m->pitches[graph->first_pitch + i];
+        pitch_resolve(m, pitch, address_of(exec, (uint32_t)pitch->source), exec->dims.values,
+                      exec->dims.known);
+    }
+}
+
 frt_status exec_resolve_dims(frt_exec *exec, frt_error *err) {
     const frt_program *program = exec->program;
     frt_status status = FRT_OK;
@@ -154,7 +175,13 @@ frt_status exec_resolve_dims(frt_exec *exec, frt_error *err) {
     if (!status) {
         status = resolve_role(exec, FRT_INPUT, err);
     }
-    return status ? status : resolve_role(exec, FRT_OUTPUT, err);
+    if (!status) {
+        status = resolve_role(exec, FRT_OUTPUT, err);
+    }
+    if (!status) {
+        resolve_pitches(exec);
+    }
+    return status;
 }
 
 frt_status frt_output_shape(frt_exec *exec, const char *name, int64_t dims[FRT_MAX_RANK],
@@ -261,7 +288,9 @@ static frt_status place_temp(frt_exec *exec, const Tensor *tensor, Region *regio
                         " of a workspace of %zu bytes, outside it or between elements",
                         tensor->name, region->n_bytes, offset, exec->n_workspace);
     }
-    region->data = region->n_bytes ? (char *)exec->workspace + offset : exec->program->scratch;
+    region->data = region->n_bytes           ? (char *)exec->workspace + offset
+                   : tensor->stands_for >= 0 ? exec->regions[tensor->stands_for].data
+                                             : exec->program->scratch;
     return FRT_OK;
 }
 

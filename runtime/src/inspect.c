@@ -4,6 +4,7 @@
 #include "program.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,7 +55,7 @@ frt_status frt_module_get_info(const frt_module *module, frt_module_info *info) 
                                  .source = m->source,
                                  .weights = m->weights,
                                  .checksum = m->checksum,
-                                 .n_dims = (int32_t)m->n_dims,
+                                 .n_dims = (int32_t)m->n_given_dims,
                                  .n_graphs = (int32_t)m->n_graphs,
                                  .code_bytes = module->n_code});
     return FRT_OK;
@@ -94,7 +95,8 @@ frt_status frt_module_get_graph(const frt_module *module, int32_t graph, frt_gra
                                 .n_temps = n_by_role[FRT_TEMP],
                                 .n_steps = (int32_t)g->n_steps,
                                 .n_launches = n_launches,
-                                .n_init = n_init});
+                                .n_init = n_init,
+                                .n_pitches = (int32_t)g->n_pitches});
     return FRT_OK;
 }
 
@@ -109,7 +111,8 @@ frt_status frt_module_get_tensor(const frt_module *module, int32_t graph, int32_
                                  .role = t->role,
                                  .dtype = t->dtype,
                                  .rank = t->rank,
-                                 .is_persistent = t->is_persistent});
+                                 .is_persistent = t->is_persistent,
+                                 .stands_for = t->role == FRT_TEMP ? t->stands_for : -1});
     return FRT_OK;
 }
 
@@ -197,18 +200,31 @@ static const char *arg_name(const frt_module *module, int32_t graph, const Step 
     return m->tensors[m->graphs[graph].first_tensor + m->refs[step->first_arg + arg]].name;
 }
 
-static size_t put_term(const frt_module *module, int32_t graph, const Step *step, const Term *term,
-                       char *text, size_t n_bytes) {
+/* Appends to a text of `n` characters that is cut to `n_bytes`; returns its new length. */
+static size_t append(char *text, size_t n_bytes, size_t n, const char *format, ...)
+    FRT_PRINTF(4, 5);
+
+static size_t append(char *text, size_t n_bytes, size_t n, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int more =
+        vsnprintf(n < n_bytes ? text + n : NULL, n < n_bytes ? n_bytes - n : 0, format, args);
+    va_end(args);
+    return n + (more > 0 ? (size_t)more : 0);
+}
+
+/* A term about the address of `tensor`, if it is about one. */
+static size_t put_term(const frt_module *module, const Term *term, const char *tensor, char *text,
+                       size_t n_bytes, size_t n) {
     char expr[512];
     if (term->kind == TERM_POINTER) {
-        return (size_t)snprintf(text, n_bytes, "aligned(%s, %" PRId64 ")",
-                                arg_name(module, graph, step, term->arg), term->number);
+        return append(text, n_bytes, n, "aligned(%s, %" PRId64 ")", tensor, term->number);
     }
     print_expr(module, term->expr, expr, sizeof expr);
     if (term->kind == TERM_MULTIPLE) {
-        return (size_t)snprintf(text, n_bytes, "(%s) %% %" PRId64 " == 0", expr, term->number);
+        return append(text, n_bytes, n, "(%s) %% %" PRId64 " == 0", expr, term->number);
     }
-    return (size_t)snprintf(text, n_bytes, "%s <= %" PRId64, expr, term->number);
+    return append(text, n_bytes, n, "%s <= %" PRId64, expr, term->number);
 }
 
 /* "aligned(x, 16) and K % 4 == 0 and B*64 <= 2147483647 and mapped(w)"; "always" for nothing. */
@@ -216,27 +232,46 @@ size_t frt_module_predicate_text(const frt_module *module, int32_t graph, int32_
                                  int32_t variant, char *text, size_t n_bytes) {
     const Variant *v = find_variant(module, graph, step, variant);
     const Step *s = find_step(module, graph, step);
+    size_t n = 0;
     if (!v) {
         return 0;
     }
-    if (v->n_terms + v->n_maps == 0) {
-        return (size_t)snprintf(text, n_bytes, "always");
+    for (uint32_t i = 0; i < v->when.n_terms; i++) {
+        const Term *term = &module->manifest.terms[v->when.first_term + i];
+        bool is_pointer = term->kind == TERM_POINTER;
+        const char *name = is_pointer ? arg_name(module, graph, s, term->arg) : NULL;
+        n = append(text, n_bytes, n, "%s", n ? " and " : "");
+        n = put_term(module, term, name, text, n_bytes, n);
     }
-    size_t n = 0;
-    for (uint32_t i = 0; i < v->n_terms + v->n_maps; i++) {
-        for (uint32_t piece = i == 0; piece < 2; piece++) {
-            char *at = n < n_bytes ? text + n : NULL;
-            size_t n_left = n < n_bytes ? n_bytes - n : 0;
-            if (piece == 0) {
-                n += (size_t)snprintf(at, n_left, " and ");
-            } else if (i < v->n_terms) {
-                const Term *term = &module->manifest.terms[v->first_term + i];
-                n += put_term(module, graph, s, term, at, n_left);
-            } else {
-                const Map *map = &module->manifest.maps[v->first_map + i - v->n_terms];
-                n += (size_t)snprintf(at, n_left, "mapped(%s)",
-                                      arg_name(module, graph, s, map->arg));
-            }
+    for (uint32_t i = 0; i < v->n_maps; i++) {
+        const Map *map = &module->manifest.maps[v->first_map + i];
+        n = append(text, n_bytes, n, "%smapped(%s)", n ? " and " : "",
+                   arg_name(module, graph, s, map->arg));
+    }
+    return n ? n : append(text, n_bytes, n, "always");
+}
+
+/* "x.pitch and x.width: K up to a multiple of 64, unless aligned(x, 16) and (K) % 8 == 0 or K <= 4"
+ */
+size_t frt_module_pitch_text(const frt_module *module, int32_t graph, int32_t pitch, char *text,
+                             size_t n_bytes) {
+    const Graph *g = find_graph(module, graph);
+    if (!g || pitch < 0 || (uint32_t)pitch >= g->n_pitches) {
+        return 0;
+    }
+    const Manifest *m = &module->manifest;
+    const Pitch *p = &m->pitches[g->first_pitch + (uint32_t)pitch];
+    char extent[512];
+    print_expr(module, p->extent, extent, sizeof extent);
+    size_t n = append(text, n_bytes, 0, "%s and %s: %s up to a multiple of %" PRId64,
+                      m->dim_names[p->pitch], m->dim_names[p->width], extent, p->multiple);
+    for (uint32_t i = 0; i < p->n_unless; i++) {
+        n = append(text, n_bytes, n, i ? " or " : ", unless ");
+        for (uint32_t k = 0; k < p->unless[i].n_terms; k++) {
+            const Term *term = &m->terms[p->unless[i].first_term + k];
+            n = append(text, n_bytes, n, "%s", k ? " and " : "");
+            n = put_term(module, term, m->tensors[g->first_tensor + (uint32_t)p->source].name, text,
+                         n_bytes, n);
         }
     }
     return n;
@@ -246,19 +281,25 @@ frt_status frt_module_eval_shape(const frt_module *module, int32_t graph, int32_
                                  const int64_t *dim_values, int64_t dims[FRT_MAX_RANK],
                                  frt_error *err) {
     const Tensor *t = find_tensor(module, graph, tensor);
-    if (!t || !dims || (!dim_values && module->manifest.n_dims > 0)) {
+    if (!t || !dims || (!dim_values && module->manifest.n_given_dims > 0)) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no such tensor, or no dim values");
     }
     const Manifest *m = &module->manifest;
-    bool known[FRT_MAX_DIMS];
-    for (uint32_t i = 0; i < m->n_dims; i++) {
+    const Graph *g = find_graph(module, graph);
+    int64_t values[FRT_MAX_DIMS];
+    bool known[FRT_MAX_DIMS] = {false};
+    for (uint32_t i = 0; i < m->n_given_dims; i++) {
         frt_status status = manifest_check_dim(m, i, dim_values[i], "the caller", err);
         if (status) {
             return status;
         }
+        values[i] = dim_values[i];
         known[i] = true;
     }
-    return manifest_shape(m, t, (DimValues){dim_values, known}, dims, NULL, err);
+    for (uint32_t i = 0; i < g->n_pitches; i++) {
+        pitch_resolve(m, &m->pitches[g->first_pitch + i], NULL, values, known);
+    }
+    return manifest_shape(m, t, (DimValues){values, known}, dims, NULL, err);
 }
 
 frt_status frt_program_get_kernel(frt_program *program, int32_t step, int32_t variant,

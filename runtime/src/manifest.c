@@ -14,6 +14,7 @@ void manifest_free(Manifest *m) {
     mem_free(m->tensors);
     mem_free(m->steps);
     mem_free(m->variants);
+    mem_free(m->pitches);
     mem_free(m->terms);
     mem_free(m->maps);
     mem_free(m->tokens);
@@ -107,4 +108,50 @@ frt_status manifest_shape(const Manifest *m, const Tensor *tensor, DimValues dim
         *n_bytes = is_empty ? 0 : total;
     }
     return FRT_OK;
+}
+
+/* An expression too large to evaluate makes its term false: what comes later is for such sizes. */
+static bool term_holds(const Manifest *m, const Term *term, void *const *args, DimValues dims) {
+    int64_t value = 0;
+    if (term->kind != TERM_POINTER && expr_eval(m->tokens, term->expr, dims, &value) != EXPR_OK) {
+        return false;
+    }
+    switch (term->kind) {
+    case TERM_POINTER:
+        return (uintptr_t)args[term->arg] % (uintptr_t)term->number == 0;
+    case TERM_MULTIPLE:
+        return value % term->number == 0;
+    case TERM_AT_MOST:
+        break;
+    }
+    return value <= term->number;
+}
+
+bool predicate_holds(const Manifest *m, Predicate predicate, void *const *args, DimValues dims) {
+    for (uint32_t i = 0; i < predicate.n_terms; i++) {
+        if (!term_holds(m, &m->terms[predicate.first_term + i], args, dims)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void pitch_resolve(const Manifest *m, const Pitch *pitch, void *address, int64_t *values,
+                   bool *known) {
+    DimValues dims = {values, known};
+    int64_t extent;
+    int64_t padded;
+    bool is_known = expr_eval(m->tokens, pitch->extent, dims, &extent) == EXPR_OK && extent >= 0 &&
+                    checked_add(extent, pitch->multiple - 1, &padded);
+    bool is_copied = true;
+    for (uint32_t i = 0; is_known && i < pitch->n_unless; i++) {
+        is_copied = is_copied && !predicate_holds(m, pitch->unless[i], &address, dims);
+    }
+    known[pitch->pitch] = is_known;
+    known[pitch->width] = is_known;
+    if (is_known) {
+        padded -= padded % pitch->multiple;
+        values[pitch->pitch] = is_copied ? padded : extent;
+        values[pitch->width] = is_copied ? padded : 0;
+    }
 }

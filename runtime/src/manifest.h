@@ -24,6 +24,8 @@ typedef struct Tensor {
     frt_dtype dtype;
     int32_t rank;
     bool is_persistent; /* temp: kept by the program, `offset` is unused */
+    int32_t stands_for; /* temp: the earlier tensor of the graph that it is where it has no
+                         * elements; -1: none */
     Expr offset;        /* temp: bytes into the workspace */
     Expr extents[FRT_MAX_RANK];
 } Tensor;
@@ -40,6 +42,23 @@ typedef struct Term {
     Expr expr;
     int64_t number;
 } Term;
+
+/* All of its terms hold; without any it always does. */
+typedef struct Predicate {
+    uint32_t first_term, n_terms;
+} Predicate;
+
+/* Two dims that the runtime gives: how far apart the rows of a matrix are, `extent` rounded up to
+ * a multiple, and how wide its copy is, the same. Where a predicate of `unless` holds, in which
+ * argument 0 is the matrix, there is no copy: they are `extent` and 0. */
+typedef struct Pitch {
+    uint32_t pitch, width; /* dims */
+    int32_t source;        /* tensor of the graph */
+    Expr extent;
+    int64_t multiple;
+    uint32_t n_unless;
+    Predicate unless[FRT_MAX_UNLESS];
+} Pitch;
 
 /* An axis of a tensor map, in elements. */
 typedef struct MapAxis {
@@ -64,7 +83,7 @@ typedef struct Variant {
     Expr shared; /* bytes */
     int32_t block;
     bool waits; /* at its entry for what was launched before it: CUDA */
-    uint32_t first_term, n_terms;
+    Predicate when;
     uint32_t first_map, n_maps; /* neither terms nor maps: always applies */
 } Variant;
 
@@ -83,6 +102,7 @@ typedef struct Graph {
     const char *name;
     uint32_t first_tensor, n_tensors;
     uint32_t first_step, n_steps;
+    uint32_t first_pitch, n_pitches;
     bool has_workspace;
     Expr workspace; /* bytes, if has_workspace */
 } Graph;
@@ -96,15 +116,17 @@ typedef struct Manifest {
     size_t checksum_at; /* offset of the checksum's digits in the text */
     size_t n_text;      /* bytes up to and with the line feed of `end` */
 
-    Dim *dims;
+    Dim *dims; /* first those that are given, then those of pitches */
     Graph *graphs;
     Tensor *tensors;
     Step *steps;
     Variant *variants;
+    Pitch *pitches;
     Term *terms;
     Map *maps;
     ExprToken *tokens;
     uint32_t *refs; /* step arguments and step dims */
+    uint32_t n_given_dims, n_pitches;
     uint32_t n_dims, n_graphs, n_tensors, n_steps, n_variants, n_terms, n_maps, n_tokens, n_refs;
     const char *dim_names[FRT_MAX_DIMS];
     char *strings;
@@ -129,6 +151,14 @@ frt_status manifest_check_dim(const Manifest *m, uint32_t dim, int64_t value, co
 /* Extents (each at least 0) and size in bytes of a tensor; either result may be NULL. */
 frt_status manifest_shape(const Manifest *m, const Tensor *tensor, DimValues dims, int64_t *extents,
                           int64_t *n_bytes, frt_error *err);
+
+/* Whether all terms hold; `args` has as many as the predicate may name. A dim without a value, or a
+ * value too large, makes a term false. */
+bool predicate_holds(const Manifest *m, Predicate predicate, void *const *args, DimValues dims);
+
+/* The two dims of a pitch whose matrix lies at `address`, if its extent has a value. */
+void pitch_resolve(const Manifest *m, const Pitch *pitch, void *address, int64_t *values,
+                   bool *known);
 
 uint32_t name_hash(const char *name);
 const char *role_name(frt_role role);

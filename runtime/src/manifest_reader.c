@@ -20,7 +20,7 @@ typedef struct Reader {
     TextReader text;
     Stage stage;
     uint32_t dims_capacity, graphs_capacity, tensors_capacity, steps_capacity;
-    uint32_t variants_capacity, terms_capacity, maps_capacity, refs_capacity;
+    uint32_t variants_capacity, pitches_capacity, maps_capacity, refs_capacity;
     bool awaits_variant; /* the last line was a launch or one of its variants */
     bool is_certain;     /* the last variant has no predicate and no map */
 } Reader;
@@ -107,9 +107,26 @@ static frt_status read_weights(Reader *reader) {
     return status ? status : set_once(r, &r->m->weights, name);
 }
 
-static frt_status read_dim(Reader *reader) {
+static frt_status add_dim(Reader *reader, Dim dim) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
+    dim.hash = name_hash(dim.name);
+    if (text_find_dim(r, dim.name) >= 0) {
+        return text_fail(r, "dim `%s` is declared twice", dim.name);
+    }
+    if (m->n_dims == FRT_MAX_DIMS) {
+        return text_fail(r, "more than %d dims", FRT_MAX_DIMS);
+    }
+    if (GROW(r, m->dims, reader->dims_capacity, m->n_dims)) {
+        return FRT_E_OUT_OF_MEMORY;
+    }
+    m->dim_names[m->n_dims] = dim.name;
+    m->dims[m->n_dims++] = dim;
+    return FRT_OK;
+}
+
+static frt_status read_dim(Reader *reader) {
+    TextReader *r = &reader->text;
     Dim dim = {0};
     frt_status status = text_name(r, r->fields[1], "dim", &dim.name);
     if (!status) {
@@ -124,28 +141,19 @@ static frt_status read_dim(Reader *reader) {
     if (status) {
         return status;
     }
-    dim.hash = name_hash(dim.name);
-    if (text_find_dim(r, dim.name) >= 0) {
-        return text_fail(r, "dim `%s` is declared twice", dim.name);
-    }
     if (dim.lo > dim.hi || dim.multiple < 1) {
         return text_fail(r, "dim `%s` has an empty range or the multiple 0", dim.name);
     }
-    if (m->n_dims == FRT_MAX_DIMS) {
-        return text_fail(r, "more than %d dims", FRT_MAX_DIMS);
-    }
-    if (GROW(r, m->dims, reader->dims_capacity, m->n_dims)) {
-        return FRT_E_OUT_OF_MEMORY;
-    }
-    m->dim_names[m->n_dims] = dim.name;
-    m->dims[m->n_dims++] = dim;
-    return FRT_OK;
+    status = add_dim(reader, dim);
+    r->m->n_given_dims = r->m->n_dims;
+    return status;
 }
 
 static frt_status read_graph(Reader *reader) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
-    Graph graph = {.first_tensor = m->n_tensors, .first_step = m->n_steps};
+    Graph graph = {
+        .first_tensor = m->n_tensors, .first_step = m->n_steps, .first_pitch = m->n_pitches};
     frt_status status = text_name(r, r->fields[1], "graph", &graph.name);
     if (status) {
         return status;
@@ -262,19 +270,86 @@ static frt_status read_param(Reader *reader) {
     return status ? status : add_tensor(reader, &tensor);
 }
 
+/* A tensor that was declared before, by name. */
+static frt_status find_declared(Reader *reader, Slice s, const char *what, int32_t *index) {
+    TextReader *r = &reader->text;
+    char *mark = r->strings_end;
+    const char *name;
+    frt_status status = text_name(r, s, what, &name);
+    if (status) {
+        return status;
+    }
+    const Graph *graph = current_graph(reader);
+    *index = graph_find_tensor(r->m, graph, name);
+    if (*index < 0) {
+        return text_fail(r, "%s `%s` is no tensor of graph `%s`", what, name, graph->name);
+    }
+    r->strings_end = mark;
+    return FRT_OK;
+}
+
 static frt_status read_temp(Reader *reader) {
     TextReader *r = &reader->text;
-    Tensor tensor = {.role = FRT_TEMP};
+    Tensor tensor = {.role = FRT_TEMP, .stands_for = -1};
+    uint32_t end = r->n_fields;
     frt_status status = read_tensor_head(r, &tensor);
+    if (!status && end >= 7 && slice_is(r->fields[end - 2], "=")) {
+        end -= 2;
+        status = find_declared(reader, r->fields[end + 1], "source", &tensor.stands_for);
+    }
     if (!status && slice_is(r->fields[4], FRT_NONE)) {
         tensor.is_persistent = true;
     } else if (!status) {
         status = text_expr(r, r->fields[4], "offset", &tensor.offset);
     }
     if (!status) {
-        status = read_extents(r, &tensor, 5, r->n_fields);
+        status = read_extents(r, &tensor, 5, end);
+    }
+    if (!status && tensor.is_persistent && tensor.stands_for >= 0) {
+        return text_fail(r, "a temp that the program keeps is `%s` itself", tensor.name);
     }
     return status ? status : add_tensor(reader, &tensor);
+}
+
+/* One of its two dims, which no caller gives. */
+static frt_status add_pitch_dim(Reader *reader, Slice s, uint32_t *index) {
+    Dim dim = {.hi = INT64_MAX, .multiple = 1};
+    frt_status status = text_name(&reader->text, s, "dim", &dim.name);
+    *index = reader->text.m->n_dims;
+    return status ? status : add_dim(reader, dim);
+}
+
+static frt_status read_pitch(Reader *reader) {
+    TextReader *r = &reader->text;
+    Manifest *m = r->m;
+    Pitch pitch = {0};
+    frt_status status = find_declared(reader, r->fields[3], "source", &pitch.source);
+    if (!status) {
+        status = text_expr(r, r->fields[4], "extent", &pitch.extent);
+    }
+    if (!status) {
+        status = text_int(r, r->fields[5], INT32_MAX, "multiple", &pitch.multiple);
+    }
+    if (!status && pitch.multiple < 1) {
+        return text_fail(r, "a pitch is to be a multiple of 0");
+    }
+    for (uint32_t i = 6; !status && i < r->n_fields; i++) {
+        status = text_predicate(r, r->fields[i], 1, &pitch.unless[pitch.n_unless++]);
+    }
+    if (!status) {
+        status = add_pitch_dim(reader, r->fields[1], &pitch.pitch);
+    }
+    if (!status) {
+        status = add_pitch_dim(reader, r->fields[2], &pitch.width);
+    }
+    if (!status && GROW(r, m->pitches, reader->pitches_capacity, m->n_pitches)) {
+        return FRT_E_OUT_OF_MEMORY;
+    }
+    if (!status) {
+        m->pitches[m->n_pitches++] = pitch;
+        current_graph(reader)->n_pitches++;
+    }
+    return status;
 }
 
 static frt_status read_workspace(Reader *reader) {
@@ -315,27 +390,20 @@ static frt_status add_ref(Reader *reader, uint32_t ref) {
  * bound, so they see only what the program keeps. */
 static frt_status add_arg(Reader *reader, Slice s, Step *step) {
     TextReader *r = &reader->text;
-    char *mark = r->strings_end;
-    const char *name;
-    frt_status status = text_name(r, s, "argument", &name);
+    int32_t index;
+    frt_status status = find_declared(reader, s, "argument", &index);
     if (status) {
         return status;
     }
-    const Graph *graph = current_graph(reader);
-    int32_t index = graph_find_tensor(r->m, graph, name);
-    if (index < 0) {
-        return text_fail(r, "argument `%s` is no tensor of graph `%s`", name, graph->name);
-    }
-    const Tensor *tensor = &r->m->tensors[graph->first_tensor + (uint32_t)index];
+    const Tensor *tensor = &r->m->tensors[current_graph(reader)->first_tensor + (uint32_t)index];
     bool is_kept = tensor->role == FRT_PARAM || tensor->is_persistent;
     if (step->phase == FRT_PHASE_INIT && !is_kept) {
         return text_fail(r, "init step uses `%s`, which is neither param nor persistent temp",
-                         name);
+                         tensor->name);
     }
     if (step->n_args == FRT_MAX_ARGS) {
         return text_fail(r, "more than %d arguments", FRT_MAX_ARGS);
     }
-    r->strings_end = mark;
     step->n_args++;
     return add_ref(reader, (uint32_t)index);
 }
@@ -435,66 +503,6 @@ static frt_status read_copy(Reader *reader) {
     return status ? status : add_step(reader, &step);
 }
 
-/* `aN:BYTES`, `m:EXPR:K` or `l:EXPR:K`. */
-static frt_status read_term(Reader *reader, Slice s, const Step *step) {
-    TextReader *r = &reader->text;
-    Manifest *m = r->m;
-    Term term = {0};
-    Slice head = {NULL, 0};
-    Slice middle = {NULL, 0};
-    int64_t arg = 0;
-    frt_status status = FRT_OK;
-    slice_cut(&s, ':', &head);
-    if (head.n > 1 && head.bytes[0] == 'a') {
-        term.kind = TERM_POINTER;
-        status = text_int(r, (Slice){head.bytes + 1, head.n - 1}, (int64_t)step->n_args - 1,
-                          "argument of the predicate", &arg);
-        term.arg = (uint32_t)arg;
-    } else if (slice_is(head, "m") || slice_is(head, "l")) {
-        term.kind = head.bytes[0] == 'm' ? TERM_MULTIPLE : TERM_AT_MOST;
-        if (!slice_cut(&s, ':', &middle)) {
-            return text_fail(r, "a predicate term lacks its expression");
-        }
-        status = text_expr(r, middle, "predicate", &term.expr);
-    } else {
-        return text_fail(r, "predicate term `%.*s` is not known", (int)(head.n < 40 ? head.n : 40),
-                         head.bytes);
-    }
-    if (!status && !s.bytes) {
-        return text_fail(r, "a predicate term lacks its number");
-    }
-    if (!status) {
-        status = text_int(r, s, INT64_MAX, "number of the predicate", &term.number);
-    }
-    if (!status && term.kind != TERM_AT_MOST && term.number < 1) {
-        return text_fail(r, "a predicate asks for a multiple of 0");
-    }
-    if (!status && GROW(r, m->terms, reader->terms_capacity, m->n_terms)) {
-        return FRT_E_OUT_OF_MEMORY;
-    }
-    if (!status) {
-        m->terms[m->n_terms++] = term;
-    }
-    return status;
-}
-
-static frt_status read_predicate(Reader *reader, Slice s, const Step *step, Variant *variant) {
-    TextReader *r = &reader->text;
-    Slice piece;
-    frt_status status = FRT_OK;
-    variant->first_term = r->m->n_terms;
-    if (slice_is(s, FRT_NONE)) {
-        return FRT_OK;
-    }
-    while (!status && slice_cut(&s, '&', &piece)) {
-        if (variant->n_terms++ == FRT_MAX_TERMS) {
-            return text_fail(r, "a predicate has more than %d terms", FRT_MAX_TERMS);
-        }
-        status = read_term(reader, piece, step);
-    }
-    return status;
-}
-
 static frt_status read_variant(Reader *reader) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
@@ -524,7 +532,7 @@ static frt_status read_variant(Reader *reader) {
         status = text_expr(r, r->fields[4], "shared memory", &variant.shared);
     }
     if (!status) {
-        status = read_predicate(reader, r->fields[5], step, &variant);
+        status = text_predicate(r, r->fields[5], step->n_args, &variant.when);
     }
     variant.waits = r->n_fields > 6;
     if (!status && variant.waits && !(is_cuda && slice_is(r->fields[6], FRT_WAITS))) {
@@ -536,7 +544,7 @@ static frt_status read_variant(Reader *reader) {
     if (!status) {
         m->variants[m->n_variants++] = variant;
         step->n_variants++;
-        reader->is_certain = variant.n_terms == 0;
+        reader->is_certain = variant.when.n_terms == 0;
     }
     return status;
 }
@@ -611,7 +619,8 @@ static const struct {
     {FRT_D_INPUT, 4, 4 + FRT_MAX_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_input},
     {FRT_D_PARAM, 4, 6 + FRT_MAX_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_param},
     {FRT_D_OUTPUT, 4, 4 + FRT_MAX_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_output},
-    {FRT_D_TEMP, 5, 5 + FRT_MAX_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_temp},
+    {FRT_D_TEMP, 5, 7 + FRT_MAX_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_temp},
+    {FRT_D_PITCH, 6, 6 + FRT_MAX_UNLESS, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_pitch},
     {FRT_D_WORKSPACE, 2, 2, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_workspace},
     {FRT_D_LAUNCH, 6, 6, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_launch},
     {FRT_D_VARIANT, 6, 7, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_variant},
@@ -627,7 +636,7 @@ static bool is_extension(Slice word) {
 
 /* Whether the last launch has a variant that may be its last. */
 static bool ends_without_predicate(const Manifest *m) {
-    return m->steps[m->n_steps - 1].n_variants && m->variants[m->n_variants - 1].n_terms == 0;
+    return m->steps[m->n_steps - 1].n_variants && m->variants[m->n_variants - 1].when.n_terms == 0;
 }
 
 static frt_status read_directive(Reader *reader) {

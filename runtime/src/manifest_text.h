@@ -23,7 +23,7 @@ typedef struct TextReader {
     Slice fields[MAX_FIELDS]; /* [0] is the directive */
     uint32_t n_fields;
     char *strings_end; /* next free byte of m->strings */
-    uint32_t tokens_capacity;
+    uint32_t tokens_capacity, terms_capacity;
     frt_status out_of_memory; /* sticky */
     frt_error *err;
 } TextReader;
@@ -50,6 +50,9 @@ const char *text_word(TextReader *r, Slice s);
 
 /* Parse a postfix expression over the dims declared so far. */
 frt_status text_expr(TextReader *r, Slice s, const char *what, Expr *expr);
+
+/* A field with a predicate over `n_args` arguments; `-` has no terms. In manifest_predicate.c. */
+frt_status text_predicate(TextReader *r, Slice s, uint32_t n_args, Predicate *predicate);
 
 /* The fields of a map line, except that its argument exists: ARG is at most `last_arg`. The box is
  * not yet checked against the argument's dtype. In manifest_map.c. */

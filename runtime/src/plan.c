@@ -78,23 +78,6 @@ void plan_free(Plan *plan) {
     *plan = (Plan){0};
 }
 
-/* An expression too large to evaluate makes its term false: a later variant is for such sizes. */
-static bool term_holds(const Manifest *m, const Term *term, const Launch *launch, DimValues dims) {
-    int64_t value = 0;
-    if (term->kind != TERM_POINTER && expr_eval(m->tokens, term->expr, dims, &value) != EXPR_OK) {
-        return false;
-    }
-    switch (term->kind) {
-    case TERM_POINTER:
-        return (uintptr_t)launch->args[term->arg] % (uintptr_t)term->number == 0;
-    case TERM_MULTIPLE:
-        return value % term->number == 0;
-    case TERM_AT_MOST:
-        break;
-    }
-    return value <= term->number;
-}
-
 /* The k-th map of a variant over the launch's argument; false when it cannot be made. */
 static bool make_map(const frt_program *program, const Step *step, const Variant *variant,
                      uint32_t k, const Launch *launch, DimValues dims, MapSpec *spec) {
@@ -108,10 +91,8 @@ static bool variant_applies(const frt_program *program, const Step *step, const 
                             const Launch *launch, DimValues dims) {
     const Manifest *m = program->m;
     MapSpec spec;
-    for (uint32_t i = 0; i < variant->n_terms; i++) {
-        if (!term_holds(m, &m->terms[variant->first_term + i], launch, dims)) {
-            return false;
-        }
+    if (!predicate_holds(m, variant->when, launch->args, dims)) {
+        return false;
     }
     for (uint32_t k = 0; k < variant->n_maps; k++) {
         if (!program->device.has_maps ||

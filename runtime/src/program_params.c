@@ -167,7 +167,7 @@ frt_status frt_program_set_param_tensor(frt_program *program, const char *name,
 }
 
 frt_status frt_program_get_dim(const frt_program *program, int32_t dim, int64_t *value) {
-    if (!program || !value || dim < 0 || (uint32_t)dim >= program->m->n_dims) {
+    if (!program || !value || dim < 0 || (uint32_t)dim >= program->m->n_given_dims) {
         return FRT_E_INVALID_ARGUMENT;
     }
     if (!program->dims.known[dim]) {

@@ -340,7 +340,9 @@ static void make_outputs(RandomState *s) {
 }
 
 static void declare_dims(RandomState *s) {
-    static const DimSymbol symbols[] = {{"B", 1, 16, 1}, {"T", 2, 40, 1}, {"H", 4, 24, 4}};
+    static const DimSymbol symbols[] = {{.name = "B", .lo = 1, .hi = 16, .multiple = 1},
+                                        {.name = "T", .lo = 2, .hi = 40, .multiple = 1},
+                                        {.name = "H", .lo = 4, .hi = 24, .multiple = 4}};
     uint32_t n =
         s->options.without_symbols || rng_chance(&s->rng, 15) ? 0 : 1 + rng_below(&s->rng, 3);
     uint32_t first = rng_below(&s->rng, 3);

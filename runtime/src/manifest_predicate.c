@@ -1,0 +1,60 @@
+/* Predicates in the manifest: terms joined by `&`. */
+#include "manifest_text.h"
+
+/* `aN:BYTES`, `m:EXPR:K` or `l:EXPR:K`. */
+static frt_status read_term(TextReader *r, Slice s, uint32_t n_args, Term *term) {
+    Slice head = {NULL, 0};
+    Slice middle = {NULL, 0};
+    int64_t arg = 0;
+    frt_status status = FRT_OK;
+    slice_cut(&s, ':', &head);
+    if (head.n > 1 && head.bytes[0] == 'a') {
+        term->kind = TERM_POINTER;
+        status = text_int(r, (Slice){head.bytes + 1, head.n - 1}, (int64_t)n_args - 1,
+                          "argument of the predicate", &arg);
+        term->arg = (uint32_t)arg;
+    } else if (slice_is(head, "m") || slice_is(head, "l")) {
+        term->kind = head.bytes[0] == 'm' ? TERM_MULTIPLE : TERM_AT_MOST;
+        if (!slice_cut(&s, ':', &middle)) {
+            return text_fail(r, "a predicate term lacks its expression");
+        }
+        status = text_expr(r, middle, "predicate", &term->expr);
+    } else {
+        return text_fail(r, "predicate term `%.*s` is not known", (int)(head.n < 40 ? head.n : 40),
+                         head.bytes);
+    }
+    if (!status && !s.bytes) {
+        return text_fail(r, "a predicate term lacks its number");
+    }
+    if (!status) {
+        status = text_int(r, s, INT64_MAX, "number of the predicate", &term->number);
+    }
+    if (!status && term->kind != TERM_AT_MOST && term->number < 1) {
+        return text_fail(r, "a predicate asks for a multiple of 0");
+    }
+    return status;
+}
+
+frt_status text_predicate(TextReader *r, Slice s, uint32_t n_args, Predicate *predicate) {
+    Manifest *m = r->m;
+    Slice piece;
+    frt_status status = FRT_OK;
+    *predicate = (Predicate){.first_term = m->n_terms};
+    if (slice_is(s, FRT_NONE)) {
+        return FRT_OK;
+    }
+    while (!status && slice_cut(&s, '&', &piece)) {
+        Term term = {0};
+        if (predicate->n_terms++ == FRT_MAX_TERMS) {
+            return text_fail(r, "a predicate has more than %d terms", FRT_MAX_TERMS);
+        }
+        status = read_term(r, piece, n_args, &term);
+        if (!status && GROW(r, m->terms, r->terms_capacity, m->n_terms)) {
+            return FRT_E_OUT_OF_MEMORY;
+        }
+        if (!status) {
+            m->terms[m->n_terms++] = term;
+        }
+    }
+    return status;
+}
