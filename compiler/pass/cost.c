@@ -464,6 +464,15 @@ static void time_products(const Coster *c, Pricing *p, double prims_per_us) {
     cost->arithmetic_us += cost->n_flops / 2 / (prims_per_us * efficiency);
 }
 
+/* Whether the kernel makes what others can do without. */
+static bool makes_copy(const Coster *c, const Kernel *kernel) {
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (c->plan->buffers.data[kernel->args.data[i]].stands_for &&
+            kernel_stores_to(kernel, kernel->args.data[i]))
+            return true;
+    return false;
+}
+
 static void time_kernel(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double width = p->variant->sched.lanes < 4 ? p->variant->sched.lanes : 4;
@@ -477,7 +486,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
     cost->arithmetic_us = cost->n_prims / prims_per_us;
     if (is_contraction(p->kernel)) time_products(c, p, prims_per_us);
-    bool is_link = p->kernel->link != LINK_NONE, is_idle = p->rows == 0;
+    bool is_link = p->kernel->link != LINK_NONE, is_idle = p->rows == 0 && makes_copy(c, p->kernel);
     cost->launch_us = is_link || is_idle ? 0 : c->card->launch_us;
     /* What follows a product waits for it: the two do not overlap. The blocks of clusters load,
      * compute and store at the same time, all over the machine. */
@@ -617,7 +626,8 @@ PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int6
     price_init(&c);
     for (uint32_t k = out->n_init; k < plan->kernels.n; k++) {
         price_kernel(&c, k);
-        out->n_launches += out->kernels[k].launch_us > 0;
+        bool is_idle = out->kernels[k].launch_us == 0 && makes_copy(&c, &plan->kernels.data[k]);
+        out->n_launches += plan->kernels.data[k].link == LINK_NONE && !is_idle;
         out->read_bytes += out->kernels[k].read_bytes;
         out->written_bytes += out->kernels[k].written_bytes;
         out->us += out->kernels[k].us;

@@ -290,6 +290,15 @@ bool sched_gemm_wgmma_goes_with(const Kernel *a, const Kernel *b) {
            first.sides[1].is_turned == next.sides[1].is_turned;
 }
 
+/* Whether it is a multiple of a pitch that is found when a run begins. */
+static bool has_run_pitch(const Wgmma *g, DimId elems) {
+    for (uint32_t i = 0; i < dim_n_symbols(g->dims); i++)
+        if (dim_symbol_info(g->dims, i)->rule &&
+            dim_exact_div(g->dims, elems, dim_symbol(g->dims, i)) != DIM_NONE)
+            return true;
+    return false;
+}
+
 uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *variants) {
     Wgmma g;
     if (!wgmma_init(&g, kernel, launch)) return 0;
@@ -310,18 +319,15 @@ uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *vari
                             : add_sizes(&g, base, tiles, 3, variants);
     /* Where rows of the right factor are as long as those of the result, its map asks for more. */
     bool may_be_odd = !g.sides[1].is_turned || g.sides[1].map.axes[1].stride != base.multiple_dim;
-    if (base.multiple_dim && may_be_odd) n += add_sizes(&g, anywhere, odd, 2, variants + n);
+    bool is_common = has_run_pitch(&g, g.sides[1].map.axes[1].stride);
+    if (base.multiple_dim && may_be_odd)
+        n += add_sizes(&g, anywhere, is_common ? odd : odd + 1, is_common ? 2 : 1, variants + n);
     return n;
 }
 
 /* Whether it is a multiple of what maps are aligned to, or made such where that pays. */
 static bool is_seen_to(const Wgmma *g, DimId elems) {
-    if (dim_multiple(g->dims, elems) % MAP_ALIGN_ELEMS == 0) return true;
-    for (uint32_t i = 0; i < dim_n_symbols(g->dims); i++)
-        if (dim_symbol_info(g->dims, i)->rule &&
-            dim_exact_div(g->dims, elems, dim_symbol(g->dims, i)) != DIM_NONE)
-            return true;
-    return false;
+    return dim_multiple(g->dims, elems) % MAP_ALIGN_ELEMS == 0 || has_run_pitch(g, elems);
 }
 
 bool sched_gemm_wgmma_fits(const Kernel *kernel) {
