@@ -327,8 +327,7 @@ Test(gpu_wgmma, sizes_choose_tiles) {
     const Variant *odd = &p.kernel->variants[first_by_engine(&p, CONTRACT_WGMMA)];
     odd += n_by_engine(&p, CONTRACT_WGMMA) - 1;
     cr_expect(odd->multiple_dim == DIM_NONE && odd->sched.lanes == 1, "rows of any length");
-    cr_expect(odd[-1].multiple_dim == DIM_NONE && odd[-1].sched.tile_m < odd->sched.tile_m);
-    cr_expect_eq(odd[-2].multiple_of, 4, "else four results at a time");
+    cr_expect_eq(odd[-1].multiple_of, 4, "else four results at a time");
     compile_free(&p.compiled);
     static const uint32_t expected[][3] = {{512, 64, 64}, {4096, 128, 256}, {8192, 128, 256}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
@@ -342,4 +341,39 @@ Test(gpu_wgmma, sizes_choose_tiles) {
         cr_expect_leq(p.kernel->variants[0].grid_limit, 132);
         compile_free(&p.compiled);
     }
+}
+
+/* Of inputs with rows of any length: maps over the copies, two sizes of tiles for results that are
+ * stored one by one, and for small products and odd addresses the least code. */
+Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
+    Program p = compile("dim M in 1..8192\ndim N in 1..8192\ndim K in 1..8192\n"
+                        "graph g(x: bf16[M, K], w: bf16[K, N], b: bf16[N]) -> (y: bf16[M, N]) {\n"
+                        "  y = relu(x @ w + b)\n}\n",
+                        TARGET_SM_90A);
+    const Plan *plan = p.compiled.driver.plans[0];
+    const DimTab *dims = plan->graph->dims;
+    uint32_t n = n_by_engine(&p, CONTRACT_WGMMA);
+    const Variant *variants = p.kernel->variants, *last = &variants[n];
+    cr_assert(n == 5 && p.kernel->n_variants == 6 && plan->run_pitches.n == 2);
+    for (uint32_t v = 0; v < n; v++) {
+        cr_expect_eq(variants[v].multiple_dim == DIM_NONE, v >= 3);
+        cr_expect_eq(variants[v].sched.lanes, v < 3 ? 4 : 1);
+        for (int i = 0; i < 2; i++) {
+            const TensorMap *map = &variants[v].maps[i];
+            uint32_t symbol = DIM_MAX_SYMBOLS;
+            cr_expect(dim_is_symbol(dims, map->axes[1].stride, &symbol));
+            cr_expect_not_null(dim_symbol_info(dims, symbol)->rule, "%u", v);
+            cr_expect(plan->buffers.data[p.kernel->args.data[map->arg]].stands_for > 0);
+        }
+    }
+    cr_expect(last->sched.tile_m == 32 && last->sched.tile_n == 32 && last->sched.lanes == 1);
+    cr_expect(!variant_has_conditions(plan, p.kernel, last), "a copy's stand-in may lie anywhere");
+    PtxReport report;
+    PtxOptions options = {.target = "sm_90a"};
+    if (ptx_assemble(p.compiled.driver.arena, p.compiled.bytes, p.compiled.n_bytes, options,
+                     &report)) {
+        cr_expect_eq(report.functions.n, 6 + 2);
+        cr_expect(ptx_is_in_registers(&report) && report.n_remarks == 0);
+    }
+    compile_free(&p.compiled);
 }
