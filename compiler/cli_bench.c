@@ -150,18 +150,27 @@ static fusec_status time_copies(Exec *exec, Report *report) {
     return FUSEC_OK;
 }
 
+/* Of a tensor, or where it is a copy that is not made of what stands for it. */
+static fusec_status tensor_bytes(Exec *exec, int32_t index, double *n_bytes) {
+    int64_t dims[FRT_MAX_RANK];
+    frt_error error = FRT_ERROR_INIT;
+    FRT_INFO(frt_tensor_info, tensor);
+    frt_module_get_tensor(exec->module, exec->graph, index, &tensor);
+    if (frt_module_eval_shape(exec->module, exec->graph, index, exec->dim_values, dims, &error))
+        return cli_fail_frt(exec->cli, &error);
+    *n_bytes = (double)frt_dtype_bytes(tensor.dtype);
+    for (int32_t k = 0; k < tensor.rank; k++) *n_bytes *= (double)dims[k];
+    return tensor.stands_for >= 0 && *n_bytes <= 0 ? tensor_bytes(exec, tensor.stands_for, n_bytes)
+                                                   : FUSEC_OK;
+}
+
 /* Every tensor counted once per launch that touches it, as in the ledger. */
 static fusec_status count_bytes(Exec *exec, int32_t step, StepReport *report) {
-    frt_error error = FRT_ERROR_INIT;
     for (int32_t i = 0; i < report->info.n_args; i++) {
-        int64_t dims[FRT_MAX_RANK];
-        FRT_INFO(frt_tensor_info, tensor);
+        double n_bytes;
         int32_t index = frt_module_step_arg(exec->module, exec->graph, step, i);
-        frt_module_get_tensor(exec->module, exec->graph, index, &tensor);
-        if (frt_module_eval_shape(exec->module, exec->graph, index, exec->dim_values, dims, &error))
-            return cli_fail_frt(exec->cli, &error);
-        double n_bytes = (double)frt_dtype_bytes(tensor.dtype);
-        for (int32_t k = 0; k < tensor.rank; k++) n_bytes *= (double)dims[k];
+        fusec_status status = tensor_bytes(exec, index, &n_bytes);
+        if (status) return status;
         report->n_bytes += n_bytes;
     }
     return FUSEC_OK;
@@ -170,7 +179,8 @@ static fusec_status count_bytes(Exec *exec, int32_t step, StepReport *report) {
 static fusec_status describe_step(Exec *exec, int32_t step, float ms, StepReport *report) {
     frt_error error = FRT_ERROR_INIT;
     report->us = 1e3 * (double)ms;
-    fusec_status status = count_bytes(exec, step, report);
+    /* A step without time had nothing to do: a copy that is not needed. */
+    fusec_status status = ms > 0 ? count_bytes(exec, step, report) : FUSEC_OK;
     int32_t variant = frt_exec_variant(exec->exec, step);
     if (status || variant < 0) return status;
     frt_module_get_variant(exec->module, exec->graph, step, variant, &report->variant);

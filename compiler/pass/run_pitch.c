@@ -10,7 +10,7 @@ enum {
     /* Products that are small in both ways end before two more launches would have begun: judged.
      */
     SMALL_DEPTH = 256,
-    SMALL_WORK = 1 << 24
+    SMALL_WORK = 1 << 26
 };
 
 Rows rows_of_factor(const Kernel *gemm, bool is_left) {
