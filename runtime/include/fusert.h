@@ -405,7 +405,8 @@ FRT_API frt_status frt_exec_keep_graph(frt_exec *exec, bool keep, frt_error *err
  * _LAUNCH. */
 FRT_API frt_status frt_prepare(frt_exec *exec, frt_error *err);
 
-/* Bytes of workspace needed for what is bound and set so far. */
+/* Bytes of workspace needed for what is bound and set so far, enough for whatever address is bound
+ * where none is yet. */
 FRT_API frt_status frt_exec_workspace_bytes(frt_exec *exec, size_t *n_bytes, frt_error *err);
 /* Use the caller's device memory (borrowed, FRT_ALIGNMENT-aligned) as workspace from now on;
  * NULL and 0 return to the exec's own. FRT_E_ALIGNMENT, _NULL. */

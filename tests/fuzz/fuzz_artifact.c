@@ -42,6 +42,10 @@ static void inspect(const frt_module *m) {
             frt_module_extent_text(m, g, t, 0, text, sizeof text);
             frt_module_offset_text(m, g, t, text, sizeof text);
         }
+        for (int32_t i = 0; i < graph.n_pitches; i++) {
+            char text[64];
+            frt_module_pitch_text(m, g, i, text, sizeof text);
+        }
         for (int32_t s = 0; s < graph.n_steps; s++) {
             inspect_step(m, g, s);
         }
