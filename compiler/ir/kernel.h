@@ -48,7 +48,8 @@ typedef struct Reduce {
     double identity;
     ScalarId value;  /* per element, of type acc; of a contraction the left factor, in its dtype */
     ScalarId factor; /* of a contraction the right factor, in its dtype; else SCALAR_NONE */
-    Precision precision; /* of a contraction: of tf32 both factors are PRIM_TF32 of something */
+    Precision precision; /* of a contraction: of tf32 both factors are PRIM_TF32, of
+                          * something or stored so */
     ScalarId arg_index;  /* is_arg: i32, the index that goes with the element */
     /* The result that SCALAR_STAGE stands for: the accumulator, divided by `divisor` unless it is
      * DIM_NONE, converted to `result`. For a partial the raw accumulator. */

@@ -2,14 +2,16 @@
 #include "pass/layout.h"
 
 #include "pass/packer.h"
+#include "pass/pitch.h"
 #include "pass/run_pitch.h"
 #include "pass/prepare.h"
 #include "pass/sched_gemm.h"
 
 enum {
-    ACCESS_BYTES = 16, /* GPU: the widest access, which wants addresses that are its multiples */
-    LINE_BYTES = 128,  /* GPU: what rows are padded to */
-    MAX_GROWTH = 2     /* how many times as large padding may make a matrix */
+    ACCESS_BYTES = 16,   /* GPU: the widest access, which wants addresses that are its multiples */
+    LINE_BYTES = 128,    /* GPU: what rows are padded to */
+    MAX_GROWTH = 2,      /* how many times as large padding may make a matrix */
+    WORTH_TURNING = 2048 /* rows of the other factor: judged, of f32 on an H200 */
 };
 
 typedef struct Layout {
@@ -77,8 +79,51 @@ static bool prepare_rows(Layout *l, uint32_t gemm, bool is_left) {
                                  .stored = pitch});
 }
 
+static Wish along_k(const Packing *p, const Kernel *gemm, bool is_left) {
+    uint32_t k = gemm_axis_k(gemm);
+    DimId extent = index_axis_extent(scalartab_indices(gemm->scalars), k);
+    DimId pitch = pitch_of(p->dims, extent, DT_F32);
+    return (Wish){.is_left = is_left,
+                  .axis = is_left ? gemm_axis_m(gemm) : gemm_axis_n(gemm),
+                  .inner = k,
+                  .pitch = pitch,
+                  .stored = pitch};
+}
+
+/* Whether the factor lies as wgmma takes 32 bits (ir/wgmma.h), or may be laid out so. */
+typedef enum { ALONG_K_NEVER, ALONG_K_READY, ALONG_K_PARAM, ALONG_K_COPIED } AlongK;
+
+static AlongK judge_along_k(const Packing *p, const Kernel *gemm, bool is_left) {
+    Rows rows = rows_of_factor(gemm, is_left);
+    if (rows.is_plain && rows.inner == gemm_axis_k(gemm) && rows.fit) return ALONG_K_READY;
+    if (comes_from_params(p, gemm, *packer_factor(gemm, is_left))) return ALONG_K_PARAM;
+    uint32_t other = is_left ? gemm_axis_n(gemm) : gemm_axis_m(gemm);
+    DimId extent = index_axis_extent(scalartab_indices(gemm->scalars), other);
+    return dim_lo(p->dims, extent) >= WORTH_TURNING ? ALONG_K_COPIED : ALONG_K_NEVER;
+}
+
+/* tf32: both factors along k, or none: one alone would not do. */
+static bool lay_out_tf32(Layout *l, uint32_t gemm) {
+    AlongK sides[2];
+    bool any = false;
+    for (int is_left = 0; is_left < 2; is_left++) {
+        const Kernel *kernel = &l->packing.plan->kernels.data[gemm];
+        sides[is_left] = judge_along_k(&l->packing, kernel, is_left);
+        if (sides[is_left] == ALONG_K_NEVER) return false;
+    }
+    for (int is_left = 0; is_left < 2; is_left++) {
+        if (sides[is_left] == ALONG_K_READY) continue;
+        Wish wish = along_k(&l->packing, &l->packing.plan->kernels.data[gemm], is_left);
+        wish.made_of = sides[is_left] == ALONG_K_PARAM ? MADE_OF_PARAMS : MADE_OF_INPUTS;
+        any = (wish.pitch && packer_lay_out(&l->packing, gemm, wish)) || any;
+    }
+    return any;
+}
+
 static bool lay_out_gpu(Layout *l, uint32_t gemm) {
+    const Reduce *reduce = &l->packing.plan->kernels.data[gemm].reduces.data[0];
     if (!sched_gemm_gpu_copies(l->packing.plan, &l->packing.plan->kernels.data[gemm])) return false;
+    if (reduce->precision == PRECISION_TF32 && l->target->has_wgmma) return lay_out_tf32(l, gemm);
     bool right = prepare_rows(l, gemm, false);
     bool left = prepare_rows(l, gemm, true);
     bool copied = run_pitch_copy_factors(&l->packing, gemm, l->target);

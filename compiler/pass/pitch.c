@@ -63,10 +63,10 @@ static void note_reader(Pitches *p, Arena *arena, NodeId id) {
     }
 }
 
-static DimId pitch_of(DimTab *dims, DimId extent, Dtype dtype) {
+DimId pitch_of(DimTab *dims, DimId extent, Dtype dtype) {
     int64_t line = LINE_BYTES / dtype_bytes(dtype), step = ACCESS_BYTES / dtype_bytes(dtype);
     if (dim_lo(dims, extent) >= line * MOST_GROWTH) step = line;
-    if (dim_multiple(dims, extent) % step == 0) return DIM_NONE;
+    if (dim_multiple(dims, extent) % step == 0) return extent;
     DimId steps = dim_ceil_div(dims, extent, step);
     return steps == DIM_NONE ? DIM_NONE : dim_mul_const(dims, steps, step);
 }
@@ -89,7 +89,9 @@ DimId *pitch_rows(Arena *arena, const Graph *graph, const bool *is_stored) {
     for (NodeId id = 0; id < n; id++) {
         const Node *node = graph_node(graph, id);
         if (!p.is_wanted[id] || p.is_broken[id]) continue;
-        pitches[id] = pitch_of(graph->dims, node->shape.dims[node->shape.rank - 1], node->dtype);
+        DimId extent = node->shape.dims[node->shape.rank - 1];
+        DimId pitch = pitch_of(graph->dims, extent, node->dtype);
+        pitches[id] = pitch == extent ? DIM_NONE : pitch;
     }
     return pitches;
 }

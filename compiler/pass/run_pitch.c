@@ -14,7 +14,8 @@ enum {
 };
 
 Rows rows_of_factor(const Kernel *gemm, bool is_left) {
-    const Scalar *s = scalar_get(gemm->scalars, *packer_factor(gemm, is_left));
+    ScalarId factor = gemm_unrounded(gemm, *packer_factor(gemm, is_left));
+    const Scalar *s = scalar_get(gemm->scalars, factor);
     IndexTab *tab = scalartab_indices(gemm->scalars);
     uint32_t k = gemm_axis_k(gemm);
     Rows rows = {.axis = is_left ? gemm_axis_m(gemm) : gemm_axis_n(gemm),

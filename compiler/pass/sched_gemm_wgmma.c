@@ -327,7 +327,8 @@ uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *vari
 
 /* Whether it is a multiple of what maps are aligned to, or made such where that pays. */
 static bool is_seen_to(const Wgmma *g, DimId elems) {
-    return dim_multiple(g->dims, elems) % MAP_ALIGN_ELEMS == 0 || has_run_pitch(g, elems);
+    return dim_multiple(g->dims, elems) * dtype_bytes(g->dtype) % MAP_ALIGN_BYTES == 0 ||
+           has_run_pitch(g, elems);
 }
 
 bool sched_gemm_wgmma_fits(const Kernel *kernel) {

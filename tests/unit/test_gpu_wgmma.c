@@ -158,6 +158,25 @@ Test(gpu_wgmma, tf32_wants_both_factors_along_k, .timeout = 120) {
     }
 }
 
+/* A param is laid out along k once, rounded by then. */
+Test(gpu_wgmma, tf32_params_are_laid_out_along_k) {
+    Compiled compiled;
+    bool ok = compile_source(&compiled,
+                             "graph g(x: f32[300, 200]) -> (y: f32[300, 128]) {\n"
+                             "  param w: f32[200, 128] = \"w\"\n"
+                             "  y = matmul(x, w, precision=\"tf32\")\n}\n",
+                             target_get(TARGET_SM_90A), COMPILE_FUSED);
+    cr_assert(ok, "%s", compiled.messages);
+    const Plan *plan = compiled.driver.plans[0];
+    cr_assert_eq(plan_n_init(plan), 1);
+    const Kernel *product = &plan->kernels.data[1];
+    cr_expect_eq(product->variants[0].sched.engine, CONTRACT_WGMMA);
+    const TensorMap *map = &product->variants[0].maps[1];
+    cr_expect_eq(plan->buffers.data[product->args.data[map->arg]].kind, BUFFER_PREPARED);
+    cr_expect_eq(map->axes[0].axis, gemm_axis_k(product));
+    compile_free(&compiled);
+}
+
 static void write_launch(char *source, size_t n_bytes, const char *dtype, bool is_pair,
                          bool is_turned, const char *m, int n, int k) {
     const char *b = is_turned ? "b" : "transpose(b, perm=[1, 0])";

@@ -105,6 +105,32 @@ Test(run_pitch, factors_of_inputs_are_copied) {
     }
 }
 
+/* The copy engine's products take 32 bits along k alone. */
+Test(run_pitch, factors_of_tf32_are_turned_where_it_pays) {
+    static const Case turned[] = {
+        {"tf32 along n, for many rows",
+         "graph g(x: f32[4096, 512], w: f32[512, 256]) -> (y: f32[4096, 256]) {\n"
+         "  y = matmul(x, w, precision=\"tf32\")\n}\n",
+         1, 0},
+        {"tf32 along n, for few",
+         "graph g(x: f32[64, 512], w: f32[512, 256]) -> (y: f32[64, 256]) {\n"
+         "  y = matmul(x, w, precision=\"tf32\")\n}\n",
+         0, 0},
+        {"tf32 along n, prepared",
+         "graph g(x: f32[64, 512]) -> (y: f32[64, 256]) {\n  param w: f32[512, 256] = \"w\"\n"
+         "  y = matmul(x, w, precision=\"tf32\")\n}\n",
+         0, 0},
+    };
+    for (size_t i = 0; i < sizeof turned / sizeof *turned; i++) {
+        Arena *arena = arena_new(NULL);
+        const Plan *plan = lay_out(arena, &turned[i], TARGET_SM_90A);
+        cr_expect_eq(n_copies(plan), turned[i].n_copies, "%s: %u", turned[i].what, n_copies(plan));
+        plan = lay_out(arena, &turned[i], TARGET_SM_90);
+        cr_expect_eq(n_copies(plan), 0, "%s without wgmma", turned[i].what);
+        arena_free(arena);
+    }
+}
+
 /* Pitches and widths are what the rules say, addresses being aligned. */
 Test(run_pitch, symbols_follow_their_rules) {
     static const struct {
