@@ -1,15 +1,16 @@
 /* What launching costs: an artifact's run, by frt_run into a stream, by the exec's own graph, and
  * many in one CUDA graph of the caller, each with and without launches that overlap; and how long
- * its code takes to load, compiled and from the cache.
+ * its code takes to load: as one module, all of it and what runs, into the cache and from there.
  *
  *   cc -std=c11 -D_POSIX_C_SOURCE=200809L -O2 -Iruntime/include bench/launch_cost.c \
  *      build/libfusert.a -ljansson -lm -ldl -lpthread -o launch_cost
- *   CUDA_CACHE_DISABLE=1 ./launch_cost ARTIFACT [DIM=VALUE]...
+ *   CUDA_CACHE_DISABLE=1 ./launch_cost [--loads=ROUNDS] ARTIFACT [DIM=VALUE]...
  *
- * First it checks that overlapping runs give the bits of runs that are waited for one by one: two
- * execs in turn on one workspace, and one whose inputs and outputs are copied in the stream between
- * runs, each in a stream, by own graphs and captured. Run several at once: kernels that wait have
- * to survive that a GPU is taken away and given back. Prints one line of JSON. */
+ * With --loads it only loads. Else it first checks that overlapping runs give the bits of runs that
+ * are waited for one by one: two execs in turn on one workspace, and one whose inputs and outputs
+ * are copied in the stream between runs, each in a stream, by own graphs and captured. Run several
+ * at once: kernels that wait have to survive that a GPU is taken away and given back. Prints one
+ * line of JSON. */
 #include <dlfcn.h>
 #include <fusert.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 enum { MAX_RUNS = 2000, SAMPLE_US = 20000, N_CAPTURED = 64, N_SAMPLES = 9, MAX_TENSORS = 256 };
+enum { MAX_PTX_BYTES = 64 << 20 };
 
 typedef struct Bench {
     frt_module *module;
@@ -46,6 +48,10 @@ static struct {
     int (*cuGraphLaunch)(void *, void *);
     int (*cuGraphExecDestroy)(void *);
     int (*cuGraphDestroy)(void *);
+    int (*cuModuleLoadData)(void **, const void *);
+    int (*cuModuleUnload)(void *);
+    int (*cuModuleGetFunction)(void **, void *, const char *);
+    int (*cuFuncLoad)(void *);
 } cu;
 
 static void check(int failed, const char *what) {
@@ -64,7 +70,8 @@ static void open_driver(void) {
     FIND(cuStreamSynchronize), FIND(cuStreamBeginCapture_v2), FIND(cuStreamEndCapture);
     FIND(cuMemcpyDtoDAsync_v2);
     FIND(cuGraphInstantiateWithFlags), FIND(cuGraphLaunch), FIND(cuGraphExecDestroy);
-    FIND(cuGraphDestroy);
+    FIND(cuGraphDestroy), FIND(cuModuleLoadData), FIND(cuModuleUnload);
+    FIND(cuModuleGetFunction), FIND(cuFuncLoad);
     check(cu.cuInit(0) || cu.cuDevicePrimaryCtxRetain(&context, 0) || cu.cuCtxSetCurrent(context),
           "no device");
 }
@@ -327,44 +334,94 @@ static double time_captured(Bench *b) {
     return median(us, N_SAMPLES);
 }
 
-/* Milliseconds to load; 0 from PTX without a cache, 1 into an empty cache, 2 out of it. */
-static void time_loads(frt_module *module, double ms[3]) {
-    char folder[] = "/tmp/launch-cost-XXXXXX", command[64];
-    check(!mkdtemp(folder), "no folder");
-    for (int i = 0; i < 3; i++) {
-        Bench b;
-        FRT_INFO(frt_load_info, load);
-        frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
-        options.cache = i > 0;
-        options.cache_dir = folder;
-        open_bench(&b, module, options, NULL, 0);
-        frt_program_get_load(b.program, &load);
-        check(load.is_cached != (i > 0) || load.is_compiled != (i < 2), "the cache does not work");
-        ms[i] = load.ms;
-        close_bench(&b);
-    }
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    check(system(command), "cannot remove the cache");
+/* Ways to bring a program's code to the device, all kernels of the artifact or those that run. */
+typedef struct Way {
+    const char *name;
+    bool load_all;
+    int n_threads;
+    const char *cache; /* NULL: none; else its name: empty at first */
+    bool is_cached;    /* by a way above */
+} Way;
+
+static const Way ways[] = {
+    {"all", true, 0, NULL, false},
+    {"needed", false, 0, NULL, false},
+    {"needed, linked and kept, 1 thread", false, 1, "a", false},
+    {"needed, linked and kept", false, 0, "b", false},
+    {"needed, cached", false, 0, "b", true},
+};
+enum { N_WAYS = sizeof ways / sizeof ways[0], MAX_ROUNDS = 9 };
+
+static double time_way(const Way *way, frt_module *module, char **dims, int n_dims,
+                       const char *folder) {
+    Bench b;
+    char path[64];
+    FRT_INFO(frt_load_info, load);
+    frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
+    snprintf(path, sizeof path, "%s/%s", folder, way->cache ? way->cache : "");
+    options.load_all = way->load_all;
+    options.n_threads = way->n_threads;
+    options.cache = way->cache != NULL;
+    options.cache_dir = path;
+    open_bench(&b, module, options, dims, n_dims);
+    frt_program_get_load(b.program, &load);
+    check(load.is_cached != options.cache || load.is_compiled == way->is_cached ||
+              (way->load_all && load.n_loaded != load.n_kernels),
+          way->name);
+    close_bench(&b);
+    return load.ms;
 }
 
-int main(int argc, char **argv) {
-    frt_error err = FRT_ERROR_INIT;
-    frt_module *module = NULL;
-    double loads[3];
-    check(argc < 2, "use: launch_cost ARTIFACT [DIM=VALUE]...");
-    open_driver();
-    check(frt_module_load_file(argv[1], &module, &err), err.message);
-    time_loads(module, loads);
-    check_overlap(module, argv + 2, argc - 2);
-    printf("{\"artifact\": \"%s\", \"load_ms\": {\"compiled\": %.2f, \"compiled_and_kept\": %.2f, "
-           "\"cached\": %.2f}",
-           argv[1], loads[0], loads[1], loads[2]);
+/* As one module, by the driver alone, with every function found. */
+static double time_module(const char *path) {
+    void *module = NULL;
+    FILE *file = fopen(path, "rb");
+    char *text = calloc(1, MAX_PTX_BYTES);
+    check(!file || !text || fread(text, 1, MAX_PTX_BYTES - 1, file) == 0, "cannot read the PTX");
+    fclose(file);
+    double begin = now_us();
+    check(cu.cuModuleLoadData(&module, text), "the driver refuses the PTX");
+    for (char *at = text; (at = strstr(at, "\n//@ function "));) {
+        char name[200] = "";
+        void *function = NULL;
+        sscanf(at += 14, "%199s", name);
+        check(cu.cuModuleGetFunction(&function, module, name), name);
+        if (cu.cuFuncLoad) check(cu.cuFuncLoad(function), name);
+    }
+    double ms = 1e-3 * (now_us() - begin);
+    check(cu.cuModuleUnload(module), "cannot unload");
+    free(text);
+    return ms;
+}
+
+/* Medians of `n_rounds`, each of which loads in every way; the first load of the process, which
+ * brings the driver's compiler, is not counted. */
+static void print_loads(const char *path, frt_module *module, char **dims, int n_dims,
+                        int n_rounds) {
+    double ms[N_WAYS + 1][MAX_ROUNDS];
+    time_module(path);
+    for (int round = 0; round < n_rounds; round++) {
+        char folder[] = "/tmp/launch-cost-XXXXXX", command[64];
+        check(!mkdtemp(folder), "no folder");
+        ms[N_WAYS][round] = time_module(path);
+        for (int i = 0; i < N_WAYS; i++)
+            ms[i][round] = time_way(&ways[i], module, dims, n_dims, folder);
+        snprintf(command, sizeof command, "rm -r %s", folder);
+        check(system(command), "cannot remove the cache");
+    }
+    printf("\"load_ms\": {\"one module\": %.2f", median(ms[N_WAYS], n_rounds));
+    for (int i = 0; i < N_WAYS; i++)
+        printf(", \"%s\": %.2f", ways[i].name, median(ms[i], n_rounds));
+    printf("}");
+}
+
+static void print_launches(frt_module *module, char **dims, int n_dims) {
     for (int overlaps = 0; overlaps < 2; overlaps++) {
         Bench b;
         double held, held_graph;
         frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
         options.overlap = overlaps;
-        open_bench(&b, module, options, argv + 2, argc - 2);
+        open_bench(&b, module, options, dims, n_dims);
         double captured = time_captured(&b);
         double stream = time_stream(&b, &held);
         check(frt_exec_keep_graph(b.exec, true, &b.err) || frt_prepare(b.exec, &b.err),
@@ -375,6 +432,23 @@ int main(int argc, char **argv) {
                overlaps ? "overlap" : "in_order", captured, stream, held, graph, held_graph);
         close_bench(&b);
     }
+}
+
+int main(int argc, char **argv) {
+    frt_error err = FRT_ERROR_INIT;
+    frt_module *module = NULL;
+    int n_rounds = argc > 1 && strncmp(argv[1], "--loads=", 8) == 0 ? atoi(argv[1] + 8) : 0;
+    int first = n_rounds ? 2 : 1;
+    check(argc <= first || n_rounds > MAX_ROUNDS,
+          "use: launch_cost [--loads=ROUNDS] ARTIFACT [DIM=VALUE]...");
+    char *path = argv[first], **dims = argv + first + 1;
+    int n_dims = argc - first - 1;
+    open_driver();
+    check(frt_module_load_file(path, &module, &err), err.message);
+    if (!n_rounds) check_overlap(module, dims, n_dims);
+    printf("{\"artifact\": \"%s\", ", path);
+    print_loads(path, module, dims, n_dims, n_rounds ? n_rounds : 1);
+    if (!n_rounds) print_launches(module, dims, n_dims);
     puts("}");
     frt_module_free(module);
     return 0;

@@ -230,6 +230,7 @@ static bool parse_flag(Cli *cli, OptionId id) {
     if (id == OPTION_REPLAY) return cli->replay = true;
     if (id == OPTION_OVERLAP) return cli->overlap = true;
     if (id == OPTION_CACHE) return cli->cache = true;
+    if (id == OPTION_LOAD_ALL) return cli->load_all = true;
     return id == OPTION_VERBOSE; /* seen by look_ahead */
 }
 

@@ -300,8 +300,8 @@ static void print_text(const Exec *exec, const Report *report) {
         printf("copies   %.0f bytes in %.3f us to the device, %.0f bytes in %.3f us from it\n",
                report->in_bytes, report->in_us, report->out_bytes, report->out_us);
     }
-    printf("load     %.3f ms%s%s\n", report->load.ms,
-           report->load.is_compiled ? ", compiled by the driver" : "",
+    printf("load     %.3f ms, %d of %d kernels%s%s\n", report->load.ms, (int)report->load.n_loaded,
+           (int)report->load.n_kernels, report->load.is_compiled ? ", compiled by the driver" : "",
            !report->load.is_cached    ? ""
            : report->load.is_compiled ? " and kept"
                                       : ", from the cache");
@@ -381,6 +381,8 @@ static fusec_status print_json(const Exec *exec, const Report *report) {
         json_array_append_new(warnings, json_string(report->warnings[i]));
     json_object_set_new(root, "warnings", warnings);
     json_object_set_new(root, "load_ms", json_real(report->load.ms));
+    json_object_set_new(root, "kernels", json_integer(report->load.n_kernels));
+    json_object_set_new(root, "kernels_loaded", json_integer(report->load.n_loaded));
     json_object_set_new(root, "load_compiled", json_boolean(report->load.is_compiled));
     json_object_set_new(root, "load_cached", json_boolean(report->load.is_cached));
     json_object_set_new(root, "init_steps", json_integer(report->init.n_steps));

@@ -390,6 +390,7 @@ static fusec_status make_program(Exec *exec) {
     options.no_weights = !exec->has_weights;
     options.overlap = cli->overlap;
     options.cache = cli->cache;
+    options.load_all = cli->load_all;
     if (!slash) options.base_dir = NULL;
     if (frt_program_create(exec->module, exec->graph_info.name, &options, &exec->program, &error))
         return cli_fail_frt(cli, &error);

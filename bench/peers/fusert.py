@@ -72,6 +72,11 @@ class frt_kernel_info(c.Structure):
                 ("local_bytes", c.c_int32), ("shared_bytes", c.c_int32)]
 
 
+class frt_load_info(c.Structure):
+    _fields_ = [("struct_size", c.c_size_t), ("ms", c.c_double), ("is_compiled", c.c_bool),
+                ("is_cached", c.c_bool), ("n_kernels", c.c_int32), ("n_loaded", c.c_int32)]
+
+
 class fusec_options(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("kind", c.c_int), ("target", c.c_char_p),
                 ("source_name", c.c_char_p), ("numerics", c.c_char_p), ("no_fuse", c.c_bool),
@@ -108,6 +113,7 @@ RUNTIME = {
     "frt_program_free": (None, [P]),
     "frt_program_set_param": (c.c_int, [P, STR, P, Z, ERR]),
     "frt_program_get_kernel": (c.c_int, [P, I, I, c.POINTER(frt_kernel_info), ERR]),
+    "frt_program_get_load": (c.c_int, [P, c.POINTER(frt_load_info)]),
     "frt_exec_create": (c.c_int, [P, c.POINTER(P), ERR]),
     "frt_exec_free": (None, [P]),
     "frt_bind": (c.c_int, [P, STR, c.POINTER(frt_tensor), ERR]),
@@ -218,6 +224,12 @@ class Program:
     def set_param(self, name, data):
         """`data`: its elements, as host bytes."""
         self.lib.call("frt_program_set_param", self.handle, name.encode(), data, len(data))
+
+    def load_ms(self):
+        """Spent so far on bringing kernels to the device."""
+        load = info(frt_load_info)
+        self.lib.frt.frt_program_get_load(self.handle, c.byref(load))
+        return load.ms
 
     def n_launches(self):
         return sum(step.phase != PHASE_INIT for _, step in self.steps())

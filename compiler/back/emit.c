@@ -7,6 +7,7 @@
 
 #include "back/codegen.h"
 #include "back/lower.h"
+#include "back/ptx_text.h"
 
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
@@ -72,31 +73,22 @@ static void embed_manifest(const Unit *unit, const char *manifest) {
     LLVMSetAlignment(global, 1);
 }
 
-/* What a module of PTX begins with, up to its declarations: the same in all of them. */
-static size_t head_bytes(const char *text, size_t n_bytes) {
-    static const char last[] = "\n.address_size ";
-    const char *at = memchr(text, '\n', n_bytes);
-    while (at && strncmp(at, last, sizeof last - 1) != 0)
-        at = memchr(at + 1, '\n', n_bytes - (size_t)(at + 1 - text));
-    const char *end = at ? memchr(at + 1, '\n', n_bytes - (size_t)(at + 1 - text)) : NULL;
-    return end ? (size_t)(end + 1 - text) : 0;
+/* LLVM ends every buffer with a NUL. */
+static void take_code(Arena *arena, const CodegenModule *module, CodeBytes *code) {
+    size_t n_bytes = LLVMGetBufferSize(module->code);
+    code->data = arena_copy(arena, LLVMGetBufferStart(module->code), n_bytes + 1);
+    code->n_bytes = n_bytes;
 }
 
-/* Puts the modules' code one behind the other: text, with a common head once, or one object. */
-static void join_code(Arena *arena, const Codegen *codegen, const char *manifest, CodeBytes *code) {
-    size_t n_manifest = manifest ? strlen(manifest) : 0, n = n_manifest;
-    for (uint32_t i = 0; i < codegen->n_made; i++) n += LLVMGetBufferSize(codegen->modules[i].code);
-    code->data = arena_alloc(arena, n + 1);
-    if (n_manifest) memcpy(code->data, manifest, n_manifest);
-    code->n_bytes = n_manifest;
-    for (uint32_t i = 0; i < codegen->n_made; i++) {
-        const char *text = LLVMGetBufferStart(codegen->modules[i].code);
-        size_t n_text = LLVMGetBufferSize(codegen->modules[i].code);
-        size_t n_head = i ? head_bytes(text, n_text) : 0;
-        if (i && !n_head) ice(arena, "module %u of the PTX has no head", i);
-        memcpy(code->data + code->n_bytes, text + n_head, n_text - n_head);
-        code->n_bytes += n_text - n_head;
-    }
+static void join_ptx(Arena *arena, const Codegen *codegen, const char *manifest, CodeBytes *code) {
+    PtxText ptx = {.head.arena = arena, .functions.arena = arena};
+    for (uint32_t i = 0; i < codegen->n_made; i++)
+        ptx_add_module(&ptx, LLVMGetBufferStart(codegen->modules[i].code));
+    Text all = {.arena = arena};
+    if (manifest) text_puts(&all, manifest);
+    text_add(&all, text_str(&ptx.head), ptx.head.n_bytes);
+    text_add(&all, text_str(&ptx.functions), ptx.functions.n_bytes);
+    *code = (CodeBytes){.data = all.data, .n_bytes = all.n_bytes};
 }
 
 static bool report_failures(const Codegen *codegen, Diags *diags) {
@@ -160,7 +152,8 @@ bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOpt
                  kind == CODE_OBJECT ? options.manifest : NULL);
     codegen_finish(codegen);
     bool ok = report_failures(codegen, diags);
-    if (ok) join_code(arena, codegen, is_ptx ? options.manifest : NULL, code);
+    if (ok && is_ptx) join_ptx(arena, codegen, options.manifest, code);
+    if (ok && !is_ptx) take_code(arena, codegen->modules, code);
     codegen_dispose(codegen);
     if (escape) memcpy(&escape->jump, &outer.jump, sizeof outer.jump);
     return ok;

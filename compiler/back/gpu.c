@@ -71,7 +71,7 @@ void gpu_pool_begin(Unit *unit, SharedPool *pool) {
 void gpu_pool_end(Unit *unit) {
     LLVMValueRef array = unit->pool->array;
     LLVMTypeRef type = LLVMArrayType2(unit->i8, unit->pool->n_bytes);
-    LLVMReplaceAllUsesWith(array, shared_array(unit, type, "pool"));
+    if (LLVMGetFirstUse(array)) LLVMReplaceAllUsesWith(array, shared_array(unit, type, "pool"));
     LLVMDeleteGlobal(array);
     unit->pool = NULL;
 }

@@ -36,6 +36,7 @@
 #define FRT_WAITS "waits" /* of a variant: it may be launched while the one before it ends */
 #define FRT_X_BYTES FRT_EXTENSION_PREFIX "bytes" /* size of a persistent temp, for the eye */
 #define FRT_D_PAYLOAD "payload"                  /* after `end`, before the bytes of a cubin */
+#define FRT_D_FUNCTION "function"                /* in PTX, before the text of a kernel */
 
 #define FRT_TARGET_CUDA "cuda"
 #define FRT_TARGET_CPU "cpu"
@@ -65,7 +66,8 @@ enum {
     FRT_MAX_MAP_BOX = 256,    /* elements along an axis */
     FRT_MAP_ALIGN_BYTES = 16, /* of addresses, strides and the innermost side of a box */
     FRT_MAP_BYTES = 128,      /* of the kernel parameter */
-    FRT_MAX_BLOCK = 1024      /* CUDA; on the CPU a block is at most 2^31-1 units */
+    FRT_MAX_BLOCK = 1024,     /* CUDA; on the CPU a block is at most 2^31-1 units */
+    FRT_MAX_FUNCTIONS = 65536 /* of the PTX */
 };
 
 /* The escape rule of names: bytes for which this is false are written %XX (two hex digits). */

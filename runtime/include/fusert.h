@@ -258,7 +258,8 @@ typedef struct frt_program_options {
     int32_t device_ordinal;        /* CUDA: which device, when cu_context is NULL */
     void *cu_context;              /* CUDA: the caller's CUcontext, which must outlive the program;
                                       NULL retains the device's primary context */
-    int32_t n_threads;             /* CPU: with the calling thread; 0 = CPUs this thread may use */
+    int32_t n_threads;             /* with the calling thread; 0 = CPUs this thread may use. CUDA:
+                                      that compile at once, at most 8 and only with `cache` */
     frt_parallel_for parallel_for; /* CPU: replaces the runtime's own threads; or NULL */
     void *parallel_ctx;
     const char *weights_path; /* replaces the artifact's weights file; or NULL */
@@ -281,16 +282,21 @@ typedef struct frt_program_options {
     size_t cache_bytes; /* what the folder may hold, the oldest is removed; 0 = 256 MiB */
     bool overlap;       /* CUDA: launch kernels that wait by themselves while the one ahead of them
                            ends (docs/RUNTIME.md says what for, and why only if asked) */
+    bool load_all;      /* CUDA, PTX: compile every kernel when the program is created, so that no
+                           later call does. Else a kernel is compiled by the first call of
+                           frt_prepare that chooses it, and most never are */
 } frt_program_options;
 
 #define FRT_PROGRAM_OPTIONS_INIT                                                \
     {                                                                           \
         sizeof(frt_program_options), 0, NULL, 0, NULL, NULL, NULL, NULL, false, \
-            {NULL, NULL, NULL}, NULL, NULL, false, NULL, 0, false               \
+            {NULL, NULL, NULL}, NULL, NULL, false, NULL, 0, false, false        \
     }
 
-/* Put one graph of `module` on a device: check that the device can run it, load the code, load
- * the weights file if there is one, and run the init steps once all params are there.
+/* Put one graph of `module` on a device: check that the device can run it, load the weights file
+ * if there is one, and run the init steps once all params are there. Code in one piece (an object,
+ * a cubin) is loaded here; of PTX, whose compilation takes long, only what init steps need, unless
+ * options->load_all.
  *   graph    its name; NULL when the module has only one
  *   options  NULL = defaults
  * Blocking. Retains `module`. Any status. */
@@ -327,8 +333,9 @@ typedef struct frt_kernel_info {
     int32_t shared_bytes; /* per block, beside what a launch adds */
 } frt_kernel_info;
 
-/* Of a variant of a step of the program's graph, indices as in its module. FRT_E_INVALID_ARGUMENT,
- * _DRIVER, _DEVICE_LOST. Thread-safe. */
+/* Of a variant of a step of the program's graph, indices as in its module. Loads the kernel if it
+ * is not there yet. FRT_E_INVALID_ARGUMENT, _CODE, _ARCH, _DRIVER, _DRIVER_OLD, _OUT_OF_MEMORY,
+ * _DEVICE_LOST. Thread-safe. */
 FRT_API frt_status frt_program_get_kernel(frt_program *program, int32_t step, int32_t variant,
                                           frt_kernel_info *info, frt_error *err);
 
@@ -343,13 +350,16 @@ typedef struct frt_init_info {
 } frt_init_info;
 FRT_API frt_status frt_program_get_init(frt_program *program, frt_init_info *info);
 
-/* How the code came to the device. On the CPU, and without kernels, only `ms` is set. */
+/* How the code came to the device so far. On the CPU nothing is compiled or cached. */
 typedef struct frt_load_info {
     size_t struct_size;
-    double ms;        /* from the artifact's code until the kernels were there */
-    bool is_compiled; /* by the driver, from PTX, in this call */
-    bool is_cached;   /* read from the cache instead, or put there for the next time */
+    double ms;         /* spent on it, from the artifact's code until the kernels were there */
+    bool is_compiled;  /* any of it by the driver, from PTX */
+    bool is_cached;    /* all of it read from the cache instead, or put there for the next time */
+    int32_t n_kernels; /* of the graph: the variants of its steps */
+    int32_t n_loaded;  /* of them on the device */
 } frt_load_info;
+/* Waits while another thread loads. Thread-safe. */
 FRT_API frt_status frt_program_get_load(const frt_program *program, frt_load_info *info);
 
 FRT_API const frt_module *frt_program_module(const frt_program *program);
@@ -399,10 +409,13 @@ FRT_API frt_status frt_output_shape(frt_exec *exec, const char *name, int64_t di
  * first. On the CPU it changes nothing. FRT_E_DRIVER_OLD (the driver has no such graphs). */
 FRT_API frt_status frt_exec_keep_graph(frt_exec *exec, bool keep, frt_error *err);
 
-/* Resolve dims, check every tensor, size the workspace and choose variants. Allocates if the
- * workspace must grow or a graph is kept. Runs outstanding init steps (blocking). On failure the
- * exec is as usable as before. All FRT_E_ statuses from UNBOUND to WORKSPACE, _OUT_OF_MEMORY,
- * _LAUNCH. */
+/* Resolve dims, check every tensor, size the workspace, choose variants, and load those of their
+ * kernels that no exec of the program has needed yet: what the driver compiles takes milliseconds
+ * to seconds, and may wait for what runs on the device; then the kernel is there for all execs.
+ * Allocates if the workspace must grow or a graph is kept. Runs outstanding init steps (blocking).
+ * On failure the exec is as usable as before, and what was loaded stays loaded. All FRT_E_
+ * statuses from UNBOUND to WORKSPACE, _OUT_OF_MEMORY, _LAUNCH, _CODE (a kernel that the driver
+ * refuses), _ARCH, _DRIVER_OLD, _DRIVER. */
 FRT_API frt_status frt_prepare(frt_exec *exec, frt_error *err);
 
 /* Bytes of workspace needed for what is bound and set so far, enough for whatever address is bound

@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include "error.h"
+#include "pool.h"
 
 #include <string.h>
 
@@ -23,6 +24,10 @@ frt_status options_read(const frt_program_options *options, frt_program_options 
         return frt_fail(err, FRT_E_INVALID_ARGUMENT,
                         "options.allocator needs both alloc and free, or neither");
     }
+    if (full->n_threads < 0 || full->n_threads > POOL_MAX_THREADS) {
+        return frt_fail(err, FRT_E_INVALID_ARGUMENT, "options.n_threads is %d, not 0 to %d",
+                        full->n_threads, POOL_MAX_THREADS);
+    }
     return FRT_OK;
 }
 
@@ -30,7 +35,7 @@ frt_status device_open(Device *device, const frt_module *module, const frt_progr
                        frt_error *err) {
     const DeviceOps *ops =
         module->manifest.target == FRT_TARGET_KIND_CUDA ? &device_cuda_ops : &device_cpu_ops;
-    *device = (Device){.allocator = options->allocator, .n_threads = 1};
+    *device = (Device){.allocator = options->allocator, .n_threads = 1, .n_loaders = 1};
     frt_status status = ops->open(device, module, options, err);
     if (!status) {
         device->ops = ops;

@@ -35,6 +35,13 @@ typedef struct DeviceScope {
     uint32_t fp; /* what leave restores */
 } DeviceScope;
 
+/* Code on a device, of one piece or several. */
+typedef struct DeviceCode {
+    void *handle;
+    bool is_compiled; /* from PTX, by the driver, just now */
+    bool is_cached;   /* read from the cache instead, or put there */
+} DeviceCode;
+
 typedef struct DeviceOps {
     /* Find the device and check that it can run the module. On failure nothing is held. */
     frt_status (*open)(Device *device, const frt_module *module, const frt_program_options *options,
@@ -43,11 +50,13 @@ typedef struct DeviceOps {
     frt_status (*enter)(Device *device, DeviceScope *scope, frt_error *err);
     void (*leave)(Device *device, const DeviceScope *scope);
 
-    frt_status (*load)(Device *device, const frt_module *module, frt_error *err);
-    void (*unload)(Device *device);
+    /* Bring `n` pieces of the module as one code. Several threads may do so at once. */
+    frt_status (*load)(Device *device, const frt_module *module, const uint32_t *pieces, uint32_t n,
+                       DeviceCode *code, frt_error *err);
+    void (*unload)(Device *device, void *handle);
     /* `max_shared`: the most dynamic shared bytes known in advance, or -1. */
-    frt_status (*find)(Device *device, const char *symbol, int64_t max_shared, void **kernel,
-                       frt_error *err);
+    frt_status (*find)(Device *device, void *handle, const char *symbol, int64_t max_shared,
+                       void **kernel, frt_error *err);
     /* All of `info` but its size. */
     frt_status (*describe)(const Device *device, void *kernel, frt_kernel_info *info,
                            frt_error *err);
@@ -88,11 +97,12 @@ struct Device {
     const DeviceOps *ops; /* NULL: not open */
     void *state;
     frt_allocator allocator;
-    int32_t n_threads;
-    bool has_maps; /* variants with tensor maps may be chosen */
+    int32_t n_threads;   /* that run */
+    bool loads_together; /* pieces that are needed at once become one code */
+    int32_t n_loaders;   /* else: threads that load them */
+    bool has_maps;       /* variants with tensor maps may be chosen */
     bool has_overlap;
     bool has_graphs;
-    frt_load_info load; /* without struct_size */
     char name[128];
 };
 

@@ -18,7 +18,6 @@ typedef struct CpuState {
     Pool *pool; /* NULL with the caller's parallel_for */
     frt_parallel_for parallel_for;
     void *parallel_ctx;
-    Image *image;
 } CpuState;
 
 typedef struct Job {
@@ -83,10 +82,6 @@ static frt_status cpu_open(Device *device, const frt_module *module,
         return status;
     }
     int n_threads = options->n_threads ? options->n_threads : port_cpu_count();
-    if (n_threads < 0 || (options->n_threads > POOL_MAX_THREADS)) {
-        return frt_fail(err, FRT_E_INVALID_ARGUMENT, "options.n_threads is %d, not 0 to %d",
-                        options->n_threads, POOL_MAX_THREADS);
-    }
     n_threads = n_threads < POOL_MAX_THREADS ? n_threads : POOL_MAX_THREADS;
     CpuState *state = mem_alloc(1, sizeof *state);
     if (!state) {
@@ -126,22 +121,27 @@ static void cpu_leave(Device *device, const DeviceScope *scope) {
     port_fp_set(scope->fp);
 }
 
-static frt_status cpu_load(Device *device, const frt_module *module, frt_error *err) {
-    CpuState *state = device->state;
-    return image_load(module, &state->image, err);
+static frt_status cpu_load(Device *device, const frt_module *module, const uint32_t *pieces,
+                           uint32_t n, DeviceCode *code, frt_error *err) {
+    Image *image = NULL;
+    (void)device;
+    (void)pieces; /* there is one */
+    (void)n;
+    frt_status status = image_load(module, &image, err);
+    code->handle = image;
+    return status;
 }
 
-static void cpu_unload(Device *device) {
-    CpuState *state = device->state;
-    image_free(state->image);
-    state->image = NULL;
+static void cpu_unload(Device *device, void *handle) {
+    (void)device;
+    image_free(handle);
 }
 
-static frt_status cpu_find(Device *device, const char *symbol, int64_t max_shared, void **kernel,
-                           frt_error *err) {
-    CpuState *state = device->state;
+static frt_status cpu_find(Device *device, void *handle, const char *symbol, int64_t max_shared,
+                           void **kernel, frt_error *err) {
+    (void)device;
     (void)max_shared;
-    return image_find(state->image, symbol, kernel, err);
+    return image_find(handle, symbol, kernel, err);
 }
 
 static frt_status cpu_alloc(Device *device, size_t n_bytes, void **data, frt_error *err) {

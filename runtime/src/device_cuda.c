@@ -140,6 +140,20 @@ static frt_status open_context(CudaState *state, const frt_program_options *opti
     return find_device(state, options, err);
 }
 
+/* Compiling one module at a time is all that the driver does (580: two threads gain nothing), and
+ * each costs 7 ms by itself, so what is needed at once is loaded at once. Its linker, which makes
+ * what the cache keeps, works in as many threads as call it; and a function by itself is found in
+ * the cache whatever it was needed with. */
+static void choose_loading(Device *device, const frt_program_options *options) {
+    enum { MOST_LOADERS = 8 };
+    const CudaState *state = device->state;
+    int n = options->n_threads ? options->n_threads : port_cpu_count();
+    device->loads_together = !state->cache.is_on;
+    if (!device->loads_together) {
+        device->n_loaders = n < MOST_LOADERS ? n : MOST_LOADERS;
+    }
+}
+
 static frt_status cuda_open(Device *device, const frt_module *module,
                             const frt_program_options *options, frt_error *err) {
     CudaState *state = mem_alloc(1, sizeof *state);
@@ -172,6 +186,7 @@ static frt_status cuda_open(Device *device, const frt_module *module,
     device->has_graphs = cuda_has_graphs(&state->api);
     cubin_cache_open(&state->cache, options);
     device->state = state;
+    choose_loading(device, options);
     return FRT_OK;
 }
 
@@ -212,12 +227,12 @@ static int allow_shared(const CudaState *state, void *function, int64_t max_shar
                                          state->max_shared - n_static);
 }
 
-static frt_status cuda_find(Device *device, const char *symbol, int64_t max_shared, void **kernel,
-                            frt_error *err) {
+static frt_status cuda_find(Device *device, void *handle, const char *symbol, int64_t max_shared,
+                            void **kernel, frt_error *err) {
     CudaState *state = device->state;
     char doing[160];
     snprintf(doing, sizeof doing, "finding kernel %.120s", symbol);
-    int result = state->api.cuModuleGetFunction(kernel, state->module, symbol);
+    int result = state->api.cuModuleGetFunction(kernel, handle, symbol);
     /* Loading now rather than at the first launch keeps that launch capturable. */
     if (result == CUDA_SUCCESS && state->api.cuFuncLoad) {
         result = state->api.cuFuncLoad(*kernel);

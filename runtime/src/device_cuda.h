@@ -16,7 +16,6 @@ typedef struct CudaState {
     int max_shared;  /* bytes of one block, static and dynamic */
     int driver_version;
     CubinCache cache;
-    void *module;
     _Atomic int lost; /* the CUresult after which nothing works, or 0 */
 } CudaState;
 
@@ -29,8 +28,9 @@ frt_status cuda_fail(CudaState *state, int result, frt_status otherwise, const c
 frt_status cuda_check(CudaState *state, int result, const char *doing, frt_error *err);
 
 /* DeviceOps.load and .unload. */
-frt_status cuda_load(Device *device, const frt_module *module, frt_error *err);
-void cuda_unload(Device *device);
+frt_status cuda_load(Device *device, const frt_module *module, const uint32_t *pieces, uint32_t n,
+                     DeviceCode *code, frt_error *err);
+void cuda_unload(Device *device, void *handle);
 
 /* DeviceOps of graphs. */
 bool cuda_has_graphs(const CudaApi *api);

@@ -312,7 +312,8 @@ frt_status frt_program_get_kernel(frt_program *program, int32_t step, int32_t va
                         (int)step, (int)variant);
     }
     const Manifest *m = program->m;
-    const Variant *first = &m->variants[m->steps[program->graph->first_step].first_variant];
+    uint32_t first = m->steps[program->graph->first_step].first_variant;
+    uint32_t index = (uint32_t)(wanted - m->variants) - first;
     Device *device = &program->device;
     frt_kernel_info found = {0};
     DeviceScope scope;
@@ -320,7 +321,10 @@ frt_status frt_program_get_kernel(frt_program *program, int32_t step, int32_t va
     if (status) {
         return status;
     }
-    status = device->ops->describe(device, program->kernels[wanted - first], &found, err);
+    status = kernels_need(program->kernels, &index, 1, err);
+    if (!status) {
+        status = device->ops->describe(device, kernels_get(program->kernels, index), &found, err);
+    }
     device->ops->leave(device, &scope);
     if (!status) {
         GIVE(info, found);

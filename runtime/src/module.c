@@ -187,6 +187,9 @@ static frt_status load(char *bytes, size_t n_bytes, char *folder, frt_module **r
         status = frt_fail(err, FRT_E_ARTIFACT, "neither an ELF file nor text that begins with `%s`",
                           magic);
     }
+    if (!status) {
+        status = pieces_find(module, err);
+    }
     if (status) {
         frt_module_free(module);
         return status;
@@ -248,6 +251,7 @@ void frt_module_free(frt_module *module) {
         return;
     }
     manifest_free(&module->manifest);
+    mem_free(module->pieces);
     mem_free(module->folder);
     mem_free(module->bytes);
     mem_free(module);

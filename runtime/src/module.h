@@ -1,9 +1,10 @@
-/* A loaded artifact: its bytes, its manifest and where its kernel code lies. Immutable after
- * loading, counted by owners. */
+/* A loaded artifact: its bytes, its manifest and where its kernel code and its pieces lie.
+ * Immutable after loading, counted by owners. */
 #ifndef FRT_MODULE_H
 #define FRT_MODULE_H
 
 #include "manifest.h"
+#include "piece.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,8 +15,11 @@ struct frt_module {
     size_t n_bytes;
     char *folder; /* where it was loaded from, with the final slash; or NULL */
     frt_code code_kind;
-    const char *code;
+    const char *code; /* of PTX followed by a NUL */
     size_t n_code;
+    size_t n_head; /* bytes of the code that stand before every piece */
+    Piece *pieces;
+    uint32_t n_pieces; /* at least 1 */
     Manifest manifest;
 };
 

@@ -57,7 +57,8 @@ frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err) {
     plan->pointers = mem_alloc(n_pointers, sizeof *plan->pointers);
     plan->dims = mem_alloc(n_dims, sizeof *plan->dims);
     plan->maps = mem_alloc(n_maps * FRT_MAP_BYTES + MAP_ALIGN_BYTES, 1);
-    if (!plan->steps || !plan->pointers || !plan->dims || !plan->maps) {
+    plan->needed = mem_alloc(graph->n_steps, sizeof *plan->needed);
+    if (!plan->steps || !plan->pointers || !plan->dims || !plan->maps || !plan->needed) {
         plan_free(plan);
         return frt_fail_memory(err, n_pointers * sizeof *plan->pointers);
     }
@@ -75,6 +76,7 @@ void plan_free(Plan *plan) {
     mem_free(plan->pointers);
     mem_free(plan->dims);
     mem_free(plan->maps);
+    mem_free(plan->needed);
     *plan = (Plan){0};
 }
 
@@ -168,7 +170,7 @@ static frt_status prepare_launch(frt_program *program, const Step *step, PlanSte
                         step->label, launch->grid, shared);
     }
     uint32_t first = m->steps[program->graph->first_step].first_variant;
-    launch->kernel = program->kernels[step->first_variant - first + chosen];
+    planned->kernel = step->first_variant - first + chosen;
     launch->block = variant->block;
     launch->shared = (int32_t)shared;
     launch->overlaps = variant->waits && program->device.has_overlap;
@@ -200,6 +202,24 @@ static frt_status prepare_copy(const frt_program *program, const Step *step, Pla
     return FRT_OK;
 }
 
+/* Of all launches together, since several kernels load at once. */
+static frt_status load_kernels(const frt_program *program, Plan *plan, frt_error *err) {
+    const Step *steps = &program->m->steps[program->graph->first_step];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < program->graph->n_steps; i++) {
+        if (steps[i].kind == FRT_STEP_LAUNCH && !plan->steps[i].is_idle) {
+            plan->needed[n++] = plan->steps[i].kernel;
+        }
+    }
+    frt_status status = kernels_need(program->kernels, plan->needed, n, err);
+    for (uint32_t i = 0; !status && i < program->graph->n_steps; i++) {
+        if (steps[i].kind == FRT_STEP_LAUNCH && !plan->steps[i].is_idle) {
+            plan->steps[i].launch.kernel = kernels_get(program->kernels, plan->steps[i].kernel);
+        }
+    }
+    return status;
+}
+
 frt_status plan_prepare(frt_program *program, Plan *plan, frt_phase phase, const Region *regions,
                         DimValues dims, frt_error *err) {
     const Graph *graph = program->graph;
@@ -217,7 +237,7 @@ frt_status plan_prepare(frt_program *program, Plan *plan, frt_phase phase, const
             return status;
         }
     }
-    return FRT_OK;
+    return load_kernels(program, plan, err);
 }
 
 frt_status plan_enqueue(frt_program *program, const Plan *plan, uint32_t i, StepOrder order,

@@ -1,5 +1,5 @@
 /* The steps of a graph made concrete: which variant, which grid, which addresses. All memory is
- * allocated when the plan is made; preparing and enqueuing allocate nothing. */
+ * allocated when the plan is made; preparing allocates only to load code, enqueuing nothing. */
 #ifndef FRT_PLAN_H
 #define FRT_PLAN_H
 
@@ -8,6 +8,7 @@
 typedef struct PlanStep {
     bool is_idle;    /* nothing to launch or copy */
     int32_t variant; /* within the step; -1 before preparation and for copies */
+    uint32_t kernel; /* of a launch: its variant's number in the graph */
     Launch launch;
     void *maps;      /* of the variant: FRT_MAP_BYTES each */
     void *to, *from; /* copy */
@@ -15,16 +16,18 @@ typedef struct PlanStep {
 } PlanStep;
 
 typedef struct Plan {
-    PlanStep *steps; /* per step of the graph */
-    void **pointers; /* storage of all launches' args and params */
-    int64_t *dims;   /* storage of all launches' dims */
-    char *maps;      /* storage of all launches' tensor maps */
+    PlanStep *steps;  /* per step of the graph */
+    void **pointers;  /* storage of all launches' args and params */
+    int64_t *dims;    /* storage of all launches' dims */
+    char *maps;       /* storage of all launches' tensor maps */
+    uint32_t *needed; /* room for a kernel of each step */
 } Plan;
 
 frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err);
 void plan_free(Plan *plan);
 
-/* Make the steps of one phase concrete. `regions` holds each tensor's address, never NULL. */
+/* Make the steps of one phase concrete, and load the kernels that they launch. `regions` holds each
+ * tensor's address, never NULL. Between enter and leave. */
 frt_status plan_prepare(frt_program *program, Plan *plan, frt_phase phase, const Region *regions,
                         DimValues dims, frt_error *err);
 

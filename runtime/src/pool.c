@@ -8,6 +8,7 @@
 #include "port.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -128,6 +129,17 @@ int pool_n_threads(const Pool *pool) {
     return pool->n_workers + 1;
 }
 
+/* Signals are the application's: none is to be handled on a thread that it does not know. */
+static int start_worker(Pool *pool) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(&pool->workers[pool->n_workers], NULL, work, pool);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
 frt_status pool_create(int n_threads, Pool **result, frt_error *err) {
     Pool *pool = mem_alloc(1, sizeof *pool);
     if (!pool) {
@@ -139,7 +151,7 @@ frt_status pool_create(int n_threads, Pool **result, frt_error *err) {
     }
     atomic_store(&pool->ticket, CLOSED);
     while (pool->n_workers < n_threads - 1) {
-        int code = pthread_create(&pool->workers[pool->n_workers], NULL, work, pool);
+        int code = start_worker(pool);
         if (code != 0) {
             int n_made = pool->n_workers + 1;
             pool_free(pool);

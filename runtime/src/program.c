@@ -10,36 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Most dynamic shared memory that a variant can want if that is a constant, else -1. */
-static int64_t most_shared(const Manifest *m, const Variant *variant) {
-    int64_t n_bytes;
-    return expr_is_const(m->tokens, variant->shared, &n_bytes) ? n_bytes : -1;
-}
-
-static frt_status find_kernels(frt_program *program, frt_error *err) {
-    const Manifest *m = program->m;
-    const Graph *graph = program->graph;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < graph->n_steps; i++) {
-        n += m->steps[graph->first_step + i].n_variants;
-    }
-    program->kernels = mem_alloc(n, sizeof *program->kernels);
-    if (!program->kernels) {
-        return frt_fail_memory(err, n * sizeof *program->kernels);
-    }
-    if (n == 0) {
-        return FRT_OK;
-    }
-    Device *device = &program->device;
-    int64_t begin = port_clock_ns();
-    frt_status status = device->ops->load(device, program->module, err);
-    const Variant *variants = &m->variants[m->steps[graph->first_step].first_variant];
-    for (uint32_t i = 0; !status && i < n; i++) {
-        status = device->ops->find(device, variants[i].symbol, most_shared(m, &variants[i]),
-                                   &program->kernels[i], err);
-    }
-    device->load.ms = 1e-6 * (double)(port_clock_ns() - begin);
-    return status;
+/* Code that is one piece is needed whatever runs. */
+static frt_status make_kernels(frt_program *program, const frt_program_options *options,
+                               frt_error *err) {
+    frt_status status =
+        kernels_create(&program->device, program->module, program->graph, &program->kernels, err);
+    bool wants_all = options->load_all || pieces_are_one(program->module);
+    return status || !wants_all ? status : kernels_need_all(program->kernels, err);
 }
 
 static frt_status make_tables(frt_program *program, frt_error *err) {
@@ -80,7 +57,7 @@ static frt_status fill(frt_program *program, const frt_program_options *options,
     }
     status = make_tables(program, err);
     if (!status) {
-        status = find_kernels(program, err);
+        status = make_kernels(program, options, err);
     }
     if (!status) {
         status = program_load_weights(program, options, err);
@@ -139,7 +116,7 @@ static void free_device_things(frt_program *program) {
         device_free(device, program->kept[i].data, (size_t)program->kept[i].n_bytes);
     }
     device_free(device, program->scratch, FRT_ALIGNMENT);
-    device->ops->unload(device);
+    kernels_free(program->kernels);
     if (is_inside) {
         device->ops->leave(device, &scope);
     }
@@ -158,7 +135,6 @@ void frt_program_free(frt_program *program) {
     if (program->device.ops) {
         free_device_things(program);
     }
-    mem_free(program->kernels);
     mem_free(program->kept);
     mem_free(program->is_set);
     mem_free(program->extents);
@@ -301,7 +277,8 @@ frt_status frt_program_get_load(const frt_program *program, frt_load_info *info)
     if (!program || !info) {
         return FRT_E_INVALID_ARGUMENT;
     }
-    frt_load_info full = program->device.load;
+    frt_load_info full;
+    kernels_describe_load(program->kernels, &full);
     full.struct_size = info->struct_size;
     memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
     return FRT_OK;

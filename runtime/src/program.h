@@ -1,9 +1,9 @@
 /* A program: device, code, params and what init steps made. After creation everything but the
- * params is immutable; `lock` guards the params' readiness. */
+ * params and which kernels are on the device is immutable; `lock` guards the params' readiness. */
 #ifndef FRT_PROGRAM_H
 #define FRT_PROGRAM_H
 
-#include "device.h"
+#include "kernels.h"
 
 #include <pthread.h>
 
@@ -28,9 +28,9 @@ struct frt_program {
     const Graph *graph;
     int32_t graph_index;
     Device device;
-    void **kernels; /* per variant of the graph, in order */
-    Region *kept;   /* per tensor of the graph: params and persistent temps, else empty */
-    bool *is_set;   /* per tensor: a param that has its values */
+    Kernels *kernels; /* per variant of the graph, in order */
+    Region *kept;     /* per tensor of the graph: params and persistent temps, else empty */
+    bool *is_set;     /* per tensor: a param that has its values */
     int64_t (*extents)[FRT_MAX_RANK]; /* per tensor of the graph: of a param that is set */
     DimState dims;                    /* fixed by params that are set */
     void *scratch; /* FRT_ALIGNMENT bytes: the address of tensors without elements */

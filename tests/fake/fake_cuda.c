@@ -3,11 +3,13 @@
 
 #include "cuda_api.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 FakeCuda fake_cuda;
 
@@ -17,15 +19,33 @@ static struct {
     const char *symbol;
     FakeKernel kernel;
     int n_values;
+    long n_loads;
 } kernels[MAX_KERNELS];
 static int n_kernels;
 
-static char callers_context, primary_context, module_handle;
+static char callers_context, primary_context;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of fake_cuda and kernels */
+static _Thread_local void *stack[16] = {&callers_context};
+static _Thread_local int depth = 1;
 
 void fake_cuda_reset(void) {
     fake_cuda = (FakeCuda){.driver_version = 12080, .n_devices = 1, .major = 9};
-    fake_cuda.stack[0] = &callers_context;
-    fake_cuda.depth = 1;
+    depth = 1;
+    for (int i = 0; i < n_kernels; i++) {
+        kernels[i].n_loads = 0;
+    }
+}
+
+int fake_cuda_depth(void) {
+    return depth;
+}
+
+long fake_cuda_loads(const char *symbol) {
+    long n = 0;
+    for (int i = 0; i < n_kernels; i++) {
+        n += strcmp(kernels[i].symbol, symbol) == 0 ? kernels[i].n_loads : 0;
+    }
+    return n;
 }
 
 void fake_cuda_add_valued_kernel(const char *symbol, FakeKernel kernel, int n_values) {
@@ -48,6 +68,8 @@ long fake_cuda_count(const char *name) {
 
 /* Log a call; the code with which it must fail, or 0. */
 static int enter(const char *name) {
+    int code = 0;
+    pthread_mutex_lock(&lock);
     if (fake_cuda.n_calls < N_LOG) {
         fake_cuda.log[fake_cuda.n_calls] = name;
     }
@@ -55,15 +77,16 @@ static int enter(const char *name) {
     if (fake_cuda.fail_at > 0 && --fake_cuda.fail_at == 0) {
         fake_cuda.has_failed = 1;
         fake_cuda.failed_in = name;
-        return fake_cuda.fail_code;
+        code = fake_cuda.fail_code;
     }
-    return 0;
+    pthread_mutex_unlock(&lock);
+    return code;
 }
 
 /* Calls that need a current context of ours: the runtime must have pushed one. */
 static int enter_current(const char *name) {
     int code = enter(name);
-    return !code && fake_cuda.depth < 2 ? 201 : code;
+    return !code && depth < 2 ? 201 : code;
 }
 
 #define FAIL_IF(code)       \
@@ -108,7 +131,7 @@ static int fake_cuDriverGetVersion(int *version) {
 }
 
 static int fake_cuGetErrorName(int result, const char **name) {
-    static char text[32];
+    static _Thread_local char text[32];
     snprintf(text, sizeof text, "CUDA_ERROR_%d", result);
     *name = text;
     return 0;
@@ -157,19 +180,19 @@ static int fake_cuDevicePrimaryCtxRelease(int device) {
 
 static int fake_cuCtxPushCurrent(void *context) {
     FAIL_IF(enter("cuCtxPushCurrent"));
-    if (!context || fake_cuda.depth == 16) {
+    if (!context || depth == 16) {
         return 201;
     }
-    fake_cuda.stack[fake_cuda.depth++] = context;
+    stack[depth++] = context;
     return 0;
 }
 
 static int fake_cuCtxPopCurrent(void **context) {
     int code = enter("cuCtxPopCurrent");
-    if (fake_cuda.depth < 2) {
+    if (depth < 2) {
         return 201;
     }
-    *context = fake_cuda.stack[--fake_cuda.depth];
+    *context = stack[--depth];
     return code;
 }
 
@@ -185,9 +208,43 @@ static int fake_cuCtxSynchronize(void) {
     return 0;
 }
 
+/* A module is a copy of its text. */
+static bool has_entry(const char *module, const char *symbol) {
+    char entry[160];
+    snprintf(entry, sizeof entry, ".entry %s(", symbol);
+    return strstr(module, entry) != NULL;
+}
+
+/* Takes its time, and says how many do at once. */
+static void compile(void) {
+    pthread_mutex_lock(&lock);
+    fake_cuda.n_compiling++;
+    if (fake_cuda.n_compiling > fake_cuda.most_compiling) {
+        fake_cuda.most_compiling = fake_cuda.n_compiling;
+    }
+    pthread_mutex_unlock(&lock);
+    struct timespec left = {.tv_nsec = 1000 * fake_cuda.compile_us};
+    while (nanosleep(&left, &left) != 0) {
+    }
+    pthread_mutex_lock(&lock);
+    fake_cuda.n_compiling--;
+    pthread_mutex_unlock(&lock);
+}
+
+static void note_image(const char *text) {
+    pthread_mutex_lock(&lock);
+    fake_cuda.image = text;
+    snprintf(fake_cuda.image_text, sizeof fake_cuda.image_text, "%s", text);
+    for (int i = 0; i < n_kernels; i++) {
+        kernels[i].n_loads += has_entry(text, kernels[i].symbol);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned n_options,
                                    int *options, void **values) {
     int code = enter_current("cuModuleLoadDataEx");
+    if (!code && fake_cuda.refused && has_entry(image, fake_cuda.refused)) code = 218;
     if (code) {
         for (unsigned i = 0; i < n_options; i++) {
             if (options[i] == 5) {
@@ -196,22 +253,24 @@ static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned n_
         }
         return code;
     }
+    if (strncmp(image, FAKE_CUBIN, sizeof FAKE_CUBIN - 1) != 0) compile();
+    note_image(image);
     fake_cuda.n_modules++;
-    fake_cuda.image = image;
-    snprintf(fake_cuda.image_text, sizeof fake_cuda.image_text, "%s", (const char *)image);
-    *module = &module_handle;
-    return 0;
+    *module = strdup(image);
+    return *module ? 0 : 2;
 }
 
 static int fake_cuModuleUnload(void *module) {
     fake_cuda.n_modules--;
-    return enter_current("cuModuleUnload") + (module != &module_handle);
+    free(module);
+    return enter_current("cuModuleUnload");
 }
 
 static int fake_cuModuleGetFunction(void **function, void *module, const char *name) {
     FAIL_IF(enter_current("cuModuleGetFunction"));
-    for (int i = 0; i < n_kernels && module == &module_handle; i++) {
-        if (strcmp(kernels[i].symbol, name) == 0) {
+    bool has_all = !strstr(module, ".entry ");
+    for (int i = 0; i < n_kernels; i++) {
+        if (strcmp(kernels[i].symbol, name) == 0 && (has_all || has_entry(module, name))) {
             *function = &kernels[i];
             return 0;
         }
@@ -228,7 +287,9 @@ static int fake_cuFuncGetAttribute(int *value, int attribute, void *function) {
 
 static int fake_cuFuncSetAttribute(void *function, int attribute, int value) {
     FAIL_IF(enter_current("cuFuncSetAttribute"));
+    pthread_mutex_lock(&lock);
     fake_cuda.max_dynamic_shared = value;
+    pthread_mutex_unlock(&lock);
     return function && attribute == 8 ? 0 : 1;
 }
 
@@ -272,7 +333,9 @@ static int fake_cuMemcpyDtoH(void *to, uint64_t from, size_t n_bytes) {
 
 static int fake_cuMemcpyDtoDAsync(uint64_t to, uint64_t from, size_t n_bytes, void *stream) {
     FAIL_IF(enter_current("cuMemcpyDtoDAsync"));
+    pthread_mutex_lock(&lock);
     fake_cuda.stream = stream;
+    pthread_mutex_unlock(&lock);
     if (stream && stream == fake_cuda.capturing) {
         return record((Op){.to = to, .from = from, .n_bytes = n_bytes, .index = -1});
     }
@@ -282,6 +345,7 @@ static int fake_cuMemcpyDtoDAsync(uint64_t to, uint64_t from, size_t n_bytes, vo
 
 static int launch(void *function, unsigned grid, unsigned block, unsigned shared_bytes,
                   int overlaps, void *stream, void **params) {
+    pthread_mutex_lock(&lock);
     fake_cuda.n_launches++;
     fake_cuda.grid = grid;
     fake_cuda.block = block;
@@ -289,6 +353,7 @@ static int launch(void *function, unsigned grid, unsigned block, unsigned shared
     fake_cuda.stream = stream;
     fake_cuda.overlaps = overlaps;
     fake_cuda.n_overlapping += overlaps;
+    pthread_mutex_unlock(&lock);
     for (int i = 0; i < n_kernels; i++) {
         if (function != &kernels[i]) continue;
         if (stream && stream == fake_cuda.capturing) {
@@ -326,15 +391,17 @@ static int fake_cuLaunchKernelEx(const CudaLaunchConfig *config, void *function,
 
 /* Linking. */
 
-static char *linked;
+typedef struct Link {
+    char *cubin;
+} Link;
 
 static int fake_cuLinkCreate(unsigned n_options, int *options, void **values, void **link) {
     FAIL_IF(enter_current("cuLinkCreate"));
     (void)options;
     (void)values;
     fake_cuda.n_links++;
-    *link = &linked;
-    return n_options ? 1 : 0;
+    *link = calloc(1, sizeof(Link));
+    return *link && !n_options ? 0 : 1;
 }
 
 static int fake_cuLinkAddData(void *link, int type, void *data, size_t n_bytes, const char *name,
@@ -342,25 +409,27 @@ static int fake_cuLinkAddData(void *link, int type, void *data, size_t n_bytes, 
     FAIL_IF(enter_current("cuLinkAddData"));
     (void)options;
     (void)values;
-    if (link != &linked || type != 1 || n_options || !name || strlen(data) + 1 != n_bytes) return 1;
-    linked = malloc(n_bytes + sizeof FAKE_CUBIN);
-    if (linked) snprintf(linked, n_bytes + sizeof FAKE_CUBIN, FAKE_CUBIN "%s", (char *)data);
-    return linked ? 0 : 2;
+    if (type != 1 || n_options || !name || strlen(data) + 1 != n_bytes) return 1;
+    if (fake_cuda.refused && has_entry(data, fake_cuda.refused)) return 218;
+    compile();
+    char *cubin = ((Link *)link)->cubin = malloc(n_bytes + sizeof FAKE_CUBIN);
+    if (cubin) snprintf(cubin, n_bytes + sizeof FAKE_CUBIN, FAKE_CUBIN "%s", (char *)data);
+    return cubin ? 0 : 2;
 }
 
 static int fake_cuLinkComplete(void *link, void **cubin, size_t *n_bytes) {
     FAIL_IF(enter_current("cuLinkComplete"));
-    if (link != &linked || !linked) return 1;
-    *cubin = linked;
-    *n_bytes = strlen(linked) + 1;
+    *cubin = ((Link *)link)->cubin;
+    if (!*cubin) return 1;
+    *n_bytes = strlen(*cubin) + 1;
     return 0;
 }
 
 static int fake_cuLinkDestroy(void *link) {
     fake_cuda.n_links--;
-    free(linked);
-    linked = NULL;
-    return enter_current("cuLinkDestroy") + (link != &linked);
+    free(((Link *)link)->cubin);
+    free(link);
+    return enter_current("cuLinkDestroy");
 }
 
 /* Streams and graphs. */

@@ -1,5 +1,7 @@
 /* A CUDA driver for tests: device memory is host memory, kernels are C functions, every call is
- * logged and any call can be made to fail. Its state is one global, so one thread at a time. */
+ * logged and any call can be made to fail. Threads may load and launch at once; what says `last`,
+ * and streams and graphs, are of one thread at a time. A module whose PTX has entries has those
+ * kernels, one without has all. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
@@ -24,6 +26,8 @@ typedef struct FakeCuda {
     int n_devices;
     int major, minor;
     const char *missing; /* symbol that the driver lacks, or NULL */
+    const char *refused; /* entry that the compiler does not take, or NULL */
+    long compile_us;     /* what compiling PTX takes at least */
 
     /* Failure: the nth call from now (1 = the next) returns `fail_code`. 0 = none. */
     long fail_at;
@@ -32,23 +36,22 @@ typedef struct FakeCuda {
     const char *failed_in; /* name of the call that failed */
 
     /* What is held. */
-    long n_contexts, n_modules, n_blocks, n_events;
-    long n_links, n_streams, n_graphs; /* graphs and what was instantiated of them */
-    size_t n_bytes;
-    void *stack[16]; /* of current contexts; the bottom is the caller's own */
-    int depth;
+    _Atomic long n_contexts, n_modules, n_blocks, n_events;
+    _Atomic long n_links, n_streams, n_graphs; /* graphs and what was instantiated of them */
+    _Atomic size_t n_bytes;
 
     /* What was called. */
-    long n_calls, n_launches, n_syncs;
-    const char *log[4096];        /* names, the first of them */
-    unsigned grid, block, shared; /* of the last launch */
-    void *stream;                 /* of the last launch or copy */
-    int max_dynamic_shared;       /* of the last cuFuncSetAttribute */
-    const void *image;            /* of the last module; gone when it was a cubin */
-    char image_text[64];          /* its beginning */
-    int overlaps;                 /* the last launch might begin before what is ahead had ended */
-    long n_overlapping;           /* such launches */
-    void *capturing;              /* the stream that records, or NULL */
+    _Atomic long n_calls, n_launches, n_syncs;
+    long n_compiling, most_compiling; /* modules of PTX, now, and at most at once */
+    const char *log[4096];            /* names, the first of them */
+    unsigned grid, block, shared;     /* of the last launch */
+    void *stream;                     /* of the last launch or copy */
+    int max_dynamic_shared;           /* of the last cuFuncSetAttribute */
+    const void *image;                /* of the last module; gone when it was a cubin */
+    char image_text[64];              /* its beginning */
+    int overlaps;       /* the last launch might begin before what is ahead had ended */
+    long n_overlapping; /* such launches */
+    void *capturing;    /* the stream that records, or NULL */
 } FakeCuda;
 
 extern FakeCuda fake_cuda;
@@ -69,5 +72,11 @@ void *fake_cuda_lookup(void *ctx, const char *symbol);
 
 /* Calls named `name` in the log. */
 long fake_cuda_count(const char *name);
+
+/* How often an entry was loaded since the reset: 0 for what a module without entries has. */
+long fake_cuda_loads(const char *symbol);
+
+/* How many contexts are current in this thread, one on the other; the bottom is its own. */
+int fake_cuda_depth(void);
 
 #endif

@@ -30,6 +30,9 @@ const char rt_manifest[] = "//@ fusec-artifact 1\n"
                            "//@ copy run y t B,16,*\n"
                            "//@ end\n";
 const char rt_ptx[] = ".version 7.0\n.target sm_80\n";
+#define FUNCTION(name) "\n//@ function " name "\n.visible .entry " name "()\n{\n}\n"
+const char rt_cut_ptx[] = ".version 7.0\n.target sm_80\n" FUNCTION("k_twice") FUNCTION("k_pack")
+    FUNCTION("k_scale16") FUNCTION("k_scale");
 
 static void k_twice(void **params, unsigned grid, unsigned block) {
     float *twice = *(float **)params[0];
@@ -88,9 +91,10 @@ frt_program_options rt_options(void) {
     return options;
 }
 
-frt_status rt_open_program(RtRig *rig, const char *text, const frt_program_options *options) {
+frt_status rt_open_code(RtRig *rig, const char *text, const char *code,
+                        const frt_program_options *options) {
     *rig = (RtRig){.err = FRT_ERROR_INIT, .x = rt_x_storage, .y = rt_y_storage};
-    Artifact artifact = artifact_text(text, rt_ptx);
+    Artifact artifact = artifact_text(text, code);
     frt_status status =
         frt_module_load_memory(artifact.bytes, artifact.n_bytes, &rig->module, &rig->err);
     artifact_free(&artifact);
@@ -98,6 +102,10 @@ frt_status rt_open_program(RtRig *rig, const char *text, const frt_program_optio
         status = frt_program_create(rig->module, "g", options, &rig->program, &rig->err);
     }
     return status;
+}
+
+frt_status rt_open_program(RtRig *rig, const char *text, const frt_program_options *options) {
+    return rt_open_code(rig, text, rt_ptx, options);
 }
 
 frt_status rt_bind(RtRig *rig, int64_t rows) {
@@ -132,6 +140,6 @@ void rt_expect_nothing_held(const char *when) {
     cr_expect_eq(fake_cuda.n_links, 0, "%s: %ld links", when, fake_cuda.n_links);
     cr_expect_eq(fake_cuda.n_streams, 0, "%s: %ld streams", when, fake_cuda.n_streams);
     cr_expect_eq(fake_cuda.n_graphs, 0, "%s: %ld graphs", when, fake_cuda.n_graphs);
-    cr_expect_eq(fake_cuda.depth, 1, "%s: context stack %d deep", when, fake_cuda.depth);
+    cr_expect_eq(fake_cuda_depth(), 1, "%s: context stack %d deep", when, fake_cuda_depth());
     cr_expect_eq(fake_mem_live(), 0, "%s: %ld host blocks", when, fake_mem_live());
 }

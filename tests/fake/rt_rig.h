@@ -22,6 +22,8 @@ typedef struct RtRig {
 
 extern const char rt_manifest[];
 extern const char rt_ptx[];
+/* The same kernels, cut by function. */
+extern const char rt_cut_ptx[];
 extern const float rt_weights[4];
 /* Aligned as device memory is. */
 extern float rt_x_storage[RT_MAX_ROWS * 8 + 4];
@@ -30,7 +32,10 @@ extern float rt_y_storage[RT_MAX_ROWS * 8];
 /* Tells the fake driver the kernels of rt_manifest. */
 void rt_add_kernels(void);
 frt_program_options rt_options(void);
+/* A program of the manifest `text` and rt_ptx, or any code. */
 frt_status rt_open_program(RtRig *rig, const char *text, const frt_program_options *options);
+frt_status rt_open_code(RtRig *rig, const char *text, const char *code,
+                        const frt_program_options *options);
 /* Binds x and y of so many rows; x counts up from 0.5, y is cleared. */
 frt_status rt_bind(RtRig *rig, int64_t rows);
 void rt_expect_y(const RtRig *rig, int64_t rows);

@@ -80,6 +80,24 @@ Test(prove, a_kernel_that_spills_is_named_by_verify_and_bench, .timeout = 60) {
     cr_expect(strstr(proof.said, "registers  about local shared"), "%s", proof.said);
 }
 
+/* Of two variants the first is the one that runs. */
+Test(prove, the_driver_compiles_what_runs_or_all_of_it, .timeout = 60) {
+    static const char source[] = "graph g(x: f32[64]) -> (y: f32[64]) {\n  y = -x\n}\n";
+    fake_cuda_add_kernel("g_0_y_l2", k_nothing);
+    fake_cuda_add_kernel("g_0_y_l2_v1", k_nothing);
+    for (int all = 0; all < 2; all++) {
+        const char *const options[] = {"--target=sm_80", "--device=cuda", "--runs=3",
+                                       all ? "--load-all" : NULL, NULL};
+        fake_cuda_reset();
+        prove_command(&proof, "bench", source, true, options);
+        cr_assert(proof.status == FUSEC_OK, "%s", proof.said);
+        const char *said = all ? " ms, 2 of 2 kernels, compiled" : " ms, 1 of 2 kernels, compiled";
+        cr_expect(strstr(proof.said, said), "%s", proof.said);
+        cr_expect_eq(fake_cuda_loads("g_0_y_l2"), 1);
+        cr_expect_eq(fake_cuda_loads("g_0_y_l2_v1"), all);
+    }
+}
+
 /* What a report is to have: kernel, element, coordinates, both values, ULPs, and the way back. */
 Test(prove, a_mismatch_says_where_and_how_far) {
     Text report = {.arena = arena};

@@ -117,6 +117,34 @@ Test(rt_cache, the_second_load_compiles_nothing) {
     rt_folder_remove(folder);
 }
 
+/* What was needed with what makes no difference to the names. */
+Test(rt_cache, functions_are_kept_one_by_one) {
+    char *folder = rt_folder_make();
+    frt_program_options options = cached_options(folder);
+    fake_cuda_reset();
+    rt_add_kernels();
+    for (int i = 0; i < 3; i++) {
+        RtRig rig;
+        FRT_INFO(frt_load_info, load);
+        options.load_all = i > 0;
+        cr_assert_eq(rt_open_code(&rig, rt_manifest, rt_cut_ptx, &options), FRT_OK, "%s",
+                     rig.err.message);
+        cr_assert_eq(frt_program_set_param(rig.program, "w", rt_weights, 16, &rig.err), FRT_OK);
+        cr_assert_eq(frt_exec_create(rig.program, &rig.exec, &rig.err), FRT_OK);
+        cr_assert_eq(rt_bind(&rig, 3), FRT_OK);
+        cr_assert_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK, "%s", rig.err.message);
+        rt_expect_y(&rig, 3);
+        cr_assert_eq(frt_program_get_load(rig.program, &load), FRT_OK);
+        cr_expect(load.is_cached && load.is_compiled == (i < 2), "round %d", i);
+        cr_expect_eq(load.n_loaded, i ? 4 : 3);
+        cr_expect_eq(count_files(folder, NULL, ".cubin"), i ? 4 : 3);
+        cr_expect_eq(fake_cuda_count("cuLinkComplete"), i ? 4 : 3, "round %d", i);
+        rt_close_rig(&rig);
+    }
+    rt_expect_nothing_held("after functions");
+    rt_folder_remove(folder);
+}
+
 /* Whatever the cubin depends on is part of its name. */
 Test(rt_cache, another_driver_device_or_ptx_is_another_cubin) {
     char *folder = rt_folder_make();

@@ -32,7 +32,7 @@ Test(rt_cuda, a_run_is_two_enqueued_steps_on_the_callers_stream) {
         cr_expect_str_eq(fake_cuda.log[i], calls[i]);
     }
     cr_expect_eq(fake_cuda.stream, &stream);
-    cr_expect(fake_cuda.grid == 5 && fake_cuda.depth == 1);
+    cr_expect(fake_cuda.grid == 5 && fake_cuda_depth() == 1);
     rt_expect_y(&rig, 5);
     int is_aligned = (uintptr_t)rig.x % 16 == 0;
     cr_expect_eq(fake_cuda.block, is_aligned ? 128u : 64u);
@@ -406,7 +406,7 @@ static int fail_call(long n, int code) {
             cr_expect_eq(status, FRT_E_DEVICE_LOST, "%s: %s", when, frt_status_name(status));
             cr_expect_eq(rig.err.cuda, code);
         }
-        cr_expect_eq(fake_cuda.depth, 1, "%s: context left current", when);
+        cr_expect_eq(fake_cuda_depth(), 1, "%s: context left current", when);
     }
     if (rig.exec && rig.program && rt_bind(&rig, 6) == FRT_OK) {
         frt_status again = frt_run(rig.exec, NULL, &rig.err);
