@@ -1,7 +1,7 @@
 """Matrix products of the compiler beside PyTorch's on one GPU, on the same buffers and streams.
 
     make gpu-kit                                                         # here
-    python3 bench/gemm_torch.py FUSEC LIBFUSERT [check[:N[:SEED]]] [time]    # there
+    python3 bench/gemm_torch.py FUSEC LIBFUSERT [check[:N[:SEED]]] [time[:DTYPE]]    # there
 
 FUSEC is the compiler (the kit under that name), LIBFUSERT the runtime's shared library.
 
@@ -9,7 +9,7 @@ check: products of random shapes, layouts, batches and epilogues, between guard 
 poisoned. Target sm_90a must agree to the bit with target sm_90, whose tensor core instructions are
 others, and with itself in a second run; and with float64 up to rounding.
 
-time: bias and relu, replayed as CUDA graphs in short bursts after an idle pause, contenders in
+time: bias and relu in bf16 or DTYPE, replayed as CUDA graphs in short bursts after an idle pause, contenders in
 random order, buffers rotating. The ratio is torch.mm's time (without epilogue) over ours.
 """
 import ctypes
@@ -24,7 +24,9 @@ import time
 import torch
 
 GUARD = 4096
-DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
+DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+MAX_ERROR = {"bf16": 2e-2, "f16": 3e-3, "f32": 1e-5}
+TFLOPS = {"bf16": 700, "f16": 700, "f32": 50}  # about, to choose how long to run
 EPILOGUES = {
     "none": ("", "P", lambda p, c, t: p),
     "bias, relu": ("c", "relu(P + c)", lambda p, c, t: torch.relu(p + c)),
@@ -143,9 +145,9 @@ def check_case(runtime, fusec, folder, case):
     product = (a.mT if left_turned else a) @ (b if right_turned else b.mT)
     expected = reference(product, *(inputs[x].double() if x in takes else 0 for x in "ct"))
     error = ((outputs[0].double() - expected).norm() / expected.norm()).item()
-    if not error < (2e-2 if dtype == "bf16" else 3e-3):
+    if not error < MAX_ERROR[dtype]:
         return f"relative error {error}"
-    bits = [y.view(torch.int16) for y in outputs]
+    bits = [y.view(torch.uint8) for y in outputs]
     return None if bits[0].equal(bits[1]) and bits[0].equal(bits[2]) else "bits differ"
 
 
@@ -187,14 +189,14 @@ def burst(graph, n):
     return begin.elapsed_time(end) * 1e3 / n
 
 
-def time_shape(runtime, fusec, folder, m, n, k, right_turned):
-    n_sets = max(2, min(12, int(3e8 // (2 * (m * k + n * k + m * n))) + 1))
-    n_runs = max(3, min(200, int(4e-3 / (2 * m * n * k / 7e14))))
+def time_shape(runtime, fusec, folder, dtype, m, n, k, right_turned):
+    n_sets = max(2, min(12, int(3e8 // (DTYPES[dtype].itemsize * (m * k + n * k + m * n))) + 1))
+    n_runs = max(3, min(200, int(4e-3 / (2 * m * n * k / (TFLOPS[dtype] * 1e12)))))
     shapes = {"a": (m, k), "b": (k, n) if right_turned else (n, k), "c": (n,), "y": (m, n)}
-    sets = [{name: torch.randn(shape, device="cuda").to(torch.bfloat16)
+    sets = [{name: torch.randn(shape, device="cuda").to(DTYPES[dtype])
              for name, shape in shapes.items()} for _ in range(n_sets)]
-    text = source("bf16", (), m, n, k, False, right_turned, "bias, relu")
-    program = Program(runtime, compile_to(fusec, text, "sm_90a", folder), "bf16")
+    text = source(dtype, (), m, n, k, False, right_turned, "bias, relu")
+    program = Program(runtime, compile_to(fusec, text, "sm_90a", folder), dtype)
     ours = [program.prepare(tensors) for tensors in sets]
 
     def theirs(i, activate):
@@ -219,12 +221,12 @@ def time_shape(runtime, fusec, folder, m, n, k, right_turned):
           + f", ratio {medians['torch.mm'] / medians['ours']:.3f}", flush=True)
 
 
-def time_all(runtime, fusec, folder):
+def time_all(runtime, fusec, folder, dtype):
     for size in (512, 1024, 1536, 2048, 3072, 4096, 5120, 8192):
         for right_turned in (False, True):
-            time_shape(runtime, fusec, folder, size, size, size, right_turned)
+            time_shape(runtime, fusec, folder, dtype, size, size, size, right_turned)
     for m, n, k in ((128, 8192, 8192), (4096, 4096, 512), (4096, 4096, 4040)):
-        time_shape(runtime, fusec, folder, m, n, k, False)
+        time_shape(runtime, fusec, folder, dtype, m, n, k, False)
 
 
 def main():
@@ -233,7 +235,7 @@ def main():
         for what in sys.argv[3:] or ["check", "time"]:
             word, *numbers = what.split(":")
             if word == "time":
-                time_all(runtime, fusec, folder)
+                time_all(runtime, fusec, folder, *(numbers or ["bf16"]))
             elif word == "check":
                 n_cases, seed = [int(x) for x in numbers] + [200, 1][len(numbers):]
                 good = check(runtime, fusec, folder, n_cases, seed) and good

@@ -54,19 +54,6 @@ static LLVMValueRef chunk_bytes(const MmaFactor *factor, const GemmBlock *block,
 
 /* How the factor lies. */
 
-/* Whether k moves the index by a fixed stride, which is then *stride. */
-static bool is_affine_in(const IndexTab *tab, IndexId index, uint32_t axis, DimId *stride) {
-    IndexExpr expr = index_expr(tab, index);
-    *stride = DIM_NONE;
-    for (uint32_t i = 0; i < expr.n_terms; i++) {
-        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
-        if (!(atom.axes >> axis & 1)) continue;
-        if (atom.kind != ATOM_AXIS) return false;
-        *stride = expr.terms[i].coefficient;
-    }
-    return true;
-}
-
 static bool are_chunks_whole(const MmaFactor *factor, IndexTab *tab, IndexId index, uint32_t axis) {
     return index_lane_motion(tab, index, axis, factor->chunk_elems) == LANES_CONTIGUOUS &&
            index_is_multiple(tab, index, axis, factor->chunk_elems);
@@ -83,7 +70,7 @@ static bool find_copied(MmaFactor *factor, const GemmBlock *block) {
     if (s->kind != SCALAR_LOAD || s->guard || lower->variant->align_bytes < CHUNK_BYTES)
         return false;
     uint32_t arg = lower_arg(lower, s->buffer);
-    if (!(lower->variant->align_args >> arg & 1) || !is_affine_in(tab, s->index, k, &stride))
+    if (!(lower->variant->align_args >> arg & 1) || !index_stride(tab, s->index, k, &stride))
         return false;
     factor->is_turned = !are_chunks_whole(factor, tab, s->index, k);
     return !factor->is_turned || are_chunks_whole(factor, tab, s->index, factor->axis);
@@ -172,19 +159,14 @@ static void aim_copies(MmaFactor *factor, const GemmBlock *block) {
     uint32_t k = gemm_axis_k(lower->kernel);
     LLVMValueRef zero = lower_index_const(lower, 0);
     DimId stride;
-    is_affine_in(indices_of(block), s->index, k, &stride);
+    index_stride(indices_of(block), s->index, k, &stride);
     factor->k_stride = stride ? lower_dim(lower, stride) : zero;
-    LLVMValueRef base = lower->pointers[lower_arg(lower, s->buffer)];
     bool has_whole_chunks = gpu_gemm_axis_is_multiple(lower, k, factor->chunk_elems);
     for (uint32_t i = 0; i < factor->n_chunks; i++) {
         Point point = chunk_point(factor, block, i, zero);
         LLVMValueRef at = point.axis[factor->axis];
         point.active = LLVMBuildICmp(builder, LLVMIntSLT, at, factor->extent, "");
-        LLVMValueRef address = point_index(&point, s->index);
-        if (lower->index_type == unit->i32)
-            address = LLVMBuildSExt(builder, address, unit->i64, "");
-        LLVMTypeRef element = unit_memory_type(unit, s->dtype, 1);
-        factor->sources[i] = LLVMBuildGEP2(builder, element, base, &address, 1, "");
+        factor->sources[i] = point_pointer(&point, s);
         LLVMValueRef all = i32_const(block, has_whole_chunks ? CHUNK_BYTES : -1);
         factor->n_bytes[i] = factor->is_turned ? bytes_inside(factor, block, at, factor->extent)
                                                : LLVMBuildSelect(builder, point.active, all,

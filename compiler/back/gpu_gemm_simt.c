@@ -2,221 +2,26 @@
  * ascending in k.
  *
  * The block walks k in steps of tile_k. Tiles of both factors lie in shared memory as rows of one k
- * each, twice: while one pair is computed on, the next is on its way, loaded into registers before
- * the computing and stored after it, so that one barrier a step is enough. A warp computes lanes_m
- * x lanes_n times a thread's rm x rn outputs, which are fragments of at most 16 bytes, spread over
- * the warp's part of the tile so that neighbouring threads read neighbouring fragments.
+ * each, sched.stages of them: while one is computed on, the next are on their way. A factor that is
+ * a plain load is copied by cp.async, by elements where it lies across; any other is loaded into
+ * registers before the computing and stored after it. One barrier a step is enough.
+ *
+ * A warp computes lanes_m x lanes_n times a thread's rm x rn outputs, which are fragments of at
+ * most 16 bytes, spread over the warp's part of the tile so that neighbouring threads read
+ * neighbouring fragments. What a multiplication costs is a slot to start it and the reading of its
+ * registers: hence many outputs a thread, in an order in which neighbours share a factor.
  *
  * Beyond the end of k the factors are -0 and +0: their product changes no sum, not even -0. The
  * finished accumulators go through the same shared memory to the epilogue, a row of fragments at a
  * time. */
-#include "back/gpu_gemm.h"
+#include "back/gpu_gemm_simt.h"
 
-enum { FRAGMENT_BYTES = 16, MAX_STEPS = 32, MAX_OUTPUTS = 64, MAX_SIDE = 8 };
+#include <string.h>
 
-/* One factor and its tile. */
-typedef struct Side {
-    ScalarId value;
-    uint32_t axis;              /* m or n */
-    uint32_t tile;              /* elements along it */
-    LLVMValueRef begin, extent; /* index_type: of the tile, of the axis */
-    uint32_t lane_axis, lanes;  /* how elements are loaded */
-    uint32_t pitch;             /* elements from one k to the next in shared memory */
-    uint32_t offset_bytes;      /* in a buffer */
-    double pad;                 /* stands beyond the end of k */
-    uint32_t n_groups,
-        n_steps; /* groups of lanes in a tile, and per thread (the last may be idle) */
-    /* Per step: where its group stands, and how much further: steps a constant distance apart have
-     * all but that in common. */
-    LLVMValueRef own[MAX_STEPS];  /* i32: in the tile along the axis */
-    LLVMValueRef at_k[MAX_STEPS]; /* i32: in the tile along k */
-    uint32_t more_own[MAX_STEPS], more_k[MAX_STEPS];
-    LLVMValueRef exists[MAX_STEPS]; /* i1: the group is inside the extent of the axis */
-    Point points[MAX_STEPS];        /* with the values that do not move with k */
-    /* The thread's fragments: `n` of `size` elements, `stride` elements apart, the first at `first`
-     * (i32) along the axis. */
-    uint32_t n, size, stride;
-    LLVMValueRef first;
-} Side;
-
-typedef struct Simt {
-    Lower *lower;
-    Unit *unit;
-    const Sched *sched;
-    GemmBlock block;
-    Dtype acc;
-    uint32_t acc_bytes;
-    Side sides[2]; /* left, right */
-    LLVMValueRef shared;
-    uint32_t buffer_bytes; /* of one pair of tiles */
-    LLVMValueRef computes; /* i1, or NULL: whether the thread has outputs; NULL: all have */
-    uint32_t part_pitch;   /* elements */
-} Simt;
-
-static LLVMValueRef int32(const Simt *g, int64_t value) {
-    return unit_int(g->unit->i32, value);
-}
-
-static LLVMValueRef plus(const Simt *g, LLVMValueRef value, uint32_t more) {
-    if (!more) return value;
-    return LLVMBuildAdd(g->unit->builder, value, unit_int(LLVMTypeOf(value), more), "");
-}
-
-/* How a factor is loaded. */
-
-/* The loads a value hangs on, as flags per scalar. */
-static bool *reached_scalars(const Simt *g, ScalarId root) {
-    const ScalarTab *scalars = g->lower->kernel->scalars;
-    bool *reached = arena_array(g->unit->arena, bool, scalar_count(scalars) + 1);
-    reached[root] = true;
-    for (ScalarId id = scalar_count(scalars); id > 0; id--)
-        for (int i = 0; i < 3 && reached[id]; i++) reached[scalar_get(scalars, id)->args[i]] = true;
-    return reached;
-}
-
-/* How many loads of the factor are contiguous along an axis. */
-static uint32_t count_contiguous(const Simt *g, ScalarId root, uint32_t axis, uint32_t lanes) {
-    const ScalarTab *scalars = g->lower->kernel->scalars;
-    const bool *reached = reached_scalars(g, root);
-    uint32_t n = 0;
-    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
-        const Scalar *s = scalar_get(scalars, id);
-        if (reached[id] && s->kind == SCALAR_LOAD &&
-            index_lane_motion(scalartab_indices(scalars), s->index, axis, lanes) ==
-                LANES_CONTIGUOUS)
-            n++;
-    }
-    return n;
-}
-
-static void choose_lanes(const Simt *g, Side *side) {
-    uint32_t k = gemm_axis_k(g->lower->kernel), wide = FRAGMENT_BYTES / g->acc_bytes;
-    uint32_t along_k = count_contiguous(g, side->value, k, wide);
-    uint32_t along_own = count_contiguous(g, side->value, side->axis, wide);
-    bool is_along_k = along_k > along_own;
-    uint32_t most = is_along_k ? g->sched->tile_k : side->tile;
-    side->lane_axis = is_along_k ? k : side->axis;
-    side->lanes = g->sched->lanes < most ? g->sched->lanes : most;
-    if (side->lanes > wide) side->lanes = wide;
-    if (!gpu_gemm_axis_is_multiple(g->lower, side->lane_axis, side->lanes)) side->lanes = 1;
-    side->n_groups = side->tile * g->sched->tile_k / side->lanes;
-    side->n_steps = (side->n_groups + g->sched->threads - 1) / g->sched->threads;
-    if (side->n_steps > MAX_STEPS) ice(g->unit->arena, "tile of too many elements per thread");
-}
-
-/* Rows of shared memory are padded so that what is stored across them falls into different banks.
- */
-static void choose_pitch(Side *side, uint32_t acc_bytes) {
-    bool has_vectors = side->size > 1 || (side->lane_axis == side->axis && side->lanes > 1);
-    side->pitch = side->tile + (has_vectors ? FRAGMENT_BYTES / acc_bytes : 1);
-}
-
-/* Where the groups of this thread stand, and what of the factor can be computed before the loop
- * over k. Neighbouring threads take neighbours along the lane axis. */
-static void place_groups(Simt *g, Side *side) {
-    LLVMBuilderRef builder = g->unit->builder;
-    const Lower *lower = g->lower;
-    uint32_t k = gemm_axis_k(lower->kernel), lanes = side->lanes;
-    bool is_along_k = side->lane_axis == k;
-    uint32_t across = (is_along_k ? g->sched->tile_k : side->tile) / lanes;
-    bool is_whole = g->sched->threads % across == 0;
-    for (uint32_t s = 0; s < side->n_steps; s++) {
-        LLVMValueRef group = g->block.thread;
-        uint32_t more = is_whole ? s * (g->sched->threads / across) : 0;
-        if (!is_whole) group = plus(g, group, s * g->sched->threads);
-        LLVMValueRef fast = LLVMBuildURem(builder, group, int32(g, across), "");
-        fast = LLVMBuildMul(builder, fast, int32(g, lanes), "");
-        LLVMValueRef slow = LLVMBuildUDiv(builder, group, int32(g, across), "");
-        side->own[s] = is_along_k ? slow : fast;
-        side->at_k[s] = is_along_k ? fast : slow;
-        side->more_own[s] = is_along_k ? more : 0;
-        side->more_k[s] = is_along_k ? 0 : more;
-        LLVMValueRef index =
-            LLVMBuildAdd(builder, side->begin, gpu_gemm_index(lower, side->own[s]), "");
-        index = plus(g, index, side->more_own[s]);
-        side->exists[s] = LLVMBuildICmp(builder, LLVMIntULT, index, side->extent, "");
-        Point *point = &side->points[s];
-        *point = point_inside(&g->block.point);
-        point->lanes = lanes;
-        point->lane_axis = side->lane_axis;
-        point->axis[side->axis] = index;
-        point->active = side->exists[s];
-        point_prepare(point, &side->value, 1, 1u << k);
-    }
-}
-
-/* Loading. */
-
-/* The points of a side's groups in the tile of k from `begin`; their loads are under way. */
-static void fetch(Simt *g, const Side *side, LLVMValueRef begin, Point *points) {
-    LLVMBuilderRef builder = g->unit->builder;
-    const Lower *lower = g->lower;
-    const ScalarTab *scalars = lower->kernel->scalars;
-    const bool *reached = reached_scalars(g, side->value);
-    uint32_t axis = gemm_axis_k(lower->kernel);
-    for (uint32_t s = 0; s < side->n_steps; s++) {
-        points[s] = point_inside(&side->points[s]);
-        LLVMValueRef k = LLVMBuildAdd(builder, begin, gpu_gemm_index(lower, side->at_k[s]), "");
-        k = plus(g, k, side->more_k[s]);
-        LLVMValueRef in_k = LLVMBuildICmp(builder, LLVMIntULT, k, g->block.k, "");
-        points[s].axis[axis] = k;
-        points[s].active = LLVMBuildAnd(builder, side->exists[s], in_k, "");
-        for (ScalarId id = 1; id <= scalar_count(scalars); id++)
-            if (reached[id] && scalar_get(scalars, id)->kind == SCALAR_LOAD)
-                point_value(&points[s], id);
-    }
-}
-
-static LLVMValueRef shared_at(const Simt *g, LLVMValueRef bytes) {
-    return gpu_shared_at(g->unit, g->shared, g->unit->i8, bytes);
-}
-
-/* Element offsets of a tile as bytes of the buffer. */
-static LLVMValueRef offset_in(const Simt *g, const Side *side, LLVMValueRef at_k,
-                              LLVMValueRef own) {
-    LLVMBuilderRef builder = g->unit->builder;
-    LLVMValueRef at = LLVMBuildMul(builder, at_k, int32(g, side->pitch), "");
-    at = LLVMBuildAdd(builder, at, own, "");
-    at = LLVMBuildMul(builder, at, int32(g, g->acc_bytes), "");
-    return LLVMBuildAdd(builder, at, int32(g, side->offset_bytes), "");
-}
-
-static void store_group(const Simt *g, const Side *side, LLVMValueRef pointer, LLVMValueRef value) {
-    LLVMBuilderRef builder = g->unit->builder;
-    bool is_apart = side->lane_axis != side->axis && side->lanes > 1;
-    if (!is_apart) {
-        LLVMSetAlignment(LLVMBuildStore(builder, value, pointer), side->lanes * g->acc_bytes);
-        return;
-    }
-    for (uint32_t j = 0; j < side->lanes; j++) {
-        LLVMValueRef one = LLVMBuildExtractElement(builder, value, int32(g, j), "");
-        LLVMValueRef offset = int32(g, (int64_t)j * side->pitch * g->acc_bytes);
-        LLVMBuildStore(builder, one, gpu_shared_at(g->unit, pointer, g->unit->i8, offset));
-    }
-}
-
-/* Fetched groups, as accumulators' type, into the buffer at `buffer` bytes (i32). */
-static void put(Simt *g, const Side *side, Point *points, LLVMValueRef buffer) {
-    Unit *unit = g->unit;
-    LLVMBuilderRef builder = unit->builder;
-    Dtype dtype = scalar_get(g->lower->kernel->scalars, side->value)->dtype;
-    LLVMValueRef pad = unit_splat(unit, unit_number(unit, g->acc, side->pad), side->lanes);
-    for (uint32_t s = 0; s < side->n_steps; s++) {
-        LLVMValueRef value = convert_value(&unit->math, point_lanes(&points[s], side->value),
-                                           unit_convert_type(dtype), unit_convert_type(g->acc));
-        value = LLVMBuildSelect(builder, points[s].active, value, pad, "");
-        LLVMValueRef at = offset_in(g, side, side->at_k[s], side->own[s]);
-        at = plus(g, at, (side->more_k[s] * side->pitch + side->more_own[s]) * g->acc_bytes);
-        If has_group = {NULL};
-        if ((s + 1) * g->sched->threads > side->n_groups) {
-            LLVMValueRef left = int32(g, (int64_t)side->n_groups - (int64_t)s * g->sched->threads);
-            has_group = if_begin(unit, g->lower->function,
-                                 LLVMBuildICmp(builder, LLVMIntULT, g->block.thread, left, ""));
-        }
-        store_group(g, side, shared_at(g, LLVMBuildAdd(builder, at, buffer, "")), value);
-        if (has_group.after) if_end(unit, &has_group);
-    }
-}
+enum { MAX_OUTPUTS = 128, MAX_SIDE = 16, MAX_VALUES = MAX_OUTPUTS + 2 * MAX_SIDE };
+/* From here on a thread's outputs leave the assembler no choice of register banks if they also lie
+ * in fours. */
+enum { MANY_OUTPUTS = 64 };
 
 /* Computing. */
 
@@ -236,12 +41,12 @@ static void load_fragments(const Simt *g, const Side *side, LLVMValueRef base, u
     LLVMTypeRef type = unit_value_type(g->unit, g->acc, side->size);
     for (uint32_t f = 0; f < side->n; f++) {
         int64_t offset = ((int64_t)k * side->pitch + (int64_t)f * side->stride) * g->acc_bytes;
-        LLVMValueRef pointer = gpu_shared_at(g->unit, base, g->unit->i8, int32(g, offset));
+        LLVMValueRef pointer = gpu_shared_at(g->unit, base, g->unit->i8, simt_i32(g, offset));
         LLVMValueRef load = LLVMBuildLoad2(builder, type, pointer, "");
         LLVMSetAlignment(load, side->size * g->acc_bytes);
         for (uint32_t i = 0; i < side->size; i++)
             *elements++ =
-                side->size == 1 ? load : LLVMBuildExtractElement(builder, load, int32(g, i), "");
+                side->size == 1 ? load : LLVMBuildExtractElement(builder, load, simt_i32(g, i), "");
     }
 }
 
@@ -249,78 +54,167 @@ static uint32_t n_outputs(const Side *side) {
     return side->n * side->size;
 }
 
-/* All of a buffer's k, ascending. The next row's fragments are loaded before a row is computed. */
-static void compute(Simt *g, LLVMValueRef buffer, LLVMValueRef *sums) {
-    LLVMValueRef rows[2][2][MAX_SIDE], bases[2];
+/* Down a column and up the next, so that two in a row share a factor, which is then read once. */
+static void multiply_row(const Simt *g, LLVMValueRef (*row)[MAX_SIDE], LLVMValueRef *sums) {
     uint32_t rm = n_outputs(&g->sides[0]), rn = n_outputs(&g->sides[1]);
+    for (uint32_t b = 0; b < rn; b++)
+        for (uint32_t i = 0; i < rm; i++) {
+            uint32_t a = b % 2 ? rm - 1 - i : i;
+            LLVMValueRef *sum = &sums[a * rn + b];
+            *sum = multiply_add(g, row[0][a], row[1][b], *sum);
+        }
+}
+
+/* What the loop over k carries: the thread's outputs so far, and the next row's fragments. */
+typedef struct Work {
+    LLVMValueRef sums[MAX_OUTPUTS];
+    LLVMValueRef row[2][MAX_SIDE];
+} Work;
+
+/* Row `k` of a buffer. */
+static void load_row(const Simt *g, LLVMValueRef buffer, uint32_t k,
+                     LLVMValueRef (*row)[MAX_SIDE]) {
     for (uint32_t i = 0; i < 2; i++) {
-        LLVMValueRef at = offset_in(g, &g->sides[i], int32(g, 0), g->sides[i].first);
-        bases[i] = shared_at(g, LLVMBuildAdd(g->unit->builder, at, buffer, ""));
-        load_fragments(g, &g->sides[i], bases[i], 0, rows[0][i]);
+        const Side *side = &g->sides[i];
+        LLVMValueRef at = simt_offset(g, side, simt_i32(g, 0), side->first);
+        LLVMValueRef base = simt_shared_at(g, LLVMBuildAdd(g->unit->builder, at, buffer, ""));
+        load_fragments(g, side, base, k, row[i]);
     }
-    for (uint32_t k = 0; k < g->sched->tile_k; k++) {
-        for (uint32_t i = 0; i < 2 && k + 1 < g->sched->tile_k; i++)
-            load_fragments(g, &g->sides[i], bases[i], k + 1, rows[(k + 1) % 2][i]);
-        for (uint32_t a = 0; a < rm; a++)
-            for (uint32_t b = 0; b < rn; b++)
-                sums[a * rn + b] =
-                    multiply_add(g, rows[k % 2][0][a], rows[k % 2][1][b], sums[a * rn + b]);
+}
+
+/* Rows [from, to) of `buffer`, ascending. The row after is loaded before a row is computed: of
+ * `next`, when that was the last. */
+static void compute(const Simt *g, LLVMValueRef buffer, LLVMValueRef next, uint32_t from,
+                    uint32_t to, Work *work) {
+    for (uint32_t k = from; k < to; k++) {
+        LLVMValueRef row[2][MAX_SIDE];
+        memcpy(row, work->row, sizeof row);
+        bool is_last = k + 1 == g->sched->tile_k;
+        load_row(g, is_last ? next : buffer, is_last ? 0 : k + 1, work->row);
+        multiply_row(g, row, work->sums);
     }
+}
+
+static uint32_t pack(const Simt *g, const Work *work, LLVMValueRef *values) {
+    uint32_t rm = n_outputs(&g->sides[0]), rn = n_outputs(&g->sides[1]);
+    memcpy(values, work->sums, rm * rn * sizeof *values);
+    memcpy(values + rm * rn, work->row[0], rm * sizeof *values);
+    memcpy(values + rm * rn + rm, work->row[1], rn * sizeof *values);
+    return rm * rn + rm + rn;
+}
+
+static void unpack(const Simt *g, const LLVMValueRef *values, Work *work) {
+    uint32_t rm = n_outputs(&g->sides[0]), rn = n_outputs(&g->sides[1]);
+    memcpy(work->sums, values, rm * rn * sizeof *values);
+    memcpy(work->row[0], values + rm * rn, rm * sizeof *values);
+    memcpy(work->row[1], values + rm * rn + rm, rn * sizeof *values);
 }
 
 /* The same, by the threads that have outputs. */
-static void compute_some(Simt *g, LLVMValueRef buffer, LLVMValueRef *sums) {
+static void compute_some(const Simt *g, LLVMValueRef buffer, LLVMValueRef next, uint32_t from,
+                         uint32_t to, Work *work) {
     if (!g->computes) {
-        compute(g, buffer, sums);
+        compute(g, buffer, next, from, to, work);
         return;
     }
-    LLVMBuilderRef builder = g->unit->builder;
-    uint32_t n = n_outputs(&g->sides[0]) * n_outputs(&g->sides[1]);
-    LLVMValueRef before[MAX_OUTPUTS];
-    for (uint32_t i = 0; i < n; i++) before[i] = sums[i];
-    LLVMBasicBlockRef from[2] = {unit_here(g->unit), NULL};
+    LLVMValueRef before[MAX_VALUES], after[MAX_VALUES];
+    uint32_t n = pack(g, work, before);
+    LLVMBasicBlockRef blocks[2] = {unit_here(g->unit), NULL};
     If has_outputs = if_begin(g->unit, g->lower->function, g->computes);
-    compute(g, buffer, sums);
-    from[1] = unit_here(g->unit);
+    compute(g, buffer, next, from, to, work);
+    blocks[1] = unit_here(g->unit);
     if_end(g->unit, &has_outputs);
+    pack(g, work, after);
     for (uint32_t i = 0; i < n; i++) {
-        LLVMValueRef values[2] = {before[i], sums[i]};
-        sums[i] = LLVMBuildPhi(builder, LLVMTypeOf(before[i]), "");
-        LLVMAddIncoming(sums[i], values, from, 2);
+        LLVMValueRef values[2] = {before[i], after[i]};
+        after[i] = LLVMBuildPhi(g->unit->builder, LLVMTypeOf(before[i]), "");
+        LLVMAddIncoming(after[i], values, blocks, 2);
     }
+    unpack(g, after, work);
 }
 
-/* The whole of k. */
+/* The tile in `buffer` is there for all threads; later ones may be on their way. */
+static void finish_tile(const Simt *g, LLVMValueRef buffer, Point (*points)[MAX_STEPS]) {
+    LLVMValueRef n_later = simt_i32(g, (int64_t)g->sched->stages - 2);
+    simt_put_tile(g, buffer, points);
+    if (simt_has_copies(g))
+        unit_intrinsic(g->unit, "llvm.nvvm.cp.async.wait.group", NULL, 0, &n_later, 1);
+    gpu_barrier(g->unit);
+}
+
+static LLVMValueRef next_buffer(const Simt *g, LLVMValueRef buffer) {
+    LLVMBuilderRef builder = g->unit->builder;
+    LLVMValueRef next = simt_plus(g, buffer, g->buffer_bytes);
+    LLVMValueRef end = simt_i32(g, (int64_t)g->sched->stages * g->buffer_bytes);
+    LLVMValueRef wraps = LLVMBuildICmp(builder, LLVMIntEQ, next, end, "");
+    return LLVMBuildSelect(builder, wraps, simt_i32(g, 0), next, "");
+}
+
+static void begin_tiles(Simt *g) {
+    Point points[2][MAX_STEPS];
+    LLVMValueRef zero = lower_index_const(g->lower, 0);
+    LLVMValueRef has_k = LLVMBuildICmp(g->unit->builder, LLVMIntSGT, g->block.k, zero, "");
+    If first = if_begin(g->unit, g->lower->function, has_k);
+    simt_fetch_tile(g, zero, points);
+    for (uint32_t i = 0; i + 1 < g->sched->stages; i++)
+        simt_copy_tile(g, lower_index_const(g->lower, (int64_t)i * g->sched->tile_k),
+                       simt_i32(g, (int64_t)i * g->buffer_bytes));
+    finish_tile(g, simt_i32(g, 0), points);
+    if_end(g->unit, &first);
+}
+
+/* The whole of k. The barrier comes before a tile's last row is computed, which then hides that the
+ * next tile's first row is loaded. */
 static void accumulate(Simt *g, LLVMValueRef *sums) {
     Unit *unit = g->unit;
     LLVMBuilderRef builder = unit->builder;
-    Lower *lower = g->lower;
     Point points[2][MAX_STEPS];
-    uint32_t n = n_outputs(&g->sides[0]) * n_outputs(&g->sides[1]);
-    LLVMValueRef zero = lower_index_const(lower, 0), carried[MAX_OUTPUTS + 1];
-    LLVMValueRef step = lower_index_const(lower, g->sched->tile_k);
-    LLVMValueRef has_k = LLVMBuildICmp(builder, LLVMIntSGT, g->block.k, zero, "");
-    If first = if_begin(unit, lower->function, has_k);
-    for (uint32_t i = 0; i < 2; i++) fetch(g, &g->sides[i], zero, points[i]);
-    for (uint32_t i = 0; i < 2; i++) put(g, &g->sides[i], points[i], int32(g, 0));
-    if_end(unit, &first);
-    gpu_barrier(unit);
-    for (uint32_t i = 0; i < n; i++) carried[i] = unit_number(unit, g->acc, 0);
-    carried[n] = int32(g, 0);
-    Loop loop = loop_begin(unit, lower->function, zero, g->block.k, step);
-    loop_carry(unit, &loop, carried, n + 1);
-    LLVMValueRef buffer = carried[n], next = LLVMBuildAdd(builder, loop.index, step, "");
-    LLVMValueRef other = LLVMBuildSub(builder, int32(g, g->buffer_bytes), buffer, "");
-    for (uint32_t i = 0; i < 2; i++) fetch(g, &g->sides[i], next, points[i]);
-    compute_some(g, buffer, carried);
-    for (uint32_t i = 0; i < 2; i++) put(g, &g->sides[i], points[i], other);
-    gpu_barrier(unit);
-    carried[n] = other;
-    loop_end_carry(unit, &loop, carried, n + 1);
-    for (uint32_t i = 0; i < n; i++) sums[i] = carried[i];
+    uint32_t depth = g->sched->tile_k, ahead = g->sched->stages - 1;
+    Work work;
+    LLVMValueRef values[MAX_VALUES + 2];
+    LLVMValueRef zero = lower_index_const(g->lower, 0), step = lower_index_const(g->lower, depth);
+    begin_tiles(g);
+    for (uint32_t i = 0; i < MAX_OUTPUTS; i++) work.sums[i] = unit_number(unit, g->acc, 0);
+    load_row(g, simt_i32(g, 0), 0, work.row);
+    uint32_t n = pack(g, &work, values);
+    values[n] = simt_i32(g, 0);
+    values[n + 1] = simt_i32(g, (int64_t)ahead * g->buffer_bytes);
+    Loop loop = loop_begin(unit, g->lower->function, zero, g->block.k, step);
+    loop_carry(unit, &loop, values, n + 2);
+    unpack(g, values, &work);
+    LLVMValueRef buffer = values[n], free = values[n + 1], next = next_buffer(g, buffer);
+    LLVMValueRef later = lower_index_const(g->lower, (int64_t)ahead * depth);
+    simt_copy_tile(g, LLVMBuildAdd(builder, loop.index, later, ""), free);
+    simt_fetch_tile(g, LLVMBuildAdd(builder, loop.index, step, ""), points);
+    compute_some(g, buffer, next, 0, depth - 1, &work);
+    finish_tile(g, next, points);
+    compute_some(g, buffer, next, depth - 1, depth, &work);
+    pack(g, &work, values);
+    values[n] = next;
+    values[n + 1] = next_buffer(g, free);
+    loop_end_carry(unit, &loop, values, n + 2);
+    for (uint32_t i = 0; i < n_outputs(&g->sides[0]) * n_outputs(&g->sides[1]); i++)
+        sums[i] = values[i];
 }
 
 /* The epilogue. */
+
+/* One by one where fragments would tie accumulators to registers side by side throughout the loop
+ * over k: volatile, or the assembler joins the stores. */
+static void put_fragment(const Simt *g, LLVMValueRef pointer, LLVMValueRef value) {
+    LLVMBuilderRef builder = g->unit->builder;
+    uint32_t size = g->sides[1].size;
+    if (size == 1 || n_outputs(&g->sides[0]) * n_outputs(&g->sides[1]) < MANY_OUTPUTS) {
+        LLVMSetAlignment(LLVMBuildStore(builder, value, pointer), size * g->acc_bytes);
+        return;
+    }
+    for (uint32_t j = 0; j < size; j++) {
+        LLVMValueRef one = LLVMBuildExtractElement(builder, value, simt_i32(g, j), "");
+        LLVMValueRef offset = simt_i32(g, (int64_t)j * g->acc_bytes);
+        LLVMValueRef to = gpu_shared_at(g->unit, pointer, g->unit->i8, offset);
+        LLVMSetVolatile(LLVMBuildStore(builder, one, to), 1);
+    }
+}
 
 /* Row of fragments `f` of every thread, into shared memory. */
 static void put_part(const Simt *g, uint32_t f, const LLVMValueRef *sums, LLVMValueRef warp_m) {
@@ -330,11 +224,11 @@ static void put_part(const Simt *g, uint32_t f, const LLVMValueRef *sums, LLVMVa
     LLVMTypeRef type = unit_value_type(g->unit, g->acc, right->size);
     /* A thread's first row in the tile, less the other fragments' rows of the warps before. */
     LLVMValueRef skipped =
-        LLVMBuildMul(builder, warp_m, int32(g, (int64_t)warp_rows - left->stride), "");
+        LLVMBuildMul(builder, warp_m, simt_i32(g, (int64_t)warp_rows - left->stride), "");
     LLVMValueRef row = LLVMBuildSub(builder, left->first, skipped, "");
-    LLVMValueRef at = LLVMBuildMul(builder, row, int32(g, g->part_pitch), "");
+    LLVMValueRef at = LLVMBuildMul(builder, row, simt_i32(g, g->part_pitch), "");
     at = LLVMBuildAdd(builder, at, right->first, "");
-    LLVMValueRef base = shared_at(g, LLVMBuildMul(builder, at, int32(g, g->acc_bytes), ""));
+    LLVMValueRef base = simt_shared_at(g, LLVMBuildMul(builder, at, simt_i32(g, g->acc_bytes), ""));
     for (uint32_t i = 0; i < left->size; i++)
         for (uint32_t b = 0; b < right->n; b++) {
             const LLVMValueRef *from =
@@ -342,11 +236,11 @@ static void put_part(const Simt *g, uint32_t f, const LLVMValueRef *sums, LLVMVa
             LLVMValueRef value = from[0];
             if (right->size > 1) value = LLVMGetPoison(type);
             for (uint32_t j = 0; j < right->size && right->size > 1; j++)
-                value = LLVMBuildInsertElement(builder, value, from[j], int32(g, j), "");
+                value = LLVMBuildInsertElement(builder, value, from[j], simt_i32(g, j), "");
             int64_t offset = ((int64_t)i * g->part_pitch + (int64_t)b * right->stride);
-            LLVMValueRef pointer =
-                gpu_shared_at(g->unit, base, g->unit->i8, int32(g, offset * (int64_t)g->acc_bytes));
-            LLVMSetAlignment(LLVMBuildStore(builder, value, pointer), right->size * g->acc_bytes);
+            LLVMValueRef pointer = gpu_shared_at(g->unit, base, g->unit->i8,
+                                                 simt_i32(g, offset * (int64_t)g->acc_bytes));
+            put_fragment(g, pointer, value);
         }
 }
 
@@ -383,56 +277,74 @@ static void finish(const Simt *g, const LLVMValueRef *sums, LLVMValueRef warp_m)
 static void place_fragments(Simt *g, Side *side, uint32_t warps, uint32_t lanes, LLVMValueRef warp,
                             LLVMValueRef lane) {
     LLVMBuilderRef builder = g->unit->builder;
-    uint32_t per_thread = side->tile / (warps * lanes), most = FRAGMENT_BYTES / g->acc_bytes;
+    uint32_t per_thread = side->tile / (warps * lanes), most = SIMT_FRAGMENT_BYTES / g->acc_bytes;
     side->size = per_thread < most ? per_thread : most;
     side->n = per_thread / side->size;
     side->stride = lanes * side->size;
-    LLVMValueRef at = LLVMBuildMul(builder, warp, int32(g, side->tile / warps), "");
-    LLVMValueRef in_warp = LLVMBuildMul(builder, lane, int32(g, side->size), "");
+    LLVMValueRef at = LLVMBuildMul(builder, warp, simt_i32(g, side->tile / warps), "");
+    LLVMValueRef in_warp = LLVMBuildMul(builder, lane, simt_i32(g, side->size), "");
     side->first = LLVMBuildAdd(builder, at, in_warp, "");
 }
 
-/* Threads of a warp along m: 8 by 4, or all along the one side that there is. */
-static uint32_t lanes_along_m(const Sched *sched) {
-    return sched->tile_m == 1 ? 1 : sched->tile_n == 1 ? WARP : 8;
+/* Where a lane stands among those along m and n. Neighbours read the same fragment of the left
+ * factor, neighbours but one of the right, so that a 16-byte load of either takes two passes over
+ * shared memory, not four. */
+static void place_lane(const Simt *g, LLVMValueRef lane, uint32_t lanes_n, LLVMValueRef *m,
+                       LLVMValueRef *n) {
+    LLVMBuilderRef builder = g->unit->builder;
+    if (lanes_n == 1 || lanes_n == WARP) {
+        *m = LLVMBuildUDiv(builder, lane, simt_i32(g, lanes_n), "");
+        *n = LLVMBuildURem(builder, lane, simt_i32(g, lanes_n), "");
+        return;
+    }
+    LLVMValueRef one = simt_i32(g, 1), half = simt_i32(g, lanes_n / 2);
+    LLVMValueRef low_m = LLVMBuildAnd(builder, lane, one, "");
+    LLVMValueRef pair = LLVMBuildLShr(builder, lane, one, "");
+    LLVMValueRef low_n = LLVMBuildAnd(builder, pair, one, "");
+    LLVMValueRef rest = LLVMBuildLShr(builder, lane, simt_i32(g, 2), "");
+    LLVMValueRef high_n = LLVMBuildURem(builder, rest, half, "");
+    LLVMValueRef high_m = LLVMBuildUDiv(builder, rest, half, "");
+    high_m = LLVMBuildShl(builder, high_m, one, "");
+    high_n = LLVMBuildShl(builder, high_n, one, "");
+    *m = LLVMBuildAdd(builder, high_m, low_m, "");
+    *n = LLVMBuildAdd(builder, high_n, low_n, "");
 }
 
 static LLVMValueRef place_thread(Simt *g) {
     LLVMBuilderRef builder = g->unit->builder;
     const Sched *sched = g->sched;
-    uint32_t lanes_m = lanes_along_m(sched), lanes_n = WARP / lanes_m;
+    uint32_t lanes_m = simt_lanes_m(sched), lanes_n = WARP / lanes_m;
     LLVMValueRef thread = g->block.thread;
-    LLVMValueRef lane = LLVMBuildAnd(builder, thread, int32(g, WARP - 1), "");
-    LLVMValueRef warp = LLVMBuildLShr(builder, thread, int32(g, 5), "");
-    LLVMValueRef warp_m = LLVMBuildUDiv(builder, warp, int32(g, sched->warps_n), "");
-    LLVMValueRef warp_n = LLVMBuildURem(builder, warp, int32(g, sched->warps_n), "");
-    LLVMValueRef lane_m = LLVMBuildUDiv(builder, lane, int32(g, lanes_n), "");
-    LLVMValueRef lane_n = LLVMBuildURem(builder, lane, int32(g, lanes_n), "");
+    LLVMValueRef lane = LLVMBuildAnd(builder, thread, simt_i32(g, WARP - 1), "");
+    LLVMValueRef warp = LLVMBuildLShr(builder, thread, simt_i32(g, 5), "");
+    warp = LLVMBuildURem(builder, warp, simt_i32(g, (int64_t)sched->warps_m * sched->warps_n), "");
+    LLVMValueRef warp_m = LLVMBuildUDiv(builder, warp, simt_i32(g, sched->warps_n), "");
+    LLVMValueRef warp_n = LLVMBuildURem(builder, warp, simt_i32(g, sched->warps_n), "");
+    LLVMValueRef lane_m, lane_n;
+    place_lane(g, lane, lanes_n, &lane_m, &lane_n);
     uint32_t computing = WARP * sched->warps_m * sched->warps_n;
     if (computing < sched->threads)
-        g->computes = LLVMBuildICmp(builder, LLVMIntULT, thread, int32(g, computing), "");
+        g->computes = LLVMBuildICmp(builder, LLVMIntULT, thread, simt_i32(g, computing), "");
     place_fragments(g, &g->sides[0], sched->warps_m, lanes_m, warp_m, lane_m);
     place_fragments(g, &g->sides[1], sched->warps_n, lanes_n, warp_n, lane_n);
     return warp_m;
 }
 
-/* Shared memory: two buffers of a tile each, then a part of the finished tile in their place. */
+/* Shared memory: buffers of a tile of each factor, then a part of the finished tile in their place.
+ */
 static void make_shared(Simt *g) {
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < 2; i++) {
         Side *side = &g->sides[i];
-        choose_pitch(side, g->acc_bytes);
         side->offset_bytes = bytes;
         bytes += side->pitch * g->sched->tile_k * g->acc_bytes;
-        bytes = (bytes + FRAGMENT_BYTES - 1) / FRAGMENT_BYTES * FRAGMENT_BYTES;
+        bytes = (bytes + SIMT_FRAGMENT_BYTES - 1) / SIMT_FRAGMENT_BYTES * SIMT_FRAGMENT_BYTES;
     }
     g->buffer_bytes = bytes;
-    uint32_t columns = g->sides[1].tile;
-    g->part_pitch = columns + (columns > 1 ? FRAGMENT_BYTES / g->acc_bytes : 0);
-    uint32_t rows = g->sides[0].tile / g->sides[0].n;
-    uint32_t part_bytes = rows * g->part_pitch * g->acc_bytes;
-    g->shared =
-        gpu_tiles(g->lower, part_bytes > 2 * bytes ? part_bytes : 2 * bytes, FRAGMENT_BYTES);
+    g->part_pitch = simt_part_pitch(g->sched, g->acc_bytes);
+    uint32_t least = simt_part_bytes(g->sched, g->acc_bytes);
+    bytes *= g->sched->stages;
+    g->shared = gpu_tiles(g->lower, bytes > least ? bytes : least, SIMT_FRAGMENT_BYTES);
 }
 
 /* Values that depend on the batch alone, ahead of everything. */
@@ -445,11 +357,15 @@ static void prepare_batch(Simt *g) {
 }
 
 /* Two blocks of 256 threads, or four of 128, hide each other's waits; that leaves 128 registers a
- * thread, which the accumulators, two rows of fragments and the groups on their way fit into. In
- * f64 they take more. */
+ * thread, which 64 accumulators, two rows of fragments and the groups on their way fit into. More
+ * accumulators take all registers that a thread can have; in f64 they take two each. */
 static void ask_for_occupancy(const Simt *g) {
     static const char key[] = "nvvm.minctasm";
-    const char *value = g->sched->threads >= 256 ? "2" : g->acc_bytes == 8 ? "3" : "4";
+    uint32_t outputs = n_outputs(&g->sides[0]) * n_outputs(&g->sides[1]);
+    bool is_full = outputs * g->acc_bytes / 4 > MANY_OUTPUTS;
+    const char *value = g->sched->threads >= 256 ? is_full ? "1" : "2"
+                        : g->acc_bytes == 8      ? "3"
+                                                 : "4";
     LLVMAttributeRef attribute =
         LLVMCreateStringAttribute(g->unit->context, key, sizeof key - 1, value, 1);
     LLVMAddAttributeAtIndex(g->lower->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
@@ -475,12 +391,12 @@ void template_gpu_gemm_simt(Lower *lower) {
                         .tile = g.sched->tile_n,
                         .begin = g.block.n0,
                         .extent = g.block.n};
-    if (!lower->is_turn) ask_for_occupancy(&g);
     LLVMValueRef warp_m = place_thread(&g), sums[MAX_OUTPUTS];
-    for (uint32_t i = 0; i < 2; i++) choose_lanes(&g, &g.sides[i]);
+    if (!lower->is_turn) ask_for_occupancy(&g);
+    for (uint32_t i = 0; i < 2; i++) simt_side_init(&g, &g.sides[i]);
     make_shared(&g);
     prepare_batch(&g);
-    for (uint32_t i = 0; i < 2; i++) place_groups(&g, &g.sides[i]);
+    for (uint32_t i = 0; i < 2; i++) simt_side_place(&g, &g.sides[i]);
     accumulate(&g, sums);
     finish(&g, sums, warp_m);
 }

@@ -177,6 +177,11 @@ static LLVMValueRef element_pointer(const Lower *lower, uint32_t arg, LLVMValueR
     return LLVMBuildGEP2(unit->builder, element, lower->pointers[arg], &address, 1, "");
 }
 
+LLVMValueRef point_pointer(Point *point, const Scalar *load) {
+    LLVMValueRef address = index_at(point, load->index, false);
+    return element_pointer(point->lower, lower_arg(point->lower, load->buffer), address);
+}
+
 static LLVMValueRef plain_load(const Lower *lower, uint32_t arg, LLVMTypeRef type,
                                LLVMValueRef pointer, uint32_t align_bytes) {
     LLVMValueRef load = LLVMBuildLoad2(lower->unit->builder, type, pointer, "");

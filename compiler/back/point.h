@@ -106,6 +106,8 @@ void point_prepare(Point *point, const ScalarId *roots, uint32_t n_roots, uint32
  * result of a reduction comes before: those that a loop can begin early. */
 uint32_t point_list_loads(const Point *point, const ScalarId *roots, uint32_t n_roots,
                           ScalarId *loads, uint32_t most);
+/* Where a load reads at lane 0. */
+LLVMValueRef point_pointer(Point *point, const Scalar *load);
 /* Index at lane 0. */
 LLVMValueRef point_index(Point *point, IndexId id);
 void point_store(Point *point, const Store *store);

@@ -412,6 +412,18 @@ static LaneMotion atom_motion(IndexTab *tab, const IndexAtom *atom, uint32_t axi
     return atom->kind == ATOM_DIV ? LANES_UNIFORM : LANES_CONTIGUOUS;
 }
 
+bool index_stride(const IndexTab *tab, IndexId id, uint32_t axis, DimId *stride) {
+    IndexExpr expr = index_expr(tab, id);
+    *stride = DIM_NONE;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        if (!(atom.axes >> axis & 1)) continue;
+        if (atom.kind != ATOM_AXIS) return false;
+        *stride = expr.terms[i].coefficient;
+    }
+    return true;
+}
+
 LaneMotion index_lane_motion(IndexTab *tab, IndexId id, uint32_t axis, uint32_t lanes) {
     const Expr *e = &tab->exprs.data[id];
     if (!(e->axes >> axis & 1) || lanes == 1) return LANES_UNIFORM;

@@ -74,6 +74,9 @@ DimId index_min(IndexTab *tab, IndexId id);
  * what a variant's condition has established. */
 void index_assume_multiple(IndexTab *tab, DimId dim, int64_t multiple);
 
+/* Whether `axis` moves an index by a fixed stride, which is then *stride (DIM_NONE: not at all). */
+bool index_stride(const IndexTab *tab, IndexId id, uint32_t axis, DimId *stride);
+
 /* How an index moves over `lanes` consecutive values of `axis`, from any multiple of `lanes`. */
 typedef enum {
     LANES_UNIFORM,    /* the same for all lanes */

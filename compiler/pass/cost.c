@@ -20,8 +20,9 @@ enum {
 };
 static const double TURN_US = 0.3;         /* of a turn: its barriers and what waits for what */
 static const double FMA_EFFICIENCY = 0.75; /* of the tiled loop over k, of the peak */
-static const double WGMMA_STEP_US = 0.058; /* of one step of k, beside its products */
-static const double ROW_END_US = 0.22;     /* from a row's last element to its sum */
+static const double LARGE_FMA_EFFICIENCY = 0.9; /* f32 4096^3 */
+static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its products */
+static const double ROW_END_US = 0.22;          /* from a row's last element to its sum */
 static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
 
 typedef struct Coster {
@@ -455,11 +456,20 @@ static bool time_tensor_cores(const Coster *c, Pricing *p) {
     return true;
 }
 
+/* Of a GPU's threads with many outputs each, more of what they start is products. */
+static double fma_efficiency(const Coster *c, const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    if (c->card->device == DEVICE_CPU) return FMA_EFFICIENCY;
+    bool has_many =
+        sched->engine == CONTRACT_FMA && sched->tile_m * sched->tile_n / sched->threads >= 64;
+    return (has_many ? LARGE_FMA_EFFICIENCY : FMA_EFFICIENCY) * balance(c, p);
+}
+
 static void time_products(const Coster *c, Pricing *p, double prims_per_us) {
     const Kernel *kernel = p->kernel;
     KernelCost *cost = p->cost;
     if (time_tensor_cores(c, p)) return;
-    double efficiency = FMA_EFFICIENCY * (c->card->device == DEVICE_GPU ? balance(c, p) : 1);
+    double efficiency = fma_efficiency(c, p);
     if (kernel->reduces.data[0].acc == DT_F64) efficiency *= c->card->f64_rate;
     cost->arithmetic_us += cost->n_flops / 2 / (prims_per_us * efficiency);
 }

@@ -309,3 +309,19 @@ Test(index, an_axis_of_one_is_no_axis) {
     cr_expect(dim_equals_const(p.dims, value, 0));
     arena_free(p.arena);
 }
+
+Test(index, stride_of_an_axis) {
+    Plain p = plain_new();
+    uint32_t rows = index_new_axis(p.tab, dim_const(p.dims, 5));
+    uint32_t columns = index_new_axis(p.tab, dim_mul_const(p.dims, p.n, 8));
+    uint32_t other = index_new_axis(p.tab, dim_const(p.dims, 3));
+    IndexId row = index_scale(p.tab, index_axis(p.tab, rows), p.n);
+    IndexId at = index_add(p.tab, row, index_axis(p.tab, columns));
+    DimId stride = DIM_NONE;
+    cr_expect(index_stride(p.tab, at, rows, &stride) && stride == p.n);
+    cr_expect(index_stride(p.tab, at, columns, &stride) && dim_equals_const(p.dims, stride, 1));
+    cr_expect(index_stride(p.tab, at, other, &stride) && stride == DIM_NONE);
+    IndexId half = index_div(p.tab, index_axis(p.tab, columns), dim_const(p.dims, 3));
+    cr_expect_not(index_stride(p.tab, index_add(p.tab, row, half), columns, &stride));
+    arena_free(p.arena);
+}

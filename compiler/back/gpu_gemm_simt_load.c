@@ -1,0 +1,334 @@
+/* Factors of contractions on ordinary units: from memory to shared memory. See gpu_gemm_simt.h.
+ *
+ * What is copied goes by 16 bytes where vectors along the factor's own axis are whole and aligned,
+ * else by elements, which also turns what lies along k: neighbouring threads then read neighbouring
+ * elements, and what a warp writes falls into different banks. */
+#include "back/gpu_gemm_simt.h"
+
+#include <string.h>
+
+enum { MAX_OFFSET = 1 << 23 }; /* bytes, of an address in an instruction */
+
+/* How a factor is loaded. */
+
+/* The loads a value hangs on, as flags per scalar. */
+static bool *reached_scalars(const Simt *g, ScalarId root) {
+    const ScalarTab *scalars = g->lower->kernel->scalars;
+    bool *reached = arena_array(g->unit->arena, bool, scalar_count(scalars) + 1);
+    reached[root] = true;
+    for (ScalarId id = scalar_count(scalars); id > 0; id--)
+        for (int i = 0; i < 3 && reached[id]; i++) reached[scalar_get(scalars, id)->args[i]] = true;
+    return reached;
+}
+
+/* How many loads of the factor are contiguous along an axis. */
+static uint32_t count_contiguous(const Simt *g, ScalarId root, uint32_t axis, uint32_t lanes) {
+    const ScalarTab *scalars = g->lower->kernel->scalars;
+    const bool *reached = reached_scalars(g, root);
+    uint32_t n = 0;
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *s = scalar_get(scalars, id);
+        if (reached[id] && s->kind == SCALAR_LOAD &&
+            index_lane_motion(scalartab_indices(scalars), s->index, axis, lanes) ==
+                LANES_CONTIGUOUS)
+            n++;
+    }
+    return n;
+}
+
+/* The load that the factor is, if what lies in memory is what shared memory is to hold. */
+static const Scalar *find_copied(const Simt *g, const Side *side) {
+    const Lower *lower = g->lower;
+    const Scalar *s = scalar_get(lower->kernel->scalars, side->value);
+    bool is_load = s->kind == SCALAR_LOAD && !s->guard && s->dtype == g->acc;
+    if (!is_load || lower->is_turn) return NULL;
+    return lower->chips && lower->chips[lower_arg(lower, s->buffer)].base ? NULL : s;
+}
+
+/* Whether its vectors along its own axis are whole and aligned ones of memory. */
+static bool is_aligned(const Simt *g, const Side *side) {
+    const Variant *variant = g->lower->variant;
+    IndexTab *tab = scalartab_indices(g->lower->kernel->scalars);
+    uint32_t arg = lower_arg(g->lower, side->copied->buffer);
+    return variant->align_bytes >= side->lanes * g->acc_bytes && (variant->align_args >> arg & 1) &&
+           index_lane_motion(tab, side->copied->index, side->axis, side->lanes) ==
+               LANES_CONTIGUOUS &&
+           index_is_multiple(tab, side->copied->index, side->axis, side->lanes);
+}
+
+static void choose_lanes(const Simt *g, Side *side) {
+    uint32_t k = gemm_axis_k(g->lower->kernel), wide = SIMT_FRAGMENT_BYTES / g->acc_bytes;
+    uint32_t along_k = count_contiguous(g, side->value, k, wide);
+    uint32_t along_own = count_contiguous(g, side->value, side->axis, wide);
+    bool is_along_k = along_k > along_own;
+    uint32_t most = is_along_k ? g->sched->tile_k : side->tile;
+    side->lane_axis = is_along_k ? k : side->axis;
+    side->lanes = g->sched->lanes < most ? g->sched->lanes : most;
+    if (side->lanes > wide) side->lanes = wide;
+    if (!gpu_gemm_axis_is_multiple(g->lower, side->lane_axis, side->lanes)) side->lanes = 1;
+    side->copied = find_copied(g, side);
+    if (side->copied && (is_along_k || !is_aligned(g, side))) side->lanes = 1;
+    side->n_groups = side->tile * g->sched->tile_k / side->lanes;
+    side->n_steps = (side->n_groups + g->sched->threads - 1) / g->sched->threads;
+    if (side->n_steps > MAX_STEPS) ice(g->unit->arena, "tile of too many elements per thread");
+}
+
+/* Rows of shared memory are padded so that what is stored across them falls into different banks.
+ */
+static void choose_pitch(Side *side, uint32_t acc_bytes) {
+    bool has_vectors = side->size > 1 || (side->lane_axis == side->axis && side->lanes > 1);
+    side->pitch = side->tile + (has_vectors ? SIMT_FRAGMENT_BYTES / acc_bytes : 1);
+}
+
+void simt_side_init(const Simt *g, Side *side) {
+    choose_lanes(g, side);
+    choose_pitch(side, g->acc_bytes);
+}
+
+/* Where the groups of this thread stand, and what of the factor can be computed before the loop
+ * over k. Neighbouring threads take neighbours along the lane axis. */
+void simt_side_place(const Simt *g, Side *side) {
+    LLVMBuilderRef builder = g->unit->builder;
+    const Lower *lower = g->lower;
+    uint32_t k = gemm_axis_k(lower->kernel), lanes = side->lanes;
+    bool is_along_k = side->lane_axis == k;
+    uint32_t across = (is_along_k ? g->sched->tile_k : side->tile) / lanes;
+    bool is_whole = g->sched->threads % across == 0;
+    for (uint32_t s = 0; s < side->n_steps; s++) {
+        LLVMValueRef group = g->block.thread;
+        uint32_t more = is_whole ? s * (g->sched->threads / across) : 0;
+        if (!is_whole) group = simt_plus(g, group, s * g->sched->threads);
+        LLVMValueRef fast = LLVMBuildURem(builder, group, simt_i32(g, across), "");
+        fast = LLVMBuildMul(builder, fast, simt_i32(g, lanes), "");
+        LLVMValueRef slow = LLVMBuildUDiv(builder, group, simt_i32(g, across), "");
+        side->own[s] = is_along_k ? slow : fast;
+        side->at_k[s] = is_along_k ? fast : slow;
+        side->more_own[s] = is_along_k ? more : 0;
+        side->more_k[s] = is_along_k ? 0 : more;
+        LLVMValueRef index =
+            LLVMBuildAdd(builder, side->begin, gpu_gemm_index(lower, side->own[s]), "");
+        index = simt_plus(g, index, side->more_own[s]);
+        side->exists[s] = gpu_gemm_axis_is_multiple(lower, side->axis, side->tile)
+                              ? unit_int(g->unit->i1, 1)
+                              : LLVMBuildICmp(builder, LLVMIntULT, index, side->extent, "");
+        Point *point = &side->points[s];
+        *point = point_inside(&g->block.point);
+        point->lanes = lanes;
+        point->lane_axis = side->lane_axis;
+        point->axis[side->axis] = index;
+        point->active = side->exists[s];
+        point_prepare(point, &side->value, 1, 1u << k);
+    }
+}
+
+/* Loading. */
+
+/* Where group `s` of the tile from `begin` stands along k, and whether that is inside (i1). */
+static LLVMValueRef group_k(const Simt *g, const Side *side, uint32_t s, LLVMValueRef begin,
+                            LLVMValueRef *is_inside) {
+    LLVMBuilderRef builder = g->unit->builder;
+    LLVMValueRef k = LLVMBuildAdd(builder, begin, gpu_gemm_index(g->lower, side->at_k[s]), "");
+    k = simt_plus(g, k, side->more_k[s]);
+    *is_inside = LLVMBuildICmp(builder, LLVMIntULT, k, g->block.k, "");
+    return k;
+}
+
+static Point group_point(const Simt *g, const Side *side, uint32_t s, LLVMValueRef k,
+                         LLVMValueRef exists) {
+    Point point = point_inside(&side->points[s]);
+    point.axis[gemm_axis_k(g->lower->kernel)] = k;
+    point.active = exists;
+    return point;
+}
+
+static bool needs_pad(const Simt *g) {
+    return !gpu_gemm_axis_is_multiple(g->lower, gemm_axis_k(g->lower->kernel), g->sched->tile_k);
+}
+
+LLVMValueRef simt_shared_at(const Simt *g, LLVMValueRef bytes) {
+    return gpu_shared_at(g->unit, g->shared, g->unit->i8, bytes);
+}
+
+/* Element offsets of a tile as bytes of the buffer. */
+LLVMValueRef simt_offset(const Simt *g, const Side *side, LLVMValueRef at_k, LLVMValueRef own) {
+    LLVMBuilderRef builder = g->unit->builder;
+    LLVMValueRef at = LLVMBuildMul(builder, at_k, simt_i32(g, side->pitch), "");
+    at = LLVMBuildAdd(builder, at, own, "");
+    at = LLVMBuildMul(builder, at, simt_i32(g, g->acc_bytes), "");
+    return LLVMBuildAdd(builder, at, simt_i32(g, side->offset_bytes), "");
+}
+
+static void store_group(const Simt *g, const Side *side, LLVMValueRef pointer, LLVMValueRef value) {
+    LLVMBuilderRef builder = g->unit->builder;
+    bool is_apart = side->lane_axis != side->axis && side->lanes > 1;
+    if (!is_apart) {
+        LLVMSetAlignment(LLVMBuildStore(builder, value, pointer), side->lanes * g->acc_bytes);
+        return;
+    }
+    for (uint32_t j = 0; j < side->lanes; j++) {
+        LLVMValueRef one = LLVMBuildExtractElement(builder, value, simt_i32(g, j), "");
+        LLVMValueRef offset = simt_i32(g, (int64_t)j * side->pitch * g->acc_bytes);
+        LLVMBuildStore(builder, one, gpu_shared_at(g->unit, pointer, g->unit->i8, offset));
+    }
+}
+
+/* Where a copy begins: addresses in a register, and how much further. */
+typedef struct Place {
+    LLVMValueRef at; /* i32 in shared memory, or a pointer */
+    int64_t more_bytes;
+} Place;
+
+/* One group from memory to shared memory, behind the computing, if it exists. */
+static void copy_group(const Simt *g, const Side *side, Place to, Place from, LLVMValueRef exists) {
+    const Unit *unit = g->unit;
+    uint32_t n_bytes = side->lanes * g->acc_bytes;
+    static const char list[] = "r,l,b,~{memory}";
+    const char *code = str_format(
+        unit->arena, "@$2 cp.async.%s.shared.global [$0+%lld], [$1+%lld], %u;",
+        n_bytes == 16 ? "cg" : "ca", (long long)to.more_bytes, (long long)from.more_bytes, n_bytes);
+    LLVMValueRef args[3] = {to.at, from.at, exists};
+    LLVMTypeRef types[3] = {unit->i32, LLVMTypeOf(from.at), unit->i1};
+    LLVMTypeRef type = LLVMFunctionType(unit->void_type, types, 3, 0);
+    LLVMValueRef call = LLVMGetInlineAsm(type, code, strlen(code), list, sizeof list - 1, 1, 0,
+                                         LLVMInlineAsmDialectATT, 0);
+    LLVMBuildCall2(unit->builder, type, call, args, 3, "");
+}
+
+/* Where group `s` lies in the buffer at `buffer` bytes (i32). */
+static LLVMValueRef group_at(const Simt *g, const Side *side, uint32_t s, LLVMValueRef buffer) {
+    LLVMValueRef at = simt_offset(g, side, side->at_k[s], side->own[s]);
+    at = simt_plus(g, at, (side->more_k[s] * side->pitch + side->more_own[s]) * g->acc_bytes);
+    return simt_shared_at(g, LLVMBuildAdd(g->unit->builder, at, buffer, ""));
+}
+
+/* For the threads that have a group in step `s`: in the last step some may have none. */
+static If begin_group(const Simt *g, const Side *side, uint32_t s) {
+    If has_group = {NULL};
+    if ((s + 1) * g->sched->threads <= side->n_groups) return has_group;
+    LLVMValueRef left = simt_i32(g, (int64_t)side->n_groups - (int64_t)s * g->sched->threads);
+    return if_begin(g->unit, g->lower->function,
+                    LLVMBuildICmp(g->unit->builder, LLVMIntULT, g->block.thread, left, ""));
+}
+
+static void end_group(const Simt *g, If *has_group) {
+    if (has_group->after) if_end(g->unit, has_group);
+}
+
+/* The elements from the group of step 0 to that of step `s`, in memory; 0: no known constant. */
+static int64_t distance(const Simt *g, const Side *side, uint32_t s) {
+    const Lower *lower = g->lower;
+    uint32_t axis = side->more_k[s] ? gemm_axis_k(lower->kernel) : side->axis;
+    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    int64_t stride, most = MAX_OFFSET / g->acc_bytes;
+    DimId dim;
+    if (!index_stride(tab, side->copied->index, axis, &dim) || !dim ||
+        !dim_is_const(lower_dims(lower), dim, &stride) || stride < 0)
+        return 0;
+    int64_t n = stride * (side->more_k[s] + side->more_own[s]);
+    return n < most ? n : 0;
+}
+
+static void copy_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLVMValueRef buffer) {
+    Place to = {NULL, 0}, from = {NULL, 0};
+    for (uint32_t s = 0; s < side->n_steps; s++) {
+        LLVMValueRef in_k, k = group_k(g, side, s, begin, &in_k);
+        LLVMValueRef exists = LLVMBuildAnd(g->unit->builder, side->exists[s], in_k, "");
+        If has_group = begin_group(g, side, s);
+        to.more_bytes = ((int64_t)side->more_k[s] * side->pitch + side->more_own[s]) * g->acc_bytes;
+        if (!to.more_bytes) {
+            LLVMValueRef at = group_at(g, side, s, buffer);
+            to.at = LLVMBuildPtrToInt(g->unit->builder, at, g->unit->i32, "");
+        }
+        from.more_bytes = distance(g, side, s) * g->acc_bytes;
+        if (!from.more_bytes) {
+            Point point = group_point(g, side, s, k, exists);
+            from.at = point_pointer(&point, side->copied);
+        }
+        copy_group(g, side, to, from, exists);
+        end_group(g, &has_group);
+    }
+}
+
+static LLVMValueRef pad_of(const Simt *g, const Side *side) {
+    return unit_splat(g->unit, unit_number(g->unit, g->acc, side->pad), side->lanes);
+}
+
+/* What stands beyond the end of k, where the copies leave it out. */
+static void pad_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLVMValueRef buffer) {
+    for (uint32_t s = 0; s < side->n_steps; s++) {
+        LLVMValueRef in_k;
+        group_k(g, side, s, begin, &in_k);
+        If has_group = begin_group(g, side, s);
+        LLVMValueRef is_beyond = LLVMBuildNot(g->unit->builder, in_k, "");
+        If beyond = if_begin(g->unit, g->lower->function, is_beyond);
+        store_group(g, side, group_at(g, side, s, buffer), pad_of(g, side));
+        if_end(g->unit, &beyond);
+        end_group(g, &has_group);
+    }
+}
+
+/* The points of a side's groups in the tile of k from `begin`; their loads are under way. */
+static void fetch(const Simt *g, const Side *side, LLVMValueRef begin, Point *points) {
+    const ScalarTab *scalars = g->lower->kernel->scalars;
+    const bool *reached = reached_scalars(g, side->value);
+    for (uint32_t s = 0; s < side->n_steps; s++) {
+        LLVMValueRef in_k, k = group_k(g, side, s, begin, &in_k);
+        LLVMValueRef exists = LLVMBuildAnd(g->unit->builder, side->exists[s], in_k, "");
+        points[s] = group_point(g, side, s, k, exists);
+        for (ScalarId id = 1; id <= scalar_count(scalars); id++)
+            if (reached[id] && scalar_get(scalars, id)->kind == SCALAR_LOAD)
+                point_value(&points[s], id);
+    }
+}
+
+/* Fetched groups, as accumulators' type, into the buffer at `buffer` bytes (i32). */
+static void put(const Simt *g, const Side *side, Point *points, LLVMValueRef buffer) {
+    Unit *unit = g->unit;
+    LLVMBuilderRef builder = unit->builder;
+    Dtype dtype = scalar_get(g->lower->kernel->scalars, side->value)->dtype;
+    for (uint32_t s = 0; s < side->n_steps; s++) {
+        LLVMValueRef value = convert_value(&unit->math, point_lanes(&points[s], side->value),
+                                           unit_convert_type(dtype), unit_convert_type(g->acc));
+        if (needs_pad(g))
+            value = LLVMBuildSelect(builder, points[s].active, value, pad_of(g, side), "");
+        If has_group = begin_group(g, side, s);
+        store_group(g, side, group_at(g, side, s, buffer), value);
+        end_group(g, &has_group);
+    }
+}
+
+/* Tiles. */
+
+bool simt_has_copies(const Simt *g) {
+    return g->sides[0].copied || g->sides[1].copied;
+}
+
+/* The last tile's pads, around what is copied. */
+static void pad_tile(const Simt *g, LLVMValueRef begin, LLVMValueRef buffer) {
+    LLVMBuilderRef builder = g->unit->builder;
+    LLVMValueRef depth = lower_index_const(g->lower, g->sched->tile_k);
+    LLVMValueRef end = LLVMBuildAdd(builder, begin, depth, "");
+    LLVMValueRef is_beyond = LLVMBuildICmp(builder, LLVMIntSGT, end, g->block.k, "");
+    If beyond = if_begin(g->unit, g->lower->function, is_beyond);
+    for (uint32_t i = 0; i < 2; i++)
+        if (g->sides[i].copied) pad_groups(g, &g->sides[i], begin, buffer);
+    if_end(g->unit, &beyond);
+}
+
+void simt_copy_tile(const Simt *g, LLVMValueRef begin, LLVMValueRef buffer) {
+    if (!simt_has_copies(g)) return;
+    for (uint32_t i = 0; i < 2; i++)
+        if (g->sides[i].copied) copy_groups(g, &g->sides[i], begin, buffer);
+    unit_intrinsic(g->unit, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
+    if (needs_pad(g)) pad_tile(g, begin, buffer);
+}
+
+void simt_fetch_tile(const Simt *g, LLVMValueRef begin, Point (*points)[MAX_STEPS]) {
+    for (uint32_t i = 0; i < 2; i++)
+        if (!g->sides[i].copied) fetch(g, &g->sides[i], begin, points[i]);
+}
+
+void simt_put_tile(const Simt *g, LLVMValueRef buffer, Point (*points)[MAX_STEPS]) {
+    for (uint32_t i = 0; i < 2; i++)
+        if (!g->sides[i].copied) put(g, &g->sides[i], points[i], buffer);
+}

@@ -1,0 +1,26 @@
+/* CONTRACT_FMA on a GPU: what its schedule and its template agree on. */
+#ifndef FUSEC_SIMT_H
+#define FUSEC_SIMT_H
+
+#include "ir/kernel.h"
+
+enum { SIMT_FRAGMENT_BYTES = 16, SIMT_WARP = 32 };
+
+/* Threads of a warp along m: 8 by 4, or all along the one side that there is. */
+static inline uint32_t simt_lanes_m(const Sched *sched) {
+    return sched->tile_m == 1 ? 1 : sched->tile_n == 1 ? SIMT_WARP : 8;
+}
+
+/* The epilogue takes the tile in parts, a row of every thread's fragments at a time: elements from
+ * row to row, and the bytes of a part. */
+static inline uint32_t simt_part_pitch(const Sched *sched, uint32_t acc_bytes) {
+    return sched->tile_n + (sched->tile_n > 1 ? SIMT_FRAGMENT_BYTES / acc_bytes : 0);
+}
+
+static inline uint32_t simt_part_bytes(const Sched *sched, uint32_t acc_bytes) {
+    uint32_t own = sched->tile_m / (sched->warps_m * simt_lanes_m(sched));
+    uint32_t most = SIMT_FRAGMENT_BYTES / acc_bytes, n_parts = own > most ? own / most : 1;
+    return sched->tile_m / n_parts * simt_part_pitch(sched, acc_bytes) * acc_bytes;
+}
+
+#endif
