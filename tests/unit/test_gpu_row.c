@@ -1,6 +1,5 @@
 /* Rows on a GPU as schedules and code: which are resident, how many blocks share one, what passes
- * between those, and that the assembler
- * does not spill. Results are checked where there is a GPU, by
+ * between those, and that the assembler hardly spills. Results are checked where there is a GPU, by
  * the sweep. */
 #include "lib/compile.h"
 #include "lib/ptx.h"
@@ -40,13 +39,13 @@ static uint32_t spilled_bytes(const Program *p, TargetId target) {
 static const struct {
     const char *dtype;
     int length;
-    uint32_t lanes, threads, resident, cluster; /* of the first variant */
-} softmaxes[] = {{"bf16", 4096, 8, 128, 4, 0},   {"bf16", 8192, 4, 256, 8, 0},
-                 {"f32", 8192, 4, 256, 8, 0},    {"bf16", 16384, 2, 512, 16, 0},
-                 {"f32", 16384, 2, 512, 16, 0},  {"bf16", 32768, 2, 512, 16, 2},
-                 {"f16", 65536, 2, 512, 16, 4},  {"bf16", 131072, 2, 512, 16, 8},
-                 {"f32", 131072, 2, 512, 16, 8}, {"bf16", 100003, 1, 1024, 16, 7},
-                 {"bf16", 262144, 8, 128, 0, 0}};
+    uint32_t lanes, threads, resident, cluster, min_blocks; /* of the first variant */
+} softmaxes[] = {{"bf16", 4096, 8, 128, 4, 0, 0},   {"bf16", 8192, 4, 256, 8, 0, 0},
+                 {"f32", 8192, 4, 256, 8, 0, 0},    {"bf16", 16384, 4, 256, 16, 0, 3},
+                 {"f32", 16384, 4, 256, 16, 0, 2},  {"bf16", 32768, 4, 256, 16, 2, 3},
+                 {"f16", 65536, 4, 256, 16, 4, 3},  {"bf16", 131072, 4, 256, 16, 8, 3},
+                 {"f32", 131072, 4, 256, 16, 8, 2}, {"bf16", 100003, 1, 1024, 16, 7, 1},
+                 {"bf16", 262144, 8, 128, 0, 0, 0}};
 
 Test(gpu_row, long_rows_are_kept_by_clusters) {
     for (size_t i = 0; i < sizeof softmaxes / sizeof softmaxes[0]; i++) {
@@ -60,9 +59,11 @@ Test(gpu_row, long_rows_are_kept_by_clusters) {
         const Kernel *kernel = &p.plan->kernels.data[0];
         const Sched *s = &kernel->variants[0].sched;
         bool is_wanted = s->lanes == softmaxes[i].lanes && s->threads == softmaxes[i].threads &&
-                         s->resident == softmaxes[i].resident && s->cluster == softmaxes[i].cluster;
-        cr_expect(is_wanted, "%slanes %u, threads %u, resident %u, cluster %u", source, s->lanes,
-                  s->threads, s->resident, s->cluster);
+                         s->resident == softmaxes[i].resident &&
+                         s->cluster == softmaxes[i].cluster &&
+                         s->min_blocks == softmaxes[i].min_blocks;
+        cr_expect(is_wanted, "%slanes %u, threads %u, resident %u, cluster %u, blocks %u", source,
+                  s->lanes, s->threads, s->resident, s->cluster, s->min_blocks);
         uint32_t n_clusters = 0;
         for (uint32_t v = 0; v < kernel->n_variants; v++)
             n_clusters += kernel->variants[v].sched.cluster > 1;
@@ -73,7 +74,9 @@ Test(gpu_row, long_rows_are_kept_by_clusters) {
         cr_expect_eq(ptx_count(p.compiled.bytes, "barrier.cluster.arrive"), n_clusters);
         cr_expect_eq(ptx_count(p.compiled.bytes, "st.async"), 2 * n_clusters);
         cr_expect_eq(ptx_count(p.compiled.bytes, "mbarrier.try_wait"), 2 * n_clusters);
-        cr_expect_eq(spilled_bytes(&p, TARGET_SM_90A), 0, "%s", source);
+        /* Of three blocks each thread may put aside where its elements are. */
+        uint32_t most = s->min_blocks == 3 ? 8 : 0, spilled = spilled_bytes(&p, TARGET_SM_90A);
+        cr_expect_leq(spilled, most, "%s%u bytes are spilled", source, spilled);
         compile_free(&p.compiled);
     }
 }
