@@ -126,19 +126,6 @@ LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef ele
     return LLVMBuildGEP2(unit->builder, element, array, &index, 1, "");
 }
 
-void gpu_cluster_arrive(const Unit *unit) {
-    unit_intrinsic(unit, "llvm.nvvm.barrier.cluster.arrive.aligned", NULL, 0, NULL, 0);
-}
-
-void gpu_cluster_wait(const Unit *unit) {
-    unit_intrinsic(unit, "llvm.nvvm.barrier.cluster.wait.aligned", NULL, 0, NULL, 0);
-}
-
-LLVMValueRef gpu_cluster_at(const Unit *unit, LLVMValueRef pointer, LLVMValueRef rank) {
-    LLVMValueRef args[2] = {pointer, rank};
-    return unit_intrinsic(unit, "llvm.nvvm.mapa.shared.cluster", NULL, 0, args, 2);
-}
-
 /* One step of lanes elements per thread, an exact grid: many small blocks balance better over the
  * machine than a loop in each. */
 void template_gpu_map(Lower *lower) {

@@ -34,9 +34,24 @@ LLVMValueRef gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes);
  * thread of all of them arrives once and waits once; what was written before the one is seen after
  * the other. */
 void gpu_cluster_arrive(const Unit *unit);
+/* Arrives without promising that anything written before is seen. */
+void gpu_cluster_begin(const Unit *unit);
 void gpu_cluster_wait(const Unit *unit);
 /* The place of `pointer` (in own shared memory) in that of block `rank` (i32) of the cluster. */
 LLVMValueRef gpu_cluster_at(const Unit *unit, LLVMValueRef pointer, LLVMValueRef rank);
+/* Writes an i32 or i64 to such a place and counts its bytes at that block's barrier. */
+void gpu_cluster_send(const Unit *unit, LLVMValueRef value, LLVMValueRef pointer,
+                      LLVMValueRef barrier, LLVMValueRef rank);
+/* Barriers in shared memory (8 bytes). A phase ends when as many have arrived as init says and all
+ * bytes that were expected are there. One thread inits some, publishes them to the cluster, and
+ * then all meet. */
+void gpu_mbarrier_init(const Unit *unit, LLVMValueRef barrier, uint32_t n_arrivals);
+void gpu_mbarrier_publish(const Unit *unit);
+/* Arrives, and expects bytes in the current phase. */
+void gpu_mbarrier_expect(const Unit *unit, LLVMValueRef barrier, uint32_t n_bytes);
+/* Until the phase of this parity (i32) has ended; is_of_cluster: what other blocks sent is seen. */
+void gpu_mbarrier_wait(const Lower *lower, LLVMValueRef barrier, LLVMValueRef parity,
+                       bool is_of_cluster);
 /* Where launches overlap: first of all the finished function waits until the launches before have
  * ended and what they wrote is seen, then it lets the next kernel's blocks come in. Nothing that
  * hangs on one of its first `n` parameters, its tensors' addresses, comes before. */

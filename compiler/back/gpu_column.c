@@ -116,11 +116,13 @@ static Acc join_chains(Column *column, const Reduce *reduce, Acc acc) {
 
 /* Passes over elements. */
 
-static Point point_at(const void *user, LLVMValueRef at) {
+static Point point_at(const void *user, LLVMValueRef at, int64_t ahead) {
     const Column *column = user;
     const Kernel *kernel = column->kernel;
+    LLVMBuilderRef builder = column->unit->builder;
     Point point = point_inside(&column->point);
-    LLVMValueRef element = LLVMBuildAdd(column->unit->builder, column->first, at, "");
+    LLVMValueRef element = LLVMBuildAdd(builder, column->first, at, "");
+    element = LLVMBuildAdd(builder, element, lower_index_const(column->lower, ahead), "");
     lower_split(column->lower, element, kernel->first_reduced, kernel->n_reduced, &point);
     point.active = NULL; /* without columns there is no element */
     return point;

@@ -544,7 +544,7 @@ static void run_outputs(Vector *v) {
 void template_gpu_gemm_vector(Lower *lower) {
     Vector *v = arena_array(lower->unit->arena, Vector, 1);
     vector_init(v, lower);
-    if (v->rank) gpu_cluster_arrive(v->unit);
+    if (v->rank) gpu_cluster_begin(v->unit);
     make_shared(v);
     place_outputs(v);
     if (v->sched->lanes_along_k)

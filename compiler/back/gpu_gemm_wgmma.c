@@ -105,27 +105,19 @@ static void init_barriers(const Wgmma *w) {
     uint32_t n_releases = w->n_groups * cluster_size(w);
     If first = if_begin(unit, w->lower->function, is_first);
     for (uint32_t s = 0; s < w->sched->stages; s++) {
-        LLVMValueRef full[2] = {wgmma_full(w, i32_const(w, s)), i32_const(w, 1)};
-        LLVMValueRef empty[2] = {wgmma_empty(w, i32_const(w, s)), i32_const(w, n_releases)};
-        unit_intrinsic(unit, "llvm.nvvm.mbarrier.init.shared", NULL, 0, full, 2);
-        unit_intrinsic(unit, "llvm.nvvm.mbarrier.init.shared", NULL, 0, empty, 2);
+        LLVMValueRef full = wgmma_full(w, i32_const(w, s));
+        LLVMValueRef empty = wgmma_empty(w, i32_const(w, s));
+        gpu_mbarrier_init(unit, full, 1);
+        gpu_mbarrier_init(unit, empty, n_releases);
     }
-    unit_intrinsic(unit, "llvm.nvvm.fence.mbarrier_init.release.cluster", NULL, 0, NULL, 0);
+    gpu_mbarrier_publish(unit);
     unit_intrinsic(unit, "llvm.nvvm.fence.proxy.async.shared_cta", NULL, 0, NULL, 0);
     if_end(unit, &first);
     meet(w);
 }
 
 void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity) {
-    const Unit *unit = w->unit;
-    LLVMBasicBlockRef poll = unit_block(unit, w->lower->function, "poll");
-    LLVMBasicBlockRef after = unit_block(unit, w->lower->function, "arrived");
-    unit_branch(unit, poll);
-    LLVMValueRef args[2] = {barrier, parity};
-    LLVMValueRef done = unit_intrinsic(
-        unit, "llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta", NULL, 0, args, 2);
-    LLVMBuildCondBr(unit->builder, done, after, poll);
-    unit_goto(unit, after);
+    gpu_mbarrier_wait(w->lower, barrier, parity, false);
 }
 
 RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
@@ -329,9 +321,8 @@ static void fill_stage(const Wgmma *w, const GemmBlock *block, LLVMValueRef k0, 
     const Unit *unit = w->unit;
     LLVMValueRef opposite = LLVMBuildXor(unit->builder, place.parity, i32_const(w, 1), "");
     wgmma_wait(w, wgmma_empty(w, place.stage), opposite);
-    LLVMValueRef args[2] = {wgmma_full(w, place.stage), i32_const(w, w->stage_bytes)};
-    unit_intrinsic(unit, "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta", NULL, 0, args,
-                   2);
+    LLVMValueRef full = wgmma_full(w, place.stage);
+    gpu_mbarrier_expect(unit, full, w->stage_bytes);
     for (uint32_t i = 0; i <= w->n_products; i++)
         copy_side(w, &w->sides[i], block, k0, place.stage);
 }

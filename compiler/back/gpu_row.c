@@ -8,6 +8,8 @@
  * of segments by all of them alike. Otherwise each stage loops. */
 #include "back/gpu_stage.h"
 
+#include <llvm-c/Target.h>
+
 enum { MAX_RESIDENT = 16, MAX_SLOTS = 8 };
 
 typedef struct Row {
@@ -28,7 +30,8 @@ typedef struct Row {
     uint32_t n_steps;     /* resident steps, 0 when looping */
     uint32_t n_slots;     /* accumulators per reduction: 1, or one per step of a row in one warp */
     LLVMValueRef *shared; /* per slot: one entry per warp; index arrays follow */
-    LLVMValueRef *parts;  /* the same with one entry per block of the cluster */
+    LLVMValueRef *parts;  /* the same with one word per block of the cluster */
+    LLVMValueRef *sent;   /* per stage that reduces: the barrier of its parts */
     bool has_begun;       /* all blocks of the cluster are known to */
 } Row;
 
@@ -106,11 +109,13 @@ static void find_row(Row *row) {
     enter_row(row, index, segment);
 }
 
-/* The point at element `at` (from row->first) of the row. */
-static Point point_at(const void *user, LLVMValueRef at) {
+/* The point at element `at + ahead` (from row->first) of the row. */
+static Point point_at(const void *user, LLVMValueRef at, int64_t ahead) {
     const Row *row = user;
+    LLVMBuilderRef builder = row->unit->builder;
     Point point = point_inside(&row->point);
-    LLVMValueRef element = LLVMBuildAdd(row->unit->builder, row->first, at, "");
+    LLVMValueRef element = LLVMBuildAdd(builder, row->first, at, "");
+    element = LLVMBuildAdd(builder, element, lower_index_const(row->lower, ahead), "");
     lower_split(row->lower, element, row->kernel->first_reduced, row->kernel->n_reduced, &point);
     return point;
 }
@@ -123,19 +128,36 @@ static Acc shuffle(const Row *row, Acc acc, uint32_t offset) {
     return other;
 }
 
-/* Blocks of the cluster. Each has a place for what every other has found. */
+/* Blocks of the cluster. Each has a word, which is what can be sent, for what every other has
+ * found. */
 
-static void leave_part(const Row *row, LLVMValueRef array, LLVMValueRef value) {
+/* The integer of as many bits. */
+static LLVMTypeRef bits_type(const Unit *unit, LLVMTypeRef type) {
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(unit->module);
+    return LLVMIntTypeInContext(unit->context, (unsigned)LLVMSizeOfTypeInBits(layout, type));
+}
+
+static LLVMTypeRef word_type(const Unit *unit, LLVMTypeRef type) {
+    return bits_type(unit, type) == unit->i64 ? unit->i64 : unit->i32;
+}
+
+static void send_part(const Row *row, LLVMValueRef array, LLVMValueRef value,
+                      LLVMValueRef barrier) {
     Unit *unit = row->unit;
-    LLVMValueRef pointer = gpu_shared_at(unit, array, LLVMTypeOf(value), row->rank);
-    LLVMBuildStore(unit->builder, value, gpu_cluster_at(unit, pointer, row->thread));
+    LLVMTypeRef word = word_type(unit, LLVMTypeOf(value));
+    value = LLVMBuildBitCast(unit->builder, value, bits_type(unit, LLVMTypeOf(value)), "");
+    value = LLVMBuildZExtOrBitCast(unit->builder, value, word, "");
+    LLVMValueRef pointer = gpu_shared_at(unit, array, word, row->rank);
+    gpu_cluster_send(unit, value, pointer, barrier, row->thread);
 }
 
 static LLVMValueRef part_of(const Row *row, LLVMValueRef array, LLVMValueRef like, uint32_t rank) {
     Unit *unit = row->unit;
-    LLVMTypeRef type = LLVMTypeOf(like);
-    LLVMValueRef at = unit_int(unit->i32, rank);
-    return LLVMBuildLoad2(unit->builder, type, gpu_shared_at(unit, array, type, at), "");
+    LLVMTypeRef type = LLVMTypeOf(like), word = word_type(unit, type);
+    LLVMValueRef pointer = gpu_shared_at(unit, array, word, unit_int(unit->i32, rank));
+    LLVMValueRef part = LLVMBuildLoad2(unit->builder, word, pointer, "");
+    part = LLVMBuildTruncOrBitCast(unit->builder, part, bits_type(unit, type), "");
+    return LLVMBuildBitCast(unit->builder, part, type, "");
 }
 
 static Acc join_parts(const Row *row, const Reduce *reduce, uint32_t slot, Acc own) {
@@ -155,22 +177,24 @@ static Acc join_parts(const Row *row, const Reduce *reduce, uint32_t slot, Acc o
 }
 
 /* A block writes to another's memory when it knows that all have begun. Each place is written once,
- * so that nobody waits for those who still read. */
-static void join_cluster(Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
+ * so that nobody waits for those who still read; and none ends before it has got all that is sent
+ * to it. */
+static void join_cluster(Row *row, const Stage *stage, Acc *accs) {
     Unit *unit = row->unit;
+    const uint32_t *slots = stage->reduces.data, n = stage->reduces.n;
+    LLVMValueRef barrier = row->sent[stage - row->kernel->stages.data];
     if (!row->has_begun) gpu_cluster_wait(unit);
     row->has_begun = true;
     LLVMValueRef size = unit_int(unit->i32, row->sched->cluster);
     LLVMValueRef sends = LLVMBuildICmp(unit->builder, LLVMIntULT, row->thread, size, "");
     If one = if_begin(unit, row->lower->function, sends);
     for (uint32_t i = 0; i < n; i++) {
-        leave_part(row, row->parts[slots[i]], accs[i].value);
+        send_part(row, row->parts[slots[i]], accs[i].value, barrier);
         if (accs[i].index)
-            leave_part(row, row->parts[row->kernel->reduces.n + slots[i]], accs[i].index);
+            send_part(row, row->parts[row->kernel->reduces.n + slots[i]], accs[i].index, barrier);
     }
     if_end(unit, &one);
-    gpu_cluster_arrive(unit);
-    gpu_cluster_wait(unit);
+    gpu_mbarrier_wait(row->lower, barrier, unit_int(unit->i32, 0), true);
     for (uint32_t i = 0; i < n; i++)
         accs[i] = join_parts(row, &row->kernel->reduces.data[slots[i]], slots[i], accs[i]);
 }
@@ -343,7 +367,7 @@ static void run_stage(Row *row, const Stage *stage) {
         pass_elements(row, stage, accs);
     if (!stage->reduces.n) return;
     join_team(row, stage->reduces.data, accs, stage->reduces.n);
-    if (row->rank) join_cluster(row, stage->reduces.data, accs, stage->reduces.n);
+    if (row->rank) join_cluster(row, stage, accs);
     for (uint32_t i = 0; i < stage->reduces.n; i++)
         acc_finish(&row->point, stage->reduces.data[i], accs[i]);
 }
@@ -369,13 +393,16 @@ static void store_row(Row *row) {
     if_end(unit, &leads);
 }
 
-/* Per slot `n_entries` accumulators, then the indices of those that have one. */
-static LLVMValueRef *shared_accs(const Row *row, uint32_t n_entries, const char *name) {
+/* Per slot `n_entries` accumulators, or words of as many, then the indices of those that have one.
+ */
+static LLVMValueRef *shared_accs(const Row *row, uint32_t n_entries, bool are_words,
+                                 const char *name) {
     uint32_t n = row->kernel->reduces.n;
     LLVMValueRef *arrays = arena_array(row->unit->arena, LLVMValueRef, 2 * (size_t)n);
     for (uint32_t i = 0; i < n; i++) {
         const Reduce *reduce = &row->kernel->reduces.data[i];
         LLVMTypeRef type = unit_value_type(row->unit, reduce->acc, 1);
+        if (are_words) type = word_type(row->unit, type);
         arrays[i] = gpu_shared(row->unit, type, n_entries, name);
         if (reduce->is_arg)
             arrays[n + i] = gpu_shared(row->unit, row->unit->i32, n_entries, "indices");
@@ -383,23 +410,56 @@ static LLVMValueRef *shared_accs(const Row *row, uint32_t n_entries, const char 
     return arrays;
 }
 
+/* Of all parts that a block gets in a stage. */
+static uint32_t sent_bytes(const Row *row, const Stage *stage) {
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        const Reduce *reduce = &row->kernel->reduces.data[stage->reduces.data[i]];
+        bytes += dtype_bytes(reduce->acc) > 4 ? 8 : 4;
+        if (reduce->is_arg) bytes += 4;
+    }
+    return bytes * row->sched->cluster;
+}
+
+/* The first thread's work, before the block says that it has begun. */
+static void make_barriers(Row *row) {
+    Unit *unit = row->unit;
+    const Kernel *kernel = row->kernel;
+    row->sent = arena_array(unit->arena, LLVMValueRef, kernel->stages.n);
+    LLVMValueRef zero = unit_int(unit->i32, 0);
+    LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->thread, zero, "");
+    If first = if_begin(unit, row->lower->function, is_first);
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *stage = &kernel->stages.data[i];
+        if (!stage->reduces.n) continue;
+        row->sent[i] = gpu_shared(unit, unit->i64, 1, "sent");
+        gpu_mbarrier_init(unit, row->sent[i], 1);
+        gpu_mbarrier_expect(unit, row->sent[i], sent_bytes(row, stage));
+    }
+    gpu_mbarrier_publish(unit);
+    if_end(unit, &first);
+    gpu_cluster_begin(unit);
+}
+
 static void make_shared(Row *row) {
-    if (row->sched->team > WARP) row->shared = shared_accs(row, WARP, "partials");
-    if (row->rank) row->parts = shared_accs(row, row->sched->cluster, "parts");
+    if (row->sched->team > WARP) row->shared = shared_accs(row, WARP, false, "partials");
+    if (!row->rank) return;
+    row->parts = shared_accs(row, row->sched->cluster, true, "parts");
+    make_barriers(row);
 }
 
 static void make_resident(Row *row) {
+    LLVMBuilderRef builder = row->unit->builder;
     int64_t n = dim_lo(dims_of(row), kernel_n_reduced(row->kernel));
     int64_t stride = (int64_t)row->sched->team * row->sched->lanes;
     row->n_steps = row->sched->resident;
     if (row->rank) n -= (int64_t)(row->sched->cluster - 1) * row->order.segment_elems;
     for (uint32_t s = 0; s < row->n_steps; s++) {
-        LLVMValueRef at = LLVMBuildAdd(row->unit->builder, row->own,
-                                       lower_index_const(row->lower, stride * s), "");
-        row->steps[s] = point_at(row, at);
-        if (stride * (s + 1) > n || row->exists)
-            row->steps[s].active =
-                LLVMBuildICmp(row->unit->builder, LLVMIntSLT, at, row->count, "");
+        row->steps[s] = point_at(row, row->own, stride * s);
+        if (stride * (s + 1) <= n && !row->exists) continue;
+        LLVMValueRef at =
+            LLVMBuildAdd(builder, row->own, lower_index_const(row->lower, stride * s), "");
+        row->steps[s].active = LLVMBuildICmp(builder, LLVMIntSLT, at, row->count, "");
     }
 }
 
@@ -419,10 +479,7 @@ static Row row_new(Lower *lower) {
                .order = reduce_order(FORM_ROW, DEVICE_GPU)};
     row.point = point_new(lower, row.sched->lanes);
     row.n_slots = row.sched->slots;
-    if (row.sched->cluster > 1) {
-        row.rank = unit_int(row.unit->i32, 0); /* found with the row */
-        gpu_cluster_arrive(row.unit);
-    }
+    if (row.sched->cluster > 1) row.rank = unit_int(row.unit->i32, 0); /* found with the row */
     place_thread(&row);
     make_shared(&row);
     return row;

@@ -73,9 +73,7 @@ static LLVMValueRef loop_of_width(const GpuElements *e, const Stage *stage, Acc 
     loop_carry(unit, &loop, values, n + 1);
     acc_unflatten(accs, stage->reduces.n, values);
     for (uint32_t u = 0; u < width; u++) {
-        LLVMValueRef ahead = lower_index_const(lower, e->stride * u);
-        LLVMValueRef element = LLVMBuildAdd(unit->builder, loop.index, ahead, "");
-        Point point = e->at(e->user, element);
+        Point point = e->at(e->user, loop.index, e->stride * u);
         gpu_stage_visit(&point, stage, accs);
     }
     acc_flatten(accs, stage->reduces.n, values);

@@ -41,6 +41,7 @@ typedef struct MathCtx {
 } MathCtx;
 
 LLVMValueRef math_exp(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_exp_below_0(const MathCtx *m, LLVMValueRef x); /* the same, x <= 0 or NaN */
 LLVMValueRef math_exp2(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_log(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_log2(const MathCtx *m, LLVMValueRef x);

@@ -52,18 +52,16 @@ static Val machine_exp2(const Fp *p, Val x) {
     return fp_machine(p, "ex2.approx.f32 $0, $1;", x);
 }
 
-/* e^x = 2^t (1 + e ln2), where t is x log2(e) rounded and e what the rounding lost. Good while 2^t
- * is finite. */
+/* e^x = 2^t e^d = 2^t (1 + d), where t is about x log2(e) and d = x - t ln2, which is as small as
+ * the rounding of t. Good while 2^t is finite. */
 static Val machine_exp(const Fp *p, Val x) {
-    const double low = 0x1.4ae0cp-26; /* log2(e) less its nearest f32 */
+    const double low = -0x1.05c610p-29; /* ln2 less its nearest f32 */
     Val log2_e = fp_opaque(p, LOG2_E_HIGH);
     Val t = fp_mul(p, x, log2_e);
-    Val minus_t = fp_neg(p, t);
-    Val lost = fp_fma(p, x, log2_e, minus_t);
-    lost = fp_fma(p, x, fp_num(p, low), lost);
+    Val d = fp_fma(p, t, fp_num(p, -LN2_HIGH), x);
+    d = fp_fma(p, t, fp_num(p, -low), d);
     Val power = machine_exp2(p, t);
-    Val correction = fp_mul(p, lost, fp_num(p, LN2_HIGH));
-    return fp_fma(p, power, correction, power);
+    return fp_fma(p, power, d, power);
 }
 
 Val fp_exp_normal(const Fp *p, Val x) {
@@ -81,14 +79,18 @@ Val fp_expm1_normal(const Fp *p, Val x) {
     return fp_fma(p, power, d.em1, power_m1);
 }
 
-/* From the first x whose e^x is infinite on it stands for all: 2^t is infinite there, and the
- * correction positive, so that it makes no NaN of it. Far below -110, where e^x has become 0, it
- * would. */
+/* Far below -110, where e^x has become 0, d would make a NaN of it. */
+static Val machine_exp_below(const Fp *p, Val x) {
+    x = math_maximum(p->m, x, fp_num(p, -110.0));
+    return machine_exp(p, x);
+}
+
+/* From the first x whose e^x is infinite on it stands for all: 2^t is infinite there, and d
+ * positive, so that it makes no NaN of it. */
 static Val machine_exp_full(const Fp *p, Val x) {
     const double first = 0x1.62e430p+6;
-    x = math_maximum(p->m, x, fp_num(p, -110.0));
     x = math_minimum(p->m, x, fp_num(p, first));
-    return machine_exp(p, x);
+    return machine_exp_below(p, x);
 }
 
 /* The bounds here and in exp2 are where the result has become 0 or infinity. */
@@ -99,6 +101,11 @@ Val math_exp(const MathCtx *m, Val x) {
     Reduced d = reduce(&p, x);
     Val one_plus = fp_add(&p, d.em1, fp_num(&p, 1.0));
     return fp_scale(&p, one_plus, d.n);
+}
+
+Val math_exp_below_0(const MathCtx *m, Val x) {
+    Fp p = fp_of(m, x);
+    return has_exp2(&p) ? machine_exp_below(&p, x) : math_exp(m, x);
 }
 
 Val math_exp_16(const MathCtx *m, Val x) {

@@ -168,13 +168,20 @@ static LLVMValueRef and_opt(const Unit *unit, LLVMValueRef a, LLVMValueRef b) {
     return LLVMBuildAnd(unit->builder, a, b, "");
 }
 
+/* What is added to the address comes last, so that places a constant distance apart are one pointer
+ * and the offsets of their accesses: extending 32 bits, LLVM could not tell. */
 static LLVMValueRef element_pointer(const Lower *lower, uint32_t arg, LLVMValueRef address) {
     const Unit *unit = lower->unit;
     Dtype dtype = lower->plan->buffers.data[lower->kernel->args.data[arg]].dtype;
     LLVMTypeRef element = unit_memory_type(unit, dtype, 1);
+    int64_t constant;
+    address = without_constant(address, &constant);
     if (LLVMTypeOf(address) == unit->i32)
         address = LLVMBuildSExt(unit->builder, address, unit->i64, "");
-    return LLVMBuildGEP2(unit->builder, element, lower->pointers[arg], &address, 1, "");
+    LLVMValueRef pointer =
+        LLVMBuildGEP2(unit->builder, element, lower->pointers[arg], &address, 1, "");
+    LLVMValueRef ahead = unit_int(unit->i64, constant);
+    return constant ? LLVMBuildGEP2(unit->builder, element, pointer, &ahead, 1, "") : pointer;
 }
 
 LLVMValueRef point_pointer(Point *point, const Scalar *load) {
@@ -361,6 +368,17 @@ static bool has_one_divisor(const Unit *unit, const Scalar *s, Dtype operand,
            unit_is_vector(args[0]) && !unit_is_vector(args[1]);
 }
 
+/* Whether it is an element less the largest of the row's: at most 0, or NaN. */
+static bool is_at_most_0(const Kernel *kernel, ScalarId id) {
+    const Scalar *s = scalar_get(kernel->scalars, id);
+    if (s->kind != SCALAR_PRIM || s->prim != PRIM_SUB) return false;
+    const Scalar *largest = scalar_get(kernel->scalars, s->args[1]);
+    if (largest->kind != SCALAR_STAGE) return false;
+    const Reduce *reduce = &kernel->reduces.data[largest->slot];
+    return reduce->combine == PRIM_MAX && !reduce->is_arg && reduce->value == s->args[0] &&
+           reduce->result == reduce->acc;
+}
+
 static LLVMValueRef prim_value(Point *point, const Scalar *s) {
     Unit *unit = point->lower->unit;
     const PrimInfo *info = prim_info(s->prim);
@@ -377,6 +395,8 @@ static LLVMValueRef prim_value(Point *point, const Scalar *s) {
     }
     for (uint32_t i = 0; i < info->arity && any_vector; i++)
         args[i] = unit_splat(unit, args[i], point->lanes);
+    if (s->prim == PRIM_EXP && is_at_most_0(point->lower->kernel, s->args[0]))
+        return math_exp_below_0(&unit->math, args[0]);
     return unit_prim(unit, s->prim, operand, args[0], args[1], args[2]);
 }
 

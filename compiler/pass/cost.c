@@ -11,9 +11,10 @@
 enum {
     SMALL_BYTES = 65536, /* stay in a processor's own cache, whoever reads them again */
     BUSY_WARPS = 16,     /* of a processor, that keep its arithmetic busy with one lane each */
-    HIDING_WARPS = 24,   /* that hide memory behind arithmetic, and the other way round */
-    BUSY_MMA_WARPS = 8,  /* the same for tensor cores */
-    PLAIN_UNROLL = 8,    /* loads in flight of a thread that walks k by itself */
+    HIDING_WARPS = 24,   /* that hide memory behind arithmetic, and the other way round, ... */
+    HIDING_ELEMS = 32,  /* ... with up to as many elements a thread that are on their way at once */
+    BUSY_MMA_WARPS = 8, /* the same for tensor cores */
+    PLAIN_UNROLL = 8,   /* loads in flight of a thread that walks k by itself */
     WARP_THREADS = 32,
     REGISTER_BYTES = 4,
     MAP_ALIGN_BYTES = 16
@@ -23,6 +24,8 @@ static const double FMA_EFFICIENCY = 0.75; /* of the tiled loop over k, of the p
 static const double LARGE_FMA_EFFICIENCY = 0.9; /* f32 4096^3 */
 static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its products */
 static const double ROW_END_US = 0.22;          /* from a row's last element to its sum */
+static const double STEP_SHARE = 0.15; /* what a cluster of one block would not overlap, if it had a
+                                        * processor for itself */
 static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
 
 typedef struct Coster {
@@ -483,6 +486,20 @@ static bool makes_copy(const Coster *c, const Kernel *kernel) {
     return false;
 }
 
+/* The part of the shorter of memory and arithmetic that the longer does not hide. Blocks of a
+ * cluster wait for one another: the more they are, and the fewer others are beside them in other
+ * stages, the more they load, compute and store at the same time. */
+static double bared_share(const Coster *c, const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    if (is_contraction(p->kernel)) return 0;
+    double elems = (double)sched->resident * sched->lanes;
+    double wanted = elems > HIDING_ELEMS ? HIDING_WARPS * HIDING_ELEMS / elems : HIDING_WARPS;
+    double bared = 1 - use_of(c, p, wanted);
+    double in_step =
+        sched->cluster > 1 ? STEP_SHARE * sched->cluster / p->cost->pressure.n_blocks : 0;
+    return fmin(1, fmax(bared, in_step));
+}
+
 static void time_kernel(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double width = p->variant->sched.lanes < 4 ? p->variant->sched.lanes : 4;
@@ -498,13 +515,10 @@ static void time_kernel(const Coster *c, Pricing *p) {
     if (is_contraction(p->kernel)) time_products(c, p, prims_per_us);
     bool is_link = p->kernel->link != LINK_NONE, is_idle = p->rows == 0 && makes_copy(c, p->kernel);
     cost->launch_us = is_link || is_idle ? 0 : c->card->launch_us;
-    /* What follows a product waits for it: the two do not overlap. The blocks of clusters load,
-     * compute and store at the same time, all over the machine. */
     cost->spill_us = spill_us(c, p);
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
-    bool is_in_step = p->variant->sched.cluster > 1;
-    double bared = is_contraction(p->kernel) ? 0 : is_in_step ? 1 : 1 - use_of(c, p, HIDING_WARPS);
-    cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared * fmin(cost->memory_us, busy);
+    cost->us = cost->launch_us + fmax(cost->memory_us, busy) +
+               bared_share(c, p) * fmin(cost->memory_us, busy);
 }
 
 /* Whether the turn loads from memory itself. */

@@ -298,6 +298,7 @@ Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const
     held = (held + GRANULE - 1) / GRANULE * GRANULE;
     p.n_blocks = card->threads / sched->threads;
     uint32_t by_registers = PROCESSOR_REGISTERS / (held * sched->threads);
+    if (by_registers < sched->min_blocks) by_registers = sched->min_blocks;
     uint32_t by_shared = p.shared_bytes ? card->shared_bytes / p.shared_bytes : MAX_BLOCKS;
     if (p.n_blocks > MAX_BLOCKS) p.n_blocks = MAX_BLOCKS;
     if (by_registers < p.n_blocks) p.n_blocks = by_registers;

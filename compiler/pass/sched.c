@@ -13,8 +13,9 @@ enum {
     COLUMN_THREADS = 256,    /* 32 along the columns by 8 */
     WARP_THREADS = 32,
     MAX_RESIDENT_ELEMS = 64, /* per thread: registers */
-    FEW_RESIDENT_ELEMS = 32, /* as many as leave room for several blocks, in different stages */
+    FEW_RESIDENT_ELEMS = 32,
     MANY_ROW_THREADS = 512,
+    MANY_REGISTERS = 96, /* as estimated; for three blocks of 256 the assembler makes 80 of them */
     MOST_BLOCK_REGISTERS = PROCESSOR_REGISTERS / 8 * 5, /* as estimated, which may be too few */
     MAX_RESIDENT_STEPS = 16,
     MANY_STEPS = 8,
@@ -178,10 +179,24 @@ static uint32_t block_registers(const Scheduler *s, Sched *sched, int64_t steps)
     return pressure_registers(s->arena, s->kernel, sched) * sched->threads;
 }
 
-/* Whether fewer elements per thread, by narrower accesses, are better: several blocks are to fit on
- * a processor, to be in different stages. */
-static bool is_crowded(const Sched *sched, int64_t steps) {
-    return steps * sched->lanes > FEW_RESIDENT_ELEMS && sched->threads < MANY_ROW_THREADS;
+/* Whether a thread is to have fewer elements, by narrower accesses and more threads. Up to 256 of
+ * them that is faster; beyond, it takes less time to compile. */
+static bool is_crowded(const Sched *sched, int64_t steps, bool is_known) {
+    uint32_t most = is_known ? MANY_ROW_THREADS / 2 : MANY_ROW_THREADS;
+    return steps * sched->lanes > FEW_RESIDENT_ELEMS && sched->threads < most;
+}
+
+/* How many large blocks are to fit on a processor, in different stages: the assembler would rather
+ * have one more and spill, or one less. 0: as it likes. Wider elements than 16 bits take longer to
+ * load, and spill. */
+static uint32_t large_blocks(const Scheduler *s, Sched *sched) {
+    uint32_t registers = pressure_registers(s->arena, s->kernel, sched);
+    bool keeps_many = sched->resident * sched->lanes > FEW_RESIDENT_ELEMS;
+    if (keeps_many && sched->threads == MANY_ROW_THREADS / 2)
+        return registers <= MANY_REGISTERS && widest_bytes(s) <= 2 ? 3 : 2;
+    if (sched->threads < MANY_ROW_THREADS) return 0;
+    bool has_room = 2 * (registers + 8) * sched->threads <= PROCESSOR_REGISTERS;
+    return has_room && sched->threads == MANY_ROW_THREADS ? 2 : 1;
 }
 
 /* Rows of `least` to `length` elements in registers over all stages; those longer than a segment in
@@ -194,7 +209,7 @@ static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t leng
     sched->cluster = n_blocks > 1 ? (uint32_t)n_blocks : 0;
     if (n_blocks > 1) length = least = segment;
     int64_t steps = choose_row(sched, length, true);
-    while (sched->lanes > 1 && is_crowded(sched, steps)) {
+    while (sched->lanes > 1 && is_crowded(sched, steps, least == length)) {
         sched->lanes /= 2;
         steps = choose_row(sched, length, true);
     }
@@ -216,12 +231,7 @@ static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t len
         int64_t steps = choose_row(&sched, length, false);
         sched.unroll = steps > 4 ? 4 : 1;
     }
-    /* Of large blocks the assembler would rather spill than have one less on a processor. */
-    if (sched.threads >= MANY_ROW_THREADS) {
-        uint32_t registers = block_registers(s, &sched, sched.resident) + 8 * sched.threads;
-        bool has_room = 2 * registers <= PROCESSOR_REGISTERS;
-        sched.min_blocks = has_room && sched.threads == MANY_ROW_THREADS ? 2 : 1;
-    }
+    sched.min_blocks = large_blocks(s, &sched);
     variant.sched = sched;
     DimId rows = kernel_n_rows(s->kernel);
     rows = dim_mul(s->dims, rows, n_segments(s));

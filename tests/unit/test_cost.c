@@ -237,7 +237,19 @@ static const struct {
      TARGET_SM_80, 213.6, 0.2}, /* measured on sm_90a when it had no clusters either */
     {"graph g(x: bf16[256, 131072]) -> (y: bf16[256, 131072]) {\n"
      "  fuse must { y = softmax(x, axis=1) }\n}",
-     TARGET_SM_90A, 64.7, 0.2},
+     TARGET_SM_90A, 43.7, 0.2},
+    {"graph g(x: bf16[1024, 65536]) -> (y: bf16[1024, 65536]) {\n  y = softmax(x, axis=1)\n}",
+     TARGET_SM_90A, 75.7, 0.15},
+    {"graph g(x: bf16[2048, 32768]) -> (y: bf16[2048, 32768]) {\n  y = softmax(x, axis=1)\n}",
+     TARGET_SM_90A, 70.8, 0.15},
+    {"graph g(x: bf16[4096, 16384]) -> (y: bf16[4096, 16384]) {\n  y = softmax(x, axis=1)\n}",
+     TARGET_SM_90A, 68.5, 0.1},
+    {"graph g(x: bf16[512, 131072], w: bf16[131072], b: bf16[131072]) -> (y: bf16[512, 131072]) {\n"
+     "  y = layernorm(x, w, b)\n}",
+     TARGET_SM_90A, 87.7, 0.1},
+    {"graph g(x: bf16[512, 131072], w: bf16[131072]) -> (y: bf16[512, 131072]) {\n"
+     "  y = rmsnorm(x, w)\n}",
+     TARGET_SM_90A, 76.6, 0.1},
 };
 
 Test(cost, products_take_what_they_were_measured_to) {

@@ -1,5 +1,6 @@
-/* Rows on a GPU as schedules and code: which are resident, how many blocks share one, and that the
- * assembler takes them without spills. Results are checked where there is a GPU, by the sweep. */
+/* Rows on a GPU as schedules and code: which are resident, how many blocks share one, what passes
+ * between those, and that the assembler hardly spills. Results are checked where there is a GPU, by
+ * the sweep. */
 #include "lib/compile.h"
 #include "lib/ptx.h"
 
@@ -20,26 +21,31 @@ static Program compile(const char *source, TargetId target) {
     return p;
 }
 
-/* True when there is no assembler to ask. */
-static bool assembles_without_spills(const Program *p, TargetId target) {
+/* Of the kernel that spills most; 0 where there is no assembler to ask. */
+static uint32_t spilled_bytes(const Program *p, TargetId target) {
     PtxReport report;
     PtxOptions options = {.target = target_get(target)->name};
-    return !ptx_assemble(p->compiled.driver.arena, p->compiled.bytes, p->compiled.n_bytes, options,
-                         &report) ||
-           ptx_is_in_registers(&report);
+    uint32_t most = 0;
+    if (!ptx_assemble(p->compiled.driver.arena, p->compiled.bytes, p->compiled.n_bytes, options,
+                      &report))
+        return 0;
+    for (uint32_t i = 0; i < report.functions.n; i++)
+        if (report.functions.data[i].spill_store_bytes > most)
+            most = report.functions.data[i].spill_store_bytes;
+    return most;
 }
 
 /* Softmax over rows of constant length. */
 static const struct {
     const char *dtype;
     int length;
-    uint32_t lanes, threads, resident, cluster; /* of the first variant */
-} softmaxes[] = {{"bf16", 4096, 8, 128, 4, 0},   {"bf16", 8192, 4, 256, 8, 0},
-                 {"f32", 8192, 4, 256, 8, 0},    {"bf16", 16384, 2, 512, 16, 0},
-                 {"f32", 16384, 2, 512, 16, 0},  {"bf16", 32768, 2, 512, 16, 2},
-                 {"f16", 65536, 2, 512, 16, 4},  {"bf16", 131072, 2, 512, 16, 8},
-                 {"f32", 131072, 2, 512, 16, 8}, {"bf16", 100003, 1, 1024, 16, 7},
-                 {"bf16", 262144, 8, 128, 0, 0}};
+    uint32_t lanes, threads, resident, cluster, min_blocks; /* of the first variant */
+} softmaxes[] = {{"bf16", 4096, 8, 128, 4, 0, 0},   {"bf16", 8192, 4, 256, 8, 0, 0},
+                 {"f32", 8192, 4, 256, 8, 0, 0},    {"bf16", 16384, 4, 256, 16, 0, 3},
+                 {"f32", 16384, 4, 256, 16, 0, 2},  {"bf16", 32768, 4, 256, 16, 2, 3},
+                 {"f16", 65536, 4, 256, 16, 4, 3},  {"bf16", 131072, 4, 256, 16, 8, 3},
+                 {"f32", 131072, 4, 256, 16, 8, 2}, {"bf16", 100003, 1, 1024, 16, 7, 1},
+                 {"bf16", 262144, 8, 128, 0, 0, 0}};
 
 Test(gpu_row, long_rows_are_kept_by_clusters) {
     for (size_t i = 0; i < sizeof softmaxes / sizeof softmaxes[0]; i++) {
@@ -53,16 +59,24 @@ Test(gpu_row, long_rows_are_kept_by_clusters) {
         const Kernel *kernel = &p.plan->kernels.data[0];
         const Sched *s = &kernel->variants[0].sched;
         bool is_wanted = s->lanes == softmaxes[i].lanes && s->threads == softmaxes[i].threads &&
-                         s->resident == softmaxes[i].resident && s->cluster == softmaxes[i].cluster;
-        cr_expect(is_wanted, "%slanes %u, threads %u, resident %u, cluster %u", source, s->lanes,
-                  s->threads, s->resident, s->cluster);
+                         s->resident == softmaxes[i].resident &&
+                         s->cluster == softmaxes[i].cluster &&
+                         s->min_blocks == softmaxes[i].min_blocks;
+        cr_expect(is_wanted, "%slanes %u, threads %u, resident %u, cluster %u, blocks %u", source,
+                  s->lanes, s->threads, s->resident, s->cluster, s->min_blocks);
         uint32_t n_clusters = 0;
         for (uint32_t v = 0; v < kernel->n_variants; v++)
             n_clusters += kernel->variants[v].sched.cluster > 1;
         cr_expect_eq(ptx_count(p.compiled.bytes, ".reqnctapercluster"), n_clusters);
-        /* Before the first exchange, and in each of two. */
-        cr_expect_eq(ptx_count(p.compiled.bytes, "barrier.cluster.wait"), 3 * n_clusters);
-        cr_expect(assembles_without_spills(&p, TARGET_SM_90A), "%s", source);
+        /* All have begun, which promises nothing of memory; then two exchanges. */
+        cr_expect_eq(ptx_count(p.compiled.bytes, "barrier.cluster.wait"), n_clusters);
+        cr_expect_eq(ptx_count(p.compiled.bytes, "barrier.cluster.arrive.relaxed"), n_clusters);
+        cr_expect_eq(ptx_count(p.compiled.bytes, "barrier.cluster.arrive"), n_clusters);
+        cr_expect_eq(ptx_count(p.compiled.bytes, "st.async"), 2 * n_clusters);
+        cr_expect_eq(ptx_count(p.compiled.bytes, "mbarrier.try_wait"), 2 * n_clusters);
+        /* Of three blocks each thread may put aside where its elements are. */
+        uint32_t most = s->min_blocks == 3 ? 8 : 0, spilled = spilled_bytes(&p, TARGET_SM_90A);
+        cr_expect_leq(spilled, most, "%s%u bytes are spilled", source, spilled);
         compile_free(&p.compiled);
     }
 }
@@ -97,7 +111,7 @@ Test(gpu_row, each_length_has_its_variant) {
         cr_expect_eq(variant->sched.cluster, 0);
     }
     cr_expect_eq(kernel->variants[4].align_args, 0);
-    cr_expect(assembles_without_spills(&p, TARGET_SM_90A));
+    cr_expect_eq(spilled_bytes(&p, TARGET_SM_90A), 0);
     compile_free(&p.compiled);
 }
 
@@ -113,4 +127,36 @@ Test(gpu_row, a_row_divides_by_its_sum_once) {
     cr_expect_eq(ptx_count(first, "rcp.rn.f32"), 1);
     cr_expect_eq(ptx_count(first, "div.rn.f32"), s->resident + n_scalar);
     compile_free(&p.compiled);
+}
+
+/* Places a constant distance apart are one pointer: only loads and stores have the distance. */
+Test(gpu_row, steps_of_a_row_share_an_address) {
+    static const char source[] =
+        "graph g(x: bf16[256, 131072]) -> (y: bf16[256, 131072]) {\n  y = softmax(x)\n}\n";
+    Program p = compile(source, TARGET_SM_90A);
+    const char *symbol = p.plan->kernels.data[0].variants[0].symbol;
+    const char *text = ptx_function_text(p.compiled.driver.arena, p.compiled.bytes, symbol);
+    cr_expect_eq(ptx_count(text, "ld.global"), 16);
+    cr_expect_leq(ptx_count(text, "mul.wide.s32"), 2);
+    compile_free(&p.compiled);
+}
+
+/* An element less the largest of its row is at most 0, so that e^x has no upper bound to heed. */
+Test(gpu_row, exp_of_what_is_at_most_0_has_one_bound) {
+    static const struct {
+        const char *subtrahend;
+        bool is_largest;
+    } cases[] = {{"max(x, axis=1, keep=true)", true},
+                 {"min(x, axis=1, keep=true)", false},
+                 {"max(x * 2.0, axis=1, keep=true)", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char source[256];
+        snprintf(source, sizeof source,
+                 "graph g(x: f32[256, 4096]) -> (y: f32[256, 4096]) {\n  y = exp(x - %s)\n}\n",
+                 cases[i].subtrahend);
+        Program p = compile(source, TARGET_SM_90A);
+        bool has_upper = strstr(p.compiled.bytes, "0f42B17218") != NULL; /* ln of the largest */
+        cr_expect_eq(has_upper, !cases[i].is_largest, "%s", source);
+        compile_free(&p.compiled);
+    }
 }
