@@ -9,8 +9,9 @@
  * stays.
  *
  * That needs a divisor that is positive and moderate, and moderate quotients. Few instructions tell
- * for all lanes together whether all are between 2^-63 and 2, which is usual; otherwise they are
- * divided one by one. */
+ * for all lanes together whether all are between 2^-63 and 2, which is usual; a second look lets
+ * zeros pass, of which the same holds and of which a masked softmax has many; others are divided
+ * one by one. */
 #include "back/math_ops.h"
 
 MathDivisor math_divisor(const MathCtx *m, Val y) {
@@ -47,17 +48,24 @@ Val math_quotient(const MathCtx *m, Val x, const MathDivisor *d) {
     Fp p = fp_of(m, x);
     LLVMBuilderRef b = m->builder;
     Val quick = quick_quotient(&p, x, d);
-    LLVMBasicBlockRef from[2] = {LLVMGetInsertBlock(b), NULL};
+    LLVMBasicBlockRef from[3] = {LLVMGetInsertBlock(b)};
     Val function = LLVMGetBasicBlockParent(from[0]);
+    LLVMBasicBlockRef look = LLVMAppendBasicBlockInContext(m->context, function, "look_again");
     LLVMBasicBlockRef unusual = LLVMAppendBasicBlockInContext(m->context, function, "unusual");
     LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(m->context, function, "divided");
     Val is_usual = fp_all_usual(&p, quick, d->excess);
+    LLVMBuildCondBr(b, is_usual, done, look);
+    LLVMPositionBuilderAtEnd(b, look);
+    Val is_zero = fp_eq(&p, x, fp_num(&p, 0));
+    Val others = fp_select(&p, is_zero, fp_num(&p, 1), quick);
+    is_usual = fp_all_usual(&p, others, d->excess);
     LLVMBuildCondBr(b, is_usual, done, unusual);
+    from[1] = look;
     LLVMPositionBuilderAtEnd(b, unusual);
-    Val values[2] = {quick, fp_each_lane(&p, x, plain_quotient, d, done)};
-    from[1] = LLVMGetInsertBlock(b);
+    Val values[3] = {quick, quick, fp_each_lane(&p, x, plain_quotient, d, done)};
+    from[2] = LLVMGetInsertBlock(b);
     LLVMPositionBuilderAtEnd(b, done);
     Val quotient = LLVMBuildPhi(b, p.type, "");
-    LLVMAddIncoming(quotient, values, from, 2);
+    LLVMAddIncoming(quotient, values, from, 3);
     return quotient;
 }

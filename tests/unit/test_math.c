@@ -423,6 +423,7 @@ Test(math, quotients_by_one_divisor_are_exact) {
             if (round % 2 == 0 && i % 5 == 0) x[i] = (float)special(i % N_SPECIALS);
             if (round == 0 && i % 3 == 0) y[i] = (float)special(i / 8 % N_SPECIALS);
             if (round > 32 && i % 16 < 8) x[i] = (float)(math_random(&state) % 1000) / 1000;
+            if (round > 48 && i % 3 == 0) x[i] = i % 2 ? 0.0f : -0.0f;
         }
         check_quotients(math_jit_function(jit, 0), x, y, N_BATCH);
     }
