@@ -50,11 +50,12 @@ static bool is_dense(const Kernel *gemm, const Rows *rows, const Scalar *s) {
 }
 
 static DimRule rule_of(const Packing *p, const Kernel *gemm, const Rows *rows) {
+    DimId n_rows = kernel_n_rows(gemm), depth = kernel_n_reduced(gemm);
     return (DimRule){.extent = rows->extent,
                      .padded = LINE_BYTES / rows->elem_bytes,
                      .whole = ACCESS_BYTES / rows->elem_bytes,
-                     .depth = kernel_n_reduced(gemm),
-                     .work = dim_mul(p->dims, kernel_n_rows(gemm), kernel_n_reduced(gemm)),
+                     .depth = depth,
+                     .work = dim_mul(p->dims, n_rows, depth),
                      .small_depth = SMALL_DEPTH,
                      .small_work = SMALL_WORK};
 }
