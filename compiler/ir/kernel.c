@@ -129,6 +129,10 @@ DimId kernel_bytes(const Plan *plan, const Kernel *kernel) {
     return total;
 }
 
+NodeId store_holds(const Plan *plan, const Store *store) {
+    return store->piece ? plan->buffers.data[store->buffer].node : store->node;
+}
+
 void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user) {
     for (uint32_t i = 0; i < kernel->stages.n; i++) {
         const Stage *stage = &kernel->stages.data[i];

@@ -52,6 +52,7 @@ typedef struct Store {
     IndexId address; /* element */
     ScalarId value;  /* of the buffer's dtype */
     NodeId node;     /* what is stored */
+    uint32_t piece;  /* of the concat that the buffer holds, plus 1; 0: it holds `node` itself */
     uint32_t trace;  /* of `value` in Kernel.traces, plus 1; 0: none */
 } Store;
 
@@ -383,6 +384,8 @@ DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffe
 /* Memory traffic of a kernel, each buffer counted once per kernel, as a dim: what it reads plus
  * what it writes. */
 DimId kernel_bytes(const Plan *plan, const Kernel *kernel);
+/* The node whose value, or a piece of it, the store puts into memory. */
+NodeId store_holds(const Plan *plan, const Store *store);
 /* Calls visit for every store of the kernel, in order. */
 typedef void (*StoreVisitor)(void *user, const Store *store);
 void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user);
@@ -392,7 +395,7 @@ uint32_t plan_n_init(const Plan *plan);
 DimId plan_prepared_bytes(const Plan *plan);
 
 /* Proves that every kernel reads only what is bound or was written before it, that everything is
- * written once and in its dtype, that stages hold every slot once, and that init kernels come
+ * written once (a concat perhaps in pieces) and in its dtype, that stages hold every slot once, and that init kernels come
  * first, read nothing but params and what init kernels made, need no dim but those that params fix,
  * and alone write what is prepared. NULL, or what is wrong. */
 const char *plan_verify(const Plan *plan, Arena *arena);

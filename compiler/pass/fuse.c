@@ -112,6 +112,8 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
     Edge edge = {.producer = producer, .consumer = consumer, .verdict = EDGE_FUSED};
     if (of_producer == CLASS_SOURCE && graph_node(f->graph, producer)->op != OP_IOTA)
         edge.reason = REASON_SOURCE;
+    else if (f->grouping->is_placed[consumer])
+        edge.reason = REASON_PLACED;
     else if (any_kernel_makes_both(f, producer, consumer))
         edge.reason = of_producer == CLASS_VIEW || of_producer == CLASS_CONCAT ? REASON_VIEW
                       : leaves_params(f, producer, consumer)                   ? REASON_CHEAP
