@@ -98,7 +98,28 @@ DimId buffer_bytes(DimTab *dims, const Buffer *buffer) {
     return bytes_of(dims, &layout, buffer->dtype);
 }
 
+typedef struct PieceBytes {
+    const Plan *plan;
+    uint32_t buffer;
+    bool any;
+    DimId bytes;
+} PieceBytes;
+
+static void add_piece(void *user, const Store *store) {
+    PieceBytes *sum = user;
+    DimTab *dims = sum->plan->graph->dims;
+    const Node *node = graph_node(sum->plan->graph, store->node);
+    if (store->buffer != sum->buffer || !store->piece) return;
+    sum->any = true;
+    DimId own = bytes_of(dims, &node->shape, node->dtype);
+    sum->bytes = sum->bytes && own ? dim_add(dims, sum->bytes, own) : DIM_NONE;
+}
+
 DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
+    PieceBytes pieces = {
+        .plan = plan, .buffer = buffer, .bytes = dim_const(plan->graph->dims, 0)};
+    kernel_each_store(kernel, add_piece, &pieces);
+    if (pieces.any) return pieces.bytes;
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = plan->graph->dims;
     const Buffer *of = &plan->buffers.data[buffer];

@@ -379,7 +379,7 @@ Shape buffer_layout(const Buffer *buffer);
 /* Bytes of a buffer as a dim, those between its rows included. */
 DimId buffer_bytes(DimTab *dims, const Buffer *buffer);
 /* Those that the kernel may touch of one of its arguments: all of them, or the rows that it gathers
- * where that is less at any size. */
+ * where that is less at any size, or the pieces that it stores. */
 DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer);
 /* Memory traffic of a kernel, each buffer counted once per kernel, as a dim: what it reads plus
  * what it writes. */

@@ -250,7 +250,8 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     uint32_t fixed = p->off ? 0 : fixed_kernel(p->graph, anchor->node);
     if (fixed) return place_fixed(p, anchor, fixed, after);
     uint32_t alone = open_group(p, anchor);
-    p->g->groups.data[alone].is_closed = p->off || is_lone(p, anchor->node);
+    bool is_copy = anchor->piece && is_bound(p->graph, anchor->node); /* in no kernel of a dump */
+    p->g->groups.data[alone].is_closed = p->off || is_copy || is_lone(p, anchor->node);
     if (p->g->groups.data[alone].is_closed) return alone;
     Group lone = p->g->groups.data[alone];
     p->g->groups.n--;
@@ -302,11 +303,13 @@ static bool is_own_kernel(const Grouper *p, NodeId id) {
     return p->off && !is_bound(p->graph, id) && !is_literal(p->graph, id);
 }
 
-/* Whether a value of a fixed kernel is used outside it. */
+/* Whether a value of a fixed kernel is used outside it, other than as a piece that it stores. */
 static bool leaves_fixed(const Grouper *p, NodeId id) {
     uint32_t fixed = p->off ? 0 : fixed_kernel(p->graph, id);
-    for (uint32_t i = 0; fixed && i < p->users[id].n; i++)
-        if (fixed_kernel(p->graph, p->users[id].data[i]) != fixed) return true;
+    for (uint32_t i = 0; fixed && i < p->users[id].n; i++) {
+        NodeId user = p->users[id].data[i];
+        if (!p->is_placed[user] && fixed_kernel(p->graph, user) != fixed) return true;
+    }
     return false;
 }
 
