@@ -168,17 +168,23 @@ uint32_t kernel_find_arg(const Kernel *kernel, uint32_t buffer) {
     return NO_ARG;
 }
 
-static bool any_to(const Store *stores, uint32_t n, uint32_t buffer) {
+static const Store *find_to(const Store *stores, uint32_t n, uint32_t buffer) {
     for (uint32_t i = 0; i < n; i++)
-        if (stores[i].buffer == buffer) return true;
-    return false;
+        if (stores[i].buffer == buffer) return &stores[i];
+    return NULL;
+}
+
+const Store *kernel_find_store(const Kernel *kernel, uint32_t buffer) {
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *stage = &kernel->stages.data[i];
+        const Store *found = find_to(stage->stores.data, stage->stores.n, buffer);
+        if (found) return found;
+    }
+    return find_to(kernel->row_stores.data, kernel->row_stores.n, buffer);
 }
 
 bool kernel_stores_to(const Kernel *kernel, uint32_t buffer) {
-    for (uint32_t i = 0; i < kernel->stages.n; i++)
-        if (any_to(kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n, buffer))
-            return true;
-    return any_to(kernel->row_stores.data, kernel->row_stores.n, buffer);
+    return kernel_find_store(kernel, buffer) != NULL;
 }
 
 bool kernel_only_reads(const Kernel *kernel, uint32_t buffer) {
@@ -263,11 +269,21 @@ static void note_index(const IndexTab *tab, IndexId id, uint64_t *symbols) {
     }
 }
 
+DimId kernel_arg_begin(const Kernel *kernel, uint32_t arg) {
+    const Store *store = kernel_find_store(kernel, kernel->args.data[arg]);
+    return store ? store->begin : DIM_NONE;
+}
+
 uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel) {
     uint64_t args = 0;
     for (uint32_t i = 0; i < kernel->args.n; i++) {
-        BufferKind kind = plan->buffers.data[kernel->args.data[i]].kind;
-        if (kind != BUFFER_INPUT && kind != BUFFER_OUTPUT) args |= (uint64_t)1 << i;
+        const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
+        DimId begin = kernel_arg_begin(kernel, i);
+        bool is_own = buffer->kind != BUFFER_INPUT && buffer->kind != BUFFER_OUTPUT;
+        bool is_aligned = !begin || dim_multiple(plan->graph->dims, begin) *
+                                            dtype_bytes(buffer->dtype) % WORKSPACE_ALIGN_BYTES ==
+                                        0;
+        if (is_own && is_aligned) args |= (uint64_t)1 << i;
     }
     return args;
 }

@@ -54,6 +54,9 @@ typedef struct Store {
     NodeId node;     /* what is stored */
     uint32_t piece;  /* of the concat that the buffer holds, plus 1; 0: it holds `node` itself */
     uint32_t trace;  /* of `value` in Kernel.traces, plus 1; 0: none */
+    /* Elements of the buffer before the kernel's pointer to it, from which `address` counts then;
+     * DIM_NONE: none. */
+    DimId begin;
 } Store;
 
 /* A value of the graph as a kernel has it: `value` is the node's element at `coords`, one index per
@@ -367,11 +370,15 @@ bool kernel_stores_to(const Kernel *kernel, uint32_t buffer);
 bool kernel_only_reads(const Kernel *kernel, uint32_t buffer);
 /* Fills args and symbols from what the kernel's programs touch. */
 void kernel_note_interface(Arena *arena, Kernel *kernel);
+/* The kernel's first store to the buffer, or NULL. */
+const Store *kernel_find_store(const Kernel *kernel, uint32_t buffer);
+/* Elements of the buffer before the kernel's pointer to it; DIM_NONE: none. */
+DimId kernel_arg_begin(const Kernel *kernel, uint32_t arg);
 /* The arguments (bit set) whose pointers a variant puts a condition on: bound ones. */
 uint64_t variant_pointer_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
 /* False: it applies always, and none that follows it is of use. */
 bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
-/* The arguments (bit set) in memory of the runtime's own, params among them: their addresses are
+/* The arguments (bit set) in memory of the runtime's own, params among them, whose addresses are
  * multiples of WORKSPACE_ALIGN_BYTES. */
 uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel);
 /* The shape that it fills in memory: rows as long as they are apart. */

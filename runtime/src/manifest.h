@@ -24,7 +24,8 @@ typedef struct Tensor {
     frt_dtype dtype;
     int32_t rank;
     bool is_persistent; /* temp: kept by the program, `offset` is unused */
-    Expr offset;        /* temp: bytes into the workspace */
+    uint32_t whole;     /* temp: the graph's tensor that it is part of, plus 1; 0: none */
+    Expr offset;        /* temp: bytes into that, or into the workspace */
     Expr extents[FRT_MAX_RANK];
 } Tensor;
 

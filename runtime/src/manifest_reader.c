@@ -262,6 +262,33 @@ static frt_status read_param(Reader *reader) {
     return status ? status : add_tensor(reader, &tensor);
 }
 
+/* OFFSET into the workspace, or NAME:OFFSET into an output or another temp. */
+static frt_status read_place(Reader *reader, Slice s, Tensor *tensor) {
+    TextReader *r = &reader->text;
+    char *mark = r->strings_end;
+    Slice head = {NULL, 0};
+    const char *name = NULL;
+    slice_cut(&s, ':', &head);
+    if (!s.bytes) {
+        return text_expr(r, head, "offset", &tensor->offset);
+    }
+    frt_status status = text_name(r, head, "tensor", &name);
+    if (status) {
+        return status;
+    }
+    const Graph *graph = current_graph(reader);
+    int32_t index = graph_find_tensor(r->m, graph, name);
+    const Tensor *whole = index < 0 ? NULL : &r->m->tensors[graph->first_tensor + (uint32_t)index];
+    bool is_temp = whole && whole->role == FRT_TEMP && !whole->is_persistent && !whole->whole;
+    if (!is_temp && !(whole && whole->role == FRT_OUTPUT)) {
+        return text_fail(r, "temp `%s` lies in `%s`, which is no output and no temp in the workspace",
+                         tensor->name, name);
+    }
+    r->strings_end = mark;
+    tensor->whole = (uint32_t)index + 1;
+    return text_expr(r, s, "offset", &tensor->offset);
+}
+
 static frt_status read_temp(Reader *reader) {
     TextReader *r = &reader->text;
     Tensor tensor = {.role = FRT_TEMP};
@@ -269,7 +296,7 @@ static frt_status read_temp(Reader *reader) {
     if (!status && slice_is(r->fields[4], FRT_NONE)) {
         tensor.is_persistent = true;
     } else if (!status) {
-        status = text_expr(r, r->fields[4], "offset", &tensor.offset);
+        status = read_place(reader, r->fields[4], &tensor);
     }
     if (!status) {
         status = read_extents(r, &tensor, 5, r->n_fields);
