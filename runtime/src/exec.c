@@ -255,6 +255,10 @@ static frt_status place_temp(frt_exec *exec, const Tensor *tensor, Region *regio
         return status;
     }
     const Region *whole = tensor->whole ? &exec->regions[tensor->whole - 1] : NULL;
+    if (whole && region->n_bytes == 0) { /* which may be one that has no bytes at all */
+        region->data = exec->program->scratch;
+        return FRT_OK;
+    }
     size_t n_whole = whole ? (size_t)whole->n_bytes : exec->n_workspace;
     if (offset < 0 || offset % (int64_t)frt_dtype_bytes(tensor->dtype) != 0 ||
         !checked_add(offset, region->n_bytes, &end) || (uint64_t)end > n_whole) {
