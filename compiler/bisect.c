@@ -594,8 +594,7 @@ static void finish_output(Search *s, BisectVerdict *verdict) {
     const Spot *spot = find_suspect(s);
     const char *kernel = kernel_at(s, s->root_kernel)->name;
     verdict->kind = s->is_gone ? BISECT_SCHEDULE : BISECT_STORE;
-    verdict->node =
-        spot->state == SPOT_RIGHT ? store_holds(s->plan, s->root) : s->root->node;
+    verdict->node = spot->state == SPOT_RIGHT ? store_holds(s->plan, s->root) : s->root->node;
     text_puts(&s->text, "  first wrong: ");
     put_node(s, verdict->node);
     text_printf(&s->text, ", in kernel %s", kernel);
@@ -625,8 +624,8 @@ BisectVerdict bisect_find(const Bisect *bisect) {
                 .wrong = SPOT_NONE,
                 .text = {.arena = bisect->arena}};
     BisectVerdict verdict = {.kind = BISECT_FAILED, .text = ""};
-    s.root =
-        find_store(&s, s.plan->buffers.data[bisect->buffer].node, bisect->buffer, 0, &s.root_kernel);
+    s.root = find_store(&s, s.plan->buffers.data[bisect->buffer].node, bisect->buffer, 0,
+                        &s.root_kernel);
     if (!s.root) return verdict;
     list_spots(&s);
     while (step(&s)) {

@@ -66,8 +66,7 @@ const Kernel *verify_kernel_of(const Plan *plan, NodeId node) {
             if (stores_node(plan, &kernel->row_stores.data[i], node)) return kernel;
         for (uint32_t s = 0; s < kernel->stages.n; s++)
             for (uint32_t i = 0; i < kernel->stages.data[s].stores.n; i++)
-                if (stores_node(plan, &kernel->stages.data[s].stores.data[i], node))
-                    return kernel;
+                if (stores_node(plan, &kernel->stages.data[s].stores.data[i], node)) return kernel;
     }
     return NULL;
 }

@@ -116,8 +116,7 @@ static void add_piece(void *user, const Store *store) {
 }
 
 DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
-    PieceBytes pieces = {
-        .plan = plan, .buffer = buffer, .bytes = dim_const(plan->graph->dims, 0)};
+    PieceBytes pieces = {.plan = plan, .buffer = buffer, .bytes = dim_const(plan->graph->dims, 0)};
     kernel_each_store(kernel, add_piece, &pieces);
     if (pieces.any) return pieces.bytes;
     IndexTab *tab = scalartab_indices(kernel->scalars);

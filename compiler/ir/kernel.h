@@ -402,9 +402,9 @@ uint32_t plan_n_init(const Plan *plan);
 DimId plan_prepared_bytes(const Plan *plan);
 
 /* Proves that every kernel reads only what is bound or was written before it, that everything is
- * written once (a concat perhaps in pieces) and in its dtype, that stages hold every slot once, and that init kernels come
- * first, read nothing but params and what init kernels made, need no dim but those that params fix,
- * and alone write what is prepared. NULL, or what is wrong. */
+ * written once (a concat perhaps in pieces) and in its dtype, that stages hold every slot once, and
+ * that init kernels come first, read nothing but params and what init kernels made, need no dim but
+ * those that params fix, and alone write what is prepared. NULL, or what is wrong. */
 const char *plan_verify(const Plan *plan, Arena *arena);
 
 /* `kernel softmax ... stage 1: r0 = max(...)`: the schedule and scalar programs, for --emit=sched.

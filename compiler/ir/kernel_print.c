@@ -117,8 +117,8 @@ static void print_stores(const Printer *p, const Store *stores, uint32_t n) {
         text_puts(p->out, "    ");
         IndexId address = stores[i].address;
         if (stores[i].begin)
-            address = index_add_dim(scalartab_indices(p->kernel->scalars), address,
-                                    stores[i].begin);
+            address =
+                index_add_dim(scalartab_indices(p->kernel->scalars), address, stores[i].begin);
         print_place(p, stores[i].buffer, address);
         text_printf(p->out, " = s%u\n", stores[i].value);
     }

@@ -538,8 +538,8 @@ static bool compose_target(Composer *c, Target target, Store *store, Place *plac
         c->is_visited[at] = true;
     NodeId held = target.piece ? target.whole : target.node;
     if (target.piece) join_coords(c, target, coords);
-    *store = (Store){
-        .value = value, .node = target.node, .buffer = UINT32_MAX, .piece = target.piece};
+    *store =
+        (Store){.value = value, .node = target.node, .buffer = UINT32_MAX, .piece = target.piece};
     if (traces.n) store->trace = traces.data[0] + 1;
     if (c->input->buffer_of_node)
         store->buffer = target.output == OUTPUT_NONE ? c->input->buffer_of_node[held]

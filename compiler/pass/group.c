@@ -279,7 +279,8 @@ static void anchor_node(Grouper *p, NodeId id, uint32_t output) {
     uint32_t made_by = p->g->group_of[id];
     Anchor anchor = {.node = id, .is_reduction = is_reduction(p->graph, id), .output = output};
     if (made_by != GROUP_NONE) {
-        vec_push(p->arena, &p->g->groups.data[made_by].targets, (Target){.node = id, .output = output});
+        vec_push(p->arena, &p->g->groups.data[made_by].targets,
+                 (Target){.node = id, .output = output});
         return;
     }
     uint32_t index = place_anchor(p, &anchor, group_dependency(p, id));
@@ -319,7 +320,8 @@ static void hand_over(Grouper *p, NodeId id) {
     uint32_t after = group_dependency(p, id);
     ComposeFailure failure;
     if (after == 0 || after > p->g->groups.n || p->g->groups.data[after - 1].fixed ||
-        p->g->groups.data[after - 1].is_closed || !group_try_join(p, after - 1, &anchor, &failure)) {
+        p->g->groups.data[after - 1].is_closed ||
+        !group_try_join(p, after - 1, &anchor, &failure)) {
         p->handover[id] = HANDOVER_REFUSED;
         return;
     }
@@ -412,7 +414,8 @@ static void drop_unread(Grouper *p) {
         for (uint32_t k = 0; k < n; k++) {
             Target target = group->targets.data[k];
             bool is_last = n_kept == 0 && k + 1 == n;
-            bool is_read = target.output != OUTPUT_NONE || target.piece || is_loaded[target.node] || is_last ||
+            bool is_read = target.output != OUTPUT_NONE || target.piece || is_loaded[target.node] ||
+                           is_last ||
                            (group->fixed && p->g->why_stored[target.node] == REASON_FIXED);
             if (is_read)
                 group->targets.data[n_kept++] = target;

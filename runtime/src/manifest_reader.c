@@ -170,47 +170,6 @@ static Graph *current_graph(Reader *reader) {
     return &m->graphs[m->n_graphs - 1];
 }
 
-static frt_status read_dtype(TextReader *r, Slice s, frt_dtype *dtype) {
-    for (int i = 0; i < FRT_DTYPE_COUNT; i++) {
-        if (slice_is(s, frt_dtype_name((frt_dtype)i))) {
-            *dtype = (frt_dtype)i;
-            return FRT_OK;
-        }
-    }
-    return text_fail(r, "dtype `%.*s` is not known", (int)(s.n < 40 ? s.n : 40), s.bytes);
-}
-
-/* The extents are the fields [first, end). */
-static frt_status read_extents(TextReader *r, Tensor *tensor, uint32_t first, uint32_t end) {
-    if (end - first > FRT_MAX_RANK) {
-        return text_fail(r, "tensor `%s` has rank %u, more than %d", tensor->name, end - first,
-                         FRT_MAX_RANK);
-    }
-    for (uint32_t i = first; i < end; i++) {
-        Expr *extent = &tensor->extents[tensor->rank++];
-        frt_status status = text_expr(r, r->fields[i], "extent", extent);
-        int64_t value;
-        if (status) {
-            return status;
-        }
-        if (expr_is_const(r->m->tokens, *extent, &value) && value < 0) {
-            return text_fail(r, "tensor `%s` has a negative extent", tensor->name);
-        }
-    }
-    return FRT_OK;
-}
-
-/* Name, device ordinal and dtype are the fields 1 to 3. */
-static frt_status read_tensor_head(TextReader *r, Tensor *tensor) {
-    int64_t ordinal;
-    frt_status status = text_name(r, r->fields[1], "tensor", &tensor->name);
-    if (!status) {
-        tensor->hash = name_hash(tensor->name);
-        status = text_int(r, r->fields[2], 0, "device ordinal", &ordinal);
-    }
-    return status ? status : read_dtype(r, r->fields[3], &tensor->dtype);
-}
-
 static frt_status add_tensor(Reader *reader, const Tensor *tensor) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
@@ -232,9 +191,9 @@ static frt_status add_tensor(Reader *reader, const Tensor *tensor) {
 static frt_status read_bound_tensor(Reader *reader, frt_role role) {
     TextReader *r = &reader->text;
     Tensor tensor = {.role = role};
-    frt_status status = read_tensor_head(r, &tensor);
+    frt_status status = text_tensor_head(r, &tensor);
     if (!status) {
-        status = read_extents(r, &tensor, 4, r->n_fields);
+        status = text_extents(r, &tensor, 4, r->n_fields);
     }
     return status ? status : add_tensor(reader, &tensor);
 }
@@ -251,55 +210,28 @@ static frt_status read_param(Reader *reader) {
     TextReader *r = &reader->text;
     Tensor tensor = {.role = FRT_PARAM};
     uint32_t end = r->n_fields;
-    frt_status status = read_tensor_head(r, &tensor);
+    frt_status status = text_tensor_head(r, &tensor);
     if (!status && end >= 6 && slice_is(r->fields[end - 2], "=")) {
         end -= 2;
         status = text_name(r, r->fields[end + 1], "weights key", &tensor.key);
     }
     if (!status) {
-        status = read_extents(r, &tensor, 4, end);
+        status = text_extents(r, &tensor, 4, end);
     }
     return status ? status : add_tensor(reader, &tensor);
-}
-
-/* OFFSET into the workspace, or NAME:OFFSET into an output or another temp. */
-static frt_status read_place(Reader *reader, Slice s, Tensor *tensor) {
-    TextReader *r = &reader->text;
-    char *mark = r->strings_end;
-    Slice head = {NULL, 0};
-    const char *name = NULL;
-    slice_cut(&s, ':', &head);
-    if (!s.bytes) {
-        return text_expr(r, head, "offset", &tensor->offset);
-    }
-    frt_status status = text_name(r, head, "tensor", &name);
-    if (status) {
-        return status;
-    }
-    const Graph *graph = current_graph(reader);
-    int32_t index = graph_find_tensor(r->m, graph, name);
-    const Tensor *whole = index < 0 ? NULL : &r->m->tensors[graph->first_tensor + (uint32_t)index];
-    bool is_temp = whole && whole->role == FRT_TEMP && !whole->is_persistent && !whole->whole;
-    if (!is_temp && !(whole && whole->role == FRT_OUTPUT)) {
-        return text_fail(r, "temp `%s` lies in `%s`, which is no output and no temp in the workspace",
-                         tensor->name, name);
-    }
-    r->strings_end = mark;
-    tensor->whole = (uint32_t)index + 1;
-    return text_expr(r, s, "offset", &tensor->offset);
 }
 
 static frt_status read_temp(Reader *reader) {
     TextReader *r = &reader->text;
     Tensor tensor = {.role = FRT_TEMP};
-    frt_status status = read_tensor_head(r, &tensor);
+    frt_status status = text_tensor_head(r, &tensor);
     if (!status && slice_is(r->fields[4], FRT_NONE)) {
         tensor.is_persistent = true;
     } else if (!status) {
-        status = read_place(reader, r->fields[4], &tensor);
+        status = text_place(r, current_graph(reader), &tensor);
     }
     if (!status) {
-        status = read_extents(r, &tensor, 5, r->n_fields);
+        status = text_extents(r, &tensor, 5, r->n_fields);
     }
     return status ? status : add_tensor(reader, &tensor);
 }

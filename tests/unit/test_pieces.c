@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct Case {
-    const char *what, *source; /* the graph, after HEAD */
+    const char *what, *source;                         /* the graph, after HEAD */
     uint32_t n_kernels, n_launches, n_temps, n_pieces; /* launches: of a GPU */
 } Case;
 
