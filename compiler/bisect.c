@@ -126,8 +126,10 @@ static void list_spots(Search *s) {
     s->is_seen = arena_array(s->arena, bool, s->spots.n);
 }
 
-/* The store that puts `node` into a buffer (any, for UINT32_MAX), and its kernel. */
-static const Store *find_store(const Search *s, NodeId node, uint32_t buffer, uint32_t *where) {
+/* Store number `n` of those that put `node`, or pieces of it, into a buffer (any, for UINT32_MAX),
+ * and its kernel; NULL: there are no more. */
+static const Store *find_store(const Search *s, NodeId node, uint32_t buffer, uint32_t number,
+                               uint32_t *where) {
     for (uint32_t k = 0; k < s->plan->kernels.n; k++) {
         const Kernel *kernel = kernel_at(s, k);
         for (uint32_t i = 0; i <= kernel->stages.n; i++) {
@@ -136,8 +138,9 @@ static const Store *find_store(const Search *s, NodeId node, uint32_t buffer, ui
                 is_row ? kernel->row_stores.data : kernel->stages.data[i].stores.data;
             uint32_t n = is_row ? kernel->row_stores.n : kernel->stages.data[i].stores.n;
             for (uint32_t j = 0; j < n; j++) {
-                if (stores[j].node != node || !stores[j].trace) continue;
+                if (store_holds(s->plan, &stores[j]) != node || !stores[j].trace) continue;
                 if (buffer != UINT32_MAX && stores[j].buffer != buffer) continue;
+                if (number-- > 0) continue;
                 *where = k;
                 return &stores[j];
             }
@@ -150,19 +153,22 @@ static uint32_t spot_of_store(const Search *s, const Store *store, uint32_t kern
     return s->first_spot[kernel] + store->trace - 1;
 }
 
-/* Where a loaded value comes from: the spot that is stored, or SPOT_NONE for an input. */
-static uint32_t source_of(const Search *s, uint32_t spot) {
+static void walk(Search *s, uint32_t spot);
+
+/* What is stored as the value, or as pieces of it; nothing for an input. */
+static void walk_stores(Search *s, NodeId node, uint32_t buffer) {
     uint32_t kernel = 0;
-    const Store *store = find_store(s, trace_of(s, spot)->node, UINT32_MAX, &kernel);
-    return store ? spot_of_store(s, store, kernel) : SPOT_NONE;
+    const Store *store;
+    for (uint32_t i = 0; (store = find_store(s, node, buffer, i, &kernel)); i++)
+        walk(s, spot_of_store(s, store, kernel));
 }
 
 /* What may be wrong and makes `spot` wrong: everything it is made of, up to what is right. */
 static void walk(Search *s, uint32_t spot) {
-    if (spot == SPOT_NONE || s->is_seen[spot] || s->spots.data[spot].state == SPOT_RIGHT) return;
+    if (s->is_seen[spot] || s->spots.data[spot].state == SPOT_RIGHT) return;
     s->is_seen[spot] = true;
     const Trace *trace = trace_of(s, spot);
-    if (trace->is_loaded) walk(s, source_of(s, spot));
+    if (trace->is_loaded) walk_stores(s, trace->node, UINT32_MAX);
     for (uint32_t i = 0; i < trace->operands.n; i++)
         walk(s, s->first_spot[s->spots.data[spot].kernel] + trace->operands.data[i]);
     vec_push(s->arena, &s->order, spot);
@@ -171,7 +177,10 @@ static void walk(Search *s, uint32_t spot) {
 static void list_suspects(Search *s) {
     s->order.n = 0;
     memset(s->is_seen, 0, s->spots.n * sizeof *s->is_seen);
-    walk(s, s->wrong == SPOT_NONE ? spot_of_store(s, s->root, s->root_kernel) : s->wrong);
+    if (s->wrong == SPOT_NONE)
+        walk_stores(s, store_holds(s->plan, s->root), s->root->buffer);
+    else
+        walk(s, s->wrong);
 }
 
 /* Judging a tap. */
@@ -432,7 +441,8 @@ static void put_overlaps(Search *s, uint32_t buffer, uint32_t writer, uint32_t r
     }
 }
 
-/* A value on its way from the kernel that stores it to the one that loads it. */
+/* A value on its way from the kernel that stores it, or the last piece of it, to the one that loads
+ * it. */
 typedef struct Transit {
     uint32_t load; /* the spot */
     const Store *store;
@@ -444,7 +454,14 @@ typedef struct Transit {
 /* False for an input, which nobody stores. */
 static bool find_transit(const Search *s, uint32_t load, Transit *transit) {
     *transit = (Transit){.load = load, .reader = s->spots.data[load].kernel};
-    transit->store = find_store(s, trace_of(s, load)->node, UINT32_MAX, &transit->writer);
+    NodeId node = trace_of(s, load)->node;
+    const Store *store;
+    uint32_t writer;
+    for (uint32_t i = 0; (store = find_store(s, node, UINT32_MAX, i, &writer)); i++) {
+        if (transit->store && launched_at(s, writer) < launched_at(s, transit->writer)) continue;
+        transit->store = store;
+        transit->writer = writer;
+    }
     return transit->store != NULL;
 }
 
@@ -453,7 +470,7 @@ static void look_into(Search *s, Transit *transit) {
     Spot *spot = &s->spots.data[s->wrong], kept = *spot;
     const Buffer *buffer = &s->plan->buffers.data[transit->store->buffer];
     BisectTrial trial = {.taps = &spot->tap, .n_taps = 1, .shown = transit->store->buffer};
-    const uint8_t *expected = s->in->expected[transit->store->node];
+    const uint8_t *expected = s->in->expected[store_holds(s->plan, transit->store)];
     int64_t n_bytes;
     bool is_shown = buffer->kind == BUFFER_TEMP || buffer->kind == BUFFER_PREPARED;
     if (!is_shown || !expected ||
@@ -470,7 +487,7 @@ static void look_into(Search *s, Transit *transit) {
 
 static void put_stored(Search *s, const Transit *transit, const char *what) {
     text_puts(&s->text, "  first wrong: ");
-    put_node(s, transit->store->node);
+    put_node(s, store_holds(s->plan, transit->store));
     text_printf(&s->text, ": its value is right in kernel %s, but %s\n",
                 kernel_at(s, transit->writer)->name, what);
 }
@@ -505,7 +522,7 @@ static bool judge_transit(Search *s, uint32_t load, BisectVerdict *verdict) {
     Transit transit;
     if (!find_transit(s, load, &transit)) return false;
     const char *reader = kernel_at(s, transit.reader)->name;
-    verdict->node = transit.store->node;
+    verdict->node = store_holds(s->plan, transit.store);
     verdict->kind = BISECT_ORDER;
     if (is_early(s, &transit)) {
         put_stored(s, &transit, str_format(s->arena, "kernel %s reads it before that", reader));
@@ -557,14 +574,29 @@ static void finish_op(Search *s, BisectVerdict *verdict) {
     put_blind(s);
 }
 
+/* Of the pieces of the output the first that is not known to be right, if any. */
+static const Spot *find_suspect(Search *s) {
+    uint32_t kernel = 0, buffer = s->root->buffer;
+    NodeId held = store_holds(s->plan, s->root);
+    const Store *store;
+    for (uint32_t i = 0; (store = find_store(s, held, buffer, i, &kernel)); i++) {
+        const Spot *spot = &s->spots.data[spot_of_store(s, store, kernel)];
+        if (spot->state == SPOT_RIGHT) continue;
+        s->root = store;
+        s->root_kernel = kernel;
+        return spot;
+    }
+    return &s->spots.data[spot_of_store(s, s->root, s->root_kernel)];
+}
+
 /* No tap shows anything wrong, but the output is. */
 static void finish_output(Search *s, BisectVerdict *verdict) {
-    const Spot *spot = &s->spots.data[spot_of_store(s, s->root, s->root_kernel)];
+    const Spot *spot = find_suspect(s);
     const char *kernel = kernel_at(s, s->root_kernel)->name;
     verdict->kind = s->is_gone ? BISECT_SCHEDULE : BISECT_STORE;
-    verdict->node = s->root->node;
+    verdict->node = spot->state == SPOT_RIGHT ? store_holds(s->plan, s->root) : s->root->node;
     text_puts(&s->text, "  first wrong: ");
-    put_node(s, s->root->node);
+    put_node(s, verdict->node);
     text_printf(&s->text, ", in kernel %s", kernel);
     if (s->is_gone)
         text_puts(&s->text, " or before it: with the values of its ops stored beside it the output "
@@ -592,8 +624,8 @@ BisectVerdict bisect_find(const Bisect *bisect) {
                 .wrong = SPOT_NONE,
                 .text = {.arena = bisect->arena}};
     BisectVerdict verdict = {.kind = BISECT_FAILED, .text = ""};
-    s.root =
-        find_store(&s, s.plan->buffers.data[bisect->buffer].node, bisect->buffer, &s.root_kernel);
+    s.root = find_store(&s, s.plan->buffers.data[bisect->buffer].node, bisect->buffer, 0,
+                        &s.root_kernel);
     if (!s.root) return verdict;
     list_spots(&s);
     while (step(&s)) {

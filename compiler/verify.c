@@ -54,15 +54,19 @@ void verify_describe(const Tensor *type, int64_t element, double actual, double 
     text_printf(out, ulps == 0 ? " (the sign of zero)" : " (%.0f ULP)", ulps);
 }
 
+static bool stores_node(const Plan *plan, const Store *store, NodeId node) {
+    return store->node == node || store_holds(plan, store) == node;
+}
+
 const Kernel *verify_kernel_of(const Plan *plan, NodeId node) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
         if (kernel->nodes.n == 0) continue; /* a layout's */
         for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-            if (kernel->row_stores.data[i].node == node) return kernel;
+            if (stores_node(plan, &kernel->row_stores.data[i], node)) return kernel;
         for (uint32_t s = 0; s < kernel->stages.n; s++)
             for (uint32_t i = 0; i < kernel->stages.data[s].stores.n; i++)
-                if (kernel->stages.data[s].stores.data[i].node == node) return kernel;
+                if (stores_node(plan, &kernel->stages.data[s].stores.data[i], node)) return kernel;
     }
     return NULL;
 }

@@ -27,8 +27,12 @@ static const char *const class_docs[] = {
                      "target alone.",
     [CLASS_ARGREDUCE] = "`op(x, axis=k, keep=false)` over one axis; the first of equal elements; "
                         "the result is i32.",
-    [CLASS_VIEW] = "They move no data: the kernel that uses them reads at other places.",
-    [CLASS_CONCAT] = "It moves no data of its own: its parts are written side by side.",
+    [CLASS_VIEW] = "They move no data: the kernel that uses them reads at other places. Where one "
+                   "is an output itself, the kernel that makes the tensor stores it rearranged, "
+                   "and any other view of it is a copy.",
+    [CLASS_CONCAT] = "Its parts are read where they lie. One that is stored is written in parts by "
+                     "the kernels that make them, or by one that joins them where that takes fewer "
+                     "launches.",
     [CLASS_CONTRACT] = "Matrix products.",
 };
 

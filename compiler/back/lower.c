@@ -152,6 +152,20 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
     return param;
 }
 
+/* The runtime skips what comes before a piece in memory; on chip, where extents are numbers, this
+ * does. */
+static LLVMValueRef skip_begin(const Lower *lower, uint32_t arg, LLVMValueRef base) {
+    const Unit *unit = lower->unit;
+    DimId begin = kernel_arg_begin(lower->kernel, arg);
+    Dtype dtype = lower->plan->buffers.data[lower->kernel->args.data[arg]].dtype;
+    int64_t n;
+    if (!begin) return base;
+    if (!dim_is_const(lower->plan->graph->dims, begin, &n))
+        ice(unit->arena, "kernel %s begins at no number on chip", lower->kernel->name);
+    LLVMValueRef offset = unit_int(unit->i32, n * dtype_bytes(dtype));
+    return gpu_shared_at(unit, base, unit->i8, offset);
+}
+
 /* Of a turn, what is on chip or copied there lies in shared memory as it would elsewhere: it is
  * another pointer. Returns those to memory. What any turn writes changes under the others. */
 static LLVMValueRef *move_to_chip(Lower *turn, const Launch *launch) {
@@ -164,7 +178,7 @@ static LLVMValueRef *move_to_chip(Lower *turn, const Launch *launch) {
         turn->is_written[i] = is_copied || launch_stores_to(launch, buffer);
         if (!is_copied && !turn->chips[i].base) continue;
         ChipPlace place = {0, 0};
-        turn->pointers[i] = chip_base(turn, launch, buffer, &place);
+        turn->pointers[i] = skip_begin(turn, i, chip_base(turn, launch, buffer, &place));
     }
     turn->chips = NULL;
     turn->is_turn = true;

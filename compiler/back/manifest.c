@@ -200,6 +200,44 @@ static void put_buffer_name(Writer *w, const Buffer *buffer) {
     put_escaped(w, buffer->name);
 }
 
+/* What the kernel stores to, where it gets a pointer to a piece of it; else NULL. */
+static const Store *piece_of(const Kernel *kernel, uint32_t arg) {
+    return kernel_arg_begin(kernel, arg) ? kernel_find_store(kernel, kernel->args.data[arg]) : NULL;
+}
+
+static void put_piece_name(Writer *w, const Buffer *buffer, const Store *store) {
+    text_puts(&w->text, ".");
+    put_escaped(w, str_format(w->text.arena, "%s.piece%u", buffer->name, store->piece));
+}
+
+static void write_piece(Writer *w, const Plan *plan, const Store *store) {
+    const Buffer *buffer = &plan->buffers.data[store->buffer];
+    begin_line(w, FRT_D_TEMP);
+    text_puts(&w->text, " ");
+    put_piece_name(w, buffer, store);
+    put_int(w, 0);
+    put_word(w, dtype_name(buffer->dtype));
+    text_puts(&w->text, " ");
+    put_buffer_name(w, buffer);
+    text_puts(&w->text, ":");
+    put_expr(w, dim_mul_const(w->dims, store->begin, dtype_bytes(buffer->dtype)));
+    put_shape(w, &graph_node(plan->graph, store->node)->shape);
+    end_line(w);
+}
+
+/* Returns how many there are. */
+static uint32_t write_pieces(Writer *w, const Plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++) {
+            const Store *store = piece_of(&plan->kernels.data[k], i);
+            if (!store || plan->buffers.data[store->buffer].is_on_chip) continue;
+            write_piece(w, plan, store);
+            n++;
+        }
+    return n;
+}
+
 static void write_buffer(Writer *w, const Plan *plan, const Buffer *buffer) {
     static const char *const directives[] = {[BUFFER_INPUT] = FRT_D_INPUT,
                                              [BUFFER_PARAM] = FRT_D_PARAM,
@@ -255,7 +293,6 @@ static void write_prepared_bytes(Writer *w, const Buffer *buffer) {
 }
 
 static void write_buffers(Writer *w, const Plan *plan) {
-    if (plan->buffers.n > FRT_MAX_TENSORS) fail_limit(w, "tensors in one graph", FRT_MAX_TENSORS);
     for (int made = 0; made < 2; made++) {
         for (uint32_t i = 0; made && i < plan->run_pitches.n; i++)
             write_pitch(w, plan, &plan->run_pitches.data[i]);
@@ -267,6 +304,9 @@ static void write_buffers(Writer *w, const Plan *plan) {
             if (buffer->kind == BUFFER_PREPARED) write_prepared_bytes(w, buffer);
         }
     }
+    uint32_t n_pieces = write_pieces(w, plan);
+    if (plan->buffers.n + n_pieces > FRT_MAX_TENSORS)
+        fail_limit(w, "tensors in one graph", FRT_MAX_TENSORS);
     begin_line(w, FRT_D_WORKSPACE);
     put_dim(w, plan->workspace_bytes);
     end_line(w);
@@ -292,7 +332,12 @@ static void put_arg(Writer *w, const Plan *plan, const Kernel *kernel, uint32_t 
                     uint32_t position, void *user) {
     (void)user;
     if (position) text_puts(&w->text, ",");
-    put_buffer_name(w, &plan->buffers.data[kernel->args.data[i]]);
+    const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
+    const Store *piece = piece_of(kernel, i);
+    if (piece)
+        put_piece_name(w, buffer, piece);
+    else
+        put_buffer_name(w, buffer);
 }
 
 static void put_args(Writer *w, const Plan *plan, const Launch *launch) {

@@ -112,7 +112,27 @@ static const Buffer *counted_buffer(const Plan *plan, const Kernel *kernel, uint
     return of;
 }
 
+typedef struct PieceBytes {
+    const Plan *plan;
+    uint32_t buffer;
+    bool any;
+    DimId bytes;
+} PieceBytes;
+
+static void add_piece(void *user, const Store *store) {
+    PieceBytes *sum = user;
+    DimTab *dims = sum->plan->graph->dims;
+    const Node *node = graph_node(sum->plan->graph, store->node);
+    if (store->buffer != sum->buffer || !store->piece) return;
+    sum->any = true;
+    DimId own = bytes_of(dims, &node->shape, node->dtype);
+    sum->bytes = sum->bytes && own ? dim_add(dims, sum->bytes, own) : DIM_NONE;
+}
+
 DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
+    PieceBytes pieces = {.plan = plan, .buffer = buffer, .bytes = dim_const(plan->graph->dims, 0)};
+    kernel_each_store(kernel, add_piece, &pieces);
+    if (pieces.any) return pieces.bytes;
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = plan->graph->dims;
     const Buffer *of = counted_buffer(plan, kernel, buffer);
@@ -143,6 +163,10 @@ DimId kernel_bytes(const Plan *plan, const Kernel *kernel) {
     return total;
 }
 
+NodeId store_holds(const Plan *plan, const Store *store) {
+    return store->piece ? plan->buffers.data[store->buffer].node : store->node;
+}
+
 void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user) {
     for (uint32_t i = 0; i < kernel->stages.n; i++) {
         const Stage *stage = &kernel->stages.data[i];
@@ -157,17 +181,23 @@ uint32_t kernel_find_arg(const Kernel *kernel, uint32_t buffer) {
     return NO_ARG;
 }
 
-static bool any_to(const Store *stores, uint32_t n, uint32_t buffer) {
+static const Store *find_to(const Store *stores, uint32_t n, uint32_t buffer) {
     for (uint32_t i = 0; i < n; i++)
-        if (stores[i].buffer == buffer) return true;
-    return false;
+        if (stores[i].buffer == buffer) return &stores[i];
+    return NULL;
+}
+
+const Store *kernel_find_store(const Kernel *kernel, uint32_t buffer) {
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *stage = &kernel->stages.data[i];
+        const Store *found = find_to(stage->stores.data, stage->stores.n, buffer);
+        if (found) return found;
+    }
+    return find_to(kernel->row_stores.data, kernel->row_stores.n, buffer);
 }
 
 bool kernel_stores_to(const Kernel *kernel, uint32_t buffer) {
-    for (uint32_t i = 0; i < kernel->stages.n; i++)
-        if (any_to(kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n, buffer))
-            return true;
-    return any_to(kernel->row_stores.data, kernel->row_stores.n, buffer);
+    return kernel_find_store(kernel, buffer) != NULL;
 }
 
 bool kernel_only_reads(const Kernel *kernel, uint32_t buffer) {
@@ -252,13 +282,22 @@ static void note_index(const IndexTab *tab, IndexId id, uint64_t *symbols) {
     }
 }
 
+DimId kernel_arg_begin(const Kernel *kernel, uint32_t arg) {
+    const Store *store = kernel_find_store(kernel, kernel->args.data[arg]);
+    return store ? store->begin : DIM_NONE;
+}
+
 uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel) {
     uint64_t args = 0;
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
         bool is_bound = buffer->kind == BUFFER_INPUT || buffer->kind == BUFFER_OUTPUT;
         bool may_stand = buffer->stands_for && !kernel_stores_to(kernel, kernel->args.data[i]);
-        if (!is_bound && !may_stand) args |= (uint64_t)1 << i;
+        DimId begin = kernel_arg_begin(kernel, i);
+        bool is_aligned = !begin || dim_multiple(plan->graph->dims, begin) *
+                                            dtype_bytes(buffer->dtype) % WORKSPACE_ALIGN_BYTES ==
+                                        0;
+        if (!is_bound && !may_stand && is_aligned) args |= (uint64_t)1 << i;
     }
     return args;
 }

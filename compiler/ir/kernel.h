@@ -62,7 +62,11 @@ typedef struct Store {
     IndexId address; /* element */
     ScalarId value;  /* of the buffer's dtype */
     NodeId node;     /* what is stored */
+    uint32_t piece;  /* of the concat that the buffer holds, plus 1; 0: it holds `node` itself */
     uint32_t trace;  /* of `value` in Kernel.traces, plus 1; 0: none */
+    /* Elements of the buffer before the kernel's pointer to it, from which `address` counts then;
+     * DIM_NONE: none. */
+    DimId begin;
 } Store;
 
 /* A value of the graph as a kernel has it: `value` is the node's element at `coords`, one index per
@@ -377,11 +381,15 @@ bool kernel_stores_to(const Kernel *kernel, uint32_t buffer);
 bool kernel_only_reads(const Kernel *kernel, uint32_t buffer);
 /* Fills args and symbols from what the kernel's programs touch. */
 void kernel_note_interface(Arena *arena, Kernel *kernel);
+/* The kernel's first store to the buffer, or NULL. */
+const Store *kernel_find_store(const Kernel *kernel, uint32_t buffer);
+/* Elements of the buffer before the kernel's pointer to it; DIM_NONE: none. */
+DimId kernel_arg_begin(const Kernel *kernel, uint32_t arg);
 /* The arguments (bit set) whose pointers a variant puts a condition on: bound ones. */
 uint64_t variant_pointer_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
 /* False: it applies always, and none that follows it is of use. */
 bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
-/* The arguments (bit set) in memory of the runtime's own, params among them: their addresses are
+/* The arguments (bit set) in memory of the runtime's own, params among them, whose addresses are
  * multiples of WORKSPACE_ALIGN_BYTES. Not those that others may stand for. */
 uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel);
 /* The shape that it fills in memory: rows as long as they are apart. */
@@ -389,11 +397,13 @@ Shape buffer_layout(const Buffer *buffer);
 /* Bytes of a buffer as a dim, those between its rows included. */
 DimId buffer_bytes(DimTab *dims, const Buffer *buffer);
 /* Those that the kernel may touch of one of its arguments: all of them, or the rows that it gathers
- * where that is less at any size. */
+ * where that is less at any size, or the pieces that it stores. */
 DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer);
 /* Memory traffic of a kernel, each buffer counted once per kernel, as a dim: what it reads plus
  * what it writes. */
 DimId kernel_bytes(const Plan *plan, const Kernel *kernel);
+/* The node whose value, or a piece of it, the store puts into memory. */
+NodeId store_holds(const Plan *plan, const Store *store);
 /* Calls visit for every store of the kernel, in order. */
 typedef void (*StoreVisitor)(void *user, const Store *store);
 void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user);
@@ -403,9 +413,9 @@ uint32_t plan_n_init(const Plan *plan);
 DimId plan_prepared_bytes(const Plan *plan);
 
 /* Proves that every kernel reads only what is bound or was written before it, that everything is
- * written once and in its dtype, that stages hold every slot once, and that init kernels come
- * first, read nothing but params and what init kernels made, need no dim but those that params fix,
- * and alone write what is prepared. NULL, or what is wrong. */
+ * written once (a concat perhaps in pieces) and in its dtype, that stages hold every slot once, and
+ * that init kernels come first, read nothing but params and what init kernels made, need no dim but
+ * those that params fix, and alone write what is prepared. NULL, or what is wrong. */
 const char *plan_verify(const Plan *plan, Arena *arena);
 
 /* `kernel softmax ... stage 1: r0 = max(...)`: the schedule and scalar programs, for --emit=sched.

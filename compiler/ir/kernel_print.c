@@ -115,7 +115,11 @@ static void print_reduce(const Printer *p, uint32_t slot) {
 static void print_stores(const Printer *p, const Store *stores, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         text_puts(p->out, "    ");
-        print_place(p, stores[i].buffer, stores[i].address);
+        IndexId address = stores[i].address;
+        if (stores[i].begin)
+            address =
+                index_add_dim(scalartab_indices(p->kernel->scalars), address, stores[i].begin);
+        print_place(p, stores[i].buffer, address);
         text_printf(p->out, " = s%u\n", stores[i].value);
     }
 }

@@ -6,7 +6,8 @@
 typedef struct Checker {
     const Plan *plan;
     Arena *arena;
-    uint32_t *written_by; /* per buffer: kernel + 1, 0: nobody yet */
+    uint32_t *written_by; /* per buffer: kernel + 1 of its last part, 0: not all is written yet */
+    bool **has_piece;     /* per buffer, of what is written in pieces: per piece */
     const char *fault;
 } Checker;
 
@@ -34,6 +35,23 @@ static void check_loads(Checker *c, const Kernel *kernel, uint32_t k) {
     }
 }
 
+/* Pieces of a concat lie beside one another, so each once is all of it once. */
+static bool check_piece(Checker *c, const Kernel *kernel, const Store *store) {
+    const Node *whole = graph_node(c->plan->graph, c->plan->buffers.data[store->buffer].node);
+    bool **has = &c->has_piece[store->buffer];
+    if (op_info(whole->op)->cls != CLASS_CONCAT || store->piece > whole->n_args ||
+        whole->args[store->piece - 1] != store->node) {
+        fault(c, kernel, "writes no piece of", store->buffer);
+        return false;
+    }
+    if (!*has) *has = arena_array(c->arena, bool, whole->n_args);
+    if ((*has)[store->piece - 1]) fault(c, kernel, "writes a piece again of", store->buffer);
+    (*has)[store->piece - 1] = true;
+    for (uint32_t i = 0; i < whole->n_args; i++)
+        if (!(*has)[i]) return false;
+    return true;
+}
+
 static void check_store(Checker *c, const Kernel *kernel, uint32_t k, const Store *store) {
     if (store->buffer >= c->plan->buffers.n) {
         fault(c, kernel, "writes unknown", store->buffer);
@@ -48,7 +66,10 @@ static void check_store(Checker *c, const Kernel *kernel, uint32_t k, const Stor
     if (c->written_by[store->buffer]) fault(c, kernel, "writes again", store->buffer);
     if (scalar_get(kernel->scalars, store->value)->dtype != buffer->dtype)
         fault(c, kernel, "writes another dtype to", store->buffer);
-    c->written_by[store->buffer] = k + 1;
+    bool is_whole = !store->piece && !c->has_piece[store->buffer];
+    if (!store->piece && !is_whole) fault(c, kernel, "writes again", store->buffer);
+    if (is_whole || (store->piece && check_piece(c, kernel, store)))
+        c->written_by[store->buffer] = k + 1;
 }
 
 /* Init kernels are before all others and know no dims but those of params. */
@@ -81,6 +102,7 @@ static void check_stages(Checker *c, const Kernel *kernel) {
 const char *plan_verify(const Plan *plan, Arena *arena) {
     Checker c = {.plan = plan, .arena = arena};
     c.written_by = arena_array(arena, uint32_t, plan->buffers.n);
+    c.has_piece = arena_array(arena, bool *, plan->buffers.n);
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
         for (uint32_t j = 0; j < k; j++)

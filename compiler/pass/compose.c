@@ -502,6 +502,16 @@ static bool compose_reduce(Composer *c, Kernel *kernel, NodeId id) {
     return ok;
 }
 
+/* Turns coordinates of a piece into those of the concat. */
+static void join_coords(Composer *c, Target target, IndexId *coords) {
+    const Node *whole = graph_node(c->graph, target.whole);
+    uint32_t axis = (uint32_t)whole->attrs.axis;
+    for (uint32_t i = 0; i + 1 < target.piece; i++) {
+        const Node *before = graph_node(c->graph, whole->args[i]);
+        coords[axis] = index_add_dim(c->indices, coords[axis], before->shape.dims[axis]);
+    }
+}
+
 static bool compose_target(Composer *c, Target target, Store *store, Place *place) {
     const Graph *graph = c->graph;
     NodeId root = target.node;
@@ -526,12 +536,15 @@ static bool compose_target(Composer *c, Target target, Store *store, Place *plac
         return fail(c, REASON_TOO_LARGE, target.node) != SCALAR_NONE;
     for (NodeId at = target.node; at != root; at = graph_node(graph, at)->args[0])
         c->is_visited[at] = true;
-    *store = (Store){.value = value, .node = target.node, .buffer = UINT32_MAX};
+    NodeId held = target.piece ? target.whole : target.node;
+    if (target.piece) join_coords(c, target, coords);
+    *store =
+        (Store){.value = value, .node = target.node, .buffer = UINT32_MAX, .piece = target.piece};
     if (traces.n) store->trace = traces.data[0] + 1;
     if (c->input->buffer_of_node)
-        store->buffer = target.output == OUTPUT_NONE ? c->input->buffer_of_node[target.node]
+        store->buffer = target.output == OUTPUT_NONE ? c->input->buffer_of_node[held]
                                                      : c->input->buffer_of_output[target.output];
-    store->address = address_in(c, store->buffer, &graph_node(graph, target.node)->shape, coords);
+    store->address = address_in(c, store->buffer, &graph_node(graph, held)->shape, coords);
     return true;
 }
 

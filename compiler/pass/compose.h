@@ -12,10 +12,13 @@
 
 #define OUTPUT_NONE UINT32_MAX
 
-/* A value to store: into output `output`, or into the node's temp when that is OUTPUT_NONE. */
+/* A value to store: into output `output`, or into the node's temp when that is OUTPUT_NONE; or
+ * where it lies in `whole`, a stored concat, as its argument `piece` - 1. */
 typedef struct Target {
     NodeId node;
     uint32_t output;
+    NodeId whole;
+    uint32_t piece; /* 0: no part of anything */
 } Target;
 
 typedef struct Group {

@@ -174,7 +174,8 @@ static DimId used_bytes(const Ledger *l, uint32_t buffer) {
         const Kernel *kernel = &l->plan->kernels.data[i];
         if (kernel_find_arg(kernel, buffer) == NO_ARG) continue;
         DimId own = kernel_buffer_bytes(l->plan, kernel, buffer);
-        if (used != DIM_NONE && used != own)
+        bool is_piece = kernel_stores_to(kernel, buffer);
+        if (is_piece || (used != DIM_NONE && used != own))
             return buffer_bytes(l->dims, &l->plan->buffers.data[buffer]);
         used = own;
     }

@@ -263,6 +263,7 @@ static void add_stores(Arena *arena, const Measurer *m, const Store *stores, uin
     for (uint32_t i = 0; i < n; i++) {
         if (stores[i].buffer != buffer) continue;
         Box box = box_of(m, stores[i].address);
+        if (stores[i].begin) box.offset += number(m, stores[i].begin);
         union_add(arena, m, all, &box);
     }
 }

@@ -112,6 +112,8 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
     Edge edge = {.producer = producer, .consumer = consumer, .verdict = EDGE_FUSED};
     if (of_producer == CLASS_SOURCE && graph_node(f->graph, producer)->op != OP_IOTA)
         edge.reason = REASON_SOURCE;
+    else if (f->grouping->is_placed[consumer])
+        edge.reason = REASON_PLACED;
     else if (any_kernel_makes_both(f, producer, consumer))
         edge.reason = of_producer == CLASS_VIEW || of_producer == CLASS_CONCAT ? REASON_VIEW
                       : leaves_params(f, producer, consumer)                   ? REASON_CHEAP
@@ -147,6 +149,34 @@ static void make_edges(Fuser *f) {
     }
 }
 
+/* Kernels that store pieces of one shape get pointers to the pieces: then they differ in nothing
+ * else, and start as one grid. */
+static void point_at_piece(Fuser *f, Kernel *kernel, Store *store, uint32_t *n_stores) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = f->graph->dims;
+    DimId zero = dim_const(dims, 0), begin = index_expr(tab, store->address).offset;
+    if (!store->piece || n_stores[store->buffer] != 1 || begin == zero || begin == DIM_NONE) return;
+    store->begin = begin;
+    store->address = index_add_dim(tab, store->address, dim_sub(dims, zero, begin));
+}
+
+static void count_store(void *user, const Store *store) {
+    uint32_t *n_stores = user;
+    n_stores[store->buffer]++;
+}
+
+static void point_at_pieces(Fuser *f, Kernel *kernel) {
+    uint32_t *n_stores = arena_array(f->arena, uint32_t, f->plan->buffers.n);
+    kernel_each_store(kernel, count_store, n_stores);
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        Stage *stage = &kernel->stages.data[i];
+        for (uint32_t k = 0; k < stage->stores.n; k++)
+            point_at_piece(f, kernel, &stage->stores.data[k], n_stores);
+    }
+    for (uint32_t k = 0; k < kernel->row_stores.n; k++)
+        point_at_piece(f, kernel, &kernel->row_stores.data[k], n_stores);
+}
+
 static bool compose_all(Fuser *f, ComposeFailure *failure) {
     uint32_t n_groups = f->grouping->groups.n;
     f->makes = arena_array(f->arena, bool *, n_groups);
@@ -166,8 +196,10 @@ static bool compose_all(Fuser *f, ComposeFailure *failure) {
         for (uint32_t k = 0; k < kernel.nodes.n; k++) f->makes[i][kernel.nodes.data[k]] = true;
         split_kernel(f->arena, f->plan, kernel);
     }
-    for (uint32_t i = 0; i < f->plan->kernels.n; i++)
+    for (uint32_t i = 0; i < f->plan->kernels.n; i++) {
+        point_at_pieces(f, &f->plan->kernels.data[i]);
         kernel_note_interface(f->arena, &f->plan->kernels.data[i]);
+    }
     prepare_plan(f->arena, f->plan);
     return true;
 }

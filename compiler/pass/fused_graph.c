@@ -5,10 +5,12 @@
 
 typedef struct Cloner {
     Arena *arena;
+    const Plan *plan;
     const Graph *from;
     Graph *to;
     NodeId *in_memory; /* per node of `from`: the clone that every kernel may read */
     NodeId *in_kernel; /* per node of `from`: its clone in the current kernel */
+    NodeId **pieces;   /* per node of `from` that is stored in pieces: clones of its arguments */
 } Cloner;
 
 static NodeId clone_node(Cloner *c, NodeId id, uint32_t kernel);
@@ -30,11 +32,34 @@ static NodeId clone_node(Cloner *c, NodeId id, uint32_t kernel) {
     return made;
 }
 
-static void note_stored(Cloner *c, const Store *stores, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) {
-        NodeId id = stores[i].node;
-        if (c->in_memory[id] == NODE_NONE) c->in_memory[id] = c->in_kernel[id];
+/* A concat of stored pieces is in no kernel. It comes after the last of them. */
+static void note_piece(Cloner *c, const Store *store, uint32_t kernel) {
+    NodeId whole = store_holds(c->plan, store);
+    Node node = *graph_node(c->from, whole);
+    NodeId **pieces = &c->pieces[whole];
+    if (!*pieces) {
+        *pieces = arena_array(c->arena, NodeId, node.n_args);
+        memset(*pieces, 0xFF, node.n_args * sizeof **pieces);
     }
+    (*pieces)[store->piece - 1] = clone_arg(c, store->node, kernel);
+    for (uint32_t i = 0; i < node.n_args; i++)
+        if ((*pieces)[i] == NODE_NONE) return;
+    node.args = *pieces;
+    c->in_memory[whole] = graph_add(c->to, node);
+    vec_push(c->arena, &c->to->kernel_of, 0);
+}
+
+static void note_stored(void *user, const Store *store) {
+    Cloner *c = user;
+    if (store->piece)
+        note_piece(c, store, c->to->fixed_kernels.n);
+    else if (c->in_memory[store->node] == NODE_NONE)
+        c->in_memory[store->node] = c->in_kernel[store->node];
+}
+
+/* Of a kernel that only copies, which is in no block. */
+static void note_copy(void *user, const Store *store) {
+    if (store->piece) note_piece(user, store, 0);
 }
 
 /* One block: a kernel, or a finishing kernel for itself and its partials. */
@@ -48,14 +73,13 @@ static void clone_kernel(Cloner *c, const Kernel *last) {
         if (op == OP_INPUT || op == OP_PARAM || c->in_kernel[id] != NODE_NONE) continue;
         c->in_kernel[id] = clone_node(c, id, c->to->fixed_kernels.n);
     }
-    for (uint32_t i = 0; i < last->stages.n; i++)
-        note_stored(c, last->stages.data[i].stores.data, last->stages.data[i].stores.n);
-    note_stored(c, last->row_stores.data, last->row_stores.n);
+    kernel_each_store(last, note_stored, c);
 }
 
 Graph *explain_fused_graph(Arena *arena, StrTab *strings, const Plan *plan) {
     const Graph *from = plan->graph;
-    Cloner c = {.arena = arena, .from = from};
+    Cloner c = {.arena = arena, .plan = plan, .from = from};
+    c.pieces = arena_array(arena, NodeId *, from->nodes.n);
     c.to = graph_new(arena, from->dims, from->source, strtab_intern_z(strings, from->name));
     c.to->span = from->span;
     c.in_memory = arena_array(arena, NodeId, from->nodes.n);
@@ -75,9 +99,14 @@ Graph *explain_fused_graph(Arena *arena, StrTab *strings, const Plan *plan) {
         param.node = c.in_memory[param.node];
         vec_push(arena, &c.to->params, param);
     }
-    for (uint32_t i = 0; i < plan->kernels.n; i++)
-        if (plan->kernels.data[i].segment_axis == NO_AXIS && plan->kernels.data[i].nodes.n)
-            clone_kernel(&c, &plan->kernels.data[i]);
+    for (uint32_t i = 0; i < plan->kernels.n; i++) {
+        const Kernel *kernel = &plan->kernels.data[i];
+        if (kernel->segment_axis != NO_AXIS) continue;
+        if (kernel->nodes.n)
+            clone_kernel(&c, kernel);
+        else
+            kernel_each_store(kernel, note_copy, &c);
+    }
     for (uint32_t i = 0; i < from->outputs.n; i++) {
         GraphOutput output = from->outputs.data[i];
         output.node = c.in_memory[output.node];

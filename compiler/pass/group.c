@@ -35,8 +35,9 @@ static bool is_cut(const Grouper *p, NodeId id, NodeId user) {
 }
 
 /* Per node: the latest group whose result is read at or below its arguments, plus 1; 0 for none.
- * What is cut off counts as a result of the group after its own, which may be none yet. */
-static uint32_t dependency(Grouper *p, NodeId id) {
+ * What is cut off, or stored in pieces, counts as a result of the group after its (last) one, which
+ * may be none yet. */
+uint32_t group_dependency(Grouper *p, NodeId id) {
     uint32_t *last = p->last_group;
     for (; p->n_last <= id; p->n_last++) {
         const Node *node = graph_node(p->graph, p->n_last);
@@ -44,8 +45,8 @@ static uint32_t dependency(Grouper *p, NodeId id) {
         for (uint32_t i = 0; i < node->n_args; i++) {
             NodeId arg = node->args[i];
             uint32_t made_by = p->g->group_of[arg];
-            uint32_t of_arg =
-                made_by != GROUP_NONE ? made_by + 1 + is_cut(p, arg, p->n_last) : last[arg];
+            bool is_later = p->g->is_placed[arg] || is_cut(p, arg, p->n_last);
+            uint32_t of_arg = made_by != GROUP_NONE ? made_by + 1 + is_later : last[arg];
             if (of_arg > last[p->n_last]) last[p->n_last] = of_arg;
         }
     }
@@ -104,13 +105,6 @@ static bool try_group(const Grouper *p, Group *group, uint32_t index, ComposeFai
     return fits || group->reduces.n + group->targets.n <= 1;
 }
 
-/* An anchor on its way into a group. */
-typedef struct Anchor {
-    NodeId node;
-    bool is_reduction; /* fold it; otherwise store it */
-    uint32_t output;
-} Anchor;
-
 /* A contraction's domain is its own shape and, innermost, the contracted axis. */
 static Shape anchor_domain(const Grouper *p, const Anchor *anchor) {
     const Node *node = graph_node(p->graph, anchor->node);
@@ -127,9 +121,16 @@ static uint32_t anchor_axes(const Grouper *p, NodeId id) {
     return is_contraction(p->graph, id) ? 1u << node->shape.rank : node->attrs.axes;
 }
 
+static Target target_of(const Anchor *anchor) {
+    return (Target){.node = anchor->node,
+                    .output = anchor->output,
+                    .whole = anchor->whole,
+                    .piece = anchor->piece};
+}
+
 static bool add_anchor(Arena *arena, const Grouper *p, Group *group, const Anchor *anchor) {
     if (!anchor->is_reduction) {
-        vec_push(arena, &group->targets, (Target){anchor->node, anchor->output});
+        vec_push(arena, &group->targets, target_of(anchor));
         return true;
     }
     Shape domain = anchor_domain(p, anchor);
@@ -176,23 +177,23 @@ static bool shares_load(const Group *a, const Group *b) {
     return false;
 }
 
-static bool is_init_anchor(const Grouper *p, NodeId id, uint32_t output) {
-    return p->can_prepare[id] && output == OUTPUT_NONE;
+/* What is part of a concat is made by every run, as the other parts are. */
+static bool is_init_target(const Grouper *p, const Target *target) {
+    return p->can_prepare[target->node] && target->output == OUTPUT_NONE && !target->piece;
 }
 
 /* Whether the group's values, which are all of one kind unless the source fixed them, are
  * prepared. */
-static bool is_init_group(const Grouper *p, const Group *group) {
-    if (group->reduces.n) return is_init_anchor(p, group->reduces.data[0], OUTPUT_NONE);
-    return is_init_anchor(p, group->targets.data[0].node, group->targets.data[0].output);
+bool group_is_init(const Grouper *p, const Group *group) {
+    if (group->reduces.n) return p->can_prepare[group->reduces.data[0]];
+    return is_init_target(p, &group->targets.data[0]);
 }
 
-static bool try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure) {
+bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure) {
     Group joined = group_copy(p->arena, &p->g->groups.data[index]);
     *failure = (ComposeFailure){.reason = REASON_OTHER_DOMAIN, .node = anchor->node};
-    if (!joined.fixed &&
-        is_init_group(p, &joined) != is_init_anchor(p, anchor->node, anchor->output))
-        return false;
+    Target target = target_of(anchor);
+    if (!joined.fixed && group_is_init(p, &joined) != is_init_target(p, &target)) return false;
     if (!add_anchor(p->arena, p, &joined, anchor)) return false;
     uint32_t made_by = p->g->group_of[anchor->node];
     if (anchor->is_reduction) p->g->group_of[anchor->node] = index;
@@ -228,7 +229,7 @@ static uint32_t place_fixed(Grouper *p, const Anchor *anchor, uint32_t fixed, ui
     ComposeFailure failure = {.reason = REASON_BETWEEN, .node = anchor->node};
     for (uint32_t i = 0; i < p->g->groups.n; i++) {
         if (p->g->groups.data[i].fixed != fixed) continue;
-        bool ok = i + 1 >= after && try_join(p, i, anchor, &failure);
+        bool ok = i + 1 >= after && group_try_join(p, i, anchor, &failure);
         if (!ok && !p->failure.reason) p->failure = failure;
         return i;
     }
@@ -249,7 +250,8 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     uint32_t fixed = p->off ? 0 : fixed_kernel(p->graph, anchor->node);
     if (fixed) return place_fixed(p, anchor, fixed, after);
     uint32_t alone = open_group(p, anchor);
-    p->g->groups.data[alone].is_closed = p->off || is_lone(p, anchor->node);
+    bool is_copy = anchor->piece && is_bound(p->graph, anchor->node); /* in no kernel of a dump */
+    p->g->groups.data[alone].is_closed = p->off || is_copy || is_lone(p, anchor->node);
     if (p->g->groups.data[alone].is_closed) return alone;
     Group lone = p->g->groups.data[alone];
     p->g->groups.n--;
@@ -257,7 +259,7 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     for (uint32_t i = p->g->groups.n; i-- > (after ? after - 1 : 0);) {
         const Group *group = &p->g->groups.data[i];
         if (group->fixed || group->is_closed || !is_related(p, &lone, i)) continue;
-        if (try_join(p, i, anchor, &failure)) return i;
+        if (group_try_join(p, i, anchor, &failure)) return i;
         if (i + 1 == after) why = failure;
     }
     for (uint32_t k = 0; k < lone.loads.n; k++) {
@@ -277,10 +279,11 @@ static void anchor_node(Grouper *p, NodeId id, uint32_t output) {
     uint32_t made_by = p->g->group_of[id];
     Anchor anchor = {.node = id, .is_reduction = is_reduction(p->graph, id), .output = output};
     if (made_by != GROUP_NONE) {
-        vec_push(p->arena, &p->g->groups.data[made_by].targets, (Target){id, output});
+        vec_push(p->arena, &p->g->groups.data[made_by].targets,
+                 (Target){.node = id, .output = output});
         return;
     }
-    uint32_t index = place_anchor(p, &anchor, dependency(p, id));
+    uint32_t index = place_anchor(p, &anchor, group_dependency(p, id));
     if (!is_bound(p->graph, id) && !is_literal(p->graph, id)) p->g->group_of[id] = index;
     if (anchor.is_reduction && output != OUTPUT_NONE) anchor_node(p, id, output);
 }
@@ -291,6 +294,7 @@ static Grouping *grouping_new(const Grouper *p) {
     g->group_of = arena_array(p->arena, uint32_t, n);
     g->is_stored = arena_array(p->arena, bool, n);
     g->why_stored = arena_array(p->arena, ReasonId, n);
+    g->is_placed = p->is_placed;
     g->can_prepare = p->can_prepare;
     memset(g->group_of, 0xFF, n * sizeof *g->group_of);
     return g;
@@ -300,21 +304,24 @@ static bool is_own_kernel(const Grouper *p, NodeId id) {
     return p->off && !is_bound(p->graph, id) && !is_literal(p->graph, id);
 }
 
-/* Whether a value of a fixed kernel is used outside it. */
+/* Whether a value of a fixed kernel is used outside it, other than as a piece that it stores. */
 static bool leaves_fixed(const Grouper *p, NodeId id) {
     uint32_t fixed = p->off ? 0 : fixed_kernel(p->graph, id);
-    for (uint32_t i = 0; fixed && i < p->users[id].n; i++)
-        if (fixed_kernel(p->graph, p->users[id].data[i]) != fixed) return true;
+    for (uint32_t i = 0; fixed && i < p->users[id].n; i++) {
+        NodeId user = p->users[id].data[i];
+        if (!p->is_placed[user] && fixed_kernel(p->graph, user) != fixed) return true;
+    }
     return false;
 }
 
 /* Stores a value from the kernel that makes the reduction below it, or not at all. */
 static void hand_over(Grouper *p, NodeId id) {
     Anchor anchor = {.node = id, .output = OUTPUT_NONE};
-    uint32_t after = dependency(p, id);
+    uint32_t after = group_dependency(p, id);
     ComposeFailure failure;
     if (after == 0 || after > p->g->groups.n || p->g->groups.data[after - 1].fixed ||
-        p->g->groups.data[after - 1].is_closed || !try_join(p, after - 1, &anchor, &failure)) {
+        p->g->groups.data[after - 1].is_closed ||
+        !group_try_join(p, after - 1, &anchor, &failure)) {
         p->handover[id] = HANDOVER_REFUSED;
         return;
     }
@@ -323,17 +330,36 @@ static void hand_over(Grouper *p, NodeId id) {
     p->g->why_stored[id] = REASON_HANDED_OVER;
 }
 
+/* Stores every piece of a concat where the concat lies, from the group that makes the piece or from
+ * one of its own. The concat is there when the last of them has run. */
+static void anchor_pieces(Grouper *p, NodeId whole) {
+    const Node *node = graph_node(p->graph, whole);
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        Anchor piece = {
+            .node = node->args[i], .output = OUTPUT_NONE, .whole = whole, .piece = i + 1};
+        uint32_t made_by = p->g->group_of[piece.node];
+        if (made_by != GROUP_NONE)
+            vec_push(p->arena, &p->g->groups.data[made_by].targets, target_of(&piece));
+        else
+            made_by = place_anchor(p, &piece, group_dependency(p, piece.node));
+        if (made_by > last) last = made_by;
+    }
+    p->g->group_of[whole] = last;
+}
+
 static void run_round(Grouper *p) {
     const Graph *graph = p->graph;
     p->g = grouping_new(p);
     p->n_last = 0;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         if (is_reduction(graph, id)) anchor_node(p, id, OUTPUT_NONE);
+        if (p->is_placed[id]) anchor_pieces(p, id);
         bool is_output = false;
         for (uint32_t o = 0; o < graph->outputs.n; o++) {
             if (graph->outputs.data[o].node != id) continue;
             is_output = true;
-            anchor_node(p, id, o);
+            if (!p->is_placed[id]) anchor_node(p, id, o);
         }
         bool is_fixed = leaves_fixed(p, id);
         bool is_apart = is_lone(p, id) || (feeds_lone(p, id) && !is_literal(graph, id));
@@ -342,7 +368,7 @@ static void run_round(Grouper *p) {
             p->g->why_stored[id] = REASON_OUTPUT;
         } else if (!is_reduction(graph, id) &&
                    (p->wants_store[id] || is_own_kernel(p, id) || is_fixed || is_apart)) {
-            anchor_node(p, id, OUTPUT_NONE);
+            if (!p->is_placed[id]) anchor_node(p, id, OUTPUT_NONE);
             p->g->is_stored[id] = true;
             p->g->why_stored[id] = p->off     ? REASON_FUSION_OFF
                                    : is_fixed ? REASON_FIXED
@@ -365,7 +391,7 @@ static void store_loaded(Grouper *p) {
             if (p->off) p->g->why_stored[id] = REASON_FUSION_OFF;
             if (!p->g->why_stored[id]) p->g->why_stored[id] = REASON_BETWEEN;
             Group *maker = &p->g->groups.data[p->g->group_of[id]];
-            vec_push(p->arena, &maker->targets, (Target){id, OUTPUT_NONE});
+            vec_push(p->arena, &maker->targets, (Target){.node = id, .output = OUTPUT_NONE});
         }
     }
 }
@@ -388,7 +414,8 @@ static void drop_unread(Grouper *p) {
         for (uint32_t k = 0; k < n; k++) {
             Target target = group->targets.data[k];
             bool is_last = n_kept == 0 && k + 1 == n;
-            bool is_read = target.output != OUTPUT_NONE || is_loaded[target.node] || is_last ||
+            bool is_read = target.output != OUTPUT_NONE || target.piece || is_loaded[target.node] ||
+                           is_last ||
                            (group->fixed && p->g->why_stored[target.node] == REASON_FIXED);
             if (is_read)
                 group->targets.data[n_kept++] = target;
@@ -413,6 +440,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     p.wants_store = arena_array(arena, bool, n);
     p.want_reason = arena_array(arena, ReasonId, n);
     p.handover = arena_array(arena, Handover, n);
+    p.is_placed = arena_array(arena, bool, n);
     p.op_cost = op_costs(arena);
     p.can_prepare = prepare_nodes(arena, graph);
     p.last_group = arena_array(arena, uint32_t, n);

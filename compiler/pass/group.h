@@ -18,6 +18,7 @@ typedef struct Grouping {
     uint32_t *group_of;      /* per node: the group that makes it (anchors), or GROUP_NONE */
     bool *is_stored;         /* per node: held in memory after its group ran */
     ReasonId *why_stored;    /* per node */
+    const bool *is_placed;   /* per node: concats whose pieces are stored in their place */
     const bool *can_prepare; /* per node: see prepare.h; groups are of such values or of others */
 } Grouping;
 

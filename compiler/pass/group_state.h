@@ -13,6 +13,15 @@ enum {
 /* Whether a value that hangs elementwise on a reduction's result is stored in its place. */
 typedef enum { HANDOVER_NONE, HANDOVER_WANTED, HANDOVER_REFUSED } Handover;
 
+/* A value on its way into a group. */
+typedef struct Anchor {
+    NodeId node;
+    bool is_reduction; /* fold it; otherwise store it */
+    uint32_t output;
+    NodeId whole; /* see Target */
+    uint32_t piece;
+} Anchor;
+
 typedef struct Grouper {
     Arena *arena;
     NodeId *loads; /* room for every node, while a composition's memory is given up */
@@ -25,6 +34,7 @@ typedef struct Grouper {
     bool *wants_store; /* per node: decided so far, over all rounds */
     ReasonId *want_reason;
     Handover *handover; /* per node: whether it stands for a reduction's result, over all rounds */
+    bool *is_placed;    /* per node: concats to be stored in pieces, over all rounds */
     uint32_t *op_cost;  /* per op */
     VecU32 *users;      /* per node */
     uint32_t *last_group; /* per node below n_last: see dependency() */
@@ -55,6 +65,14 @@ static inline bool is_contraction(const Graph *graph, NodeId id) {
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,
                    uint32_t *makers);
 
+/* Whether the group's values, which are all of one kind unless the source fixed them, are
+ * prepared. */
+bool group_is_init(const Grouper *p, const Group *group);
+/* Per node: the latest group whose result is read at or below its arguments, plus 1; 0 for none. */
+uint32_t group_dependency(Grouper *p, NodeId id);
+/* Adds the anchor to the group if that can take it. */
+bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure);
+
 /* Per node: whether a group of the round reads it from memory. */
 bool *group_find_loaded(const Grouper *p);
 /* Has the node stored from the next round on; false if it is already. */
@@ -63,5 +81,8 @@ bool group_want_stored(Grouper *p, NodeId id, ReasonId reason);
 void group_bound_closures(Grouper *p);
 /* After a round: stores what turned out to be worth it. Returns whether another round is due. */
 bool group_store_more(Grouper *p);
+/* After a round in which nothing else changed: finds concats whose pieces are better stored where
+ * the concat lies. Returns whether another round is due. */
+bool group_place_more(Grouper *p);
 
 #endif

@@ -6,10 +6,12 @@
 
 #include <string.h>
 
-/* Whether `other` touches what `kernel` writes. */
+/* Whether `other` reads what `kernel` writes. Two that write to one buffer write apart. */
 static bool writes_for(const Kernel *kernel, const Kernel *other) {
-    for (uint32_t i = 0; i < other->args.n; i++)
-        if (kernel_stores_to(kernel, other->args.data[i])) return true;
+    for (uint32_t i = 0; i < other->args.n; i++) {
+        uint32_t buffer = other->args.data[i];
+        if (kernel_stores_to(kernel, buffer) && !kernel_stores_to(other, buffer)) return true;
+    }
     return false;
 }
 

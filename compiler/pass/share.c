@@ -1,5 +1,6 @@
 /* Sharing code. Two kernels are the same when their texts are: axes, scalar programs with arguments
- * by position, reductions, stores and schedules. Buffers' names and places do not count. */
+ * by position, reductions, stores and schedules. Buffers' names and places, and
+ * where in them a kernel begins to store, do not count. */
 #include "pass/share.h"
 
 #include <string.h>
@@ -111,7 +112,7 @@ static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *ker
         text_printf(&w.out, "axis %u\n", index_axis_extent(tab, k));
     for (uint32_t i = 0; i < kernel->args.n; i++)
         if (plan->buffers.data[kernel->args.data[i]].is_on_chip)
-            text_printf(&w.out, "on chip %u\n", i);
+            text_printf(&w.out, "on chip %u from %u\n", i, kernel_arg_begin(kernel, i));
     write_copied(&w);
     uint32_t n = 0;
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {

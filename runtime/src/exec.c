@@ -281,14 +281,22 @@ static frt_status place_temp(frt_exec *exec, const Tensor *tensor, Region *regio
     if (status) {
         return status;
     }
+    const Region *whole = tensor->whole ? &exec->regions[tensor->whole - 1] : NULL;
+    if (whole && region->n_bytes == 0) { /* which may be one that has no bytes at all */
+        region->data = exec->program->scratch;
+        return FRT_OK;
+    }
+    size_t n_whole = whole ? (size_t)whole->n_bytes : exec->n_workspace;
     if (offset < 0 || offset % (int64_t)frt_dtype_bytes(tensor->dtype) != 0 ||
-        !checked_add(offset, region->n_bytes, &end) || (uint64_t)end > exec->n_workspace) {
+        !checked_add(offset, region->n_bytes, &end) || (uint64_t)end > n_whole) {
         return frt_fail(err, FRT_E_WORKSPACE,
                         "temp %s of %" PRId64 " bytes lies at %" PRId64
-                        " of a workspace of %zu bytes, outside it or between elements",
-                        tensor->name, region->n_bytes, offset, exec->n_workspace);
+                        " of a %s of %zu bytes, outside it or between elements",
+                        tensor->name, region->n_bytes, offset, whole ? "tensor" : "workspace",
+                        n_whole);
     }
-    region->data = region->n_bytes           ? (char *)exec->workspace + offset
+    char *base = whole ? whole->data : exec->workspace;
+    region->data = region->n_bytes           ? base + offset
                    : tensor->stands_for >= 0 ? exec->regions[tensor->stands_for].data
                                              : exec->program->scratch;
     return FRT_OK;
@@ -330,7 +338,7 @@ static frt_status check_overlap(const frt_exec *exec, frt_error *err) {
     const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
     for (uint32_t i = 0; i < program->graph->n_tensors; i++) {
         for (uint32_t k = 0; tensors[i].role == FRT_OUTPUT && k < program->graph->n_tensors; k++) {
-            bool is_pair = k < i || tensors[k].role != FRT_OUTPUT;
+            bool is_pair = (k < i || tensors[k].role != FRT_OUTPUT) && tensors[k].whole != i + 1;
             if (k != i && is_pair && overlaps(&exec->regions[i], &exec->regions[k])) {
                 return frt_fail(err, FRT_E_OVERLAP, "output %s shares memory with %s %s",
                                 tensors[i].name, role_name(tensors[k].role), tensors[k].name);

@@ -26,7 +26,8 @@ typedef struct Tensor {
     bool is_persistent; /* temp: kept by the program, `offset` is unused */
     int32_t stands_for; /* temp: the earlier tensor of the graph that it is where it has no
                          * elements; -1: none */
-    Expr offset;        /* temp: bytes into the workspace */
+    uint32_t whole;     /* temp: the graph's tensor that it is part of, plus 1; 0: none */
+    Expr offset;        /* temp: bytes into that, or into the workspace */
     Expr extents[FRT_MAX_RANK];
 } Tensor;
 

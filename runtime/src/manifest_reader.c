@@ -178,47 +178,6 @@ static Graph *current_graph(Reader *reader) {
     return &m->graphs[m->n_graphs - 1];
 }
 
-static frt_status read_dtype(TextReader *r, Slice s, frt_dtype *dtype) {
-    for (int i = 0; i < FRT_DTYPE_COUNT; i++) {
-        if (slice_is(s, frt_dtype_name((frt_dtype)i))) {
-            *dtype = (frt_dtype)i;
-            return FRT_OK;
-        }
-    }
-    return text_fail(r, "dtype `%.*s` is not known", (int)(s.n < 40 ? s.n : 40), s.bytes);
-}
-
-/* The extents are the fields [first, end). */
-static frt_status read_extents(TextReader *r, Tensor *tensor, uint32_t first, uint32_t end) {
-    if (end - first > FRT_MAX_RANK) {
-        return text_fail(r, "tensor `%s` has rank %u, more than %d", tensor->name, end - first,
-                         FRT_MAX_RANK);
-    }
-    for (uint32_t i = first; i < end; i++) {
-        Expr *extent = &tensor->extents[tensor->rank++];
-        frt_status status = text_expr(r, r->fields[i], "extent", extent);
-        int64_t value;
-        if (status) {
-            return status;
-        }
-        if (expr_is_const(r->m->tokens, *extent, &value) && value < 0) {
-            return text_fail(r, "tensor `%s` has a negative extent", tensor->name);
-        }
-    }
-    return FRT_OK;
-}
-
-/* Name, device ordinal and dtype are the fields 1 to 3. */
-static frt_status read_tensor_head(TextReader *r, Tensor *tensor) {
-    int64_t ordinal;
-    frt_status status = text_name(r, r->fields[1], "tensor", &tensor->name);
-    if (!status) {
-        tensor->hash = name_hash(tensor->name);
-        status = text_int(r, r->fields[2], 0, "device ordinal", &ordinal);
-    }
-    return status ? status : read_dtype(r, r->fields[3], &tensor->dtype);
-}
-
 static frt_status add_tensor(Reader *reader, const Tensor *tensor) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
@@ -240,9 +199,9 @@ static frt_status add_tensor(Reader *reader, const Tensor *tensor) {
 static frt_status read_bound_tensor(Reader *reader, frt_role role) {
     TextReader *r = &reader->text;
     Tensor tensor = {.role = role};
-    frt_status status = read_tensor_head(r, &tensor);
+    frt_status status = text_tensor_head(r, &tensor);
     if (!status) {
-        status = read_extents(r, &tensor, 4, r->n_fields);
+        status = text_extents(r, &tensor, 4, r->n_fields);
     }
     return status ? status : add_tensor(reader, &tensor);
 }
@@ -259,13 +218,13 @@ static frt_status read_param(Reader *reader) {
     TextReader *r = &reader->text;
     Tensor tensor = {.role = FRT_PARAM};
     uint32_t end = r->n_fields;
-    frt_status status = read_tensor_head(r, &tensor);
+    frt_status status = text_tensor_head(r, &tensor);
     if (!status && end >= 6 && slice_is(r->fields[end - 2], "=")) {
         end -= 2;
         status = text_name(r, r->fields[end + 1], "weights key", &tensor.key);
     }
     if (!status) {
-        status = read_extents(r, &tensor, 4, end);
+        status = text_extents(r, &tensor, 4, end);
     }
     return status ? status : add_tensor(reader, &tensor);
 }
@@ -292,7 +251,7 @@ static frt_status read_temp(Reader *reader) {
     TextReader *r = &reader->text;
     Tensor tensor = {.role = FRT_TEMP, .stands_for = -1};
     uint32_t end = r->n_fields;
-    frt_status status = read_tensor_head(r, &tensor);
+    frt_status status = text_tensor_head(r, &tensor);
     if (!status && end >= 7 && slice_is(r->fields[end - 2], "=")) {
         end -= 2;
         status = find_declared(reader, r->fields[end + 1], "source", &tensor.stands_for);
@@ -300,10 +259,10 @@ static frt_status read_temp(Reader *reader) {
     if (!status && slice_is(r->fields[4], FRT_NONE)) {
         tensor.is_persistent = true;
     } else if (!status) {
-        status = text_expr(r, r->fields[4], "offset", &tensor.offset);
+        status = text_place(r, current_graph(reader), &tensor);
     }
     if (!status) {
-        status = read_extents(r, &tensor, 5, end);
+        status = text_extents(r, &tensor, 5, end);
     }
     if (!status && tensor.is_persistent && tensor.stands_for >= 0) {
         return text_fail(r, "a temp that the program keeps is `%s` itself", tensor.name);

@@ -54,6 +54,13 @@ frt_status text_expr(TextReader *r, Slice s, const char *what, Expr *expr);
 /* A field with a predicate over `n_args` arguments; `-` has no terms. In manifest_predicate.c. */
 frt_status text_predicate(TextReader *r, Slice s, uint32_t n_args, Predicate *predicate);
 
+/* Of a tensor line: name, device ordinal and dtype, the fields 1 to 3; the extents, the fields
+ * [first, end); of a temp where it lies, field 4: OFFSET into the workspace, or NAME:OFFSET into an
+ * output or another temp. In manifest_tensor.c. */
+frt_status text_tensor_head(TextReader *r, Tensor *tensor);
+frt_status text_extents(TextReader *r, Tensor *tensor, uint32_t first, uint32_t end);
+frt_status text_place(TextReader *r, const Graph *graph, Tensor *tensor);
+
 /* The fields of a map line, except that its argument exists: ARG is at most `last_arg`. The box is
  * not yet checked against the argument's dtype. In manifest_map.c. */
 frt_status text_map(TextReader *r, int64_t last_arg, Map *map);

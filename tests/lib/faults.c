@@ -433,6 +433,27 @@ static void wrong_phase(Plant *p) {
     plant_in(p, OP_MUL, add_for_mul);
 }
 
+static void wrong_piece(Plant *p) {
+    plant_in(p, OP_MUL, add_for_mul);
+}
+
+static void shift_piece(Plant *p, Store *stores, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (!stores[i].begin) continue;
+        stores[i].begin = dim_sub(p->plan->graph->dims, stores[i].begin, number(p, 1));
+        p->is_done = true;
+    }
+}
+
+static void shifted_piece(Plant *p) {
+    for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
+        Kernel *kernel = &p->plan->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->stages.n; i++)
+            shift_piece(p, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n);
+        shift_piece(p, kernel->row_stores.data, kernel->row_stores.n);
+    }
+}
+
 /* The list. */
 
 enum { FUSED = false, BOTH = true };

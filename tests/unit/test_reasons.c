@@ -56,6 +56,12 @@ static const Flip flips[] = {
      "graph g(x: f32[8, 64]) -> (y: f32[64, 8]) {\n  t = transpose(x)\n  fuse never { y = relu(t) "
      "}\n}",
      false, false},
+    {REASON_PLACED, "s", "y",
+     "dim B in 1..65536\ngraph g(x: f32[B, 64], z: f32[B, 64]) -> (y: f32[B, 128]) {\n"
+     "  s = softmax(x)\n  y = concat([s, z], axis=1)\n}",
+     "dim B in 1..65536\ngraph g(x: f32[B, 64], z: f32[B, 64]) -> (y: f32[B, 128]) {\n"
+     "  s = softmax(x)\n  fuse never { y = concat([s, z], axis=1) }\n}",
+     false, false},
     {REASON_ON_CHIP, "a", "y",
      "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256]) -> (y: bf16[256, 256]) {\n"
      "  a = x @ u\n  b = x @ v\n  y = a * b\n}",
