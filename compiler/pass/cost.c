@@ -445,8 +445,15 @@ static double mma_tflops(const Coster *c, const Kernel *kernel) {
     return c->card->mma_tflops[dtype == DT_F64 ? 2 : dtype == DT_F32 ? 1 : 0];
 }
 
+/* How busy processors are that have blocks at all, were each with `wanted` warps. */
+static double use_of_busy(const Coster *c, const Pricing *p, double wanted) {
+    double share = fmin(1, p->n_beside / c->card->n_processors), use = use_of(c, p, wanted);
+    return share > 0 ? fmin(1, use / share) : 1;
+}
+
 /* The last round of blocks may leave processors idle. */
 static double balance(const Coster *c, const Pricing *p) {
+    if (c->card->device == DEVICE_CPU) return use_of(c, p, 1);
     double rounds = p->n_beside / c->card->n_processors;
     return rounds > 0 ? rounds / ceil(rounds) : 1;
 }
@@ -471,11 +478,11 @@ static bool time_tensor_cores(const Coster *c, Pricing *p) {
     ContractEngine engine = p->variant->sched.engine;
     double rate = mma_tflops(c, p->kernel) * 1e6;
     if ((engine != CONTRACT_MMA && engine != CONTRACT_WGMMA) || rate <= 0) return false;
-    double use = sqrt(use_of(c, p, BUSY_MMA_WARPS));
+    double use = sqrt(use_of_busy(c, p, BUSY_MMA_WARPS));
     if (engine == CONTRACT_WGMMA && c->card->wgmma_tflops > 0)
         cost->tensor_us = wgmma_us(c, p);
     else
-        cost->tensor_us = cost->n_flops / (rate * fmin(use, 1) * balance(c, p));
+        cost->tensor_us = cost->n_flops / (rate * use * balance(c, p));
     return true;
 }
 
@@ -483,7 +490,7 @@ static void time_products(const Coster *c, Pricing *p, double prims_per_us) {
     const Kernel *kernel = p->kernel;
     KernelCost *cost = p->cost;
     if (time_tensor_cores(c, p)) return;
-    double efficiency = FMA_EFFICIENCY * (c->card->device == DEVICE_GPU ? balance(c, p) : 1);
+    double efficiency = FMA_EFFICIENCY;
     if (kernel->reduces.data[0].acc == DT_F64) efficiency *= c->card->f64_rate;
     cost->arithmetic_us += cost->n_flops / 2 / (prims_per_us * efficiency);
 }
@@ -491,7 +498,9 @@ static void time_products(const Coster *c, Pricing *p, double prims_per_us) {
 static void time_kernel(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double width = p->variant->sched.lanes < 4 ? p->variant->sched.lanes : 4;
-    double use = sqrt(use_of(c, p, BUSY_WARPS / (width < 1 ? 1 : sqrt(width))));
+    double wanted = BUSY_WARPS / (width < 1 ? 1 : sqrt(width));
+    double use = is_contraction(p->kernel) ? sqrt(use_of_busy(c, p, wanted)) * balance(c, p)
+                                           : sqrt(use_of(c, p, wanted));
     double prims_per_us =
         c->card->n_processors * c->card->lanes * c->card->ghz * 1e3 * (use > 0 ? use : 1);
     bool is_wgmma = is_contraction(p->kernel) && p->variant->sched.engine == CONTRACT_WGMMA;
