@@ -16,7 +16,8 @@ enum {
     MAX_PARTS = 32,      /* excerpts that are priced */
     MAX_CUTS = 8,        /* kernels that are tried to be cut */
     LONG_ROW = 4096,     /* elements: shorter rows stay in registers or in a near cache */
-    LONG_COLUMN = 64,    /* shorter ones are a few loads of a thread */
+    LONG_COLUMN = 16,    /* shorter ones are a few loads of a thread */
+    COSTLY_OPS = 8,      /* in prims: what may take long in the few units of a small product */
     FEW_SCALARS = 100,   /* too few for a thread's registers */
     MANY_REGISTERS = 200 /* of values alone, of which more may be needed than there are */
 };
@@ -35,8 +36,9 @@ typedef struct Chooser {
     CostPoints points;
     Diags *diags;
     Wishes wishes;
-    Cut cut;          /* its `again` is the wishes' */
-    bool *is_settled; /* per node: the kernel of this reduction had its moves */
+    const uint32_t *op_cost; /* per op */
+    Cut cut;                 /* its `again` is the wishes' */
+    bool *is_settled;        /* per node: the kernel of this reduction had its moves */
     uint32_t n_parts;
 } Chooser;
 
@@ -244,6 +246,16 @@ static const Kernel *maker_of_factor(const Plan *plan, const Kernel *kernel, uin
     return NULL;
 }
 
+/* Whether the units of a product on a CPU, which may be few, have other work that is worth more. */
+static bool has_costly_stores(const Chooser *c, const Kernel *kernel) {
+    bool is_costly = false;
+    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+        const Node *node = graph_node(c->graph, kernel->nodes.data[i]);
+        is_costly = is_costly || c->op_cost[node->op] >= COSTLY_OPS;
+    }
+    return is_costly && c->target->device == DEVICE_CPU;
+}
+
 static bool has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) {
     if (kernel->is_init || kernel->reduces.n == 0 || kernel->segment_axis != NO_AXIS ||
         c->is_settled[kernel->reduces.data[0].node])
@@ -251,7 +263,7 @@ static bool has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) 
     if (kernel->form != FORM_CONTRACT) return has_long_passes(c, kernel);
     for (uint32_t side = 0; side < 2; side++)
         if (is_spread(kernel, side) || maker_of_factor(plan, kernel, side)) return true;
-    return false;
+    return has_costly_stores(c, kernel);
 }
 
 /* Making parts. */
@@ -428,6 +440,7 @@ Plan *choose_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target
                  .points = cost_points(arena, graph->dims),
                  .diags = diags,
                  .wishes = wishes_new(arena, n),
+                 .op_cost = op_costs(arena),
                  .is_settled = arena_array(arena, bool, n)};
     c.cut = (Cut){.store = arena_array(arena, bool, n),
                   .again = c.wishes.again,
