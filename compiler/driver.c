@@ -210,7 +210,7 @@ static bool run_schedule(Driver *driver, Plan **plans) {
     bool links = driver->options.target->device == DEVICE_GPU && !driver->options.no_fuse;
     for (uint32_t i = 0; i < driver->module->graphs.n && links; i++) {
         turn_kernels(driver->arena, driver->scratch, plans[i], driver->options.target);
-        chain_kernels(driver->arena, plans[i], driver->options.target);
+        chain_kernels(driver->arena, driver->scratch, plans[i], driver->options.target);
     }
     share_classify(driver->scratch, driver->plans, driver->module->graphs.n);
     for (uint32_t i = 0; i < driver->module->graphs.n && links; i++)

@@ -222,7 +222,7 @@ typedef struct Variant {
     uint32_t chip_bytes; /* GPU: of dynamic shared memory, for what the launch keeps on chip */
 } Variant;
 
-enum { CHIP_ALIGN_BYTES = 16, MAX_CLUSTER = 8 };
+enum { CHIP_ALIGN_BYTES = 16, CHIP_LANES = 4, MAX_CLUSTER = 8 };
 enum { MAX_VARIANTS = 8, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX

@@ -1,7 +1,9 @@
-/* Greedy: each contraction takes the first kernel that can continue it. See chain.h. */
+/* Greedy: each contraction takes the first kernel that can continue it, if the price agrees. See
+ * chain.h. */
 #include "pass/chain.h"
 
 #include "ir/wgmma.h"
+#include "pass/choose.h"
 #include "pass/indexmap.h"
 #include "pass/sched.h"
 
@@ -17,10 +19,11 @@ enum {
 };
 
 typedef struct Chain {
-    Arena *arena;
+    Arena *arena, *scratch;
     Plan *plan;
     const Target *target;
     DimTab *dims;
+    CostPoints points;
     uint32_t first, next; /* kernels: the one that opens the launch, and the one to continue it */
     Launch launch;        /* so far */
 } Chain;
@@ -205,26 +208,36 @@ static Variant row_variant(const Chain *c, const Variant *of_first, bool is_last
     return variant;
 }
 
+/* Whether a block of the variant leaves whole rows in shared memory; wgmma leaves them in
+ * registers. */
+static bool leaves_rows(const Variant *variant, int64_t n) {
+    return variant->sched.engine != CONTRACT_WGMMA && variant->sched.tile_n >= n;
+}
+
 static bool continues_rows(const Chain *c, int64_t *n) {
     Kernel *first = &c->plan->kernels.data[c->first], *reader = &c->plan->kernels.data[c->next];
     IndexTab *tab = scalartab_indices(first->scalars);
     DimId extent = index_axis_extent(tab, gemm_axis_n(first));
-    if (reader->form != FORM_ROW || reader->segment_axis != NO_AXIS || c->launch.n > 1 ||
-        has_engine(first, CONTRACT_WGMMA))
+    if (reader->form != FORM_ROW || reader->segment_axis != NO_AXIS || c->launch.n > 1)
         return false;
     if (!dim_is_const(c->dims, extent, n) || kernel_n_reduced(reader) != extent ||
         dim_mul_const(c->dims, kernel_n_rows(reader), *n) != kernel_n_rows(first))
         return false;
-    return *n > 0 && *n <= first->variants[first->n_variants - 1].sched.tile_n;
+    return *n > 0 && leaves_rows(&first->variants[first->n_variants - 1], *n);
 }
 
-/* Gives the reader variants for rows; variants of the first whose tiles hold no whole rows go. */
+/* Gives the reader variants for rows; variants of the first that leave none go. Where wgmma is its
+ * choice, other tensor cores' variants take its place: they make the same bits. */
 static void set_row_variants(Chain *c, int64_t n) {
     Kernel *first = &c->plan->kernels.data[c->first], *reader = &c->plan->kernels.data[c->next];
+    Target without = *c->target;
+    without.has_wgmma = false;
+    if (has_engine(first, CONTRACT_WGMMA))
+        sched_in_launch(c->arena, c->plan, first, (GemmLaunch){1, 1}, &without);
     uint32_t kept = 0;
     Variant made[MAX_VARIANTS];
     for (uint32_t v = 0; v < first->n_variants; v++) {
-        if (first->variants[v].sched.tile_n < n) continue;
+        if (!leaves_rows(&first->variants[v], n)) continue;
         first->variants[kept] = first->variants[v];
         made[kept] = row_variant(c, &first->variants[kept], v + 1 == first->n_variants, n);
         kept++;
@@ -262,7 +275,6 @@ static void link(Chain *c) {
     memmove(&kernels[end + 1], &kernels[end], (c->next - end) * sizeof *kernels);
     kernels[end] = moved;
     c->launch = plan_launch(c->plan, c->first);
-    chain_mark_edges(c->plan);
 }
 
 /* Deep stages give way to what is on chip, so that a block has what every target's blocks may. */
@@ -310,33 +322,102 @@ static bool has_room(Chain *c) {
     return n_args <= MAX_KERNEL_ARGS && fits(c);
 }
 
+/* Prices. */
+
+/* Of some kernels by themselves. */
+static Prices price_of(const Chain *c, const Kernel *kernels, uint32_t n) {
+    Plan alone = *c->plan;
+    alone.kernels.data = arena_copy(c->scratch, kernels, n * sizeof *kernels);
+    alone.kernels.n = alone.kernels.capacity = n;
+    return choose_price(c->scratch, &alone, c->target, &c->points);
+}
+
+/* Of the launch and the reader as they were: kernels from `first` to `next`. */
+static Prices price_apart(const Chain *c, const Kernel *saved) {
+    Kernel *kernels = arena_copy(c->scratch, saved, (c->next - c->first + 1) * sizeof *saved);
+    kernels[c->launch.n] = saved[c->next - c->first];
+    return price_of(c, kernels, c->launch.n + 1);
+}
+
+/* Whether a contract of the source asks for what passes on chip to the last kernel. */
+static bool is_contract(const Chain *c) {
+    const Graph *graph = c->plan->graph;
+    const Kernel *reader = &c->launch.kernels[c->launch.n - 1];
+    uint32_t block = graph_block(graph, reader->nodes.data[0], BLOCK_MUST);
+    for (uint32_t i = 0; block && i < reader->args.n; i++) {
+        const Buffer *buffer = &c->plan->buffers.data[reader->args.data[i]];
+        if (buffer->is_on_chip && graph_block(graph, buffer->node, BLOCK_MUST) == block)
+            return true;
+    }
+    return false;
+}
+
+/* Says in the ledger why what passed on chip to this kernel is apart. */
+static void put_apart(Chain *c, const Kernel *reader) {
+    for (uint32_t i = 0; i < reader->args.n; i++) {
+        Buffer *buffer = &c->plan->buffers.data[reader->args.data[i]];
+        for (uint32_t e = 0; buffer->is_on_chip && e < c->plan->edges.n; e++) {
+            Edge *edge = &c->plan->edges.data[e];
+            if (edge->producer == buffer->node && edge->verdict == EDGE_STORED)
+                edge->reason = REASON_SLOWER;
+        }
+        buffer->is_on_chip = false;
+    }
+}
+
+/* Puts back the kernels from `first` to `next`. */
+static void put_back(Chain *c, const Kernel *saved) {
+    memcpy(&c->plan->kernels.data[c->first], saved, (c->next - c->first + 1) * sizeof *saved);
+    c->launch = plan_launch(c->plan, c->first);
+}
+
 static bool try_continue(Chain *c) {
     int64_t n;
     const Kernel *reader = &c->plan->kernels.data[c->next];
     if (reader->link != LINK_NONE || plan_launch(c->plan, c->next).n > 1 ||
         reader->is_init != c->launch.kernels->is_init || !has_operands(c) || !has_room(c))
         return false;
-    if (continues_rows(c, &n))
+    Kernel *saved = arena_copy(c->scratch, &c->plan->kernels.data[c->first],
+                               (c->next - c->first + 1) * sizeof *saved);
+    if (continues_rows(c, &n)) {
         set_row_variants(c, n);
-    else if (!continues_tile(c))
+        if (!fits(c)) {
+            put_back(c, saved);
+            return false;
+        }
+    } else if (!continues_tile(c)) {
         return false;
+    }
+    Prices apart = price_apart(c, saved);
     link(c);
     set_chip_bytes(c);
+    Prices together = price_of(c, c->launch.kernels, c->launch.n);
+    if (!is_contract(c) && choose_is_better(&c->points, &together, &apart, &apart)) {
+        put_apart(c, &c->launch.kernels[c->launch.n - 1]);
+        put_back(c, saved);
+        return false;
+    }
+    chain_mark_edges(c->plan);
     return true;
 }
 
-void chain_kernels(Arena *arena, Plan *plan, const Target *target) {
+void chain_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
+    CostPoints points = cost_points(arena, plan->graph->dims);
     for (uint32_t first = 0; first < plan->kernels.n; first++) {
         if (plan_is_turn(plan, first) || plan->kernels.data[first].link != LINK_NONE ||
             !is_tiled(&plan->kernels.data[first]))
             continue;
+        ArenaMark mark = arena_mark(scratch);
         Chain c = {.arena = arena,
+                   .scratch = scratch,
                    .plan = plan,
                    .target = target,
                    .dims = plan->graph->dims,
+                   .points = points,
                    .first = first,
                    .launch = plan_launch(plan, first)};
         for (c.next = first + c.launch.n; c.next < plan->kernels.n; c.next++)
             if (try_continue(&c)) c.next = first + c.launch.n - 1;
+        arena_rewind(scratch, mark);
     }
 }

@@ -11,7 +11,7 @@
 
 /* Moves readers behind the kernels they continue, links them as phases, gives them variants to go
  * with the first kernel's and takes their common buffers out of memory. */
-void chain_kernels(Arena *arena, Plan *plan, const Target *target);
+void chain_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target);
 /* Says of the edges whose value is on chip by now that they are not stored. */
 void chain_mark_edges(Plan *plan);
 

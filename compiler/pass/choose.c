@@ -1,78 +1,383 @@
-/* Greedy: kernel by kernel, the first cheaper plan is taken and the search goes on from it. See
- * choose.h. */
+/* Greedy: a kernel's moves are tried in the order of the table, each on top of those taken. When
+ * all kernels had theirs, the graph is planned anew with what was taken; what that leaves of new
+ * kernels gets another round. Kernels that spill come last. See choose.h. */
 #include "pass/choose.h"
 
 #include "pass/cut.h"
+#include "pass/excerpt.h"
 #include "pass/fuse.h"
 #include "pass/sched.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
-    MAX_TRIES = 8,
+    MAX_ROUNDS = 3,
+    MAX_PARTS = 32,      /* excerpts that are priced */
+    MAX_CUTS = 8,        /* kernels that are tried to be cut */
     LONG_ROW = 4096,     /* elements: shorter rows stay in registers or in a near cache */
+    LONG_COLUMN = 16,    /* shorter ones are a few loads of a thread */
+    COSTLY_OPS = 8,      /* in prims: what may take long in the few units of a small product */
     FEW_SCALARS = 100,   /* too few for a thread's registers */
     MANY_REGISTERS = 200 /* of values alone, of which more may be needed than there are */
 };
 static const double WORTH = 0.98; /* of the price: less than that changes the plan */
+static const double LOSS = 1.02;  /* of the price of kernels for each op: more is none of a plan */
+
+/* What is asked of fusion beyond its own rules, per node. */
+typedef struct Wishes {
+    bool *apart, *store, *alone, *again;
+} Wishes;
 
 typedef struct Chooser {
     Arena *arena, *scratch;
     const Graph *graph;
     const Target *target;
-    const int64_t *dims;
+    CostPoints points;
     Diags *diags;
-    bool *apart; /* per node */
-    Cut cut;
+    Wishes wishes;
+    const uint32_t *op_cost; /* per op */
+    Cut cut;                 /* its `again` is the wishes' */
+    bool *is_settled;        /* per node: the kernel of this reduction had its moves */
+    uint32_t n_parts;
 } Chooser;
+
+/* Prices. */
+
+Prices choose_price(Arena *arena, const Plan *plan, const Target *target,
+                    const CostPoints *points) {
+    Prices prices = {{0}};
+    for (uint32_t i = 0; i < points->n; i++) {
+        ArenaMark mark = arena_mark(arena);
+        prices.us[i] = cost_plan(arena, plan, card_of_target(target), points->dims[i])->us;
+        arena_rewind(arena, mark);
+    }
+    return prices;
+}
+
+/* The largest ratio over the points. */
+static double worst(const CostPoints *points, const Prices *a, const Prices *b) {
+    double most = 0;
+    for (uint32_t i = 0; i < points->n; i++) most = fmax(most, a->us[i] / b->us[i]);
+    return most;
+}
+
+static double mean(const CostPoints *points, const Prices *a, const Prices *b) {
+    double sum = 0;
+    for (uint32_t i = 0; i < points->n; i++) sum += log(a->us[i] / b->us[i]);
+    return exp(sum / points->n);
+}
+
+bool choose_is_better(const CostPoints *points, const Prices *now, const Prices *other,
+                      const Prices *apart) {
+    double loss_now = worst(points, now, apart), loss_other = worst(points, other, apart);
+    if (loss_other > LOSS) return loss_other < loss_now * WORTH;
+    return loss_now > LOSS || mean(points, other, now) < WORTH;
+}
+
+/* Parts. */
+
+/* A kernel, and those that make a factor for it alone. */
+typedef struct Part {
+    Excerpt excerpt;
+    bool *is_spread; /* per node of it: a contraction's factor that is not simply loaded */
+    bool *is_ahead;  /* per node of it: of a kernel that makes a factor */
+} Part;
+
+/* A move sets flags for the part's nodes and says whether that changed any. */
+typedef bool Move(const Part *part, Wishes *wishes);
+
+static bool set(bool *flags, NodeId id, bool value) {
+    bool changes = value && !flags[id];
+    flags[id] = flags[id] || value;
+    return changes;
+}
+
+static OpClass class_of(const Graph *graph, NodeId id) {
+    return op_info(graph_node(graph, id)->op)->cls;
+}
+
+static bool compute_factors(const Part *part, Wishes *wishes) {
+    bool changes = false;
+    for (NodeId id = 0; id < part->excerpt.graph->nodes.n; id++)
+        changes = set(wishes->again, id, part->is_ahead[id]) || changes;
+    return changes;
+}
+
+static bool store_factors(const Part *part, Wishes *wishes) {
+    bool changes = false;
+    for (NodeId id = 0; id < part->excerpt.graph->nodes.n; id++)
+        changes = set(wishes->store, id, part->is_spread[id]) || changes;
+    return changes;
+}
+
+static bool reduce_apart(const Part *part, Wishes *wishes) {
+    const Graph *graph = part->excerpt.graph;
+    bool changes = false;
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        OpClass cls = class_of(graph, id);
+        changes = set(wishes->apart, id, cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE) || changes;
+    }
+    return changes;
+}
+
+static bool all_alone(const Part *part, Wishes *wishes) {
+    const Graph *graph = part->excerpt.graph;
+    bool changes = false;
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        changes = set(wishes->alone, id, class_of(graph, id) != CLASS_SOURCE) || changes;
+    return changes;
+}
+
+static Move *const moves[] = {compute_factors, store_factors, reduce_apart, all_alone};
+
+static Wishes wishes_new(Arena *arena, uint32_t n) {
+    return (Wishes){.apart = arena_array(arena, bool, n),
+                    .store = arena_array(arena, bool, n),
+                    .alone = arena_array(arena, bool, n),
+                    .again = arena_array(arena, bool, n)};
+}
+
+static Wishes wishes_copy(Arena *arena, const Wishes *wishes, uint32_t n) {
+    return (Wishes){.apart = arena_copy(arena, wishes->apart, n * sizeof(bool)),
+                    .store = arena_copy(arena, wishes->store, n * sizeof(bool)),
+                    .alone = arena_copy(arena, wishes->alone, n * sizeof(bool)),
+                    .again = arena_copy(arena, wishes->again, n * sizeof(bool))};
+}
+
+/* Of the part planned with these wishes; NULL: one kernel for each op. False: it cannot be. */
+static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes, Prices *prices) {
+    Diags ignored = {.arena = c->arena};
+    FuseOptions options = {.off = !wishes, .pads_rows = c->target->device == DEVICE_GPU};
+    if (wishes) {
+        options.apart = wishes->apart;
+        options.store = wishes->store;
+        options.alone = wishes->alone;
+        options.again = wishes->again;
+    }
+    arena_reset(c->scratch);
+    Plan *plan = fuse_graph(c->arena, c->scratch, part->excerpt.graph, options, &ignored);
+    if (!plan) return false;
+    sched_plan(c->arena, plan, c->target);
+    arena_reset(c->scratch);
+    *prices = choose_price(c->scratch, plan, c->target, &c->points);
+    return true;
+}
+
+/* The part's wishes after all moves that pay; false: none does. */
+static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
+    uint32_t n = part->excerpt.graph->nodes.n;
+    Prices now, apart, other;
+    if (!price_part(c, part, wishes, &now) || !price_part(c, part, NULL, &apart)) return false;
+    bool improves = false;
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
+        Wishes moved = wishes_copy(c->arena, wishes, n);
+        bool is_last = moves[i] == all_alone;
+        if (is_last && worst(&c->points, &now, &apart) <= LOSS) continue;
+        if (!moves[i](part, &moved) || !price_part(c, part, &moved, &other) ||
+            !choose_is_better(&c->points, &now, &other, &apart))
+            continue;
+        *wishes = moved;
+        now = other;
+        improves = true;
+    }
+    return improves;
+}
+
+/* Which kernels have moves. */
+
+static double most_reduced(const Chooser *c, const Kernel *kernel) {
+    double most = 0;
+    for (uint32_t i = 0; i < c->points.n; i++)
+        most = fmax(most, dim_number(c->graph->dims, kernel_n_reduced(kernel), c->points.dims[i]));
+    return most;
+}
+
+/* Several passes over rows that are read anew by each, or over columns by few blocks. */
+static bool has_long_passes(const Chooser *c, const Kernel *kernel) {
+    bool is_row = kernel->form == FORM_ROW, is_column = kernel->form == FORM_COLUMN;
+    return (is_row || is_column) && kernel->stages.n > 1 &&
+           most_reduced(c, kernel) > (is_row ? LONG_ROW : LONG_COLUMN);
+}
+
+/* Whether the factor is an element of a tensor at a place that axes alone determine. */
+static bool is_plain_load(const Kernel *kernel, ScalarId factor) {
+    const Scalar *s = scalar_get(kernel->scalars, gemm_unrounded(kernel, factor));
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    if (s->kind != SCALAR_LOAD || s->guard) return false;
+    IndexExpr expr = index_expr(tab, s->index);
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return false;
+    return true;
+}
+
+static bool is_spread(const Kernel *kernel, uint32_t side) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    return !is_plain_load(kernel, side ? reduce->factor : reduce->value);
+}
+
+/* Whether all that the kernel stores is read by `reader` alone. */
+static bool stores_for(const Plan *plan, const Kernel *kernel, const Kernel *reader) {
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t buffer = kernel->args.data[i];
+        if (!kernel_stores_to(kernel, buffer)) continue;
+        if (plan->buffers.data[buffer].kind != BUFFER_TEMP ||
+            kernel_find_arg(reader, buffer) == NO_ARG)
+            return false;
+        for (uint32_t k = 0; k < plan->kernels.n; k++) {
+            const Kernel *other = &plan->kernels.data[k];
+            if (other != kernel && other != reader && kernel_find_arg(other, buffer) != NO_ARG)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* The map that makes this factor of the contraction for it alone, or NULL. */
+static const Kernel *maker_of_factor(const Plan *plan, const Kernel *kernel, uint32_t side) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    const Scalar *load =
+        scalar_get(kernel->scalars, gemm_unrounded(kernel, side ? reduce->factor : reduce->value));
+    if (load->kind != SCALAR_LOAD || plan->buffers.data[load->buffer].kind != BUFFER_TEMP)
+        return NULL;
+    for (const Kernel *k = plan->kernels.data; k < kernel; k++)
+        if (k->form == FORM_MAP && !k->is_init && kernel_stores_to(k, load->buffer))
+            return stores_for(plan, k, kernel) ? k : NULL;
+    return NULL;
+}
+
+/* Whether the units of a product on a CPU, which may be few, have other work that is worth more. */
+static bool has_costly_stores(const Chooser *c, const Kernel *kernel) {
+    bool is_costly = false;
+    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+        const Node *node = graph_node(c->graph, kernel->nodes.data[i]);
+        is_costly = is_costly || c->op_cost[node->op] >= COSTLY_OPS;
+    }
+    return is_costly && c->target->device == DEVICE_CPU;
+}
+
+static bool has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) {
+    if (kernel->is_init || kernel->reduces.n == 0 || kernel->segment_axis != NO_AXIS ||
+        c->is_settled[kernel->reduces.data[0].node])
+        return false;
+    if (kernel->form != FORM_CONTRACT) return has_long_passes(c, kernel);
+    for (uint32_t side = 0; side < 2; side++)
+        if (is_spread(kernel, side) || maker_of_factor(plan, kernel, side)) return true;
+    return has_costly_stores(c, kernel);
+}
+
+/* Making parts. */
+
+static void mark_stores(const Store *stores, uint32_t n, bool *out) {
+    for (uint32_t i = 0; i < n; i++) out[stores[i].node] = true;
+}
+
+/* False: the source says what becomes of some of it. */
+static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
+    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+        NodeId id = kernel->nodes.data[i];
+        if (graph->kernel_of.n && graph->kernel_of.data[id]) return false;
+        in[id] = class_of(graph, id) != CLASS_SOURCE;
+    }
+    return true;
+}
+
+static bool make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, Part *part) {
+    const Graph *graph = c->graph;
+    uint32_t n = graph->nodes.n;
+    bool *in = arena_array(c->scratch, bool, n), *out = arena_array(c->scratch, bool, n);
+    bool *ahead = arena_array(c->scratch, bool, n), *spread = arena_array(c->scratch, bool, n);
+    const Node *contraction = graph_node(graph, kernel->reduces.data[0].node);
+    for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT; side++) {
+        const Kernel *maker = maker_of_factor(plan, kernel, side);
+        if (maker && (!add_nodes(graph, maker, in) || !add_nodes(graph, maker, ahead)))
+            return false;
+        spread[contraction->args[side]] = is_spread(kernel, side);
+    }
+    if (!add_nodes(graph, kernel, in)) return false;
+    mark_stores(kernel->row_stores.data, kernel->row_stores.n, out);
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        mark_stores(kernel->stages.data[s].stores.data, kernel->stages.data[s].stores.n, out);
+    part->excerpt = excerpt_of(c->arena, graph, in, out);
+    uint32_t n_copies = part->excerpt.graph->nodes.n;
+    part->is_spread = arena_array(c->arena, bool, n_copies);
+    part->is_ahead = arena_array(c->arena, bool, n_copies);
+    for (NodeId id = 0; id < n_copies; id++) {
+        NodeId of = part->excerpt.of[id];
+        part->is_spread[id] = in[of] && spread[of];
+        part->is_ahead[id] = ahead[of];
+    }
+    return true;
+}
+
+static void copy_flags(bool *to, const bool *from, const NodeId *places, uint32_t n, bool back) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (back)
+            to[places[i]] = from[i];
+        else
+            to[i] = from[places[i]];
+    }
+}
+
+/* Between the graph's wishes and those of an excerpt. */
+static void copy_wishes(Wishes *to, const Wishes *from, const Excerpt *excerpt, bool back) {
+    uint32_t n = excerpt->graph->nodes.n;
+    copy_flags(to->apart, from->apart, excerpt->of, n, back);
+    copy_flags(to->store, from->store, excerpt->of, n, back);
+    copy_flags(to->alone, from->alone, excerpt->of, n, back);
+    copy_flags(to->again, from->again, excerpt->of, n, back);
+}
+
+/* Whether moves of the kernel pay; then they are among the wishes. */
+static bool improve_kernel(Chooser *c, const Plan *plan, const Kernel *kernel) {
+    Part part;
+    c->is_settled[kernel->reduces.data[0].node] = true;
+    c->n_parts++;
+    arena_reset(c->scratch);
+    if (!make_part(c, plan, kernel, &part)) return false;
+    Wishes wishes = wishes_new(c->arena, part.excerpt.graph->nodes.n);
+    copy_wishes(&wishes, &c->wishes, &part.excerpt, false);
+    if (!improve(c, &part, &wishes)) return false;
+    copy_wishes(&c->wishes, &wishes, &part.excerpt, true);
+    return true;
+}
+
+/* Whole plans. */
 
 static Plan *make_plan(Chooser *c) {
     FuseOptions options = {.pads_rows = c->target->device == DEVICE_GPU,
-                           .apart = c->apart,
+                           .apart = c->wishes.apart,
+                           .store = c->wishes.store,
+                           .alone = c->wishes.alone,
                            .cut = c->cut.store,
                            .again = c->cut.again,
                            .part = c->cut.part};
+    arena_reset(c->scratch);
     Plan *plan = fuse_graph(c->arena, c->scratch, c->graph, options, c->diags);
     arena_reset(c->scratch);
     return plan;
 }
+
+static Plan *try_moves(Chooser *c, Plan *plan) {
+    bool changes = true;
+    for (int round = 0; plan && changes && round < MAX_ROUNDS; round++) {
+        changes = false;
+        for (uint32_t k = 0; k < plan->kernels.n && c->n_parts < MAX_PARTS; k++)
+            if (has_moves(c, plan, &plan->kernels.data[k]))
+                changes = improve_kernel(c, plan, &plan->kernels.data[k]) || changes;
+        if (changes) plan = make_plan(c);
+    }
+    return plan;
+}
+
+/* Cuts. */
 
 /* The plan is scheduled for this alone, without layouts, which prices do not hang on. On the
  * scratch arena. */
 static const PlanCost *price(Chooser *c, Plan *plan) {
     arena_reset(c->scratch);
     sched_plan(c->arena, plan, c->target);
-    return cost_plan(c->scratch, plan, card_of_target(c->target), c->dims);
-}
-
-/* Several passes over rows that are read anew by each. */
-static bool is_candidate(const Chooser *c, const Kernel *kernel) {
-    bool is_rows = kernel->form == FORM_ROW || kernel->form == FORM_COLUMN;
-    double length = dim_number(c->graph->dims, kernel_n_reduced(kernel), c->dims);
-    return is_rows && !kernel->is_init && kernel->stages.n > 1 && length > LONG_ROW;
-}
-
-/* Sets the kernel's reductions apart; false when all are, or the source has fixed them. */
-static bool set_apart(Chooser *c, const Kernel *kernel, bool value) {
-    bool changes = false;
-    for (uint32_t i = 0; i < kernel->reduces.n; i++) {
-        NodeId node = kernel->reduces.data[i].node;
-        if (graph_block(c->graph, node, BLOCK_KERNEL) || graph_block(c->graph, node, BLOCK_MUST))
-            return false;
-        changes = changes || c->apart[node] != value;
-    }
-    for (uint32_t i = 0; i < kernel->reduces.n; i++) c->apart[kernel->reduces.data[i].node] = value;
-    return changes;
-}
-
-/* The same plan with one kernel's reductions apart, if that is cheaper; else NULL. */
-static Plan *improve(Chooser *c, const Plan *plan, double us, uint32_t kernel) {
-    const Kernel *of = &plan->kernels.data[kernel];
-    if (!is_candidate(c, of) || !set_apart(c, of, true)) return NULL;
-    Plan *other = make_plan(c);
-    if (other && price(c, other)->us < us * WORTH) return other;
-    set_apart(c, of, false);
-    return NULL;
+    return cost_plan(c->scratch, plan, card_of_target(c->target), c->points.dims[0]);
 }
 
 static Cut cut_copy(Arena *arena, const Cut *cut, uint32_t n_nodes) {
@@ -92,7 +397,8 @@ static Plan *cut_apart(Chooser *c, const Plan *plan, double us, uint32_t kernel,
         c->cut = cut_copy(c->arena, &before, c->graph->nodes.n);
         arena_reset(c->scratch);
         if (!cut_kernel(c->scratch, c->graph, &plan->kernels.data[kernel],
-                        card_of_target(c->target), registers, c->dims, (CutAim)aim, &c->cut))
+                        card_of_target(c->target), registers, c->points.dims[0], (CutAim)aim,
+                        &c->cut))
             continue;
         Plan *other = make_plan(c);
         double other_us = other ? price(c, other)->us : 0;
@@ -110,38 +416,36 @@ static bool may_spill(Chooser *c, const Kernel *kernel) {
            pressure_live(c->scratch, kernel) > MANY_REGISTERS;
 }
 
-static Plan *improve_kernel(Chooser *c, Plan *plan, uint32_t kernel) {
-    const PlanCost *cost = price(c, plan);
-    double us = cost->us;
-    Pressure pressure = cost->kernels[kernel].pressure;
-    Plan *better =
-        is_candidate(c, &plan->kernels.data[kernel]) ? improve(c, plan, us, kernel) : NULL;
-    if (!better && pressure.spills) better = cut_apart(c, plan, us, kernel, pressure.registers);
-    return better;
-}
-
-Plan *choose_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
-                  Diags *diags) {
-    Chooser c = {.arena = arena,
-                 .scratch = scratch,
-                 .graph = graph,
-                 .target = target,
-                 .dims = cost_dims(arena, graph->dims, NULL),
-                 .diags = diags,
-                 .apart = arena_array(arena, bool, graph->nodes.n),
-                 .cut = {.store = arena_array(arena, bool, graph->nodes.n),
-                         .again = arena_array(arena, bool, graph->nodes.n),
-                         .part = arena_array(arena, uint32_t, graph->nodes.n)}};
-    Plan *plan = make_plan(&c);
-    for (uint32_t k = 0, n_tries = 0; plan && k < plan->kernels.n && n_tries < MAX_TRIES; k++) {
-        const Kernel *kernel = &plan->kernels.data[k];
-        if (!is_candidate(&c, kernel) && !may_spill(&c, kernel)) continue;
+static Plan *cut_kernels(Chooser *c, Plan *plan) {
+    for (uint32_t k = 0, n_tries = 0; plan && k < plan->kernels.n && n_tries < MAX_CUTS; k++) {
+        if (!may_spill(c, &plan->kernels.data[k])) continue;
         n_tries++;
-        Plan *better = improve_kernel(&c, plan, k);
+        const PlanCost *cost = price(c, plan);
+        Pressure pressure = cost->kernels[k].pressure;
+        Plan *better = pressure.spills ? cut_apart(c, plan, cost->us, k, pressure.registers) : NULL;
         if (!better) continue;
         plan = better;
         k = UINT32_MAX; /* from the start again */
     }
+    return plan;
+}
+
+Plan *choose_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
+                  Diags *diags) {
+    uint32_t n = graph->nodes.n;
+    Chooser c = {.arena = arena,
+                 .scratch = scratch,
+                 .graph = graph,
+                 .target = target,
+                 .points = cost_points(arena, graph->dims),
+                 .diags = diags,
+                 .wishes = wishes_new(arena, n),
+                 .op_cost = op_costs(arena),
+                 .is_settled = arena_array(arena, bool, n)};
+    c.cut = (Cut){.store = arena_array(arena, bool, n),
+                  .again = c.wishes.again,
+                  .part = arena_array(arena, uint32_t, n)};
+    Plan *plan = cut_kernels(&c, try_moves(&c, make_plan(&c)));
     for (uint32_t k = 0; plan && k < plan->kernels.n; k++) plan->kernels.data[k].n_variants = 0;
     arena_reset(scratch);
     return plan;

@@ -1,16 +1,30 @@
-/* Choosing between plans by price: where several passes over rows in one kernel, or one that needs
- * more registers than there are, are predicted to take longer than kernels of their own, fusion
- * stops short. */
+/* Choosing between plans by price. Fusion's own rules say what can be one kernel and mostly should;
+ * where that is predicted to be slower, the plan is changed by moves: reductions apart, a factor of
+ * a matmul stored or computed in the matmul, every op a kernel by itself, a kernel cut in two.
+ *
+ * A move concerns one kernel (and what makes a factor for it), and is priced on an excerpt of the
+ * graph with that alone, at all points of cost_points. It is taken when, by the geometric mean over
+ * the points, the excerpt is faster by more than 2 %, and nowhere more than 2 % slower than as one
+ * kernel for each op; or when it is not that slow and what was there is. */
 #ifndef FUSEC_CHOOSE_H
 #define FUSEC_CHOOSE_H
 
 #include "base/diag.h"
 #include "pass/cost.h"
 
-/* The plan for the target: fuse_graph's, or one with reductions apart or kernels cut in two
- * that is predicted to be faster by more than 2 %, at the dims that cost_dims chooses. Without
- * layouts, not scheduled. Arenas and errors as for fuse_graph. */
+/* The plan for the target: fuse_graph's, or one that moves made of it. Without layouts, not
+ * scheduled. What is tried is bounded, whatever the graph. Arenas and errors as for fuse_graph. */
 Plan *choose_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
                   Diags *diags);
+
+/* Microseconds at each point. */
+typedef struct Prices {
+    double us[COST_MAX_POINTS];
+} Prices;
+/* Of a scheduled plan. On the arena it leaves nothing. */
+Prices choose_price(Arena *arena, const Plan *plan, const Target *target, const CostPoints *points);
+/* The rule above; `apart`: one kernel for each op. */
+bool choose_is_better(const CostPoints *points, const Prices *now, const Prices *other,
+                      const Prices *apart);
 
 #endif

@@ -7,6 +7,7 @@
 #include "ir/wgmma.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     SMALL_BYTES = 65536, /* stay in a processor's own cache, whoever reads them again */
@@ -26,6 +27,7 @@ static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its 
 static const double ROW_END_US = 0.22;          /* from a row's last element to its sum */
 static const double STEP_SHARE = 0.15; /* what a cluster of one block would not overlap, if it had a
                                         * processor for itself */
+static const double CACHE_WAIT = 0.35; /* for the last cache, of the wait for memory; judged */
 static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
 
 typedef struct Coster {
@@ -47,6 +49,8 @@ typedef struct Pricing {
     KernelCost *cost;
     bool is_turn, is_first; /* of a launch of turns */
     double rows, reduced;   /* iteration points: rows x reduced */
+    double held_bytes;      /* read for the first time, from the cache */
+    double n_beside;        /* blocks of the launch, whose parts run side by side */
     double bytes_in_flight; /* of one thread, over all its loads of a step */
     double wait_us;         /* for them, before the thread goes on to the next step or ends */
 } Pricing;
@@ -55,11 +59,12 @@ static double number(const Coster *c, DimId dim) {
     return dim_number(c->dims, dim, c->values);
 }
 
-int64_t *cost_dims(Arena *arena, const DimTab *dims, const int64_t *given) {
+/* Values of the dims, those that are not given as near to `aim` as their ranges allow. */
+static int64_t *dims_near(Arena *arena, const DimTab *dims, int64_t aim, const int64_t *given) {
     int64_t *values = arena_array(arena, int64_t, DIM_MAX_SYMBOLS);
     for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
         const DimSymbol *symbol = dim_symbol_info(dims, i);
-        int64_t value = COST_DEFAULT_DIM, step = symbol->multiple;
+        int64_t value = aim, step = symbol->multiple;
         if (given && given[i] >= 0) {
             values[i] = given[i];
             continue;
@@ -71,6 +76,26 @@ int64_t *cost_dims(Arena *arena, const DimTab *dims, const int64_t *given) {
     }
     dim_follow_rules(dims, values);
     return values;
+}
+
+int64_t *cost_dims(Arena *arena, const DimTab *dims, const int64_t *given) {
+    return dims_near(arena, dims, COST_DEFAULT_DIM, given);
+}
+
+static bool is_new_point(const CostPoints *points, const int64_t *dims, uint32_t n_symbols) {
+    for (uint32_t i = 0; i < points->n; i++)
+        if (memcmp(points->dims[i], dims, n_symbols * sizeof *dims) == 0) return false;
+    return true;
+}
+
+CostPoints cost_points(Arena *arena, const DimTab *dims) {
+    static const int64_t aims[COST_MAX_POINTS] = {COST_DEFAULT_DIM, 1, COST_LARGE_DIM};
+    CostPoints points = {0};
+    for (uint32_t i = 0; i < COST_MAX_POINTS; i++) {
+        const int64_t *at = dims_near(arena, dims, aims[i], NULL);
+        if (is_new_point(&points, at, dim_n_symbols(dims))) points.dims[points.n++] = at;
+    }
+    return points;
 }
 
 /* Whether all strides but the contiguous one are multiples of what maps are aligned to. */
@@ -176,29 +201,37 @@ static bool is_contraction(const Kernel *kernel) {
     return kernel->form == FORM_CONTRACT;
 }
 
-/* Through the cache, all loads of the buffer marked in `live`. A contraction's factors are read
- * once per tile of the other side. */
+/* How often a contraction by tiles has what depends on these axes alone: once per tile of the
+ * other side. */
+static double n_tile_reads(const Coster *c, const Pricing *p, uint32_t axes) {
+    const Kernel *kernel = p->kernel;
+    const Sched *sched = &p->variant->sched;
+    uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel);
+    if (!(axes >> n & 1)) return ceil(footprint_points(kernel, 1u << n, c->values) / sched->tile_n);
+    if (!(axes >> m & 1))
+        return ceil(footprint_points(kernel, 1u << m, c->values) / sched->tile_m) /
+               (sched->cluster > 1 ? sched->cluster : 1);
+    return 1;
+}
+
+static bool has_tiles(const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    return is_contraction(p->kernel) && sched->engine != CONTRACT_VECTOR && sched->tile_m &&
+           sched->tile_n;
+}
+
+/* Through the cache, all loads of the buffer marked in `live`. */
 static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, const bool *live) {
     const Kernel *kernel = p->kernel;
     double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
-    uint32_t m = 0, n = 0;
-    const Sched *sched = &p->variant->sched;
-    if (is_contraction(kernel) && sched->engine != CONTRACT_VECTOR && sched->tile_m &&
-        sched->tile_n) {
-        m = 1u << gemm_axis_m(kernel);
-        n = 1u << gemm_axis_n(kernel);
-    }
+    bool is_tiled = has_tiles(p);
+    bool is_even = is_tiled || p->variant->sched.engine == CONTRACT_VECTOR; /* in whole runs */
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer || !live[id]) continue;
         uint32_t axes = index_axes(scalartab_indices(kernel->scalars), load->index);
         double points = footprint_points(kernel, axes, c->values);
-        if (m && !(axes & n))
-            points *= ceil(footprint_points(kernel, n, c->values) / sched->tile_n);
-        else if (m && !(axes & m))
-            points *= ceil(footprint_points(kernel, m, c->values) / sched->tile_m) /
-                      (sched->cluster > 1 ? sched->cluster : 1);
-        bool is_even = m || sched->engine == CONTRACT_VECTOR; /* whole runs, wherever they lie */
+        if (is_tiled) points *= n_tile_reads(c, p, axes);
         total += is_even ? points * elem_bytes
                          : access_bytes(c, kernel, load->index, p->rows * p->reduced, elem_bytes);
     }
@@ -231,6 +264,7 @@ static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live
         if (is_again && p->variant->sched.resident) continue;
         bool is_held = is_again ? holds_rows(c, p, foot.bytes) : is_cached(c, buffer);
         if (!is_held) p->cost->read_bytes += foot.bytes;
+        if (is_held && !is_again) p->held_bytes += foot.bytes;
         double moved = foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s]) : foot.bytes;
         p->cost->cache_bytes += moved > foot.bytes ? moved : foot.bytes;
         if (foot.bytes > first) first = foot.bytes;
@@ -305,7 +339,10 @@ static void count_products(const Coster *c, Pricing *p, bool *const *live) {
         if (live[kernel->stages.n][id]) p->cost->n_prims += p->rows * scalar_prims(c, kernel, id);
         if (!live[0][id] || scalar_get(kernel->scalars, id)->kind == SCALAR_LOAD) continue;
         uint32_t axes = scalar_get(kernel->scalars, id)->axes;
-        p->cost->n_prims += footprint_points(kernel, axes, c->values) * scalar_prims(c, kernel, id);
+        double points = footprint_points(kernel, axes, c->values);
+        if (has_tiles(p) && p->variant->sched.engine != CONTRACT_WGMMA)
+            points *= n_tile_reads(c, p, axes);
+        p->cost->n_prims += points * scalar_prims(c, kernel, id);
     }
 }
 
@@ -333,19 +370,20 @@ static double spill_us(const Coster *c, const Pricing *p) {
 /* The part of the machine that has work, were each of its processors busy with `wanted` warps. */
 static double use_of(const Coster *c, const Pricing *p, double wanted) {
     if (c->card->device == DEVICE_CPU) return fmin(1, p->cost->n_blocks / c->card->n_processors);
-    double at_once = fmin(p->cost->n_blocks, c->card->n_processors * p->cost->pressure.n_blocks);
+    double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
     double warps = at_once * p->variant->sched.threads / WARP_THREADS / c->card->n_processors;
     return warps < wanted ? warps / wanted : 1;
 }
 
-/* Of what DRAM delivers and takes; what is read can come no faster than the loads in flight allow.
- */
+/* Of what DRAM delivers and takes; what is read, from there or from the cache, can come no faster
+ * than the loads in flight allow. */
 static double dram_us(const Coster *c, const Pricing *p) {
     double peak = c->card->dram_gbs * 1e3, all = p->cost->read_bytes + p->cost->written_bytes;
     if (c->card->device == DEVICE_CPU || p->bytes_in_flight <= 0) return all / peak;
-    double at_once = fmin(p->cost->n_blocks, c->card->n_processors * p->cost->pressure.n_blocks);
+    double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
     double bytes = at_once * p->variant->sched.threads * p->bytes_in_flight;
-    return fmax(all / peak, bytes > 0 ? p->cost->read_bytes * p->wait_us / bytes : 0);
+    double waited = p->cost->read_bytes + p->held_bytes * CACHE_WAIT;
+    return fmax(all / peak, bytes > 0 ? waited * p->wait_us / bytes : 0);
 }
 
 static uint32_t index_depth(const IndexTab *tab, IndexId id, const uint32_t *depth) {
@@ -387,8 +425,8 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
     p->wait_us = c->card->latency_us;
-    bool has_tiles = sched->engine != CONTRACT_PLAIN && sched->engine != CONTRACT_VECTOR;
-    if (is_contraction(kernel) && has_tiles) {
+    bool is_tiled = sched->engine != CONTRACT_PLAIN && sched->engine != CONTRACT_VECTOR;
+    if (is_contraction(kernel) && is_tiled) {
         double bytes =
             dtype_bytes(scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype);
         p->bytes_in_flight = bytes * (sched->stages > 1 ? sched->stages - 1 : 1) * sched->tile_k *
@@ -426,9 +464,16 @@ static double mma_tflops(const Coster *c, const Kernel *kernel) {
     return c->card->mma_tflops[dtype == DT_F64 ? 2 : dtype == DT_F32 ? 1 : 0];
 }
 
+/* How busy processors are that have blocks at all, were each with `wanted` warps. */
+static double use_of_busy(const Coster *c, const Pricing *p, double wanted) {
+    double share = fmin(1, p->n_beside / c->card->n_processors), use = use_of(c, p, wanted);
+    return share > 0 ? fmin(1, use / share) : 1;
+}
+
 /* The last round of blocks may leave processors idle. */
 static double balance(const Coster *c, const Pricing *p) {
-    double rounds = p->cost->n_blocks / c->card->n_processors;
+    if (c->card->device == DEVICE_CPU) return use_of(c, p, 1);
+    double rounds = p->n_beside / c->card->n_processors;
     return rounds > 0 ? rounds / ceil(rounds) : 1;
 }
 
@@ -441,7 +486,8 @@ static double wgmma_us(const Coster *c, const Pricing *p) {
     double step = WGMMA_STEP_US / wgmma_products(sched) +
                   tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
     double n_steps = ceil(p->reduced / sched->tile_k);
-    double waves = ceil(number(c, p->variant->grid) / c->card->n_processors);
+    double own = number(c, p->variant->grid), all = p->n_beside;
+    double waves = all > 0 ? ceil(all / c->card->n_processors) * own / all : 0;
     return waves * (WGMMA_DRAIN_US * sched->tile_n + n_steps * step);
 }
 
@@ -451,11 +497,11 @@ static bool time_tensor_cores(const Coster *c, Pricing *p) {
     ContractEngine engine = p->variant->sched.engine;
     double rate = mma_tflops(c, p->kernel) * 1e6;
     if ((engine != CONTRACT_MMA && engine != CONTRACT_WGMMA) || rate <= 0) return false;
-    double use = sqrt(use_of(c, p, BUSY_MMA_WARPS));
+    double use = sqrt(use_of_busy(c, p, BUSY_MMA_WARPS));
     if (engine == CONTRACT_WGMMA && c->card->wgmma_tflops > 0)
         cost->tensor_us = wgmma_us(c, p);
     else
-        cost->tensor_us = cost->n_flops / (rate * fmin(use, 1) * balance(c, p));
+        cost->tensor_us = cost->n_flops / (rate * use * balance(c, p));
     return true;
 }
 
@@ -465,7 +511,7 @@ static double fma_efficiency(const Coster *c, const Pricing *p) {
     if (c->card->device == DEVICE_CPU) return FMA_EFFICIENCY;
     bool has_many =
         sched->engine == CONTRACT_FMA && sched->tile_m * sched->tile_n / sched->threads >= 64;
-    return (has_many ? LARGE_FMA_EFFICIENCY : FMA_EFFICIENCY) * balance(c, p);
+    return has_many ? LARGE_FMA_EFFICIENCY : FMA_EFFICIENCY;
 }
 
 static void time_products(const Coster *c, Pricing *p, double prims_per_us) {
@@ -503,7 +549,9 @@ static double bared_share(const Coster *c, const Pricing *p) {
 static void time_kernel(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double width = p->variant->sched.lanes < 4 ? p->variant->sched.lanes : 4;
-    double use = sqrt(use_of(c, p, BUSY_WARPS / (width < 1 ? 1 : sqrt(width))));
+    double wanted = BUSY_WARPS / (width < 1 ? 1 : sqrt(width));
+    double use = is_contraction(p->kernel) ? sqrt(use_of_busy(c, p, wanted)) * balance(c, p)
+                                           : sqrt(use_of(c, p, wanted));
     double prims_per_us =
         c->card->n_processors * c->card->lanes * c->card->ghz * 1e3 * (use > 0 ? use : 1);
     bool is_wgmma = is_contraction(p->kernel) && p->variant->sched.engine == CONTRACT_WGMMA;
@@ -555,6 +603,14 @@ static void settle_cache(Coster *c, const KernelCost *cost) {
     c->passed += cost->read_bytes + cost->written_bytes;
 }
 
+/* Blocks of all parts of the launch that the kernel is in; they are as many of each. */
+static double blocks_beside(const Coster *c, uint32_t index, double n_blocks) {
+    uint32_t first = index;
+    while (c->plan->kernels.data[first].link != LINK_NONE && first > 0) first--;
+    Launch launch = plan_launch(c->plan, first);
+    return launch_has_parts(&launch) ? n_blocks * launch.n : n_blocks;
+}
+
 static void price_kernel(Coster *c, uint32_t index) {
     const Kernel *kernel = &c->plan->kernels.data[index];
     KernelCost *cost = &c->out->kernels[index];
@@ -565,6 +621,7 @@ static void price_kernel(Coster *c, uint32_t index) {
     p.rows = number(c, kernel_n_rows(kernel));
     p.reduced = number(c, kernel_n_reduced(kernel));
     cost->n_blocks = number(c, p.variant->grid);
+    p.n_beside = blocks_beside(c, index, cost->n_blocks);
     if (p.variant->grid_limit) cost->n_blocks = fmin(cost->n_blocks, (double)p.variant->grid_limit);
     cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
     bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);

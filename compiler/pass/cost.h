@@ -49,6 +49,15 @@ typedef struct PlanCost {
 enum { COST_DEFAULT_DIM = 1024 };
 int64_t *cost_dims(Arena *arena, const DimTab *dims, const int64_t *given);
 
+/* Where plans are compared that have to serve all values of the dims: at those of cost_dims, and
+ * with every dim at its least and at its largest value, or COST_LARGE_DIM; each point once. */
+enum { COST_LARGE_DIM = 65536, COST_MAX_POINTS = 3 };
+typedef struct CostPoints {
+    const int64_t *dims[COST_MAX_POINTS]; /* by symbol; the first is cost_dims' */
+    uint32_t n;
+} CostPoints;
+CostPoints cost_points(Arena *arena, const DimTab *dims);
+
 /* `dims` by symbol, as made by cost_dims. Results live on the arena. */
 PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);
 

@@ -18,8 +18,8 @@ static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
 
 /* Whether the node is to be a kernel by itself, with its arguments in memory. */
 static bool is_lone(const Grouper *p, NodeId id) {
-    return !p->off && !is_bound(p->graph, id) && !is_literal(p->graph, id) &&
-           graph_block(p->graph, id, BLOCK_NEVER);
+    bool is_wanted = graph_block(p->graph, id, BLOCK_NEVER) || (p->alone && p->alone[id]);
+    return !p->off && is_wanted && !is_bound(p->graph, id) && !is_literal(p->graph, id);
 }
 
 /* Whether it is read by one. */
@@ -51,6 +51,14 @@ uint32_t group_dependency(Grouper *p, NodeId id) {
         }
     }
     return last[id];
+}
+
+/* Of a value that is apart because it or what reads it is to be a kernel by itself. */
+static ReasonId why_apart(const Grouper *p, NodeId id) {
+    bool never = graph_block(p->graph, id, BLOCK_NEVER);
+    for (uint32_t i = 0; i < p->users[id].n; i++)
+        never = never || graph_block(p->graph, p->users[id].data[i], BLOCK_NEVER);
+    return never ? REASON_NEVER : REASON_SLOWER;
 }
 
 /* Trying groups. */
@@ -244,6 +252,14 @@ static bool is_related(const Grouper *p, const Group *lone, uint32_t group) {
     return shares_load(lone, &p->g->groups.data[group]);
 }
 
+/* Reductions whose results a kernel by itself reads are stored for it. */
+static void note_apart(const Grouper *p, const Group *alone) {
+    for (uint32_t i = 0; i < alone->loads.n && !p->off; i++) {
+        NodeId load = alone->loads.data[i];
+        if (!p->g->why_stored[load]) p->g->why_stored[load] = why_apart(p, load);
+    }
+}
+
 /* Places an anchor and returns its group: the latest that can take it, or a new one. Groups before
  * `after` - 1 are too early: the anchor depends on that one's results. */
 static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
@@ -252,12 +268,16 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     uint32_t alone = open_group(p, anchor);
     bool is_copy = anchor->piece && is_bound(p->graph, anchor->node); /* in no kernel of a dump */
     p->g->groups.data[alone].is_closed = p->off || is_copy || is_lone(p, anchor->node);
-    if (p->g->groups.data[alone].is_closed) return alone;
+    if (p->g->groups.data[alone].is_closed) {
+        note_apart(p, &p->g->groups.data[alone]);
+        return alone;
+    }
     Group lone = p->g->groups.data[alone];
     p->g->groups.n--;
     ComposeFailure failure, why = {.reason = REASON_BETWEEN};
     for (uint32_t i = p->g->groups.n; i-- > (after ? after - 1 : 0);) {
         const Group *group = &p->g->groups.data[i];
+        if (group->is_closed && i + 1 == after) why.reason = REASON_SLOWER;
         if (group->fixed || group->is_closed || !is_related(p, &lone, i)) continue;
         if (group_try_join(p, i, anchor, &failure)) return i;
         if (i + 1 == after) why = failure;
@@ -372,7 +392,7 @@ static void run_round(Grouper *p) {
             p->g->is_stored[id] = true;
             p->g->why_stored[id] = p->off     ? REASON_FUSION_OFF
                                    : is_fixed ? REASON_FIXED
-                                   : is_apart ? REASON_NEVER
+                                   : is_apart ? why_apart(p, id)
                                               : p->want_reason[id];
         } else if (p->handover[id] == HANDOVER_WANTED) {
             hand_over(p, id);
@@ -434,6 +454,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .graph = graph,
                  .off = off,
                  .apart = options.apart,
+                 .alone = options.alone,
                  .cut = options.cut,
                  .again = options.again,
                  .part = options.part};
@@ -451,6 +472,8 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     p.loads = arena_array(arena, NodeId, n);
     for (NodeId id = 0; p.cut && id < n; id++)
         if (p.cut[id]) group_want_stored(&p, id, REASON_SPILLS);
+    for (NodeId id = 0; options.store && id < n; id++)
+        if (options.store[id]) group_want_stored(&p, id, REASON_SLOWER);
     if (!off) group_bound_closures(&p);
     for (int round = 0; round < MAX_ROUNDS; round++) {
         p.failure = (ComposeFailure){.reason = REASON_NONE};

@@ -27,8 +27,8 @@ typedef struct Grouper {
     NodeId *loads; /* room for every node, while a composition's memory is given up */
     const Graph *graph;
     bool off;
-    const bool *can_prepare;         /* per node */
-    const bool *apart, *cut, *again; /* see FuseOptions */
+    const bool *can_prepare;                 /* per node */
+    const bool *apart, *alone, *cut, *again; /* see FuseOptions */
     const uint32_t *part;
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */

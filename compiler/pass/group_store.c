@@ -118,8 +118,10 @@ static bool store_factors(Grouper *p, const uint32_t *makers) {
     bool *feeds = feeding_contractions(p);
     bool changed = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++)
-        if (feeds[id] && is_inlined(p, id, makers))
-            changed = group_want_stored(p, id, REASON_COSTLY) || changed;
+        if (feeds[id] && is_inlined(p, id, makers) && !(p->again && p->again[id]))
+            changed =
+                group_want_stored(p, id, p->users[id].n > 1 ? REASON_COSTLY : REASON_SLOWER) ||
+                changed;
     return changed;
 }
 

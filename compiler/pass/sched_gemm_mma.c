@@ -229,6 +229,15 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
     return n_variants + 1;
 }
 
+/* Of the variant that takes anything. Whole rows stay in one tile where they can: what works on
+ * them may follow in the same blocks. */
+static const Tile *spare_of(const Chooser *c, bool is_spare) {
+    uint32_t n = gemm_axis_n(c->kernel);
+    bool splits_rows =
+        is_extent_at_most(c, n, computed_tile.n) && !is_extent_at_most(c, n, spare_tile.n);
+    return is_spare && !splits_rows ? &spare_tile : &computed_tile;
+}
+
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, bool is_spare, Variant *variants) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
@@ -257,6 +266,6 @@ uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, bool is_spare, V
     variants[n].sched.lanes = 1; /* it is seldom taken, and less code */
     variants[n].align_args = aligned_args(&c, &plain) & kernel_own_args(plan, kernel);
     if (variants[n].align_args) variants[n].align_bytes = CHUNK_BYTES;
-    set_tile(&c, &variants[n], is_spare || plain.copies_both ? &spare_tile : &computed_tile);
+    set_tile(&c, &variants[n], spare_of(&c, is_spare || plain.copies_both));
     return n + 1;
 }

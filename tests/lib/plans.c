@@ -47,16 +47,19 @@ PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool 
     FuseOptions apart = {.off = true, .pads_rows = target_get(target)->device == DEVICE_GPU};
     priced.plan = off ? fuse_graph(arena, scratch, graph, apart, &diags)
                       : choose_plan(arena, scratch, graph, target_get(target), &diags);
-    arena_free(scratch);
-    if (!priced.plan) return priced;
+    if (!priced.plan) {
+        arena_free(scratch);
+        return priced;
+    }
     const Plan *const plans[1] = {priced.plan};
     bool links = target_get(target)->device == DEVICE_GPU && !off;
     layout_plan(arena, priced.plan, target_get(target));
     sched_plan(arena, priced.plan, target_get(target));
-    if (links) turn_kernels(arena, arena, priced.plan, target_get(target));
-    if (links) chain_kernels(arena, priced.plan, target_get(target));
+    if (links) turn_kernels(arena, scratch, priced.plan, target_get(target));
+    if (links) chain_kernels(arena, scratch, priced.plan, target_get(target));
     share_classify(arena, plans, 1);
     if (links) launch_join(arena, priced.plan, target_get(target));
+    arena_free(scratch);
     if (!memplan_place(arena, priced.plan)) return (PricedPlan){NULL, NULL};
     priced.cost = cost_plan(arena, priced.plan, card, cost_dims(arena, module->dims, dims));
     return priced;

@@ -253,8 +253,9 @@ Test(launch, gated_pairs_multiply_at_once) {
         " -> (y: bf16[B, 2816]) {\n  y = silu(x @ a) * (x @ b)\n}\n",
         "graph g(x: bf16[640, 4096], a: bf16[2816, 4096], b: bf16[2816, 4096],"
         " c: bf16[2816, 4096]) -> (y: bf16[640, 2816]) {\n"
-        "  p = x @ transpose(a, perm=[1, 0])\n  q = silu(p) * (x @ transpose(b, perm=[1, 0]))\n"
-        "  y = q * (x @ transpose(c, perm=[1, 0]))\n}\n"};
+        "  fuse must {\n    p = x @ transpose(a, perm=[1, 0])\n"
+        "    q = silu(p) * (x @ transpose(b, perm=[1, 0]))\n"
+        "    y = q * (x @ transpose(c, perm=[1, 0]))\n  }\n}\n"};
     for (uint32_t i = 0; i < 2; i++) {
         Arena *arena = arena_new(NULL);
         const char *errors = "";
@@ -263,7 +264,9 @@ Test(launch, gated_pairs_multiply_at_once) {
         Plan *plan = plans_fuse(arena, module, 0, false, &errors);
         cr_assert(plan, "%s", errors);
         sched_plan(arena, plan, target_get(TARGET_SM_90A));
-        chain_kernels(arena, plan, target_get(TARGET_SM_90A));
+        Arena *scratch = arena_new(NULL);
+        chain_kernels(arena, scratch, plan, target_get(TARGET_SM_90A));
+        arena_free(scratch);
         Launch launch = plan_launch(plan, 0);
         uint32_t n = i + 2, n_at_once = 0;
         cr_assert(launch.n == n && launch.kernels[1].link == LINK_PHASE, "%u phases", launch.n);
@@ -303,7 +306,9 @@ Test(launch, deep_stages_leave_room_on_chip) {
     cr_assert(plan, "%s", errors);
     sched_plan(arena, plan, target_get(TARGET_SM_80));
     uint32_t alone = plan->kernels.data[0].variants[0].shared_bytes;
-    chain_kernels(arena, plan, target_get(TARGET_SM_80));
+    Arena *scratch = arena_new(NULL);
+    chain_kernels(arena, scratch, plan, target_get(TARGET_SM_80));
+    arena_free(scratch);
     Launch launch = plan_launch(plan, 0);
     const Kernel *kernel = launch.kernels;
     cr_assert(launch.n == 2 && kernel[1].link == LINK_PHASE);

@@ -24,7 +24,7 @@ typedef struct Case {
 static const Case cases[] = {
     {MLP("1", "f32"), {4}},
     {MLP("3", "f32"), {4}},
-    {MLP("32", "f32"), {4}},
+    {MLP("16", "f32"), {4}},
     {MLP("1", "bf16"), {4}},
     {MLP("1", "f64"), {4}},
     /* A launch has as many turns for every size. The softmax goes with its product's tiles. */
@@ -46,7 +46,7 @@ static const Case cases[] = {
     {"graph row(x: f32[1, 16400], w: f32[64, 64], u: f32[8, 64]) -> (z: f32[8, 64], q: f32[1]) {\n"
      "  d = softmax(x, axis=1)\n  q = sum(d * d, axis=[1])\n"
      "  z = softmax(relu((u * q) @ w) @ w, axis=1) @ w\n}\n",
-     {1, 5}},
+     {1, 4}},
     /* Work for the whole machine parts what is small. */
     {"graph large(x: f32[1, 64], a: f32[64, 64], b: f32[64, 8192], c: f32[8192, 64], "
      "d: f32[64, 16]) -> (y: f32[1, 16]) {\n  y = (((relu(x @ a) @ b) @ c) @ d)\n}\n",
