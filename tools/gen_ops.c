@@ -27,8 +27,11 @@ static const char *const class_docs[] = {
                      "target alone.",
     [CLASS_ARGREDUCE] = "`op(x, axis=k, keep=false)` over one axis; the first of equal elements; "
                         "the result is i32.",
-    [CLASS_VIEW] = "They move no data: the kernel that uses them reads at other places.",
-    [CLASS_CONCAT] = "It moves no data of its own: its parts are written side by side.",
+    [CLASS_VIEW] = "The kernel that uses them reads at other places, so they move no data. What is "
+                   "costly to compute, as a matmul is, is stored first where a view of it is read: "
+                   "the ledger says so.",
+    [CLASS_CONCAT] = "Its users read part by part; as an output its parts are written side by side, "
+                     "copied where a part is costly to compute.",
     [CLASS_CONTRACT] = "Matrix products.",
 };
 
