@@ -7,6 +7,7 @@ typedef struct Ledger {
     const Graph *graph;
     DimTab *dims;
     Text *out;
+    EdgeCosts edges;
 } Ledger;
 
 /* `dim` may be DIM_NONE: a sum that left the range of dims. */
@@ -49,7 +50,7 @@ static void print_us(const Ledger *l, double us) {
 
 static void print_edge(const Ledger *l, const Edge *edge) {
     const ReasonInfo *reason = reason_info(edge->reason);
-    EdgeCost cost = cost_edge(l->input->unfused_cost, edge);
+    EdgeCost cost = edge_cost(&l->edges, edge);
     text_puts(l->out, "  ");
     print_node(l, edge->producer);
     text_puts(l->out, " -> ");
@@ -249,8 +250,12 @@ void explain_print(const ExplainInput *input, Arena *arena, Text *out) {
     Text own = {.arena = arena};
     const PlanCost *cost = input->cost;
     const Plan *plan = cost->plan;
-    Ledger l = {
-        .input = input, .plan = plan, .graph = plan->graph, .dims = plan->graph->dims, .out = &own};
+    Ledger l = {.input = input,
+                .plan = plan,
+                .graph = plan->graph,
+                .dims = plan->graph->dims,
+                .out = &own,
+                .edges = edge_costs(arena, input->unfused_cost)};
     uint32_t n_fused, n_stored;
     text_printf(&own, "graph %s\n", plan->graph->name);
     print_edges(&l, &n_fused, &n_stored);

@@ -7,6 +7,7 @@ typedef struct Writer {
     const Plan *plan;
     const Graph *graph;
     const DimTab *dims;
+    EdgeCosts edges;
 } Writer;
 
 static void put_place(const Writer *w, Span span) {
@@ -40,7 +41,7 @@ static double value_bytes(const Writer *w, NodeId id) {
 
 static void put_edge(const Writer *w, const Edge *edge) {
     const ReasonInfo *reason = reason_info(edge->reason);
-    EdgeCost cost = cost_edge(w->input->unfused_cost, edge);
+    EdgeCost cost = edge_cost(&w->edges, edge);
     jsontext_begin(w->json, NULL, '{');
     put_node(w, "from", edge->producer);
     if (edge->consumer == NODE_NONE)
@@ -172,7 +173,8 @@ void explain_json(const ExplainInput *input, JsonText *json) {
                 .input = input,
                 .plan = plan,
                 .graph = plan->graph,
-                .dims = plan->graph->dims};
+                .dims = plan->graph->dims,
+                .edges = edge_costs(json->out->arena, input->unfused_cost)};
     jsontext_begin(json, NULL, '{');
     jsontext_string(json, "name", plan->graph->name);
     put_dims(&w);

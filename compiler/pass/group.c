@@ -54,13 +54,6 @@ static uint32_t dependency(Grouper *p, NodeId id) {
 
 /* Trying groups. */
 
-static void set_in_memory(const Grouper *p, bool *in_memory, uint32_t group) {
-    for (NodeId n = 0; n < p->graph->nodes.n; n++) {
-        uint32_t made_by = p->g->group_of[n];
-        in_memory[n] = is_bound(p->graph, n) || (made_by != GROUP_NONE && made_by != group);
-    }
-}
-
 static Group group_copy(Arena *arena, const Group *group) {
     Group copy = *group;
     copy.reduces.data = arena_copy(arena, group->reduces.data, group->reduces.n * sizeof(NodeId));
@@ -75,10 +68,10 @@ static Group group_copy(Arena *arena, const Group *group) {
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,
                    uint32_t *makers) {
     ArenaMark mark = arena_mark(p->arena);
-    bool *in_memory = arena_array(p->arena, bool, p->graph->nodes.n);
-    set_in_memory(p, in_memory, index);
     ComposeInput input = {.graph = p->graph,
-                          .in_memory = in_memory,
+                          .marks = p->marks,
+                          .group_of = p->g->group_of,
+                          .group = index,
                           .is_costly = p->wants_store,
                           .max_scalars = MAX_SCALARS};
     Kernel kernel = {.name = NULL};
@@ -421,6 +414,8 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
         for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
             vec_push(arena, &p.users[graph_node(graph, id)->args[i]], id);
     p.loads = arena_array(arena, NodeId, n);
+    ComposeMarks marks = compose_marks_new(arena, graph);
+    p.marks = &marks;
     for (NodeId id = 0; p.cut && id < n; id++)
         if (p.cut[id]) group_want_stored(&p, id, REASON_SPILLS);
     if (!off) group_bound_closures(&p);

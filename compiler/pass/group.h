@@ -11,8 +11,6 @@
 #include "pass/compose.h"
 #include "pass/fuse.h"
 
-#define GROUP_NONE UINT32_MAX
-
 typedef struct Grouping {
     Vec(Group) groups;
     uint32_t *group_of;      /* per node: the group that makes it (anchors), or GROUP_NONE */

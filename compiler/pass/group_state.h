@@ -16,6 +16,7 @@ typedef enum { HANDOVER_NONE, HANDOVER_WANTED, HANDOVER_REFUSED } Handover;
 typedef struct Grouper {
     Arena *arena;
     NodeId *loads; /* room for every node, while a composition's memory is given up */
+    ComposeMarks *marks;
     const Graph *graph;
     bool off;
     const bool *can_prepare;         /* per node */

@@ -138,11 +138,11 @@ static const char *place_text(const Page *page, const Edge *edge) {
                 : str_format(page->arena, "%u", to);
 }
 
-static void edge_row(const Page *page, const Edge *edge) {
+static void edge_row(const Page *page, const EdgeCosts *costs, const Edge *edge) {
     const ReportGraph *graph = page->graph;
     const ReasonInfo *reason = reason_info(edge->reason);
     bool is_fused = edge->verdict == EDGE_FUSED;
-    EdgeCost cost = cost_edge(graph->before.cost, edge);
+    EdgeCost cost = edge_cost(costs, edge);
     text_puts(page->out, "<tr>");
     cell(page, "code", value_text(page, edge->producer));
     cell(page, "code", consumer_text(page, edge));
@@ -172,6 +172,7 @@ static void report_edges(const Page *page) {
     static const char *const titles[] = {"value",  "goes to", "line",        "verdict",
                                          "reason", "size",    "two kernels", "one kernel"};
     const Plan *plan = page->graph->after.plan;
+    const EdgeCosts costs = edge_costs(page->arena, page->graph->before.cost);
     text_puts(page->out, "<h3>Edges</h3>\n<p class=\"note\">What flows from op to op, and why it "
                          "stays in registers or goes through memory. The times are predictions for "
                          "the edge's two ops by themselves. Literals are left out.</p>\n"
@@ -181,7 +182,7 @@ static void report_edges(const Page *page) {
         for (uint32_t i = 0; i < plan->edges.n; i++) {
             const Edge *edge = &plan->edges.data[i];
             if ((edge->verdict == EDGE_STORED) != stored || is_literal(page, edge)) continue;
-            edge_row(page, edge);
+            edge_row(page, &costs, edge);
         }
     text_puts(page->out, "</tbody></table></div>\n");
 }

@@ -280,3 +280,24 @@ Test(explain, json_text_is_escaped) {
                      "  \"none\": null,\n  \"empty\": []\n}\n");
     arena_free(arena);
 }
+
+/* A chain of ops, and its ledger; how much memory that took. */
+static size_t ledger_memory(int n_ops) {
+    Arena *arena = arena_new(NULL);
+    Text text = {.arena = arena};
+    text_puts(&text, "graph g(x: f32[1024]) -> (y: f32[1024]) {\n  v0 = x + x\n");
+    for (int i = 1; i < n_ops; i++) text_printf(&text, "  v%d = v%d + x\n", i, i - 1);
+    text_printf(&text, "  y = v%d\n}\n", n_ops - 1);
+    Fixture f = fixture_new(text_str(&text), 0);
+    size_t before = strlen(ledger_of(&f)), used = arena_used_bytes(f.arena);
+    cr_assert_gt(before, 0);
+    arena_free(f.arena);
+    arena_free(arena);
+    return used;
+}
+
+/* A kernel that is composed costs what it holds, not what the graph has. */
+Test(explain, memory_grows_with_the_graph_and_no_faster) {
+    double small = (double)ledger_memory(400), large = (double)ledger_memory(3200);
+    cr_expect_lt(large / small, 10, "%.0f bytes for 400 ops, %.0f for 3200", small, large);
+}
