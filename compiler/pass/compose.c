@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { MAX_INDEX_WEIGHT = 500 };
+enum { MARK_LOADED = 1, MARK_VISITED = 2 };
 
 typedef struct MemoEntry {
     uint64_t hash;
@@ -49,36 +50,20 @@ static ScalarId fail(Composer *c, ReasonId reason, NodeId node) {
 ComposeMarks compose_marks_new(Arena *arena, const Graph *graph) {
     uint32_t n = graph->nodes.n;
     return (ComposeMarks){.slot = arena_array(arena, uint32_t, n),
-                          .is_loaded = arena_array(arena, bool, n),
-                          .is_visited = arena_array(arena, bool, n),
+                          .flags = arena_array(arena, uint8_t, n),
                           .touched = arena_array(arena, NodeId, n)};
 }
 
-static void touch(Composer *c, NodeId id) {
+static void mark(Composer *c, NodeId id, uint8_t flag) {
     ComposeMarks *m = c->marks;
-    if (!m->slot[id] && !m->is_loaded[id] && !m->is_visited[id]) m->touched[m->n_touched++] = id;
-}
-
-static void mark_loaded(Composer *c, NodeId id) {
-    touch(c, id);
-    c->marks->is_loaded[id] = true;
-}
-
-static void mark_visited(Composer *c, NodeId id) {
-    touch(c, id);
-    c->marks->is_visited[id] = true;
-}
-
-static void mark_slot(Composer *c, NodeId id, uint32_t slot) {
-    touch(c, id);
-    c->marks->slot[id] = slot + 1;
+    if (!m->flags[id]) m->touched[m->n_touched++] = id;
+    m->flags[id] |= flag;
 }
 
 static void clear_marks(ComposeMarks *m) {
     for (uint32_t i = 0; i < m->n_touched; i++) {
         NodeId id = m->touched[i];
-        m->slot[id] = 0;
-        m->is_loaded[id] = m->is_visited[id] = false;
+        m->slot[id] = m->flags[id] = 0;
     }
     m->n_touched = 0;
 }
@@ -159,7 +144,7 @@ static IndexId address_in(Composer *c, uint32_t buffer, const Shape *shape, cons
 
 static ScalarId pull_load(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
     const Node *node = graph_node(c->graph, id);
-    mark_loaded(c, id);
+    mark(c, id, MARK_LOADED);
     uint32_t buffer = c->input->buffer_of_node ? c->input->buffer_of_node[id] : id;
     IndexId address = address_in(c, buffer, &node->shape, coords);
     return scalar_load(c->scalars, node->dtype, buffer, address, guard);
@@ -333,7 +318,7 @@ static ScalarId pull_node(Composer *c, NodeId id, const IndexId *coords, GuardId
     if (c->input->is_costly && c->input->is_costly[id] && is_target(c->group, id) &&
         !is_in_place(c, id, coords))
         return fail(c, REASON_MISALIGNED, id);
-    mark_visited(c, id);
+    mark(c, id, MARK_VISITED);
     switch (op_info(node->op)->cls) {
     case CLASS_SOURCE:
         return pull_source(c, node, coords);
@@ -502,8 +487,8 @@ static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
             factors[side] =
                 scalar_prim(c->scalars, PRIM_TF32, factors[side], SCALAR_NONE, SCALAR_NONE);
     }
-    mark_visited(c, id);
-    mark_slot(c, id, kernel->reduces.n);
+    mark(c, id, MARK_VISITED);
+    c->marks->slot[id] = kernel->reduces.n + 1;
     vec_push(c->arena, &kernel->reduces,
              (Reduce){.node = id,
                       .combine = PRIM_ADD,
@@ -520,7 +505,7 @@ static bool compose_one(Composer *c, Kernel *kernel, NodeId id) {
     const Node *node = graph_node(c->graph, id);
     const OpInfo *info = op_info(node->op);
     Dtype acc = dtype_compute(graph_node(c->graph, node->args[0])->dtype);
-    mark_visited(c, id);
+    mark(c, id, MARK_VISITED);
     ScalarId value = pull(c, node->args[0], c->coords, GUARD_NONE);
     if (!value) return false;
     Reduce reduce = {.node = id,
@@ -533,7 +518,7 @@ static bool compose_one(Composer *c, Kernel *kernel, NodeId id) {
                      .result = node->dtype};
     for (uint32_t d = 0; d < c->group->domain.rank && reduce.is_arg; d++)
         if (c->group->axes >> d & 1) reduce.arg_index = scalar_index(c->scalars, c->coords[d]);
-    mark_slot(c, id, kernel->reduces.n);
+    c->marks->slot[id] = kernel->reduces.n + 1;
     vec_push(c->arena, &kernel->reduces, reduce);
     return true;
 }
@@ -570,7 +555,7 @@ static bool compose_target(Composer *c, Target target, Store *store, Place *plac
     if (is_heavy(c, coords, graph_node(graph, target.node)->shape.rank))
         return fail(c, REASON_TOO_LARGE, target.node) != SCALAR_NONE;
     for (NodeId at = target.node; at != root; at = graph_node(graph, at)->args[0])
-        mark_visited(c, at);
+        mark(c, at, MARK_VISITED);
     *store = (Store){.value = value, .node = target.node, .buffer = UINT32_MAX};
     if (traces.n) store->trace = traces.data[0] + 1;
     if (c->input->buffer_of_node)
@@ -645,8 +630,8 @@ static void collect_nodes(Composer *c, Kernel *kernel) {
     qsort(marks->touched, marks->n_touched, sizeof *marks->touched, compare_nodes);
     for (uint32_t i = 0; i < marks->n_touched; i++) {
         NodeId id = marks->touched[i];
-        if (marks->is_loaded[id]) vec_push(c->arena, &c->group->loads, id);
-        if (marks->is_visited[id]) vec_push(c->arena, &kernel->nodes, id);
+        if (marks->flags[id] & MARK_LOADED) vec_push(c->arena, &c->group->loads, id);
+        if (marks->flags[id] & MARK_VISITED) vec_push(c->arena, &kernel->nodes, id);
     }
 }
 

@@ -33,9 +33,9 @@ typedef struct Group {
 /* Per node, what a composition knows of it. Clean between compositions, so that one costs what it
  * touches, not what the graph has. */
 typedef struct ComposeMarks {
-    uint32_t *slot; /* slot + 1 of reductions of the group */
-    bool *is_loaded, *is_visited;
-    NodeId *touched; /* that have any of these */
+    uint32_t *slot;  /* slot + 1 of reductions of the group, which are visited too */
+    uint8_t *flags;  /* loaded, visited */
+    NodeId *touched; /* that have flags */
     uint32_t n_touched;
 } ComposeMarks;
 ComposeMarks compose_marks_new(Arena *arena, const Graph *graph);

@@ -60,7 +60,7 @@ static void kernel_row(const Page *page, uint32_t k, uint32_t launch, double mos
     const Kernel *kernel = &side->plan->kernels.data[k];
     const KernelCost *cost = &side->cost->kernels[k];
     text_puts(page->out, "<tr>");
-    number_cell(page, launch + 1);
+    cell(page, "n", picture_launch_name(page->arena, page->after, launch));
     text_printf(page->out, "<td class=\"code\"><a href=\"#g%uak%u\">", page->number, k);
     markup_escape(page->out, kernel->name);
     text_puts(page->out, "</a></td>");
