@@ -54,6 +54,7 @@ EdgeCost edge_cost(const EdgeCosts *costs, const Edge *edge) {
     double all = both.read_bytes + both.written_bytes;
     double saved = fmin(2 * bytes, all), left = all > 0 ? 1 - saved / all : 1;
     double us = fmax(both.memory_us * left, fmax(both.arithmetic_us, both.tensor_us));
-    return (EdgeCost){
-        .saved_bytes = saved, .fused_us = consumer.launch_us + us, .unfused_us = both.us};
+    return (EdgeCost){.saved_bytes = saved,
+                      .fused_us = edge->verdict == EDGE_FUSED ? consumer.launch_us + us : 0,
+                      .unfused_us = both.us};
 }

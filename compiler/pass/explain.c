@@ -62,10 +62,12 @@ static void print_edge(const Ledger *l, const Edge *edge) {
                 reason->id, reason->text);
     print_bytes(l, value_bytes(l, edge->producer));
     if (cost.unfused_us > 0) {
-        text_puts(l->out, "; together ");
-        print_us(l, cost.fused_us);
-        text_puts(l->out, ", apart ");
+        text_puts(l->out, "; apart ");
         print_us(l, cost.unfused_us);
+        if (cost.fused_us > 0) {
+            text_puts(l->out, ", together ");
+            print_us(l, cost.fused_us);
+        }
     }
     text_puts(l->out, "\n");
     if (edge->verdict == EDGE_STORED && edge->consumer != NODE_NONE)
@@ -223,8 +225,8 @@ static void print_totals(const Ledger *l, uint32_t n_fused, uint32_t n_stored) {
     text_printf(l->out, "  %-34s %u (%u without fusion)\n", "launches", cost->n_launches,
                 before->n_launches);
     text_printf(l->out, "  %-34s %u fused, %u stored\n", "edges between ops", n_fused, n_stored);
-    print_total(l, "moved", traffic(l, l->plan));
-    print_total(l, "moved without fusion", traffic(l, before->plan));
+    print_total(l, "in and out of kernels", traffic(l, l->plan));
+    print_total(l, "the same without fusion", traffic(l, before->plan));
     print_total(l, "least: inputs and outputs once", least_traffic(l));
     print_total(l, "workspace", l->plan->workspace_bytes);
     print_total(l, "workspace without reuse", l->plan->peak_bytes_unshared);
@@ -234,9 +236,9 @@ static void print_totals(const Ledger *l, uint32_t n_fused, uint32_t n_stored) {
     text_puts(l->out, " (");
     print_us(l, before->us);
     text_puts(l->out, " without fusion)\n");
-    print_pair(l, "from and to memory", cost->read_bytes + cost->written_bytes,
+    print_pair(l, "of that past the cache, in DRAM", cost->read_bytes + cost->written_bytes,
                before->read_bytes + before->written_bytes);
-    text_printf(l->out, "  %-34s %.0f bytes\n", "least", cost->least_bytes);
+    text_printf(l->out, "  %-34s %.0f bytes\n", "least, in DRAM", cost->least_bytes);
     print_pair(l, "peak of all tensors", cost->bound_bytes + cost->workspace_bytes,
                before->bound_bytes + before->workspace_bytes);
     if (!cost->n_init) return;

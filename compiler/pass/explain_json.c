@@ -1,6 +1,8 @@
 /* The ledger as JSON. See explain.h; docs/EXPLAIN.md is the schema. */
 #include "pass/explain.h"
 
+#include <math.h>
+
 typedef struct Writer {
     JsonText *json;
     const ExplainInput *input;
@@ -54,7 +56,8 @@ static void put_edge(const Writer *w, const Edge *edge) {
     jsontext_string(w->json, "advice", reason->advice[0] ? reason->advice : NULL);
     jsontext_number(w->json, "bytes", value_bytes(w, edge->producer));
     jsontext_number(w->json, "saved_bytes", cost.saved_bytes);
-    jsontext_number(w->json, "fused_us", cost.fused_us);
+    bool is_priced = edge->verdict == EDGE_FUSED || cost.unfused_us == 0;
+    jsontext_number(w->json, "fused_us", is_priced ? cost.fused_us : (double)NAN);
     jsontext_number(w->json, "unfused_us", cost.unfused_us);
     jsontext_end(w->json, '}');
 }

@@ -182,7 +182,9 @@ static bool is_init_group(const Grouper *p, const Group *group) {
 
 static bool try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure) {
     Group joined = group_copy(p->arena, &p->g->groups.data[index]);
-    *failure = (ComposeFailure){.reason = REASON_OTHER_DOMAIN, .node = anchor->node};
+    bool is_product = joined.reduces.n && is_contraction(p->graph, joined.reduces.data[0]);
+    *failure = (ComposeFailure){.reason = is_product ? REASON_TILES : REASON_OTHER_DOMAIN,
+                                .node = anchor->node};
     if (!joined.fixed &&
         is_init_group(p, &joined) != is_init_anchor(p, anchor->node, anchor->output))
         return false;
@@ -256,10 +258,11 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     for (uint32_t k = 0; k < lone.loads.n; k++) {
         NodeId load = lone.loads.data[k];
         bool is_latest = p->g->group_of[load] != GROUP_NONE && p->g->group_of[load] + 1 == after;
-        if (!p->g->why_stored[load])
-            p->g->why_stored[load] = is_cut(p, load, anchor->node) ? REASON_SPILLS
-                                     : is_latest                   ? why.reason
-                                                                   : REASON_BETWEEN;
+        ReasonId reason = is_cut(p, load, anchor->node) ? REASON_SPILLS
+                          : is_latest                   ? why.reason
+                                                        : REASON_BETWEEN;
+        if (!p->g->why_apart[load]) p->g->why_apart[load] = reason;
+        if (!p->g->why_stored[load]) p->g->why_stored[load] = reason;
     }
     vec_push(p->arena, &p->g->groups, lone);
     return alone;
@@ -284,6 +287,7 @@ static Grouping *grouping_new(const Grouper *p) {
     g->group_of = arena_array(p->arena, uint32_t, n);
     g->is_stored = arena_array(p->arena, bool, n);
     g->why_stored = arena_array(p->arena, ReasonId, n);
+    g->why_apart = arena_array(p->arena, ReasonId, n);
     g->can_prepare = p->can_prepare;
     memset(g->group_of, 0xFF, n * sizeof *g->group_of);
     return g;
@@ -312,8 +316,7 @@ static void hand_over(Grouper *p, NodeId id) {
         return;
     }
     p->g->group_of[id] = after - 1;
-    p->g->is_stored[id] = true;
-    p->g->why_stored[id] = REASON_HANDED_OVER;
+    p->g->is_stored[id] = true; /* its reader says why */
 }
 
 static void run_round(Grouper *p) {
@@ -429,6 +432,9 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     *failure = p.failure;
     if (p.failure.reason) return NULL;
     store_loaded(&p);
-    if (!off) drop_unread(&p);
+    if (!off) {
+        drop_unread(&p);
+        group_judge_outputs(&p);
+    }
     return p.g;
 }

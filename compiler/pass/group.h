@@ -16,6 +16,7 @@ typedef struct Grouping {
     uint32_t *group_of;      /* per node: the group that makes it (anchors), or GROUP_NONE */
     bool *is_stored;         /* per node: held in memory after its group ran */
     ReasonId *why_stored;    /* per node */
+    ReasonId *why_apart;     /* per node: why the first that loads it is in another group */
     const bool *can_prepare; /* per node: see prepare.h; groups are of such values or of others */
 } Grouping;
 

@@ -160,7 +160,7 @@ static void edge_row(const Page *page, const EdgeCosts *costs, const Edge *edge)
     cell(page, "n", page_bytes(page, node_bytes(graph->after.plan->graph, edge->producer)));
     bool is_between = edge->consumer != NODE_NONE && cost.unfused_us > 0;
     cell(page, "n", is_between ? human_us(page->arena, cost.unfused_us) : "");
-    cell(page, "n", is_between ? human_us(page->arena, cost.fused_us) : "");
+    cell(page, "n", is_between && is_fused ? human_us(page->arena, cost.fused_us) : "");
     text_puts(page->out, "</tr>\n");
 }
 

@@ -52,8 +52,8 @@ Test(explain, every_edge_has_a_verdict_and_totals_add_up) {
     const char *ledger = ledger_of(&f);
     expect_line(ledger, "h (line 2) -> y (line 3): fused  [inlined]");
     expect_line(ledger, "launches                           1 (2 without fusion)");
-    expect_line(ledger, "moved                              51456 bytes");
-    expect_line(ledger, "moved without fusion               102656 bytes");
+    expect_line(ledger, "in and out of kernels              51456 bytes");
+    expect_line(ledger, "the same without fusion            102656 bytes");
     expect_line(ledger, "least: inputs and outputs once     51456 bytes");
     expect_line(ledger, "workspace                          0 bytes");
     arena_free(f.arena);
@@ -88,7 +88,7 @@ Test(explain, symbolic_sizes_are_expressions) {
     Fixture f = fixture_new("dim B in 1..100\ngraph g(x: bf16[B, 3]) -> (y: bf16[B, 3]) {\n"
                             "  y = exp(-x)\n}\n",
                             0);
-    expect_line(ledger_of(&f), "moved                              12*B bytes");
+    expect_line(ledger_of(&f), "in and out of kernels              12*B bytes");
     arena_free(f.arena);
 }
 
