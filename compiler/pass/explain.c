@@ -28,12 +28,13 @@ static DimId value_bytes(const Ledger *l, NodeId id) {
     return dim_mul_const(l->dims, shape_n_elems(l->dims, &node->shape), dtype_bytes(node->dtype));
 }
 
-/* `h (line 7)`, or the op where the value has no name. */
+/* `h (line 7:3)`, or the op where the value has no name. */
 static void print_node(const Ledger *l, NodeId id) {
     const Node *node = graph_node(l->graph, id);
     text_puts(l->out, node->name ? node->name : op_info(node->op)->name);
-    if (l->graph->source && node->span.end)
-        text_printf(l->out, " (line %u)", source_position(l->graph->source, node->span.begin).line);
+    if (!l->graph->source || !node->span.end) return;
+    Position at = source_position(l->graph->source, node->span.begin);
+    text_printf(l->out, " (line %u:%u)", at.line, at.column);
 }
 
 Str explain_output_name(const Graph *graph, NodeId id) {

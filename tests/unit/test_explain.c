@@ -50,7 +50,7 @@ Test(explain, every_edge_has_a_verdict_and_totals_add_up) {
                             "  h = x + b\n  y = relu(h)\n}\n",
                             0);
     const char *ledger = ledger_of(&f);
-    expect_line(ledger, "h (line 2) -> y (line 3): fused  [inlined]");
+    expect_line(ledger, "h (line 2:7) -> y (line 3:7): fused  [inlined]");
     expect_line(ledger, "launches                           1 (2 without fusion)");
     expect_line(ledger, "in and out of kernels              51456 bytes");
     expect_line(ledger, "the same without fusion            102656 bytes");
@@ -64,7 +64,7 @@ Test(explain, stored_edges_say_why) {
                             "  s = softmax(x, axis=1)\n  y = sum(s, axis=0)\n}\n",
                             0);
     const char *ledger = ledger_of(&f);
-    expect_line(ledger, "sum (line 2) -> s (line 2): stored  [other-domain]");
+    expect_line(ledger, "sum (line 2:7) -> s (line 2:7): stored  [other-domain]");
     expect_line(ledger, "reads t0 t1: 25856 bytes");
     arena_free(f.arena);
 }
@@ -77,7 +77,7 @@ Test(explain, init_steps_are_apart_from_a_run) {
     const char *init = strstr(ledger, "\ninit steps:\n"), *run = strstr(ledger, "\nkernels:\n");
     cr_assert(init && run && init < run, "%s", ledger);
     cr_expect(strstr(init, "    takes ") < run && strstr(run, "    takes "));
-    expect_line(ledger, "max (line 3) -> y (line 3): stored  [prepared]");
+    expect_line(ledger, "max (line 3:11) -> y (line 3:7): stored  [prepared]");
     expect_line(ledger, "launches                           1 (1 without fusion)");
     expect_line(ledger, "init steps, not in a run           1, ");
     expect_line(ledger, "prepared by them                   256 bytes");
