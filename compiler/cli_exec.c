@@ -294,12 +294,27 @@ static fusec_status give_read_params(Exec *exec) {
     return status;
 }
 
+/* It is the user's dims that ask for so much. */
+static fusec_status fail_too_large(const Exec *exec, const char *what, size_t n_bytes) {
+    return cli_fail(exec->cli, FUSEC_INPUT,
+                    "there is no memory for %s of %zu bytes; give smaller dims by --dim", what,
+                    n_bytes);
+}
+
+static fusec_status alloc_device(Exec *exec, const char *what, size_t n_bytes, void **device) {
+    frt_error error = FRT_ERROR_INIT;
+    if (!frt_device_alloc(exec->program, n_bytes, device, &error)) return FUSEC_OK;
+    return error.status == FRT_E_OUT_OF_MEMORY ? fail_too_large(exec, what, n_bytes)
+                                               : cli_fail_frt(exec->cli, &error);
+}
+
 static fusec_status place_tensor(Exec *exec, ExecTensor *tensor) {
     frt_error error = FRT_ERROR_INIT;
-    if (!tensor->host) tensor->host = arena_alloc(exec->cli->arena, tensor->n_bytes + 1);
+    if (!tensor->host) tensor->host = arena_try_alloc(exec->cli->arena, tensor->n_bytes + 1);
+    if (!tensor->host) return fail_too_large(exec, tensor->info.name, tensor->n_bytes);
     if (tensor->info.role == FRT_PARAM) return FUSEC_OK;
-    if (frt_device_alloc(exec->program, tensor->n_bytes, &tensor->device, &error))
-        return cli_fail_frt(exec->cli, &error);
+    fusec_status status = alloc_device(exec, tensor->info.name, tensor->n_bytes, &tensor->device);
+    if (status) return status;
     frt_tensor bound = shaped(tensor, tensor->device);
     if (frt_bind(exec->exec, tensor->info.name, &bound, &error))
         return cli_fail_frt(exec->cli, &error);
@@ -315,12 +330,16 @@ static fusec_status poison_workspace(Exec *exec) {
     if (frt_exec_workspace_bytes(exec->exec, &exec->n_workspace_bytes, &error))
         return cli_fail_frt(exec->cli, &error);
     if (exec->n_workspace_bytes == 0) return FUSEC_OK;
-    if (!exec->workspace &&
-        (frt_device_alloc(exec->program, exec->n_workspace_bytes, &exec->workspace, &error) ||
-         frt_exec_set_workspace(exec->exec, exec->workspace, exec->n_workspace_bytes, &error)))
-        return cli_fail_frt(exec->cli, &error);
+    if (!exec->workspace) {
+        fusec_status status =
+            alloc_device(exec, "the workspace", exec->n_workspace_bytes, &exec->workspace);
+        if (status) return status;
+        if (frt_exec_set_workspace(exec->exec, exec->workspace, exec->n_workspace_bytes, &error))
+            return cli_fail_frt(exec->cli, &error);
+    }
     if (!exec->poison) {
-        exec->poison = arena_alloc(exec->cli->arena, exec->n_workspace_bytes);
+        exec->poison = arena_try_alloc(exec->cli->arena, exec->n_workspace_bytes);
+        if (!exec->poison) return fail_too_large(exec, "the workspace", exec->n_workspace_bytes);
         memset(exec->poison, POISON, exec->n_workspace_bytes);
     }
     return frt_copy_to_device(exec->program, exec->workspace, exec->poison, exec->n_workspace_bytes,
@@ -372,7 +391,9 @@ static bool chooses_weights(const Exec *exec, const char *base_dir) {
     bool is_absolute = name[0] == '/';
     const char *path = str_format(cli->arena, "%s%s", is_absolute ? "" : base_dir, name);
     if (cli->command == CLI_RUN || access(path, F_OK) == 0) return true;
-    fprintf(stderr, "fusec: %s is not there; its params are random\n", path);
+    if (!exec->cli->told_of_weights)
+        fprintf(stderr, "fusec: %s is not there; its params are random\n", path);
+    exec->cli->told_of_weights = true;
     return false;
 }
 

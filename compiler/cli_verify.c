@@ -253,6 +253,7 @@ static fusec_status verify_once(Driver *driver, void *user) {
     exec_close(&t.fused);
     exec_close(&t.unfused);
     exec_close(&t.probed);
+    v->cli->told_of_weights = t.cli.told_of_weights;
     arena_free(t.arena);
     return status;
 }

@@ -152,6 +152,11 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
                     SOURCE_MAX_BYTES);
         return FUSEC_INPUT;
     }
+    /* Some editors begin a file with a byte order mark. */
+    if (n_bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
+        text += 3;
+        n_bytes -= 3;
+    }
     driver->strings = strtab_new(driver->arena);
     const char *kept = str_format(driver->arena, "%s", name);
     Source *source = source_new(driver->arena, kept, text, n_bytes);

@@ -62,8 +62,8 @@ picture() {
     "$fusec" $source --no-fuse --emit=fused -o - | boxes "" >build/digits.unfused.txt
     "$fusec" $source --emit=fused -o - | boxes "$(echo $phases)" >build/digits.fused.txt
     launches=$(sed -n 's/^  launches  *\([0-9]*\) (\([0-9]*\) .*/\2 \1/p' build/digits.explain)
-    moved=$(total 'moved')
-    plain=$(total 'moved without fusion')
+    moved=$(total 'in and out of kernels')
+    plain=$(total 'the same without fusion')
     printf '  %-30s  %s\n' "one kernel per op" "fused"
     printf '  %-30s  %s\n' "${launches% *} kernels" "${launches#* } kernels"
     printf '  %-30s  %s\n\n' "$plain bytes for $batch images" "$moved bytes"

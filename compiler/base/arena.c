@@ -79,15 +79,16 @@ void arena_reset(Arena *arena) {
     arena_rewind(arena, (ArenaMark){.block = first});
 }
 
-void *arena_alloc(Arena *arena, size_t n_bytes) {
-    if (n_bytes > SIZE_MAX / 2) fail(arena->escape, ESCAPE_OUT_OF_MEMORY);
+void *arena_try_alloc(Arena *arena, size_t n_bytes) {
+    if (n_bytes > SIZE_MAX / 2) return NULL;
     n_bytes = (n_bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
     Block *block = arena->head;
     if (block->capacity - block->used < n_bytes) {
         size_t capacity = block->capacity * 2;
         if (capacity < n_bytes) capacity = n_bytes;
         Block *fresh = block_new(capacity);
-        if (!fresh) fail(arena->escape, ESCAPE_OUT_OF_MEMORY);
+        if (!fresh && capacity > n_bytes) fresh = block_new(n_bytes);
+        if (!fresh) return NULL;
         fresh->next = block;
         arena->head = block = fresh;
     }
@@ -95,6 +96,12 @@ void *arena_alloc(Arena *arena, size_t n_bytes) {
     block->used += n_bytes;
     arena->used_bytes += n_bytes;
     return memset(p, 0, n_bytes);
+}
+
+void *arena_alloc(Arena *arena, size_t n_bytes) {
+    void *p = arena_try_alloc(arena, n_bytes);
+    if (!p) fail(arena->escape, ESCAPE_OUT_OF_MEMORY);
+    return p;
 }
 
 void *arena_alloc_array(Arena *arena, size_t n_elems, size_t elem_bytes) {

@@ -32,6 +32,8 @@ typedef struct ArenaMark {
 ArenaMark arena_mark(const Arena *arena);
 void arena_rewind(Arena *arena, ArenaMark mark);
 void *arena_alloc(Arena *arena, size_t n_bytes);
+/* For sizes that the user asks for: NULL when there is no such memory. */
+void *arena_try_alloc(Arena *arena, size_t n_bytes);
 void *arena_copy(Arena *arena, const void *data, size_t n_bytes);
 Escape *arena_escape(const Arena *arena);
 /* Bytes handed out since creation or reset. */

@@ -31,7 +31,7 @@ const char *precision_name(Precision precision);
  *   slice: begin, step per axis (the extent is the node's shape)
  *   pad: begin = elements put before each axis; number = the value put there
  *   concat: axis             gather: axis (of the data argument; indices are the second argument)
- *   argmax: axes, keep (exactly one axis) */
+ *   argmax, argmin: axes, keep (exactly one axis) */
 typedef struct Attrs {
     double number;
     Precision precision;

@@ -210,6 +210,27 @@ uint32_t plan_n_init(const Plan *plan) {
     return n;
 }
 
+NodeId kernel_factor_in(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
+    if (kernel->form != FORM_CONTRACT || kernel->reduces.n == 0) return NODE_NONE;
+    const Reduce *reduce = &kernel->reduces.data[0];
+    const ScalarId factors[2] = {reduce->value, reduce->factor};
+    for (uint32_t side = 0; side < 2; side++) {
+        const Scalar *s = scalar_get(kernel->scalars, gemm_unrounded(kernel, factors[side]));
+        if (s->kind == SCALAR_LOAD && s->buffer == buffer)
+            return graph_node(plan->graph, reduce->node)->args[side];
+    }
+    return NODE_NONE;
+}
+
+NodeId plan_laid_out(const Plan *plan, const Kernel *layout) {
+    uint32_t buffer = layout->stages.data[0].stores.data[0].buffer;
+    for (uint32_t k = plan_n_init(plan); k < plan->kernels.n; k++) {
+        NodeId factor = kernel_factor_in(plan, &plan->kernels.data[k], buffer);
+        if (factor != NODE_NONE) return factor;
+    }
+    return layout->stages.data[0].stores.data[0].node;
+}
+
 DimId plan_prepared_bytes(const Plan *plan) {
     DimTab *dims = plan->graph->dims;
     DimId total = dim_const(dims, 0);

@@ -409,6 +409,15 @@ typedef void (*StoreVisitor)(void *user, const Store *store);
 void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user);
 /* How many of the plan's kernels are init kernels: those before this one. */
 uint32_t plan_n_init(const Plan *plan);
+/* Whether the kernel only lays a factor of matmuls out anew, in an init step: it has no nodes, and
+ * the node of its buffer is a matmul's. */
+static inline bool kernel_lays_out(const Kernel *kernel) {
+    return kernel->is_init && kernel->nodes.n == 0;
+}
+/* The factor of the contraction `kernel` that is read from this laid-out buffer, or NODE_NONE. */
+NodeId kernel_factor_in(const Plan *plan, const Kernel *kernel, uint32_t buffer);
+/* What the layout's kernel lays out: a factor of the first matmul that reads it. */
+NodeId plan_laid_out(const Plan *plan, const Kernel *layout);
 /* What init kernels write, in bytes. */
 DimId plan_prepared_bytes(const Plan *plan);
 

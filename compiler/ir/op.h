@@ -24,7 +24,7 @@ typedef enum {                /* result dtype from the argument dtypes */
                RESULT_SAME,   /* all (data) arguments share one dtype; so is the result */
                RESULT_BOOL,   /* comparison */
                RESULT_SELECT, /* first argument bool, the others share the result's dtype */
-               RESULT_NODE    /* given by the node: sources, cast, argmax */
+               RESULT_NODE    /* given by the node: sources, cast, argmax and argmin */
 } ResultRule;
 
 enum { /* traits: claims that tests check by sampling */

@@ -1,6 +1,7 @@
 /* The plan's invariants, checked after fusion and splitting. */
 #include "ir/kernel.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct Checker {
@@ -99,15 +100,29 @@ static void check_stages(Checker *c, const Kernel *kernel) {
         fault(c, kernel, "is a malformed map, slot", 0);
 }
 
+static int compare_names(const void *a, const void *b) {
+    const Kernel *x = *(const Kernel *const *)a, *y = *(const Kernel *const *)b;
+    return strcmp(x->name, y->name);
+}
+
+static void check_names(Checker *c) {
+    uint32_t n = c->plan->kernels.n;
+    const Kernel **sorted = arena_array(c->arena, const Kernel *, n);
+    for (uint32_t k = 0; k < n; k++) sorted[k] = &c->plan->kernels.data[k];
+    qsort(sorted, n, sizeof *sorted, compare_names);
+    for (uint32_t k = 1; k < n; k++)
+        if (strcmp(sorted[k - 1]->name, sorted[k]->name) == 0)
+            fault(c, sorted[k], "shares its name with kernel",
+                  (uint32_t)(sorted[k - 1] - c->plan->kernels.data));
+}
+
 const char *plan_verify(const Plan *plan, Arena *arena) {
     Checker c = {.plan = plan, .arena = arena};
     c.written_by = arena_array(arena, uint32_t, plan->buffers.n);
     c.has_piece = arena_array(arena, bool *, plan->buffers.n);
+    check_names(&c);
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        for (uint32_t j = 0; j < k; j++)
-            if (strcmp(plan->kernels.data[j].name, kernel->name) == 0)
-                fault(&c, kernel, "shares its name with kernel", j);
         check_stages(&c, kernel);
         check_init(&c, kernel, k);
         check_loads(&c, kernel, k);

@@ -4,9 +4,11 @@
 #include "pass/indexmap.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_INDEX_WEIGHT = 500 };
+enum { MARK_LOADED = 1, MARK_VISITED = 2 };
 
 typedef struct MemoEntry {
     uint64_t hash;
@@ -29,8 +31,7 @@ typedef struct Composer {
     IndexTab *indices;
     IndexId coords[MAX_RANK]; /* of the domain's axes */
     uint32_t parallel_axes;   /* bit set of kernel axes */
-    uint32_t *slot_of_node;   /* slot + 1 of reductions of this group */
-    bool *is_loaded, *is_visited;
+    ComposeMarks *marks;
     MemoEntry *memo;
     uint32_t n_memo, memo_capacity;
     Kernel *kernel;        /* that gets the traces; NULL while trying */
@@ -42,6 +43,38 @@ typedef struct Composer {
 static ScalarId fail(Composer *c, ReasonId reason, NodeId node) {
     if (!c->failure.reason) c->failure = (ComposeFailure){.reason = reason, .node = node};
     return SCALAR_NONE;
+}
+
+/* Marks. */
+
+ComposeMarks compose_marks_new(Arena *arena, const Graph *graph) {
+    uint32_t n = graph->nodes.n;
+    return (ComposeMarks){.slot = arena_array(arena, uint32_t, n),
+                          .flags = arena_array(arena, uint8_t, n),
+                          .touched = arena_array(arena, NodeId, n)};
+}
+
+static void mark(Composer *c, NodeId id, uint8_t flag) {
+    ComposeMarks *m = c->marks;
+    if (!m->flags[id]) m->touched[m->n_touched++] = id;
+    m->flags[id] |= flag;
+}
+
+static void clear_marks(ComposeMarks *m) {
+    for (uint32_t i = 0; i < m->n_touched; i++) {
+        NodeId id = m->touched[i];
+        m->slot[id] = m->flags[id] = 0;
+    }
+    m->n_touched = 0;
+}
+
+static bool is_in_memory(const Composer *c, NodeId id) {
+    const ComposeInput *input = c->input;
+    OpId op = graph_node(c->graph, id)->op;
+    uint32_t made_by = input->group_of[id];
+    if (op == OP_INPUT || op == OP_PARAM) return true;
+    return made_by != GROUP_NONE && made_by != input->group &&
+           (!input->is_stored || input->is_stored[id]);
 }
 
 /* Memo. */
@@ -91,7 +124,7 @@ static uint32_t add_trace(Composer *c, const MemoEntry *entry, const TraceIds *o
                    .value = entry->value,
                    .guard = entry->guard,
                    .coords = entry->coords,
-                   .is_loaded = c->input->in_memory[entry->node] && !c->slot_of_node[entry->node]};
+                   .is_loaded = is_in_memory(c, entry->node) && !c->marks->slot[entry->node]};
     for (uint32_t i = 0; i < operands->n; i++)
         vec_push(c->arena, &trace.operands, operands->data[i]);
     vec_push(c->arena, &c->kernel->traces, trace);
@@ -111,7 +144,7 @@ static IndexId address_in(Composer *c, uint32_t buffer, const Shape *shape, cons
 
 static ScalarId pull_load(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
     const Node *node = graph_node(c->graph, id);
-    c->is_loaded[id] = true;
+    mark(c, id, MARK_LOADED);
     uint32_t buffer = c->input->buffer_of_node ? c->input->buffer_of_node[id] : id;
     IndexId address = address_in(c, buffer, &node->shape, coords);
     return scalar_load(c->scalars, node->dtype, buffer, address, guard);
@@ -168,10 +201,10 @@ static ScalarId pull_stage(Composer *c, NodeId id, const IndexId *coords) {
         IndexId expected = is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : c->coords[d];
         if (coords[at++] != expected) return fail(c, REASON_MISALIGNED, id);
     }
-    const TraceIds *operands = &c->of_slot.data[c->slot_of_node[id] - 1];
+    const TraceIds *operands = &c->of_slot.data[c->marks->slot[id] - 1];
     for (uint32_t i = 0; i < operands->n; i++) note_operand(c, operands->data[i]);
     return sum_or_zero(
-        c, node, scalar_stage(c->scalars, node->dtype, c->slot_of_node[id] - 1, c->parallel_axes));
+        c, node, scalar_stage(c->scalars, node->dtype, c->marks->slot[id] - 1, c->parallel_axes));
 }
 
 static ScalarId pull_pad(Composer *c, const Node *node, const IndexId *coords, GuardId guard) {
@@ -279,13 +312,13 @@ static bool is_target(const Group *group, NodeId id) {
 
 static ScalarId pull_node(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
     const Node *node = graph_node(c->graph, id);
-    if (c->slot_of_node[id]) return pull_stage(c, id, coords);
-    if (c->input->in_memory[id]) return pull_load(c, id, coords, guard);
+    if (c->marks->slot[id]) return pull_stage(c, id, coords);
+    if (is_in_memory(c, id)) return pull_load(c, id, coords, guard);
     if (scalar_count(c->scalars) > c->input->max_scalars) return fail(c, REASON_TOO_LARGE, id);
     if (c->input->is_costly && c->input->is_costly[id] && is_target(c->group, id) &&
         !is_in_place(c, id, coords))
         return fail(c, REASON_MISALIGNED, id);
-    c->is_visited[id] = true;
+    mark(c, id, MARK_VISITED);
     switch (op_info(node->op)->cls) {
     case CLASS_SOURCE:
         return pull_source(c, node, coords);
@@ -402,18 +435,15 @@ static uint32_t make_axes(Composer *c, const AxisPlan *plan, bool reduced) {
 
 static void composer_init(Composer *c, Arena *arena, const ComposeInput *input, Group *group,
                           const AxisPlan *plan, Kernel *kernel) {
-    uint32_t n_nodes = input->graph->nodes.n;
     *c = (Composer){.arena = arena,
                     .input = input,
+                    .marks = input->marks,
                     .graph = input->graph,
                     .dims = input->graph->dims,
                     .kernel = input->buffer_of_node ? kernel : NULL,
                     .group = group};
     c->indices = indextab_new(arena, c->dims);
     c->scalars = scalartab_new(arena, c->indices);
-    c->slot_of_node = arena_array(arena, uint32_t, n_nodes);
-    c->is_loaded = arena_array(arena, bool, n_nodes);
-    c->is_visited = arena_array(arena, bool, n_nodes);
     kernel->scalars = c->scalars;
     kernel->n_parallel = make_axes(c, plan, false);
     kernel->first_reduced = kernel->n_parallel;
@@ -457,7 +487,8 @@ static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
             factors[side] =
                 scalar_prim(c->scalars, PRIM_TF32, factors[side], SCALAR_NONE, SCALAR_NONE);
     }
-    c->is_visited[id] = true;
+    mark(c, id, MARK_VISITED);
+    c->marks->slot[id] = kernel->reduces.n + 1;
     vec_push(c->arena, &kernel->reduces,
              (Reduce){.node = id,
                       .combine = PRIM_ADD,
@@ -466,7 +497,6 @@ static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
                       .factor = factors[1],
                       .precision = node->attrs.precision,
                       .result = node->dtype});
-    c->slot_of_node[id] = kernel->reduces.n;
     return true;
 }
 
@@ -475,7 +505,7 @@ static bool compose_one(Composer *c, Kernel *kernel, NodeId id) {
     const Node *node = graph_node(c->graph, id);
     const OpInfo *info = op_info(node->op);
     Dtype acc = dtype_compute(graph_node(c->graph, node->args[0])->dtype);
-    c->is_visited[id] = true;
+    mark(c, id, MARK_VISITED);
     ScalarId value = pull(c, node->args[0], c->coords, GUARD_NONE);
     if (!value) return false;
     Reduce reduce = {.node = id,
@@ -488,8 +518,8 @@ static bool compose_one(Composer *c, Kernel *kernel, NodeId id) {
                      .result = node->dtype};
     for (uint32_t d = 0; d < c->group->domain.rank && reduce.is_arg; d++)
         if (c->group->axes >> d & 1) reduce.arg_index = scalar_index(c->scalars, c->coords[d]);
+    c->marks->slot[id] = kernel->reduces.n + 1;
     vec_push(c->arena, &kernel->reduces, reduce);
-    c->slot_of_node[id] = kernel->reduces.n;
     return true;
 }
 
@@ -535,7 +565,7 @@ static bool compose_target(Composer *c, Target target, Store *store, Place *plac
     if (is_heavy(c, coords, graph_node(graph, target.node)->shape.rank))
         return fail(c, REASON_TOO_LARGE, target.node) != SCALAR_NONE;
     for (NodeId at = target.node; at != root; at = graph_node(graph, at)->args[0])
-        c->is_visited[at] = true;
+        mark(c, at, MARK_VISITED);
     NodeId held = target.piece ? target.whole : target.node;
     if (target.piece) join_coords(c, target, coords);
     *store =
@@ -599,14 +629,22 @@ static void arrange_stages(Composer *c, Kernel *kernel, const Store *stores, con
     }
 }
 
+static int compare_nodes(const void *a, const void *b) {
+    NodeId x = *(const NodeId *)a, y = *(const NodeId *)b;
+    return (x > y) - (x < y);
+}
+
 static void collect_nodes(Composer *c, Kernel *kernel) {
     c->group->has_passes =
         kernel->form != FORM_MAP && (kernel->stages.n > 1 || kernel->stages.data[0].stores.n > 0);
     c->group->loads.n = 0;
     kernel->nodes.n = 0;
-    for (NodeId id = 0; id < c->graph->nodes.n; id++) {
-        if (c->is_loaded[id]) vec_push(c->arena, &c->group->loads, id);
-        if (c->is_visited[id]) vec_push(c->arena, &kernel->nodes, id);
+    ComposeMarks *marks = c->marks;
+    qsort(marks->touched, marks->n_touched, sizeof *marks->touched, compare_nodes);
+    for (uint32_t i = 0; i < marks->n_touched; i++) {
+        NodeId id = marks->touched[i];
+        if (marks->flags[id] & MARK_LOADED) vec_push(c->arena, &c->group->loads, id);
+        if (marks->flags[id] & MARK_VISITED) vec_push(c->arena, &kernel->nodes, id);
     }
 }
 
@@ -623,10 +661,12 @@ static bool compose_with(Arena *arena, const ComposeInput *input, Group *group,
     for (uint32_t i = 0; i < group->targets.n && ok; i++)
         ok = compose_target(&c, group->targets.data[i], &stores[i], &places[i]);
     *failure = c.failure;
-    if (!ok) return false;
-    arrange_stages(&c, kernel, stores, places, group->targets.n);
-    collect_nodes(&c, kernel);
-    return true;
+    if (ok) {
+        arrange_stages(&c, kernel, stores, places, group->targets.n);
+        collect_nodes(&c, kernel);
+    }
+    clear_marks(c.marks);
+    return ok;
 }
 
 /* Whether a batch axis must stay apart from m: the right factor moves with it, and never with m.
@@ -654,8 +694,12 @@ static AxisPlan plan_axes(const Group *group, const Kernel *kernel) {
 bool compose_group(Arena *arena, const ComposeInput *input, Group *group, Kernel *kernel,
                    ComposeFailure *failure) {
     AxisPlan separate = {{false}};
-    if (!compose_with(arena, input, group, &separate, kernel, failure)) return false;
-    if (!input->buffer_of_node) return true; /* only trying */
-    AxisPlan plan = plan_axes(group, kernel);
-    return compose_with(arena, input, group, &plan, kernel, failure);
+    bool is_trial = !input->buffer_of_node;
+    if (is_trial) return compose_with(arena, input, group, &separate, kernel, failure);
+    ArenaMark mark = arena_mark(input->scratch);
+    bool ok = compose_with(input->scratch, input, group, &separate, kernel, failure);
+    AxisPlan plan = ok ? plan_axes(group, kernel) : separate;
+    memset(&group->loads, 0, sizeof group->loads);
+    arena_rewind(input->scratch, mark);
+    return ok && compose_with(arena, input, group, &plan, kernel, failure);
 }

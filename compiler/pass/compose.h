@@ -33,12 +33,28 @@ typedef struct Group {
     bool is_closed;    /* nothing may join */
 } Group;
 
+/* Per node, what a composition knows of it. Clean between compositions, so that one costs what it
+ * touches, not what the graph has. */
+typedef struct ComposeMarks {
+    uint32_t *slot;  /* slot + 1 of reductions of the group, which are visited too */
+    uint8_t *flags;  /* loaded, visited */
+    NodeId *touched; /* that have flags */
+    uint32_t n_touched;
+} ComposeMarks;
+ComposeMarks compose_marks_new(Arena *arena, const Graph *graph);
+
+#define GROUP_NONE UINT32_MAX
+
 /* What composition may read and where it puts things. */
 typedef struct ComposeInput {
     const Graph *graph;
-    /* Per node: whether it is in memory before this kernel runs (inputs, params, values stored by
-     * earlier groups). A reduction of the group itself is never read back. */
-    const bool *in_memory;
+    ComposeMarks *marks;
+    Arena *scratch; /* for a first composition, which is given up; NULL while trying */
+    /* In memory before this kernel runs are inputs, params and what other groups make and store. A
+     * reduction of the group itself is never read back. */
+    const uint32_t *group_of; /* per node: the group that makes it, or GROUP_NONE */
+    uint32_t group;           /* the one that is composed */
+    const bool *is_stored;    /* per node; NULL while trying: then all that groups make is */
     /* Per node: costly values, which a group that stores them may not compute at other places too.
      */
     const bool *is_costly;

@@ -597,9 +597,11 @@ static void time_turn(const Coster *c, Pricing *p) {
     cost->n_blocks = 1;
 }
 
-static void settle_cache(Coster *c, const KernelCost *cost) {
-    for (uint32_t i = 0; i < c->plan->buffers.n; i++)
-        if (c->touched[i] < 0) c->touched[i] = 1 + c->passed;
+static void settle_cache(Coster *c, const Kernel *kernel, const KernelCost *cost) {
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        double *touched = &c->touched[kernel->args.data[i]];
+        if (*touched < 0) *touched = 1 + c->passed;
+    }
     c->passed += cost->read_bytes + cost->written_bytes;
 }
 
@@ -639,41 +641,46 @@ static void price_kernel(Coster *c, uint32_t index) {
         time_turn(c, &p);
     else
         time_kernel(c, &p);
-    settle_cache(c, cost);
+    settle_cache(c, kernel, cost);
 }
 
 /* What of the inputs and of what is prepared a run uses at all, by whichever kernel uses most of
  * it, and the outputs. */
 static double least_bytes(const Coster *c) {
-    double total = 0;
-    for (uint32_t b = 0; b < c->plan->buffers.n; b++) {
-        double most = 0;
-        if (c->plan->buffers.data[b].kind == BUFFER_TEMP) continue;
-        for (uint32_t k = c->out->n_init; k < c->plan->kernels.n; k++) {
-            const Kernel *kernel = &c->plan->kernels.data[k];
+    double total = 0, *most = arena_array(c->arena, double, c->plan->buffers.n);
+    for (uint32_t k = c->out->n_init; k < c->plan->kernels.n; k++) {
+        const Kernel *kernel = &c->plan->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->args.n; i++) {
+            uint32_t b = kernel->args.data[i];
+            if (c->plan->buffers.data[b].kind == BUFFER_TEMP) continue;
             bool is_output = c->plan->buffers.data[b].kind == BUFFER_OUTPUT;
             Footprint foot = is_output
                                  ? footprint_stores(c->arena, c->plan, kernel, b, c->values)
                                  : footprint_loads(c->arena, c->plan, kernel, b, NULL, c->values);
-            most = fmax(most, foot.bytes);
+            most[b] = fmax(most[b], foot.bytes);
         }
-        total += most;
     }
+    for (uint32_t b = 0; b < c->plan->buffers.n; b++) total += most[b];
     return total;
 }
 
-static bool is_read_in_run(const Coster *c, uint32_t buffer) {
-    for (uint32_t k = c->out->n_init; k < c->plan->kernels.n; k++)
-        if (kernel_find_arg(&c->plan->kernels.data[k], buffer) != NO_ARG) return true;
-    return false;
+/* Per buffer: whether a run reads or writes it. */
+static bool *used_in_run(const Coster *c) {
+    bool *is_used = arena_array(c->arena, bool, c->plan->buffers.n);
+    for (uint32_t k = c->out->n_init; k < c->plan->kernels.n; k++) {
+        const Kernel *kernel = &c->plan->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->args.n; i++) is_used[kernel->args.data[i]] = true;
+    }
+    return is_used;
 }
 
 /* What only init steps read is gone when they have run. */
 static double bound_bytes(const Coster *c) {
     double total = 0;
+    const bool *is_used = used_in_run(c);
     for (uint32_t b = 0; b < c->plan->buffers.n; b++) {
         BufferKind kind = c->plan->buffers.data[b].kind;
-        bool is_gone = kind == BUFFER_PREPARED && !is_read_in_run(c, b);
+        bool is_gone = kind == BUFFER_PREPARED && !is_used[b];
         if (kind != BUFFER_TEMP && !is_gone)
             total += number(c, buffer_bytes(c->plan->graph->dims, &c->plan->buffers.data[b]));
     }
@@ -718,51 +725,4 @@ PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int6
     out->workspace_bytes = number(&c, plan->workspace_bytes);
     out->unshared_bytes = number(&c, plan->peak_bytes_unshared);
     return out;
-}
-
-/* Edges. */
-
-static bool stores_node(const Kernel *kernel, NodeId node) {
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        if (kernel->row_stores.data[i].node == node) return true;
-    for (uint32_t i = 0; i < kernel->stages.n; i++)
-        for (uint32_t k = 0; k < kernel->stages.data[i].stores.n; k++)
-            if (kernel->stages.data[i].stores.data[k].node == node) return true;
-    return false;
-}
-
-/* Sum of the kernels that make the node; how many there are. */
-static uint32_t add_makers(const PlanCost *unfused, NodeId node, KernelCost *sum) {
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < unfused->plan->kernels.n; k++) {
-        if (!stores_node(&unfused->plan->kernels.data[k], node)) continue;
-        const KernelCost *own = &unfused->kernels[k];
-        sum->read_bytes += own->read_bytes;
-        sum->written_bytes += own->written_bytes;
-        sum->memory_us += own->memory_us;
-        sum->arithmetic_us += own->arithmetic_us;
-        sum->tensor_us += own->tensor_us;
-        sum->launch_us += own->launch_us;
-        sum->us += own->us;
-        n++;
-    }
-    return n;
-}
-
-EdgeCost cost_edge(const PlanCost *unfused, const Edge *edge) {
-    const Graph *graph = unfused->plan->graph;
-    const Node *node = graph_node(graph, edge->producer);
-    double bytes =
-        dim_number(graph->dims, shape_n_elems(graph->dims, &node->shape), unfused->dims) *
-        dtype_bytes(node->dtype);
-    KernelCost both = {0}, consumer = {0};
-    uint32_t n = add_makers(unfused, edge->producer, &both);
-    if (n == 0 || edge->consumer == NODE_NONE) return (EdgeCost){0};
-    if (add_makers(unfused, edge->consumer, &consumer) == 0) return (EdgeCost){0};
-    add_makers(unfused, edge->consumer, &both);
-    double all = both.read_bytes + both.written_bytes;
-    double saved = fmin(2 * bytes, all), left = all > 0 ? 1 - saved / all : 1;
-    double us = fmax(both.memory_us * left, fmax(both.arithmetic_us, both.tensor_us));
-    return (EdgeCost){
-        .saved_bytes = saved, .fused_us = consumer.launch_us + us, .unfused_us = both.us};
 }

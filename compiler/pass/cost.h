@@ -61,12 +61,4 @@ CostPoints cost_points(Arena *arena, const DimTab *dims);
 /* `dims` by symbol, as made by cost_dims. Results live on the arena. */
 PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);
 
-/* An edge by itself: its two ops as kernels of their own, and as one kernel. */
-typedef struct EdgeCost {
-    double saved_bytes; /* written and read again where it is stored */
-    double fused_us, unfused_us;
-} EdgeCost;
-/* `unfused`: of the plan with fusion off. */
-EdgeCost cost_edge(const PlanCost *unfused, const Edge *edge);
-
 #endif

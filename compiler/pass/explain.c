@@ -7,6 +7,7 @@ typedef struct Ledger {
     const Graph *graph;
     DimTab *dims;
     Text *out;
+    EdgeCosts edges;
 } Ledger;
 
 /* `dim` may be DIM_NONE: a sum that left the range of dims. */
@@ -27,12 +28,13 @@ static DimId value_bytes(const Ledger *l, NodeId id) {
     return dim_mul_const(l->dims, shape_n_elems(l->dims, &node->shape), dtype_bytes(node->dtype));
 }
 
-/* `h (line 7)`, or the op where the value has no name. */
+/* `h (line 7:3)`, or the op where the value has no name. */
 static void print_node(const Ledger *l, NodeId id) {
     const Node *node = graph_node(l->graph, id);
     text_puts(l->out, node->name ? node->name : op_info(node->op)->name);
-    if (l->graph->source && node->span.end)
-        text_printf(l->out, " (line %u)", source_position(l->graph->source, node->span.begin).line);
+    if (!l->graph->source || !node->span.end) return;
+    Position at = source_position(l->graph->source, node->span.begin);
+    text_printf(l->out, " (line %u:%u)", at.line, at.column);
 }
 
 Str explain_output_name(const Graph *graph, NodeId id) {
@@ -49,7 +51,7 @@ static void print_us(const Ledger *l, double us) {
 
 static void print_edge(const Ledger *l, const Edge *edge) {
     const ReasonInfo *reason = reason_info(edge->reason);
-    EdgeCost cost = cost_edge(l->input->unfused_cost, edge);
+    EdgeCost cost = edge_cost(&l->edges, edge);
     text_puts(l->out, "  ");
     print_node(l, edge->producer);
     text_puts(l->out, " -> ");
@@ -61,10 +63,12 @@ static void print_edge(const Ledger *l, const Edge *edge) {
                 reason->id, reason->text);
     print_bytes(l, value_bytes(l, edge->producer));
     if (cost.unfused_us > 0) {
-        text_puts(l->out, "; together ");
-        print_us(l, cost.fused_us);
-        text_puts(l->out, ", apart ");
+        text_puts(l->out, "; apart ");
         print_us(l, cost.unfused_us);
+        if (cost.fused_us > 0) {
+            text_puts(l->out, ", together ");
+            print_us(l, cost.fused_us);
+        }
     }
     text_puts(l->out, "\n");
     if (edge->verdict == EDGE_STORED && edge->consumer != NODE_NONE)
@@ -223,8 +227,8 @@ static void print_totals(const Ledger *l, uint32_t n_fused, uint32_t n_stored) {
     text_printf(l->out, "  %-34s %u (%u without fusion)\n", "launches", cost->n_launches,
                 before->n_launches);
     text_printf(l->out, "  %-34s %u fused, %u stored\n", "edges between ops", n_fused, n_stored);
-    print_total(l, "moved", traffic(l, l->plan));
-    print_total(l, "moved without fusion", traffic(l, before->plan));
+    print_total(l, "in and out of kernels", traffic(l, l->plan));
+    print_total(l, "the same without fusion", traffic(l, before->plan));
     print_total(l, "least: inputs and outputs once", least_traffic(l));
     print_total(l, "workspace", l->plan->workspace_bytes);
     print_total(l, "workspace without reuse", l->plan->peak_bytes_unshared);
@@ -234,9 +238,9 @@ static void print_totals(const Ledger *l, uint32_t n_fused, uint32_t n_stored) {
     text_puts(l->out, " (");
     print_us(l, before->us);
     text_puts(l->out, " without fusion)\n");
-    print_pair(l, "from and to memory", cost->read_bytes + cost->written_bytes,
+    print_pair(l, "of that past the cache, in DRAM", cost->read_bytes + cost->written_bytes,
                before->read_bytes + before->written_bytes);
-    text_printf(l->out, "  %-34s %.0f bytes\n", "least", cost->least_bytes);
+    text_printf(l->out, "  %-34s %.0f bytes\n", "least, in DRAM", cost->least_bytes);
     print_pair(l, "peak of all tensors", cost->bound_bytes + cost->workspace_bytes,
                before->bound_bytes + before->workspace_bytes);
     if (!cost->n_init) return;
@@ -250,8 +254,12 @@ void explain_print(const ExplainInput *input, Arena *arena, Text *out) {
     Text own = {.arena = arena};
     const PlanCost *cost = input->cost;
     const Plan *plan = cost->plan;
-    Ledger l = {
-        .input = input, .plan = plan, .graph = plan->graph, .dims = plan->graph->dims, .out = &own};
+    Ledger l = {.input = input,
+                .plan = plan,
+                .graph = plan->graph,
+                .dims = plan->graph->dims,
+                .out = &own,
+                .edges = edge_costs(arena, input->unfused_cost)};
     uint32_t n_fused, n_stored;
     text_printf(&own, "graph %s\n", plan->graph->name);
     print_edges(&l, &n_fused, &n_stored);

@@ -1,12 +1,15 @@
 /* The ledger as JSON. See explain.h; docs/EXPLAIN.md is the schema. */
 #include "pass/explain.h"
 
+#include <math.h>
+
 typedef struct Writer {
     JsonText *json;
     const ExplainInput *input;
     const Plan *plan;
     const Graph *graph;
     const DimTab *dims;
+    EdgeCosts edges;
 } Writer;
 
 static void put_place(const Writer *w, Span span) {
@@ -40,7 +43,7 @@ static double value_bytes(const Writer *w, NodeId id) {
 
 static void put_edge(const Writer *w, const Edge *edge) {
     const ReasonInfo *reason = reason_info(edge->reason);
-    EdgeCost cost = cost_edge(w->input->unfused_cost, edge);
+    EdgeCost cost = edge_cost(&w->edges, edge);
     jsontext_begin(w->json, NULL, '{');
     put_node(w, "from", edge->producer);
     if (edge->consumer == NODE_NONE)
@@ -53,7 +56,8 @@ static void put_edge(const Writer *w, const Edge *edge) {
     jsontext_string(w->json, "advice", reason->advice[0] ? reason->advice : NULL);
     jsontext_number(w->json, "bytes", value_bytes(w, edge->producer));
     jsontext_number(w->json, "saved_bytes", cost.saved_bytes);
-    jsontext_number(w->json, "fused_us", cost.fused_us);
+    bool is_priced = edge->verdict == EDGE_FUSED || cost.unfused_us == 0;
+    jsontext_number(w->json, "fused_us", is_priced ? cost.fused_us : (double)NAN);
     jsontext_number(w->json, "unfused_us", cost.unfused_us);
     jsontext_end(w->json, '}');
 }
@@ -75,6 +79,7 @@ static void put_buffers(const Writer *w, const Kernel *kernel, bool written) {
 
 static void put_nodes(const Writer *w, const Kernel *kernel) {
     jsontext_begin(w->json, "nodes", '[');
+    if (kernel_lays_out(kernel)) jsontext_number(w->json, NULL, plan_laid_out(w->plan, kernel));
     for (uint32_t i = 0; i < kernel->nodes.n; i++)
         jsontext_number(w->json, NULL, kernel->nodes.data[i]);
     jsontext_end(w->json, ']');
@@ -172,7 +177,8 @@ void explain_json(const ExplainInput *input, JsonText *json) {
                 .input = input,
                 .plan = plan,
                 .graph = plan->graph,
-                .dims = plan->graph->dims};
+                .dims = plan->graph->dims,
+                .edges = edge_costs(json->out->arena, input->unfused_cost)};
     jsontext_begin(json, NULL, '{');
     jsontext_string(json, "name", plan->graph->name);
     put_dims(&w);

@@ -13,14 +13,13 @@
 #define MAX_SCALARS_FINAL UINT32_MAX
 
 typedef struct Fuser {
-    Arena *arena;
+    Arena *arena, *scratch;
     const Graph *graph;
     Grouping *grouping;
     Plan *plan;
-    bool *in_memory;
     uint32_t *buffer_of_node;
     uint32_t *buffer_of_output;
-    bool **makes; /* per kernel of a group: nodes computed there, per node */
+    VecU32 *makers; /* per node: the groups whose kernels compute it, ascending */
 } Fuser;
 
 static uint32_t add_buffer(Fuser *f, BufferKind kind, uint32_t ordinal, NodeId id, Str name) {
@@ -62,16 +61,6 @@ static void make_buffers(Fuser *f, const DimId *pitches) {
     }
 }
 
-static void set_in_memory(Fuser *f, uint32_t group) {
-    for (NodeId id = 0; id < f->graph->nodes.n; id++) {
-        OpId op = graph_node(f->graph, id)->op;
-        uint32_t made_by = f->grouping->group_of[id];
-        f->in_memory[id] =
-            op == OP_INPUT || op == OP_PARAM ||
-            (made_by != GROUP_NONE && made_by != group && f->grouping->is_stored[id]);
-    }
-}
-
 /* The name a profiler shows: graph, what the kernel ends in, source line. */
 static Str kernel_name(const Fuser *f, const Group *group, uint32_t index, Span *span) {
     const Graph *graph = f->graph;
@@ -91,9 +80,27 @@ static Str kernel_name(const Fuser *f, const Group *group, uint32_t index, Span 
 
 /* Edges for the ledger: fused when some kernel computes both ends. */
 
+static bool contains(const VecU32 *list, uint32_t value) {
+    uint32_t low = 0, high = list->n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (list->data[middle] < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < list->n && list->data[low] == value;
+}
+
 static bool any_kernel_makes_both(const Fuser *f, NodeId producer, NodeId consumer) {
-    for (uint32_t i = 0; i < f->grouping->groups.n; i++)
-        if (f->makes[i][producer] && f->makes[i][consumer]) return true;
+    const VecU32 *few = &f->makers[producer], *many = &f->makers[consumer];
+    if (few->n > many->n) {
+        const VecU32 *swapped = few;
+        few = many;
+        many = swapped;
+    }
+    for (uint32_t i = 0; i < few->n; i++)
+        if (contains(many, few->data[i])) return true;
     return false;
 }
 
@@ -179,12 +186,16 @@ static void point_at_pieces(Fuser *f, Kernel *kernel) {
 
 static bool compose_all(Fuser *f, ComposeFailure *failure) {
     uint32_t n_groups = f->grouping->groups.n;
-    f->makes = arena_array(f->arena, bool *, n_groups);
+    ComposeMarks marks = compose_marks_new(f->scratch, f->graph);
+    f->makers = arena_array(f->scratch, VecU32, f->graph->nodes.n);
     for (uint32_t i = 0; i < n_groups; i++) {
         Group *group = &f->grouping->groups.data[i];
-        set_in_memory(f, i);
         ComposeInput input = {.graph = f->graph,
-                              .in_memory = f->in_memory,
+                              .marks = &marks,
+                              .scratch = f->scratch,
+                              .group_of = f->grouping->group_of,
+                              .group = i,
+                              .is_stored = f->grouping->is_stored,
                               .buffer_of_node = f->buffer_of_node,
                               .buffer_of_output = f->buffer_of_output,
                               .buffers = f->plan->buffers.data,
@@ -192,8 +203,8 @@ static bool compose_all(Fuser *f, ComposeFailure *failure) {
         Kernel kernel = {.name = NULL};
         if (!compose_group(f->arena, &input, group, &kernel, failure)) return false;
         kernel.name = kernel_name(f, group, i, &kernel.span);
-        f->makes[i] = arena_array(f->arena, bool, f->graph->nodes.n);
-        for (uint32_t k = 0; k < kernel.nodes.n; k++) f->makes[i][kernel.nodes.data[k]] = true;
+        for (uint32_t k = 0; k < kernel.nodes.n; k++)
+            vec_push(f->scratch, &f->makers[kernel.nodes.data[k]], i);
         split_kernel(f->arena, f->plan, kernel);
     }
     for (uint32_t i = 0; i < f->plan->kernels.n; i++) {
@@ -224,8 +235,8 @@ Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions o
     Plan *plan = arena_array(arena, Plan, 1);
     plan->graph = graph;
     plan->workspace_bytes = plan->peak_bytes_unshared = dim_const(graph->dims, 0);
-    Fuser f = {.arena = arena, .graph = graph, .grouping = grouping, .plan = plan};
-    f.in_memory = arena_array(scratch, bool, graph->nodes.n);
+    Fuser f = {
+        .arena = arena, .scratch = scratch, .graph = graph, .grouping = grouping, .plan = plan};
     f.buffer_of_node = arena_array(scratch, uint32_t, graph->nodes.n);
     f.buffer_of_output = arena_array(scratch, uint32_t, graph->outputs.n);
     memset(f.buffer_of_node, 0xFF, graph->nodes.n * sizeof *f.buffer_of_node);

@@ -63,13 +63,6 @@ static ReasonId why_apart(const Grouper *p, NodeId id) {
 
 /* Trying groups. */
 
-static void set_in_memory(const Grouper *p, bool *in_memory, uint32_t group) {
-    for (NodeId n = 0; n < p->graph->nodes.n; n++) {
-        uint32_t made_by = p->g->group_of[n];
-        in_memory[n] = is_bound(p->graph, n) || (made_by != GROUP_NONE && made_by != group);
-    }
-}
-
 static Group group_copy(Arena *arena, const Group *group) {
     Group copy = *group;
     copy.reduces.data = arena_copy(arena, group->reduces.data, group->reduces.n * sizeof(NodeId));
@@ -84,10 +77,10 @@ static Group group_copy(Arena *arena, const Group *group) {
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,
                    uint32_t *makers) {
     ArenaMark mark = arena_mark(p->arena);
-    bool *in_memory = arena_array(p->arena, bool, p->graph->nodes.n);
-    set_in_memory(p, in_memory, index);
     ComposeInput input = {.graph = p->graph,
-                          .in_memory = in_memory,
+                          .marks = p->marks,
+                          .group_of = p->g->group_of,
+                          .group = index,
                           .is_costly = p->wants_store,
                           .max_scalars = MAX_SCALARS};
     Kernel kernel = {.name = NULL};
@@ -199,7 +192,9 @@ bool group_is_init(const Grouper *p, const Group *group) {
 
 bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure) {
     Group joined = group_copy(p->arena, &p->g->groups.data[index]);
-    *failure = (ComposeFailure){.reason = REASON_OTHER_DOMAIN, .node = anchor->node};
+    bool is_product = joined.reduces.n && is_contraction(p->graph, joined.reduces.data[0]);
+    *failure = (ComposeFailure){.reason = is_product ? REASON_TILES : REASON_OTHER_DOMAIN,
+                                .node = anchor->node};
     Target target = target_of(anchor);
     if (!joined.fixed && group_is_init(p, &joined) != is_init_target(p, &target)) return false;
     if (!add_anchor(p->arena, p, &joined, anchor)) return false;
@@ -285,10 +280,11 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     for (uint32_t k = 0; k < lone.loads.n; k++) {
         NodeId load = lone.loads.data[k];
         bool is_latest = p->g->group_of[load] != GROUP_NONE && p->g->group_of[load] + 1 == after;
-        if (!p->g->why_stored[load])
-            p->g->why_stored[load] = is_cut(p, load, anchor->node) ? REASON_SPILLS
-                                     : is_latest                   ? why.reason
-                                                                   : REASON_BETWEEN;
+        ReasonId reason = is_cut(p, load, anchor->node) ? REASON_SPILLS
+                          : is_latest                   ? why.reason
+                                                        : REASON_BETWEEN;
+        if (!p->g->why_apart[load]) p->g->why_apart[load] = reason;
+        if (!p->g->why_stored[load]) p->g->why_stored[load] = reason;
     }
     vec_push(p->arena, &p->g->groups, lone);
     return alone;
@@ -315,6 +311,7 @@ static Grouping *grouping_new(const Grouper *p) {
     g->is_stored = arena_array(p->arena, bool, n);
     g->why_stored = arena_array(p->arena, ReasonId, n);
     g->is_placed = p->is_placed;
+    g->why_apart = arena_array(p->arena, ReasonId, n);
     g->can_prepare = p->can_prepare;
     memset(g->group_of, 0xFF, n * sizeof *g->group_of);
     return g;
@@ -346,8 +343,7 @@ static void hand_over(Grouper *p, NodeId id) {
         return;
     }
     p->g->group_of[id] = after - 1;
-    p->g->is_stored[id] = true;
-    p->g->why_stored[id] = REASON_HANDED_OVER;
+    p->g->is_stored[id] = true; /* its reader says why */
 }
 
 /* Stores every piece of a concat where the concat lies, from the group that makes the piece or from
@@ -470,6 +466,8 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
         for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
             vec_push(arena, &p.users[graph_node(graph, id)->args[i]], id);
     p.loads = arena_array(arena, NodeId, n);
+    ComposeMarks marks = compose_marks_new(arena, graph);
+    p.marks = &marks;
     for (NodeId id = 0; p.cut && id < n; id++)
         if (p.cut[id]) group_want_stored(&p, id, REASON_SPILLS);
     for (NodeId id = 0; options.store && id < n; id++)
@@ -485,6 +483,9 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     *failure = p.failure;
     if (p.failure.reason) return NULL;
     store_loaded(&p);
-    if (!off) drop_unread(&p);
+    if (!off) {
+        drop_unread(&p);
+        group_judge_outputs(&p);
+    }
     return p.g;
 }

@@ -25,6 +25,7 @@ typedef struct Anchor {
 typedef struct Grouper {
     Arena *arena;
     NodeId *loads; /* room for every node, while a composition's memory is given up */
+    ComposeMarks *marks;
     const Graph *graph;
     bool off;
     const bool *can_prepare;                 /* per node */
@@ -79,6 +80,9 @@ bool *group_find_loaded(const Grouper *p);
 bool group_want_stored(Grouper *p, NodeId id, ReasonId reason);
 /* Before anything is grouped: stores what would make any kernel too deep, too long or too wide. */
 void group_bound_closures(Grouper *p);
+/* In the end: an output that would be stored anyway, a reduction's result or what stands for it,
+ * has the reason of its reader. */
+void group_judge_outputs(Grouper *p);
 /* After a round: stores what turned out to be worth it. Returns whether another round is due. */
 bool group_store_more(Grouper *p);
 /* After a round in which nothing else changed: finds concats whose pieces are better stored where

@@ -66,7 +66,8 @@ static bool must_fuse(const Grouper *p, NodeId id) {
 }
 
 bool group_want_stored(Grouper *p, NodeId id, ReasonId reason) {
-    bool is_choice = reason == REASON_COSTLY || reason == REASON_SLOWER || reason == REASON_SPILLS;
+    bool is_choice = reason == REASON_COSTLY || reason == REASON_FACTOR ||
+                     reason == REASON_SLOWER || reason == REASON_SPILLS;
     bool is_fixed = !p->off && graph_block(p->graph, id, BLOCK_KERNEL);
     if (p->wants_store[id] || (is_choice && must_fuse(p, id)) ||
         (reason != REASON_TOO_LARGE && is_fixed))
@@ -119,9 +120,7 @@ static bool store_factors(Grouper *p, const uint32_t *makers) {
     bool changed = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++)
         if (feeds[id] && is_inlined(p, id, makers) && !(p->again && p->again[id]))
-            changed =
-                group_want_stored(p, id, p->users[id].n > 1 ? REASON_COSTLY : REASON_SLOWER) ||
-                changed;
+            changed = group_want_stored(p, id, REASON_FACTOR) || changed;
     return changed;
 }
 
@@ -207,9 +206,10 @@ static bool is_output(const Graph *graph, NodeId id) {
 }
 
 /* The last value that everything made from `source` goes through, elementwise and in its shape,
- * and that takes no more memory; NODE_NONE if there is none. Walks the nodes in topological order
+ * and that takes no more memory; NODE_NONE if there is none. `*output`: an output that is such a
+ * value, if there is one. Walks the nodes in topological order
  * and counts the uses of what was passed that have not been met yet. */
-static NodeId last_handover(const Grouper *p, NodeId source, bool *passed) {
+static NodeId last_handover(const Grouper *p, NodeId source, bool *passed, NodeId *output) {
     const Graph *graph = p->graph;
     const Node *from = graph_node(graph, source);
     NodeId found = NODE_NONE;
@@ -230,6 +230,7 @@ static NodeId last_handover(const Grouper *p, NodeId source, bool *passed) {
         if (n_open == 0 && !is_end && p->handover[id] != HANDOVER_REFUSED &&
             dtype_bytes(node->dtype) <= dtype_bytes(from->dtype))
             found = id;
+        if (is_end && n_open == 0 && is_output(graph, id)) *output = id;
         if (is_end) break;
         n_open += p->users[id].n;
     }
@@ -244,13 +245,24 @@ static bool find_handovers(Grouper *p) {
     const bool *is_loaded = group_find_loaded(p);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         if (!is_reduction(p->graph, id) || is_output(p->graph, id) || !is_loaded[id]) continue;
-        NodeId last = last_handover(p, id, passed);
+        NodeId output, last = last_handover(p, id, passed, &output);
         if (last == NODE_NONE || p->handover[last] == HANDOVER_WANTED || p->wants_store[last])
             continue;
         p->handover[last] = HANDOVER_WANTED;
         changed = true;
     }
     return changed;
+}
+
+void group_judge_outputs(Grouper *p) {
+    bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        NodeId output = is_output(p->graph, id) ? id : NODE_NONE;
+        if (!is_reduction(p->graph, id)) continue;
+        if (output == NODE_NONE) last_handover(p, id, passed, &output);
+        if (output != NODE_NONE && p->g->why_apart[output])
+            p->g->why_stored[output] = p->g->why_apart[output];
+    }
 }
 
 /* Sizes of what would be inlined into a node's user. */

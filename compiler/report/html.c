@@ -83,9 +83,12 @@ static void put_tiles(const Page *page) {
     if (a->cost->unshared_bytes > a->cost->workspace_bytes)
         reuse = str_format(arena, "%s without reuse", human_bytes(arena, a->cost->unshared_bytes));
     text_puts(page->out, "<div class=\"tiles\">\n");
-    put_tile(page, (Tile){"launches", str_format(arena, "%u", page->before->launches.n),
-                          str_format(arena, "%u", page->after->launches.n),
-                          count_text(arena, a->plan->kernels.n, "kernel")});
+    const char *kernels = count_text(arena, a->plan->kernels.n - a->cost->n_init, "kernel");
+    if (a->cost->n_init)
+        kernels = str_format(arena, "%s, %s once", kernels,
+                             count_text(arena, a->cost->n_init, "init step"));
+    put_tile(page, (Tile){"launches of a run", str_format(arena, "%u", b->cost->n_launches),
+                          str_format(arena, "%u", a->cost->n_launches), kernels});
     put_tile(page, (Tile){"moved through memory", human_bytes(arena, before),
                           human_bytes(arena, after), fewer(page, before, after, "less")});
     put_tile(page, (Tile){"least possible", NULL, human_bytes(arena, a->cost->least_bytes),

@@ -3,6 +3,8 @@
 
 #include "base/number.h"
 
+#include <stdlib.h>
+
 #define NONE UINT32_MAX
 
 typedef struct Builder {
@@ -13,6 +15,11 @@ typedef struct Builder {
     uint32_t *read_of;   /* per node: the buffer that this kernel reads its value from, + 1 */
     uint32_t *item_of;   /* per node: its op in this kernel, + 1 */
     uint32_t *read_item; /* per buffer: its item, + 1 */
+    bool *is_op;         /* per node: computed in this kernel */
+    bool *is_partial;    /* per buffer: a kernel leaves parts of the value there, which its reader
+                          * has to finish */
+    bool *is_laid_out;   /* per buffer: a matmul's factor laid out anew */
+    VecU32 ops, read;    /* nodes with item_of or is_op, with read_of */
 } Builder;
 
 uint32_t node_line(const Graph *graph, NodeId id) {
@@ -61,13 +68,16 @@ static void add_flow(Builder *b, uint32_t from, uint32_t to) {
     vec_push(b->arena, &b->into->flows, (Flow){from, to});
 }
 
-/* Whether another kernel leaves parts of the value here, which this one has to finish. */
-static bool is_partial(const Builder *b, uint32_t buffer) {
+static void note_makers(Builder *b) {
     for (uint32_t i = 0; i < b->plan->kernels.n; i++) {
         const Kernel *kernel = &b->plan->kernels.data[i];
-        if (kernel->segment_axis != NO_AXIS && kernel_stores_to(kernel, buffer)) return true;
+        for (uint32_t k = 0; k < kernel->args.n; k++) {
+            uint32_t buffer = kernel->args.data[k];
+            if (!kernel_stores_to(kernel, buffer)) continue;
+            if (kernel->segment_axis != NO_AXIS) b->is_partial[buffer] = true;
+            if (kernel_lays_out(kernel)) b->is_laid_out[buffer] = true;
+        }
     }
-    return false;
 }
 
 static void note_reads(Builder *b, const Kernel *kernel) {
@@ -75,19 +85,26 @@ static void note_reads(Builder *b, const Kernel *kernel) {
         uint32_t buffer = kernel->args.data[i];
         if (kernel_stores_to(kernel, buffer)) continue;
         const Buffer *given = &b->plan->buffers.data[buffer];
-        b->read_of[given->node] = buffer + 1;
-        b->read_item[buffer] = 1 + add_item(b, (Item){ITEM_READ, given->node, buffer, given->name});
+        NodeId node = given->node;
+        if (b->is_laid_out[buffer]) {
+            NodeId factor = kernel_factor_in(b->plan, kernel, buffer);
+            if (factor != NODE_NONE) node = factor;
+        }
+        b->read_of[node] = buffer + 1;
+        vec_push(b->arena, &b->read, node);
+        b->read_item[buffer] = 1 + add_item(b, (Item){ITEM_READ, node, buffer, given->name});
     }
 }
 
 /* Marks what has to be computed here for `id`. */
-static void mark_ops(Builder *b, NodeId id, bool *is_op) {
-    if (is_op[id] || graph_node(b->graph, id)->op == OP_CONST) return;
+static void mark_ops(Builder *b, NodeId id) {
+    if (b->is_op[id] || graph_node(b->graph, id)->op == OP_CONST) return;
     uint32_t read = b->read_of[id];
-    if (read && !is_partial(b, read - 1)) return;
-    is_op[id] = true;
+    if (read && !b->is_partial[read - 1]) return;
+    b->is_op[id] = true;
+    vec_push(b->arena, &b->ops, id);
     const Node *node = graph_node(b->graph, id);
-    for (uint32_t i = 0; i < node->n_args && !read; i++) mark_ops(b, node->args[i], is_op);
+    for (uint32_t i = 0; i < node->n_args && !read; i++) mark_ops(b, node->args[i]);
 }
 
 static uint32_t source_item(const Builder *b, NodeId id) {
@@ -95,9 +112,15 @@ static uint32_t source_item(const Builder *b, NodeId id) {
     return b->read_of[id] ? b->read_item[b->read_of[id] - 1] - 1 : NONE;
 }
 
-static void add_ops(Builder *b, const bool *is_op) {
-    for (NodeId id = 0; id < b->graph->nodes.n; id++) {
-        if (!is_op[id]) continue;
+static int compare_nodes(const void *x, const void *y) {
+    NodeId a = *(const NodeId *)x, b = *(const NodeId *)y;
+    return (a > b) - (a < b);
+}
+
+static void add_ops(Builder *b) {
+    if (b->ops.n) qsort(b->ops.data, b->ops.n, sizeof *b->ops.data, compare_nodes);
+    for (uint32_t k = 0; k < b->ops.n; k++) {
+        NodeId id = b->ops.data[k];
         OpClass cls = op_info(graph_node(b->graph, id)->op)->cls;
         bool is_reduce = cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE;
         const char *suffix = b->read_of[id]                                          ? " of parts"
@@ -135,25 +158,51 @@ static void add_stores(Builder *b, const Store *stores, uint32_t n) {
     }
 }
 
-static void mark_stored(Builder *b, const Store *stores, uint32_t n, bool *is_op) {
-    for (uint32_t i = 0; i < n; i++) mark_ops(b, stores[i].node, is_op);
+static void mark_stored(Builder *b, const Store *stores, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) mark_ops(b, stores[i].node);
+}
+
+/* Copies a factor into another order: what is to be read, `pack`, what is written. */
+static void build_layout(Builder *b, const Kernel *kernel) {
+    NodeId factor = plan_laid_out(b->plan, kernel);
+    Store store = kernel->stages.data[0].stores.data[0];
+    mark_ops(b, factor);
+    add_ops(b);
+    uint32_t pack = add_item(b, (Item){ITEM_OP, factor, NONE, "pack"});
+    b->into->n_ops++;
+    uint32_t from = source_item(b, factor);
+    if (from != NONE) add_flow(b, from, pack);
+    b->item_of[factor] = pack + 1;
+    vec_push(b->arena, &b->ops, factor);
+    store.node = factor;
+    add_stores(b, &store, 1);
 }
 
 static void build_kernel(Builder *b, const Kernel *kernel) {
-    uint32_t n_nodes = b->graph->nodes.n;
-    bool *is_op = arena_array(b->arena, bool, n_nodes);
-    memset(b->read_of, 0, n_nodes * sizeof *b->read_of);
-    memset(b->item_of, 0, n_nodes * sizeof *b->item_of);
-    memset(b->read_item, 0, b->plan->buffers.n * sizeof *b->read_item);
     note_reads(b, kernel);
+    if (kernel_lays_out(kernel)) {
+        build_layout(b, kernel);
+        return;
+    }
     for (uint32_t i = 0; i < kernel->stages.n; i++)
-        mark_stored(b, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n, is_op);
-    mark_stored(b, kernel->row_stores.data, kernel->row_stores.n, is_op);
-    add_ops(b, is_op);
+        mark_stored(b, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n);
+    mark_stored(b, kernel->row_stores.data, kernel->row_stores.n);
+    add_ops(b);
     join_partials(b, kernel);
     for (uint32_t i = 0; i < kernel->stages.n; i++)
         add_stores(b, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n);
     add_stores(b, kernel->row_stores.data, kernel->row_stores.n);
+}
+
+/* Forgets what was noted of a kernel. */
+static void clear(Builder *b, const Kernel *kernel) {
+    for (uint32_t i = 0; i < b->ops.n; i++) {
+        b->is_op[b->ops.data[i]] = false;
+        b->item_of[b->ops.data[i]] = 0;
+    }
+    for (uint32_t i = 0; i < b->read.n; i++) b->read_of[b->read.data[i]] = 0;
+    for (uint32_t i = 0; i < kernel->args.n; i++) b->read_item[kernel->args.data[i]] = 0;
+    b->ops.n = b->read.n = 0;
 }
 
 Picture *picture_new(Arena *arena, const Plan *plan) {
@@ -162,17 +211,23 @@ Picture *picture_new(Arena *arena, const Plan *plan) {
     b.read_of = arena_array(arena, uint32_t, plan->graph->nodes.n);
     b.item_of = arena_array(arena, uint32_t, plan->graph->nodes.n);
     b.read_item = arena_array(arena, uint32_t, plan->buffers.n);
+    b.is_op = arena_array(arena, bool, plan->graph->nodes.n);
+    b.is_partial = arena_array(arena, bool, plan->buffers.n);
+    b.is_laid_out = arena_array(arena, bool, plan->buffers.n);
+    note_makers(&b);
     picture->plan = plan;
     for (uint32_t i = 0; i < plan->kernels.n; i++) {
         PictureKernel made = {.kernel = &plan->kernels.data[i]};
         b.into = &made;
         build_kernel(&b, made.kernel);
+        clear(&b, made.kernel);
         picture->n_items += made.items.n;
         vec_push(arena, &picture->kernels, made);
     }
     for (uint32_t i = 0; i < plan->kernels.n;) {
         PictureLaunch launch = {i, plan_launch(plan, i).n};
         vec_push(arena, &picture->launches, launch);
+        picture->n_init += plan->kernels.data[i].is_init;
         i += launch.n;
     }
     return picture;
@@ -188,6 +243,11 @@ uint32_t picture_maker(const Picture *picture, uint32_t buffer) {
     for (uint32_t i = 0; i < picture->launches.n; i++)
         if (launch_makes(picture, &picture->launches.data[i], buffer)) return i;
     return NONE;
+}
+
+const char *picture_launch_name(Arena *arena, const Picture *picture, uint32_t launch) {
+    if (launch < picture->n_init) return "init";
+    return str_format(arena, "%u", launch - picture->n_init + 1);
 }
 
 bool picture_is_bound(const Picture *picture, uint32_t buffer) {

@@ -35,11 +35,14 @@ typedef struct Picture {
     const Plan *plan;
     Vec(PictureKernel) kernels;
     Vec(PictureLaunch) launches;
+    uint32_t n_init; /* the first of them, which are init steps and none of a run */
     uint32_t n_items;
 } Picture;
 
 Picture *picture_new(Arena *arena, const Plan *plan);
 
+/* Its number in a run, from 1; of an init step "init". */
+const char *picture_launch_name(Arena *arena, const Picture *picture, uint32_t launch);
 /* The launch that stores a buffer, or UINT32_MAX. */
 uint32_t picture_maker(const Picture *picture, uint32_t buffer);
 /* Whether a buffer is the caller's: an input, a param or an output. */

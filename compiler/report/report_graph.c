@@ -240,7 +240,7 @@ static double most_bytes(const Page *page, const Plan *plan) {
 
 static void report_side(const Page *page, const ReportSide *side, const Picture *picture,
                         const char *title, const char *prefix) {
-    uint32_t n = picture->launches.n;
+    uint32_t n = side->cost->n_launches, n_init = side->cost->n_init;
     Drawing d = {.page = page,
                  .side = side,
                  .picture = picture,
@@ -250,8 +250,11 @@ static void report_side(const Page *page, const ReportSide *side, const Picture 
     double before = most_bytes(page, page->graph->before.plan);
     double after = most_bytes(page, page->graph->after.plan);
     d.most_bytes = before > after ? before : after;
-    text_printf(page->out, "<figure><figcaption>%s <span>%u launch%s</span></figcaption>\n", title,
-                n, n == 1 ? "" : "es");
+    text_printf(
+        page->out, "<figure><figcaption>%s <span>%u launch%s%s</span></figcaption>\n", title, n,
+        n == 1 ? "" : "es",
+        n_init ? str_format(page->arena, ", after %u init step%s", n_init, n_init == 1 ? "" : "s")
+               : "");
     if (picture->n_items > MAX_DRAWN) {
         text_printf(page->out,
                     "<p class=\"note\">%u ops and values are more than a picture can show; the "

@@ -60,7 +60,7 @@ static void kernel_row(const Page *page, uint32_t k, uint32_t launch, double mos
     const Kernel *kernel = &side->plan->kernels.data[k];
     const KernelCost *cost = &side->cost->kernels[k];
     text_puts(page->out, "<tr>");
-    number_cell(page, launch + 1);
+    cell(page, "n", picture_launch_name(page->arena, page->after, launch));
     text_printf(page->out, "<td class=\"code\"><a href=\"#g%uak%u\">", page->number, k);
     markup_escape(page->out, kernel->name);
     text_puts(page->out, "</a></td>");
@@ -138,11 +138,11 @@ static const char *place_text(const Page *page, const Edge *edge) {
                 : str_format(page->arena, "%u", to);
 }
 
-static void edge_row(const Page *page, const Edge *edge) {
+static void edge_row(const Page *page, const EdgeCosts *costs, const Edge *edge) {
     const ReportGraph *graph = page->graph;
     const ReasonInfo *reason = reason_info(edge->reason);
     bool is_fused = edge->verdict == EDGE_FUSED;
-    EdgeCost cost = cost_edge(graph->before.cost, edge);
+    EdgeCost cost = edge_cost(costs, edge);
     text_puts(page->out, "<tr>");
     cell(page, "code", value_text(page, edge->producer));
     cell(page, "code", consumer_text(page, edge));
@@ -160,7 +160,7 @@ static void edge_row(const Page *page, const Edge *edge) {
     cell(page, "n", page_bytes(page, node_bytes(graph->after.plan->graph, edge->producer)));
     bool is_between = edge->consumer != NODE_NONE && cost.unfused_us > 0;
     cell(page, "n", is_between ? human_us(page->arena, cost.unfused_us) : "");
-    cell(page, "n", is_between ? human_us(page->arena, cost.fused_us) : "");
+    cell(page, "n", is_between && is_fused ? human_us(page->arena, cost.fused_us) : "");
     text_puts(page->out, "</tr>\n");
 }
 
@@ -172,6 +172,7 @@ static void report_edges(const Page *page) {
     static const char *const titles[] = {"value",  "goes to", "line",        "verdict",
                                          "reason", "size",    "two kernels", "one kernel"};
     const Plan *plan = page->graph->after.plan;
+    const EdgeCosts costs = edge_costs(page->arena, page->graph->before.cost);
     text_puts(page->out, "<h3>Edges</h3>\n<p class=\"note\">What flows from op to op, and why it "
                          "stays in registers or goes through memory. The times are predictions for "
                          "the edge's two ops by themselves. Literals are left out.</p>\n"
@@ -181,7 +182,7 @@ static void report_edges(const Page *page) {
         for (uint32_t i = 0; i < plan->edges.n; i++) {
             const Edge *edge = &plan->edges.data[i];
             if ((edge->verdict == EDGE_STORED) != stored || is_literal(page, edge)) continue;
-            edge_row(page, edge);
+            edge_row(page, &costs, edge);
         }
     text_puts(page->out, "</tbody></table></div>\n");
 }

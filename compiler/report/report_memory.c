@@ -17,36 +17,45 @@ static double y_of(const Chart *c, double bytes) {
     return TOP + HEIGHT * (c->top_bytes > 0 ? 1 - bytes / c->top_bytes : 1);
 }
 
-/* A launch that touches `buffer`, the first or the last. */
-static bool find_launch(const Chart *c, uint32_t buffer, bool is_last, uint32_t *found) {
-    bool has = false;
-    for (uint32_t l = 0; l < c->picture->launches.n; l++) {
-        const PictureLaunch *launch = &c->picture->launches.data[l];
-        if (!launch_reads(c->picture, launch, buffer) && !launch_stores(c->picture, launch, buffer))
-            continue;
-        if (!has || is_last) *found = l;
-        has = true;
+/* The launches of a run that touch a buffer, from 0. */
+typedef struct Lifetime {
+    bool is_used;
+    uint32_t first, last;
+} Lifetime;
+
+/* Per buffer. */
+static Lifetime *lifetimes(const Chart *c) {
+    Lifetime *lives = arena_array(c->page->arena, Lifetime, c->side->plan->buffers.n);
+    for (uint32_t l = c->picture->n_init; l < c->picture->launches.n; l++) {
+        PictureLaunch launch = c->picture->launches.data[l];
+        for (uint32_t k = launch.first; k < launch.first + launch.n; k++) {
+            const Kernel *kernel = &c->side->plan->kernels.data[k];
+            for (uint32_t i = 0; i < kernel->args.n; i++) {
+                Lifetime *life = &lives[kernel->args.data[i]];
+                if (!life->is_used) life->first = l - c->picture->n_init;
+                life->last = l - c->picture->n_init;
+                life->is_used = true;
+            }
+        }
     }
-    return has;
+    return lives;
 }
 
-static void draw_temp(const Chart *c, uint32_t buffer) {
+static void draw_temp(const Chart *c, uint32_t buffer, Lifetime life) {
     const Page *page = c->page;
     const Buffer *temp = &c->side->plan->buffers.data[buffer];
-    uint32_t first = 0, last = 0;
-    if (temp->kind != BUFFER_TEMP || temp->is_on_chip) return;
-    if (!find_launch(c, buffer, false, &first) || !find_launch(c, buffer, true, &last)) return;
+    if (temp->kind != BUFFER_TEMP || temp->is_on_chip || !life.is_used) return;
     DimTab *dims = c->side->plan->graph->dims;
     double begin = page_number(page, temp->offset_bytes);
     double bytes = page_number(page, buffer_bytes(dims, temp));
-    double x = LEFT + first * c->step, w = (last - first + 1) * c->step;
+    double x = LEFT + life.first * c->step, w = (life.last - life.first + 1) * c->step;
     double y = y_of(c, begin + bytes), h = y_of(c, begin) - y;
     const Node *node = graph_node(c->side->plan->graph, temp->node);
     const char *tip =
         str_format(page->arena, "%s = %s: %s\n%s at %s\nlaunches %u to %u", temp->name,
                    node->name ? node->name : op_info(node->op)->name,
                    page_shape(page, temp->dtype, &temp->shape), human_bytes(page->arena, bytes),
-                   human_bytes(page->arena, begin), first + 1, last + 1);
+                   human_bytes(page->arena, begin), life.first + 1, life.last + 1);
     const char *class_name =
         str_format(page->arena, "temp %s", op_class_name(op_info(node->op)->cls));
     svg_rect(page->out, class_name, x + 0.75, y + (h > 3 ? 0.5 : 0), w > 3 ? w - 1.5 : w,
@@ -68,7 +77,7 @@ static double grid_step(double top) {
 
 static void draw_axes(const Chart *c) {
     const Page *page = c->page;
-    uint32_t n = c->picture->launches.n;
+    uint32_t n = c->side->cost->n_launches;
     double step = grid_step(c->top_bytes);
     for (double bytes = 0; bytes <= c->top_bytes; bytes += step) {
         svg_line(page->out, "grid", LEFT, y_of(c, bytes), LEFT + WIDTH, y_of(c, bytes));
@@ -97,7 +106,8 @@ static void draw_peak(const Chart *c) {
 static void report_side(const Page *page, const ReportSide *side, const Picture *picture,
                         double top_bytes, const char *title) {
     Chart c = {.page = page, .side = side, .picture = picture, .top_bytes = top_bytes};
-    c.step = WIDTH / (picture->launches.n ? picture->launches.n : 1);
+    c.step = WIDTH / (side->cost->n_launches ? side->cost->n_launches : 1);
+    const Lifetime *lives = lifetimes(&c);
     text_printf(page->out,
                 "<figure><figcaption>%s <span>%s, %s without reuse</span></figcaption>\n", title,
                 human_bytes(page->arena, side->cost->workspace_bytes),
@@ -105,7 +115,7 @@ static void report_side(const Page *page, const ReportSide *side, const Picture 
     svg_begin(page->out, LEFT + WIDTH + 8, TOP + HEIGHT + BOTTOM,
               str_format(page->arena, "workspace of graph %s %s", side->plan->graph->name, title));
     draw_axes(&c);
-    for (uint32_t i = 0; i < side->plan->buffers.n; i++) draw_temp(&c, i);
+    for (uint32_t i = 0; i < side->plan->buffers.n; i++) draw_temp(&c, i, lives[i]);
     if (side->cost->workspace_bytes > 0)
         draw_peak(&c);
     else

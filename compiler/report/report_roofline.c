@@ -59,12 +59,12 @@ static void add_side(Roofline *r, const ReportSide *side, const Picture *picture
                      .is_after = is_after,
                      .launch = l,
                      .cls = launch_class(side->plan, launch)};
-        spot.tip =
-            str_format(page->arena, "%s, launch %u: %s\n%s measured, %s moved, %s operations\n%s/s",
-                       is_after ? "fused" : "without fusion", l + 1,
-                       side->plan->kernels.data[launch->first].name, human_us(page->arena, us),
-                       human_bytes(page->arena, bytes), human_count(page->arena, work),
-                       human_bytes(page->arena, bytes / us * 1e6));
+        spot.tip = str_format(
+            page->arena, "%s, launch %s: %s\n%s measured, %s moved, %s operations\n%s/s",
+            is_after ? "fused" : "without fusion", picture_launch_name(page->arena, picture, l),
+            side->plan->kernels.data[launch->first].name, human_us(page->arena, us),
+            human_bytes(page->arena, bytes), human_count(page->arena, work),
+            human_bytes(page->arena, bytes / us * 1e6));
         vec_push(page->arena, &r->spots, spot);
     }
 }
@@ -181,7 +181,7 @@ static bool is_free(const Roofline *r, const Taken *wanted) {
 static void draw_number(Roofline *r, const Spot *spot) {
     enum { N_DIRECTIONS = 16 };
     const Page *page = r->page;
-    const char *label = str_format(page->arena, "%u", spot->launch + 1);
+    const char *label = picture_launch_name(page->arena, page->after, spot->launch);
     Taken taken = {.w = svg_text_width(label, 10) + 3, .h = 12};
     for (double radius = 14; radius < 120; radius += 9) {
         for (int i = 0; i < N_DIRECTIONS; i++) {

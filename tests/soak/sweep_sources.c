@@ -199,7 +199,7 @@ static const ReduceShapes reduce_shapes[] = {
      EXTENTS(constants),
      {{"0", "[0, 2]"}, {"1", "[3, 2]"}, {"2", "[3, 0]"}, {"none", ""}}}};
 
-/* argmax takes one axis, and one with elements. */
+/* argmax and argmin take one axis, and one with elements. */
 static bool takes_axes(OpId op, const ReduceShapes *shapes, const char *axes) {
     if (op_info(op)->cls != CLASS_ARGREDUCE) return true;
     return *axes >= '0' && *axes <= '9' && !shapes->n_dims && !strstr(shapes->shape, " 0");
@@ -230,22 +230,22 @@ static void add_reduction(Arena *arena, SweepCases *cases, Dtype dtype,
     finish(&m, cases, c);
 }
 
-/* argmax needs elements: dims from 1. */
-static void add_argmax(Arena *arena, SweepCases *cases, Dtype dtype) {
+/* They need elements: dims from 1. */
+static void add_arg(Arena *arena, SweepCases *cases, OpId op, Dtype dtype) {
     static const int64_t extents[][SWEEP_MAX_DIMS] = {
         {1, 1}, {1, 17}, {17, 33}, {100, 1000}, {2, 16385}, {40000, 3}, {1, 100003}, {100003, 1}};
-    SweepCase c = {.name = str_format(arena, "argmax %s", dtype_name(dtype)),
+    SweepCase c = {.name = str_format(arena, "%s %s", op_info(op)->name, dtype_name(dtype)),
                    .n_dims = 2,
                    .extents = extents,
                    .n_extents = sizeof extents / sizeof *extents,
                    .lo = -4,
                    .hi = 4};
-    if (!dtype_in(dtype, op_info(OP_ARGMAX)->dtypes)) return;
+    if (!dtype_in(dtype, op_info(op)->dtypes)) return;
     c.source = str_format(arena,
                           "dim N in 1..1048576\ndim M in 1..1048576\n"
                           "graph g(x: %s[N, M]) -> (c: i32[M], r: i32[N]) {\n"
-                          "  c = argmax(x, axis=0)\n  r = argmax(x, axis=1)\n}\n",
-                          dtype_name(dtype));
+                          "  c = %s(x, axis=0)\n  r = %s(x, axis=1)\n}\n",
+                          dtype_name(dtype), op_info(op)->name, op_info(op)->name);
     vec_push(arena, cases, c);
 }
 
@@ -253,7 +253,8 @@ void sweep_add_reductions(Arena *arena, SweepCases *cases) {
     for (Dtype dtype = 0; dtype < DT_COUNT; dtype++) {
         for (size_t i = 0; i < sizeof reduce_shapes / sizeof *reduce_shapes; i++)
             add_reduction(arena, cases, dtype, &reduce_shapes[i]);
-        add_argmax(arena, cases, dtype);
+        add_arg(arena, cases, OP_ARGMAX, dtype);
+        add_arg(arena, cases, OP_ARGMIN, dtype);
     }
 }
 
@@ -338,6 +339,7 @@ static void add_long_rows(Arena *arena, SweepCases *cases, Dtype dtype) {
         add_output(&m, dtype, shape, "softmax(x, axis=1)");
         add_output(&m, dtype, rest, "var(x, axis=1)");
         add_output(&m, DT_I32, rest, "argmax(x, axis=1)");
+        add_output(&m, DT_I32, rest, "argmin(x, axis=1)");
         finish(&m, cases,
                (SweepCase){.name = str_format(arena, "long rows %s %s", dtype_name(dtype), shape),
                            .extents = constants,

@@ -195,6 +195,33 @@ Test(cli, wrong_input_exits_1_and_writes_nothing) {
     cr_expect(n_files() == 4, "something is left behind");
 }
 
+/* What the user's dims ask for is no mistake of ours. */
+Test(cli, tensors_without_memory_are_named) {
+    static const char large[] = "dim N in 1..2000000000\n"
+                                "graph g(x: f32[N, 64]) -> (y: f32[N, 64]) {\n  y = x + x\n}\n";
+    write_file("large.g", large, sizeof large - 1);
+    const char *message = "there is no memory for x of 256000000000 bytes; give smaller dims by "
+                          "--dim";
+    expect("verify @large.g --device=cpu --dim=N=1000000000", 1, message);
+    expect("bench @large.g --device=cpu --dim=N=1000000000", 1, message);
+}
+
+Test(cli, a_byte_order_mark_is_passed_over) {
+    static const char marked[] = "\xEF\xBB\xBFgraph g(x: f32[8]) -> (y: f32[8]) { y = reluu(x) }\n";
+    write_file("marked.g", marked, sizeof marked - 1);
+    expect("@marked.g -o @a.ptx", 1, "marked.g:1:41: error:");
+}
+
+Test(cli, missing_weights_are_told_of_once) {
+    static const char source[] = "weights \"none.safetensors\"\n"
+                                 "graph g(x: f32[8]) -> (y: f32[8]) {\n"
+                                 "  param w: f32[8] = \"w\"\n  y = x * w\n}\n";
+    write_file("weights.g", source, sizeof source - 1);
+    cr_expect_eq(fusec("verify @weights.g --device=cpu", NULL), 0, "%s", run.err);
+    const char *first = strstr(run.err, "is not there");
+    cr_expect(first && !strstr(first + 1, "is not there"), "%s", run.err);
+}
+
 Test(cli, a_failed_compilation_leaves_the_old_output) {
     char text[MAX_TEXT];
     write_file("bad.g", "graph", 5);

@@ -241,16 +241,22 @@ static double reduce_all(OpId op, Dtype acc, const double *v, int64_t n, ReduceO
     return result;
 }
 
-static double arg_extreme(const double *v, int64_t n) {
+static bool is_arg(OpId op) {
+    return op_info(op)->cls == CLASS_ARGREDUCE;
+}
+
+static double arg_extreme(OpId op, const double *v, int64_t n) {
     int64_t best = 0;
-    for (int64_t i = 1; i < n; i++)
-        if (!isnan(v[best]) && (isnan(v[i]) || v[i] > v[best])) best = i;
+    for (int64_t i = 1; i < n; i++) {
+        bool is_better = op == OP_ARGMAX ? v[i] > v[best] : v[i] < v[best];
+        if (!isnan(v[best]) && (isnan(v[i]) || is_better)) best = i;
+    }
     return (double)best;
 }
 
 static double expected_result(OpId op, Dtype dtype, const double *v, int64_t n, ReduceOrder order) {
     Dtype acc = dtype_compute(dtype);
-    if (op == OP_ARGMAX) return arg_extreme(v, n);
+    if (is_arg(op)) return arg_extreme(op, v, n);
     if (op == OP_SUM && n == 0) return 0; /* not the -0 that chains start from */
     double total = reduce_all(op, acc, v, n, order);
     if (op == OP_MEAN) total = acc_round(acc, total / acc_round(acc, (double)n));
@@ -267,12 +273,12 @@ typedef struct Case {
     Dtype dtype;
 } Case;
 
-enum { N_OPS = 6 };
-static const OpId ops[N_OPS] = {OP_SUM, OP_MEAN, OP_PROD, OP_MAX, OP_MIN, OP_ARGMAX};
+enum { N_OPS = 7 };
+static const OpId ops[N_OPS] = {OP_SUM, OP_MEAN, OP_PROD, OP_MAX, OP_MIN, OP_ARGMAX, OP_ARGMIN};
 
 static bool has_op(const Case *test, OpId op) {
     if (!dtype_in(test->dtype, op_info(op)->dtypes)) return false;
-    return op != OP_ARGMAX || (test->axes & (test->axes - 1)) == 0;
+    return !is_arg(op) || (test->axes & (test->axes - 1)) == 0;
 }
 
 static void print_shape(Text *text, const Case *test, uint32_t axes) {
@@ -299,14 +305,14 @@ static const char *case_source(Arena *arena, const Case *test) {
     const char *separator = ") -> (";
     for (uint32_t i = 0; i < N_OPS; i++) {
         if (!has_op(test, ops[i])) continue;
-        text_printf(&text, "%sy%u: %s", separator, i, ops[i] == OP_ARGMAX ? "i32" : dtype);
+        text_printf(&text, "%sy%u: %s", separator, i, is_arg(ops[i]) ? "i32" : dtype);
         print_shape(&text, test, ~test->axes);
         separator = ", ";
     }
     text_puts(&text, ") {\n");
     for (uint32_t i = 0; i < N_OPS; i++) {
         if (!has_op(test, ops[i])) continue;
-        const char *bracket = ops[i] == OP_ARGMAX ? "" : "[", *before = bracket;
+        const char *bracket = is_arg(ops[i]) ? "" : "[", *before = bracket;
         text_printf(&text, "  y%u = %s(x, axis=", i, op_info(ops[i])->name);
         for (uint32_t k = 0; k < test->rank; k++) {
             if (!(test->axes >> k & 1)) continue;
@@ -367,7 +373,7 @@ static void check_outputs(const Compiled *c, const Case *test, const Tensor *x, 
         const double *v = groups + out * n;
         for (uint32_t i = 0, ordinal = 0; i < N_OPS; i++) {
             if (!has_op(test, ops[i])) continue;
-            Dtype dtype = ops[i] == OP_ARGMAX ? DT_I32 : test->dtype;
+            Dtype dtype = is_arg(ops[i]) ? DT_I32 : test->dtype;
             double expected = expected_result(ops[i], test->dtype, v, n, order);
             double actual = dtype_load(dtype, output(c, r, ordinal++) + out * dtype_bytes(dtype));
             cr_assert(compare_element(dtype, expected, actual, 0),

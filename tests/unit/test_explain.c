@@ -50,10 +50,10 @@ Test(explain, every_edge_has_a_verdict_and_totals_add_up) {
                             "  h = x + b\n  y = relu(h)\n}\n",
                             0);
     const char *ledger = ledger_of(&f);
-    expect_line(ledger, "h (line 2) -> y (line 3): fused  [inlined]");
+    expect_line(ledger, "h (line 2:7) -> y (line 3:7): fused  [inlined]");
     expect_line(ledger, "launches                           1 (2 without fusion)");
-    expect_line(ledger, "moved                              51456 bytes");
-    expect_line(ledger, "moved without fusion               102656 bytes");
+    expect_line(ledger, "in and out of kernels              51456 bytes");
+    expect_line(ledger, "the same without fusion            102656 bytes");
     expect_line(ledger, "least: inputs and outputs once     51456 bytes");
     expect_line(ledger, "workspace                          0 bytes");
     arena_free(f.arena);
@@ -64,7 +64,7 @@ Test(explain, stored_edges_say_why) {
                             "  s = softmax(x, axis=1)\n  y = sum(s, axis=0)\n}\n",
                             0);
     const char *ledger = ledger_of(&f);
-    expect_line(ledger, "sum (line 2) -> s (line 2): stored  [other-domain]");
+    expect_line(ledger, "sum (line 2:7) -> s (line 2:7): stored  [other-domain]");
     expect_line(ledger, "reads t0 t1: 25856 bytes");
     arena_free(f.arena);
 }
@@ -77,7 +77,7 @@ Test(explain, init_steps_are_apart_from_a_run) {
     const char *init = strstr(ledger, "\ninit steps:\n"), *run = strstr(ledger, "\nkernels:\n");
     cr_assert(init && run && init < run, "%s", ledger);
     cr_expect(strstr(init, "    takes ") < run && strstr(run, "    takes "));
-    expect_line(ledger, "max (line 3) -> y (line 3): stored  [prepared]");
+    expect_line(ledger, "max (line 3:11) -> y (line 3:7): stored  [prepared]");
     expect_line(ledger, "launches                           1 (1 without fusion)");
     expect_line(ledger, "init steps, not in a run           1, ");
     expect_line(ledger, "prepared by them                   256 bytes");
@@ -88,7 +88,7 @@ Test(explain, symbolic_sizes_are_expressions) {
     Fixture f = fixture_new("dim B in 1..100\ngraph g(x: bf16[B, 3]) -> (y: bf16[B, 3]) {\n"
                             "  y = exp(-x)\n}\n",
                             0);
-    expect_line(ledger_of(&f), "moved                              12*B bytes");
+    expect_line(ledger_of(&f), "in and out of kernels              12*B bytes");
     arena_free(f.arena);
 }
 
@@ -279,4 +279,25 @@ Test(explain, json_text_is_escaped) {
                      "  \"n\": 0.1,\n  \"big\": 123456789012345,\n"
                      "  \"none\": null,\n  \"empty\": []\n}\n");
     arena_free(arena);
+}
+
+/* A chain of ops, and its ledger; how much memory that took. */
+static size_t ledger_memory(int n_ops) {
+    Arena *arena = arena_new(NULL);
+    Text text = {.arena = arena};
+    text_puts(&text, "graph g(x: f32[1024]) -> (y: f32[1024]) {\n  v0 = x + x\n");
+    for (int i = 1; i < n_ops; i++) text_printf(&text, "  v%d = v%d + x\n", i, i - 1);
+    text_printf(&text, "  y = v%d\n}\n", n_ops - 1);
+    Fixture f = fixture_new(text_str(&text), 0);
+    size_t before = strlen(ledger_of(&f)), used = arena_used_bytes(f.arena);
+    cr_assert_gt(before, 0);
+    arena_free(f.arena);
+    arena_free(arena);
+    return used;
+}
+
+/* A kernel that is composed costs what it holds, not what the graph has. */
+Test(explain, memory_grows_with_the_graph_and_no_faster) {
+    double small = (double)ledger_memory(400), large = (double)ledger_memory(3200);
+    cr_expect_lt(large / small, 10, "%.0f bytes for 400 ops, %.0f for 3200", small, large);
 }

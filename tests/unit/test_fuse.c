@@ -164,10 +164,10 @@ static const Verdict verdicts[] = {
      "exp", EDGE_STORED, "costly"},
     {"graph g(x: f32[8, 8], w: f32[8, 8], b: f32[8, 8]) -> (y: f32[8, 8]) {\n"
      "  h = relu(x @ w + b)\n  y = h / max(h, axis=1, keep=true)\n}\n",
-     "relu", EDGE_STORED, "handed-over"},
+     "relu", EDGE_STORED, "tiles"},
     {"graph g(x: bf16[8, 8], w: bf16[8, 8]) -> (y: f32[8, 8]) {\n"
      "  h = exp(cast(x @ w, f32))\n  y = h / max(h, axis=1, keep=true)\n}\n",
-     "matmul", EDGE_STORED, "other-domain"},
+     "matmul", EDGE_STORED, "tiles"},
 };
 
 Test(fuse, every_edge_has_its_reason) {

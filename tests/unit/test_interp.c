@@ -219,6 +219,8 @@ Test(interp, reductions_of_special_values) {
     EXPECT(prod, NAN, -0.0, -INFINITY, -56);
     Result at = evaluate(&f, OP_ARGMAX, DT_I32, DIMS(4), last);
     EXPECT(at, 1, 0, 0, 0);
+    Result least = evaluate(&f, OP_ARGMIN, DT_I32, DIMS(4), last);
+    EXPECT(least, 1, 0, 2, 1);
     arena_free(f.arena);
 }
 
@@ -237,6 +239,8 @@ Test(interp, reductions_of_nothing) {
     EXPECT(mean, NAN, NAN);
     Result at = evaluate(&f, OP_ARGMAX, DT_I32, DIMS(2), last);
     EXPECT(at, 0, 0);
+    Result least = evaluate(&f, OP_ARGMIN, DT_I32, DIMS(2), last);
+    EXPECT(least, 0, 0);
     arena_free(f.arena);
 }
 

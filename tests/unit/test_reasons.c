@@ -104,11 +104,31 @@ static const Flip flips[] = {
      "c\n}",
      "graph g(x: f32[1000000]) -> (y: f32[999998]) {\n  e = exp(x)\n  b = e[2:]\n  y = b + b\n}",
      false, false},
-    {REASON_HANDED_OVER, "h", "y",
-     "graph g(x: f32[64, 512], w: f32[512, 512], b: f32[512]) -> (y: f32[64, 512]) {\n"
+    {REASON_FACTOR, "c", "y",
+     "graph g(x: f32[4096, 1024], w: bf16[1024, 1024]) -> (y: bf16[4096, 1024]) {\n"
+     "  c = cast(x, bf16)\n  y = c @ w\n}",
+     "graph g(x: f32[4096, 1024], w: bf16[1024, 1024]) -> (y: bf16[4096, 1024]) {\n"
+     "  fuse must {\n    c = cast(x, bf16)\n    y = c @ w\n  }\n}",
+     false, false},
+    {REASON_TILES, "h", "m",
+     "graph g(x: f32[4096, 512], w: f32[512, 512], b: f32[512]) -> (y: f32[4096, 512]) {\n"
      "  h = relu(x @ w + b)\n  m = max(h, axis=1, keep=true)\n  y = h / m\n}",
-     "graph g(x: f32[64, 512], w: f32[512, 512], b: f32[512]) -> (y: f32[64, 512]) {\n"
-     "  h = relu(x @ w + b)\n  y = h / 2.0\n}",
+     "graph g(x: f32[4096, 512], w: f32[512, 64], b: f32[64]) -> (y: f32[4096, 64]) {\n"
+     "  h = relu(x @ w + b)\n  m = max(h, axis=1, keep=true)\n  y = h / m\n}",
+     false, false},
+    {REASON_TILES, "p", "m",
+     "graph g(x: bf16[4096, 512], w: bf16[512, 64]) -> (y: bf16[4096, 64]) {\n"
+     "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
+     "graph g(x: f32[4096, 512], w: f32[512, 64]) -> (y: f32[4096, 64]) {\n"
+     "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
+     false, false},
+    /* An output that its reader would have stored anyway does not blame the output. */
+    {REASON_TILES, "h", "m",
+     "graph g(x: f32[4096, 512], w: f32[512, 512], b: f32[512]) -> (h: f32[4096, 512], y: "
+     "f32[4096, 512]) {\n"
+     "  h = relu(x @ w + b)\n  m = max(h, axis=1, keep=true)\n  y = h / m\n}",
+     "graph g(x: f32[4096, 512], w: f32[512, 64], b: f32[64]) -> (y: f32[4096, 64]) {\n"
+     "  h = relu(x @ w + b)\n  m = max(h, axis=1, keep=true)\n  y = h / m\n}",
      false, false},
     {REASON_PREPARED, "h", "y",
      "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  param w: f32[64, 64] = \"w\"\n"

@@ -280,6 +280,50 @@ Test(report, pictures_have_every_op_and_every_value) {
     arena_free(own);
 }
 
+static bool has_op(const PictureKernel *kernel, const char *label) {
+    for (uint32_t i = 0; i < kernel->items.n; i++)
+        if (kernel->items.data[i].kind == ITEM_OP &&
+            strcmp(kernel->items.data[i].label, label) == 0)
+            return true;
+    return false;
+}
+
+/* An init step that lays weights out anew: param, pack, what is prepared. The product stays in the
+ * product's box, beside its operands, and the step counts in no launch. */
+static void expect_packed(const char *source, TargetId target) {
+    Fixture f = fixture_new(source, target);
+    const Picture *picture = picture_new(f.arena, f.after.plan);
+    uint32_t n_init = f.after.cost->n_init;
+    cr_assert_gt(n_init, 0);
+    cr_expect_eq(picture->n_init, n_init);
+    for (uint32_t k = 0; k < picture->kernels.n; k++) {
+        const PictureKernel *kernel = &picture->kernels.data[k];
+        bool is_matmul = kernel->kernel->form == FORM_CONTRACT;
+        cr_expect_eq(has_op(kernel, "pack"), k < n_init, "%s", kernel->kernel->name);
+        cr_expect_eq(has_op(kernel, "matmul"), is_matmul, "%s", kernel->kernel->name);
+        cr_expect(!has_op(kernel, "x = input"), "%s", kernel->kernel->name);
+        cr_expect(k >= n_init || kernel->n_ops == 1, "%s", kernel->kernel->name);
+        if (k < n_init)
+            cr_expect_eq(
+                graph_node(f.after.plan->graph, plan_laid_out(f.after.plan, kernel->kernel))->op,
+                OP_PARAM);
+    }
+    const char *page = page_of(&f);
+    expect_holds(page, str_format(f.arena, "after %u init step", n_init));
+    expect_holds(page, str_format(f.arena, "<s>%u \xE2\x86\x92 </s>%u</p>",
+                                  f.before.cost->n_launches, f.after.cost->n_launches));
+    arena_free(f.arena);
+}
+
+Test(report, laid_out_weights_are_drawn_as_what_they_are) {
+    Arena *own = arena_new(NULL);
+    expect_packed(text_file_read(own, "dsl/examples/digits.g", NULL), TARGET_CPU);
+    expect_packed("dim B in 1..65536\ngraph g(x: bf16[B, 1024]) -> (y: bf16[B, 1001]) {\n"
+                  "  param w: bf16[1024, 1001] = \"w\"\n  y = relu(x @ w)\n}\n",
+                  TARGET_SM_90A);
+    arena_free(own);
+}
+
 Test(report, the_dot_of_softmax_is_as_it_was) {
     Arena *arena = arena_new(NULL);
     Fixture f = fixture_new(text_file_read(arena, "dsl/examples/softmax.g", NULL), TARGET_SM_80);
