@@ -30,8 +30,9 @@ static const char *const class_docs[] = {
     [CLASS_VIEW] = "The kernel that uses them reads at other places, so they move no data. What is "
                    "costly to compute, as a matmul is, is stored first where a view of it is read: "
                    "the ledger says so.",
-    [CLASS_CONCAT] = "Its users read part by part; as an output its parts are written side by side, "
-                     "copied where a part is costly to compute.",
+    [CLASS_CONCAT] =
+        "Its users read part by part; as an output its parts are written side by side, "
+        "copied where a part is costly to compute.",
     [CLASS_CONTRACT] = "Matrix products.",
 };
 
