@@ -122,6 +122,12 @@ static const Flip flips[] = {
      "graph g(x: f32[4096, 512], w: f32[512, 64]) -> (y: f32[4096, 64]) {\n"
      "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
      false, false},
+    {REASON_TILES, "p", "m",
+     "graph g(x: bf16[4096, 512], w: bf16[512, 64]) -> (y: bf16[4096, 64]) {\n"
+     "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
+     "graph g(x: bf16[4096, 512], w: bf16[512, 32]) -> (y: bf16[4096, 32]) {\n"
+     "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
+     false, true},
     /* An output that its reader would have stored anyway does not blame the output. */
     {REASON_TILES, "h", "m",
      "graph g(x: f32[4096, 512], w: f32[512, 512], b: f32[512]) -> (h: f32[4096, 512], y: "
