@@ -209,7 +209,7 @@ typedef struct FakeRun {
     const Graph *graph;
     Tensor *values;
     Arena *arena;
-    NodeId spoilt; /* its element `element` has the lowest bit of its top byte flipped */
+    NodeId spoilt; /* its element `element` has a bit flipped that matters to zeros too */
     int64_t element;
     NodeId absent;
 } FakeRun;
@@ -221,7 +221,7 @@ static FetchStatus fake_fetch(void *user, NodeId node, const Tensor *type, const
     uint8_t *stored = arena_array(run->arena, uint8_t, (size_t)tensor_n_elems(type) * size + 1);
     tensor_store(&run->values[node], stored);
     if (node == run->spoilt)
-        stored[run->element * size + size - 1] ^= type->dtype == DT_BOOL ? 1 : 4;
+        stored[run->element * size + size - 1] ^= type->dtype == DT_BOOL ? 1 : 0x40;
     *bytes = stored;
     return FETCH_OK;
 }

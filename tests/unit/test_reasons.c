@@ -114,16 +114,17 @@ static const Flip flips[] = {
      "graph g(x: f32[4096, 512], w: f32[512, 512], b: f32[512]) -> (y: f32[4096, 512]) {\n"
      "  h = relu(x @ w + b)\n  m = max(h, axis=1, keep=true)\n  y = h / m\n}",
      "graph g(x: f32[4096, 512], w: f32[512, 64], b: f32[64]) -> (y: f32[4096, 64]) {\n"
-     "  h = relu(x @ w + b)\n  m = max(h, axis=1, keep=true)\n  y = h / m\n}",
+     "  fuse must {\n    h = relu(x @ w + b)\n    m = max(h, axis=1, keep=true)\n"
+     "    y = h / m\n  }\n}",
      false, false},
     {REASON_TILES, "p", "m",
-     "graph g(x: bf16[4096, 512], w: bf16[512, 64]) -> (y: bf16[4096, 64]) {\n"
+     "graph g(x: bf16[4096, 512], w: bf16[512, 128]) -> (y: bf16[4096, 128]) {\n"
      "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
-     "graph g(x: f32[4096, 512], w: f32[512, 64]) -> (y: f32[4096, 64]) {\n"
+     "graph g(x: bf16[4096, 512], w: bf16[512, 64]) -> (y: bf16[4096, 64]) {\n"
      "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
      false, false},
     {REASON_TILES, "p", "m",
-     "graph g(x: bf16[4096, 512], w: bf16[512, 64]) -> (y: bf16[4096, 64]) {\n"
+     "graph g(x: bf16[4096, 512], w: bf16[512, 128]) -> (y: bf16[4096, 128]) {\n"
      "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
      "graph g(x: bf16[4096, 512], w: bf16[512, 32]) -> (y: bf16[4096, 32]) {\n"
      "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
@@ -134,7 +135,8 @@ static const Flip flips[] = {
      "f32[4096, 512]) {\n"
      "  h = relu(x @ w + b)\n  m = max(h, axis=1, keep=true)\n  y = h / m\n}",
      "graph g(x: f32[4096, 512], w: f32[512, 64], b: f32[64]) -> (y: f32[4096, 64]) {\n"
-     "  h = relu(x @ w + b)\n  m = max(h, axis=1, keep=true)\n  y = h / m\n}",
+     "  fuse must {\n    h = relu(x @ w + b)\n    m = max(h, axis=1, keep=true)\n"
+     "    y = h / m\n  }\n}",
      false, false},
     {REASON_PREPARED, "h", "y",
      "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  param w: f32[64, 64] = \"w\"\n"
