@@ -1,6 +1,7 @@
 /* Pulling values through bodies and index maps. See compose.h. */
 #include "pass/compose.h"
 
+#include "pass/compose_memo.h"
 #include "pass/indexmap.h"
 
 #include <math.h>
@@ -9,15 +10,6 @@
 
 enum { MAX_INDEX_WEIGHT = 500 };
 enum { MARK_LOADED = 1, MARK_VISITED = 2 };
-
-typedef struct MemoEntry {
-    uint64_t hash;
-    NodeId node;
-    GuardId guard;
-    const IndexId *coords; /* one per axis of the node */
-    ScalarId value;
-    uint32_t trace;
-} MemoEntry;
 
 typedef Vec(uint32_t) TraceIds;
 
@@ -32,8 +24,7 @@ typedef struct Composer {
     IndexId coords[MAX_RANK]; /* of the domain's axes */
     uint32_t parallel_axes;   /* bit set of kernel axes */
     ComposeMarks *marks;
-    MemoEntry *memo;
-    uint32_t n_memo, memo_capacity;
+    ComposeMemo memo;
     Kernel *kernel;        /* that gets the traces; NULL while trying */
     TraceIds *operands;    /* of what is being pulled */
     Vec(TraceIds) of_slot; /* per reduction, of what it reduces */
@@ -75,41 +66,6 @@ static bool is_in_memory(const Composer *c, NodeId id) {
     if (op == OP_INPUT || op == OP_PARAM) return true;
     return made_by != GROUP_NONE && made_by != input->group &&
            (!input->is_stored || input->is_stored[id]);
-}
-
-/* Memo. */
-
-static uint64_t memo_hash(NodeId node, GuardId guard, const IndexId *coords, uint32_t rank) {
-    uint64_t hash = hash_bytes(STR_HASH_SEED, &node, sizeof node);
-    hash = hash_bytes(hash, &guard, sizeof guard);
-    hash = hash_bytes(hash, coords, rank * sizeof *coords);
-    return hash ? hash : 1;
-}
-
-static MemoEntry *memo_find(MemoEntry *memo, uint32_t capacity, const MemoEntry *key,
-                            uint32_t rank) {
-    for (uint64_t i = key->hash;; i++) {
-        MemoEntry *entry = &memo[i & (capacity - 1)];
-        if (!entry->hash ||
-            (entry->hash == key->hash && entry->node == key->node && entry->guard == key->guard &&
-             memcmp(entry->coords, key->coords, rank * sizeof *key->coords) == 0))
-            return entry;
-    }
-}
-
-static void memo_put(Composer *c, MemoEntry entry, uint32_t rank) {
-    if (c->n_memo * 2 >= c->memo_capacity) {
-        uint32_t capacity = c->memo_capacity ? c->memo_capacity * 2 : 64;
-        MemoEntry *memo = arena_array(c->arena, MemoEntry, capacity);
-        for (uint32_t i = 0; i < c->memo_capacity; i++)
-            if (c->memo[i].hash)
-                *memo_find(memo, capacity, &c->memo[i],
-                           graph_node(c->graph, c->memo[i].node)->shape.rank) = c->memo[i];
-        c->memo = memo;
-        c->memo_capacity = capacity;
-    }
-    *memo_find(c->memo, c->memo_capacity, &entry, rank) = entry;
-    c->n_memo++;
 }
 
 /* Traces. */
@@ -342,14 +298,11 @@ static ScalarId pull_node(Composer *c, NodeId id, const IndexId *coords, GuardId
 
 static ScalarId pull(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
     uint32_t rank = graph_node(c->graph, id)->shape.rank;
-    MemoEntry key = {
-        .hash = memo_hash(id, guard, coords, rank), .node = id, .guard = guard, .coords = coords};
-    if (c->n_memo) {
-        MemoEntry *found = memo_find(c->memo, c->memo_capacity, &key, rank);
-        if (found->hash) {
-            note_operand(c, found->trace);
-            return found->value;
-        }
+    MemoEntry key = memo_key(id, guard, coords, rank);
+    const MemoEntry *found = memo_find(&c->memo, &key);
+    if (found) {
+        note_operand(c, found->trace);
+        return found->value;
     }
     TraceIds own = {0}, *outer = c->operands;
     c->operands = &own;
@@ -358,7 +311,7 @@ static ScalarId pull(Composer *c, NodeId id, const IndexId *coords, GuardId guar
     if (!key.value) return SCALAR_NONE;
     key.coords = arena_copy(c->arena, coords, rank * sizeof *coords);
     if (c->kernel) key.trace = add_trace(c, &key, &own);
-    memo_put(c, key, rank);
+    memo_put(c->arena, &c->memo, key);
     note_operand(c, key.trace);
     return key.value;
 }

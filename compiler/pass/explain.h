@@ -4,7 +4,7 @@
 #define FUSEC_EXPLAIN_H
 
 #include "base/jsontext.h"
-#include "pass/edge_cost.h"
+#include "pass/cost_edge.h"
 
 /* Both plans of one graph are scheduled, placed and priced for the same card and dims; the second
  * was made with fusion off. */

@@ -1,5 +1,5 @@
-/* Prices of edges. See edge_cost.h. */
-#include "pass/edge_cost.h"
+/* Prices of edges. See cost_edge.h. */
+#include "pass/cost_edge.h"
 
 #include <math.h>
 

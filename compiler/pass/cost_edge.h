@@ -1,7 +1,7 @@
 /* Edges of the graph by themselves: what an edge costs as two kernels and as one, whatever the plan
  * does with its ops. */
-#ifndef FUSEC_EDGE_COST_H
-#define FUSEC_EDGE_COST_H
+#ifndef FUSEC_COST_EDGE_H
+#define FUSEC_COST_EDGE_H
 
 #include "pass/cost.h"
 
