@@ -606,7 +606,7 @@ static void price_kernel(Coster *c, uint32_t index) {
 }
 
 /* What of the inputs and of what is prepared a run uses at all, by whichever kernel uses most of
- * it, and the outputs. */
+ * it, and the outputs, each of which may be stored in pieces. */
 static double least_bytes(const Coster *c) {
     double total = 0, *most = arena_array(c->arena, double, c->plan->buffers.n);
     for (uint32_t k = c->out->n_init; k < c->plan->kernels.n; k++) {
@@ -618,7 +618,7 @@ static double least_bytes(const Coster *c) {
             Footprint foot = is_output
                                  ? footprint_stores(c->arena, c->plan, kernel, b, c->values)
                                  : footprint_loads(c->arena, c->plan, kernel, b, NULL, c->values);
-            most[b] = fmax(most[b], foot.bytes);
+            most[b] = is_output ? most[b] + foot.bytes : fmax(most[b], foot.bytes);
         }
     }
     for (uint32_t b = 0; b < c->plan->buffers.n; b++) total += most[b];

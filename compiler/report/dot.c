@@ -101,30 +101,51 @@ static uint32_t making_item(const PictureKernel *kernel, uint32_t buffer) {
     return UINT32_MAX;
 }
 
-/* The name of where a buffer's value comes from. */
-static const char *origin(const Dot *d, uint32_t buffer) {
-    uint32_t original = picture_original(d->picture, buffer);
-    if (original != UINT32_MAX) return origin(d, original);
+/* Where a buffer's value comes from: one node, or several that each make a piece of it. Visits
+ * their names. */
+static void each_origin(const Dot *d, uint32_t buffer, void (*visit)(void *user, const char *name),
+                        void *user) {
+    uint32_t original = picture_original(d->picture, buffer), n = 0;
+    if (original != UINT32_MAX) {
+        each_origin(d, original, visit, user);
+        return;
+    }
     for (uint32_t k = 0; k < d->picture->kernels.n; k++) {
         const PictureKernel *kernel = &d->picture->kernels.data[k];
         uint32_t item = making_item(kernel, buffer);
         if (item == UINT32_MAX) continue;
         const Item *from = &kernel->items.data[item];
-        if (from->kind == ITEM_READ) return origin(d, from->buffer);
-        return str_format(d->arena, "g%uk%ui%u", d->graph, k, item);
+        n++;
+        if (from->kind == ITEM_READ)
+            each_origin(d, from->buffer, visit, user);
+        else
+            visit(user, str_format(d->arena, "g%uk%ui%u", d->graph, k, item));
     }
-    return str_format(d->arena, "g%ub%u", d->graph, buffer);
+    if (n == 0) visit(user, str_format(d->arena, "g%ub%u", d->graph, buffer));
 }
 
-static void put_memory_edge(const Dot *d, uint32_t buffer, const char *to) {
-    const Buffer *given = &d->plan->buffers.data[buffer];
-    text_printf(d->out, "    %s -> %s [label=", origin(d, buffer), to);
+typedef struct MemoryEdge {
+    const Dot *dot;
+    uint32_t buffer;
+    const char *to;
+} MemoryEdge;
+
+static void put_memory_edge(void *user, const char *from) {
+    const MemoryEdge *edge = user;
+    const Dot *d = edge->dot;
+    const Buffer *given = &d->plan->buffers.data[edge->buffer];
+    text_printf(d->out, "    %s -> %s [label=", from, edge->to);
     put_quoted(d->out, given->is_on_chip
                            ? str_format(d->arena, "%s on chip", given->name)
                            : str_format(d->arena, "%s\n%s", given->name,
                                         bytes_text(d, buffer_bytes(d->plan->graph->dims, given))));
     text_puts(d->out,
               given->is_on_chip ? ", style=dashed];\n" : ", color=\"#c2410c\", penwidth=2];\n");
+}
+
+static void put_memory_edges(const Dot *d, uint32_t buffer, const char *to) {
+    MemoryEdge edge = {d, buffer, to};
+    each_origin(d, buffer, put_memory_edge, &edge);
 }
 
 static void put_edges(const Dot *d, uint32_t k) {
@@ -135,7 +156,7 @@ static void put_edges(const Dot *d, uint32_t k) {
         if (to->kind != ITEM_OP) continue;
         const char *name = str_format(d->arena, "g%uk%ui%u", d->graph, k, flow.to);
         if (from->kind == ITEM_READ)
-            put_memory_edge(d, from->buffer, name);
+            put_memory_edges(d, from->buffer, name);
         else
             text_printf(d->out, "    g%uk%ui%u -> %s;\n", d->graph, k, flow.from, name);
     }
@@ -158,7 +179,7 @@ static void put_graph(const Dot *d) {
     for (uint32_t k = 0; k < d->picture->kernels.n; k++) put_edges(d, k);
     for (uint32_t i = 0; i < d->plan->buffers.n; i++)
         if (d->plan->buffers.data[i].kind == BUFFER_OUTPUT)
-            put_memory_edge(d, i, str_format(d->arena, "g%ub%u", d->graph, i));
+            put_memory_edges(d, i, str_format(d->arena, "g%ub%u", d->graph, i));
     text_puts(d->out, "  }\n");
 }
 

@@ -225,21 +225,21 @@ static void add_top_edge(Drawing *d, uint32_t buffer, uint32_t from, uint32_t to
     layered_add_edge(&d->top, edge);
 }
 
-/* The node that has a buffer's value, or NONE. */
-static uint32_t node_that_has(const Drawing *d, uint32_t buffer) {
-    uint32_t maker = picture_maker(d->picture, buffer);
-    if (maker != NONE) return d->first_launch + maker;
-    uint32_t original = picture_original(d->picture, buffer);
-    return original == NONE ? d->node_of_buffer[buffer] : node_that_has(d, original);
+/* From `from`, which has the value or a piece of it, to whoever takes it. */
+static void add_edges_from(Drawing *d, uint32_t b, uint32_t from) {
+    for (uint32_t l = 0; l < d->picture->launches.n; l++)
+        if (drawing_is_read(d, l, b)) add_top_edge(d, b, from, d->first_launch + l);
+    if (drawing_buffer(d, b)->kind == BUFFER_OUTPUT && from != d->node_of_buffer[b])
+        add_top_edge(d, b, from, d->node_of_buffer[b]);
 }
 
 static void add_edges(Drawing *d) {
     for (uint32_t b = 0; b < d->side->plan->buffers.n; b++) {
-        uint32_t from = node_that_has(d, b);
-        for (uint32_t l = 0; l < d->picture->launches.n; l++)
-            if (drawing_is_read(d, l, b)) add_top_edge(d, b, from, d->first_launch + l);
-        if (drawing_buffer(d, b)->kind == BUFFER_OUTPUT && from != d->node_of_buffer[b])
-            add_top_edge(d, b, from, d->node_of_buffer[b]);
+        uint32_t original = picture_original(d->picture, b), of = original == NONE ? b : original;
+        uint32_t maker = picture_maker(d->picture, of, 0);
+        if (maker == NONE) add_edges_from(d, b, d->node_of_buffer[of]);
+        for (; maker != NONE; maker = picture_maker(d->picture, of, maker + 1))
+            add_edges_from(d, b, d->first_launch + maker);
     }
 }
 

@@ -239,8 +239,8 @@ static bool launch_makes(const Picture *picture, const PictureLaunch *launch, ui
     return false;
 }
 
-uint32_t picture_maker(const Picture *picture, uint32_t buffer) {
-    for (uint32_t i = 0; i < picture->launches.n; i++)
+uint32_t picture_maker(const Picture *picture, uint32_t buffer, uint32_t from) {
+    for (uint32_t i = from; i < picture->launches.n; i++)
         if (launch_makes(picture, &picture->launches.data[i], buffer)) return i;
     return NONE;
 }
@@ -258,11 +258,11 @@ bool picture_is_bound(const Picture *picture, uint32_t buffer) {
 uint32_t picture_original(const Picture *picture, uint32_t buffer) {
     const Plan *plan = picture->plan;
     const Buffer *copy = &plan->buffers.data[buffer];
-    if (copy->kind != BUFFER_OUTPUT || picture_maker(picture, buffer) != NONE) return NONE;
+    if (copy->kind != BUFFER_OUTPUT || picture_maker(picture, buffer, 0) != NONE) return NONE;
     for (uint32_t b = 0; b < plan->buffers.n; b++) {
         const Buffer *other = &plan->buffers.data[b];
         bool has_value = other->kind == BUFFER_INPUT || other->kind == BUFFER_PARAM ||
-                         picture_maker(picture, b) != NONE;
+                         picture_maker(picture, b, 0) != NONE;
         if (other->node == copy->node && has_value) return b;
     }
     return NONE;

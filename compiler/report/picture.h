@@ -43,8 +43,8 @@ Picture *picture_new(Arena *arena, const Plan *plan);
 
 /* Its number in a run, from 1; of an init step "init". */
 const char *picture_launch_name(Arena *arena, const Picture *picture, uint32_t launch);
-/* The launch that stores a buffer, or UINT32_MAX. */
-uint32_t picture_maker(const Picture *picture, uint32_t buffer);
+/* The first launch from number `from` on that stores a buffer or a piece of it, or UINT32_MAX. */
+uint32_t picture_maker(const Picture *picture, uint32_t buffer, uint32_t from);
 /* Whether a buffer is the caller's: an input, a param or an output. */
 bool picture_is_bound(const Picture *picture, uint32_t buffer);
 /* The buffer that an output without a maker is a copy of, or UINT32_MAX. */

@@ -324,6 +324,21 @@ Test(report, laid_out_weights_are_drawn_as_what_they_are) {
     arena_free(own);
 }
 
+/* An output stored in pieces comes from each kernel that stores one, and is counted once. */
+Test(report, joined_outputs_have_all_their_makers) {
+    Fixture f = fixture_new("graph g(x: f32[64, 2048], z: f32[64, 2048]) -> (y: f32[64, 4096]) {\n"
+                            "  y = concat([softmax(x), softmax(z * 2.0)], axis=1)\n}\n",
+                            TARGET_SM_80);
+    Text dot = {.arena = f.arena};
+    const Plan *plan = f.after.plan;
+    dot_print(f.arena, &plan, 1, &dot);
+    cr_expect_eq(count(text_str(&dot), "-> g0b2 "), 2, "%s", text_str(&dot));
+    const double bytes = 4.0 * 64 * 2048;
+    cr_expect_eq(f.after.cost->least_bytes, 4 * bytes, "%.0f", f.after.cost->least_bytes);
+    cr_expect_eq(f.after.cost->n_launches, 2);
+    arena_free(f.arena);
+}
+
 Test(report, the_dot_of_softmax_is_as_it_was) {
     Arena *arena = arena_new(NULL);
     Fixture f = fixture_new(text_file_read(arena, "dsl/examples/softmax.g", NULL), TARGET_SM_80);
