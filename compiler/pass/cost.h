@@ -50,8 +50,9 @@ enum { COST_DEFAULT_DIM = 1024 };
 int64_t *cost_dims(Arena *arena, const DimTab *dims, const int64_t *given);
 
 /* Where plans are compared that have to serve all values of the dims: at those of cost_dims, and
- * with every dim at its least and at its largest value, or COST_LARGE_DIM; each point once. */
-enum { COST_LARGE_DIM = 65536, COST_MAX_POINTS = 3 };
+ * with every dim at its least, at two small sizes, where tiles and blocks run out, and at its
+ * largest value or COST_LARGE_DIM; each point once. */
+enum { COST_LARGE_DIM = 65536, COST_MAX_POINTS = 5 };
 typedef struct CostPoints {
     const int64_t *dims[COST_MAX_POINTS]; /* by symbol; the first is cost_dims' */
     uint32_t n;

@@ -33,7 +33,7 @@ static bool is_new_point(const CostPoints *points, const int64_t *dims, uint32_t
 }
 
 CostPoints cost_points(Arena *arena, const DimTab *dims) {
-    static const int64_t aims[COST_MAX_POINTS] = {COST_DEFAULT_DIM, 1, COST_LARGE_DIM};
+    static const int64_t aims[COST_MAX_POINTS] = {COST_DEFAULT_DIM, 1, 64, 256, COST_LARGE_DIM};
     CostPoints points = {0};
     for (uint32_t i = 0; i < COST_MAX_POINTS; i++) {
         const int64_t *at = dims_near(arena, dims, aims[i], NULL);
