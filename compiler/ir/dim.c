@@ -465,6 +465,12 @@ DimId dim_ceil_div(DimTab *tab, DimId a, int64_t step) {
     return dim_div(tab, last, dim_const(tab, step));
 }
 
+DimId dim_round_up(DimTab *tab, DimId a, int64_t step) {
+    if (a == DIM_NONE || dim_multiple(tab, a) % step == 0) return a;
+    DimId steps = dim_ceil_div(tab, a, step);
+    return steps == DIM_NONE ? DIM_NONE : dim_mul_const(tab, steps, step);
+}
+
 /* Questions. */
 
 bool dim_is_const(const DimTab *tab, DimId dim, int64_t *value) {

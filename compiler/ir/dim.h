@@ -51,6 +51,8 @@ DimId dim_div(DimTab *tab, DimId a, DimId b);
 DimId dim_mul_const(DimTab *tab, DimId a, int64_t factor);
 /* ceil(a / step) for a constant positive step. */
 DimId dim_ceil_div(DimTab *tab, DimId a, int64_t step);
+/* The least multiple of `step` that is at least `a`; `a` itself where that is known to be one. */
+DimId dim_round_up(DimTab *tab, DimId a, int64_t step);
 
 bool dim_is_const(const DimTab *tab, DimId dim, int64_t *value);
 bool dim_equals_const(const DimTab *tab, DimId dim, int64_t value);

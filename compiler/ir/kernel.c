@@ -326,17 +326,16 @@ uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel) {
 /* Whether the driver takes the map whatever the dims are; its limits are those of
  * cuTensorMapEncodeTiled. */
 static bool is_map_certain(const Plan *plan, const Kernel *kernel, const TensorMap *map) {
-    enum { ALIGN_BYTES = 16 };
     const int64_t most_elems = INT64_C(1) << 31, most_bytes = INT64_C(1) << 40;
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     const DimTab *dims = plan->graph->dims;
     int64_t bytes = dtype_bytes(plan->buffers.data[kernel->args.data[map->arg]].dtype);
     if (!(kernel_own_args(plan, kernel) >> map->arg & 1)) return false;
-    if (dim_lo(dims, map->offset) < 0 || dim_multiple(dims, map->offset) * bytes % ALIGN_BYTES)
+    if (dim_lo(dims, map->offset) < 0 || dim_multiple(dims, map->offset) * bytes % MAP_STEP_BYTES)
         return false;
     for (uint32_t i = 0; i < map->rank; i++) {
         DimId size = index_axis_extent(tab, map->axes[i].axis), stride = map->axes[i].stride;
-        bool is_stepped = i == 0 || dim_multiple(dims, stride) * bytes % ALIGN_BYTES == 0;
+        bool is_stepped = i == 0 || dim_multiple(dims, stride) * bytes % MAP_STEP_BYTES == 0;
         if (!is_stepped || dim_lo(dims, size) < 1 || dim_hi(dims, size) >= most_elems ||
             dim_lo(dims, stride) < 1 || dim_hi(dims, stride) >= most_bytes / bytes)
             return false;

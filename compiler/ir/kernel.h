@@ -182,7 +182,12 @@ VectorPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t
                                  int64_t k, int64_t grid);
 enum { VECTOR_PROCESSORS = 132 }; /* of the cards that rounds are counted for */
 
-enum { MAX_MAPS = 2, MAX_MAP_RANK = 5, MAX_LAUNCH_MAPS = 16 };
+enum {
+    MAX_MAPS = 2,
+    MAX_MAP_RANK = 5,
+    MAX_LAUNCH_MAPS = 16,
+    MAP_STEP_BYTES = 16 /* what addresses and strides of a map are multiples of */
+};
 
 /* How the copy engine of a GPU sees an argument: as axes of the kernel, each with its stride and
  * the length of the box that is copied at once (elements), the contiguous axis first. It fills with

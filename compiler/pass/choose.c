@@ -268,8 +268,9 @@ static bool has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) 
 
 /* Making parts. */
 
-static void mark_stores(const Store *stores, uint32_t n, bool *out) {
-    for (uint32_t i = 0; i < n; i++) out[stores[i].node] = true;
+static void mark_stored(void *user, const Store *store) {
+    bool *out = user;
+    out[store->node] = true;
 }
 
 /* False: the source says what becomes of some of it. */
@@ -295,9 +296,7 @@ static bool make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, 
         spread[contraction->args[side]] = is_spread(kernel, side);
     }
     if (!add_nodes(graph, kernel, in)) return false;
-    mark_stores(kernel->row_stores.data, kernel->row_stores.n, out);
-    for (uint32_t s = 0; s < kernel->stages.n; s++)
-        mark_stores(kernel->stages.data[s].stores.data, kernel->stages.data[s].stores.n, out);
+    kernel_each_store(kernel, mark_stored, out);
     part->excerpt = excerpt_of(c->arena, graph, in, out);
     uint32_t n_copies = part->excerpt.graph->nodes.n;
     part->is_spread = arena_array(c->arena, bool, n_copies);

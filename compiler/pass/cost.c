@@ -17,8 +17,7 @@ enum {
     BUSY_MMA_WARPS = 8, /* the same for tensor cores */
     PLAIN_UNROLL = 8,   /* loads in flight of a thread that walks k by itself */
     WARP_THREADS = 32,
-    REGISTER_BYTES = 4,
-    MAP_ALIGN_BYTES = 16
+    REGISTER_BYTES = 4
 };
 static const double TURN_US = 0.3;         /* of a turn: its barriers and what waits for what */
 static const double FMA_EFFICIENCY = 0.75; /* of the tiled loop over k, of the peak */
@@ -65,8 +64,8 @@ static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *varia
         const TensorMap *map = &variant->maps[i];
         const Buffer *buffer = &c->plan->buffers.data[kernel->args.data[map->arg]];
         for (uint32_t k = 1; k < map->rank; k++)
-            if (fmod(number(c, map->axes[k].stride) * dtype_bytes(buffer->dtype),
-                     MAP_ALIGN_BYTES) != 0)
+            if (fmod(number(c, map->axes[k].stride) * dtype_bytes(buffer->dtype), MAP_STEP_BYTES) !=
+                0)
                 return false;
     }
     return true;

@@ -8,8 +8,6 @@
 #include "pass/sched_gemm.h"
 
 enum {
-    ACCESS_BYTES = 16,   /* GPU: the widest access, which wants addresses that are its multiples */
-    LINE_BYTES = 128,    /* GPU: what rows are padded to */
     MAX_GROWTH = 2,      /* how many times as large padding may make a matrix */
     WORTH_TURNING = 2048 /* rows of the other factor: judged, of f32 on an H200 */
 };
@@ -66,9 +64,7 @@ static bool prepare_rows(Layout *l, uint32_t gemm, bool is_left) {
     DimTab *dims = l->packing.dims;
     Rows rows = rows_of_factor(kernel, is_left);
     if (!rows.is_plain || rows.fit) return false;
-    int64_t line = LINE_BYTES / rows.elem_bytes;
-    DimId blocks = dim_ceil_div(dims, rows.extent, line);
-    DimId pitch = blocks == DIM_NONE ? DIM_NONE : dim_mul_const(dims, blocks, line);
+    DimId pitch = dim_round_up(dims, rows.extent, LINE_BYTES / rows.elem_bytes);
     if (pitch == DIM_NONE || dim_hi(dims, pitch) > MAX_GROWTH * dim_lo(dims, rows.extent))
         return false;
     return prepare_factor(l, gemm,

@@ -39,12 +39,6 @@ static void find_lifetimes(Placer *p) {
     }
 }
 
-static DimId align_up(DimTab *dims, DimId bytes) {
-    if (bytes == DIM_NONE || dim_multiple(dims, bytes) % WORKSPACE_ALIGN_BYTES == 0) return bytes;
-    DimId blocks = dim_ceil_div(dims, bytes, WORKSPACE_ALIGN_BYTES);
-    return blocks == DIM_NONE ? DIM_NONE : dim_mul_const(dims, blocks, WORKSPACE_ALIGN_BYTES);
-}
-
 /* Whether a free slot of constant size `a` serves `bytes` better than one of size `b`: the smallest
  * that is large enough, else the largest. */
 static bool fits_better(int64_t a, int64_t b, int64_t bytes) {
@@ -92,7 +86,7 @@ static bool place_new_temps(Placer *p, uint32_t k, DimId *unshared) {
         const Buffer *buffer = &p->plan->buffers.data[id];
         if (buffer->kind != BUFFER_TEMP || buffer->is_on_chip || p->slot_of[id] != SLOT_NONE)
             continue;
-        DimId bytes = align_up(p->dims, buffer_bytes(p->dims, buffer));
+        DimId bytes = dim_round_up(p->dims, buffer_bytes(p->dims, buffer), WORKSPACE_ALIGN_BYTES);
         if (bytes == DIM_NONE) return false;
         place_buffer(p, id, bytes);
         *unshared = dim_add(p->dims, *unshared, bytes);

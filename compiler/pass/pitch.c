@@ -2,14 +2,11 @@
 #include "pass/pitch.h"
 
 #include "pass/indexmap.h"
+#include "pass/sched_gemm.h"
 
 #include <string.h>
 
-enum {
-    ACCESS_BYTES = 16, /* what the copy engine steps by */
-    LINE_BYTES = 128,
-    MOST_GROWTH = 8 /* whole lines where they add at most one part in so many */
-};
+enum { MOST_GROWTH = 8 /* whole lines where they add at most one part in so many */ };
 
 typedef struct Pitches {
     const Graph *graph;
@@ -46,9 +43,9 @@ static bool has_quotients(const IndexTab *tab, IndexId index) {
 }
 
 static bool has_tensor_cores(const Graph *graph, const Node *product) {
-    if (op_info(product->op)->cls != CLASS_CONTRACT) return false;
-    Dtype dtype = graph_node(graph, product->args[0])->dtype;
-    return dtype_bytes(dtype) == 2 || dtype == DT_F64 || product->attrs.precision == PRECISION_TF32;
+    return op_info(product->op)->cls == CLASS_CONTRACT &&
+           sched_gemm_has_tensor_cores(graph_node(graph, product->args[0])->dtype,
+                                       product->attrs.precision);
 }
 
 static void note_reader(Pitches *p, Arena *arena, NodeId id) {
@@ -66,9 +63,7 @@ static void note_reader(Pitches *p, Arena *arena, NodeId id) {
 DimId pitch_of(DimTab *dims, DimId extent, Dtype dtype) {
     int64_t line = LINE_BYTES / dtype_bytes(dtype), step = ACCESS_BYTES / dtype_bytes(dtype);
     if (dim_lo(dims, extent) >= line * MOST_GROWTH) step = line;
-    if (dim_multiple(dims, extent) % step == 0) return extent;
-    DimId steps = dim_ceil_div(dims, extent, step);
-    return steps == DIM_NONE ? DIM_NONE : dim_mul_const(dims, steps, step);
+    return dim_round_up(dims, extent, step);
 }
 
 static bool has_products(const Graph *graph) {

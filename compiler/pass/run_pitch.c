@@ -1,12 +1,12 @@
 /* Copying factors at run time. See run_pitch.h. */
 #include "pass/run_pitch.h"
 
+#include "pass/pitch.h"
+
 #include <string.h>
 
 enum {
-    ACCESS_BYTES = 16, /* the widest access, which wants addresses that are its multiples */
-    LINE_BYTES = 128,  /* what rows are padded to: then each begins with a line of memory */
-    HALF_BYTES = 2,    /* of an element: what the copy engine's products are made of */
+    HALF_BYTES = 2, /* of an element: what the copy engine's products are made of */
     /* Products that are small in both ways end before two more launches would have begun: judged.
      */
     SMALL_DEPTH = 256,
@@ -130,13 +130,10 @@ static bool find_wish(Packing *p, const Kernel *gemm, bool is_left, Wish *wish) 
     Rows rows = rows_of_factor(gemm, is_left);
     uint32_t source = scalar_get(gemm->scalars, *packer_factor(gemm, is_left))->buffer;
     DimRule rule = rule_of(p, gemm, &rows);
-    int64_t extent = 0;
     *wish = (Wish){
         .is_left = is_left, .made_of = MADE_OF_INPUTS, .axis = rows.axis, .inner = rows.inner};
     if (is_known(p, &rule)) {
-        dim_is_const(p->dims, rule.extent, &extent);
-        extent = (extent + rule.padded - 1) / rule.padded * rule.padded;
-        wish->pitch = wish->stored = dim_const(p->dims, extent);
+        wish->pitch = wish->stored = dim_round_up(p->dims, rule.extent, rule.padded);
         return true;
     }
     const RunPitch *pitch = add_pitch(p, source, &rule);

@@ -210,13 +210,16 @@ static ProductKind product_kind(const Plan *plan, const Kernel *kernel) {
     return has_rows ? PRODUCT_MATRIX : PRODUCT_ROW;
 }
 
+bool sched_gemm_has_tensor_cores(Dtype factors, Precision precision) {
+    if (factors == DT_F32) return precision == PRECISION_TF32;
+    return factors == DT_F16 || factors == DT_BF16 || factors == DT_F64;
+}
+
 static bool has_tensor_cores(const Kernel *kernel) {
     const Reduce *reduce = &kernel->reduces.data[0];
     Dtype left = scalar_get(kernel->scalars, reduce->value)->dtype;
     Dtype right = scalar_get(kernel->scalars, reduce->factor)->dtype;
-    if (left != right) return false;
-    if (left == DT_F32) return reduce->precision == PRECISION_TF32;
-    return left == DT_F16 || left == DT_BF16 || left == DT_F64;
+    return left == right && sched_gemm_has_tensor_cores(left, reduce->precision);
 }
 
 bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel) {

@@ -11,7 +11,6 @@
 #include "pass/sched_gemm.h"
 
 enum {
-    MAP_ALIGN_BYTES = 16, /* of strides and offsets */
     STORE_LANES = 4,
     WARP_THREADS = 32,
     N_PROCESSORS = 132, /* of an H100 or H200: any number is right, this one balances */
@@ -52,7 +51,7 @@ static DimId extent_of(const Wgmma *g, uint32_t axis) {
 static bool may_be_aligned(const Wgmma *g, DimId elems) {
     int64_t value;
     return !dim_is_const(g->dims, elems, &value) ||
-           value * dtype_bytes(g->dtype) % MAP_ALIGN_BYTES == 0;
+           value * dtype_bytes(g->dtype) % MAP_STEP_BYTES == 0;
 }
 
 /* The stride of the load along `axis`, DIM_NONE when it does not move. */
@@ -327,7 +326,7 @@ uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *vari
 
 /* Whether it is a multiple of what maps are aligned to, or made such where that pays. */
 static bool is_seen_to(const Wgmma *g, DimId elems) {
-    return dim_multiple(g->dims, elems) * dtype_bytes(g->dtype) % MAP_ALIGN_BYTES == 0 ||
+    return dim_multiple(g->dims, elems) * dtype_bytes(g->dtype) % MAP_STEP_BYTES == 0 ||
            has_run_pitch(g, elems);
 }
 

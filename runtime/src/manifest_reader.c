@@ -232,19 +232,13 @@ static frt_status read_param(Reader *reader) {
 /* A tensor that was declared before, by name. */
 static frt_status find_declared(Reader *reader, Slice s, const char *what, int32_t *index) {
     TextReader *r = &reader->text;
-    char *mark = r->strings_end;
-    const char *name;
-    frt_status status = text_name(r, s, what, &name);
-    if (status) {
-        return status;
-    }
     const Graph *graph = current_graph(reader);
-    *index = graph_find_tensor(r->m, graph, name);
-    if (*index < 0) {
+    const char *name;
+    frt_status status = text_declared(r, graph, s, what, &name, index);
+    if (!status && *index < 0) {
         return text_fail(r, "%s `%s` is no tensor of graph `%s`", what, name, graph->name);
     }
-    r->strings_end = mark;
-    return FRT_OK;
+    return status;
 }
 
 static frt_status read_temp(Reader *reader) {

@@ -42,20 +42,28 @@ frt_status text_tensor_head(TextReader *r, Tensor *tensor) {
     return status ? status : read_dtype(r, r->fields[3], &tensor->dtype);
 }
 
-frt_status text_place(TextReader *r, const Graph *graph, Tensor *tensor) {
+frt_status text_declared(TextReader *r, const Graph *graph, Slice s, const char *what,
+                         const char **name, int32_t *index) {
     char *mark = r->strings_end;
+    frt_status status = text_name(r, s, what, name);
+    r->strings_end = mark;
+    *index = status ? -1 : graph_find_tensor(r->m, graph, *name);
+    return status;
+}
+
+frt_status text_place(TextReader *r, const Graph *graph, Tensor *tensor) {
     Slice offset = r->fields[PLACE];
     Slice head = {NULL, 0};
     const char *name = NULL;
+    int32_t index;
     slice_cut(&offset, ':', &head);
     if (!offset.bytes) {
         return text_expr(r, head, "offset", &tensor->offset);
     }
-    frt_status status = text_name(r, head, "tensor", &name);
+    frt_status status = text_declared(r, graph, head, "tensor", &name, &index);
     if (status) {
         return status;
     }
-    int32_t index = graph_find_tensor(r->m, graph, name);
     const Tensor *whole = index < 0 ? NULL : &r->m->tensors[graph->first_tensor + (uint32_t)index];
     bool is_temp = whole && whole->role == FRT_TEMP && !whole->is_persistent && !whole->whole;
     if (!is_temp && !(whole && whole->role == FRT_OUTPUT)) {
@@ -63,7 +71,6 @@ frt_status text_place(TextReader *r, const Graph *graph, Tensor *tensor) {
                          "temp `%s` lies in `%s`, which is no output and no temp in the workspace",
                          tensor->name, name);
     }
-    r->strings_end = mark;
     tensor->whole = (uint32_t)index + 1;
     return text_expr(r, offset, "offset", &tensor->offset);
 }

@@ -54,6 +54,10 @@ frt_status text_expr(TextReader *r, Slice s, const char *what, Expr *expr);
 /* A field with a predicate over `n_args` arguments; `-` has no terms. In manifest_predicate.c. */
 frt_status text_predicate(TextReader *r, Slice s, uint32_t n_args, Predicate *predicate);
 
+/* The name of a tensor and its index in the graph, -1 if it has none declared so far. The name
+ * lasts until another is read. In manifest_tensor.c. */
+frt_status text_declared(TextReader *r, const Graph *graph, Slice s, const char *what,
+                         const char **name, int32_t *index);
 /* Of a tensor line: name, device ordinal and dtype, the fields 1 to 3; the extents, the fields
  * [first, end); of a temp where it lies, field 4: OFFSET into the workspace, or NAME:OFFSET into an
  * output or another temp. In manifest_tensor.c. */
