@@ -156,32 +156,37 @@ static void make_edges(Fuser *f) {
     }
 }
 
+typedef struct StoreCount {
+    uint32_t buffer, n;
+} StoreCount;
+
+static void count_store(void *user, const Store *store) {
+    StoreCount *count = user;
+    count->n += store->buffer == count->buffer;
+}
+
 /* Kernels that store pieces of one shape get pointers to the pieces: then they differ in nothing
  * else, and start as one grid. */
-static void point_at_piece(Fuser *f, Kernel *kernel, Store *store, uint32_t *n_stores) {
+static void point_at_piece(const Fuser *f, const Kernel *kernel, Store *store) {
+    if (!store->piece) return;
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = f->graph->dims;
     DimId zero = dim_const(dims, 0), begin = index_expr(tab, store->address).offset;
-    if (!store->piece || n_stores[store->buffer] != 1 || begin == zero || begin == DIM_NONE) return;
+    StoreCount count = {.buffer = store->buffer};
+    kernel_each_store(kernel, count_store, &count);
+    if (count.n != 1 || begin == zero || begin == DIM_NONE) return;
     store->begin = begin;
     store->address = index_add_dim(tab, store->address, dim_sub(dims, zero, begin));
 }
 
-static void count_store(void *user, const Store *store) {
-    uint32_t *n_stores = user;
-    n_stores[store->buffer]++;
-}
-
-static void point_at_pieces(Fuser *f, Kernel *kernel) {
-    uint32_t *n_stores = arena_array(f->arena, uint32_t, f->plan->buffers.n);
-    kernel_each_store(kernel, count_store, n_stores);
+static void point_at_pieces(const Fuser *f, Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->stages.n; i++) {
         Stage *stage = &kernel->stages.data[i];
         for (uint32_t k = 0; k < stage->stores.n; k++)
-            point_at_piece(f, kernel, &stage->stores.data[k], n_stores);
+            point_at_piece(f, kernel, &stage->stores.data[k]);
     }
     for (uint32_t k = 0; k < kernel->row_stores.n; k++)
-        point_at_piece(f, kernel, &kernel->row_stores.data[k], n_stores);
+        point_at_piece(f, kernel, &kernel->row_stores.data[k]);
 }
 
 static bool compose_all(Fuser *f, ComposeFailure *failure) {
