@@ -9,7 +9,6 @@
 #include "pass/sched.h"
 
 #include <math.h>
-#include <string.h>
 
 enum {
     MAX_ROUNDS = 3,

@@ -7,7 +7,6 @@
 #include "ir/wgmma.h"
 
 #include <math.h>
-#include <string.h>
 
 enum {
     SMALL_BYTES = 65536, /* stay in a processor's own cache, whoever reads them again */

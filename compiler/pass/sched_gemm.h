@@ -17,6 +17,11 @@ DimId gemm_n_batches(const Kernel *kernel);
  * the last must apply always. Return how many there are, at least 1. */
 uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
                         const Target *target, Variant *variants);
+/* Of so many bytes of shared memory, those that a launch asks for: none, or all where a function
+ * may not declare them itself. */
+static inline uint32_t sched_gemm_dynamic_bytes(uint32_t bytes) {
+    return bytes > 48 * 1024 ? bytes : 0;
+}
 /* Whether a GPU multiplies such factors on tensor cores. */
 bool sched_gemm_has_tensor_cores(Dtype factors, Precision precision);
 /* Whether factors are copied to shared memory 16 bytes at a time where they lie so that they can.

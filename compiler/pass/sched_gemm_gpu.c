@@ -9,7 +9,6 @@
 /* Blocks that a machine of the class of an A100 or H200 runs at once, below which smaller tiles are
  * faster though they read more. */
 enum { FULL_MACHINE = 132, VECTOR_BYTES = 16, FEW_ROWS = 32 };
-enum { MAX_STATIC_BYTES = 48 * 1024 }; /* of shared memory */
 
 /* `most_larger`: it is taken where the next larger tile would give at most so many blocks. */
 typedef struct GemmTiles {
@@ -76,7 +75,7 @@ static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
     sched->threads = tiles->threads;
     sched->stages = 2;
     uint32_t bytes = simt_part_bytes(sched, dtype_bytes(g->kernel->reduces.data[0].acc));
-    variant.shared_bytes = bytes > MAX_STATIC_BYTES ? bytes : 0;
+    variant.shared_bytes = sched_gemm_dynamic_bytes(bytes);
     variant.grid = gemm_gpu_grid(g->kernel, tiles->m, tiles->n);
     g->variants[g->n_variants++] = variant;
 }

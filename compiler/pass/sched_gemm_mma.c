@@ -12,9 +12,8 @@ enum {
     DEPTH_BYTES = 64,
     WARP_THREADS = 32,
     STORE_LANES = 4,
-    FULL_MACHINE = 132,           /* processors */
-    MAX_STATIC_BYTES = 48 * 1024, /* of shared memory */
-    SMALL_GRID = 192 /* halves of large tiles below which such a machine is not filled */
+    FULL_MACHINE = 132, /* processors */
+    SMALL_GRID = 192    /* halves of large tiles below which such a machine is not filled */
 };
 
 /* `depth_bytes`: the most that tile_k is; 96 KiB of stages at most, so that two blocks share a
@@ -155,7 +154,7 @@ static void set_tile(const Chooser *c, Variant *variant, const Tile *tile) {
     sched->stages = stages;
     sched->threads = tile->warps_m * tile->warps_n * WARP_THREADS;
     uint32_t bytes = (tile->m + tile->n) * depth * c->elem_bytes * stages;
-    variant->shared_bytes = bytes > MAX_STATIC_BYTES ? bytes : 0;
+    variant->shared_bytes = sched_gemm_dynamic_bytes(bytes);
     variant->grid = gemm_gpu_grid(c->kernel, tile->m, tile->n);
 }
 
