@@ -1,13 +1,16 @@
 #!/bin/sh
 # Checks the compiler on a GPU machine that needs no LLVM, flex or Criterion: the examples, many
-# extents from one artifact, the sweep of every op, dtype and shape, and random graphs, each for
-# sm_90a and sm_80, all at once: most of the time goes into the interpreter.
+# extents from one artifact, the sweep of every op, dtype and shape, random graphs, and random shapes
+# for every template, each for sm_90a and sm_80, all at once: most of the time goes into the
+# interpreter and the driver's compiler.
 #
 #   make gpu-kit                                   here: fills build/kit
 #   sh bench/gpu_check.sh build/kit [N] [SEED] [JOBS]    there; N random graphs for each target
 #
-# Prints a table last; full logs stay under $OUT if that is set, the one of the graphs with the
+# Prints a table last; full logs stay under $OUT if that is set, those of graphs and shapes with the
 # coverage table of all parts. Fails when anything failed. CHECKS="graphs" runs that alone.
+# SHAPES is how many every template is to have (500); AGAINST the target of the unfused programs that
+# they are compared with (their own).
 set -u
 kit=$(cd "${1:?usage: gpu_check.sh KIT [N] [SEED] [JOBS]}" && pwd) || exit 2
 n=${2:-500}
@@ -17,7 +20,8 @@ jobs=${4:-$(nproc)}
 targets=${TARGETS:-"sm_90a sm_80"}
 device=${DEVICE:-cuda}
 seconds=${SECONDS_EACH:-280}
-checks=${CHECKS:-"examples extents sweep graphs"}
+checks=${CHECKS:-"examples extents sweep graphs shapes"}
+n_shapes=${SHAPES:-500}
 work=$(mktemp -d) || exit 2
 logs=${OUT:-$work/logs}
 mkdir -p "$logs"
@@ -96,6 +100,21 @@ sweep() { # sweep TARGET: all of it, in several processes
     done
     wait
     total $k
+}
+
+shapes() { # shapes TARGET: of every template, in several processes
+    k=0
+    while [ $k -lt "$jobs" ]; do
+        timeout $seconds "$soak" --shapes "$n_shapes" "$seed" "--part=$k/$jobs" "--target=$1" \
+            ${AGAINST:+"--against=$AGAINST"} "--coverage=$parts/coverage$k" >"$parts/part$k" 2>&1 &
+        k=$((k + 1))
+    done
+    wait
+    total $k >"$parts/total"
+    sed '$d' "$parts/total"
+    gaps=0
+    "$soak" --merge-shapes "$n_shapes" "$1" $(seq -f "$parts/coverage%.0f" 0 $((k - 1))) || gaps=1
+    awk -v gaps=$gaps 'END { print $1, "passed,", $3 + gaps, "failed,", $5, "skipped" }' "$parts/total"
 }
 
 check() { # check WHAT TARGET: a line of the table, and what went wrong

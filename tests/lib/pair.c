@@ -10,11 +10,16 @@ static bool compile_one(Compiled *compiled, const char *source, const Target *ta
     return false;
 }
 
-bool pair_compile(Pair *pair, const char *source, const Target *target, Text *report) {
+bool pair_compile_against(Pair *pair, const char *source, const Target *target,
+                          const Target *against, Text *report) {
     *pair = (Pair){.target = target};
     bool is_good = compile_one(&pair->fused, source, target, COMPILE_FUSED, "fused", report);
-    return compile_one(&pair->exposed, source, target, COMPILE_EXPOSED, "unfused", report) &&
+    return compile_one(&pair->exposed, source, against, COMPILE_EXPOSED, "unfused", report) &&
            is_good;
+}
+
+bool pair_compile(Pair *pair, const char *source, const Target *target, Text *report) {
+    return pair_compile_against(pair, source, target, target, report);
 }
 
 static void close_rigs(Pair *pair) {

@@ -29,6 +29,9 @@ typedef struct PairCounts {
 
 /* Compiles the source both ways. To be freed in any case. */
 bool pair_compile(Pair *pair, const char *source, const Target *target, Text *report);
+/* The unfused one for another target of the same device. */
+bool pair_compile_against(Pair *pair, const char *source, const Target *target,
+                          const Target *against, Text *report);
 void pair_free(Pair *pair);
 
 /* Loads a graph; closes the one before. */

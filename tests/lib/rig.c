@@ -166,7 +166,8 @@ static bool lay_out(Rig *rig, const int64_t *values) {
         for (int32_t k = 0; k < tensor->info.rank; k++) tensor->n_bytes *= (size_t)tensor->dims[k];
         /* Elements of 8 bytes: 8 past a multiple of 16. Smaller ones: also 3, 5, ... elements. */
         size_t shift = elem_bytes == 8 ? 1 : 1 + 2 * (i % (8 / elem_bytes));
-        tensor->offset = end + (rig->options.is_unaligned ? shift * elem_bytes : 0);
+        bool is_aligned = !rig->options.is_unaligned || (i < 64 && rig->options.aligned >> i & 1);
+        tensor->offset = end + (is_aligned ? 0 : shift * elem_bytes);
         end = (tensor->offset + tensor->n_bytes + RIG_RED_ZONE_BYTES + 255) / 256 * 256;
     }
     RigTensor *workspace = &rig->tensors[rig->n_tensors];
@@ -300,8 +301,11 @@ bool rig_run(Rig *rig, uint8_t poison) {
             memset(rig->before + tensor->offset, poison, tensor->n_bytes);
     }
     if (!set_params(rig)) return false;
-    if (frt_copy_to_device(rig->program, rig->device, rig->before, rig->n_bytes, &error) ||
-        frt_run(rig->exec, NULL, &error) || frt_sync(rig->program, NULL, &error) ||
+    if (frt_prepare(rig->exec, &error) ||
+        frt_copy_to_device(rig->program, rig->device, rig->before, rig->n_bytes, &error))
+        return fail(rig, "run", error.message);
+    if (rig->options.before_run) rig->options.before_run(rig->options.user);
+    if (frt_run(rig->exec, NULL, &error) || frt_sync(rig->program, NULL, &error) ||
         frt_copy_from_device(rig->program, rig->after, rig->device, rig->n_bytes, &error))
         return fail(rig, "run", error.message);
     if (!is_guard_whole(rig->guard)) return fail(rig, "run", "written beside the program's memory");

@@ -24,9 +24,13 @@ typedef struct RigTensor {
 typedef struct RigOptions {
     frt_program_options program;
     bool is_unaligned; /* tensors begin at odd multiples of their element, never of 16 bytes */
+    uint64_t aligned;  /* but for these (bit set, in the order of Rig.tensors) */
+    /* Called before each run, when its contents are there; or NULL. */
+    void (*before_run)(void *user);
+    void *user;
 } RigOptions;
 #define RIG_OPTIONS_INIT \
-    { FRT_PROGRAM_OPTIONS_INIT, false }
+    { FRT_PROGRAM_OPTIONS_INIT, false, 0, NULL, NULL }
 
 /* From here on launches of opened programs may overlap (frt_program_options). */
 void rig_overlap_launches(void);

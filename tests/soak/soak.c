@@ -4,7 +4,11 @@
  *   soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED]   random graphs
  *   soak --sweep [--part=I/K] [--device=..] [--target=..]               every op, dtype and shape
  *   soak --faults [N] [SEED] [--device=..] [--target=..]    whether `fusec verify` names mistakes
+ *   soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] [--device=..]
+ *                                      N random shapes for every template (templates.def), or one
+ *                                      case: --one=TEMPLATE:PROGRAM:SHAPE
  *   soak --merge FILE..                                     one coverage table of several parts
+ *   soak --merge-shapes N TARGET FILE..                     the same of shapes
  *
  * The first graphs that fail (all with --reduce, none with --no-reduce) are reduced, and left as
  * `soak-SEED-TARGET.g` for `fusec verify`. --plant=FAULT compiles them with a mistake of
@@ -15,6 +19,7 @@
 #include "soak.h"
 
 #include "lib/faults.h"
+#include "shapes.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -73,7 +78,10 @@ static int usage(const char *wrong) {
             "[--reduce|--no-reduce] [--plant=FAULT] [--overlap]\n"
             "       soak --sweep [--part=I/K] [--device=cpu|cuda] [--target=NAME]\n"
             "       soak --faults [N] [SEED] [--device=cpu|cuda] [--target=NAME]\n"
+            "       soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] "
+            "[--one=TEMPLATE:PROGRAM:SHAPE] [--device=cpu|cuda] [--target=NAME] [--plant=FAULT]\n"
             "       soak --merge FILE..\n"
+            "       soak --merge-shapes N TARGET FILE..\n"
             "random graphs take --coverage=FILE, for --merge\n",
             wrong);
     return 2;
@@ -104,6 +112,13 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
     }
     if (strcmp(argument, "--sweep") == 0) return soak->is_sweep = true;
     if (strcmp(argument, "--faults") == 0) return soak->is_faults = true;
+    if (strcmp(argument, "--shapes") == 0) return soak->is_shapes = true;
+    if (strncmp(argument, "--only=", 7) == 0) {
+        soak->only = argument + 7;
+        return template_by_name(soak->only, strlen(soak->only)) != TEMPLATE_COUNT;
+    }
+    if (strncmp(argument, "--against=", 10) == 0)
+        return (soak->against = target_by_name(argument + 10)) != NULL;
     if (strcmp(argument, "--reduce") == 0 || strcmp(argument, "--no-reduce") == 0) {
         soak->max_reduced = argument[2] == 'r' ? UINT32_MAX : 0;
         return true;
@@ -113,7 +128,8 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
     if (strncmp(argument, "--one=", 6) == 0) {
         soak->is_one = true;
         soak->n = 1;
-        return read_number(argument + 6, &soak->seed);
+        soak->one_shape = soak->is_shapes ? argument + 6 : NULL;
+        return soak->is_shapes || read_number(argument + 6, &soak->seed);
     }
     if (strncmp(argument, "--part=", 7) == 0) {
         char *slash;
@@ -177,7 +193,7 @@ static bool has_gaps(const Soak *soak) {
 
 /* Whether the coverage is as it should be: shown here, or left for the other parts. */
 static bool tell_coverage(const Soak *soak) {
-    if (soak->is_sweep || soak->is_one || soak->is_faults) return true;
+    if (soak->is_sweep || soak->is_one || soak->is_faults || soak->is_shapes) return true;
     if (!soak->coverage_path) return !has_gaps(soak);
     Text line = {.arena = soak->arena};
     coverage_write(&soak->coverage, &line);
@@ -207,12 +223,35 @@ static int merge(Soak *soak, char **paths, int n) {
     return is_lacking || n == 0;
 }
 
+static int merge_shapes(Soak *soak, char **argv, int n) {
+    if (n < 2 || !read_number(argv[0], &soak->n) || !target_by_name(argv[1]))
+        return usage("--merge-shapes");
+    soak->arena = arena_new(NULL);
+    int status = soak_merge_shapes(soak, target_by_name(argv[1]), argv + 2, n - 2);
+    arena_free(soak->arena);
+    return status;
+}
+
+/* Whether what was asked for was there to be run. */
+static bool run(Soak *soak) {
+    if (soak->is_shapes) return soak_shapes(soak);
+    if (soak->is_sweep)
+        soak_sweep(soak);
+    else if (soak->is_faults)
+        soak_faults(soak);
+    else
+        soak_random(soak);
+    return true;
+}
+
 int main(int argc, char **argv) {
     Soak soak = {
         .n = 200, .seed = 1, .n_parts = 1, .max_reduced = 3, .coverage = {.without_matmul = false}};
     int n_numbers = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1 && strcmp(argv[1], "--merge") == 0) return merge(&soak, argv + 2, argc - 2);
+    if (argc > 1 && strcmp(argv[1], "--merge-shapes") == 0)
+        return merge_shapes(&soak, argv + 2, argc - 2);
     for (int i = 1; i < argc; i++)
         if (!read_argument(&soak, argv[i], &n_numbers)) return usage(argv[i]);
     soak.arena = arena_new(NULL);
@@ -221,14 +260,9 @@ int main(int argc, char **argv) {
     catch_signals();
     frt_program *keeper = NULL;
     if (soak.is_cuda && !(keeper = keep_context(&soak))) return 4;
-    if (soak.is_sweep)
-        soak_sweep(&soak);
-    else if (soak.is_faults)
-        soak_faults(&soak);
-    else
-        soak_random(&soak);
+    bool is_lacking = !run(&soak);
     frt_program_free(keeper);
-    bool is_lacking = !tell_coverage(&soak);
+    is_lacking |= !tell_coverage(&soak);
     const PairCounts *c = &soak.counts;
     if (!soak.is_faults)
         printf("%" PRIu64 " runs, %" PRIu64 " after init steps; %" PRIu64 " values and %" PRIu64

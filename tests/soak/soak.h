@@ -1,4 +1,5 @@
-/* The soak program's two drivers (random graphs and the sweep) and what they share. */
+/* The soak program's drivers (random graphs, the sweep, random shapes, planted mistakes) and what
+ * they share. */
 #ifndef FUSEC_TESTS_SOAK_H
 #define FUSEC_TESTS_SOAK_H
 
@@ -8,7 +9,10 @@
 typedef struct Soak {
     uint64_t n, seed;
     uint64_t part, n_parts; /* of the sweep: every n_parts-th program from number `part` on */
-    bool is_sweep, is_one, is_faults;
+    bool is_sweep, is_one, is_faults, is_shapes;
+    const char *one_shape;     /* TEMPLATE:PROGRAM:SHAPE, or NULL */
+    const char *only;          /* the one template that shapes are drawn for, or NULL: all */
+    const Target *against;     /* of the unfused programs of shapes; NULL: the same */
     const char *coverage_path; /* where the counts of the coverage table go, or NULL */
     uint32_t max_reduced;      /* failing graphs that are reduced */
     bool is_cuda;
@@ -30,5 +34,9 @@ void soak_add_counts(Soak *soak, const PairCounts *counts);
 void soak_random(Soak *soak);
 void soak_sweep(Soak *soak);
 void soak_faults(Soak *soak);
+/* False where a template had fewer shapes than soak->n, or what was asked for is not there. */
+bool soak_shapes(Soak *soak);
+/* One table of the counts that several parts left; the exit status. */
+int soak_merge_shapes(Soak *soak, const Target *target, char **paths, int n);
 
 #endif

@@ -1,0 +1,67 @@
+/* Random shapes for every template: which there are, programs drawn for each, and what a run used.
+ */
+#ifndef FUSEC_TESTS_SHAPES_H
+#define FUSEC_TESTS_SHAPES_H
+
+#include "lib/compile.h"
+#include "lib/rig.h"
+#include "lib/rng.h"
+
+enum {
+    DTS_HALF = 1 << DT_F16 | 1 << DT_BF16,
+    DTS_FAST = DTS_HALF | 1 << DT_F32,
+    DTS_SIMT = 1 << DT_F32 | 1 << DT_I32
+};
+
+typedef enum {
+#define TEMPLATE(sym, name, gpu, cpu, dtypes, family, needs, doc) TEMPLATE_##sym,
+#include "templates.def"
+    TEMPLATE_COUNT
+} TemplateId;
+
+typedef struct TemplateInfo {
+    const char *name, *doc;
+    unsigned dtypes; /* that programs are drawn with */
+} TemplateInfo;
+const TemplateInfo *template_info(TemplateId id);
+/* TEMPLATE_COUNT when there is none of this name. */
+TemplateId template_by_name(const char *name, size_t n_bytes);
+/* Whether the target has kernels of it. */
+bool template_is_on(TemplateId id, const Target *target);
+
+/* A program for the template, by `number`: the same for the same number anywhere. */
+const char *template_source(Arena *arena, TemplateId id, uint64_t number);
+
+/* What runs used: bit sets of variants. */
+typedef struct TemplateUse {
+    uint8_t variants[TEMPLATE_COUNT][DT_COUNT];
+} TemplateUse;
+/* Adds what the last run of the plan's artifact used. */
+/* `symbol_values` as the rig was placed with. */
+void template_note_use(const Plan *plan, const Target *target, const Rig *rig,
+                       const int64_t *symbol_values, TemplateUse *use);
+
+/* Shapes met so far, each counted once. */
+typedef struct ShapeSeen {
+    uint64_t shape;
+    uint8_t id, dtype, variant; /* TemplateId; variant MAX_VARIANTS: any of them */
+} ShapeSeen;
+typedef struct ShapeCount {
+    Arena *arena;
+    Vec(ShapeSeen) seen;
+    uint32_t *slots; /* a hash set of `seen`, numbers from 1 */
+    uint32_t n_slots;
+    uint32_t n[TEMPLATE_COUNT];
+    uint32_t by[TEMPLATE_COUNT][DT_COUNT][MAX_VARIANTS];
+} ShapeCount;
+/* `shape`: a hash of the extents. */
+void shape_count_add(ShapeCount *count, const TemplateUse *use, uint64_t shape);
+/* A line for each template, dtype and variant; returns how many of the target's templates have
+ * fewer shapes than `wanted`. */
+uint32_t shape_count_print(const ShapeCount *count, const Target *target, uint32_t wanted,
+                           Text *out);
+/* Each shape as a line, for shape_count_read to join with others'. */
+void shape_count_write(const ShapeCount *count, Text *out);
+bool shape_count_read(ShapeCount *count, const char *line);
+
+#endif

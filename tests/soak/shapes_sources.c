@@ -1,0 +1,497 @@
+/* Programs for each template: what it computes, with random work in front of it and behind it. See
+ * shapes.h. */
+#include "shapes.h"
+
+#include <string.h>
+
+enum { MOST_AXES = 4, MAX_CHAIN = 5 };
+
+typedef struct Maker {
+    Arena *arena;
+    Rng rng;
+    Dtype dtype;
+    Text dims, inputs, params, body, outputs;
+    uint32_t n_values, n_inputs, n_params, n_outputs;
+} Maker;
+
+/* Extents as source text. */
+typedef struct Axes {
+    const char *of[MOST_AXES];
+    uint32_t n;
+} Axes;
+#define AXES(...)                                                                   \
+    (Axes) {                                                                        \
+        {__VA_ARGS__}, sizeof((const char *[]){__VA_ARGS__}) / sizeof(const char *) \
+    }
+
+typedef struct Value {
+    const char *name;
+    Dtype dtype;
+    Axes axes;
+} Value;
+
+static bool is_float(Dtype dtype) {
+    return dtype_kind(dtype) == KIND_FLOAT;
+}
+
+static const char *pick(Maker *m, const char *const *list, size_t n) {
+    return list[rng_below(&m->rng, (uint32_t)n)];
+}
+#define PICK(m, ...)                            \
+    pick(m, (const char *const[]){__VA_ARGS__}, \
+         sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))
+
+static void dim(Maker *m, const char *name, int lo, int hi, int multiple) {
+    text_printf(&m->dims, "dim %s in %d..%d", name, lo, hi);
+    text_printf(&m->dims, multiple > 1 ? " mult %d\n" : "\n", multiple);
+}
+
+/* A known extent: often a multiple of 8, else anything. */
+static const char *number(Maker *m, int lo, int hi) {
+    int64_t n = rng_between(&m->rng, lo, hi);
+    if (n > 8 && rng_chance(&m->rng, 50)) n -= n % 8;
+    return str_format(m->arena, "%d", (int)n);
+}
+
+/* `ones`: axes (bit set) of extent 1. */
+static const char *shape_text(Maker *m, const Axes *axes, uint32_t ones) {
+    Text text = {.arena = m->arena};
+    for (uint32_t k = 0; k < axes->n; k++)
+        text_printf(&text, "%s%s", k ? ", " : "[", ones >> k & 1 ? "1" : axes->of[k]);
+    text_puts(&text, axes->n ? "]" : "");
+    return text_str(&text);
+}
+
+static const char *input_of(Maker *m, Dtype dtype, const char *shape) {
+    const char *name = str_format(m->arena, "x%u", m->n_inputs);
+    text_printf(&m->inputs, "%s%s: %s%s", m->n_inputs++ ? ", " : "", name, dtype_name(dtype),
+                shape);
+    return name;
+}
+
+static Value input(Maker *m, Dtype dtype, Axes axes) {
+    return (Value){input_of(m, dtype, shape_text(m, &axes, 0)), dtype, axes};
+}
+
+static Value param(Maker *m, Dtype dtype, Axes axes) {
+    const char *name = str_format(m->arena, "p%u", m->n_params++);
+    text_printf(&m->params, "  param %s: %s%s = \"%s\"\n", name, dtype_name(dtype),
+                shape_text(m, &axes, 0), name);
+    return (Value){name, dtype, axes};
+}
+
+STR_PRINTF(4, 5) static Value bind(Maker *m, Dtype dtype, Axes axes, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const char *expression = str_vformat(m->arena, format, args);
+    va_end(args);
+    const char *name = str_format(m->arena, "v%u", m->n_values++);
+    text_printf(&m->body, "  %s = %s\n", name, expression);
+    return (Value){name, dtype, axes};
+}
+
+static void output(Maker *m, Value v) {
+    text_printf(&m->outputs, "%sy%u: %s%s", m->n_outputs ? ", " : "", m->n_outputs,
+                dtype_name(v.dtype), shape_text(m, &v.axes, 0));
+    text_printf(&m->body, "  y%u = %s\n", m->n_outputs++, v.name);
+}
+
+static const char *source(Maker *m) {
+    return str_format(m->arena, "%sgraph g(%s) -> (%s) {\n%s%s}\n", text_str(&m->dims),
+                      text_str(&m->inputs), text_str(&m->outputs), text_str(&m->params),
+                      text_str(&m->body));
+}
+
+/* Elementwise work. */
+
+/* Broadcast to the value: a scalar, a row, a column, or all of it. */
+static const char *operand(Maker *m, const Value *v) {
+    uint32_t all = (1u << v->axes.n) - 1, last = v->axes.n ? 1u << (v->axes.n - 1) : 0;
+    const uint32_t ones[] = {all, all & ~last, last, 0};
+    uint32_t kind = rng_below(&m->rng, 5);
+    if (kind == 4) return input_of(m, v->dtype, "");
+    return input_of(m, v->dtype, shape_text(m, &v->axes, ones[kind]));
+}
+
+static Value unary(Maker *m, Value v) {
+    if (v.dtype == DT_BOOL) return bind(m, v.dtype, v.axes, "logical_not(%s)", v.name);
+    const char *op = is_float(v.dtype) ? PICK(m, "relu", "sigmoid", "tanh", "gelu", "silu", "abs",
+                                              "floor", "leaky_relu", "gelu_tanh", "neg", "softplus")
+                                       : PICK(m, "relu", "abs", "neg", "sign");
+    return bind(m, v.dtype, v.axes, "%s(%s)", op, v.name);
+}
+
+static Value binary(Maker *m, Value v) {
+    const char *other = operand(m, &v);
+    if (v.dtype == DT_BOOL)
+        return bind(m, v.dtype, v.axes, "%s(%s, %s)", PICK(m, "logical_and", "logical_or"), v.name,
+                    other);
+    return bind(m, v.dtype, v.axes, "%s(%s, %s)",
+                PICK(m, "add", "sub", "mul", "maximum", "minimum"), v.name, other);
+}
+
+static Value chosen(Maker *m, Value v) {
+    const char *other = operand(m, &v);
+    if (v.dtype == DT_BOOL) return bind(m, v.dtype, v.axes, "not_equal(%s, %s)", v.name, other);
+    return bind(m, v.dtype, v.axes, "where(%s(%s, %s), %s, %s)",
+                PICK(m, "less", "less_equal", "greater", "equal"), v.name, other, v.name,
+                operand(m, &v));
+}
+
+static Value recast(Maker *m, Value v) {
+    Dtype to = is_float(v.dtype) ? (Dtype)rng_below(&m->rng, DT_I32) : v.dtype;
+    if (to == v.dtype || to == DT_F64) return unary(m, v);
+    return bind(m, to, v.axes, "cast(%s, %s)", v.name, dtype_name(to));
+}
+
+/* A store beside the last one. */
+static Value kept(Maker *m, Value v) {
+    if (m->n_outputs > 2) return unary(m, v);
+    if (v.dtype != DT_BOOL && rng_chance(&m->rng, 40)) {
+        output(m, bind(m, DT_BOOL, v.axes, "less(%s, %s)", v.name, operand(m, &v)));
+        return v;
+    }
+    Value next = unary(m, v);
+    output(m, next);
+    return next;
+}
+
+static Value chain(Maker *m, Value v, uint32_t n_steps) {
+    static Value (*const steps[])(Maker *, Value) = {unary, binary, binary, chosen, recast, kept};
+    for (uint32_t i = 0; i < n_steps; i++) v = steps[rng_below(&m->rng, 6)](m, v);
+    return v;
+}
+
+static void finish(Maker *m, Value v) {
+    output(m, chain(m, v, rng_below(&m->rng, MAX_CHAIN)));
+}
+
+/* Another order, some of it, more of it, other elements. */
+static Value viewed(Maker *m, Value v) {
+    const char *a = v.axes.of[0], *b = v.axes.of[v.axes.n - 1];
+    const char *name = v.name;
+    if (v.axes.n != 2) return v;
+    switch (rng_below(&m->rng, 7)) {
+    case 0:
+        return bind(m, v.dtype, AXES(b, a), "transpose(%s)", name);
+    case 1:
+        return bind(m, v.dtype, AXES(str_format(m->arena, "%s - 2", a), b), "%s[1:-1]", name);
+    case 2:
+        return bind(m, v.dtype, AXES(a, str_format(m->arena, "(%s + 1) / 2", b)), "%s[:, ::2]",
+                    name);
+    case 3:
+        return bind(m, v.dtype,
+                    AXES(str_format(m->arena, "%s + 3", a), str_format(m->arena, "%s + 1", b)),
+                    "pad(%s, low=[1, 0], high=[2, 1])", name);
+    case 4:
+        return bind(m, v.dtype, AXES(a, str_format(m->arena, "2 * %s", b)),
+                    "concat([%s, %s], axis=1)", name, input(m, v.dtype, v.axes).name);
+    case 5:
+        return bind(m, v.dtype, v.axes, "gather(%s, %s, axis=0)", name,
+                    input(m, DT_I32, AXES(a)).name);
+    default:
+        return v;
+    }
+}
+
+static const char *make_map(Maker *m) {
+    static const int hi[] = {1 << 20, 1 << 12, 1 << 10};
+    uint32_t rank = 1 + rng_below(&m->rng, 3);
+    Axes axes = {{"N", "M", "K"}, rank};
+    for (uint32_t k = 0; k < rank; k++) dim(m, axes.of[k], 3, hi[rank - 1], 1);
+    finish(m, chain(m, viewed(m, input(m, m->dtype, axes)), 1 + rng_below(&m->rng, 3)));
+    return source(m);
+}
+
+/* Reductions. */
+
+static Value reduced(Maker *m, Value v, uint32_t axis, const char *rest) {
+    bool is_wide = is_float(v.dtype);
+    uint32_t kind = rng_below(&m->rng, is_wide ? 8 : 3);
+    Axes one = AXES(rest), all = v.axes;
+    switch (kind) {
+    case 0:
+        return bind(m, v.dtype, one, "sum(%s, axis=%u)", v.name, axis);
+    case 1:
+        return bind(m, v.dtype, one, "%s(%s, axis=%u)", PICK(m, "max", "min"), v.name, axis);
+    case 2:
+        return bind(m, DT_I32, one, "%s(%s, axis=%u)", PICK(m, "argmax", "argmin"), v.name, axis);
+    case 3:
+        return bind(m, v.dtype, all, "softmax(%s, axis=%u)", v.name, axis);
+    case 4:
+        return bind(m, v.dtype, all, "log_softmax(%s, axis=%u)", v.name, axis);
+    case 5:
+        return bind(m, v.dtype, one, "var(%s, axis=%u)", v.name, axis);
+    case 6:
+        return bind(m, v.dtype, one, "logsumexp(%s, axis=%u)", v.name, axis);
+    default:
+        return bind(m, v.dtype, all, "%s - mean(%s, axis=%u, keep=true)", v.name, v.name, axis);
+    }
+}
+
+/* Over rows or columns, with what is done to elements before, and perhaps twice. */
+static const char *reduction(Maker *m, Axes axes, uint32_t axis) {
+    Value v = chain(m, input(m, m->dtype, axes), rng_below(&m->rng, 3));
+    finish(m, reduced(m, v, axis, axes.of[1 - axis]));
+    if (rng_chance(&m->rng, 40)) output(m, reduced(m, v, axis, axes.of[1 - axis]));
+    return source(m);
+}
+
+static const char *make_row_warp(Maker *m) {
+    dim(m, "R", 1, 4096, 1), dim(m, "C", 1, 1024, rng_chance(&m->rng, 25) ? 8 : 1);
+    return reduction(m, AXES("R", "C"), 1);
+}
+
+static const char *make_row_block(Maker *m) {
+    dim(m, "R", 1, 512, 1), dim(m, "C", 1025, 8192, rng_chance(&m->rng, 25) ? 8 : 1);
+    return reduction(m, AXES("R", "C"), 1);
+}
+
+static const char *make_row_cluster(Maker *m) {
+    dim(m, "R", 1, 96, 1);
+    return reduction(m, AXES("R", number(m, 16390, 32760)), 1);
+}
+
+static const char *make_row_loop(Maker *m) {
+    dim(m, "R", 1, 64, 1), dim(m, "C", 1, 65536, 1);
+    return reduction(m, AXES("R", "C"), 1);
+}
+
+static const char *make_row_segments(Maker *m) {
+    dim(m, "R", 1, 40, 1), dim(m, "C", 1, 1 << 18, 1);
+    Value v = chain(m, input(m, m->dtype, AXES("R", "C")), rng_below(&m->rng, 3));
+    finish(m, bind(m, v.dtype, AXES("R"), "%s(%s, axis=1)", PICK(m, "sum", "max", "min"), v.name));
+    return source(m);
+}
+
+static const char *make_column(Maker *m) {
+    dim(m, "N", 1, 256, 1), dim(m, "M", 1, 4096, rng_chance(&m->rng, 25) ? 8 : 1);
+    return reduction(m, AXES("N", "M"), 0);
+}
+
+static const char *make_column_segments(Maker *m) {
+    dim(m, "N", 1, 8192, 1), dim(m, "M", 1, 2048, 1);
+    return reduction(m, AXES("N", "M"), 0);
+}
+
+/* Products. */
+
+typedef struct Product {
+    const char *batch, *m, *n, *k; /* extents; batch NULL: one matrix */
+    bool is_plain;                 /* factors are inputs as they are */
+    bool is_tf32;                  /* where the dtype is f32 */
+} Product;
+
+/* Matrices of the one batch, or of all. */
+static Axes matrix(const Product *p, const char *rows, const char *columns, bool has_batch) {
+    return p->batch && has_batch ? AXES(p->batch, rows, columns) : AXES(rows, columns);
+}
+
+static Value factor(Maker *m, const Product *p, Axes axes, bool is_turned) {
+    Axes there = axes;
+    uint32_t last = axes.n - 1;
+    if (is_turned) there.of[last] = axes.of[last - 1], there.of[last - 1] = axes.of[last];
+    Value v = input(m, m->dtype, there);
+    if (!p->is_plain && rng_chance(&m->rng, 30)) v = binary(m, v);
+    if (!is_turned) return v;
+    return bind(m, v.dtype, axes, "transpose(%s, perm=%s)", v.name,
+                axes.n == 2 ? "[1, 0]" : "[0, 2, 1]");
+}
+
+static Value left_factor(Maker *m, const Product *p) {
+    bool is_turned = !p->is_tf32 && rng_chance(&m->rng, 25);
+    return factor(m, p, matrix(p, p->m, p->k, true), is_turned);
+}
+
+static Value right_factor(Maker *m, const Product *p) {
+    bool is_turned = p->is_tf32 || rng_chance(&m->rng, 40);
+    return factor(m, p, matrix(p, p->k, p->n, rng_chance(&m->rng, 60)), is_turned);
+}
+
+static Value times(Maker *m, const Product *p, Value a, Value b) {
+    return bind(m, a.dtype, matrix(p, p->m, p->n, true), "matmul(%s, %s, precision=\"%s\")", a.name,
+                b.name, p->is_tf32 && a.dtype == DT_F32 ? "tf32" : "full");
+}
+
+static Value product(Maker *m, const Product *p) {
+    Value a = left_factor(m, p);
+    return times(m, p, a, right_factor(m, p));
+}
+
+static const char *product_alone(Maker *m, const Product *p) {
+    finish(m, product(m, p));
+    return source(m);
+}
+
+static const char *maybe_batch(Maker *m, int hi) {
+    if (rng_chance(&m->rng, 70)) return NULL;
+    dim(m, "B", 1, hi, 1);
+    return "B";
+}
+
+static const char *make_simt(Maker *m) {
+    Product p = {maybe_batch(m, 16), "M", "N", "K", false, false};
+    dim(m, "M", 1, 1500, 1), dim(m, "N", 1, 1500, 1), dim(m, "K", 1, 2048, 1);
+    return product_alone(m, &p);
+}
+
+static const char *make_mma(Maker *m) {
+    Product p = {maybe_batch(m, 16), "M", "N", "K", false, true};
+    dim(m, "M", 1, 1500, 1), dim(m, "N", 1, 1500, 1), dim(m, "K", 1, 2048, 1);
+    return product_alone(m, &p);
+}
+
+/* Rows of whole accesses, as sources promise them or as sizes happen to be. */
+static const char *make_wgmma(Maker *m) {
+    bool is_f32 = m->dtype == DT_F32;
+    int multiple = rng_chance(&m->rng, 60) ? 8 : 1;
+    Product p = {maybe_batch(m, 4), "M", "N", "K", true, is_f32};
+    dim(m, "M", 33, 2048, 1), dim(m, "N", 16, 2048, multiple), dim(m, "K", 16, 2048, multiple);
+    return product_alone(m, &p);
+}
+
+static const char *make_wgmma_pair(Maker *m) {
+    Product p = {NULL, "M", "N", "K", true, false};
+    dim(m, "M", 33, 1024, 1), dim(m, "N", 16, 1024, 8), dim(m, "K", 16, 1024, 8);
+    Value x = input(m, m->dtype, AXES("M", "K"));
+    Value a = times(m, &p, x, input(m, m->dtype, AXES("K", "N")));
+    Value b = times(m, &p, x, input(m, m->dtype, AXES("K", "N")));
+    finish(m, bind(m, b.dtype, b.axes, "%s * %s", unary(m, a).name, b.name));
+    return source(m);
+}
+
+/* One row times a matrix, or a matrix times one column. */
+static const char *vector_product(Maker *m, bool is_row, bool is_turned) {
+    Product p = {NULL, is_row ? "1" : "N", is_row ? "N" : "1", "K", false, false};
+    dim(m, "N", 1, 4096, rng_chance(&m->rng, 30) ? 8 : 1);
+    dim(m, "K", 1, 8192, rng_chance(&m->rng, 30) ? 8 : 1);
+    Value a = factor(m, &p, AXES(p.m, p.k), !is_row && is_turned);
+    finish(m, times(m, &p, a, factor(m, &p, AXES(p.k, p.n), is_row && is_turned)));
+    return source(m);
+}
+
+static const char *make_vector_k(Maker *m) {
+    bool is_row = rng_chance(&m->rng, 50);
+    return vector_product(m, is_row, is_row);
+}
+
+static const char *make_vector_n(Maker *m) {
+    bool is_row = rng_chance(&m->rng, 50);
+    return vector_product(m, is_row, !is_row);
+}
+
+static const char *make_vector_cluster(Maker *m) {
+    return make_vector_n(m);
+}
+
+static const char *make_plain(Maker *m) {
+    Product p = {maybe_batch(m, 8), "M", "N", "1", false, false};
+    dim(m, "M", 1, 2048, 1), dim(m, "N", 1, 2048, 1);
+    return product_alone(m, &p);
+}
+
+/* Products of one input by several matrices of one shape. */
+static const char *make_part(Maker *m) {
+    const char *n = number(m, 1, 200);
+    Product p = {NULL, "M", n, "K", true, false};
+    dim(m, "M", 1, 700, 1), dim(m, "K", 1, 1024, rng_chance(&m->rng, 40) ? 8 : 1);
+    Value x = input(m, m->dtype, AXES("M", "K"));
+    uint32_t n_parts = 2 + rng_below(&m->rng, 2);
+    for (uint32_t i = 0; i < n_parts; i++)
+        output(m, times(m, &p, x, input(m, m->dtype, AXES("K", n))));
+    return source(m);
+}
+
+/* Whole rows of a product in one tile, and what is made of them. */
+static const char *make_phase(Maker *m) {
+    const char *n = number(m, 2, 64);
+    Product p = {NULL, "M", n, "K", rng_chance(&m->rng, 50), false};
+    dim(m, "M", 1, 2048, 1), dim(m, "K", 1, 1024, 1);
+    Value h = binary(m, product(m, &p));
+    finish(m, reduced(m, h, 1, "M"));
+    return source(m);
+}
+
+/* A small perceptron: all extents are known. Several rows of 16 bits go to tensor cores, which take
+ * no turns. */
+static const char *make_turn(Maker *m) {
+    bool is_half = DTS_HALF >> m->dtype & 1;
+    const char *rows = is_half ? "1" : number(m, 1, 16), *width = number(m, 1, 128);
+    Value v = input(m, m->dtype, AXES(rows, width));
+    uint32_t n_layers = 2 + rng_below(&m->rng, 2);
+    for (uint32_t i = 0; i < n_layers; i++) {
+        const char *next = number(m, 1, 128);
+        Product p = {NULL, rows, next, width, true, false};
+        v = times(m, &p, v, input(m, m->dtype, AXES(width, next)));
+        v = unary(m,
+                  bind(m, v.dtype, v.axes, "%s + %s", v.name, input(m, m->dtype, AXES(next)).name));
+        width = next;
+    }
+    if (rng_chance(&m->rng, 50)) v = bind(m, v.dtype, v.axes, "softmax(%s, axis=1)", v.name);
+    output(m, v);
+    return source(m);
+}
+
+/* Rows that the copy engine cannot follow. */
+static const char *make_copy(Maker *m) {
+    Product p = {maybe_batch(m, 3), "M", "N", "K", true, false};
+    dim(m, "M", 33, 1200, 1), dim(m, "N", 33, 1200, 1), dim(m, "K", 257, 2000, 1);
+    return product_alone(m, &p);
+}
+
+/* Params: as they are, and with what they alone determine. */
+static const char *param_product(Maker *m, const char *n, const char *k) {
+    Product p = {NULL, "M", n, k, true, false};
+    dim(m, "M", 1, 700, 1);
+    Value x = input(m, m->dtype, AXES("M", k));
+    Value w = param(m, m->dtype, AXES(k, n));
+    Value y = times(m, &p, x, w);
+    Value norm = bind(m, w.dtype, AXES("1", n), "sum(abs(%s), axis=[0], keep=true)", w.name);
+    if (rng_chance(&m->rng, 70))
+        y = bind(m, y.dtype, y.axes, "%s %s %s", y.name, PICK(m, "*", "+", "-"), norm.name);
+    finish(m, y);
+    return source(m);
+}
+
+static const char *make_init(Maker *m) {
+    dim(m, "N", 1, 600, 1), dim(m, "K", 1, 600, 1);
+    return param_product(m, "N", "K");
+}
+
+static const char *make_layout(Maker *m) {
+    int64_t n = rng_between(&m->rng, 8, 300);
+    const char *odd = str_format(m->arena, "%d", 2 * (int)n + 1);
+    return param_product(m, odd, number(m, 16, 600));
+}
+
+/* A product, elements and what is reduced side by side. */
+static const char *make_piece(Maker *m) {
+    Product p = {NULL, "M", "N", "K", rng_chance(&m->rng, 50), false};
+    dim(m, "M", 1, 900, 1), dim(m, "N", 1, 900, 1), dim(m, "K", 1, 700, 1);
+    Value a = binary(m, product(m, &p));
+    Value b = unary(m, input(m, m->dtype, AXES("M", "K")));
+    if (rng_chance(&m->rng, 50)) {
+        Value first = b;
+        b = a, a = first;
+    }
+    output(m, bind(m, a.dtype, AXES("M", "N + K"), "concat([%s, %s], axis=1)", a.name, b.name));
+    return source(m);
+}
+
+const char *template_source(Arena *arena, TemplateId id, uint64_t number) {
+    static const char *(*const families[])(Maker *) = {
+#define TEMPLATE(sym, name, gpu, cpu, dtypes, family, needs, doc) make_##family,
+#include "templates.def"
+    };
+    const char *name = template_info(id)->name;
+    uint64_t seed = hash_bytes(STR_HASH_SEED, name, strlen(name));
+    Maker m = {.arena = arena, .rng = rng_new(seed ^ number * 0x9E3779B97F4A7C15u)};
+    Text *texts[] = {&m.dims, &m.inputs, &m.params, &m.body, &m.outputs};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) texts[i]->arena = arena;
+    /* Dtypes take turns. */
+    uint32_t n_dtypes = 0, turn;
+    for (Dtype d = 0; d < DT_COUNT; d++) n_dtypes += template_info(id)->dtypes >> d & 1;
+    turn = (uint32_t)(number % n_dtypes);
+    while (!(template_info(id)->dtypes >> m.dtype & 1) || turn--) m.dtype++;
+    return families[id](&m);
+}

@@ -1,0 +1,324 @@
+/* Which templates a run used, and how many shapes each has met. See shapes.h. */
+#include "shapes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NOTHING, CLUSTER, WGMMA, N_NEEDS };
+enum { WARP = 32 };
+
+/* A kernel of a launch that took place. */
+typedef struct Used {
+    const Plan *plan;
+    const Kernel *kernel;
+    const Variant *variant;
+    const int64_t *symbol_values;
+    bool is_turn, has_parts;
+} Used;
+
+static bool is_row_form(const Used *u) {
+    return u->kernel->form == FORM_ROW && u->kernel->segment_axis == NO_AXIS;
+}
+
+static bool is_engine(const Used *u, ContractEngine engine) {
+    return u->kernel->form == FORM_CONTRACT && u->variant->sched.engine == engine;
+}
+
+static bool is_map(const Used *u) {
+    return u->kernel->form == FORM_MAP;
+}
+
+static bool is_row(const Used *u) {
+    return is_row_form(u);
+}
+
+static bool is_row_warp(const Used *u) {
+    return is_row_form(u) && u->variant->sched.resident && u->variant->sched.team <= WARP;
+}
+
+static bool is_row_cluster(const Used *u) {
+    return is_row_form(u) && u->variant->sched.cluster > 1;
+}
+
+static bool is_row_block(const Used *u) {
+    return is_row_form(u) && u->variant->sched.resident && u->variant->sched.team > WARP &&
+           !is_row_cluster(u);
+}
+
+static bool is_row_loop(const Used *u) {
+    return is_row_form(u) && !u->variant->sched.resident;
+}
+
+static bool is_row_segments(const Used *u) {
+    return u->kernel->form == FORM_ROW && u->kernel->segment_axis != NO_AXIS;
+}
+
+static bool is_column(const Used *u) {
+    return u->kernel->form == FORM_COLUMN && u->kernel->segment_axis == NO_AXIS;
+}
+
+static bool is_column_segments(const Used *u) {
+    return u->kernel->form == FORM_COLUMN && u->kernel->segment_axis != NO_AXIS;
+}
+
+static bool is_vector_cluster(const Used *u) {
+    return is_engine(u, CONTRACT_VECTOR) && u->variant->sched.cluster > 1;
+}
+
+static bool is_vector_k(const Used *u) {
+    return is_engine(u, CONTRACT_VECTOR) && u->variant->sched.lanes_along_k;
+}
+
+static bool is_vector_n(const Used *u) {
+    return is_engine(u, CONTRACT_VECTOR) && !u->variant->sched.lanes_along_k;
+}
+
+static bool is_simt(const Used *u) {
+    return is_engine(u, CONTRACT_FMA);
+}
+
+static bool is_mma(const Used *u) {
+    return is_engine(u, CONTRACT_MMA);
+}
+
+static bool is_wgmma_pair(const Used *u) {
+    return is_engine(u, CONTRACT_WGMMA) && u->variant->sched.products > 1;
+}
+
+static bool is_wgmma(const Used *u) {
+    return is_engine(u, CONTRACT_WGMMA) && !is_wgmma_pair(u);
+}
+
+static bool is_plain(const Used *u) {
+    return is_engine(u, CONTRACT_PLAIN);
+}
+
+static bool is_panels(const Used *u) {
+    return u->kernel->form == FORM_CONTRACT && u->kernel->panel_columns > 0;
+}
+
+static bool is_tiled(const Used *u) {
+    return is_engine(u, CONTRACT_FMA) && u->variant->sched.stages > 0;
+}
+
+static bool is_streamed(const Used *u) {
+    return is_engine(u, CONTRACT_FMA) && u->variant->sched.stages == 0;
+}
+
+static bool is_part(const Used *u) {
+    return u->has_parts;
+}
+
+static bool is_phase(const Used *u) {
+    return u->kernel->link == LINK_PHASE;
+}
+
+static bool is_turn(const Used *u) {
+    return u->is_turn;
+}
+
+/* Whether it fills a copy that stands for an input, and the copy has elements. */
+static bool is_copy(const Used *u) {
+    const DimTab *dims = u->plan->graph->dims;
+    for (uint32_t i = 0; i < u->kernel->args.n; i++) {
+        const Buffer *buffer = &u->plan->buffers.data[u->kernel->args.data[i]];
+        int64_t n_bytes = 0;
+        if (buffer->kind != BUFFER_TEMP || !buffer->stands_for ||
+            !kernel_stores_to(u->kernel, u->kernel->args.data[i]))
+            continue;
+        DimId bytes = buffer_bytes(u->plan->graph->dims, buffer);
+        if (dim_eval(dims, bytes, u->symbol_values, &n_bytes) && n_bytes > 0) return true;
+    }
+    return false;
+}
+
+static bool is_init(const Used *u) {
+    return u->kernel->is_init && !kernel_lays_out(u->kernel);
+}
+
+static bool is_layout(const Used *u) {
+    return kernel_lays_out(u->kernel);
+}
+
+static void note_piece(void *user, const Store *store) {
+    *(bool *)user |= store->piece != 0;
+}
+
+static bool is_piece(const Used *u) {
+    bool has_pieces = false;
+    kernel_each_store(u->kernel, note_piece, &has_pieces);
+    return has_pieces;
+}
+
+/* The list. */
+
+static const TemplateInfo infos[] = {
+#define TEMPLATE(sym, name, gpu, cpu, dtypes, family, needs, doc) {name, doc, dtypes},
+#include "templates.def"
+};
+
+static const struct {
+    bool on[2]; /* by DeviceClass */
+    int needs;
+    bool (*is)(const Used *used);
+} rules[] = {
+#define TEMPLATE(sym, name, gpu, cpu, dtypes, family, needs, doc) {{cpu, gpu}, needs, is_##sym},
+#include "templates.def"
+};
+
+const TemplateInfo *template_info(TemplateId id) {
+    return &infos[id];
+}
+
+TemplateId template_by_name(const char *name, size_t n_bytes) {
+    TemplateId id = 0;
+    while (id < TEMPLATE_COUNT &&
+           (strlen(infos[id].name) != n_bytes || memcmp(infos[id].name, name, n_bytes) != 0))
+        id++;
+    return id;
+}
+
+bool template_is_on(TemplateId id, const Target *target) {
+    const bool has[N_NEEDS] = {true, target->max_cluster > 1, target->has_wgmma};
+    return rules[id].on[target->device] && has[rules[id].needs];
+}
+
+/* What the kernel reads first: of a product its left factor. */
+static Dtype dtype_of(const Used *u) {
+    for (uint32_t i = 0; i < u->kernel->args.n; i++)
+        if (kernel_only_reads(u->kernel, u->kernel->args.data[i]))
+            return u->plan->buffers.data[u->kernel->args.data[i]].dtype;
+    return u->plan->buffers.data[u->kernel->args.data[0]].dtype;
+}
+
+static void note_launch(const Target *target, const Launch *launch, uint32_t v, Used *used,
+                        TemplateUse *use) {
+    used->is_turn = launch_has_turns(launch);
+    used->has_parts = launch_has_parts(launch);
+    for (uint32_t k = 0; k < launch->n; k++) {
+        used->kernel = &launch->kernels[k];
+        used->variant = &used->kernel->variants[v];
+        Dtype dtype = dtype_of(used);
+        for (TemplateId id = 0; id < TEMPLATE_COUNT; id++)
+            if (template_is_on(id, target) && rules[id].is(used))
+                use->variants[id][dtype] |= (uint8_t)(1u << v);
+    }
+}
+
+void template_note_use(const Plan *plan, const Target *target, const Rig *rig,
+                       const int64_t *symbol_values, TemplateUse *use) {
+    int64_t values[DIM_MAX_SYMBOLS] = {0};
+    memcpy(values, symbol_values, dim_n_symbols(plan->graph->dims) * sizeof *values);
+    dim_follow_rules(plan->graph->dims, values);
+    Used used = {.plan = plan, .symbol_values = values};
+    int32_t step = 0;
+    for (uint32_t i = 0; i < plan->kernels.n; step++) {
+        Launch launch = plan_launch(plan, i);
+        /* Init steps are run by the program: which of their variants did, it does not say. */
+        int32_t v = launch.kernels->is_init ? 0 : frt_exec_variant(rig->exec, step);
+        if (v >= 0) note_launch(target, &launch, (uint32_t)v, &used, use);
+        i += launch.n;
+    }
+}
+
+/* Counting. */
+
+static uint64_t hash_seen(const ShapeSeen *seen) {
+    uint64_t key[] = {seen->shape, seen->id, seen->dtype, seen->variant};
+    return hash_bytes(STR_HASH_SEED, key, sizeof key);
+}
+
+static uint32_t *find_slot(const ShapeCount *count, const ShapeSeen *seen) {
+    uint64_t at = hash_seen(seen);
+    for (;; at++) {
+        uint32_t *slot = &count->slots[at & (count->n_slots - 1)];
+        const ShapeSeen *there = *slot ? &count->seen.data[*slot - 1] : NULL;
+        if (!there || (there->shape == seen->shape && there->id == seen->id &&
+                       there->dtype == seen->dtype && there->variant == seen->variant))
+            return slot;
+    }
+}
+
+static void grow(ShapeCount *count) {
+    if (2 * (count->seen.n + 1) < count->n_slots) return;
+    count->n_slots = count->n_slots ? 2 * count->n_slots : 1024;
+    count->slots = arena_array(count->arena, uint32_t, count->n_slots);
+    for (uint32_t i = 0; i < count->seen.n; i++) *find_slot(count, &count->seen.data[i]) = i + 1;
+}
+
+/* False: it was there. */
+static bool add_seen(ShapeCount *count, ShapeSeen seen) {
+    grow(count);
+    uint32_t *slot = find_slot(count, &seen);
+    if (*slot) return false;
+    vec_push(count->arena, &count->seen, seen);
+    *slot = count->seen.n;
+    return true;
+}
+
+static void add_one(ShapeCount *count, ShapeSeen seen) {
+    if (add_seen(count, seen)) count->by[seen.id][seen.dtype][seen.variant]++;
+    seen.variant = MAX_VARIANTS;
+    if (add_seen(count, seen)) count->n[seen.id]++;
+}
+
+void shape_count_add(ShapeCount *count, const TemplateUse *use, uint64_t shape) {
+    for (uint32_t id = 0; id < TEMPLATE_COUNT; id++)
+        for (uint32_t d = 0; d < DT_COUNT; d++)
+            for (uint32_t v = 0; v < MAX_VARIANTS; v++)
+                if (use->variants[id][d] >> v & 1)
+                    add_one(count, (ShapeSeen){shape, (uint8_t)id, (uint8_t)d, (uint8_t)v});
+}
+
+static void print_template(const ShapeCount *count, TemplateId id, Text *out) {
+    text_printf(out, "  %-16s %6u ", infos[id].name, count->n[id]);
+    for (Dtype d = 0; d < DT_COUNT; d++) {
+        bool is_begun = false;
+        for (uint32_t v = 0; v < MAX_VARIANTS; v++) {
+            if (!count->by[id][d][v]) continue;
+            if (!is_begun) text_printf(out, "  %s", dtype_name(d));
+            is_begun = true;
+            text_printf(out, " v%u:%u", v, count->by[id][d][v]);
+        }
+    }
+    text_puts(out, "\n");
+}
+
+uint32_t shape_count_print(const ShapeCount *count, const Target *target, uint32_t wanted,
+                           Text *out) {
+    uint32_t n_short = 0;
+    text_printf(out, "%s: shapes by template; of each dtype by the variant that ran\n",
+                target->name);
+    for (TemplateId id = 0; id < TEMPLATE_COUNT; id++) {
+        if (!template_is_on(id, target)) continue;
+        print_template(count, id, out);
+        n_short += count->n[id] < wanted;
+    }
+    for (TemplateId id = 0; id < TEMPLATE_COUNT; id++)
+        if (template_is_on(id, target) && count->n[id] < wanted)
+            text_printf(out, "FAILED coverage of %s: %u shapes of %u\n", infos[id].name,
+                        count->n[id], wanted);
+    return n_short;
+}
+
+void shape_count_write(const ShapeCount *count, Text *out) {
+    for (uint32_t i = 0; i < count->seen.n; i++) {
+        const ShapeSeen *seen = &count->seen.data[i];
+        if (seen->variant < MAX_VARIANTS)
+            text_printf(out, "%s %u %u %" PRIu64 "\n", infos[seen->id].name, seen->dtype,
+                        seen->variant, seen->shape);
+    }
+}
+
+bool shape_count_read(ShapeCount *count, const char *line) {
+    unsigned dtype, variant;
+    uint64_t shape;
+    TemplateId id = template_by_name(line, strcspn(line, " "));
+    if (id == TEMPLATE_COUNT ||
+        sscanf(line + strlen(infos[id].name), "%u %u %" SCNu64, &dtype, &variant, &shape) != 3 ||
+        dtype >= DT_COUNT || variant >= MAX_VARIANTS)
+        return false;
+    add_one(count, (ShapeSeen){shape, (uint8_t)id, (uint8_t)dtype, (uint8_t)variant});
+    return true;
+}
