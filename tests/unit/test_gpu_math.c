@@ -50,6 +50,14 @@ Test(gpu_math, what_a_bounded_value_is_compared_with_is_hidden) {
     cr_expect(ptx_count(ptx_of("where(-0.5 <= x * 2.0, x, 3.0)", "f32"), ", 0fBF000000;") > 0);
 }
 
+/* The assembler takes a for -a in max(max(c, -a), -b) of signed numbers. */
+Test(gpu_math, extremes_of_integers_are_unsigned) {
+    const char *signs[] = {"max.s32", "min.s32"}, *ptx;
+    ptx = ptx_of("maximum(maximum(x + 1, -x), minimum(minimum(x, -x), 3))", "i32");
+    for (int i = 0; i < 2; i++) cr_expect_eq(ptx_count(ptx, signs[i]), 0, "%s", signs[i]);
+    cr_expect(ptx_count(ptx, "max.u32") > 0 && ptx_count(ptx, "min.u32") > 0);
+}
+
 /* What was rounded to bf16 in registers is rounded by pairs, whoever reads it. */
 Test(gpu_math, pairs_are_rounded_at_once) {
     const char *ptx = ptx_of("sigmoid(exp(x))", "bf16");
