@@ -212,7 +212,7 @@ $(B)/kit/kit: $(KIT_OBJ) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(call say,LINK )mkdir -p $(@D) && $(CXX) -s -o $@ $^ -Wl,--gc-sections $(JANSSON) $(LLVM_STATIC)
 gpu-kit: $(B)/kit/kit ## Fill build/kit with what bench/gpu_check.sh takes to a GPU machine
 	$(Q)mkdir -p $(B)/kit/examples $(B)/kit/bench
-	$(Q)cp $(EXAMPLES) $(B)/kit/examples/ && cp bench/*.g bench/gpu_check.sh bench/extents.sh bench/spills.sh $(B)/kit/bench/
+	$(Q)cp $(EXAMPLES) $(B)/kit/examples/ && cp bench/*.g bench/*.sh $(B)/kit/bench/
 	$(Q)du -sh $(B)/kit
 # What a GPU machine needs to time fusec beside its peers, and the example with a context of its own.
 .PHONY: peers-kit

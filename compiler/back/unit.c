@@ -165,6 +165,25 @@ static LLVMValueRef int_extreme(const Unit *unit, bool is_max, LLVMValueRef a, L
     return LLVMBuildSelect(unit->builder, first, a, b, "");
 }
 
+/* What LLVM would make a signed extreme of: a choice between two numbers by which is larger. */
+static bool is_extreme(LLVMValueRef choice, LLVMValueRef a, LLVMValueRef b, bool *is_max) {
+    if (!LLVMIsAICmpInst(choice)) return false;
+    LLVMValueRef x = LLVMGetOperand(choice, 0), y = LLVMGetOperand(choice, 1);
+    LLVMIntPredicate predicate = LLVMGetICmpPredicate(choice);
+    bool is_greater = predicate == LLVMIntSGT || predicate == LLVMIntSGE;
+    bool is_less = predicate == LLVMIntSLT || predicate == LLVMIntSLE;
+    *is_max = is_greater == (x == a);
+    return (is_greater || is_less) && ((x == a && y == b) || (x == b && y == a));
+}
+
+static LLVMValueRef int_select(const Unit *unit, LLVMValueRef choice, LLVMValueRef a,
+                               LLVMValueRef b) {
+    bool is_max;
+    if (unit_is_gpu(unit) && is_extreme(choice, a, b, &is_max))
+        return int_extreme(unit, is_max, a, b);
+    return LLVMBuildSelect(unit->builder, choice, a, b, "");
+}
+
 static LLVMValueRef int_abs(const Unit *unit, LLVMValueRef a) {
     LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(a));
     LLVMValueRef negative = LLVMBuildICmp(unit->builder, LLVMIntSLT, a, zero, "");
@@ -230,6 +249,7 @@ static LLVMValueRef float_prim(const Unit *unit, PrimId prim, LLVMValueRef a, LL
 
 LLVMValueRef unit_prim(const Unit *unit, PrimId prim, Dtype dtype, LLVMValueRef a, LLVMValueRef b,
                        LLVMValueRef c) {
+    if (prim == PRIM_SELECT && dtype == DT_I32) return int_select(unit, a, b, c);
     if (prim == PRIM_SELECT) return LLVMBuildSelect(unit->builder, a, b, c, "");
     if (dtype_kind(dtype) == KIND_FLOAT) return float_prim(unit, prim, a, b);
     return int_prim(unit, prim, a, b);

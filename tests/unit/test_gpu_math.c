@@ -52,10 +52,16 @@ Test(gpu_math, what_a_bounded_value_is_compared_with_is_hidden) {
 
 /* The assembler takes a for -a in max(max(c, -a), -b) of signed numbers. */
 Test(gpu_math, extremes_of_integers_are_unsigned) {
-    const char *signs[] = {"max.s32", "min.s32"}, *ptx;
-    ptx = ptx_of("maximum(maximum(x + 1, -x), minimum(minimum(x, -x), 3))", "i32");
-    for (int i = 0; i < 2; i++) cr_expect_eq(ptx_count(ptx, signs[i]), 0, "%s", signs[i]);
-    cr_expect(ptx_count(ptx, "max.u32") > 0 && ptx_count(ptx, "min.u32") > 0);
+    static const char *const expressions[] = {
+        "maximum(maximum(x + 1, -x), minimum(minimum(x, -x), 3))",
+        "where(-x > x, -x, x) + where(x * 3 >= -x, -x, x * 3)",
+        "where(x < -x, -x, x) + where(-x <= 3, -x, 3)"};
+    for (size_t i = 0; i < sizeof expressions / sizeof *expressions; i++) {
+        const char *ptx = ptx_of(expressions[i], "i32");
+        uint32_t n = ptx_count(ptx, "max.s32") + ptx_count(ptx, "min.s32");
+        cr_expect_eq(n, 0, "%s", expressions[i]);
+        cr_expect(ptx_count(ptx, "max.u32") > 0 && ptx_count(ptx, "min.u32") > 0);
+    }
 }
 
 /* What was rounded to bf16 in registers is rounded by pairs, whoever reads it. */
