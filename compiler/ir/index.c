@@ -96,6 +96,19 @@ static void sum_remove(Sum *sum, uint32_t i) {
     sum->n--;
 }
 
+/* Whether an atom is x / D, where `rest` is x mod D. Of x = y / E that is y / (E*D). */
+static bool is_quotient_of(IndexTab *tab, const IndexAtom *atom, const IndexAtom *rest) {
+    if (atom->kind != ATOM_DIV) return false;
+    if (atom->operand == rest->operand) return atom->divisor == rest->divisor;
+    const Expr *expr = &tab->exprs.data[rest->operand];
+    if (expr->n_terms != 1 || !dim_equals_const(tab->dims, expr->offset, 0) ||
+        !dim_equals_const(tab->dims, expr->terms[0].coefficient, 1))
+        return false;
+    const IndexAtom *inner = &tab->atoms.data[expr->terms[0].atom];
+    return inner->kind == ATOM_DIV && atom->operand == inner->operand &&
+           atom->divisor == dim_mul(tab->dims, inner->divisor, rest->divisor);
+}
+
 static bool sum_rejoin(IndexTab *tab, Sum *sum) {
     for (uint32_t i = 0; i < sum->n; i++) {
         IndexAtom rest = tab->atoms.data[sum->terms[i].atom];
@@ -104,8 +117,7 @@ static bool sum_rejoin(IndexTab *tab, Sum *sum) {
         DimId wanted = dim_mul(tab->dims, c, rest.divisor);
         for (uint32_t j = 0; j < sum->n; j++) {
             IndexAtom quotient = tab->atoms.data[sum->terms[j].atom];
-            if (quotient.kind != ATOM_DIV || quotient.operand != rest.operand ||
-                quotient.divisor != rest.divisor || sum->terms[j].coefficient != wanted)
+            if (sum->terms[j].coefficient != wanted || !is_quotient_of(tab, &quotient, &rest))
                 continue;
             sum_remove(sum, i > j ? i : j);
             sum_remove(sum, i > j ? j : i);

@@ -287,6 +287,24 @@ Test(index, splitting_and_joining_an_axis_cancels) {
     arena_free(p.arena);
 }
 
+Test(index, an_axis_split_into_several_joins_again) {
+    Plain p = plain_new();
+    DimId rows = p.n, columns = dim_mul_const(p.dims, p.n, 3), all = dim_mul(p.dims, rows, columns);
+    uint32_t axis = index_new_axis(p.tab, dim_mul_const(p.dims, all, 5));
+    IndexId i = index_axis(p.tab, axis);
+    IndexId row = index_mod(p.tab, index_div(p.tab, i, columns), rows);
+    IndexId parts[3] = {index_mod(p.tab, i, columns), index_scale(p.tab, row, columns),
+                        index_scale(p.tab, index_div(p.tab, i, all), all)};
+    for (uint32_t first = 0; first < 3; first++) { /* in whichever order they are added */
+        IndexId two = index_add(p.tab, parts[first], parts[(first + 1) % 3]);
+        cr_expect_eq(index_add(p.tab, two, parts[(first + 2) % 3]), i, "from part %u", first);
+    }
+    IndexId other = index_scale(p.tab, index_div(p.tab, i, all), dim_mul_const(p.dims, all, 2));
+    IndexId apart = index_add(p.tab, index_add(p.tab, parts[0], parts[1]), other);
+    cr_expect_neq(index_expr(p.tab, apart).n_terms, 1);
+    arena_free(p.arena);
+}
+
 Test(index, joining_and_splitting_axes_cancels) {
     Plain p = plain_new();
     DimId extent = dim_add(p.dims, p.n, dim_const(p.dims, 2));
