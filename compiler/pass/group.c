@@ -402,10 +402,11 @@ static void store_loaded(Grouper *p) {
         const Group *group = &p->g->groups.data[i];
         for (uint32_t k = 0; k < group->loads.n; k++) {
             NodeId id = group->loads.data[k];
-            if (is_bound(p->graph, id) || p->g->is_stored[id]) continue;
-            p->g->is_stored[id] = true;
-            if (p->off) p->g->why_stored[id] = REASON_FUSION_OFF;
+            if (is_bound(p->graph, id)) continue;
+            if (p->off && !p->g->is_stored[id]) p->g->why_stored[id] = REASON_FUSION_OFF;
             if (!p->g->why_stored[id]) p->g->why_stored[id] = REASON_BETWEEN;
+            if (p->g->is_stored[id]) continue;
+            p->g->is_stored[id] = true;
             Group *maker = &p->g->groups.data[p->g->group_of[id]];
             vec_push(p->arena, &maker->targets, (Target){.node = id, .output = OUTPUT_NONE});
         }
