@@ -227,7 +227,8 @@ static void lower_phases(Lower *phases, const Launch *launch, uint32_t n_phases,
 static void note_written(Lower *lower, const Launch *launch) {
     const Kernel *kernel = lower->kernel;
     for (uint32_t i = 0; i < kernel->args.n; i++)
-        lower->is_written[i] = launch_stores_to(launch, kernel->args.data[i]);
+        lower->is_written[i] =
+            lower->is_written[i] || launch_stores_to(launch, kernel->args.data[i]);
 }
 
 static void lower_gpu(Lower *lower, const Launch *launch) {
