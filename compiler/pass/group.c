@@ -270,6 +270,8 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     Group lone = p->g->groups.data[alone];
     p->g->groups.n--;
     ComposeFailure failure, why = {.reason = REASON_BETWEEN};
+    uint32_t merged = after ? group_merge_for(p, &lone, anchor, after - 1) : GROUP_NONE;
+    if (merged != GROUP_NONE) return merged;
     for (uint32_t i = p->g->groups.n; i-- > (after ? after - 1 : 0);) {
         const Group *group = &p->g->groups.data[i];
         if (group->is_closed && i + 1 == after) why.reason = REASON_SLOWER;
@@ -451,6 +453,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .graph = graph,
                  .off = off,
                  .apart = options.apart,
+                 .unmerged = options.unmerged,
                  .alone = options.alone,
                  .cut = options.cut,
                  .again = options.again,
