@@ -232,8 +232,11 @@ static bool run_schedule(Driver *driver, Plan **plans) {
 }
 
 static bool place(Driver *driver, Plan *plan) {
-    if (memplan_place(driver->arena, plan)) return true;
     const Graph *graph = plan->graph;
+    bool has_room = memplan_place(driver->arena, plan);
+    const char *fault = has_room ? plan_verify_places(plan, driver->arena) : NULL;
+    if (fault) ice(driver->arena, "places of %s: %s", graph->name, fault);
+    if (has_room) return true;
     return diag_report(&driver->diags, DIAG_DIM_OVERFLOW, graph->source, graph->span,
                        "the workspace of graph `%s` could pass 2^62 bytes", graph->name);
 }

@@ -135,7 +135,6 @@ static void take_passed(Point *point, Pending *before) {
     const ScalarTab *scalars = lower->kernel->scalars;
     for (uint32_t i = 0; i < maker->row_stores.n; i++) {
         const Store *store = &maker->row_stores.data[i];
-        if (!lower->plan->buffers.data[store->buffer].is_on_chip) continue;
         for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
             const Scalar *s = scalar_get(scalars, id);
             if (s->kind == SCALAR_LOAD && s->buffer == store->buffer)

@@ -167,7 +167,7 @@ static LLVMValueRef skip_begin(const Lower *lower, uint32_t arg, LLVMValueRef ba
 }
 
 /* Of a turn, what is on chip or copied there lies in shared memory as it would elsewhere: it is
- * another pointer. Returns those to memory. What any turn writes changes under the others. */
+ * another pointer. Returns those to memory. What is copied changes there. */
 static LLVMValueRef *move_to_chip(Lower *turn, const Launch *launch) {
     const Kernel *kernel = turn->kernel;
     LLVMValueRef *in_memory = arena_array(turn->unit->arena, LLVMValueRef, kernel->args.n);
@@ -175,7 +175,7 @@ static LLVMValueRef *move_to_chip(Lower *turn, const Launch *launch) {
         uint32_t buffer = kernel->args.data[i];
         bool is_copied = kernel->copied_args >> i & 1;
         in_memory[i] = turn->pointers[i];
-        turn->is_written[i] = is_copied || launch_stores_to(launch, buffer);
+        turn->is_written[i] = turn->is_written[i] || is_copied;
         if (!is_copied && !turn->chips[i].base) continue;
         ChipPlace place = {0, 0};
         turn->pointers[i] = skip_begin(turn, i, chip_base(turn, launch, buffer, &place));
@@ -223,6 +223,14 @@ static void lower_phases(Lower *phases, const Launch *launch, uint32_t n_phases,
     }
 }
 
+/* What a kernel of the launch writes changes under the others. */
+static void note_written(Lower *lower, const Launch *launch) {
+    const Kernel *kernel = lower->kernel;
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        lower->is_written[i] =
+            lower->is_written[i] || launch_stores_to(launch, kernel->args.data[i]);
+}
+
 static void lower_gpu(Lower *lower, const Launch *launch) {
     Unit *unit = lower->unit;
     bool has_parts = launch_has_parts(launch);
@@ -242,6 +250,7 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
         phases[k].entry = lower->entry;
         phases[k].tiles = &tiles;
         phases[k].n_together = n_together;
+        note_written(&phases[k], launch);
         param = take_pointers(&phases[k], launch, param);
         take_symbols(&phases[k], launch, first_symbol);
     }

@@ -1,6 +1,8 @@
 /* A kernel function under construction: its set-up, dims as values, linear indices. See point.h. */
 #include "back/point.h"
 
+#include "ir/in_place.h"
+
 #include <string.h>
 
 void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel,
@@ -21,7 +23,8 @@ void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel
     lower->pointers = arena_array(unit->arena, LLVMValueRef, n_args);
     lower->is_written = arena_array(unit->arena, bool, n_args);
     for (uint32_t i = 0; i < n_args; i++)
-        lower->is_written[i] = kernel_stores_to(kernel, kernel->args.data[i]);
+        lower->is_written[i] = kernel_stores_to(kernel, kernel->args.data[i]) ||
+                               in_place_may_any(unit->arena, plan, kernel, kernel->args.data[i]);
 }
 
 uint32_t lower_arg(const Lower *lower, uint32_t buffer) {

@@ -27,6 +27,8 @@ typedef struct Buffer {
     NodeId node;         /* whose value it holds */
     Str name;            /* inputs, params, outputs: the user's; temps: t0, ..; prepared: p0, .. */
     DimId offset_bytes;  /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */
+    uint32_t takes_over; /* temps, plus 1: the temp in whose memory a kernel that reads it stores
+                          * this one; 0: none */
     uint32_t stands_for; /* plus 1, of a copy: the buffer that is read in its place where the copy
                           * has no elements; 0: none is */
 } Buffer;
@@ -431,6 +433,10 @@ DimId plan_prepared_bytes(const Plan *plan);
  * that init kernels come first, read nothing but params and what init kernels made, need no dim but
  * those that params fix, and alone write what is prepared. NULL, or what is wrong. */
 const char *plan_verify(const Plan *plan, Arena *arena);
+/* Proves of a placed plan that temps in one place do not live at the same time, but for one that
+ * takes the place of another whose every element only the same element of the new one is made of.
+ * NULL, or what is wrong. */
+const char *plan_verify_places(const Plan *plan, Arena *arena);
 
 /* `kernel softmax ... stage 1: r0 = max(...)`: the schedule and scalar programs, for --emit=sched.
  */

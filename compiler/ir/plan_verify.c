@@ -138,3 +138,94 @@ const char *plan_verify(const Plan *plan, Arena *arena) {
             c.fault = str_format(arena, "output %s is never written", plan->buffers.data[b].name);
     return c.fault;
 }
+
+/* Places. */
+
+typedef struct Places {
+    const Plan *plan;
+    Arena *arena;
+    uint32_t *first, *last; /* per buffer: launches, by their first kernel */
+    uint32_t *owner;        /* per dim, as an offset: the buffer that lies there, plus 1 */
+} Places;
+
+static void find_lives(Places *p) {
+    uint32_t launch = 0;
+    for (uint32_t b = 0; b < p->plan->buffers.n; b++) p->first[b] = UINT32_MAX;
+    for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
+        const Kernel *kernel = &p->plan->kernels.data[k];
+        if (kernel->link == LINK_NONE) launch = k;
+        for (uint32_t i = 0; i < kernel->args.n; i++) {
+            uint32_t b = kernel->args.data[i];
+            if (p->first[b] == UINT32_MAX) p->first[b] = launch;
+            p->last[b] = launch;
+        }
+    }
+}
+
+/* Per scalar: whether the contraction's factors are computed from it. */
+static bool *find_factors(Arena *arena, const Kernel *kernel) {
+    bool *is_part = arena_array(arena, bool, scalar_count(kernel->scalars) + (size_t)1);
+    for (uint32_t r = 0; r < kernel->reduces.n; r++) {
+        is_part[kernel->reduces.data[r].value] = true;
+        is_part[kernel->reduces.data[r].factor] = true;
+    }
+    for (ScalarId id = scalar_count(kernel->scalars); id > 0; id--)
+        for (int i = 0; i < 3 && is_part[id]; i++)
+            is_part[scalar_get(kernel->scalars, id)->args[i]] = true;
+    return is_part;
+}
+
+/* Whether no element of `old` is needed once the kernel stored the same element of `new`. */
+static bool goes_over(const Places *p, const Kernel *kernel, uint32_t old, uint32_t new) {
+    const Buffer *a = &p->plan->buffers.data[old], *b = &p->plan->buffers.data[new];
+    const Store *store = kernel_find_store(kernel, new);
+    bool is_once = kernel->form == FORM_MAP || kernel->form == FORM_CONTRACT;
+    if (!is_once || !store || store->piece || kernel_stores_to(kernel, old) ||
+        dtype_bytes(a->dtype) != dtype_bytes(b->dtype) ||
+        buffer_bytes(p->plan->graph->dims, a) != buffer_bytes(p->plan->graph->dims, b))
+        return false;
+    const bool *is_factor = find_factors(p->arena, kernel);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (s->kind == SCALAR_LOAD && s->buffer == old &&
+            (is_factor[id] || s->index != store->address))
+            return false;
+    }
+    return true;
+}
+
+static bool may_lie_there(const Places *p, uint32_t k, uint32_t buffer) {
+    uint32_t before = p->owner[p->plan->buffers.data[buffer].offset_bytes];
+    if (!before || p->last[before - 1] < p->first[buffer]) return true;
+    const Kernel *kernel = &p->plan->kernels.data[k];
+    return p->last[before - 1] == k && plan_launch(p->plan, k).n == 1 &&
+           goes_over(p, kernel, before - 1, buffer);
+}
+
+const char *plan_verify_places(const Plan *plan, Arena *arena) {
+    Places p = {.plan = plan, .arena = arena};
+    DimId most = 0;
+    for (uint32_t b = 0; b < plan->buffers.n; b++)
+        if (plan->buffers.data[b].offset_bytes > most) most = plan->buffers.data[b].offset_bytes;
+    p.first = arena_array(arena, uint32_t, plan->buffers.n);
+    p.last = arena_array(arena, uint32_t, plan->buffers.n);
+    p.owner = arena_array(arena, uint32_t, most + (size_t)1);
+    bool *is_placed = arena_array(arena, bool, plan->buffers.n);
+    find_lives(&p);
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++) {
+            uint32_t b = plan->kernels.data[k].args.data[i];
+            const Buffer *buffer = &plan->buffers.data[b];
+            DimId bytes = buffer_bytes(plan->graph->dims, buffer);
+            if (buffer->kind != BUFFER_TEMP || buffer->is_on_chip || is_placed[b] ||
+                dim_equals_const(plan->graph->dims, bytes, 0))
+                continue;
+            if (!may_lie_there(&p, k, b))
+                return str_format(arena, "kernel %s stores %s over %s", plan->kernels.data[k].name,
+                                  buffer->name,
+                                  plan->buffers.data[p.owner[buffer->offset_bytes] - 1].name);
+            is_placed[b] = true;
+            p.owner[buffer->offset_bytes] = b + 1;
+        }
+    return NULL;
+}

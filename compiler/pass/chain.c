@@ -26,6 +26,7 @@ typedef struct Chain {
     CostPoints points;
     uint32_t first, next; /* kernels: the one that opens the launch, and the one to continue it */
     Launch launch;        /* so far */
+    bool has_chip;        /* blocks have room for what passes and is needed nowhere else */
 } Chain;
 
 static const Store *row_store_to(const Kernel *kernel, uint32_t buffer) {
@@ -71,19 +72,23 @@ static bool is_apart(const Plan *plan, const Kernel *kernel) {
     return false;
 }
 
-/* Whether the buffer can pass from one kernel of the launch to the next on chip. */
-static bool passes_on_chip(const Chain *c, uint32_t buffer) {
-    const Kernel *reader = &c->plan->kernels.data[c->next];
-    NodeId node = c->plan->buffers.data[buffer].node;
-    if (c->plan->buffers.data[buffer].kind != BUFFER_TEMP || is_apart(c->plan, reader) ||
-        graph_block(c->plan->graph, node, BLOCK_NEVER))
-        return false;
+/* Whether no kernel but those of the launch and the reader needs the buffer. */
+static bool is_private(const Chain *c, uint32_t buffer) {
+    if (c->plan->buffers.data[buffer].kind != BUFFER_TEMP) return false;
     for (uint32_t k = 0; k < c->plan->kernels.n; k++) {
         bool is_inside = k >= c->first && k < c->first + c->launch.n;
         if (!is_inside && k != c->next &&
             kernel_find_arg(&c->plan->kernels.data[k], buffer) != NO_ARG)
             return false;
     }
+    return true;
+}
+
+/* Whether a block of the reader takes of the buffer just what the same block of the launch made. */
+static bool passes(const Chain *c, uint32_t buffer) {
+    const Kernel *reader = &c->plan->kernels.data[c->next];
+    NodeId node = c->plan->buffers.data[buffer].node;
+    if (is_apart(c->plan, reader) || graph_block(c->plan->graph, node, BLOCK_NEVER)) return false;
     for (uint32_t k = 0; k < c->launch.n; k++) {
         const Kernel *kernel = &c->launch.kernels[k];
         const Store *store = row_store_to(kernel, buffer);
@@ -96,21 +101,21 @@ static bool passes_on_chip(const Chain *c, uint32_t buffer) {
     return false;
 }
 
-/* Whether what the reader takes is there: made before the launch, or in it and then on chip. At
- * least one buffer must be the latter. */
+/* Whether what the reader takes is there: made before the launch, or by the same blocks. At least
+ * one buffer must be the latter. */
 static bool has_operands(const Chain *c) {
     const Kernel *kernels = c->plan->kernels.data, *reader = &kernels[c->next];
-    uint32_t n_on_chip = 0;
+    uint32_t n_passed = 0;
     for (uint32_t i = 0; i < reader->args.n; i++) {
         uint32_t buffer = reader->args.data[i];
         for (uint32_t k = c->first; k < c->next; k++) {
             if (!kernel_stores_to(&kernels[k], buffer)) continue;
             bool is_inside = k < c->first + c->launch.n;
-            if (!is_inside || !passes_on_chip(c, buffer)) return false;
-            n_on_chip++;
+            if (!is_inside || !passes(c, buffer)) return false;
+            n_passed++;
         }
     }
-    return n_on_chip > 0;
+    return n_passed > 0;
 }
 
 static bool has_engine(const Kernel *kernel, ContractEngine engine) {
@@ -121,8 +126,7 @@ static bool has_engine(const Kernel *kernel, ContractEngine engine) {
 }
 
 static bool is_tiled(const Kernel *kernel) {
-    return kernel->form == FORM_CONTRACT && !has_engine(kernel, CONTRACT_PLAIN) &&
-           !has_engine(kernel, CONTRACT_VECTOR);
+    return kernel->form == FORM_CONTRACT && !has_engine(kernel, CONTRACT_PLAIN);
 }
 
 /* Contractions: the same blocks, tile by tile and variant by variant; where they multiply at once,
@@ -131,9 +135,9 @@ static bool goes_with(const Variant *a, const Variant *b) {
     bool is_at_once = a->sched.engine == CONTRACT_WGMMA;
     return a->sched.engine == b->sched.engine && a->sched.tile_m == b->sched.tile_m &&
            a->sched.tile_n == b->sched.tile_n && a->sched.threads == b->sched.threads &&
+           a->sched.cluster == b->sched.cluster &&
            (!is_at_once ||
-            (a->sched.lanes == b->sched.lanes && a->sched.stages == b->sched.stages &&
-             a->sched.cluster == b->sched.cluster)) &&
+            (a->sched.lanes == b->sched.lanes && a->sched.stages == b->sched.stages)) &&
            a->grid == b->grid && a->multiple_dim == b->multiple_dim &&
            a->multiple_of == b->multiple_of && a->limit_dim == b->limit_dim && a->limit == b->limit;
 }
@@ -208,10 +212,11 @@ static Variant row_variant(const Chain *c, const Variant *of_first, bool is_last
     return variant;
 }
 
-/* Whether a block of the variant leaves whole rows in shared memory; wgmma leaves them in
- * registers. */
+/* Whether a block of the variant leaves whole rows to all its threads; wgmma leaves them in
+ * registers, and of a cluster that shares one row's chains one block has it. */
 static bool leaves_rows(const Variant *variant, int64_t n) {
-    return variant->sched.engine != CONTRACT_WGMMA && variant->sched.tile_n >= n;
+    return variant->sched.engine != CONTRACT_WGMMA && variant->sched.engine != CONTRACT_VECTOR &&
+           variant->sched.tile_n >= n;
 }
 
 static bool continues_rows(const Chain *c, int64_t *n) {
@@ -246,17 +251,42 @@ static void set_row_variants(Chain *c, int64_t n) {
     memcpy(reader->variants, made, sizeof made);
 }
 
-/* What the launch makes and the reader takes. */
+/* What the launch makes and the reader takes, of which nothing else needs to know. */
 static void set_on_chip(Chain *c, uint32_t buffer, bool is_on_chip) {
-    for (uint32_t k = 0; k < c->launch.n; k++)
-        if (kernel_stores_to(&c->launch.kernels[k], buffer))
-            c->plan->buffers.data[buffer].is_on_chip = is_on_chip;
+    if (launch_stores_to(&c->launch, buffer) && is_private(c, buffer))
+        c->plan->buffers.data[buffer].is_on_chip = is_on_chip;
+}
+
+static bool computes(const Kernel *kernel, NodeId node) {
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        if (kernel->nodes.data[i] == node) return true;
+    return false;
+}
+
+/* Of the edges over which the last kernel of the launch takes what those before it made. */
+static void set_passed_edges(Chain *c, EdgeVerdict verdict, ReasonId reason) {
+    Launch before = {.kernels = c->launch.kernels, .n = c->launch.n - 1};
+    const Kernel *reader = &c->launch.kernels[before.n];
+    for (uint32_t i = 0; i < reader->args.n; i++) {
+        uint32_t buffer = reader->args.data[i];
+        const Buffer *passed = &c->plan->buffers.data[buffer];
+        if (!launch_stores_to(&before, buffer)) continue;
+        for (uint32_t e = 0; e < c->plan->edges.n; e++) {
+            Edge *edge = &c->plan->edges.data[e];
+            if (edge->producer != passed->node || edge->verdict != EDGE_STORED ||
+                edge->consumer == NODE_NONE || !computes(reader, edge->consumer))
+                continue;
+            edge->verdict = verdict;
+            edge->reason = reason;
+        }
+    }
 }
 
 void chain_mark_edges(Plan *plan) {
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         Edge *edge = &plan->edges.data[i];
-        if (edge->verdict != EDGE_STORED || edge->consumer == NODE_NONE) continue;
+        bool is_stored = edge->verdict == EDGE_STORED || edge->reason == REASON_SAME_BLOCK;
+        if (!is_stored || edge->consumer == NODE_NONE) continue;
         for (uint32_t b = 0; b < plan->buffers.n; b++) {
             const Buffer *buffer = &plan->buffers.data[b];
             if (!buffer->is_on_chip || buffer->node != edge->producer) continue;
@@ -266,12 +296,13 @@ void chain_mark_edges(Plan *plan) {
     }
 }
 
-/* Moves the reader to the end of the launch and takes what passes between them out of memory. */
+/* Moves the reader to the end of the launch and takes what passes on chip out of memory. */
 static void link(Chain *c) {
     Kernel *kernels = c->plan->kernels.data, moved = kernels[c->next];
     uint32_t end = c->first + c->launch.n;
     moved.link = LINK_PHASE;
-    for (uint32_t i = 0; i < moved.args.n; i++) set_on_chip(c, moved.args.data[i], true);
+    for (uint32_t i = 0; i < moved.args.n && c->has_chip; i++)
+        set_on_chip(c, moved.args.data[i], true);
     memmove(&kernels[end + 1], &kernels[end], (c->next - end) * sizeof *kernels);
     kernels[end] = moved;
     c->launch = plan_launch(c->plan, c->first);
@@ -316,10 +347,10 @@ static bool fits(Chain *c) {
     return both[0].variants[0].chip_bytes + most <= MAX_CHIP_BYTES;
 }
 
-static bool has_room(Chain *c) {
+static bool has_room(const Chain *c) {
     uint32_t n_args = c->plan->kernels.data[c->next].args.n;
     for (uint32_t k = 0; k < c->launch.n; k++) n_args += c->launch.kernels[k].args.n;
-    return n_args <= MAX_KERNEL_ARGS && fits(c);
+    return n_args <= MAX_KERNEL_ARGS;
 }
 
 /* Prices. */
@@ -339,30 +370,25 @@ static Prices price_apart(const Chain *c, const Kernel *saved) {
     return price_of(c, kernels, c->launch.n + 1);
 }
 
-/* Whether a contract of the source asks for what passes on chip to the last kernel. */
+/* Whether a contract of the source asks for what passes to the last kernel. */
 static bool is_contract(const Chain *c) {
     const Graph *graph = c->plan->graph;
     const Kernel *reader = &c->launch.kernels[c->launch.n - 1];
     uint32_t block = graph_block(graph, reader->nodes.data[0], BLOCK_MUST);
     for (uint32_t i = 0; block && i < reader->args.n; i++) {
-        const Buffer *buffer = &c->plan->buffers.data[reader->args.data[i]];
-        if (buffer->is_on_chip && graph_block(graph, buffer->node, BLOCK_MUST) == block)
+        uint32_t buffer = reader->args.data[i];
+        NodeId node = c->plan->buffers.data[buffer].node;
+        if (launch_stores_to(&c->launch, buffer) && graph_block(graph, node, BLOCK_MUST) == block)
             return true;
     }
     return false;
 }
 
-/* Says in the ledger why what passed on chip to this kernel is apart. */
-static void put_apart(Chain *c, const Kernel *reader) {
-    for (uint32_t i = 0; i < reader->args.n; i++) {
-        Buffer *buffer = &c->plan->buffers.data[reader->args.data[i]];
-        for (uint32_t e = 0; buffer->is_on_chip && e < c->plan->edges.n; e++) {
-            Edge *edge = &c->plan->edges.data[e];
-            if (edge->producer == buffer->node && edge->verdict == EDGE_STORED)
-                edge->reason = REASON_SLOWER;
-        }
-        buffer->is_on_chip = false;
-    }
+/* What was to pass on chip to the last kernel goes through memory. */
+static void leave_chip(Chain *c) {
+    const Kernel *reader = &c->launch.kernels[c->launch.n - 1];
+    for (uint32_t i = 0; i < reader->args.n; i++)
+        c->plan->buffers.data[reader->args.data[i]].is_on_chip = false;
 }
 
 /* Puts back the kernels from `first` to `next`. */
@@ -379,24 +405,22 @@ static bool try_continue(Chain *c) {
         return false;
     Kernel *saved = arena_copy(c->scratch, &c->plan->kernels.data[c->first],
                                (c->next - c->first + 1) * sizeof *saved);
-    if (continues_rows(c, &n)) {
+    if (continues_rows(c, &n))
         set_row_variants(c, n);
-        if (!fits(c)) {
-            put_back(c, saved);
-            return false;
-        }
-    } else if (!continues_tile(c)) {
+    else if (!continues_tile(c))
         return false;
-    }
+    c->has_chip = fits(c);
     Prices apart = price_apart(c, saved);
     link(c);
     set_chip_bytes(c);
     Prices together = price_of(c, c->launch.kernels, c->launch.n);
     if (!is_contract(c) && choose_is_better(&c->points, &together, &apart, &apart)) {
-        put_apart(c, &c->launch.kernels[c->launch.n - 1]);
+        set_passed_edges(c, EDGE_STORED, REASON_SLOWER);
+        leave_chip(c);
         put_back(c, saved);
         return false;
     }
+    set_passed_edges(c, EDGE_FUSED, REASON_SAME_BLOCK);
     chain_mark_edges(c->plan);
     return true;
 }

@@ -1,8 +1,10 @@
 /* Chaining kernels: a contraction and what reads its result at the place where it is made run in
- * the same blocks, one after the other, and the result stays on chip. The reader may be another
- * contraction of the same extents (the two halves of a gated unit) or reductions over whole rows,
- * where a tile holds them. Contractions by wgmma of one left factor run at once, and what passes
- * between them stays in registers. It changes no bit: each kernel's order of summation is its own.
+ * the same blocks, one after the other, and the result stays on chip, or where that has no room or
+ * others need it too, is read back from memory by the block that stored it. The reader may be
+ * another contraction of the same extents (the two halves of a gated unit) or reductions over whole
+ * rows, where a tile holds them. Contractions by wgmma of one left factor run at once, and what
+ * passes between them stays in registers, though it may be stored besides. It changes no bit: each
+ * kernel's order of summation is its own.
  * For GPUs; requires schedules; before launches are joined. */
 #ifndef FUSEC_CHAIN_H
 #define FUSEC_CHAIN_H

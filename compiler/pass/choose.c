@@ -25,7 +25,7 @@ static const double LOSS = 1.02;  /* of the price of kernels for each op: more i
 
 /* What is asked of fusion beyond its own rules, per node. */
 typedef struct Wishes {
-    bool *apart, *store, *alone, *again;
+    bool *apart, *unmerged, *store, *alone, *again;
 } Wishes;
 
 typedef struct Chooser {
@@ -110,14 +110,21 @@ static bool store_factors(const Part *part, Wishes *wishes) {
     return changes;
 }
 
-static bool reduce_apart(const Part *part, Wishes *wishes) {
-    const Graph *graph = part->excerpt.graph;
+static bool flag_reductions(const Graph *graph, bool *flags) {
     bool changes = false;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         OpClass cls = class_of(graph, id);
-        changes = set(wishes->apart, id, cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE) || changes;
+        changes = set(flags, id, cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE) || changes;
     }
     return changes;
+}
+
+static bool rows_unmerged(const Part *part, Wishes *wishes) {
+    return flag_reductions(part->excerpt.graph, wishes->unmerged);
+}
+
+static bool reduce_apart(const Part *part, Wishes *wishes) {
+    return flag_reductions(part->excerpt.graph, wishes->apart);
 }
 
 static bool all_alone(const Part *part, Wishes *wishes) {
@@ -128,10 +135,12 @@ static bool all_alone(const Part *part, Wishes *wishes) {
     return changes;
 }
 
-static Move *const moves[] = {compute_factors, store_factors, reduce_apart, all_alone};
+static Move *const moves[] = {compute_factors, store_factors, rows_unmerged, reduce_apart,
+                              all_alone};
 
 static Wishes wishes_new(Arena *arena, uint32_t n) {
     return (Wishes){.apart = arena_array(arena, bool, n),
+                    .unmerged = arena_array(arena, bool, n),
                     .store = arena_array(arena, bool, n),
                     .alone = arena_array(arena, bool, n),
                     .again = arena_array(arena, bool, n)};
@@ -139,6 +148,7 @@ static Wishes wishes_new(Arena *arena, uint32_t n) {
 
 static Wishes wishes_copy(Arena *arena, const Wishes *wishes, uint32_t n) {
     return (Wishes){.apart = arena_copy(arena, wishes->apart, n * sizeof(bool)),
+                    .unmerged = arena_copy(arena, wishes->unmerged, n * sizeof(bool)),
                     .store = arena_copy(arena, wishes->store, n * sizeof(bool)),
                     .alone = arena_copy(arena, wishes->alone, n * sizeof(bool)),
                     .again = arena_copy(arena, wishes->again, n * sizeof(bool))};
@@ -150,6 +160,7 @@ static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes,
     FuseOptions options = {.off = !wishes, .pads_rows = c->target->device == DEVICE_GPU};
     if (wishes) {
         options.apart = wishes->apart;
+        options.unmerged = wishes->unmerged;
         options.store = wishes->store;
         options.alone = wishes->alone;
         options.again = wishes->again;
@@ -197,6 +208,27 @@ static bool has_long_passes(const Chooser *c, const Kernel *kernel) {
     bool is_row = kernel->form == FORM_ROW, is_column = kernel->form == FORM_COLUMN;
     return (is_row || is_column) && kernel->stages.n > 1 &&
            most_reduced(c, kernel) > (is_row ? LONG_ROW : LONG_COLUMN);
+}
+
+/* The arguments (bit set) that the value is computed from, within its stage. */
+static uint64_t loads_below(const Kernel *kernel, ScalarId id) {
+    const Scalar *s = scalar_get(kernel->scalars, id);
+    uint64_t loads = 0;
+    if (s->kind == SCALAR_LOAD) return (uint64_t)1 << kernel_find_arg(kernel, s->buffer);
+    for (int i = 0; i < 3 && s->args[i]; i++) loads |= loads_below(kernel, s->args[i]);
+    return loads;
+}
+
+/* Whether reductions over tensors that have nothing in common share the kernel's first pass. */
+static bool has_merged_rows(const Kernel *kernel) {
+    const Stage *first = &kernel->stages.data[0];
+    for (uint32_t i = 0; i < first->reduces.n && kernel->form == FORM_ROW; i++)
+        for (uint32_t k = 0; k < i; k++) {
+            const Reduce *one = &kernel->reduces.data[first->reduces.data[i]];
+            const Reduce *other = &kernel->reduces.data[first->reduces.data[k]];
+            if (!(loads_below(kernel, one->value) & loads_below(kernel, other->value))) return true;
+        }
+    return false;
 }
 
 /* Whether the factor is an element of a tensor at a place that axes alone determine. */
@@ -259,7 +291,7 @@ static bool has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) 
     if (kernel->is_init || kernel->reduces.n == 0 || kernel->segment_axis != NO_AXIS ||
         c->is_settled[kernel->reduces.data[0].node])
         return false;
-    if (kernel->form != FORM_CONTRACT) return has_long_passes(c, kernel);
+    if (kernel->form != FORM_CONTRACT) return has_long_passes(c, kernel) || has_merged_rows(kernel);
     for (uint32_t side = 0; side < 2; side++)
         if (is_spread(kernel, side) || maker_of_factor(plan, kernel, side)) return true;
     return has_costly_stores(c, kernel);
@@ -321,6 +353,7 @@ static void copy_flags(bool *to, const bool *from, const NodeId *places, uint32_
 static void copy_wishes(Wishes *to, const Wishes *from, const Excerpt *excerpt, bool back) {
     uint32_t n = excerpt->graph->nodes.n;
     copy_flags(to->apart, from->apart, excerpt->of, n, back);
+    copy_flags(to->unmerged, from->unmerged, excerpt->of, n, back);
     copy_flags(to->store, from->store, excerpt->of, n, back);
     copy_flags(to->alone, from->alone, excerpt->of, n, back);
     copy_flags(to->again, from->again, excerpt->of, n, back);
@@ -345,6 +378,7 @@ static bool improve_kernel(Chooser *c, const Plan *plan, const Kernel *kernel) {
 static Plan *make_plan(Chooser *c) {
     FuseOptions options = {.pads_rows = c->target->device == DEVICE_GPU,
                            .apart = c->wishes.apart,
+                           .unmerged = c->wishes.unmerged,
                            .store = c->wishes.store,
                            .alone = c->wishes.alone,
                            .cut = c->cut.store,

@@ -95,6 +95,9 @@ static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
         const Buffer *buffer = &l->plan->buffers.data[kernel->args.data[i]];
         if (kernel_stores_to(kernel, kernel->args.data[i]) != written) continue;
         text_printf(l->out, " %s%s", buffer->name, buffer->is_on_chip ? " (on chip)" : "");
+        if (written && buffer->takes_over)
+            text_printf(l->out, " (in place of %s)",
+                        l->plan->buffers.data[buffer->takes_over - 1].name);
         if (buffer->is_on_chip) continue;
         bytes = add(l, bytes, kernel_buffer_bytes(l->plan, kernel, kernel->args.data[i]));
     }

@@ -72,6 +72,9 @@ static void put_buffers(const Writer *w, const Kernel *kernel, bool written) {
         jsontext_string(w->json, "buffer", buffer->name);
         jsontext_number(w->json, "bytes", dim_number(w->dims, bytes, w->input->cost->dims));
         jsontext_bool(w->json, "on_chip", buffer->is_on_chip);
+        if (written && buffer->takes_over)
+            jsontext_string(w->json, "in_place_of",
+                            w->plan->buffers.data[buffer->takes_over - 1].name);
         jsontext_end(w->json, '}');
     }
     jsontext_end(w->json, ']');

@@ -15,8 +15,9 @@ typedef struct FuseOptions {
     /* Per node, or NULL: reductions whose results no pass over the same rows uses in their own
      * kernel. */
     const bool *apart;
-    const bool *store; /* per node, or NULL: stored, since its reader is faster then */
-    const bool *alone; /* per node, or NULL: kernels by themselves */
+    const bool *unmerged; /* per node, or NULL: reductions in no kernel with those of other rows */
+    const bool *store;    /* per node, or NULL: stored, since its reader is faster then */
+    const bool *alone;    /* per node, or NULL: kernels by themselves */
     /* Where kernels are cut in two; NULL, or all three per node. */
     const bool *cut;      /* stored, and read by kernels of another part from memory alone */
     const bool *again;    /* computed in several kernels, whatever that costs */

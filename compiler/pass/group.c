@@ -270,6 +270,8 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     Group lone = p->g->groups.data[alone];
     p->g->groups.n--;
     ComposeFailure failure, why = {.reason = REASON_BETWEEN};
+    uint32_t merged = after ? group_merge_for(p, &lone, anchor, after - 1) : GROUP_NONE;
+    if (merged != GROUP_NONE) return merged;
     for (uint32_t i = p->g->groups.n; i-- > (after ? after - 1 : 0);) {
         const Group *group = &p->g->groups.data[i];
         if (group->is_closed && i + 1 == after) why.reason = REASON_SLOWER;
@@ -402,10 +404,11 @@ static void store_loaded(Grouper *p) {
         const Group *group = &p->g->groups.data[i];
         for (uint32_t k = 0; k < group->loads.n; k++) {
             NodeId id = group->loads.data[k];
-            if (is_bound(p->graph, id) || p->g->is_stored[id]) continue;
-            p->g->is_stored[id] = true;
-            if (p->off) p->g->why_stored[id] = REASON_FUSION_OFF;
+            if (is_bound(p->graph, id)) continue;
+            if (p->off && !p->g->is_stored[id]) p->g->why_stored[id] = REASON_FUSION_OFF;
             if (!p->g->why_stored[id]) p->g->why_stored[id] = REASON_BETWEEN;
+            if (p->g->is_stored[id]) continue;
+            p->g->is_stored[id] = true;
             Group *maker = &p->g->groups.data[p->g->group_of[id]];
             vec_push(p->arena, &maker->targets, (Target){.node = id, .output = OUTPUT_NONE});
         }
@@ -450,6 +453,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .graph = graph,
                  .off = off,
                  .apart = options.apart,
+                 .unmerged = options.unmerged,
                  .alone = options.alone,
                  .cut = options.cut,
                  .again = options.again,

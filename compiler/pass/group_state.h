@@ -28,8 +28,8 @@ typedef struct Grouper {
     ComposeMarks *marks;
     const Graph *graph;
     bool off;
-    const bool *can_prepare;                 /* per node */
-    const bool *apart, *alone, *cut, *again; /* see FuseOptions */
+    const bool *can_prepare;                            /* per node */
+    const bool *apart, *unmerged, *alone, *cut, *again; /* see FuseOptions */
     const uint32_t *part;
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */
@@ -73,6 +73,10 @@ bool group_is_init(const Grouper *p, const Group *group);
 uint32_t group_dependency(Grouper *p, NodeId id);
 /* Adds the anchor to the group if that can take it. */
 bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure);
+
+/* Merges groups over rows whose results the anchor, which alone is `lone`, needs into group `into`,
+ * the latest of them, and adds it. Returns where that group is then; GROUP_NONE: it cannot be. */
+uint32_t group_merge_for(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t into);
 
 /* Per node: whether a group of the round reads it from memory. */
 bool *group_find_loaded(const Grouper *p);

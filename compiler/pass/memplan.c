@@ -1,6 +1,8 @@
 /* Placing temps. See memplan.h. */
 #include "pass/memplan.h"
 
+#include "ir/in_place.h"
+
 #define SLOT_NONE UINT32_MAX
 
 /* The launches, by position of their first kernel, between which a temp holds something; first >
@@ -21,6 +23,7 @@ typedef struct Placer {
     DimTab *dims;
     Lifetime *lifetimes; /* per buffer */
     uint32_t *slot_of;   /* per buffer */
+    bool *is_taken;      /* per buffer: another took its place in the kernel where it dies */
     Vec(Slot) slots;
 } Placer;
 
@@ -78,6 +81,29 @@ static void place_buffer(Placer *p, uint32_t buffer, DimId bytes) {
     p->slot_of[buffer] = found;
 }
 
+/* The temp of kernel `k`, alone in its launch, whose memory buffer `id` may take over as it dies
+ * there; UINT32_MAX: none. */
+static uint32_t find_dying(const Placer *p, uint32_t k, uint32_t id) {
+    const Kernel *kernel = &p->plan->kernels.data[k];
+    const Store *store = kernel_find_store(kernel, id);
+    if (!store || plan_launch(p->plan, k).n > 1 || kernel->link != LINK_NONE) return UINT32_MAX;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t taken = kernel->args.data[i];
+        if (p->slot_of[taken] == SLOT_NONE || p->lifetimes[taken].last != k || p->is_taken[taken] ||
+            !in_place_may(p->arena, p->plan, kernel, taken, store))
+            continue;
+        return taken;
+    }
+    return UINT32_MAX;
+}
+
+static void take_over(Placer *p, uint32_t buffer, uint32_t taken) {
+    p->is_taken[taken] = true;
+    p->plan->buffers.data[buffer].takes_over = taken + 1;
+    p->slot_of[buffer] = p->slot_of[taken];
+    p->slots.data[p->slot_of[buffer]].busy_until = p->lifetimes[buffer].last;
+}
+
 /* Places every temp of kernel `k` that no launch before its own touches. */
 static bool place_new_temps(Placer *p, uint32_t k, DimId *unshared) {
     const Kernel *kernel = &p->plan->kernels.data[k];
@@ -88,7 +114,11 @@ static bool place_new_temps(Placer *p, uint32_t k, DimId *unshared) {
             continue;
         DimId bytes = dim_round_up(p->dims, buffer_bytes(p->dims, buffer), WORKSPACE_ALIGN_BYTES);
         if (bytes == DIM_NONE) return false;
-        place_buffer(p, id, bytes);
+        uint32_t dying = find_dying(p, k, id);
+        if (dying != UINT32_MAX)
+            take_over(p, id, dying);
+        else
+            place_buffer(p, id, bytes);
         *unshared = dim_add(p->dims, *unshared, bytes);
         if (*unshared == DIM_NONE) return false;
     }
@@ -119,9 +149,11 @@ bool memplan_place(Arena *arena, Plan *plan) {
     Placer p = {.arena = arena, .plan = plan, .dims = plan->graph->dims};
     p.lifetimes = arena_array(arena, Lifetime, plan->buffers.n);
     p.slot_of = arena_array(arena, uint32_t, plan->buffers.n);
+    p.is_taken = arena_array(arena, bool, plan->buffers.n);
     for (uint32_t i = 0; i < plan->buffers.n; i++) {
         p.slot_of[i] = SLOT_NONE;
         plan->buffers.data[i].offset_bytes = dim_const(p.dims, 0);
+        plan->buffers.data[i].takes_over = 0;
     }
     find_lifetimes(&p);
     DimId unshared = dim_const(p.dims, 0);

@@ -1,9 +1,11 @@
 /* The memory plan: places temps in one workspace, reusing space by lifetime.
  *
  * Requires a fused plan in launch order. Sets Buffer.offset_bytes, Plan.workspace_bytes and
- * Plan.peak_bytes_unshared. Two temps share bytes only when the last kernel that touches the one
- * runs before the first that touches the other, so no kernel's results lie over its arguments.
- * Space is reused for a temp of the same size expression, or between temps of constant size. */
+ * Plan.peak_bytes_unshared, and Buffer.takes_over. Two temps share bytes only when the last launch
+ * that touches the one runs before the first that touches the other, or where a kernel alone in its
+ * launch, the last that reads the one, stores the other in its place element by element
+ * (ir/in_place.h). Space is reused for a temp of the same size expression, or between temps of
+ * constant size. */
 #ifndef FUSEC_MEMPLAN_H
 #define FUSEC_MEMPLAN_H
 

@@ -3,6 +3,8 @@
  * where in them a kernel begins to store, do not count. */
 #include "pass/share.h"
 
+#include "ir/in_place.h"
+
 #include <string.h>
 
 typedef struct Writer {
@@ -113,6 +115,9 @@ static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *ker
     for (uint32_t i = 0; i < kernel->args.n; i++)
         if (plan->buffers.data[kernel->args.data[i]].is_on_chip)
             text_printf(&w.out, "on chip %u from %u\n", i, kernel_arg_begin(kernel, i));
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (in_place_may_any(arena, plan, kernel, kernel->args.data[i]))
+            text_printf(&w.out, "changes %u\n", i);
     write_copied(&w);
     uint32_t n = 0;
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {

@@ -343,7 +343,7 @@ static void wrong_accumulate(Plant *p) {
     p->is_done = true;
 }
 
-/* Wrong memory. Temporaries of the program are made in the order t0 p, t1 q, t2 r, t3 s. */
+/* Wrong memory. Temporaries are made in the order t0 p, t1 q, t2 r, t3 s, or t0 a, t1 b. */
 
 static Buffer *find_temp(const Plant *p, uint32_t ordinal) {
     for (uint32_t i = 0; i < p->plan->buffers.n; i++)
@@ -366,6 +366,10 @@ static void aliasing(Plant *p) {
 
 static void early_reuse(Plant *p) {
     share_place(p, 0, 2);
+}
+
+static void wrong_in_place(Plant *p) {
+    share_place(p, 0, 1);
 }
 
 /* The kernel whose first result has this name. */
@@ -479,8 +483,8 @@ static Planter planters[FAULT_COUNT];
 
 /* Of what passes after fusion decide. */
 static bool is_late(FaultId id) {
-    return id == FAULT_aliasing || id == FAULT_early_reuse || id == FAULT_launch_order ||
-           id == FAULT_wrong_layout;
+    return id == FAULT_aliasing || id == FAULT_early_reuse || id == FAULT_wrong_in_place ||
+           id == FAULT_launch_order || id == FAULT_wrong_layout;
 }
 
 static void plant(const Planter *planter, Arena *arena, Plan *plan, bool is_fused) {

@@ -41,11 +41,13 @@ static void expect_no_loss(const char *source, TargetId target) {
 }
 
 /* R rows, K, N columns of dtype D: each is a word to be replaced. */
-enum { ROWS_OF_PRODUCT = 4 };
+enum { ROWS_OF_PRODUCT = 6 };
 static const char *const bodies[] = {
     "x: D[R, N] -> D[R, N] { y = x - mean(x, axis=0, keep=true) }",
     "x: D[R, N] -> D[R, N] { y = softmax(x, axis=0) }",
     "x: D[R, N] -> D[R, N] { y = softmax(x, axis=1) }",
+    "x: D[R, N], z: D[R, N] -> D[R, N] { y = softmax(x) * softmax(z) }",
+    "x: D[R, N], z: D[R, N], g: D[N] -> D[R, N] { y = rmsnorm(x, g) * rmsnorm(z, g) }",
     "x: D[R, N] -> D[] { y = sum(x * x) }",
     "x: D[R, K], w: D[K, N] -> D[R, N] { y = softmax(x @ w) }",
     "x: D[R, K], w: D[K, N], r: D[R, N] -> D[R] { y = sum(relu(x @ w + r), axis=1) }",

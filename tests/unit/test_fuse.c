@@ -302,3 +302,38 @@ Test(fuse, views_of_views_stay_small, .timeout = 20) {
     }
     arena_free(arena);
 }
+
+/* What `y` is of x, z and w, all f32[64, 64], and in how many kernels. */
+static const struct {
+    const char *what, *body;
+    uint32_t n_kernels;
+} rows_of_several[] = {
+    {"two", "y = softmax(x) * softmax(z)", 1},
+    {"two whose product goes on", "y = softmax(softmax(x) * softmax(z))", 1},
+    {"three", "y = softmax(x) * softmax(z) + softmax(w)", 1},
+    {"two that share a scale", "y = rmsnorm(x, w[0, :]) * rmsnorm(z, w[0, :])", 1},
+    {"results alone", "y = x * (max(x, axis=1, keep=true) + sum(z, axis=1, keep=true))", 1},
+    {"rows and columns", "y = softmax(x) * softmax(z, axis=0)", 2},
+    {"other rows", "y = softmax(x)[0:32, :] * softmax(z[0:32, :]) + w[0:32, :]", 2},
+    {"a product stands between", "s = softmax(x)\n t = s @ w\n y = s * softmax(t)", 3},
+    {"apart by the source", "s = softmax(x)\n fuse never { t = -s }\n y = t * softmax(z)", 3},
+};
+
+Test(fuse, rows_of_several_tensors_are_one_kernel) {
+    for (size_t i = 0; i < sizeof rows_of_several / sizeof *rows_of_several; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *errors = "", *rows = i == 6 ? "32" : "64";
+        const char *source =
+            str_format(arena,
+                       "graph g(x: f32[64, 64], z: f32[64, 64], w: f32[64, 64]) -> (y: f32[%s, "
+                       "64]) {\n %s\n}\n",
+                       rows, rows_of_several[i].body);
+        Module *module = plans_parse(arena, source, &errors);
+        cr_assert(module, "%s", errors);
+        Plan *plan = plans_fuse(arena, module, 0, false, &errors);
+        cr_assert(plan, "%s", errors);
+        cr_expect_eq(plan->kernels.n, rows_of_several[i].n_kernels, "%s: %u kernels",
+                     rows_of_several[i].what, plan->kernels.n);
+        arena_free(arena);
+    }
+}

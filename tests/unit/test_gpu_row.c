@@ -160,3 +160,23 @@ Test(gpu_row, exp_of_what_is_at_most_0_has_one_bound) {
         compile_free(&p.compiled);
     }
 }
+
+/* Rows of two tensors at once: one kernel of variants that the assembler hardly spills. */
+Test(gpu_row, rows_of_two_tensors_hardly_spill, .timeout = 300) {
+    static const char *const bodies[] = {"softmax(x) * softmax(z)",
+                                         "softmax(softmax(x) * softmax(z))",
+                                         "rmsnorm(x, g) * rmsnorm(z, g)"};
+    static const char *const lengths[] = {"100", "1024", "8192", "T"};
+    for (size_t i = 0; i < 3 * 4 * 2; i++) {
+        const char *dtype = i & 1 ? "bf16" : "f32", *n = lengths[i / 2 % 4];
+        char source[512];
+        snprintf(source, sizeof source,
+                 "dim T in 1..16384\ngraph p(x: %s[2048, %s], z: %s[2048, %s], g: %s[%s])"
+                 " -> (y: %s[2048, %s]) {\n  fuse must { y = %s }\n}\n",
+                 dtype, n, dtype, n, dtype, n, dtype, n, bodies[i / 8]);
+        Program p = compile(source, TARGET_SM_90A);
+        cr_expect_eq(p.plan->kernels.n, 1, "%s", source);
+        cr_expect_leq(spilled_bytes(&p, TARGET_SM_90A), 64, "%s", source);
+        compile_free(&p.compiled);
+    }
+}

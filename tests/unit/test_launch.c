@@ -327,3 +327,38 @@ Test(launch, deep_stages_leave_room_on_chip) {
     cr_expect(kernel->variants[0].shared_bytes > 0 && kernel->variants[0].shared_bytes < alone);
     arena_free(arena);
 }
+
+/* Gated pairs of every engine and size are one launch, whether what comes before the gate is kept
+ * or not. What is kept, or has no room on chip, goes through memory. */
+Test(launch, gated_pairs_are_one_launch) {
+    static const char *const dtypes[] = {"f32", "f64", "f16", "bf16"};
+    static const char *const rows[] = {"1", "16", "512", "4096", "B"};
+    for (uint32_t i = 0; i < 4 * 5 * 3 * 2; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *d = dtypes[i % 4], *m = rows[i / 4 % 5], *errors = "";
+        uint32_t n_kept = i / 20 % 3;
+        const char *outputs =
+            n_kept == 0   ? ""
+            : n_kept == 1 ? str_format(arena, "g: %s[%s, 4096], ", d, m)
+                          : str_format(arena, "g: %s[%s, 4096], u: %s[%s, 4096], ", d, m, d, m);
+        const char *source = str_format(
+            arena,
+            "dim B in 1..8192\ngraph p(x: %s[%s, 2048], a: %s[2048, 4096], b: %s[2048, 4096])"
+            " -> (%sy: %s[%s, 4096]) {\n  g = x @ a\n  u = x @ b\n  y = silu(g) * u\n}\n",
+            d, m, d, d, outputs, d, m);
+        Module *module = plans_parse(arena, source, &errors);
+        cr_assert(module, "%s", errors);
+        TargetId target = i / 60 ? TARGET_SM_90A : TARGET_SM_80;
+        const Card *card = card_of_target(target_get(target));
+        PricedPlan priced = plans_price(arena, module, 0, false, target, card, NULL);
+        cr_assert(priced.plan);
+        cr_expect_eq(priced.cost->n_launches, 1, "%s\n%s", target_get(target)->name, source);
+        for (uint32_t b = 0; b < priced.plan->buffers.n; b++) {
+            const Buffer *buffer = &priced.plan->buffers.data[b];
+            cr_expect(!buffer->is_on_chip || buffer->kind == BUFFER_TEMP);
+            cr_expect(n_kept == 0 || buffer->kind != BUFFER_TEMP, "%s", source);
+        }
+        cr_expect_null(plan_verify(priced.plan, arena));
+        arena_free(arena);
+    }
+}

@@ -2,9 +2,11 @@
  */
 #include "pass/memplan.h"
 
+#include "lib/plans.h"
 #include "lib/rng.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 typedef struct Fixture {
     Arena *arena;
@@ -179,4 +181,113 @@ Test(memplan, a_workspace_past_the_limit_is_refused) {
     }
     cr_expect(!memplan_place(f.arena, f.plan));
     arena_free(f.arena);
+}
+
+/* What becomes of `b`, which is made of `a` in a kernel of its own. */
+typedef struct InPlace {
+    const char *what, *params, *body; /* of f32[64, 64] each, result `y` */
+    bool is_in_place;
+} InPlace;
+
+static const InPlace in_place[] = {
+    {"element by element", "x", "fuse never { a = exp(x)\n b = tanh(a)\n y = b + x }", true},
+    {"twice at one place", "x", "fuse never { a = exp(x)\n b = a * a\n y = b + x }", true},
+    {"of one size in bytes", "x",
+     "fuse never { a = exp(x)\n b = cast(a, i32)\n c = cast(b, f32)\n y = c + x }", true},
+    {"a matmul's epilogue", "x, w",
+     "fuse never { a = exp(x) }\n b = x @ w + a\n"
+     " fuse never { y = tanh(b) }",
+     true},
+    {"shifted", "x",
+     "fuse never { a = exp(x) }\n b = a + pad(a[1:, :], low=[0, 0], high=[1, 0])\n"
+     " fuse never { y = tanh(b) }",
+     false},
+    {"transposed", "x",
+     "fuse never { a = exp(x) }\n b = tanh(transpose(a, perm=[1, 0]))\n fuse never { y = -b }",
+     false},
+    {"one row for all", "x",
+     "fuse never { a = exp(x) }\n b = tanh(a + a[0:1, :])\n"
+     " fuse never { y = -b }",
+     false},
+    {"rows that others read again", "x",
+     "fuse never { a = exp(x) }\n b = a / sum(a, axis=1, keep=true)\n fuse never { y = -b }",
+     false},
+    {"rows in several passes", "x",
+     "fuse never { a = exp(x) }\n b = softmax(a)\n"
+     " fuse never { y = -b }",
+     false},
+    {"columns", "x",
+     "fuse never { a = exp(x) }\n b = a - max(a, axis=0, keep=true)\n"
+     " fuse never { y = -b }",
+     false},
+    {"a matmul's operand", "x, w", "fuse never { a = exp(x)\n b = a @ w\n y = -b }", false},
+    {"operand and epilogue", "x, w",
+     "fuse never { a = exp(x) }\n b = a @ w + a\n"
+     " fuse never { y = -b }",
+     false},
+    {"of another size", "x",
+     "fuse never { a = exp(x)\n b = cast(a, bf16)\n c = cast(b, f32)\n y = c + x }", false},
+    {"needed later", "x", "fuse never { a = exp(x)\n b = tanh(a)\n y = b + a }", false},
+    {"gathered by itself", "x",
+     "fuse never { a = cast(x, i32)\n b = gather(a, a[0, :], axis=0)\n"
+     " y = cast(b, f32) }",
+     false},
+    {"of an input", "x", "fuse never { b = tanh(x)\n y = -b }", false},
+};
+
+/* The temp that holds the named value, or NULL. */
+static const Buffer *temp_of(const Plan *plan, const char *name) {
+    for (uint32_t b = 0; b < plan->buffers.n; b++) {
+        const Buffer *buffer = &plan->buffers.data[b];
+        const char *own = graph_node(plan->graph, buffer->node)->name;
+        if (buffer->kind == BUFFER_TEMP && own && strcmp(own, name) == 0) return buffer;
+    }
+    return NULL;
+}
+
+static PricedPlan placed(Arena *arena, const InPlace *of, TargetId target) {
+    const char *errors = "";
+    bool has_factor = strchr(of->params, 'w') != NULL;
+    const char *source =
+        str_format(arena, "graph g(x: f32[64, 64]%s) -> (y: f32[64, 64]) {\n %s\n}\n",
+                   has_factor ? ", w: f32[64, 64]" : "", of->body);
+    Module *module = plans_parse(arena, source, &errors);
+    cr_assert(module, "%s\n%s", errors, source);
+    PricedPlan priced =
+        plans_price(arena, module, 0, false, target, card_of_target(target_get(target)), NULL);
+    cr_assert(priced.plan, "%s", source);
+    return priced;
+}
+
+Test(memplan, a_temp_goes_over_what_it_alone_is_made_of) {
+    static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A, TARGET_CPU};
+    for (size_t i = 0; i < 3 * sizeof in_place / sizeof *in_place; i++) {
+        Arena *arena = arena_new(NULL);
+        const InPlace *of = &in_place[i / 3];
+        Plan *plan = placed(arena, of, targets[i % 3]).plan;
+        const Buffer *a = temp_of(plan, "a"), *b = temp_of(plan, "b");
+        cr_assert_null(plan_verify_places(plan, arena), "%s", of->what);
+        if (a && !a->is_on_chip && b && !b->is_on_chip) {
+            bool is_over = b->takes_over && &plan->buffers.data[b->takes_over - 1] == a;
+            cr_expect_eq(is_over, of->is_in_place, "%s, target %zu", of->what, i % 3);
+            cr_expect_eq(a->offset_bytes == b->offset_bytes, is_over, "%s", of->what);
+        } else {
+            cr_expect(!of->is_in_place, "%s, target %zu: not stored", of->what, i % 3);
+        }
+        arena_free(arena);
+    }
+}
+
+/* The proof does not rest on what the placer thought. */
+Test(memplan, a_wrong_place_is_found) {
+    for (size_t i = 0; i < sizeof in_place / sizeof *in_place; i++) {
+        Arena *arena = arena_new(NULL);
+        const InPlace *of = &in_place[i];
+        Plan *plan = placed(arena, of, TARGET_CPU).plan;
+        const Buffer *a = temp_of(plan, "a"), *b = temp_of(plan, "b");
+        bool has_both = a && b && !of->is_in_place;
+        if (has_both) ((Buffer *)b)->offset_bytes = a->offset_bytes;
+        cr_expect_eq(plan_verify_places(plan, arena) != NULL, has_both, "%s", of->what);
+        arena_free(arena);
+    }
 }

@@ -68,6 +68,20 @@ static const Flip flips[] = {
      "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256]) -> (y: bf16[256, 256]) {\n"
      "  a = x @ u\n  b = x @ v\n  fuse never { y = a * b }\n}",
      false, true},
+    {REASON_SAME_BLOCK, "a", "y",
+     "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256])"
+     " -> (a: bf16[256, 256], y: bf16[256, 256]) {\n"
+     "  a = x @ u\n  b = x @ v\n  y = a * b\n}",
+     "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256])"
+     " -> (a: bf16[256, 256], y: bf16[256, 256]) {\n"
+     "  a = x @ u\n  b = x @ v\n  fuse never { y = a * b }\n}",
+     false, true},
+    {REASON_BETWEEN, "a", "y",
+     "graph g(x: bf16[512, 256], z: bf16[512, 256], u: bf16[256, 256], v: bf16[256, 256])"
+     " -> (y: bf16[512, 256]) {\n  a = tanh(x @ u)\n  b = z @ v\n  y = a * b\n}",
+     "graph g(x: bf16[512, 256], z: bf16[512, 256], u: bf16[256, 256], b: bf16[512, 256])"
+     " -> (y: bf16[512, 256]) {\n  a = tanh(x @ u)\n  y = a * b\n}",
+     false, false},
     {REASON_OUTPUT, "s", "y",
      "graph g(x: f32[64, 100]) -> (s: f32[64, 100], y: f32[100]) {\n"
      "  s = softmax(x, axis=1)\n  y = sum(s, axis=0)\n}",

@@ -1,0 +1,70 @@
+/* See in_place.h. */
+#include "ir/in_place.h"
+
+static bool is_plain_temp(const Buffer *buffer) {
+    return buffer->kind == BUFFER_TEMP && !buffer->is_on_chip && !buffer->stands_for;
+}
+
+/* Element for element, with what lies between rows. */
+static bool are_alike(DimTab *dims, const Buffer *a, const Buffer *b) {
+    return dtype_bytes(a->dtype) == dtype_bytes(b->dtype) &&
+           buffer_bytes(dims, a) == buffer_bytes(dims, b);
+}
+
+/* Per scalar: whether `value` is computed from it, in the same point of the loops. */
+static bool *made_of(Arena *arena, const ScalarTab *scalars, ScalarId value) {
+    bool *is_part = arena_array(arena, bool, scalar_count(scalars) + (size_t)1);
+    is_part[value] = true;
+    for (ScalarId id = value; id > 0; id--) {
+        const Scalar *s = scalar_get(scalars, id);
+        for (int i = 0; i < 3 && is_part[id]; i++) is_part[s->args[i]] = true;
+    }
+    return is_part;
+}
+
+static bool reads_only_at(Arena *arena, const Kernel *kernel, uint32_t taken, const Store *store) {
+    const bool *live = kernel_live_scalars(arena, kernel);
+    const bool *is_part = made_of(arena, kernel->scalars, store->value);
+    bool reads = false;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (!live[id] || s->kind != SCALAR_LOAD || s->buffer != taken) continue;
+        if (s->index != store->address || !is_part[id]) return false;
+        reads = true;
+    }
+    return reads;
+}
+
+bool in_place_may(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken,
+                  const Store *store) {
+    const Buffer *from = &plan->buffers.data[taken], *to = &plan->buffers.data[store->buffer];
+    bool visits_once = kernel->form == FORM_MAP || kernel->form == FORM_CONTRACT;
+    if (!visits_once || kernel->is_init || store->piece || store->begin || taken == store->buffer ||
+        kernel_stores_to(kernel, taken) || !is_plain_temp(from) || !is_plain_temp(to) ||
+        !are_alike(plan->graph->dims, from, to))
+        return false;
+    ArenaMark mark = arena_mark(arena);
+    bool may = reads_only_at(arena, kernel, taken, store);
+    arena_rewind(arena, mark);
+    return may;
+}
+
+typedef struct Stores {
+    Arena *arena;
+    const Plan *plan;
+    const Kernel *kernel;
+    uint32_t taken;
+    bool may;
+} Stores;
+
+static void ask(void *user, const Store *store) {
+    Stores *stores = user;
+    stores->may = stores->may ||
+                  in_place_may(stores->arena, stores->plan, stores->kernel, stores->taken, store);
+}
+
+bool in_place_may_any(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken) {
+    Stores stores = {.arena = arena, .plan = plan, .kernel = kernel, .taken = taken};
+    if (is_plain_temp(&plan->buffers.data[taken])) kernel_each_store(kernel, ask, &stores);
+    return stores.may;
+}

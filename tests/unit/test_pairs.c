@@ -1,0 +1,79 @@
+/* Gated pairs as code: two products of one launch, with every engine, dtype and size, for what is
+ * kept of them besides the gate. The assembler takes them without a spill to speak of, and what a
+ * block reads back it does not read as if nobody wrote it. That results are right is for the tests
+ * that run. */
+#include "lib/compile.h"
+#include "lib/ptx.h"
+
+#include <criterion/criterion.h>
+
+/* Per thread, of what lives over both products. */
+enum { MAX_SPILL_BYTES = 64 };
+
+typedef struct Pair {
+    const char *dtype, *m;
+    bool keeps; /* the gate's argument is an output too */
+} Pair;
+
+static const Pair pairs[] = {
+    {"f32", "1", false},  {"f64", "1", true},    {"bf16", "1", false},
+    {"f16", "1", true},   {"f32", "4096", true}, {"f32", "B", false},
+    {"f64", "512", true}, {"bf16", "512", true}, {"f16", "B", true},
+};
+
+static const char *source_of(Arena *arena, const Pair *pair) {
+    const char *d = pair->dtype, *m = pair->m;
+    const char *kept = pair->keeps ? str_format(arena, "g: %s[%s, 1024], ", d, m) : "";
+    return str_format(arena,
+                      "dim B in 1..8192\ngraph p(x: %s[%s, 512], a: %s[512, 1024],"
+                      " b: %s[512, 1024]) -> (%sy: %s[%s, 1024]) {\n"
+                      "  g = x @ a\n  y = silu(g) * (x @ b)\n}\n",
+                      d, m, d, d, kept, d, m);
+}
+
+/* Loads of memory that the launch writes: not by the way for what never changes. */
+static uint32_t n_loads_of_written(const char *text) {
+    return ptx_count(text, "ld.global") - ptx_count(text, "ld.global.nc");
+}
+
+static void check(const Pair *pair, TargetId target) {
+    Arena *arena = arena_new(NULL);
+    const char *source = source_of(arena, pair), *name = target_get(target)->name;
+    Compiled compiled;
+    bool ok = compile_source(&compiled, source, target_get(target), COMPILE_FUSED);
+    cr_assert(ok, "%s\n%s", compiled.messages, source);
+    const Plan *plan = compiled.driver.plans[0];
+    Launch launch = plan_launch(plan, 0);
+    cr_assert(launch.n == 2 && plan->kernels.n == 2, "%s\n%s", name, source);
+    bool goes_through_memory = false;
+    for (uint32_t i = 0; i < launch.kernels[1].args.n; i++) {
+        uint32_t buffer = launch.kernels[1].args.data[i];
+        goes_through_memory =
+            goes_through_memory || (kernel_stores_to(&launch.kernels[0], buffer) &&
+                                    !plan->buffers.data[buffer].is_on_chip);
+    }
+    for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {
+        const Variant *variant = &launch.kernels->variants[v];
+        bool reads = goes_through_memory && variant->sched.engine != CONTRACT_WGMMA;
+        if (variant->is_shared) continue;
+        const char *text = ptx_function_text(arena, compiled.bytes, variant->symbol);
+        cr_expect_eq(n_loads_of_written(text) > 0, reads, "%s, %s\n%s", name, variant->symbol,
+                     source);
+    }
+    PtxReport report;
+    PtxOptions assembler = {.target = name};
+    bool is_assembled = ptx_assemble(arena, compiled.bytes, compiled.n_bytes, assembler, &report);
+    for (uint32_t i = 0; is_assembled && i < report.functions.n; i++)
+        cr_expect_leq(report.functions.data[i].spill_store_bytes, MAX_SPILL_BYTES, "%s\n%s", name,
+                      source);
+    cr_expect(!is_assembled || report.n_remarks == 0, "%s\n%s", name, source);
+    compile_free(&compiled);
+    arena_free(arena);
+}
+
+Test(pairs, every_engine_makes_both_in_one_launch, .timeout = 300) {
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        check(&pairs[i], TARGET_SM_80);
+        check(&pairs[i], TARGET_SM_90A);
+    }
+}
