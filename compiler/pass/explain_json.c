@@ -41,7 +41,24 @@ static double value_bytes(const Writer *w, NodeId id) {
     return dim_number(w->dims, elems, w->input->cost->dims) * dtype_bytes(node->dtype);
 }
 
-static void put_edge(const Writer *w, const Edge *edge) {
+static void put_change(const Writer *w, const Advice *advice) {
+    jsontext_begin(w->json, "change", '[');
+    for (uint32_t i = 0; i < advice->n_steps; i++) {
+        const AdviceStep *step = &advice->steps[i];
+        jsontext_begin(w->json, NULL, '{');
+        jsontext_string(w->json, "do", advice_kind_name(step->kind));
+        jsontext_string(w->json, "rule", reason_info(step->reason)->id);
+        jsontext_begin(w->json, "nodes", '[');
+        for (uint32_t k = 0; k < step->nodes.n; k++)
+            jsontext_number(w->json, NULL, step->nodes.data[k]);
+        jsontext_end(w->json, ']');
+        jsontext_end(w->json, '}');
+    }
+    jsontext_end(w->json, ']');
+}
+
+static void put_edge(const Writer *w, uint32_t i) {
+    const Edge *edge = &w->plan->edges.data[i];
     const ReasonInfo *reason = reason_info(edge->reason);
     EdgeCost cost = edge_cost(&w->edges, edge);
     jsontext_begin(w->json, NULL, '{');
@@ -54,6 +71,7 @@ static void put_edge(const Writer *w, const Edge *edge) {
     jsontext_string(w->json, "rule", reason->id);
     jsontext_string(w->json, "reason", reason->text);
     jsontext_string(w->json, "advice", reason->advice[0] ? reason->advice : NULL);
+    put_change(w, &w->input->advices[i]);
     jsontext_number(w->json, "bytes", value_bytes(w, edge->producer));
     jsontext_number(w->json, "saved_bytes", cost.saved_bytes);
     bool is_priced = edge->verdict == EDGE_FUSED || cost.unfused_us == 0;
@@ -183,7 +201,7 @@ void explain_json(const ExplainInput *input, JsonText *json) {
     jsontext_string(json, "name", plan->graph->name);
     put_dims(&w);
     jsontext_begin(json, "edges", '[');
-    for (uint32_t i = 0; i < plan->edges.n; i++) put_edge(&w, &plan->edges.data[i]);
+    for (uint32_t i = 0; i < plan->edges.n; i++) put_edge(&w, i);
     jsontext_end(json, ']');
     put_kernels(&w, "init_kernels", 0, input->cost->n_init);
     put_kernels(&w, "kernels", input->cost->n_init, plan->kernels.n);

@@ -114,6 +114,19 @@ static bool is_prepared(const Fuser *f, NodeId id) {
     return buffer != UINT32_MAX && f->plan->buffers.data[buffer].kind == BUFFER_PREPARED;
 }
 
+/* Why no kernel of the user is the one that makes the value, where that is all that keeps them
+ * apart. */
+static ReasonId why_refused(const Fuser *f, NodeId producer, NodeId consumer) {
+    ReasonId why = f->grouping->why_stored[producer];
+    if (why != f->grouping->why_apart[producer]) return why;
+    for (uint32_t i = 0; i < f->grouping->refusals.n; i++) {
+        const Refusal *refusal = &f->grouping->refusals.data[i];
+        if (refusal->load == producer && contains(&f->makers[consumer], refusal->group))
+            return refusal->reason;
+    }
+    return why;
+}
+
 static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
     OpClass of_producer = op_info(graph_node(f->graph, producer)->op)->cls;
     Edge edge = {.producer = producer, .consumer = consumer, .verdict = EDGE_FUSED};
@@ -131,7 +144,7 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
         edge.verdict = EDGE_STORED;
         bool is_apart = graph_block(f->graph, producer, BLOCK_NEVER) ||
                         graph_block(f->graph, consumer, BLOCK_NEVER);
-        edge.reason = f->grouping->why_stored[producer];
+        edge.reason = why_refused(f, producer, consumer);
         if (edge.reason == REASON_FUSION_OFF) return edge;
         if (is_apart)
             edge.reason = REASON_NEVER;
