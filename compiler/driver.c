@@ -58,8 +58,9 @@ bool driver_init(Driver *driver, const DriverOptions *options) {
     *driver = (Driver){.options = *options};
     driver->arena = arena_new(&driver->escape);
     driver->scratch = arena_new(&driver->escape);
+    driver->trial = arena_new(&driver->escape);
     driver->diags.arena = driver->arena;
-    if (driver->arena && driver->scratch) return true;
+    if (driver->arena && driver->scratch && driver->trial) return true;
     driver_free(driver);
     return false;
 }
@@ -67,7 +68,8 @@ bool driver_init(Driver *driver, const DriverOptions *options) {
 void driver_free(Driver *driver) {
     arena_free(driver->arena);
     arena_free(driver->scratch);
-    driver->arena = driver->scratch = NULL;
+    arena_free(driver->trial);
+    driver->arena = driver->scratch = driver->trial = NULL;
 }
 
 fusec_status driver_guard(Driver *driver, fusec_status (*body)(Driver *, void *), void *user) {
@@ -208,15 +210,54 @@ static void run_layout(Driver *driver, Plan **plans) {
                 wants_text(driver, PASS_LAYOUT) ? plan_text(driver) : NULL);
 }
 
+/* Numbers for every kernel, and what passes on chip from one to the next. */
+static void schedule(const Driver *driver, Arena *arena, Plan *plan) {
+    const Target *target = driver->options.target;
+    sched_plan(arena, plan, target);
+    if (target->device != DEVICE_GPU || driver->options.no_fuse) return;
+    turn_kernels(arena, driver->scratch, plan, target);
+    chain_kernels(arena, driver->scratch, plan, target);
+}
+
+/* Of a graph changed as advice says. */
+static const Plan *plan_changed(void *user, Arena *arena, const Graph *graph) {
+    Driver *driver = user;
+    Diags ignored = {.arena = arena};
+    Plan *plan = choose_plan(arena, driver->scratch, graph, driver->options.target, &ignored);
+    if (plan) {
+        layout_plan(arena, plan, driver->options.target);
+        schedule(driver, arena, plan);
+    }
+    arena_reset(driver->scratch);
+    return plan;
+}
+
+/* The plan with reasons that hold up, and what to do about them. */
+static const Plan *settle(Driver *driver, const Plan *plan, const Advice **advices) {
+    Arena *arena = driver->arena;
+    Plan *settled = arena_copy(arena, plan, sizeof *plan);
+    settled->edges.data =
+        arena_copy(arena, plan->edges.data, plan->edges.n * sizeof *plan->edges.data);
+    AdvicePlanner planner = {.plan = plan_changed, .user = driver, .trial = driver->trial};
+    *advices = advice_settle(arena, settled, &planner);
+    arena_reset(driver->trial);
+    return settled;
+}
+
+/* Whether the plan keeps the source's contracts; one that does not is reported with reasons that
+ * hold up. */
+static bool keeps_contracts(Driver *driver, const Plan *plan) {
+    Diags ignored = {.arena = driver->arena};
+    const Advice *advices;
+    return contract_check(plan, &ignored) ||
+           contract_check(settle(driver, plan, &advices), &driver->diags);
+}
+
 static bool run_schedule(Driver *driver, Plan **plans) {
     double begin = now_seconds();
-    for (uint32_t i = 0; i < driver->module->graphs.n; i++)
-        sched_plan(driver->arena, plans[i], driver->options.target);
     bool links = driver->options.target->device == DEVICE_GPU && !driver->options.no_fuse;
-    for (uint32_t i = 0; i < driver->module->graphs.n && links; i++) {
-        turn_kernels(driver->arena, driver->scratch, plans[i], driver->options.target);
-        chain_kernels(driver->arena, driver->scratch, plans[i], driver->options.target);
-    }
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++)
+        schedule(driver, driver->arena, plans[i]);
     share_classify(driver->scratch, driver->plans, driver->module->graphs.n);
     for (uint32_t i = 0; i < driver->module->graphs.n && links; i++)
         launch_join(driver->arena, plans[i], driver->options.target);
@@ -224,7 +265,7 @@ static bool run_schedule(Driver *driver, Plan **plans) {
     arena_reset(driver->scratch);
     bool is_kept = true;
     for (uint32_t i = 0; i < driver->module->graphs.n && !driver->options.no_fuse; i++)
-        is_kept = contract_check(plans[i], &driver->diags) && is_kept;
+        is_kept = keeps_contracts(driver, plans[i]) && is_kept;
     if (!is_kept) return false;
     finish_pass(driver, PASS_SCHEDULE, begin,
                 wants_text(driver, PASS_SCHEDULE) ? plan_text(driver) : NULL);
@@ -263,8 +304,9 @@ bool driver_price(Driver *driver, uint32_t graph, ExplainInput *input) {
     sched_plan(driver->arena, unfused, options->target);
     if (!place(driver, unfused)) return false;
     const int64_t *dims = cost_dims(driver->arena, driver->module->dims, options->dims);
-    *input = (ExplainInput){.cost = cost_plan(driver->arena, driver->plans[graph], card, dims),
-                            .unfused_cost = cost_plan(driver->arena, unfused, card, dims)};
+    *input = (ExplainInput){.unfused_cost = cost_plan(driver->arena, unfused, card, dims)};
+    const Plan *settled = settle(driver, driver->plans[graph], &input->advices);
+    input->cost = cost_plan(driver->arena, settled, card, dims);
     for (uint32_t i = 0; options->dims && i < dim_n_symbols(driver->module->dims); i++)
         if (options->dims[i] >= 0) input->given_dims |= (uint64_t)1 << i;
     return true;

@@ -56,6 +56,7 @@ typedef struct DriverOptions {
 typedef struct Driver {
     Escape escape;
     Arena *arena, *scratch;
+    Arena *trial; /* of plans that are made to see what follows from advice */
     StrTab *strings;
     Diags diags;
     DriverOptions options;

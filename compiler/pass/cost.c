@@ -37,6 +37,7 @@ typedef struct Coster {
     const int64_t *values;
     double *touched; /* per buffer: `passed` before the last kernel that touched it, plus 1; 0: none
                         did; negative: the kernel at hand does */
+    double *seen;    /* per buffer: bytes of it that kernels so far touched, at least */
     double passed;   /* bytes of DRAM so far */
 } Coster;
 
@@ -222,13 +223,15 @@ static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live
         bool is_again = first > 0;
         if (is_again && p->variant->sched.resident) continue;
         bool is_held = is_again ? holds_rows(c, p, foot.bytes) : is_cached(c, buffer);
-        if (!is_held) p->cost->read_bytes += foot.bytes;
-        if (is_held && !is_again) p->held_bytes += foot.bytes;
+        double held = is_again ? foot.bytes : fmin(foot.bytes, c->seen[buffer]);
+        p->cost->read_bytes += is_held ? foot.bytes - held : foot.bytes;
+        if (is_held && !is_again) p->held_bytes += held;
         double moved = foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s]) : foot.bytes;
         p->cost->cache_bytes += moved > foot.bytes ? moved : foot.bytes;
         if (foot.bytes > first) first = foot.bytes;
     }
     if (first > 0) c->touched[buffer] = -1;
+    c->seen[buffer] = fmax(c->seen[buffer], first);
 }
 
 static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
@@ -238,6 +241,7 @@ static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
     p->cost->written_bytes += foot.bytes;
     p->cost->cache_bytes += foot.bytes;
     c->touched[buffer] = -1;
+    c->seen[buffer] += foot.bytes; /* kernels that store to one buffer store pieces of it */
 }
 
 /* What is gathered twice from a tensor larger than the cache is read twice, unless little passed
@@ -656,7 +660,7 @@ static void price_init(Coster *c) {
         out->init_us += out->kernels[k].us;
     }
     c->passed = 0;
-    for (uint32_t b = 0; b < c->plan->buffers.n; b++) c->touched[b] = 0;
+    for (uint32_t b = 0; b < c->plan->buffers.n; b++) c->touched[b] = c->seen[b] = 0;
 }
 
 PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
@@ -669,7 +673,8 @@ PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int6
                 .card = card,
                 .dims = plan->graph->dims,
                 .values = dims,
-                .touched = arena_array(arena, double, plan->buffers.n)};
+                .touched = arena_array(arena, double, plan->buffers.n),
+                .seen = arena_array(arena, double, plan->buffers.n)};
     price_init(&c);
     for (uint32_t k = out->n_init; k < plan->kernels.n; k++) {
         price_kernel(&c, k);

@@ -49,7 +49,28 @@ static void print_us(const Ledger *l, double us) {
     text_printf(l->out, "%.*f us", digits, us);
 }
 
-static void print_edge(const Ledger *l, const Edge *edge) {
+const char *explain_advice(Arena *arena, const Advice *advice) {
+    Text text = {.arena = arena};
+    for (uint32_t i = 0; i < advice->n_steps; i++) {
+        const ReasonInfo *reason = reason_info(advice->steps[i].reason);
+        if (i) text_printf(&text, "\nthen it is %s: ", reason->id);
+        text_puts(&text, reason->advice);
+    }
+    return text_str(&text);
+}
+
+/* How a stored value becomes a fused one, lines indented below the edge's. */
+static void print_advice(const Ledger *l, const Advice *advice) {
+    text_puts(l->out, "    to fuse them: ");
+    for (const char *at = explain_advice(l->out->arena, advice); *at; at++) {
+        text_add(l->out, at, 1);
+        if (*at == '\n') text_puts(l->out, "      ");
+    }
+    text_puts(l->out, "\n");
+}
+
+static void print_edge(const Ledger *l, uint32_t i) {
+    const Edge *edge = &l->plan->edges.data[i];
     const ReasonInfo *reason = reason_info(edge->reason);
     EdgeCost cost = edge_cost(&l->edges, edge);
     text_puts(l->out, "  ");
@@ -72,7 +93,7 @@ static void print_edge(const Ledger *l, const Edge *edge) {
     }
     text_puts(l->out, "\n");
     if (edge->verdict == EDGE_STORED && edge->consumer != NODE_NONE)
-        text_printf(l->out, "    to fuse them: %s\n", reason->advice);
+        print_advice(l, &l->input->advices[i]);
 }
 
 /* An output that is stored is an edge of its own, which fusion cannot remove. */
@@ -84,7 +105,7 @@ static void print_edges(const Ledger *l, uint32_t *n_fused, uint32_t *n_stored) 
         bool is_source = op_info(graph_node(l->graph, edge->producer)->op)->cls == CLASS_SOURCE;
         if (!is_source && edge->consumer != NODE_NONE)
             ++*(edge->verdict == EDGE_FUSED ? n_fused : n_stored);
-        print_edge(l, edge);
+        print_edge(l, i);
     }
 }
 

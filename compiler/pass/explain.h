@@ -4,13 +4,15 @@
 #define FUSEC_EXPLAIN_H
 
 #include "base/jsontext.h"
+#include "pass/advice.h"
 #include "pass/cost_edge.h"
 
 /* Both plans of one graph are scheduled, placed and priced for the same card and dims; the second
  * was made with fusion off. */
 typedef struct ExplainInput {
     const PlanCost *cost, *unfused_cost;
-    uint64_t given_dims; /* bit set of the dims whose values the user gave */
+    const Advice *advices; /* per edge of the plan */
+    uint64_t given_dims;   /* bit set of the dims whose values the user gave */
 } ExplainInput;
 
 /* Sizes that depend on dims are printed as expressions, prices at the dims' values. */
@@ -20,6 +22,8 @@ void explain_json(const ExplainInput *input, JsonText *json);
 
 /* The first output that holds the node's value. */
 Str explain_output_name(const Graph *graph, NodeId id);
+/* A stored edge's advice in words, a line for each step. */
+const char *explain_advice(Arena *arena, const Advice *advice);
 /* "map", "matmul", ... */
 const char *explain_form_name(KernelForm form);
 

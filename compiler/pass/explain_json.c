@@ -35,13 +35,35 @@ static void put_output(const Writer *w, NodeId id) {
     jsontext_end(w->json, '}');
 }
 
+/* Expected bytes of what is gathered are no whole numbers; shown they are, as in the text. */
+static void put_bytes(const Writer *w, const char *name, double bytes) {
+    jsontext_number(w->json, name, nearbyint(bytes));
+}
+
 static double value_bytes(const Writer *w, NodeId id) {
     const Node *node = graph_node(w->graph, id);
     DimId elems = shape_n_elems(w->graph->dims, &node->shape);
     return dim_number(w->dims, elems, w->input->cost->dims) * dtype_bytes(node->dtype);
 }
 
-static void put_edge(const Writer *w, const Edge *edge) {
+static void put_change(const Writer *w, const Advice *advice) {
+    jsontext_begin(w->json, "change", '[');
+    for (uint32_t i = 0; i < advice->n_steps; i++) {
+        const AdviceStep *step = &advice->steps[i];
+        jsontext_begin(w->json, NULL, '{');
+        jsontext_string(w->json, "do", advice_kind_name(step->kind));
+        jsontext_string(w->json, "rule", reason_info(step->reason)->id);
+        jsontext_begin(w->json, "nodes", '[');
+        for (uint32_t k = 0; k < step->nodes.n; k++)
+            jsontext_number(w->json, NULL, step->nodes.data[k]);
+        jsontext_end(w->json, ']');
+        jsontext_end(w->json, '}');
+    }
+    jsontext_end(w->json, ']');
+}
+
+static void put_edge(const Writer *w, uint32_t i) {
+    const Edge *edge = &w->plan->edges.data[i];
     const ReasonInfo *reason = reason_info(edge->reason);
     EdgeCost cost = edge_cost(&w->edges, edge);
     jsontext_begin(w->json, NULL, '{');
@@ -54,8 +76,9 @@ static void put_edge(const Writer *w, const Edge *edge) {
     jsontext_string(w->json, "rule", reason->id);
     jsontext_string(w->json, "reason", reason->text);
     jsontext_string(w->json, "advice", reason->advice[0] ? reason->advice : NULL);
-    jsontext_number(w->json, "bytes", value_bytes(w, edge->producer));
-    jsontext_number(w->json, "saved_bytes", cost.saved_bytes);
+    put_change(w, &w->input->advices[i]);
+    put_bytes(w, "bytes", value_bytes(w, edge->producer));
+    put_bytes(w, "saved_bytes", cost.saved_bytes);
     bool is_priced = edge->verdict == EDGE_FUSED || cost.unfused_us == 0;
     jsontext_number(w->json, "fused_us", is_priced ? cost.fused_us : (double)NAN);
     jsontext_number(w->json, "unfused_us", cost.unfused_us);
@@ -70,7 +93,7 @@ static void put_buffers(const Writer *w, const Kernel *kernel, bool written) {
         DimId bytes = buffer_bytes(w->graph->dims, buffer);
         jsontext_begin(w->json, NULL, '{');
         jsontext_string(w->json, "buffer", buffer->name);
-        jsontext_number(w->json, "bytes", dim_number(w->dims, bytes, w->input->cost->dims));
+        put_bytes(w, "bytes", dim_number(w->dims, bytes, w->input->cost->dims));
         jsontext_bool(w->json, "on_chip", buffer->is_on_chip);
         if (written && buffer->takes_over)
             jsontext_string(w->json, "in_place_of",
@@ -92,10 +115,7 @@ static void put_cost(const Writer *w, const KernelCost *cost) {
     const struct {
         const char *name;
         double value;
-    } rows[] = {{"read_bytes", cost->read_bytes},
-                {"written_bytes", cost->written_bytes},
-                {"cache_bytes", cost->cache_bytes},
-                {"prims", cost->n_prims},
+    } rows[] = {{"prims", cost->n_prims},
                 {"flops", cost->n_flops},
                 {"blocks", cost->n_blocks},
                 {"launch_us", cost->launch_us},
@@ -107,6 +127,9 @@ static void put_cost(const Writer *w, const KernelCost *cost) {
                 {"registers", cost->pressure.registers},
                 {"shared_bytes", cost->pressure.shared_bytes},
                 {"occupancy", cost->pressure.occupancy}};
+    put_bytes(w, "read_bytes", cost->read_bytes);
+    put_bytes(w, "written_bytes", cost->written_bytes);
+    put_bytes(w, "cache_bytes", cost->cache_bytes);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         jsontext_number(w->json, rows[i].name, rows[i].value);
     jsontext_bool(w->json, "spills", cost->pressure.spills);
@@ -158,18 +181,18 @@ static void put_totals(const Writer *w) {
     jsontext_begin(w->json, "totals", '{');
     jsontext_number(w->json, "launches", cost->n_launches);
     jsontext_number(w->json, "unfused_launches", before->n_launches);
-    jsontext_number(w->json, "least_bytes", cost->least_bytes);
-    jsontext_number(w->json, "bytes", cost->read_bytes + cost->written_bytes);
-    jsontext_number(w->json, "unfused_bytes", before->read_bytes + before->written_bytes);
+    put_bytes(w, "least_bytes", cost->least_bytes);
+    put_bytes(w, "bytes", cost->read_bytes + cost->written_bytes);
+    put_bytes(w, "unfused_bytes", before->read_bytes + before->written_bytes);
     jsontext_number(w->json, "us", cost->us);
     jsontext_number(w->json, "unfused_us", before->us);
-    jsontext_number(w->json, "workspace_bytes", cost->workspace_bytes);
-    jsontext_number(w->json, "unfused_workspace_bytes", before->workspace_bytes);
-    jsontext_number(w->json, "peak_bytes", cost->bound_bytes + cost->workspace_bytes);
-    jsontext_number(w->json, "unfused_peak_bytes", before->bound_bytes + before->workspace_bytes);
+    put_bytes(w, "workspace_bytes", cost->workspace_bytes);
+    put_bytes(w, "unfused_workspace_bytes", before->workspace_bytes);
+    put_bytes(w, "peak_bytes", cost->bound_bytes + cost->workspace_bytes);
+    put_bytes(w, "unfused_peak_bytes", before->bound_bytes + before->workspace_bytes);
     jsontext_number(w->json, "init_us", cost->init_us);
-    jsontext_number(w->json, "init_bytes", cost->init_bytes);
-    jsontext_number(w->json, "prepared_bytes",
+    put_bytes(w, "init_bytes", cost->init_bytes);
+    put_bytes(w, "prepared_bytes",
                     dim_number(w->dims, plan_prepared_bytes(w->plan), cost->dims));
     jsontext_end(w->json, '}');
 }
@@ -186,7 +209,7 @@ void explain_json(const ExplainInput *input, JsonText *json) {
     jsontext_string(json, "name", plan->graph->name);
     put_dims(&w);
     jsontext_begin(json, "edges", '[');
-    for (uint32_t i = 0; i < plan->edges.n; i++) put_edge(&w, &plan->edges.data[i]);
+    for (uint32_t i = 0; i < plan->edges.n; i++) put_edge(&w, i);
     jsontext_end(json, ']');
     put_kernels(&w, "init_kernels", 0, input->cost->n_init);
     put_kernels(&w, "kernels", input->cost->n_init, plan->kernels.n);

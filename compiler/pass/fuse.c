@@ -114,6 +114,31 @@ static bool is_prepared(const Fuser *f, NodeId id) {
     return buffer != UINT32_MAX && f->plan->buffers.data[buffer].kind == BUFFER_PREPARED;
 }
 
+/* Whether a kernel of the user loads the value: an index into an axis of one element, say, needs
+ * none. */
+static bool is_read(const Fuser *f, NodeId producer, NodeId consumer) {
+    const VecU32 *readers = &f->makers[consumer];
+    for (uint32_t i = 0; i < readers->n; i++) {
+        const Group *group = &f->grouping->groups.data[readers->data[i]];
+        for (uint32_t k = 0; k < group->loads.n; k++)
+            if (group->loads.data[k] == producer) return true;
+    }
+    return false;
+}
+
+/* Why no kernel of the user is the one that makes the value, where that is all that keeps them
+ * apart. */
+static ReasonId why_refused(const Fuser *f, NodeId producer, NodeId consumer) {
+    ReasonId why = f->grouping->why_stored[producer];
+    if (why != f->grouping->why_apart[producer]) return why;
+    for (uint32_t i = 0; i < f->grouping->refusals.n; i++) {
+        const Refusal *refusal = &f->grouping->refusals.data[i];
+        if (refusal->load == producer && contains(&f->makers[consumer], refusal->group))
+            return refusal->reason;
+    }
+    return why;
+}
+
 static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
     OpClass of_producer = op_info(graph_node(f->graph, producer)->op)->cls;
     Edge edge = {.producer = producer, .consumer = consumer, .verdict = EDGE_FUSED};
@@ -131,12 +156,14 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
         edge.verdict = EDGE_STORED;
         bool is_apart = graph_block(f->graph, producer, BLOCK_NEVER) ||
                         graph_block(f->graph, consumer, BLOCK_NEVER);
-        edge.reason = f->grouping->why_stored[producer];
+        edge.reason = why_refused(f, producer, consumer);
         if (edge.reason == REASON_FUSION_OFF) return edge;
         if (is_apart)
             edge.reason = REASON_NEVER;
         else if (is_prepared(f, producer) && leaves_params(f, producer, consumer))
             edge.reason = REASON_PREPARED;
+        else if (!is_read(f, producer, consumer))
+            edge = (Edge){producer, consumer, EDGE_FUSED, REASON_UNREAD};
     }
     return edge;
 }
@@ -189,6 +216,23 @@ static void point_at_pieces(const Fuser *f, Kernel *kernel) {
         point_at_piece(f, kernel, &kernel->row_stores.data[k]);
 }
 
+/* Forgets loads that came to nothing, as of an index into an axis of one element. */
+static void drop_dead_loads(const Fuser *f, const Kernel *kernel, Group *group) {
+    ArenaMark mark = arena_mark(f->scratch);
+    const bool *live = kernel_live_scalars(f->scratch, kernel);
+    bool *is_loaded = arena_array(f->scratch, bool, f->plan->buffers.n);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (live[id] && s->kind == SCALAR_LOAD) is_loaded[s->buffer] = true;
+    }
+    uint32_t n_kept = 0;
+    for (uint32_t i = 0; i < group->loads.n; i++)
+        if (is_loaded[f->buffer_of_node[group->loads.data[i]]])
+            group->loads.data[n_kept++] = group->loads.data[i];
+    group->loads.n = n_kept;
+    arena_rewind(f->scratch, mark);
+}
+
 static bool compose_all(Fuser *f, ComposeFailure *failure) {
     uint32_t n_groups = f->grouping->groups.n;
     ComposeMarks marks = compose_marks_new(f->scratch, f->graph);
@@ -207,6 +251,7 @@ static bool compose_all(Fuser *f, ComposeFailure *failure) {
                               .max_scalars = MAX_SCALARS_FINAL};
         Kernel kernel = {.name = NULL};
         if (!compose_group(f->arena, &input, group, &kernel, failure)) return false;
+        drop_dead_loads(f, &kernel, group);
         kernel.name = kernel_name(f, group, i, &kernel.span);
         for (uint32_t k = 0; k < kernel.nodes.n; k++)
             vec_push(f->scratch, &f->makers[kernel.nodes.data[k]], i);

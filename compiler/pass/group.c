@@ -201,6 +201,8 @@ bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFai
     uint32_t made_by = p->g->group_of[anchor->node];
     if (anchor->is_reduction) p->g->group_of[anchor->node] = index;
     bool ok = try_group(p, &joined, index, failure);
+    bool is_place = failure->reason == REASON_OTHER_DOMAIN || failure->reason == REASON_MISALIGNED;
+    if (!ok && is_product && is_place) failure->reason = REASON_TILES;
     if (ok && joined.has_passes && is_starved(p, &joined)) {
         *failure = (ComposeFailure){.reason = REASON_FEW_ROWS, .node = anchor->node};
         ok = false;
@@ -255,6 +257,36 @@ static void note_apart(const Grouper *p, const Group *alone) {
     }
 }
 
+static void refuse(const Grouper *p, NodeId load, uint32_t group, ReasonId reason) {
+    vec_push(p->arena, &p->g->refusals, (Refusal){load, group, reason});
+    if (!p->g->why_apart[load]) p->g->why_apart[load] = reason;
+    if (!p->g->why_stored[load]) p->g->why_stored[load] = reason;
+}
+
+/* Why the group that was the last to make something the anchor needs did not take it, though a later
+ * one did. */
+static ReasonId why_passed(Grouper *p, uint32_t maker, const Anchor *anchor) {
+    Group before = p->g->groups.data[maker];
+    ComposeFailure failure = {.reason = REASON_BETWEEN};
+    if (before.is_closed) return REASON_SLOWER;
+    if (before.fixed) return REASON_FIXED;
+    bool can_join = group_try_join(p, maker, anchor, &failure);
+    p->g->groups.data[maker] = before;
+    return can_join ? REASON_BETWEEN : failure.reason;
+}
+
+/* Of an anchor that joined a group later than those that make what it needs. */
+static void note_passed(Grouper *p, const Anchor *anchor, const Group *lone, uint32_t joined,
+                        uint32_t after) {
+    for (uint32_t k = 0; k < lone->loads.n; k++) {
+        NodeId load = lone->loads.data[k];
+        uint32_t maker = p->g->group_of[load];
+        if (maker == GROUP_NONE || maker == joined) continue;
+        bool is_latest = maker + 1 == after;
+        refuse(p, load, joined, is_latest ? why_passed(p, maker, anchor) : REASON_BETWEEN);
+    }
+}
+
 /* Places an anchor and returns its group: the latest that can take it, or a new one. Groups before
  * `after` - 1 are too early: the anchor depends on that one's results. */
 static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
@@ -276,7 +308,10 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
         const Group *group = &p->g->groups.data[i];
         if (group->is_closed && i + 1 == after) why.reason = REASON_SLOWER;
         if (group->fixed || group->is_closed || !is_related(p, &lone, i)) continue;
-        if (group_try_join(p, i, anchor, &failure)) return i;
+        if (group_try_join(p, i, anchor, &failure)) {
+            note_passed(p, anchor, &lone, i, after);
+            return i;
+        }
         if (i + 1 == after) why = failure;
     }
     for (uint32_t k = 0; k < lone.loads.n; k++) {
@@ -285,8 +320,7 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
         ReasonId reason = is_cut(p, load, anchor->node) ? REASON_SPILLS
                           : is_latest                   ? why.reason
                                                         : REASON_BETWEEN;
-        if (!p->g->why_apart[load]) p->g->why_apart[load] = reason;
-        if (!p->g->why_stored[load]) p->g->why_stored[load] = reason;
+        refuse(p, load, alone, reason);
     }
     vec_push(p->arena, &p->g->groups, lone);
     return alone;

@@ -11,11 +11,19 @@
 #include "pass/compose.h"
 #include "pass/fuse.h"
 
+/* Why a group that loads a value is not the one that makes it. */
+typedef struct Refusal {
+    NodeId load;
+    uint32_t group; /* the reader's */
+    ReasonId reason;
+} Refusal;
+
 typedef struct Grouping {
     Vec(Group) groups;
     uint32_t *group_of;      /* per node: the group that makes it (anchors), or GROUP_NONE */
     bool *is_stored;         /* per node: held in memory after its group ran */
     ReasonId *why_stored;    /* per node */
+    Vec(Refusal) refusals;   /* of values that nothing but groups keeps apart */
     const bool *is_placed;   /* per node: concats whose pieces are stored in their place */
     ReasonId *why_apart;     /* per node: why the first that loads it is in another group */
     const bool *can_prepare; /* per node: see prepare.h; groups are of such values or of others */

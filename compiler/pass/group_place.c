@@ -28,10 +28,11 @@ static bool is_taken(Grouper *p, const Anchor *piece) {
     return can_join;
 }
 
-/* A piece that params determine, or that is to be kept apart, is made as if there was no concat. */
+/* A piece that params determine, or that is to be kept apart, is made as if there was no concat. One
+ * that is itself stored in pieces is made by no one kernel. */
 static bool stays_apart(const Grouper *p, NodeId piece) {
     uint32_t made_by = p->g->group_of[piece];
-    return graph_block(p->graph, piece, BLOCK_NEVER) ||
+    return p->is_placed[piece] || graph_block(p->graph, piece, BLOCK_NEVER) ||
            (made_by != GROUP_NONE && group_is_init(p, &p->g->groups.data[made_by]));
 }
 

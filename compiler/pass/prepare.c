@@ -35,7 +35,8 @@ bool *prepare_nodes(Arena *arena, const Graph *graph) {
 
 typedef struct TempCheck {
     const Plan *plan;
-    uint64_t symbols; /* that params fix */
+    uint64_t symbols;      /* that params fix */
+    const bool *is_in_run; /* per buffer: a run stores to it */
     bool is_good;
 } TempCheck;
 
@@ -45,18 +46,22 @@ static void check_temp(void *user, const Store *store) {
     const DimTab *dims = check->plan->graph->dims;
     bool has_size = buffer_bytes(check->plan->graph->dims, buffer) != DIM_NONE &&
                     is_shape_fixed_by(dims, &buffer->shape, check->symbols);
-    if (buffer->kind != BUFFER_TEMP || !has_size) check->is_good = false;
+    bool is_own = buffer->kind == BUFFER_TEMP && !check->is_in_run[store->buffer];
+    if (!is_own || !has_size) check->is_good = false;
 }
 
 /* Those that could pass any memory stay temps: placing them is where that is reported. So do those
  * whose shapes params leave open, though they may have no elements whatever it is. */
-static bool stores_temps_only(const Plan *plan, const Kernel *kernel, uint64_t symbols) {
-    TempCheck check = {.plan = plan, .symbols = symbols, .is_good = true};
+static bool stores_temps_only(const Plan *plan, const Kernel *kernel, uint64_t symbols,
+                              const bool *is_in_run) {
+    TempCheck check = {
+        .plan = plan, .symbols = symbols, .is_in_run = is_in_run, .is_good = true};
     kernel_each_store(kernel, check_temp, &check);
     return check.is_good;
 }
 
-static bool is_init(Arena *arena, const Plan *plan, const Kernel *kernel, uint64_t symbols) {
+static bool is_init(Arena *arena, const Plan *plan, const Kernel *kernel, uint64_t symbols,
+                    const bool *is_in_run) {
     const bool *live = kernel_live_scalars(arena, kernel);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
@@ -64,7 +69,7 @@ static bool is_init(Arena *arena, const Plan *plan, const Kernel *kernel, uint64
         BufferKind kind = plan->buffers.data[s->buffer].kind;
         if (kind != BUFFER_PARAM && kind != BUFFER_PREPARED) return false;
     }
-    return (kernel->symbols & ~symbols) == 0 && stores_temps_only(plan, kernel, symbols);
+    return (kernel->symbols & ~symbols) == 0 && stores_temps_only(plan, kernel, symbols, is_in_run);
 }
 
 static void make_prepared(void *user, const Store *store) {
@@ -88,15 +93,45 @@ void prepare_order(Arena *arena, Plan *plan) {
     }
 }
 
-void prepare_plan(Arena *arena, Plan *plan) {
+/* Whether there are any. */
+static bool mark_init(Arena *arena, Plan *plan, const bool *is_in_run) {
     uint64_t symbols = graph_param_symbols(plan->graph);
     bool any = false;
+    for (uint32_t i = 0; i < plan->buffers.n; i++)
+        if (plan->buffers.data[i].kind == BUFFER_PREPARED) plan->buffers.data[i].kind = BUFFER_TEMP;
     for (uint32_t i = 0; i < plan->kernels.n; i++) {
         Kernel *kernel = &plan->kernels.data[i];
-        kernel->is_init = is_init(arena, plan, kernel, symbols);
+        kernel->is_init = is_init(arena, plan, kernel, symbols, is_in_run);
         if (!kernel->is_init) continue;
         any = true;
         kernel_each_store(kernel, make_prepared, plan);
     }
+    return any;
+}
+
+typedef struct SharedBuffers {
+    const Plan *plan;
+    bool *is_in_run; /* per buffer */
+    bool changed;
+} SharedBuffers;
+
+static void note_shared(void *user, const Store *store) {
+    SharedBuffers *shared = user;
+    if (shared->plan->buffers.data[store->buffer].kind != BUFFER_PREPARED) return;
+    shared->is_in_run[store->buffer] = shared->changed = true;
+}
+
+/* A concat that is stored in pieces, of which a run makes one, is made by every run as a whole. */
+void prepare_plan(Arena *arena, Plan *plan) {
+    SharedBuffers shared = {.plan = plan,
+                            .is_in_run = arena_array(arena, bool, plan->buffers.n)};
+    bool any;
+    do {
+        any = mark_init(arena, plan, shared.is_in_run);
+        shared.changed = false;
+        for (uint32_t i = 0; any && i < plan->kernels.n; i++)
+            if (!plan->kernels.data[i].is_init)
+                kernel_each_store(&plan->kernels.data[i], note_shared, &shared);
+    } while (shared.changed);
     if (any) prepare_order(arena, plan);
 }

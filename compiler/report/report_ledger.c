@@ -138,8 +138,9 @@ static const char *place_text(const Page *page, const Edge *edge) {
                 : str_format(page->arena, "%u", to);
 }
 
-static void edge_row(const Page *page, const EdgeCosts *costs, const Edge *edge) {
+static void edge_row(const Page *page, const EdgeCosts *costs, uint32_t i) {
     const ReportGraph *graph = page->graph;
+    const Edge *edge = &graph->after.plan->edges.data[i];
     const ReasonInfo *reason = reason_info(edge->reason);
     bool is_fused = edge->verdict == EDGE_FUSED;
     EdgeCost cost = edge_cost(costs, edge);
@@ -151,9 +152,9 @@ static void edge_row(const Page *page, const EdgeCosts *costs, const Edge *edge)
                 is_fused ? "fused" : "stored", is_fused ? "fused" : "stored");
     text_printf(page->out, "<td><span class=\"code\">%s</span> ", reason->id);
     markup_escape(page->out, reason->text);
-    if (!is_fused && edge->consumer != NODE_NONE && *reason->advice) {
+    if (!is_fused && edge->consumer != NODE_NONE) {
         text_puts(page->out, "<div class=\"note\">");
-        markup_escape(page->out, reason->advice);
+        markup_escape(page->out, explain_advice(page->arena, &graph->advices[i]));
         text_puts(page->out, "</div>");
     }
     text_puts(page->out, "</td>");
@@ -182,7 +183,7 @@ static void report_edges(const Page *page) {
         for (uint32_t i = 0; i < plan->edges.n; i++) {
             const Edge *edge = &plan->edges.data[i];
             if ((edge->verdict == EDGE_STORED) != stored || is_literal(page, edge)) continue;
-            edge_row(page, &costs, edge);
+            edge_row(page, &costs, i);
         }
     text_puts(page->out, "</tbody></table></div>\n");
 }

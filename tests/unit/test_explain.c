@@ -26,6 +26,7 @@ static Fixture fixture_for(const char *source, uint32_t graph, TargetId target, 
         PricedPlan priced =
             plans_price(f.arena, f.module, graph, off, target, card_get(card), NULL);
         cr_assert(priced.cost);
+        if (!off) f.input.advices = advice_settle(f.arena, priced.plan, NULL);
         *(off ? &f.input.unfused_cost : &f.input.cost) = priced.cost;
     }
     return f;

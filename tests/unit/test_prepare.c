@@ -135,8 +135,10 @@ Test(prepare, the_ledger_says_why) {
     cr_expect_eq(reason_between(f.plan, "a", OP_MUL), REASON_PREPARED);
     cr_expect_eq(reason_between(f.plan, "b", OP_ADD), REASON_CHEAP);
     Text text = {.arena = f.arena};
-    ExplainInput input = {.cost = price_source(f.arena, source, false).cost,
-                          .unfused_cost = price_source(f.arena, source, true).cost};
+    PricedPlan priced = price_source(f.arena, source, false);
+    ExplainInput input = {.cost = priced.cost,
+                          .unfused_cost = price_source(f.arena, source, true).cost,
+                          .advices = advice_settle(f.arena, priced.plan, NULL)};
     explain_print(&input, f.arena, &text);
     const char *ledger = text_str(&text);
     cr_expect(strstr(ledger, "init steps:\n") && strstr(ledger, "prepared by them"), "%s", ledger);

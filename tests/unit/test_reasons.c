@@ -89,6 +89,10 @@ static const Flip flips[] = {
      "  s = softmax(x, axis=1)\n  y = sum(s, axis=0)\n}",
      false, false},
     {REASON_SOURCE, "x", "y", "graph g(x: f32[64]) -> (y: f32[64]) { y = -x }", NULL, false, false},
+    {REASON_UNREAD, "i", "y",
+     "graph g(x: f32[2, 8], z: f32[3, 1]) -> (i: i32[2], y: f32[3, 2]) {\n"
+     "  i = argmax(x, axis=1)\n  y = gather(-z, i, axis=1)\n}",
+     NULL, false, false},
     {REASON_FUSION_OFF, "h", "y",
      "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}",
      "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}", true, false},

@@ -26,7 +26,8 @@ static Fixture fixture_new(const char *source, TargetId target) {
     f.before = plans_price(f.arena, f.module, 0, true, target, card, NULL);
     f.after = plans_price(f.arena, f.module, 0, false, target, card, NULL);
     f.graph = (ReportGraph){.before = {.plan = f.before.plan, .cost = f.before.cost},
-                            .after = {.plan = f.after.plan, .cost = f.after.cost}};
+                            .after = {.plan = f.after.plan, .cost = f.after.cost},
+                            .advices = advice_settle(f.arena, f.after.plan, NULL)};
     f.report = (Report){.source = "model.g",
                         .target = target_get(target)->name,
                         .compiler = "0",

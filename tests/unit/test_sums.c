@@ -1,0 +1,210 @@
+/* Numbers of the ledger that must agree, on random programs and the examples: what the text, the
+ * JSON, the page and the artifact say of one program, parts with their sums, and what is priced
+ * with what the runtime asks for. */
+#include "lib/compile.h"
+#include "lib/random_graph.h"
+#include "lib/text_file.h"
+#include "report/report.h"
+#include "report/svg.h"
+
+#include <criterion/criterion.h>
+#include <fusert.h>
+#include <glob.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { N_SEEDS = 24 };
+
+/* One graph of a compiled program, priced at chosen dims. */
+typedef struct Priced {
+    Compiled *compiled;
+    const char *name; /* of the program */
+    uint32_t graph;
+    ExplainInput input;
+    const char *text, *page;
+    const char *json;
+} Priced;
+
+#define WHERE(p) (p)->name, (p)->compiled->driver.options.target->name
+
+static const char *page_of(const Priced *p) {
+    const PlanCost *before = p->input.unfused_cost, *after = p->input.cost;
+    Arena *arena = p->compiled->driver.arena;
+    ReportGraph graph = {{.plan = before->plan, .cost = before},
+                         {.plan = after->plan, .cost = after},
+                         p->input.advices};
+    Report report = {.source = "input.g",
+                     .target = p->compiled->driver.options.target->name,
+                     .compiler = "0",
+                     .card = after->card,
+                     .dims = after->dims,
+                     .graphs = &graph,
+                     .n_graphs = 1};
+    Text text = {.arena = arena};
+    report_print(arena, &report, &text);
+    return text_str(&text);
+}
+
+static fusec_status price(Driver *driver, void *user) {
+    Priced *p = user;
+    Text text = {.arena = driver->arena}, json_text = text;
+    JsonText json = {.out = &json_text};
+    if (!driver_price(driver, p->graph, &p->input)) return FUSEC_INPUT;
+    explain_print(&p->input, driver->arena, &text);
+    explain_json(&p->input, &json);
+    p->text = text_str(&text);
+    p->json = text_str(&json_text);
+    p->page = page_of(p);
+    return FUSEC_OK;
+}
+
+/* What is the same but for the digits that are shown. */
+static bool is_near(double a, double b) {
+    return fabs(a - b) <= 1e-4 * fmax(fabs(a), fabs(b)) + 1e-9;
+}
+
+static double member(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+    cr_assert(json_is_number(value), "no %s", name);
+    return json_number_value(value);
+}
+
+static double sum_of(const json_t *list, const char *name) {
+    double sum = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) sum += member(json_array_get(list, i), name);
+    return sum;
+}
+
+static void expect_in(const Priced *p, const char *page, const char *wanted) {
+    cr_expect(strstr(page, wanted), "%s for %s: no `%s` in\n%s", WHERE(p), wanted, page);
+}
+
+/* Parts and totals of the JSON. */
+static void check_json(const Priced *p, const json_t *root) {
+    const json_t *totals = json_object_get(root, "totals"), *edges = json_object_get(root, "edges");
+    const json_t *run = json_object_get(root, "kernels");
+    const json_t *init = json_object_get(root, "init_kernels");
+    double bytes = member(totals, "bytes"), least = member(totals, "least_bytes");
+    cr_expect(is_near(sum_of(run, "us"), member(totals, "us")), "%s for %s: times", WHERE(p));
+    cr_expect(is_near(sum_of(run, "read_bytes") + sum_of(run, "written_bytes"), bytes),
+              "%s for %s: bytes", WHERE(p));
+    cr_expect(is_near(sum_of(init, "us"), member(totals, "init_us")), "%s for %s: init", WHERE(p));
+    cr_expect_leq(least, bytes * (1 + 1e-9), "%s for %s: below the floor", WHERE(p));
+    cr_expect_leq(bytes, member(totals, "unfused_bytes") * (1 + 1e-9),
+                  "%s for %s: more bytes than without fusion", WHERE(p));
+    for (size_t i = 0; i < json_array_size(edges); i++) {
+        const json_t *edge = json_array_get(edges, i);
+        double apart = member(edge, "unfused_us");
+        cr_expect_leq(apart, 2 * member(totals, "unfused_us") * (1 + 1e-4), "%s for %s: edge %zu",
+                      WHERE(p), i);
+        if (json_is_number(json_object_get(edge, "fused_us")))
+            cr_expect_leq(member(edge, "fused_us"), apart * (1 + 1e-4), "%s for %s: edge %zu",
+                          WHERE(p), i);
+        cr_expect_leq(member(edge, "saved_bytes"), member(totals, "unfused_bytes") * 2);
+    }
+}
+
+/* The same totals wherever they are shown. */
+static void check_texts(const Priced *p, const json_t *totals) {
+    Arena *arena = p->compiled->driver.arena;
+    double launches = member(totals, "launches"), before = member(totals, "unfused_launches");
+    double bytes = member(totals, "bytes"), unfused = member(totals, "unfused_bytes");
+    expect_in(p, p->text,
+              str_format(arena, "  %-34s %.0f (%.0f without fusion)\n", "launches", launches,
+                         before));
+    expect_in(p, p->text,
+              str_format(arena, "  %-34s %.0f bytes (%.0f without fusion)\n",
+                         "of that past the cache, in DRAM", bytes, unfused));
+    expect_in(p, p->text,
+              str_format(arena, "  %-34s %.0f bytes (%.0f without fusion)\n", "peak of all tensors",
+                         member(totals, "peak_bytes"), member(totals, "unfused_peak_bytes")));
+    expect_in(p, p->page,
+              str_format(arena, "<s>%.0f \xE2\x86\x92 </s>%.0f</p>", before, launches));
+    expect_in(p, p->page,
+              str_format(arena, "<s>%s \xE2\x86\x92 </s>%s</p>", human_bytes(arena, unfused),
+                         human_bytes(arena, bytes)));
+    expect_in(p, p->page,
+              str_format(arena, "<h4>least possible</h4><p>%s</p>",
+                         human_bytes(arena, member(totals, "least_bytes"))));
+}
+
+/* What the runtime counts, and asks for at the same dims. */
+static void check_runtime(const Priced *p, const json_t *totals) {
+    const PlanCost *cost = p->input.cost;
+    const DimTab *dims = cost->plan->graph->dims;
+    bool is_cpu = p->compiled->driver.options.target->device == DEVICE_CPU;
+    frt_error err = FRT_ERROR_INIT;
+    frt_module *module = NULL;
+    frt_program *program = NULL;
+    frt_exec *exec = NULL;
+    frt_graph_info info = {.struct_size = sizeof info};
+    frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
+    options.no_weights = true;
+    cr_assert_eq(frt_module_load_memory(p->compiled->bytes, p->compiled->n_bytes, &module, &err), 0,
+                 "%s", err.message);
+    cr_assert_eq(frt_module_get_graph(module, (int32_t)p->graph, &info), 0);
+    /* Copies of rows that lie badly are launches where there is something to copy. */
+    cr_expect(info.n_pitches || (double)info.n_launches == member(totals, "launches"),
+              "%s for %s: %d launches", WHERE(p), info.n_launches);
+    cr_expect_eq((uint32_t)info.n_init, cost->n_init, "%s for %s", WHERE(p));
+    size_t n_bytes = 0;
+    if (is_cpu) {
+        cr_assert_eq(frt_program_create(module, info.name, &options, &program, &err), 0, "%s",
+                     err.message);
+        cr_assert_eq(frt_exec_create(program, &exec, &err), 0, "%s", err.message);
+        for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
+            const DimSymbol *symbol = dim_symbol_info(dims, i);
+            if (!symbol->rule) frt_set_dim(exec, symbol->name, cost->dims[i], &err);
+        }
+        cr_assert_eq(frt_exec_workspace_bytes(exec, &n_bytes, &err), 0, "%s for %s: %s", WHERE(p),
+                     err.message);
+        cr_expect_eq((double)n_bytes, member(totals, "workspace_bytes"), "%s for %s: %zu bytes",
+                     WHERE(p), n_bytes);
+    }
+    frt_exec_free(exec), frt_program_free(program), frt_module_free(module);
+}
+
+static void check_graph(Priced *p) {
+    json_error_t error;
+    cr_assert_eq(driver_guard(&p->compiled->driver, price, p), FUSEC_OK, "%s for %s", WHERE(p));
+    json_t *root = json_loads(p->json, 0, &error);
+    cr_assert(root, "line %d: %s", error.line, error.text);
+    check_json(p, root);
+    check_texts(p, json_object_get(root, "totals"));
+    check_runtime(p, json_object_get(root, "totals"));
+    json_decref(root);
+}
+
+static void check_program(const char *source, const char *name) {
+    static const TargetId targets[] = {TARGET_SM_90A, TARGET_CPU};
+    for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+        Compiled compiled;
+        cr_assert(compile_source(&compiled, source, target_get(targets[t]), COMPILE_FUSED),
+                  "%s: %s", name, compiled.messages);
+        for (uint32_t g = 0; g < compiled.module->graphs.n; g++) {
+            Priced priced = {.compiled = &compiled, .name = name, .graph = g};
+            check_graph(&priced);
+        }
+        compile_free(&compiled);
+    }
+}
+
+Test(sums, of_random_programs, .timeout = 240) {
+    for (uint64_t seed = 0; seed < N_SEEDS; seed++) {
+        Arena *arena = arena_new(NULL);
+        check_program(random_graph_source(arena, seed, NULL),
+                      str_format(arena, "seed %llu", (unsigned long long)seed));
+        arena_free(arena);
+    }
+}
+
+Test(sums, of_the_examples, .timeout = 240) {
+    Arena *arena = arena_new(NULL);
+    glob_t paths;
+    cr_assert_eq(glob("dsl/examples/*.g", 0, NULL, &paths), 0);
+    for (size_t i = 0; i < paths.gl_pathc; i++)
+        check_program(text_file_read(arena, paths.gl_pathv[i], NULL), paths.gl_pathv[i]);
+    globfree(&paths);
+    arena_free(arena);
+}
