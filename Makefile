@@ -95,7 +95,7 @@ AGAIN = $(MAKE) --no-print-directory $(if $(findstring j,$(filter-out --%,$(MAKE
 .DELETE_ON_ERROR:
 .SECONDARY:
 # test_cli runs build/fusec, which is never built with the sanitizers.
-.PHONY: check-asan tests-built fuzzers-built all help deps test ci-checks check-unit check-llvm check-all soak sweep fuzz asan layers \
+.PHONY: check-asan tests-built fuzzers-built all help deps test ci-checks check-unit check-llvm check-all soak sweep shapes fuzz asan layers \
   format format-check docs docs-check wc wc-check compile-time bench-cpu install clean
 
 all: build/fusec build/libfusec.a build/libfusec.so build/libfusert.a build/libfusert.so ## Build the compiler and both libraries
@@ -183,7 +183,7 @@ $(RT_TESTS): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(RT_LIB)
 	$(test_link) $(TEST_LIBS)
 $(filter-out $(RT_TESTS),$(PLAIN_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(TEST_LIBS)
-$(filter-out $(RT_TESTS) %/test_prove,$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+$(filter-out $(RT_TESTS) %/test_prove %/test_shapes,$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
 # Runs verify in its own process, with mistakes planted.
@@ -191,6 +191,13 @@ PROVE_TEST = $(B)/tests/unit/test_prove
 $(PROVE_TEST): | $(B)/tests/soak/soak
 $(PROVE_TEST): $(O)/tests/unit/test_prove.o $(filter-out %/fusec.o,$(call objs,$(CLI_SRC))) \
   $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
+
+# Runs soak with mistakes planted, and looks into the programs that it draws.
+SHAPES_TEST = $(B)/tests/unit/test_shapes
+$(SHAPES_TEST): | $(B)/tests/soak/soak
+$(SHAPES_TEST): $(O)/tests/unit/test_shapes.o $(O)/tests/soak/shapes_sources.o \
+  $(O)/tests/soak/shapes_templates.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
 $(B)/tests/unit/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc
@@ -247,6 +254,8 @@ check-asan: $(PLAIN_TESTS)
 
 soak: $(B)/tests/soak/soak ## Compare N random graphs fused, unfused and interpreted (N=500 SEED=1 ARGS=--device=cuda)
 	$(Q)$< $(N) $(SEED) $(ARGS)
+shapes: $(B)/tests/soak/soak ## Compare N random shapes of every template (N=500 SEED=1 ARGS=--device=cuda)
+	$(Q)$< --shapes $(N) $(SEED) $(ARGS)
 sweep: $(B)/tests/soak/soak ## Compare every op with every dtype and shape
 	$(Q)$< --sweep $(ARGS)
 

@@ -15,6 +15,8 @@ sh "$tools/run_tests.sh" build/asan $2
 if [ -n "$3" ]; then
     echo '== random graphs'
     AS=soak sh "$tools/run_tests.sh" build $3 $4
+    echo '== random shapes of every template'
+    AS=shapes sh "$tools/run_tests.sh" build $3 --shapes 24 1
 fi
 if [ -n "$6" ]; then
     echo '== fuzzers'

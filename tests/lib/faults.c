@@ -335,6 +335,7 @@ static void wrong_segments(Plant *p) {
 
 /* Of the kernel before the last. */
 static void wrong_accumulate(Plant *p) {
+    if (p->plan->kernels.n < 2 || !p->plan->kernels.data[p->plan->kernels.n - 2].reduces.n) return;
     p->kernel = &p->plan->kernels.data[p->plan->kernels.n - 2];
     p->scalars = p->kernel->scalars;
     Reduce *reduce = &p->kernel->reduces.data[0];

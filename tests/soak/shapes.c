@@ -30,6 +30,7 @@ typedef struct Shapes {
     const Limits *limits;
     Noise *noise;
     ShapeCount count;
+    uint32_t n_planted, n_caught; /* programs with a wrong op */
 } Shapes;
 
 typedef struct Case {
@@ -184,6 +185,7 @@ static bool run_again(Case *c) {
     if (is_right) note_use(c);
     is_right = is_right && same_results(c, first, false, "run again");
     const uint8_t *second = copy_results(c, &n_bytes);
+    if (shapes_are_unsteady()) rig->before[rig->tensors[0].offset] ^= 1;
     c->n_rounds = rng_below(&c->rng, MAX_ROUNDS);
     is_right = is_right && (rig_run(rig, 0x00) || complain(c, "run once more"));
     is_right = is_right && same_results(c, second, true, "run once more, at the same place");
@@ -266,6 +268,7 @@ static bool run_program(Shapes *shapes, TemplateId id, uint64_t number, uint32_t
     const char *what = str_format(arena, "a program of %s, number %" PRIu64 ", for %s",
                                   template_info(id)->name, number, shapes->target->name);
     soak_watch(what, SECONDS);
+    shapes_plant_program(number);
     bool is_right = pair_compile_against(&pair, source, shapes->target, shapes->against, &report) &&
                     pair_open(&pair, 0, &options, &report);
     soak_watch_off();
@@ -277,6 +280,8 @@ static bool run_program(Shapes *shapes, TemplateId id, uint64_t number, uint32_t
     bool is_known = is_right && dim_n_symbols(pair.exposed.module->dims) == 0;
     for (uint32_t i = first; i < (is_known && first == 0 ? 1 : end) && is_right; i++)
         is_right = try_shape(shapes, &pair, id, number, i);
+    shapes->n_planted += shapes_is_planted();
+    shapes->n_caught += shapes_is_planted() && !is_right;
     pair_free(&pair);
     arena_free(arena);
     return is_right;
@@ -334,6 +339,9 @@ static bool run_target(Soak *soak, const Target *target) {
                 (!soak->only || strcmp(soak->only, template_info(id)->name) == 0))
                 run_template(&shapes, id, wanted);
     noise_free(shapes.noise);
+    if (shapes.n_planted)
+        printf("%u of %u programs with a planted mistake fail\n", shapes.n_caught,
+               shapes.n_planted);
     Text table = {.arena = soak->arena};
     uint32_t n_short = shape_count_print(&shapes.count, target, wanted, &table);
     if (!soak->one_shape && !soak->coverage_path) printf("%s", text_str(&table));

@@ -36,10 +36,23 @@ const char *template_source(Arena *arena, TemplateId id, uint64_t number);
 typedef struct TemplateUse {
     uint8_t variants[TEMPLATE_COUNT][DT_COUNT];
 } TemplateUse;
+/* Adds all that the plan has, at these values. */
+void template_note_plan(const Plan *plan, const Target *target, const int64_t *symbol_values,
+                        TemplateUse *use);
 /* Adds what the last run of the plan's artifact used. */
 /* `symbol_values` as the rig was placed with. */
 void template_note_use(const Plan *plan, const Target *target, const Rig *rig,
                        const int64_t *symbol_values, TemplateUse *use);
+
+/* Mistakes, for tests of all this: `stored_beyond` and `left_unwritten` in the memory of outputs,
+ * `unsteady` runs, and `wrong_op_anywhere`, in each program another. False: there is none of this
+ * name. */
+bool shapes_plant(const char *name);
+/* Before the program of this number is compiled. */
+void shapes_plant_program(uint64_t number);
+/* Whether its plan has a wrong op. */
+bool shapes_is_planted(void);
+bool shapes_are_unsteady(void);
 
 /* Shapes met so far, each counted once. */
 typedef struct ShapeSeen {

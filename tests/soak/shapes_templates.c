@@ -192,6 +192,15 @@ static Dtype dtype_of(const Used *u) {
     return u->plan->buffers.data[u->kernel->args.data[0]].dtype;
 }
 
+/* The symbols' values, with those that follow from others. */
+static Used used_at(const Plan *plan, const int64_t *symbol_values, int64_t *values) {
+    const DimTab *dims = plan->graph->dims;
+    for (uint32_t s = 0; s < dim_n_symbols(dims); s++)
+        values[s] = dim_symbol_info(dims, s)->rule ? 0 : symbol_values[s];
+    dim_follow_rules(dims, values);
+    return (Used){.plan = plan, .symbol_values = values};
+}
+
 static void note_launch(const Target *target, const Launch *launch, uint32_t v, Used *used,
                         TemplateUse *use) {
     used->is_turn = launch_has_turns(launch);
@@ -206,12 +215,21 @@ static void note_launch(const Target *target, const Launch *launch, uint32_t v, 
     }
 }
 
+void template_note_plan(const Plan *plan, const Target *target, const int64_t *symbol_values,
+                        TemplateUse *use) {
+    int64_t values[DIM_MAX_SYMBOLS];
+    Used used = used_at(plan, symbol_values, values);
+    for (uint32_t i = 0; i < plan->kernels.n; i += plan_launch(plan, i).n) {
+        Launch launch = plan_launch(plan, i);
+        for (uint32_t v = 0; v < launch.kernels->n_variants; v++)
+            note_launch(target, &launch, v, &used, use);
+    }
+}
+
 void template_note_use(const Plan *plan, const Target *target, const Rig *rig,
                        const int64_t *symbol_values, TemplateUse *use) {
-    int64_t values[DIM_MAX_SYMBOLS] = {0};
-    memcpy(values, symbol_values, dim_n_symbols(plan->graph->dims) * sizeof *values);
-    dim_follow_rules(plan->graph->dims, values);
-    Used used = {.plan = plan, .symbol_values = values};
+    int64_t values[DIM_MAX_SYMBOLS];
+    Used used = used_at(plan, symbol_values, values);
     int32_t step = 0;
     for (uint32_t i = 0; i < plan->kernels.n; step++) {
         Launch launch = plan_launch(plan, i);

@@ -100,7 +100,7 @@ static bool plant(const char *name) {
         compile_with(fault_hook((FaultId)id, &n_planted));
         return true;
     }
-    return false;
+    return shapes_plant(name);
 }
 
 static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
