@@ -210,7 +210,8 @@ static bool run_shape(Case *c) {
         return false;
     }
     static const RandomFill fills[] = {FILL_UNIFORM, FILL_UNIFORM, FILL_INTEGERS, FILL_SPECIAL};
-    PairData data = {.fill = fills[rng_below(&c->rng, 4)], .seed = rng_bits(&c->rng)};
+    PairData data = {.fill = fills[rng_below(&c->rng, 4)]};
+    data.seed = rng_bits(&c->rng);
     data.without_reference = c->elems > limits->judged_elems || c->work > limits->judged_work;
     scatter(c, &pair->fused_rig);
     scatter(c, &pair->exposed_rig);

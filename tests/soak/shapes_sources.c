@@ -131,11 +131,12 @@ static Value binary(Maker *m, Value v) {
 }
 
 static Value chosen(Maker *m, Value v) {
+    const char *one = operand(m, &v);
+    if (v.dtype == DT_BOOL) return bind(m, v.dtype, v.axes, "not_equal(%s, %s)", v.name, one);
     const char *other = operand(m, &v);
-    if (v.dtype == DT_BOOL) return bind(m, v.dtype, v.axes, "not_equal(%s, %s)", v.name, other);
-    return bind(m, v.dtype, v.axes, "where(%s(%s, %s), %s, %s)",
-                PICK(m, "less", "less_equal", "greater", "equal"), v.name, other, v.name,
-                operand(m, &v));
+    const char *compare = PICK(m, "less", "less_equal", "greater", "equal");
+    return bind(m, v.dtype, v.axes, "where(%s(%s, %s), %s, %s)", compare, v.name, one, v.name,
+                other);
 }
 
 static Value recast(Maker *m, Value v) {
@@ -199,7 +200,8 @@ static const char *make_map(Maker *m) {
     uint32_t rank = 1 + rng_below(&m->rng, 3);
     Axes axes = {{"N", "M", "K"}, rank};
     for (uint32_t k = 0; k < rank; k++) dim(m, axes.of[k], 3, hi[rank - 1], 1);
-    finish(m, chain(m, viewed(m, input(m, m->dtype, axes)), 1 + rng_below(&m->rng, 3)));
+    uint32_t n_steps = 1 + rng_below(&m->rng, 3);
+    finish(m, chain(m, viewed(m, input(m, m->dtype, axes)), n_steps));
     return source(m);
 }
 

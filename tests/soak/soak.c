@@ -28,6 +28,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { DEFAULT_SHAPES = 500 };
+
 /* The watchdog. What is written by a signal handler has to lie ready. */
 static char watched[256];
 
@@ -254,6 +256,7 @@ int main(int argc, char **argv) {
         return merge_shapes(&soak, argv + 2, argc - 2);
     for (int i = 1; i < argc; i++)
         if (!read_argument(&soak, argv[i], &n_numbers)) return usage(argv[i]);
+    if (soak.is_shapes && n_numbers == 0) soak.n = DEFAULT_SHAPES;
     soak.arena = arena_new(NULL);
     choose_targets(&soak);
     if (!soak.n_targets) return usage("--target: none runs here");
