@@ -231,11 +231,19 @@ static Value reduced(Maker *m, Value v, uint32_t axis, const char *rest) {
     }
 }
 
+/* Another tensor is reduced too, and meets the first. */
+static void add_second(Maker *m, Value first, uint32_t axis) {
+    Value other = unary(m, input(m, first.dtype, first.axes));
+    Value most = bind(m, other.dtype, other.axes, "max(%s, axis=%u, keep=true)", other.name, axis);
+    output(m, bind(m, first.dtype, first.axes, "%s * %s", first.name, most.name));
+}
+
 /* Over rows or columns, with what is done to elements before, and perhaps twice. */
 static const char *reduction(Maker *m, Axes axes, uint32_t axis) {
     Value v = chain(m, input(m, m->dtype, axes), rng_below(&m->rng, 3));
     finish(m, reduced(m, v, axis, axes.of[1 - axis]));
     if (rng_chance(&m->rng, 40)) output(m, reduced(m, v, axis, axes.of[1 - axis]));
+    if (rng_chance(&m->rng, 25)) add_second(m, v, axis);
     return source(m);
 }
 
@@ -405,12 +413,44 @@ static const char *make_part(Maker *m) {
 }
 
 /* Whole rows of a product in one tile, and what is made of them. */
-static const char *make_phase(Maker *m) {
+static const char *make_phase_rows(Maker *m) {
     const char *n = number(m, 2, 64);
     Product p = {NULL, "M", n, "K", rng_chance(&m->rng, 50), false};
     dim(m, "M", 1, 2048, 1), dim(m, "K", 1, 1024, 1);
     Value h = binary(m, product(m, &p));
     finish(m, reduced(m, h, 1, "M"));
+    return source(m);
+}
+
+/* Two products of one shape that meet; the first may be an output too. */
+static const char *make_phase_product(Maker *m) {
+    dim(m, "M", 1, 900, 1), dim(m, "N", 1, 900, 1), dim(m, "K", 1, 700, 1);
+    Product p = {maybe_batch(m, 6), "M", "N", "K", rng_chance(&m->rng, 50), false};
+    Value a = unary(m, product(m, &p));
+    if (rng_chance(&m->rng, 30)) output(m, a);
+    Value b = product(m, &p);
+    finish(m, bind(m, a.dtype, a.axes, "%s %s %s", a.name, PICK(m, "*", "+", "-"), b.name));
+    return source(m);
+}
+
+static Value apart(Maker *m, Value v, Value (*step)(Maker *, Value)) {
+    text_puts(&m->body, "  fuse never {\n");
+    v = step(m, v);
+    text_puts(&m->body, "  }\n");
+    return v;
+}
+
+/* Temporaries of one size, each made of the one before, by a map or in a product's epilogue. */
+static const char *make_in_place(Maker *m) {
+    dim(m, "M", 1, 1200, 1), dim(m, "N", 1, 1200, 1), dim(m, "K", 1, 300, 1);
+    Product p = {NULL, "M", "N", "K", true, false};
+    Value v = apart(m, input(m, m->dtype, AXES("M", "N")), unary);
+    if (rng_chance(&m->rng, 50))
+        v = apart(m, v, binary);
+    else
+        v = bind(m, v.dtype, v.axes, "%s + %s", product(m, &p).name, v.name);
+    v = apart(m, v, unary);
+    output(m, apart(m, v, binary));
     return source(m);
 }
 

@@ -110,8 +110,13 @@ static bool is_part(const Used *u) {
     return u->has_parts;
 }
 
-static bool is_phase(const Used *u) {
-    return u->kernel->link == LINK_PHASE;
+static bool is_phase_rows(const Used *u) {
+    return u->kernel->link == LINK_PHASE && u->kernel->form == FORM_ROW;
+}
+
+static bool is_phase_product(const Used *u) {
+    return u->kernel->link == LINK_PHASE && u->kernel->form == FORM_CONTRACT &&
+           !is_engine(u, CONTRACT_WGMMA);
 }
 
 static bool is_turn(const Used *u) {
@@ -139,6 +144,15 @@ static bool is_init(const Used *u) {
 
 static bool is_layout(const Used *u) {
     return kernel_lays_out(u->kernel);
+}
+
+static bool is_in_place(const Used *u) {
+    for (uint32_t i = 0; i < u->kernel->args.n; i++) {
+        uint32_t buffer = u->kernel->args.data[i];
+        if (u->plan->buffers.data[buffer].takes_over && kernel_stores_to(u->kernel, buffer))
+            return true;
+    }
+    return false;
 }
 
 static void note_piece(void *user, const Store *store) {
