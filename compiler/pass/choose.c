@@ -6,7 +6,9 @@
 #include "pass/cut.h"
 #include "pass/excerpt.h"
 #include "pass/fuse.h"
+#include "pass/launch.h"
 #include "pass/sched.h"
+#include "pass/share.h"
 
 #include <math.h>
 
@@ -14,6 +16,7 @@ enum {
     MAX_ROUNDS = 3,
     MAX_PARTS = 32,      /* excerpts that are priced */
     MAX_CUTS = 8,        /* kernels that are tried to be cut */
+    MAX_READERS = 4,     /* of a factor, for which it may be computed again */
     LONG_ROW = 4096,     /* elements: shorter rows stay in registers or in a near cache */
     LONG_COLUMN = 16,    /* shorter ones are a few loads of a thread */
     COSTLY_OPS = 8,      /* in prims: what may take long in the few units of a small product */
@@ -38,6 +41,7 @@ typedef struct Chooser {
     const uint32_t *op_cost; /* per op */
     Cut cut;                 /* its `again` is the wishes' */
     bool *is_settled;        /* per node: the kernel of this reduction had its moves */
+    bool *is_asked;          /* per node: computing it in what multiplies it has been priced */
     uint32_t n_parts;
 } Chooser;
 
@@ -76,11 +80,11 @@ bool choose_is_better(const CostPoints *points, const Prices *now, const Prices 
 
 /* Parts. */
 
-/* A kernel, and those that make a factor for it alone. */
+/* A kernel, those that make a factor for it, and others that these make it for. */
 typedef struct Part {
     Excerpt excerpt;
-    bool *is_spread; /* per node of it: a contraction's factor that is not simply loaded */
-    bool *is_ahead;  /* per node of it: of a kernel that makes a factor */
+    bool *is_spread;   /* per node of it: a contraction's factor that is not simply loaded */
+    bool *is_ahead[2]; /* by side, per node of it: of a kernel that makes such a factor */
 } Part;
 
 /* A move sets flags for the part's nodes and says whether that changed any. */
@@ -96,11 +100,25 @@ static OpClass class_of(const Graph *graph, NodeId id) {
     return op_info(graph_node(graph, id)->op)->cls;
 }
 
-static bool compute_factors(const Part *part, Wishes *wishes) {
+static bool compute_side(const Part *part, Wishes *wishes, uint32_t side) {
     bool changes = false;
     for (NodeId id = 0; id < part->excerpt.graph->nodes.n; id++)
-        changes = set(wishes->again, id, part->is_ahead[id]) || changes;
+        changes = set(wishes->again, id, part->is_ahead[side][id]) || changes;
     return changes;
+}
+
+static bool compute_left(const Part *part, Wishes *wishes) {
+    return compute_side(part, wishes, 0);
+}
+
+static bool compute_right(const Part *part, Wishes *wishes) {
+    return compute_side(part, wishes, 1);
+}
+
+/* Both, if there are both. */
+static bool compute_factors(const Part *part, Wishes *wishes) {
+    bool has_left = compute_left(part, wishes), has_right = compute_right(part, wishes);
+    return has_left && has_right;
 }
 
 static bool store_factors(const Part *part, Wishes *wishes) {
@@ -135,8 +153,8 @@ static bool all_alone(const Part *part, Wishes *wishes) {
     return changes;
 }
 
-static Move *const moves[] = {compute_factors, store_factors, rows_unmerged, reduce_apart,
-                              all_alone};
+static Move *const moves[] = {compute_factors, compute_left, compute_right, store_factors,
+                              rows_unmerged,   reduce_apart, all_alone};
 
 static Wishes wishes_new(Arena *arena, uint32_t n) {
     return (Wishes){.apart = arena_array(arena, bool, n),
@@ -154,6 +172,13 @@ static Wishes wishes_copy(Arena *arena, const Wishes *wishes, uint32_t n) {
                     .again = arena_copy(arena, wishes->again, n * sizeof(bool))};
 }
 
+/* Equal kernels start together, and fill the machine together. */
+static void join_launches(const Chooser *c, Plan *plan) {
+    const Plan *plans[] = {plan};
+    share_classify(c->scratch, plans, 1);
+    launch_join(c->arena, plan, c->target);
+}
+
 /* Of the part planned with these wishes; NULL: one kernel for each op. False: it cannot be. */
 static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes, Prices *prices) {
     Diags ignored = {.arena = c->arena};
@@ -169,6 +194,8 @@ static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes,
     Plan *plan = fuse_graph(c->arena, c->scratch, part->excerpt.graph, options, &ignored);
     if (!plan) return false;
     sched_plan(c->arena, plan, c->target);
+    arena_reset(c->scratch);
+    if (wishes && c->target->device == DEVICE_GPU) join_launches(c, plan);
     arena_reset(c->scratch);
     *prices = choose_price(c->scratch, plan, c->target, &c->points);
     return true;
@@ -211,22 +238,28 @@ static bool has_long_passes(const Chooser *c, const Kernel *kernel) {
 }
 
 /* The arguments (bit set) that the value is computed from, within its stage. */
-static uint64_t loads_below(const Kernel *kernel, ScalarId id) {
-    const Scalar *s = scalar_get(kernel->scalars, id);
+static uint64_t loads_below(const Chooser *c, const Kernel *kernel, ScalarId value) {
+    bool *is_part = arena_array(c->scratch, bool, value + (size_t)1);
     uint64_t loads = 0;
-    if (s->kind == SCALAR_LOAD) return (uint64_t)1 << kernel_find_arg(kernel, s->buffer);
-    for (int i = 0; i < 3 && s->args[i]; i++) loads |= loads_below(kernel, s->args[i]);
+    is_part[value] = true;
+    for (ScalarId id = value; id > 0; id--) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        for (int i = 0; i < 3 && is_part[id]; i++) is_part[s->args[i]] = true;
+        if (is_part[id] && s->kind == SCALAR_LOAD)
+            loads |= (uint64_t)1 << kernel_find_arg(kernel, s->buffer);
+    }
     return loads;
 }
 
 /* Whether reductions over tensors that have nothing in common share the kernel's first pass. */
-static bool has_merged_rows(const Kernel *kernel) {
+static bool has_merged_rows(const Chooser *c, const Kernel *kernel) {
     const Stage *first = &kernel->stages.data[0];
     for (uint32_t i = 0; i < first->reduces.n && kernel->form == FORM_ROW; i++)
         for (uint32_t k = 0; k < i; k++) {
             const Reduce *one = &kernel->reduces.data[first->reduces.data[i]];
             const Reduce *other = &kernel->reduces.data[first->reduces.data[k]];
-            if (!(loads_below(kernel, one->value) & loads_below(kernel, other->value))) return true;
+            if (!(loads_below(c, kernel, one->value) & loads_below(c, kernel, other->value)))
+                return true;
         }
     return false;
 }
@@ -242,39 +275,80 @@ static bool is_plain_load(const Kernel *kernel, ScalarId factor) {
     return true;
 }
 
-static bool is_spread(const Kernel *kernel, uint32_t side) {
+/* Whether the factor is computed in the kernel, and whether that is dearer has not been asked yet
+ * with all that multiply it. */
+static bool is_spread(const Chooser *c, const Kernel *kernel, uint32_t side) {
     const Reduce *reduce = &kernel->reduces.data[0];
-    return !is_plain_load(kernel, side ? reduce->factor : reduce->value);
+    NodeId factor = graph_node(c->graph, reduce->node)->args[side];
+    while (class_of(c->graph, factor) == CLASS_VIEW) factor = graph_node(c->graph, factor)->args[0];
+    return !c->is_asked[factor] && !is_plain_load(kernel, side ? reduce->factor : reduce->value);
 }
 
-/* Whether all that the kernel stores is read by `reader` alone. */
-static bool stores_for(const Plan *plan, const Kernel *kernel, const Kernel *reader) {
-    for (uint32_t i = 0; i < kernel->args.n; i++) {
-        uint32_t buffer = kernel->args.data[i];
-        if (!kernel_stores_to(kernel, buffer)) continue;
-        if (plan->buffers.data[buffer].kind != BUFFER_TEMP ||
-            kernel_find_arg(reader, buffer) == NO_ARG)
-            return false;
-        for (uint32_t k = 0; k < plan->kernels.n; k++) {
-            const Kernel *other = &plan->kernels.data[k];
-            if (other != kernel && other != reader && kernel_find_arg(other, buffer) != NO_ARG)
-                return false;
-        }
+static const Scalar *factor_of(const Kernel *kernel, uint32_t side) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    ScalarId factor = side ? reduce->factor : reduce->value;
+    return scalar_get(kernel->scalars, gemm_unrounded(kernel, factor));
+}
+
+/* Whether the contraction reads the buffer as a factor. */
+static bool multiplies(const Kernel *kernel, uint32_t buffer) {
+    bool is_factor = false;
+    for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT; side++) {
+        const Scalar *load = factor_of(kernel, side);
+        is_factor = is_factor || (load->kind == SCALAR_LOAD && load->buffer == buffer);
+    }
+    return is_factor;
+}
+
+/* A map whose results only contractions read, as factors. */
+typedef struct Maker {
+    const Kernel *kernel; /* NULL: there is none */
+    const Kernel *readers[MAX_READERS];
+    uint32_t n_readers;
+} Maker;
+
+/* False: something else reads it, or too many do. */
+static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer) {
+    for (const Kernel *k = maker->kernel + 1; k < plan->kernels.data + plan->kernels.n; k++) {
+        if (kernel_find_arg(k, buffer) == NO_ARG) continue;
+        if (!multiplies(k, buffer)) return false;
+        bool is_known = false;
+        for (uint32_t i = 0; i < maker->n_readers; i++)
+            is_known = is_known || maker->readers[i] == k;
+        if (is_known) continue;
+        if (maker->n_readers == MAX_READERS) return false;
+        maker->readers[maker->n_readers++] = k;
     }
     return true;
 }
 
-/* The map that makes this factor of the contraction for it alone, or NULL. */
-static const Kernel *maker_of_factor(const Plan *plan, const Kernel *kernel, uint32_t side) {
-    const Reduce *reduce = &kernel->reduces.data[0];
-    const Scalar *load =
-        scalar_get(kernel->scalars, gemm_unrounded(kernel, side ? reduce->factor : reduce->value));
+/* What makes this factor of the contraction for it and its like alone. */
+static Maker maker_of_factor(const Plan *plan, const Kernel *kernel, uint32_t side) {
+    const Maker none = {.kernel = NULL};
+    const Scalar *load = factor_of(kernel, side);
+    Maker maker = none;
     if (load->kind != SCALAR_LOAD || plan->buffers.data[load->buffer].kind != BUFFER_TEMP)
-        return NULL;
-    for (const Kernel *k = plan->kernels.data; k < kernel; k++)
+        return none;
+    for (const Kernel *k = plan->kernels.data; k < kernel && !maker.kernel; k++)
         if (k->form == FORM_MAP && !k->is_init && kernel_stores_to(k, load->buffer))
-            return stores_for(plan, k, kernel) ? k : NULL;
-    return NULL;
+            maker.kernel = k;
+    for (uint32_t i = 0; maker.kernel && i < maker.kernel->args.n; i++) {
+        uint32_t buffer = maker.kernel->args.data[i];
+        if (!kernel_stores_to(maker.kernel, buffer)) continue;
+        if (plan->buffers.data[buffer].kind != BUFFER_TEMP || !add_readers(plan, &maker, buffer))
+            return none;
+    }
+    return maker;
+}
+
+/* Whether to compute it in the contractions has been priced: with the first of them. */
+static bool is_asked(const Plan *plan, const Chooser *c, const Maker *maker) {
+    for (uint32_t i = 0; i < maker->kernel->args.n; i++) {
+        uint32_t buffer = maker->kernel->args.data[i];
+        if (kernel_stores_to(maker->kernel, buffer))
+            return c->is_asked[plan->buffers.data[buffer].node];
+    }
+    return false;
 }
 
 /* Whether the units of a product on a CPU, which may be few, have other work that is worth more. */
@@ -291,9 +365,12 @@ static bool has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) 
     if (kernel->is_init || kernel->reduces.n == 0 || kernel->segment_axis != NO_AXIS ||
         c->is_settled[kernel->reduces.data[0].node])
         return false;
-    if (kernel->form != FORM_CONTRACT) return has_long_passes(c, kernel) || has_merged_rows(kernel);
-    for (uint32_t side = 0; side < 2; side++)
-        if (is_spread(kernel, side) || maker_of_factor(plan, kernel, side)) return true;
+    if (kernel->form != FORM_CONTRACT)
+        return has_long_passes(c, kernel) || has_merged_rows(c, kernel);
+    for (uint32_t side = 0; side < 2; side++) {
+        Maker maker = maker_of_factor(plan, kernel, side);
+        if (is_spread(c, kernel, side) || (maker.kernel && !is_asked(plan, c, &maker))) return true;
+    }
     return has_costly_stores(c, kernel);
 }
 
@@ -314,28 +391,65 @@ static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
     return true;
 }
 
+/* A part while it is made: per node of the graph. */
+typedef struct Draft {
+    const Chooser *c;
+    const Plan *plan;
+    bool *in, *out, *spread, *ahead[2];
+} Draft;
+
+static bool add_product(Draft *d, const Kernel *kernel) {
+    kernel_each_store(kernel, mark_stored, d->out);
+    return add_nodes(d->c->graph, kernel, d->in);
+}
+
+static bool add_maker(Draft *d, const Maker *maker, uint32_t side) {
+    for (uint32_t i = 0; i < maker->kernel->nodes.n; i++)
+        d->c->is_asked[maker->kernel->nodes.data[i]] = true;
+    return add_nodes(d->c->graph, maker->kernel, d->in) &&
+           add_nodes(d->c->graph, maker->kernel, d->ahead[side]);
+}
+
+/* What makes this factor, with all that reads what it makes, and what makes their other factors for
+ * them alone. */
+static bool add_factor(Draft *d, const Kernel *kernel, uint32_t side) {
+    const Chooser *c = d->c;
+    Maker maker = maker_of_factor(d->plan, kernel, side);
+    NodeId factor = graph_node(c->graph, kernel->reduces.data[0].node)->args[side];
+    d->spread[factor] = is_spread(c, kernel, side);
+    if (!maker.kernel || is_asked(d->plan, c, &maker)) return true;
+    if (!add_maker(d, &maker, side)) return false;
+    for (uint32_t i = 0; i < maker.n_readers; i++) {
+        const Kernel *reader = maker.readers[i];
+        if (!add_product(d, reader)) return false;
+        for (uint32_t own = 0; own < 2 && reader != kernel; own++) {
+            Maker other = maker_of_factor(d->plan, reader, own);
+            bool is_own = other.kernel && other.n_readers == 1 && !is_asked(d->plan, c, &other);
+            if (is_own && !add_maker(d, &other, own)) return false;
+        }
+    }
+    return true;
+}
+
 static bool make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, Part *part) {
     const Graph *graph = c->graph;
     uint32_t n = graph->nodes.n;
-    bool *in = arena_array(c->scratch, bool, n), *out = arena_array(c->scratch, bool, n);
-    bool *ahead = arena_array(c->scratch, bool, n), *spread = arena_array(c->scratch, bool, n);
-    const Node *contraction = graph_node(graph, kernel->reduces.data[0].node);
-    for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT; side++) {
-        const Kernel *maker = maker_of_factor(plan, kernel, side);
-        if (maker && (!add_nodes(graph, maker, in) || !add_nodes(graph, maker, ahead)))
-            return false;
-        spread[contraction->args[side]] = is_spread(kernel, side);
-    }
-    if (!add_nodes(graph, kernel, in)) return false;
-    kernel_each_store(kernel, mark_stored, out);
-    part->excerpt = excerpt_of(c->arena, graph, in, out);
+    Draft d = {.c = c, .plan = plan};
+    bool **all[] = {&d.in, &d.out, &d.spread, &d.ahead[0], &d.ahead[1]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        *all[i] = arena_array(c->scratch, bool, n);
+    for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT; side++)
+        if (!add_factor(&d, kernel, side)) return false;
+    if (!add_product(&d, kernel)) return false;
+    part->excerpt = excerpt_of(c->arena, graph, d.in, d.out);
     uint32_t n_copies = part->excerpt.graph->nodes.n;
     part->is_spread = arena_array(c->arena, bool, n_copies);
-    part->is_ahead = arena_array(c->arena, bool, n_copies);
+    for (uint32_t side = 0; side < 2; side++)
+        part->is_ahead[side] = arena_array(c->arena, bool, n_copies);
     for (NodeId id = 0; id < n_copies; id++) {
         NodeId of = part->excerpt.of[id];
-        part->is_spread[id] = in[of] && spread[of];
-        part->is_ahead[id] = ahead[of];
+        part->is_spread[id] = d.in[of] && d.spread[of];
+        for (uint32_t side = 0; side < 2; side++) part->is_ahead[side][id] = d.ahead[side][of];
     }
     return true;
 }
@@ -462,6 +576,15 @@ static Plan *cut_kernels(Chooser *c, Plan *plan) {
     return plan;
 }
 
+/* A factor is stored by rule; where the price agreed, that is why. */
+static void say_priced(const Chooser *c, Plan *plan) {
+    for (uint32_t i = 0; i < plan->edges.n; i++) {
+        Edge *edge = &plan->edges.data[i];
+        if (edge->reason == REASON_FACTOR && c->is_asked[edge->producer])
+            edge->reason = REASON_SLOWER;
+    }
+}
+
 Plan *choose_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
                   Diags *diags) {
     uint32_t n = graph->nodes.n;
@@ -473,11 +596,13 @@ Plan *choose_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target
                  .diags = diags,
                  .wishes = wishes_new(arena, n),
                  .op_cost = op_costs(arena),
-                 .is_settled = arena_array(arena, bool, n)};
+                 .is_settled = arena_array(arena, bool, n),
+                 .is_asked = arena_array(arena, bool, n)};
     c.cut = (Cut){.store = arena_array(arena, bool, n),
                   .again = c.wishes.again,
                   .part = arena_array(arena, uint32_t, n)};
     Plan *plan = cut_kernels(&c, try_moves(&c, make_plan(&c)));
+    if (plan) say_priced(&c, plan);
     for (uint32_t k = 0; plan && k < plan->kernels.n; k++) plan->kernels.data[k].n_variants = 0;
     arena_reset(scratch);
     return plan;

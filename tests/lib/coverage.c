@@ -117,6 +117,55 @@ static void count_uses(Coverage *c, const Graph *graph, const Node *node, uint32
     }
 }
 
+/* Per node: what it is made of. */
+typedef struct Origin {
+    uint64_t sources;    /* inputs and params, bit set by their number modulo 64 */
+    NodeId first_result; /* of a reduction or product, through elementwise ops; or NODE_NONE */
+} Origin;
+
+static Origin origin_of(const Graph *graph, NodeId id, const Origin *origins) {
+    const Node *node = graph_node(graph, id);
+    OpClass cls = op_info(node->op)->cls;
+    bool is_result = cls == CLASS_REDUCE || cls == CLASS_CONTRACT;
+    bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST;
+    Origin own = {.sources = 0, .first_result = is_result ? id : NODE_NONE};
+    if (cls == CLASS_SOURCE && node->op != OP_CONST) own.sources = (uint64_t)1 << id % 64;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        own.sources |= origins[node->args[i]].sources;
+        if (is_plain && own.first_result == NODE_NONE)
+            own.first_result = origins[node->args[i]].first_result;
+    }
+    return own;
+}
+
+static void count_meeting(Coverage *c, const Graph *graph, const Origin *origins, NodeId one,
+                          NodeId other) {
+    if (one == NODE_NONE || other == NODE_NONE || one == other) return;
+    const Node *a = graph_node(graph, one), *b = graph_node(graph, other);
+    OpClass cls = op_info(a->op)->cls;
+    if (op_info(b->op)->cls != cls) return;
+    const Shape *of_a = &graph_node(graph, a->args[0])->shape,
+                *of_b = &graph_node(graph, b->args[0])->shape;
+    if (cls == CLASS_CONTRACT)
+        c->patterns[PATTERN_PAIR] += a->args[0] == b->args[0];
+    else
+        c->patterns[PATTERN_ROWS] += a->attrs.axes == b->attrs.axes && shape_equal(of_a, of_b) &&
+                                     !(origins[one].sources & origins[other].sources);
+}
+
+static void count_patterns(Coverage *c, const Graph *graph, NodeId id, const Origin *origins) {
+    const Node *node = graph_node(graph, id);
+    OpClass cls = op_info(node->op)->cls;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        OpClass of_arg = op_info(graph_node(graph, node->args[i])->op)->cls;
+        if (cls == CLASS_CONTRACT)
+            c->patterns[PATTERN_FACTOR] += of_arg == CLASS_ELTWISE || of_arg == CLASS_CAST;
+        for (uint32_t k = 0; k < i && cls == CLASS_ELTWISE; k++)
+            count_meeting(c, graph, origins, origins[node->args[k]].first_result,
+                          origins[node->args[i]].first_result);
+    }
+}
+
 static uint32_t stage_depth(const Graph *graph, const Node *node, const uint32_t *depths) {
     uint32_t depth = 0;
     for (uint32_t i = 0; i < node->n_args; i++)
@@ -130,12 +179,15 @@ void coverage_add(Coverage *c, const Graph *graph) {
     Arena *arena = arena_new(NULL);
     uint32_t *n_uses = arena_array(arena, uint32_t, graph->nodes.n), deepest = 0;
     uint32_t *depths = arena_array(arena, uint32_t, graph->nodes.n);
+    Origin *origins = arena_array(arena, Origin, graph->nodes.n);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
         c->ops[node->op][data_dtype(graph, node)]++;
         count_shape(c, graph, &node->shape);
         count_structure(c, graph, node);
         count_uses(c, graph, node, n_uses);
+        origins[id] = origin_of(graph, id, origins);
+        count_patterns(c, graph, id, origins);
         depths[id] = stage_depth(graph, node, depths);
         if (depths[id] > deepest) deepest = depths[id];
     }
@@ -196,6 +248,8 @@ static const char *const symbol_names[] = {"leading",     "inner",      "last", 
 static const char *const broadcast_names[] = {"none", "of a scalar", "of missing axes",
                                               "of an extent 1"};
 static const char *const extent_names[] = {"0", "1", "other"};
+static const char *const pattern_names[] = {"gated pairs", "rows of two tensors",
+                                            "computed factors"};
 
 static void look_at_ops(const Coverage *c, Gaps *gaps) {
     for (OpId op = OP_NONE + 1; op < OP_COUNT; op++)
@@ -235,6 +289,9 @@ static void look_at_rest(const Coverage *c, Gaps *gaps) {
     for (int i = 0; i <= COVERAGE_MAX_STAGES; i++)
         look(gaps, c->stages[i], "%d reductions in a row", i);
     look(gaps, c->shared, "a value used twice");
+    for (int i = 0; i < PATTERN_COUNT; i++)
+        if (i == PATTERN_ROWS || !c->without_matmul)
+            look(gaps, c->patterns[i], "%s", pattern_names[i]);
 }
 
 uint32_t coverage_n_zero_cells(const Coverage *c, Text *out) {
@@ -321,6 +378,7 @@ void coverage_print(const Coverage *c, Text *out) {
     print_row("extents", extent_names, c->extents, EXTENT_COUNT, out);
     print_row("ranks", numbers, c->ranks, COVERAGE_MAX_RANK + 1, out);
     print_row("stages", numbers, c->stages, COVERAGE_MAX_STAGES + 1, out);
+    print_row("patterns", pattern_names, c->patterns, PATTERN_COUNT, out);
     text_puts(out, "\n");
 }
 

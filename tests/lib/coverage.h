@@ -1,6 +1,7 @@
 /* What a set of graphs exercised, counted in tables that a person can read: op x dtype, view x
  * consumer, cast from x to, reduction x position of its axes, where symbolic dims stand, kinds of
- * broadcast, ranks and extents, and how many reductions follow one another. A cell of zero is a
+ * broadcast, ranks and extents, how many reductions follow one another, and what several ops are
+ * together. A cell of zero is a
  * gap, unless the op table makes it impossible. Matmuls are counted by precision too. */
 #ifndef FUSEC_TESTS_COVERAGE_H
 #define FUSEC_TESTS_COVERAGE_H
@@ -28,6 +29,14 @@ typedef enum {
     SYMBOL_CONTRACTED,
     SYMBOL_COUNT
 } SymbolPosition;
+
+/* What several ops are together. */
+typedef enum {
+    PATTERN_PAIR,   /* an elementwise value of two products of one left factor */
+    PATTERN_ROWS,   /* of two reductions of the same axes over tensors with nothing in common */
+    PATTERN_FACTOR, /* a product's factor that is computed */
+    PATTERN_COUNT
+} Pattern;
 
 typedef enum {
     BROADCAST_NONE,
@@ -62,6 +71,7 @@ typedef struct Coverage {
     uint64_t
         stages[COVERAGE_MAX_STAGES + 1]; /* reductions on the longest path; the last: or more */
     uint64_t shared;                     /* values used more than once */
+    uint64_t patterns[PATTERN_COUNT];
 } Coverage;
 
 void coverage_add(Coverage *coverage, const Graph *graph);

@@ -123,6 +123,14 @@ static const Flip flips[] = {
      "graph g(x: f32[1000000]) -> (y: f32[999998]) {\n  e = exp(x)\n  b = e[2:]\n  y = b + b\n}",
      false, false},
     {REASON_FACTOR, "c", "y",
+     "graph g(x: f32[4096, 1024], w: bf16[1024, 1024])"
+     " -> (y: bf16[4096, 1024], z: bf16[1024]) {\n"
+     "  c = cast(x, bf16)\n  y = c @ w\n  z = max(c, axis=0)\n}",
+     "graph g(x: f32[4096, 1024], w: bf16[1024, 1024])"
+     " -> (y: bf16[4096, 1024], z: bf16[1024]) {\n"
+     "  fuse must {\n    c = cast(x, bf16)\n    y = c @ w\n    z = max(c, axis=0)\n  }\n}",
+     false, false},
+    {REASON_SLOWER, "c", "y",
      "graph g(x: f32[4096, 1024], w: bf16[1024, 1024]) -> (y: bf16[4096, 1024]) {\n"
      "  c = cast(x, bf16)\n  y = c @ w\n}",
      "graph g(x: f32[4096, 1024], w: bf16[1024, 1024]) -> (y: bf16[4096, 1024]) {\n"
