@@ -108,8 +108,8 @@ static void report_side(const Page *page, const ReportSide *side, const Picture 
     Chart c = {.page = page, .side = side, .picture = picture, .top_bytes = top_bytes};
     c.step = WIDTH / (side->cost->n_launches ? side->cost->n_launches : 1);
     const Lifetime *lives = lifetimes(&c);
-    text_printf(page->out,
-                "<figure><figcaption>%s <span>%s, %s without reuse</span></figcaption>\n", title,
+    page_begin_figure(page, LEFT + WIDTH + 8);
+    text_printf(page->out, "<figcaption>%s <span>%s, %s without reuse</span></figcaption>\n", title,
                 human_bytes(page->arena, side->cost->workspace_bytes),
                 human_bytes(page->arena, side->cost->unshared_bytes));
     svg_begin(page->out, LEFT + WIDTH + 8, TOP + HEIGHT + BOTTOM,
