@@ -25,7 +25,7 @@ boxes() { # boxes PHASES
         print left text right
     }
     BEGIN {
-        n_wide = 26
+        n_wide = 28
         for (i = 0; i < n_wide; i++) edge = edge "─"
         line(" ", "x", " ")
     }
@@ -43,7 +43,7 @@ boxes() { # boxes PHASES
         sub(/^.*= /, "", op)
         sub(/\(.*/, "", op)
         if (op == "const") next
-        if (ops != "" && length(ops " > " op) > n_wide - 2) { line("│", ops " >", "│"); ops = "" }
+        if (ops != "" && length(ops " > " op) > n_wide - 3) { line("│", ops " >", "│"); ops = "" }
         ops = ops == "" ? op : ops " > " op
     }
     END { line("│", ops, "│"); print "└" edge "┘"; line(" ", "p", " ") }'
@@ -64,9 +64,9 @@ picture() {
     launches=$(sed -n 's/^  launches  *\([0-9]*\) (\([0-9]*\) .*/\2 \1/p' build/digits.explain)
     moved=$(total 'in and out of kernels')
     plain=$(total 'the same without fusion')
-    printf '  %-30s  %s\n' "one kernel per op" "fused"
-    printf '  %-30s  %s\n' "${launches% *} kernels" "${launches#* } kernels"
-    printf '  %-30s  %s\n\n' "$plain bytes for $batch images" "$moved bytes"
+    printf '  %-32s  %s\n' "one kernel per op" "fused"
+    printf '  %-32s  %s\n' "${launches% *} launches" "${launches#* } launches"
+    printf '  %-32s  %s\n\n' "$plain bytes for $batch images" "$moved bytes"
     awk -v other=build/digits.fused.txt '
     { right = ""; if ((getline right < other) < 0) exit 1; sub(/ *$/, "", right)
       line = "  " $0 "    " right; sub(/ *$/, "", line); print line }' build/digits.unfused.txt

@@ -11,17 +11,28 @@ typedef struct Dot {
     uint32_t graph;
 } Dot;
 
-/* In quotes; what users write may hold anything. */
-static void put_quoted(Text *out, const char *text) {
-    text_puts(out, "\"");
+/* What users write may hold anything. `end` stands for the end of a line. */
+static void put_escaped(Text *out, const char *text, const char *end) {
     for (; *text; text++) {
         if (*text == '"' || *text == '\\') text_puts(out, "\\");
         if (*text == '\n')
-            text_puts(out, "\\n");
+            text_puts(out, end);
         else
             text_add(out, text, 1);
     }
+}
+
+static void put_quoted(Text *out, const char *text) {
     text_puts(out, "\"");
+    put_escaped(out, text, "\\n");
+    text_puts(out, "\"");
+}
+
+/* Lines that begin alike. */
+static void put_left(Text *out, const char *text) {
+    text_puts(out, "\"");
+    put_escaped(out, text, "\\l");
+    text_puts(out, "\\l\"");
 }
 
 /* The colours of op classes; one list serves the legend of the other pictures too. */
@@ -66,16 +77,37 @@ static void put_op(const Dot *d, uint32_t k, uint32_t i, const char *indent) {
     text_printf(d->out, ", fillcolor=\"%s\"];\n", fill_of(cls));
 }
 
+static bool has_maker(const PictureKernel *kernel, uint32_t item) {
+    for (uint32_t f = 0; f < kernel->flows.n; f++)
+        if (kernel->flows.data[f].to == item &&
+            kernel->items.data[kernel->flows.data[f].from].kind == ITEM_OP)
+            return true;
+    return false;
+}
+
+/* Graphviz draws edges over what clusters are called, but not over nodes. So a title is a node, to
+ * the left of the first op. */
+static void put_title(const Dot *d, uint32_t k, const char *indent) {
+    const PictureKernel *kernel = &d->picture->kernels.data[k];
+    uint32_t first = 0;
+    while (kernel->items.data[first].kind != ITEM_OP || has_maker(kernel, first)) first++;
+    text_printf(d->out, "%sg%uk%ut [shape=plain, style=\"\", label=", indent, d->graph, k);
+    put_left(d->out, str_format(d->arena, "%s\n%s%s", kernel->kernel->name,
+                                explain_form_name(kernel->kernel->form),
+                                kernel->kernel->is_init ? ", once" : ""));
+    text_printf(d->out, "];\n%s{ rank=same; g%uk%ut -> g%uk%ui%u [style=invis]; }\n", indent,
+                d->graph, k, d->graph, k, first);
+}
+
 static void put_kernel(const Dot *d, uint32_t k, const char *indent) {
     const PictureKernel *kernel = &d->picture->kernels.data[k];
     const char *inner = str_format(d->arena, "%s  ", indent);
-    text_printf(d->out, "%ssubgraph cluster_g%uk%u {\n%sfontsize=11; label=", indent, d->graph, k,
-                inner);
-    put_quoted(d->out, str_format(d->arena, "%s: %s", kernel->kernel->name,
-                                  explain_form_name(kernel->kernel->form)));
-    text_printf(d->out, "; style=\"rounded,filled\"; fillcolor=\"#f7f9fc\"; color=\"#7a8699\";\n");
+    text_printf(d->out, "%ssubgraph cluster_g%uk%u {\n%slabel=\"\"; ", indent, d->graph, k, inner);
+    text_printf(d->out, "style=\"rounded,filled%s\"; fillcolor=\"#f7f9fc\"; color=\"#7a8699\";\n",
+                kernel->kernel->is_init ? ",dotted" : "");
     for (uint32_t i = 0; i < kernel->items.n; i++)
         if (kernel->items.data[i].kind == ITEM_OP) put_op(d, k, i, inner);
+    put_title(d, k, inner);
     text_printf(d->out, "%s}\n", indent);
 }
 
@@ -85,9 +117,10 @@ static void put_launch(const Dot *d, uint32_t l) {
         put_kernel(d, launch->first, "    ");
         return;
     }
-    text_printf(d->out, "    subgraph cluster_g%ul%u {\n      fontsize=11; label=\"one launch\";",
-                d->graph, l);
-    text_puts(d->out, " style=\"rounded,dashed\"; color=\"#4a5568\";\n");
+    text_printf(d->out, "    subgraph cluster_g%ul%u {\n      fontsize=11; labelloc=b; ", d->graph,
+                l);
+    text_printf(d->out, "label=\"one launch, %u kernels\"; style=\"rounded,dashed\"; ", launch->n);
+    text_puts(d->out, "color=\"#4a5568\";\n");
     for (uint32_t i = 0; i < launch->n; i++) put_kernel(d, launch->first + i, "      ");
     text_puts(d->out, "    }\n");
 }
@@ -101,10 +134,16 @@ static uint32_t making_item(const PictureKernel *kernel, uint32_t buffer) {
     return UINT32_MAX;
 }
 
-/* Where a buffer's value comes from: one node, or several that each make a piece of it. Visits
- * their names. */
-static void each_origin(const Dot *d, uint32_t buffer, void (*visit)(void *user, const char *name),
+/* A node that a value comes from, or a piece of it. */
+typedef struct Origin {
+    const char *name;
+    DimId bytes;
+} Origin;
+
+/* Where a buffer's value comes from: one node, or several that each make a piece of it. */
+static void each_origin(const Dot *d, uint32_t buffer, void (*visit)(void *user, Origin origin),
                         void *user) {
+    DimTab *dims = d->plan->graph->dims;
     uint32_t original = picture_original(d->picture, buffer), n = 0;
     if (original != UINT32_MAX) {
         each_origin(d, original, visit, user);
@@ -116,12 +155,16 @@ static void each_origin(const Dot *d, uint32_t buffer, void (*visit)(void *user,
         if (item == UINT32_MAX) continue;
         const Item *from = &kernel->items.data[item];
         n++;
+        PictureLaunch alone = {k, 1};
         if (from->kind == ITEM_READ)
             each_origin(d, from->buffer, visit, user);
         else
-            visit(user, str_format(d->arena, "g%uk%ui%u", d->graph, k, item));
+            visit(user, (Origin){str_format(d->arena, "g%uk%ui%u", d->graph, k, item),
+                                 picture_stored_bytes(d->picture, &alone, buffer)});
     }
-    if (n == 0) visit(user, str_format(d->arena, "g%ub%u", d->graph, buffer));
+    if (n == 0)
+        visit(user, (Origin){str_format(d->arena, "g%ub%u", d->graph, buffer),
+                             buffer_bytes(dims, &d->plan->buffers.data[buffer])});
 }
 
 typedef struct MemoryEdge {
@@ -130,15 +173,14 @@ typedef struct MemoryEdge {
     const char *to;
 } MemoryEdge;
 
-static void put_memory_edge(void *user, const char *from) {
+static void put_memory_edge(void *user, Origin origin) {
     const MemoryEdge *edge = user;
     const Dot *d = edge->dot;
     const Buffer *given = &d->plan->buffers.data[edge->buffer];
-    text_printf(d->out, "    %s -> %s [label=", from, edge->to);
-    put_quoted(d->out, given->is_on_chip
-                           ? str_format(d->arena, "%s on chip", given->name)
-                           : str_format(d->arena, "%s\n%s", given->name,
-                                        bytes_text(d, buffer_bytes(d->plan->graph->dims, given))));
+    text_printf(d->out, "    %s -> %s [label=", origin.name, edge->to);
+    put_left(d->out, given->is_on_chip ? str_format(d->arena, "  %s on chip", given->name)
+                                       : str_format(d->arena, "  %s\n  %s", given->name,
+                                                    bytes_text(d, origin.bytes)));
     text_puts(d->out,
               given->is_on_chip ? ", style=dashed];\n" : ", color=\"#c2410c\", penwidth=2];\n");
 }
@@ -184,12 +226,13 @@ static void put_graph(const Dot *d) {
 }
 
 void dot_print(Arena *arena, const Plan *const *plans, uint32_t n_plans, Text *out) {
-    text_puts(out, "digraph plan {\n"
-                   "  fontname=\"Helvetica\"; fontsize=11; labeljust=l; nodesep=0.25;\n"
-                   "  node [fontname=\"Helvetica\", fontsize=11, shape=box, height=0.3, "
-                   "style=\"rounded,filled\", color=\"#9aa5b1\"];\n"
-                   "  edge [fontname=\"Helvetica\", fontsize=9, color=\"#52606d\", "
-                   "arrowsize=0.6];\n");
+    text_puts(out,
+              "digraph plan {\n"
+              "  fontname=\"Helvetica\"; fontsize=11; labeljust=l; nodesep=0.3; ranksep=0.35;\n"
+              "  node [fontname=\"Helvetica\", fontsize=11, shape=box, height=0.3, "
+              "style=\"rounded,filled\", color=\"#9aa5b1\"];\n"
+              "  edge [fontname=\"Helvetica\", fontsize=9, color=\"#52606d\", "
+              "arrowsize=0.6];\n");
     for (uint32_t i = 0; i < n_plans; i++) {
         Dot d = {.arena = arena, .out = out, .plan = plans[i], .graph = i};
         d.picture = picture_new(arena, plans[i]);

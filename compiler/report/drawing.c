@@ -59,12 +59,41 @@ static double port_at(const Box *box, uint32_t buffer, bool is_store) {
     return 0;
 }
 
-/* The box around a layout whose pills lie on its edges. */
+/* The box around a layout whose pills lie on its edges. Without any on the upper side, the title
+ * takes its room above all else. */
 static void close_box(Box *box, double least_w) {
+    bool has_upper = false;
+    for (uint32_t i = 0; i < box->layout.nodes.n; i++)
+        has_upper = has_upper || box->layout.nodes.data[i].pin == LAYERED_TOP;
     double w = box->layout.w + 2 * PAD;
     box->w = w < least_w ? least_w : w;
     box->left = (box->w - box->layout.w) / 2;
-    box->h = box->layout.h;
+    box->top = has_upper ? 0 : PILL_H + TITLE_H;
+    box->h = box->layout.h + box->top;
+}
+
+/* Finds room for the title beside what comes down from the upper side, or makes some. */
+static void fit_title(const Drawing *d, Box *box, const char *title) {
+    enum { INSET = 9, GAP = 11 };
+    double w = svg_text_width(title, FONT - 1), first = box->w, last = 0;
+    for (uint32_t i = 0; i < box->ports.n; i++) {
+        const Port *port = &box->ports.data[i];
+        if (port->is_store || drawing_buffer(d, port->buffer)->kind == BUFFER_PARAM) continue;
+        if (port->x < first) first = port->x;
+        if (port->x > last) last = port->x;
+    }
+    double lacks_left = last > 0 ? INSET + w + GAP - first : 0;
+    double lacks_right = last + GAP + w + INSET - box->w;
+    box->title_x = INSET;
+    if (lacks_left <= 0) return;
+    if (lacks_right < lacks_left) {
+        box->title_x = lacks_right > 0 ? last + GAP : box->w - INSET - w;
+        if (lacks_right > 0) box->w += lacks_right;
+        return;
+    }
+    box->w += lacks_left;
+    box->left += lacks_left;
+    for (uint32_t i = 0; i < box->ports.n; i++) box->ports.data[i].x += lacks_left;
 }
 
 static const char *kernel_title(const Drawing *d, uint32_t k) {
@@ -103,6 +132,7 @@ static void lay_out_kernel(const Drawing *d, uint32_t k) {
         const Item *item = &kernel->items.data[i];
         if (item->kind != ITEM_OP) add_port(d, box, i, item->buffer, item->kind == ITEM_STORE);
     }
+    fit_title(d, box, kernel_title(d, k));
 }
 
 /* Launches of several kernels: pills of what comes from outside, kernels, pills of what goes out.
@@ -154,6 +184,10 @@ static uint32_t *add_launch_pills(const Drawing *d, Layered *layout, const Pictu
     return pills;
 }
 
+const char *drawing_launch_title(const Drawing *d, uint32_t l) {
+    return str_format(d->arena, "one launch, %u kernels", d->picture->launches.data[l].n);
+}
+
 static void lay_out_launch(const Drawing *d, uint32_t l) {
     const PictureLaunch *launch = &d->picture->launches.data[l];
     Box *box = &d->launches[l];
@@ -174,6 +208,7 @@ static void lay_out_launch(const Drawing *d, uint32_t l) {
         if (in[b] != NONE) add_port(d, box, in[b], b, false);
         if (out[b] != NONE) add_port(d, box, out[b], b, true);
     }
+    fit_title(d, box, drawing_launch_title(d, l));
 }
 
 /* The whole. */
@@ -205,9 +240,17 @@ static void add_ends(Drawing *d, bool is_output) {
 }
 
 static void add_top_edge(Drawing *d, uint32_t buffer, uint32_t from, uint32_t to) {
-    vec_push(d->arena, &d->buffer_of_edge, buffer);
     uint32_t n = d->picture->launches.n;
-    const char *label = human_bytes(d->arena, drawing_bytes(d, buffer));
+    bool is_made = from >= d->first_launch && from - d->first_launch < n;
+    double bytes =
+        is_made
+            ? page_number(d->page, picture_stored_bytes(
+                                       d->picture,
+                                       &d->picture->launches.data[from - d->first_launch], buffer))
+            : drawing_bytes(d, buffer);
+    vec_push(d->arena, &d->buffer_of_edge, buffer);
+    vec_push(d->arena, &d->bytes_of_edge, bytes);
+    const char *label = human_bytes(d->arena, bytes);
     LayeredEdge edge = {.from = from,
                         .to = to,
                         .label_w = svg_text_width(label, FONT - 1.5) + MAX_STROKE + 3,

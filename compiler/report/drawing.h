@@ -28,8 +28,9 @@ typedef struct Port {
 /* A laid out kernel, or a launch of several. */
 typedef struct Box {
     Layered layout;
-    double left; /* of the layout in the box */
+    double left, top; /* of the layout in the box */
     double w, h;
+    double title_x;
     Vec(Port) ports;
 } Box;
 
@@ -46,7 +47,8 @@ typedef struct Drawing {
     Layered top;
     uint32_t *node_of_buffer; /* per buffer: its node at the top, or NONE */
     VecU32 buffer_of_edge;    /* per edge at the top */
-    uint32_t first_launch;    /* the node of launch 0 */
+    Vec(double) bytes_of_edge;
+    uint32_t first_launch; /* the node of launch 0 */
 } Drawing;
 
 /* Fills all but what says what is drawn: page, side, picture, arena, most_bytes. */
@@ -56,6 +58,7 @@ const Buffer *drawing_buffer(const Drawing *drawing, uint32_t buffer);
 double drawing_bytes(const Drawing *drawing, uint32_t buffer);
 /* A label as shown: not too long. */
 const char *drawing_label(const Drawing *drawing, const char *label);
+const char *drawing_launch_title(const Drawing *drawing, uint32_t launch);
 bool drawing_is_small(const Drawing *drawing, uint32_t launch);
 /* Whether an edge between boxes brings `buffer` to a launch; params of larger boxes lie inside. */
 bool drawing_is_read(const Drawing *drawing, uint32_t launch, uint32_t buffer);

@@ -1,6 +1,10 @@
 /* The page around the sections. See report.h. */
 #include "report/parts.h"
 
+#include <math.h>
+
+static const double LEAST_SCALE = 0.7; /* of pictures side by side */
+
 /* style.css, as built. */
 extern const char report_style_text[];
 extern const size_t report_style_n_bytes;
@@ -44,6 +48,14 @@ const char *op_class_name(OpClass cls) {
         return "contract";
     }
     return "";
+}
+
+void page_begin_figure(const Page *page, double w) {
+    text_puts(page->out, "<figure style=\"flex:");
+    markup_number(page->out, fmax(ceil(w), 1), 0);
+    text_puts(page->out, " 1 0;min-width:min(100%,");
+    markup_number(page->out, ceil(LEAST_SCALE * w) + 30, 0);
+    text_puts(page->out, "px)\">");
 }
 
 /* Totals. */
@@ -168,10 +180,13 @@ static void put_head(const Report *report, Text *out) {
 
 static void put_dims(const Page *page) {
     const DimTab *dims = page->graph->after.plan->graph->dims;
+    const Plan *all = page->graph->before.plan;
+    uint64_t used = 0;
     uint32_t n = 0;
+    for (uint32_t k = 0; k < all->kernels.n; k++) used |= all->kernels.data[k].symbols;
     for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
         const DimSymbol *symbol = dim_symbol_info(dims, i);
-        if (symbol->rule) continue;
+        if (symbol->rule || !(used >> i & 1)) continue;
         text_puts(page->out, n++ ? "," : "<p class=\"sub\">All numbers hold for");
         text_printf(page->out, " <span class=\"code\">%s = %lld</span>", symbol->name,
                     (long long)page->report->dims[i]);

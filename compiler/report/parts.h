@@ -28,6 +28,9 @@ double page_number(const Page *page, DimId dim);
 const char *page_bytes(const Page *page, DimId dim);
 /* A value's shape with its dtype: `bf16[B, 64]`. */
 const char *page_shape(const Page *page, Dtype dtype, const Shape *shape);
+/* Opens a figure `w` wide. Those of one row share the page by their widths, as long as none becomes
+ * too small to be read; a narrow screen has one below the other. */
+void page_begin_figure(const Page *page, double w);
 /* The class of CSS that has an op's colour. */
 const char *op_class_name(OpClass cls);
 

@@ -158,6 +158,20 @@ static void add_stores(Builder *b, const Store *stores, uint32_t n) {
     }
 }
 
+/* A kernel without ops takes values from memory to memory. */
+static void add_copies(Builder *b, const Store *stores, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        NodeId node = stores[i].node;
+        uint32_t from = source_item(b, node);
+        if (b->item_of[node] || from == NONE) continue;
+        uint32_t item = add_item(b, (Item){ITEM_OP, node, NONE, "copy"});
+        b->into->n_ops++;
+        add_flow(b, from, item);
+        b->item_of[node] = item + 1;
+        vec_push(b->arena, &b->ops, node);
+    }
+}
+
 static void mark_stored(Builder *b, const Store *stores, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) mark_ops(b, stores[i].node);
 }
@@ -189,6 +203,9 @@ static void build_kernel(Builder *b, const Kernel *kernel) {
     mark_stored(b, kernel->row_stores.data, kernel->row_stores.n);
     add_ops(b);
     join_partials(b, kernel);
+    bool is_copy = b->into->n_ops == 0;
+    for (uint32_t i = 0; i < kernel->stages.n && is_copy; i++)
+        add_copies(b, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n);
     for (uint32_t i = 0; i < kernel->stages.n; i++)
         add_stores(b, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n);
     add_stores(b, kernel->row_stores.data, kernel->row_stores.n);
@@ -266,6 +283,29 @@ uint32_t picture_original(const Picture *picture, uint32_t buffer) {
         if (other->node == copy->node && has_value) return b;
     }
     return NONE;
+}
+
+typedef struct PieceBytes {
+    const Graph *graph;
+    uint32_t buffer;
+    DimId bytes; /* of pieces */
+} PieceBytes;
+
+static void add_piece(void *user, const Store *store) {
+    PieceBytes *pieces = user;
+    if (store->buffer != pieces->buffer || !store->piece || pieces->bytes == DIM_NONE) return;
+    DimId own = node_bytes(pieces->graph, store->node);
+    pieces->bytes = own == DIM_NONE ? DIM_NONE : dim_add(pieces->graph->dims, pieces->bytes, own);
+}
+
+DimId picture_stored_bytes(const Picture *picture, const PictureLaunch *launch, uint32_t buffer) {
+    const Graph *graph = picture->plan->graph;
+    DimId none = dim_const(graph->dims, 0);
+    PieceBytes pieces = {graph, buffer, none};
+    for (uint32_t i = 0; i < launch->n; i++)
+        kernel_each_store(picture->kernels.data[launch->first + i].kernel, add_piece, &pieces);
+    return pieces.bytes == none ? buffer_bytes(graph->dims, &picture->plan->buffers.data[buffer])
+                                : pieces.bytes;
 }
 
 bool launch_reads(const Picture *picture, const PictureLaunch *launch, uint32_t buffer) {

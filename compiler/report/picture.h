@@ -47,6 +47,8 @@ const char *picture_launch_name(Arena *arena, const Picture *picture, uint32_t l
 uint32_t picture_maker(const Picture *picture, uint32_t buffer, uint32_t from);
 /* Whether a buffer is the caller's: an input, a param or an output. */
 bool picture_is_bound(const Picture *picture, uint32_t buffer);
+/* Bytes of `buffer` that a launch stores: of its pieces, where it stores such. */
+DimId picture_stored_bytes(const Picture *picture, const PictureLaunch *launch, uint32_t buffer);
 /* The buffer that an output without a maker is a copy of, or UINT32_MAX. */
 uint32_t picture_original(const Picture *picture, uint32_t buffer);
 /* Whether any kernel of a launch reads `buffer` from elsewhere, or stores it for elsewhere. */

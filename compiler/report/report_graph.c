@@ -2,6 +2,7 @@
 #include "report/drawing.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { MAX_DRAWN = 1200 }; /* items; more are no picture any more */
 static const double MARGIN = 6;
@@ -10,8 +11,8 @@ static const Graph *graph_of(const Drawing *d) {
     return d->side->plan->graph;
 }
 
-static double stroke_of(const Drawing *d, uint32_t buffer) {
-    double share = d->most_bytes > 0 ? drawing_bytes(d, buffer) / d->most_bytes : 0;
+static double stroke_of(const Drawing *d, double bytes) {
+    double share = d->most_bytes > 0 ? bytes / d->most_bytes : 0;
     return 1.2 + (MAX_STROKE - 1.2) * sqrt(share);
 }
 
@@ -97,27 +98,22 @@ static const char *form_class(const Kernel *kernel) {
     return "";
 }
 
-/* Edges leave pills of the upper side where those end, not where their room does. */
+/* Edges leave pills of the upper side where those end, and go straight down past the title. */
 static void draw_flow(const Drawing *d, const LayeredEdge *edge, const LayeredNode *from,
                       const char *class_name, double width, const char *tip) {
-    if (edge->n_points && from->pin == LAYERED_TOP) edge->points[0].y = from->y + PILL_H;
-    svg_edge(d->out, class_name, width, edge->points, edge->n_points, tip);
+    LayeredPoint *points = edge->points;
+    uint32_t n = edge->n_points;
+    if (n && from->pin == LAYERED_TOP) {
+        points = arena_array(d->arena, LayeredPoint, n + 1);
+        points[0] = (LayeredPoint){edge->points[0].x, from->y + PILL_H};
+        memcpy(&points[1], edge->points, n * sizeof *points);
+        n++;
+    }
+    svg_edge(d->out, class_name, width, points, n, tip);
 }
 
-/* To the left below the upper side, or to the right if an edge comes down there. */
 static void draw_title(const Drawing *d, const Box *box, const char *title) {
-    enum { INSET = 9 };
-    double w = svg_text_width(title, FONT - 1);
-    bool left_is_free = true, right_is_free = true;
-    for (uint32_t i = 0; i < box->ports.n; i++) {
-        const Port *port = &box->ports.data[i];
-        if (port->is_store || drawing_buffer(d, port->buffer)->kind == BUFFER_PARAM) continue;
-        if (port->x < INSET + w + 3) left_is_free = false;
-        if (port->x > box->w - INSET - w - 3) right_is_free = false;
-    }
-    bool goes_right = !left_is_free && right_is_free;
-    svg_text(d->out, "title", goes_right ? ANCHOR_END : ANCHOR_START,
-             goes_right ? box->w - INSET : INSET, PILL_H + 11.0, title);
+    svg_text(d->out, "title", ANCHOR_START, box->title_x, PILL_H + 11.0, title);
 }
 
 static void draw_kernel(const Drawing *d, uint32_t k, double x, double y, const char *id) {
@@ -126,7 +122,7 @@ static void draw_kernel(const Drawing *d, uint32_t k, double x, double y, const 
     svg_group_begin(d->out, x, y, "k", id);
     svg_rect(d->out, form_class(kernel->kernel), 0, PILL_H / 2.0, box->w, box->h - PILL_H, 9,
              kernel_tip(d, k));
-    svg_group_begin(d->out, box->left, 0, "c", NULL);
+    svg_group_begin(d->out, box->left, box->top, "c", NULL);
     for (uint32_t i = 0; i < kernel->flows.n; i++) {
         const LayeredEdge *edge = &box->layout.edges.data[i];
         draw_flow(d, edge, &box->layout.nodes.data[edge->from], "reg", 1, NULL);
@@ -173,7 +169,7 @@ static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
              is_chain ? "one launch: its blocks run these kernels one after the other, what passes "
                         "between them stays on chip"
                       : "one launch: its blocks are shared out among these kernels");
-    svg_group_begin(d->out, box->left, 0, "c", NULL);
+    svg_group_begin(d->out, box->left, box->top, "c", NULL);
     for (uint32_t i = 0; i < box->layout.edges.n; i++) {
         const LayeredEdge *edge = &box->layout.edges.data[i];
         bool is_chip = edge->from >= first && edge->to < first + launch->n;
@@ -186,7 +182,7 @@ static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
     }
     draw_launch_pills(d, launch, box);
     svg_group_end(d->out);
-    draw_title(d, box, str_format(d->arena, "one launch, %u kernels", launch->n));
+    draw_title(d, box, drawing_launch_title(d, l));
     svg_group_end(d->out);
 }
 
@@ -201,18 +197,19 @@ static void draw_small(const Drawing *d, uint32_t l, const LayeredNode *at) {
     svg_group_end(d->out);
 }
 
-static void draw_top_edge(const Drawing *d, uint32_t buffer, const LayeredEdge *edge) {
-    svg_edge(d->out, "mem", stroke_of(d, buffer), edge->points, edge->n_points,
-             buffer_tip(d, buffer));
+static void draw_top_edge(const Drawing *d, uint32_t i) {
+    const LayeredEdge *edge = &d->top.edges.data[i];
+    double bytes = d->bytes_of_edge.data[i];
+    svg_edge(d->out, "mem", stroke_of(d, bytes), edge->points, edge->n_points,
+             buffer_tip(d, d->buffer_of_edge.data[i]));
     svg_text(d->out, "bytes", ANCHOR_END, edge->label_x + edge->label_w / 2, edge->label_y + 3.2,
-             human_bytes(d->arena, drawing_bytes(d, buffer)));
+             human_bytes(d->arena, bytes));
 }
 
 static void draw(const Drawing *d, const char *label) {
     svg_begin(d->out, d->top.w + 2 * MARGIN, d->top.h + 2 * MARGIN, label);
     svg_group_begin(d->out, MARGIN, MARGIN, "graph", NULL);
-    for (uint32_t i = 0; i < d->top.edges.n; i++)
-        draw_top_edge(d, d->buffer_of_edge.data[i], &d->top.edges.data[i]);
+    for (uint32_t i = 0; i < d->top.edges.n; i++) draw_top_edge(d, i);
     for (uint32_t l = 0; l < d->picture->launches.n; l++) {
         const LayeredNode *at = &d->top.nodes.data[d->first_launch + l];
         uint32_t first = d->picture->launches.data[l].first;
@@ -250,20 +247,21 @@ static void report_side(const Page *page, const ReportSide *side, const Picture 
     double before = most_bytes(page, page->graph->before.plan);
     double after = most_bytes(page, page->graph->after.plan);
     d.most_bytes = before > after ? before : after;
+    bool is_drawn = picture->n_items <= MAX_DRAWN;
+    if (is_drawn) drawing_place(&d);
+    page_begin_figure(page, is_drawn ? d.top.w + 2 * MARGIN : 0);
     text_printf(
-        page->out, "<figure><figcaption>%s <span>%u launch%s%s</span></figcaption>\n", title, n,
+        page->out, "<figcaption>%s <span>%u launch%s%s</span></figcaption>\n", title, n,
         n == 1 ? "" : "es",
         n_init ? str_format(page->arena, ", after %u init step%s", n_init, n_init == 1 ? "" : "s")
                : "");
-    if (picture->n_items > MAX_DRAWN) {
+    if (is_drawn)
+        draw(&d, str_format(page->arena, "graph %s %s", side->plan->graph->name, title));
+    else
         text_printf(page->out,
                     "<p class=\"note\">%u ops and values are more than a picture can show; the "
-                    "tables below have them all.</p></figure>\n",
+                    "tables below have them all.</p>",
                     picture->n_items);
-        return;
-    }
-    drawing_place(&d);
-    draw(&d, str_format(page->arena, "graph %s %s", side->plan->graph->name, title));
     text_puts(page->out, "</figure>\n");
 }
 

@@ -17,45 +17,70 @@ static double y_of(const Chart *c, double bytes) {
     return TOP + HEIGHT * (c->top_bytes > 0 ? 1 - bytes / c->top_bytes : 1);
 }
 
-/* The launches of a run that touch a buffer, from 0. */
-typedef struct Lifetime {
+/* A temporary of a run. */
+typedef struct Bar {
     bool is_used;
-    uint32_t first, last;
-} Lifetime;
+    uint32_t first, last; /* launches that touch it, from 0 */
+    double from, to;      /* bytes of the workspace */
+    double begin, end;    /* launches: the middle of one in which its memory changes hands */
+} Bar;
 
-/* Per buffer. */
-static Lifetime *lifetimes(const Chart *c) {
-    Lifetime *lives = arena_array(c->page->arena, Lifetime, c->side->plan->buffers.n);
-    for (uint32_t l = c->picture->n_init; l < c->picture->launches.n; l++) {
-        PictureLaunch launch = c->picture->launches.data[l];
-        for (uint32_t k = launch.first; k < launch.first + launch.n; k++) {
-            const Kernel *kernel = &c->side->plan->kernels.data[k];
-            for (uint32_t i = 0; i < kernel->args.n; i++) {
-                Lifetime *life = &lives[kernel->args.data[i]];
-                if (!life->is_used) life->first = l - c->picture->n_init;
-                life->last = l - c->picture->n_init;
-                life->is_used = true;
-            }
+static void note_launch(const Chart *c, Bar *bars, uint32_t l) {
+    PictureLaunch launch = c->picture->launches.data[l];
+    for (uint32_t k = launch.first; k < launch.first + launch.n; k++) {
+        const Kernel *kernel = &c->side->plan->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->args.n; i++) {
+            const Buffer *buffer = &c->side->plan->buffers.data[kernel->args.data[i]];
+            Bar *bar = &bars[kernel->args.data[i]];
+            if (buffer->kind != BUFFER_TEMP || buffer->is_on_chip) continue;
+            if (!bar->is_used) bar->first = l - c->picture->n_init;
+            bar->last = l - c->picture->n_init;
+            bar->is_used = true;
         }
     }
-    return lives;
 }
 
-static void draw_temp(const Chart *c, uint32_t buffer, Lifetime life) {
+/* Where one takes the memory of another in the launch that reads the other for the last time. */
+static void share_launches(Bar *bars, uint32_t n) {
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = 0; b < n && bars[a].is_used; b++) {
+            bool meets = a != b && bars[b].is_used && bars[b].first == bars[a].last &&
+                         bars[b].from < bars[a].to && bars[a].from < bars[b].to;
+            if (!meets) continue;
+            bars[a].end = bars[a].last + 0.5;
+            bars[b].begin = bars[b].first + 0.5;
+        }
+}
+
+/* Per buffer. */
+static const Bar *bars_of(const Chart *c) {
+    const Plan *plan = c->side->plan;
+    Bar *bars = arena_array(c->page->arena, Bar, plan->buffers.n);
+    for (uint32_t l = c->picture->n_init; l < c->picture->launches.n; l++) note_launch(c, bars, l);
+    for (uint32_t b = 0; b < plan->buffers.n; b++) {
+        const Buffer *temp = &plan->buffers.data[b];
+        if (!bars[b].is_used) continue;
+        bars[b].from = page_number(c->page, temp->offset_bytes);
+        bars[b].to = bars[b].from + page_number(c->page, buffer_bytes(plan->graph->dims, temp));
+        bars[b].begin = bars[b].first;
+        bars[b].end = bars[b].last + 1.0;
+    }
+    share_launches(bars, plan->buffers.n);
+    return bars;
+}
+
+static void draw_temp(const Chart *c, uint32_t buffer, const Bar *bar) {
     const Page *page = c->page;
     const Buffer *temp = &c->side->plan->buffers.data[buffer];
-    if (temp->kind != BUFFER_TEMP || temp->is_on_chip || !life.is_used) return;
-    DimTab *dims = c->side->plan->graph->dims;
-    double begin = page_number(page, temp->offset_bytes);
-    double bytes = page_number(page, buffer_bytes(dims, temp));
-    double x = LEFT + life.first * c->step, w = (life.last - life.first + 1) * c->step;
-    double y = y_of(c, begin + bytes), h = y_of(c, begin) - y;
+    if (!bar->is_used) return;
+    double x = LEFT + bar->begin * c->step, w = (bar->end - bar->begin) * c->step;
+    double y = y_of(c, bar->to), h = y_of(c, bar->from) - y;
     const Node *node = graph_node(c->side->plan->graph, temp->node);
-    const char *tip =
-        str_format(page->arena, "%s = %s: %s\n%s at %s\nlaunches %u to %u", temp->name,
-                   node->name ? node->name : op_info(node->op)->name,
-                   page_shape(page, temp->dtype, &temp->shape), human_bytes(page->arena, bytes),
-                   human_bytes(page->arena, begin), life.first + 1, life.last + 1);
+    const char *tip = str_format(
+        page->arena, "%s = %s: %s\n%s at %s\nlaunches %u to %u", temp->name,
+        node->name ? node->name : op_info(node->op)->name,
+        page_shape(page, temp->dtype, &temp->shape), human_bytes(page->arena, bar->to - bar->from),
+        human_bytes(page->arena, bar->from), bar->first + 1, bar->last + 1);
     const char *class_name =
         str_format(page->arena, "temp %s", op_class_name(op_info(node->op)->cls));
     svg_rect(page->out, class_name, x + 0.75, y + (h > 3 ? 0.5 : 0), w > 3 ? w - 1.5 : w,
@@ -107,15 +132,15 @@ static void report_side(const Page *page, const ReportSide *side, const Picture 
                         double top_bytes, const char *title) {
     Chart c = {.page = page, .side = side, .picture = picture, .top_bytes = top_bytes};
     c.step = WIDTH / (side->cost->n_launches ? side->cost->n_launches : 1);
-    const Lifetime *lives = lifetimes(&c);
-    text_printf(page->out,
-                "<figure><figcaption>%s <span>%s, %s without reuse</span></figcaption>\n", title,
+    const Bar *bars = bars_of(&c);
+    page_begin_figure(page, LEFT + WIDTH + 8);
+    text_printf(page->out, "<figcaption>%s <span>%s, %s without reuse</span></figcaption>\n", title,
                 human_bytes(page->arena, side->cost->workspace_bytes),
                 human_bytes(page->arena, side->cost->unshared_bytes));
     svg_begin(page->out, LEFT + WIDTH + 8, TOP + HEIGHT + BOTTOM,
               str_format(page->arena, "workspace of graph %s %s", side->plan->graph->name, title));
     draw_axes(&c);
-    for (uint32_t i = 0; i < side->plan->buffers.n; i++) draw_temp(&c, i, lives[i]);
+    for (uint32_t i = 0; i < side->plan->buffers.n; i++) draw_temp(&c, i, &bars[i]);
     if (side->cost->workspace_bytes > 0)
         draw_peak(&c);
     else

@@ -4,6 +4,7 @@
 #include <math.h>
 
 static const double GLYPH_WIDTH = 0.605; /* of a monospaced font, in its size */
+static const double LEAST_SCALE = 0.6;   /* smaller pictures could not be read: they scroll */
 
 /* Text. */
 
@@ -147,7 +148,9 @@ void svg_begin(Text *out, double w, double h, const char *label) {
     markup_number(out, ceil(h), 0);
     text_puts(out, "\" aria-label=\"");
     markup_escape(out, label);
-    text_puts(out, "\">\n");
+    text_puts(out, "\" style=\"min-width:");
+    markup_number(out, ceil(LEAST_SCALE * w), 0);
+    text_puts(out, "px\">\n");
 }
 
 void svg_end(Text *out) {

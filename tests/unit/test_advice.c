@@ -160,9 +160,9 @@ static void follow_edge(Compiled *program, const Plan *plan, const Edge *edge, c
               target_get(program->target)->name, value_name(plan->graph, edge->producer),
               value_name(plan->graph, edge->consumer), reason_info(edge->reason)->id,
               advice->n_steps, advice_kind_name(last->kind),
-              !then                            ? "not there"
+              !then                         ? "not there"
               : then->verdict == EDGE_FUSED ? "fused"
-                                               : "stored",
+                                            : "stored",
               reason_info(then ? then->reason : REASON_NONE)->id);
     arena_free(arena);
 }
@@ -237,6 +237,12 @@ static const char *const programs[] = {
     "  e = exp(x)\n  y = e[2:] + e[:-2]\n}",
     "graph g(x: f32[64]) -> (y: f32[64]) {\n"
     "  fuse never { h = exp(x) }\n  kernel a { i = sin(h) }\n  y = relu(i)\n}",
+    /* a concat of a concat, of which `fuse never` has a piece stored */
+    "dim B in 1..16\ndim T in 2..40\n"
+    "graph g(x: bf16[T, B], z: bf16[2])\n"
+    "  -> (a: bf16[2*B*T + 2], b: bf16[4*B*T + 2], c: f16[B*T]) {\n"
+    "  v = reshape(x, [B*T])\n  a = concat([v, v, z], axis=0)\n"
+    "  b = concat([a[2:], a], axis=0)\n  c = cast(v, f16)\n}",
     "graph g(x: f32[2, 8], z: f32[3, 1]) -> (i: i32[2], y: f32[3, 2]) {\n"
     "  i = argmax(x, axis=1)\n  y = gather(-z, i, axis=1)\n}",
 };

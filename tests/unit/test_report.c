@@ -1,5 +1,6 @@
 /* The report's page and the DOT picture: complete, well formed, and safe whatever names hold. */
 #include "report/dot.h"
+#include "report/drawing.h"
 #include "report/parts.h"
 
 #include "lib/plans.h"
@@ -334,10 +335,53 @@ Test(report, joined_outputs_have_all_their_makers) {
     const Plan *plan = f.after.plan;
     dot_print(f.arena, &plan, 1, &dot);
     cr_expect_eq(count(text_str(&dot), "-> g0b2 "), 2, "%s", text_str(&dot));
+    cr_expect_eq(count(text_str(&dot), "  y\\l  524288 bytes"), 2, "%s", text_str(&dot));
     const double bytes = 4.0 * 64 * 2048;
     cr_expect_eq(f.after.cost->least_bytes, 4 * bytes, "%.0f", f.after.cost->least_bytes);
     cr_expect_eq(f.after.cost->n_launches, 2);
     arena_free(f.arena);
+}
+
+/* Nothing comes down from the upper side where a title stands, in boxes of kernels and of launches;
+ * and pieces of an output have their own bytes. */
+static void expect_titles_free(const Fixture *f, const Picture *picture) {
+    Page page = {.arena = f->arena, .report = &f->report, .graph = &f->graph};
+    Drawing d = {.page = &page, .side = &f->graph.after, .picture = picture, .arena = f->arena};
+    drawing_place(&d);
+    for (uint32_t l = 0; l < picture->launches.n; l++) {
+        const PictureLaunch *launch = &picture->launches.data[l];
+        for (uint32_t i = 0; i <= launch->n; i++) {
+            bool is_launch = i == launch->n;
+            if (is_launch && launch->n == 1) continue;
+            const Box *box = is_launch ? &d.launches[l] : &d.kernels[launch->first + i];
+            const char *title = is_launch ? drawing_launch_title(&d, l)
+                                          : picture->kernels.data[launch->first + i].kernel->name;
+            double end = box->title_x + svg_text_width(title, FONT - 1);
+            cr_expect(box->title_x > 0 && end < box->w, "%s is cut off", title);
+            for (uint32_t k = 0; k < box->ports.n; k++) {
+                const Port *port = &box->ports.data[k];
+                if (port->is_store || drawing_buffer(&d, port->buffer)->kind == BUFFER_PARAM)
+                    continue;
+                cr_expect(port->x < box->title_x - 3 || port->x > end + 3, "a line through %s",
+                          title);
+            }
+        }
+    }
+}
+
+Test(report, no_line_runs_through_a_title) {
+    Arena *own = arena_new(NULL);
+    static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A, TARGET_CPU};
+    for (size_t t = 0; t < 3; t++)
+        for (uint64_t seed = 0; seed <= 12; seed++) {
+            const char *source = seed ? random_graph_source(own, seed, NULL)
+                                      : text_file_read(own, "dsl/examples/transformer.g", NULL);
+            Fixture f = fixture_new(source, targets[t]);
+            f.report.graphs = &f.graph;
+            expect_titles_free(&f, picture_new(f.arena, f.after.plan));
+            arena_free(f.arena);
+        }
+    arena_free(own);
 }
 
 Test(report, the_dot_of_softmax_is_as_it_was) {
