@@ -253,10 +253,16 @@ static void mark_index(const IndexTab *tab, IndexId id, bool *live) {
     }
 }
 
+static void mark_guard(const ScalarTab *scalars, GuardId guard, bool *live) {
+    for (GuardId g = guard; g; g = guard_get(scalars, g).next)
+        mark_index(scalartab_indices(scalars), guard_get(scalars, g).index, live);
+}
+
 static void mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live) {
     for (uint32_t i = 0; i < n; i++) {
         mark(live, stores[i].value);
         mark_index(scalartab_indices(kernel->scalars), stores[i].address, live);
+        mark_guard(kernel->scalars, stores[i].guard, live);
     }
 }
 
@@ -278,8 +284,7 @@ bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
         if (!live[id]) continue;
         for (int i = 0; i < 3; i++) mark(live, s->args[i]);
         if (s->index) mark_index(tab, s->index, live);
-        for (GuardId g = s->guard; g; g = guard_get(scalars, g).next)
-            mark_index(tab, guard_get(scalars, g).index, live);
+        mark_guard(scalars, s->guard, live);
     }
     live[SCALAR_NONE] = false;
     return live;
@@ -300,6 +305,16 @@ static void note_index(const IndexTab *tab, IndexId id, uint64_t *symbols) {
             *symbols |= dim_symbols_used(dims, atom.divisor);
             note_index(tab, atom.operand, symbols);
         }
+    }
+}
+
+static void note_guard(const ScalarTab *scalars, GuardId id, uint64_t *symbols) {
+    const IndexTab *tab = scalartab_indices(scalars);
+    const DimTab *dims = indextab_dims(tab);
+    for (GuardId g = id; g; g = guard_get(scalars, g).next) {
+        Guard guard = guard_get(scalars, g);
+        note_index(tab, guard.index, symbols);
+        *symbols |= dim_symbols_used(dims, guard.lo) | dim_symbols_used(dims, guard.hi);
     }
 }
 
@@ -362,6 +377,7 @@ static void note_stores(Arena *arena, Kernel *kernel, const Store *stores, uint3
     for (uint32_t i = 0; i < n; i++) {
         note_argument(arena, kernel, stores[i].buffer);
         note_index(scalartab_indices(kernel->scalars), stores[i].address, &kernel->symbols);
+        note_guard(kernel->scalars, stores[i].guard, &kernel->symbols);
     }
 }
 
@@ -376,11 +392,7 @@ void kernel_note_interface(Arena *arena, Kernel *kernel) {
         if (!live[id]) continue;
         if (s->kind == SCALAR_LOAD) note_argument(arena, kernel, s->buffer);
         if (s->index) note_index(tab, s->index, &kernel->symbols);
-        for (GuardId g = s->guard; g; g = guard_get(kernel->scalars, g).next) {
-            Guard guard = guard_get(kernel->scalars, g);
-            note_index(tab, guard.index, &kernel->symbols);
-            kernel->symbols |= dim_symbols_used(dims, guard.lo) | dim_symbols_used(dims, guard.hi);
-        }
+        note_guard(kernel->scalars, s->guard, &kernel->symbols);
     }
     for (uint32_t i = 0; i < kernel->stages.n; i++)
         note_stores(arena, kernel, kernel->stages.data[i].stores.data,

@@ -69,6 +69,7 @@ typedef struct Store {
     /* Elements of the buffer before the kernel's pointer to it, from which `address` counts then;
      * DIM_NONE: none. */
     DimId begin;
+    GuardId guard; /* where it is stored: for each element of `node` at one place of the loops */
 } Store;
 
 /* A value of the graph as a kernel has it: `value` is the node's element at `coords`, one index per

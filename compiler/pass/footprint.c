@@ -138,6 +138,13 @@ static void cut(const Measurer *m, Box *box, IndexId index, double lo, double hi
     box->share *= left / all;
 }
 
+static void cut_by(const Measurer *m, Box *box, GuardId id) {
+    for (GuardId g = id; g; g = guard_get(m->kernel->scalars, g).next) {
+        Guard guard = guard_get(m->kernel->scalars, g);
+        cut(m, box, guard.index, number(m, guard.lo), number(m, guard.hi));
+    }
+}
+
 static double box_extent(const BoxTerm *term) {
     return term->end > term->begin ? term->end - term->begin : 0;
 }
@@ -249,10 +256,7 @@ Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, 
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer || (live && !live[id])) continue;
         Box box = box_of(&m, load->index);
-        for (GuardId g = load->guard; g; g = guard_get(kernel->scalars, g).next) {
-            Guard guard = guard_get(kernel->scalars, g);
-            cut(&m, &box, guard.index, number(&m, guard.lo), number(&m, guard.hi));
-        }
+        cut_by(&m, &box, load->guard);
         union_add(arena, &m, &all, &box);
     }
     return union_measure(&m, &all);
@@ -264,6 +268,7 @@ static void add_stores(Arena *arena, const Measurer *m, const Store *stores, uin
         if (stores[i].buffer != buffer) continue;
         Box box = box_of(m, stores[i].address);
         if (stores[i].begin) box.offset += number(m, stores[i].begin);
+        cut_by(m, &box, stores[i].guard);
         union_add(arena, m, all, &box);
     }
 }
