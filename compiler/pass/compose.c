@@ -508,7 +508,8 @@ static bool may_begin(void *user, NodeId id, Place place) {
     enum { MAX_VISITS = 1024 };
     Composer *c = user;
     uint32_t budget = MAX_VISITS;
-    return c->kernel ? !is_in_memory(c, id) : is_made_here(c, id, place, &budget);
+    if (c->kernel || c->group->is_whole) return !is_in_memory(c, id);
+    return is_made_here(c, id, place, &budget);
 }
 
 static bool may_pass(void *user, NodeId id) {

@@ -31,6 +31,7 @@ typedef struct Group {
     bool has_passes;   /* its reductions need more than one pass, or inner values are stored */
     uint32_t fixed;    /* the source's kernel this is, plus 1; 0: free */
     bool is_closed;    /* nothing may join */
+    bool is_whole;     /* a map over a value that it stores parts of */
 } Group;
 
 /* Per node, what a composition knows of it. Clean between compositions, so that one costs what it

@@ -74,6 +74,10 @@ uint32_t group_dependency(Grouper *p, NodeId id);
 /* Adds the anchor to the group if that can take it. */
 bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure);
 
+/* The same for a map, which runs over something larger then, of which all that it stores is part.
+ */
+bool group_widen(Grouper *p, uint32_t index, const Anchor *anchor);
+
 /* Merges groups over rows whose results the anchor, which alone is `lone`, needs into group `into`,
  * the latest of them, and adds it. Returns where that group is then; GROUP_NONE: it cannot be. */
 uint32_t group_merge_for(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t into);
