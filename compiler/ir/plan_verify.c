@@ -59,7 +59,7 @@ static bool count_range(IndexTab *tab, const Guard *guard, DimId *kept, DimId *a
     DimTab *dims = indextab_dims(tab);
     IndexExpr expr = index_expr(tab, guard->index);
     for (uint32_t i = 0; i < expr.n_terms; i++)
-        if (index_atom(tab, expr.terms[i].atom).kind == ATOM_MOD) return false;
+        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return false;
     DimId max = index_max(tab, guard->index), min = index_min(tab, guard->index);
     if (!max || !min) return false;
     *all = dim_add(dims, dim_sub(dims, max, min), dim_const(dims, 1));

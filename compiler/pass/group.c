@@ -234,8 +234,8 @@ static uint32_t place_fixed(Grouper *p, const Anchor *anchor, uint32_t fixed, ui
     ComposeFailure failure = {.reason = REASON_BETWEEN, .node = anchor->node};
     for (uint32_t i = 0; i < p->g->groups.n; i++) {
         if (p->g->groups.data[i].fixed != fixed) continue;
-        bool ok = i + 1 >= after &&
-                  (group_try_join(p, i, anchor, &failure) || group_widen(p, i, anchor));
+        bool ok =
+            i + 1 >= after && (group_try_join(p, i, anchor, &failure) || group_widen(p, i, anchor));
         if (!ok && !p->failure.reason) p->failure = failure;
         return i;
     }
