@@ -104,13 +104,12 @@ static LLVMValueRef load_masked(Point *point, const Scalar *s, uint32_t arg, LLV
 /* Bytes up to which a contiguous vector access at this index is known to be aligned. */
 static uint32_t access_align(const Point *point, IndexId index, uint32_t arg, Dtype dtype) {
     const Lower *lower = point->lower;
-    uint32_t bytes = dtype_bytes(dtype), vector_bytes = point->lanes * bytes;
-    uint32_t align = lower->variant->align_bytes;
-    bool is_aligned = align > bytes && (lower->variant->align_args >> arg & 1) &&
-                      index_is_multiple(scalartab_indices(lower->kernel->scalars), index,
-                                        point->lane_axis, point->lanes);
-    if (!is_aligned) return bytes;
-    return vector_bytes < align ? vector_bytes : align;
+    IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    uint32_t bytes = dtype_bytes(dtype), align = lower->variant->align_bytes;
+    uint32_t lanes = lower->variant->align_args >> arg & 1 ? point->lanes : 1;
+    while (lanes > 1 && !index_is_multiple(tab, index, point->lane_axis, lanes)) lanes /= 2;
+    if (align <= bytes) return bytes;
+    return lanes * bytes < align ? lanes * bytes : align;
 }
 
 /* Contiguous elements in one access, which LLVM splits where they are not aligned; where the
@@ -578,4 +577,28 @@ void point_store(Point *point, const Store *store) {
     }
     LLVMValueRef value = point_lanes(point, store->value);
     store_lanes(point, store, arg, to_memory(unit, dtype, value, point->lanes));
+}
+
+static void prepare_shared(Point *point, const Store *stores, uint32_t n) {
+    const Kernel *kernel = point->lower->kernel;
+    const Stage stage = {.stores = {.data = (Store *)stores, .n = n}};
+    const ScalarNeed *needs = stage_needs(point->lower->unit->arena, kernel, &stage);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
+        if (needs[id].n > 1) point_value(point, id);
+}
+
+void point_prepare_stores(Point *point, const Store *stores, uint32_t n) {
+    bool has_guards = false;
+    for (uint32_t i = 0; i < n; i++) {
+        has_guards = has_guards || stores[i].guard;
+        if (!stores[i].guard) point_value(point, stores[i].value);
+    }
+    if (has_guards) prepare_shared(point, stores, n);
+}
+
+void point_store_all(Point *point, const Store *stores, uint32_t n) {
+    bool has_guards = false;
+    for (uint32_t i = 0; i < n; i++) has_guards = has_guards || stores[i].guard;
+    if (has_guards) prepare_shared(point, stores, n);
+    for (uint32_t i = 0; i < n; i++) point_store(point, &stores[i]);
 }

@@ -1,6 +1,8 @@
 /* Questions about kernels and plans, and the order of summation. */
 #include "ir/kernel.h"
 
+#include <string.h>
+
 static const ReasonInfo reasons[REASON_COUNT] = {
     [REASON_NONE] = {"none", "", ""},
 #define REASON(sym, id, text, advice) [REASON_##sym] = {id, text, advice},
@@ -266,28 +268,56 @@ static void mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, b
     }
 }
 
-bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
-    const ScalarTab *scalars = kernel->scalars;
-    const IndexTab *tab = scalartab_indices(scalars);
-    bool *live = arena_array(arena, bool, scalar_count(scalars) + 1);
-    for (uint32_t i = 0; i < kernel->reduces.n; i++) {
-        mark(live, kernel->reduces.data[i].value);
-        mark(live, kernel->reduces.data[i].factor);
-        mark(live, kernel->reduces.data[i].arg_index);
-    }
-    for (uint32_t i = 0; i < kernel->stages.n; i++)
-        mark_stores(kernel, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n,
-                    live);
-    mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
+/* Marks all that what is marked is made of. */
+static void mark_operands(const ScalarTab *scalars, bool *live) {
     for (ScalarId id = scalar_count(scalars); id > 0; id--) {
         const Scalar *s = scalar_get(scalars, id);
         if (!live[id]) continue;
         for (int i = 0; i < 3; i++) mark(live, s->args[i]);
-        if (s->index) mark_index(tab, s->index, live);
+        if (s->index) mark_index(scalartab_indices(scalars), s->index, live);
         mark_guard(scalars, s->guard, live);
     }
     live[SCALAR_NONE] = false;
+}
+
+static void mark_reduce(const Reduce *reduce, bool *live) {
+    mark(live, reduce->value);
+    mark(live, reduce->factor);
+    mark(live, reduce->arg_index);
+}
+
+bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
+    bool *live = arena_array(arena, bool, scalar_count(kernel->scalars) + 1);
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) mark_reduce(&kernel->reduces.data[i], live);
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        mark_stores(kernel, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n,
+                    live);
+    mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
+    mark_operands(kernel->scalars, live);
     return live;
+}
+
+static void add_need(const Kernel *kernel, bool *live, GuardId guard, ScalarNeed *needs) {
+    uint32_t n = scalar_count(kernel->scalars) + 1;
+    mark_operands(kernel->scalars, live);
+    for (ScalarId id = 1; id < n; id++)
+        if (live[id]) needs[id] = (ScalarNeed){.n = needs[id].n + 1, .guard = guard};
+    memset(live, 0, n * sizeof *live);
+}
+
+ScalarNeed *stage_needs(Arena *arena, const Kernel *kernel, const Stage *stage) {
+    uint32_t n = scalar_count(kernel->scalars) + 1;
+    ScalarNeed *needs = arena_array(arena, ScalarNeed, n);
+    bool *live = arena_array(arena, bool, n);
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        mark_reduce(&kernel->reduces.data[stage->reduces.data[i]], live);
+        add_need(kernel, live, GUARD_NONE, needs);
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++) {
+        mark_stores(kernel, &stage->stores.data[i], 1, live);
+        add_need(kernel, live, stage->stores.data[i].guard, needs);
+    }
+    return needs;
 }
 
 static void note_argument(Arena *arena, Kernel *kernel, uint32_t buffer) {

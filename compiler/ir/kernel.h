@@ -381,6 +381,13 @@ DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);
 /* Per scalar id: whether the kernel's reductions and stores need it. */
 bool *kernel_live_scalars(Arena *arena, const Kernel *kernel);
+/* Per scalar id: how many of a stage's stores and reductions need it, and the guard of the last
+ * store that does. One store alone needs its value only inside the guard. */
+typedef struct ScalarNeed {
+    uint32_t n;
+    GuardId guard;
+} ScalarNeed;
+ScalarNeed *stage_needs(Arena *arena, const Kernel *kernel, const Stage *stage);
 #define NO_ARG UINT32_MAX
 /* Where the buffer is among the kernel's arguments; NO_ARG when the kernel does not touch it. */
 uint32_t kernel_find_arg(const Kernel *kernel, uint32_t buffer);

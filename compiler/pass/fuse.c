@@ -197,7 +197,7 @@ static void count_store(void *user, const Store *store) {
 /* Kernels that store pieces of one shape get pointers to the pieces: then they differ in nothing
  * else, and start as one grid. */
 static void point_at_piece(const Fuser *f, const Kernel *kernel, Store *store) {
-    if (!store->piece) return;
+    if (!store->piece || store->guard) return; /* its address may be less, outside the guard */
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = f->graph->dims;
     DimId zero = dim_const(dims, 0), begin = index_expr(tab, store->address).offset;
