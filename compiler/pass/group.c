@@ -496,6 +496,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     p.wants_store = arena_array(arena, bool, n);
     p.want_reason = arena_array(arena, ReasonId, n);
     p.handover = arena_array(arena, Handover, n);
+    p.whole = arena_array(arena, WholeMap, n);
     p.is_placed = arena_array(arena, bool, n);
     p.op_cost = op_costs(arena);
     p.can_prepare = prepare_nodes(arena, graph);
