@@ -171,6 +171,37 @@ Test(parts, a_dump_of_them_is_the_same_plan) {
     }
 }
 
+/* Parts are in the block of their whole, and stores say where they store. */
+Test(parts, are_printed_with_their_whole) {
+    static const char source[] =
+        "graph g(x: f32[8, 4], w: f32[4, 6]) -> (a: f32[4, 8], b: f32[8, 2]) {\n"
+        "  p, b = split(x @ w, [4, 2], axis=1)\n  a = transpose(-p)\n}\n";
+    static const char fused[] =
+        "graph g(x: f32[8, 4], w: f32[4, 6]) -> (a: f32[4, 8], b: f32[8, 2]) {\n"
+        "  kernel g_0_a_l3 {\n"
+        "    v2 = matmul(x, w)\n"
+        "    p = slice(v2, begin=[0, 0], shape=[8, 4])\n"
+        "    b = slice(v2, begin=[0, 4], shape=[8, 2])\n"
+        "    v5 = neg(p)\n"
+        "    a = transpose(v5, perm=[1, 0])\n"
+        "  }\n"
+        "}\n";
+    Arena *arena = arena_new(NULL);
+    const char *errors = "";
+    Module *module = plans_parse(arena, source, &errors);
+    Plan *plan = plans_fuse(arena, module, 0, false, &errors);
+    cr_assert(plan, "%s", errors);
+    Text stores = {.arena = arena}, blocks = {.arena = arena};
+    plan_print(plan, &stores);
+    cr_expect(strstr(text_str(&stores), "    b[-4 + (2)*i0 + i1] = s3 where 4 <= i1 < 6\n"
+                                        "    a[i0 + (8)*i1] = s5 where 0 <= i1 < 4\n"),
+              "%s", text_str(&stores));
+    module->graphs.data[0] = explain_fused_graph(arena, strtab_new(arena), plan);
+    module_print(module, &blocks);
+    cr_expect_str_eq(text_str(&blocks), fused);
+    arena_free(arena);
+}
+
 /* A guard that leaves out too much, or too little, is seen. */
 Test(parts, a_plan_with_a_wrong_guard_is_refused) {
     Arena *arena = arena_new(NULL);
