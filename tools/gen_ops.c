@@ -29,7 +29,7 @@ static const char *const class_docs[] = {
                         "the result is i32.",
     [CLASS_VIEW] = "They move no data: the kernel that uses them reads at other places. Where one "
                    "is an output itself, the kernel that makes the tensor stores it rearranged, "
-                   "and any other view of it is a copy.",
+                   "or what a slice leaves of it; any other view of it is a copy.",
     [CLASS_CONCAT] = "Its parts are read where they lie. One that is stored is written in parts by "
                      "the kernels that make them, or by one that joins them where that takes fewer "
                      "launches.",

@@ -97,8 +97,7 @@ static void element_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
         acc = acc_combine(lower, reduce, before, acc);
         cpu_array_store(lower, chains, chain, acc, column->lanes);
     }
-    for (uint32_t i = 0; i < column->stage->stores.n; i++)
-        point_store(&point, &column->stage->stores.data[i]);
+    point_store_all(&point, column->stage->stores.data, column->stage->stores.n);
 }
 
 static void column_elements(void *user, CpuSpan span) {
@@ -225,8 +224,7 @@ static void row_store_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
     const Column *column = user;
     const Kernel *kernel = column->lower->kernel;
     Point point = column_point(column, &column->point, at, mask);
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        point_store(&point, &kernel->row_stores.data[i]);
+    point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
 }
 
 /* All stages over one part of the strip. */

@@ -80,8 +80,7 @@ static void row_stores_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
     LLVMValueRef offset = LLVMBuildSub(lower->unit->builder, at, gemm->column_begin, "");
     CpuArray partials = {.dtype = gemm->acc, .values = row->partials};
     acc_finish(&point, 0, cpu_array_load(lower, &partials, offset, row->lanes));
-    for (uint32_t i = 0; i < lower->kernel->row_stores.n; i++)
-        point_store(&point, &lower->kernel->row_stores.data[i]);
+    point_store_all(&point, lower->kernel->row_stores.data, lower->kernel->row_stores.n);
 }
 
 /* Finishes the panel's rows. Along an axis of one element, which no address depends on, there are

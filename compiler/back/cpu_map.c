@@ -13,8 +13,7 @@ static void map_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
     point.lanes = map->lanes;
     point.mask = mask;
     point.axis[point.lower->lane_axis] = at;
-    for (uint32_t i = 0; i < map->stage->stores.n; i++)
-        point_store(&point, &map->stage->stores.data[i]);
+    point_store_all(&point, map->stage->stores.data, map->stage->stores.n);
 }
 
 /* Splits a unit's number: sets the outer axes, returns the number of its run. Runs of one row
@@ -68,8 +67,7 @@ void template_cpu_map(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
     if (lower->lane_axis != NO_AXIS) {
         map_unit(lower, &map, units.index);
     } else {
-        for (uint32_t i = 0; i < map.stage->stores.n; i++)
-            point_store(&map.point, &map.stage->stores.data[i]);
+        point_store_all(&map.point, map.stage->stores.data, map.stage->stores.n);
     }
     loop_end(unit, &units);
 }

@@ -57,8 +57,7 @@ static void row_step_stores(const Row *row, Point *point, LLVMValueRef at) {
         Acc value = {.value = point_lanes(point, kept->id)};
         cpu_array_store(row->lower, &kept->array, at, value, row->lanes);
     }
-    for (uint32_t i = 0; i < row->stage->stores.n; i++)
-        point_store(point, &row->stage->stores.data[i]);
+    point_store_all(point, row->stage->stores.data, row->stage->stores.n);
 }
 
 /* One step of elements: the reductions' values into their chains, and the stores. */
@@ -284,7 +283,6 @@ void template_cpu_row(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
     lower_split(lower, index, 0, kernel->n_parallel, &row.point);
     CpuSpan span = cpu_reduced_span(lower, &row.point);
     for (uint32_t i = 0; i < kernel->stages.n; i++) row_stage(&row, i, span);
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        point_store(&row.point, &kernel->row_stores.data[i]);
+    point_store_all(&row.point, kernel->row_stores.data, kernel->row_stores.n);
     loop_end(lower->unit, &units);
 }

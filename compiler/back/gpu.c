@@ -158,6 +158,6 @@ void template_gpu_map(Lower *lower) {
         lower_split(lower, row, 0, n - 1, &point);
     }
     const Stage *stage = &kernel->stages.data[0];
-    for (uint32_t i = 0; i < stage->stores.n; i++) point_store(&point, &stage->stores.data[i]);
+    point_store_all(&point, stage->stores.data, stage->stores.n);
     if_end(unit, &exists);
 }

@@ -198,14 +198,12 @@ static void store_columns(Column *column) {
     Unit *unit = column->unit;
     const Kernel *kernel = column->kernel;
     if (!kernel->row_stores.n) return;
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        point_value(&column->point, kernel->row_stores.data[i].value);
+    point_prepare_stores(&column->point, kernel->row_stores.data, kernel->row_stores.n);
     LLVMValueRef is_first =
         LLVMBuildICmp(unit->builder, LLVMIntEQ, column->y, unit_int(unit->i32, 0), "");
     LLVMValueRef writes = LLVMBuildAnd(unit->builder, is_first, column->exists, "");
     If leads = if_begin(unit, column->lower->function, writes);
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        point_store(&column->point, &kernel->row_stores.data[i]);
+    point_store_all(&column->point, kernel->row_stores.data, kernel->row_stores.n);
     if_end(unit, &leads);
 }
 

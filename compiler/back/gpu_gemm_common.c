@@ -178,8 +178,7 @@ static Pending compute_outputs(const GemmPhase *phase, LLVMValueRef row, LLVMVal
     point->results = arena_array(lower->unit->arena, LLVMValueRef, kernel->reduces.n);
     point->results[0] = convert_value(&lower->unit->math, value, unit_convert_type(reduce->acc),
                                       unit_convert_type(reduce->result));
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        point_value(point, kernel->row_stores.data[i].value);
+    point_prepare_stores(point, kernel->row_stores.data, kernel->row_stores.n);
     return pending;
 }
 

@@ -59,10 +59,8 @@ void template_gpu_gemm_plain(Lower *lower) {
     LLVMValueRef sum = sum_over_k(&point);
     point.results[0] = convert_value(&unit->math, sum, unit_convert_type(reduce->acc),
                                      unit_convert_type(reduce->result));
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        point_value(&point, kernel->row_stores.data[i].value);
+    point_prepare_stores(&point, kernel->row_stores.data, kernel->row_stores.n);
     If exists = if_begin(unit, lower->function, point.active);
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        point_store(&point, &kernel->row_stores.data[i]);
+    point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
     if_end(unit, &exists);
 }

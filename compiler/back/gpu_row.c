@@ -286,12 +286,11 @@ static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
             accs[i] =
                 point->active ? acc_select(row->lower, point->active, joined, accs[i]) : joined;
         }
-        for (uint32_t i = 0; i < stage->stores.n; i++)
-            point_value(point, stage->stores.data[i].value);
+        point_prepare_stores(point, stage->stores.data, stage->stores.n);
         If exists = {NULL};
         if (point->active && stage->stores.n)
             exists = if_begin(row->unit, row->lower->function, point->active);
-        for (uint32_t i = 0; i < stage->stores.n; i++) point_store(point, &stage->stores.data[i]);
+        point_store_all(point, stage->stores.data, stage->stores.n);
         if (exists.after) if_end(row->unit, &exists);
     }
 }
@@ -378,8 +377,7 @@ static void store_row(Row *row) {
     if (!kernel->row_stores.n) return;
     Point point = point_inside(&row->point);
     point.lanes = 1;
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        point_value(&point, kernel->row_stores.data[i].value);
+    point_prepare_stores(&point, kernel->row_stores.data, kernel->row_stores.n);
     LLVMValueRef zero = unit_int(unit->i32, 0);
     LLVMValueRef writes = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->thread, zero, "");
     if (row->rank) {
@@ -388,8 +386,7 @@ static void store_row(Row *row) {
     }
     if (row->exists) writes = LLVMBuildAnd(unit->builder, writes, row->exists, "");
     If leads = if_begin(unit, row->lower->function, writes);
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        point_store(&point, &kernel->row_stores.data[i]);
+    point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
     if_end(unit, &leads);
 }
 

@@ -31,7 +31,7 @@ void gpu_stage_visit(Point *point, const Stage *stage, Acc *accs) {
         Acc element = acc_element(point, reduce);
         accs[i] = acc_combine(point->lower, reduce, accs[i], element);
     }
-    for (uint32_t i = 0; i < stage->stores.n; i++) point_store(point, &stage->stores.data[i]);
+    point_store_all(point, stage->stores.data, stage->stores.n);
 }
 
 bool gpu_stage_is_ordered(const Lower *lower, const Stage *stage) {

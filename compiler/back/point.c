@@ -1,5 +1,5 @@
 /* Emitting scalar programs. See point.h. */
-#include "back/point.h"
+#include "back/point_index.h"
 
 #include <string.h>
 
@@ -23,144 +23,6 @@ Point point_inside(const Point *outer) {
     return point;
 }
 
-static bool on_lanes(const Point *point, uint32_t axes) {
-    return point->lanes > 1 && point->lane_axis != NO_AXIS && (axes >> point->lane_axis & 1);
-}
-
-/* Indices. */
-
-static LLVMValueRef lane_numbers(const Point *point) {
-    Unit *unit = point->lower->unit;
-    LLVMValueRef *numbers = arena_array(unit->arena, LLVMValueRef, point->lanes);
-    for (uint32_t i = 0; i < point->lanes; i++) numbers[i] = lower_index_const(point->lower, i);
-    return LLVMConstVector(numbers, point->lanes);
-}
-
-static LLVMValueRef index_at(Point *point, IndexId id, bool per_lane);
-
-static LLVMValueRef atom_at(Point *point, const IndexAtom *atom, bool per_lane) {
-    Lower *lower = point->lower;
-    LLVMBuilderRef builder = lower->unit->builder;
-    LLVMValueRef operand, divisor, value;
-    switch (atom->kind) {
-    case ATOM_AXIS:
-        value = point->axis[atom->axis];
-        if (!per_lane) return value;
-        value = unit_splat(lower->unit, value, point->lanes);
-        return LLVMBuildAdd(builder, value, lane_numbers(point), "");
-    case ATOM_VALUE:
-        value = point_value(point, atom->value);
-        if (per_lane) value = unit_splat(lower->unit, value, point->lanes);
-        if (lower->index_type == lower->unit->i32) return value;
-        return LLVMBuildSExt(builder, value,
-                             unit_vector_of(lower->index_type, per_lane ? point->lanes : 1), "");
-    case ATOM_DIV:
-    case ATOM_MOD:
-        break;
-    }
-    operand = index_at(point, atom->operand, per_lane);
-    divisor = lower_divisor(lower, atom->divisor);
-    if (per_lane) divisor = unit_splat(lower->unit, divisor, point->lanes);
-    return atom->kind == ATOM_DIV ? LLVMBuildUDiv(builder, operand, divisor, "")
-                                  : LLVMBuildURem(builder, operand, divisor, "");
-}
-
-/* What is added to an axis value, apart from it: *constant. */
-static LLVMValueRef without_constant(LLVMValueRef value, int64_t *constant) {
-    *constant = 0;
-    while (LLVMIsAInstruction(value) && LLVMGetInstructionOpcode(value) == LLVMAdd) {
-        LLVMValueRef a = LLVMGetOperand(value, 0), b = LLVMGetOperand(value, 1);
-        LLVMValueRef number = LLVMIsAConstantInt(a) ? a : b;
-        if (!LLVMIsAConstantInt(number)) break;
-        *constant += LLVMConstIntGetSExtValue(number);
-        value = number == a ? b : a;
-    }
-    return value;
-}
-
-/* A term that no lane moves: its value with what is added to its axis left out, which goes to
- * *rest, so that places a constant distance apart have all but that constant in common. */
-static LLVMValueRef term_at(Point *point, const IndexAtom *atom, DimId coefficient,
-                            LLVMValueRef *rest) {
-    Lower *lower = point->lower;
-    LLVMBuilderRef builder = lower->unit->builder;
-    int64_t constant = 0;
-    LLVMValueRef value = atom_at(point, atom, false), more = NULL;
-    if (atom->kind == ATOM_AXIS) value = without_constant(value, &constant);
-    if (constant) more = lower_index_const(lower, constant);
-    if (!dim_equals_const(lower_dims(lower), coefficient, 1)) {
-        LLVMValueRef c = lower_dim(lower, coefficient);
-        value = LLVMBuildMul(builder, value, c, "");
-        if (more) more = LLVMBuildMul(builder, c, more, "");
-    }
-    if (more) *rest = *rest ? LLVMBuildAdd(builder, *rest, more, "") : more;
-    return value;
-}
-
-static LLVMValueRef moving_term_at(Point *point, const IndexAtom *atom, DimId coefficient) {
-    Lower *lower = point->lower;
-    LLVMValueRef value = atom_at(point, atom, true);
-    if (dim_equals_const(lower_dims(lower), coefficient, 1)) return value;
-    LLVMValueRef c = unit_splat(lower->unit, lower_dim(lower, coefficient), point->lanes);
-    return LLVMBuildMul(lower->unit->builder, value, c, "");
-}
-
-/* Sums the terms that do not move with the lanes as scalars first, constants last. */
-static LLVMValueRef index_at(Point *point, IndexId id, bool per_lane) {
-    Lower *lower = point->lower;
-    Unit *unit = lower->unit;
-    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
-    DimTab *dims = lower_dims(lower);
-    IndexExpr expr = index_expr(tab, id);
-    LLVMValueRef total = lower_dim(lower, expr.offset);
-    LLVMValueRef rest = NULL;
-    bool is_zero = dim_equals_const(dims, expr.offset, 0);
-    for (int moving = 0; moving < 2; moving++) {
-        for (uint32_t i = 0; i < expr.n_terms; i++) {
-            IndexAtom atom = index_atom(tab, expr.terms[i].atom);
-            bool moves = per_lane && on_lanes(point, atom.axes);
-            if (moves != (moving == 1)) continue;
-            LLVMValueRef value = moves ? moving_term_at(point, &atom, expr.terms[i].coefficient)
-                                       : term_at(point, &atom, expr.terms[i].coefficient, &rest);
-            if (moves) total = unit_splat(unit, total, point->lanes);
-            total = is_zero ? value : LLVMBuildAdd(unit->builder, total, value, "");
-            is_zero = false;
-        }
-        if (rest) total = LLVMBuildAdd(unit->builder, total, rest, "");
-        rest = NULL;
-    }
-    return per_lane ? unit_splat(unit, total, point->lanes) : total;
-}
-
-LLVMValueRef point_index(Point *point, IndexId id) {
-    return index_at(point, id, false);
-}
-
-/* Guards. */
-
-/* Whether lo <= index < hi for the whole conjunction: i1, or per lane when it varies. */
-static LLVMValueRef guard_value(Point *point, GuardId guard) {
-    Lower *lower = point->lower;
-    LLVMBuilderRef builder = lower->unit->builder;
-    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
-    bool varies = on_lanes(point, guard_axes(lower->kernel->scalars, guard));
-    LLVMValueRef all = NULL;
-    for (; guard; guard = guard_get(lower->kernel->scalars, guard).next) {
-        Guard g = guard_get(lower->kernel->scalars, guard);
-        bool moves = on_lanes(point, index_axes(tab, g.index));
-        uint32_t lanes = moves ? point->lanes : 1;
-        LLVMValueRef index = index_at(point, g.index, moves);
-        LLVMValueRef lo = unit_splat(lower->unit, lower_dim(lower, g.lo), lanes);
-        LLVMValueRef hi = unit_splat(lower->unit, lower_dim(lower, g.hi), lanes);
-        LLVMValueRef above = LLVMBuildICmp(builder, LLVMIntSGE, index, lo, "");
-        LLVMValueRef below = LLVMBuildICmp(builder, LLVMIntSLT, index, hi, "");
-        LLVMValueRef own = LLVMBuildAnd(builder, above, below, "");
-        if (varies) own = unit_splat(lower->unit, own, point->lanes);
-        all = all ? LLVMBuildAnd(builder, all, own, "") : own;
-    }
-    return all;
-}
-
 /* Loads. */
 
 static LLVMValueRef and_opt(const Unit *unit, LLVMValueRef a, LLVMValueRef b) {
@@ -175,7 +37,7 @@ static LLVMValueRef element_pointer(const Lower *lower, uint32_t arg, LLVMValueR
     Dtype dtype = lower->plan->buffers.data[lower->kernel->args.data[arg]].dtype;
     LLVMTypeRef element = unit_memory_type(unit, dtype, 1);
     int64_t constant;
-    address = without_constant(address, &constant);
+    address = point_without_constant(address, &constant);
     if (LLVMTypeOf(address) == unit->i32)
         address = LLVMBuildSExt(unit->builder, address, unit->i64, "");
     LLVMValueRef pointer =
@@ -185,7 +47,7 @@ static LLVMValueRef element_pointer(const Lower *lower, uint32_t arg, LLVMValueR
 }
 
 LLVMValueRef point_pointer(Point *point, const Scalar *load) {
-    LLVMValueRef address = index_at(point, load->index, false);
+    LLVMValueRef address = point_index_at(point, load->index, false);
     return element_pointer(point->lower, lower_arg(point->lower, load->buffer), address);
 }
 
@@ -213,7 +75,7 @@ static LLVMValueRef load_each_lane(Point *point, const Scalar *s, uint32_t arg,
                                    LLVMValueRef condition) {
     Lower *lower = point->lower;
     Unit *unit = lower->unit;
-    LLVMValueRef addresses = index_at(point, s->index, true);
+    LLVMValueRef addresses = point_index_at(point, s->index, true);
     LLVMValueRef all = LLVMGetPoison(unit_memory_type(unit, s->dtype, point->lanes));
     for (uint32_t i = 0; i < point->lanes; i++) {
         LLVMValueRef at = unit_int(unit->i32, i);
@@ -232,7 +94,7 @@ static LLVMValueRef load_masked(Point *point, const Scalar *s, uint32_t arg, LLV
     Unit *unit = lower->unit;
     LLVMTypeRef type = unit_memory_type(unit, s->dtype, point->lanes);
     LLVMTypeRef overloads[2] = {type, unit->global_ptr};
-    LLVMValueRef pointer = element_pointer(lower, arg, index_at(point, s->index, false));
+    LLVMValueRef pointer = element_pointer(lower, arg, point_index_at(point, s->index, false));
     LLVMValueRef args[3] = {pointer, unit_splat(unit, mask, point->lanes), LLVMConstNull(type)};
     LLVMValueRef call = unit_intrinsic(unit, "llvm.masked.load", overloads, 2, args, 3);
     unit_align_argument(unit, call, 1, dtype_bytes(s->dtype));
@@ -242,13 +104,12 @@ static LLVMValueRef load_masked(Point *point, const Scalar *s, uint32_t arg, LLV
 /* Bytes up to which a contiguous vector access at this index is known to be aligned. */
 static uint32_t access_align(const Point *point, IndexId index, uint32_t arg, Dtype dtype) {
     const Lower *lower = point->lower;
-    uint32_t bytes = dtype_bytes(dtype), vector_bytes = point->lanes * bytes;
-    uint32_t align = lower->variant->align_bytes;
-    bool is_aligned = align > bytes && (lower->variant->align_args >> arg & 1) &&
-                      index_is_multiple(scalartab_indices(lower->kernel->scalars), index,
-                                        point->lane_axis, point->lanes);
-    if (!is_aligned) return bytes;
-    return vector_bytes < align ? vector_bytes : align;
+    IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    uint32_t bytes = dtype_bytes(dtype), align = lower->variant->align_bytes;
+    uint32_t lanes = lower->variant->align_args >> arg & 1 ? point->lanes : 1;
+    while (lanes > 1 && !index_is_multiple(tab, index, point->lane_axis, lanes)) lanes /= 2;
+    if (align <= bytes) return bytes;
+    return lanes * bytes < align ? lanes * bytes : align;
 }
 
 /* Contiguous elements in one access, which LLVM splits where they are not aligned; where the
@@ -257,7 +118,7 @@ static LLVMValueRef load_vector(Point *point, const Scalar *s, uint32_t arg, uin
                                 LLVMValueRef condition) {
     Lower *lower = point->lower;
     Unit *unit = lower->unit;
-    LLVMValueRef address = index_at(point, s->index, false);
+    LLVMValueRef address = point_index_at(point, s->index, false);
     if (condition)
         address =
             LLVMBuildSelect(unit->builder, condition, address, lower_index_const(lower, 0), "");
@@ -291,7 +152,7 @@ static LLVMValueRef chip_pointer(Point *point, uint32_t arg, IndexId index, Dtyp
     } else {
         LLVMValueRef first = unit_index_cast(unit, tile->first_row, lower->index_type);
         first = LLVMBuildMul(builder, first, pitch, "");
-        at = LLVMBuildSub(builder, index_at(point, index, false), first, "");
+        at = LLVMBuildSub(builder, point_index_at(point, index, false), first, "");
     }
     at = unit_index_cast(unit, at, unit->i32);
     if (condition) at = LLVMBuildSelect(builder, condition, at, unit_int(unit->i32, 0), "");
@@ -300,7 +161,7 @@ static LLVMValueRef chip_pointer(Point *point, uint32_t arg, IndexId index, Dtyp
 }
 
 static uint32_t chip_lanes(const Point *point, uint32_t axes) {
-    return on_lanes(point, axes) ? point->lanes : 1;
+    return point_on_lanes(point, axes) ? point->lanes : 1;
 }
 
 static LLVMValueRef load_from_chip(Point *point, const Scalar *s, uint32_t arg) {
@@ -322,13 +183,13 @@ static LLVMValueRef load_value(Point *point, const Scalar *s) {
     Unit *unit = lower->unit;
     uint32_t arg = lower_arg(lower, s->buffer);
     if (is_on_chip(lower, arg)) return load_from_chip(point, s, arg);
-    LLVMValueRef guard = s->guard ? guard_value(point, s->guard) : NULL;
+    LLVMValueRef guard = s->guard ? point_guard(point, s->guard) : NULL;
     LLVMValueRef condition = point->active;
     if (guard && unit_is_vector(guard) && condition)
         condition = unit_splat(unit, condition, point->lanes);
     condition = and_opt(unit, condition, guard);
-    if (!on_lanes(point, s->axes))
-        return load_one(lower, arg, s->dtype, index_at(point, s->index, false), condition);
+    if (!point_on_lanes(point, s->axes))
+        return load_one(lower, arg, s->dtype, point_index_at(point, s->index, false), condition);
     if (point->mask && condition) condition = unit_splat(unit, condition, point->lanes);
     condition = and_opt(unit, condition, point->mask);
     bool is_contiguous = index_lane_motion(scalartab_indices(lower->kernel->scalars), s->index,
@@ -408,8 +269,8 @@ static LLVMValueRef prim_value(Point *point, const Scalar *s) {
 
 static LLVMValueRef index_value_i32(Point *point, const Scalar *s) {
     Lower *lower = point->lower;
-    bool per_lane = on_lanes(point, s->axes);
-    LLVMValueRef index = index_at(point, s->index, per_lane);
+    bool per_lane = point_on_lanes(point, s->axes);
+    LLVMValueRef index = point_index_at(point, s->index, per_lane);
     if (lower->index_type == lower->unit->i32) return index;
     return LLVMBuildTrunc(lower->unit->builder, index,
                           unit_vector_of(lower->unit->i32, per_lane ? point->lanes : 1), "");
@@ -428,7 +289,7 @@ static LLVMValueRef build_value(Point *point, const Scalar *s) {
     case SCALAR_INDEX:
         return index_value_i32(point, s);
     case SCALAR_INSIDE:
-        return guard_value(point, s->guard);
+        return point_guard(point, s->guard);
     case SCALAR_STAGE:
         return point->results[s->slot];
     case SCALAR_EXTREME:
@@ -576,11 +437,16 @@ static void store_one(const Lower *lower, uint32_t arg, LLVMValueRef value, LLVM
     LLVMSetAlignment(store, bytes);
 }
 
-/* Whether the mask is known to let lane 0 alone through. */
-static bool is_first_lane_only(const Unit *unit, LLVMValueRef mask, uint32_t lanes) {
-    LLVMValueRef *first = arena_array(unit->arena, LLVMValueRef, lanes);
-    for (uint32_t i = 0; i < lanes; i++) first[i] = LLVMConstInt(unit->i1, i == 0, false);
-    return LLVMConstVector(first, lanes) == mask;
+/* The lane that the mask is known to let through alone, or the number of lanes. */
+static uint32_t only_lane(const Unit *unit, LLVMValueRef mask, uint32_t lanes) {
+    uint32_t only = lanes;
+    for (uint32_t i = 0; i < lanes && LLVMIsConstant(mask); i++) {
+        LLVMValueRef lane = LLVMGetAggregateElement(mask, i);
+        if (lane == LLVMConstNull(unit->i1)) continue;
+        if (only < lanes || !lane || !LLVMIsAConstantInt(lane)) return lanes;
+        only = i;
+    }
+    return only;
 }
 
 /* A single lane is stored as a scalar: where its value is a truncation, LLVM 22 takes the masked
@@ -589,12 +455,15 @@ static void store_masked(Point *point, const Store *store, uint32_t arg, LLVMVal
                          uint32_t bytes) {
     Lower *lower = point->lower;
     Unit *unit = lower->unit;
-    if (is_first_lane_only(unit, point->mask, point->lanes)) {
-        value = LLVMBuildExtractElement(unit->builder, value, unit_int(unit->i32, 0), "");
-        store_one(lower, arg, value, index_at(point, store->address, false), bytes);
+    LLVMValueRef address = point_index_at(point, store->address, false);
+    uint32_t only = only_lane(unit, point->mask, point->lanes);
+    if (only < point->lanes) {
+        value = LLVMBuildExtractElement(unit->builder, value, unit_int(unit->i32, only), "");
+        address = LLVMBuildAdd(unit->builder, address, lower_index_const(lower, only), "");
+        store_one(lower, arg, value, address, bytes);
         return;
     }
-    LLVMValueRef pointer = element_pointer(lower, arg, index_at(point, store->address, false));
+    LLVMValueRef pointer = element_pointer(lower, arg, address);
     LLVMTypeRef overloads[2] = {LLVMTypeOf(value), unit->global_ptr};
     LLVMValueRef args[3] = {value, pointer, point->mask};
     LLVMValueRef call = unit_intrinsic(unit, "llvm.masked.store", overloads, 2, args, 3);
@@ -605,7 +474,7 @@ static void store_each_lane(Point *point, const Store *store, uint32_t arg, LLVM
                             uint32_t bytes) {
     Lower *lower = point->lower;
     Unit *unit = lower->unit;
-    LLVMValueRef addresses = index_at(point, store->address, true);
+    LLVMValueRef addresses = point_index_at(point, store->address, true);
     for (uint32_t i = 0; i < point->lanes; i++) {
         LLVMValueRef at = unit_int(unit->i32, i);
         LLVMValueRef element = LLVMBuildExtractElement(unit->builder, value, at, "");
@@ -629,32 +498,113 @@ static void store_to_chip(Point *point, const Store *store, uint32_t arg, Dtype 
     LLVMSetAlignment(LLVMBuildStore(unit->builder, value, pointer), lanes * dtype_bytes(dtype));
 }
 
+static bool is_contiguous(const Point *point, IndexId address) {
+    IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
+    return index_lane_motion(tab, address, point->lane_axis, point->lanes) == LANES_CONTIGUOUS;
+}
+
+/* All lanes, but for those that the point's mask leaves out. */
+static void store_lanes(Point *point, const Store *store, uint32_t arg, LLVMValueRef value) {
+    Lower *lower = point->lower;
+    Unit *unit = lower->unit;
+    Dtype dtype = lower->plan->buffers.data[store->buffer].dtype;
+    uint32_t align = access_align(point, store->address, arg, dtype);
+    if (!is_contiguous(point, store->address) || (unit_is_gpu(unit) && point->mask)) {
+        store_each_lane(point, store, arg, value, dtype_bytes(dtype));
+    } else if (point->mask) {
+        store_masked(point, store, arg, value, dtype_bytes(dtype));
+    } else {
+        LLVMValueRef pointer =
+            element_pointer(lower, arg, point_index_at(point, store->address, false));
+        LLVMSetAlignment(LLVMBuildStore(unit->builder, value, pointer), align);
+    }
+}
+
+/* Some lanes: where they may be all, that is worth a test, for one access of all lanes. */
+static void store_inside(Point *point, const Store *store, uint32_t arg, LLVMValueRef value,
+                         LLVMValueRef inside) {
+    Lower *lower = point->lower;
+    Unit *unit = lower->unit;
+    LLVMTypeRef type = LLVMTypeOf(inside);
+    Point some = *point;
+    some.mask = and_opt(unit, point->mask, inside);
+    If rest = {NULL};
+    if (unit_is_gpu(unit) && !point->mask && is_contiguous(point, store->address)) {
+        LLVMValueRef all = unit_intrinsic(unit, "llvm.vector.reduce.and", &type, 1, &inside, 1);
+        If whole = if_begin(unit, lower->function, all);
+        store_lanes(point, store, arg, value);
+        if_end(unit, &whole);
+        rest = if_begin(unit, lower->function, LLVMBuildNot(unit->builder, all, ""));
+    }
+    store_lanes(&some, store, arg, value);
+    if (rest.after) if_end(unit, &rest);
+}
+
+/* Where the guard lets all lanes through or none, what nothing else needed so far is computed
+ * inside it. */
+static void store_guarded(Point *point, const Store *store) {
+    Lower *lower = point->lower;
+    Unit *unit = lower->unit;
+    uint32_t arg = lower_arg(lower, store->buffer);
+    Dtype dtype = lower->plan->buffers.data[store->buffer].dtype;
+    LLVMValueRef inside = point_guard(point, store->guard);
+    if (unit_is_vector(inside)) {
+        LLVMValueRef value = point_lanes(point, store->value);
+        store_inside(point, store, arg, to_memory(unit, dtype, value, point->lanes), inside);
+        return;
+    }
+    Store all = *store;
+    all.guard = GUARD_NONE;
+    If within = if_begin(unit, lower->function, inside);
+    Point own = point_inside(point);
+    point_store(&own, &all);
+    if_end(unit, &within);
+}
+
 void point_store(Point *point, const Store *store) {
     Lower *lower = point->lower;
     Unit *unit = lower->unit;
     uint32_t arg = lower_arg(lower, store->buffer);
     Dtype dtype = lower->plan->buffers.data[store->buffer].dtype;
+    if (store->guard) {
+        store_guarded(point, store);
+        return;
+    }
     if (is_on_chip(lower, arg)) {
         store_to_chip(point, store, arg, dtype);
         return;
     }
-    uint32_t bytes = dtype_bytes(dtype);
     IndexTab *tab = scalartab_indices(lower->kernel->scalars);
-    if (!on_lanes(point, index_axes(tab, store->address))) {
+    if (!point_on_lanes(point, index_axes(tab, store->address))) {
         LLVMValueRef value = to_memory(unit, dtype, point_value(point, store->value), 1);
-        store_one(lower, arg, value, index_at(point, store->address, false), bytes);
+        store_one(lower, arg, value, point_index_at(point, store->address, false),
+                  dtype_bytes(dtype));
         return;
     }
-    LLVMValueRef value = to_memory(unit, dtype, point_lanes(point, store->value), point->lanes);
-    uint32_t align = access_align(point, store->address, arg, dtype);
-    bool is_contiguous =
-        index_lane_motion(tab, store->address, point->lane_axis, point->lanes) == LANES_CONTIGUOUS;
-    if (!is_contiguous || (unit_is_gpu(unit) && point->mask)) {
-        store_each_lane(point, store, arg, value, bytes);
-    } else if (point->mask) {
-        store_masked(point, store, arg, value, bytes);
-    } else {
-        LLVMValueRef pointer = element_pointer(lower, arg, index_at(point, store->address, false));
-        LLVMSetAlignment(LLVMBuildStore(unit->builder, value, pointer), align);
+    LLVMValueRef value = point_lanes(point, store->value);
+    store_lanes(point, store, arg, to_memory(unit, dtype, value, point->lanes));
+}
+
+static void prepare_shared(Point *point, const Store *stores, uint32_t n) {
+    const Kernel *kernel = point->lower->kernel;
+    const Stage stage = {.stores = {.data = (Store *)stores, .n = n}};
+    const ScalarNeed *needs = stage_needs(point->lower->unit->arena, kernel, &stage);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
+        if (needs[id].n > 1) point_value(point, id);
+}
+
+void point_prepare_stores(Point *point, const Store *stores, uint32_t n) {
+    bool has_guards = false;
+    for (uint32_t i = 0; i < n; i++) {
+        has_guards = has_guards || stores[i].guard;
+        if (!stores[i].guard) point_value(point, stores[i].value);
     }
+    if (has_guards) prepare_shared(point, stores, n);
+}
+
+void point_store_all(Point *point, const Store *stores, uint32_t n) {
+    bool has_guards = false;
+    for (uint32_t i = 0; i < n; i++) has_guards = has_guards || stores[i].guard;
+    if (has_guards) prepare_shared(point, stores, n);
+    for (uint32_t i = 0; i < n; i++) point_store(point, &stores[i]);
 }

@@ -113,5 +113,9 @@ LLVMValueRef point_pointer(Point *point, const Scalar *load);
 /* Index at lane 0. */
 LLVMValueRef point_index(Point *point, IndexId id);
 void point_store(Point *point, const Store *store);
+/* Computes what the stores need: of those under a guard what several need; the rest is computed
+ * inside the guard, where that lets all lanes through or none. */
+void point_prepare_stores(Point *point, const Store *stores, uint32_t n);
+void point_store_all(Point *point, const Store *stores, uint32_t n);
 
 #endif

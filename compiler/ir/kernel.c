@@ -1,6 +1,8 @@
 /* Questions about kernels and plans, and the order of summation. */
 #include "ir/kernel.h"
 
+#include <string.h>
+
 static const ReasonInfo reasons[REASON_COUNT] = {
     [REASON_NONE] = {"none", "", ""},
 #define REASON(sym, id, text, advice) [REASON_##sym] = {id, text, advice},
@@ -271,36 +273,69 @@ static void mark_index(const IndexTab *tab, IndexId id, bool *live) {
     }
 }
 
+static void mark_guard(const ScalarTab *scalars, GuardId guard, bool *live) {
+    for (GuardId g = guard; g; g = guard_get(scalars, g).next)
+        mark_index(scalartab_indices(scalars), guard_get(scalars, g).index, live);
+}
+
 static void mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live) {
     for (uint32_t i = 0; i < n; i++) {
         mark(live, stores[i].value);
         mark_index(scalartab_indices(kernel->scalars), stores[i].address, live);
+        mark_guard(kernel->scalars, stores[i].guard, live);
     }
 }
 
-bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
-    const ScalarTab *scalars = kernel->scalars;
-    const IndexTab *tab = scalartab_indices(scalars);
-    bool *live = arena_array(arena, bool, scalar_count(scalars) + 1);
-    for (uint32_t i = 0; i < kernel->reduces.n; i++) {
-        mark(live, kernel->reduces.data[i].value);
-        mark(live, kernel->reduces.data[i].factor);
-        mark(live, kernel->reduces.data[i].arg_index);
-    }
-    for (uint32_t i = 0; i < kernel->stages.n; i++)
-        mark_stores(kernel, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n,
-                    live);
-    mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
+/* Marks all that what is marked is made of. */
+static void mark_operands(const ScalarTab *scalars, bool *live) {
     for (ScalarId id = scalar_count(scalars); id > 0; id--) {
         const Scalar *s = scalar_get(scalars, id);
         if (!live[id]) continue;
         for (int i = 0; i < 3; i++) mark(live, s->args[i]);
-        if (s->index) mark_index(tab, s->index, live);
-        for (GuardId g = s->guard; g; g = guard_get(scalars, g).next)
-            mark_index(tab, guard_get(scalars, g).index, live);
+        if (s->index) mark_index(scalartab_indices(scalars), s->index, live);
+        mark_guard(scalars, s->guard, live);
     }
     live[SCALAR_NONE] = false;
+}
+
+static void mark_reduce(const Reduce *reduce, bool *live) {
+    mark(live, reduce->value);
+    mark(live, reduce->factor);
+    mark(live, reduce->arg_index);
+}
+
+bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
+    bool *live = arena_array(arena, bool, scalar_count(kernel->scalars) + 1);
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) mark_reduce(&kernel->reduces.data[i], live);
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        mark_stores(kernel, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n,
+                    live);
+    mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
+    mark_operands(kernel->scalars, live);
     return live;
+}
+
+static void add_need(const Kernel *kernel, bool *live, GuardId guard, ScalarNeed *needs) {
+    uint32_t n = scalar_count(kernel->scalars) + 1;
+    mark_operands(kernel->scalars, live);
+    for (ScalarId id = 1; id < n; id++)
+        if (live[id]) needs[id] = (ScalarNeed){.n = needs[id].n + 1, .guard = guard};
+    memset(live, 0, n * sizeof *live);
+}
+
+ScalarNeed *stage_needs(Arena *arena, const Kernel *kernel, const Stage *stage) {
+    uint32_t n = scalar_count(kernel->scalars) + 1;
+    ScalarNeed *needs = arena_array(arena, ScalarNeed, n);
+    bool *live = arena_array(arena, bool, n);
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        mark_reduce(&kernel->reduces.data[stage->reduces.data[i]], live);
+        add_need(kernel, live, GUARD_NONE, needs);
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++) {
+        mark_stores(kernel, &stage->stores.data[i], 1, live);
+        add_need(kernel, live, stage->stores.data[i].guard, needs);
+    }
+    return needs;
 }
 
 static void note_argument(Arena *arena, Kernel *kernel, uint32_t buffer) {
@@ -318,6 +353,16 @@ static void note_index(const IndexTab *tab, IndexId id, uint64_t *symbols) {
             *symbols |= dim_symbols_used(dims, atom.divisor);
             note_index(tab, atom.operand, symbols);
         }
+    }
+}
+
+static void note_guard(const ScalarTab *scalars, GuardId id, uint64_t *symbols) {
+    const IndexTab *tab = scalartab_indices(scalars);
+    const DimTab *dims = indextab_dims(tab);
+    for (GuardId g = id; g; g = guard_get(scalars, g).next) {
+        Guard guard = guard_get(scalars, g);
+        note_index(tab, guard.index, symbols);
+        *symbols |= dim_symbols_used(dims, guard.lo) | dim_symbols_used(dims, guard.hi);
     }
 }
 
@@ -380,6 +425,7 @@ static void note_stores(Arena *arena, Kernel *kernel, const Store *stores, uint3
     for (uint32_t i = 0; i < n; i++) {
         note_argument(arena, kernel, stores[i].buffer);
         note_index(scalartab_indices(kernel->scalars), stores[i].address, &kernel->symbols);
+        note_guard(kernel->scalars, stores[i].guard, &kernel->symbols);
     }
 }
 
@@ -394,11 +440,7 @@ void kernel_note_interface(Arena *arena, Kernel *kernel) {
         if (!live[id]) continue;
         if (s->kind == SCALAR_LOAD) note_argument(arena, kernel, s->buffer);
         if (s->index) note_index(tab, s->index, &kernel->symbols);
-        for (GuardId g = s->guard; g; g = guard_get(kernel->scalars, g).next) {
-            Guard guard = guard_get(kernel->scalars, g);
-            note_index(tab, guard.index, &kernel->symbols);
-            kernel->symbols |= dim_symbols_used(dims, guard.lo) | dim_symbols_used(dims, guard.hi);
-        }
+        note_guard(kernel->scalars, s->guard, &kernel->symbols);
     }
     for (uint32_t i = 0; i < kernel->stages.n; i++)
         note_stores(arena, kernel, kernel->stages.data[i].stores.data,

@@ -69,6 +69,7 @@ typedef struct Store {
     /* Elements of the buffer before the kernel's pointer to it, from which `address` counts then;
      * DIM_NONE: none. */
     DimId begin;
+    GuardId guard; /* where it is stored: for each element of `node` at one place of the loops */
 } Store;
 
 /* A value of the graph as a kernel has it: `value` is the node's element at `coords`, one index per
@@ -380,6 +381,13 @@ DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);
 /* Per scalar id: whether the kernel's reductions and stores need it. */
 bool *kernel_live_scalars(Arena *arena, const Kernel *kernel);
+/* Per scalar id: how many of a stage's stores and reductions need it, and the guard of the last
+ * store that does. One store alone needs its value only inside the guard. */
+typedef struct ScalarNeed {
+    uint32_t n;
+    GuardId guard;
+} ScalarNeed;
+ScalarNeed *stage_needs(Arena *arena, const Kernel *kernel, const Stage *stage);
 #define NO_ARG UINT32_MAX
 /* Where the buffer is among the kernel's arguments; NO_ARG when the kernel does not touch it. */
 uint32_t kernel_find_arg(const Kernel *kernel, uint32_t buffer);

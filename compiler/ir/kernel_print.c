@@ -120,7 +120,10 @@ static void print_stores(const Printer *p, const Store *stores, uint32_t n) {
             address =
                 index_add_dim(scalartab_indices(p->kernel->scalars), address, stores[i].begin);
         print_place(p, stores[i].buffer, address);
-        text_printf(p->out, " = s%u\n", stores[i].value);
+        text_printf(p->out, " = s%u", stores[i].value);
+        if (stores[i].guard) text_puts(p->out, " where ");
+        print_guard(p, stores[i].guard);
+        text_puts(p->out, "\n");
     }
 }
 

@@ -53,7 +53,44 @@ static bool check_piece(Checker *c, const Kernel *kernel, const Store *store) {
     return true;
 }
 
-static void check_store(Checker *c, const Kernel *kernel, uint32_t k, const Store *store) {
+/* Places of the loops that the range leaves, of those that there are: `*kept` of `*all`. False:
+ * that is not known. */
+static bool count_range(IndexTab *tab, const Guard *guard, DimId *kept, DimId *all) {
+    DimTab *dims = indextab_dims(tab);
+    IndexExpr expr = index_expr(tab, guard->index);
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return false;
+    DimId max = index_max(tab, guard->index), min = index_min(tab, guard->index);
+    if (!max || !min) return false;
+    *all = dim_add(dims, dim_sub(dims, max, min), dim_const(dims, 1));
+    *kept = dim_sub(dims, guard->hi, guard->lo);
+    return *all != DIM_NONE && *kept != DIM_NONE;
+}
+
+/* Where each range of a guard is of axes of its own, as many places must be left as the stored
+ * value has elements. */
+static void check_guard(Checker *c, const Kernel *kernel, const Store *store, bool is_row) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId places = kernel_n_rows(kernel),
+          elems = shape_n_elems(dims, &graph_node(c->plan->graph, store->node)->shape);
+    if (!is_row) places = dim_mul(dims, places, kernel_n_reduced(kernel));
+    uint32_t seen = 0;
+    for (GuardId g = store->guard; g; g = guard_get(kernel->scalars, g).next) {
+        Guard guard = guard_get(kernel->scalars, g);
+        uint32_t axes = index_axes(tab, guard.index);
+        DimId kept, all;
+        if ((axes & seen) || !count_range(tab, &guard, &kept, &all)) return;
+        seen |= axes;
+        places = dim_mul(dims, places, kept);
+        elems = dim_mul(dims, elems, all);
+        if (places == DIM_NONE || elems == DIM_NONE) return;
+    }
+    if (places != elems) fault(c, kernel, "leaves out the wrong places of", store->buffer);
+}
+
+static void check_store(Checker *c, const Kernel *kernel, uint32_t k, const Store *store,
+                        bool is_row) {
     if (store->buffer >= c->plan->buffers.n) {
         fault(c, kernel, "writes unknown", store->buffer);
         return;
@@ -65,6 +102,7 @@ static void check_store(Checker *c, const Kernel *kernel, uint32_t k, const Stor
         fault(c, kernel, kernel->is_init ? "is an init step, but writes" : "is none, but prepares",
               store->buffer);
     if (c->written_by[store->buffer]) fault(c, kernel, "writes again", store->buffer);
+    if (store->guard) check_guard(c, kernel, store, is_row);
     if (scalar_get(kernel->scalars, store->value)->dtype != buffer->dtype)
         fault(c, kernel, "writes another dtype to", store->buffer);
     bool is_whole = !store->piece && !c->has_piece[store->buffer];
@@ -128,9 +166,9 @@ const char *plan_verify(const Plan *plan, Arena *arena) {
         check_loads(&c, kernel, k);
         for (uint32_t i = 0; i < kernel->stages.n; i++)
             for (uint32_t s = 0; s < kernel->stages.data[i].stores.n; s++)
-                check_store(&c, kernel, k, &kernel->stages.data[i].stores.data[s]);
+                check_store(&c, kernel, k, &kernel->stages.data[i].stores.data[s], false);
         for (uint32_t s = 0; s < kernel->row_stores.n; s++)
-            check_store(&c, kernel, k, &kernel->row_stores.data[s]);
+            check_store(&c, kernel, k, &kernel->row_stores.data[s], true);
         check_loads(&c, kernel, k); /* a kernel must not read what it writes */
     }
     for (uint32_t b = 0; b < plan->buffers.n && !c.fault; b++)

@@ -93,7 +93,8 @@ static bool passes(const Chain *c, uint32_t buffer) {
         const Kernel *kernel = &c->launch.kernels[k];
         const Store *store = row_store_to(kernel, buffer);
         if (!store) continue;
-        return !store->piece && kernel->form == FORM_CONTRACT && kernel->n_parallel <= MAX_RANK &&
+        return !store->piece && !store->guard && kernel->form == FORM_CONTRACT &&
+               kernel->n_parallel <= MAX_RANK &&
                store->address ==
                    plain_address(kernel, kernel->n_parallel, &c->plan->buffers.data[buffer]) &&
                reads_in_place(c->plan, reader, buffer);

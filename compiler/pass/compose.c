@@ -3,6 +3,7 @@
 
 #include "pass/compose_memo.h"
 #include "pass/indexmap.h"
+#include "pass/place.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ typedef struct Composer {
     uint32_t parallel_axes;   /* bit set of kernel axes */
     ComposeMarks *marks;
     ComposeMemo memo;
+    NodeId placing;        /* a target that is pulled where it is stored */
     Kernel *kernel;        /* that gets the traces; NULL while trying */
     TraceIds *operands;    /* of what is being pulled */
     Vec(TraceIds) of_slot; /* per reduction, of what it reduces */
@@ -253,7 +255,7 @@ static void place_coords(Composer *c, Place place, const Shape *shape, IndexId *
 /* Whether a value that this group stores is being computed at the very place it is stored from. */
 static bool is_in_place(Composer *c, NodeId id, const IndexId *coords) {
     const Shape *shape = &graph_node(c->graph, id)->shape;
-    Place place = compose_place(c->graph, c->group, shape);
+    Place place = place_of(c->graph, c->group, shape);
     IndexId expected[MAX_RANK];
     if (place == PLACE_NONE) return false;
     place_coords(c, place, shape, expected);
@@ -272,7 +274,7 @@ static ScalarId pull_node(Composer *c, NodeId id, const IndexId *coords, GuardId
     if (is_in_memory(c, id)) return pull_load(c, id, coords, guard);
     if (scalar_count(c->scalars) > c->input->max_scalars) return fail(c, REASON_TOO_LARGE, id);
     if (c->input->is_costly && c->input->is_costly[id] && is_target(c->group, id) &&
-        !is_in_place(c, id, coords))
+        id != c->placing && !is_in_place(c, id, coords))
         return fail(c, REASON_MISALIGNED, id);
     mark(c, id, MARK_VISITED);
     switch (op_info(node->op)->cls) {
@@ -317,20 +319,6 @@ static ScalarId pull(Composer *c, NodeId id, const IndexId *coords, GuardId guar
 }
 
 /* Places. */
-
-Place compose_place(const Graph *graph, const Group *group, const Shape *shape) {
-    if (shape_equal(shape, &group->domain)) return PLACE_INNER;
-    if (!group->axes) return PLACE_NONE;
-    Shape kept = shape_reduced(graph->dims, &group->domain, group->axes, true);
-    Shape dropped = shape_reduced(graph->dims, &group->domain, group->axes, false);
-    return shape_equal(shape, &kept) || shape_equal(shape, &dropped) ? PLACE_ROW : PLACE_NONE;
-}
-
-NodeId compose_view_root(const Graph *graph, NodeId node) {
-    while (indexmap_is_bijective(graph_node(graph, node)->op))
-        node = graph_node(graph, node)->args[0];
-    return node;
-}
 
 /* The coordinates of a value of this place and shape. */
 static void place_coords(Composer *c, Place place, const Shape *shape, IndexId *coords) {
@@ -393,6 +381,7 @@ static void composer_init(Composer *c, Arena *arena, const ComposeInput *input, 
                     .marks = input->marks,
                     .graph = input->graph,
                     .dims = input->graph->dims,
+                    .placing = NODE_NONE,
                     .kernel = input->buffer_of_node ? kernel : NULL,
                     .group = group};
     c->indices = indextab_new(arena, c->dims);
@@ -495,73 +484,115 @@ static void join_coords(Composer *c, Target target, IndexId *coords) {
     }
 }
 
-static bool compose_target(Composer *c, Target target, Store *store, Place *place) {
-    const Graph *graph = c->graph;
-    NodeId root = target.node;
-    *place = compose_place(graph, c->group, &graph_node(graph, root)->shape);
-    if (*place == PLACE_NONE) {
-        root = compose_view_root(graph, root);
-        *place = compose_place(graph, c->group, &graph_node(graph, root)->shape);
+/* Whether the value is one of this kernel's own: it rests on a reduction of the kernel, or is there
+ * already. */
+static bool is_made_here(Composer *c, NodeId id, Place place, uint32_t *budget) {
+    if (c->marks->slot[id]) return true;
+    if (is_in_memory(c, id) || *budget == 0) return false;
+    --*budget;
+    const Node *node = graph_node(c->graph, id);
+    if (place != PLACE_NONE) {
+        IndexId coords[MAX_RANK];
+        place_coords(c, place, &node->shape, coords);
+        MemoEntry key = memo_key(id, GUARD_NONE, coords, node->shape.rank);
+        if (memo_find(&c->memo, &key)) return true;
     }
-    bool is_contract = c->group->reduces.n && is_contraction(graph, c->group->reduces.data[0]);
-    if (*place == PLACE_NONE || (is_contract && *place != PLACE_ROW))
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (is_made_here(c, node->args[i], PLACE_NONE, budget)) return true;
+    return false;
+}
+
+/* What a store may leave out the rest of. Trying has found such a value; in the end it need not be
+ * there for another's sake any more. */
+static bool may_begin(void *user, NodeId id, Place place) {
+    enum { MAX_VISITS = 1024 };
+    Composer *c = user;
+    uint32_t budget = MAX_VISITS;
+    if (c->kernel || c->group->is_whole) return !is_in_memory(c, id);
+    return is_made_here(c, id, place, &budget);
+}
+
+static bool may_pass(void *user, NodeId id) {
+    return !is_in_memory(user, id);
+}
+
+static bool find_path(Composer *c, NodeId target, PlacePath *path) {
+    PlaceSearch search = {.graph = c->graph,
+                          .group = c->group,
+                          .may_begin = may_begin,
+                          .may_pass = may_pass,
+                          .user = c};
+    bool is_contract = c->group->reduces.n && is_contraction(c->graph, c->group->reduces.data[0]);
+    return place_find_path(&search, target, path) && (!is_contract || path->place == PLACE_ROW);
+}
+
+/* Pulls an elementwise value above what has been pulled as `value`, the next on the path: that is
+ * not pulled again, but what it was rearranged to. */
+static ScalarId pull_above(Composer *c, NodeId id, NodeId below, ScalarId value,
+                           const PlaceCoords *at) {
+    uint32_t rank = graph_node(c->graph, below)->shape.rank;
+    MemoEntry entry = memo_key(below, at->guard, at->at, rank);
+    if (!memo_find(&c->memo, &entry)) {
+        entry.value = value;
+        entry.coords = arena_copy(c->arena, at->at, rank * sizeof *at->at);
+        if (c->kernel) entry.trace = add_trace(c, &entry, c->operands);
+        memo_put(c->arena, &c->memo, entry);
+    }
+    c->operands->n = 0;
+    c->placing = id;
+    ScalarId above = pull(c, id, at->at, at->guard);
+    c->placing = NODE_NONE;
+    return above;
+}
+
+/* The value at the end of the path, at coordinates `at`, pulled from its beginning. Only that is
+ * computed where the slices have no elements too. */
+static ScalarId pull_along(Composer *c, const PlacePath *path, PlaceCoords *at) {
+    NodeId root = path->nodes[path->n - 1];
+    ScalarId value = pull(c, root, at->at, GUARD_NONE);
+    for (uint32_t i = path->n - 1; i-- > 0 && value;) {
+        NodeId id = path->nodes[i];
+        const Node *node = graph_node(c->graph, id);
+        if (op_info(node->op)->cls == CLASS_VIEW) {
+            mark(c, id, MARK_VISITED);
+            place_follow(c->scalars, c->graph, id, at);
+            if (c->input->is_part && node->op == OP_SLICE) c->input->is_part[id] = true;
+        } else {
+            place_guard(c->scalars, at);
+            value = pull_above(c, id, path->nodes[i + 1], value, at);
+        }
+    }
+    return value;
+}
+
+static bool compose_target(Composer *c, Target target, Store *store, Place *place) {
+    PlacePath path;
+    if (!find_path(c, target.node, &path))
         return fail(c, REASON_OTHER_DOMAIN, target.node) != SCALAR_NONE;
-    IndexId coords[MAX_RANK];
-    place_coords(c, *place, &graph_node(graph, root)->shape, coords);
+    *place = path.place;
+    PlaceCoords at = {.guard = GUARD_NONE};
+    place_coords(c, path.place, &graph_node(c->graph, path.nodes[path.n - 1])->shape, at.at);
     /* A stored node may itself be in memory for later kernels, never for its own. */
     TraceIds traces = {0};
     c->operands = &traces;
-    ScalarId value = pull(c, root, coords, GUARD_NONE);
+    ScalarId value = pull_along(c, &path, &at);
     c->operands = NULL;
     if (!value) return false;
-    indexmap_push(c->indices, graph, root, target.node, coords);
-    if (is_heavy(c, coords, graph_node(graph, target.node)->shape.rank))
+    if (is_heavy(c, at.at, graph_node(c->graph, target.node)->shape.rank))
         return fail(c, REASON_TOO_LARGE, target.node) != SCALAR_NONE;
-    for (NodeId at = target.node; at != root; at = graph_node(graph, at)->args[0])
-        mark(c, at, MARK_VISITED);
     NodeId held = target.piece ? target.whole : target.node;
-    if (target.piece) join_coords(c, target, coords);
-    *store =
-        (Store){.value = value, .node = target.node, .buffer = UINT32_MAX, .piece = target.piece};
-    if (traces.n) store->trace = traces.data[0] + 1;
+    if (target.piece) join_coords(c, target, at.at);
+    *store = (Store){.value = value,
+                     .node = target.node,
+                     .buffer = UINT32_MAX,
+                     .piece = target.piece,
+                     .guard = place_guard(c->scalars, &at)};
+    if (traces.n) store->trace = traces.data[traces.n - 1] + 1;
     if (c->input->buffer_of_node)
         store->buffer = target.output == OUTPUT_NONE ? c->input->buffer_of_node[held]
                                                      : c->input->buffer_of_output[target.output];
-    store->address = address_in(c, store->buffer, &graph_node(graph, held)->shape, coords);
+    store->address = address_in(c, store->buffer, &graph_node(c->graph, held)->shape, at.at);
     return true;
-}
-
-/* The stage in which a reduction runs. */
-static uint32_t reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage) {
-    const Reduce *reduce = &kernel->reduces.data[slot];
-    uint32_t left = stage[reduce->value], right = stage[reduce->factor];
-    return left > right ? left : right;
-}
-
-/* One pass over the scalars; returns whether it found anything. */
-static bool raise_stages(const Kernel *kernel, uint32_t *stage) {
-    const ScalarTab *scalars = kernel->scalars;
-    bool any = false;
-    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
-        const Scalar *s = scalar_get(scalars, id);
-        uint32_t before = stage[id];
-        if (s->kind == SCALAR_STAGE) stage[id] = reduce_stage(kernel, s->slot, stage) + 1;
-        for (int i = 0; i < 3; i++)
-            if (stage[s->args[i]] > stage[id]) stage[id] = stage[s->args[i]];
-        uint32_t gathered = indexmap_last_value(scalartab_indices(scalars), scalars, s, stage);
-        if (gathered > stage[id]) stage[id] = gathered;
-        any = any || stage[id] != before;
-    }
-    return any;
-}
-
-/* A reduction that was changed after composition may have a value that is younger than its result.
- */
-uint32_t *compose_scalar_stages(Arena *arena, const Kernel *kernel) {
-    uint32_t *stage = arena_array(arena, uint32_t, scalar_count(kernel->scalars) + 1);
-    while (raise_stages(kernel, stage)) {
-    }
-    return stage;
 }
 
 static Stage *stage_at(Composer *c, Kernel *kernel, uint32_t i) {
@@ -573,7 +604,8 @@ static void arrange_stages(Composer *c, Kernel *kernel, const Store *stores, con
                            uint32_t n_stores) {
     uint32_t *stage = compose_scalar_stages(c->arena, kernel);
     for (uint32_t slot = 0; slot < kernel->reduces.n; slot++)
-        vec_push(c->arena, &stage_at(c, kernel, reduce_stage(kernel, slot, stage))->reduces, slot);
+        vec_push(c->arena, &stage_at(c, kernel, compose_reduce_stage(kernel, slot, stage))->reduces,
+                 slot);
     for (uint32_t i = 0; i < n_stores; i++) {
         if (places[i] == PLACE_ROW)
             vec_push(c->arena, &kernel->row_stores, stores[i]);

@@ -31,6 +31,7 @@ typedef struct Group {
     bool has_passes;   /* its reductions need more than one pass, or inner values are stored */
     uint32_t fixed;    /* the source's kernel this is, plus 1; 0: free */
     bool is_closed;    /* nothing may join */
+    bool is_whole;     /* a map over a value that it stores parts of */
 } Group;
 
 /* Per node, what a composition knows of it. Clean between compositions, so that one costs what it
@@ -63,6 +64,7 @@ typedef struct ComposeInput {
     const uint32_t *buffer_of_node;
     const uint32_t *buffer_of_output;
     const Buffer *buffers;
+    bool *is_part; /* per node, or NULL: is set for slices that a store leaves out the rest of */
     uint32_t max_scalars;
 } ComposeInput;
 
@@ -79,12 +81,7 @@ bool compose_group(Arena *arena, const ComposeInput *input, Group *group, Kernel
 /* Per scalar id: the first stage in which it can be computed, one more than that of the last
  * reduction it hangs on. */
 uint32_t *compose_scalar_stages(Arena *arena, const Kernel *kernel);
-
-/* Whether a value of this shape has a place in the group, and which. */
-typedef enum { PLACE_NONE, PLACE_INNER, PLACE_ROW } Place;
-Place compose_place(const Graph *graph, const Group *group, const Shape *shape);
-
-/* The node that `node` is a rearrangement (transpose, reshape) of, through any number of them. */
-NodeId compose_view_root(const Graph *graph, NodeId node);
+/* The stage in which a reduction runs, given those of scalars. */
+uint32_t compose_reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage);
 
 #endif

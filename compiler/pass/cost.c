@@ -281,13 +281,14 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     bool *is_done = arena_array(c->arena, bool, n);
     uint32_t lanes = lane_axis(kernel) == NO_AXIS ? 0 : 1u << lane_axis(kernel);
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
+        const double *shares = footprint_shares(c->arena, kernel, s, c->values);
         for (ScalarId id = 1; id < n; id++) {
             if (!live[s][id] || is_done[id]) continue;
             bool varies = (scalar_get(kernel->scalars, id)->axes & lanes) != 0;
             double points = s == kernel->stages.n ? p->rows
                             : varies              ? p->rows * p->reduced
                                                   : p->rows * p->reduced / WARP_THREADS;
-            p->cost->n_prims += points * scalar_prims(c, kernel, id);
+            p->cost->n_prims += points * shares[id] * scalar_prims(c, kernel, id);
             is_done[id] = p->variant->sched.resident > 0;
         }
     }
@@ -297,9 +298,11 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
 
 static void count_products(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
+    const double *shares = footprint_shares(c->arena, kernel, kernel->stages.n, c->values);
     p->cost->n_flops = 2 * p->rows * p->reduced;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
-        if (live[kernel->stages.n][id]) p->cost->n_prims += p->rows * scalar_prims(c, kernel, id);
+        if (live[kernel->stages.n][id])
+            p->cost->n_prims += p->rows * shares[id] * scalar_prims(c, kernel, id);
         if (!live[0][id] || scalar_get(kernel->scalars, id)->kind == SCALAR_LOAD) continue;
         uint32_t axes = scalar_get(kernel->scalars, id)->axes;
         double points = footprint_points(kernel, axes, c->values);

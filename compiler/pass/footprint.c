@@ -138,6 +138,13 @@ static void cut(const Measurer *m, Box *box, IndexId index, double lo, double hi
     box->share *= left / all;
 }
 
+static void cut_by(const Measurer *m, Box *box, GuardId id) {
+    for (GuardId g = id; g; g = guard_get(m->kernel->scalars, g).next) {
+        Guard guard = guard_get(m->kernel->scalars, g);
+        cut(m, box, guard.index, number(m, guard.lo), number(m, guard.hi));
+    }
+}
+
 static double box_extent(const BoxTerm *term) {
     return term->end > term->begin ? term->end - term->begin : 0;
 }
@@ -249,10 +256,7 @@ Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, 
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer || (live && !live[id])) continue;
         Box box = box_of(&m, load->index);
-        for (GuardId g = load->guard; g; g = guard_get(kernel->scalars, g).next) {
-            Guard guard = guard_get(kernel->scalars, g);
-            cut(&m, &box, guard.index, number(&m, guard.lo), number(&m, guard.hi));
-        }
+        cut_by(&m, &box, load->guard);
         union_add(arena, &m, &all, &box);
     }
     return union_measure(&m, &all);
@@ -264,6 +268,7 @@ static void add_stores(Arena *arena, const Measurer *m, const Store *stores, uin
         if (stores[i].buffer != buffer) continue;
         Box box = box_of(m, stores[i].address);
         if (stores[i].begin) box.offset += number(m, stores[i].begin);
+        cut_by(m, &box, stores[i].guard);
         union_add(arena, m, all, &box);
     }
 }
@@ -277,4 +282,31 @@ Footprint footprint_stores(Arena *arena, const Plan *plan, const Kernel *kernel,
                    buffer, &all);
     add_stores(arena, &m, kernel->row_stores.data, kernel->row_stores.n, buffer, &all);
     return union_measure(&m, &all);
+}
+
+/* The part of the places of its axes that a guard leaves. */
+static double guard_share(const Kernel *kernel, GuardId guard, const int64_t *dims) {
+    IndexTab *indices = scalartab_indices(kernel->scalars);
+    Measurer m = {
+        .kernel = kernel, .indices = indices, .dims = indextab_dims(indices), .values = dims};
+    double share = 1;
+    for (GuardId g = guard; g; g = guard_get(kernel->scalars, g).next) {
+        Guard range = guard_get(kernel->scalars, g);
+        double begin, end, lo = number(&m, range.lo), hi = number(&m, range.hi);
+        index_range(&m, range.index, &begin, &end);
+        double left = fmin(hi, end) - fmax(lo, begin);
+        if (end > begin) share *= fmax(0, left) / (end - begin);
+    }
+    return share;
+}
+
+double *footprint_shares(Arena *arena, const Kernel *kernel, uint32_t stage, const int64_t *dims) {
+    Stage last = {.stores = {.data = kernel->row_stores.data, .n = kernel->row_stores.n}};
+    const Stage *of = stage < kernel->stages.n ? &kernel->stages.data[stage] : &last;
+    const ScalarNeed *needs = stage_needs(arena, kernel, of);
+    uint32_t n = scalar_count(kernel->scalars) + 1;
+    double *shares = arena_array(arena, double, n);
+    for (ScalarId id = 1; id < n; id++)
+        shares[id] = needs[id].n == 1 ? guard_share(kernel, needs[id].guard, dims) : 1;
+    return shares;
 }

@@ -27,6 +27,11 @@ Footprint footprint_stores(Arena *arena, const Plan *plan, const Kernel *kernel,
 /* Times that a value is computed: the product of the extents of the axes (bit set). */
 double footprint_points(const Kernel *kernel, uint32_t axes, const int64_t *dims);
 
+/* Per scalar that a stage (the number of stages: the stores after all) needs: the part of the
+ * stage's points at which it is computed, from 0 to 1, which is less for what one guarded store
+ * alone needs. */
+double *footprint_shares(Arena *arena, const Kernel *kernel, uint32_t stage, const int64_t *dims);
+
 /* A dim's value as a number; 0 for DIM_NONE and on overflow. */
 double dim_number(const DimTab *tab, DimId dim, const int64_t *dims);
 

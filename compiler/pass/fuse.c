@@ -19,6 +19,7 @@ typedef struct Fuser {
     Plan *plan;
     uint32_t *buffer_of_node;
     uint32_t *buffer_of_output;
+    bool *is_part;  /* per node: slices whose rest a kernel makes and does not store */
     VecU32 *makers; /* per node: the groups whose kernels compute it, ascending */
 } Fuser;
 
@@ -147,8 +148,9 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
     else if (f->grouping->is_placed[consumer])
         edge.reason = REASON_PLACED;
     else if (any_kernel_makes_both(f, producer, consumer))
-        edge.reason = of_producer == CLASS_VIEW || of_producer == CLASS_CONCAT ? REASON_VIEW
-                      : leaves_params(f, producer, consumer)                   ? REASON_CHEAP
+        edge.reason = f->is_part[consumer]                                       ? REASON_PART
+                      : of_producer == CLASS_VIEW || of_producer == CLASS_CONCAT ? REASON_VIEW
+                      : leaves_params(f, producer, consumer)                     ? REASON_CHEAP
                       : of_producer == CLASS_REDUCE || of_producer == CLASS_ARGREDUCE
                           ? REASON_SAME_PASS
                           : REASON_INLINED;
@@ -195,7 +197,7 @@ static void count_store(void *user, const Store *store) {
 /* Kernels that store pieces of one shape get pointers to the pieces: then they differ in nothing
  * else, and start as one grid. */
 static void point_at_piece(const Fuser *f, const Kernel *kernel, Store *store) {
-    if (!store->piece) return;
+    if (!store->piece || store->guard) return; /* its address may be less, outside the guard */
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = f->graph->dims;
     DimId zero = dim_const(dims, 0), begin = index_expr(tab, store->address).offset;
@@ -237,6 +239,7 @@ static bool compose_all(Fuser *f, ComposeFailure *failure) {
     uint32_t n_groups = f->grouping->groups.n;
     ComposeMarks marks = compose_marks_new(f->scratch, f->graph);
     f->makers = arena_array(f->scratch, VecU32, f->graph->nodes.n);
+    f->is_part = arena_array(f->scratch, bool, f->graph->nodes.n);
     for (uint32_t i = 0; i < n_groups; i++) {
         Group *group = &f->grouping->groups.data[i];
         ComposeInput input = {.graph = f->graph,
@@ -248,6 +251,7 @@ static bool compose_all(Fuser *f, ComposeFailure *failure) {
                               .buffer_of_node = f->buffer_of_node,
                               .buffer_of_output = f->buffer_of_output,
                               .buffers = f->plan->buffers.data,
+                              .is_part = f->is_part,
                               .max_scalars = MAX_SCALARS_FINAL};
         Kernel kernel = {.name = NULL};
         if (!compose_group(f->arena, &input, group, &kernel, failure)) return false;

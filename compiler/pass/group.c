@@ -234,7 +234,8 @@ static uint32_t place_fixed(Grouper *p, const Anchor *anchor, uint32_t fixed, ui
     ComposeFailure failure = {.reason = REASON_BETWEEN, .node = anchor->node};
     for (uint32_t i = 0; i < p->g->groups.n; i++) {
         if (p->g->groups.data[i].fixed != fixed) continue;
-        bool ok = i + 1 >= after && group_try_join(p, i, anchor, &failure);
+        bool ok =
+            i + 1 >= after && (group_try_join(p, i, anchor, &failure) || group_widen(p, i, anchor));
         if (!ok && !p->failure.reason) p->failure = failure;
         return i;
     }
@@ -495,6 +496,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     p.wants_store = arena_array(arena, bool, n);
     p.want_reason = arena_array(arena, ReasonId, n);
     p.handover = arena_array(arena, Handover, n);
+    p.whole = arena_array(arena, WholeMap, n);
     p.is_placed = arena_array(arena, bool, n);
     p.op_cost = op_costs(arena);
     p.can_prepare = prepare_nodes(arena, graph);

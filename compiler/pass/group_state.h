@@ -13,6 +13,9 @@ enum {
 /* Whether a value that hangs elementwise on a reduction's result is stored in its place. */
 typedef enum { HANDOVER_NONE, HANDOVER_WANTED, HANDOVER_REFUSED } Handover;
 
+/* Whether a map runs over a value for the sake of its parts. */
+typedef enum { WHOLE_NONE, WHOLE_WANTED, WHOLE_REFUSED } WholeMap;
+
 /* A value on its way into a group. */
 typedef struct Anchor {
     NodeId node;
@@ -35,6 +38,7 @@ typedef struct Grouper {
     bool *wants_store; /* per node: decided so far, over all rounds */
     ReasonId *want_reason;
     Handover *handover; /* per node: whether it stands for a reduction's result, over all rounds */
+    WholeMap *whole;    /* per node, over all rounds */
     bool *is_placed;    /* per node: concats to be stored in pieces, over all rounds */
     uint32_t *op_cost;  /* per op */
     VecU32 *users;      /* per node */
@@ -74,6 +78,10 @@ uint32_t group_dependency(Grouper *p, NodeId id);
 /* Adds the anchor to the group if that can take it. */
 bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure);
 
+/* The same for a map, which runs over something larger then, of which all that it stores is part.
+ */
+bool group_widen(Grouper *p, uint32_t index, const Anchor *anchor);
+
 /* Merges groups over rows whose results the anchor, which alone is `lone`, needs into group `into`,
  * the latest of them, and adds it. Returns where that group is then; GROUP_NONE: it cannot be. */
 uint32_t group_merge_for(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t into);
@@ -92,5 +100,8 @@ bool group_store_more(Grouper *p);
 /* After a round in which nothing else changed: finds concats whose pieces are better stored where
  * the concat lies. Returns whether another round is due. */
 bool group_place_more(Grouper *p);
+/* The same for values of which several maps compute a part each: as if it was to be stored, one map
+ * computes it, and the parts join that. */
+bool group_whole_more(Grouper *p, const uint32_t *makers);
 
 #endif

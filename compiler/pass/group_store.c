@@ -347,5 +347,6 @@ void group_bound_closures(Grouper *p) {
 bool group_store_more(Grouper *p) {
     uint32_t *makers = count_makers(p);
     bool prepares = find_prepared(p, makers);
-    return find_costly(p, makers) || prepares || find_handovers(p) || group_place_more(p);
+    return find_costly(p, makers) || prepares || find_handovers(p) || group_place_more(p) ||
+           group_whole_more(p, makers);
 }

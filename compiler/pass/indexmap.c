@@ -95,10 +95,12 @@ bool indexmap_is_bijective(OpId op) {
     return op == OP_TRANSPOSE || op == OP_RESHAPE;
 }
 
-void indexmap_push(IndexTab *tab, const Graph *graph, NodeId root, NodeId node, IndexId *coords) {
-    if (node == root) return;
+bool indexmap_can_push(OpId op) {
+    return indexmap_is_bijective(op) || op == OP_SLICE;
+}
+
+void indexmap_push(IndexTab *tab, const Graph *graph, NodeId node, IndexId *coords) {
     const Node *view = graph_node(graph, node);
-    indexmap_push(tab, graph, root, view->args[0], coords);
     IndexId pushed[MAX_RANK];
     if (view->op == OP_TRANSPOSE)
         for (uint32_t k = 0; k < view->shape.rank; k++) pushed[k] = coords[view->attrs.perm[k]];
@@ -156,20 +158,32 @@ static bool index_joins(IndexTab *tab, IndexId id, uint32_t axis) {
     return outer == dim_mul(dims, inner, index_axis_extent(tab, axis + 1));
 }
 
+static bool guard_joins(const ScalarTab *scalars, GuardId guard, uint32_t axis) {
+    IndexTab *tab = scalartab_indices(scalars);
+    for (GuardId g = guard; g; g = guard_get(scalars, g).next)
+        if (!index_joins(tab, guard_get(scalars, g).index, axis)) return false;
+    return true;
+}
+
+static bool stores_join(const ScalarTab *scalars, const Store *stores, uint32_t n, uint32_t axis) {
+    for (uint32_t k = 0; k < n; k++)
+        if (!index_joins(scalartab_indices(scalars), stores[k].address, axis) ||
+            !guard_joins(scalars, stores[k].guard, axis))
+            return false;
+    return true;
+}
+
 bool indexmap_axes_join(const Kernel *kernel, uint32_t axis) {
     const ScalarTab *scalars = kernel->scalars;
     IndexTab *tab = scalartab_indices(scalars);
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *s = scalar_get(scalars, id);
         if (s->index && !index_joins(tab, s->index, axis)) return false;
-        for (GuardId g = s->guard; g; g = guard_get(scalars, g).next)
-            if (!index_joins(tab, guard_get(scalars, g).index, axis)) return false;
+        if (!guard_joins(scalars, s->guard, axis)) return false;
     }
-    for (uint32_t i = 0; i < kernel->stages.n; i++)
-        for (uint32_t k = 0; k < kernel->stages.data[i].stores.n; k++)
-            if (!index_joins(tab, kernel->stages.data[i].stores.data[k].address, axis))
-                return false;
-    for (uint32_t k = 0; k < kernel->row_stores.n; k++)
-        if (!index_joins(tab, kernel->row_stores.data[k].address, axis)) return false;
-    return true;
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *stage = &kernel->stages.data[i];
+        if (!stores_join(scalars, stage->stores.data, stage->stores.n, axis)) return false;
+    }
+    return stores_join(scalars, kernel->row_stores.data, kernel->row_stores.n, axis);
 }

@@ -16,8 +16,11 @@ void indexmap_pull(IndexTab *tab, const Graph *graph, const Node *view, const In
                    IndexId *arg_coords);
 /* Whether the op only rearranges: every element of the argument appears exactly once. */
 bool indexmap_is_bijective(OpId op);
-/* Turns coordinates of `root` into coordinates of `node`, a chain of bijective views above it. */
-void indexmap_push(IndexTab *tab, const Graph *graph, NodeId root, NodeId node, IndexId *coords);
+/* Whether it is that, or a slice: every element of it is one of the argument, and no two the same.
+ */
+bool indexmap_can_push(OpId op);
+/* Turns coordinates of the argument of `node`, a bijective view, into coordinates of it. */
+void indexmap_push(IndexTab *tab, const Graph *graph, NodeId node, IndexId *coords);
 /* The largest entry of `of_scalar` over the gathered values in a scalar's indices and guards. */
 uint32_t indexmap_last_value(const IndexTab *tab, const ScalarTab *scalars, const Scalar *s,
                              const uint32_t *of_scalar);

@@ -30,6 +30,14 @@ static void write_index(Writer *w, IndexId id) {
     text_puts(&w->out, ")");
 }
 
+static void write_guard(Writer *w, GuardId id) {
+    for (GuardId g = id; g; g = guard_get(w->kernel->scalars, g).next) {
+        Guard guard = guard_get(w->kernel->scalars, g);
+        text_printf(&w->out, "[%u %u", guard.lo, guard.hi);
+        write_index(w, guard.index);
+    }
+}
+
 static void write_scalar(Writer *w, const Scalar *s) {
     uint64_t number;
     memcpy(&number, &s->number, sizeof number);
@@ -38,11 +46,7 @@ static void write_scalar(Writer *w, const Scalar *s) {
                 (unsigned long long)number,
                 s->kind == SCALAR_LOAD ? kernel_find_arg(w->kernel, s->buffer) : 0, s->slot);
     if (s->index) write_index(w, s->index);
-    for (GuardId g = s->guard; g; g = guard_get(w->kernel->scalars, g).next) {
-        Guard guard = guard_get(w->kernel->scalars, g);
-        text_printf(&w->out, "[%u %u", guard.lo, guard.hi);
-        write_index(w, guard.index);
-    }
+    write_guard(w, s->guard);
     text_puts(&w->out, "\n");
 }
 
@@ -53,6 +57,7 @@ static void write_stores(Writer *w, const Store *stores, uint32_t n) {
                     (int)w->plan->buffers.data[stores[i].buffer].dtype,
                     w->numbers[stores[i].value]);
         write_index(w, stores[i].address);
+        write_guard(w, stores[i].guard);
     }
 }
 

@@ -166,6 +166,32 @@ static void count_patterns(Coverage *c, const Graph *graph, NodeId id, const Ori
     }
 }
 
+static PartsKind parts_kind(const Graph *graph, NodeId whole, const uint32_t *depths) {
+    switch (op_info(graph_node(graph, whole)->op)->cls) {
+    case CLASS_CONTRACT:
+        return PARTS_OF_PRODUCT;
+    case CLASS_REDUCE:
+    case CLASS_ARGREDUCE:
+        return PARTS_OF_REDUCTION;
+    case CLASS_SOURCE:
+    case CLASS_ELTWISE:
+    case CLASS_CAST:
+    case CLASS_VIEW:
+    case CLASS_CONCAT:
+        break;
+    }
+    return depths[whole] ? PARTS_OF_ROWS : PARTS_OF_MAP;
+}
+
+/* Counts a value once, when its second slice is met. What comes from outside has no maker. */
+static void count_parts(Coverage *c, const Graph *graph, const Node *node, uint32_t *n_slices,
+                        const uint32_t *depths) {
+    if (node->op != OP_SLICE || ++n_slices[node->args[0]] != 2) return;
+    OpId made_by = graph_node(graph, node->args[0])->op;
+    if (made_by != OP_INPUT && made_by != OP_PARAM)
+        c->parts[parts_kind(graph, node->args[0], depths)]++;
+}
+
 static uint32_t stage_depth(const Graph *graph, const Node *node, const uint32_t *depths) {
     uint32_t depth = 0;
     for (uint32_t i = 0; i < node->n_args; i++)
@@ -180,6 +206,7 @@ void coverage_add(Coverage *c, const Graph *graph) {
     uint32_t *n_uses = arena_array(arena, uint32_t, graph->nodes.n), deepest = 0;
     uint32_t *depths = arena_array(arena, uint32_t, graph->nodes.n);
     Origin *origins = arena_array(arena, Origin, graph->nodes.n);
+    uint32_t *n_slices = arena_array(arena, uint32_t, graph->nodes.n);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
         c->ops[node->op][data_dtype(graph, node)]++;
@@ -188,6 +215,7 @@ void coverage_add(Coverage *c, const Graph *graph) {
         count_uses(c, graph, node, n_uses);
         origins[id] = origin_of(graph, id, origins);
         count_patterns(c, graph, id, origins);
+        count_parts(c, graph, node, n_slices, depths);
         depths[id] = stage_depth(graph, node, depths);
         if (depths[id] > deepest) deepest = depths[id];
     }
@@ -247,6 +275,7 @@ static const char *const symbol_names[] = {"leading",     "inner",      "last", 
                                            "in a concat", "in a slice", "contracted"};
 static const char *const broadcast_names[] = {"none", "of a scalar", "of missing axes",
                                               "of an extent 1"};
+static const char *const parts_names[] = {"a product", "a reduction", "rows", "a map"};
 static const char *const extent_names[] = {"0", "1", "other"};
 static const char *const pattern_names[] = {"gated pairs", "rows of two tensors",
                                             "computed factors"};
@@ -282,6 +311,9 @@ static void look_at_rest(const Coverage *c, Gaps *gaps) {
     for (int i = 0; i < SYMBOL_COUNT; i++)
         if (i != SYMBOL_CONTRACTED || !c->without_matmul)
             look(gaps, c->symbols[i], "a symbolic dim %s", symbol_names[i]);
+    for (int i = 0; i < PARTS_COUNT; i++)
+        if (i != PARTS_OF_PRODUCT || !c->without_matmul)
+            look(gaps, c->parts[i], "parts of %s", parts_names[i]);
     for (int i = 0; i < BROADCAST_COUNT; i++)
         look(gaps, c->broadcasts[i], "broadcast %s", broadcast_names[i]);
     for (int i = 0; i <= COVERAGE_MAX_RANK; i++) look(gaps, c->ranks[i], "rank %d", i);
@@ -374,6 +406,7 @@ void coverage_print(const Coverage *c, Text *out) {
     for (int i = 0; i < PRECISION_COUNT; i++) precisions[i] = precision_name((Precision)i);
     print_row("precisions", precisions, c->precisions, PRECISION_COUNT, out);
     print_row("symbolic dims", symbol_names, c->symbols, SYMBOL_COUNT, out);
+    print_row("parts of", parts_names, c->parts, PARTS_COUNT, out);
     print_row("broadcasts", broadcast_names, c->broadcasts, BROADCAST_COUNT, out);
     print_row("extents", extent_names, c->extents, EXTENT_COUNT, out);
     print_row("ranks", numbers, c->ranks, COVERAGE_MAX_RANK + 1, out);

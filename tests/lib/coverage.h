@@ -1,8 +1,8 @@
 /* What a set of graphs exercised, counted in tables that a person can read: op x dtype, view x
  * consumer, cast from x to, reduction x position of its axes, where symbolic dims stand, kinds of
- * broadcast, ranks and extents, how many reductions follow one another, and what several ops are
- * together. A cell of zero is a
- * gap, unless the op table makes it impossible. Matmuls are counted by precision too. */
+ * broadcast, what parts are taken of, ranks and extents, how many reductions follow one another,
+ * and what several ops are together. A cell of zero is a gap, unless the op table makes it
+ * impossible. Matmuls are counted by precision too. */
 #ifndef FUSEC_TESTS_COVERAGE_H
 #define FUSEC_TESTS_COVERAGE_H
 
@@ -38,6 +38,15 @@ typedef enum {
     PATTERN_COUNT
 } Pattern;
 
+/* What several slices are taken of. */
+typedef enum {
+    PARTS_OF_PRODUCT,
+    PARTS_OF_REDUCTION,
+    PARTS_OF_ROWS, /* what rests on a reduction */
+    PARTS_OF_MAP,
+    PARTS_COUNT
+} PartsKind;
+
 typedef enum {
     BROADCAST_NONE,
     BROADCAST_SCALAR,
@@ -65,6 +74,7 @@ typedef struct Coverage {
     uint64_t reductions[OP_COUNT][POSITION_COUNT][DT_COUNT];
     uint64_t precisions[PRECISION_COUNT];
     uint64_t symbols[SYMBOL_COUNT];
+    uint64_t parts[PARTS_COUNT];
     uint64_t broadcasts[BROADCAST_COUNT];
     uint64_t ranks[COVERAGE_MAX_RANK + 1];
     uint64_t extents[EXTENT_COUNT];

@@ -306,7 +306,9 @@ enum {
     N_OPS_EACH = 4,
     N_VIEWS_EACH = 4,
     N_REDUCTIONS_EACH = 4,
-    N_PRESCRIBED = N_OPS_EACH + N_VIEWS_EACH + N_REDUCTIONS_EACH + 1 /* a pattern */
+    N_PATTERNS_EACH = 1,
+    N_PARTS_EACH = 1,
+    N_PRESCRIBED = N_OPS_EACH + N_VIEWS_EACH + N_REDUCTIONS_EACH + N_PATTERNS_EACH + N_PARTS_EACH
 };
 
 static bool try_prescribed(RandomState *s, uint64_t seed, uint32_t k, const Cells *ops,
@@ -320,7 +322,10 @@ static bool try_prescribed(RandomState *s, uint64_t seed, uint32_t k, const Cell
         return make_view_and_consumer(s, &views->data[(seed * N_VIEWS_EACH + k) % views->n]);
     k -= N_VIEWS_EACH;
     if (k < N_REDUCTIONS_EACH) return make_reduction(s, seed * N_REDUCTIONS_EACH + k);
-    return random_make_pattern(s, seed) != RANDOM_NONE;
+    k -= N_REDUCTIONS_EACH;
+    if (k < N_PATTERNS_EACH) return random_make_pattern(s, seed) != RANDOM_NONE;
+    /* Several statements each: of every second seed, or they crowd out the rest. */
+    return seed % 2 || random_make_parts(s, seed / 2);
 }
 
 static void make_prescribed(RandomState *s, uint64_t seed, uint32_t k, const Cells *ops,

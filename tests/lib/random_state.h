@@ -46,6 +46,8 @@ int random_make_pattern(RandomState *s, uint64_t number);
 /* A reduction over exactly these axes. */
 int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes);
 int random_make_argreduce_axis(RandomState *s, OpId op, int arg, uint32_t axis);
+/* A value, of a kind by its number, and slices of it; false: it did not come to that. */
+bool random_make_parts(RandomState *s, uint64_t number);
 
 /* Values and what they are made of. */
 RandomValue *random_value(RandomState *s, int value);

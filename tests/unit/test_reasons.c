@@ -62,6 +62,12 @@ static const Flip flips[] = {
      "dim B in 1..65536\ngraph g(x: f32[B, 64], z: f32[B, 64]) -> (y: f32[B, 128]) {\n"
      "  s = softmax(x)\n  fuse never { y = concat([s, z], axis=1) }\n}",
      false, false},
+    {REASON_PART, "h", "a",
+     "dim B in 1..65536\ngraph g(x: f32[B, 64]) -> (a: f32[B, 9], b: f32[B, 9]) {\n"
+     "  h = softmax(x)\n  a = h[:, 0:9]\n  b = h[:, 9:18]\n}",
+     "dim B in 1..65536\ngraph g(x: f32[B, 64]) -> (a: f32[B, 9], b: f32[B, 9]) {\n"
+     "  h = softmax(x)\n  fuse never { a = h[:, 0:9] }\n  b = h[:, 9:18]\n}",
+     false, false},
     {REASON_ON_CHIP, "a", "y",
      "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256]) -> (y: bf16[256, 256]) {\n"
      "  a = x @ u\n  b = x @ v\n  y = a * b\n}",
