@@ -288,6 +288,8 @@ void chain_mark_edges(Plan *plan) {
         Edge *edge = &plan->edges.data[i];
         bool is_stored = edge->verdict == EDGE_STORED || edge->reason == REASON_SAME_BLOCK;
         if (!is_stored || edge->consumer == NODE_NONE) continue;
+        /* A user in a `fuse never` block that the value makes no difference to reads none of it. */
+        if (graph_block(plan->graph, edge->consumer, BLOCK_NEVER)) continue;
         for (uint32_t b = 0; b < plan->buffers.n; b++) {
             const Buffer *buffer = &plan->buffers.data[b];
             if (!buffer->is_on_chip || buffer->node != edge->producer) continue;

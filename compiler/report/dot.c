@@ -77,20 +77,25 @@ static void put_op(const Dot *d, uint32_t k, uint32_t i, const char *indent) {
     text_printf(d->out, ", fillcolor=\"%s\"];\n", fill_of(cls));
 }
 
-static bool has_maker(const PictureKernel *kernel, uint32_t item) {
-    for (uint32_t f = 0; f < kernel->flows.n; f++)
-        if (kernel->flows.data[f].to == item &&
-            kernel->items.data[kernel->flows.data[f].from].kind == ITEM_OP)
-            return true;
-    return false;
+/* The op with most others below one another behind it, which Graphviz puts first. */
+static uint32_t first_op(const Dot *d, const PictureKernel *kernel) {
+    uint32_t *below = arena_array(d->arena, uint32_t, kernel->items.n), first = UINT32_MAX;
+    for (uint32_t i = kernel->items.n; i-- > 0;) {
+        for (uint32_t f = 0; f < kernel->flows.n; f++) {
+            Flow flow = kernel->flows.data[f];
+            if (flow.from == i && below[flow.to] + 1 > below[i]) below[i] = below[flow.to] + 1;
+        }
+        bool is_op = kernel->items.data[i].kind == ITEM_OP;
+        if (is_op && (first == UINT32_MAX || below[i] >= below[first])) first = i;
+    }
+    return first;
 }
 
 /* Graphviz draws edges over what clusters are called, but not over nodes. So a title is a node, to
- * the left of the first op. */
+ * the left of the first op; a kernel has one. */
 static void put_title(const Dot *d, uint32_t k, const char *indent) {
     const PictureKernel *kernel = &d->picture->kernels.data[k];
-    uint32_t first = 0;
-    while (kernel->items.data[first].kind != ITEM_OP || has_maker(kernel, first)) first++;
+    uint32_t first = first_op(d, kernel);
     text_printf(d->out, "%sg%uk%ut [shape=plain, style=\"\", label=", indent, d->graph, k);
     put_left(d->out, str_format(d->arena, "%s\n%s%s", kernel->kernel->name,
                                 explain_form_name(kernel->kernel->form),

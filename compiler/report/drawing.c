@@ -1,7 +1,7 @@
 /* Places. See drawing.h. */
 #include "report/drawing.h"
 
-enum { MAX_LABEL = 34 };
+enum { MAX_LABEL = 34, MAX_TITLE = 48 };
 
 static const Graph *graph_of(const Drawing *d) {
     return d->side->plan->graph;
@@ -96,8 +96,12 @@ static void fit_title(const Drawing *d, Box *box, const char *title) {
     for (uint32_t i = 0; i < box->ports.n; i++) box->ports.data[i].x += lacks_left;
 }
 
-static const char *kernel_title(const Drawing *d, uint32_t k) {
-    return d->side->plan->kernels.data[k].name;
+/* What tells kernels of one graph apart is the end. */
+const char *drawing_kernel_title(const Drawing *d, uint32_t k) {
+    const char *name = d->side->plan->kernels.data[k].name;
+    size_t n = strlen(name);
+    return n <= MAX_TITLE ? name
+                          : str_format(d->arena, "\xE2\x80\xA6%s", name + n - (MAX_TITLE - 1));
 }
 
 /* A pill of a value that comes from another kernel is on the upper side, with the title's room
@@ -127,12 +131,12 @@ static void lay_out_kernel(const Drawing *d, uint32_t k) {
         layered_add_edge(layout, (LayeredEdge){.from = flow.from, .to = flow.to});
     }
     layered_run(layout);
-    close_box(box, svg_text_width(kernel_title(d, k), FONT - 1) + 2 * PAD);
+    close_box(box, svg_text_width(drawing_kernel_title(d, k), FONT - 1) + 2 * PAD);
     for (uint32_t i = 0; i < kernel->items.n; i++) {
         const Item *item = &kernel->items.data[i];
         if (item->kind != ITEM_OP) add_port(d, box, i, item->buffer, item->kind == ITEM_STORE);
     }
-    fit_title(d, box, kernel_title(d, k));
+    fit_title(d, box, drawing_kernel_title(d, k));
 }
 
 /* Launches of several kernels: pills of what comes from outside, kernels, pills of what goes out.

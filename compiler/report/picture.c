@@ -158,15 +158,16 @@ static void add_stores(Builder *b, const Store *stores, uint32_t n) {
     }
 }
 
-/* A kernel without ops takes values from memory to memory. */
+/* A kernel without ops takes values from memory to memory, or stores literals. */
 static void add_copies(Builder *b, const Store *stores, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         NodeId node = stores[i].node;
         uint32_t from = source_item(b, node);
-        if (b->item_of[node] || from == NONE) continue;
-        uint32_t item = add_item(b, (Item){ITEM_OP, node, NONE, "copy"});
+        if (b->item_of[node]) continue;
+        const char *label = from == NONE ? op_label(b, node, "") : "copy";
+        uint32_t item = add_item(b, (Item){ITEM_OP, node, NONE, label});
         b->into->n_ops++;
-        add_flow(b, from, item);
+        if (from != NONE) add_flow(b, from, item);
         b->item_of[node] = item + 1;
         vec_push(b->arena, &b->ops, node);
     }

@@ -135,7 +135,7 @@ static void draw_kernel(const Drawing *d, uint32_t k, double x, double y, const 
             draw_pill(d, item->buffer, &box->layout.nodes.data[i]);
     }
     svg_group_end(d->out);
-    draw_title(d, box, kernel->kernel->name);
+    draw_title(d, box, drawing_kernel_title(d, k));
     svg_group_end(d->out);
 }
 

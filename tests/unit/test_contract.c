@@ -68,6 +68,28 @@ Test(contract, never_keeps_every_op_of_the_block_alone) {
     }
 }
 
+/* What passes on chip to one user is no reason to say so of another, which is apart and, as it
+ * happens, reads nothing of it. */
+Test(contract, never_holds_for_a_value_that_passes_on_chip_to_others) {
+    Arena *arena = arena_new(NULL);
+    const Plan *plan = plan_of(arena,
+                               "graph g(x: f32[8, 8]) -> (y: f32[8, 8], z: f32[8]) {\n"
+                               "  m = max(x, axis=1)\n  y = x - m\n"
+                               "  fuse never { z = leaky_relu(2.0, m) }\n}",
+                               TARGET_SM_90A)
+                           .plan;
+    uint32_t n_on_chip = 0, n_never = 0;
+    for (uint32_t e = 0; e < plan->edges.n; e++) {
+        const Edge *edge = &plan->edges.data[e];
+        n_on_chip += edge->reason == REASON_ON_CHIP && edge->verdict == EDGE_FUSED;
+        if (edge->consumer == NODE_NONE || !is_apart(plan, edge->consumer)) continue;
+        n_never += edge->reason == REASON_NEVER && edge->verdict == EDGE_STORED;
+    }
+    cr_expect_eq(n_on_chip, 1);
+    cr_expect_eq(n_never, 1);
+    arena_free(arena);
+}
+
 typedef struct Must {
     const char *source;
     TargetId target;

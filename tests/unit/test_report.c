@@ -355,7 +355,7 @@ static void expect_titles_free(const Fixture *f, const Picture *picture) {
             if (is_launch && launch->n == 1) continue;
             const Box *box = is_launch ? &d.launches[l] : &d.kernels[launch->first + i];
             const char *title = is_launch ? drawing_launch_title(&d, l)
-                                          : picture->kernels.data[launch->first + i].kernel->name;
+                                          : drawing_kernel_title(&d, launch->first + i);
             double end = box->title_x + svg_text_width(title, FONT - 1);
             cr_expect(box->title_x > 0 && end < box->w, "%s is cut off", title);
             for (uint32_t k = 0; k < box->ports.n; k++) {
@@ -382,6 +382,24 @@ Test(report, no_line_runs_through_a_title) {
             arena_free(f.arena);
         }
     arena_free(own);
+}
+
+/* Every kernel has an op to stand for it, also one that only moves a value or stores a literal. */
+Test(report, kernels_without_ops_are_drawn) {
+    static const struct {
+        const char *source, *label;
+    } cases[] = {{"graph g(x: f32[64]) -> (y: f32[64]) { y = x }", "\"copy\""},
+                 {"graph g(x: f32[64]) -> (y: f32) { y = const(1.5, f32) }", "\"y = const\""}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Fixture f = fixture_new(cases[i].source, TARGET_SM_80);
+        Text dot = {.arena = f.arena};
+        const Plan *plan = f.after.plan;
+        dot_print(f.arena, &plan, 1, &dot);
+        expect_dot(text_str(&dot), i);
+        cr_expect(strstr(text_str(&dot), cases[i].label), "%s", text_str(&dot));
+        expect_well_formed(page_of(&f));
+        arena_free(f.arena);
+    }
 }
 
 Test(report, the_dot_of_softmax_is_as_it_was) {
