@@ -42,9 +42,10 @@ static bool descend(Finder *f, NodeId id) {
     if (path->n == MAX_PATH || f->n_visits++ == MAX_VISITS) return false;
     path->nodes[path->n++] = id;
     path->place = path->n > 1 ? node_place(s, id) : PLACE_NONE;
-    if (path->place != PLACE_NONE && s->may_begin(s->user, id, path->place)) return true;
+    bool has_place = path->place != PLACE_NONE;
+    if (has_place && s->may_begin(s->user, id)) return true;
     const Node *node = graph_node(s->graph, id);
-    for (uint32_t i = 0; i < node->n_args && s->may_pass(s->user, id); i++)
+    for (uint32_t i = 0; i < node->n_args && !has_place && s->may_pass(s->user, id); i++)
         if (follows(s->graph, id, node->args[i]) && descend(f, node->args[i])) return true;
     path->n--;
     return false;
