@@ -39,9 +39,9 @@ bool in_place_may(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t
                   const Store *store) {
     const Buffer *from = &plan->buffers.data[taken], *to = &plan->buffers.data[store->buffer];
     bool visits_once = kernel->form == FORM_MAP || kernel->form == FORM_CONTRACT;
-    if (!visits_once || kernel->is_init || store->piece || store->begin || taken == store->buffer ||
-        kernel_stores_to(kernel, taken) || !is_plain_temp(from) || !is_plain_temp(to) ||
-        !are_alike(plan->graph->dims, from, to))
+    if (!visits_once || kernel->is_init || store->piece || store->guard || store->begin ||
+        taken == store->buffer || kernel_stores_to(kernel, taken) || !is_plain_temp(from) ||
+        !is_plain_temp(to) || !are_alike(plan->graph->dims, from, to))
         return false;
     ArenaMark mark = arena_mark(arena);
     bool may = reads_only_at(arena, kernel, taken, store);

@@ -62,7 +62,8 @@ static bool count_range(IndexTab *tab, const Guard *guard, DimId *kept, DimId *a
         if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return false;
     DimId max = index_max(tab, guard->index), min = index_min(tab, guard->index);
     if (!max || !min) return false;
-    *all = dim_add(dims, dim_sub(dims, max, min), dim_const(dims, 1));
+    DimId last = dim_sub(dims, max, min), one = dim_const(dims, 1);
+    *all = dim_add(dims, last, one);
     *kept = dim_sub(dims, guard->hi, guard->lo);
     return *all != DIM_NONE && *kept != DIM_NONE;
 }

@@ -486,11 +486,12 @@ static void join_coords(Composer *c, Target target, IndexId *coords) {
 
 /* Whether the value is one of this kernel's own: it rests on a reduction of the kernel, or is there
  * already. */
-static bool is_made_here(Composer *c, NodeId id, Place place, uint32_t *budget) {
+static bool is_made_here(Composer *c, NodeId id, uint32_t *budget) {
     if (c->marks->slot[id]) return true;
     if (is_in_memory(c, id) || *budget == 0) return false;
     --*budget;
     const Node *node = graph_node(c->graph, id);
+    Place place = place_of(c->graph, c->group, &node->shape);
     if (place != PLACE_NONE) {
         IndexId coords[MAX_RANK];
         place_coords(c, place, &node->shape, coords);
@@ -498,18 +499,18 @@ static bool is_made_here(Composer *c, NodeId id, Place place, uint32_t *budget) 
         if (memo_find(&c->memo, &key)) return true;
     }
     for (uint32_t i = 0; i < node->n_args; i++)
-        if (is_made_here(c, node->args[i], PLACE_NONE, budget)) return true;
+        if (is_made_here(c, node->args[i], budget)) return true;
     return false;
 }
 
 /* What a store may leave out the rest of. Trying has found such a value; in the end it need not be
  * there for another's sake any more. */
-static bool may_begin(void *user, NodeId id, Place place) {
+static bool may_begin(void *user, NodeId id) {
     enum { MAX_VISITS = 1024 };
     Composer *c = user;
     uint32_t budget = MAX_VISITS;
     if (c->kernel || c->group->is_whole) return !is_in_memory(c, id);
-    return is_made_here(c, id, place, &budget);
+    return is_made_here(c, id, &budget);
 }
 
 static bool may_pass(void *user, NodeId id) {

@@ -303,10 +303,12 @@ static double guard_share(const Kernel *kernel, GuardId guard, const int64_t *di
 double *footprint_shares(Arena *arena, const Kernel *kernel, uint32_t stage, const int64_t *dims) {
     Stage last = {.stores = {.data = kernel->row_stores.data, .n = kernel->row_stores.n}};
     const Stage *of = stage < kernel->stages.n ? &kernel->stages.data[stage] : &last;
-    const ScalarNeed *needs = stage_needs(arena, kernel, of);
     uint32_t n = scalar_count(kernel->scalars) + 1;
     double *shares = arena_array(arena, double, n);
+    bool has_guards = false;
+    for (uint32_t i = 0; i < of->stores.n; i++) has_guards = has_guards || of->stores.data[i].guard;
+    const ScalarNeed *needs = has_guards ? stage_needs(arena, kernel, of) : NULL;
     for (ScalarId id = 1; id < n; id++)
-        shares[id] = needs[id].n == 1 ? guard_share(kernel, needs[id].guard, dims) : 1;
+        shares[id] = needs && needs[id].n == 1 ? guard_share(kernel, needs[id].guard, dims) : 1;
     return shares;
 }

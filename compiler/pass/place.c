@@ -42,9 +42,10 @@ static bool descend(Finder *f, NodeId id) {
     if (path->n == MAX_PATH || f->n_visits++ == MAX_VISITS) return false;
     path->nodes[path->n++] = id;
     path->place = path->n > 1 ? node_place(s, id) : PLACE_NONE;
-    if (path->place != PLACE_NONE && s->may_begin(s->user, id, path->place)) return true;
+    bool has_place = path->place != PLACE_NONE;
+    if (has_place && s->may_begin(s->user, id)) return true;
     const Node *node = graph_node(s->graph, id);
-    for (uint32_t i = 0; i < node->n_args && s->may_pass(s->user, id); i++)
+    for (uint32_t i = 0; i < node->n_args && !has_place && s->may_pass(s->user, id); i++)
         if (follows(s->graph, id, node->args[i]) && descend(f, node->args[i])) return true;
     path->n--;
     return false;
@@ -78,26 +79,36 @@ GuardId place_guard(ScalarTab *scalars, PlaceCoords *coords) {
 
 /* The range in which coordinate `k` is inside the slice, on what the coordinate is made of. A slice
  * of a slice lies inside it, so its range is all there is to say. */
-static void cut_to_slice(IndexTab *tab, const Node *slice, uint32_t k, PlaceCoords *coords,
-                         ScalarTab *scalars) {
+static Guard slice_range(IndexTab *tab, const Node *slice, uint32_t k, IndexId at) {
     DimTab *dims = indextab_dims(tab);
-    DimId begin = slice->attrs.begin[k], n = slice->shape.dims[k], zero = dim_const(dims, 0);
-    DimId offset = index_expr(tab, coords->at[k]).offset, one = dim_const(dims, 1);
-    int64_t step = slice->attrs.step[k];
-    DimId lo = dim_sub(dims, begin, offset),
-          span = dim_mul_const(dims, dim_sub(dims, n, one), step);
-    Guard range = {.index = index_add_dim(tab, coords->at[k], dim_sub(dims, zero, offset)),
-                   .lo = lo,
-                   .hi = dim_add(dims, lo, step == 1 ? n : dim_add(dims, span, one))};
-    IndexId at = index_add_dim(tab, coords->at[k], dim_sub(dims, zero, begin));
-    coords->ranges[k] = range;
-    if (step != 1) {
-        DimId by = dim_const(dims, step);
-        IndexId rest = index_mod(tab, at, by);
-        coords->guard = guard_and(scalars, coords->guard, rest, zero, one);
-        at = index_div(tab, at, by);
+    DimId zero = dim_const(dims, 0), one = dim_const(dims, 1);
+    DimId offset = index_expr(tab, at).offset, back = dim_sub(dims, zero, offset);
+    DimId n = slice->shape.dims[k], span = n;
+    if (slice->attrs.step[k] != 1) {
+        span = dim_sub(dims, n, one);
+        span = dim_mul_const(dims, span, slice->attrs.step[k]);
+        span = dim_add(dims, span, one);
     }
-    coords->at[k] = dim_equals_const(dims, n, 1) ? index_dim(tab, zero) : at;
+    Guard range = {.index = index_add_dim(tab, at, back)};
+    range.lo = dim_sub(dims, slice->attrs.begin[k], offset);
+    range.hi = dim_add(dims, range.lo, span);
+    return range;
+}
+
+static void cut_to_slice(ScalarTab *scalars, const Node *slice, uint32_t k, PlaceCoords *coords) {
+    IndexTab *tab = scalartab_indices(scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId zero = dim_const(dims, 0), one = dim_const(dims, 1);
+    DimId back = dim_sub(dims, zero, slice->attrs.begin[k]);
+    DimId step = dim_const(dims, slice->attrs.step[k]);
+    coords->ranges[k] = slice_range(tab, slice, k, coords->at[k]);
+    IndexId at = index_add_dim(tab, coords->at[k], back);
+    if (step != one) {
+        IndexId rest = index_mod(tab, at, step);
+        coords->guard = guard_and(scalars, coords->guard, rest, zero, one);
+        at = index_div(tab, at, step);
+    }
+    coords->at[k] = slice->shape.dims[k] == one ? index_dim(tab, zero) : at;
 }
 
 void place_follow(ScalarTab *scalars, const Graph *graph, NodeId view, PlaceCoords *coords) {
@@ -108,7 +119,7 @@ void place_follow(ScalarTab *scalars, const Graph *graph, NodeId view, PlaceCoor
         for (uint32_t k = 0; k < node->shape.rank; k++)
             if (node->shape.dims[k] != from->dims[k] ||
                 node->attrs.begin[k] != dim_const(graph->dims, 0))
-                cut_to_slice(tab, node, k, coords, scalars);
+                cut_to_slice(scalars, node, k, coords);
         return;
     }
     Guard ranges[MAX_RANK] = {{0}};

@@ -20,15 +20,15 @@ typedef struct PlacePath {
     NodeId nodes[MAX_PATH]; /* from the value down to one that has a place */
 } PlacePath;
 
-/* What a path with slices may begin at: not every value of the right shape is the group's. */
-typedef bool (*PlaceJudge)(void *user, NodeId node, Place place);
-/* Whether a path may go through the node; it may end at it. */
-typedef bool (*PlacePasses)(void *user, NodeId node);
+/* Whether a path may begin at a value that has a place, since not every one of the right shape is
+ * the group's; where it may not, neither may it at what the value is made of. And whether it may go
+ * on from a value to what that is made of. */
+typedef bool (*PlaceJudge)(void *user, NodeId node);
 typedef struct PlaceSearch {
     const Graph *graph;
     const Group *group;
     PlaceJudge may_begin;
-    PlacePasses may_pass;
+    PlaceJudge may_pass;
     void *user;
 } PlaceSearch;
 /* Finds a path to the node; false: there is none. */

@@ -56,6 +56,10 @@ static const Case cases[] = {
          "  z = reshape(x @ w, [B, 3, 2, 64])\n  q = reshape(z[:, 0:1], [B, 2, 64])\n"
          "  k = reshape(z[:, 1:2], [B, 2, 64])\n  v = reshape(z[:, 2:3], [B, 2, 64])\n}\n",
      1, 0, 3},
+    {"work behind a rearranged product",
+     "graph g(x: f32[B, 64], w: f32[64, 128]) -> (y: f32[128, B]) {\n"
+     "  y = relu(transpose(x @ w))\n}\n",
+     1, 0, 0},
     {"a part of a part",
      "graph g(x: f32[B, 64], w: f32[64, 128]) -> (a: f32[B, 64], b: f32[B, 10]) {\n"
      "  h, a = split(x @ w, 2, axis=1)\n  b = relu(h[:, 16:48])[:, 3:13]\n}\n",
@@ -75,6 +79,10 @@ static const Case cases[] = {
     {"a whole map and a part of it",
      "graph g(x: f32[B, 64]) -> (y: f32[B, 64], a: f32[B, 9]) {\n"
      "  y = x * 2.0\n  a = relu(y[:, 3:12])\n}\n",
+     1, 0, 1},
+    {"a part of what follows from a whole map",
+     "graph g(x: f32[B, 64]) -> (y: f32[B, 64], a: f32[B, 9]) {\n"
+     "  y = x * 2.0\n  a = relu(y)[:, 3:12]\n}\n",
      1, 0, 1},
     {"unequal parts of a map",
      "graph g(x: f32[B, 64]) -> (a: f32[B, 9], b: f32[B, 55], c: f32[B, 9]) {\n"
