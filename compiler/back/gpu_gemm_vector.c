@@ -543,6 +543,7 @@ static void run_outputs(Vector *v) {
 /* A block of a cluster writes to the first one's memory when it knows that all have begun. */
 void template_gpu_gemm_vector(Lower *lower) {
     Vector *v = arena_array(lower->unit->arena, Vector, 1);
+    if (!lower->is_turn) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
     vector_init(v, lower);
     if (v->rank) gpu_cluster_begin(v->unit);
     make_shared(v);

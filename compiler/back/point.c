@@ -261,8 +261,14 @@ static LLVMValueRef load_vector(Point *point, const Scalar *s, uint32_t arg, uin
     if (condition)
         address =
             LLVMBuildSelect(unit->builder, condition, address, lower_index_const(lower, 0), "");
-    return plain_load(lower, arg, unit_memory_type(unit, s->dtype, point->lanes),
-                      element_pointer(lower, arg, address), align);
+    LLVMTypeRef type = unit_memory_type(unit, s->dtype, point->lanes);
+    LLVMValueRef pointer = element_pointer(lower, arg, address);
+    uint32_t n_bytes = point->lanes * dtype_bytes(s->dtype);
+    bool is_whole = align == n_bytes && (n_bytes == 8 || n_bytes == 16);
+    bool is_once = (lower->read_once >> arg & 1) && !lower->is_written[arg];
+    return is_once && is_whole && unit->target->has_load_once
+               ? unit_load_once(unit, type, n_bytes, pointer)
+               : plain_load(lower, arg, type, pointer, align);
 }
 
 /* On chip. The access runs through the kernel's place axes in order, so that the place within the

@@ -43,6 +43,8 @@ typedef struct Lower {
                            turns: which of the kernel's grid it stands for; else NULL */
     LLVMValueRef *pointers; /* per Kernel.args */
     bool *is_written;       /* per Kernel.args */
+    uint64_t read_once;     /* GPU: Kernel.args (bit set) that the template reads so, for which
+                             * unit_load_once is faster: measured for columns and vectors */
     LLVMValueRef *maps;     /* per map of the launch: pointer to the parameter */
     uint32_t n_parts;       /* GPU: of the launch, where the template tells them apart; else 1 */
     uint32_t n_together;    /* GPU: phases that the template runs at once: this Lower's and the next

@@ -120,6 +120,27 @@ LLVMValueRef unit_intrinsic(const Unit *unit, const char *name, LLVMTypeRef *ove
     return LLVMBuildCall2(unit->builder, type, f, args, n_args, "");
 }
 
+LLVMValueRef unit_load_once(const Unit *unit, LLVMTypeRef type, uint32_t n_bytes,
+                            LLVMValueRef pointer) {
+    static const char four[] = "ld.global.nc.L1::no_allocate.v4.b32 {$0, $1, $2, $3}, [$4];";
+    static const char two[] = "ld.global.nc.L1::no_allocate.v2.b32 {$0, $1}, [$2];";
+    uint32_t n = n_bytes / 4;
+    const char *text = n == 4 ? four : two, *list = n == 4 ? "=r,=r,=r,=r,l" : "=r,=r,l";
+    LLVMTypeRef words[4] = {unit->i32, unit->i32, unit->i32, unit->i32};
+    LLVMTypeRef place = LLVMTypeOf(pointer), result = LLVMVectorType(unit->i32, n);
+    LLVMTypeRef signature =
+        LLVMFunctionType(LLVMStructTypeInContext(unit->context, words, n, 0), &place, 1, 0);
+    LLVMValueRef code = LLVMGetInlineAsm(signature, text, strlen(text), list, strlen(list), 0, 0,
+                                         LLVMInlineAsmDialectATT, 0);
+    LLVMValueRef loaded = LLVMBuildCall2(unit->builder, signature, code, &pointer, 1, "");
+    LLVMValueRef all = LLVMGetPoison(result);
+    for (uint32_t i = 0; i < n; i++) {
+        LLVMValueRef word = LLVMBuildExtractValue(unit->builder, loaded, i, "");
+        all = LLVMBuildInsertElement(unit->builder, all, word, unit_int(unit->i32, i), "");
+    }
+    return LLVMBuildBitCast(unit->builder, all, type, "");
+}
+
 void unit_align_argument(const Unit *unit, LLVMValueRef call, uint32_t arg, uint32_t bytes) {
     (void)unit;
     LLVMSetInstrParamAlignment(call, arg, bytes);

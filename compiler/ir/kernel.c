@@ -200,6 +200,24 @@ bool kernel_stores_to(const Kernel *kernel, uint32_t buffer) {
     return kernel_find_store(kernel, buffer) != NULL;
 }
 
+uint64_t kernel_args_read_once(const Plan *plan, const Kernel *kernel) {
+    const ScalarTab *scalars = kernel->scalars;
+    DimTab *dims = indextab_dims(scalartab_indices(scalars));
+    DimId places = dim_mul(dims, kernel_n_rows(kernel), kernel_n_reduced(kernel));
+    uint64_t args = 0;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t buffer = kernel->args.data[i], n_loads = 0;
+        for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+            const Scalar *s = scalar_get(scalars, id);
+            n_loads += s->kind == SCALAR_LOAD && s->buffer == buffer;
+        }
+        bool is_once = n_loads == 1 && places &&
+                       shape_n_elems(dims, &plan->buffers.data[buffer].shape) == places;
+        if (is_once && kernel_only_reads(kernel, buffer)) args |= (uint64_t)1 << i;
+    }
+    return args;
+}
+
 bool kernel_only_reads(const Kernel *kernel, uint32_t buffer) {
     return kernel_find_arg(kernel, buffer) != NO_ARG && !kernel_stores_to(kernel, buffer);
 }

@@ -384,6 +384,9 @@ bool *kernel_live_scalars(Arena *arena, const Kernel *kernel);
 /* Where the buffer is among the kernel's arguments; NO_ARG when the kernel does not touch it. */
 uint32_t kernel_find_arg(const Kernel *kernel, uint32_t buffer);
 bool kernel_stores_to(const Kernel *kernel, uint32_t buffer);
+/* Arguments (bit set) whose elements it reads once each: one load, at as many places as there are
+ * elements. */
+uint64_t kernel_args_read_once(const Plan *plan, const Kernel *kernel);
 /* Whether the buffer is an argument that the kernel stores nothing to. */
 bool kernel_only_reads(const Kernel *kernel, uint32_t buffer);
 /* Fills args and symbols from what the kernel's programs touch. */

@@ -4,18 +4,20 @@
 #include <string.h>
 
 static const Target targets[TARGET_COUNT] = {
-#define TARGET(sym, nm, dev, cpu, feat, bytes, bf16, f64_mma, tf32, wgmma, cluster, overlap, d) \
-    [TARGET_##sym] = {.name = nm,                                                               \
-                      .device = DEVICE_##dev,                                                   \
-                      .llvm_cpu = cpu,                                                          \
-                      .llvm_features = feat,                                                    \
-                      .vector_bytes = bytes,                                                    \
-                      .has_bf16 = bf16,                                                         \
-                      .has_large_f64_mma = f64_mma,                                             \
-                      .has_tf32_rounding = tf32,                                                \
-                      .has_wgmma = wgmma,                                                       \
-                      .max_cluster = cluster,                                                   \
-                      .has_overlap = overlap,                                                   \
+#define TARGET(sym, nm, dev, cpu, feat, bytes, bf16, f64_mma, tf32, wgmma, cluster, overlap, once, \
+               d)                                                                                  \
+    [TARGET_##sym] = {.name = nm,                                                                  \
+                      .device = DEVICE_##dev,                                                      \
+                      .llvm_cpu = cpu,                                                             \
+                      .llvm_features = feat,                                                       \
+                      .vector_bytes = bytes,                                                       \
+                      .has_bf16 = bf16,                                                            \
+                      .has_large_f64_mma = f64_mma,                                                \
+                      .has_tf32_rounding = tf32,                                                   \
+                      .has_wgmma = wgmma,                                                          \
+                      .max_cluster = cluster,                                                      \
+                      .has_overlap = overlap,                                                      \
+                      .has_load_once = once,                                                       \
                       .doc = d},
 #include "ir/targets.def"
 };

@@ -7,7 +7,7 @@
 
 typedef enum {
 #define TARGET(sym, name, device, cpu, features, vector_bytes, bf16, f64_mma, tf32, wgmma, \
-               cluster, overlap, doc)                                                      \
+               cluster, overlap, once, doc)                                                \
     TARGET_##sym,
 #include "ir/targets.def"
     TARGET_COUNT
@@ -24,6 +24,7 @@ typedef struct Target {
     bool has_wgmma;         /* tensor cores fed from shared memory, and tensor maps */
     uint32_t max_cluster;   /* GPU: blocks that can share their shared memory; 1: none */
     bool has_overlap;       /* a kernel can be launched while the one before it ends */
+    bool has_load_once;     /* loads that take no place in the nearest cache */
     const char *doc;
 } Target;
 

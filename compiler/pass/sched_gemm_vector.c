@@ -95,6 +95,14 @@ static void finish(const VectorGpu *g, Variant *variant, uint32_t n_outputs) {
     if (sched->cluster > 1) variant->grid = dim_mul_const(g->dims, variant->grid, sched->cluster);
 }
 
+/* Whether twice the threads for an output would still have as many loads each as are to be under
+ * way: then they end sooner, and more blocks are in different stages. */
+static bool fills_wider_team(const VectorGpu *g, const Sched *sched, uint32_t groups) {
+    int64_t n_loads = dim_lo(g->dims, extent_of(g, gemm_axis_k(g->kernel))) / sched->lanes;
+    return sched->team >= WARP_THREADS && 2 * sched->team <= min_u32(groups, ROW_THREADS) &&
+           n_loads >= (int64_t)2 * sched->team * ROW_LOADS;
+}
+
 /* Lanes along k: a warp for each output, several outputs where k is short, a block where the
  * outputs are few. */
 static void along_k(const VectorGpu *g, Variant *variant) {
@@ -102,7 +110,8 @@ static void along_k(const VectorGpu *g, Variant *variant) {
     uint32_t groups = g->n_chains / sched->lanes, n_outputs = 1;
     sched->lanes_along_k = true;
     sched->team = min_u32(groups, WARP_THREADS);
-    while (groups / sched->team > ROW_LOADS || (has_few_outputs(g) && groups > sched->team))
+    while (groups / sched->team > ROW_LOADS || (has_few_outputs(g) && groups > sched->team) ||
+           fills_wider_team(g, sched, groups))
         sched->team *= 2;
     sched->slots = groups / sched->team;
     sched->threads = sched->team > ROW_THREADS ? sched->team : ROW_THREADS;

@@ -86,9 +86,13 @@ static void check_layout(const char *dtype, int is_left, int is_along_k, TargetI
     cr_expect_eq(is_left ? s->tile_n : s->tile_m, 1);
     const char *text =
         ptx_function_text(p.compiled.driver.arena, p.compiled.bytes, kernel->variants[0].symbol);
-    cr_expect_geq(ptx_count(text, "ld.global.nc.v4") + ptx_count(text, "ld.global.nc.v2.b64") +
+    uint32_t n_once = ptx_count(text, "ld.global.nc.L1::no_allocate.v4");
+    cr_expect_geq(n_once + ptx_count(text, "ld.global.nc.v4") +
+                      ptx_count(text, "ld.global.nc.v2.b64") +
                       ptx_count(text, "ld.global.nc.v2.f64"),
                   s->slots, "%s", source);
+    cr_expect_eq(n_once > 0, target_get(target)->has_load_once,
+                 "the matrix takes no place that the vector needs: %s", source);
     cr_expect_eq(ptx_count(text, ".reqnctapercluster"), s->cluster > 1, "%s", source);
     cr_expect_eq(s->cluster > 1, !is_along_k && target == TARGET_SM_90A, "%s", source);
     cr_expect_eq(ptx_count(text, ".local"), 0, "a local array");
@@ -100,6 +104,58 @@ Test(gpu_vector, every_dtype_and_layout) {
     static const char *const dtypes[] = {"f16", "bf16", "f32", "f64", "i32"};
     for (int i = 0; i < 40; i++)
         check_layout(dtypes[i / 8], i & 1, i >> 1 & 1, targets[i >> 2 & 1]);
+}
+
+/* Sums over columns as well; not where elements are read again, and not for maps, which are slower
+ * so. */
+Test(gpu_vector, what_is_read_once_takes_no_place) {
+    static const struct {
+        const char *source;
+        TargetId target;
+        bool is_once;
+    } cases[] = {
+        {"graph g(x: bf16[512, 512]) -> (y: f32[512]) {\n  y = sum(cast(x, f32), axis=0)\n}\n",
+         TARGET_SM_90A, true},
+        {"graph g(x: bf16[512, 512]) -> (y: f32[512]) {\n  y = sum(cast(x, f32), axis=0)\n}\n",
+         TARGET_SM_80, false},
+        {"graph g(x: f32[512, 512]) -> (y: f32[512]) {\n  y = sum(x[1:] * x[:511], axis=0)\n}\n",
+         TARGET_SM_90A, false},
+        {"graph g(x: f32[512], z: f32[512]) -> (y: f32[512]) {\n  y = x + z\n}\n", TARGET_SM_90A,
+         false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Program p = compile(cases[i].source, cases[i].target, COMPILE_FUSED);
+        const char *text = ptx_function_text(p.compiled.driver.arena, p.compiled.bytes,
+                                             p.plan->kernels.data[0].variants[0].symbol);
+        cr_expect_eq(strstr(text, "L1::no_allocate") != NULL, cases[i].is_once, "%s",
+                     cases[i].source);
+        cr_expect(assembles_without_spills(&p, cases[i].target), "%s", cases[i].source);
+        compile_free(&p.compiled);
+    }
+}
+
+/* As many threads for an output as have four loads each, if k is known. */
+Test(gpu_vector, teams_grow_with_k) {
+    static const struct {
+        const char *dim, *k;
+        uint32_t team;
+    } cases[] = {{"", "1024", 32},
+                 {"", "2048", 64},
+                 {"", "4096", 128},
+                 {"", "16384", 128},
+                 {"dim K in 1..16384 mult 8\n", "K", 32}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char source[256];
+        snprintf(source, sizeof source,
+                 "%sgraph g(x: bf16[1, %s], w: bf16[4096, %s]) -> (y: bf16[1, 4096]) {\n"
+                 "  y = x @ transpose(w)\n}\n",
+                 cases[i].dim, cases[i].k, cases[i].k);
+        Program p = compile(source, TARGET_SM_90A, COMPILE_FUSED);
+        const Sched *s = &matmul_of(p.plan)->variants[0].sched;
+        cr_expect_eq(s->team, cases[i].team, "k = %s: %u threads", cases[i].k, s->team);
+        cr_expect_leq(s->slots * s->unroll, 8);
+        check_schedule(matmul_of(p.plan), TARGET_SM_90A);
+        compile_free(&p.compiled);
+    }
 }
 
 /* Symbolic extents, batches, views, guards, short and long k, extents of one. */
