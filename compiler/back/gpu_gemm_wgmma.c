@@ -15,6 +15,9 @@ enum {
 };
 /* Of 168 registers per thread, three groups' worth, the copying group leaves most to the others. */
 enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
+/* The copy engine's hint to the cache: what is fetched is given up before all else. Ordinary copies
+ * do not take it as a constant. */
+#define EVICT_FIRST INT64_C(0x12F0000000000000)
 
 static LLVMValueRef i32_const(const Wgmma *w, int64_t value) {
     return unit_int(w->unit->i32, value);
@@ -39,6 +42,7 @@ static void init_side(Wgmma *w, uint32_t i) {
     side->axis = i ? gemm_axis_n(kernel) : gemm_axis_m(kernel);
     side->tile = i ? w->sched->tile_n : w->sched->tile_m;
     side->is_turned = side->map->axes[0].axis == side->axis;
+    side->is_read_once = gpu_gemm_reads_once(&w->lower[i ? i - 1 : 0], i == 0);
     side->begin_bytes = w->stage_bytes;
     w->stage_bytes += wgmma_tile_bytes(side->tile, side->is_turned);
 }
@@ -281,9 +285,9 @@ static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *b
                                                        : block->point.axis[axis]);
     }
     args[n++] = unit_int(i16, blocks);
-    args[n++] = unit_int(unit->i64, 0); /* the cache's hint: not used */
+    args[n++] = unit_int(unit->i64, EVICT_FIRST);
     args[n++] = unit_int(unit->i1, copy.to_all);
-    args[n++] = unit_int(unit->i1, 0);
+    args[n++] = unit_int(unit->i1, side->is_read_once);
     args[n++] = i32_const(w, 0);
     unit_intrinsic(unit, names[side->map->rank], NULL, 0, args, n);
 }
@@ -322,7 +326,9 @@ static void fill_stage(const Wgmma *w, const GemmBlock *block, LLVMValueRef k0, 
     LLVMValueRef opposite = LLVMBuildXor(unit->builder, place.parity, i32_const(w, 1), "");
     wgmma_wait(w, wgmma_empty(w, place.stage), opposite);
     LLVMValueRef full = wgmma_full(w, place.stage);
-    gpu_mbarrier_expect(unit, full, w->stage_bytes);
+    const WgmmaSide *left = &w->sides[0];
+    uint32_t left_out = left->is_turned ? 0 : left->tile - left->map->axes[1].box;
+    gpu_mbarrier_expect(unit, full, w->stage_bytes - left_out * WGMMA_SWIZZLE_BYTES);
     for (uint32_t i = 0; i <= w->n_products; i++)
         copy_side(w, &w->sides[i], block, k0, place.stage);
 }

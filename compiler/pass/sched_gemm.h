@@ -29,7 +29,8 @@ bool sched_gemm_has_tensor_cores(Dtype factors, Precision precision);
 bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel);
 /* Tensor cores: both factors f16, bf16, f64, or f32 with precision tf32. sched_gemm_gpu calls it.
  * `is_spare`: the last variant, which always applies, is for odd pointers and small products. */
-uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, bool is_spare, Variant *variants);
+uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target, bool is_spare,
+                        Variant *variants);
 /* The same from shared memory, for targets that have it: 0 when the factors do not lie so that the
  * copy engine can fetch them. Each variant's maps are a condition; something must follow them. */
 uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *variants);

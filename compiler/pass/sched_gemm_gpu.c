@@ -8,7 +8,7 @@
 
 /* Blocks that a machine of the class of an A100 or H200 runs at once, below which smaller tiles are
  * faster though they read more. */
-enum { FULL_MACHINE = 132, VECTOR_BYTES = 16, FEW_ROWS = 32 };
+enum { FULL_MACHINE = 132, VECTOR_BYTES = 16, FEW_ROWS = 32, DEEP = 1024 };
 
 /* `most_larger`: it is taken where the next larger tile would give at most so many blocks. */
 typedef struct GemmTiles {
@@ -227,7 +227,8 @@ bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel) {
 }
 
 /* The smallest tiles where they are better than any of wgmma's: few rows, and no more tiles than
- * run at once, or one for each product. */
+ * run at once, or one for each product. Along a deep k wgmma's rows, of a number that is known to
+ * be small, are better fetched than those of 32; those of 16 are not. */
 static bool limit_to_few_rows(const Kernel *kernel, Variant *few) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
@@ -236,6 +237,8 @@ static bool limit_to_few_rows(const Kernel *kernel, Variant *few) {
     DimId n_tiles = dim_ceil_div(dims, n, few->sched.tile_n);
     bool is_one = dim_hi(dims, n_tiles) <= 1 && dim_hi(dims, m) <= FEW_ROWS;
     n_tiles = dim_mul(dims, n_tiles, gemm_n_batches(kernel));
+    bool is_deep = dim_lo(dims, kernel_n_reduced(kernel)) >= DEEP;
+    if (is_deep && dim_hi(dims, m) <= FEW_ROWS && few->sched.tile_m == FEW_ROWS) return false;
     if (few->sched.tile_m > FEW_ROWS || dim_lo(dims, m) > FEW_ROWS) return false;
     if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * FULL_MACHINE)) return false;
     few->limit_dim = dim_hi(dims, m) <= FEW_ROWS ? DIM_NONE : m;
@@ -252,7 +255,7 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     memcpy(others, variants, sizeof others);
     bool is_wgmma = target->has_wgmma && left->dtype != DT_F64;
     bool fits = is_wgmma && sched_gemm_wgmma_fits(kernel);
-    uint32_t n_others = sched_gemm_mma(plan, kernel, fits, others), n = 0;
+    uint32_t n_others = sched_gemm_mma(plan, kernel, target, fits, others), n = 0;
     Variant few = others[0];
     bool has_few = limit_to_few_rows(kernel, &few), is_always_few = has_few && !few.limit_dim;
     if (has_few) wgmma++;

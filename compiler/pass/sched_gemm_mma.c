@@ -13,17 +13,23 @@ enum {
     WARP_THREADS = 32,
     STORE_LANES = 4,
     FULL_MACHINE = 132, /* processors */
-    SMALL_GRID = 192    /* halves of large tiles below which such a machine is not filled */
+    MOST_PROCESSORS = 100,
+    SMALL_GRID = 192 /* halves of large tiles below which such a machine is not filled */
 };
 
-/* `depth_bytes`: the most that tile_k is; 96 KiB of stages at most, so that two blocks share a
- * processor. */
+/* `depth_bytes`: the most that tile_k is; 96 KiB of stages at most, which every target has, and so
+ * that two blocks share a processor. */
 typedef struct Tile {
     uint32_t m, n, depth_bytes, warps_m, warps_n, stages;
 } Tile;
 
-/* Few, one or two for each processor. */
+/* Few, one or two for each processor. Wider ones read the left factor half as often; of few rows
+ * at most 80 KiB are to be under way on a processor: more of them wait for one another. */
 static const Tile few_tile = {32, 32, 256, 2, 2, 6};
+static const Tile few_wide_tile = {32, 64, 256, 2, 2, 4};
+static const Tile few_rows_tile = {16, 64, 256, 1, 4, 4};
+static const Tile few_rows_deep_tile = {16, 64, 256, 1, 4, 5}; /* 100 KiB */
+static const Tile few_rows_pair_tile = {16, 64, 256, 1, 4, 3}; /* two blocks a processor */
 static const Tile small_tile = {64, 64, 128, 2, 2, 6};
 /* A thread has 128 registers of accumulators. */
 static const Tile large_tile = {128, 128, DEPTH_BYTES, 2, 2, 3};
@@ -237,7 +243,20 @@ static const Tile *spare_of(const Chooser *c, bool is_spare) {
     return is_spare && !splits_rows ? &spare_tile : &computed_tile;
 }
 
-uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, bool is_spare, Variant *variants) {
+/* NULL: of elements so wide none is better. */
+static const Tile *few_of(const Chooser *c, const Target *target) {
+    if (c->elem_bytes == 8) return NULL;
+    int64_t n = c->elem_bytes == 2 ? n_tiles_along(c, gemm_axis_n(c->kernel), few_wide_tile.n) : 0;
+    bool has_few_rows = is_extent_at_most(c, gemm_axis_m(c->kernel), few_rows_tile.m);
+    bool is_clustered = target->max_cluster > 1; /* such a target has 227 KiB for a block */
+    if (n < MOST_PROCESSORS || n > 2 * FULL_MACHINE) return &few_tile;
+    if (n > FULL_MACHINE) return has_few_rows ? &few_rows_pair_tile : &few_tile;
+    if (!has_few_rows) return &few_wide_tile;
+    return is_clustered ? &few_rows_deep_tile : &few_rows_tile;
+}
+
+uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target, bool is_spare,
+                        Variant *variants) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
     Chooser c = {.kernel = kernel,
@@ -248,7 +267,7 @@ uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, bool is_spare, V
                  .elem_bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype)};
     c.chunk_elems = CHUNK_BYTES / c.elem_bytes;
     bool is_wide = c.elem_bytes == 8;
-    c.few = is_wide ? NULL : &few_tile;
+    c.few = few_of(&c, target);
     c.small = is_wide ? &wide_small_tile : &small_tile;
     c.large = is_wide ? &wide_large_tile : &large_tile;
     Variant anywhere = variants[0];

@@ -122,6 +122,14 @@ static DimId n_blocks(const Wgmma *g, Tile tile) {
     return dim_mul_const(g->dims, clusters, tile.cluster);
 }
 
+/* Rows of the left factor that are fetched for a tile. Filling those with zeros that no matrix of
+ * this height has takes as long as fetching them. */
+static uint32_t rows_of_left(const Wgmma *g, Tile tile) {
+    const int64_t whole = 8; /* the swizzle's */
+    int64_t most = (dim_hi(g->dims, extent_of(g, g->sides[0].axis)) + whole - 1) / whole * whole;
+    return most < tile.m ? (uint32_t)most : tile.m;
+}
+
 static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     Sched *sched = &variant->sched;
     sched->engine = CONTRACT_WGMMA;
@@ -142,7 +150,9 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     for (uint32_t i = 0; i < 2; i++) {
         const Side *side = &g->sides[i];
         variant->maps[i] = side->map;
-        uint32_t rows = side->is_turned ? wgmma_depth(g->dtype) : i ? tile.n : tile.m;
+        uint32_t rows = side->is_turned ? wgmma_depth(g->dtype)
+                        : i             ? tile.n
+                                        : rows_of_left(g, tile);
         variant->maps[i].axes[1].box = i ? rows / tile.cluster : rows;
     }
 }
@@ -195,14 +205,6 @@ static double n_waves(const Wgmma *g, Tile tile) {
     return (double)((blocks + N_PROCESSORS - 1) / N_PROCESSORS);
 }
 
-static double cost(const Wgmma *g, Tile tile) {
-    int64_t k = dim_hi(g->dims, extent_of(g, gemm_axis_k(g->kernel))),
-            depth = wgmma_depth(g->dtype);
-    double width = g->launch.products * tile.n / 256.0;
-    double step = tile.m == WGMMA_ROWS ? 0.05 + 0.3 * width : 0.058 + 0.592 * width;
-    return n_waves(g, tile) * (1.1 * width + (double)((k + depth - 1) / depth) * step);
-}
-
 /* Whether rows of some factor begin within a line of memory: each row of a box is two lines then,
  * and what is read twice is better read once for two blocks. */
 static bool has_split_lines(const Wgmma *g) {
@@ -210,6 +212,26 @@ static bool has_split_lines(const Wgmma *g) {
         if (dim_multiple(g->dims, g->sides[i].map.axes[1].stride) % wgmma_depth(g->dtype))
             return true;
     return false;
+}
+
+/* Microseconds of fetching such a stage while it is multiplied, fitted to tiles of 128 to 256
+ * columns of 4000 x 4104 x 4072: so much a row of 128 bytes that the block fetches, and what the
+ * multiplications take of shared memory. */
+static double split_step(const Wgmma *g, Tile tile) {
+    uint32_t bytes =
+        wgmma_tile_bytes(tile.m, g->sides[0].is_turned) +
+        g->launch.products * wgmma_tile_bytes(tile.n, g->sides[1].is_turned) / tile.cluster;
+    return 0.0016 * bytes / WGMMA_SWIZZLE_BYTES + 0.41 * g->launch.products * tile.n / 256.0;
+}
+
+static double cost(const Wgmma *g, Tile tile) {
+    int64_t k = dim_hi(g->dims, extent_of(g, gemm_axis_k(g->kernel))),
+            depth = wgmma_depth(g->dtype);
+    double width = g->launch.products * tile.n / 256.0;
+    double step = tile.m == WGMMA_ROWS ? 0.05 + 0.3 * width : 0.058 + 0.592 * width;
+    double fetched = has_split_lines(g) ? split_step(g, tile) : 0;
+    if (fetched > step) step = fetched;
+    return n_waves(g, tile) * (1.1 * width + (double)((k + depth - 1) / depth) * step);
 }
 
 /* A cluster reads less, but begins and ends together: it is for many waves, or poor rows. */
@@ -227,16 +249,20 @@ static uint32_t widest(const Wgmma *g) {
 
 static Tile cheapest_tile(const Wgmma *g) {
     static const uint32_t widths[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
+    bool is_split = has_split_lines(g);
     Tile best = {128, widest(g), 1};
+    if (is_split) best = with_cluster(g, best);
     for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
         Tile tile = {i % 2 ? 64 : 128, widths[i / 2], 1};
         uint32_t width = g->launch.products * tile.n;
-        if (tile.n % 64 && g->sides[1].is_turned) continue; /* would be copied for nothing */
+        /* Some would be fetched for nothing. */
+        if (tile.n % 64 && g->sides[1].is_turned && !is_split) continue;
         if (tile.m > width || width > WGMMA_MAX_WIDTH)
             continue; /* waits for copies: 64 x 128 reads as much and is faster */
+        if (is_split) tile = with_cluster(g, tile);
         if (cost(g, tile) < WORTH_IT * cost(g, best)) best = tile;
     }
-    return with_cluster(g, best);
+    return is_split ? best : with_cluster(g, best);
 }
 
 /* Ascending; each is taken where the next would give half a machine of blocks at most, the last two

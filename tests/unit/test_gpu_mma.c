@@ -390,16 +390,51 @@ Test(gpu_mma, few_rows_keep_much_in_flight) {
     check_few_rows("f32", 4, 4008, false);
 }
 
-/* Where there is wgmma it has the rest; rows that are always few are none of its. */
+/* Wide tiles where each processor gets one, narrower in m for no more than 16 rows. */
+Test(gpu_mma, few_rows_read_the_left_factor_seldom) {
+    static const struct {
+        const char *rows;
+        int n;
+        TargetId target;
+        uint32_t m, n_tile, stages;
+    } cases[] = {
+        {"16", 8192, TARGET_SM_90A, 16, 64, 5},      {"1..16", 8192, TARGET_SM_80, 16, 64, 4},
+        {"16", 14336, TARGET_SM_90A, 16, 64, 3},     {"32", 8192, TARGET_SM_90, 32, 64, 4},
+        {"1..8192", 8192, TARGET_SM_90A, 32, 64, 4}, {"16", 4096, TARGET_SM_90, 32, 32, 6},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char source[256];
+        bool is_known = !strchr(cases[i].rows, '.');
+        const char *name = is_known ? cases[i].rows : "M";
+        snprintf(source, sizeof source,
+                 "dim M in %s\n"
+                 "graph g(a: bf16[%s, 4096], b: bf16[4096, %d]) -> (y: bf16[%s, %d]) {\n"
+                 "  y = a @ b\n}\n",
+                 is_known ? "1..2" : cases[i].rows, name, cases[i].n, name, cases[i].n);
+        Program p = compile(source, cases[i].target);
+        const Sched *s = &p.kernel->variants[0].sched;
+        cr_expect_eq(s->engine, CONTRACT_MMA);
+        cr_expect(s->tile_m == cases[i].m && s->tile_n == cases[i].n_tile &&
+                      s->stages == cases[i].stages,
+                  "%u x %u, %u stages: %s", s->tile_m, s->tile_n, s->stages, source);
+        cr_expect(assembles_without_spills(&p, cases[i].target), "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
+/* Where there is wgmma it has the rest; short rows that are always few are none of its. */
 Test(gpu_mma, few_rows_come_before_wgmma) {
-    static const char *const dims[] = {"1..8192", "1..32", "33..8192"};
-    for (int i = 0; i < 3; i++) {
+    static const struct {
+        const char *rows;
+        int k;
+    } cases[] = {{"1..8192", 4096}, {"1..32", 512}, {"33..8192", 4096}, {"1..32", 4096}};
+    for (int i = 0; i < 4; i++) {
         char source[256];
         snprintf(source, sizeof source,
                  "dim M in %s\n"
-                 "graph g(a: bf16[M, 4096], b: bf16[4096, 4096]) -> (y: bf16[M, 4096]) {\n"
+                 "graph g(a: bf16[M, %d], b: bf16[%d, 4096]) -> (y: bf16[M, 4096]) {\n"
                  "  y = a @ b\n}\n",
-                 dims[i]);
+                 cases[i].rows, cases[i].k, cases[i].k);
         Program p = compile(source, TARGET_SM_90A);
         bool has_few = i < 2, has_wgmma = i != 1;
         const Variant *first = &p.kernel->variants[0];

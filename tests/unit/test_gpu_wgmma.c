@@ -362,6 +362,56 @@ Test(gpu_wgmma, sizes_choose_tiles) {
     }
 }
 
+/* Rows that a box has and no matrix of this height are not fetched; what one tile alone needs is
+ * given up by the cache before all else. */
+Test(gpu_wgmma, few_rows_fetch_no_zeros) {
+    static const struct {
+        int m;
+        uint32_t box, n_bytes, n_hints; /* of a tile of 64 x 64 */
+    } cases[] = {{20, 24, 11264, 1}, {64, 64, 16384, 1}, {128, 64, 16384, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char source[512], bytes[32];
+        write_source(source, sizeof source, "bf16", 0, 0, cases[i].m, 1024, 4096);
+        Program p = compile(source, TARGET_SM_90A);
+        const Variant *variant = &p.kernel->variants[0];
+        cr_assert_eq(variant->sched.engine, CONTRACT_WGMMA);
+        cr_assert(variant->sched.tile_m == 64 && variant->sched.tile_n == 64, "%s", source);
+        cr_expect_eq(variant->maps[0].axes[1].box, cases[i].box);
+        const char *text = function_text(&p, 0);
+        snprintf(bytes, sizeof bytes, ", %u;", cases[i].n_bytes);
+        cr_expect_eq(ptx_count(text, "mbarrier.arrive.expect_tx"), 1);
+        cr_expect_geq(ptx_count(text, bytes), 1, "expects%s %s", bytes, source);
+        cr_expect_eq(ptx_count(text, "L2::cache_hint"), cases[i].n_hints, "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
+/* Where rows begin within lines, fetching is what a step takes: tiles of two blocks that come out
+ * even, though of a turned factor more is fetched than they have. */
+Test(gpu_wgmma, split_lines_choose_tiles) {
+    for (int right = 0; right < 2; right++) {
+        char source[512];
+        write_source(source, sizeof source, "bf16", 0, right, 4000, 4104, 4072);
+        Program p = compile(source, TARGET_SM_90A);
+        const Sched *s = &p.kernel->variants[0].sched;
+        cr_expect(s->tile_m == 128 && s->tile_n == 208 && s->cluster == 2, "%u x %u: %s", s->tile_m,
+                  s->tile_n, source);
+        cr_expect(assembles_as_meant(&p), "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
+/* Pixels of images are rows: an axis that was split into three is one again. */
+Test(gpu_wgmma, batches_of_one_right_factor_are_rows) {
+    Program p = compile("graph g(x: bf16[16, 28, 28, 256], w: bf16[256, 64])\n"
+                        "    -> (y: bf16[16, 28, 28, 64]) {\n  y = x @ w\n}\n",
+                        TARGET_SM_90A);
+    cr_expect_eq(p.kernel->n_parallel, 2);
+    cr_expect_eq(p.kernel->variants[0].sched.engine, CONTRACT_WGMMA);
+    cr_expect_eq(p.kernel->variants[0].maps[0].rank, 2);
+    compile_free(&p.compiled);
+}
+
 /* Of inputs with rows of any length: maps over the copies, two sizes of tiles for results that are
  * stored one by one, and for small products and odd addresses the least code. */
 Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
