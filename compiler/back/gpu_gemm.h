@@ -35,9 +35,9 @@ LLVMValueRef gpu_gemm_index(const Lower *lower, LLVMValueRef i32);
  * `lanes` from a multiple of it are then either inside the extent or outside as a whole. */
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes);
 
-/* Whether no two tiles of the launch need the same element of the left or right factor, which is a
- * plain load: all outputs lie in one column of tiles, or one row. */
-bool gpu_gemm_reads_once(const Lower *lower, bool is_left);
+/* Whether no two tiles of the launch need the same element of the right factor, which is a plain
+ * load: all outputs lie in one row of tiles. */
+bool gpu_gemm_reads_right_once(const Lower *lower);
 
 /* The epilogue, for outputs inside the extents: the accumulator is rounded to the result dtype,
  * then the row stores are computed and stored. It takes a part of the tile that lies in shared

@@ -27,19 +27,17 @@ static uint32_t store_lanes(const Lower *lower, uint32_t most) {
     return dim_equals_const(lower_dims(lower), extent_of(lower, n), 0) ? 1 : most;
 }
 
-bool gpu_gemm_reads_once(const Lower *lower, bool is_left) {
+bool gpu_gemm_reads_right_once(const Lower *lower) {
     const Kernel *kernel = lower->kernel;
-    const Reduce *reduce = &kernel->reduces.data[0];
     const Sched *sched = &lower->variant->sched;
-    ScalarId factor = gemm_unrounded(kernel, is_left ? reduce->value : reduce->factor);
+    ScalarId factor = gemm_unrounded(kernel, kernel->reduces.data[0].factor);
     const Scalar *s = scalar_get(kernel->scalars, factor);
     if (s->kind != SCALAR_LOAD || lower->n_parts > 1) return false;
     for (uint32_t axis = 0; axis < gemm_axis_m(kernel); axis++)
         if (!(s->axes >> axis & 1) && dim_hi(lower_dims(lower), extent_of(lower, axis)) > 1)
             return false;
     uint32_t rows = sched->cluster > 1 ? sched->tile_m * sched->cluster : sched->tile_m;
-    DimId other = extent_of(lower, is_left ? gemm_axis_n(kernel) : gemm_axis_m(kernel));
-    return dim_hi(lower_dims(lower), other) <= (is_left ? sched->tile_n : rows);
+    return dim_hi(lower_dims(lower), extent_of(lower, gemm_axis_m(kernel))) <= rows;
 }
 
 /* Blocks. */

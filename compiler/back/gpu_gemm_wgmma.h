@@ -23,7 +23,7 @@ typedef struct WgmmaSide {
     const TensorMap *map;
     LLVMValueRef parameter; /* of the kernel: the encoded map, of the current tile's part */
     bool is_turned;
-    bool is_read_once;    /* gpu_gemm_reads_once */
+    bool is_read_once;    /* gpu_gemm_reads_right_once; of the left factor not asked */
     uint32_t axis, tile;  /* m or n, and the tile's length along it */
     uint32_t begin_bytes; /* in a stage */
 } WgmmaSide;

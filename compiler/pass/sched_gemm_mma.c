@@ -247,7 +247,10 @@ static const Tile *spare_of(const Chooser *c, bool is_spare) {
 static const Tile *few_of(const Chooser *c, const Target *target) {
     if (c->elem_bytes == 8) return NULL;
     int64_t n = c->elem_bytes == 2 ? n_tiles_along(c, gemm_axis_n(c->kernel), few_wide_tile.n) : 0;
-    bool has_few_rows = is_extent_at_most(c, gemm_axis_m(c->kernel), few_rows_tile.m);
+    /* Of a tile less deep there are not enough chunks for all threads. */
+    DimId k = extent_of(c, gemm_axis_k(c->kernel));
+    bool is_deep = dim_multiple(c->dims, k) % (2 * DEPTH_BYTES / c->elem_bytes) == 0;
+    bool has_few_rows = is_deep && is_extent_at_most(c, gemm_axis_m(c->kernel), few_rows_tile.m);
     bool is_clustered = target->max_cluster > 1; /* such a target has 227 KiB for a block */
     if (n < MOST_PROCESSORS || n > 2 * FULL_MACHINE) return &few_tile;
     if (n > FULL_MACHINE) return has_few_rows ? &few_rows_pair_tile : &few_tile;

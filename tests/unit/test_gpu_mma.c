@@ -422,6 +422,28 @@ Test(gpu_mma, few_rows_read_the_left_factor_seldom) {
     }
 }
 
+/* Tiles of few rows have chunks for all threads, however deep k lets them be and however the
+ * factors lie. */
+Test(gpu_mma, few_rows_of_any_k_assemble) {
+    static const int depths[] = {40, 96, 136, 192, 256, 1000};
+    for (int i = 0; i < 24; i++) {
+        char source[256];
+        int k = depths[i >> 2], left = i & 1, right = i >> 1 & 1;
+        snprintf(source, sizeof source,
+                 "graph g(a: bf16[%d, %d], b: bf16[%d, %d]) -> (y: bf16[16, 6400]) {\n"
+                 "  y = %s @ %s\n}\n",
+                 left ? k : 16, left ? 16 : k, right ? 6400 : k, right ? k : 6400,
+                 left ? "transpose(a)" : "a", right ? "transpose(b)" : "b");
+        for (int t = 0; t < 2; t++) {
+            TargetId target = t ? TARGET_SM_90A : TARGET_SM_80;
+            Program p = compile(source, target);
+            cr_expect_eq(p.kernel->variants[0].sched.engine, CONTRACT_MMA, "%s", source);
+            cr_expect(assembles_without_spills(&p, target), "%s", source);
+            compile_free(&p.compiled);
+        }
+    }
+}
+
 /* Where there is wgmma it has the rest; short rows that are always few are none of its. */
 Test(gpu_mma, few_rows_come_before_wgmma) {
     static const struct {
