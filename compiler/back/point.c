@@ -193,7 +193,7 @@ static LLVMValueRef plain_load(const Lower *lower, uint32_t arg, LLVMTypeRef typ
                                LLVMValueRef pointer, uint32_t align_bytes) {
     LLVMValueRef load = LLVMBuildLoad2(lower->unit->builder, type, pointer, "");
     LLVMSetAlignment(load, align_bytes);
-    if (!lower->is_written[arg])
+    if (!lower->may_change[arg])
         LLVMSetMetadata(load, lower->unit->invariant_kind, lower->unit->invariant);
     return load;
 }

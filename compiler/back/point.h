@@ -42,7 +42,7 @@ typedef struct Lower {
     LLVMValueRef block; /* GPU, in a launch of several parts: i32, the block's number in its own; of
                            turns: which of the kernel's grid it stands for; else NULL */
     LLVMValueRef *pointers; /* per Kernel.args */
-    bool *is_written;       /* per Kernel.args */
+    bool *may_change;       /* per Kernel.args: what it holds, from the kernel's beginning on */
     LLVMValueRef *maps;     /* per map of the launch: pointer to the parameter */
     uint32_t n_parts;       /* GPU: of the launch, where the template tells them apart; else 1 */
     uint32_t n_together;    /* GPU: phases that the template runs at once: this Lower's and the next
@@ -50,6 +50,7 @@ typedef struct Lower {
     const Chip *chips;      /* per Kernel.args; NULL: none is on chip */
     BlockTile *tile;        /* of a launch of several phases, else NULL */
     bool is_turn;           /* of a launch of turns: its block has a processor for itself */
+    bool lets_in;           /* GPU: is still to say when the next launch's blocks may come in */
     SharedTiles *tiles;
     LLVMValueRef symbols[DIM_MAX_SYMBOLS]; /* i64 */
     LLVMTypeRef index_type;                /* i32 or i64: of axis values and element addresses */
