@@ -234,7 +234,6 @@ static void check_overlap(frt_module *module, char **dims, int n_dims) {
     size_t n_workspace = 0;
     void *workspace = NULL, *graph = NULL, *exec = NULL;
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
-    options.overlap = true;
     open_bench(&sides[0], module, options, dims, n_dims);
     open_second(&sides[1], &sides[0], dims, n_dims, 2);
     open_second(&mover, &sides[0], dims, n_dims, 3);
@@ -420,7 +419,7 @@ static void print_launches(frt_module *module, char **dims, int n_dims) {
         Bench b;
         double held, held_graph;
         frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
-        options.overlap = overlaps;
+        options.in_order = !overlaps;
         open_bench(&b, module, options, dims, n_dims);
         double captured = time_captured(&b);
         double stream = time_stream(&b, &held);

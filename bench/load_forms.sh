@@ -47,12 +47,12 @@ while read -r model output dims; do
     {
         form 'ptx' "$work/$model.ptx" "$output" $dims
         form 'ptx, all at once' "$work/$model.ptx" "$output" $dims --load-all
-        form 'ptx, overlap' "$work/$model.ptx" "$output" $dims --overlap
+        form 'ptx, in order' "$work/$model.ptx" "$output" $dims --in-order
         form 'cache, kept' "$work/$model.ptx" "$output" $dims --cache
         form 'cache, read' "$work/$model.ptx" "$output" $dims --cache
-        form 'cache, overlap' "$work/$model.ptx" "$output" $dims --cache --overlap
+        form 'cache, in order' "$work/$model.ptx" "$output" $dims --cache --in-order
         form 'cubin' "$work/$model.cubin" "$output" $dims
-        form 'cubin, overlap' "$work/$model.cubin" "$output" $dims --overlap
+        form 'cubin, in order' "$work/$model.cubin" "$output" $dims --in-order
     }
 done <<END
 transformer y --dim=B=2 --dim=T=256

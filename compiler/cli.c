@@ -228,7 +228,7 @@ static bool parse_flag(Cli *cli, OptionId id) {
     if (id == OPTION_TIME_PASSES) return cli->time_passes = true;
     if (id == OPTION_JSON) return cli->json = true;
     if (id == OPTION_REPLAY) return cli->replay = true;
-    if (id == OPTION_OVERLAP) return cli->overlap = true;
+    if (id == OPTION_IN_ORDER) return cli->in_order = true;
     if (id == OPTION_CACHE) return cli->cache = true;
     if (id == OPTION_LOAD_ALL) return cli->load_all = true;
     return id == OPTION_VERBOSE; /* seen by look_ahead */

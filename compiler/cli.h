@@ -50,7 +50,7 @@ struct Cli {
     const char *ptxas;       /* NULL: none given */
     const Target *target;    /* the same */
     const Card *card;        /* the same */
-    bool replay, overlap, cache, load_all;
+    bool replay, in_order, cache, load_all;
     bool told_of_weights; /* that they are not there, and random ones serve */
     bool no_fuse, explain, time_passes, json, verbose, color;
     uint32_t print_after; /* bit set of passes */

@@ -409,7 +409,7 @@ static fusec_status make_program(Exec *exec) {
         slash ? str_format(cli->arena, "%.*s", (int)(slash - cli->path) + 1, cli->path) : "";
     exec->has_weights = chooses_weights(exec, options.base_dir);
     options.no_weights = !exec->has_weights;
-    options.overlap = cli->overlap;
+    options.in_order = cli->in_order;
     options.cache = cli->cache;
     options.load_all = cli->load_all;
     if (!slash) options.base_dir = NULL;

@@ -52,14 +52,12 @@ LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offs
     return LLVMBuildBitCast(builder, moved, type, "");
 }
 
-enum { POOL_ALIGN_BYTES = 16 };
-
 static LLVMValueRef shared_array(const Unit *unit, LLVMTypeRef type, const char *name) {
     const char *own = str_format(unit->arena, "%s$%s", unit->symbol, name);
     LLVMValueRef array = LLVMAddGlobalInAddressSpace(unit->module, type, own, 3);
     LLVMSetLinkage(array, LLVMInternalLinkage);
     LLVMSetInitializer(array, LLVMGetUndef(type));
-    LLVMSetAlignment(array, POOL_ALIGN_BYTES);
+    LLVMSetAlignment(array, GPU_SHARED_ALIGN);
     return array;
 }
 
@@ -80,7 +78,7 @@ static LLVMValueRef take_from_pool(const Unit *unit, LLVMTypeRef element, uint32
     SharedPool *pool = unit->pool;
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(unit->module);
     uint32_t begin = pool->n_used, bytes = (uint32_t)LLVMABISizeOfType(layout, element) * n;
-    pool->n_used += (bytes + POOL_ALIGN_BYTES - 1) / POOL_ALIGN_BYTES * POOL_ALIGN_BYTES;
+    pool->n_used += (bytes + GPU_SHARED_ALIGN - 1) / GPU_SHARED_ALIGN * GPU_SHARED_ALIGN;
     if (pool->n_used > pool->n_bytes) pool->n_bytes = pool->n_used;
     return gpu_shared_at(unit, pool->array, unit->i8, unit_int(unit->i32, begin));
 }
@@ -158,6 +156,8 @@ void template_gpu_map(Lower *lower) {
         lower_split(lower, row, 0, n - 1, &point);
     }
     const Stage *stage = &kernel->stages.data[0];
+    point_prepare_stores(&point, stage->stores.data,
+                         stage->stores.n); /* no load moves past a store */
     point_store_all(&point, stage->stores.data, stage->stores.n);
     if_end(unit, &exists);
 }

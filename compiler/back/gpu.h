@@ -5,7 +5,7 @@
 #include "back/acc.h"
 #include "back/template.h"
 
-enum { WARP = 32 };
+enum { WARP = 32, GPU_SHARED_ALIGN = 16 /* bytes, of arrays in shared memory */ };
 
 LLVMValueRef gpu_thread(const Unit *unit);  /* i32 */
 LLVMValueRef gpu_block(const Lower *lower); /* index_type; within its part of the launch */
@@ -52,14 +52,18 @@ void gpu_mbarrier_expect(const Unit *unit, LLVMValueRef barrier, uint32_t n_byte
 /* Until the phase of this parity (i32) has ended; is_of_cluster: what other blocks sent is seen. */
 void gpu_mbarrier_wait(const Lower *lower, LLVMValueRef barrier, LLVMValueRef parity,
                        bool is_of_cluster);
-/* Where launches overlap: first of all the finished function waits until the launches before have
- * ended and what they wrote is seen, then it lets the next kernel's blocks come in. Nothing that
- * hangs on one of its first `n` parameters, its tensors' addresses, comes before. */
-void gpu_wait_for_earlier(const Unit *unit, LLVMValueRef function, uint32_t n);
+/* Where launches overlap: ends the entry block's part that stands before all accesses to memory by
+ * the wait for the launches before: until they have ended and what they wrote is seen. */
+void gpu_begin(Lower *phases, const Launch *launch);
+/* From here on the next launch's blocks may come in, if this one is to let them and has not yet. A
+ * template whose launch may calls it once. */
+void gpu_let_in(Lower *lower);
 /* Turns of a launch's only block, each a template over all blocks of its grid. `pointers` are the
  * places in memory, per kernel and argument, of what is copied. */
 void gpu_turns(Lower *turns, const Launch *launch, LLVMValueRef *const *pointers,
                void (*const templates[])(Lower *));
+/* Asks for what they copy to be brought to L2: no value is read, so it may be written meanwhile. */
+void gpu_turns_prefetch(const Lower *turns, const Launch *launch);
 LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
                            LLVMValueRef index);
 

@@ -233,7 +233,9 @@ static void leave_outputs(const Vector *v, uint32_t kept) {
     if (lanes > 1) all = LLVMGetPoison(unit_value_type(unit, v->acc, lanes));
     for (uint32_t j = 0; j < lanes && lanes > 1; j++)
         all = LLVMBuildInsertElement(builder, all, values[j], int32(v, j), "");
-    LLVMSetAlignment(LLVMBuildStore(builder, all, pointer), dtype_bytes(v->acc));
+    uint32_t n_bytes = lanes * dtype_bytes(v->acc);
+    LLVMSetAlignment(LLVMBuildStore(builder, all, pointer),
+                     n_bytes < GPU_SHARED_ALIGN ? n_bytes : GPU_SHARED_ALIGN);
     if_end(unit, &writes);
 }
 
@@ -461,6 +463,7 @@ static void vector_init(Vector *v, Lower *lower) {
 static void run_chains(Vector *v) {
     v->own_k = chain_of(v, int32(v, 0));
     sum_over_k(v);
+    gpu_let_in(v->lower);
     leave_chains(v);
     if (v->n_parts > 1) join_kept(v, int32(v, 0));
 }
@@ -533,14 +536,17 @@ static void run_outputs(Vector *v) {
     }
     LLVMValueRef group = group_of(v, pass);
     run_kept(v, group);
+    if (!has_loop) gpu_let_in(v->lower);
     if (v->rank && !has_loop) gpu_cluster_wait(unit);
     if (v->parts != v->part) join_kept(v, group);
     if (!has_loop) return;
     gpu_barrier(unit);
     loop_end(unit, &passes);
+    gpu_let_in(v->lower);
 }
 
-/* A block of a cluster writes to the first one's memory when it knows that all have begun. */
+/* A block of a cluster writes to the first one's memory when it knows that all have begun. The next
+ * launch is let in when the matrix has been read: what it loads would only delay the rest of it. */
 void template_gpu_gemm_vector(Lower *lower) {
     Vector *v = arena_array(lower->unit->arena, Vector, 1);
     if (!lower->is_turn) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);

@@ -1,49 +1,46 @@
-/* Launches that overlap (programmatic dependent launch): the next kernel's blocks come in while the
- * last of this one's run, and each of them waits at its entry for all that the launches before it
- * do. See gpu.h. */
+/* Launches that overlap (programmatic dependent launch). See gpu.h and docs/ARCHITECTURE.md. */
 #include "back/gpu.h"
 
-/* "=l,=l,0,1,~{memory}" */
-static const char *constraints(const Unit *unit, uint32_t n) {
-    Text text = {.arena = unit->arena};
-    for (uint32_t i = 0; i < n; i++) text_puts(&text, "=l,");
-    for (uint32_t i = 0; i < n; i++) text_printf(&text, "%u,", i);
-    text_puts(&text, "~{memory}");
-    return text_str(&text);
-}
+#include <string.h>
 
-static LLVMTypeRef result_type(const Unit *unit, LLVMTypeRef *types, uint32_t n) {
-    if (n == 0) return unit->void_type;
-    return n == 1 ? types[0] : LLVMStructTypeInContext(unit->context, types, n, 0);
-}
-
-/* First the wait: so no more than one kernel at a time stands waiting behind the one that runs, and
- * what it waits for is all that there is to wait for.
- *
- * LLVM may move a load of what a kernel only reads past anything but what its address hangs on. So
- * the pointers come out of the wait. */
-void gpu_wait_for_earlier(const Unit *unit, LLVMValueRef function, uint32_t n) {
-    static const char text[] = "griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;";
-    LLVMTypeRef *types = arena_array(unit->arena, LLVMTypeRef, n + 1);
-    LLVMValueRef *places = arena_array(unit->arena, LLVMValueRef, n + 1);
-    for (uint32_t i = 0; i < n; i++) {
-        types[i] = LLVMTypeOf(LLVMGetParam(function, i));
-        places[i] = LLVMGetPoison(types[i]);
-    }
-    const char *list = constraints(unit, n);
-    LLVMTypeRef type = LLVMFunctionType(result_type(unit, types, n), types, n, 0);
-    LLVMValueRef code = LLVMGetInlineAsm(type, text, sizeof text - 1, list, strlen(list), 1, 0,
+/* An instruction that no access to memory moves past, except loads of what never changes. */
+static void say(const Unit *unit, const char *text) {
+    static const char list[] = "~{memory}";
+    LLVMTypeRef type = LLVMFunctionType(unit->void_type, NULL, 0, 0);
+    LLVMValueRef code = LLVMGetInlineAsm(type, text, strlen(text), list, sizeof list - 1, 1, 0,
                                          LLVMInlineAsmDialectATT, 0);
-    LLVMBasicBlockRef before = unit_here(unit), entry = LLVMGetEntryBasicBlock(function);
-    LLVMPositionBuilderBefore(unit->builder, LLVMGetFirstInstruction(entry));
-    LLVMValueRef waited = LLVMBuildCall2(unit->builder, type, code, places, n, "");
-    for (uint32_t i = 0; i < n; i++) {
-        LLVMValueRef param = LLVMGetParam(function, i);
-        if (!LLVMGetFirstUse(param)) continue;
-        LLVMValueRef pointer =
-            n == 1 ? waited : LLVMBuildExtractValue(unit->builder, waited, i, "");
-        LLVMReplaceAllUsesWith(param, pointer);
-    }
-    for (uint32_t i = 0; i < n; i++) LLVMSetOperand(waited, i, LLVMGetParam(function, i));
-    unit_goto(unit, before);
+    LLVMBuildCall2(unit->builder, type, code, NULL, 0, "");
+}
+
+/* One block, or many that need little of a processor beside others: wherever they come in, they
+ * delay nobody for long. */
+static bool is_small(const Launch *launch) {
+    const Kernel *kernel = launch->kernels;
+    if (kernel->is_init) return false;
+    return launch_has_turns(launch) ||
+           (kernel->form == FORM_CONTRACT && kernel->variants[0].sched.engine == CONTRACT_VECTOR);
+}
+
+/* Whether the next launch is let in before this one's blocks have ended. Large blocks would go
+ * where blocks end first, several to one processor, and others would stand empty. Behind the last
+ * launch of a run comes the first of the next. */
+static bool lets_next_in(const Plan *plan, const Launch *launch) {
+    if (!is_small(launch)) return false;
+    uint32_t next = (uint32_t)(launch->kernels - plan->kernels.data) + launch->n;
+    Launch after = plan_launch(plan, next < plan->kernels.n ? next : plan_n_init(plan));
+    return is_small(&after);
+}
+
+void gpu_begin(Lower *phases, const Launch *launch) {
+    const Unit *unit = phases->unit;
+    if (!unit->target->has_overlap) return;
+    if (launch_has_turns(launch)) gpu_turns_prefetch(phases, launch);
+    say(unit, "griddepcontrol.wait;");
+    phases->lets_in = lets_next_in(phases->plan, launch);
+    if (launch_has_turns(launch)) gpu_let_in(phases);
+}
+
+void gpu_let_in(Lower *lower) {
+    if (lower->lets_in) say(lower->unit, "griddepcontrol.launch_dependents;");
+    lower->lets_in = false;
 }

@@ -22,8 +22,9 @@ typedef struct Row {
     LLVMValueRef lane;   /* i32: in the warp */
     LLVMValueRef rank;   /* i32: of the block in its cluster, which is its segment; NULL: none */
     LLVMValueRef exists; /* i1, or NULL: whether the team has a row */
+    bool repeats;        /* where it has none, it computes the last one again and stores nothing */
     LLVMValueRef first;  /* index_type: first reduced element (of the segment) */
-    LLVMValueRef count;  /* index_type: how many from there; 0 without a row */
+    LLVMValueRef count;  /* index_type: how many from there; 0 without a row, unless it repeats */
     LLVMValueRef own;    /* index_type: thread * lanes */
     Point point;         /* the row */
     Point steps[MAX_RESIDENT];
@@ -70,9 +71,24 @@ static void enter_row(Row *row, LLVMValueRef index, LLVMValueRef segment) {
         LLVMValueRef rest = LLVMBuildSub(builder, n, row->first, "");
         row->count = gpu_segment_count(lower, rest);
     }
-    if (row->exists)
+    if (row->exists && !row->repeats)
         row->count =
             LLVMBuildSelect(builder, row->exists, row->count, lower_index_const(lower, 0), "");
+}
+
+/* Resident rows have no loop that a team without one could skip. What it would make of no elements
+ * is unusual, a quotient by zero, and takes the long way round: beside its row's neighbours in the
+ * warp, which wait for it. */
+static LLVMValueRef own_or_last(Row *row, LLVMValueRef index, LLVMValueRef n_rows) {
+    LLVMBuilderRef builder = row->unit->builder;
+    row->exists = LLVMBuildICmp(builder, LLVMIntULT, index, n_rows, "");
+    row->repeats = row->sched->resident > 0;
+    if (!row->repeats) {
+        row->point.active = row->exists;
+        return index;
+    }
+    LLVMValueRef last = LLVMBuildSub(builder, n_rows, lower_index_const(row->lower, 1), "");
+    return LLVMBuildSelect(builder, row->exists, index, last, "");
 }
 
 /* Which row this team has: block and thread to parallel axes (and segment). */
@@ -104,8 +120,7 @@ static void find_row(Row *row) {
         index = LLVMBuildUDiv(builder, index, size, "");
         row->rank = LLVMBuildTrunc(builder, segment, unit->i32, "");
     }
-    if (teams > 1)
-        row->exists = row->point.active = LLVMBuildICmp(builder, LLVMIntULT, index, n_rows, "");
+    if (teams > 1) index = own_or_last(row, index, n_rows);
     enter_row(row, index, segment);
 }
 
@@ -275,7 +290,28 @@ static void loop_elements(Row *row, const Stage *stage, Acc *accs) {
     gpu_each_element(&elements, stage, accs);
 }
 
+/* Of a resident step: i1, or NULL: always. */
+static LLVMValueRef store_condition(const Row *row, const Point *point) {
+    if (!row->repeats) return point->active;
+    if (!point->active) return row->exists;
+    return LLVMBuildAnd(row->unit->builder, point->active, row->exists, "");
+}
+
+/* Loads of all steps, before the first store: none moves past it. What is stored under a guard is
+ * loaded inside it. */
+static void load_resident(Row *row, const Stage *stage) {
+    ScalarId roots[MAX_STAGE_VALUES], loads[MAX_STAGE_VALUES];
+    uint32_t n_roots = 0;
+    for (uint32_t i = 0; i < stage->stores.n; i++)
+        if (!stage->stores.data[i].guard) roots[n_roots++] = stage->stores.data[i].value;
+    for (uint32_t s = 0; s < row->n_steps; s++) {
+        uint32_t n = point_list_loads(&row->steps[s], roots, n_roots, loads, MAX_STAGE_VALUES);
+        for (uint32_t i = 0; i < n; i++) point_value(&row->steps[s], loads[i]);
+    }
+}
+
 static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
+    if (stage->stores.n) load_resident(row, stage);
     for (uint32_t s = 0; s < row->n_steps; s++) {
         Point *point = &row->steps[s];
         Acc *accs = all_accs + s % row->n_slots * MAX_STAGE_VALUES;
@@ -288,9 +324,9 @@ static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
         }
         point_prepare_stores(point, stage->stores.data, stage->stores.n);
         If exists = {NULL};
-        if (point->active && stage->stores.n)
-            exists = if_begin(row->unit, row->lower->function, point->active);
-        point_store_all(point, stage->stores.data, stage->stores.n);
+        LLVMValueRef stores = store_condition(row, point);
+        if (stores && stage->stores.n) exists = if_begin(row->unit, row->lower->function, stores);
+        gpu_stage_store(point, stage);
         if (exists.after) if_end(row->unit, &exists);
     }
 }
@@ -453,7 +489,7 @@ static void make_resident(Row *row) {
     if (row->rank) n -= (int64_t)(row->sched->cluster - 1) * row->order.segment_elems;
     for (uint32_t s = 0; s < row->n_steps; s++) {
         row->steps[s] = point_at(row, row->own, stride * s);
-        if (stride * (s + 1) <= n && !row->exists) continue;
+        if (stride * (s + 1) <= n && (!row->exists || row->repeats)) continue;
         LLVMValueRef at =
             LLVMBuildAdd(builder, row->own, lower_index_const(row->lower, stride * s), "");
         row->steps[s].active = LLVMBuildICmp(builder, LLVMIntSLT, at, row->count, "");

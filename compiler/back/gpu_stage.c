@@ -31,6 +31,10 @@ void gpu_stage_visit(Point *point, const Stage *stage, Acc *accs) {
         Acc element = acc_element(point, reduce);
         accs[i] = acc_combine(point->lower, reduce, accs[i], element);
     }
+    point_prepare_stores(point, stage->stores.data, stage->stores.n);
+}
+
+void gpu_stage_store(Point *point, const Stage *stage) {
     point_store_all(point, stage->stores.data, stage->stores.n);
 }
 
@@ -72,10 +76,12 @@ static LLVMValueRef loop_of_width(const GpuElements *e, const Stage *stage, Acc 
     values[n] = from;
     loop_carry(unit, &loop, values, n + 1);
     acc_unflatten(accs, stage->reduces.n, values);
+    Point *points = arena_array(unit->arena, Point, width);
     for (uint32_t u = 0; u < width; u++) {
-        Point point = e->at(e->user, loop.index, e->stride * u);
-        gpu_stage_visit(&point, stage, accs);
+        points[u] = e->at(e->user, loop.index, e->stride * u);
+        gpu_stage_visit(&points[u], stage, accs);
     }
+    for (uint32_t u = 0; u < width; u++) gpu_stage_store(&points[u], stage);
     acc_flatten(accs, stage->reduces.n, values);
     values[n] = LLVMBuildAdd(unit->builder, loop.index, step, "");
     loop_end_carry(unit, &loop, values, n + 1);

@@ -6,6 +6,8 @@
  * and use the same shared memory again. */
 #include "back/gpu.h"
 
+#include <string.h>
+
 enum { COPY_BYTES = 16, LEAST_COPY_BYTES = 4, MAX_ROUNDS = 8 };
 
 typedef struct Copy {
@@ -60,12 +62,20 @@ static void copy_pieces(const Copy *copy, uint32_t first, uint32_t n, uint32_t b
     if_end(copy->unit, &rest);
 }
 
+static int64_t arg_bytes(const Lower *turn, uint32_t i) {
+    const Buffer *buffer = &turn->plan->buffers.data[turn->kernel->args.data[i]];
+    return dim_hi(lower_dims(turn), buffer_bytes(lower_dims(turn), buffer));
+}
+
+static bool is_aligned_arg(const Lower *turn, uint32_t i) {
+    return turn->variant->align_bytes >= COPY_BYTES && (turn->variant->align_args >> i & 1);
+}
+
 static void copy_arg(const Lower *turn, uint32_t i, LLVMValueRef from) {
     const Buffer *buffer = &turn->plan->buffers.data[turn->kernel->args.data[i]];
-    int64_t n_bytes = dim_hi(lower_dims(turn), buffer_bytes(lower_dims(turn), buffer));
+    int64_t n_bytes = arg_bytes(turn, i);
     uint32_t elem_bytes = dtype_bytes(buffer->dtype), bytes = elem_bytes;
-    bool is_aligned =
-        turn->variant->align_bytes >= COPY_BYTES && (turn->variant->align_args >> i & 1);
+    bool is_aligned = is_aligned_arg(turn, i);
     Copy copy = {.unit = turn->unit,
                  .function = turn->function,
                  .thread = gpu_thread(turn->unit),
@@ -79,13 +89,44 @@ static void copy_arg(const Lower *turn, uint32_t i, LLVMValueRef from) {
     copy_pieces(&copy, first, n - first, elem_bytes);
 }
 
+static bool is_copied(const Launch *launch, uint32_t k, uint32_t i) {
+    return (launch->kernels[k].copied_args >> i & 1) &&
+           !launch_comes_again(launch, (LaunchArg){k, i});
+}
+
+/* By one thread: it takes no branch, so that the wait behind it is everybody's. */
+static void prefetch_arg(const Lower *turn, uint32_t i, LLVMValueRef asks) {
+    const Unit *unit = turn->unit;
+    int64_t n_bytes = arg_bytes(turn, i) / COPY_BYTES * COPY_BYTES;
+    if (!is_aligned_arg(turn, i) || n_bytes == 0) return;
+    static const char list[] = "l,r,~{memory}";
+    const char *text = str_format(unit->arena,
+                                  "{\n\t.reg .pred asks;\n\tsetp.ne.b32 asks, $1, 0;\n\t@asks "
+                                  "cp.async.bulk.prefetch.L2.global [$0], %u;\n\t}",
+                                  (unsigned)n_bytes);
+    LLVMValueRef args[2] = {turn->pointers[i], asks};
+    LLVMTypeRef types[2] = {unit->global_ptr, unit->i32};
+    LLVMTypeRef type = LLVMFunctionType(unit->void_type, types, 2, 0);
+    LLVMValueRef code = LLVMGetInlineAsm(type, text, strlen(text), list, sizeof list - 1, 1, 0,
+                                         LLVMInlineAsmDialectATT, 0);
+    LLVMBuildCall2(unit->builder, type, code, args, 2, "");
+}
+
+void gpu_turns_prefetch(const Lower *turns, const Launch *launch) {
+    const Unit *unit = turns->unit;
+    LLVMValueRef zero = unit_int(unit->i32, 0);
+    LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, gpu_thread(unit), zero, "");
+    LLVMValueRef asks = LLVMBuildZExt(unit->builder, is_first, unit->i32, "");
+    for (uint32_t k = 0; k < launch->n; k++)
+        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++)
+            if (is_copied(launch, k, i)) prefetch_arg(&turns[k], i, asks);
+}
+
 /* Of turn `k`, as a group of copies. */
 static void begin_copies(const Lower *turns, const Launch *launch, uint32_t k,
                          LLVMValueRef *pointers) {
-    const Kernel *kernel = &launch->kernels[k];
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        if ((kernel->copied_args >> i & 1) && !launch_comes_again(launch, (LaunchArg){k, i}))
-            copy_arg(&turns[k], i, pointers[i]);
+    for (uint32_t i = 0; i < launch->kernels[k].args.n; i++)
+        if (is_copied(launch, k, i)) copy_arg(&turns[k], i, pointers[i]);
     unit_intrinsic(turns->unit, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
 }
 

@@ -175,7 +175,7 @@ static LLVMValueRef *move_to_chip(Lower *turn, const Launch *launch) {
         uint32_t buffer = kernel->args.data[i];
         bool is_copied = kernel->copied_args >> i & 1;
         in_memory[i] = turn->pointers[i];
-        turn->is_written[i] = turn->is_written[i] || is_copied;
+        turn->may_change[i] = turn->may_change[i] || is_copied;
         if (!is_copied && !turn->chips[i].base) continue;
         ChipPlace place = {0, 0};
         turn->pointers[i] = skip_begin(turn, i, chip_base(turn, launch, buffer, &place));
@@ -227,8 +227,8 @@ static void lower_phases(Lower *phases, const Launch *launch, uint32_t n_phases,
 static void note_written(Lower *lower, const Launch *launch) {
     const Kernel *kernel = lower->kernel;
     for (uint32_t i = 0; i < kernel->args.n; i++)
-        lower->is_written[i] =
-            lower->is_written[i] || launch_stores_to(launch, kernel->args.data[i]);
+        lower->may_change[i] =
+            lower->may_change[i] || launch_stores_to(launch, kernel->args.data[i]);
 }
 
 static void lower_gpu(Lower *lower, const Launch *launch) {
@@ -259,6 +259,7 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     else if (has_parts)
         select_part(&phases[0], launch->n);
     add_maps(&phases[0], n_launch_maps(lower, launch));
+    gpu_begin(phases, launch);
     LLVMBasicBlockRef body = unit_block(unit, lower->function, "body");
     unit_goto(unit, body);
     if (launch_has_turns(launch))
@@ -266,7 +267,6 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     else
         lower_phases(phases, launch, n_phases, n_together);
     close_entry(lower, body);
-    if (unit->target->has_overlap) gpu_wait_for_earlier(unit, lower->function, first_symbol);
 }
 
 static LLVMValueRef load_slot(const Unit *unit, LLVMValueRef array, LLVMTypeRef type,

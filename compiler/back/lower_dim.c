@@ -5,6 +5,13 @@
 
 #include <string.h>
 
+/* Whether it is in memory for good before any kernel of the same phase begins. What inputs hold may
+ * come from a kernel that still runs when this one begins to wait for it. */
+static bool is_given(const Lower *lower, uint32_t arg) {
+    BufferKind kind = lower->plan->buffers.data[lower->kernel->args.data[arg]].kind;
+    return kind == BUFFER_PARAM || (kind == BUFFER_PREPARED && !lower->kernel->is_init);
+}
+
 void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel,
                 const Variant *variant) {
     *lower = (Lower){.unit = unit,
@@ -21,10 +28,11 @@ void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel
         lower->lane_axis = kernel->n_parallel - 1;
     uint32_t n_args = kernel->args.n;
     lower->pointers = arena_array(unit->arena, LLVMValueRef, n_args);
-    lower->is_written = arena_array(unit->arena, bool, n_args);
+    lower->may_change = arena_array(unit->arena, bool, n_args);
     for (uint32_t i = 0; i < n_args; i++)
-        lower->is_written[i] = kernel_stores_to(kernel, kernel->args.data[i]) ||
-                               in_place_may_any(unit->arena, plan, kernel, kernel->args.data[i]);
+        lower->may_change[i] = kernel_stores_to(kernel, kernel->args.data[i]) ||
+                               in_place_may_any(unit->arena, plan, kernel, kernel->args.data[i]) ||
+                               (unit->target->has_overlap && !is_given(lower, i));
 }
 
 uint32_t lower_arg(const Lower *lower, uint32_t buffer) {

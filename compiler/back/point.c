@@ -55,7 +55,7 @@ static LLVMValueRef plain_load(const Lower *lower, uint32_t arg, LLVMTypeRef typ
                                LLVMValueRef pointer, uint32_t align_bytes) {
     LLVMValueRef load = LLVMBuildLoad2(lower->unit->builder, type, pointer, "");
     LLVMSetAlignment(load, align_bytes);
-    if (!lower->is_written[arg])
+    if (!lower->may_change[arg])
         LLVMSetMetadata(load, lower->unit->invariant_kind, lower->unit->invariant);
     return load;
 }
@@ -126,9 +126,8 @@ static LLVMValueRef load_vector(Point *point, const Scalar *s, uint32_t arg, uin
     LLVMValueRef pointer = element_pointer(lower, arg, address);
     uint32_t n_bytes = point->lanes * dtype_bytes(s->dtype);
     bool is_whole = align == n_bytes && (n_bytes == 8 || n_bytes == 16);
-    bool is_once = (lower->read_once >> arg & 1) && !lower->is_written[arg];
-    return is_once && is_whole && unit->target->has_load_once
-               ? unit_load_once(unit, type, n_bytes, pointer)
+    return (lower->read_once >> arg & 1) && is_whole && unit->target->has_load_once
+               ? unit_load_once(unit, type, n_bytes, pointer, lower->may_change[arg])
                : plain_load(lower, arg, type, pointer, align);
 }
 

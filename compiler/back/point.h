@@ -42,7 +42,7 @@ typedef struct Lower {
     LLVMValueRef block; /* GPU, in a launch of several parts: i32, the block's number in its own; of
                            turns: which of the kernel's grid it stands for; else NULL */
     LLVMValueRef *pointers; /* per Kernel.args */
-    bool *is_written;       /* per Kernel.args */
+    bool *may_change;       /* per Kernel.args: what it holds, from the kernel's beginning on */
     uint64_t read_once;     /* GPU: Kernel.args (bit set) that the template reads so, for which
                              * unit_load_once is faster: measured for columns and vectors */
     LLVMValueRef *maps;     /* per map of the launch: pointer to the parameter */
@@ -52,6 +52,7 @@ typedef struct Lower {
     const Chip *chips;      /* per Kernel.args; NULL: none is on chip */
     BlockTile *tile;        /* of a launch of several phases, else NULL */
     bool is_turn;           /* of a launch of turns: its block has a processor for itself */
+    bool lets_in;           /* GPU: is still to say when the next launch's blocks may come in */
     SharedTiles *tiles;
     LLVMValueRef symbols[DIM_MAX_SYMBOLS]; /* i64 */
     LLVMTypeRef index_type;                /* i32 or i64: of axis values and element addresses */

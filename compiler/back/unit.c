@@ -121,17 +121,21 @@ LLVMValueRef unit_intrinsic(const Unit *unit, const char *name, LLVMTypeRef *ove
 }
 
 LLVMValueRef unit_load_once(const Unit *unit, LLVMTypeRef type, uint32_t n_bytes,
-                            LLVMValueRef pointer) {
-    static const char four[] = "ld.global.nc.L1::no_allocate.v4.b32 {$0, $1, $2, $3}, [$4];";
-    static const char two[] = "ld.global.nc.L1::no_allocate.v2.b32 {$0, $1}, [$2];";
+                            LLVMValueRef pointer, bool may_change) {
     uint32_t n = n_bytes / 4;
-    const char *text = n == 4 ? four : two, *list = n == 4 ? "=r,=r,=r,=r,l" : "=r,=r,l";
+    const char *text =
+        str_format(unit->arena,
+                   n == 4 ? "ld.global%s.L1::no_allocate.v4.b32 {$0, $1, $2, $3}, [$4];"
+                          : "ld.global%s.L1::no_allocate.v2.b32 {$0, $1}, [$2];",
+                   may_change ? "" : ".nc");
+    const char *list = str_format(unit->arena, "%s%s", n == 4 ? "=r,=r,=r,=r,l" : "=r,=r,l",
+                                  may_change ? ",~{memory}" : "");
     LLVMTypeRef words[4] = {unit->i32, unit->i32, unit->i32, unit->i32};
     LLVMTypeRef place = LLVMTypeOf(pointer), result = LLVMVectorType(unit->i32, n);
     LLVMTypeRef signature =
         LLVMFunctionType(LLVMStructTypeInContext(unit->context, words, n, 0), &place, 1, 0);
-    LLVMValueRef code = LLVMGetInlineAsm(signature, text, strlen(text), list, strlen(list), 0, 0,
-                                         LLVMInlineAsmDialectATT, 0);
+    LLVMValueRef code = LLVMGetInlineAsm(signature, text, strlen(text), list, strlen(list),
+                                         may_change, 0, LLVMInlineAsmDialectATT, 0);
     LLVMValueRef loaded = LLVMBuildCall2(unit->builder, signature, code, &pointer, 1, "");
     LLVMValueRef all = LLVMGetPoison(result);
     for (uint32_t i = 0; i < n; i++) {

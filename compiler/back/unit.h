@@ -44,11 +44,12 @@ LLVMValueRef unit_splat(const Unit *unit, LLVMValueRef scalar, uint32_t lanes);
 LLVMValueRef unit_number(const Unit *unit, Dtype dtype, double number);
 LLVMValueRef unit_int(LLVMTypeRef type, int64_t value);
 
-/* Calls an intrinsic by name; `overloads` are the types its name is mangled with. */
-/* GPU: `n_bytes` (8 or 16) at a multiple of that in global memory, which nobody writes meanwhile
- * and this thread alone reads: they take no place in the nearest cache. */
+/* GPU: `n_bytes` (8 or 16) at a multiple of that in global memory, which this thread alone reads:
+ * they take no place in the nearest cache. What may change is read where it stands in the code. */
 LLVMValueRef unit_load_once(const Unit *unit, LLVMTypeRef type, uint32_t n_bytes,
-                            LLVMValueRef pointer);
+                            LLVMValueRef pointer, bool may_change);
+
+/* Calls an intrinsic by name; `overloads` are the types its name is mangled with. */
 LLVMValueRef unit_intrinsic(const Unit *unit, const char *name, LLVMTypeRef *overloads,
                             uint32_t n_overloads, LLVMValueRef *args, uint32_t n_args);
 

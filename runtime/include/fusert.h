@@ -280,8 +280,8 @@ typedef struct frt_program_options {
     bool cache;
     const char *cache_dir;
     size_t cache_bytes; /* what the folder may hold, the oldest is removed; 0 = 256 MiB */
-    bool overlap;       /* CUDA: launch kernels that wait by themselves while the one ahead of them
-                           ends (docs/RUNTIME.md says what for, and why only if asked) */
+    bool in_order;      /* CUDA: begin each kernel when the one ahead of it has ended; else kernels
+                           that wait by themselves are launched while it ends (docs/RUNTIME.md) */
     bool load_all;      /* CUDA, PTX: compile every kernel when the program is created, so that no
                            later call does. Else a kernel is compiled by the first call of
                            frt_prepare that chooses it, and most never are */

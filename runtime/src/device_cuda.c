@@ -181,7 +181,7 @@ static frt_status cuda_open(Device *device, const frt_module *module,
         return status;
     }
     device->has_maps = state->api.cuTensorMapEncodeTiled != NULL;
-    device->has_overlap = options->overlap && state->api.cuLaunchKernelEx != NULL &&
+    device->has_overlap = !options->in_order && state->api.cuLaunchKernelEx != NULL &&
                           state->driver_version >= CUDA_OVERLAP_DRIVER;
     device->has_graphs = cuda_has_graphs(&state->api);
     cubin_cache_open(&state->cache, options);

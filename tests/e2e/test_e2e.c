@@ -256,6 +256,19 @@ static void run_shapes(const Target *target) {
         run_modes(target, shapes[i]);
 }
 
+Test(e2e, runs_in_turn_on_one_workspace_keep_their_bits, .timeout = 60) {
+    static const int64_t values[] = {30, 301};
+    Arena *arena = arena_new(NULL);
+    uint8_t *expected[5] = {NULL};
+    Compiled compiled;
+    cr_assert(compile_source(&compiled, reductions, find_target(TARGET_CPU), COMPILE_UNFUSED), "%s",
+              compiled.messages);
+    rig_repeat_runs(2);
+    run_again(&compiled, values, 2, 2, expected, arena);
+    compile_free(&compiled);
+    arena_free(arena);
+}
+
 Test(e2e, same_bits_over_runs_threads_and_fusion, .timeout = 120) {
     run_shapes(find_target(TARGET_CPU));
 }

@@ -100,10 +100,15 @@ static void guard_program(Rig *rig) {
     rig->options.program.allocator = (frt_allocator){guard_alloc, guard_free, rig->guard};
 }
 
-static bool overlaps_launches;
+static bool launches_in_order;
+static uint32_t n_bursts;
 
-void rig_overlap_launches(void) {
-    overlaps_launches = true;
+void rig_launch_in_order(void) {
+    launches_in_order = true;
+}
+
+void rig_repeat_runs(uint32_t n) {
+    n_bursts = n;
 }
 
 bool rig_open(Rig *rig, const void *artifact, size_t n_bytes, const char *name,
@@ -115,7 +120,7 @@ bool rig_open(Rig *rig, const void *artifact, size_t n_bytes, const char *name,
     if (!find_graph(rig, name)) return false;
     list_tensors(rig);
     guard_program(rig);
-    rig->options.program.overlap |= overlaps_launches;
+    rig->options.program.in_order |= launches_in_order;
     if (frt_program_create(rig->module, name, &rig->options.program, &rig->program, &error))
         return fail(rig, "program", error.message);
     return true;
@@ -138,27 +143,38 @@ void rig_close(Rig *rig) {
     *rig = (Rig){0};
 }
 
-static bool set_dims(Rig *rig, const DimTab *dims, const int64_t *symbol_values, int64_t *values) {
+static void find_dims(Rig *rig, const DimTab *dims, const int64_t *symbol_values) {
+    FRT_INFO(frt_module_info, info);
+    frt_module_get_info(rig->module, &info);
+    for (int32_t i = 0; i < info.n_dims; i++) {
+        FRT_INFO(frt_dim_info, dim);
+        frt_module_get_dim(rig->module, i, &dim);
+        rig->dims[i] = 0;
+        for (uint32_t s = 0; s < dim_n_symbols(dims); s++)
+            if (strcmp(dim_symbol_info(dims, s)->name, dim.name) == 0)
+                rig->dims[i] = symbol_values[s];
+    }
+}
+
+static bool set_dims(Rig *rig, frt_exec *exec) {
     FRT_INFO(frt_module_info, info);
     frt_module_get_info(rig->module, &info);
     for (int32_t i = 0; i < info.n_dims; i++) {
         FRT_INFO(frt_dim_info, dim);
         frt_error error = FRT_ERROR_INIT;
         frt_module_get_dim(rig->module, i, &dim);
-        for (uint32_t s = 0; s < dim_n_symbols(dims); s++)
-            if (strcmp(dim_symbol_info(dims, s)->name, dim.name) == 0) values[i] = symbol_values[s];
-        if (frt_set_dim(rig->exec, dim.name, values[i], &error))
+        if (frt_set_dim(exec, dim.name, rig->dims[i], &error))
             return fail(rig, "dim", error.message);
     }
     return true;
 }
 
-static bool lay_out(Rig *rig, const int64_t *values) {
+static bool lay_out(Rig *rig) {
     frt_error error = FRT_ERROR_INIT;
     size_t end = RIG_RED_ZONE_BYTES;
     for (uint32_t i = 0; i < rig->n_tensors; i++) {
         RigTensor *tensor = &rig->tensors[i];
-        if (frt_module_eval_shape(rig->module, rig->graph, tensor->index, values, tensor->dims,
+        if (frt_module_eval_shape(rig->module, rig->graph, tensor->index, rig->dims, tensor->dims,
                                   &error))
             return fail(rig, "shape", error.message);
         size_t elem_bytes = frt_dtype_bytes(tensor->info.dtype);
@@ -189,22 +205,23 @@ static bool make_block(Rig *rig) {
     return true;
 }
 
-static bool bind_all(Rig *rig) {
+/* Inputs and outputs in the block at `device`, the workspace in the rig's own. */
+static bool bind_all(Rig *rig, frt_exec *exec, void *device) {
     frt_error error = FRT_ERROR_INIT;
     const RigTensor *workspace = &rig->tensors[rig->n_tensors];
     for (uint32_t i = 0; i < rig->n_tensors; i++) {
         const RigTensor *tensor = &rig->tensors[i];
         if (tensor->info.role == FRT_PARAM) continue;
-        frt_tensor bound = {.data = (uint8_t *)rig->device + tensor->offset,
+        frt_tensor bound = {.data = (uint8_t *)device + tensor->offset,
                             .dtype = tensor->info.dtype,
                             .rank = tensor->info.rank};
         memcpy(bound.dims, tensor->dims, sizeof bound.dims);
-        if (frt_bind(rig->exec, tensor->info.name, &bound, &error))
+        if (frt_bind(exec, tensor->info.name, &bound, &error))
             return fail(rig, "bind", error.message);
     }
     if (workspace->n_bytes &&
-        frt_exec_set_workspace(rig->exec, (uint8_t *)rig->device + workspace->offset,
-                               workspace->n_bytes, &error))
+        frt_exec_set_workspace(exec, (uint8_t *)rig->device + workspace->offset, workspace->n_bytes,
+                               &error))
         return fail(rig, "workspace", error.message);
     return true;
 }
@@ -223,12 +240,12 @@ static bool forget_params(Rig *rig) {
 
 bool rig_place(Rig *rig, const DimTab *dims, const int64_t *symbol_values) {
     frt_error error = FRT_ERROR_INIT;
-    int64_t values[DIM_MAX_SYMBOLS] = {0};
     drop_block(rig);
+    find_dims(rig, dims, symbol_values);
     if (!forget_params(rig)) return false;
     if (frt_exec_create(rig->program, &rig->exec, &error)) return fail(rig, "exec", error.message);
-    return set_dims(rig, dims, symbol_values, values) && lay_out(rig, values) && make_block(rig) &&
-           bind_all(rig);
+    return set_dims(rig, rig->exec) && lay_out(rig) && make_block(rig) &&
+           bind_all(rig, rig->exec, rig->device);
 }
 
 static const RigTensor *find_tensor(const Rig *rig, const char *name) {
@@ -293,6 +310,78 @@ static bool check_red_zones(Rig *rig) {
     return is_untouched(rig, begin, rig->n_bytes, rig->n_tensors);
 }
 
+/* A second exec of the program, whose inputs are zeros, on the same workspace. */
+typedef struct Twin {
+    frt_exec *exec;
+    void *device;
+    uint8_t *zeros, *expected, *result; /* blocks like the rig's */
+} Twin;
+
+static bool outputs_differ(const Rig *rig, const uint8_t *a, const uint8_t *b) {
+    for (uint32_t i = 0; i < rig->n_tensors; i++) {
+        const RigTensor *tensor = &rig->tensors[i];
+        if (tensor->info.role == FRT_OUTPUT &&
+            memcmp(a + tensor->offset, b + tensor->offset, tensor->n_bytes) != 0)
+            return true;
+    }
+    return false;
+}
+
+static bool open_twin(Rig *rig, Twin *twin) {
+    frt_error error = FRT_ERROR_INIT;
+    twin->zeros = calloc(rig->n_bytes, 1);
+    twin->expected = malloc(rig->n_bytes);
+    twin->result = malloc(rig->n_bytes);
+    if (!twin->zeros || !twin->expected || !twin->result) return fail(rig, "twin", "out of memory");
+    if (frt_device_alloc(rig->program, rig->n_bytes, &twin->device, &error) ||
+        frt_exec_create(rig->program, &twin->exec, &error))
+        return fail(rig, "twin", error.message);
+    if (!set_dims(rig, twin->exec) || !bind_all(rig, twin->exec, twin->device)) return false;
+    if (frt_copy_to_device(rig->program, twin->device, twin->zeros, rig->n_bytes, &error) ||
+        frt_run(twin->exec, NULL, &error) || frt_sync(rig->program, NULL, &error) ||
+        frt_copy_from_device(rig->program, twin->expected, twin->device, rig->n_bytes, &error))
+        return fail(rig, "twin", error.message);
+    return true;
+}
+
+static void close_twin(Rig *rig, Twin *twin) {
+    frt_exec_free(twin->exec);
+    if (twin->device) frt_device_free(rig->program, twin->device, rig->n_bytes);
+    free(twin->zeros);
+    free(twin->expected);
+    free(twin->result);
+}
+
+enum { BURST_RUNS = 3 };
+
+/* Both in turn without a pause: what one leaves in the workspace is wrong for the other. */
+static bool run_burst(Rig *rig, Twin *twin) {
+    frt_error error = FRT_ERROR_INIT;
+    if (frt_copy_to_device(rig->program, rig->device, rig->before, rig->n_bytes, &error))
+        return fail(rig, "repeated run", error.message);
+    for (int i = 0; i < BURST_RUNS; i++)
+        if (frt_run(rig->exec, NULL, &error) || frt_run(twin->exec, NULL, &error))
+            return fail(rig, "repeated run", error.message);
+    if (frt_sync(rig->program, NULL, &error) ||
+        frt_copy_from_device(rig->program, twin->result, twin->device, rig->n_bytes, &error))
+        return fail(rig, "repeated run", error.message);
+    if (outputs_differ(rig, twin->expected, twin->result))
+        return fail(rig, "repeated run", "other bits than the first, of zeros");
+    if (frt_copy_from_device(rig->program, twin->result, rig->device, rig->n_bytes, &error))
+        return fail(rig, "repeated run", error.message);
+    if (outputs_differ(rig, rig->after, twin->result))
+        return fail(rig, "repeated run", "other bits than the first");
+    return true;
+}
+
+static bool repeat_runs(Rig *rig) {
+    Twin twin = {.exec = NULL};
+    bool is_good = open_twin(rig, &twin);
+    for (uint32_t i = 0; is_good && i < n_bursts; i++) is_good = run_burst(rig, &twin);
+    close_twin(rig, &twin);
+    return is_good;
+}
+
 bool rig_run(Rig *rig, uint8_t poison) {
     frt_error error = FRT_ERROR_INIT;
     for (uint32_t i = 0; i <= rig->n_tensors; i++) {
@@ -309,5 +398,5 @@ bool rig_run(Rig *rig, uint8_t poison) {
         frt_copy_from_device(rig->program, rig->after, rig->device, rig->n_bytes, &error))
         return fail(rig, "run", error.message);
     if (!is_guard_whole(rig->guard)) return fail(rig, "run", "written beside the program's memory");
-    return check_red_zones(rig);
+    return check_red_zones(rig) && (!n_bursts || repeat_runs(rig));
 }

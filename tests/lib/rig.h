@@ -32,8 +32,11 @@ typedef struct RigOptions {
 #define RIG_OPTIONS_INIT \
     { FRT_PROGRAM_OPTIONS_INIT, false, 0, NULL, NULL }
 
-/* From here on launches of opened programs may overlap (frt_program_options). */
-void rig_overlap_launches(void);
+/* From here on launches of opened programs do not overlap (frt_program_options). */
+void rig_launch_in_order(void);
+/* From here on rig_run repeats each run in `n` bursts without pauses, in turn with runs of other
+ * inputs on the same workspace, and fails where an output has other bits than at first. */
+void rig_repeat_runs(uint32_t n);
 
 typedef struct Rig {
     RigOptions options;
@@ -42,7 +45,8 @@ typedef struct Rig {
     frt_program *program;
     frt_exec *exec;
     int32_t graph;
-    RigTensor *tensors; /* all but temps; the last entry is the workspace */
+    int64_t dims[DIM_MAX_SYMBOLS]; /* per dim of the module */
+    RigTensor *tensors;            /* all but temps; the last entry is the workspace */
     uint32_t n_tensors;
     uint8_t *before, *after; /* the block on the host, as it went and as it came back */
     void *device;

@@ -77,7 +77,8 @@ static int usage(const char *wrong) {
     fprintf(stderr,
             "soak: bad argument `%s`\n"
             "usage: soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED] "
-            "[--reduce|--no-reduce] [--plant=FAULT] [--overlap]\n"
+            "[--reduce|--no-reduce] [--plant=FAULT] "
+            "[--in-order] [--repeat=N]\n"
             "       soak --sweep [--part=I/K] [--device=cpu|cuda] [--target=NAME]\n"
             "       soak --faults [N] [SEED] [--device=cpu|cuda] [--target=NAME]\n"
             "       soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] "
@@ -108,8 +109,14 @@ static bool plant(const char *name) {
 static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
     if (strcmp(argument, "--device=cpu") == 0) return true;
     if (strcmp(argument, "--device=cuda") == 0) return soak->is_cuda = true;
-    if (strcmp(argument, "--overlap") == 0) {
-        rig_overlap_launches();
+    if (strcmp(argument, "--in-order") == 0) {
+        rig_launch_in_order();
+        return true;
+    }
+    if (strncmp(argument, "--repeat=", 9) == 0) {
+        uint64_t n;
+        if (!read_number(argument + 9, &n) || n > UINT32_MAX) return false;
+        rig_repeat_runs((uint32_t)n);
         return true;
     }
     if (strcmp(argument, "--sweep") == 0) return soak->is_sweep = true;

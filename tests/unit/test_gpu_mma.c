@@ -226,7 +226,7 @@ Test(gpu_mma, operands_of_an_epilogue_are_loaded_early) {
         TARGET_SM_90);
     const char *text = function_text(&p, 0);
     cr_expect_gt(ptx_count(text, "st.global.v2"), 0);
-    cr_expect_eq(ptx_count(text, "ld.global.nc.v2"), 2 * ptx_count(text, "st.global.v2"));
+    cr_expect_eq(ptx_count(text, "ld.global.v2"), 2 * ptx_count(text, "st.global.v2"));
     compile_free(&p.compiled);
 }
 
@@ -243,7 +243,7 @@ Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
     check_loop(&p, 0, text, DT_BF16, TARGET_SM_90);
     cr_expect_eq(ptx_count(text, "cp.async.cg"), 0);
     cr_expect_gt(ptx_count(text, "st.shared.v4"), 0);
-    cr_expect_eq(ptx_count(text, "ld.global.nc.v4"), 0);
+    cr_expect_eq(ptx_count(text, "ld.global.v4"), 0);
     cr_expect(assembles_without_spills(&p, TARGET_SM_90));
     compile_free(&p.compiled);
     p = compile("graph g(a: f16[300, 64], b: f16[64, 128]) -> (y: f16[308, 128]) {\n"
@@ -254,7 +254,7 @@ Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
     check_loop(&p, 0, text, DT_F16, TARGET_SM_90);
     cr_expect_gt(ptx_count(text, "cp.async.cg"), 0, "the right factor is copied");
     cr_expect_gt(ptx_count(text, "st.shared.v4"), 0, "the left one is not");
-    cr_expect_gt(ptx_count(text, "ld.global.nc.v4"), 0, "but loaded 8 elements at a time");
+    cr_expect_gt(ptx_count(text, "ld.global.v4"), 0, "but loaded 8 elements at a time");
     compile_free(&p.compiled);
 }
 

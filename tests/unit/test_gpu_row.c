@@ -94,6 +94,22 @@ Test(gpu_row, one_launch_where_there_are_clusters) {
 }
 
 /* Of symbolic length: ascending limits, no cluster, and a last variant that takes any row. */
+/* Rows of ten, in teams that a block has more of than there are rows: those without one repeat the
+ * last, so that no count is 0 and no quotient is by 0. */
+Test(gpu_row, teams_without_a_row_repeat_the_last) {
+    Program p = compile("graph g(x: f32[3, 10]) -> (y: f32[3, 10]) {\n  y = softmax(x)\n}\n",
+                        TARGET_SM_90A);
+    const Kernel *kernel = &p.plan->kernels.data[0];
+    const Sched *s = &kernel->variants[0].sched;
+    cr_assert_gt(s->resident, 0);
+    cr_assert_gt(s->threads / s->team, 3);
+    const char *text =
+        ptx_function_text(p.compiled.driver.arena, p.compiled.bytes, kernel->variants[0].symbol);
+    cr_expect_eq(ptx_count(text, ", 10, 0, %p"), 0);
+    cr_expect_gt(ptx_count(text, "st.global"), 0);
+    compile_free(&p.compiled);
+}
+
 Test(gpu_row, each_length_has_its_variant) {
     static const int64_t limits[] = {1024, 4096, 8192};
     static const char source[] =

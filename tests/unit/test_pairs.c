@@ -57,8 +57,9 @@ static void check(const Pair *pair, TargetId target) {
         bool reads = goes_through_memory && variant->sched.engine != CONTRACT_WGMMA;
         if (variant->is_shared) continue;
         const char *text = ptx_function_text(arena, compiled.bytes, variant->symbol);
-        cr_expect_eq(n_loads_of_written(text) > 0, reads, "%s, %s\n%s", name, variant->symbol,
-                     source);
+        if (!target_get(target)->has_overlap) /* where inputs may change, too, all loads are such */
+            cr_expect_eq(n_loads_of_written(text) > 0, reads, "%s, %s\n%s", name, variant->symbol,
+                         source);
     }
     PtxReport report;
     PtxOptions assembler = {.target = name};

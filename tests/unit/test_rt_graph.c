@@ -18,12 +18,6 @@ static char *waiting_manifest(void) {
     return d;
 }
 
-static frt_program_options overlapping_options(void) {
-    frt_program_options options = rt_options();
-    options.overlap = true;
-    return options;
-}
-
 static frt_status open_bound(RtRig *rig, const char *text, const frt_program_options *options) {
     frt_status status = rt_open_program(rig, text, options);
     if (!status) {
@@ -52,7 +46,7 @@ static void expect_overlaps(const char *text, const frt_program_options *options
 Test(rt_graph, a_launch_overlaps_where_kernel_driver_and_options_say_so) {
     char *text = waiting_manifest();
     char *half = text_replace(rt_manifest, "k_pack 1 32 0 -", "k_pack 1 32 0 - waits");
-    frt_program_options options = overlapping_options();
+    frt_program_options options = rt_options();
     rt_add_kernels();
     fake_cuda_reset();
     expect_overlaps(text, &options, 3, "all wait");
@@ -67,12 +61,12 @@ Test(rt_graph, a_launch_overlaps_where_kernel_driver_and_options_say_so) {
     fake_cuda.missing = "cuLaunchKernelEx";
     expect_overlaps(text, &options, 0, "a driver without the call");
     fake_cuda_reset();
-    options.overlap = false;
-    expect_overlaps(text, &options, 0, "not asked for");
+    options.in_order = true;
+    expect_overlaps(text, &options, 0, "not wanted");
     options.struct_size = offsetof(frt_program_options, cache);
     options.cuda_lookup = fake_cuda_lookup;
     fake_cuda_reset();
-    expect_overlaps(text, &options, 0, "a caller built before there was a switch");
+    expect_overlaps(text, &options, 3, "a caller built before there was a switch");
     free(text);
     free(half);
 }
@@ -82,7 +76,7 @@ Test(rt_graph, timed_steps_do_not_overlap) {
     RtRig rig;
     float ms[8];
     char *text = waiting_manifest();
-    frt_program_options options = overlapping_options();
+    frt_program_options options = rt_options();
     fake_cuda_reset();
     rt_add_kernels();
     cr_assert_eq(open_bound(&rig, text, &options), FRT_OK, "%s", rig.err.message);
@@ -132,7 +126,7 @@ static void expect_run(RtRig *rig, void *stream, int64_t rows, const char *when)
 Test(rt_graph, a_kept_graph_is_one_launch_and_follows_what_is_bound) {
     RtRig rig;
     char stream, *text = waiting_manifest();
-    frt_program_options options = overlapping_options();
+    frt_program_options options = rt_options();
     fake_cuda_reset();
     rt_add_kernels();
     cr_assert_eq(open_bound(&rig, text, &options), FRT_OK, "%s", rig.err.message);
@@ -243,7 +237,7 @@ Test(rt_graph, a_driver_without_graphs_says_so) {
 }
 
 static frt_status scenario(RtRig *rig, const char *text) {
-    frt_program_options options = overlapping_options();
+    frt_program_options options = rt_options();
     frt_status status = open_bound(rig, text, &options);
     if (!status) {
         status = frt_exec_keep_graph(rig->exec, true, &rig->err);
