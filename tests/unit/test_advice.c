@@ -93,7 +93,8 @@ static void count_store(void *user, const Store *store) {
     *n += store->node != NODE_NONE;
 }
 
-/* Whether the kernel has more to do with others than to read one value and to store one. */
+/* Whether the kernel has more to do with others than to read one value and to store one, or makes a
+ * product of its own. */
 static bool has_other_ends(const Plan *plan, const Kernel *kernel) {
     uint32_t n_stored = 0, n_read = 0;
     kernel_each_store(kernel, count_store, &n_stored);
@@ -102,7 +103,7 @@ static bool has_other_ends(const Plan *plan, const Kernel *kernel) {
         n_read += kernel_only_reads(kernel, kernel->args.data[i]) && kind != BUFFER_INPUT &&
                   kind != BUFFER_PARAM;
     }
-    return n_stored + n_read > 2;
+    return n_stored + n_read > 2 || kernel->form == FORM_CONTRACT;
 }
 
 static bool holds(const Plan *plan, const Edge *edge, const Kernel *maker, const Kernel *reader) {
@@ -160,9 +161,9 @@ static void follow_edge(Compiled *program, const Plan *plan, const Edge *edge, c
               target_get(program->target)->name, value_name(plan->graph, edge->producer),
               value_name(plan->graph, edge->consumer), reason_info(edge->reason)->id,
               advice->n_steps, advice_kind_name(last->kind),
-              !then                            ? "not there"
+              !then                         ? "not there"
               : then->verdict == EDGE_FUSED ? "fused"
-                                               : "stored",
+                                            : "stored",
               reason_info(then ? then->reason : REASON_NONE)->id);
     arena_free(arena);
 }
