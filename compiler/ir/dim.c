@@ -186,6 +186,8 @@ static void sum_normalise(Sum *sum) {
 static void sum_add_dim(DimTab *tab, Sum *sum, const Dim *dim, int64_t factor);
 static DimId intern_sum(DimTab *tab, Sum *sum);
 
+enum { MAX_DIVISIONS = 4 };
+
 /* Bounds of k d (n / d) + rest from those of k n + rest, as d (n / d) is n less 0 to d - 1: what
  * makes `n % d` a number below d, whatever n is. `at` is the term with the division by d. */
 static void tighten(DimTab *tab, const Sum *sum, uint32_t at, Dim *dim) {
@@ -209,6 +211,17 @@ static void tighten(DimTab *tab, const Sum *sum, uint32_t at, Dim *dim) {
     if (k < 0 && !checked_add(hi, -most, &hi)) return;
     if (lo > dim->lo) dim->lo = lo;
     if (hi < dim->hi) dim->hi = hi;
+}
+
+/* Each division that is taken out leaves a sum of the others to be tightened: of many, as in the
+ * bytes of a workspace, all subsets would be looked at. */
+static bool is_worth_tightening(const DimTab *tab, const Sum *sum) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < sum->terms.n; i++) {
+        const Monomial *monomial = &tab->monomials.data[sum->terms.data[i].monomial];
+        n += monomial->n_atoms == 1 && tab->atoms.data[monomial->atoms[0]].is_division;
+    }
+    return sum->terms.n > 1 && n <= MAX_DIVISIONS;
 }
 
 static DimId intern_sum(DimTab *tab, Sum *sum) {
@@ -243,7 +256,7 @@ static DimId intern_sum(DimTab *tab, Sum *sum) {
             return DIM_NONE;
         dim.multiple = gcd(dim.multiple, range.multiple);
     }
-    for (uint32_t i = 0; i < n && n > 1; i++) tighten(tab, sum, i, &dim);
+    for (uint32_t i = 0; i < n && is_worth_tightening(tab, sum); i++) tighten(tab, sum, i, &dim);
     dim.terms = arena_copy(tab->arena, sum->terms.data, n * sizeof(Term));
     vec_push(tab->arena, &tab->dims, dim);
     return tab->dims.n - 1;

@@ -110,6 +110,16 @@ static bool leaves_params(const Fuser *f, NodeId producer, NodeId consumer) {
     return f->grouping->can_prepare[producer] && !f->grouping->can_prepare[consumer];
 }
 
+/* Whether a kernel of every run computes it, as what hangs on more does, or what is cheap. */
+static bool is_of_runs(const Fuser *f, NodeId id) {
+    for (uint32_t i = 0; i < f->makers[id].n; i++) {
+        const Group *group = &f->grouping->groups.data[f->makers[id].data[i]];
+        NodeId first = group->reduces.n ? group->reduces.data[0] : group->targets.data[0].node;
+        if (!f->grouping->can_prepare[first]) return true;
+    }
+    return false;
+}
+
 static bool is_prepared(const Fuser *f, NodeId id) {
     uint32_t buffer = f->buffer_of_node[id];
     return buffer != UINT32_MAX && f->plan->buffers.data[buffer].kind == BUFFER_PREPARED;
@@ -162,7 +172,7 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
         if (edge.reason == REASON_FUSION_OFF) return edge;
         if (is_apart)
             edge.reason = REASON_NEVER;
-        else if (is_prepared(f, producer) && leaves_params(f, producer, consumer))
+        else if (is_prepared(f, producer) && is_of_runs(f, consumer))
             edge.reason = REASON_PREPARED;
         else if (!is_read(f, producer, consumer))
             edge = (Edge){producer, consumer, EDGE_FUSED, REASON_UNREAD};

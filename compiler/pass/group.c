@@ -229,6 +229,21 @@ static uint32_t open_group(Grouper *p, const Anchor *anchor) {
     return index;
 }
 
+/* What is stored before the reductions of the source's own kernel goes over their domain, if it
+ * can.
+ */
+static void take_domain(Grouper *p, Group *group, uint32_t index, uint32_t fixed) {
+    ComposeFailure failure;
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        if (fixed_kernel(p->graph, id) != fixed || !is_reduction(p->graph, id)) continue;
+        if (is_contraction(p->graph, id)) return;
+        Group moved = group_copy(p->arena, group);
+        moved.domain = anchor_domain(p, &(Anchor){.node = id, .is_reduction = true});
+        if (try_group(p, &moved, index, &failure)) *group = moved;
+        return;
+    }
+}
+
 /* Joins the source's own kernel, or opens it. */
 static uint32_t place_fixed(Grouper *p, const Anchor *anchor, uint32_t fixed, uint32_t after) {
     ComposeFailure failure = {.reason = REASON_BETWEEN, .node = anchor->node};
@@ -241,6 +256,7 @@ static uint32_t place_fixed(Grouper *p, const Anchor *anchor, uint32_t fixed, ui
     }
     uint32_t index = open_group(p, anchor);
     p->g->groups.data[index].fixed = fixed;
+    if (!anchor->is_reduction) take_domain(p, &p->g->groups.data[index], index, fixed);
     return index;
 }
 

@@ -321,3 +321,20 @@ Test(dim, remainders_have_their_bounds) {
     cr_expect(dim_lo(dims, both) >= 0 && dim_hi(dims, both) == 21);
     arena_free(arena);
 }
+
+/* The bytes of many temporaries, each rounded up: bounds stay right, and are found at once. */
+Test(dim, sums_of_many_rounded_sizes_take_no_time, .timeout = 10) {
+    Arena *arena = arena_new(NULL);
+    DimTab *dims = dimtab_new(arena);
+    dim_declare(dims, (DimSymbol){.name = "A", .lo = 1, .hi = 40, .multiple = 1});
+    DimId a = dim_symbol(dims, 0), sum = dim_const(dims, 0);
+    int64_t most = 0, least = 0, values[1] = {40}, value = 0;
+    for (int64_t i = 1; i <= 40; i++) {
+        sum = dim_add(dims, sum, dim_round_up(dims, dim_mul_const(dims, a, 2 * i - 1), 256));
+        most += (40 * (2 * i - 1) + 255) / 256 * 256;
+        least += 256;
+    }
+    cr_expect(dim_hi(dims, sum) >= most && dim_lo(dims, sum) <= least);
+    cr_expect(dim_eval(dims, sum, values, &value) && value == most);
+    arena_free(arena);
+}
