@@ -56,10 +56,14 @@ void gpu_mbarrier_wait(const Lower *lower, LLVMValueRef barrier, LLVMValueRef pa
  * ended and what they wrote is seen, then it lets the next kernel's blocks come in. Nothing that
  * hangs on one of its first `n` parameters, its tensors' addresses, comes before. */
 void gpu_wait_for_earlier(const Unit *unit, LLVMValueRef function, uint32_t n);
+typedef void GpuTemplate(Lower *);
 /* Turns of a launch's only block, each a template over all blocks of its grid. `pointers` are the
  * places in memory, per kernel and argument, of what is copied. */
 void gpu_turns(Lower *turns, const Launch *launch, LLVMValueRef *const *pointers,
-               void (*const templates[])(Lower *));
+               GpuTemplate *const *templates);
+/* Parts of a launch, in bodies: one for each code, in the order of their blocks. `launch` has what
+ * all of them know before their ways part. */
+void gpu_parts(Lower *launch, Lower *bodies, uint32_t n_bodies, GpuTemplate *const *templates);
 LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
                            LLVMValueRef index);
 

@@ -10,6 +10,8 @@ enum {
     GROUP_THREADS = WGMMA_GROUP_WARPS * WARP,
     BLOCK_ELEMS = 64,
     MAX_ACCUMULATORS = 128,
+    MAX_VALUES = MAX_ACCUMULATORS + 1,
+    MAX_KEPT = 2,
     MAX_CARRIED = 8,
     MAX_LANES = 4
 };
@@ -43,11 +45,13 @@ static void init_side(Wgmma *w, uint32_t i) {
     w->stage_bytes += wgmma_tile_bytes(side->tile, side->is_turned);
 }
 
-static void wgmma_init(Wgmma *w, Lower *lower) {
+/* Of one code: what it multiplies, and where that lies. */
+static void init_code(Wgmma *w, Lower *lower) {
     Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
     const Kernel *kernel = lower->kernel;
-    *w = (Wgmma){.lower = lower, .unit = unit, .sched = &lower->variant->sched};
+    w->lower = lower;
+    w->sched = &lower->variant->sched;
+    w->stage_bytes = 0;
     w->dtype = scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
     w->n_products = lower->n_together;
     w->width = w->n_products * w->sched->tile_n;
@@ -57,6 +61,11 @@ static void wgmma_init(Wgmma *w, Lower *lower) {
         ice(unit->arena, "no instruction for %u tiles of %u x %u", w->n_products, w->sched->tile_m,
             w->sched->tile_n);
     for (uint32_t i = 0; i <= w->n_products; i++) init_side(w, i);
+}
+
+static void place_thread(Wgmma *w) {
+    Unit *unit = w->unit;
+    LLVMBuilderRef builder = unit->builder;
     w->shared = gpu_shared_dynamic(unit);
     w->thread = gpu_thread(unit);
     /* The same for all lanes, as they themselves cannot see. */
@@ -177,11 +186,19 @@ static LLVMValueRef by_cluster(const Wgmma *w, LLVMValueRef blocks) {
     return w->rank ? LLVMBuildUDiv(w->unit->builder, blocks, size, "") : blocks;
 }
 
+/* Of all parts of one code. */
+static DimId n_own_tiles(const Wgmma *w) {
+    return dim_mul_const(lower_dims(w->lower), n_tiles(w), w->lower->n_parts);
+}
+
+/* `w`: the first code. */
 static Loop each_tile(const Wgmma *w) {
     Lower *lower = w->lower;
     LLVMValueRef n_blocks = gpu_gemm_index(lower, gpu_special(w->unit, "nctaid.x"));
     LLVMValueRef first = by_cluster(w, gpu_block(lower));
-    DimId all = dim_mul_const(lower_dims(lower), n_tiles(w), lower->n_parts);
+    DimId all = n_own_tiles(w);
+    for (uint32_t c = 1; c < lower->n_codes; c++)
+        all = dim_add(lower_dims(lower), all, n_own_tiles(&w[c]));
     LLVMValueRef end = lower_dim(lower, all);
     LLVMValueRef step = by_cluster(w, n_blocks);
     return loop_begin(w->unit, lower->function, first, end, step);
@@ -211,16 +228,52 @@ static LLVMValueRef parameter_of(const Wgmma *w, LLVMValueRef part, uint32_t fir
 }
 
 static void take_maps(Wgmma *w, LLVMValueRef part) {
-    uint32_t n_maps = w->lower->variant->n_maps;
-    uint32_t first = LLVMCountParams(w->lower->function) - n_maps * w->lower->n_parts;
+    uint32_t n_maps = w->lower->variant->n_maps, first = w->lower->first_map;
     for (uint32_t i = 0; i < n_maps && part; i++)
         w->sides[i].parameter = parameter_of(w, part, first + i, n_maps);
 }
 
 static void take_pointers(Wgmma *w, LLVMValueRef part) {
-    uint32_t n_args = w->lower->kernel->args.n;
+    uint32_t n_args = w->lower->kernel->args.n, first = w->lower->first_param;
     for (uint32_t i = 0; i < n_args && part; i++)
-        w->lower->pointers[i] = parameter_of(w, part, i, n_args);
+        w->lower->pointers[i] = parameter_of(w, part, first + i, n_args);
+}
+
+/* What is done with tile `number` of its code's. `values` go in and come out changed. */
+typedef void TileWork(Wgmma *w, LLVMValueRef number, LLVMValueRef *values);
+
+/* Branches to the code of the part that has the tile: codes' tiles come one after the other.
+ * `values` are the work's, the first `n_kept` of which are as it leaves them afterwards. */
+static void work_by_code(Wgmma *codes, LLVMValueRef tile, TileWork *work, LLVMValueRef *values,
+                         uint32_t n_values, uint32_t n_kept) {
+    const Unit *unit = codes->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef function = codes->lower->function, own[MAX_VALUES], kept[MAX_KEPT];
+    uint32_t n_codes = codes->lower->n_codes;
+    LLVMBasicBlockRef after = unit_block(unit, function, "worked");
+    for (uint32_t c = 0; c < n_codes; c++) {
+        LLVMBasicBlockRef next = after;
+        LLVMValueRef end = lower_dim(codes->lower, n_own_tiles(&codes[c]));
+        if (c + 1 < n_codes) {
+            LLVMBasicBlockRef here = unit_block(unit, function, "code");
+            next = unit_block(unit, function, "next");
+            LLVMValueRef is_here = LLVMBuildICmp(builder, LLVMIntULT, tile, end, "");
+            LLVMBuildCondBr(builder, is_here, here, next);
+            unit_goto(unit, here);
+        }
+        memcpy(own, values, n_values * sizeof *own);
+        work(&codes[c], tile, own);
+        LLVMBasicBlockRef from = unit_here(unit);
+        LLVMBuildBr(builder, after);
+        unit_goto(unit, after);
+        for (uint32_t i = 0; i < n_kept; i++) {
+            if (c == 0) kept[i] = LLVMBuildPhi(builder, LLVMTypeOf(own[i]), "");
+            LLVMAddIncoming(kept[i], &own[i], &from, 1);
+        }
+        unit_goto(unit, next);
+        if (c + 1 < n_codes) tile = LLVMBuildSub(builder, tile, end, "");
+    }
+    memcpy(values, kept, n_kept * sizeof *kept);
 }
 
 /* The block's own part of a tile; its rows may begin beyond the matrix in a cluster. */
@@ -233,14 +286,30 @@ static GemmBlock tile_at(const Wgmma *w, LLVMValueRef number) {
     return block;
 }
 
-static LLVMValueRef extent_of_k(const Wgmma *w) {
+static DimId extent_of_k(const Wgmma *w) {
     const Kernel *kernel = w->lower->kernel;
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    return lower_dim(w->lower, index_axis_extent(tab, gemm_axis_k(kernel)));
+    return index_axis_extent(scalartab_indices(kernel->scalars), gemm_axis_k(kernel));
 }
 
-static Loop each_stage(const Wgmma *w) {
-    return loop_begin(w->unit, w->lower->function, lower_index_const(w->lower, 0), extent_of_k(w),
+/* Of the part that has the tile. */
+static LLVMValueRef k_of_tile(const Wgmma *codes, LLVMValueRef tile) {
+    Lower *lower = codes->lower;
+    LLVMBuilderRef builder = codes->unit->builder;
+    LLVMValueRef k = lower_dim(lower, extent_of_k(codes));
+    DimId before = dim_const(lower_dims(lower), 0);
+    for (uint32_t c = 1; c < lower->n_codes; c++) {
+        before = dim_add(lower_dims(lower), before, n_own_tiles(&codes[c - 1]));
+        if (extent_of_k(&codes[c]) == extent_of_k(&codes[c - 1])) continue;
+        LLVMValueRef begin = lower_dim(lower, before);
+        LLVMValueRef is_past = LLVMBuildICmp(builder, LLVMIntUGE, tile, begin, "");
+        LLVMValueRef own = lower_dim(lower, extent_of_k(&codes[c]));
+        k = LLVMBuildSelect(builder, is_past, own, k, "");
+    }
+    return k;
+}
+
+static Loop each_stage(const Wgmma *w, LLVMValueRef k) {
+    return loop_begin(w->unit, w->lower->function, lower_index_const(w->lower, 0), k,
                       lower_index_const(w->lower, wgmma_depth(w->dtype)));
 }
 
@@ -327,15 +396,12 @@ static void fill_stage(const Wgmma *w, const GemmBlock *block, LLVMValueRef k0, 
         copy_side(w, &w->sides[i], block, k0, place.stage);
 }
 
-static void fill_stages(Wgmma *w) {
+/* All of k of a tile; `ring`: stage and parity. */
+static void fill_tile(Wgmma *w, LLVMValueRef number, LLVMValueRef *ring) {
     const Unit *unit = w->unit;
-    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)};
-    Loop tiles = each_tile(w);
-    loop_carry(unit, &tiles, ring, 2);
-    LLVMValueRef number = tiles.index;
     take_maps(w, part_of_tile(w, &number));
     GemmBlock block = tile_at(w, number);
-    Loop stages = each_stage(w);
+    Loop stages = each_stage(w, lower_dim(w->lower, extent_of_k(w)));
     loop_carry(unit, &stages, ring, 2);
     RingPlace place = {ring[0], ring[1]};
     fill_stage(w, &block, stages.index, place);
@@ -343,6 +409,17 @@ static void fill_stages(Wgmma *w) {
     ring[0] = place.stage;
     ring[1] = place.parity;
     loop_end_carry(unit, &stages, ring, 2);
+}
+
+static void fill_stages(Wgmma *w) {
+    const Unit *unit = w->unit;
+    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)};
+    Loop tiles = each_tile(w);
+    loop_carry(unit, &tiles, ring, 2);
+    if (w->lower->n_codes > 1)
+        work_by_code(w, tiles.index, fill_tile, ring, 2, 2);
+    else
+        fill_tile(w, tiles.index, ring);
     loop_end_carry(unit, &tiles, ring, 2);
 }
 
@@ -376,7 +453,8 @@ static void run_copying(Wgmma *w) {
 /* All of k but for the wait for what is under way; accs begin at +0. Leaves the ring after it and
  * the stage that is still to be released. A stage is released when the next one's multiplications
  * have begun. */
-static LLVMValueRef multiply_stages(const Wgmma *w, RingPlace *ring, LLVMValueRef *accs) {
+static LLVMValueRef multiply_stages(const Wgmma *w, LLVMValueRef k, RingPlace *ring,
+                                    LLVMValueRef *accs) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
     uint32_t n = w->width / 2;
@@ -385,7 +463,7 @@ static LLVMValueRef multiply_stages(const Wgmma *w, RingPlace *ring, LLVMValueRe
     values[n] = ring->stage;
     values[n + 1] = ring->parity;
     values[n + 2] = i32_const(w, 0); /* the stage before */
-    Loop loop = each_stage(w);
+    Loop loop = each_stage(w, k);
     loop_carry(unit, &loop, values, n + 3);
     RingPlace place = {values[n], values[n + 1]};
     wgmma_wait(w, wgmma_full(w, place.stage), place.parity);
@@ -599,32 +677,61 @@ static void drain_tile(const Wgmma *w, const Drain *d, const GemmColumn *first,
     loop_end_carry(unit, &parts, values, n);
 }
 
+static Drain begin_drain(Wgmma *w, LLVMValueRef number, GemmBlock *tile) {
+    take_pointers(w, part_of_tile(w, &number));
+    *tile = tile_at(w, number);
+    return drain_init(w, tile);
+}
+
+/* While the last multiplications run, and then with their results. */
+static void end_drain(const Wgmma *w, const Drain *drain, LLVMValueRef last_stage,
+                      LLVMValueRef *accs) {
+    GemmColumn columns[WGMMA_MAX_PRODUCTS];
+    part_columns(w, drain, i32_const(w, 0), columns);
+    wgmma_finish(w, accs);
+    release(w, last_stage, NULL);
+    drain_tile(w, drain, columns, accs);
+}
+
+/* `values`: the accumulators and the last stage. */
+static void drain_of_code(Wgmma *w, LLVMValueRef number, LLVMValueRef *values) {
+    GemmBlock tile;
+    Drain drain = begin_drain(w, number, &tile);
+    end_drain(w, &drain, values[w->width / 2], values);
+}
+
 static void run_multiplying(Wgmma *w) {
     const Unit *unit = w->unit;
-    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)}, accs[MAX_ACCUMULATORS];
+    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)}, values[MAX_VALUES];
+    bool is_one = w->lower->n_codes == 1;
+    GemmBlock tile;
+    Drain drain;
     set_registers(w, true);
     Loop tiles = each_tile(w);
     loop_carry(unit, &tiles, ring, 2);
-    LLVMValueRef number = tiles.index;
-    take_pointers(w, part_of_tile(w, &number));
-    GemmBlock tile = tile_at(w, number);
-    Drain drain = drain_init(w, &tile);
+    if (is_one) drain = begin_drain(w, tiles.index, &tile);
     RingPlace place = {ring[0], ring[1]};
-    LLVMValueRef last_stage = multiply_stages(w, &place, accs);
-    GemmColumn columns[WGMMA_MAX_PRODUCTS];
-    part_columns(w, &drain, i32_const(w, 0), columns);
-    wgmma_finish(w, accs);
-    release(w, last_stage, NULL);
-    drain_tile(w, &drain, columns, accs);
+    LLVMValueRef *last_stage = &values[w->width / 2];
+    *last_stage = multiply_stages(w, k_of_tile(w, tiles.index), &place, values);
+    if (is_one)
+        end_drain(w, &drain, *last_stage, values);
+    else
+        work_by_code(w, tiles.index, drain_of_code, values, w->width / 2 + 1, 0);
     ring[0] = place.stage;
     ring[1] = place.parity;
     loop_end_carry(unit, &tiles, ring, 2);
 }
 
 void template_gpu_gemm_wgmma(Lower *lower) {
-    Wgmma *w = arena_array(lower->unit->arena, Wgmma, 1);
+    Wgmma *w = arena_array(lower->unit->arena, Wgmma, lower->n_codes);
     const Unit *unit = lower->unit;
-    wgmma_init(w, lower);
+    w->unit = lower->unit;
+    w->sched = &lower->variant->sched;
+    place_thread(w);
+    for (uint32_t c = lower->n_codes; c-- > 0;) {
+        w[c] = w[0];
+        init_code(&w[c], &lower[c]);
+    }
     init_barriers(w);
     LLVMBasicBlockRef copying = unit_block(unit, lower->function, "copying");
     LLVMBasicBlockRef multiplying = unit_block(unit, lower->function, "multiplying");

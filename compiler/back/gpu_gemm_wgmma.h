@@ -8,7 +8,8 @@
  *
  * The phases of a launch run at once: they have the left factor in common, and their right factors'
  * tiles lie side by side, so that they are one tile to the instruction, and its results all phases'
- * one after the other. The parts of a launch are more tiles for the blocks to walk over.
+ * one after the other. The parts of a launch are more tiles for the blocks to walk over:
+ * all are multiplied by one loop, and fetched and drained by the code of their part.
  *
  * A cluster of two blocks has two tiles, one below the other. Each fetches its half of the right
  * factor's tile and the copy engine gives it to both; so a stage is empty when the groups of both

@@ -478,6 +478,14 @@ uint32_t launch_maps(const Launch *launch, uint32_t v, LaunchMap *maps) {
     return n;
 }
 
+DimId launch_grid(DimTab *dims, const Launch *launch, uint32_t v) {
+    DimId all = launch->kernels->variants[v].grid;
+    if (launch_has_turns(launch)) return dim_const(dims, 1);
+    for (uint32_t k = 1; k < launch->n && launch_has_parts(launch); k++)
+        all = dim_add(dims, all, launch->kernels[k].variants[v].grid);
+    return all;
+}
+
 uint32_t launch_shared_bytes(const Launch *launch, uint32_t v) {
     uint32_t most = 0;
     for (uint32_t k = 0; k < launch->n; k++)

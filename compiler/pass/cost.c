@@ -49,6 +49,7 @@ typedef struct Pricing {
     bool is_turn, is_first; /* of a launch of turns */
     double rows, reduced;   /* iteration points: rows x reduced */
     double held_bytes;      /* read for the first time, from the cache */
+    bool is_idle;           /* the launch has nothing to do */
     double n_beside;        /* blocks of the launch, whose parts run side by side */
     double bytes_in_flight; /* of one thread, over all its loads of a step */
     double wait_us;         /* for them, before the thread goes on to the next step or ends */
@@ -71,15 +72,20 @@ static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *varia
     return true;
 }
 
-/* The first whose conditions on dims hold. */
-static uint32_t choose_variant(const Coster *c, const Kernel *kernel) {
+static bool applies(const Coster *c, const Kernel *kernel, const Variant *variant) {
+    bool is_whole = !variant->multiple_dim || variant->multiple_of <= 1 ||
+                    fmod(number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
+    bool is_short = !variant->limit_dim || number(c, variant->limit_dim) <= (double)variant->limit;
+    return is_whole && is_short && has_maps(c, kernel, variant);
+}
+
+/* The first whose conditions on dims hold, of all parts that start together. */
+static uint32_t choose_variant(const Coster *c, const Kernel *kernel, const Launch *parts) {
     for (uint32_t v = 0; v + 1 < kernel->n_variants; v++) {
-        const Variant *variant = &kernel->variants[v];
-        bool is_whole = !variant->multiple_dim || variant->multiple_of <= 1 ||
-                        fmod(number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
-        bool is_short =
-            !variant->limit_dim || number(c, variant->limit_dim) <= (double)variant->limit;
-        if (is_whole && is_short && has_maps(c, kernel, variant)) return v;
+        bool all_apply = applies(c, kernel, &kernel->variants[v]);
+        for (uint32_t k = 0; k < parts->n && all_apply; k++)
+            all_apply = applies(c, &parts->kernels[k], &parts->kernels[k].variants[v]);
+        if (all_apply) return v;
     }
     return kernel->n_variants ? kernel->n_variants - 1 : 0;
 }
@@ -495,6 +501,15 @@ static bool makes_copy(const Coster *c, const Kernel *kernel) {
     return false;
 }
 
+/* Whether the kernel, and all parts that start together with it, copy nothing. */
+static bool is_idle(const Coster *c, const Kernel *kernel, const Launch *parts) {
+    bool idle = makes_copy(c, kernel) && number(c, kernel_n_rows(kernel)) == 0;
+    for (uint32_t k = 0; k < parts->n && idle; k++)
+        idle = makes_copy(c, &parts->kernels[k]) &&
+               number(c, kernel_n_rows(&parts->kernels[k])) == 0;
+    return idle;
+}
+
 /* The part of the shorter of memory and arithmetic that the longer does not hide. Blocks of a
  * cluster wait for one another: the more they are, and the fewer others are beside them in other
  * stages, the more they load, compute and store at the same time. */
@@ -524,8 +539,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
     cost->arithmetic_us = cost->n_prims / prims_per_us;
     if (is_contraction(p->kernel)) time_products(c, p, prims_per_us);
-    bool is_link = p->kernel->link != LINK_NONE, is_idle = p->rows == 0 && makes_copy(c, p->kernel);
-    cost->launch_us = is_link || is_idle ? 0 : c->card->launch_us;
+    cost->launch_us = p->kernel->link != LINK_NONE || p->is_idle ? 0 : c->card->launch_us;
     cost->spill_us = spill_us(c, p);
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) +
@@ -568,27 +582,52 @@ static void settle_cache(Coster *c, const Kernel *kernel, const KernelCost *cost
     c->passed += cost->read_bytes + cost->written_bytes;
 }
 
-/* Blocks of all parts of the launch that the kernel is in; they are as many of each. */
-static double blocks_beside(const Coster *c, uint32_t index, double n_blocks) {
+/* The parts that start together with the kernel, which is among them; none where it has no such. */
+static Launch parts_beside(const Plan *plan, uint32_t index) {
     uint32_t first = index;
-    while (c->plan->kernels.data[first].link != LINK_NONE && first > 0) first--;
-    Launch launch = plan_launch(c->plan, first);
-    return launch_has_parts(&launch) ? n_blocks * launch.n : n_blocks;
+    while (plan->kernels.data[first].link != LINK_NONE && first > 0) first--;
+    Launch launch = plan_launch(plan, first);
+    return launch_has_parts(&launch) ? launch : (Launch){0};
+}
+
+static double blocks_beside(const Coster *c, const Launch *parts, const KernelCost *cost) {
+    double n = 0;
+    for (uint32_t k = 0; k < parts->n; k++)
+        n += number(c, parts->kernels[k].variants[cost->variant].grid);
+    return parts->n ? n : cost->n_blocks;
+}
+
+/* All blocks of a launch take what the part takes that takes most. */
+static Pressure pressure_beside(const Coster *c, const Pricing *p, const Launch *parts) {
+    Pressure most = pressure_of(c->arena, c->plan, p->kernel, p->variant, c->card);
+    for (uint32_t k = 0; k < parts->n; k++) {
+        const Kernel *part = &parts->kernels[k];
+        if (part->code == p->kernel->code) continue;
+        Pressure own = pressure_of(c->arena, c->plan, part, &part->variants[p->cost->variant],
+                                   c->card);
+        if (own.n_blocks < most.n_blocks) {
+            most.n_blocks = own.n_blocks;
+            most.occupancy = own.occupancy;
+        }
+    }
+    return most;
 }
 
 static void price_kernel(Coster *c, uint32_t index) {
     const Kernel *kernel = &c->plan->kernels.data[index];
     KernelCost *cost = &c->out->kernels[index];
-    cost->variant = choose_variant(c, kernel);
+    Launch parts = parts_beside(c->plan, index);
+    cost->variant = choose_variant(c, kernel, &parts);
     Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
     p.is_turn = plan_is_turn(c->plan, index);
     p.is_first = p.is_turn && kernel->link == LINK_NONE;
     p.rows = number(c, kernel_n_rows(kernel));
     p.reduced = number(c, kernel_n_reduced(kernel));
     cost->n_blocks = number(c, p.variant->grid);
-    p.n_beside = blocks_beside(c, index, cost->n_blocks);
+    p.n_beside = blocks_beside(c, &parts, cost);
+    p.is_idle = is_idle(c, kernel, &parts);
     if (p.variant->grid_limit) cost->n_blocks = fmin(cost->n_blocks, (double)p.variant->grid_limit);
-    cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
+    cost->pressure = pressure_beside(c, &p, &parts);
     bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
     for (uint32_t s = 0; s <= kernel->stages.n; s++) live[s] = stage_scalars(c, kernel, s);
     for (uint32_t i = 0; i < kernel->args.n; i++) price_read(c, &p, kernel->args.data[i], live);
