@@ -6,24 +6,12 @@
 
 #include <string.h>
 
-enum {
-    GROUP_THREADS = WGMMA_GROUP_WARPS * WARP,
-    BLOCK_ELEMS = 64,
-    MAX_ACCUMULATORS = 128,
-    MAX_VALUES = MAX_ACCUMULATORS + 1,
-    MAX_KEPT = 2,
-    MAX_CARRIED = 8,
-    MAX_LANES = 4
-};
+enum { GROUP_THREADS = WGMMA_GROUP_WARPS * WARP, BLOCK_ELEMS = 64, MAX_CARRIED = 8, MAX_LANES = 4 };
 /* Of 168 registers per thread, three groups' worth, the copying group leaves most to the others. */
 enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
 
 static LLVMValueRef i32_const(const Wgmma *w, int64_t value) {
     return unit_int(w->unit->i32, value);
-}
-
-static uint32_t cluster_size(const Wgmma *w) {
-    return w->rank ? w->sched->cluster : 1;
 }
 
 LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes) {
@@ -111,7 +99,7 @@ static void meet(const Wgmma *w) {
 static void init_barriers(const Wgmma *w) {
     const Unit *unit = w->unit;
     LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, w->thread, i32_const(w, 0), "");
-    uint32_t n_releases = w->n_groups * cluster_size(w);
+    uint32_t n_releases = w->n_groups * wgmma_cluster(w);
     If first = if_begin(unit, w->lower->function, is_first);
     for (uint32_t s = 0; s < w->sched->stages; s++) {
         LLVMValueRef full = wgmma_full(w, i32_const(w, s));
@@ -146,7 +134,7 @@ static void release(const Wgmma *w, LLVMValueRef stage, LLVMValueRef condition) 
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
     LLVMValueRef speaks =
-        LLVMBuildICmp(builder, LLVMIntULT, w->in_group, i32_const(w, cluster_size(w)), "");
+        LLVMBuildICmp(builder, LLVMIntULT, w->in_group, i32_const(w, wgmma_cluster(w)), "");
     if (condition) speaks = LLVMBuildAnd(builder, speaks, condition, "");
     If one = if_begin(unit, w->lower->function, speaks);
     LLVMValueRef args[2] = {wgmma_empty(w, stage), i32_const(w, 1)};
@@ -161,151 +149,14 @@ static void release(const Wgmma *w, LLVMValueRef stage, LLVMValueRef condition) 
 
 /* Tiles. */
 
-/* Of all blocks of a cluster together. */
-static uint32_t tile_rows(const Wgmma *w) {
-    return w->sched->tile_m * cluster_size(w);
-}
-
-/* Of one part. */
-static DimId n_tiles(const Wgmma *w) {
-    const Kernel *kernel = w->lower->kernel;
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    DimTab *dims = indextab_dims(tab);
-    DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
-    DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
-    DimId rows = dim_ceil_div(dims, m, tile_rows(w));
-    DimId columns = dim_ceil_div(dims, n, w->sched->tile_n);
-    DimId all = dim_mul(dims, rows, columns);
-    for (uint32_t axis = 0; axis + 2 < kernel->n_parallel; axis++)
-        all = dim_mul(dims, all, index_axis_extent(tab, axis));
-    return all;
-}
-
-static LLVMValueRef by_cluster(const Wgmma *w, LLVMValueRef blocks) {
-    LLVMValueRef size = LLVMConstInt(LLVMTypeOf(blocks), cluster_size(w), 0);
-    return w->rank ? LLVMBuildUDiv(w->unit->builder, blocks, size, "") : blocks;
-}
-
-/* Of all parts of one code. */
-static DimId n_own_tiles(const Wgmma *w) {
-    return dim_mul_const(lower_dims(w->lower), n_tiles(w), w->lower->n_parts);
-}
-
-/* `w`: the first code. */
-static Loop each_tile(const Wgmma *w) {
-    Lower *lower = w->lower;
-    LLVMValueRef n_blocks = gpu_gemm_index(lower, gpu_special(w->unit, "nctaid.x"));
-    LLVMValueRef first = by_cluster(w, gpu_block(lower));
-    DimId all = n_own_tiles(w);
-    for (uint32_t c = 1; c < lower->n_codes; c++)
-        all = dim_add(lower_dims(lower), all, n_own_tiles(&w[c]));
-    LLVMValueRef end = lower_dim(lower, all);
-    LLVMValueRef step = by_cluster(w, n_blocks);
-    return loop_begin(w->unit, lower->function, first, end, step);
-}
-
-/* The parts' tiles come one part's after the other's. `number` becomes the tile's within its own;
- * returns which that is, or NULL where there is one. */
-static LLVMValueRef part_of_tile(const Wgmma *w, LLVMValueRef *number) {
-    LLVMBuilderRef builder = w->unit->builder;
-    if (w->lower->n_parts == 1) return NULL;
-    LLVMValueRef n = lower_dim(w->lower, n_tiles(w)), tile = *number;
-    *number = LLVMBuildURem(builder, tile, n, "");
-    return LLVMBuildUDiv(builder, tile, n, "");
-}
-
-/* Of the parameters that parts have at `first`, `step` apart, the one of part `part`. */
-static LLVMValueRef parameter_of(const Wgmma *w, LLVMValueRef part, uint32_t first, uint32_t step) {
-    LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef own = LLVMGetParam(w->lower->function, first);
-    for (uint32_t p = 1; p < w->lower->n_parts; p++) {
-        LLVMValueRef number = lower_index_const(w->lower, p);
-        LLVMValueRef is_past = LLVMBuildICmp(builder, LLVMIntUGE, part, number, "");
-        LLVMValueRef other = LLVMGetParam(w->lower->function, first + p * step);
-        own = LLVMBuildSelect(builder, is_past, other, own, "");
-    }
-    return own;
-}
-
-static void take_maps(Wgmma *w, LLVMValueRef part) {
-    uint32_t n_maps = w->lower->variant->n_maps, first = w->lower->first_map;
-    for (uint32_t i = 0; i < n_maps && part; i++)
-        w->sides[i].parameter = parameter_of(w, part, first + i, n_maps);
-}
-
-static void take_pointers(Wgmma *w, LLVMValueRef part) {
-    uint32_t n_args = w->lower->kernel->args.n, first = w->lower->first_param;
-    for (uint32_t i = 0; i < n_args && part; i++)
-        w->lower->pointers[i] = parameter_of(w, part, first + i, n_args);
-}
-
-/* What is done with tile `number` of its code's. `values` go in and come out changed. */
-typedef void TileWork(Wgmma *w, LLVMValueRef number, LLVMValueRef *values);
-
-/* Branches to the code of the part that has the tile: codes' tiles come one after the other.
- * `values` are the work's, the first `n_kept` of which are as it leaves them afterwards. */
-static void work_by_code(Wgmma *codes, LLVMValueRef tile, TileWork *work, LLVMValueRef *values,
-                         uint32_t n_values, uint32_t n_kept) {
-    const Unit *unit = codes->unit;
-    LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef function = codes->lower->function, own[MAX_VALUES], kept[MAX_KEPT];
-    uint32_t n_codes = codes->lower->n_codes;
-    LLVMBasicBlockRef after = unit_block(unit, function, "worked");
-    for (uint32_t c = 0; c < n_codes; c++) {
-        LLVMBasicBlockRef next = after;
-        LLVMValueRef end = lower_dim(codes->lower, n_own_tiles(&codes[c]));
-        if (c + 1 < n_codes) {
-            LLVMBasicBlockRef here = unit_block(unit, function, "code");
-            next = unit_block(unit, function, "next");
-            LLVMValueRef is_here = LLVMBuildICmp(builder, LLVMIntULT, tile, end, "");
-            LLVMBuildCondBr(builder, is_here, here, next);
-            unit_goto(unit, here);
-        }
-        memcpy(own, values, n_values * sizeof *own);
-        work(&codes[c], tile, own);
-        LLVMBasicBlockRef from = unit_here(unit);
-        LLVMBuildBr(builder, after);
-        unit_goto(unit, after);
-        for (uint32_t i = 0; i < n_kept; i++) {
-            if (c == 0) kept[i] = LLVMBuildPhi(builder, LLVMTypeOf(own[i]), "");
-            LLVMAddIncoming(kept[i], &own[i], &from, 1);
-        }
-        unit_goto(unit, next);
-        if (c + 1 < n_codes) tile = LLVMBuildSub(builder, tile, end, "");
-    }
-    memcpy(values, kept, n_kept * sizeof *kept);
-}
-
 /* The block's own part of a tile; its rows may begin beyond the matrix in a cluster. */
 static GemmBlock tile_at(const Wgmma *w, LLVMValueRef number) {
-    GemmBlock block = gpu_gemm_block_at(w->lower, number, tile_rows(w));
+    GemmBlock block = gpu_gemm_block_at(w->lower, number, wgmma_tile_rows(w));
     if (!w->rank) return block;
     LLVMBuilderRef builder = w->unit->builder;
     LLVMValueRef below = LLVMBuildMul(builder, w->rank, i32_const(w, w->sched->tile_m), "");
     block.m0 = LLVMBuildAdd(builder, block.m0, gpu_gemm_index(w->lower, below), "");
     return block;
-}
-
-static DimId extent_of_k(const Wgmma *w) {
-    const Kernel *kernel = w->lower->kernel;
-    return index_axis_extent(scalartab_indices(kernel->scalars), gemm_axis_k(kernel));
-}
-
-/* Of the part that has the tile. */
-static LLVMValueRef k_of_tile(const Wgmma *codes, LLVMValueRef tile) {
-    Lower *lower = codes->lower;
-    LLVMBuilderRef builder = codes->unit->builder;
-    LLVMValueRef k = lower_dim(lower, extent_of_k(codes));
-    DimId before = dim_const(lower_dims(lower), 0);
-    for (uint32_t c = 1; c < lower->n_codes; c++) {
-        before = dim_add(lower_dims(lower), before, n_own_tiles(&codes[c - 1]));
-        if (extent_of_k(&codes[c]) == extent_of_k(&codes[c - 1])) continue;
-        LLVMValueRef begin = lower_dim(lower, before);
-        LLVMValueRef is_past = LLVMBuildICmp(builder, LLVMIntUGE, tile, begin, "");
-        LLVMValueRef own = lower_dim(lower, extent_of_k(&codes[c]));
-        k = LLVMBuildSelect(builder, is_past, own, k, "");
-    }
-    return k;
 }
 
 static Loop each_stage(const Wgmma *w, LLVMValueRef k) {
@@ -338,7 +189,7 @@ static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *b
     LLVMTypeRef cluster_ptr = LLVMPointerTypeInContext(unit->context, 7);
     LLVMTypeRef i16 = LLVMInt16TypeInContext(unit->context);
     LLVMValueRef args[3 + MAX_MAP_RANK + 5];
-    uint32_t n = 0, blocks = copy.to_all ? (1u << cluster_size(w)) - 1 : 0;
+    uint32_t n = 0, blocks = copy.to_all ? (1u << wgmma_cluster(w)) - 1 : 0;
     args[n++] = LLVMBuildAddrSpaceCast(unit->builder, wgmma_at(w, copy.bytes), cluster_ptr, "");
     args[n++] = barrier;
     args[n++] = side->parameter;
@@ -399,9 +250,9 @@ static void fill_stage(const Wgmma *w, const GemmBlock *block, LLVMValueRef k0, 
 /* All of k of a tile; `ring`: stage and parity. */
 static void fill_tile(Wgmma *w, LLVMValueRef number, LLVMValueRef *ring) {
     const Unit *unit = w->unit;
-    take_maps(w, part_of_tile(w, &number));
+    wgmma_take_maps(w, wgmma_part_of_tile(w, &number));
     GemmBlock block = tile_at(w, number);
-    Loop stages = each_stage(w, lower_dim(w->lower, extent_of_k(w)));
+    Loop stages = each_stage(w, lower_dim(w->lower, wgmma_extent_of_k(w)));
     loop_carry(unit, &stages, ring, 2);
     RingPlace place = {ring[0], ring[1]};
     fill_stage(w, &block, stages.index, place);
@@ -414,10 +265,10 @@ static void fill_tile(Wgmma *w, LLVMValueRef number, LLVMValueRef *ring) {
 static void fill_stages(Wgmma *w) {
     const Unit *unit = w->unit;
     LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)};
-    Loop tiles = each_tile(w);
+    Loop tiles = wgmma_each_tile(w);
     loop_carry(unit, &tiles, ring, 2);
     if (w->lower->n_codes > 1)
-        work_by_code(w, tiles.index, fill_tile, ring, 2, 2);
+        wgmma_work_by_code(w, tiles.index, fill_tile, ring, 2, 2);
     else
         fill_tile(w, tiles.index, ring);
     loop_end_carry(unit, &tiles, ring, 2);
@@ -458,7 +309,7 @@ static LLVMValueRef multiply_stages(const Wgmma *w, LLVMValueRef k, RingPlace *r
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
     uint32_t n = w->width / 2;
-    LLVMValueRef values[MAX_ACCUMULATORS + 3];
+    LLVMValueRef values[WGMMA_MAX_ACCUMULATORS + 3];
     for (uint32_t i = 0; i < n; i++) values[i] = LLVMConstReal(unit->f32, 0);
     values[n] = ring->stage;
     values[n + 1] = ring->parity;
@@ -678,7 +529,7 @@ static void drain_tile(const Wgmma *w, const Drain *d, const GemmColumn *first,
 }
 
 static Drain begin_drain(Wgmma *w, LLVMValueRef number, GemmBlock *tile) {
-    take_pointers(w, part_of_tile(w, &number));
+    wgmma_take_pointers(w, wgmma_part_of_tile(w, &number));
     *tile = tile_at(w, number);
     return drain_init(w, tile);
 }
@@ -702,21 +553,21 @@ static void drain_of_code(Wgmma *w, LLVMValueRef number, LLVMValueRef *values) {
 
 static void run_multiplying(Wgmma *w) {
     const Unit *unit = w->unit;
-    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)}, values[MAX_VALUES];
+    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)}, values[WGMMA_MAX_VALUES];
     bool is_one = w->lower->n_codes == 1;
     GemmBlock tile;
     Drain drain;
     set_registers(w, true);
-    Loop tiles = each_tile(w);
+    Loop tiles = wgmma_each_tile(w);
     loop_carry(unit, &tiles, ring, 2);
     if (is_one) drain = begin_drain(w, tiles.index, &tile);
     RingPlace place = {ring[0], ring[1]};
     LLVMValueRef *last_stage = &values[w->width / 2];
-    *last_stage = multiply_stages(w, k_of_tile(w, tiles.index), &place, values);
+    *last_stage = multiply_stages(w, wgmma_k_of_tile(w, tiles.index), &place, values);
     if (is_one)
         end_drain(w, &drain, *last_stage, values);
     else
-        work_by_code(w, tiles.index, drain_of_code, values, w->width / 2 + 1, 0);
+        wgmma_work_by_code(w, tiles.index, drain_of_code, values, w->width / 2 + 1, 0);
     ring[0] = place.stage;
     ring[1] = place.parity;
     loop_end_carry(unit, &tiles, ring, 2);

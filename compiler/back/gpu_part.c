@@ -18,8 +18,7 @@ static void take_part(Lower *body, LLVMValueRef block, LLVMValueRef n_each) {
         LLVMValueRef within = LLVMBuildSub(builder, block, begin, "");
         body->block = LLVMBuildSelect(builder, is_past, within, body->block, "");
         for (uint32_t i = 0; i < n_args; i++) {
-            LLVMValueRef own =
-                LLVMGetParam(body->function, body->first_param + part * n_args + i);
+            LLVMValueRef own = LLVMGetParam(body->function, body->first_param + part * n_args + i);
             body->pointers[i] = LLVMBuildSelect(builder, is_past, own, body->pointers[i], "");
         }
     }

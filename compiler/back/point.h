@@ -50,9 +50,9 @@ typedef struct Lower {
     /* GPU: the kernels that the template runs, in this Lower and the next ones of the array: phases
      * at once, or parts of other code, one for each tile; else 1. */
     uint32_t n_together, n_codes;
-    const Chip *chips;      /* per Kernel.args; NULL: none is on chip */
-    BlockTile *tile;        /* of a launch of several phases, else NULL */
-    bool is_turn;           /* of a launch of turns: its block has a processor for itself */
+    const Chip *chips; /* per Kernel.args; NULL: none is on chip */
+    BlockTile *tile;   /* of a launch of several phases, else NULL */
+    bool is_turn;      /* of a launch of turns: its block has a processor for itself */
     SharedTiles *tiles;
     LLVMValueRef symbols[DIM_MAX_SYMBOLS]; /* i64 */
     LLVMTypeRef index_type;                /* i32 or i64: of axis values and element addresses */

@@ -234,13 +234,13 @@ enum { MAX_VARIANTS = 8, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX
 
-/* How a kernel starts. A part runs beside the kernel before it, in blocks of its own; parts have the
- * form, the engine and the block size in common, and those of one code come one after the other. A
- * variant of the launch is that of all its parts, and applies where every part's conditions hold. A
- * phase follows the kernel before it in the same blocks, each on the tile or the rows that the block
- * has just made; its variants go with those of the kernel that opened the launch, one by one. A turn
- * follows the kernel before it too, but in the only block of the launch, which does all of each
- * kernel, the blocks of its grid one after the other. */
+/* How a kernel starts. A part runs beside the kernel before it, in blocks of its own; parts have
+ * the form, the engine and the block size in common, and those of one code come one after the
+ * other. A variant of the launch is that of all its parts, and applies where every part's
+ * conditions hold. A phase follows the kernel before it in the same blocks, each on the tile or the
+ * rows that the block has just made; its variants go with those of the kernel that opened the
+ * launch, one by one. A turn follows the kernel before it too, but in the only block of the launch,
+ * which does all of each kernel, the blocks of its grid one after the other. */
 typedef enum { LINK_NONE, LINK_PART, LINK_PHASE, LINK_TURN } LaunchLink;
 
 typedef struct Kernel {

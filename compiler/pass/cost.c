@@ -5,6 +5,7 @@
 #include "pass/cost.h"
 
 #include "ir/wgmma.h"
+#include "pass/cost_totals.h"
 
 #include <math.h>
 
@@ -28,6 +29,15 @@ static const double STEP_SHARE = 0.15; /* what a cluster of one block would not 
 static const double CACHE_WAIT = 0.35; /* for the last cache, of the wait for memory; judged */
 static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
 
+/* What the parts of a launch have in common; none of them: the launch is no such. */
+typedef struct Beside {
+    Launch parts;
+    uint32_t variant;
+    double n_blocks;
+    bool is_idle;  /* all of them have nothing to do */
+    Pressure most; /* of the part of which fewest blocks fit */
+} Beside;
+
 typedef struct Coster {
     Arena *arena;
     PlanCost *out;
@@ -35,6 +45,7 @@ typedef struct Coster {
     const Card *card;
     const DimTab *dims;
     const int64_t *values;
+    Beside beside;   /* of the launch at hand */
     double *touched; /* per buffer: `passed` before the last kernel that touched it, plus 1; 0: none
                         did; negative: the kernel at hand does */
     double *seen;    /* per buffer: bytes of it that kernels so far touched, at least */
@@ -79,15 +90,16 @@ static bool applies(const Coster *c, const Kernel *kernel, const Variant *varian
     return is_whole && is_short && has_maps(c, kernel, variant);
 }
 
-/* The first whose conditions on dims hold, of all parts that start together. */
-static uint32_t choose_variant(const Coster *c, const Kernel *kernel, const Launch *parts) {
-    for (uint32_t v = 0; v + 1 < kernel->n_variants; v++) {
-        bool all_apply = applies(c, kernel, &kernel->variants[v]);
-        for (uint32_t k = 0; k < parts->n && all_apply; k++)
-            all_apply = applies(c, &parts->kernels[k], &parts->kernels[k].variants[v]);
+/* The first whose conditions on dims hold, of all kernels that start together. */
+static uint32_t choose_variant(const Coster *c, const Launch *launch) {
+    uint32_t n = launch->kernels->n_variants;
+    for (uint32_t v = 0; v + 1 < n; v++) {
+        bool all_apply = true;
+        for (uint32_t k = 0; k < launch->n && all_apply; k++)
+            all_apply = applies(c, &launch->kernels[k], &launch->kernels[k].variants[v]);
         if (all_apply) return v;
     }
-    return kernel->n_variants ? kernel->n_variants - 1 : 0;
+    return n ? n - 1 : 0;
 }
 
 /* The scalars that a stage needs (n_stages: the stores after all). */
@@ -501,13 +513,9 @@ static bool makes_copy(const Coster *c, const Kernel *kernel) {
     return false;
 }
 
-/* Whether the kernel, and all parts that start together with it, copy nothing. */
-static bool is_idle(const Coster *c, const Kernel *kernel, const Launch *parts) {
-    bool idle = makes_copy(c, kernel) && number(c, kernel_n_rows(kernel)) == 0;
-    for (uint32_t k = 0; k < parts->n && idle; k++)
-        idle = makes_copy(c, &parts->kernels[k]) &&
-               number(c, kernel_n_rows(&parts->kernels[k])) == 0;
-    return idle;
+/* Whether the kernel would copy something that needs no copy. */
+static bool is_idle(const Coster *c, const Kernel *kernel) {
+    return makes_copy(c, kernel) && number(c, kernel_n_rows(kernel)) == 0;
 }
 
 /* The part of the shorter of memory and arithmetic that the longer does not hide. Blocks of a
@@ -582,52 +590,53 @@ static void settle_cache(Coster *c, const Kernel *kernel, const KernelCost *cost
     c->passed += cost->read_bytes + cost->written_bytes;
 }
 
-/* The parts that start together with the kernel, which is among them; none where it has no such. */
-static Launch parts_beside(const Plan *plan, uint32_t index) {
-    uint32_t first = index;
-    while (plan->kernels.data[first].link != LINK_NONE && first > 0) first--;
-    Launch launch = plan_launch(plan, first);
-    return launch_has_parts(&launch) ? launch : (Launch){0};
-}
-
-static double blocks_beside(const Coster *c, const Launch *parts, const KernelCost *cost) {
-    double n = 0;
-    for (uint32_t k = 0; k < parts->n; k++)
-        n += number(c, parts->kernels[k].variants[cost->variant].grid);
-    return parts->n ? n : cost->n_blocks;
-}
-
 /* All blocks of a launch take what the part takes that takes most. */
-static Pressure pressure_beside(const Coster *c, const Pricing *p, const Launch *parts) {
-    Pressure most = pressure_of(c->arena, c->plan, p->kernel, p->variant, c->card);
+static Pressure most_pressure(const Coster *c, const Launch *parts, uint32_t v) {
+    Pressure most = {.n_blocks = UINT32_MAX};
     for (uint32_t k = 0; k < parts->n; k++) {
         const Kernel *part = &parts->kernels[k];
-        if (part->code == p->kernel->code) continue;
-        Pressure own = pressure_of(c->arena, c->plan, part, &part->variants[p->cost->variant],
-                                   c->card);
-        if (own.n_blocks < most.n_blocks) {
-            most.n_blocks = own.n_blocks;
-            most.occupancy = own.occupancy;
-        }
+        if (k && part->code == parts->kernels[k - 1].code) continue;
+        Pressure own = pressure_of(c->arena, c->plan, part, &part->variants[v], c->card);
+        if (own.n_blocks < most.n_blocks) most = own;
     }
     return most;
+}
+
+/* Of the launch that begins with kernel `first`. */
+static Beside price_beside(const Coster *c, uint32_t first) {
+    Beside beside = {.parts = plan_launch(c->plan, first), .is_idle = true};
+    const Launch *parts = &beside.parts;
+    if (!launch_has_parts(parts)) return (Beside){.parts = {0}};
+    beside.variant = choose_variant(c, parts);
+    beside.most = most_pressure(c, parts, beside.variant);
+    for (uint32_t k = 0; k < parts->n; k++) {
+        beside.n_blocks += number(c, parts->kernels[k].variants[beside.variant].grid);
+        beside.is_idle = beside.is_idle && is_idle(c, &parts->kernels[k]);
+    }
+    return beside;
 }
 
 static void price_kernel(Coster *c, uint32_t index) {
     const Kernel *kernel = &c->plan->kernels.data[index];
     KernelCost *cost = &c->out->kernels[index];
-    Launch parts = parts_beside(c->plan, index);
-    cost->variant = choose_variant(c, kernel, &parts);
+    if (kernel->link == LINK_NONE) c->beside = price_beside(c, index);
+    bool is_part = c->beside.parts.n > 0;
+    cost->variant =
+        is_part ? c->beside.variant : choose_variant(c, &(Launch){.kernels = kernel, .n = 1});
     Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
     p.is_turn = plan_is_turn(c->plan, index);
     p.is_first = p.is_turn && kernel->link == LINK_NONE;
     p.rows = number(c, kernel_n_rows(kernel));
     p.reduced = number(c, kernel_n_reduced(kernel));
     cost->n_blocks = number(c, p.variant->grid);
-    p.n_beside = blocks_beside(c, &parts, cost);
-    p.is_idle = is_idle(c, kernel, &parts);
+    p.n_beside = is_part ? c->beside.n_blocks : cost->n_blocks;
+    p.is_idle = is_part ? c->beside.is_idle : is_idle(c, kernel);
     if (p.variant->grid_limit) cost->n_blocks = fmin(cost->n_blocks, (double)p.variant->grid_limit);
-    cost->pressure = pressure_beside(c, &p, &parts);
+    cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
+    if (is_part) {
+        cost->pressure.n_blocks = c->beside.most.n_blocks;
+        cost->pressure.occupancy = c->beside.most.occupancy;
+    }
     bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
     for (uint32_t s = 0; s <= kernel->stages.n; s++) live[s] = stage_scalars(c, kernel, s);
     for (uint32_t i = 0; i < kernel->args.n; i++) price_read(c, &p, kernel->args.data[i], live);
@@ -646,49 +655,6 @@ static void price_kernel(Coster *c, uint32_t index) {
     settle_cache(c, kernel, cost);
 }
 
-/* What of the inputs and of what is prepared a run uses at all, by whichever kernel uses most of
- * it, and the outputs, each of which may be stored in pieces. */
-static double least_bytes(const Coster *c) {
-    double total = 0, *most = arena_array(c->arena, double, c->plan->buffers.n);
-    for (uint32_t k = c->out->n_init; k < c->plan->kernels.n; k++) {
-        const Kernel *kernel = &c->plan->kernels.data[k];
-        for (uint32_t i = 0; i < kernel->args.n; i++) {
-            uint32_t b = kernel->args.data[i];
-            if (c->plan->buffers.data[b].kind == BUFFER_TEMP) continue;
-            bool is_output = c->plan->buffers.data[b].kind == BUFFER_OUTPUT;
-            Footprint foot = is_output
-                                 ? footprint_stores(c->arena, c->plan, kernel, b, c->values)
-                                 : footprint_loads(c->arena, c->plan, kernel, b, NULL, c->values);
-            most[b] = is_output ? most[b] + foot.bytes : fmax(most[b], foot.bytes);
-        }
-    }
-    for (uint32_t b = 0; b < c->plan->buffers.n; b++) total += most[b];
-    return total;
-}
-
-/* Per buffer: whether a run reads or writes it. */
-static bool *used_in_run(const Coster *c) {
-    bool *is_used = arena_array(c->arena, bool, c->plan->buffers.n);
-    for (uint32_t k = c->out->n_init; k < c->plan->kernels.n; k++) {
-        const Kernel *kernel = &c->plan->kernels.data[k];
-        for (uint32_t i = 0; i < kernel->args.n; i++) is_used[kernel->args.data[i]] = true;
-    }
-    return is_used;
-}
-
-/* What only init steps read is gone when they have run. */
-static double bound_bytes(const Coster *c) {
-    double total = 0;
-    const bool *is_used = used_in_run(c);
-    for (uint32_t b = 0; b < c->plan->buffers.n; b++) {
-        BufferKind kind = c->plan->buffers.data[b].kind;
-        bool is_gone = kind == BUFFER_PREPARED && !is_used[b];
-        if (kind != BUFFER_TEMP && !is_gone)
-            total += number(c, buffer_bytes(c->plan->graph->dims, &c->plan->buffers.data[b]));
-    }
-    return total;
-}
-
 /* A run finds nothing in the cache that init steps left there. */
 static void price_init(Coster *c) {
     PlanCost *out = c->out;
@@ -702,7 +668,9 @@ static void price_init(Coster *c) {
     for (uint32_t b = 0; b < c->plan->buffers.n; b++) c->touched[b] = c->seen[b] = 0;
 }
 
-PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
+/* All but what the whole graph needs: bytes at least, and those of its tensors. */
+static PlanCost *price_kernels(Arena *arena, const Plan *plan, const Card *card,
+                               const int64_t *dims) {
     PlanCost *out = arena_array(arena, PlanCost, 1);
     *out = (PlanCost){.plan = plan, .card = card, .dims = dims};
     out->kernels = arena_array(arena, KernelCost, plan->kernels.n);
@@ -723,9 +691,15 @@ PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int6
         out->written_bytes += out->kernels[k].written_bytes;
         out->us += out->kernels[k].us;
     }
-    out->least_bytes = least_bytes(&c);
-    out->bound_bytes = bound_bytes(&c);
-    out->workspace_bytes = number(&c, plan->workspace_bytes);
-    out->unshared_bytes = number(&c, plan->peak_bytes_unshared);
+    return out;
+}
+
+double cost_us(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
+    return price_kernels(arena, plan, card, dims)->us;
+}
+
+PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
+    PlanCost *out = price_kernels(arena, plan, card, dims);
+    cost_totals(arena, out);
     return out;
 }

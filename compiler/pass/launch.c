@@ -1,5 +1,6 @@
 /* Each launch, in order, is held against those behind it that need not follow it: first all that it
- * may take together, since many fill the machine where two do not, then one by one. See launch.h. */
+ * may take together, since many fill the machine where two do not, then one by one. See launch.h.
+ */
 #include "pass/launch.h"
 
 #include "pass/choose.h"
@@ -125,6 +126,7 @@ static ReasonId add(const Joiner *j, Trial *trial, uint32_t k) {
 }
 
 static bool pays(const Joiner *j, const Trial *trial) {
+    if (!part_grids_add_up(j->plan, trial->together, trial->n)) return false;
     Prices together = price_of(j, trial->together, trial->n);
     Prices apart = price_of(j, trial->apart, trial->n);
     return !choose_is_better(&j->points, &together, &apart, &apart);
@@ -156,8 +158,7 @@ static bool join_all(const Joiner *j, uint32_t first, Candidates *candidates) {
         candidates->of[i].reason = add(j, &trial, candidates->of[i].kernel);
     if (trial.n < n_before + 2 || !pays(j, &trial)) return false;
     for (uint32_t i = 0; i < candidates->n; i++)
-        if (candidates->of[i].reason == REASON_NONE)
-            move(j, first, ++n, candidates->of[i].kernel);
+        if (candidates->of[i].reason == REASON_NONE) move(j, first, ++n, candidates->of[i].kernel);
     accept(j, first, &trial);
     return true;
 }
@@ -203,7 +204,8 @@ void launch_join(Arena *arena, Arena *scratch, Plan *plan, const Target *target)
                 .points = cost_points(arena, plan->graph->dims),
                 .stored = arena_array(scratch, uint64_t, plan->kernels.n),
                 .made = arena_array(scratch, uint32_t, plan->buffers.n)};
-    for (uint32_t k = 0; k < plan->kernels.n; k++) j.stored[k] = stored_args(&plan->kernels.data[k]);
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        j.stored[k] = stored_args(&plan->kernels.data[k]);
     plan->aparts.n = 0;
     for (uint32_t first = 0; first < plan->kernels.n; first += plan_launch(plan, first).n)
         join(&j, first);

@@ -13,7 +13,7 @@
 enum {
     MAX_CODES = 8,           /* bodies of one function */
     MAX_BODY_SCALARS = 2048, /* in all of them: compile time grows faster than they do */
-    MAX_TERMS = 64           /* of a variant's condition: one for each argument, two for each body */
+    MAX_TERMS = 64 /* of a variant's condition: one for each argument, two for each body */
 };
 
 /* Tensor maps of the variant that has most. */
@@ -127,8 +127,7 @@ static bool find_match(const Pairs *p, Pair *at) {
 static bool has_conditions(const Pairs *p, Pair pair) {
     bool has = variant_has_conditions(p->plan, p->other, &p->other->variants[pair.other]);
     for (uint32_t k = 0; k < p->n; k++)
-        has = has ||
-              variant_has_conditions(p->plan, &p->parts[k], &p->parts[k].variants[pair.own]);
+        has = has || variant_has_conditions(p->plan, &p->parts[k], &p->parts[k].variants[pair.own]);
     return has;
 }
 
@@ -174,13 +173,12 @@ static void set_variants(const Pairs *p, Arena *arena) {
     }
     for (uint32_t v = 0; v < p->n_pairs; v++) {
         p->parts->variants[v].symbol = v ? str_format(arena, "%s_v%u", symbol, v) : symbol;
-        if (p->parts->form == FORM_CONTRACT &&
-            p->parts->variants[v].sched.engine == CONTRACT_WGMMA)
+        if (p->parts->form == FORM_CONTRACT && p->parts->variants[v].sched.engine == CONTRACT_WGMMA)
             widen_alike(p, v);
     }
 }
 
-static bool grids_add_up(const Plan *plan, const Kernel *kernels, uint32_t n) {
+bool part_grids_add_up(const Plan *plan, const Kernel *kernels, uint32_t n) {
     const Launch launch = {.kernels = kernels, .n = n};
     for (uint32_t v = 0; v < kernels->n_variants; v++)
         if (launch_grid(plan->graph->dims, &launch, v) == DIM_NONE) return false;
@@ -207,7 +205,7 @@ static ReasonId pair_variants(Arena *arena, const Plan *plan, Kernel *kernels, u
         find_pairs(&p);
         set_variants(&p, arena);
     }
-    return grids_add_up(plan, kernels, n + 1) ? REASON_NONE : REASON_LAUNCH_FULL;
+    return REASON_NONE;
 }
 
 /* The machine is filled by other tiles than those of each contraction alone. */

@@ -120,8 +120,8 @@ static void add_sizes(GemmGpu *g, Variant variant, uint32_t first) {
                        dim_hi(g->dims, g->n) <= tile_sizes[i].n;
         variant.limit_dim = DIM_NONE;
         if (!is_last) {
-            DimId blocks = gemm_launch_grid(&g->launch, g->kernel, tile_sizes[i + 1].m,
-                                            tile_sizes[i + 1].n);
+            DimId blocks =
+                gemm_launch_grid(&g->launch, g->kernel, tile_sizes[i + 1].m, tile_sizes[i + 1].n);
             if (dim_lo(g->dims, blocks) > tile_sizes[i].most_larger) continue;
             is_last = dim_hi(g->dims, blocks) <= tile_sizes[i].most_larger;
             if (!is_last) {
@@ -281,7 +281,8 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     bool fits = is_wgmma && sched_gemm_wgmma_fits(kernel);
     uint32_t n_others = sched_gemm_mma(plan, kernel, launch, fits, others), n = 0;
     Variant few = others[0];
-    bool has_few = limit_to_few_rows(kernel, &launch, &few), is_always_few = has_few && !few.limit_dim;
+    bool has_few = limit_to_few_rows(kernel, &launch, &few),
+         is_always_few = has_few && !few.limit_dim;
     if (has_few) wgmma++;
     if (is_wgmma && !is_always_few) n = sched_gemm_wgmma(kernel, launch, wgmma);
     if (n == 0) {

@@ -288,8 +288,8 @@ static bool has_run_pitch(const Wgmma *g, DimId elems) {
     return false;
 }
 
-/* A tile that is taken where the tiles of size `counted` are at most `most`; 0: wherever it comes to
- * it. */
+/* A tile that is taken where the tiles of size `counted` are at most `most`; 0: wherever it comes
+ * to it. */
 typedef struct Size {
     Tile tile, counted;
     int64_t most;
