@@ -244,19 +244,20 @@ static void mark(bool *live, ScalarId id) {
     live[id] = true;
 }
 
-static void mark_index(const IndexTab *tab, IndexId id, bool *live) {
+void kernel_mark_index(const IndexTab *tab, IndexId id, bool *live) {
     IndexExpr expr = index_expr(tab, id);
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(tab, expr.terms[i].atom);
         if (atom.kind == ATOM_VALUE) mark(live, atom.value);
-        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) mark_index(tab, atom.operand, live);
+        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD)
+            kernel_mark_index(tab, atom.operand, live);
     }
 }
 
-static void mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live) {
+void kernel_mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live) {
     for (uint32_t i = 0; i < n; i++) {
         mark(live, stores[i].value);
-        mark_index(scalartab_indices(kernel->scalars), stores[i].address, live);
+        kernel_mark_index(scalartab_indices(kernel->scalars), stores[i].address, live);
     }
 }
 
@@ -270,16 +271,16 @@ bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
         mark(live, kernel->reduces.data[i].arg_index);
     }
     for (uint32_t i = 0; i < kernel->stages.n; i++)
-        mark_stores(kernel, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n,
-                    live);
-    mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
+        kernel_mark_stores(kernel, kernel->stages.data[i].stores.data,
+                           kernel->stages.data[i].stores.n, live);
+    kernel_mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
     for (ScalarId id = scalar_count(scalars); id > 0; id--) {
         const Scalar *s = scalar_get(scalars, id);
         if (!live[id]) continue;
         for (int i = 0; i < 3; i++) mark(live, s->args[i]);
-        if (s->index) mark_index(tab, s->index, live);
+        if (s->index) kernel_mark_index(tab, s->index, live);
         for (GuardId g = s->guard; g; g = guard_get(scalars, g).next)
-            mark_index(tab, guard_get(scalars, g).index, live);
+            kernel_mark_index(tab, guard_get(scalars, g).index, live);
     }
     live[SCALAR_NONE] = false;
     return live;

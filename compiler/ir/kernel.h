@@ -390,6 +390,9 @@ VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant);
 /* Products of the extents of the parallel axes (without segments) and of the reduced axes. */
 DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);
+/* Mark, per scalar id, what an index expression or stores need at once. */
+void kernel_mark_index(const IndexTab *tab, IndexId id, bool *live);
+void kernel_mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live);
 /* Per scalar id: whether the kernel's reductions and stores need it. */
 bool *kernel_live_scalars(Arena *arena, const Kernel *kernel);
 #define NO_ARG UINT32_MAX

@@ -103,22 +103,6 @@ static uint32_t choose_variant(const Coster *c, const Launch *launch) {
 }
 
 /* The scalars that a stage needs (n_stages: the stores after all). */
-static void mark_index(const IndexTab *tab, IndexId id, bool *live) {
-    IndexExpr expr = index_expr(tab, id);
-    for (uint32_t i = 0; i < expr.n_terms; i++) {
-        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
-        if (atom.kind == ATOM_VALUE) live[atom.value] = true;
-        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) mark_index(tab, atom.operand, live);
-    }
-}
-
-static void mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live) {
-    for (uint32_t i = 0; i < n; i++) {
-        live[stores[i].value] = true;
-        mark_index(scalartab_indices(kernel->scalars), stores[i].address, live);
-    }
-}
-
 static bool *stage_scalars(const Coster *c, const Kernel *kernel, uint32_t index) {
     bool *live = arena_array(c->arena, bool, scalar_count(kernel->scalars) + 1);
     if (index < kernel->stages.n) {
@@ -127,18 +111,18 @@ static bool *stage_scalars(const Coster *c, const Kernel *kernel, uint32_t index
             const Reduce *reduce = &kernel->reduces.data[stage->reduces.data[i]];
             live[reduce->value] = live[reduce->factor] = live[reduce->arg_index] = true;
         }
-        mark_stores(kernel, stage->stores.data, stage->stores.n, live);
+        kernel_mark_stores(kernel, stage->stores.data, stage->stores.n, live);
     } else {
-        mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
+        kernel_mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
     }
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     for (ScalarId id = scalar_count(kernel->scalars); id > 0; id--) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (!live[id]) continue;
         for (int i = 0; i < 3; i++) live[s->args[i]] = true;
-        if (s->index) mark_index(tab, s->index, live);
+        if (s->index) kernel_mark_index(tab, s->index, live);
         for (GuardId g = s->guard; g; g = guard_get(kernel->scalars, g).next)
-            mark_index(tab, guard_get(kernel->scalars, g).index, live);
+            kernel_mark_index(tab, guard_get(kernel->scalars, g).index, live);
     }
     live[SCALAR_NONE] = false;
     return live;
