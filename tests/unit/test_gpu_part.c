@@ -98,6 +98,11 @@ static const Case cases[] = {
     {"dim B in 1..1024\ngraph maps(x: f32[B], y: f32[B], z: f32[B])"
      " -> (p: f32[B], q: f32[B], r: f32[B]) {\n  p = exp(x)\n  q = tanh(y)\n  r = sqrt(z)\n}\n",
      3, 1},
+    /* In one block they would take turns, and longer. */
+    {"graph known(x: f32[4096], y: f32[4096], z: f32[4096])"
+     " -> (p: f32[4096], q: f32[4096], r: f32[4096]) {\n"
+     "  p = exp(x)\n  q = tanh(y)\n  r = sqrt(z)\n}\n",
+     3, 1},
     {"dim B in 1..65536\ngraph columns(x: f32[B, 512], z: f32[B, 200])"
      " -> (p: f32[512], q: f32[200]) {\n  p = sum(x, axis=0)\n  q = max(z * 2.0, axis=0)\n}\n",
      2, 2},
