@@ -260,7 +260,7 @@ static bool run_schedule(Driver *driver, Plan **plans) {
         schedule(driver, driver->arena, plans[i]);
     share_classify(driver->scratch, driver->plans, driver->module->graphs.n);
     for (uint32_t i = 0; i < driver->module->graphs.n && links; i++)
-        launch_join(driver->arena, plans[i], driver->options.target);
+        launch_join(driver->arena, driver->scratch, plans[i], driver->options.target);
     share_functions(driver->scratch, driver->plans, driver->module->graphs.n);
     arena_reset(driver->scratch);
     bool is_kept = true;

@@ -53,17 +53,22 @@ void gpu_mbarrier_expect(const Unit *unit, LLVMValueRef barrier, uint32_t n_byte
 void gpu_mbarrier_wait(const Lower *lower, LLVMValueRef barrier, LLVMValueRef parity,
                        bool is_of_cluster);
 /* Where launches overlap: ends the entry block's part that stands before all accesses to memory by
- * the wait for the launches before: until they have ended and what they wrote is seen. */
-void gpu_begin(Lower *phases, const Launch *launch);
+ * the wait for the launches before: until they have ended and what they wrote is seen. `lowers` are
+ * the turns', or begin with one that knows the unit and the plan. */
+void gpu_begin(Lower *lowers, const Launch *launch);
 /* From here on the next launch's blocks may come in, if this one is to let them and has not yet. A
  * template whose launch may calls it once. */
 void gpu_let_in(Lower *lower);
+typedef void GpuTemplate(Lower *);
 /* Turns of a launch's only block, each a template over all blocks of its grid. `pointers` are the
  * places in memory, per kernel and argument, of what is copied. */
 void gpu_turns(Lower *turns, const Launch *launch, LLVMValueRef *const *pointers,
-               void (*const templates[])(Lower *));
+               GpuTemplate *const *templates);
 /* Asks for what they copy to be brought to L2: no value is read, so it may be written meanwhile. */
 void gpu_turns_prefetch(const Lower *turns, const Launch *launch);
+/* Parts of a launch, in bodies: one for each code, in the order of their blocks. `launch` has what
+ * all of them know before their ways part. */
+void gpu_parts(Lower *launch, Lower *bodies, uint32_t n_bodies, GpuTemplate *const *templates);
 LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
                            LLVMValueRef index);
 

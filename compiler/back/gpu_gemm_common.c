@@ -32,7 +32,7 @@ bool gpu_gemm_reads_right_once(const Lower *lower) {
     const Sched *sched = &lower->variant->sched;
     ScalarId factor = gemm_unrounded(kernel, kernel->reduces.data[0].factor);
     const Scalar *s = scalar_get(kernel->scalars, factor);
-    if (s->kind != SCALAR_LOAD || lower->n_parts > 1) return false;
+    if (s->kind != SCALAR_LOAD || lower->n_parts > 1 || lower->n_codes > 1) return false;
     for (uint32_t axis = 0; axis < gemm_axis_m(kernel); axis++)
         if (!(s->axes >> axis & 1) && dim_hi(lower_dims(lower), extent_of(lower, axis)) > 1)
             return false;

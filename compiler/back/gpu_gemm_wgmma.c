@@ -6,13 +6,7 @@
 
 #include <string.h>
 
-enum {
-    GROUP_THREADS = WGMMA_GROUP_WARPS * WARP,
-    BLOCK_ELEMS = 64,
-    MAX_ACCUMULATORS = 128,
-    MAX_CARRIED = 8,
-    MAX_LANES = 4
-};
+enum { GROUP_THREADS = WGMMA_GROUP_WARPS * WARP, BLOCK_ELEMS = 64, MAX_CARRIED = 8, MAX_LANES = 4 };
 /* Of 168 registers per thread, three groups' worth, the copying group leaves most to the others. */
 enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
 /* The copy engine's hint to the cache: what is fetched is given up before all else. For a left
@@ -21,10 +15,6 @@ enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
 
 static LLVMValueRef i32_const(const Wgmma *w, int64_t value) {
     return unit_int(w->unit->i32, value);
-}
-
-static uint32_t cluster_size(const Wgmma *w) {
-    return w->rank ? w->sched->cluster : 1;
 }
 
 LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes) {
@@ -47,11 +37,13 @@ static void init_side(Wgmma *w, uint32_t i) {
     w->stage_bytes += wgmma_tile_bytes(side->tile, side->is_turned);
 }
 
-static void wgmma_init(Wgmma *w, Lower *lower) {
+/* Of one code: what it multiplies, and where that lies. */
+static void init_code(Wgmma *w, Lower *lower) {
     Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
     const Kernel *kernel = lower->kernel;
-    *w = (Wgmma){.lower = lower, .unit = unit, .sched = &lower->variant->sched};
+    w->lower = lower;
+    w->sched = &lower->variant->sched;
+    w->stage_bytes = 0;
     w->dtype = scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
     w->n_products = lower->n_together;
     w->width = w->n_products * w->sched->tile_n;
@@ -61,6 +53,11 @@ static void wgmma_init(Wgmma *w, Lower *lower) {
         ice(unit->arena, "no instruction for %u tiles of %u x %u", w->n_products, w->sched->tile_m,
             w->sched->tile_n);
     for (uint32_t i = 0; i <= w->n_products; i++) init_side(w, i);
+}
+
+static void place_thread(Wgmma *w) {
+    Unit *unit = w->unit;
+    LLVMBuilderRef builder = unit->builder;
     w->shared = gpu_shared_dynamic(unit);
     w->thread = gpu_thread(unit);
     /* The same for all lanes, as they themselves cannot see. */
@@ -106,7 +103,7 @@ static void meet(const Wgmma *w) {
 static void init_barriers(const Wgmma *w) {
     const Unit *unit = w->unit;
     LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, w->thread, i32_const(w, 0), "");
-    uint32_t n_releases = w->n_groups * cluster_size(w);
+    uint32_t n_releases = w->n_groups * wgmma_cluster(w);
     If first = if_begin(unit, w->lower->function, is_first);
     for (uint32_t s = 0; s < w->sched->stages; s++) {
         LLVMValueRef full = wgmma_full(w, i32_const(w, s));
@@ -141,7 +138,7 @@ static void release(const Wgmma *w, LLVMValueRef stage, LLVMValueRef condition) 
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
     LLVMValueRef speaks =
-        LLVMBuildICmp(builder, LLVMIntULT, w->in_group, i32_const(w, cluster_size(w)), "");
+        LLVMBuildICmp(builder, LLVMIntULT, w->in_group, i32_const(w, wgmma_cluster(w)), "");
     if (condition) speaks = LLVMBuildAnd(builder, speaks, condition, "");
     If one = if_begin(unit, w->lower->function, speaks);
     LLVMValueRef args[2] = {wgmma_empty(w, stage), i32_const(w, 1)};
@@ -156,80 +153,9 @@ static void release(const Wgmma *w, LLVMValueRef stage, LLVMValueRef condition) 
 
 /* Tiles. */
 
-/* Of all blocks of a cluster together. */
-static uint32_t tile_rows(const Wgmma *w) {
-    return w->sched->tile_m * cluster_size(w);
-}
-
-/* Of one part. */
-static DimId n_tiles(const Wgmma *w) {
-    const Kernel *kernel = w->lower->kernel;
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    DimTab *dims = indextab_dims(tab);
-    DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
-    DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
-    DimId rows = dim_ceil_div(dims, m, tile_rows(w));
-    DimId columns = dim_ceil_div(dims, n, w->sched->tile_n);
-    DimId all = dim_mul(dims, rows, columns);
-    for (uint32_t axis = 0; axis + 2 < kernel->n_parallel; axis++)
-        all = dim_mul(dims, all, index_axis_extent(tab, axis));
-    return all;
-}
-
-static LLVMValueRef by_cluster(const Wgmma *w, LLVMValueRef blocks) {
-    LLVMValueRef size = LLVMConstInt(LLVMTypeOf(blocks), cluster_size(w), 0);
-    return w->rank ? LLVMBuildUDiv(w->unit->builder, blocks, size, "") : blocks;
-}
-
-static Loop each_tile(const Wgmma *w) {
-    Lower *lower = w->lower;
-    LLVMValueRef n_blocks = gpu_gemm_index(lower, gpu_special(w->unit, "nctaid.x"));
-    LLVMValueRef first = by_cluster(w, gpu_block(lower));
-    DimId all = dim_mul_const(lower_dims(lower), n_tiles(w), lower->n_parts);
-    LLVMValueRef end = lower_dim(lower, all);
-    LLVMValueRef step = by_cluster(w, n_blocks);
-    return loop_begin(w->unit, lower->function, first, end, step);
-}
-
-/* The parts' tiles come one part's after the other's. `number` becomes the tile's within its own;
- * returns which that is, or NULL where there is one. */
-static LLVMValueRef part_of_tile(const Wgmma *w, LLVMValueRef *number) {
-    LLVMBuilderRef builder = w->unit->builder;
-    if (w->lower->n_parts == 1) return NULL;
-    LLVMValueRef n = lower_dim(w->lower, n_tiles(w)), tile = *number;
-    *number = LLVMBuildURem(builder, tile, n, "");
-    return LLVMBuildUDiv(builder, tile, n, "");
-}
-
-/* Of the parameters that parts have at `first`, `step` apart, the one of part `part`. */
-static LLVMValueRef parameter_of(const Wgmma *w, LLVMValueRef part, uint32_t first, uint32_t step) {
-    LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef own = LLVMGetParam(w->lower->function, first);
-    for (uint32_t p = 1; p < w->lower->n_parts; p++) {
-        LLVMValueRef number = lower_index_const(w->lower, p);
-        LLVMValueRef is_past = LLVMBuildICmp(builder, LLVMIntUGE, part, number, "");
-        LLVMValueRef other = LLVMGetParam(w->lower->function, first + p * step);
-        own = LLVMBuildSelect(builder, is_past, other, own, "");
-    }
-    return own;
-}
-
-static void take_maps(Wgmma *w, LLVMValueRef part) {
-    uint32_t n_maps = w->lower->variant->n_maps;
-    uint32_t first = LLVMCountParams(w->lower->function) - n_maps * w->lower->n_parts;
-    for (uint32_t i = 0; i < n_maps && part; i++)
-        w->sides[i].parameter = parameter_of(w, part, first + i, n_maps);
-}
-
-static void take_pointers(Wgmma *w, LLVMValueRef part) {
-    uint32_t n_args = w->lower->kernel->args.n;
-    for (uint32_t i = 0; i < n_args && part; i++)
-        w->lower->pointers[i] = parameter_of(w, part, i, n_args);
-}
-
 /* The block's own part of a tile; its rows may begin beyond the matrix in a cluster. */
 static GemmBlock tile_at(const Wgmma *w, LLVMValueRef number) {
-    GemmBlock block = gpu_gemm_block_at(w->lower, number, tile_rows(w));
+    GemmBlock block = gpu_gemm_block_at(w->lower, number, wgmma_tile_rows(w));
     if (!w->rank) return block;
     LLVMBuilderRef builder = w->unit->builder;
     LLVMValueRef below = LLVMBuildMul(builder, w->rank, i32_const(w, w->sched->tile_m), "");
@@ -237,14 +163,8 @@ static GemmBlock tile_at(const Wgmma *w, LLVMValueRef number) {
     return block;
 }
 
-static LLVMValueRef extent_of_k(const Wgmma *w) {
-    const Kernel *kernel = w->lower->kernel;
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    return lower_dim(w->lower, index_axis_extent(tab, gemm_axis_k(kernel)));
-}
-
-static Loop each_stage(const Wgmma *w) {
-    return loop_begin(w->unit, w->lower->function, lower_index_const(w->lower, 0), extent_of_k(w),
+static Loop each_stage(const Wgmma *w, LLVMValueRef k) {
+    return loop_begin(w->unit, w->lower->function, lower_index_const(w->lower, 0), k,
                       lower_index_const(w->lower, wgmma_depth(w->dtype)));
 }
 
@@ -273,7 +193,7 @@ static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *b
     LLVMTypeRef cluster_ptr = LLVMPointerTypeInContext(unit->context, 7);
     LLVMTypeRef i16 = LLVMInt16TypeInContext(unit->context);
     LLVMValueRef args[3 + MAX_MAP_RANK + 5];
-    uint32_t n = 0, blocks = copy.to_all ? (1u << cluster_size(w)) - 1 : 0;
+    uint32_t n = 0, blocks = copy.to_all ? (1u << wgmma_cluster(w)) - 1 : 0;
     args[n++] = LLVMBuildAddrSpaceCast(unit->builder, wgmma_at(w, copy.bytes), cluster_ptr, "");
     args[n++] = barrier;
     args[n++] = side->parameter;
@@ -333,15 +253,12 @@ static void fill_stage(const Wgmma *w, const GemmBlock *block, LLVMValueRef k0, 
         copy_side(w, &w->sides[i], block, k0, place.stage);
 }
 
-static void fill_stages(Wgmma *w) {
+/* All of k of a tile; `ring`: stage and parity. */
+static void fill_tile(Wgmma *w, LLVMValueRef number, LLVMValueRef *ring) {
     const Unit *unit = w->unit;
-    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)};
-    Loop tiles = each_tile(w);
-    loop_carry(unit, &tiles, ring, 2);
-    LLVMValueRef number = tiles.index;
-    take_maps(w, part_of_tile(w, &number));
+    wgmma_take_maps(w, wgmma_part_of_tile(w, &number));
     GemmBlock block = tile_at(w, number);
-    Loop stages = each_stage(w);
+    Loop stages = each_stage(w, lower_dim(w->lower, wgmma_extent_of_k(w)));
     loop_carry(unit, &stages, ring, 2);
     RingPlace place = {ring[0], ring[1]};
     fill_stage(w, &block, stages.index, place);
@@ -349,6 +266,17 @@ static void fill_stages(Wgmma *w) {
     ring[0] = place.stage;
     ring[1] = place.parity;
     loop_end_carry(unit, &stages, ring, 2);
+}
+
+static void fill_stages(Wgmma *w) {
+    const Unit *unit = w->unit;
+    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)};
+    Loop tiles = wgmma_each_tile(w);
+    loop_carry(unit, &tiles, ring, 2);
+    if (w->lower->n_codes > 1)
+        wgmma_work_by_code(w, tiles.index, fill_tile, ring, 2, 2);
+    else
+        fill_tile(w, tiles.index, ring);
     loop_end_carry(unit, &tiles, ring, 2);
 }
 
@@ -382,16 +310,17 @@ static void run_copying(Wgmma *w) {
 /* All of k but for the wait for what is under way; accs begin at +0. Leaves the ring after it and
  * the stage that is still to be released. A stage is released when the next one's multiplications
  * have begun. */
-static LLVMValueRef multiply_stages(const Wgmma *w, RingPlace *ring, LLVMValueRef *accs) {
+static LLVMValueRef multiply_stages(const Wgmma *w, LLVMValueRef k, RingPlace *ring,
+                                    LLVMValueRef *accs) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
     uint32_t n = w->width / 2;
-    LLVMValueRef values[MAX_ACCUMULATORS + 3];
+    LLVMValueRef values[WGMMA_MAX_ACCUMULATORS + 3];
     for (uint32_t i = 0; i < n; i++) values[i] = LLVMConstReal(unit->f32, 0);
     values[n] = ring->stage;
     values[n + 1] = ring->parity;
     values[n + 2] = i32_const(w, 0); /* the stage before */
-    Loop loop = each_stage(w);
+    Loop loop = each_stage(w, k);
     loop_carry(unit, &loop, values, n + 3);
     RingPlace place = {values[n], values[n + 1]};
     wgmma_wait(w, wgmma_full(w, place.stage), place.parity);
@@ -605,32 +534,61 @@ static void drain_tile(const Wgmma *w, const Drain *d, const GemmColumn *first,
     loop_end_carry(unit, &parts, values, n);
 }
 
-static void run_multiplying(Wgmma *w) {
-    const Unit *unit = w->unit;
-    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)}, accs[MAX_ACCUMULATORS];
-    set_registers(w, true);
-    Loop tiles = each_tile(w);
-    loop_carry(unit, &tiles, ring, 2);
-    LLVMValueRef number = tiles.index;
-    take_pointers(w, part_of_tile(w, &number));
-    GemmBlock tile = tile_at(w, number);
-    Drain drain = drain_init(w, &tile);
-    RingPlace place = {ring[0], ring[1]};
-    LLVMValueRef last_stage = multiply_stages(w, &place, accs);
+static Drain begin_drain(Wgmma *w, LLVMValueRef number, GemmBlock *tile) {
+    wgmma_take_pointers(w, wgmma_part_of_tile(w, &number));
+    *tile = tile_at(w, number);
+    return drain_init(w, tile);
+}
+
+/* While the last multiplications run, and then with their results. */
+static void end_drain(const Wgmma *w, const Drain *drain, LLVMValueRef last_stage,
+                      LLVMValueRef *accs) {
     GemmColumn columns[WGMMA_MAX_PRODUCTS];
-    part_columns(w, &drain, i32_const(w, 0), columns);
+    part_columns(w, drain, i32_const(w, 0), columns);
     wgmma_finish(w, accs);
     release(w, last_stage, NULL);
-    drain_tile(w, &drain, columns, accs);
+    drain_tile(w, drain, columns, accs);
+}
+
+/* `values`: the accumulators and the last stage. */
+static void drain_of_code(Wgmma *w, LLVMValueRef number, LLVMValueRef *values) {
+    GemmBlock tile;
+    Drain drain = begin_drain(w, number, &tile);
+    end_drain(w, &drain, values[w->width / 2], values);
+}
+
+static void run_multiplying(Wgmma *w) {
+    const Unit *unit = w->unit;
+    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)}, values[WGMMA_MAX_VALUES];
+    bool is_one = w->lower->n_codes == 1;
+    GemmBlock tile;
+    Drain drain;
+    set_registers(w, true);
+    Loop tiles = wgmma_each_tile(w);
+    loop_carry(unit, &tiles, ring, 2);
+    if (is_one) drain = begin_drain(w, tiles.index, &tile);
+    RingPlace place = {ring[0], ring[1]};
+    LLVMValueRef *last_stage = &values[w->width / 2];
+    *last_stage = multiply_stages(w, wgmma_k_of_tile(w, tiles.index), &place, values);
+    if (is_one)
+        end_drain(w, &drain, *last_stage, values);
+    else
+        wgmma_work_by_code(w, tiles.index, drain_of_code, values, w->width / 2 + 1, 0);
     ring[0] = place.stage;
     ring[1] = place.parity;
     loop_end_carry(unit, &tiles, ring, 2);
 }
 
 void template_gpu_gemm_wgmma(Lower *lower) {
-    Wgmma *w = arena_array(lower->unit->arena, Wgmma, 1);
+    Wgmma *w = arena_array(lower->unit->arena, Wgmma, lower->n_codes);
     const Unit *unit = lower->unit;
-    wgmma_init(w, lower);
+    w->unit = lower->unit;
+    w->sched = &lower->variant->sched;
+    place_thread(w);
+    for (uint32_t c = lower->n_codes; c-- > 0;) {
+        w[c] = w[0];
+        init_code(&w[c], &lower[c]);
+    }
     init_barriers(w);
     LLVMBasicBlockRef copying = unit_block(unit, lower->function, "copying");
     LLVMBasicBlockRef multiplying = unit_block(unit, lower->function, "multiplying");

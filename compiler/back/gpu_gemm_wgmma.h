@@ -8,7 +8,8 @@
  *
  * The phases of a launch run at once: they have the left factor in common, and their right factors'
  * tiles lie side by side, so that they are one tile to the instruction, and its results all phases'
- * one after the other. The parts of a launch are more tiles for the blocks to walk over.
+ * one after the other. The parts of a launch are more tiles for the blocks to walk over:
+ * all are multiplied by one loop, and fetched and drained by the code of their part.
  *
  * A cluster of two blocks has two tiles, one below the other. Each fetches its half of the right
  * factor's tile and the copy engine gives it to both; so a stage is empty when the groups of both
@@ -48,6 +49,28 @@ typedef struct RingPlace {
 } RingPlace;
 
 LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes); /* in shared memory */
+
+/* Tiles. Where the launch has parts of several codes, `codes` are these, side by side. */
+uint32_t wgmma_cluster(const Wgmma *w);   /* blocks */
+uint32_t wgmma_tile_rows(const Wgmma *w); /* of all blocks of a cluster together */
+/* A loop over the block's tiles of all parts. */
+Loop wgmma_each_tile(const Wgmma *codes);
+/* The parts' tiles come one part's after the other's. `number` becomes the tile's within its own;
+ * returns which that is, or NULL where there is one. */
+LLVMValueRef wgmma_part_of_tile(const Wgmma *w, LLVMValueRef *number);
+/* Sets the maps, or the pointers, to those of the part. */
+void wgmma_take_maps(Wgmma *w, LLVMValueRef part);
+void wgmma_take_pointers(Wgmma *w, LLVMValueRef part);
+DimId wgmma_extent_of_k(const Wgmma *w);
+/* Of the part that has the tile. */
+LLVMValueRef wgmma_k_of_tile(const Wgmma *codes, LLVMValueRef tile);
+/* What is done with tile `number` of its code's. `values` go in and come out changed. */
+typedef void WgmmaWork(Wgmma *w, LLVMValueRef number, LLVMValueRef *values);
+/* Branches to the code of the part that has the tile. `values` are the work's, the first `n_kept`
+ * of which are as it leaves them afterwards. */
+enum { WGMMA_MAX_ACCUMULATORS = WGMMA_MAX_WIDTH / 2, WGMMA_MAX_VALUES };
+void wgmma_work_by_code(Wgmma *codes, LLVMValueRef tile, WgmmaWork *work, LLVMValueRef *values,
+                        uint32_t n_values, uint32_t n_kept);
 /* Barriers of a stage. */
 LLVMValueRef wgmma_full(const Wgmma *w, LLVMValueRef stage);
 LLVMValueRef wgmma_empty(const Wgmma *w, LLVMValueRef stage);

@@ -136,7 +136,7 @@ static void wait_for_copies(const Unit *unit, uint32_t n_later) {
 }
 
 /* All blocks of the kernel's grid. */
-static void take_turn(Lower *turn, void (*template)(Lower *)) {
+static void take_turn(Lower *turn, GpuTemplate *template) {
     Unit *unit = turn->unit;
     int64_t n;
     if (!dim_is_const(lower_dims(turn), turn->variant->grid, &n))
@@ -155,7 +155,7 @@ static void take_turn(Lower *turn, void (*template)(Lower *)) {
 }
 
 void gpu_turns(Lower *turns, const Launch *launch, LLVMValueRef *const *pointers,
-               void (*const templates[])(Lower *)) {
+               GpuTemplate *const *templates) {
     Unit *unit = turns->unit;
     SharedPool pool = {.array = NULL};
     gpu_pool_begin(unit, &pool);

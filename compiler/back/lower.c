@@ -39,26 +39,6 @@ static void close_entry(Lower *lower, LLVMBasicBlockRef body) {
     LLVMBuildBr(lower->unit->builder, body);
 }
 
-/* A launch of several parts: each block's part, its number in there, and that part's pointers. */
-static void select_part(Lower *lower, uint32_t n_parts) {
-    Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef block = gpu_special(unit, "ctaid.x"), all = gpu_special(unit, "nctaid.x");
-    LLVMValueRef n_each = LLVMBuildUDiv(builder, all, unit_int(unit->i32, n_parts), "");
-    LLVMValueRef begin = NULL;
-    lower->block = block;
-    for (uint32_t part = 1; part < n_parts; part++) {
-        begin = begin ? LLVMBuildAdd(builder, begin, n_each, "") : n_each;
-        LLVMValueRef is_past = LLVMBuildICmp(builder, LLVMIntUGE, block, begin, "");
-        LLVMValueRef within = LLVMBuildSub(builder, block, begin, "");
-        lower->block = LLVMBuildSelect(builder, is_past, within, lower->block, "");
-        for (uint32_t i = 0; i < lower->kernel->args.n; i++) {
-            LLVMValueRef own = LLVMGetParam(lower->function, part * lower->kernel->args.n + i);
-            lower->pointers[i] = LLVMBuildSelect(builder, is_past, own, lower->pointers[i], "");
-        }
-    }
-}
-
 static void add_type_or_number(const Unit *unit, LLVMValueRef function, uint32_t param,
                                const char *name, LLVMTypeRef type, uint64_t number) {
     unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
@@ -67,9 +47,13 @@ static void add_type_or_number(const Unit *unit, LLVMValueRef function, uint32_t
                                  : LLVMCreateEnumAttribute(unit->context, kind, number));
 }
 
+static uint32_t variant_number(const Lower *lower) {
+    return (uint32_t)(lower->variant - lower->kernel->variants);
+}
+
 static uint32_t n_launch_maps(const Lower *lower, const Launch *launch) {
     LaunchMap maps[MAX_LAUNCH_MAPS];
-    return launch_maps(launch, (uint32_t)(lower->variant - lower->kernel->variants), maps);
+    return launch_maps(launch, variant_number(lower), maps);
 }
 
 /* Tensor maps stay where the launch put them: the copy engine reads them there. They are the last
@@ -90,6 +74,19 @@ static void add_maps(Lower *lower, uint32_t n_maps) {
     }
 }
 
+/* What the assembler has to leave room for; 0: as it likes. Without this it may spill a few
+ * registers for one more block. And registers can move between warps only when their number at
+ * entry is known. */
+static uint32_t least_blocks(const Lower *lower, const Launch *launch) {
+    if (lower->kernel->form == FORM_CONTRACT || launch_has_turns(launch)) return 1;
+    uint32_t least = lower->variant->sched.min_blocks;
+    for (uint32_t k = 0; k < launch->n; k++) {
+        uint32_t own = launch->kernels[k].variants[variant_number(lower)].sched.min_blocks;
+        if (own < least) least = own;
+    }
+    return least;
+}
+
 static void make_gpu_function(Lower *lower, const Launch *launch) {
     Unit *unit = lower->unit;
     LLVMTypeRef params[MAX_KERNEL_ARGS + DIM_MAX_SYMBOLS + MAX_LAUNCH_MAPS];
@@ -107,11 +104,7 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
     add_nounwind(unit, lower->function);
     add_attribute(unit, lower->function, "nvvm.reqntid",
                   str_format(unit->arena, "%u,1,1", lower->variant->sched.threads));
-    /* Without this ptxas may spill a few registers for one more block. And registers can move
-     * between warps only when their number at entry is known. */
-    uint32_t min_blocks = lower->kernel->form == FORM_CONTRACT || launch_has_turns(launch)
-                              ? 1
-                              : lower->variant->sched.min_blocks;
+    uint32_t min_blocks = least_blocks(lower, launch);
     if (min_blocks)
         add_attribute(unit, lower->function, "nvvm.minctasm",
                       str_format(unit->arena, "%u", min_blocks));
@@ -124,7 +117,7 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
 static LLVMValueRef chip_base(const Lower *lower, const Launch *launch, uint32_t buffer,
                               ChipPlace *place) {
     const Unit *unit = lower->unit;
-    uint32_t v = (uint32_t)(lower->variant - lower->kernel->variants);
+    uint32_t v = variant_number(lower);
     const Sched *sched = &launch->kernels->variants[v].sched;
     launch_chip_place(lower->plan, launch, sched, buffer, place);
     int64_t begin = launch_shared_bytes(launch, v);
@@ -198,10 +191,10 @@ static uint32_t n_tensor_params(const Lower *lower, const Launch *launch) {
     return LLVMCountParams(lower->function) - n_others;
 }
 
-static void (*const gpu_templates[])(Lower *) = {[FORM_MAP] = template_gpu_map,
-                                                 [FORM_ROW] = template_gpu_row,
-                                                 [FORM_COLUMN] = template_gpu_column,
-                                                 [FORM_CONTRACT] = template_gpu_contract};
+static GpuTemplate *const gpu_templates[] = {[FORM_MAP] = template_gpu_map,
+                                             [FORM_ROW] = template_gpu_row,
+                                             [FORM_COLUMN] = template_gpu_column,
+                                             [FORM_CONTRACT] = template_gpu_contract};
 
 static void lower_turns(Lower *turns, const Launch *launch) {
     LLVMValueRef **in_memory = arena_array(turns->unit->arena, LLVMValueRef *, launch->n);
@@ -211,12 +204,12 @@ static void lower_turns(Lower *turns, const Launch *launch) {
 
 /* Phases run one after the other; a barrier lets each see what the one before left on chip, and use
  * the shared memory that it used. */
-static void lower_phases(Lower *phases, const Launch *launch, uint32_t n_phases,
-                         uint32_t n_together) {
+static void lower_phases(Lower *phases, const Launch *launch) {
     Unit *unit = phases->unit;
     BlockTile tile = {.m0 = NULL};
-    for (uint32_t k = 0; k < n_phases && n_phases > n_together; k++) phases[k].tile = &tile;
-    for (uint32_t k = 0; k < n_phases; k += n_together) {
+    uint32_t n_together = phases->n_together;
+    for (uint32_t k = 0; k < launch->n && launch->n > n_together; k++) phases[k].tile = &tile;
+    for (uint32_t k = 0; k < launch->n; k += n_together) {
         if (k) gpu_barrier(unit);
         unit->math.overlaps_quotients = launch->kernels[k].form == FORM_CONTRACT;
         gpu_templates[launch->kernels[k].form](&phases[k]);
@@ -231,41 +224,82 @@ static void note_written(Lower *lower, const Launch *launch) {
             lower->may_change[i] || launch_stores_to(launch, kernel->args.data[i]);
 }
 
-static void lower_gpu(Lower *lower, const Launch *launch) {
-    Unit *unit = lower->unit;
-    bool has_parts = launch_has_parts(launch);
-    bool is_wgmma =
-        lower->kernel->form == FORM_CONTRACT && lower->variant->sched.engine == CONTRACT_WGMMA;
-    uint32_t n_phases = has_parts ? 1 : launch->n, n_together = is_wgmma ? n_phases : 1;
-    uint32_t v = (uint32_t)(lower->variant - launch->kernels->variants);
-    SharedTiles tiles = {.dynamic_bytes = launch_shared_bytes(launch, v)};
-    make_gpu_function(lower, launch);
-    open_entry(lower);
-    uint32_t param = 0, first_symbol = n_tensor_params(lower, launch);
-    Lower *phases = arena_array(unit->arena, Lower, n_phases);
-    for (uint32_t k = 0; k < n_phases; k++) {
-        const Kernel *kernel = &launch->kernels[k];
-        lower_init(&phases[k], unit, lower->plan, kernel, &kernel->variants[v]);
-        phases[k].function = lower->function;
-        phases[k].entry = lower->entry;
-        phases[k].tiles = &tiles;
+static bool uses_wgmma(const Lower *lower) {
+    return lower->kernel->form == FORM_CONTRACT && lower->variant->sched.engine == CONTRACT_WGMMA;
+}
+
+/* A Lower for kernel `k` of the launch in the same function. */
+static void lower_beside(Lower *own, const Lower *lower, const Launch *launch, uint32_t k,
+                         SharedTiles *tiles) {
+    const Kernel *kernel = &launch->kernels[k];
+    lower_init(own, lower->unit, lower->plan, kernel, &kernel->variants[variant_number(lower)]);
+    own->function = lower->function;
+    own->entry = lower->entry;
+    own->tiles = tiles;
+    take_symbols(own, launch, n_tensor_params(lower, launch));
+}
+
+/* Kernels that follow one another in the same blocks. */
+static Lower *make_phases(Lower *lower, const Launch *launch, SharedTiles *tiles) {
+    uint32_t param = 0, n_together = uses_wgmma(lower) ? launch->n : 1;
+    Lower *phases = arena_array(lower->unit->arena, Lower, launch->n);
+    for (uint32_t k = 0; k < launch->n; k++) {
+        lower_beside(&phases[k], lower, launch, k, tiles);
         phases[k].n_together = n_together;
         note_written(&phases[k], launch);
         param = take_pointers(&phases[k], launch, param);
-        take_symbols(&phases[k], launch, first_symbol);
+        phases[k].maps = lower->maps;
     }
-    if (has_parts && is_wgmma)
-        phases[0].n_parts = launch->n;
-    else if (has_parts)
-        select_part(&phases[0], launch->n);
-    add_maps(&phases[0], n_launch_maps(lower, launch));
-    gpu_begin(phases, launch);
+    return phases;
+}
+
+/* Parts of one code stand side by side. By wgmma, blocks walk over the tiles of all parts, and the
+ * template tells them apart. */
+static void lower_parts(Lower *lower, const Launch *launch, SharedTiles *tiles) {
+    uint32_t n = 0, param = 0, map = 0, v = variant_number(lower);
+    uint32_t first_map = LLVMCountParams(lower->function) - n_launch_maps(lower, launch);
+    Lower *bodies = arena_array(lower->unit->arena, Lower, launch->n);
+    for (uint32_t k = 0; k < launch->n; k++) {
+        const Kernel *kernel = &launch->kernels[k];
+        if (k && kernel->code == launch->kernels[k - 1].code) {
+            bodies[n - 1].n_parts++;
+        } else {
+            lower_beside(&bodies[n], lower, launch, k, tiles);
+            take_pointers(&bodies[n], launch, param);
+            bodies[n].maps = lower->maps + map;
+            bodies[n].lets_in = lower->lets_in;
+            bodies[n].first_param = param;
+            bodies[n++].first_map = first_map + map;
+        }
+        param += kernel->args.n;
+        map += kernel->variants[v].n_maps;
+    }
+    if (!uses_wgmma(lower)) {
+        gpu_parts(lower, bodies, n, gpu_templates);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) bodies[i].n_codes = n;
+    template_gpu_contract(bodies);
+}
+
+static void lower_gpu(Lower *lower, const Launch *launch) {
+    Unit *unit = lower->unit;
+    SharedTiles tiles = {.dynamic_bytes = launch_shared_bytes(launch, variant_number(lower))};
+    make_gpu_function(lower, launch);
+    open_entry(lower);
+    uint32_t n_tensors = n_tensor_params(lower, launch);
+    take_symbols(lower, launch, n_tensors);
+    add_maps(lower, n_launch_maps(lower, launch));
+    Lower *phases = launch_has_parts(launch) ? NULL : make_phases(lower, launch, &tiles);
+    gpu_begin(phases ? phases : lower, launch);
     LLVMBasicBlockRef body = unit_block(unit, lower->function, "body");
     unit_goto(unit, body);
-    if (launch_has_turns(launch))
+    if (!phases)
+        lower_parts(lower, launch, &tiles);
+    else if (launch_has_turns(launch))
         lower_turns(phases, launch);
     else
-        lower_phases(phases, launch, n_phases, n_together);
+        lower_phases(phases, launch);
     close_entry(lower, body);
 }
 
@@ -305,23 +339,27 @@ static void lower_cpu(Lower *lower) {
     close_entry(lower, body);
 }
 
-/* What the variant's condition says about extents, while it is lowered. */
-static void assume(const Launch *launch, DimId dim, int64_t multiple) {
-    for (uint32_t k = 0; k < launch->n; k++)
-        index_assume_multiple(scalartab_indices(launch->kernels[k].scalars), dim, multiple);
+/* What the variant's conditions say about extents, while it is lowered. */
+static void assume(const Launch *launch, uint32_t v, bool holds) {
+    for (uint32_t k = 0; k < launch->n; k++) {
+        const Variant *variant = &launch->kernels[k].variants[v];
+        index_assume_multiple(scalartab_indices(launch->kernels[k].scalars),
+                              holds ? variant->multiple_dim : DIM_NONE,
+                              holds ? variant->multiple_of : 1);
+    }
 }
 
-static void lower_variant(Unit *unit, const Plan *plan, const Launch *launch,
-                          const Variant *variant) {
+static void lower_variant(Unit *unit, const Plan *plan, const Launch *launch, uint32_t v) {
     Lower lower;
+    const Variant *variant = &launch->kernels->variants[v];
     unit->symbol = variant->symbol;
     lower_init(&lower, unit, plan, launch->kernels, variant);
-    assume(launch, variant->multiple_dim, variant->multiple_of);
+    assume(launch, v, true);
     if (unit_is_gpu(unit))
         lower_gpu(&lower, launch);
     else
         lower_cpu(&lower);
-    assume(launch, DIM_NONE, 1);
+    assume(launch, v, false);
 }
 
 uint32_t lower_n_functions(const Plan *plan) {
@@ -337,7 +375,7 @@ void lower_function(Unit *unit, const Plan *plan, uint32_t i) {
         Launch launch = plan_launch(plan, k);
         for (uint32_t v = 0; v < launch.kernels->n_variants; v++)
             if (!launch.kernels->variants[v].is_shared && i-- == 0) {
-                lower_variant(unit, plan, &launch, &launch.kernels->variants[v]);
+                lower_variant(unit, plan, &launch, v);
                 return;
             }
     }

@@ -21,7 +21,8 @@ void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel
                      .index_type = variant->sched.is_wide ? unit->i64 : unit->i32,
                      .lane_axis = NO_AXIS,
                      .n_parts = 1,
-                     .n_together = 1};
+                     .n_together = 1,
+                     .n_codes = 1};
     if (kernel->form == FORM_ROW)
         lower->lane_axis = kernel->first_reduced + kernel->n_reduced - 1;
     else if (kernel->n_parallel)

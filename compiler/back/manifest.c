@@ -377,33 +377,45 @@ static void put_alignment(Writer *w, const Plan *plan, const Kernel *kernel, uin
     predicate->is_first = false;
 }
 
+/* What kernel `k` of the launch asks of extents, unless one before it asks the same. */
+static void put_extents(Writer *w, const Launch *launch, uint32_t k, Predicate *predicate) {
+    const Variant *own = &launch->kernels[k].variants[predicate->variant];
+    bool asks_multiple = own->multiple_dim != DIM_NONE && own->multiple_of > 1;
+    bool asks_limit = own->limit_dim != DIM_NONE;
+    for (uint32_t i = 0; i < k; i++) {
+        const Variant *other = &launch->kernels[i].variants[predicate->variant];
+        asks_multiple = asks_multiple && (own->multiple_dim != other->multiple_dim ||
+                                          own->multiple_of != other->multiple_of);
+        asks_limit =
+            asks_limit && (own->limit_dim != other->limit_dim || own->limit != other->limit);
+    }
+    if (asks_multiple) {
+        text_puts(&w->text, predicate->is_first ? "m:" : "&m:");
+        put_expr(w, own->multiple_dim);
+        text_printf(&w->text, ":%" PRId64, own->multiple_of);
+        predicate->is_first = false;
+    }
+    if (asks_limit) {
+        text_puts(&w->text, predicate->is_first ? "l:" : "&l:");
+        put_expr(w, own->limit_dim);
+        text_printf(&w->text, ":%" PRId64, own->limit);
+        predicate->is_first = false;
+    }
+}
+
 static bool put_predicate(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
-    const Variant *variant = &launch->kernels->variants[v];
     Predicate predicate = {.variant = v, .is_first = true};
     text_puts(&w->text, " ");
     each_arg(w, plan, launch, &predicate, put_alignment);
-    bool is_first = predicate.is_first;
-    if (variant->multiple_dim != DIM_NONE && variant->multiple_of > 1) {
-        text_puts(&w->text, is_first ? "m:" : "&m:");
-        put_expr(w, variant->multiple_dim);
-        text_printf(&w->text, ":%" PRId64, variant->multiple_of);
-        is_first = false;
-    }
-    if (variant->limit_dim != DIM_NONE) {
-        text_puts(&w->text, is_first ? "l:" : "&l:");
-        put_expr(w, variant->limit_dim);
-        text_printf(&w->text, ":%" PRId64, variant->limit);
-        is_first = false;
-    }
-    if (is_first) text_puts(&w->text, FRT_NONE);
-    return is_first;
+    for (uint32_t k = 0; k < launch->n; k++) put_extents(w, launch, k, &predicate);
+    if (predicate.is_first) text_puts(&w->text, FRT_NONE);
+    return predicate.is_first;
 }
 
-static void put_grid(Writer *w, const Launch *launch, const Variant *variant) {
-    uint32_t n_parts = launch_has_parts(launch) ? launch->n : 1;
-    DimId all = dim_mul_const(w->dims, variant->grid, n_parts);
-    put_dim(w, launch_has_turns(launch) ? dim_const(w->dims, 1) : all);
-    if (variant->grid_limit) text_printf(&w->text, ",%" PRId64 ",min", variant->grid_limit);
+static void put_grid(Writer *w, const Launch *launch, uint32_t v) {
+    put_dim(w, launch_grid(w->dims, launch, v));
+    int64_t limit = launch->kernels->variants[v].grid_limit;
+    if (limit) text_printf(&w->text, ",%" PRId64 ",min", limit);
 }
 
 /* Which argument of the launch is argument `arg` of its kernel `k`. */
@@ -440,7 +452,7 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", launch->kernels->name);
     begin_line(w, FRT_D_VARIANT);
     put_name(w, variant->symbol);
-    put_grid(w, launch, variant);
+    put_grid(w, launch, v);
     put_int(w, is_cpu ? 1 : variant->sched.threads);
     /* Beyond what the kernel itself declares. */
     put_int(w, (int64_t)launch_shared_bytes(launch, v) + variant->chip_bytes);

@@ -45,14 +45,17 @@ typedef struct Lower {
     bool *may_change;       /* per Kernel.args: what it holds, from the kernel's beginning on */
     uint64_t read_once;     /* GPU: Kernel.args (bit set) that the template reads so, for which
                              * unit_load_once is faster: measured for columns and vectors */
-    LLVMValueRef *maps;     /* per map of the launch: pointer to the parameter */
-    uint32_t n_parts;       /* GPU: of the launch, where the template tells them apart; else 1 */
-    uint32_t n_together;    /* GPU: phases that the template runs at once: this Lower's and the next
-                             * ones' in the array; else 1 */
-    const Chip *chips;      /* per Kernel.args; NULL: none is on chip */
-    BlockTile *tile;        /* of a launch of several phases, else NULL */
-    bool is_turn;           /* of a launch of turns: its block has a processor for itself */
-    bool lets_in;           /* GPU: is still to say when the next launch's blocks may come in */
+    LLVMValueRef *maps;     /* per map of the kernel, or of the launch: pointer to the parameter */
+    /* GPU: parts of the launch that are this kernel but for their buffers; their pointers are the
+     * function's parameters from `first_param` on, their maps those from `first_map` on. */
+    uint32_t n_parts, first_param, first_map;
+    /* GPU: the kernels that the template runs, in this Lower and the next ones of the array: phases
+     * at once, or parts of other code, one for each tile; else 1. */
+    uint32_t n_together, n_codes;
+    const Chip *chips; /* per Kernel.args; NULL: none is on chip */
+    BlockTile *tile;   /* of a launch of several phases, else NULL */
+    bool is_turn;      /* of a launch of turns: its block has a processor for itself */
+    bool lets_in;      /* GPU: is still to say when the next launch's blocks may come in */
     SharedTiles *tiles;
     LLVMValueRef symbols[DIM_MAX_SYMBOLS]; /* i64 */
     LLVMTypeRef index_type;                /* i32 or i64: of axis values and element addresses */

@@ -69,6 +69,11 @@ DimTab *dimtab_new(Arena *arena) {
 
 uint32_t dim_declare(DimTab *tab, DimSymbol symbol) {
     uint32_t index = tab->symbols.n;
+    /* Those with rules come from plans, which may go before the table does. */
+    if (symbol.rule) {
+        symbol.rule = arena_copy(tab->arena, symbol.rule, sizeof *symbol.rule);
+        symbol.name = str_format(tab->arena, "%s", symbol.name);
+    }
     vec_push(tab->arena, &tab->symbols, symbol);
     return index;
 }

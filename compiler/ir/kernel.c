@@ -264,24 +264,25 @@ static void mark(bool *live, ScalarId id) {
     live[id] = true;
 }
 
-static void mark_index(const IndexTab *tab, IndexId id, bool *live) {
+void kernel_mark_index(const IndexTab *tab, IndexId id, bool *live) {
     IndexExpr expr = index_expr(tab, id);
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(tab, expr.terms[i].atom);
         if (atom.kind == ATOM_VALUE) mark(live, atom.value);
-        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) mark_index(tab, atom.operand, live);
+        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD)
+            kernel_mark_index(tab, atom.operand, live);
     }
 }
 
 static void mark_guard(const ScalarTab *scalars, GuardId guard, bool *live) {
     for (GuardId g = guard; g; g = guard_get(scalars, g).next)
-        mark_index(scalartab_indices(scalars), guard_get(scalars, g).index, live);
+        kernel_mark_index(scalartab_indices(scalars), guard_get(scalars, g).index, live);
 }
 
-static void mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live) {
+void kernel_mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live) {
     for (uint32_t i = 0; i < n; i++) {
         mark(live, stores[i].value);
-        mark_index(scalartab_indices(kernel->scalars), stores[i].address, live);
+        kernel_mark_index(scalartab_indices(kernel->scalars), stores[i].address, live);
         mark_guard(kernel->scalars, stores[i].guard, live);
     }
 }
@@ -292,7 +293,7 @@ static void mark_operands(const ScalarTab *scalars, bool *live) {
         const Scalar *s = scalar_get(scalars, id);
         if (!live[id]) continue;
         for (int i = 0; i < 3; i++) mark(live, s->args[i]);
-        if (s->index) mark_index(scalartab_indices(scalars), s->index, live);
+        if (s->index) kernel_mark_index(scalartab_indices(scalars), s->index, live);
         mark_guard(scalars, s->guard, live);
     }
     live[SCALAR_NONE] = false;
@@ -308,9 +309,9 @@ bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
     bool *live = arena_array(arena, bool, scalar_count(kernel->scalars) + 1);
     for (uint32_t i = 0; i < kernel->reduces.n; i++) mark_reduce(&kernel->reduces.data[i], live);
     for (uint32_t i = 0; i < kernel->stages.n; i++)
-        mark_stores(kernel, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n,
-                    live);
-    mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
+        kernel_mark_stores(kernel, kernel->stages.data[i].stores.data,
+                           kernel->stages.data[i].stores.n, live);
+    kernel_mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
     mark_operands(kernel->scalars, live);
     return live;
 }
@@ -332,7 +333,7 @@ ScalarNeed *stage_needs(Arena *arena, const Kernel *kernel, const Stage *stage) 
         add_need(kernel, live, GUARD_NONE, needs);
     }
     for (uint32_t i = 0; i < stage->stores.n; i++) {
-        mark_stores(kernel, &stage->stores.data[i], 1, live);
+        kernel_mark_stores(kernel, &stage->stores.data[i], 1, live);
         add_need(kernel, live, stage->stores.data[i].guard, needs);
     }
     return needs;
@@ -536,6 +537,14 @@ uint32_t launch_maps(const Launch *launch, uint32_t v, LaunchMap *maps) {
         for (uint32_t i = 0; i < launch->kernels[k].variants[v].n_maps; i++)
             if (k == 0 || i > 0 || !has_phases) maps[n++] = (LaunchMap){k, i};
     return n;
+}
+
+DimId launch_grid(DimTab *dims, const Launch *launch, uint32_t v) {
+    DimId all = launch->kernels->variants[v].grid;
+    if (launch_has_turns(launch)) return dim_const(dims, 1);
+    for (uint32_t k = 1; k < launch->n && launch_has_parts(launch); k++)
+        all = dim_add(dims, all, launch->kernels[k].variants[v].grid);
+    return all;
 }
 
 uint32_t launch_shared_bytes(const Launch *launch, uint32_t v) {

@@ -235,11 +235,13 @@ enum { MAX_VARIANTS = 8, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX
 
-/* How a kernel starts. A part runs beside the kernel before it, which has the same code, in blocks
- * of its own. A phase follows the kernel before it in the same blocks, each on the tile or the rows
- * that the block has just made; its variants go with those of the kernel that opened the launch,
- * one by one. A turn follows the kernel before it too, but in the only block of the launch, which
- * does all of each kernel, the blocks of its grid one after the other. */
+/* How a kernel starts. A part runs beside the kernel before it, in blocks of its own; parts have
+ * the form, the engine and the block size in common, and those of one code come one after the
+ * other. A variant of the launch is that of all its parts, and applies where every part's
+ * conditions hold. A phase follows the kernel before it in the same blocks, each on the tile or the
+ * rows that the block has just made; its variants go with those of the kernel that opened the
+ * launch, one by one. A turn follows the kernel before it too, but in the only block of the launch,
+ * which does all of each kernel, the blocks of its grid one after the other. */
 typedef enum { LINK_NONE, LINK_PART, LINK_PHASE, LINK_TURN } LaunchLink;
 
 typedef struct Kernel {
@@ -297,12 +299,20 @@ typedef struct Edge {
     ReasonId reason;
 } Edge;
 
+/* Two launches of which neither waits for the other, by a kernel of each, and why they are not one.
+ */
+typedef struct Apart {
+    Str kernel, other; /* names; `other` is before it */
+    ReasonId reason;
+} Apart;
+
 typedef struct Plan {
     const Graph *graph;
     Vec(Buffer) buffers;
     Vec(Kernel) kernels; /* in launch order, init kernels first */
     Vec(Edge) edges;
     Vec(RunPitch) run_pitches;
+    Vec(Apart) aparts;
     DimId workspace_bytes;
     DimId peak_bytes_unshared; /* what temps would take without reuse */
 } Plan;
@@ -327,6 +337,8 @@ uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *
 /* Dynamic shared memory that variant `v` of the launch has before what is on chip: phases use the
  * same bytes one after the other. */
 uint32_t launch_shared_bytes(const Launch *launch, uint32_t v);
+/* Blocks that variant `v` of the launch starts, before any limit. */
+DimId launch_grid(DimTab *dims, const Launch *launch, uint32_t v);
 /* The tensor maps that variant `v` of the launch takes, in order. Parts have all of theirs, one
  * part's after the other's. Phases have the left factor in common: its map is the first kernel's,
  * and each kernel's of its right factor follows. Returns how many there are, MAX_LAUNCH_MAPS at
@@ -379,6 +391,9 @@ VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant);
 /* Products of the extents of the parallel axes (without segments) and of the reduced axes. */
 DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);
+/* Mark, per scalar id, what an index expression or stores need at once. */
+void kernel_mark_index(const IndexTab *tab, IndexId id, bool *live);
+void kernel_mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live);
 /* Per scalar id: whether the kernel's reductions and stores need it. */
 bool *kernel_live_scalars(Arena *arena, const Kernel *kernel);
 /* Per scalar id: how many of a stage's stores and reductions need it, and the guard of the last

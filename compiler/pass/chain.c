@@ -169,7 +169,7 @@ static bool joins_products(Chain *c) {
     for (uint32_t k = 0; k < n; k++) {
         kernels[k] = k < c->launch.n ? first + k : reader;
         saved[k] = arena_copy(c->arena, kernels[k], sizeof *kernels[k]);
-        sched_in_launch(c->arena, c->plan, kernels[k], (GemmLaunch){n, 1}, c->target);
+        sched_in_launch(c->arena, c->plan, kernels[k], (GemmLaunch){.products = n}, c->target);
         go_together = go_together && all_go_with(first, kernels[k]);
     }
     if (go_together)
@@ -239,7 +239,7 @@ static void set_row_variants(Chain *c, int64_t n) {
     Target without = *c->target;
     without.has_wgmma = false;
     if (has_engine(first, CONTRACT_WGMMA))
-        sched_in_launch(c->arena, c->plan, first, (GemmLaunch){1, 1}, &without);
+        sched_in_launch(c->arena, c->plan, first, (GemmLaunch){.products = 1}, &without);
     uint32_t kept = 0;
     Variant made[MAX_VARIANTS];
     for (uint32_t v = 0; v < first->n_variants; v++) {

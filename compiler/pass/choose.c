@@ -40,7 +40,7 @@ typedef struct Chooser {
     Wishes wishes;
     const uint32_t *op_cost; /* per op */
     Cut cut;                 /* its `again` is the wishes' */
-    bool *is_settled;        /* per node: the kernel of this reduction had its moves */
+    bool *is_settled;        /* per node: the kernel that it is the main one of had its moves */
     bool *is_asked;          /* per node: computing it in what multiplies it has been priced */
     uint32_t n_parts;
 } Chooser;
@@ -52,7 +52,7 @@ Prices choose_price(Arena *arena, const Plan *plan, const Target *target,
     Prices prices = {{0}};
     for (uint32_t i = 0; i < points->n; i++) {
         ArenaMark mark = arena_mark(arena);
-        prices.us[i] = cost_plan(arena, plan, card_of_target(target), points->dims[i])->us;
+        prices.us[i] = cost_us(arena, plan, card_of_target(target), points->dims[i]);
         arena_rewind(arena, mark);
     }
     return prices;
@@ -176,7 +176,7 @@ static Wishes wishes_copy(Arena *arena, const Wishes *wishes, uint32_t n) {
 static void join_launches(const Chooser *c, Plan *plan) {
     const Plan *plans[] = {plan};
     share_classify(c->scratch, plans, 1);
-    launch_join(c->arena, plan, c->target);
+    launch_join(c->arena, c->scratch, plan, c->target);
 }
 
 /* Of the part planned with these wishes; NULL: one kernel for each op. False: it cannot be. */
@@ -230,10 +230,12 @@ static double most_reduced(const Chooser *c, const Kernel *kernel) {
     return most;
 }
 
-/* Several passes over rows that are read anew by each, or over columns by few blocks. */
+/* Several passes over rows that are read anew by each, or over columns by few blocks, which one
+ * pass that stores as it goes keeps from being split too. */
 static bool has_long_passes(const Chooser *c, const Kernel *kernel) {
     bool is_row = kernel->form == FORM_ROW, is_column = kernel->form == FORM_COLUMN;
-    return (is_row || is_column) && kernel->stages.n > 1 &&
+    bool is_whole = kernel->stages.n > 1 || kernel->stages.data[0].stores.n > 0;
+    return (is_row || is_column) && is_whole &&
            most_reduced(c, kernel) > (is_row ? LONG_ROW : LONG_COLUMN);
 }
 
@@ -361,12 +363,25 @@ static bool has_costly_stores(const Chooser *c, const Kernel *kernel) {
     return is_costly && c->target->device == DEVICE_CPU;
 }
 
+/* Whether a map joins tensors: its lanes may go one by one where those of each tensor would not. */
+static bool joins_tensors(const Chooser *c, const Kernel *kernel) {
+    if (kernel->form != FORM_MAP || kernel->nodes.n < 2) return false;
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        if (class_of(c->graph, kernel->nodes.data[i]) == CLASS_CONCAT) return true;
+    return false;
+}
+
+/* The node that stands for the kernel: its reduction, or what it stores. */
+static NodeId main_node(const Kernel *kernel) {
+    return kernel->reduces.n ? kernel->reduces.data[0].node
+                             : kernel->stages.data[0].stores.data[0].node;
+}
+
 static bool has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) {
-    if (kernel->is_init || kernel->reduces.n == 0 || kernel->segment_axis != NO_AXIS ||
-        c->is_settled[kernel->reduces.data[0].node])
+    if (kernel->is_init || kernel->segment_axis != NO_AXIS || c->is_settled[main_node(kernel)])
         return false;
     if (kernel->form != FORM_CONTRACT)
-        return has_long_passes(c, kernel) || has_merged_rows(c, kernel);
+        return has_long_passes(c, kernel) || has_merged_rows(c, kernel) || joins_tensors(c, kernel);
     for (uint32_t side = 0; side < 2; side++) {
         Maker maker = maker_of_factor(plan, kernel, side);
         if (is_spread(c, kernel, side) || (maker.kernel && !is_asked(plan, c, &maker))) return true;
@@ -476,7 +491,7 @@ static void copy_wishes(Wishes *to, const Wishes *from, const Excerpt *excerpt, 
 /* Whether moves of the kernel pay; then they are among the wishes. */
 static bool improve_kernel(Chooser *c, const Plan *plan, const Kernel *kernel) {
     Part part;
-    c->is_settled[kernel->reduces.data[0].node] = true;
+    c->is_settled[main_node(kernel)] = true;
     c->n_parts++;
     arena_reset(c->scratch);
     if (!make_part(c, plan, kernel, &part)) return false;

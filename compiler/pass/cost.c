@@ -5,6 +5,7 @@
 #include "pass/cost.h"
 
 #include "ir/wgmma.h"
+#include "pass/cost_totals.h"
 
 #include <math.h>
 
@@ -28,6 +29,15 @@ static const double STEP_SHARE = 0.15; /* what a cluster of one block would not 
 static const double CACHE_WAIT = 0.35; /* for the last cache, of the wait for memory; judged */
 static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
 
+/* What the parts of a launch have in common; none of them: the launch is no such. */
+typedef struct Beside {
+    Launch parts;
+    uint32_t variant;
+    double n_blocks;
+    bool is_idle;  /* all of them have nothing to do */
+    Pressure most; /* of the part of which fewest blocks fit */
+} Beside;
+
 typedef struct Coster {
     Arena *arena;
     PlanCost *out;
@@ -35,6 +45,7 @@ typedef struct Coster {
     const Card *card;
     const DimTab *dims;
     const int64_t *values;
+    Beside beside;   /* of the launch at hand */
     double *touched; /* per buffer: `passed` before the last kernel that touched it, plus 1; 0: none
                         did; negative: the kernel at hand does */
     double *seen;    /* per buffer: bytes of it that kernels so far touched, at least */
@@ -49,6 +60,7 @@ typedef struct Pricing {
     bool is_turn, is_first; /* of a launch of turns */
     double rows, reduced;   /* iteration points: rows x reduced */
     double held_bytes;      /* read for the first time, from the cache */
+    bool is_idle;           /* the launch has nothing to do */
     double n_beside;        /* blocks of the launch, whose parts run side by side */
     double bytes_in_flight; /* of one thread, over all its loads of a step */
     double wait_us;         /* for them, before the thread goes on to the next step or ends */
@@ -71,36 +83,26 @@ static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *varia
     return true;
 }
 
-/* The first whose conditions on dims hold. */
-static uint32_t choose_variant(const Coster *c, const Kernel *kernel) {
-    for (uint32_t v = 0; v + 1 < kernel->n_variants; v++) {
-        const Variant *variant = &kernel->variants[v];
-        bool is_whole = !variant->multiple_dim || variant->multiple_of <= 1 ||
-                        fmod(number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
-        bool is_short =
-            !variant->limit_dim || number(c, variant->limit_dim) <= (double)variant->limit;
-        if (is_whole && is_short && has_maps(c, kernel, variant)) return v;
+static bool applies(const Coster *c, const Kernel *kernel, const Variant *variant) {
+    bool is_whole = !variant->multiple_dim || variant->multiple_of <= 1 ||
+                    fmod(number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
+    bool is_short = !variant->limit_dim || number(c, variant->limit_dim) <= (double)variant->limit;
+    return is_whole && is_short && has_maps(c, kernel, variant);
+}
+
+/* The first whose conditions on dims hold, of all kernels that start together. */
+static uint32_t choose_variant(const Coster *c, const Launch *launch) {
+    uint32_t n = launch->kernels->n_variants;
+    for (uint32_t v = 0; v + 1 < n; v++) {
+        bool all_apply = true;
+        for (uint32_t k = 0; k < launch->n && all_apply; k++)
+            all_apply = applies(c, &launch->kernels[k], &launch->kernels[k].variants[v]);
+        if (all_apply) return v;
     }
-    return kernel->n_variants ? kernel->n_variants - 1 : 0;
+    return n ? n - 1 : 0;
 }
 
 /* The scalars that a stage needs (n_stages: the stores after all). */
-static void mark_index(const IndexTab *tab, IndexId id, bool *live) {
-    IndexExpr expr = index_expr(tab, id);
-    for (uint32_t i = 0; i < expr.n_terms; i++) {
-        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
-        if (atom.kind == ATOM_VALUE) live[atom.value] = true;
-        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) mark_index(tab, atom.operand, live);
-    }
-}
-
-static void mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live) {
-    for (uint32_t i = 0; i < n; i++) {
-        live[stores[i].value] = true;
-        mark_index(scalartab_indices(kernel->scalars), stores[i].address, live);
-    }
-}
-
 static bool *stage_scalars(const Coster *c, const Kernel *kernel, uint32_t index) {
     bool *live = arena_array(c->arena, bool, scalar_count(kernel->scalars) + 1);
     if (index < kernel->stages.n) {
@@ -109,18 +111,18 @@ static bool *stage_scalars(const Coster *c, const Kernel *kernel, uint32_t index
             const Reduce *reduce = &kernel->reduces.data[stage->reduces.data[i]];
             live[reduce->value] = live[reduce->factor] = live[reduce->arg_index] = true;
         }
-        mark_stores(kernel, stage->stores.data, stage->stores.n, live);
+        kernel_mark_stores(kernel, stage->stores.data, stage->stores.n, live);
     } else {
-        mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
+        kernel_mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
     }
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     for (ScalarId id = scalar_count(kernel->scalars); id > 0; id--) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (!live[id]) continue;
         for (int i = 0; i < 3; i++) live[s->args[i]] = true;
-        if (s->index) mark_index(tab, s->index, live);
+        if (s->index) kernel_mark_index(tab, s->index, live);
         for (GuardId g = s->guard; g; g = guard_get(kernel->scalars, g).next)
-            mark_index(tab, guard_get(kernel->scalars, g).index, live);
+            kernel_mark_index(tab, guard_get(kernel->scalars, g).index, live);
     }
     live[SCALAR_NONE] = false;
     return live;
@@ -498,6 +500,11 @@ static bool makes_copy(const Coster *c, const Kernel *kernel) {
     return false;
 }
 
+/* Whether the kernel would copy something that needs no copy. */
+static bool is_idle(const Coster *c, const Kernel *kernel) {
+    return makes_copy(c, kernel) && number(c, kernel_n_rows(kernel)) == 0;
+}
+
 /* The part of the shorter of memory and arithmetic that the longer does not hide. Blocks of a
  * cluster wait for one another: the more they are, and the fewer others are beside them in other
  * stages, the more they load, compute and store at the same time. */
@@ -527,8 +534,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
     cost->arithmetic_us = cost->n_prims / prims_per_us;
     if (is_contraction(p->kernel)) time_products(c, p, prims_per_us);
-    bool is_link = p->kernel->link != LINK_NONE, is_idle = p->rows == 0 && makes_copy(c, p->kernel);
-    cost->launch_us = is_link || is_idle ? 0 : c->card->launch_us;
+    cost->launch_us = p->kernel->link != LINK_NONE || p->is_idle ? 0 : c->card->launch_us;
     cost->spill_us = spill_us(c, p);
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) +
@@ -571,27 +577,53 @@ static void settle_cache(Coster *c, const Kernel *kernel, const KernelCost *cost
     c->passed += cost->read_bytes + cost->written_bytes;
 }
 
-/* Blocks of all parts of the launch that the kernel is in; they are as many of each. */
-static double blocks_beside(const Coster *c, uint32_t index, double n_blocks) {
-    uint32_t first = index;
-    while (c->plan->kernels.data[first].link != LINK_NONE && first > 0) first--;
-    Launch launch = plan_launch(c->plan, first);
-    return launch_has_parts(&launch) ? n_blocks * launch.n : n_blocks;
+/* All blocks of a launch take what the part takes that takes most. */
+static Pressure most_pressure(const Coster *c, const Launch *parts, uint32_t v) {
+    Pressure most = {.n_blocks = UINT32_MAX};
+    for (uint32_t k = 0; k < parts->n; k++) {
+        const Kernel *part = &parts->kernels[k];
+        if (k && part->code == parts->kernels[k - 1].code) continue;
+        Pressure own = pressure_of(c->arena, c->plan, part, &part->variants[v], c->card);
+        if (own.n_blocks < most.n_blocks) most = own;
+    }
+    return most;
+}
+
+/* Of the launch that begins with kernel `first`. */
+static Beside price_beside(const Coster *c, uint32_t first) {
+    Beside beside = {.parts = plan_launch(c->plan, first), .is_idle = true};
+    const Launch *parts = &beside.parts;
+    if (!launch_has_parts(parts)) return (Beside){.parts = {0}};
+    beside.variant = choose_variant(c, parts);
+    beside.most = most_pressure(c, parts, beside.variant);
+    for (uint32_t k = 0; k < parts->n; k++) {
+        beside.n_blocks += number(c, parts->kernels[k].variants[beside.variant].grid);
+        beside.is_idle = beside.is_idle && is_idle(c, &parts->kernels[k]);
+    }
+    return beside;
 }
 
 static void price_kernel(Coster *c, uint32_t index) {
     const Kernel *kernel = &c->plan->kernels.data[index];
     KernelCost *cost = &c->out->kernels[index];
-    cost->variant = choose_variant(c, kernel);
+    if (kernel->link == LINK_NONE) c->beside = price_beside(c, index);
+    bool is_part = c->beside.parts.n > 0;
+    cost->variant =
+        is_part ? c->beside.variant : choose_variant(c, &(Launch){.kernels = kernel, .n = 1});
     Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
     p.is_turn = plan_is_turn(c->plan, index);
     p.is_first = p.is_turn && kernel->link == LINK_NONE;
     p.rows = number(c, kernel_n_rows(kernel));
     p.reduced = number(c, kernel_n_reduced(kernel));
     cost->n_blocks = number(c, p.variant->grid);
-    p.n_beside = blocks_beside(c, index, cost->n_blocks);
+    p.n_beside = is_part ? c->beside.n_blocks : cost->n_blocks;
+    p.is_idle = is_part ? c->beside.is_idle : is_idle(c, kernel);
     if (p.variant->grid_limit) cost->n_blocks = fmin(cost->n_blocks, (double)p.variant->grid_limit);
     cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
+    if (is_part) {
+        cost->pressure.n_blocks = c->beside.most.n_blocks;
+        cost->pressure.occupancy = c->beside.most.occupancy;
+    }
     bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
     for (uint32_t s = 0; s <= kernel->stages.n; s++) live[s] = stage_scalars(c, kernel, s);
     for (uint32_t i = 0; i < kernel->args.n; i++) price_read(c, &p, kernel->args.data[i], live);
@@ -610,49 +642,6 @@ static void price_kernel(Coster *c, uint32_t index) {
     settle_cache(c, kernel, cost);
 }
 
-/* What of the inputs and of what is prepared a run uses at all, by whichever kernel uses most of
- * it, and the outputs, each of which may be stored in pieces. */
-static double least_bytes(const Coster *c) {
-    double total = 0, *most = arena_array(c->arena, double, c->plan->buffers.n);
-    for (uint32_t k = c->out->n_init; k < c->plan->kernels.n; k++) {
-        const Kernel *kernel = &c->plan->kernels.data[k];
-        for (uint32_t i = 0; i < kernel->args.n; i++) {
-            uint32_t b = kernel->args.data[i];
-            if (c->plan->buffers.data[b].kind == BUFFER_TEMP) continue;
-            bool is_output = c->plan->buffers.data[b].kind == BUFFER_OUTPUT;
-            Footprint foot = is_output
-                                 ? footprint_stores(c->arena, c->plan, kernel, b, c->values)
-                                 : footprint_loads(c->arena, c->plan, kernel, b, NULL, c->values);
-            most[b] = is_output ? most[b] + foot.bytes : fmax(most[b], foot.bytes);
-        }
-    }
-    for (uint32_t b = 0; b < c->plan->buffers.n; b++) total += most[b];
-    return total;
-}
-
-/* Per buffer: whether a run reads or writes it. */
-static bool *used_in_run(const Coster *c) {
-    bool *is_used = arena_array(c->arena, bool, c->plan->buffers.n);
-    for (uint32_t k = c->out->n_init; k < c->plan->kernels.n; k++) {
-        const Kernel *kernel = &c->plan->kernels.data[k];
-        for (uint32_t i = 0; i < kernel->args.n; i++) is_used[kernel->args.data[i]] = true;
-    }
-    return is_used;
-}
-
-/* What only init steps read is gone when they have run. */
-static double bound_bytes(const Coster *c) {
-    double total = 0;
-    const bool *is_used = used_in_run(c);
-    for (uint32_t b = 0; b < c->plan->buffers.n; b++) {
-        BufferKind kind = c->plan->buffers.data[b].kind;
-        bool is_gone = kind == BUFFER_PREPARED && !is_used[b];
-        if (kind != BUFFER_TEMP && !is_gone)
-            total += number(c, buffer_bytes(c->plan->graph->dims, &c->plan->buffers.data[b]));
-    }
-    return total;
-}
-
 /* A run finds nothing in the cache that init steps left there. */
 static void price_init(Coster *c) {
     PlanCost *out = c->out;
@@ -666,7 +655,9 @@ static void price_init(Coster *c) {
     for (uint32_t b = 0; b < c->plan->buffers.n; b++) c->touched[b] = c->seen[b] = 0;
 }
 
-PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
+/* All but what the whole graph needs: bytes at least, and those of its tensors. */
+static PlanCost *price_kernels(Arena *arena, const Plan *plan, const Card *card,
+                               const int64_t *dims) {
     PlanCost *out = arena_array(arena, PlanCost, 1);
     *out = (PlanCost){.plan = plan, .card = card, .dims = dims};
     out->kernels = arena_array(arena, KernelCost, plan->kernels.n);
@@ -687,9 +678,15 @@ PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int6
         out->written_bytes += out->kernels[k].written_bytes;
         out->us += out->kernels[k].us;
     }
-    out->least_bytes = least_bytes(&c);
-    out->bound_bytes = bound_bytes(&c);
-    out->workspace_bytes = number(&c, plan->workspace_bytes);
-    out->unshared_bytes = number(&c, plan->peak_bytes_unshared);
+    return out;
+}
+
+double cost_us(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
+    return price_kernels(arena, plan, card, dims)->us;
+}
+
+PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
+    PlanCost *out = price_kernels(arena, plan, card, dims);
+    cost_totals(arena, out);
     return out;
 }

@@ -61,5 +61,7 @@ CostPoints cost_points(Arena *arena, const DimTab *dims);
 
 /* `dims` by symbol, as made by cost_dims. Results live on the arena. */
 PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);
+/* The time of a run alone. It takes as long as the kernels are many, not the plan's buffers. */
+double cost_us(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);
 
 #endif

@@ -180,6 +180,17 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
     }
 }
 
+/* Launches that need not wait for each other, and are two. */
+static void print_aparts(const Ledger *l) {
+    if (l->plan->aparts.n) text_puts(l->out, "apart though neither waits for the other:\n");
+    for (uint32_t i = 0; i < l->plan->aparts.n; i++) {
+        const Apart *apart = &l->plan->aparts.data[i];
+        const ReasonInfo *reason = reason_info(apart->reason);
+        text_printf(l->out, "  %s and %s: [%s]  %s\n    to start them together: %s\n", apart->other,
+                    apart->kernel, reason->id, reason->text, reason->advice);
+    }
+}
+
 /* Of a run: init steps are none of it. */
 static DimId traffic(const Ledger *l, const Plan *plan) {
     DimId total = dim_const(l->dims, 0);
@@ -291,6 +302,7 @@ void explain_print(const ExplainInput *input, Arena *arena, Text *out) {
     print_kernels(&l, 0, cost->n_init);
     text_puts(&own, "kernels:\n");
     print_kernels(&l, cost->n_init, plan->kernels.n);
+    print_aparts(&l);
     print_totals(&l, n_fused, n_stored);
     text_puts(out, text_str(&own));
 }

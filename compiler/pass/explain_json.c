@@ -163,6 +163,22 @@ static void put_kernels(const Writer *w, const char *list, uint32_t first, uint3
     jsontext_end(w->json, ']');
 }
 
+static void put_aparts(const Writer *w) {
+    jsontext_begin(w->json, "apart", '[');
+    for (uint32_t i = 0; i < w->plan->aparts.n; i++) {
+        const Apart *apart = &w->plan->aparts.data[i];
+        const ReasonInfo *reason = reason_info(apart->reason);
+        jsontext_begin(w->json, NULL, '{');
+        jsontext_string(w->json, "kernel", apart->kernel);
+        jsontext_string(w->json, "other", apart->other);
+        jsontext_string(w->json, "rule", reason->id);
+        jsontext_string(w->json, "reason", reason->text);
+        jsontext_string(w->json, "advice", reason->advice);
+        jsontext_end(w->json, '}');
+    }
+    jsontext_end(w->json, ']');
+}
+
 static void put_dims(const Writer *w) {
     jsontext_begin(w->json, "dims", '[');
     for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
@@ -212,6 +228,7 @@ void explain_json(const ExplainInput *input, JsonText *json) {
     jsontext_end(json, ']');
     put_kernels(&w, "init_kernels", 0, input->cost->n_init);
     put_kernels(&w, "kernels", input->cost->n_init, plan->kernels.n);
+    put_aparts(&w);
     put_totals(&w);
     jsontext_end(json, '}');
 }

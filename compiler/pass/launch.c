@@ -1,69 +1,213 @@
-/* Greedy: each kernel joins the earliest launch of its code that it does not have to follow. See
- * launch.h. */
+/* Each launch, in order, is held against those behind it that need not follow it: first all that it
+ * may take together, since many fill the machine where two do not, then one by one. See launch.h.
+ */
 #include "pass/launch.h"
 
-#include "pass/sched.h"
+#include "pass/choose.h"
+#include "pass/part.h"
 
 #include <string.h>
 
-/* Whether `other` reads what `kernel` writes. Two that write to one buffer write apart. */
-static bool writes_for(const Kernel *kernel, const Kernel *other) {
-    for (uint32_t i = 0; i < other->args.n; i++) {
-        uint32_t buffer = other->args.data[i];
-        if (kernel_stores_to(kernel, buffer) && !kernel_stores_to(other, buffer)) return true;
-    }
+enum { MAX_TRIES = 16 }; /* launches that one is held against */
+
+typedef struct Joiner {
+    Arena *arena, *scratch;
+    Plan *plan;
+    const Target *target;
+    CostPoints points;
+    uint64_t *stored; /* per kernel of the plan: the arguments that it stores to */
+    uint32_t *made;   /* per buffer: `round` where a kernel of it stores there */
+    uint32_t round;   /* of looking for candidates */
+} Joiner;
+
+/* A launch that could start with another, by its first kernel, and why it does not. */
+typedef struct Candidate {
+    uint32_t kernel;
+    ReasonId reason;
+} Candidate;
+
+typedef struct Candidates {
+    Candidate of[MAX_TRIES];
+    uint32_t n;
+} Candidates;
+
+static uint64_t stored_args(const Kernel *kernel) {
+    uint64_t args = 0;
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (kernel_stores_to(kernel, kernel->args.data[i])) args |= (uint64_t)1 << i;
+    return args;
+}
+
+/* Whether the kernel reads what is made in this round. Two that write to one buffer write apart. */
+static bool must_follow(const Joiner *j, uint32_t k) {
+    const Kernel *kernel = &j->plan->kernels.data[k];
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (!(j->stored[k] >> i & 1) && j->made[kernel->args.data[i]] == j->round) return true;
     return false;
 }
 
-/* Tensor maps of the variant that has most. */
-static uint32_t most_maps(const Kernel *kernel) {
-    uint32_t most = 0;
-    for (uint32_t v = 0; v < kernel->n_variants; v++)
-        if (kernel->variants[v].n_maps > most) most = kernel->variants[v].n_maps;
-    return most;
+static void note_made(const Joiner *j, uint32_t k) {
+    const Kernel *kernel = &j->plan->kernels.data[k];
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (j->stored[k] >> i & 1) j->made[kernel->args.data[i]] = j->round;
 }
 
-/* Whether kernel `k` may run with the launch at `first`: nothing from there on makes what it reads.
+/* Launches behind the one at `first` that read nothing made from there on. */
+static Candidates find_candidates(Joiner *j, uint32_t first) {
+    Candidates found = {.n = 0};
+    const Kernel *kernels = j->plan->kernels.data;
+    uint32_t begin = first, n;
+    j->round++;
+    for (; begin < j->plan->kernels.n && found.n < MAX_TRIES; begin += n) {
+        bool is_free = begin > first && kernels[begin].is_init == kernels[first].is_init;
+        n = plan_launch(j->plan, begin).n;
+        for (uint32_t k = begin; k < begin + n; k++) is_free = is_free && !must_follow(j, k);
+        for (uint32_t k = begin; k < begin + n; k++) note_made(j, k);
+        if (is_free) found.of[found.n++] = (Candidate){.kernel = begin};
+    }
+    return found;
+}
+
+/* Behind the last part of its code, which is one body with it; else at the end. */
+static uint32_t place_of(const Launch *launch, const Kernel *kernel) {
+    for (uint32_t i = launch->n; i-- > 0;)
+        if (launch->kernels[i].code == kernel->code) return i + 1;
+    return launch->n;
+}
+
+static Prices price_of(const Joiner *j, Kernel *kernels, uint32_t n) {
+    Plan alone = *j->plan;
+    alone.kernels.data = kernels;
+    alone.kernels.n = alone.kernels.capacity = n;
+    return choose_price(j->scratch, &alone, j->target, &j->points);
+}
+
+static bool follows_in_blocks(const Launch *launch) {
+    return launch->n > 1 && !launch_has_parts(launch);
+}
+
+/* A launch that grows, and the same kernels in launches of their own. */
+typedef struct Trial {
+    Kernel *together, *apart;
+    uint32_t n;
+} Trial;
+
+static Trial trial_of(const Joiner *j, uint32_t first) {
+    Launch launch = plan_launch(j->plan, first);
+    Trial trial = {.n = launch.n};
+    trial.together = arena_array(j->scratch, Kernel, launch.n + MAX_TRIES);
+    trial.apart = arena_array(j->scratch, Kernel, launch.n + MAX_TRIES);
+    memcpy(trial.together, launch.kernels, launch.n * sizeof(Kernel));
+    memcpy(trial.apart, launch.kernels, launch.n * sizeof(Kernel));
+    return trial;
+}
+
+/* Adds kernel `k` to the trial. REASON_NONE, or why it cannot. */
+static ReasonId add(const Joiner *j, Trial *trial, uint32_t k) {
+    const Kernel *kernel = &j->plan->kernels.data[k];
+    const Launch own = plan_launch(j->plan, k), launch = {trial->together, trial->n};
+    if (follows_in_blocks(&launch) || follows_in_blocks(&own)) return REASON_IN_BLOCKS;
+    ReasonId reason = part_limits(trial->together, trial->n, kernel);
+    if (reason != REASON_NONE) return reason;
+    Kernel *before = arena_copy(j->scratch, trial->together, trial->n * sizeof *before);
+    trial->together[trial->n] = trial->apart[trial->n] = *kernel;
+    reason = part_add(j->arena, j->plan, trial->together, trial->n, j->target);
+    if (reason == REASON_NONE) {
+        Kernel added = trial->together[trial->n];
+        uint32_t to = place_of(&launch, &added);
+        memmove(&trial->together[to + 1], &trial->together[to],
+                (trial->n - to) * sizeof *trial->together);
+        trial->together[to] = added;
+        trial->n++;
+    } else {
+        memcpy(trial->together, before, trial->n * sizeof *before);
+    }
+    return reason;
+}
+
+static bool pays(const Joiner *j, const Trial *trial) {
+    if (!part_grids_add_up(j->plan, trial->together, trial->n)) return false;
+    Prices together = price_of(j, trial->together, trial->n);
+    Prices apart = price_of(j, trial->apart, trial->n);
+    return !choose_is_better(&j->points, &together, &apart, &apart);
+}
+
+/* Moves kernel `k` to the end of the launch at `first`, which gets `n` kernels. */
+static void move(const Joiner *j, uint32_t first, uint32_t n, uint32_t k) {
+    Kernel *kernels = j->plan->kernels.data, moved = kernels[k];
+    uint64_t stored = j->stored[k];
+    uint32_t to = first + n - 1;
+    memmove(&kernels[to + 1], &kernels[to], (k - to) * sizeof *kernels);
+    memmove(&j->stored[to + 1], &j->stored[to], (k - to) * sizeof *j->stored);
+    kernels[to] = moved;
+    j->stored[to] = stored;
+}
+
+static void accept(const Joiner *j, uint32_t first, const Trial *trial) {
+    memcpy(&j->plan->kernels.data[first], trial->together, trial->n * sizeof *trial->together);
+    for (uint32_t k = first; k < first + trial->n; k++)
+        j->stored[k] = stored_args(&j->plan->kernels.data[k]);
+}
+
+/* All candidates that the launch may take. False: that does not pay, or there are fewer than two.
  */
-static bool may_join(const Plan *plan, uint32_t first, uint32_t k) {
-    const Kernel *kernels = plan->kernels.data, *kernel = &kernels[k];
-    Launch launch = plan_launch(plan, first);
-    bool has_phases = launch.n > 1 && !launch_has_parts(&launch);
-    uint32_t n_args = (launch.n + 1) * kernel->args.n;
-    uint32_t n_maps = (launch.n + 1) * most_maps(kernel);
-    if (has_phases || kernels[first].is_init != kernel->is_init ||
-        kernels[first].code != kernel->code || n_args > MAX_KERNEL_ARGS || n_maps > MAX_LAUNCH_MAPS)
-        return false;
-    for (uint32_t i = first; i < k; i++)
-        if (writes_for(&kernels[i], kernel)) return false;
+static bool join_all(const Joiner *j, uint32_t first, Candidates *candidates) {
+    Trial trial = trial_of(j, first);
+    uint32_t n_before = trial.n, n = n_before;
+    for (uint32_t i = 0; i < candidates->n; i++)
+        candidates->of[i].reason = add(j, &trial, candidates->of[i].kernel);
+    if (trial.n < n_before + 2 || !pays(j, &trial)) return false;
+    for (uint32_t i = 0; i < candidates->n; i++)
+        if (candidates->of[i].reason == REASON_NONE) move(j, first, ++n, candidates->of[i].kernel);
+    accept(j, first, &trial);
     return true;
 }
 
-static void move(Plan *plan, uint32_t from, uint32_t to) {
-    Kernel *kernels = plan->kernels.data, moved = kernels[from];
-    moved.link = LINK_PART;
-    memmove(&kernels[to + 1], &kernels[to], (from - to) * sizeof *kernels);
-    kernels[to] = moved;
+static void join_one(const Joiner *j, uint32_t first, Candidate *candidate) {
+    ArenaMark mark = arena_mark(j->scratch);
+    Trial trial = trial_of(j, first);
+    candidate->reason = add(j, &trial, candidate->kernel);
+    if (candidate->reason == REASON_NONE && !pays(j, &trial))
+        candidate->reason = REASON_SLOWER_LAUNCH;
+    if (candidate->reason == REASON_NONE) {
+        move(j, first, trial.n, candidate->kernel);
+        accept(j, first, &trial);
+    }
+    arena_rewind(j->scratch, mark);
 }
 
-/* Blocks that walk over the tiles of all parts are filled by other tiles than each part alone. */
-static void fit_parts(Arena *arena, Plan *plan, const Target *target) {
-    for (uint32_t first = 0; first < plan->kernels.n; first += plan_launch(plan, first).n) {
-        Launch launch = plan_launch(plan, first);
-        if (!launch_has_parts(&launch) || !most_maps(launch.kernels)) continue;
-        for (uint32_t k = first; k < first + launch.n; k++)
-            sched_in_launch(arena, plan, &plan->kernels.data[k], (GemmLaunch){1, launch.n}, target);
-    }
+static void join(Joiner *j, uint32_t first) {
+    Candidates candidates = find_candidates(j, first);
+    if (candidates.n == 0) return;
+    Str names[MAX_TRIES];
+    for (uint32_t i = 0; i < candidates.n; i++)
+        names[i] = j->plan->kernels.data[candidates.of[i].kernel].name;
+    ArenaMark mark = arena_mark(j->scratch);
+    bool is_done = join_all(j, first, &candidates);
+    arena_rewind(j->scratch, mark);
+    for (uint32_t i = 0; i < candidates.n && !is_done; i++)
+        if (candidates.of[i].reason == REASON_NONE) join_one(j, first, &candidates.of[i]);
+    for (uint32_t i = 0; i < candidates.n; i++)
+        if (candidates.of[i].reason != REASON_NONE)
+            vec_push(j->arena, &j->plan->aparts,
+                     (Apart){.kernel = names[i],
+                             .other = j->plan->kernels.data[first].name,
+                             .reason = candidates.of[i].reason});
 }
 
-void launch_join(Arena *arena, Plan *plan, const Target *target) {
-    for (uint32_t k = 1; k < plan->kernels.n; k++) {
-        if (plan->kernels.data[k].link != LINK_NONE || plan_launch(plan, k).n > 1) continue;
-        for (uint32_t first = 0; first < k; first += plan_launch(plan, first).n) {
-            if (!may_join(plan, first, k)) continue;
-            move(plan, k, first + plan_launch(plan, first).n);
-            break;
-        }
-    }
-    fit_parts(arena, plan, target);
+void launch_join(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
+    ArenaMark mark = arena_mark(scratch);
+    Joiner j = {.arena = arena,
+                .scratch = scratch,
+                .plan = plan,
+                .target = target,
+                .points = cost_points(arena, plan->graph->dims),
+                .stored = arena_array(scratch, uint64_t, plan->kernels.n),
+                .made = arena_array(scratch, uint32_t, plan->buffers.n)};
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        j.stored[k] = stored_args(&plan->kernels.data[k]);
+    plan->aparts.n = 0;
+    for (uint32_t first = 0; first < plan->kernels.n; first += plan_launch(plan, first).n)
+        join(&j, first);
+    arena_rewind(scratch, mark);
 }

@@ -400,7 +400,7 @@ void sched_plan(Arena *arena, Plan *plan, const Target *target) {
         Kernel *kernel = &plan->kernels.data[k];
         Scheduler s = scheduler_new(arena, plan, kernel, target);
         if (kernel->form == FORM_CONTRACT)
-            schedule_contract(&s, (GemmLaunch){1, 1});
+            schedule_contract(&s, (GemmLaunch){.products = 1});
         else if (target->device == DEVICE_GPU)
             schedule_gpu(&s);
         else

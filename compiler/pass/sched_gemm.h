@@ -4,11 +4,19 @@
 
 #include "ir/target.h"
 
-/* What a contraction shares its blocks with where it uses wgmma: phases, whose products are made at
- * once, or parts, over whose tiles the blocks walk. 1 and 1: with none. */
+/* What starts with a contraction: phases, whose products blocks make at once where they use wgmma,
+ * or parts, itself among them, which fill the machine together. 1 and 0: none. */
 typedef struct GemmLaunch {
-    uint32_t products, parts;
+    uint32_t products, n_parts;
+    const Kernel *parts;
 } GemmLaunch;
+
+/* The contractions that fill the machine. */
+static inline const Kernel *gemm_launch_parts(const GemmLaunch *launch, const Kernel *kernel,
+                                              uint32_t *n) {
+    *n = launch->n_parts ? launch->n_parts : 1;
+    return launch->n_parts ? launch->parts : kernel;
+}
 
 /* Product of the parallel extents before m. */
 DimId gemm_n_batches(const Kernel *kernel);
@@ -29,8 +37,8 @@ bool sched_gemm_has_tensor_cores(Dtype factors, Precision precision);
 bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel);
 /* Tensor cores: both factors f16, bf16, f64, or f32 with precision tf32. sched_gemm_gpu calls it.
  * `is_spare`: the last variant, which always applies, is for odd pointers and small products. */
-uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target, bool is_spare,
-                        Variant *variants);
+uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
+                        const Target *target, bool is_spare, Variant *variants);
 /* The same from shared memory, for targets that have it: 0 when the factors do not lie so that the
  * copy engine can fetch them. Each variant's maps are a condition; something must follow them. */
 uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *variants);
@@ -54,7 +62,9 @@ void sched_gemm_vector_turn(const Kernel *kernel, Variant *variant);
 uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,
                         Variant *variants);
 
-/* GPU: one block per tile and batch. */
+/* GPU: one block per tile and batch; of all parts of the launch. */
 DimId gemm_gpu_grid(const Kernel *kernel, uint32_t tile_m, uint32_t tile_n);
+DimId gemm_launch_grid(const GemmLaunch *launch, const Kernel *kernel, uint32_t tile_m,
+                       uint32_t tile_n);
 
 #endif

@@ -33,6 +33,7 @@ static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 0};
 
 typedef struct GemmGpu {
     const Kernel *kernel;
+    GemmLaunch launch;
     DimTab *dims;
     DimId m, n, k;
     uint64_t own; /* arguments that are always aligned */
@@ -48,6 +49,17 @@ DimId gemm_gpu_grid(const Kernel *kernel, uint32_t tile_m, uint32_t tile_n) {
     DimId rows = dim_ceil_div(dims, m, tile_m), columns = dim_ceil_div(dims, n, tile_n);
     DimId tiles = dim_mul(dims, rows, columns);
     return dim_mul(dims, gemm_n_batches(kernel), tiles);
+}
+
+DimId gemm_launch_grid(const GemmLaunch *launch, const Kernel *kernel, uint32_t tile_m,
+                       uint32_t tile_n) {
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(launch, kernel, &n);
+    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    DimId all = gemm_gpu_grid(parts, tile_m, tile_n);
+    for (uint32_t i = 1; i < n; i++)
+        all = dim_add(dims, all, gemm_gpu_grid(&parts[i], tile_m, tile_n));
+    return all;
 }
 
 /* Whether an address, or an axis rounded up to a tile, may need 64 bits. */
@@ -84,7 +96,7 @@ static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
  * row; 0: neither is known. */
 static int64_t n_rounds(const GemmGpu *g, const GemmTiles *tiles) {
     int64_t n;
-    if (dim_is_const(g->dims, gemm_gpu_grid(g->kernel, tiles->m, tiles->n), &n))
+    if (dim_is_const(g->dims, gemm_launch_grid(&g->launch, g->kernel, tiles->m, tiles->n), &n))
         return (n + FULL_MACHINE - 1) / FULL_MACHINE;
     return dim_is_const(g->dims, g->n, &n) ? (n + tiles->n - 1) / tiles->n : 0;
 }
@@ -108,7 +120,8 @@ static void add_sizes(GemmGpu *g, Variant variant, uint32_t first) {
                        dim_hi(g->dims, g->n) <= tile_sizes[i].n;
         variant.limit_dim = DIM_NONE;
         if (!is_last) {
-            DimId blocks = gemm_gpu_grid(g->kernel, tile_sizes[i + 1].m, tile_sizes[i + 1].n);
+            DimId blocks =
+                gemm_launch_grid(&g->launch, g->kernel, tile_sizes[i + 1].m, tile_sizes[i + 1].n);
             if (dim_lo(g->dims, blocks) > tile_sizes[i].most_larger) continue;
             is_last = dim_hi(g->dims, blocks) <= tile_sizes[i].most_larger;
             if (!is_last) {
@@ -226,17 +239,31 @@ bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel) {
            has_tensor_cores(kernel);
 }
 
+/* Tiles of one row of them, over batches and parts. */
+static DimId n_tiles_of_rows(const GemmLaunch *launch, const Kernel *kernel, uint32_t tile_n) {
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(launch, kernel, &n);
+    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    DimId all = dim_const(dims, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        IndexTab *tab = scalartab_indices(parts[i].scalars);
+        DimId own = dim_ceil_div(dims, index_axis_extent(tab, gemm_axis_n(&parts[i])), tile_n);
+        all = dim_add(dims, all, dim_mul(dims, own, gemm_n_batches(&parts[i])));
+    }
+    return all;
+}
+
 /* The smallest tiles where they are better than any of wgmma's: few rows, and no more tiles than
  * run at once, or one for each product. Along a deep k wgmma's rows, of a number that is known to
  * be small, are better fetched than those of 32; those of 16 are not. */
-static bool limit_to_few_rows(const Kernel *kernel, Variant *few) {
+static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, Variant *few) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
     DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
     DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
     DimId n_tiles = dim_ceil_div(dims, n, few->sched.tile_n);
     bool is_one = dim_hi(dims, n_tiles) <= 1 && dim_hi(dims, m) <= FEW_ROWS;
-    n_tiles = dim_mul(dims, n_tiles, gemm_n_batches(kernel));
+    n_tiles = n_tiles_of_rows(launch, kernel, few->sched.tile_n);
     bool is_deep = dim_lo(dims, kernel_n_reduced(kernel)) >= DEEP;
     if (is_deep && dim_hi(dims, m) <= FEW_ROWS && few->sched.tile_m == FEW_ROWS) return false;
     if (few->sched.tile_m > FEW_ROWS || dim_lo(dims, m) > FEW_ROWS) return false;
@@ -255,9 +282,10 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     memcpy(others, variants, sizeof others);
     bool is_wgmma = target->has_wgmma && left->dtype != DT_F64;
     bool fits = is_wgmma && sched_gemm_wgmma_fits(kernel);
-    uint32_t n_others = sched_gemm_mma(plan, kernel, target, fits, others), n = 0;
+    uint32_t n_others = sched_gemm_mma(plan, kernel, launch, target, fits, others), n = 0;
     Variant few = others[0];
-    bool has_few = limit_to_few_rows(kernel, &few), is_always_few = has_few && !few.limit_dim;
+    bool has_few = limit_to_few_rows(kernel, &launch, &few),
+         is_always_few = has_few && !few.limit_dim;
     if (has_few) wgmma++;
     if (is_wgmma && !is_always_few) n = sched_gemm_wgmma(kernel, launch, wgmma);
     if (n == 0) {
@@ -280,6 +308,7 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, GemmLaunch launc
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
     GemmGpu g = {.kernel = kernel,
+                 .launch = launch,
                  .dims = indextab_dims(tab),
                  .own = kernel_own_args(plan, kernel),
                  .variants = variants};

@@ -45,6 +45,7 @@ static const Tile wide_large_tile = {128, 128, DEPTH_BYTES, 2, 4, 3};
 
 typedef struct Chooser {
     const Kernel *kernel;
+    GemmLaunch launch;
     IndexTab *tab;
     DimTab *dims;
     ScalarId left, right;
@@ -168,19 +169,27 @@ static bool is_extent_at_most(const Chooser *c, uint32_t axis, int64_t most) {
     return dim_hi(c->dims, extent_of(c, axis)) <= most;
 }
 
-/* Tiles along one axis, for all batches, if that is a constant; else 0. */
-static int64_t n_tiles_along(const Chooser *c, uint32_t axis, uint32_t tile) {
-    DimId n = dim_ceil_div(c->dims, extent_of(c, axis), tile);
-    int64_t value;
-    n = dim_mul(c->dims, n, gemm_n_batches(c->kernel));
-    return n && dim_is_const(c->dims, n, &value) ? value : 0;
+/* Tiles along n, or along m, for all batches and parts, if that is a constant; else 0. */
+static int64_t n_tiles_along(const Chooser *c, bool along_n, uint32_t tile) {
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(&c->launch, c->kernel, &n);
+    int64_t all = 0, own;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t axis = along_n ? gemm_axis_n(&parts[i]) : gemm_axis_m(&parts[i]);
+        DimId extent = index_axis_extent(scalartab_indices(parts[i].scalars), axis);
+        DimId tiles = dim_ceil_div(c->dims, extent, tile);
+        tiles = dim_mul(c->dims, tiles, gemm_n_batches(&parts[i]));
+        if (!tiles || !dim_is_const(c->dims, tiles, &own)) return 0;
+        all += own;
+    }
+    return all;
 }
 
 /* Adds a size under the condition that the tiles of size `counted` are at most `most`; true when
  * that is certain, so that nothing larger is wanted. */
 static bool add_limited(const Chooser *c, Variant base, const Tile *tile, const Tile *counted,
                         int64_t most, Variant *variants, uint32_t *n_variants) {
-    DimId grid = gemm_gpu_grid(c->kernel, counted->m, counted->n);
+    DimId grid = gemm_launch_grid(&c->launch, c->kernel, counted->m, counted->n);
     if (dim_lo(c->dims, grid) > most) return false;
     bool is_certain = dim_hi(c->dims, grid) <= most;
     set_tile(c, &base, tile);
@@ -195,8 +204,8 @@ static bool add_limited(const Chooser *c, Variant base, const Tile *tile, const 
 /* Tiles of one row or column of them, if that is more than `most`: they are mostly empty, and the
  * more of them share the way from memory, the better. */
 static int64_t or_one_line(const Chooser *c, const Tile *tile, int64_t most) {
-    int64_t in_row = n_tiles_along(c, gemm_axis_n(c->kernel), tile->n);
-    int64_t in_column = n_tiles_along(c, gemm_axis_m(c->kernel), tile->m);
+    int64_t in_row = n_tiles_along(c, true, tile->n);
+    int64_t in_column = n_tiles_along(c, false, tile->m);
     if (in_row > most) most = in_row;
     return in_column > most ? in_column : most;
 }
@@ -246,7 +255,7 @@ static const Tile *spare_of(const Chooser *c, bool is_spare) {
 /* NULL: of elements so wide none is better. */
 static const Tile *few_of(const Chooser *c, const Target *target) {
     if (c->elem_bytes == 8) return NULL;
-    int64_t n = c->elem_bytes == 2 ? n_tiles_along(c, gemm_axis_n(c->kernel), few_wide_tile.n) : 0;
+    int64_t n = c->elem_bytes == 2 ? n_tiles_along(c, true, few_wide_tile.n) : 0;
     /* Of a tile less deep there are not enough chunks for all threads. */
     DimId k = extent_of(c, gemm_axis_k(c->kernel));
     bool is_deep = dim_multiple(c->dims, k) % (2 * DEPTH_BYTES / c->elem_bytes) == 0;
@@ -258,11 +267,12 @@ static const Tile *few_of(const Chooser *c, const Target *target) {
     return is_clustered ? &few_rows_deep_tile : &few_rows_tile;
 }
 
-uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, const Target *target, bool is_spare,
-                        Variant *variants) {
+uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
+                        const Target *target, bool is_spare, Variant *variants) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
     Chooser c = {.kernel = kernel,
+                 .launch = launch,
                  .tab = tab,
                  .dims = indextab_dims(tab),
                  .left = gemm_unrounded(kernel, reduce->value),

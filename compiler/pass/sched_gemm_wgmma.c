@@ -109,6 +109,19 @@ static bool map_side(const Wgmma *g, Side *side) {
     return true;
 }
 
+/* False when the factors have no maps. */
+static bool wgmma_init(Wgmma *g, const Kernel *kernel, GemmLaunch launch) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    const Reduce *reduce = &kernel->reduces.data[0];
+    *g = (Wgmma){.kernel = kernel, .tab = tab, .dims = indextab_dims(tab), .launch = launch};
+    g->dtype = scalar_get(kernel->scalars, reduce->value)->dtype;
+    g->sides[0] =
+        (Side){.value = gemm_unrounded(kernel, reduce->value), .axis = gemm_axis_m(kernel)};
+    g->sides[1] =
+        (Side){.value = gemm_unrounded(kernel, reduce->factor), .axis = gemm_axis_n(kernel)};
+    return map_side(g, &g->sides[0]) && map_side(g, &g->sides[1]);
+}
+
 /* Variants. */
 
 static uint32_t stage_bytes(const Wgmma *g, Tile tile) {
@@ -116,9 +129,14 @@ static uint32_t stage_bytes(const Wgmma *g, Tile tile) {
            g->launch.products * wgmma_tile_bytes(tile.n, g->sides[1].is_turned);
 }
 
-/* Of one part. */
+static DimId blocks_of(DimTab *dims, const Kernel *kernel, Tile tile) {
+    DimId clusters = gemm_gpu_grid(kernel, tile.m * tile.cluster, tile.n);
+    return dim_mul_const(dims, clusters, tile.cluster);
+}
+
+/* Of all parts. */
 static DimId n_blocks(const Wgmma *g, Tile tile) {
-    DimId clusters = gemm_gpu_grid(g->kernel, tile.m * tile.cluster, tile.n);
+    DimId clusters = gemm_launch_grid(&g->launch, g->kernel, tile.m * tile.cluster, tile.n);
     return dim_mul_const(g->dims, clusters, tile.cluster);
 }
 
@@ -144,7 +162,7 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     while (wgmma_shared_bytes(stage_bytes(g, tile), sched) > WGMMA_SHARED_BYTES) sched->stages--;
     variant->shared_bytes = wgmma_shared_bytes(stage_bytes(g, tile), sched);
     sched->cluster = tile.cluster;
-    variant->grid = n_blocks(g, tile);
+    variant->grid = blocks_of(g->dims, g->kernel, tile);
     variant->grid_limit = N_PROCESSORS;
     variant->n_maps = 2;
     for (uint32_t i = 0; i < 2; i++) {
@@ -201,15 +219,39 @@ static void set_lanes(const Wgmma *g, Variant *variant) {
 /* Microseconds on an H200, fitted to products of 512 to 8192: waves of blocks, each with an
  * epilogue and steps of k. A tile of 64 rows has one group of warps to multiply. */
 static double n_waves(const Wgmma *g, Tile tile) {
-    int64_t blocks = dim_hi(g->dims, n_blocks(g, tile)) * g->launch.parts;
+    int64_t blocks = dim_hi(g->dims, n_blocks(g, tile));
     return (double)((blocks + N_PROCESSORS - 1) / N_PROCESSORS);
 }
 
-/* Whether rows of some factor begin within a line of memory: each row of a box is two lines then,
- * and what is read twice is better read once for two blocks. */
-static bool has_split_lines(const Wgmma *g) {
+/* Steps of k of a tile, on an average over the parts'. */
+static double n_steps(const Wgmma *g, Tile tile) {
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    double steps = 0, tiles = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double own = (double)dim_hi(g->dims, blocks_of(g->dims, &parts[i], tile));
+        int64_t k = dim_hi(g->dims, kernel_n_reduced(&parts[i])), depth = wgmma_depth(g->dtype);
+        steps += own * (double)((k + depth - 1) / depth);
+        tiles += own;
+    }
+    return tiles > 0 ? steps / tiles : 0;
+}
+
+static bool splits_lines(const Wgmma *g) {
     for (uint32_t i = 0; i < 2; i++)
         if (dim_multiple(g->dims, g->sides[i].map.axes[1].stride) % wgmma_depth(g->dtype))
+            return true;
+    return false;
+}
+
+/* Whether rows of some factor of some part begin within a line of memory: each row of a box is two
+ * lines then, and what is read twice is better read once for two blocks. */
+static bool has_split_lines(const Wgmma *g) {
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    Wgmma part;
+    for (uint32_t i = 0; i < n; i++)
+        if (wgmma_init(&part, &parts[i], (GemmLaunch){.products = 1}) && splits_lines(&part))
             return true;
     return false;
 }
@@ -224,22 +266,22 @@ static double split_step(const Wgmma *g, Tile tile) {
     return 0.0016 * bytes / WGMMA_SWIZZLE_BYTES + 0.41 * g->launch.products * tile.n / 256.0;
 }
 
-static double cost(const Wgmma *g, Tile tile) {
-    int64_t k = dim_hi(g->dims, extent_of(g, gemm_axis_k(g->kernel))),
-            depth = wgmma_depth(g->dtype);
+static double cost(const Wgmma *g, Tile tile, bool is_split) {
     double width = g->launch.products * tile.n / 256.0;
     double step = tile.m == WGMMA_ROWS ? 0.05 + 0.3 * width : 0.058 + 0.592 * width;
-    double fetched = has_split_lines(g) ? split_step(g, tile) : 0;
+    double fetched = is_split ? split_step(g, tile) : 0;
     if (fetched > step) step = fetched;
-    return n_waves(g, tile) * (1.1 * width + (double)((k + depth - 1) / depth) * step);
+    return n_waves(g, tile) * (1.1 * width + n_steps(g, tile) * step);
 }
 
 /* A cluster reads less, but begins and ends together: it is for many waves, or poor rows. */
-static Tile with_cluster(const Wgmma *g, Tile tile) {
+static Tile with_cluster(const Wgmma *g, Tile tile, bool is_split) {
     Tile two = {tile.m, tile.n, 2};
-    bool is_worth_it = n_waves(g, tile) >= MANY_WAVES || has_split_lines(g);
-    return is_worth_it && tile.m == 128 && cost(g, two) <= CLUSTER_LOSS * cost(g, tile) ? two
-                                                                                        : tile;
+    bool is_worth_it = n_waves(g, tile) >= MANY_WAVES || is_split;
+    return is_worth_it && tile.m == 128 &&
+                   cost(g, two, is_split) <= CLUSTER_LOSS * cost(g, tile, is_split)
+               ? two
+               : tile;
 }
 
 /* Columns of the widest tile of each product, of whole blocks however the factors lie. */
@@ -251,7 +293,7 @@ static Tile cheapest_tile(const Wgmma *g) {
     static const uint32_t widths[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
     bool is_split = has_split_lines(g);
     Tile best = {128, widest(g), 1};
-    if (is_split) best = with_cluster(g, best);
+    if (is_split) best = with_cluster(g, best, is_split);
     for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
         Tile tile = {i % 2 ? 64 : 128, widths[i / 2], 1};
         uint32_t width = g->launch.products * tile.n;
@@ -259,60 +301,10 @@ static Tile cheapest_tile(const Wgmma *g) {
         if (tile.n % 64 && g->sides[1].is_turned && !is_split) continue;
         if (tile.m > width || width > WGMMA_MAX_WIDTH)
             continue; /* waits for copies: 64 x 128 reads as much and is faster */
-        if (is_split) tile = with_cluster(g, tile);
-        if (cost(g, tile) < WORTH_IT * cost(g, best)) best = tile;
+        if (is_split) tile = with_cluster(g, tile, is_split);
+        if (cost(g, tile, is_split) < WORTH_IT * cost(g, best, is_split)) best = tile;
     }
-    return is_split ? best : with_cluster(g, best);
-}
-
-/* Ascending; each is taken where the next would give half a machine of blocks at most, the last two
- * where clusters would have few waves. */
-static uint32_t add_sizes(const Wgmma *g, Variant base, const Tile *tiles, uint32_t n_tiles,
-                          Variant *variants) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < n_tiles; i++) {
-        variants[n] = base;
-        set_tile(g, &variants[n], tiles[i]);
-        if (i + 1 == n_tiles) return n + 1;
-        bool is_large = tiles[i + 1].cluster > 1;
-        int64_t most = is_large ? (MANY_WAVES - 1) * N_PROCESSORS : HALF_MACHINE;
-        DimId blocks = dim_mul_const(g->dims, n_blocks(g, tiles[i + 1]), g->launch.parts);
-        if (dim_lo(g->dims, blocks) > most) continue;
-        if (dim_hi(g->dims, blocks) <= most) return n + 1;
-        variants[n].limit_dim = blocks;
-        variants[n++].limit = most;
-    }
-    return n;
-}
-
-/* False when the factors have no maps. */
-static bool wgmma_init(Wgmma *g, const Kernel *kernel, GemmLaunch launch) {
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    const Reduce *reduce = &kernel->reduces.data[0];
-    *g = (Wgmma){.kernel = kernel, .tab = tab, .dims = indextab_dims(tab), .launch = launch};
-    g->dtype = scalar_get(kernel->scalars, reduce->value)->dtype;
-    g->sides[0] =
-        (Side){.value = gemm_unrounded(kernel, reduce->value), .axis = gemm_axis_m(kernel)};
-    g->sides[1] =
-        (Side){.value = gemm_unrounded(kernel, reduce->factor), .axis = gemm_axis_n(kernel)};
-    return map_side(g, &g->sides[0]) && map_side(g, &g->sides[1]);
-}
-
-static bool is_same_map(const TensorMap *a, const TensorMap *b) {
-    bool is_same = a->rank == b->rank && a->offset == b->offset;
-    for (uint32_t i = 0; i < a->rank && is_same; i++)
-        is_same = a->axes[i].axis == b->axes[i].axis && a->axes[i].stride == b->axes[i].stride;
-    return is_same;
-}
-
-bool sched_gemm_wgmma_goes_with(const Kernel *a, const Kernel *b) {
-    Wgmma first, next;
-    const GemmLaunch alone = {1, 1};
-    if (!wgmma_init(&first, a, alone) || !wgmma_init(&next, b, alone)) return false;
-    const TensorMap *left = &first.sides[0].map, *other = &next.sides[0].map;
-    return a->args.data[left->arg] == b->args.data[other->arg] && is_same_map(left, other) &&
-           extent_of(&first, gemm_axis_k(a)) == extent_of(&next, gemm_axis_k(b)) &&
-           first.sides[1].is_turned == next.sides[1].is_turned;
+    return is_split ? best : with_cluster(g, best, is_split);
 }
 
 /* Whether it is a multiple of a pitch that is found when a run begins. */
@@ -324,29 +316,103 @@ static bool has_run_pitch(const Wgmma *g, DimId elems) {
     return false;
 }
 
+/* A tile that is taken where the tiles of size `counted` are at most `most`; 0: wherever it comes
+ * to it. */
+typedef struct Size {
+    Tile tile, counted;
+    int64_t most;
+} Size;
+
+/* In order, those that some extents call for. */
+static uint32_t add_sizes(const Wgmma *g, Variant base, const Size *sizes, uint32_t n_sizes,
+                          Variant *variants) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_sizes; i++) {
+        const Size *size = &sizes[i];
+        variants[n] = base;
+        set_tile(g, &variants[n], size->tile);
+        if (size->most == 0) return n + 1;
+        DimId blocks = n_blocks(g, size->counted);
+        if (dim_lo(g->dims, blocks) > size->most) continue;
+        if (dim_hi(g->dims, blocks) <= size->most) return n + 1;
+        variants[n].limit_dim = blocks;
+        variants[n++].limit = size->most;
+    }
+    return n;
+}
+
+/* Tiles for extents that are not known: smaller ones where larger ones would be half a machine of
+ * blocks at most. Of parts, whose tiles add up to whole waves less often than their makers chose
+ * extents for, smaller ones too where a second wave would be less than half full. */
+static uint32_t add_tiles(const Wgmma *g, Variant base, Variant *variants) {
+    uint32_t most = widest(g), n = 0;
+    const Tile low = {64, 64, 1}, middle = {64, 128, 1}, square = {128, 128, 1};
+    const Tile large = {128, most, 1};
+    bool is_wide = most > square.n, may_be_more = g->launch.n_parts > 1 && !base.multiple_dim;
+    Size sizes[5];
+    sizes[n++] = (Size){low, most < middle.n ? large : middle, HALF_MACHINE};
+    if (most >= middle.n) sizes[n++] = (Size){middle, large, HALF_MACHINE};
+    if (is_wide && may_be_more) {
+        sizes[n++] = (Size){large, large, N_PROCESSORS};
+        sizes[n++] = (Size){square, large, N_PROCESSORS + HALF_MACHINE};
+    }
+    sizes[n++] = (Size){.tile = large};
+    return add_sizes(g, base, sizes, n, variants);
+}
+
+/* Where rows of the right factor are as long as those of the result, its map asks for more: then
+ * `base` does not apply, but a map can be made. */
+static uint32_t add_odd_tiles(const Wgmma *g, Variant base, Variant *variants) {
+    uint32_t most = widest(g);
+    const Tile low = {64, 64, 1}, large = {128, most < 128 ? most : 128, 1};
+    const Size sizes[] = {{low, large, HALF_MACHINE}, {.tile = large}};
+    bool is_common = has_run_pitch(g, g->sides[1].map.axes[1].stride);
+    return is_common ? add_sizes(g, base, sizes, 2, variants)
+                     : add_sizes(g, base, sizes + 1, 1, variants);
+}
+
+static bool is_same_map(const TensorMap *a, const TensorMap *b) {
+    bool is_same = a->rank == b->rank && a->offset == b->offset;
+    for (uint32_t i = 0; i < a->rank && is_same; i++)
+        is_same = a->axes[i].axis == b->axes[i].axis && a->axes[i].stride == b->axes[i].stride;
+    return is_same;
+}
+
+bool sched_gemm_wgmma_goes_with(const Kernel *a, const Kernel *b) {
+    Wgmma first, next;
+    const GemmLaunch alone = {.products = 1};
+    if (!wgmma_init(&first, a, alone) || !wgmma_init(&next, b, alone)) return false;
+    const TensorMap *left = &first.sides[0].map, *other = &next.sides[0].map;
+    return a->args.data[left->arg] == b->args.data[other->arg] && is_same_map(left, other) &&
+           extent_of(&first, gemm_axis_k(a)) == extent_of(&next, gemm_axis_k(b)) &&
+           first.sides[1].is_turned == next.sides[1].is_turned;
+}
+
+/* Those of all parts. */
+static bool are_extents_known(const Wgmma *g) {
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    int64_t value;
+    bool are_known = true;
+    for (uint32_t i = 0; i < n && are_known; i++)
+        are_known = dim_is_const(g->dims, gemm_gpu_grid(&parts[i], WGMMA_ROWS, 64), &value) &&
+                    dim_is_const(g->dims, kernel_n_reduced(&parts[i]), &value);
+    return are_known;
+}
+
 uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *variants) {
     Wgmma g;
     if (!wgmma_init(&g, kernel, launch)) return 0;
     Variant anywhere = variants[0], base = anywhere;
     set_lanes(&g, &base);
-    int64_t blocks, k;
-    bool is_known = dim_is_const(g.dims, gemm_gpu_grid(kernel, WGMMA_ROWS, 64), &blocks) &&
-                    dim_is_const(g.dims, extent_of(&g, gemm_axis_k(kernel)), &k);
-    if (is_known) {
+    if (are_extents_known(&g)) {
         variants[0] = base;
         set_tile(&g, &variants[0], cheapest_tile(&g));
         return 1;
     }
-    uint32_t most = widest(&g), middle = most < 128 ? most : 128;
-    const Tile tiles[] = {{64, 64, 1}, {64, 128, 1}, {128, most, 1}};
-    const Tile few[] = {tiles[0], tiles[2]}, odd[] = {tiles[0], {128, middle, 1}};
-    uint32_t n = most < 128 ? add_sizes(&g, base, few, 2, variants)
-                            : add_sizes(&g, base, tiles, 3, variants);
-    /* Where rows of the right factor are as long as those of the result, its map asks for more. */
+    uint32_t n = add_tiles(&g, base, variants);
     bool may_be_odd = !g.sides[1].is_turned || g.sides[1].map.axes[1].stride != base.multiple_dim;
-    bool is_common = has_run_pitch(&g, g.sides[1].map.axes[1].stride);
-    if (base.multiple_dim && may_be_odd)
-        n += add_sizes(&g, anywhere, is_common ? odd : odd + 1, is_common ? 2 : 1, variants + n);
+    if (base.multiple_dim && may_be_odd) n += add_odd_tiles(&g, anywhere, variants + n);
     return n;
 }
 
@@ -358,7 +424,7 @@ static bool is_seen_to(const Wgmma *g, DimId elems) {
 
 bool sched_gemm_wgmma_fits(const Kernel *kernel) {
     Wgmma g;
-    if (!wgmma_init(&g, kernel, (GemmLaunch){1, 1})) return false;
+    if (!wgmma_init(&g, kernel, (GemmLaunch){.products = 1})) return false;
     for (uint32_t i = 0; i < 2; i++) {
         const TensorMap *map = &g.sides[i].map;
         if (!is_seen_to(&g, map->offset)) return false;

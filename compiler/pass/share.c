@@ -176,7 +176,7 @@ static bool passes_alike(const Launch *a, const Launch *b) {
 }
 
 static bool are_same(const Launch *a, const Launch *b) {
-    bool same = a->n == b->n;
+    bool same = a->n == b->n && a->kernels->n_variants == b->kernels->n_variants;
     for (uint32_t i = 0; i < a->n && same; i++)
         same = a->kernels[i].code == b->kernels[i].code && a->kernels[i].link == b->kernels[i].link;
     return same && passes_alike(a, b);

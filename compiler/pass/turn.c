@@ -4,7 +4,9 @@
 
 #include "pass/chain.h"
 #include "pass/cost.h"
+#include "pass/launch.h"
 #include "pass/sched_turn.h"
+#include "pass/share.h"
 
 #include <string.h>
 
@@ -214,7 +216,8 @@ static bool make_turns(const Turns *t, Trial *trial, uint32_t threads) {
 }
 
 /* Takes what each kernel gains, in microseconds, for what it loses; returns the sum. */
-static double compare(const Turns *t, const Trial *before, const Trial *after, uint32_t *worst) {
+static double compare(const Turns *t, const Trial *before, const Trial *after, uint32_t *worst,
+                      double *turns_us) {
     const Card *card = card_of_target(t->target);
     const PlanCost *apart = cost_plan(t->scratch, &before->plan, card, t->dims);
     const PlanCost *turns = cost_plan(t->scratch, &after->plan, card, t->dims);
@@ -226,7 +229,18 @@ static double compare(const Turns *t, const Trial *before, const Trial *after, u
         most = loss;
         *worst = k;
     }
+    *turns_us = turns->us;
     return apart->us - turns->us;
+}
+
+/* The run as launches of parts: kernels that need not wait for each other have blocks for all
+ * processors there, not one. */
+static double joined_us(const Turns *t, uint32_t begin, uint32_t end) {
+    Trial joined = trial_of(t, begin, end);
+    const Plan *plan = &joined.plan;
+    share_classify(t->scratch, &plan, 1);
+    launch_join(t->arena, t->scratch, &joined.plan, t->target);
+    return cost_us(t->scratch, plan, card_of_target(t->target), t->dims);
 }
 
 static void accept(Turns *t, const Trial *trial) {
@@ -248,7 +262,9 @@ static bool try_run(Turns *t, uint32_t begin, uint32_t end, uint8_t sizes, uint3
     *stop = *next = end - 1;
     bool is_taken = false;
     if (make_turns(t, &after, block_threads[size])) {
-        is_taken = compare(t, &before, &after, &worst) > 0;
+        double turns_us;
+        is_taken = compare(t, &before, &after, &worst, &turns_us) > 0 &&
+                   turns_us < joined_us(t, begin, end);
         *stop = begin + worst;
         *next = *stop + 1;
         if (is_taken) accept(t, &after);

@@ -58,7 +58,7 @@ PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool 
     if (links) turn_kernels(arena, scratch, priced.plan, target_get(target));
     if (links) chain_kernels(arena, scratch, priced.plan, target_get(target));
     share_classify(arena, plans, 1);
-    if (links) launch_join(arena, priced.plan, target_get(target));
+    if (links) launch_join(arena, scratch, priced.plan, target_get(target));
     arena_free(scratch);
     if (!memplan_place(arena, priced.plan)) return (PricedPlan){NULL, NULL};
     priced.cost = cost_plan(arena, priced.plan, card, cost_dims(arena, module->dims, dims));

@@ -412,6 +412,35 @@ static const char *make_part(Maker *m) {
     return source(m);
 }
 
+/* Products of one input that differ in width and in what follows. */
+static void mixed_products(Maker *m, uint32_t n_parts, int most, int multiple) {
+    Value x = input(m, m->dtype, AXES("M", "K"));
+    for (uint32_t i = 0; i < n_parts; i++) {
+        int64_t n = rng_between(&m->rng, 1, most / multiple) * multiple;
+        Product p = {NULL, "M", str_format(m->arena, "%d", (int)n), "K", true, false};
+        Value y = times(m, &p, x, input(m, m->dtype, AXES("K", p.n)));
+        output(m, i ? chain(m, y, i) : y);
+    }
+}
+
+/* Products, elements or rows: each launch is of one kind. */
+static const char *make_part_mixed(Maker *m) {
+    uint32_t kind = rng_below(&m->rng, 3), n_parts = 2 + rng_below(&m->rng, 2);
+    dim(m, "M", 1, 700, 1), dim(m, "K", 1, 1024, rng_chance(&m->rng, 40) ? 8 : 1);
+    if (kind == 0) mixed_products(m, n_parts, 300, 1);
+    for (uint32_t i = 0; i < n_parts && kind > 0; i++) {
+        Value v = chain(m, input(m, m->dtype, AXES("M", "K")), i + 1);
+        output(m, kind == 1 ? v : bind(m, v.dtype, AXES("M"), "max(%s, axis=1)", v.name));
+    }
+    return source(m);
+}
+
+static const char *make_wgmma_part(Maker *m) {
+    dim(m, "M", 33, 4096, 1), dim(m, "K", 16, 512, rng_chance(&m->rng, 80) ? 8 : 1);
+    mixed_products(m, 2 + rng_below(&m->rng, 2), 1024, 8);
+    return source(m);
+}
+
 /* Whole rows of a product in one tile, and what is made of them. */
 static const char *make_phase_rows(Maker *m) {
     const char *n = number(m, 2, 64);

@@ -14,7 +14,7 @@ typedef struct Used {
     const Kernel *kernel;
     const Variant *variant;
     const int64_t *symbol_values;
-    bool is_turn, has_parts;
+    bool is_turn, has_parts, is_mixed; /* is_mixed: parts of several codes */
 } Used;
 
 static bool is_row_form(const Used *u) {
@@ -108,6 +108,14 @@ static bool is_streamed(const Used *u) {
 
 static bool is_part(const Used *u) {
     return u->has_parts;
+}
+
+static bool is_part_mixed(const Used *u) {
+    return u->is_mixed;
+}
+
+static bool is_wgmma_part(const Used *u) {
+    return u->is_mixed && is_wgmma(u);
 }
 
 static bool is_phase_rows(const Used *u) {
@@ -219,6 +227,9 @@ static void note_launch(const Target *target, const Launch *launch, uint32_t v, 
                         TemplateUse *use) {
     used->is_turn = launch_has_turns(launch);
     used->has_parts = launch_has_parts(launch);
+    used->is_mixed = false;
+    for (uint32_t k = 1; k < launch->n && used->has_parts; k++)
+        used->is_mixed = used->is_mixed || launch->kernels[k].code != launch->kernels->code;
     for (uint32_t k = 0; k < launch->n; k++) {
         used->kernel = &launch->kernels[k];
         used->variant = &used->kernel->variants[v];

@@ -38,7 +38,7 @@ static void link_kernels(World *w, Plan *plan) {
     sched_plan(w->arena, plan, target_get(TARGET_SM_80));
     chain_kernels(w->arena, w->scratch, plan, target_get(TARGET_SM_80));
     share_classify(w->scratch, plans, 1);
-    launch_join(w->arena, plan, target_get(TARGET_SM_80));
+    launch_join(w->arena, w->scratch, plan, target_get(TARGET_SM_80));
     cr_assert(memplan_place(w->arena, plan));
 }
 

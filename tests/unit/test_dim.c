@@ -338,3 +338,22 @@ Test(dim, sums_of_many_rounded_sizes_take_no_time, .timeout = 10) {
     cr_expect(dim_eval(dims, sum, values, &value) && value == most);
     arena_free(arena);
 }
+
+/* The table outlives whoever declares a symbol that follows a rule. */
+Test(dim, rules_are_the_tables_own) {
+    World w = world_new(1);
+    Arena *other = arena_new(NULL);
+    DimRule rule = {.extent = dim_symbol(w.tab, 0), .padded = 64, .whole = 8};
+    DimSymbol symbol = {.name = str_format(other, "x.pitch"),
+                        .lo = 1,
+                        .hi = 64,
+                        .multiple = 1,
+                        .rule = arena_copy(other, &rule, sizeof rule)};
+    uint32_t index = dim_declare(w.tab, symbol);
+    const DimSymbol *own = dim_symbol_info(w.tab, index);
+    cr_expect(own->rule != symbol.rule && own->name != symbol.name);
+    arena_free(other);
+    cr_expect_str_eq(own->name, "x.pitch");
+    cr_expect_eq(own->rule->padded, 64);
+    arena_free(w.arena);
+}

@@ -1,6 +1,6 @@
 /* Every reason for a verdict, and what its advice does: for each id of ir/reasons.def a program in
  * which an edge has it, and the program after the advice, in which that edge has the other verdict.
- */
+ * For reasons why two launches are not one, a program in which they are two, and one with fewer. */
 #include "lib/plans.h"
 
 #include <criterion/criterion.h>
@@ -259,9 +259,105 @@ Test(reasons, following_the_advice_flips_the_verdict) {
     }
 }
 
+/* Launches that are apart, and what the advice makes of them. */
+typedef struct Joined {
+    ReasonId reason;
+    const char *before, *after;
+    uint32_t n_before, n_after; /* launches */
+    TargetId target;
+} Joined;
+
+static const Joined joins[] = {
+    {REASON_OTHER_LOOPS,
+     "dim B in 1..65536\ngraph g(x: f32[B, 64], z: f32[B, 64]) -> (p: f32[B], q: f32[B, 64]) {\n"
+     "  p = max(x, axis=1)\n  q = exp(z)\n}",
+     "dim B in 1..65536\ngraph g(x: f32[B, 64], z: f32[B, 64]) -> (p: f32[B], q: f32[B]) {\n"
+     "  p = max(x, axis=1)\n  q = sum(exp(z), axis=1)\n}",
+     2, 1, TARGET_SM_80},
+    {REASON_OTHER_LOOPS,
+     "dim B in 1..4096\ngraph g(x: bf16[B, 256], w: bf16[256, 256], z: f32[B, 256], v: f32[256, "
+     "256]) -> (p: bf16[B, 256], q: f32[B, 256]) {\n  p = x @ w\n  q = z @ v\n}",
+     "dim B in 1..4096\ngraph g(x: bf16[B, 256], w: bf16[256, 256], z: bf16[B, 256], v: bf16[256, "
+     "256]) -> (p: bf16[B, 256], q: bf16[B, 256]) {\n  p = x @ w\n  q = z @ v\n}",
+     2, 1, TARGET_SM_80},
+    {REASON_OTHER_BLOCKS,
+     "dim B in 1..65536\ngraph g(x: f32[B, 512], z: f32[B, 8192]) -> (p: f32[B, 512], q: f32[B, "
+     "8192]) {\n  p = softmax(x)\n  q = softmax(z)\n}",
+     "dim B in 1..65536\ngraph g(x: f32[B, 512], z: f32[B, 500]) -> (p: f32[B, 512], q: f32[B, "
+     "500]) {\n  p = softmax(x)\n  q = softmax(z)\n}",
+     2, 1, TARGET_SM_90A},
+    {REASON_OTHER_TILES,
+     "dim B in 1..4096\ngraph g(x: bf16[B, 512], w: bf16[512, 512], v: bf16[256, 512]) -> (p: "
+     "bf16[B, 512], q: bf16[B, 256]) {\n  p = x @ w\n  q = x @ transpose(v)\n}",
+     "dim B in 1..4096\ngraph g(x: bf16[B, 512], w: bf16[512, 512], v: bf16[512, 256]) -> (p: "
+     "bf16[B, 512], q: bf16[B, 256]) {\n  p = x @ w\n  q = x @ v\n}",
+     2, 1, TARGET_SM_90A},
+    {REASON_IN_BLOCKS,
+     "dim B in 1..4096\ngraph g(x: bf16[B, 512], w: bf16[512, 512], v: bf16[512, 512], u: "
+     "bf16[512, "
+     "256]) -> (y: bf16[B, 512], q: bf16[B, 256]) {\n"
+     "  p = x @ w\n  y = silu(p) * (x @ v)\n  q = x @ u\n}",
+     "dim B in 1..4096\ngraph g(x: bf16[B, 512], w: bf16[512, 512], v: bf16[512, 512], u: "
+     "bf16[512, "
+     "256]) -> (y: bf16[B, 512], q: bf16[B, 256]) {\n"
+     "  fuse never { p = x @ w }\n  y = silu(p) * (x @ v)\n  q = x @ u\n}",
+     2, 2, TARGET_SM_90A},
+    {REASON_LAUNCH_FULL,
+     "graph g(" TEN_INPUTS("a") TEN_INPUTS("b") TEN_INPUTS("c") TEN_INPUTS("d") TEN_INPUTS("e")
+         TEN_INPUTS("f") "k: f32[" MANY "]) -> (p: f32[" MANY "], q: f32[" MANY "]) {\n"
+                         "  p = " TEN_TERMS("a") TEN_TERMS("b")
+                             TEN_TERMS("c") "k\n  q = exp(" TEN_TERMS("d") TEN_TERMS("e")
+                                 TEN_TERMS("f") "k)\n}",
+     "graph g(" TEN_INPUTS("a")
+         TEN_INPUTS("b") "k: f32[" MANY "]) -> (p: f32[" MANY "], q: f32[" MANY
+                         "]) {\n  p = " TEN_TERMS("a") "k\n  q = exp(" TEN_TERMS("b") "k)\n}",
+     2, 1, TARGET_SM_80},
+    {REASON_SLOWER_LAUNCH,
+     "dim B in 1..1024\ngraph g(x: f32[B, 2048], w: f32[2048, 2048], z: f32[B, 2048], v: "
+     "f32[2048, 2048]) -> (p: f32[B, 2048], q: f32[B, 2048]) {\n  p = sqrt(x @ w)\n  q = z @ v\n}",
+     "dim B in 1..1024\ngraph g(x: f32[B, 512], w: f32[512, 512], z: f32[B, 512], v: f32[512, "
+     "512]) -> (p: f32[B, 512], q: f32[B, 512]) {\n  p = sqrt(x @ w)\n  q = z @ v\n}",
+     2, 1, TARGET_SM_80},
+};
+
+static bool has_apart(const Plan *plan, ReasonId reason) {
+    bool has = false;
+    for (uint32_t i = 0; i < plan->aparts.n; i++)
+        has = has || plan->aparts.data[i].reason == reason;
+    return has;
+}
+
+static PricedPlan plan_of(Arena *arena, const char *source, TargetId target) {
+    const char *errors = "";
+    const Module *module = plans_parse(arena, source, &errors);
+    cr_assert(module, "%s\n%s", errors, source);
+    const Card *card = card_of_target(target_get(target));
+    PricedPlan priced = plans_price(arena, module, 0, false, target, card, NULL);
+    cr_assert(priced.plan, "%s", source);
+    return priced;
+}
+
+Test(reasons, following_the_advice_joins_launches) {
+    for (size_t i = 0; i < sizeof joins / sizeof joins[0]; i++) {
+        const Joined *join = &joins[i];
+        const char *id = reason_info(join->reason)->id;
+        Arena *arena = arena_new(NULL);
+        PricedPlan before = plan_of(arena, join->before, join->target);
+        PricedPlan after = plan_of(arena, join->after, join->target);
+        cr_expect(has_apart(before.plan, join->reason), "%s is not said of\n%s", id, join->before);
+        cr_expect(!has_apart(after.plan, join->reason), "%s is still said of\n%s", id, join->after);
+        cr_expect_eq(before.cost->n_launches, join->n_before, "%s: %u launches\n%s", id,
+                     before.cost->n_launches, join->before);
+        cr_expect_eq(after.cost->n_launches, join->n_after, "%s: %u launches\n%s", id,
+                     after.cost->n_launches, join->after);
+        arena_free(arena);
+    }
+}
+
 Test(reasons, every_reason_is_here) {
     bool seen[REASON_COUNT] = {true};
     for (size_t i = 0; i < sizeof flips / sizeof flips[0]; i++) seen[flips[i].reason] = true;
+    for (size_t i = 0; i < sizeof joins / sizeof joins[0]; i++) seen[joins[i].reason] = true;
     for (int id = 1; id < REASON_COUNT; id++)
         cr_expect(seen[id], "no program with [%s]", reason_info((ReasonId)id)->id);
 }

@@ -338,7 +338,7 @@ Test(report, joined_outputs_have_all_their_makers) {
     cr_expect_eq(count(text_str(&dot), "  y\\l  524288 bytes"), 2, "%s", text_str(&dot));
     const double bytes = 4.0 * 64 * 2048;
     cr_expect_eq(f.after.cost->least_bytes, 4 * bytes, "%.0f", f.after.cost->least_bytes);
-    cr_expect_eq(f.after.cost->n_launches, 2);
+    cr_expect_eq(f.after.cost->n_launches, 1);
     arena_free(f.arena);
 }
 

@@ -1,0 +1,59 @@
+/* See cost_totals.h. */
+#include "pass/cost_totals.h"
+
+#include <math.h>
+
+static double number(const PlanCost *cost, DimId dim) {
+    return dim_number(cost->plan->graph->dims, dim, cost->dims);
+}
+
+/* What of the inputs and of what is prepared a run uses at all, by whichever kernel uses most of
+ * it, and the outputs, each of which may be stored in pieces. */
+static double least_bytes(Arena *arena, const PlanCost *cost) {
+    double total = 0, *most = arena_array(arena, double, cost->plan->buffers.n);
+    for (uint32_t k = cost->n_init; k < cost->plan->kernels.n; k++) {
+        const Kernel *kernel = &cost->plan->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->args.n; i++) {
+            uint32_t b = kernel->args.data[i];
+            if (cost->plan->buffers.data[b].kind == BUFFER_TEMP) continue;
+            bool is_output = cost->plan->buffers.data[b].kind == BUFFER_OUTPUT;
+            Footprint foot = is_output
+                                 ? footprint_stores(arena, cost->plan, kernel, b, cost->dims)
+                                 : footprint_loads(arena, cost->plan, kernel, b, NULL, cost->dims);
+            most[b] = is_output ? most[b] + foot.bytes : fmax(most[b], foot.bytes);
+        }
+    }
+    for (uint32_t b = 0; b < cost->plan->buffers.n; b++) total += most[b];
+    return total;
+}
+
+/* Per buffer: whether a run reads or writes it. */
+static bool *used_in_run(Arena *arena, const PlanCost *cost) {
+    bool *is_used = arena_array(arena, bool, cost->plan->buffers.n);
+    for (uint32_t k = cost->n_init; k < cost->plan->kernels.n; k++) {
+        const Kernel *kernel = &cost->plan->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->args.n; i++) is_used[kernel->args.data[i]] = true;
+    }
+    return is_used;
+}
+
+/* What only init steps read is gone when they have run. */
+static double bound_bytes(Arena *arena, const PlanCost *cost) {
+    double total = 0;
+    const bool *is_used = used_in_run(arena, cost);
+    for (uint32_t b = 0; b < cost->plan->buffers.n; b++) {
+        BufferKind kind = cost->plan->buffers.data[b].kind;
+        bool is_gone = kind == BUFFER_PREPARED && !is_used[b];
+        if (kind != BUFFER_TEMP && !is_gone)
+            total +=
+                number(cost, buffer_bytes(cost->plan->graph->dims, &cost->plan->buffers.data[b]));
+    }
+    return total;
+}
+
+void cost_totals(Arena *arena, PlanCost *cost) {
+    cost->least_bytes = least_bytes(arena, cost);
+    cost->bound_bytes = bound_bytes(arena, cost);
+    cost->workspace_bytes = number(cost, cost->plan->workspace_bytes);
+    cost->unshared_bytes = number(cost, cost->plan->peak_bytes_unshared);
+}
