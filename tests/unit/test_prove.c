@@ -214,7 +214,7 @@ Test(prove, failing_random_graphs_are_reduced) {
     char folder[] = "/tmp/test_prove.XXXXXX", here[256], command[2048], text[1 << 14];
     cr_assert(mkdtemp(folder) && getcwd(here, sizeof here));
     snprintf(command, sizeof command,
-             "cd %s && %s/build/tests/soak/soak 5 1 --target=cpu --plant=swapped_operands; "
+             "cd %s && %s/build/tests/soak/soak 5 6 --target=cpu --plant=swapped_operands; "
              "wc -l soak-*-cpu.g; for f in soak-*-cpu.g; do %s/build/fusec verify $f --target=cpu; "
              "done; rm -r %s",
              folder, here, here, folder);
