@@ -459,6 +459,10 @@ static void shifted_piece(Plant *p) {
     }
 }
 
+static void wrong_part(Plant *p) {
+    plant_in(p, OP_MUL, add_for_mul);
+}
+
 /* The list. */
 
 enum { FUSED = false, BOTH = true };
