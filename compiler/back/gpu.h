@@ -53,9 +53,8 @@ void gpu_mbarrier_expect(const Unit *unit, LLVMValueRef barrier, uint32_t n_byte
 void gpu_mbarrier_wait(const Lower *lower, LLVMValueRef barrier, LLVMValueRef parity,
                        bool is_of_cluster);
 /* Where launches overlap: first of all the finished function waits until the launches before have
- * ended and what they wrote is seen, then it lets the next kernel's blocks come in. Nothing that
- * hangs on one of its first `n` parameters, its tensors' addresses, comes before. */
-void gpu_wait_for_earlier(const Unit *unit, LLVMValueRef function, uint32_t n);
+ * ended and what they wrote is seen, then it lets the next kernel's blocks come in. */
+void gpu_wait_for_earlier(const Unit *unit, LLVMValueRef function);
 /* Turns of a launch's only block, each a template over all blocks of its grid. `pointers` are the
  * places in memory, per kernel and argument, of what is copied. */
 void gpu_turns(Lower *turns, const Launch *launch, LLVMValueRef *const *pointers,

@@ -266,7 +266,7 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     else
         lower_phases(phases, launch, n_phases, n_together);
     close_entry(lower, body);
-    if (unit->target->has_overlap) gpu_wait_for_earlier(unit, lower->function, first_symbol);
+    if (unit->target->has_overlap) gpu_wait_for_earlier(unit, lower->function);
 }
 
 static LLVMValueRef load_slot(const Unit *unit, LLVMValueRef array, LLVMTypeRef type,
@@ -283,7 +283,7 @@ static void lower_cpu(Lower *lower) {
     LLVMTypeRef type = LLVMFunctionType(unit->void_type, params, 4, 0);
     lower->function = LLVMAddFunction(unit->module, lower->variant->symbol, type);
     add_nounwind(unit, lower->function);
-    add_attribute(unit, lower->function, "target-cpu", unit->target->llvm_cpu);
+    add_attribute(unit, lower->function, "target-cpu", unit->target->machine);
     add_attribute(unit, lower->function, "no-builtins", "");
     open_entry(lower);
     uint32_t n_symbols = 0;

@@ -6,17 +6,18 @@ enum { MAX_TRIED_NODES = 1 << 14 }; /* of all graphs compiled for one ledger */
 
 /* By reason: what flips it. */
 static const AdviceKind kinds[REASON_COUNT] = {
-    [REASON_INLINED] = ADVICE_NEVER,      [REASON_SAME_PASS] = ADVICE_NEVER,
-    [REASON_VIEW] = ADVICE_NEVER,         [REASON_PLACED] = ADVICE_NEVER,
-    [REASON_UNREAD] = ADVICE_NONE,        [REASON_ON_CHIP] = ADVICE_NEVER,      [REASON_CHEAP] = ADVICE_NEVER,
-    [REASON_OUTPUT] = ADVICE_OUTPUT,      [REASON_SOURCE] = ADVICE_NONE,
-    [REASON_FUSION_OFF] = ADVICE_OPTION,  [REASON_OTHER_DOMAIN] = ADVICE_OPS,
-    [REASON_MISALIGNED] = ADVICE_OPS,     [REASON_BETWEEN] = ADVICE_OPS,
-    [REASON_FEW_ROWS] = ADVICE_OPS,       [REASON_TILES] = ADVICE_OPS,
-    [REASON_TOO_LARGE] = ADVICE_OPS,      [REASON_COSTLY] = ADVICE_MUST,
-    [REASON_FACTOR] = ADVICE_MUST,        [REASON_SLOWER] = ADVICE_MUST,
-    [REASON_SPILLS] = ADVICE_MUST,        [REASON_PREPARED] = ADVICE_INPUT,
-    [REASON_FIXED] = ADVICE_FREE,         [REASON_NEVER] = ADVICE_FREE,
+    [REASON_INLINED] = ADVICE_NEVER,    [REASON_SAME_PASS] = ADVICE_NEVER,
+    [REASON_VIEW] = ADVICE_NEVER,       [REASON_PLACED] = ADVICE_NEVER,
+    [REASON_UNREAD] = ADVICE_NONE,      [REASON_ON_CHIP] = ADVICE_NEVER,
+    [REASON_CHEAP] = ADVICE_NEVER,      [REASON_OUTPUT] = ADVICE_OUTPUT,
+    [REASON_SOURCE] = ADVICE_NONE,      [REASON_FUSION_OFF] = ADVICE_OPTION,
+    [REASON_OTHER_DOMAIN] = ADVICE_OPS, [REASON_MISALIGNED] = ADVICE_OPS,
+    [REASON_BETWEEN] = ADVICE_OPS,      [REASON_FEW_ROWS] = ADVICE_OPS,
+    [REASON_TILES] = ADVICE_OPS,        [REASON_TOO_LARGE] = ADVICE_OPS,
+    [REASON_COSTLY] = ADVICE_MUST,      [REASON_FACTOR] = ADVICE_MUST,
+    [REASON_SLOWER] = ADVICE_MUST,      [REASON_SPILLS] = ADVICE_MUST,
+    [REASON_PREPARED] = ADVICE_INPUT,   [REASON_FIXED] = ADVICE_FREE,
+    [REASON_NEVER] = ADVICE_FREE,
 };
 
 const char *advice_kind_name(AdviceKind kind) {
@@ -110,8 +111,8 @@ static Graph *graph_copy(Arena *arena, const Graph *graph) {
     copy->outputs.data =
         arena_copy(arena, graph->outputs.data, graph->outputs.n * sizeof *copy->outputs.data);
     uint32_t n_blocks = graph->fixed_kernels.n;
-    copy->fixed_kernels.data = arena_copy(arena, graph->fixed_kernels.data,
-                                          n_blocks * sizeof *copy->fixed_kernels.data);
+    copy->fixed_kernels.data =
+        arena_copy(arena, graph->fixed_kernels.data, n_blocks * sizeof *copy->fixed_kernels.data);
     copy->fixed_kernels.capacity = n_blocks;
     copy->kernel_of.data = arena_array(arena, uint32_t, n);
     copy->kernel_of.n = copy->kernel_of.capacity = n;

@@ -192,8 +192,7 @@ static void put_totals(const Writer *w) {
     put_bytes(w, "unfused_peak_bytes", before->bound_bytes + before->workspace_bytes);
     jsontext_number(w->json, "init_us", cost->init_us);
     put_bytes(w, "init_bytes", cost->init_bytes);
-    put_bytes(w, "prepared_bytes",
-                    dim_number(w->dims, plan_prepared_bytes(w->plan), cost->dims));
+    put_bytes(w, "prepared_bytes", dim_number(w->dims, plan_prepared_bytes(w->plan), cost->dims));
     jsontext_end(w->json, '}');
 }
 

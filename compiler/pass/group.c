@@ -263,8 +263,8 @@ static void refuse(const Grouper *p, NodeId load, uint32_t group, ReasonId reaso
     if (!p->g->why_stored[load]) p->g->why_stored[load] = reason;
 }
 
-/* Why the group that was the last to make something the anchor needs did not take it, though a later
- * one did. */
+/* Why the group that was the last to make something the anchor needs did not take it, though a
+ * later one did. */
 static ReasonId why_passed(Grouper *p, uint32_t maker, const Anchor *anchor) {
     Group before = p->g->groups.data[maker];
     ComposeFailure failure = {.reason = REASON_BETWEEN};

@@ -28,8 +28,8 @@ static bool is_taken(Grouper *p, const Anchor *piece) {
     return can_join;
 }
 
-/* A piece that params determine, or that is to be kept apart, is made as if there was no concat. One
- * that is itself stored in pieces is made by no one kernel. */
+/* A piece that params determine, or that is to be kept apart, is made as if there was no concat.
+ * One that is itself stored in pieces is made by no one kernel. */
 static bool stays_apart(const Grouper *p, NodeId piece) {
     uint32_t made_by = p->g->group_of[piece];
     return p->is_placed[piece] || graph_block(p->graph, piece, BLOCK_NEVER) ||

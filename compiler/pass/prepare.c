@@ -54,8 +54,7 @@ static void check_temp(void *user, const Store *store) {
  * whose shapes params leave open, though they may have no elements whatever it is. */
 static bool stores_temps_only(const Plan *plan, const Kernel *kernel, uint64_t symbols,
                               const bool *is_in_run) {
-    TempCheck check = {
-        .plan = plan, .symbols = symbols, .is_in_run = is_in_run, .is_good = true};
+    TempCheck check = {.plan = plan, .symbols = symbols, .is_in_run = is_in_run, .is_good = true};
     kernel_each_store(kernel, check_temp, &check);
     return check.is_good;
 }
@@ -123,8 +122,7 @@ static void note_shared(void *user, const Store *store) {
 
 /* A concat that is stored in pieces, of which a run makes one, is made by every run as a whole. */
 void prepare_plan(Arena *arena, Plan *plan) {
-    SharedBuffers shared = {.plan = plan,
-                            .is_in_run = arena_array(arena, bool, plan->buffers.n)};
+    SharedBuffers shared = {.plan = plan, .is_in_run = arena_array(arena, bool, plan->buffers.n)};
     bool any;
     do {
         any = mark_init(arena, plan, shared.is_in_run);

@@ -160,9 +160,9 @@ static void follow_edge(Compiled *program, const Plan *plan, const Edge *edge, c
               target_get(program->target)->name, value_name(plan->graph, edge->producer),
               value_name(plan->graph, edge->consumer), reason_info(edge->reason)->id,
               advice->n_steps, advice_kind_name(last->kind),
-              !then                            ? "not there"
+              !then                         ? "not there"
               : then->verdict == EDGE_FUSED ? "fused"
-                                               : "stored",
+                                            : "stored",
               reason_info(then ? then->reason : REASON_NONE)->id);
     arena_free(arena);
 }

@@ -110,17 +110,16 @@ static void check_texts(const Priced *p, const json_t *totals) {
     Arena *arena = p->compiled->driver.arena;
     double launches = member(totals, "launches"), before = member(totals, "unfused_launches");
     double bytes = member(totals, "bytes"), unfused = member(totals, "unfused_bytes");
-    expect_in(p, p->text,
-              str_format(arena, "  %-34s %.0f (%.0f without fusion)\n", "launches", launches,
-                         before));
+    expect_in(
+        p, p->text,
+        str_format(arena, "  %-34s %.0f (%.0f without fusion)\n", "launches", launches, before));
     expect_in(p, p->text,
               str_format(arena, "  %-34s %.0f bytes (%.0f without fusion)\n",
                          "of that past the cache, in DRAM", bytes, unfused));
     expect_in(p, p->text,
               str_format(arena, "  %-34s %.0f bytes (%.0f without fusion)\n", "peak of all tensors",
                          member(totals, "peak_bytes"), member(totals, "unfused_peak_bytes")));
-    expect_in(p, p->page,
-              str_format(arena, "<s>%.0f \xE2\x86\x92 </s>%.0f</p>", before, launches));
+    expect_in(p, p->page, str_format(arena, "<s>%.0f \xE2\x86\x92 </s>%.0f</p>", before, launches));
     expect_in(p, p->page,
               str_format(arena, "<s>%s \xE2\x86\x92 </s>%s</p>", human_bytes(arena, unfused),
                          human_bytes(arena, bytes)));
