@@ -62,7 +62,7 @@ RT_SRC = $(wildcard runtime/src/*.c)
 # Tests: every tests/*/test_*.c is one Criterion program. Those that use the back end, the whole
 # compiler or the JIT link LLVM and are kept apart, because that costs them start-up time.
 TEST_SRC = $(wildcard tests/*/test_*.c)
-LLVM_TEST_SRC = $(shell grep -lE '^\#include ("back/(back|convert|math|unit|body|lower|emit)[a-z_]*\.h"|"driver\.h"|"verify\.h"|<fusec\.h>|<llvm-c|"tools/|"lib/compile)' $(TEST_SRC) /dev/null)
+LLVM_TEST_SRC = $(shell grep -lE '^\#include ("back/(back|convert|math|unit|body|lower|emit|ptx)[a-z_]*\.h"|"driver\.h"|"verify\.h"|<fusec\.h>|<llvm-c|"tools/|"lib/compile)' $(TEST_SRC) /dev/null)
 PLAIN_TEST_SRC = $(filter-out $(LLVM_TEST_SRC),$(TEST_SRC))
 TEST_LIB_SRC = $(filter-out tests/tools/ulp.c,$(wildcard tests/lib/*.c tests/fake/*.c tests/tools/*.c))
 FUZZ_SRC = $(wildcard tests/fuzz/*.c)
@@ -82,7 +82,7 @@ TEST_LIB = $(O)/libtest.a
 
 LLVM_CFLAGS = -isystem $(shell $(LLVM_CONFIG) --includedir)
 LLVM_STATIC = -L$(shell $(LLVM_CONFIG) --libdir) \
-  $(shell $(LLVM_CONFIG) --link-static --libs nvptxcodegen x86codegen) \
+  $(shell $(LLVM_CONFIG) --link-static --libs x86codegen) \
   -Wl,-Bstatic -lz -lzstd -Wl,-Bdynamic -static-libstdc++ -static-libgcc -lm -ldl -lpthread
 LLVM_SHARED = -L$(shell $(LLVM_CONFIG) --libdir) $(shell $(LLVM_CONFIG) --link-shared --libs)
 # Debian's archive of jansson is not position independent, so it is part of libfusert.a and of
@@ -338,7 +338,7 @@ build/gen_cli: $(O)/packaging/gen_cli.o $(O)/compiler/cli_options.o
 .PHONY: package uninstall dist check-install
 package: all build/gen_cli
 	$(Q)CC="$(CC)" sh packaging/package.sh $(VERSION) $(LLVM_MAJOR) "$(shell $(LLVM_CONFIG) --libdir)" \
-	  "$(shell $(LLVM_CONFIG) --link-static --libs nvptxcodegen x86codegen)"
+	  "$(shell $(LLVM_CONFIG) --link-static --libs x86codegen)"
 install: package ## Install below PREFIX (and DESTDIR)
 	@sh packaging/install.sh $(VERSION) "$(DESTDIR)$(PREFIX)"
 uninstall: ## Remove what install put below PREFIX (and DESTDIR)

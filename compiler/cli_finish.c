@@ -47,7 +47,7 @@ static fusec_status make_cubin(Cli *cli, const char *path, const void *bytes, si
                                char **made, size_t *n_made) {
     const char *named = getenv("FUSEC_PTXAS");
     const char *program = cli->ptxas ? cli->ptxas : named && *named ? named : "ptxas";
-    const char *arch = str_format(cli->arena, "-arch=%s", cli->target->llvm_cpu);
+    const char *arch = str_format(cli->arena, "-arch=%s", cli->target->machine);
     const char *const arguments[] = {program, arch, "-o", CLI_MADE, CLI_INPUT, NULL};
     const char *ptx = str_format(cli->arena, "%.*s", (int)n_bytes, (const char *)bytes);
     int exit_code;

@@ -38,8 +38,15 @@ static LLVMValueRef is_better(const Lower *lower, const Reduce *reduce, Acc a, A
     return LLVMBuildOr(builder, wins, wins_tie, "");
 }
 
+/* Whether it is the identity, written as such: constants of a kind are one. */
+static bool is_identity(const Lower *lower, const Reduce *reduce, LLVMValueRef value) {
+    uint32_t lanes = unit_is_vector(value) ? LLVMGetVectorSize(LLVMTypeOf(value)) : 1;
+    return value == acc_identity(lower, reduce, lanes).value;
+}
+
 Acc acc_combine(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
     if (reduce->is_arg) return acc_select(lower, is_better(lower, reduce, a, b), b, a);
+    if (is_identity(lower, reduce, a.value)) return b;
     return (Acc){unit_prim(lower->unit, reduce->combine, reduce->acc, a.value, b.value, NULL),
                  NULL};
 }

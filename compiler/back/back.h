@@ -1,4 +1,4 @@
-/* The back end: plans to LLVM to PTX or objects. The only folder that includes llvm-c. */
+/* The back end: plans to LLVM's IR to PTX or objects. The only folder that includes llvm-c. */
 #ifndef FUSEC_BACK_H
 #define FUSEC_BACK_H
 
@@ -15,16 +15,13 @@ typedef struct CodeBytes {
 typedef struct BackOptions {
     const Target *target;
     bool verify; /* run LLVM's verifier */
-    /* The most threads to generate code with, this one among them; 0 for one per processor. What
-     * comes out is the same for every number. */
-    uint32_t n_threads;
     /* Text of the manifest: PTX carries it as leading comment lines, an object as the content of
      * its section; NULL for none. Its checksum field is filled in by manifest_seal afterwards. */
     const char *manifest;
 } BackOptions;
 
 /* Whether every primitive and dtype of the plan has a lowering; reports what has none. Never
- * skipped: LLVM aborts the process on what it cannot select. */
+ * skipped: LLVM aborts the process on what it cannot select for a CPU. */
 bool back_is_legal(const Plan *plan, const Target *target, Diags *diags);
 
 /* Lowers all kernels of all plans (structurally equal kernels once each) and emits them. */

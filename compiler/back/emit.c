@@ -1,30 +1,24 @@
-/* From plans to bytes: legality, lowering, LLVM's code generator. See back.h.
+/* From plans to bytes: legality, lowering, and then the PTX writer, or LLVM's code generator for
+ * CPUs. See back.h.
  *
  * No optimiser passes run: the emitters write what they mean, and passes cost as much as code
- * generation without changing the speed of what comes out. Some that are part of code generation
- * are switched off for the same reason. */
+ * generation without changing the speed of what comes out. */
 #include "back/back.h"
 
-#include "back/codegen.h"
 #include "back/lower.h"
-#include "back/ptx_text.h"
+#include "back/ptx_write.h"
 
+#include <llvm-c/Analysis.h>
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
 #include <string.h>
 #include <threads.h>
 
-/* Loops carry one index and constant offsets, so that strength reduction has nothing to gain. What
- * NVPTX does to straight code ahead of instruction selection, ptxas does again; on x86-64 none of
- * the second list runs. */
-static const char *const llvm_options[] = {
-    "fusec", "-disable-lsr", "-opt-disable=slsr,nary-reassociate,early-cse,load-store-vectorizer"};
+/* Loops carry one index and constant offsets, so that strength reduction has nothing to gain. */
+static const char *const llvm_options[] = {"fusec", "-disable-lsr"};
 
 static void initialise_llvm(void) {
-    LLVMInitializeNVPTXTargetInfo();
-    LLVMInitializeNVPTXTarget();
-    LLVMInitializeNVPTXTargetMC();
-    LLVMInitializeNVPTXAsmPrinter();
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
@@ -73,88 +67,142 @@ static void embed_manifest(const Unit *unit, const char *manifest) {
     LLVMSetAlignment(global, 1);
 }
 
-/* LLVM ends every buffer with a NUL. */
-static void take_code(Arena *arena, const CodegenModule *module, CodeBytes *code) {
-    size_t n_bytes = LLVMGetBufferSize(module->code);
-    code->data = arena_copy(arena, LLVMGetBufferStart(module->code), n_bytes + 1);
-    code->n_bytes = n_bytes;
+/* What is LLVM's while bytes are made, and memory for one function. A zeroed one may be disposed.
+ */
+typedef struct Emission {
+    Unit unit;
+    Arena *scratch;
+    LLVMTargetMachineRef machine;
+    LLVMMemoryBufferRef code;
+    char *message;
+} Emission;
+
+static void emission_dispose(Emission *e) {
+    unit_dispose(&e->unit);
+    if (e->scratch) arena_free(e->scratch);
+    if (e->machine) LLVMDisposeTargetMachine(e->machine);
+    if (e->code) LLVMDisposeMemoryBuffer(e->code);
+    if (e->message) LLVMDisposeMessage(e->message);
+    *e = (Emission){.scratch = NULL};
 }
 
-static void join_ptx(Arena *arena, const Codegen *codegen, const char *manifest, CodeBytes *code) {
+static bool report_failure(const Emission *e, const char *what, Diags *diags) {
+    return diag_report(diags, DIAG_INTERNAL, NULL, (Span){0, 0}, "LLVM%s: %s", what,
+                       e->message ? e->message : "no code");
+}
+
+static bool verify_unit(Emission *e, Diags *diags) {
+    if (LLVMVerifyModule(e->unit.module, LLVMReturnStatusAction, &e->message))
+        return report_failure(e, " module is broken", diags);
+    LLVMDisposeMessage(e->message);
+    e->message = NULL;
+    return true;
+}
+
+/* PTX is written function by function, each from a module of its own. */
+static bool write_functions(Emission *e, const Plan *plan, const BackOptions *options, PtxText *ptx,
+                            Diags *diags) {
+    for (uint32_t i = 0; i < lower_n_functions(plan); i++) {
+        unit_init(&e->unit, e->scratch, options->target, "fusec");
+        lower_function(&e->unit, plan, i);
+        if (options->verify && !verify_unit(e, diags)) return false;
+        ptx_write_unit(ptx, &e->unit);
+        unit_dispose(&e->unit);
+        arena_reset(e->scratch);
+    }
+    return true;
+}
+
+static Arena *new_scratch(Arena *arena) {
+    Escape *escape = arena_escape(arena);
+    Arena *scratch = arena_new(escape);
+    if (!scratch && escape) longjmp(escape->jump, ESCAPE_OUT_OF_MEMORY);
+    if (!scratch) ice(arena, "out of memory");
+    return scratch;
+}
+
+static bool emit_ptx(Emission *e, Arena *arena, const Plan *const *plans, uint32_t n_plans,
+                     const BackOptions *options, CodeBytes *code, Diags *diags) {
     PtxText ptx = {.head.arena = arena, .functions.arena = arena};
-    for (uint32_t i = 0; i < codegen->n_made; i++)
-        ptx_add_module(&ptx, LLVMGetBufferStart(codegen->modules[i].code));
+    e->scratch = new_scratch(arena);
+    ptx_write_head(&ptx, options->target);
+    for (uint32_t p = 0; p < n_plans; p++)
+        if (!write_functions(e, plans[p], options, &ptx, diags)) return false;
     Text all = {.arena = arena};
-    if (manifest) text_puts(&all, manifest);
+    if (options->manifest) text_puts(&all, options->manifest);
     text_add(&all, text_str(&ptx.head), ptx.head.n_bytes);
     text_add(&all, text_str(&ptx.functions), ptx.functions.n_bytes);
     *code = (CodeBytes){.data = all.data, .n_bytes = all.n_bytes};
+    return true;
 }
 
-static bool report_failures(const Codegen *codegen, Diags *diags) {
-    bool ok = true;
-    for (uint32_t i = 0; i < codegen->n_made; i++) {
-        const CodegenModule *module = &codegen->modules[i];
-        if (module->code) continue;
-        ok = diag_report(diags, DIAG_INTERNAL, NULL, (Span){0, 0}, "LLVM%s: %s",
-                         module->is_broken ? " module is broken" : "",
-                         module->message ? module->message : "no code");
-    }
-    return ok;
+static void make_machine(Emission *e, const Target *target) {
+    LLVMTargetRef backend;
+    const char *triple = LLVMGetTarget(e->unit.module);
+    call_once(&llvm_once, initialise_llvm);
+    if (LLVMGetTargetFromTriple(triple, &backend, &e->message)) return;
+    e->machine =
+        LLVMCreateTargetMachine(backend, triple, target->machine, "", LLVMCodeGenLevelDefault,
+                                LLVMRelocPIC, LLVMCodeModelDefault);
 }
 
-static uint32_t count_functions(const Plan *const *plans, uint32_t n_plans) {
-    uint32_t n = 0;
-    for (uint32_t p = 0; p < n_plans; p++) n += lower_n_functions(plans[p]);
-    return n;
+/* Code for a CPU. */
+static bool run_machine(Emission *e, const Target *target, CodeKind kind, Diags *diags) {
+    LLVMModuleRef module = e->unit.module;
+    make_machine(e, target);
+    if (!e->machine) return report_failure(e, "", diags);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(e->machine);
+    LLVMSetModuleDataLayout(module, layout);
+    LLVMDisposeTargetData(layout);
+    LLVMCodeGenFileType type = kind == CODE_OBJECT ? LLVMObjectFile : LLVMAssemblyFile;
+    if (!LLVMTargetMachineEmitToMemoryBuffer(e->machine, module, type, &e->message, &e->code))
+        return true;
+    e->code = NULL;
+    return report_failure(e, "", diags);
 }
 
-/* A module takes functions until it has enough for what a module costs by itself. An object, or
- * what is to be read, is one module. */
-static bool is_full(const Unit *unit, bool is_split) {
-    enum { ENOUGH_INSTRUCTIONS = 1000 };
-    return is_split && unit_n_instructions(unit) >= ENOUGH_INSTRUCTIONS;
+static void print_module(Emission *e) {
+    char *text = LLVMPrintModuleToString(e->unit.module);
+    e->code = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "");
+    LLVMDisposeMessage(text);
 }
 
-static void make_modules(Codegen *codegen, Arena *arena, const Plan *const *plans, uint32_t n_plans,
-                         bool is_split, const char *manifest) {
-    Unit *unit = codegen_module(codegen, arena);
+/* All in one module. LLVM ends every buffer with a NUL. */
+static bool emit_module(Emission *e, Arena *arena, const Plan *const *plans, uint32_t n_plans,
+                        const BackOptions *options, CodeKind kind, CodeBytes *code, Diags *diags) {
+    unit_init(&e->unit, arena, options->target, "fusec");
     for (uint32_t p = 0; p < n_plans; p++)
-        for (uint32_t i = 0; i < lower_n_functions(plans[p]); i++) {
-            if (is_full(unit, is_split)) {
-                codegen_submit(codegen);
-                unit = codegen_module(codegen, arena);
-            }
-            lower_function(unit, plans[p], i);
-        }
-    if (manifest) embed_manifest(unit, manifest);
-    codegen_submit(codegen);
+        for (uint32_t i = 0; i < lower_n_functions(plans[p]); i++)
+            lower_function(&e->unit, plans[p], i);
+    if (kind == CODE_OBJECT && options->manifest) embed_manifest(&e->unit, options->manifest);
+    if (options->verify && !verify_unit(e, diags)) return false;
+    if (kind == CODE_LLVM_IR)
+        print_module(e);
+    else if (!run_machine(e, options->target, kind, diags))
+        return false;
+    size_t n_bytes = LLVMGetBufferSize(e->code);
+    code->data = arena_copy(arena, LLVMGetBufferStart(e->code), n_bytes + 1);
+    code->n_bytes = n_bytes;
+    return true;
 }
 
 bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
                CodeKind kind, CodeBytes *code, Diags *diags) {
-    call_once(&llvm_once, initialise_llvm);
     bool is_ptx = options.target->device == DEVICE_GPU && kind == CODE_ASSEMBLY;
-    Codegen *codegen = arena_array(arena, Codegen, 1);
+    Emission *e = arena_array(arena, Emission, 1);
     Escape *escape = arena_escape(arena), outer;
     if (escape) {
         memcpy(&outer.jump, &escape->jump, sizeof outer.jump);
         int reason = setjmp(escape->jump);
         if (reason) { /* release what is LLVM's on the way out */
-            codegen_dispose(codegen);
+            emission_dispose(e);
             memcpy(&escape->jump, &outer.jump, sizeof outer.jump);
             longjmp(escape->jump, reason);
         }
     }
-    uint32_t n_functions = count_functions(plans, n_plans);
-    codegen_open(codegen, arena, options, kind, is_ptx && n_functions ? n_functions : 1);
-    make_modules(codegen, arena, plans, n_plans, is_ptx,
-                 kind == CODE_OBJECT ? options.manifest : NULL);
-    codegen_finish(codegen);
-    bool ok = report_failures(codegen, diags);
-    if (ok && is_ptx) join_ptx(arena, codegen, options.manifest, code);
-    if (ok && !is_ptx) take_code(arena, codegen->modules, code);
-    codegen_dispose(codegen);
+    bool ok = is_ptx ? emit_ptx(e, arena, plans, n_plans, &options, code, diags)
+                     : emit_module(e, arena, plans, n_plans, &options, kind, code, diags);
+    emission_dispose(e);
     if (escape) memcpy(&escape->jump, &outer.jump, sizeof outer.jump);
     return ok;
 }

@@ -35,6 +35,7 @@ static LLVMValueRef shuffle_i32(const Unit *unit, LLVMValueRef value, uint32_t o
 LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offset) {
     LLVMBuilderRef builder = unit->builder;
     LLVMTypeRef type = LLVMTypeOf(value);
+    if (LLVMIsConstant(value)) return value;
     if (type == unit->i32) return shuffle_i32(unit, value, offset);
     if (type == unit->f32) {
         LLVMValueRef bits = LLVMBuildBitCast(builder, value, unit->i32, "");

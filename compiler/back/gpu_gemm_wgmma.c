@@ -307,37 +307,39 @@ static void run_copying(Wgmma *w) {
 
 /* The multiplying groups. */
 
+/* Registers to add up in: see wgmma_multiply. */
+static void make_accumulators(const Wgmma *w, LLVMValueRef *accs) {
+    for (uint32_t i = 0; i < w->width / 2; i++)
+        accs[i] = LLVMBuildAlloca(w->unit->builder, w->unit->f32, "");
+}
+
 /* All of k but for the wait for what is under way; accs begin at +0. Leaves the ring after it and
  * the stage that is still to be released. A stage is released when the next one's multiplications
  * have begun. */
 static LLVMValueRef multiply_stages(const Wgmma *w, LLVMValueRef k, RingPlace *ring,
-                                    LLVMValueRef *accs) {
+                                    const LLVMValueRef *accs) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
-    uint32_t n = w->width / 2;
-    LLVMValueRef values[WGMMA_MAX_ACCUMULATORS + 3];
-    for (uint32_t i = 0; i < n; i++) values[i] = LLVMConstReal(unit->f32, 0);
-    values[n] = ring->stage;
-    values[n + 1] = ring->parity;
-    values[n + 2] = i32_const(w, 0); /* the stage before */
+    LLVMValueRef zero = LLVMConstReal(unit->f32, 0);
+    for (uint32_t i = 0; i < w->width / 2; i++) LLVMBuildStore(builder, zero, accs[i]);
+    LLVMValueRef values[3] = {ring->stage, ring->parity, i32_const(w, 0) /* the stage before */};
     Loop loop = each_stage(w, k);
-    loop_carry(unit, &loop, values, n + 3);
-    RingPlace place = {values[n], values[n + 1]};
+    loop_carry(unit, &loop, values, 3);
+    RingPlace place = {values[0], values[1]};
     wgmma_wait(w, wgmma_full(w, place.stage), place.parity);
-    wgmma_multiply(w, place.stage, values);
+    wgmma_multiply(w, place.stage, accs);
     LLVMValueRef one = unit_int(unit->i64, 1);
     unit_intrinsic(unit, "llvm.nvvm.wgmma.wait_group.sync.aligned", NULL, 0, &one, 1);
     LLVMValueRef is_later =
         LLVMBuildICmp(builder, LLVMIntSGT, loop.index, lower_index_const(w->lower, 0), "");
-    release(w, values[n + 2], is_later);
-    values[n + 2] = place.stage;
+    release(w, values[2], is_later);
+    values[2] = place.stage;
     place = wgmma_ring_next(w, place);
-    values[n] = place.stage;
-    values[n + 1] = place.parity;
-    loop_end_carry(unit, &loop, values, n + 3);
-    for (uint32_t i = 0; i < n; i++) accs[i] = values[i];
-    *ring = (RingPlace){values[n], values[n + 1]};
-    return values[n + 2];
+    values[0] = place.stage;
+    values[1] = place.parity;
+    loop_end_carry(unit, &loop, values, 3);
+    *ring = (RingPlace){values[0], values[1]};
+    return values[2];
 }
 
 /* Results. A warp drains its 16 rows in parts: 8 rows of some columns of every product at a time.
@@ -391,7 +393,8 @@ static Drain drain_init(const Wgmma *w, const GemmBlock *tile) {
     column = LLVMBuildShl(builder, column, i32_const(w, 1), "");
     at = LLVMBuildAdd(builder, LLVMBuildMul(builder, row, pitch, ""), column, "");
     d.place = gpu_shared_at(w->unit, d.own, w->unit->f32, at);
-    d.first_row = LLVMBuildUDiv(builder, lane, i32_const(w, d.across), "");
+    d.first_row = i32_const(w, 0);
+    if (d.across < WARP) d.first_row = LLVMBuildUDiv(builder, lane, i32_const(w, d.across), "");
     LLVMValueRef works = LLVMBuildICmp(builder, LLVMIntULT, d.first_row, i32_const(w, d.step), "");
     d.first_row = LLVMBuildSelect(builder, works, d.first_row, i32_const(w, WGMMA_DRAIN_ROWS), "");
     d.in_part = LLVMBuildURem(builder, lane, i32_const(w, d.across), "");
@@ -542,12 +545,15 @@ static Drain begin_drain(Wgmma *w, LLVMValueRef number, GemmBlock *tile) {
 
 /* While the last multiplications run, and then with their results. */
 static void end_drain(const Wgmma *w, const Drain *drain, LLVMValueRef last_stage,
-                      LLVMValueRef *accs) {
+                      const LLVMValueRef *accs) {
+    LLVMValueRef sums[WGMMA_MAX_ACCUMULATORS];
     GemmColumn columns[WGMMA_MAX_PRODUCTS];
     part_columns(w, drain, i32_const(w, 0), columns);
     wgmma_finish(w, accs);
+    for (uint32_t i = 0; i < w->width / 2; i++)
+        sums[i] = LLVMBuildLoad2(w->unit->builder, w->unit->f32, accs[i], "");
     release(w, last_stage, NULL);
-    drain_tile(w, drain, columns, accs);
+    drain_tile(w, drain, columns, sums);
 }
 
 /* `values`: the accumulators and the last stage. */
@@ -564,6 +570,7 @@ static void run_multiplying(Wgmma *w) {
     GemmBlock tile;
     Drain drain;
     set_registers(w, true);
+    make_accumulators(w, values);
     Loop tiles = wgmma_each_tile(w);
     loop_carry(unit, &tiles, ring, 2);
     if (is_one) drain = begin_drain(w, tiles.index, &tile);

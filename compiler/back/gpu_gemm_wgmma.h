@@ -77,10 +77,12 @@ LLVMValueRef wgmma_empty(const Wgmma *w, LLVMValueRef stage);
 void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity);
 RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place);
 
-/* The instructions of one stage, for the 64 rows of the own group: accs[width / 2] become the new
- * ones. `stage` is in the ring. Ends with the group committed, not waited for. */
-void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, LLVMValueRef *accs);
-/* Waits until all multiplications are done; what comes after uses the values it leaves. */
-void wgmma_finish(const Wgmma *w, LLVMValueRef *accs);
+/* The instructions of one stage, for the 64 rows of the own group. They add to accs[width / 2],
+ * addresses of f32 of the thread's own, which stay in one register each: it is written to until
+ * the end, whatever else the thread does meanwhile. `stage` is in the ring. Ends with the group
+ * committed, not waited for. */
+void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, const LLVMValueRef *accs);
+/* Waits until all multiplications are done. */
+void wgmma_finish(const Wgmma *w, const LLVMValueRef *accs);
 
 #endif

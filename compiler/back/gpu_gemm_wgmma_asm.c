@@ -44,35 +44,24 @@ static LLVMValueRef descriptor(const Wgmma *w, const WgmmaSide *side, LLVMValueR
     return LLVMBuildOr(builder, at, LLVMConstInt(w->unit->i64, fixed, 0), "");
 }
 
-/* `n` accumulators in and out. `inputs` are constraints of what else it takes. */
-static void call_asm(const Wgmma *w, const char *text, const char *inputs, LLVMValueRef *accs,
+/* `n` accumulators, then what else it takes, which `inputs` constrains. */
+static void call_asm(const Wgmma *w, const char *text, const char *inputs, const LLVMValueRef *accs,
                      uint32_t n, const LLVMValueRef *others, uint32_t n_others) {
     const Unit *unit = w->unit;
     Text constraints = {.arena = unit->arena};
     LLVMTypeRef *types = arena_array(unit->arena, LLVMTypeRef, n + n_others);
     LLVMValueRef *args = arena_array(unit->arena, LLVMValueRef, n + n_others);
-    for (uint32_t i = 0; i < n; i++) text_puts(&constraints, "=f,");
-    for (uint32_t i = 0; i < n; i++) {
-        text_printf(&constraints, "%u,", i);
-        types[i] = unit->f32;
-        args[i] = accs[i];
-    }
-    for (uint32_t i = 0; i < n_others; i++) {
-        types[n + i] = LLVMTypeOf(others[i]);
-        args[n + i] = others[i];
+    for (uint32_t i = 0; i < n + n_others; i++) {
+        args[i] = i < n ? accs[i] : others[i - n];
+        types[i] = LLVMTypeOf(args[i]);
+        if (i < n) text_puts(&constraints, "r,");
     }
     text_printf(&constraints, "%s~{memory}", inputs);
     const char *list = text_str(&constraints);
-    LLVMTypeRef result = LLVMStructTypeInContext(unit->context, types, n, 0);
-    LLVMTypeRef type = LLVMFunctionType(result, types, n + n_others, 0);
+    LLVMTypeRef type = LLVMFunctionType(unit->void_type, types, n + n_others, 0);
     LLVMValueRef code = LLVMGetInlineAsm(type, text, strlen(text), list, strlen(list), 1, 0,
                                          LLVMInlineAsmDialectATT, 0);
-    LLVMValueRef call = LLVMBuildCall2(unit->builder, type, code, args, n + n_others, "");
-    static const char convergent[] = "convergent";
-    unsigned kind = LLVMGetEnumAttributeKindForName(convergent, sizeof convergent - 1);
-    LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                             LLVMCreateEnumAttribute(unit->context, kind, 0));
-    for (uint32_t i = 0; i < n; i++) accs[i] = LLVMBuildExtractValue(unit->builder, call, i, "");
+    LLVMBuildCall2(unit->builder, type, code, args, n + n_others, "");
 }
 
 /* Of f32 the copies made tf32, of which no side can be turned. */
@@ -80,14 +69,14 @@ static const char *operand_type(Dtype dtype) {
     return dtype == DT_F32 ? "tf32" : dtype == DT_BF16 ? "bf16" : "f16";
 }
 
-void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, LLVMValueRef *accs) {
+void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, const LLVMValueRef *accs) {
     uint32_t n = w->width / 2, step_elems = STEP_BYTES / dtype_bytes(w->dtype);
     const char *dtype = operand_type(w->dtype);
     Text text = {.arena = w->unit->arena};
     text_puts(&text, "{ .reg .b64 a, b; wgmma.fence.sync.aligned; ");
     for (uint32_t step = 0; step < STEPS; step++) {
-        text_printf(&text, "add.s64 a, $%u, %u; add.s64 b, $%u, %u; ", 2 * n,
-                    step * step_units(&w->sides[0]), 2 * n + 1, step * step_units(&w->sides[1]));
+        text_printf(&text, "add.s64 a, $%u, %u; add.s64 b, $%u, %u; ", n,
+                    step * step_units(&w->sides[0]), n + 1, step * step_units(&w->sides[1]));
         text_printf(&text, "wgmma.mma_async.sync.aligned.m64n%uk%u.f32.%s.%s {", w->width,
                     step_elems, dtype, dtype);
         for (uint32_t i = 0; i < n; i++) text_printf(&text, i ? ",$%u" : "$%u", i);
@@ -102,6 +91,6 @@ void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, LLVMValueRef *accs) {
     call_asm(w, text_str(&text), "l,l,", accs, n, descriptors, 2);
 }
 
-void wgmma_finish(const Wgmma *w, LLVMValueRef *accs) {
+void wgmma_finish(const Wgmma *w, const LLVMValueRef *accs) {
     call_asm(w, "wgmma.wait_group.sync.aligned 0;", "", accs, w->width / 2, NULL, 0);
 }

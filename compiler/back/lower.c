@@ -317,7 +317,7 @@ static void lower_cpu(Lower *lower) {
     LLVMTypeRef type = LLVMFunctionType(unit->void_type, params, 4, 0);
     lower->function = LLVMAddFunction(unit->module, lower->variant->symbol, type);
     add_nounwind(unit, lower->function);
-    add_attribute(unit, lower->function, "target-cpu", unit->target->llvm_cpu);
+    add_attribute(unit, lower->function, "target-cpu", unit->target->machine);
     add_attribute(unit, lower->function, "no-builtins", "");
     open_entry(lower);
     uint32_t n_symbols = 0;

@@ -49,6 +49,9 @@ static LLVMValueRef dim_atom_value(Lower *lower, uint32_t atom_id) {
     LLVMValueRef n = lower_dim64(lower, atom.numerator);
     LLVMValueRef d = lower_dim64(lower, atom.divisor);
     LLVMBuilderRef builder = lower->unit->builder;
+    bool is_positive = dim_lo(lower_dims(lower), atom.numerator) >= 0 &&
+                       dim_lo(lower_dims(lower), atom.divisor) > 0;
+    if (is_positive) return LLVMBuildUDiv(builder, n, d, "");
     LLVMValueRef zero = unit_int(lower->unit->i64, 0);
     LLVMValueRef q = LLVMBuildSDiv(builder, n, d, "");
     LLVMValueRef rest = LLVMBuildSRem(builder, n, d, "");

@@ -166,7 +166,7 @@ static void write_head(Writer *w) {
     end_line(w);
     begin_line(w, FRT_D_TARGET);
     put_word(w, target->device == DEVICE_GPU ? FRT_TARGET_CUDA : FRT_TARGET_CPU);
-    put_word(w, target->llvm_cpu);
+    put_word(w, target->machine);
     end_line(w);
     begin_line(w, FRT_D_NUMERICS);
     put_word(w, w->input->numerics);

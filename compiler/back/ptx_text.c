@@ -1,53 +1,213 @@
-/* See ptx_text.h. LLVM writes a line `// .globl NAME` before each function, and after the first of
- * them what the module declares. */
-#include "back/ptx_text.h"
+/* The text of one instruction. See ptx.h. */
+#include "back/ptx.h"
 
-#include <frt_manifest.h>
+#include <inttypes.h>
 #include <string.h>
 
-static const char head_end[] = "\n.address_size ";
-static const char function_end[] = "\n\t// .globl\t";
-static const char entry[] = "\n.visible .entry ";
-static const char external[] = ".extern ";
+enum { MAX_SMALL_OPERANDS = 24 };
 
-static size_t line_bytes(const char *line) {
-    return strcspn(line, "\n") + 1;
+static const char *const register_names[] = {
+    [PTX_PRED] = "%p", [PTX_16] = "%rs", [PTX_32] = "%r", [PTX_64] = "%rd"};
+
+static void put_decimal(Text *text, uint64_t number) {
+    char digits[20];
+    size_t at = sizeof digits;
+    do digits[--at] = (char)('0' + number % 10);
+    while (number /= 10);
+    text_add(text, digits + at, sizeof digits - at);
 }
 
-/* Whether a declaration's symbol, which its brackets follow, is not found in `functions`: what one
- * function uses is declared inside it, what none reaches is left over before all. */
-static bool is_left_over(PtxText *ptx, const char *declaration, const char *functions) {
-    const char *end = strchr(declaration, '['), *begin = end;
-    while (begin && begin > declaration && begin[-1] != ' ') begin--;
-    return begin &&
-           !strstr(functions, str_format(ptx->head.arena, "%.*s", (int)(end - begin), begin));
+static void put_signed(Text *text, int64_t number) {
+    if (number < 0) text_puts(text, "-");
+    put_decimal(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
-/* Keeps what stands between `from` and `end` and is neither blank nor a comment. */
-static void add_declarations(PtxText *ptx, const char *from, const char *end) {
-    for (const char *line = from; line < end; line += line_bytes(line)) {
-        const char *text = line + strspn(line, " \t");
-        if (*text == '\n' || strncmp(text, "//", 2) == 0) continue;
-        const char *own = str_format(ptx->head.arena, "%.*s", (int)line_bytes(line), line);
-        bool is_external = strncmp(own, external, sizeof external - 1) == 0;
-        if (!is_external && is_left_over(ptx, own, end)) continue;
-        if (!is_external) ice(ptx->head.arena, "a module of PTX declares %s", own);
-        if (!strstr(text_str(&ptx->head), own)) text_puts(&ptx->head, own);
+static void put_number(Text *text, PtxPart part) {
+    if (part.is_float && part.class == PTX_32)
+        text_printf(text, "0f%08" PRIX32, (uint32_t)part.number);
+    else if (part.is_float && part.class == PTX_64)
+        text_printf(text, "0d%016" PRIX64, (uint64_t)part.number);
+    else
+        put_signed(text, part.number);
+}
+
+static void put_part(Text *text, PtxPart part) {
+    if (part.kind == PTX_NUMBER) {
+        put_number(text, part);
+        return;
+    }
+    if (part.kind == PTX_SYMBOL) {
+        text_puts(text, part.symbol);
+    } else {
+        text_puts(text, register_names[part.class]);
+        put_decimal(text, part.index);
+    }
+    if (part.number > 0) text_puts(text, "+");
+    if (part.number) put_signed(text, part.number);
+}
+
+/* Parts as operands. */
+
+static PtxPart as_sum(Ptx *ptx, PtxPart part) {
+    PtxPart base = part;
+    base.number = 0;
+    const char *text = part.class == PTX_64 ? "add.s64 $0, $1, $2;" : "add.s32 $0, $1, $2;";
+    return ptx_do(ptx, NULL, text, part.class,
+                  (PtxPart[]){base, ptx_number(part.class, part.number)}, 2);
+}
+
+static PtxPart as_pair(Ptx *ptx, PtxPart half) {
+    PtxPart lane = {.kind = PTX_REGISTER, .class = PTX_16, .index = half.index};
+    return ptx_do(ptx, NULL, "mov.b32 $0, {$1, $1};", PTX_32, &lane, 1);
+}
+
+static PtxPart as_address(Ptx *ptx, PtxPart part) {
+    PtxPart to = ptx_new(ptx, part.class);
+    text_puts(&ptx->body, "\tmov.b32 ");
+    put_part(&ptx->body, to);
+    text_puts(&ptx->body, ", ");
+    put_part(&ptx->body, part);
+    text_puts(&ptx->body, ";\n");
+    return to;
+}
+
+PtxPart ptx_plain(Ptx *ptx, PtxPart part) {
+    switch (part.kind) {
+    case PTX_NOTHING:
+        return ptx_number(part.class, 0);
+    case PTX_NUMBER:
+        return part;
+    case PTX_REGISTER:
+        return part.number ? as_sum(ptx, part) : part;
+    case PTX_SYMBOL:
+        return as_address(ptx, part);
+    case PTX_HALF:
+        return as_pair(ptx, part);
+    case PTX_VARIABLE:
+        break;
+    }
+    ice(ptx->arena, "%s: a register has no address", ptx->name);
+}
+
+void ptx_move(Ptx *ptx, PtxPart to, PtxPart from) {
+    static const char *const texts[] = {[PTX_PRED] = "mov.pred $0, $1;",
+                                        [PTX_16] = "mov.b16 $0, $1;",
+                                        [PTX_32] = "mov.b32 $0, $1;",
+                                        [PTX_64] = "mov.b64 $0, $1;"};
+    ptx_put(ptx, NULL, texts[to.class], (PtxPart[]){to, from});
+}
+
+PtxPart ptx_register(Ptx *ptx, PtxPart part) {
+    part = ptx_plain(ptx, part);
+    if (part.kind == PTX_REGISTER) return part;
+    PtxPart to = ptx_new(ptx, part.class);
+    ptx_move(ptx, to, part);
+    return to;
+}
+
+/* Text. */
+
+/* What a text asks for at one place. */
+typedef struct Wish {
+    const char *end;
+    uint32_t operand;
+    bool is_condition, is_register, is_address;
+} Wish;
+
+/* The next one from `at`; false where there is none. */
+static bool next_wish(const char *text, const char *at, Wish *wish) {
+    at = strpbrk(at, "$?");
+    if (!at) return false;
+    *wish = (Wish){.is_condition = *at == '?',
+                   .is_register = at[1] == 'r',
+                   .is_address = at > text && at[-1] == '['};
+    at += wish->is_register ? 2 : 1;
+    while (*at >= '0' && *at <= '9') wish->operand = wish->operand * 10 + (uint32_t)(*at++ - '0');
+    wish->end = at;
+    return true;
+}
+
+/* Where a condition that does not hold ends. */
+static const char *skip(const char *at) {
+    return at + strcspn(at, ">");
+}
+
+/* Makes operands what the text wants of them. */
+static void prepare(Ptx *ptx, const char *text, PtxPart *operands) {
+    const char *at = text;
+    for (Wish wish; next_wish(text, at, &wish);) {
+        PtxPart *operand = &operands[wish.operand];
+        at = wish.end;
+        bool is_far = operand->number != (int32_t)operand->number;
+        bool has_place = operand->kind == PTX_REGISTER || operand->kind == PTX_SYMBOL;
+        if (wish.is_condition)
+            at = operand->number ? at : skip(at);
+        else if (wish.is_register)
+            *operand = ptx_register(ptx, *operand);
+        else if (!wish.is_address || !has_place || is_far)
+            *operand = ptx_plain(ptx, *operand);
     }
 }
 
-void ptx_add_module(PtxText *ptx, const char *module) {
-    const char *at = strstr(module, head_end), *begin;
-    if (!at) ice(ptx->head.arena, "a module of PTX has no head");
-    at += 1 + line_bytes(at + 1);
-    if (!ptx->head.n_bytes) text_add(&ptx->head, module, (size_t)(at - module));
-    while ((begin = strstr(at, entry))) {
-        const char *name = begin + sizeof entry - 1, *end = strstr(name, function_end);
-        if (!end) end = name + strlen(name);
-        add_declarations(ptx, at, begin + 1);
-        text_printf(&ptx->functions, "\n" FRT_MANIFEST_PREFIX FRT_D_FUNCTION " %.*s\n",
-                    (int)strcspn(name, "("), name);
-        text_add(&ptx->functions, begin + 1, (size_t)(end - begin - 1));
-        at = end;
+static void put_type(Text *text, const PtxType *type, char letter) {
+    const PtxElementInfo *info = ptx_element(type->element);
+    if (letter == 'f') {
+        text_puts(text, info->suffix);
+        if (type->is_packed) text_puts(text, "x2");
+    } else if (type->element == PTX_I1) {
+        text_puts(text, "pred");
+    } else {
+        text_add(text, &letter, 1);
+        put_decimal(text, type->is_packed || info->class == PTX_32 ? 32 : info->bits);
     }
+}
+
+static void put_text(Text *to, const PtxType *type, const char *text, const PtxPart *operands) {
+    Wish wish;
+    text_puts(to, "\t");
+    for (const char *at = text; *at;) {
+        size_t n = strcspn(at, "$#?>");
+        text_add(to, at, n);
+        at += n;
+        if (*at == '#') {
+            put_type(to, type, at[1]);
+            at += 2;
+        } else if (*at == '>') {
+            at++;
+        } else if (*at && next_wish(text, at, &wish)) {
+            const PtxPart *operand = &operands[wish.operand];
+            at = wish.end;
+            if (wish.is_condition)
+                at = operand->number ? at + 1 : skip(at);
+            else
+                put_part(to, *operand);
+        }
+    }
+    text_puts(to, "\n");
+}
+
+static uint32_t n_operands(const char *text) {
+    const char *at = text;
+    uint32_t most = 0;
+    for (Wish wish; next_wish(text, at, &wish); at = wish.end)
+        if (wish.operand >= most) most = wish.operand + 1;
+    return most;
+}
+
+void ptx_put(Ptx *ptx, const PtxType *type, const char *text, const PtxPart *operands) {
+    PtxPart small[MAX_SMALL_OPERANDS], *own = small;
+    uint32_t n = n_operands(text);
+    if (n > MAX_SMALL_OPERANDS) own = arena_array(ptx->arena, PtxPart, n);
+    if (n) memcpy(own, operands, n * sizeof *own);
+    prepare(ptx, text, own);
+    put_text(&ptx->body, type, text, own);
+}
+
+PtxPart ptx_do(Ptx *ptx, const PtxType *type, const char *text, PtxClass class, const PtxPart *from,
+               uint32_t n) {
+    PtxPart operands[8] = {ptx_new(ptx, class)};
+    if (n >= 8) ice(ptx->arena, "too many operands: %s", text);
+    memcpy(operands + 1, from, n * sizeof *from);
+    ptx_put(ptx, type, text, operands);
+    return operands[0];
 }

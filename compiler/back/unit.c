@@ -323,9 +323,9 @@ void loop_end_carry(const Unit *unit, Loop *loop, LLVMValueRef *values, uint32_t
     LLVMBasicBlockRef latch = unit_here(unit);
     for (uint32_t i = 0; i < n; i++) LLVMAddIncoming(loop->carried[i], &values[i], &latch, 1);
     loop_end(unit, loop);
-    for (uint32_t i = 0; i < n && !loop->is_entered; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         LLVMValueRef last = LLVMBuildPhi(unit->builder, LLVMTypeOf(values[i]), "");
-        LLVMAddIncoming(last, &loop->initial[i], &loop->before, 1);
+        if (!loop->is_entered) LLVMAddIncoming(last, &loop->initial[i], &loop->before, 1);
         LLVMAddIncoming(last, &values[i], &latch, 1);
         values[i] = last;
     }

@@ -4,12 +4,12 @@
 #include <string.h>
 
 static const Target targets[TARGET_COUNT] = {
-#define TARGET(sym, nm, dev, cpu, feat, bytes, bf16, f64_mma, tf32, wgmma, cluster, overlap, once, \
+#define TARGET(sym, nm, dev, mach, ptx, bytes, bf16, f64_mma, tf32, wgmma, cluster, overlap, once, \
                d)                                                                                  \
     [TARGET_##sym] = {.name = nm,                                                                  \
                       .device = DEVICE_##dev,                                                      \
-                      .llvm_cpu = cpu,                                                             \
-                      .llvm_features = feat,                                                       \
+                      .machine = mach,                                                             \
+                      .ptx_version = ptx,                                                          \
                       .vector_bytes = bytes,                                                       \
                       .has_bf16 = bf16,                                                            \
                       .has_large_f64_mma = f64_mma,                                                \

@@ -1,6 +1,8 @@
 /* See math_jit.h. A kernel is one loop: load, operation, store. */
 #include "math_jit.h"
 
+#include "back/ptx_write.h"
+
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Core.h>
 #include <llvm-c/Error.h>
@@ -138,43 +140,49 @@ static void emit_kernel(const MathCtx *m, const MathKernel *k, size_t i_kernel) 
     LLVMBuildRetVoid(b);
 }
 
+static const char gpu_triple[] = "nvptx64-nvidia-cuda";
+
+static bool is_gpu(const char *cpu) {
+    return strncmp(cpu, "sm_", 3) == 0;
+}
+
 static LLVMTargetMachineRef machine_for(const char *cpu) {
-    bool is_ptx = strncmp(cpu, "sm_", 3) == 0;
-    const char *triple = is_ptx ? "nvptx64-nvidia-cuda" : "x86_64-unknown-linux-gnu";
+    static const char triple[] = "x86_64-unknown-linux-gnu";
     LLVMTargetRef target;
     char *message = NULL;
-    if (is_ptx) {
-        LLVMInitializeNVPTXTargetInfo();
-        LLVMInitializeNVPTXTarget();
-        LLVMInitializeNVPTXTargetMC();
-        LLVMInitializeNVPTXAsmPrinter();
-    } else {
-        LLVMInitializeX86TargetInfo();
-        LLVMInitializeX86Target();
-        LLVMInitializeX86TargetMC();
-        LLVMInitializeX86AsmPrinter();
-        LLVMInitializeX86AsmParser();
-    }
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeX86AsmParser();
     if (LLVMGetTargetFromTriple(triple, &target, &message)) {
         fprintf(stderr, "%s\n", message);
         LLVMDisposeMessage(message);
         return NULL;
     }
-    return LLVMCreateTargetMachine(target, triple, cpu, is_ptx ? "+ptx80" : "",
-                                   LLVMCodeGenLevelDefault, LLVMRelocPIC,
-                                   is_ptx ? LLVMCodeModelDefault : LLVMCodeModelSmall);
+    return LLVMCreateTargetMachine(target, triple, cpu, "", LLVMCodeGenLevelDefault, LLVMRelocPIC,
+                                   LLVMCodeModelSmall);
 }
 
-/* A verified module of the kernels; NULL, with the reason printed, if it is not well formed. */
-static LLVMModuleRef module_of(LLVMContextRef context, const MathKernel *kernels, size_t n_kernels,
-                               LLVMTargetMachineRef machine, bool is_nvptx) {
-    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("math", context);
+static void set_target(LLVMModuleRef module, LLVMTargetMachineRef machine) {
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
     LLVMSetModuleDataLayout(module, layout);
     LLVMDisposeTargetData(layout);
     char *triple = LLVMGetTargetMachineTriple(machine);
     LLVMSetTarget(module, triple);
     LLVMDisposeMessage(triple);
+}
+
+/* A verified module of the kernels, for the machine, or for a GPU where that is NULL; NULL, with
+ * the reason printed, if it is not well formed. */
+static LLVMModuleRef module_of(LLVMContextRef context, const MathKernel *kernels, size_t n_kernels,
+                               LLVMTargetMachineRef machine) {
+    bool is_nvptx = !machine;
+    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("math", context);
+    if (machine)
+        set_target(module, machine);
+    else
+        LLVMSetTarget(module, gpu_triple);
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
     MathCtx m = {.context = context,
                  .module = module,
@@ -206,7 +214,7 @@ static bool add_module(LLVMOrcLLJITRef lljit, const MathKernel *kernels, size_t 
     LLVMTargetMachineRef machine = machine_for("x86-64-v3");
     if (!machine) return false;
     LLVMContextRef context = LLVMContextCreate();
-    LLVMModuleRef module = module_of(context, kernels, n_kernels, machine, false);
+    LLVMModuleRef module = module_of(context, kernels, n_kernels, machine);
     LLVMDisposeTargetMachine(machine);
     LLVMOrcThreadSafeContextRef owner = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(context);
     bool is_good = false;
@@ -266,8 +274,7 @@ static LLVMMemoryBufferRef compile(const MathKernel *kernels, size_t n_kernels, 
     LLVMTargetMachineRef machine = machine_for(cpu);
     if (!machine) return NULL;
     LLVMContextRef context = LLVMContextCreate();
-    bool is_nvptx = strncmp(cpu, "sm_", 3) == 0;
-    LLVMModuleRef module = module_of(context, kernels, n_kernels, machine, is_nvptx);
+    LLVMModuleRef module = module_of(context, kernels, n_kernels, machine);
     LLVMMemoryBufferRef buffer = NULL;
     char *message = NULL;
     if (module && LLVMTargetMachineEmitToMemoryBuffer(machine, module, kind, &message, &buffer)) {
@@ -314,7 +321,28 @@ int math_count_externals(const MathKernel *kernels, size_t n_kernels) {
     return n_externals;
 }
 
+static char *ptx_of(const MathKernel *kernels, size_t n_kernels, const Target *target) {
+    Arena *arena = arena_new(NULL);
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef module = module_of(context, kernels, n_kernels, NULL);
+    PtxText ptx = {.head.arena = arena, .functions.arena = arena};
+    char *text = NULL;
+    if (module) {
+        Unit unit = {.arena = arena, .target = target, .context = context, .module = module};
+        ptx_write_head(&ptx, target);
+        ptx_write_unit(&ptx, &unit);
+        text_add(&ptx.head, text_str(&ptx.functions), ptx.functions.n_bytes);
+        text = malloc(ptx.head.n_bytes + 1);
+        if (text) memcpy(text, text_str(&ptx.head), ptx.head.n_bytes + 1);
+        LLVMDisposeModule(module);
+    }
+    LLVMContextDispose(context);
+    arena_free(arena);
+    return text;
+}
+
 char *math_assembly(const MathKernel *kernels, size_t n_kernels, const char *cpu) {
+    if (is_gpu(cpu)) return ptx_of(kernels, n_kernels, target_by_name(cpu));
     LLVMMemoryBufferRef buffer = compile(kernels, n_kernels, cpu, LLVMAssemblyFile);
     if (!buffer) return NULL;
     size_t n_bytes = LLVMGetBufferSize(buffer);
