@@ -225,7 +225,7 @@ void template_gpu_column(Lower *lower) {
                      .kernel = lower->kernel,
                      .sched = &lower->variant->sched,
                      .order = reduce_order(FORM_COLUMN, DEVICE_GPU)};
-    lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
+    if (!lower->is_turn) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
     column.point = point_new(lower, column.sched->lanes);
     find_place(&column);
     make_shared(&column);

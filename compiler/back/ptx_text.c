@@ -42,7 +42,7 @@ static void put_part(Text *text, PtxPart part) {
         text_puts(text, register_names[part.class]);
         put_decimal(text, part.index);
     }
-    if (part.number > 0) text_puts(text, "+");
+    if (part.number) text_puts(text, "+"); /* before a sign too: [%rd1+-8] */
     if (part.number) put_signed(text, part.number);
 }
 

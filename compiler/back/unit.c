@@ -16,6 +16,7 @@ void unit_init(Unit *unit, Arena *arena, const Target *target, const char *name)
     unit->math = (MathCtx){
         .context = context, .module = unit->module, .builder = unit->builder, .is_nvptx = is_gpu};
     LLVMSetTarget(unit->module, is_gpu ? gpu_triple : cpu_triple);
+    if (is_gpu) LLVMSetDataLayout(unit->module, gpu_layout);
     unit->void_type = LLVMVoidTypeInContext(context);
     unit->i1 = LLVMInt1TypeInContext(context);
     unit->i8 = LLVMInt8TypeInContext(context);
