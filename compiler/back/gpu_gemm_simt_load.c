@@ -85,6 +85,23 @@ void simt_side_init(const Simt *g, Side *side) {
     choose_pitch(side, g->acc_bytes);
 }
 
+/* Whether the thread has a group in step `s` (i1), or NULL: all have. */
+static LLVMValueRef has_group(const Simt *g, const Side *side, uint32_t s) {
+    if ((s + 1) * g->sched->threads <= side->n_groups) return NULL;
+    LLVMValueRef left = simt_i32(g, (int64_t)side->n_groups - (int64_t)s * g->sched->threads);
+    return LLVMBuildICmp(g->unit->builder, LLVMIntULT, g->block.thread, left, "");
+}
+
+/* Whether it has one, and the group's `index` along the own axis is inside the extent. */
+static LLVMValueRef group_exists(const Simt *g, const Side *side, uint32_t s, LLVMValueRef index) {
+    LLVMBuilderRef builder = g->unit->builder;
+    LLVMValueRef has = has_group(g, side, s);
+    if (gpu_gemm_axis_is_multiple(g->lower, side->axis, side->tile))
+        return has ? has : unit_int(g->unit->i1, 1);
+    LLVMValueRef is_inside = LLVMBuildICmp(builder, LLVMIntULT, index, side->extent, "");
+    return has ? LLVMBuildAnd(builder, has, is_inside, "") : is_inside;
+}
+
 /* Where the groups of this thread stand, and what of the factor can be computed before the loop
  * over k. Neighbouring threads take neighbours along the lane axis. */
 void simt_side_place(const Simt *g, Side *side) {
@@ -108,9 +125,7 @@ void simt_side_place(const Simt *g, Side *side) {
         LLVMValueRef index =
             LLVMBuildAdd(builder, side->begin, gpu_gemm_index(lower, side->own[s]), "");
         index = simt_plus(g, index, side->more_own[s]);
-        side->exists[s] = gpu_gemm_axis_is_multiple(lower, side->axis, side->tile)
-                              ? unit_int(g->unit->i1, 1)
-                              : LLVMBuildICmp(builder, LLVMIntULT, index, side->extent, "");
+        side->exists[s] = group_exists(g, side, s, index);
         Point *point = &side->points[s];
         *point = point_inside(&g->block.point);
         point->lanes = lanes;
@@ -203,15 +218,13 @@ static LLVMValueRef group_at(const Simt *g, const Side *side, uint32_t s, LLVMVa
 
 /* For the threads that have a group in step `s`: in the last step some may have none. */
 static If begin_group(const Simt *g, const Side *side, uint32_t s) {
-    If has_group = {NULL};
-    if ((s + 1) * g->sched->threads <= side->n_groups) return has_group;
-    LLVMValueRef left = simt_i32(g, (int64_t)side->n_groups - (int64_t)s * g->sched->threads);
-    return if_begin(g->unit, g->lower->function,
-                    LLVMBuildICmp(g->unit->builder, LLVMIntULT, g->block.thread, left, ""));
+    LLVMValueRef has = has_group(g, side, s);
+    If group = {NULL};
+    return has ? if_begin(g->unit, g->lower->function, has) : group;
 }
 
-static void end_group(const Simt *g, If *has_group) {
-    if (has_group->after) if_end(g->unit, has_group);
+static void end_group(const Simt *g, If *group) {
+    if (group->after) if_end(g->unit, group);
 }
 
 /* The elements from the group of step 0 to that of step `s`, in memory; 0: no known constant. */
@@ -233,7 +246,7 @@ static void copy_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLV
     for (uint32_t s = 0; s < side->n_steps; s++) {
         LLVMValueRef in_k, k = group_k(g, side, s, begin, &in_k);
         LLVMValueRef exists = LLVMBuildAnd(g->unit->builder, side->exists[s], in_k, "");
-        If has_group = begin_group(g, side, s);
+        If group = begin_group(g, side, s);
         to.more_bytes = ((int64_t)side->more_k[s] * side->pitch + side->more_own[s]) * g->acc_bytes;
         if (!to.more_bytes) {
             LLVMValueRef at = group_at(g, side, s, buffer);
@@ -245,7 +258,7 @@ static void copy_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLV
             from.at = point_pointer(&point, side->copied);
         }
         copy_group(g, side, to, from, exists);
-        end_group(g, &has_group);
+        end_group(g, &group);
     }
 }
 
@@ -258,12 +271,12 @@ static void pad_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLVM
     for (uint32_t s = 0; s < side->n_steps; s++) {
         LLVMValueRef in_k;
         group_k(g, side, s, begin, &in_k);
-        If has_group = begin_group(g, side, s);
+        If group = begin_group(g, side, s);
         LLVMValueRef is_beyond = LLVMBuildNot(g->unit->builder, in_k, "");
         If beyond = if_begin(g->unit, g->lower->function, is_beyond);
         store_group(g, side, group_at(g, side, s, buffer), pad_of(g, side));
         if_end(g->unit, &beyond);
-        end_group(g, &has_group);
+        end_group(g, &group);
     }
 }
 
@@ -291,9 +304,9 @@ static void put(const Simt *g, const Side *side, Point *points, LLVMValueRef buf
                                            unit_convert_type(dtype), unit_convert_type(g->acc));
         if (needs_pad(g))
             value = LLVMBuildSelect(builder, points[s].active, value, pad_of(g, side), "");
-        If has_group = begin_group(g, side, s);
+        If group = begin_group(g, side, s);
         store_group(g, side, group_at(g, side, s, buffer), value);
-        end_group(g, &has_group);
+        end_group(g, &group);
     }
 }
 

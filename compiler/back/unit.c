@@ -6,6 +6,8 @@
 
 static const char gpu_triple[] = "nvptx64-nvidia-cuda";
 static const char cpu_triple[] = "x86_64-unknown-linux-gnu";
+/* Numbers of 64 bits lie at multiples of 8: without it LLVM says 4. */
+static const char gpu_layout[] = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64";
 
 void unit_init(Unit *unit, Arena *arena, const Target *target, const char *name) {
     *unit = (Unit){.arena = arena, .target = target};
