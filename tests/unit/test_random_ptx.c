@@ -6,7 +6,7 @@
 
 #include <criterion/criterion.h>
 
-enum { N_PROGRAMS = 60, ASSEMBLED = 10 /* every so many-th: it takes longer than compiling */ };
+enum { N_PROGRAMS = 60, ASSEMBLED = 1 /* every so many-th: it takes longer than compiling */ };
 
 /* Launches of parts that are not all of one code. */
 static uint32_t n_mixed_launches(const Compiled *compiled) {
