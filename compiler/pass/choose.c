@@ -28,7 +28,7 @@ static const double LOSS = 1.02;  /* of the price of kernels for each op: more i
 
 /* What is asked of fusion beyond its own rules, per node. */
 typedef struct Wishes {
-    bool *apart, *unmerged, *store, *alone, *again;
+    bool *apart, *unmerged, *store, *alone, *placed, *again;
 } Wishes;
 
 typedef struct Chooser {
@@ -85,6 +85,7 @@ typedef struct Part {
     Excerpt excerpt;
     bool *is_spread;   /* per node of it: a contraction's factor that is not simply loaded */
     bool *is_ahead[2]; /* by side, per node of it: of a kernel that makes such a factor */
+    bool *may_place;   /* per node of it: a concat that may be stored in pieces */
 } Part;
 
 /* A move sets flags for the part's nodes and says whether that changed any. */
@@ -145,6 +146,14 @@ static bool reduce_apart(const Part *part, Wishes *wishes) {
     return flag_reductions(part->excerpt.graph, wishes->apart);
 }
 
+/* What joins tensors computes every one of them for all lanes, and takes one of the values. */
+static bool store_pieces(const Part *part, Wishes *wishes) {
+    bool changes = false;
+    for (NodeId id = 0; id < part->excerpt.graph->nodes.n; id++)
+        changes = set(wishes->placed, id, part->may_place[id]) || changes;
+    return changes;
+}
+
 static bool all_alone(const Part *part, Wishes *wishes) {
     const Graph *graph = part->excerpt.graph;
     bool changes = false;
@@ -154,13 +163,14 @@ static bool all_alone(const Part *part, Wishes *wishes) {
 }
 
 static Move *const moves[] = {compute_factors, compute_left, compute_right, store_factors,
-                              rows_unmerged,   reduce_apart, all_alone};
+                              rows_unmerged,   reduce_apart, store_pieces,  all_alone};
 
 static Wishes wishes_new(Arena *arena, uint32_t n) {
     return (Wishes){.apart = arena_array(arena, bool, n),
                     .unmerged = arena_array(arena, bool, n),
                     .store = arena_array(arena, bool, n),
                     .alone = arena_array(arena, bool, n),
+                    .placed = arena_array(arena, bool, n),
                     .again = arena_array(arena, bool, n)};
 }
 
@@ -169,6 +179,7 @@ static Wishes wishes_copy(Arena *arena, const Wishes *wishes, uint32_t n) {
                     .unmerged = arena_copy(arena, wishes->unmerged, n * sizeof(bool)),
                     .store = arena_copy(arena, wishes->store, n * sizeof(bool)),
                     .alone = arena_copy(arena, wishes->alone, n * sizeof(bool)),
+                    .placed = arena_copy(arena, wishes->placed, n * sizeof(bool)),
                     .again = arena_copy(arena, wishes->again, n * sizeof(bool))};
 }
 
@@ -188,6 +199,7 @@ static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes,
         options.unmerged = wishes->unmerged;
         options.store = wishes->store;
         options.alone = wishes->alone;
+        options.placed = wishes->placed;
         options.again = wishes->again;
     }
     arena_reset(c->scratch);
@@ -446,6 +458,17 @@ static bool add_factor(Draft *d, const Kernel *kernel, uint32_t side) {
     return true;
 }
 
+/* Copies are in no block of a dump, which leaves one of a concat at most to fusion's own rules. */
+static bool may_place(const Graph *graph, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    uint32_t n_copies = 0;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        OpId op = graph_node(graph, node->args[i])->op;
+        n_copies += op == OP_INPUT || op == OP_PARAM;
+    }
+    return class_of(graph, id) == CLASS_CONCAT && n_copies <= 1;
+}
+
 static bool make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, Part *part) {
     const Graph *graph = c->graph;
     uint32_t n = graph->nodes.n;
@@ -459,11 +482,13 @@ static bool make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, 
     part->excerpt = excerpt_of(c->arena, graph, d.in, d.out);
     uint32_t n_copies = part->excerpt.graph->nodes.n;
     part->is_spread = arena_array(c->arena, bool, n_copies);
+    part->may_place = arena_array(c->arena, bool, n_copies);
     for (uint32_t side = 0; side < 2; side++)
         part->is_ahead[side] = arena_array(c->arena, bool, n_copies);
     for (NodeId id = 0; id < n_copies; id++) {
         NodeId of = part->excerpt.of[id];
         part->is_spread[id] = d.in[of] && d.spread[of];
+        part->may_place[id] = d.in[of] && may_place(graph, of);
         for (uint32_t side = 0; side < 2; side++) part->is_ahead[side][id] = d.ahead[side][of];
     }
     return true;
@@ -485,6 +510,7 @@ static void copy_wishes(Wishes *to, const Wishes *from, const Excerpt *excerpt, 
     copy_flags(to->unmerged, from->unmerged, excerpt->of, n, back);
     copy_flags(to->store, from->store, excerpt->of, n, back);
     copy_flags(to->alone, from->alone, excerpt->of, n, back);
+    copy_flags(to->placed, from->placed, excerpt->of, n, back);
     copy_flags(to->again, from->again, excerpt->of, n, back);
 }
 
@@ -510,6 +536,7 @@ static Plan *make_plan(Chooser *c) {
                            .unmerged = c->wishes.unmerged,
                            .store = c->wishes.store,
                            .alone = c->wishes.alone,
+                           .placed = c->wishes.placed,
                            .cut = c->cut.store,
                            .again = c->cut.again,
                            .part = c->cut.part};

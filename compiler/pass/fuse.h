@@ -18,6 +18,7 @@ typedef struct FuseOptions {
     const bool *unmerged; /* per node, or NULL: reductions in no kernel with those of other rows */
     const bool *store;    /* per node, or NULL: stored, since its reader is faster then */
     const bool *alone;    /* per node, or NULL: kernels by themselves */
+    const bool *placed;   /* per node, or NULL: concats stored in pieces by however many kernels */
     /* Where kernels are cut in two; NULL, or all three per node. */
     const bool *cut;      /* stored, and read by kernels of another part from memory alone */
     const bool *again;    /* computed in several kernels, whatever that costs */

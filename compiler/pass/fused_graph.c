@@ -85,6 +85,7 @@ Graph *explain_fused_graph(Arena *arena, StrTab *strings, const Plan *plan) {
     c.in_memory = arena_array(arena, NodeId, from->nodes.n);
     c.in_kernel = arena_array(arena, NodeId, from->nodes.n);
     memset(c.in_memory, 0xFF, from->nodes.n * sizeof *c.in_memory);
+    memset(c.in_kernel, 0xFF, from->nodes.n * sizeof *c.in_kernel);
     for (NodeId id = 0; id < from->nodes.n; id++) {
         OpId op = graph_node(from, id)->op;
         if (op == OP_INPUT || op == OP_PARAM) c.in_memory[id] = clone_node(&c, id, 0);

@@ -506,6 +506,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .apart = options.apart,
                  .unmerged = options.unmerged,
                  .alone = options.alone,
+                 .placed = options.placed,
                  .cut = options.cut,
                  .again = options.again,
                  .part = options.part};

@@ -36,9 +36,11 @@ static bool stays_apart(const Grouper *p, NodeId piece) {
            (made_by != GROUP_NONE && group_is_init(p, &p->g->groups.data[made_by]));
 }
 
-/* Every piece that is not read and written again saves its bytes, so what counts is launches. */
+/* Every piece that is not read and written again saves its bytes, so what counts is launches,
+ * unless prices were asked. */
 static bool gains(Grouper *p, NodeId whole) {
     const Node *node = graph_node(p->graph, whole);
+    bool is_priced = p->placed && p->placed[whole];
     uint32_t n_taken = 0, n_new = 0;
     for (uint32_t i = 0; i < node->n_args; i++) {
         Anchor piece = {
@@ -48,7 +50,7 @@ static bool gains(Grouper *p, NodeId whole) {
         n_taken += taken;
         n_new += !taken;
     }
-    return n_taken > 0 && n_new <= MAX_NEW_KERNELS;
+    return is_priced || (n_taken > 0 && n_new <= MAX_NEW_KERNELS);
 }
 
 bool group_place_more(Grouper *p) {

@@ -31,8 +31,8 @@ typedef struct Grouper {
     ComposeMarks *marks;
     const Graph *graph;
     bool off;
-    const bool *can_prepare;                            /* per node */
-    const bool *apart, *unmerged, *alone, *cut, *again; /* see FuseOptions */
+    const bool *can_prepare;                                     /* per node */
+    const bool *apart, *unmerged, *alone, *placed, *cut, *again; /* see FuseOptions */
     const uint32_t *part;
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */
