@@ -187,7 +187,7 @@ static uint32_t forms_of(const Plan *plan, NodeId id) {
 /* What became of an edge when steps were taken. */
 typedef struct Tried {
     ReasonId reason; /* for which it is stored; REASON_NONE: it is not, or it cannot be said */
-    bool is_alike;   /* kernels of the same forms stand at both ends: what is said holds of either */
+    bool is_alike; /* kernels of the same forms stand at both ends: what is said holds of either */
 } Tried;
 
 static Tried try_steps(const AdvicePlanner *planner, const Plan *before, const Advice *advice,

@@ -246,6 +246,15 @@ static const char *const programs[] = {
     "  b = concat([a[2:], a], axis=0)\n  c = cast(v, f16)\n}",
     "graph g(x: f32[2, 8], z: f32[3, 1]) -> (i: i32[2], y: f32[3, 2]) {\n"
     "  i = argmax(x, axis=1)\n  y = gather(-z, i, axis=1)\n}",
+    /* what a price sets apart on a CPU, and would be a product's if `fuse must` insisted */
+    "graph g(x: bf16[32, 31, 7], y: bf16[7, 31], z: bf16[7, 31], w: i32[32])\n"
+    "  -> (b: bool[32, 31, 31]) {\n"
+    "  p = x @ y\n  q = x @ z\n  s = sigmoid(p) * q\n  b = gather(q, w, axis=0) > s\n}",
+    /* a fold of another shape, whose other factor is a later kernel's once there is a block */
+    "dim B in 1..16\n"
+    "graph g(x: f64[4, B, 32, B], y: f32[B, 33], z: f32[33])\n"
+    "  -> (v: f32[4, B, B], s: f64[4, B, 33]) {\n"
+    "  v = cast(argmax(x, axis=2), f32)\n  s = cast(v @ (y * z), f64)\n}",
 };
 
 Test(advice, of_what_is_large_or_in_blocks, .timeout = 240) {
