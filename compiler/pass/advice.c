@@ -173,19 +173,37 @@ Graph *advice_follow(Arena *arena, const Graph *graph, const Advice *advice) {
 
 /* Settling. */
 
-/* The reason for which the edge is stored when the steps are taken; REASON_NONE: it is not, or it
- * cannot be said. */
-static ReasonId try_steps(const AdvicePlanner *planner, const Graph *graph, const Advice *advice,
-                          const Edge *edge) {
+/* Forms (bit set) of the kernels that compute the node. */
+static uint32_t forms_of(const Plan *plan, NodeId id) {
+    uint32_t forms = 0;
+    for (uint32_t i = 0; i < plan->kernels.n; i++) {
+        const Kernel *kernel = &plan->kernels.data[i];
+        for (uint32_t k = 0; k < kernel->nodes.n; k++)
+            if (kernel->nodes.data[k] == id) forms |= 1u << kernel->form;
+    }
+    return forms;
+}
+
+/* What became of an edge when steps were taken. */
+typedef struct Tried {
+    ReasonId reason; /* for which it is stored; REASON_NONE: it is not, or it cannot be said */
+    bool is_alike; /* kernels of the same forms stand at both ends: what is said holds of either */
+} Tried;
+
+static Tried try_steps(const AdvicePlanner *planner, const Plan *before, const Advice *advice,
+                       const Edge *edge) {
     arena_reset(planner->trial);
-    Graph *changed = advice_follow(planner->trial, graph, advice);
+    Graph *changed = advice_follow(planner->trial, before->graph, advice);
     const Plan *plan = planner->plan(planner->user, planner->trial, changed);
     for (uint32_t i = 0; plan && i < plan->edges.n; i++) {
         const Edge *then = &plan->edges.data[i];
-        if (then->producer == edge->producer && then->consumer == edge->consumer)
-            return then->verdict == EDGE_STORED ? then->reason : REASON_NONE;
+        if (then->producer != edge->producer || then->consumer != edge->consumer) continue;
+        if (then->verdict != EDGE_STORED) break;
+        bool is_alike = forms_of(plan, edge->producer) == forms_of(before, edge->producer) &&
+                        forms_of(plan, edge->consumer) == forms_of(before, edge->consumer);
+        return (Tried){then->reason, is_alike};
     }
-    return REASON_NONE;
+    return (Tried){.reason = REASON_NONE};
 }
 
 /* Whether a step of this reason was taken already. */
@@ -205,16 +223,18 @@ static void settle_on_ops(Edge *edge, Advice *advice) {
     edge->reason = advice->steps[0].reason;
 }
 
-static void settle_edge(Arena *arena, const Graph *graph, const AdvicePlanner *planner, Edge *edge,
+static void settle_edge(Arena *arena, const Plan *plan, const AdvicePlanner *planner, Edge *edge,
                         Advice *advice) {
     uint32_t last = 0;
+    bool is_alike = true;
     while (advice->steps[last].kind != ADVICE_OPS && advice->n_steps < ADVICE_MAX_STEPS) {
-        ReasonId reason = try_steps(planner, graph, advice, edge);
-        if (reason == REASON_NONE || has_reason(advice, reason)) return;
+        Tried tried = try_steps(planner, plan, advice, edge);
+        if (tried.reason == REASON_NONE || has_reason(advice, tried.reason)) return;
         last = advice->n_steps++;
-        advice->steps[last] = step_of(arena, graph, edge, reason);
+        advice->steps[last] = step_of(arena, plan->graph, edge, tried.reason);
+        is_alike = tried.is_alike;
     }
-    if (advice->steps[last].kind == ADVICE_OPS) settle_on_ops(edge, advice);
+    if (advice->steps[last].kind == ADVICE_OPS && is_alike) settle_on_ops(edge, advice);
 }
 
 Advice *advice_settle(Arena *arena, Plan *plan, const AdvicePlanner *planner) {
@@ -230,7 +250,7 @@ Advice *advice_settle(Arena *arena, Plan *plan, const AdvicePlanner *planner) {
                          step.kind != ADVICE_OPTION && step.kind != ADVICE_OPS;
         if (!planner || !is_choice || n_tried + graph->nodes.n > MAX_TRIED_NODES) continue;
         n_tried += graph->nodes.n;
-        settle_edge(arena, graph, planner, edge, &advices[i]);
+        settle_edge(arena, plan, planner, edge, &advices[i]);
     }
     return advices;
 }

@@ -50,8 +50,9 @@ Graph *advice_follow(Arena *arena, const Graph *graph, const Advice *advice);
 
 /* The advice for every edge of the plan, an array as long as plan->edges. What a reason's advice
  * leads to is found by compiling the changed graph, for as many edges as a bound on the work
- * allows, and edges that no block nor output has a say in get the reason that remains. `planner`
- * may be NULL: then every edge has its reason's own step. */
+ * allows, and edges that no block nor output has a say in get the reason that remains, if kernels
+ * of the same forms hold their ends. `planner` may be NULL: then every edge has its reason's own
+ * step. */
 Advice *advice_settle(Arena *arena, Plan *plan, const AdvicePlanner *planner);
 
 #endif

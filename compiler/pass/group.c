@@ -190,11 +190,16 @@ bool group_is_init(const Grouper *p, const Group *group) {
     return is_init_target(p, &group->targets.data[0]);
 }
 
+/* Why the group takes no anchor that goes over something else. */
+static ReasonId why_not_added(const Grouper *p, const Group *group) {
+    bool is_product = group->reduces.n && is_contraction(p->graph, group->reduces.data[0]);
+    return is_product ? REASON_TILES : REASON_OTHER_DOMAIN;
+}
+
 bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure) {
     Group joined = group_copy(p->arena, &p->g->groups.data[index]);
     bool is_product = joined.reduces.n && is_contraction(p->graph, joined.reduces.data[0]);
-    *failure = (ComposeFailure){.reason = is_product ? REASON_TILES : REASON_OTHER_DOMAIN,
-                                .node = anchor->node};
+    *failure = (ComposeFailure){.reason = why_not_added(p, &joined), .node = anchor->node};
     Target target = target_of(anchor);
     if (!joined.fixed && group_is_init(p, &joined) != is_init_target(p, &target)) return false;
     if (!add_anchor(p->arena, p, &joined, anchor)) return false;
@@ -292,6 +297,17 @@ static ReasonId why_passed(Grouper *p, uint32_t maker, const Anchor *anchor) {
     return can_join ? REASON_BETWEEN : failure.reason;
 }
 
+/* The same of a group before the last: what a later one makes is all that keeps the anchor out of
+ * it, unless the anchor is a fold over something else. */
+static ReasonId why_earlier(const Grouper *p, uint32_t maker, const Anchor *anchor) {
+    if (maker == GROUP_NONE || p->g->groups.data[maker].fixed) return REASON_BETWEEN;
+    ArenaMark mark = arena_mark(p->arena);
+    Group group = group_copy(p->arena, &p->g->groups.data[maker]);
+    bool is_between = add_anchor(p->arena, p, &group, anchor);
+    arena_rewind(p->arena, mark);
+    return is_between ? REASON_BETWEEN : why_not_added(p, &p->g->groups.data[maker]);
+}
+
 /* Of an anchor that joined a group later than those that make what it needs. */
 static void note_passed(Grouper *p, const Anchor *anchor, const Group *lone, uint32_t joined,
                         uint32_t after) {
@@ -300,7 +316,8 @@ static void note_passed(Grouper *p, const Anchor *anchor, const Group *lone, uin
         uint32_t maker = p->g->group_of[load];
         if (maker == GROUP_NONE || maker == joined) continue;
         bool is_latest = maker + 1 == after;
-        refuse(p, load, joined, is_latest ? why_passed(p, maker, anchor) : REASON_BETWEEN);
+        refuse(p, load, joined,
+               is_latest ? why_passed(p, maker, anchor) : why_earlier(p, maker, anchor));
     }
 }
 
@@ -333,10 +350,11 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     }
     for (uint32_t k = 0; k < lone.loads.n; k++) {
         NodeId load = lone.loads.data[k];
-        bool is_latest = p->g->group_of[load] != GROUP_NONE && p->g->group_of[load] + 1 == after;
+        uint32_t maker = p->g->group_of[load];
+        bool is_latest = maker != GROUP_NONE && maker + 1 == after;
         ReasonId reason = is_cut(p, load, anchor->node) ? REASON_SPILLS
                           : is_latest                   ? why.reason
-                                                        : REASON_BETWEEN;
+                                                        : why_earlier(p, maker, anchor);
         refuse(p, load, alone, reason);
     }
     vec_push(p->arena, &p->g->groups, lone);

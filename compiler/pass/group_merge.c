@@ -109,6 +109,10 @@ static uint32_t close_up(Grouper *p, const bool *is_source, uint32_t into) {
         p->g->groups.data[n++] = p->g->groups.data[i];
     }
     p->g->groups.n = n;
+    for (uint32_t i = 0; i < into; i++)
+        if (is_source[i]) place[i] = place[into];
+    for (uint32_t i = 0; i < p->g->refusals.n; i++)
+        p->g->refusals.data[i].group = place[p->g->refusals.data[i].group];
     for (NodeId id = 0; id < p->graph->nodes.n; id++)
         if (p->g->group_of[id] != GROUP_NONE) p->g->group_of[id] = place[p->g->group_of[id]];
     p->n_last = 0;
