@@ -52,7 +52,7 @@ void walk_next(Walk *walk);
  * bound any other order of summation. */
 typedef struct SumAcc {
     double hi, lo;    /* of the finite terms */
-    double magnitude; /* sum of their absolute values */
+    double magnitude; /* sum of their absolute values, or of what targets take them for */
     double special;   /* sum of the infinities and NaNs */
     bool has_special;
     int least_bit; /* exponent of the lowest set bit of any term; INT_MAX when all are 0 */

@@ -258,6 +258,16 @@ static const double *factor_elems(const Eval *e, const Tensor *arg) {
     return rounded;
 }
 
+/* Tensor cores line products up by the exponents of the factors, of which those below the normal
+ * numbers have the least, and cut off what is lower than some 24 bits: by how much larger than it
+ * is a product then counts. */
+static double excess(const Eval *e, double a, double b, double product) {
+    Dtype dtype = e->args[0].dtype;
+    if (dtype_bytes(dtype) != 2 || product == 0 || !isfinite(product)) return 0;
+    double least_normal = dtype_ulp(dtype, 0) / dtype_ulp(dtype, 1);
+    return fmax(fabs(a), least_normal) * fmax(fabs(b), least_normal) - fabs(product);
+}
+
 /* One element: the dot product of n elements with the given strides. */
 static void dot(const Eval *e, int64_t i, const double *a, const double *b, int64_t n,
                 int64_t b_stride) {
@@ -274,6 +284,7 @@ static void dot(const Eval *e, int64_t i, const double *a, const double *b, int6
         double product = a[k] * b[k * b_stride];
         overflows = overflows || (isinf(product) && isfinite(a[k]) && isfinite(b[k * b_stride]));
         sum_add_term(&sum, product);
+        sum.magnitude += excess(e, a[k], b[k * b_stride], product);
         double rest = isfinite(product) ? fma(a[k], b[k * b_stride], -product) : 0;
         if (rest != 0) sum_add_term(&sum, rest);
     }

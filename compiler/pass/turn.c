@@ -53,8 +53,8 @@ static bool is_small(const Turns *t, const Kernel *kernel) {
     DimTab *dims = t->plan->graph->dims;
     DimId visits = dim_mul(dims, kernel_n_rows(kernel), kernel_n_reduced(kernel));
     if (kernel->is_init || kernel->link != LINK_NONE || !kernel->n_variants ||
-        !is_known(t, visits, MAX_VISITS))
-        return false;
+        !is_known(t, visits, MAX_VISITS) || !is_known(t, kernel_n_rows(kernel), MAX_VISITS))
+        return false; /* of nothing to visit there may be rows without number */
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &t->plan->buffers.data[kernel->args.data[i]];
         if (!is_known(t, buffer_bytes(dims, buffer), MAX_ARG_BYTES)) return false;

@@ -416,6 +416,20 @@ Test(interp, matmul_may_lose_products_below_the_least_number) {
     arena_free(f.arena);
 }
 
+/* As an H200 had it: the first factor's exponent is taken for that of the least normal f16, 2^-14,
+ * so that the product lines up 2^9 times as high as it is, and the sum's lowest bits are lost. */
+Test(interp, matmul_may_cut_off_beside_numbers_below_the_normal_ones) {
+    Fixture f = fixture_new();
+    give(&f, DT_F16, DIMS(1, 3), NUMBERS(0x1p-24, 0x1.cep-10, 0x1.c6p-17));
+    give(&f, DT_F16, DIMS(3, 1), NUMBERS(0x1.ffcp+15, -0x1.968p+1, -0x1.784p+1));
+    Result r = evaluate(&f, OP_MATMUL, DT_F16, DIMS(1, 1), (Attrs){0});
+    EXPECT(r, -1817 * 0x1p-20);
+    cr_expect(compare_element(DT_F16, r.value.data[0], -1816 * 0x1p-20, r.bounds[0]));
+    cr_expect_not(compare_element(DT_F16, r.value.data[0], -1814 * 0x1p-20, r.bounds[0]));
+    cr_expect_not(compare_element(DT_F16, r.value.data[0], -1819 * 0x1p-20, r.bounds[0]));
+    arena_free(f.arena);
+}
+
 Test(interp, matmul_of_integers_wraps_and_of_nothing_is_zero) {
     Fixture f = fixture_new();
     give(&f, DT_I32, DIMS(1, 2), NUMBERS(65536, 1));

@@ -42,6 +42,10 @@ static const Case cases[] = {
     {"graph nothing(x: f32[3, 0, 2]) -> (y: f32[0]) {\n"
      "  y = prod(sum(x, axis=2), axis=0)\n}\n",
      {2}},
+    /* Nor is there anything to visit here, but rows without number. */
+    {"dim H in 1..24\ngraph rows(x: bf16[H, H, 0], z: i32[H, H, 0]) -> (y: bf16[H, H, 0], "
+     "k: i32[H, H, 0]) {\n  y = softmax(x, axis=2)\n  k = z + 1\n}\n",
+     {1, 1}},
     /* A row of a cluster is no turn. */
     {"graph row(x: f32[1, 16400], w: f32[64, 64], u: f32[8, 64]) -> (z: f32[8, 64], q: f32[1]) {\n"
      "  d = softmax(x, axis=1)\n  q = sum(d * d, axis=[1])\n"
