@@ -12,6 +12,13 @@
 /* Registers: predicates, and the others by their bits alone. */
 typedef enum PtxClass { PTX_PRED, PTX_16, PTX_32, PTX_64, PTX_N_CLASSES } PtxClass;
 
+typedef struct PtxClassInfo {
+    const char *type;   /* ".b32" */
+    const char *prefix; /* of a register's name: "%r" */
+    uint32_t bits;
+} PtxClassInfo;
+const PtxClassInfo *ptx_class(PtxClass class);
+
 typedef enum PtxElement {
 #define PTX_TYPE(symbol, register_class, bits, suffix) PTX_##symbol,
 #include "back/ptx_types.def"
@@ -86,6 +93,11 @@ void ptx_map_add(Arena *arena, PtxMap *map, const void *key, void *value);
 /* Types and values. */
 PtxType ptx_type(const Ptx *ptx, LLVMTypeRef type);
 PtxType ptx_type_of(const Ptx *ptx, LLVMValueRef value);
+/* The same, a part for each lane. */
+PtxType ptx_unpacked(PtxType type);
+/* Of one part: where it lies, and its bits in memory. */
+PtxClass ptx_part_class(PtxType type);
+uint32_t ptx_part_bits(PtxType type);
 PtxPart ptx_number(PtxClass class, int64_t number);
 PtxPart ptx_new(Ptx *ptx, PtxClass class);
 /* What stands for `type`: registers of its own. */

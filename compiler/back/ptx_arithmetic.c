@@ -130,8 +130,7 @@ PtxPart ptx_operate(Ptx *ptx, LLVMOpcode op, PtxType type, PtxPart x, PtxPart y)
     bool is_short = ptx_element(type.element)->bits == 16 || type.element == PTX_I1;
     for (uint32_t k = 0; k < 2 && is_short; k++)
         if (text[0] != 'n') both[k] = ptx_register(ptx, both[k]);
-    if (type.is_packed) return ptx_do(ptx, &type, text, PTX_32, both, 2);
-    return ptx_do(ptx, &type, text, ptx_element(type.element)->class, both, 2);
+    return ptx_do(ptx, &type, text, ptx_part_class(type), both, 2);
 }
 
 static void put_operators(Ptx *ptx, LLVMValueRef instruction, LLVMOpcode op) {
@@ -179,8 +178,7 @@ static void put_comparison(Ptx *ptx, LLVMValueRef instruction) {
     PtxPart *from[2];
     from[0] = ptx_lanes(ptx, type, ptx_parts(ptx, x));
     from[1] = ptx_lanes(ptx, type, ptx_parts(ptx, y));
-    type = (PtxType){.element = type.element, .n_lanes = type.n_lanes, .n_parts = type.n_lanes};
-    ptx_put_each(ptx, instruction, text, type, from, 2);
+    ptx_put_each(ptx, instruction, text, ptx_unpacked(type), from, 2);
 }
 
 /* Choices. */
@@ -193,7 +191,7 @@ static PtxPart choose(Ptx *ptx, PtxType type, PtxPart condition, PtxPart yes, Pt
                                         [PTX_16] = "selp.b16 $0, $r1, $r2, $r3;",
                                         [PTX_32] = "selp.b32 $0, $1, $2, $r3;",
                                         [PTX_64] = "selp.b64 $0, $1, $2, $r3;"};
-    PtxClass class = type.is_packed ? PTX_32 : ptx_element(type.element)->class;
+    PtxClass class = ptx_part_class(type);
     if (condition.kind == PTX_NUMBER) return condition.number ? yes : no;
     if (class == PTX_PRED && is_number(no, 0))
         return ptx_do(ptx, NULL, "and.pred $0, $r1, $r2;", class, (PtxPart[]){condition, yes}, 2);
@@ -212,7 +210,7 @@ static void put_choice(Ptx *ptx, LLVMValueRef instruction) {
     if (!is_one) { /* per lane */
         yes = ptx_lanes(ptx, type, yes);
         no = ptx_lanes(ptx, type, no);
-        own = (PtxType){.element = type.element, .n_lanes = type.n_lanes, .n_parts = type.n_lanes};
+        own = ptx_unpacked(type);
     }
     PtxPart *to = arena_array(ptx->arena, PtxPart, own.n_parts);
     for (uint32_t i = 0; i < own.n_parts; i++)

@@ -55,8 +55,7 @@ static void put_bit_cast(Ptx *ptx, LLVMValueRef instruction) {
     LLVMValueRef operand = LLVMGetOperand(instruction, 0);
     PtxType from = ptx_type_of(ptx, operand), to = ptx_type_of(ptx, instruction);
     PtxPart *parts = ptx_parts(ptx, operand), *made = parts;
-    PtxClass narrow = from.is_packed ? PTX_32 : ptx_element(from.element)->class;
-    PtxClass wide = to.is_packed ? PTX_32 : ptx_element(to.element)->class;
+    PtxClass narrow = ptx_part_class(from), wide = ptx_part_class(to);
     if (from.n_parts == 2 * to.n_parts && narrow == PTX_32 && wide == PTX_64) {
         made = arena_array(ptx->arena, PtxPart, to.n_parts);
         for (uint32_t i = 0; i < to.n_parts; i++)

@@ -127,12 +127,8 @@ static bool is_split(PtxType type, const Access *access) {
 
 static void put_load(Ptx *ptx, LLVMValueRef load) {
     Access access = access_of(ptx, load, LLVMGetOperand(load, 0), "ld");
-    PtxType type = ptx_type_of(ptx, load), own = type;
-    uint32_t bits = type.is_packed ? 32 : ptx_element(type.element)->bits;
-    if (is_split(type, &access)) {
-        own = (PtxType){.element = type.element, .n_lanes = type.n_lanes, .n_parts = type.n_lanes};
-        bits = 16;
-    }
+    PtxType type = ptx_type_of(ptx, load);
+    PtxType own = is_split(type, &access) ? ptx_unpacked(type) : type;
     PtxPart *parts = ptx_new_parts(ptx, own);
     if (is_words(type, &access)) {
         PtxType words = {
@@ -143,7 +139,7 @@ static void put_load(Ptx *ptx, LLVMValueRef load) {
             ptx_put(ptx, NULL, "bfe.u32 $0, $1, $2, 8;",
                     (PtxPart[]){parts[i], word[i / 4], ptx_number(PTX_32, i % 4 * 8)});
     } else {
-        put_accesses(ptx, &access, bits, parts, own.n_parts, true);
+        put_accesses(ptx, &access, ptx_part_bits(own), parts, own.n_parts, true);
     }
     ptx_set_parts(ptx, load, is_split(type, &access) ? ptx_join_lanes(ptx, type, parts) : parts);
 }
@@ -160,12 +156,12 @@ static void put_store(Ptx *ptx, LLVMValueRef store) {
     LLVMValueRef value = LLVMGetOperand(store, 0);
     PtxType type = ptx_type_of(ptx, value);
     PtxPart *parts = ptx_parts(ptx, value);
-    uint32_t bits = type.is_packed ? 32 : ptx_element(type.element)->bits, n = type.n_parts;
     if (is_split(type, &access)) {
         parts = ptx_lanes(ptx, type, parts);
-        n = type.n_lanes;
-        bits = 16;
-    } else if (is_words(type, &access)) {
+        type = ptx_unpacked(type);
+    }
+    uint32_t bits = ptx_part_bits(type), n = type.n_parts;
+    if (is_words(type, &access)) {
         PtxPart *words = arena_array(ptx->arena, PtxPart, n / 4);
         for (uint32_t i = 0; i < n / 4; i++) words[i] = word_of(ptx, parts + 4 * (size_t)i);
         parts = words;

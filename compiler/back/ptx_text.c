@@ -6,9 +6,6 @@
 
 enum { MAX_SMALL_OPERANDS = 24 };
 
-static const char *const register_names[] = {
-    [PTX_PRED] = "%p", [PTX_16] = "%rs", [PTX_32] = "%r", [PTX_64] = "%rd"};
-
 static void put_decimal(Text *text, uint64_t number) {
     char digits[20];
     size_t at = sizeof digits;
@@ -39,7 +36,7 @@ static void put_part(Text *text, PtxPart part) {
     if (part.kind == PTX_SYMBOL) {
         text_puts(text, part.symbol);
     } else {
-        text_puts(text, register_names[part.class]);
+        text_puts(text, ptx_class(part.class)->prefix);
         put_decimal(text, part.index);
     }
     if (part.number) text_puts(text, "+"); /* before a sign too: [%rd1+-8] */
@@ -150,15 +147,14 @@ static void prepare(Ptx *ptx, const char *text, PtxPart *operands) {
 }
 
 static void put_type(Text *text, const PtxType *type, char letter) {
-    const PtxElementInfo *info = ptx_element(type->element);
     if (letter == 'f') {
-        text_puts(text, info->suffix);
+        text_puts(text, ptx_element(type->element)->suffix);
         if (type->is_packed) text_puts(text, "x2");
     } else if (type->element == PTX_I1) {
         text_puts(text, "pred");
     } else {
         text_add(text, &letter, 1);
-        put_decimal(text, type->is_packed || info->class == PTX_32 ? 32 : info->bits);
+        put_decimal(text, ptx_class(ptx_part_class(*type))->bits);
     }
 }
 

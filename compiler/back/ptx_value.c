@@ -10,6 +10,14 @@ const PtxElementInfo *ptx_element(PtxElement element) {
     return &infos[element];
 }
 
+const PtxClassInfo *ptx_class(PtxClass class) {
+    static const PtxClassInfo infos[] = {[PTX_PRED] = {".pred", "%p", 1},
+                                         [PTX_16] = {".b16", "%rs", 16},
+                                         [PTX_32] = {".b32", "%r", 32},
+                                         [PTX_64] = {".b64", "%rd", 64}};
+    return &infos[class];
+}
+
 void ptx_ice(const Ptx *ptx, const char *what, LLVMValueRef value) {
     char *text = LLVMPrintValueToString(value);
     const char *copy = str_format(ptx->arena, "%s", text);
@@ -103,8 +111,16 @@ PtxType ptx_type_of(const Ptx *ptx, LLVMValueRef value) {
     return ptx_type(ptx, LLVMTypeOf(value));
 }
 
-static PtxClass part_class(PtxType type) {
+PtxType ptx_unpacked(PtxType type) {
+    return (PtxType){.element = type.element, .n_lanes = type.n_lanes, .n_parts = type.n_lanes};
+}
+
+PtxClass ptx_part_class(PtxType type) {
     return type.is_packed ? PTX_32 : ptx_element(type.element)->class;
+}
+
+uint32_t ptx_part_bits(PtxType type) {
+    return type.is_packed ? 32 : ptx_element(type.element)->bits;
 }
 
 /* Values. */
@@ -119,7 +135,7 @@ PtxPart ptx_new(Ptx *ptx, PtxClass class) {
 
 PtxPart *ptx_new_parts(Ptx *ptx, PtxType type) {
     PtxPart *parts = arena_array(ptx->arena, PtxPart, type.n_parts);
-    for (uint32_t i = 0; i < type.n_parts; i++) parts[i] = ptx_new(ptx, part_class(type));
+    for (uint32_t i = 0; i < type.n_parts; i++) parts[i] = ptx_new(ptx, ptx_part_class(type));
     return parts;
 }
 

@@ -327,13 +327,10 @@ static void put_directives(const Ptx *ptx, Text *head) {
 }
 
 static void put_registers(const Ptx *ptx, Text *head) {
-    static const char *const names[] = {[PTX_PRED] = ".pred %p",
-                                        [PTX_16] = ".b16 %rs",
-                                        [PTX_32] = ".b32 %r",
-                                        [PTX_64] = ".b64 %rd"};
     for (PtxClass class = 0; class < PTX_N_CLASSES; class ++)
         if (ptx->n_registers[class])
-            text_printf(head, "\t.reg %s<%u>;\n", names[class], ptx->n_registers[class] + 1);
+            text_printf(head, "\t.reg %s %s<%u>;\n", ptx_class(class)->type,
+                        ptx_class(class)->prefix, ptx->n_registers[class] + 1);
 }
 
 /* Arrays in shared memory that the function uses: its own, and the launch's, which all declare. */
