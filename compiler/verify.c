@@ -17,9 +17,9 @@ typedef struct Verifier {
 
 void verify_name_node(const Graph *graph, NodeId id, Text *out) {
     const Node *node = graph_node(graph, id);
-    bool is_given = node->op == OP_INPUT || node->op == OP_PARAM;
     text_printf(out, "`%s`", op_info(node->op)->name);
-    if (node->name) text_printf(out, is_given ? " `%s`" : " that makes `%s`", node->name);
+    if (node->name)
+        text_printf(out, graph_is_bound(graph, id) ? " `%s`" : " that makes `%s`", node->name);
     if (graph->source && node->span.end)
         text_printf(out, ", line %u", source_position(graph->source, node->span.begin).line);
 }
@@ -121,7 +121,7 @@ static bool verify_node(const Verifier *v, NodeId id) {
     const Node *node = graph_node(v->graph, id);
     Tensor actual, expected;
     const char *error = NULL;
-    if (node->op == OP_INPUT || node->op == OP_PARAM || !v->bytes[id]) return true;
+    if (graph_is_bound(v->graph, id) || !v->bytes[id]) return true;
     Tensor *args = arena_array(v->scratch, Tensor, node->n_args);
     bool is_known = load_value(v, id, &actual);
     for (uint32_t i = 0; i < node->n_args; i++)

@@ -111,6 +111,12 @@ static inline Node *graph_node(const Graph *graph, NodeId id) {
     return &graph->nodes.data[id];
 }
 
+/* Whether its value comes from outside: an input or a param. */
+static inline bool graph_is_bound(const Graph *graph, NodeId id) {
+    OpId op = graph_node(graph, id)->op;
+    return op == OP_INPUT || op == OP_PARAM;
+}
+
 /* The block of this kind that the node is in, plus 1; or 0. */
 static inline uint32_t graph_block(const Graph *graph, NodeId id, BlockKind kind) {
     uint32_t k = graph->kernel_of.n ? graph->kernel_of.data[id] : 0;

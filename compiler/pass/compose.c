@@ -63,9 +63,8 @@ static void clear_marks(ComposeMarks *m) {
 
 static bool is_in_memory(const Composer *c, NodeId id) {
     const ComposeInput *input = c->input;
-    OpId op = graph_node(c->graph, id)->op;
     uint32_t made_by = input->group_of[id];
-    if (op == OP_INPUT || op == OP_PARAM) return true;
+    if (graph_is_bound(c->graph, id)) return true;
     return made_by != GROUP_NONE && made_by != input->group &&
            (!input->is_stored || input->is_stored[id]);
 }

@@ -69,8 +69,7 @@ static void clone_kernel(Cloner *c, const Kernel *last) {
     memset(c->in_kernel, 0xFF, c->from->nodes.n * sizeof *c->in_kernel);
     for (uint32_t i = 0; i < last->nodes.n; i++) {
         NodeId id = last->nodes.data[i];
-        OpId op = graph_node(c->from, id)->op;
-        if (op == OP_INPUT || op == OP_PARAM || c->in_kernel[id] != NODE_NONE) continue;
+        if (graph_is_bound(c->from, id) || c->in_kernel[id] != NODE_NONE) continue;
         c->in_kernel[id] = clone_node(c, id, c->to->fixed_kernels.n);
     }
     kernel_each_store(last, note_stored, c);
@@ -86,10 +85,8 @@ Graph *explain_fused_graph(Arena *arena, StrTab *strings, const Plan *plan) {
     c.in_kernel = arena_array(arena, NodeId, from->nodes.n);
     memset(c.in_memory, 0xFF, from->nodes.n * sizeof *c.in_memory);
     memset(c.in_kernel, 0xFF, from->nodes.n * sizeof *c.in_kernel);
-    for (NodeId id = 0; id < from->nodes.n; id++) {
-        OpId op = graph_node(from, id)->op;
-        if (op == OP_INPUT || op == OP_PARAM) c.in_memory[id] = clone_node(&c, id, 0);
-    }
+    for (NodeId id = 0; id < from->nodes.n; id++)
+        if (graph_is_bound(from, id)) c.in_memory[id] = clone_node(&c, id, 0);
     for (uint32_t i = 0; i < from->inputs.n; i++) {
         GraphInput input = from->inputs.data[i];
         input.node = c.in_memory[input.node];

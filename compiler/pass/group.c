@@ -19,12 +19,12 @@ static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
 /* Whether the node is to be a kernel by itself, with its arguments in memory. */
 static bool is_lone(const Grouper *p, NodeId id) {
     bool is_wanted = graph_block(p->graph, id, BLOCK_NEVER) || (p->alone && p->alone[id]);
-    return !p->off && is_wanted && !is_bound(p->graph, id) && !is_literal(p->graph, id);
+    return !p->off && is_wanted && !graph_is_bound(p->graph, id) && !is_literal(p->graph, id);
 }
 
 /* Whether it is read by one. */
 static bool feeds_lone(const Grouper *p, NodeId id) {
-    for (uint32_t i = 0; !is_bound(p->graph, id) && i < p->users[id].n; i++)
+    for (uint32_t i = 0; !graph_is_bound(p->graph, id) && i < p->users[id].n; i++)
         if (is_lone(p, p->users[id].data[i])) return true;
     return false;
 }
@@ -327,7 +327,8 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     uint32_t fixed = p->off ? 0 : fixed_kernel(p->graph, anchor->node);
     if (fixed) return place_fixed(p, anchor, fixed, after);
     uint32_t alone = open_group(p, anchor);
-    bool is_copy = anchor->piece && is_bound(p->graph, anchor->node); /* in no kernel of a dump */
+    bool is_copy =
+        anchor->piece && graph_is_bound(p->graph, anchor->node); /* in no kernel of a dump */
     p->g->groups.data[alone].is_closed = p->off || is_copy || is_lone(p, anchor->node);
     if (p->g->groups.data[alone].is_closed) {
         note_apart(p, &p->g->groups.data[alone]);
@@ -371,7 +372,7 @@ static void anchor_node(Grouper *p, NodeId id, uint32_t output) {
         return;
     }
     uint32_t index = place_anchor(p, &anchor, group_dependency(p, id));
-    if (!is_bound(p->graph, id) && !is_literal(p->graph, id)) p->g->group_of[id] = index;
+    if (!graph_is_bound(p->graph, id) && !is_literal(p->graph, id)) p->g->group_of[id] = index;
     if (anchor.is_reduction && output != OUTPUT_NONE) anchor_node(p, id, output);
 }
 
@@ -389,7 +390,7 @@ static Grouping *grouping_new(const Grouper *p) {
 }
 
 static bool is_own_kernel(const Grouper *p, NodeId id) {
-    return p->off && !is_bound(p->graph, id) && !is_literal(p->graph, id);
+    return p->off && !graph_is_bound(p->graph, id) && !is_literal(p->graph, id);
 }
 
 /* Whether a value of a fixed kernel is used outside it, other than as a piece that it stores. */
@@ -451,7 +452,7 @@ static void run_round(Grouper *p) {
         bool is_fixed = leaves_fixed(p, id);
         bool is_apart = is_lone(p, id) || (feeds_lone(p, id) && !is_literal(graph, id));
         if (is_output) {
-            p->g->is_stored[id] = !is_bound(graph, id);
+            p->g->is_stored[id] = !graph_is_bound(graph, id);
             p->g->why_stored[id] = REASON_OUTPUT;
         } else if (!is_reduction(graph, id) &&
                    (p->wants_store[id] || is_own_kernel(p, id) || is_fixed || is_apart)) {
@@ -473,7 +474,7 @@ static void store_loaded(Grouper *p) {
         const Group *group = &p->g->groups.data[i];
         for (uint32_t k = 0; k < group->loads.n; k++) {
             NodeId id = group->loads.data[k];
-            if (is_bound(p->graph, id)) continue;
+            if (graph_is_bound(p->graph, id)) continue;
             if (p->off && !p->g->is_stored[id]) p->g->why_stored[id] = REASON_FUSION_OFF;
             if (!p->g->why_stored[id]) p->g->why_stored[id] = REASON_BETWEEN;
             if (p->g->is_stored[id]) continue;

@@ -17,7 +17,7 @@ static void add_wholes(const Grouper *p, NodeId id, Wholes *wholes) {
     const Node *node = graph_node(p->graph, id);
     OpClass cls = op_info(node->op)->cls;
     bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST || indexmap_can_push(node->op);
-    if (wholes->n == MAX_WHOLES || is_bound(p->graph, id) || is_literal(p->graph, id)) return;
+    if (wholes->n == MAX_WHOLES || graph_is_bound(p->graph, id) || is_literal(p->graph, id)) return;
     wholes->shapes[wholes->n++] = node->shape;
     for (uint32_t i = 0; i < node->n_args && is_plain && p->g->group_of[id] == GROUP_NONE; i++)
         add_wholes(p, node->args[i], wholes);

@@ -52,11 +52,6 @@ static inline bool is_reduction(const Graph *graph, NodeId id) {
     return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONTRACT;
 }
 
-static inline bool is_bound(const Graph *graph, NodeId id) {
-    OpId op = graph_node(graph, id)->op;
-    return op == OP_INPUT || op == OP_PARAM;
-}
-
 static inline bool is_literal(const Graph *graph, NodeId id) {
     return graph_node(graph, id)->op == OP_CONST;
 }

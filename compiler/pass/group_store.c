@@ -159,7 +159,7 @@ typedef struct Upkeep {
 
 static Upkeep upkeep_of(const Grouper *p, NodeId id, const Upkeep *upkeeps) {
     const Node *node = graph_node(p->graph, id);
-    bool is_kept = is_bound(p->graph, id) || p->wants_store[id] || is_reduction(p->graph, id);
+    bool is_kept = graph_is_bound(p->graph, id) || p->wants_store[id] || is_reduction(p->graph, id);
     if (is_kept) return (Upkeep){.bytes = elems_hi(p->graph, id) * dtype_bytes(node->dtype)};
     Upkeep own = {.cost = p->op_cost[node->op]};
     for (uint32_t i = 0; i < node->n_args; i++) {
@@ -327,7 +327,7 @@ void group_bound_closures(Grouper *p) {
     uint32_t n = p->graph->nodes.n;
     Closure *closures = arena_array(p->arena, Closure, n);
     for (NodeId id = 0; id < n; id++) {
-        bool is_leaf = is_bound(p->graph, id) || is_literal(p->graph, id);
+        bool is_leaf = graph_is_bound(p->graph, id) || is_literal(p->graph, id);
         closures[id] = is_leaf ? leaf_closure(p, id) : closure_of(p, id, closures);
         while (closures[id].loads.n > MAX_GROUP_LOADS || closures[id].n_scalars > MAX_CLOSURE) {
             NodeId arg = largest_argument(p, id, closures);

@@ -32,15 +32,10 @@ static bool complain(Check *c, NodeId id, const char *message) {
     return false;
 }
 
-static bool is_bound(const Graph *graph, NodeId id) {
-    OpId op = graph_node(graph, id)->op;
-    return op == OP_INPUT || op == OP_PARAM;
-}
-
 /* A run has no reason to store its constants. */
 static bool compute_absent(Check *c, NodeId id) {
     const char *error = NULL;
-    if (op_info(graph_node(c->graph, id)->op)->cls != CLASS_SOURCE || is_bound(c->graph, id))
+    if (op_info(graph_node(c->graph, id)->op)->cls != CLASS_SOURCE || graph_is_bound(c->graph, id))
         return true;
     c->is_present[id] =
         interp_node(c->graph, id, c->symbol_values, NULL, &c->values[id], NULL, c->arena, &error);
@@ -82,7 +77,7 @@ static void describe_wrong(Check *c, NodeId id, const Comparison *comparison) {
 
 static bool check_node(Check *c, NodeId id) {
     const Node *node = graph_node(c->graph, id);
-    if (is_bound(c->graph, id)) return true;
+    if (graph_is_bound(c->graph, id)) return true;
     bool is_known = c->is_present[id];
     Tensor *args = arena_array(c->arena, Tensor, node->n_args);
     for (uint32_t k = 0; k < node->n_args; k++) {

@@ -187,9 +187,7 @@ static PartsKind parts_kind(const Graph *graph, NodeId whole, const uint32_t *de
 static void count_parts(Coverage *c, const Graph *graph, const Node *node, uint32_t *n_slices,
                         const uint32_t *depths) {
     if (node->op != OP_SLICE || ++n_slices[node->args[0]] != 2) return;
-    OpId made_by = graph_node(graph, node->args[0])->op;
-    if (made_by != OP_INPUT && made_by != OP_PARAM)
-        c->parts[parts_kind(graph, node->args[0], depths)]++;
+    if (!graph_is_bound(graph, node->args[0])) c->parts[parts_kind(graph, node->args[0], depths)]++;
 }
 
 static uint32_t stage_depth(const Graph *graph, const Node *node, const uint32_t *depths) {
