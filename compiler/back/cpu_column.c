@@ -182,7 +182,7 @@ static void finish_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
 /* Slots whose results the stage (NULL: the stores after the last) reads. */
 static bool *needed_slots(const Lower *lower, const Stage *stage) {
     const Kernel *kernel = lower->kernel;
-    const bool *live = cpu_stage_live(lower, stage);
+    const bool *live = stage_live_scalars(lower->unit->arena, kernel, stage);
     bool *needs = arena_array(lower->unit->arena, bool, kernel->reduces.n);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);

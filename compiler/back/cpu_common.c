@@ -234,20 +234,6 @@ CpuRoots cpu_stage_roots(const Lower *lower, const Stage *stage) {
     return roots;
 }
 
-bool *cpu_stage_live(const Lower *lower, const Stage *stage) {
-    Arena *arena = lower->unit->arena;
-    const Kernel *kernel = lower->kernel;
-    Kernel part = {.scalars = kernel->scalars};
-    for (uint32_t i = 0; stage && i < stage->reduces.n; i++)
-        vec_push(arena, &part.reduces, kernel->reduces.data[stage->reduces.data[i]]);
-    if (stage)
-        vec_push(arena, &part.stages, *stage);
-    else
-        for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-            vec_push(arena, &part.row_stores, kernel->row_stores.data[i]);
-    return kernel_live_scalars(arena, &part);
-}
-
 uint32_t cpu_reduced_axes(const Kernel *kernel) {
     return ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
 }

@@ -80,8 +80,6 @@ typedef struct CpuRoots {
     uint32_t n;
 } CpuRoots;
 CpuRoots cpu_stage_roots(const Lower *lower, const Stage *stage);
-/* Per scalar: whether the stage (NULL: the stores after the last) needs it. */
-bool *cpu_stage_live(const Lower *lower, const Stage *stage);
 /* Bit set of the kernel's reduced axes. */
 uint32_t cpu_reduced_axes(const Kernel *kernel);
 

@@ -35,9 +35,7 @@ void gemm_store(const Gemm *gemm, LLVMValueRef pointer, LLVMValueRef value) {
 static bool is_smooth(const Lower *lower, ScalarId value, uint32_t axis, uint32_t lanes) {
     Arena *arena = lower->unit->arena;
     ScalarTab *scalars = lower->kernel->scalars;
-    Kernel part = {.scalars = scalars};
-    vec_push(arena, &part.reduces, (Reduce){.value = value});
-    const bool *live = kernel_live_scalars(arena, &part);
+    const bool *live = kernel_needed_scalars(arena, lower->kernel, &value, 1);
     IndexTab *tab = scalartab_indices(scalars);
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *load = scalar_get(scalars, id);

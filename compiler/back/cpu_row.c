@@ -199,7 +199,7 @@ static void row_stage(Row *row, uint32_t index, CpuSpan span) {
     uint32_t n = stage->reduces.n;
     row->stage_index = index;
     row->stage = stage;
-    row->live = cpu_stage_live(lower, stage);
+    row->live = stage_live_scalars(lower->unit->arena, lower->kernel, stage);
     row->order = cpu_stage_order(lower, stage, row->lanes);
     row->chains = arena_array(lower->unit->arena, CpuArray, row->order.n_levels * (size_t)n);
     for (uint32_t k = 0; k < row->order.n_levels * n; k++) {
@@ -252,7 +252,7 @@ static void keep_values(Row *row) {
     int64_t n_elems = most + (row->lanes - most % row->lanes) % row->lanes;
     bool **live = arena_array(arena, bool *, kernel->stages.n);
     for (uint32_t k = 0; k < kernel->stages.n; k++)
-        live[k] = cpu_stage_live(lower, &kernel->stages.data[k]);
+        live[k] = stage_live_scalars(arena, kernel, &kernel->stages.data[k]);
     bool *is_part = arena_array(arena, bool, scalar_count(kernel->scalars) + 1);
     for (ScalarId id = scalar_count(kernel->scalars); id > 0; id--)
         if (is_part[id] || keep(row, live, id, n_elems, &bytes_left))

@@ -79,15 +79,12 @@ static bool find_copied(MmaFactor *factor, const GemmBlock *block) {
 /* Whether some load under the factor runs along the axis. */
 static bool has_run_along(const MmaFactor *factor, const GemmBlock *block, uint32_t axis) {
     const ScalarTab *scalars = block->lower->kernel->scalars;
-    bool *wanted = arena_array(block->lower->unit->arena, bool, factor->value + (size_t)1);
-    wanted[factor->value] = true;
-    for (ScalarId id = factor->value; id > 0; id--) {
+    const bool *reached = scalar_reached(block->lower->unit->arena, scalars, factor->value);
+    for (ScalarId id = 1; id <= factor->value; id++) {
         const Scalar *s = scalar_get(scalars, id);
-        if (!wanted[id]) continue;
-        if (s->kind == SCALAR_LOAD &&
+        if (reached[id] && s->kind == SCALAR_LOAD &&
             index_lane_motion(indices_of(block), s->index, axis, 2) == LANES_CONTIGUOUS)
             return true;
-        for (int i = 0; i < 3; i++) wanted[s->args[i]] = true;
     }
     return false;
 }

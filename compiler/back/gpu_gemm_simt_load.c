@@ -11,20 +11,10 @@ enum { MAX_OFFSET = 1 << 23 }; /* bytes, of an address in an instruction */
 
 /* How a factor is loaded. */
 
-/* The loads a value hangs on, as flags per scalar. */
-static bool *reached_scalars(const Simt *g, ScalarId root) {
-    const ScalarTab *scalars = g->lower->kernel->scalars;
-    bool *reached = arena_array(g->unit->arena, bool, scalar_count(scalars) + 1);
-    reached[root] = true;
-    for (ScalarId id = scalar_count(scalars); id > 0; id--)
-        for (int i = 0; i < 3 && reached[id]; i++) reached[scalar_get(scalars, id)->args[i]] = true;
-    return reached;
-}
-
 /* How many loads of the factor are contiguous along an axis. */
 static uint32_t count_contiguous(const Simt *g, ScalarId root, uint32_t axis, uint32_t lanes) {
     const ScalarTab *scalars = g->lower->kernel->scalars;
-    const bool *reached = reached_scalars(g, root);
+    const bool *reached = scalar_reached(g->unit->arena, scalars, root);
     uint32_t n = 0;
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *s = scalar_get(scalars, id);
@@ -283,7 +273,7 @@ static void pad_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLVM
 /* The points of a side's groups in the tile of k from `begin`; their loads are under way. */
 static void fetch(const Simt *g, const Side *side, LLVMValueRef begin, Point *points) {
     const ScalarTab *scalars = g->lower->kernel->scalars;
-    const bool *reached = reached_scalars(g, side->value);
+    const bool *reached = scalar_reached(g->unit->arena, scalars, side->value);
     for (uint32_t s = 0; s < side->n_steps; s++) {
         LLVMValueRef in_k, k = group_k(g, side, s, begin, &in_k);
         LLVMValueRef exists = LLVMBuildAnd(g->unit->builder, side->exists[s], in_k, "");

@@ -360,39 +360,11 @@ LLVMValueRef point_lanes(Point *point, ScalarId id) {
     return unit_splat(point->lower->unit, point_value(point, id), point->lanes);
 }
 
-static void mark_index(const IndexTab *tab, IndexId id, bool *wanted) {
-    IndexExpr expr = index_expr(tab, id);
-    for (uint32_t i = 0; i < expr.n_terms; i++) {
-        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
-        if (atom.kind == ATOM_VALUE) wanted[atom.value] = true;
-        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) mark_index(tab, atom.operand, wanted);
-    }
-}
-
-/* What a scalar is computed from: arguments, and values in its index and guard. */
-static void mark_operands(const ScalarTab *scalars, const Scalar *s, bool *marked) {
-    const IndexTab *tab = scalartab_indices(scalars);
-    for (int i = 0; i < 3; i++) marked[s->args[i]] = true;
-    if (s->index) mark_index(tab, s->index, marked);
-    for (GuardId g = s->guard; g; g = guard_get(scalars, g).next)
-        mark_index(tab, guard_get(scalars, g).index, marked);
-}
-
-/* Per scalar, whether the roots need it. */
-static bool *mark_wanted(const Point *point, const ScalarId *roots, uint32_t n_roots) {
-    const ScalarTab *scalars = point->lower->kernel->scalars;
-    uint32_t n = scalar_count(scalars);
-    bool *wanted = arena_array(point->lower->unit->arena, bool, n + 1);
-    for (uint32_t i = 0; i < n_roots; i++) wanted[roots[i]] = true;
-    for (ScalarId id = n; id > 0; id--)
-        if (wanted[id]) mark_operands(scalars, scalar_get(scalars, id), wanted);
-    return wanted;
-}
-
 void point_prepare(Point *point, const ScalarId *roots, uint32_t n_roots, uint32_t inner_axes) {
     const ScalarTab *scalars = point->lower->kernel->scalars;
     uint32_t n = scalar_count(scalars);
-    const bool *wanted = mark_wanted(point, roots, n_roots);
+    const bool *wanted =
+        kernel_needed_scalars(point->lower->unit->arena, point->lower->kernel, roots, n_roots);
     for (ScalarId id = 1; id <= n; id++) {
         const Scalar *s = scalar_get(scalars, id);
         bool ready = s->kind != SCALAR_STAGE || point->results[s->slot];
@@ -403,7 +375,8 @@ void point_prepare(Point *point, const ScalarId *roots, uint32_t n_roots, uint32
 /* Whether the load's place or guard hangs on a reduction's result. */
 static bool waits_for_results(const Point *point, ScalarId load) {
     const ScalarTab *scalars = point->lower->kernel->scalars;
-    const bool *needed = mark_wanted(point, &load, 1);
+    const bool *needed =
+        kernel_needed_scalars(point->lower->unit->arena, point->lower->kernel, &load, 1);
     for (ScalarId id = 1; id < load; id++) {
         ScalarKind kind = scalar_get(scalars, id)->kind;
         if (needed[id] && (kind == SCALAR_STAGE || kind == SCALAR_EXTREME)) return true;
@@ -415,7 +388,8 @@ uint32_t point_list_loads(const Point *point, const ScalarId *roots, uint32_t n_
                           ScalarId *loads, uint32_t most) {
     const ScalarTab *scalars = point->lower->kernel->scalars;
     uint32_t n = scalar_count(scalars), n_loads = 0;
-    const bool *wanted = mark_wanted(point, roots, n_roots);
+    const bool *wanted =
+        kernel_needed_scalars(point->lower->unit->arena, point->lower->kernel, roots, n_roots);
     for (ScalarId id = 1; id <= n && n_loads < most; id++)
         if (wanted[id] && !point->values[id] && scalar_get(scalars, id)->kind == SCALAR_LOAD &&
             !waits_for_results(point, id))
@@ -585,26 +559,25 @@ void point_store(Point *point, const Store *store) {
     store_lanes(point, store, arg, to_memory(unit, dtype, value, point->lanes));
 }
 
+/* Where some are guarded: what several need, ahead of the guards. */
 static void prepare_shared(Point *point, const Store *stores, uint32_t n) {
     const Kernel *kernel = point->lower->kernel;
     const Stage stage = {.stores = {.data = (Store *)stores, .n = n}};
+    bool has_guards = false;
+    for (uint32_t i = 0; i < n; i++) has_guards = has_guards || stores[i].guard;
+    if (!has_guards) return;
     const ScalarNeed *needs = stage_needs(point->lower->unit->arena, kernel, &stage);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
         if (needs[id].n > 1) point_value(point, id);
 }
 
 void point_prepare_stores(Point *point, const Store *stores, uint32_t n) {
-    bool has_guards = false;
-    for (uint32_t i = 0; i < n; i++) {
-        has_guards = has_guards || stores[i].guard;
+    for (uint32_t i = 0; i < n; i++)
         if (!stores[i].guard) point_value(point, stores[i].value);
-    }
-    if (has_guards) prepare_shared(point, stores, n);
+    prepare_shared(point, stores, n);
 }
 
 void point_store_all(Point *point, const Store *stores, uint32_t n) {
-    bool has_guards = false;
-    for (uint32_t i = 0; i < n; i++) has_guards = has_guards || stores[i].guard;
-    if (has_guards) prepare_shared(point, stores, n);
+    prepare_shared(point, stores, n);
     for (uint32_t i = 0; i < n; i++) point_store(point, &stores[i]);
 }

@@ -11,20 +11,9 @@ static bool are_alike(DimTab *dims, const Buffer *a, const Buffer *b) {
            buffer_bytes(dims, a) == buffer_bytes(dims, b);
 }
 
-/* Per scalar: whether `value` is computed from it, in the same point of the loops. */
-static bool *made_of(Arena *arena, const ScalarTab *scalars, ScalarId value) {
-    bool *is_part = arena_array(arena, bool, scalar_count(scalars) + (size_t)1);
-    is_part[value] = true;
-    for (ScalarId id = value; id > 0; id--) {
-        const Scalar *s = scalar_get(scalars, id);
-        for (int i = 0; i < 3 && is_part[id]; i++) is_part[s->args[i]] = true;
-    }
-    return is_part;
-}
-
 static bool reads_only_at(Arena *arena, const Kernel *kernel, uint32_t taken, const Store *store) {
     const bool *live = kernel_live_scalars(arena, kernel);
-    const bool *is_part = made_of(arena, kernel->scalars, store->value);
+    const bool *is_part = scalar_reached(arena, kernel->scalars, store->value);
     bool reads = false;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);

@@ -264,36 +264,35 @@ static void mark(bool *live, ScalarId id) {
     live[id] = true;
 }
 
-void kernel_mark_index(const IndexTab *tab, IndexId id, bool *live) {
+static void mark_index(const IndexTab *tab, IndexId id, bool *live) {
     IndexExpr expr = index_expr(tab, id);
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(tab, expr.terms[i].atom);
         if (atom.kind == ATOM_VALUE) mark(live, atom.value);
-        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD)
-            kernel_mark_index(tab, atom.operand, live);
+        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) mark_index(tab, atom.operand, live);
     }
 }
 
 static void mark_guard(const ScalarTab *scalars, GuardId guard, bool *live) {
     for (GuardId g = guard; g; g = guard_get(scalars, g).next)
-        kernel_mark_index(scalartab_indices(scalars), guard_get(scalars, g).index, live);
+        mark_index(scalartab_indices(scalars), guard_get(scalars, g).index, live);
 }
 
-void kernel_mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live) {
+static void mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live) {
     for (uint32_t i = 0; i < n; i++) {
         mark(live, stores[i].value);
-        kernel_mark_index(scalartab_indices(kernel->scalars), stores[i].address, live);
+        mark_index(scalartab_indices(kernel->scalars), stores[i].address, live);
         mark_guard(kernel->scalars, stores[i].guard, live);
     }
 }
 
-/* Marks all that what is marked is made of. */
+/* Marks all that what is marked is computed from. */
 static void mark_operands(const ScalarTab *scalars, bool *live) {
     for (ScalarId id = scalar_count(scalars); id > 0; id--) {
         const Scalar *s = scalar_get(scalars, id);
         if (!live[id]) continue;
         for (int i = 0; i < 3; i++) mark(live, s->args[i]);
-        if (s->index) kernel_mark_index(scalartab_indices(scalars), s->index, live);
+        if (s->index) mark_index(scalartab_indices(scalars), s->index, live);
         mark_guard(scalars, s->guard, live);
     }
     live[SCALAR_NONE] = false;
@@ -305,15 +304,43 @@ static void mark_reduce(const Reduce *reduce, bool *live) {
     mark(live, reduce->arg_index);
 }
 
+static void mark_stage(const Kernel *kernel, const Stage *stage, bool *live) {
+    for (uint32_t i = 0; i < stage->reduces.n; i++)
+        mark_reduce(&kernel->reduces.data[stage->reduces.data[i]], live);
+    mark_stores(kernel, stage->stores.data, stage->stores.n, live);
+}
+
+static bool *new_flags(Arena *arena, const Kernel *kernel) {
+    return arena_array(arena, bool, scalar_count(kernel->scalars) + 1);
+}
+
 bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
-    bool *live = arena_array(arena, bool, scalar_count(kernel->scalars) + 1);
+    bool *live = new_flags(arena, kernel);
     for (uint32_t i = 0; i < kernel->reduces.n; i++) mark_reduce(&kernel->reduces.data[i], live);
     for (uint32_t i = 0; i < kernel->stages.n; i++)
-        kernel_mark_stores(kernel, kernel->stages.data[i].stores.data,
-                           kernel->stages.data[i].stores.n, live);
-    kernel_mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
+        mark_stores(kernel, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n,
+                    live);
+    mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
     mark_operands(kernel->scalars, live);
     return live;
+}
+
+bool *stage_live_scalars(Arena *arena, const Kernel *kernel, const Stage *stage) {
+    bool *live = new_flags(arena, kernel);
+    if (stage)
+        mark_stage(kernel, stage, live);
+    else
+        mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
+    mark_operands(kernel->scalars, live);
+    return live;
+}
+
+bool *kernel_needed_scalars(Arena *arena, const Kernel *kernel, const ScalarId *roots,
+                            uint32_t n_roots) {
+    bool *needed = new_flags(arena, kernel);
+    for (uint32_t i = 0; i < n_roots; i++) needed[roots[i]] = true;
+    mark_operands(kernel->scalars, needed);
+    return needed;
 }
 
 static void add_need(const Kernel *kernel, bool *live, GuardId guard, ScalarNeed *needs) {
@@ -327,13 +354,13 @@ static void add_need(const Kernel *kernel, bool *live, GuardId guard, ScalarNeed
 ScalarNeed *stage_needs(Arena *arena, const Kernel *kernel, const Stage *stage) {
     uint32_t n = scalar_count(kernel->scalars) + 1;
     ScalarNeed *needs = arena_array(arena, ScalarNeed, n);
-    bool *live = arena_array(arena, bool, n);
+    bool *live = new_flags(arena, kernel);
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         mark_reduce(&kernel->reduces.data[stage->reduces.data[i]], live);
         add_need(kernel, live, GUARD_NONE, needs);
     }
     for (uint32_t i = 0; i < stage->stores.n; i++) {
-        kernel_mark_stores(kernel, &stage->stores.data[i], 1, live);
+        mark_stores(kernel, &stage->stores.data[i], 1, live);
         add_need(kernel, live, stage->stores.data[i].guard, needs);
     }
     return needs;

@@ -391,11 +391,12 @@ VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant);
 /* Products of the extents of the parallel axes (without segments) and of the reduced axes. */
 DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);
-/* Mark, per scalar id, what an index expression or stores need at once. */
-void kernel_mark_index(const IndexTab *tab, IndexId id, bool *live);
-void kernel_mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, bool *live);
-/* Per scalar id: whether the kernel's reductions and stores need it. */
+/* Per scalar id: whether the kernel's reductions and stores need it, as arguments or in places and
+ * guards; those of one stage (NULL: the row's stores); or the roots, which count too. */
 bool *kernel_live_scalars(Arena *arena, const Kernel *kernel);
+bool *stage_live_scalars(Arena *arena, const Kernel *kernel, const Stage *stage);
+bool *kernel_needed_scalars(Arena *arena, const Kernel *kernel, const ScalarId *roots,
+                            uint32_t n_roots);
 /* Per scalar id: how many of a stage's stores and reductions need it, and the guard of the last
  * store that does. One store alone needs its value only inside the guard. */
 typedef struct ScalarNeed {

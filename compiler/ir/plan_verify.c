@@ -208,9 +208,7 @@ static bool *find_factors(Arena *arena, const Kernel *kernel) {
         is_part[kernel->reduces.data[r].value] = true;
         is_part[kernel->reduces.data[r].factor] = true;
     }
-    for (ScalarId id = scalar_count(kernel->scalars); id > 0; id--)
-        for (int i = 0; i < 3 && is_part[id]; i++)
-            is_part[scalar_get(kernel->scalars, id)->args[i]] = true;
+    scalar_mark_arguments(kernel->scalars, is_part);
     return is_part;
 }
 

@@ -256,6 +256,19 @@ uint32_t scalar_cost(const ScalarTab *tab, ScalarId id, bool *seen) {
     return cost;
 }
 
+void scalar_mark_arguments(const ScalarTab *tab, bool *marked) {
+    for (ScalarId id = scalar_count(tab); id > 0; id--)
+        for (int i = 0; i < 3 && marked[id]; i++) marked[scalar_get(tab, id)->args[i]] = true;
+    marked[SCALAR_NONE] = false;
+}
+
+bool *scalar_reached(Arena *arena, const ScalarTab *tab, ScalarId root) {
+    bool *reached = arena_array(arena, bool, scalar_count(tab) + (size_t)1);
+    reached[root] = true;
+    scalar_mark_arguments(tab, reached);
+    return reached;
+}
+
 static void print_args(const ScalarTab *tab, const Scalar *s, Text *out) {
     text_puts(out, "(");
     for (int i = 0; i < 3 && s->args[i]; i++) {

@@ -69,6 +69,11 @@ uint32_t guard_axes(const ScalarTab *tab, GuardId id);
 uint32_t scalar_own_cost(const ScalarTab *tab, ScalarId id);
 /* Cost in prims of everything reachable from `id` not yet marked in `seen` (count + 1 flags). */
 uint32_t scalar_cost(const ScalarTab *tab, ScalarId id, bool *seen);
+/* Marks, per scalar id, the arguments of what is marked, theirs and so on: what it is computed from
+ * in the same point of the loops, without what places and guards hang on. */
+void scalar_mark_arguments(const ScalarTab *tab, bool *marked);
+/* The same of `root` alone. */
+bool *scalar_reached(Arena *arena, const ScalarTab *tab, ScalarId root);
 /* `max(load b0[i0], 0)`; for dumps and tests. */
 void scalar_print(const ScalarTab *tab, ScalarId id, Text *out);
 

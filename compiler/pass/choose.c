@@ -253,12 +253,10 @@ static bool has_long_passes(const Chooser *c, const Kernel *kernel) {
 
 /* The arguments (bit set) that the value is computed from, within its stage. */
 static uint64_t loads_below(const Chooser *c, const Kernel *kernel, ScalarId value) {
-    bool *is_part = arena_array(c->scratch, bool, value + (size_t)1);
+    const bool *is_part = scalar_reached(c->scratch, kernel->scalars, value);
     uint64_t loads = 0;
-    is_part[value] = true;
-    for (ScalarId id = value; id > 0; id--) {
+    for (ScalarId id = 1; id <= value; id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        for (int i = 0; i < 3 && is_part[id]; i++) is_part[s->args[i]] = true;
         if (is_part[id] && s->kind == SCALAR_LOAD)
             loads |= (uint64_t)1 << kernel_find_arg(kernel, s->buffer);
     }
@@ -462,10 +460,7 @@ static bool add_factor(Draft *d, const Kernel *kernel, uint32_t side) {
 static bool may_place(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     uint32_t n_copies = 0;
-    for (uint32_t i = 0; i < node->n_args; i++) {
-        OpId op = graph_node(graph, node->args[i])->op;
-        n_copies += op == OP_INPUT || op == OP_PARAM;
-    }
+    for (uint32_t i = 0; i < node->n_args; i++) n_copies += graph_is_bound(graph, node->args[i]);
     return class_of(graph, id) == CLASS_CONCAT && n_copies <= 1;
 }
 

@@ -104,28 +104,8 @@ static uint32_t choose_variant(const Coster *c, const Launch *launch) {
 
 /* The scalars that a stage needs (n_stages: the stores after all). */
 static bool *stage_scalars(const Coster *c, const Kernel *kernel, uint32_t index) {
-    bool *live = arena_array(c->arena, bool, scalar_count(kernel->scalars) + 1);
-    if (index < kernel->stages.n) {
-        const Stage *stage = &kernel->stages.data[index];
-        for (uint32_t i = 0; i < stage->reduces.n; i++) {
-            const Reduce *reduce = &kernel->reduces.data[stage->reduces.data[i]];
-            live[reduce->value] = live[reduce->factor] = live[reduce->arg_index] = true;
-        }
-        kernel_mark_stores(kernel, stage->stores.data, stage->stores.n, live);
-    } else {
-        kernel_mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
-    }
-    const IndexTab *tab = scalartab_indices(kernel->scalars);
-    for (ScalarId id = scalar_count(kernel->scalars); id > 0; id--) {
-        const Scalar *s = scalar_get(kernel->scalars, id);
-        if (!live[id]) continue;
-        for (int i = 0; i < 3; i++) live[s->args[i]] = true;
-        if (s->index) kernel_mark_index(tab, s->index, live);
-        for (GuardId g = s->guard; g; g = guard_get(kernel->scalars, g).next)
-            kernel_mark_index(tab, guard_get(kernel->scalars, g).index, live);
-    }
-    live[SCALAR_NONE] = false;
-    return live;
+    const Stage *stage = index < kernel->stages.n ? &kernel->stages.data[index] : NULL;
+    return stage_live_scalars(c->arena, kernel, stage);
 }
 
 /* Elements that the address moves when the lane axis goes on by one; remainders count, quotients

@@ -19,9 +19,7 @@ typedef struct Layout {
 
 /* Whether the factor is read from params and what init steps make of them, and nothing else. */
 static bool comes_from_params(const Packing *p, const Kernel *gemm, ScalarId value) {
-    Kernel part = {.scalars = gemm->scalars};
-    vec_push(p->arena, &part.reduces, (Reduce){.value = value});
-    const bool *live = kernel_live_scalars(p->arena, &part);
+    const bool *live = kernel_needed_scalars(p->arena, gemm, &value, 1);
     bool any = false;
     for (ScalarId id = 1; id <= scalar_count(gemm->scalars); id++) {
         const Scalar *s = scalar_get(gemm->scalars, id);
