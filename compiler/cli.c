@@ -217,6 +217,14 @@ static bool parse_once(Cli *cli, OptionId id, const char **slot, const char *val
     return true;
 }
 
+static bool parse_weights(Cli *cli, const char *path) {
+    bool is_folder = *path && path[strlen(path) - 1] == '/';
+    if (!*path || (is_folder && cli->command == CLI_COMPILE))
+        return fail(cli, FUSEC_USAGE, "--weights wants a file%s, not `%s`",
+                    cli->command == CLI_COMPILE ? "'s name" : " or a folder", path);
+    return parse_once(cli, OPTION_WEIGHTS, &cli->weights, path);
+}
+
 /* Options without an argument; false for those that only print. */
 static bool parse_flag(Cli *cli, OptionId id) {
     if (id == OPTION_LIST_EMIT) list_emit();
@@ -266,6 +274,7 @@ static bool parse_valued(Cli *cli, OptionId id, const char *value) {
     if (id == OPTION_OUTPUT_FILE) return parse_once(cli, id, &cli->output, value);
     if (id == OPTION_REPORT) return parse_once(cli, id, &cli->report, value);
     if (id == OPTION_PTXAS) return parse_once(cli, id, &cli->ptxas, value);
+    if (id == OPTION_WEIGHTS) return parse_weights(cli, value);
     if (id == OPTION_DUMP_TO) return parse_once(cli, id, &cli->dump_to, value);
     if (id == OPTION_GRAPH) return parse_once(cli, id, &cli->graph, value);
     if (id == OPTION_EMIT) return parse_emit(cli, value);

@@ -4,9 +4,11 @@
 #include "ir/tensor.h"
 #include "npy.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Compiling. */
@@ -382,19 +384,54 @@ static bool has_all_params(const Exec *exec) {
     return true;
 }
 
-/* Whether the artifact's weights file is to be read. Where only time or agreement is asked for,
- * random params serve as well when it is not there. */
-static bool chooses_weights(const Exec *exec, const char *base_dir) {
-    const Cli *cli = exec->cli;
-    const char *name = exec->info.weights;
-    if (!name || has_all_params(exec)) return false;
-    bool is_absolute = name[0] == '/';
-    const char *path = str_format(cli->arena, "%s%s", is_absolute ? "" : base_dir, name);
-    if (cli->command == CLI_RUN || access(path, F_OK) == 0) return true;
-    if (!exec->cli->told_of_weights)
-        fprintf(stderr, "fusec: %s is not there; its params are random\n", path);
-    exec->cli->told_of_weights = true;
-    return false;
+static bool is_folder(const char *path) {
+    struct stat info;
+    return path[strlen(path) - 1] == '/' || (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
+}
+
+/* Where the weights file lies, by --weights or by the artifact's own name for it, which is relative
+ * to the folder of cli->path; NULL where neither names one. */
+static const char *weights_path(const Exec *exec) {
+    Cli *cli = exec->cli;
+    const char *name = exec->info.weights, *given = cli->weights;
+    if (given && !is_folder(given)) return given;
+    const char *folder = given ? given : cli->path;
+    if (!name || (!given && name[0] == '/')) return name;
+    const char *last = given ? strrchr(name, '/') : NULL, *slash = strrchr(folder, '/');
+    size_t n_folder = given ? strlen(folder) : slash ? (size_t)(slash - folder) + 1 : 0;
+    return str_format(cli->arena, "%.*s%s%s", (int)n_folder, folder,
+                      given && folder[n_folder - 1] != '/' ? "/" : "", last ? last + 1 : name);
+}
+
+static fusec_status fail_weights(const Exec *exec, const char *path) {
+    cli_fail(exec->cli, FUSEC_FILE, "cannot read weights file %s: %s", path, strerror(errno));
+    cli_help("%s calls it `%s`, relative to its own folder; --weights=FILE, or the folder of the "
+             "file, says where it is.",
+             exec->cli->path, exec->info.weights ? exec->info.weights : "");
+    return FUSEC_FILE;
+}
+
+/* Settles whether a weights file is read, and which. Where only time or agreement is asked for,
+ * random params serve as well when the one that the artifact names is not there. */
+static fusec_status choose_weights(Exec *exec, frt_program_options *options) {
+    Cli *cli = exec->cli;
+    const char *path = weights_path(exec);
+    options->no_weights = true;
+    if (!path && cli->weights)
+        return cli_fail(cli, FUSEC_INPUT,
+                        "%s names no weights file to be found in %s; --weights wants the file",
+                        cli->path, cli->weights);
+    if (!path || has_all_params(exec)) return FUSEC_OK;
+    bool is_there = access(path, R_OK) == 0;
+    if (!is_there && (cli->command == CLI_RUN || cli->weights)) return fail_weights(exec, path);
+    if (!is_there && !cli->told_of_weights)
+        fprintf(stderr, "fusec: %s is not there (--weights says where); its params are random\n",
+                path);
+    cli->told_of_weights |= !is_there;
+    exec->has_weights = is_there;
+    options->no_weights = !is_there;
+    options->weights_path = path;
+    return FUSEC_OK;
 }
 
 /* With the params that files hold. */
@@ -402,17 +439,13 @@ static fusec_status make_program(Exec *exec) {
     Cli *cli = exec->cli;
     frt_error error = FRT_ERROR_INIT;
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
-    const char *slash = strrchr(cli->path, '/');
     options.n_threads = cli->n_threads;
     options.cuda_lookup = cli->cuda_lookup;
-    options.base_dir =
-        slash ? str_format(cli->arena, "%.*s", (int)(slash - cli->path) + 1, cli->path) : "";
-    exec->has_weights = chooses_weights(exec, options.base_dir);
-    options.no_weights = !exec->has_weights;
     options.in_order = cli->in_order;
     options.cache = cli->cache;
     options.load_all = cli->load_all;
-    if (!slash) options.base_dir = NULL;
+    fusec_status status = choose_weights(exec, &options);
+    if (status) return status;
     if (frt_program_create(exec->module, exec->graph_info.name, &options, &exec->program, &error))
         return cli_fail_frt(cli, &error);
     return give_read_params(exec);

@@ -49,9 +49,9 @@ void exec_close(Exec *exec);
 
 /* Reads the files of --input. Before exec_start. */
 fusec_status exec_read_inputs(Exec *exec);
-/* Makes the program (weights relative to the folder of cli->path), settles all dims, fills and
- * binds all tensors. Dims come from --dim, from params and inputs that files hold, else they are
- * the legal value nearest to `wanted_dim`, which is told on stderr if `tells`. */
+/* Makes the program (weights by --weights, else relative to the folder of cli->path), settles all
+ * dims, fills and binds all tensors. Dims come from --dim, from params and inputs that files hold,
+ * else they are the legal value nearest to `wanted_dim`, which is told on stderr if `tells`. */
 fusec_status exec_start(Exec *exec, int64_t wanted_dim, bool tells);
 /* Gives other contents to what no file gives, for the runs from here on. */
 fusec_status exec_fill(Exec *exec, DataKind kind);

@@ -21,6 +21,15 @@ fusec_status cli_fail(const Cli *cli, fusec_status status, const char *format, .
     return status;
 }
 
+void cli_help(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("  help: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
 fusec_status cli_fail_frt(const Cli *cli, const frt_error *error) {
     fusec_status status = FUSEC_INPUT;
     if (error->status == FRT_E_FILE) status = FUSEC_FILE;
@@ -97,9 +106,8 @@ fusec_status cli_guard(Cli *cli, Driver *driver, fusec_status (*body)(Driver *, 
     if (driver->failure) {
         cli_fail(cli, status, "%s", driver->failure);
         if (strcmp(driver->failure, "out of memory") != 0)
-            fputs("  help: This is a mistake in fusec; please report it with the source and the "
-                  "output of `fusec --version --verbose`.\n",
-                  stderr);
+            cli_help("This is a mistake in fusec; please report it with the source and the "
+                     "output of `fusec --version --verbose`.");
         return status;
     }
     fusec_status printed = driver_guard(driver, print_diags, cli);

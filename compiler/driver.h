@@ -45,6 +45,7 @@ typedef struct DriverOptions {
     fusec_kind kind;
     const Target *target;
     const char *numerics; /* "strict" */
+    const char *weights;  /* replaces the source's name of the weights file; or NULL */
     bool no_fuse, explain, explain_json;
     bool plans;          /* makes plans for kinds of output that need none */
     const Card *card;    /* that the ledger prices for; NULL: the target's */

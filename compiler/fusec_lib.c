@@ -57,6 +57,7 @@ static fusec_status read_options(fusec_result *result, const fusec_options *give
     *options = (DriverOptions){.kind = given->kind,
                                .numerics = "strict",
                                .no_fuse = given->no_fuse,
+                               .weights = given->weights,
                                .explain = given->explain};
     options->target =
         given->target ? target_by_name(given->target) : driver_default_target(given->kind);

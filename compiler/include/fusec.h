@@ -73,10 +73,12 @@ typedef struct fusec_options {
     const char *numerics;    /* NULL or "strict" */
     bool no_fuse;            /* one kernel per op */
     bool explain;            /* make fusec_result_explanation too */
+    const char *weights;     /* the name that the artifact gives its weights file, relative to its
+                                own folder; NULL: the source's */
 } fusec_options;
 
 #define FUSEC_OPTIONS_INIT \
-    { sizeof(fusec_options), FUSEC_PTX, NULL, NULL, NULL, false, false }
+    { sizeof(fusec_options), FUSEC_PTX, NULL, NULL, NULL, false, false, NULL }
 
 /* Targets by index: name and one line about it; NULL past the last. */
 FUSEC_API const char *fusec_target_name(size_t index);

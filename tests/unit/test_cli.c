@@ -71,7 +71,7 @@ static void tear_down(void) {
 /* Options whose value is a path, not `name=@path`. */
 static bool takes_path(const char *word) {
     return strncmp(word, "--dump-to", 9) == 0 || strncmp(word, "--report", 8) == 0 ||
-           strncmp(word, "--ptxas", 7) == 0;
+           strncmp(word, "--ptxas", 7) == 0 || strncmp(word, "--weights", 9) == 0;
 }
 
 /* Runs build/fusec with `line`'s words (`@name` stands for a file of the folder) and stdin from
@@ -485,6 +485,40 @@ static const char symbolic[] =
     "weights \"w.safetensors\"\ndim B in 1..64\ndim N in 1..1000 mult 5\n"
     "graph g(x: f32[B, N]) -> (y: f32[B, 4]) {\n  param w: f32[N, 4] = \"w\"\n"
     "  param c: f32[4] = \"c\"\n  y = x @ w + c\n}\n";
+
+Test(cli, weights_are_found_where_the_option_says) {
+    write_file("s.g", symbolic, strlen(symbolic));
+    expect("run @s.g --device=cpu", 3, "/w.safetensors: No such file");
+    cr_expect(strstr(run.err, "s.g calls it `w.safetensors`, relative to its own folder; "
+                              "--weights=FILE"),
+              "%s", run.err);
+    cr_assert(mkdir(path_of("other"), 0777) == 0);
+    write_weights("other/w.safetensors", 10);
+    static const char *const commands[] = {"run", "verify", "bench --runs=20"};
+    static const char *const places[] = {"@other", "@other/", "@other/w.safetensors"};
+    char line[160];
+    for (int i = 0; i < 9; i++) {
+        snprintf(line, sizeof line, "%s @s.g --device=cpu --dim=B=2 --weights=%s", commands[i / 3],
+                 places[i % 3]);
+        cr_expect_eq(fusec(line, NULL), 0, "%s: %s", line, run.err);
+        cr_expect(!strstr(run.err, "random;") && !strstr(run.err, "params are random"), "%s",
+                  run.err);
+    }
+    expect("verify @s.g --device=cpu --weights=@none", 3, "cannot read weights file");
+    expect("run @good.g --device=cpu --weights=@other", 1, "good.g names no weights file");
+    expect("run @s.g --device=cpu --weights=", 2, "--weights wants a file or a folder");
+    expect("@s.g --weights=a/ -o @s.o", 2, "--weights wants a file's name");
+}
+
+Test(cli, an_artifact_has_the_name_that_the_option_gives) {
+    write_file("s.g", symbolic, strlen(symbolic));
+    expect("@s.g --weights=other/v.safetensors -o @s.o", 0, "");
+    expect("inspect @s.o", 0, "weights other/v.safetensors\n");
+    expect("run @s.o", 3, "/other/v.safetensors: No such file");
+    cr_assert(mkdir(path_of("other"), 0777) == 0);
+    write_weights("other/v.safetensors", 10);
+    expect("run @s.o --dim=B=3", 0, "y: f32[3, 4] =");
+}
 
 Test(cli, params_fix_dims_from_their_files) {
     write_file("s.g", symbolic, strlen(symbolic));
