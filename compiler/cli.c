@@ -351,12 +351,26 @@ static bool parse_options(Cli *cli, int argc, char **argv) {
     return true;
 }
 
+static const char *command_name_at(size_t index) {
+    return cli_commands[index + 1].name;
+}
+
+/* A word in place of a file is a command that is not one. */
+static bool check_word(Cli *cli, const char *word) {
+    if (cli->command != CLI_COMPILE || strpbrk(word, "./") || strcmp(word, "-") == 0 ||
+        access(word, F_OK) == 0)
+        return true;
+    return fail_unknown(cli, FUSEC_USAGE, "command or file", word,
+                        cli_nearest(word, CLI_N_COMMANDS - 1, command_name_at), "fusec --help");
+}
+
 bool cli_parse(Cli *cli, int argc, char **argv) {
     cli->seed = 1;
     parse_color(cli, "auto");
     look_ahead(cli, argc, argv);
     cli->command = parse_command(&argc, &argv);
     if (!parse_options(cli, argc, argv)) return false;
+    if (argc > optind && !check_word(cli, argv[optind])) return false;
     if (argc - optind != 1)
         return fail(cli, FUSEC_USAGE,
                     argc == optind ? "no input file; use: %s" : "more than one input file; use: %s",

@@ -58,6 +58,8 @@ fusec_status exec_fill(Exec *exec, DataKind kind);
 /* Runs once and brings all outputs to the host. */
 fusec_status exec_run(Exec *exec);
 ExecTensor *exec_find(Exec *exec, const char *name);
+/* Says that there is no `what` of that name, and which there are. */
+fusec_status exec_fail_no_tensor(Exec *exec, const char *what, const char *name, bool is_output);
 
 /* Compiles source for running on `target`. The bytes live on the cli's arena. */
 fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Target *target,

@@ -78,12 +78,11 @@ fusec_status driver_guard(Driver *driver, fusec_status (*body)(Driver *, void *)
         return body(driver, user);
     case ESCAPE_OUT_OF_MEMORY:
         driver->failure = "out of memory";
-        break;
+        return FUSEC_MEMORY;
     default:
         driver->failure = driver->escape.message;
-        break;
+        return FUSEC_INTERNAL;
     }
-    return FUSEC_INTERNAL;
 }
 
 bool driver_seal(char *artifact, size_t n_bytes) {
