@@ -94,7 +94,7 @@ AGAIN = $(MAKE) --no-print-directory $(if $(findstring j,$(filter-out --%,$(MAKE
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-# test_cli runs build/fusec, which is never built with the sanitizers.
+# test_cli and test_cli_wrong run build/fusec, which is never built with the sanitizers.
 .PHONY: check-asan tests-built fuzzers-built all help deps test ci-checks check-unit check-llvm check-all soak sweep shapes fuzz asan layers \
   format format-check docs docs-check wc wc-check compile-time bench-cpu install clean
 

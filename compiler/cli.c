@@ -217,6 +217,14 @@ static bool parse_once(Cli *cli, OptionId id, const char **slot, const char *val
     return true;
 }
 
+static bool parse_weights(Cli *cli, const char *path) {
+    bool is_folder = *path && path[strlen(path) - 1] == '/';
+    if (!*path || (is_folder && cli->command == CLI_COMPILE))
+        return fail(cli, FUSEC_USAGE, "--weights wants a file%s, not `%s`",
+                    cli->command == CLI_COMPILE ? "'s name" : " or a folder", path);
+    return parse_once(cli, OPTION_WEIGHTS, &cli->weights, path);
+}
+
 /* Options without an argument; false for those that only print. */
 static bool parse_flag(Cli *cli, OptionId id) {
     if (id == OPTION_LIST_EMIT) list_emit();
@@ -266,6 +274,7 @@ static bool parse_valued(Cli *cli, OptionId id, const char *value) {
     if (id == OPTION_OUTPUT_FILE) return parse_once(cli, id, &cli->output, value);
     if (id == OPTION_REPORT) return parse_once(cli, id, &cli->report, value);
     if (id == OPTION_PTXAS) return parse_once(cli, id, &cli->ptxas, value);
+    if (id == OPTION_WEIGHTS) return parse_weights(cli, value);
     if (id == OPTION_DUMP_TO) return parse_once(cli, id, &cli->dump_to, value);
     if (id == OPTION_GRAPH) return parse_once(cli, id, &cli->graph, value);
     if (id == OPTION_EMIT) return parse_emit(cli, value);
@@ -342,12 +351,26 @@ static bool parse_options(Cli *cli, int argc, char **argv) {
     return true;
 }
 
+static const char *command_name_at(size_t index) {
+    return cli_commands[index + 1].name;
+}
+
+/* A word in place of a file is a command that is not one. */
+static bool check_word(Cli *cli, const char *word) {
+    if (cli->command != CLI_COMPILE || strpbrk(word, "./") || strcmp(word, "-") == 0 ||
+        access(word, F_OK) == 0)
+        return true;
+    return fail_unknown(cli, FUSEC_USAGE, "command or file", word,
+                        cli_nearest(word, CLI_N_COMMANDS - 1, command_name_at), "fusec --help");
+}
+
 bool cli_parse(Cli *cli, int argc, char **argv) {
     cli->seed = 1;
     parse_color(cli, "auto");
     look_ahead(cli, argc, argv);
     cli->command = parse_command(&argc, &argv);
     if (!parse_options(cli, argc, argv)) return false;
+    if (argc > optind && !check_word(cli, argv[optind])) return false;
     if (argc - optind != 1)
         return fail(cli, FUSEC_USAGE,
                     argc == optind ? "no input file; use: %s" : "more than one input file; use: %s",

@@ -48,6 +48,7 @@ struct Cli {
     bool has_kind;
     const CliFinish *finish; /* what is made of the kind by another program, or NULL */
     const char *ptxas;       /* NULL: none given */
+    const char *weights;     /* the same */
     const Target *target;    /* the same */
     const Card *card;        /* the same */
     bool replay, in_order, cache, load_all;
@@ -87,8 +88,16 @@ fusec_status cli_fail(const Cli *cli, fusec_status status, const char *format, .
 /* Whether all that was printed has gone out; else an error. */
 fusec_status cli_close_stdout(const Cli *cli);
 STR_PRINTF(2, 0) void cli_vfail(const Cli *cli, const char *format, va_list args);
-/* The same for a failure of the runtime. */
+/* Prints that memory is out; FUSEC_MEMORY. */
+fusec_status cli_fail_memory(const Cli *cli);
+/* What limits memory. */
+void cli_help_memory(void);
+/* What to do about the error before it: a sentence. */
+STR_PRINTF(1, 2) void cli_help(const char *format, ...);
+/* The same as cli_fail for a failure of the runtime. */
 fusec_status cli_fail_frt(const Cli *cli, const frt_error *error);
+/* The same for an artifact that cannot be loaded: cli->path. */
+fusec_status cli_fail_load(const Cli *cli, const frt_error *error);
 /* Prints rendered diagnostics to stderr, coloured if wanted. */
 void cli_print_messages(const Cli *cli, const char *messages);
 /* Runs `body` in the driver and prints what it reports. */

@@ -390,7 +390,7 @@ static fusec_status print_json(const Exec *exec, const Report *report) {
     json_object_set_new(root, "init_bytes", json_integer((json_int_t)report->init.kept_bytes));
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     json_decref(root);
-    if (!text) return cli_fail(exec->cli, FUSEC_INTERNAL, "out of memory");
+    if (!text) return cli_fail_memory(exec->cli);
     puts(text);
     free(text);
     return FUSEC_OK;

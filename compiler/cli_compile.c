@@ -177,6 +177,7 @@ fusec_status cli_compile(Cli *cli) {
                              .target = cli->target,
                              .numerics = "strict",
                              .no_fuse = cli->no_fuse,
+                             .weights = cli->weights,
                              .explain = cli->explain && !cli->json,
                              .explain_json = cli->explain && cli->json,
                              .plans = cli->report != NULL,
@@ -186,7 +187,7 @@ fusec_status cli_compile(Cli *cli) {
                                       .wants_text = cli->dump_to ? UINT32_MAX : cli->print_after,
                                       .after = after_pass};
     Driver driver;
-    if (!driver_init(&driver, &options)) return cli_fail(cli, FUSEC_INTERNAL, "out of memory");
+    if (!driver_init(&driver, &options)) return cli_fail_memory(cli);
     status = cli_guard(cli, &driver, compile_text, &compile);
     if (!status) status = compile.dump_status;
     if (!status && cli->time_passes) print_times(&compile);

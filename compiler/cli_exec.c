@@ -4,9 +4,11 @@
 #include "ir/tensor.h"
 #include "npy.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Compiling. */
@@ -30,7 +32,7 @@ fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Targ
                              .no_fuse = no_fuse};
     Driver driver;
     Request request = {strcmp(cli->path, "-") == 0 ? "<stdin>" : cli->path, text, n_bytes};
-    if (!driver_init(&driver, &options)) return cli_fail(cli, FUSEC_INTERNAL, "out of memory");
+    if (!driver_init(&driver, &options)) return cli_fail_memory(cli);
     fusec_status status = cli_guard(cli, &driver, compile, &request);
     if (!status) {
         *artifact = arena_copy(cli->arena, driver.code.data, driver.code.n_bytes);
@@ -104,7 +106,7 @@ fusec_status exec_open(Cli *cli, Exec *exec, const void *artifact, size_t n_byte
                    .info = {.struct_size = sizeof exec->info},
                    .poisons = cli->command == CLI_VERIFY};
     if (frt_module_load_memory(artifact, n_bytes, &exec->module, &error))
-        return cli_fail_frt(cli, &error);
+        return cli_fail_load(cli, &error);
     frt_module_get_info(exec->module, &exec->info);
     fusec_status status = find_graph(exec, name);
     if (status) return status;
@@ -146,22 +148,37 @@ static int32_t find_dim(const Exec *exec, const char *name) {
     return -1;
 }
 
+static fusec_status fail_no_dim(const Exec *exec, const char *name) {
+    Text names = {.arena = exec->cli->arena};
+    for (int32_t i = 0; i < exec->info.n_dims; i++)
+        text_printf(&names, "%s%s", i ? ", " : " but ", exec->dims[i].name);
+    return cli_fail(exec->cli, FUSEC_INPUT, "there is no dim `%s`%s", name, text_str(&names));
+}
+
+/* `value` is as the user wrote it. */
+static fusec_status fail_dim(const Exec *exec, const frt_dim_info *dim, const char *value) {
+    const char *multiple =
+        dim->multiple > 1
+            ? str_format(exec->cli->arena, " and is a multiple of %" PRId64, dim->multiple)
+            : "";
+    return cli_fail(exec->cli, FUSEC_INPUT,
+                    "dim %s cannot be %s: it lies in %" PRId64 "..%" PRId64 "%s", dim->name, value,
+                    dim->lo, dim->hi, multiple);
+}
+
+static bool is_legal(const frt_dim_info *dim, int64_t value) {
+    return value >= dim->lo && value <= dim->hi && value % dim->multiple == 0;
+}
+
 static fusec_status take_given_dims(Exec *exec) {
     const Cli *cli = exec->cli;
     for (uint32_t i = 0; i < cli->dims.n; i++) {
         CliPair pair = cli->dims.data[i];
         int32_t dim = find_dim(exec, pair.name);
         int64_t value;
-        if (dim < 0) return cli_fail(cli, FUSEC_INPUT, "there is no dim `%s`", pair.name);
-        const frt_dim_info *info = &exec->dims[dim];
-        if (!cli_parse_dim(pair.value, &value) || value < info->lo || value > info->hi ||
-            value % info->multiple)
-            return cli_fail(
-                cli, FUSEC_INPUT, "dim %s cannot be %s: it lies in %" PRId64 "..%" PRId64 "%s",
-                pair.name, pair.value, info->lo, info->hi,
-                info->multiple > 1
-                    ? str_format(cli->arena, " and is a multiple of %" PRId64, info->multiple)
-                    : "");
+        if (dim < 0) return fail_no_dim(exec, pair.name);
+        if (!cli_parse_dim(pair.value, &value) || !is_legal(&exec->dims[dim], value))
+            return fail_dim(exec, &exec->dims[dim], pair.value);
         exec->dim_values[dim] = value;
         exec->dim_known[dim] = exec->dim_is_set[dim] = true;
     }
@@ -177,19 +194,25 @@ static void take_param_dims(Exec *exec) {
 }
 
 /* A given input whose extent is a dim itself fixes that dim. */
-static void take_input_dims(Exec *exec) {
+static fusec_status take_input_dims(Exec *exec) {
     for (uint32_t i = 0; i < exec->n_tensors; i++) {
         const ExecTensor *tensor = &exec->tensors[i];
         for (int32_t axis = 0; tensor->is_given && axis < tensor->info.rank; axis++) {
             char text[FRT_MAX_NAME_BYTES + 1];
+            int64_t value = tensor->dims[axis];
             frt_module_extent_text(exec->module, exec->graph, tensor->index, axis, text,
                                    sizeof text);
             int32_t dim = find_dim(exec, text);
             if (dim < 0 || exec->dim_known[dim]) continue;
-            exec->dim_values[dim] = tensor->dims[axis];
+            if (!is_legal(&exec->dims[dim], value))
+                return fail_dim(exec, &exec->dims[dim],
+                                str_format(exec->cli->arena, "%" PRId64 ", as axis %d of %s's file",
+                                           value, (int)axis, tensor->info.name));
+            exec->dim_values[dim] = value;
             exec->dim_known[dim] = true;
         }
     }
+    return FUSEC_OK;
 }
 
 static int64_t legal_value(const frt_dim_info *dim, int64_t wanted) {
@@ -224,7 +247,8 @@ static fusec_status choose_dims(Exec *exec, int64_t wanted, bool tells) {
     fusec_status status = take_given_dims(exec);
     if (status) return status;
     take_param_dims(exec);
-    take_input_dims(exec);
+    status = take_input_dims(exec);
+    if (status) return status;
     for (int32_t i = 0; i < exec->info.n_dims; i++) {
         if (exec->dim_known[i]) continue;
         exec->dim_values[i] = legal_value(&exec->dims[i], wanted);
@@ -239,13 +263,44 @@ static fusec_status choose_dims(Exec *exec, int64_t wanted, bool tells) {
 
 /* Data. */
 
+/* "f32[B, 64]", as the source declares it. */
+static const char *declared_type(const Exec *exec, const ExecTensor *tensor) {
+    Text type = {.arena = exec->cli->arena};
+    text_printf(&type, "%s[", frt_dtype_name(tensor->info.dtype));
+    for (int32_t axis = 0; axis < tensor->info.rank; axis++) {
+        char text[FRT_MAX_NAME_BYTES + 1];
+        frt_module_extent_text(exec->module, exec->graph, tensor->index, axis, text, sizeof text);
+        text_printf(&type, "%s%s", axis ? ", " : "", text);
+    }
+    text_puts(&type, "]");
+    return text_str(&type);
+}
+
+fusec_status exec_fail_no_tensor(Exec *exec, const char *what, const char *name, bool is_output) {
+    Text names = {.arena = exec->cli->arena};
+    for (uint32_t i = 0; i < exec->n_tensors; i++)
+        if ((exec->tensors[i].info.role == FRT_OUTPUT) == is_output)
+            text_printf(&names, "%s%s", names.n_bytes ? ", " : " but ", exec->tensors[i].info.name);
+    return cli_fail(exec->cli, FUSEC_INPUT, "there is no %s `%s`%s", what, name, text_str(&names));
+}
+
+static fusec_status fail_array(const Exec *exec, const ExecTensor *tensor, const char *path,
+                               const NpyArray *array) {
+    cli_fail(exec->cli, FUSEC_INPUT, "%s is %s of rank %d, but %s holds %s of rank %u",
+             tensor->info.name, frt_dtype_name(tensor->info.dtype), (int)tensor->info.rank, path,
+             dtype_name(array->dtype), array->rank);
+    cli_help("Save an array of %s; NumPy's `astype` and `reshape` make one.",
+             declared_type(exec, tensor));
+    return FUSEC_INPUT;
+}
+
 fusec_status exec_read_inputs(Exec *exec) {
     Cli *cli = exec->cli;
     for (uint32_t i = 0; i < cli->inputs.n; i++) {
         CliPair pair = cli->inputs.data[i];
         ExecTensor *tensor = exec_find(exec, pair.name);
         if (!tensor || tensor->info.role == FRT_OUTPUT)
-            return cli_fail(cli, FUSEC_INPUT, "there is no input or param `%s`", pair.name);
+            return exec_fail_no_tensor(exec, "input or param", pair.name, false);
         char *file;
         size_t n_bytes;
         NpyArray array;
@@ -256,9 +311,7 @@ fusec_status exec_read_inputs(Exec *exec) {
             return cli_fail(cli, FUSEC_INPUT, "cannot use %s: %s", pair.value, error);
         if (strcmp(dtype_name(array.dtype), frt_dtype_name(tensor->info.dtype)) != 0 ||
             (int32_t)array.rank != tensor->info.rank)
-            return cli_fail(cli, FUSEC_INPUT, "%s is %s of rank %d, but %s holds %s of rank %u",
-                            pair.name, frt_dtype_name(tensor->info.dtype), (int)tensor->info.rank,
-                            pair.value, dtype_name(array.dtype), array.rank);
+            return fail_array(exec, tensor, pair.value, &array);
         memcpy(tensor->dims, array.dims, sizeof tensor->dims);
         tensor->n_bytes = array.n_bytes;
         tensor->host = arena_copy(cli->arena, array.bytes, array.n_bytes);
@@ -294,11 +347,10 @@ static fusec_status give_read_params(Exec *exec) {
     return status;
 }
 
-/* It is the user's dims that ask for so much. */
 static fusec_status fail_too_large(const Exec *exec, const char *what, size_t n_bytes) {
-    return cli_fail(exec->cli, FUSEC_INPUT,
-                    "there is no memory for %s of %zu bytes; give smaller dims by --dim", what,
-                    n_bytes);
+    cli_fail(exec->cli, FUSEC_MEMORY, "there is no memory for %s of %zu bytes", what, n_bytes);
+    cli_help_memory();
+    return FUSEC_MEMORY;
 }
 
 static fusec_status alloc_device(Exec *exec, const char *what, size_t n_bytes, void **device) {
@@ -382,19 +434,54 @@ static bool has_all_params(const Exec *exec) {
     return true;
 }
 
-/* Whether the artifact's weights file is to be read. Where only time or agreement is asked for,
- * random params serve as well when it is not there. */
-static bool chooses_weights(const Exec *exec, const char *base_dir) {
-    const Cli *cli = exec->cli;
-    const char *name = exec->info.weights;
-    if (!name || has_all_params(exec)) return false;
-    bool is_absolute = name[0] == '/';
-    const char *path = str_format(cli->arena, "%s%s", is_absolute ? "" : base_dir, name);
-    if (cli->command == CLI_RUN || access(path, F_OK) == 0) return true;
-    if (!exec->cli->told_of_weights)
-        fprintf(stderr, "fusec: %s is not there; its params are random\n", path);
-    exec->cli->told_of_weights = true;
-    return false;
+static bool is_folder(const char *path) {
+    struct stat info;
+    return path[strlen(path) - 1] == '/' || (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
+}
+
+/* Where the weights file lies, by --weights or by the artifact's own name for it, which is relative
+ * to the folder of cli->path; NULL where neither names one. */
+static const char *weights_path(const Exec *exec) {
+    Cli *cli = exec->cli;
+    const char *name = exec->info.weights, *given = cli->weights;
+    if (given && !is_folder(given)) return given;
+    const char *folder = given ? given : cli->path;
+    if (!name || (!given && name[0] == '/')) return name;
+    const char *last = given ? strrchr(name, '/') : NULL, *slash = strrchr(folder, '/');
+    size_t n_folder = given ? strlen(folder) : slash ? (size_t)(slash - folder) + 1 : 0;
+    return str_format(cli->arena, "%.*s%s%s", (int)n_folder, folder,
+                      given && folder[n_folder - 1] != '/' ? "/" : "", last ? last + 1 : name);
+}
+
+static fusec_status fail_weights(const Exec *exec, const char *path) {
+    cli_fail(exec->cli, FUSEC_FILE, "cannot read weights file %s: %s", path, strerror(errno));
+    cli_help("%s calls it `%s`, relative to its own folder; --weights=FILE, or the folder of the "
+             "file, says where it is.",
+             exec->cli->path, exec->info.weights ? exec->info.weights : "");
+    return FUSEC_FILE;
+}
+
+/* Settles whether a weights file is read, and which. Where only time or agreement is asked for,
+ * random params serve as well when the one that the artifact names is not there. */
+static fusec_status choose_weights(Exec *exec, frt_program_options *options) {
+    Cli *cli = exec->cli;
+    const char *path = weights_path(exec);
+    options->no_weights = true;
+    if (!path && cli->weights)
+        return cli_fail(cli, FUSEC_INPUT,
+                        "%s names no weights file to be found in %s; --weights wants the file",
+                        cli->path, cli->weights);
+    if (!path || has_all_params(exec)) return FUSEC_OK;
+    bool is_there = access(path, R_OK) == 0;
+    if (!is_there && (cli->command == CLI_RUN || cli->weights)) return fail_weights(exec, path);
+    if (!is_there && !cli->told_of_weights)
+        fprintf(stderr, "fusec: %s is not there (--weights says where); its params are random\n",
+                path);
+    cli->told_of_weights |= !is_there;
+    exec->has_weights = is_there;
+    options->no_weights = !is_there;
+    options->weights_path = path;
+    return FUSEC_OK;
 }
 
 /* With the params that files hold. */
@@ -402,17 +489,13 @@ static fusec_status make_program(Exec *exec) {
     Cli *cli = exec->cli;
     frt_error error = FRT_ERROR_INIT;
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
-    const char *slash = strrchr(cli->path, '/');
     options.n_threads = cli->n_threads;
     options.cuda_lookup = cli->cuda_lookup;
-    options.base_dir =
-        slash ? str_format(cli->arena, "%.*s", (int)(slash - cli->path) + 1, cli->path) : "";
-    exec->has_weights = chooses_weights(exec, options.base_dir);
-    options.no_weights = !exec->has_weights;
     options.in_order = cli->in_order;
     options.cache = cli->cache;
     options.load_all = cli->load_all;
-    if (!slash) options.base_dir = NULL;
+    fusec_status status = choose_weights(exec, &options);
+    if (status) return status;
     if (frt_program_create(exec->module, exec->graph_info.name, &options, &exec->program, &error))
         return cli_fail_frt(cli, &error);
     return give_read_params(exec);

@@ -49,15 +49,17 @@ void exec_close(Exec *exec);
 
 /* Reads the files of --input. Before exec_start. */
 fusec_status exec_read_inputs(Exec *exec);
-/* Makes the program (weights relative to the folder of cli->path), settles all dims, fills and
- * binds all tensors. Dims come from --dim, from params and inputs that files hold, else they are
- * the legal value nearest to `wanted_dim`, which is told on stderr if `tells`. */
+/* Makes the program (weights by --weights, else relative to the folder of cli->path), settles all
+ * dims, fills and binds all tensors. Dims come from --dim, from params and inputs that files hold,
+ * else they are the legal value nearest to `wanted_dim`, which is told on stderr if `tells`. */
 fusec_status exec_start(Exec *exec, int64_t wanted_dim, bool tells);
 /* Gives other contents to what no file gives, for the runs from here on. */
 fusec_status exec_fill(Exec *exec, DataKind kind);
 /* Runs once and brings all outputs to the host. */
 fusec_status exec_run(Exec *exec);
 ExecTensor *exec_find(Exec *exec, const char *name);
+/* Says that there is no `what` of that name, and which there are. */
+fusec_status exec_fail_no_tensor(Exec *exec, const char *what, const char *name, bool is_output);
 
 /* Compiles source for running on `target`. The bytes live on the cli's arena. */
 fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Target *target,

@@ -1,15 +1,18 @@
 /* Files of the command line. Output appears whole or not at all: it is written to a file of another
  * name in the same folder, which then takes the name. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "base/source.h"
 #include "cli.h"
 
 #include <frt_manifest.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +28,23 @@ static void on_signal(int number) {
     raise(number);
 }
 
+/* LLVM aborts where memory is out: what is left does not hold what it may have asked for. */
+static bool is_memory_out(void) {
+    enum { PROBE_BYTES = 16 << 20 };
+    return mmap(NULL, PROBE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+           MAP_FAILED;
+}
+
+static void on_abort(int number) {
+    static const char message[] = "fusec: error: out of memory in LLVM\n"
+                                  "  help: `ulimit -v` tells this shell's limit in KiB; a "
+                                  "container may have one of its own.\n";
+    if (!is_memory_out()) on_signal(number);
+    for (int i = 0; i < n_temps; i++) unlink(temps[i]);
+    ssize_t n = write(STDERR_FILENO, message, sizeof message - 1);
+    _exit(n < 0 ? FUSEC_FILE : FUSEC_MEMORY);
+}
+
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 enum { N_NUMBERS = sizeof numbers / sizeof numbers[0] };
 
@@ -32,6 +52,8 @@ void cli_catch_signals(void) {
     struct sigaction action = {.sa_handler = on_signal};
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < N_NUMBERS; i++) sigaction(numbers[i], &action, NULL);
+    action.sa_handler = on_abort;
+    sigaction(SIGABRT, &action, NULL);
 }
 
 /* Where a file exists that is not yet, or no longer, in the list, signals have to wait. */
@@ -97,6 +119,37 @@ static fusec_status read_all(Cli *cli, int file, const char *path, CliRead what,
     return FUSEC_OK;
 }
 
+/* `name` as seen from the folder of `path`. */
+static const char *beside(Cli *cli, const char *path, const char *name) {
+    const char *slash = strrchr(path, '/');
+    if (!slash || name[0] == '/') return name;
+    return str_format(cli->arena, "%.*s%s", (int)(slash - path) + 1, path, name);
+}
+
+/* The file beside `path` whose name is nearest to its, or NULL. */
+static const char *nearest_file(Cli *cli, const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *best = NULL;
+    unsigned least = (unsigned)strlen(name) / 3 + 2;
+    DIR *folder = opendir(beside(cli, path, "."));
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        unsigned distance = str_distance(name, entry->d_name);
+        bool is_first = best && distance == least && strcmp(entry->d_name, best) < 0;
+        if (entry->d_name[0] == '.' || (distance >= least && !is_first)) continue;
+        least = distance;
+        best = str_format(cli->arena, "%s", entry->d_name);
+    }
+    if (folder) closedir(folder);
+    return best ? beside(cli, path, best) : NULL;
+}
+
+static fusec_status fail_open(Cli *cli, const char *path) {
+    bool is_missing = errno == ENOENT;
+    fail_file(cli, "open", path);
+    const char *nearest = is_missing ? nearest_file(cli, path) : NULL;
+    if (nearest) cli_help("Did you mean %s?", nearest);
+    return FUSEC_FILE;
+}
+
 /* Without O_NONBLOCK, opening a pipe waits for somebody to write to it. */
 static int open_unwaiting(const char *path, bool *is_pipe) {
     struct stat info;
@@ -111,7 +164,7 @@ fusec_status cli_read(Cli *cli, const char *path, CliRead what, char **bytes, si
     if (strcmp(path, "-") == 0) return read_all(cli, STDIN_FILENO, "stdin", what, bytes, n_bytes);
     bool is_pipe = false;
     int file = open_unwaiting(path, &is_pipe);
-    if (file < 0) return fail_file(cli, "open", path);
+    if (file < 0) return fail_open(cli, path);
     fusec_status status = read_all(cli, file, path, what, bytes, n_bytes);
     close(file);
     if (!status && is_pipe && *n_bytes == 0)
@@ -196,13 +249,6 @@ static fusec_status write_special(const Cli *cli, const char *path, const void *
     bool ok = write_all(file, bytes, n_bytes);
     if (close(file) != 0 || !ok) return fail_file(cli, "write", path);
     return FUSEC_OK;
-}
-
-/* `name` as seen from the folder of `path`. */
-static const char *beside(Cli *cli, const char *path, const char *name) {
-    const char *slash = strrchr(path, '/');
-    if (!slash || name[0] == '/') return name;
-    return str_format(cli->arena, "%.*s%s", (int)(slash - path) + 1, path, name);
 }
 
 /* A link keeps pointing where it did: what it names is replaced, or made. */

@@ -128,7 +128,7 @@ fusec_status cli_inspect(Cli *cli) {
     FRT_INFO(frt_module_info, info);
     fusec_status status = cli_read(cli, cli->path, READ_ARTIFACT, &bytes, &n_bytes);
     if (status) return status;
-    if (frt_module_load_memory(bytes, n_bytes, &module, &error)) return cli_fail_frt(cli, &error);
+    if (frt_module_load_memory(bytes, n_bytes, &module, &error)) return cli_fail_load(cli, &error);
     frt_module_get_info(module, &info);
     show_head(module, &info);
     for (int32_t i = 0; i < info.n_graphs; i++) show_graph(module, i);

@@ -21,15 +21,48 @@ fusec_status cli_fail(const Cli *cli, fusec_status status, const char *format, .
     return status;
 }
 
-fusec_status cli_fail_frt(const Cli *cli, const frt_error *error) {
+void cli_help(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("  help: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+void cli_help_memory(void) {
+    cli_help(
+        "`ulimit -v` tells this shell's limit in KiB; a container may have a limit of its own. "
+        "Runs want less with smaller dims (--dim).");
+}
+
+fusec_status cli_fail_memory(const Cli *cli) {
+    cli_fail(cli, FUSEC_MEMORY, "out of memory");
+    cli_help_memory();
+    return FUSEC_MEMORY;
+}
+
+static fusec_status fail_frt(const Cli *cli, const char *before, const char *path,
+                             const frt_error *error) {
     fusec_status status = FUSEC_INPUT;
     if (error->status == FRT_E_FILE) status = FUSEC_FILE;
     if ((error->status >= FRT_E_NO_DRIVER && error->status <= FRT_E_HOST_CPU) ||
         error->status == FRT_E_DEVICE_LOST)
         status = FUSEC_TARGET;
     if (error->status == FRT_E_OUT_OF_MEMORY || error->status == FRT_E_THREADS)
-        status = FUSEC_INTERNAL;
-    return cli_fail(cli, status, "%s [%s]", error->message, frt_status_name(error->status));
+        status = FUSEC_MEMORY;
+    cli_fail(cli, status, "%s%s%s%s [%s]", before, path, *path ? ": " : "", error->message,
+             frt_status_name(error->status));
+    if (error->status == FRT_E_OUT_OF_MEMORY && error->cuda == 0) cli_help_memory();
+    return status;
+}
+
+fusec_status cli_fail_frt(const Cli *cli, const frt_error *error) {
+    return fail_frt(cli, "", "", error);
+}
+
+fusec_status cli_fail_load(const Cli *cli, const frt_error *error) {
+    return fail_frt(cli, "cannot load ", cli->path, error);
 }
 
 /* The colour of what comes after `file:line:col: ` in a line, or NULL. */
@@ -95,11 +128,10 @@ fusec_status cli_guard(Cli *cli, Driver *driver, fusec_status (*body)(Driver *, 
                        void *user) {
     fusec_status status = driver_guard(driver, body, user);
     if (driver->failure) {
+        if (status == FUSEC_MEMORY) return cli_fail_memory(cli);
         cli_fail(cli, status, "%s", driver->failure);
-        if (strcmp(driver->failure, "out of memory") != 0)
-            fputs("  help: This is a mistake in fusec; please report it with the source and the "
-                  "output of `fusec --version --verbose`.\n",
-                  stderr);
+        cli_help("This is a mistake in fusec; please report it with the source and the "
+                 "output of `fusec --version --verbose`.");
         return status;
     }
     fusec_status printed = driver_guard(driver, print_diags, cli);

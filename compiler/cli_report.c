@@ -84,7 +84,7 @@ fusec_status cli_page_open(CliPage *page, Exec *exec) {
                              .no_fuse = cli->no_fuse,
                              .card = cli->card};
     page->is_open = driver_init(&page->driver, &options);
-    if (!page->is_open) return cli_fail(cli, FUSEC_INTERNAL, "out of memory");
+    if (!page->is_open) return cli_fail_memory(cli);
     status = cli_guard(cli, &page->driver, build, page);
     const CodeBytes *code = &page->driver.code;
     return status ? status : exec_open(cli, exec, code->data, code->n_bytes, cli->graph);

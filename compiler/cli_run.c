@@ -50,7 +50,7 @@ static fusec_status check_outputs(Exec *exec) {
     for (uint32_t i = 0; i < cli->outputs.n; i++) {
         const ExecTensor *tensor = exec_find(exec, cli->outputs.data[i].name);
         if (!tensor || tensor->info.role != FRT_OUTPUT)
-            return cli_fail(cli, FUSEC_INPUT, "there is no output `%s`", cli->outputs.data[i].name);
+            return exec_fail_no_tensor(exec, "output", cli->outputs.data[i].name, true);
         for (uint32_t k = 0; k < i; k++)
             if (cli_is_same_file(cli, cli->outputs.data[k].value, cli->outputs.data[i].value))
                 return cli_fail(cli, FUSEC_USAGE, "outputs %s and %s would both be %s",

@@ -246,7 +246,7 @@ static fusec_status verify_size(Trio *t) {
 static fusec_status verify_once(Driver *driver, void *user) {
     Verification *v = user;
     Trio t = {.v = v, .cli = *v->cli, .arena = arena_new(&driver->escape)};
-    if (!t.arena) return cli_fail(v->cli, FUSEC_INTERNAL, "out of memory");
+    if (!t.arena) return cli_fail_memory(v->cli);
     t.cli.arena = t.arena;
     t.fused.cli = t.unfused.cli = t.probed.cli = &t.cli;
     fusec_status status = verify_size(&t);
@@ -287,8 +287,7 @@ static fusec_status compile_all(Verification *v) {
         DriverHook keeping = {.user = v, .fused = keep_plan, .placed = pass_on};
         options.no_fuse = !is_fused;
         options.hook = is_fused ? keeping : v->cli->hook;
-        if (!driver_init(drivers[i], &options))
-            return cli_fail(v->cli, FUSEC_INTERNAL, "out of memory");
+        if (!driver_init(drivers[i], &options)) return cli_fail_memory(v->cli);
         fusec_status status = cli_guard(v->cli, drivers[i], build, v);
         if (status) return status;
         if (is_fused && v->target->device == DEVICE_GPU) registers_note(v->cli, drivers[i]);

@@ -78,12 +78,11 @@ fusec_status driver_guard(Driver *driver, fusec_status (*body)(Driver *, void *)
         return body(driver, user);
     case ESCAPE_OUT_OF_MEMORY:
         driver->failure = "out of memory";
-        break;
+        return FUSEC_MEMORY;
     default:
         driver->failure = driver->escape.message;
-        break;
+        return FUSEC_INTERNAL;
     }
-    return FUSEC_INTERNAL;
 }
 
 bool driver_seal(char *artifact, size_t n_bytes) {
@@ -164,6 +163,8 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
     Source *source = source_new(driver->arena, kept, text, n_bytes);
     driver->module = front_parse(driver->arena, driver->strings, &driver->diags, source);
     if (!driver->module) return FUSEC_INPUT;
+    if (driver->options.weights)
+        driver->module->weights = strtab_intern_z(driver->strings, driver->options.weights);
     for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
         const char *wrong = graph_verify(driver->module->graphs.data[i], driver->scratch);
         if (wrong) ice(driver->arena, "the front end made a wrong graph: %s", wrong);

@@ -45,6 +45,7 @@ typedef struct DriverOptions {
     fusec_kind kind;
     const Target *target;
     const char *numerics; /* "strict" */
+    const char *weights;  /* replaces the source's name of the weights file; or NULL */
     bool no_fuse, explain, explain_json;
     bool plans;          /* makes plans for kinds of output that need none */
     const Card *card;    /* that the ledger prices for; NULL: the target's */
@@ -72,7 +73,7 @@ bool driver_init(Driver *driver, const DriverOptions *options);
 void driver_free(Driver *driver);
 
 /* Calls body(driver, user) and catches what leaves through the driver's escape, which becomes
- * FUSEC_INTERNAL with `driver->failure`. Not to be nested. */
+ * FUSEC_MEMORY or FUSEC_INTERNAL, with `driver->failure`. Not to be nested. */
 fusec_status driver_guard(Driver *driver, fusec_status (*body)(Driver *, void *), void *user);
 
 /* To be called under the guard. Diagnostics go to driver->diags. */

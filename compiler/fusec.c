@@ -21,8 +21,8 @@ int main(int argc, char **argv) {
     static Cli cli; /* static: its values are read after a jump */
     cli_catch_signals();
     cli.arena = arena_new(&cli.escape);
-    if (!cli.arena) return FUSEC_INTERNAL;
-    if (setjmp(cli.escape.jump)) return (int)cli_fail(&cli, FUSEC_INTERNAL, "out of memory");
+    if (!cli.arena) return (int)cli_fail_memory(&cli);
+    if (setjmp(cli.escape.jump)) return (int)cli_fail_memory(&cli);
     fusec_status status = cli_parse(&cli, argc, argv) ? run_command(&cli) : cli.status;
     fusec_status closed = cli_close_stdout(&cli);
     arena_free(cli.arena);

@@ -57,6 +57,7 @@ static fusec_status read_options(fusec_result *result, const fusec_options *give
     *options = (DriverOptions){.kind = given->kind,
                                .numerics = "strict",
                                .no_fuse = given->no_fuse,
+                               .weights = given->weights,
                                .explain = given->explain};
     options->target =
         given->target ? target_by_name(given->target) : driver_default_target(given->kind);
@@ -101,11 +102,11 @@ fusec_status fusec_compile(const char *text, size_t n_bytes, const fusec_options
     if (!out) return FUSEC_USAGE;
     *out = NULL;
     fusec_result *result = calloc(1, sizeof *result);
-    if (!result) return FUSEC_INTERNAL;
+    if (!result) return FUSEC_MEMORY;
     fusec_status status = read_options(result, &all, &options);
     if (!driver_init(&result->driver, &options)) {
         free(result);
-        return FUSEC_INTERNAL;
+        return FUSEC_MEMORY;
     }
     *out = result;
     Request request = {text ? text : "", all.source_name ? all.source_name : "input.g",

@@ -4,8 +4,8 @@
 # and on the CPU if none does, and counts how many held-out images it gets right. Everything shown is
 # read from what the compiler prints. Run from the root of the tree.
 #
-# demo.sh            all of it
-# demo.sh picture    the picture alone
+# demo.sh                     all of it
+# demo.sh picture [TARGET]    the picture alone, of the plan for TARGET (sm_80)
 set -eu
 CC=${CC:-gcc}
 fusec=build/fusec
@@ -56,11 +56,11 @@ total() {
     echo $(($(echo "$expression" | sed "s/B/$batch/g")))
 }
 
-picture() {
-    "$fusec" $source --explain --emit=fused -o /dev/null >build/digits.explain
+picture() { # picture TARGET
+    "$fusec" $source --target="$1" --explain --emit=fused -o /dev/null >build/digits.explain
     phases=$(sed -n 's/^  \([^ ]*\): .*in the blocks of the one before$/\1/p' build/digits.explain)
-    "$fusec" $source --no-fuse --emit=fused -o - | boxes "" >build/digits.unfused.txt
-    "$fusec" $source --emit=fused -o - | boxes "$(echo $phases)" >build/digits.fused.txt
+    "$fusec" $source --target="$1" --no-fuse --emit=fused -o - | boxes "" >build/digits.unfused.txt
+    "$fusec" $source --target="$1" --emit=fused -o - | boxes "$(echo $phases)" >build/digits.fused.txt
     launches=$(sed -n 's/^  launches  *\([0-9]*\) (\([0-9]*\) .*/\2 \1/p' build/digits.explain)
     moved=$(total 'in and out of kernels')
     plain=$(total 'the same without fusion')
@@ -87,22 +87,11 @@ run() { # run ARTIFACT DEVICE
     "$fusec" run "$1" --device="$2" --input x=@$data/images.npy --output p=@build/digits.p.npy
 }
 
-# On the GPU; status 4 says that there is none.
-run_somewhere() {
-    status=0
-    run build/digits.ptx cuda 2>build/digits.error || status=$?
-    case $status in
-    0) echo "on the GPU" ;;
-    4)
-        sed 's/^fusec: error: //; s/ (.*//' build/digits.error
-        run build/digits.o cpu
-        echo "so on the CPU"
-        ;;
-    *)
-        cat build/digits.error >&2
-        exit $status
-        ;;
-    esac
+# The GPU if a driver answers, else the CPU.
+choose_device() {
+    name=GPU device=cuda target=sm_80 artifact=build/digits.ptx
+    why_not=$("$fusec" --list-targets | sed -n 's/.*(no GPU: \(.*\))$/\1/p')
+    [ -z "$why_not" ] || name=CPU device=cpu target=cpu artifact=build/digits.o
 }
 
 demo() {
@@ -114,10 +103,12 @@ demo() {
     # An artifact looks for its weights file beside itself, by the name that the source gives it.
     mkdir -p build/digits
     cp $data/weights.safetensors build/digits/
-    say "the same graph, unfused and fused"
-    picture
+    choose_device
+    say "the same graph, unfused and fused, as the $name runs it"
+    picture "$target"
     say "run on $batch images that training never saw"
-    run_somewhere
+    [ -z "$why_not" ] || echo "no GPU: $why_not; so on the CPU"
+    run "$artifact" $device
     $CC -std=c11 -O2 -o build/count_right dsl/examples/embed/count_right.c \
         dsl/examples/embed/held_out.c dsl/examples/embed/npy.c
     build/count_right build/digits.p.npy $data/labels.npy
@@ -125,6 +116,6 @@ demo() {
 
 case ${1:-} in
 '') demo ;;
-picture) picture ;;
-*) echo "usage: demo.sh [picture]" >&2; exit 2 ;;
+picture) picture "${2:-sm_80}" ;;
+*) echo "usage: demo.sh [picture [TARGET]]" >&2; exit 2 ;;
 esac

@@ -19,7 +19,7 @@
  *    of targets, which is filled once. PTX is generated with the help of other threads, one per
  *    processor and seven at most, which end before the call does and take no signals.
  *  - Nothing prints, exits or aborts, on any input. When memory is out the call fails with
- *    FUSEC_INTERNAL; only LLVM's own failure to allocate ends the process.
+ *    FUSEC_MEMORY; only LLVM's own failure to allocate ends the process.
  *  - Pointers passed in are borrowed for the call; strings returned belong to the result.
  */
 #ifndef FUSEC_H
@@ -54,7 +54,8 @@ typedef enum fusec_status {
     FUSEC_FILE = 3,     /* the program only: a file cannot be read or written */
     FUSEC_TARGET = 4,   /* the target, or a driver for it, is not available */
     FUSEC_MISMATCH = 5, /* the program only: verification found a difference */
-    FUSEC_INTERNAL = 70 /* out of memory, or a mistake of ours */
+    FUSEC_MEMORY = 6,   /* memory is out, or threads are */
+    FUSEC_INTERNAL = 70 /* a mistake of ours */
 } fusec_status;
 
 /* What to make of the source. */
@@ -73,10 +74,12 @@ typedef struct fusec_options {
     const char *numerics;    /* NULL or "strict" */
     bool no_fuse;            /* one kernel per op */
     bool explain;            /* make fusec_result_explanation too */
+    const char *weights;     /* the name that the artifact gives its weights file, relative to its
+                                own folder; NULL: the source's */
 } fusec_options;
 
 #define FUSEC_OPTIONS_INIT \
-    { sizeof(fusec_options), FUSEC_PTX, NULL, NULL, NULL, false, false }
+    { sizeof(fusec_options), FUSEC_PTX, NULL, NULL, NULL, false, false, NULL }
 
 /* Targets by index: name and one line about it; NULL past the last. */
 FUSEC_API const char *fusec_target_name(size_t index);

@@ -132,6 +132,12 @@ frt_status program_load_weights(frt_program *program, const frt_program_options 
         return status;
     }
     status = weights_open(path, &weights, err);
+    if (status == FRT_E_WEIGHTS_MISSING && !options->weights_path) {
+        frt_fail(err, status,
+                 "there is no weights file %.300s, where the artifact has it: weights_path of the "
+                 "program's options says where it is",
+                 path);
+    }
     if (!status) {
         status = for_each_param(program, weights, path, fix_dims, err);
     }

@@ -230,6 +230,11 @@ Test(embed, readme_shows_the_picture) {
     arena_free(arena);
 }
 
+Test(embed, the_picture_is_of_the_target) {
+    expect("sh tools/demo.sh picture cpu", 0, "10 launches                       3 launches");
+    expect("sh tools/demo.sh picture sm_90a", 0, "10 launches                       2 launches");
+}
+
 Test(embed, cpu_only) {
     expect(STRICT EMBED "cpu_only.c " HELD_OUT " -o $OUT/cpu_only" RUNTIME " && " SOME_WEIGHTS
                         " && $OUT/cpu_only $OUT/build/digits.o dsl/examples/digits",

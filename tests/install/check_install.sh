@@ -82,6 +82,31 @@ cmake_refuses() { # cmake_refuses ROOT: a version that is not there
         ! cmake -S "$work/newer" -B "$work/newer/build" "-DCMAKE_PREFIX_PATH=$1"
 }
 
+# ---- a model whose weights lie in a folder of their own; programs are started in another ----
+
+weights_apart() { # weights_apart ROOT
+    mkdir -p "$work/weights kept" "$work/started here" &&
+        cp "$1"/share/fusec/examples/digits/weights.safetensors "$work/weights kept/"
+}
+
+weights_cmake() { # weights_cmake ROOT
+    weights_apart "$1" && cmake -S "$here/weights" -B "$work/weights" "-DCMAKE_PREFIX_PATH=$1" \
+        "-DMODEL=$1/share/fusec/examples/digits.g" \
+        "-DWEIGHTS=$work/weights kept/weights.safetensors" &&
+        cmake --build "$work/weights" && cd "$work/started here" && "$work/weights/digits"
+}
+
+weights_pkgconfig() { # weights_pkgconfig ROOT: the name recorded, and the error without
+    weights_apart "$1" && eval "cc -std=c11 $here/weights/main.c -o '$work/read_digits' \
+            $(flags "$1" fusert --static | sed 's/-lfusert/-l:libfusert.a/')" &&
+        cd "$work/started here" &&
+        "$1/bin/fusec" "$1/share/fusec/examples/digits.g" -o "$work/d.o" \
+            "--weights=weights kept/weights.safetensors" && "$work/read_digits" "$work/d.o" &&
+        "$1/bin/fusec" "$1/share/fusec/examples/digits.g" -o "$work/d.o" &&
+        ! "$work/read_digits" "$work/d.o" 2>error.txt && grep 'weights_path of' error.txt &&
+        "$1/bin/fusec" run "$work/d.o" --dim B=1 "--weights=$work/weights kept"
+}
+
 # ---- the release: nothing in its environment, and nothing of the project but what it brings ----
 
 release="$work/a folder/$(basename "$tarball" .tar.gz)"
@@ -220,6 +245,8 @@ check 'C, the runtime inside a shared object' c_archives "$root"
 check 'C++ with CMake and a compiled model' cmake_build "$root" CXX
 check 'CMake compiles a changed model again' cmake_rebuild
 check 'CMake refuses another version' cmake_refuses "$root"
+check 'C with CMake, a model and weights of another folder' weights_cmake "$root"
+check 'C with pkg-config, the same' weights_pkgconfig "$root"
 
 check 'unpack the release' unpack
 check 'the release needs a C library only' sh packaging/needs.sh "$release"

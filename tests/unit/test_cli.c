@@ -1,8 +1,8 @@
-/* The program from outside: exit codes, messages, and that nothing is left behind. Run from the
- * repository's root with build/fusec built. */
-#define _XOPEN_SOURCE 700 /* mkdtemp */
+/* The program from outside: what it makes, and that nothing is left behind. */
+#define _XOPEN_SOURCE 700
+#include "lib/command.h"
+
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,196 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_ARGS = 16, MAX_TEXT = 1 << 16 };
-
-/* A folder of its own for every test, and what the last run said. */
-typedef struct Run {
-    char folder[64];
-    char out[MAX_TEXT], err[MAX_TEXT];
-    int status;
-} Run;
-static Run run;
-
-static void set_up(void) {
-    snprintf(run.folder, sizeof run.folder, "/tmp/test_cli.XXXXXX");
-    cr_assert(mkdtemp(run.folder));
-}
-
-static const char *path_of(const char *name) {
-    static char paths[8][256];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", run.folder, name);
-    return path;
-}
-
-static void write_file(const char *name, const char *text, size_t n_bytes) {
-    FILE *file = fopen(path_of(name), "wb");
-    cr_assert(file && fwrite(text, 1, n_bytes, file) == n_bytes && fclose(file) == 0);
-}
-
-static size_t read_file(const char *path, char *text) {
-    FILE *file = fopen(path, "rb");
-    cr_assert(file, "cannot open %s", path);
-    size_t n = fread(text, 1, MAX_TEXT - 1, file);
-    text[n] = '\0';
-    fclose(file);
-    return n;
-}
-
-static int n_files(void) {
-    int n = 0;
-    DIR *folder = opendir(run.folder);
-    cr_assert(folder);
-    for (struct dirent *entry; (entry = readdir(folder));) n += entry->d_name[0] != '.';
-    closedir(folder);
-    return n;
-}
-
-static void tear_down(void) {
-    char command[256];
-    snprintf(command, sizeof command, "rm -rf %s %s.out %s.err", run.folder, run.folder,
-             run.folder);
-    cr_assert(system(command) == 0);
-}
-
-/* Options whose value is a path, not `name=@path`. */
-static bool takes_path(const char *word) {
-    return strncmp(word, "--dump-to", 9) == 0 || strncmp(word, "--report", 8) == 0 ||
-           strncmp(word, "--ptxas", 7) == 0;
-}
-
-/* Runs build/fusec with `line`'s words (`@name` stands for a file of the folder) and stdin from
- * `input`, or from nothing. */
-static int fusec(const char *line, const char *input) {
-    char words[1024], out[96], err[96];
-    char program[] = "build/fusec", *args[MAX_ARGS + 1] = {program};
-    int n = 1;
-    snprintf(words, sizeof words, "%s", line);
-    for (char *word = strtok(words, " "); word && n < MAX_ARGS; word = strtok(NULL, " ")) {
-        char *at = strchr(word, '@');
-        bool is_file = at && (at == word || at[-1] == '=');
-        char *arg = malloc(512);
-        snprintf(arg, 512, "%.*s%s%s", is_file ? (int)(at - word) : 400, word,
-                 is_file && at != word && !takes_path(word) ? "@" : "",
-                 is_file ? path_of(at + 1) : "");
-        args[n++] = arg;
-    }
-    snprintf(out, sizeof out, "%s.out", run.folder);
-    snprintf(err, sizeof err, "%s.err", run.folder);
-    pid_t child = fork();
-    if (child == 0) {
-        if (!freopen(input ? input : "/dev/null", "rb", stdin) || !freopen(out, "wb", stdout) ||
-            !freopen(err, "wb", stderr))
-            _exit(126);
-        execv(args[0], args);
-        _exit(127);
-    }
-    int status = -1;
-    cr_assert(waitpid(child, &status, 0) == child);
-    cr_assert(WIFEXITED(status), "fusec %s died of signal %d", line, WTERMSIG(status));
-    run.status = WEXITSTATUS(status);
-    read_file(out, run.out);
-    read_file(err, run.err);
-    for (int i = 1; i < n; i++) free(args[i]);
-    return run.status;
-}
-
-static void expect(const char *line, int status, const char *message) {
-    cr_expect(fusec(line, NULL) == status, "fusec %s: exit code %d, not %d\n%s", line, run.status,
-              status, run.err);
-    const char *text = status ? run.err : run.out;
-    cr_expect(strstr(text, message), "fusec %s: no `%s` in\n%s", line, message, text);
-    cr_expect(!status || !run.out[0], "fusec %s: printed\n%s", line, run.out);
-}
-
-static const char good[] = "dim B in 1..64\ngraph g(x: f32[B, 8]) -> (y: f32[B, 8]) {\n"
-                           "  y = relu(x * 2.0)\n}\n";
-
-static void set_up_good(void) {
-    set_up();
-    write_file("good.g", good, strlen(good));
-}
-
-TestSuite(cli, .init = set_up_good, .fini = tear_down, .timeout = 60);
-
-Test(cli, wrong_use_is_told_and_exits_2) {
-    expect("", 2, "no input file");
-    expect("@good.g", 2, "nothing to make");
-    expect("@good.g @good.g -o @a.ptx", 2, "more than one input file");
-    expect("@good.g -o @a.ptx -o @b.ptx", 2, "--out is given twice");
-    expect("@good.g -o @a.xyz", 2, "tells no kind of output");
-    expect("@good.g -o @a", 2, "tells no kind of output");
-    expect("@good.g -o", 2, "lacks its argument");
-    expect("@good.g --emit=shced", 2, "did you mean `sched`?");
-    expect("@good.g --emit=ptx --target=cpu", 2, "ptx cannot be made for target cpu");
-    expect("@good.g -o @a.o --target=sm_80", 2, "obj cannot be made for target sm_80");
-    expect("@good.g --explane", 2, "did you mean `--explain`?");
-    expect("@good.g --explain=yes", 2, "--explain takes no argument");
-    expect("@good.g -x", 2, "there is no option `-x`");
-    expect("@good.g --print-after=fusee", 2, "did you mean `fuse`?");
-    expect("verify @good.g --data=ramp", 2, "did you mean `ramps`?");
-    expect("verify @good.g --data=ramps,qqqqqq", 2, "there is no kind of data `qqqqqq`");
-    expect("verify @good.g --data=", 2, "--data wants names");
-    expect("run @good.g --data=ramps", 2, "--data");
-    expect("@good.g --numerics=fast --emit=ptx", 2, "not implemented");
-    expect("@good.g --color=red --emit=ptx", 2, "auto, always or never");
-    expect("run @good.g --emit=ptx", 2, "no option of fusec run");
-    expect("run @good.g --dim=B", 2, "wants B=32");
-    expect("run @good.g --input=x=good.npy", 2, "wants x=@FILE");
-    expect("run @good.g --seed=-1", 2, "--seed wants a number");
-    expect("bench @good.g --runs=0", 2, "--runs wants a number from 1 to 1000000, not `0`");
-    cr_expect(n_files() == 1, "something is left behind");
-}
-
-Test(cli, unknown_targets_exit_4_with_the_nearest_name) {
-    expect("@good.g -o @a.ptx --target=sm80", 4, "did you mean `sm_80`?");
-    expect("@good.g -o @a.ptx --target=quantum", 4, "--list-targets lists them");
-    cr_expect(n_files() == 1, "something is left behind");
-}
-
-Test(cli, files_that_cannot_be_read_or_written_exit_3) {
-    expect("@missing.g -o @a.ptx", 3, "No such file or directory");
-    expect("@good.g -o @none/a.ptx", 3, "cannot write");
-    expect("/ -o @a.ptx", 3, "cannot read /");
-    cr_assert(mkdir(path_of("folder.ptx"), 0700) == 0);
-    expect("@good.g -o @folder.ptx", 3, "cannot write");
-    cr_expect(rmdir(path_of("folder.ptx")) == 0, "something is left in the folder");
-    expect("run @good.g --device=cpu --input=x=@missing.npy", 3, "No such file");
-    cr_expect(n_files() == 1, "something is left behind");
-}
-
-Test(cli, wrong_input_exits_1_and_writes_nothing) {
-    write_file("empty.g", "", 0);
-    write_file("junk.g", "\0\xff\x80\x01graph\0", 10);
-    write_file("bad.g", "graph g(x: f32[8]) -> (y: f32[9]) {\n  y = reluu(x)\n}\n", 53);
-    expect("@empty.g -o @a.ptx", 1, "[no-graph]");
-    expect("@junk.g -o @a.ptx", 1, "junk.g is no text: byte 0 is 0");
-    expect("verify @junk.g", 1, "is no text");
-    expect("@bad.g -o @a.ptx", 1, "[unknown-op]");
-    cr_expect(strstr(run.err, "bad.g:2:7: error:"), "%s", run.err);
-    cr_expect(strstr(run.err, "relu"), "%s", run.err);
-    expect("run @bad.g --device=cpu", 1, "[unknown-op]");
-    expect("verify @bad.g --device=cpu", 1, "[unknown-op]");
-    expect("inspect @bad.g", 1, "neither an ELF file nor text");
-    expect("run @good.g --device=cpu --dim=B=65", 1, "dim B cannot be 65: it lies in 1..64\n");
-    expect("run @good.g --device=cpu --dim=C=6", 1, "there is no dim `C`");
-    expect("run @good.g --device=cpu --graph=h", 1, "there is no graph `h`");
-    expect("run @good.g --device=cpu --output=q=@q.npy", 1, "there is no output `q`");
-    expect("run @good.g --device=cpu --input=x=@bad.g", 1, "it is no .npy file");
-    cr_expect(n_files() == 4, "something is left behind");
-}
-
-/* What the user's dims ask for is no mistake of ours. */
-Test(cli, tensors_without_memory_are_named) {
-    static const char large[] = "dim N in 1..2000000000\n"
-                                "graph g(x: f32[N, 64]) -> (y: f32[N, 64]) {\n  y = x + x\n}\n";
-    write_file("large.g", large, sizeof large - 1);
-    const char *message = "there is no memory for x of 256000000000 bytes; give smaller dims by "
-                          "--dim";
-    expect("verify @large.g --device=cpu --dim=N=1000000000", 1, message);
-    expect("bench @large.g --device=cpu --dim=N=1000000000", 1, message);
-}
+TestSuite(cli, .init = command_set_up, .fini = command_tear_down, .timeout = 60);
 
 Test(cli, a_byte_order_mark_is_passed_over) {
     static const char marked[] = "\xEF\xBB\xBFgraph g(x: f32[8]) -> (y: f32[8]) { y = reluu(x) }\n";
@@ -361,38 +172,6 @@ Test(cli, a_cubin_is_made_where_there_is_an_assembler) {
     expect("inspect @real.cubin", 0, "cubin for sm_90a, ");
 }
 
-/* What is never at its end is given up, and what nobody writes to is not waited for. */
-Test(cli, endless_and_silent_inputs_are_refused) {
-    cr_assert(mkfifo(path_of("pipe"), 0600) == 0);
-    static const char *const commands[] = {"inspect @pipe", "@pipe --emit=graph", "run @pipe",
-                                           "verify @pipe", "run @good.g --input=x=@pipe"};
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        expect(commands[i], 3, "is a pipe that nothing is written to");
-    expect("/dev/zero --emit=graph", 1, "/dev/zero has more than 64 MiB, the most that a source");
-    expect("run /dev/zero", 1, "the most that a source may have");
-    int ends[2];
-    cr_assert(pipe(ends) == 0 && write(ends[1], good, strlen(good)) > 0 && close(ends[1]) == 0);
-    char line[64];
-    snprintf(line, sizeof line, "/dev/fd/%d --emit=graph", ends[0]);
-    expect(line, 0, "relu");
-}
-
-Test(cli, a_dim_has_one_value_and_that_is_a_number) {
-    expect("run @good.g --device=cpu --dim=B=3 --dim=B=4", 2, "--dim gives B twice");
-    expect("@good.g --explain --dim=B=3 --dim=B=3", 2, "--dim gives B twice");
-    expect("run @good.g --device=cpu --input=x=@a.npy --input=x=@b.npy", 2,
-           "--input gives x twice");
-    static const char *const values[] = {"\t3", "+3", "-3", "3x", "0x3", "99999999999999999999"};
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-        char line[80];
-        snprintf(line, sizeof line, "run @good.g --device=cpu --dim=B=%s", values[i]);
-        expect(line, 1, "dim B cannot be ");
-        snprintf(line, sizeof line, "@good.g --explain --dim=B=%s", values[i]);
-        expect(line, 1, "dim B cannot be ");
-    }
-    expect("run @good.g --device=cpu --dim=B=3", 0, "y: f32[3, 8]");
-}
-
 Test(cli, lists_and_help_never_fail) {
     expect("--help", 0, "--list-targets");
     expect("--list-targets", 0, "sm_90a");
@@ -429,7 +208,6 @@ Test(cli, the_ledger_is_priced_where_it_is_told_to) {
     expect("@good.g --explain --json --target=sm_90a", 0, "\"schema\": \"fusec-explain-1\"");
     expect("@good.g --explain --card=h100", 2, "there is no card `h100`; did you mean `h200`?");
     expect("@good.g --explain --dim=B=x", 1, "dim B cannot be x");
-    expect("@good.g --explain --dim=C=1", 1, "there is no dim `C`");
     expect("@good.g --json -o @a.ptx", 2, "--json counts with --explain when compiling");
 }
 
@@ -485,6 +263,40 @@ static const char symbolic[] =
     "weights \"w.safetensors\"\ndim B in 1..64\ndim N in 1..1000 mult 5\n"
     "graph g(x: f32[B, N]) -> (y: f32[B, 4]) {\n  param w: f32[N, 4] = \"w\"\n"
     "  param c: f32[4] = \"c\"\n  y = x @ w + c\n}\n";
+
+Test(cli, weights_are_found_where_the_option_says) {
+    write_file("s.g", symbolic, strlen(symbolic));
+    expect("run @s.g --device=cpu", 3, "/w.safetensors: No such file");
+    cr_expect(strstr(run.err, "s.g calls it `w.safetensors`, relative to its own folder; "
+                              "--weights=FILE"),
+              "%s", run.err);
+    cr_assert(mkdir(path_of("other"), 0777) == 0);
+    write_weights("other/w.safetensors", 10);
+    static const char *const commands[] = {"run", "verify", "bench --runs=20"};
+    static const char *const places[] = {"@other", "@other/", "@other/w.safetensors"};
+    char line[160];
+    for (int i = 0; i < 9; i++) {
+        snprintf(line, sizeof line, "%s @s.g --device=cpu --dim=B=2 --weights=%s", commands[i / 3],
+                 places[i % 3]);
+        cr_expect_eq(fusec(line, NULL), 0, "%s: %s", line, run.err);
+        cr_expect(!strstr(run.err, "random;") && !strstr(run.err, "params are random"), "%s",
+                  run.err);
+    }
+    expect("verify @s.g --device=cpu --weights=@none", 3, "cannot read weights file");
+    expect("run @good.g --device=cpu --weights=@other", 1, "good.g names no weights file");
+    expect("run @s.g --device=cpu --weights=", 2, "--weights wants a file or a folder");
+    expect("@s.g --weights=a/ -o @s.o", 2, "--weights wants a file's name");
+}
+
+Test(cli, an_artifact_has_the_name_that_the_option_gives) {
+    write_file("s.g", symbolic, strlen(symbolic));
+    expect("@s.g --weights=other/v.safetensors -o @s.o", 0, "");
+    expect("inspect @s.o", 0, "weights other/v.safetensors\n");
+    expect("run @s.o", 3, "/other/v.safetensors: No such file");
+    cr_assert(mkdir(path_of("other"), 0777) == 0);
+    write_weights("other/v.safetensors", 10);
+    expect("run @s.o --dim=B=3", 0, "y: f32[3, 4] =");
+}
 
 Test(cli, params_fix_dims_from_their_files) {
     write_file("s.g", symbolic, strlen(symbolic));

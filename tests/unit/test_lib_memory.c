@@ -29,7 +29,7 @@ static void fail_each(const char *text, fusec_kind kind, fusec_status expected) 
     fusec_options options = FUSEC_OPTIONS_INIT;
     options.kind = kind;
     options.explain = true;
-    fusec_status status = FUSEC_INTERNAL;
+    fusec_status status = FUSEC_MEMORY;
     for (failing = 1; failing < 10000; failing++) {
         fusec_result *result = NULL;
         n_allocations = 0;
@@ -38,8 +38,8 @@ static void fail_each(const char *text, fusec_kind kind, fusec_status expected) 
         size_t n_bytes = 0;
         if (result) fusec_result_bytes(result, &n_bytes);
         if (has_failed) {
-            cr_assert(status == FUSEC_INTERNAL || status == expected);
-            cr_assert(status != FUSEC_INTERNAL || n_bytes == 0);
+            cr_assert(status == FUSEC_MEMORY || status == expected);
+            cr_assert(status != FUSEC_MEMORY || n_bytes == 0);
             cr_assert(!result || status == expected ||
                       strstr(fusec_result_messages(result), "out of memory"));
         }

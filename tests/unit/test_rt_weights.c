@@ -233,7 +233,8 @@ Test(rt_weights, params_that_do_not_fit_are_refused_by_name) {
 Test(rt_weights, the_caller_chooses_where_weights_come_from) {
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
     options.base_dir = "/nonexistent";
-    expect_create(manifest, &options, FRT_E_WEIGHTS_MISSING, "/nonexistent/w.safetensors");
+    expect_create(manifest, &options, FRT_E_WEIGHTS_MISSING,
+                  "/nonexistent/w.safetensors, where the artifact has it: weights_path");
     options.weights_path = "/nonexistent/other";
     expect_create(manifest, &options, FRT_E_WEIGHTS_MISSING, "/nonexistent/other");
     options.no_weights = true;
