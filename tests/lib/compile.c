@@ -45,6 +45,7 @@ bool compile_source(Compiled *compiled, const char *source, const Target *target
     Request request = {source, mode};
     fusec_status status = driver_guard(&compiled->driver, compile, &request);
     compiled->module = compiled->driver.module;
+    compiled->plan = status ? NULL : compiled->driver.plans[0];
     compiled->bytes = compiled->driver.code.data;
     compiled->n_bytes = compiled->driver.code.n_bytes;
     if (status) driver_guard(&compiled->driver, print_messages, &compiled->messages);

@@ -14,6 +14,7 @@ typedef enum {
 typedef struct Compiled {
     Driver driver;        /* owns everything here */
     const Module *module; /* NULL when the source is wrong */
+    const Plan *plan;     /* of the first graph; NULL when it failed */
     const char *bytes;    /* the artifact: PTX for a GPU, else an object */
     size_t n_bytes;
     const char *messages; /* of a failure: diagnostics, or what broke */

@@ -1,7 +1,7 @@
 /* CPU contractions: every element of the result is, to the bit, one chain of fused multiply-adds
  * ascending in k, whatever the extents, layouts, vector width, alignment and number of threads. */
 #include "ir/tensor.h"
-#include "lib/compile.h"
+#include "lib/compiled.h"
 #include "lib/rig.h"
 #include "lib/rng.h"
 
@@ -35,7 +35,7 @@ enum { N_TARGETS = sizeof targets / sizeof *targets, N_THREAD_COUNTS = 3 };
 typedef struct Case {
     Dtype dtype;
     Layout layout;
-    const Target *target;
+    TargetId target;
     const char *m, *n, *k; /* as written in the program */
     char param;            /* a or b: that one is a param, whose layout is prepared; or 0 */
 } Case;
@@ -123,8 +123,8 @@ static void check_results(const Rig *rig, const Case *c, Extents e) {
                 memcmp(&sum, &got_p, sizeof sum) == 0 && memcmp(&after, &got_q, sizeof after) == 0;
             cr_assert(is_same,
                       "%s %s %lldx%lldx%lld%s%s at (%lld, %lld): %a and %a, should be %a and %a",
-                      c->target->name, dtype_name(c->dtype), (long long)e.m, (long long)e.n,
-                      (long long)e.k, c->layout.left_turned ? " left turned" : "",
+                      target_get(c->target)->name, dtype_name(c->dtype), (long long)e.m,
+                      (long long)e.n, (long long)e.k, c->layout.left_turned ? " left turned" : "",
                       c->layout.right_turned ? " right turned" : "", (long long)row,
                       (long long)column, got_p, got_q, sum, after);
         }
@@ -132,11 +132,8 @@ static void check_results(const Rig *rig, const Case *c, Extents e) {
 
 /* One artifact on every shape that it takes, with 1, 2 and 3 threads. */
 static void check_case(const Case *c, const Extents *extents, uint32_t n_extents) {
-    Compiled compiled;
     Arena *arena = arena_new(NULL);
-    const char *source = case_source(arena, c);
-    bool ok = compile_source(&compiled, source, c->target, COMPILE_FUSED);
-    cr_assert(ok, "%s\n%s", compiled.messages, source);
+    Compiled compiled = compiled_new(case_source(arena, c), c->target);
     const DimTab *dims = compiled.module->graphs.data[0]->dims;
     for (uint32_t i = 0; i < n_extents; i++) {
         RigOptions options = RIG_OPTIONS_INIT;
@@ -162,8 +159,8 @@ static void check_case(const Case *c, const Extents *extents, uint32_t n_extents
 static void each_layout(Dtype dtype, void (*body)(const Case *)) {
     for (uint32_t t = 0; t < N_TARGETS; t++)
         for (uint32_t l = 0; l < N_LAYOUTS; l++) {
-            Case c = {.dtype = dtype, .layout = layouts[l], .target = target_get(targets[t])};
-            if (compile_target_runs(c.target)) body(&c);
+            Case c = {.dtype = dtype, .layout = layouts[l], .target = targets[t]};
+            if (compile_target_runs(target_get(c.target))) body(&c);
         }
 }
 
@@ -278,15 +275,14 @@ typedef struct Shared {
     Rig rig;
 } Shared;
 
-static void open_shared(Shared *shared, const char *source, const Target *target) {
+static void open_shared(Shared *shared, const char *source, TargetId target) {
     RigOptions options = RIG_OPTIONS_INIT;
     options.program.n_threads = 2;
     options.program.no_weights = true;
-    Compiled *compiled = &shared->compiled;
-    cr_assert(compile_source(compiled, source, target, COMPILE_FUSED), "%s\n%s", compiled->messages,
-              source);
-    cr_assert(rig_open(&shared->rig, compiled->bytes, compiled->n_bytes, NULL, &options), "%s",
-              shared->rig.error);
+    shared->compiled = compiled_new(source, target);
+    cr_assert(
+        rig_open(&shared->rig, shared->compiled.bytes, shared->compiled.n_bytes, NULL, &options),
+        "%s", shared->rig.error);
 }
 
 static const uint8_t *run_shared(Shared *shared, Dtype dtype, int64_t rows, size_t *n_bytes) {
@@ -299,7 +295,7 @@ static const uint8_t *run_shared(Shared *shared, Dtype dtype, int64_t rows, size
 }
 
 /* Returns whether the program has init steps. */
-static bool compare_shared(const char *body, Dtype dtype, const Target *target) {
+static bool compare_shared(const char *body, Dtype dtype, TargetId target) {
     static const int64_t rows[] = {3, 14, 37, 0};
     Arena *arena = arena_new(NULL);
     Shared shared[2];
@@ -310,8 +306,8 @@ static bool compare_shared(const char *body, Dtype dtype, const Target *target) 
         const uint8_t *input = run_shared(&shared[0], dtype, rows[r], &n_bytes[0]);
         const uint8_t *param = run_shared(&shared[1], dtype, rows[r], &n_bytes[1]);
         cr_expect(n_bytes[0] == n_bytes[1] && memcmp(input, param, n_bytes[0]) == 0,
-                  "%s, %lld rows: %s differs as a param:\n%s", target->name, (long long)rows[r],
-                  dtype_name(dtype), shared_source(arena, body, dtype, true));
+                  "%s, %lld rows: %s differs as a param:\n%s", target_get(target)->name,
+                  (long long)rows[r], dtype_name(dtype), shared_source(arena, body, dtype, true));
     }
     FRT_INFO(frt_init_info, init);
     frt_program_get_init(shared[1].rig.program, &init);
@@ -329,10 +325,10 @@ Test(cpu_gemm, a_param_gives_the_bits_of_an_input, .timeout = 120) {
     static const Dtype dtypes[] = {DT_F64, DT_F32, DT_F16, DT_BF16, DT_I32};
     uint32_t n_prepared = 0, n_all = 0;
     for (uint32_t t = 0; t < N_TARGETS; t++) {
-        const Target *target = target_get(targets[t]);
-        for (uint32_t d = 0; compile_target_runs(target) && d < 5; d++)
+        bool runs = compile_target_runs(target_get(targets[t]));
+        for (uint32_t d = 0; runs && d < 5; d++)
             for (uint32_t i = 0; i < N_SHARED; i++, n_all++)
-                n_prepared += compare_shared(shared_bodies[i], dtypes[d], target);
+                n_prepared += compare_shared(shared_bodies[i], dtypes[d], targets[t]);
     }
     cr_expect_geq(n_prepared, n_all - n_all / N_SHARED, "few columns of f64 are streamed");
 }

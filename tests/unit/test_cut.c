@@ -1,8 +1,7 @@
 /* Kernels that need more registers than there are: the least cuts behind it, where they are cut,
  * what that is predicted to gain, and what the assembler says of whole and parts. */
-#include "lib/compile.h"
+#include "lib/compiled.h"
 #include "lib/plans.h"
-#include "lib/ptx.h"
 #include "lib/random_data.h"
 
 #include "base/flow.h"
@@ -165,19 +164,15 @@ Test(cut, what_fits_or_is_costly_stays_whole) {
 
 /* Functions that the assembler made of the program, and how many of them spill; false where there
  * is no assembler. */
-static bool assemble(Arena *arena, const char *source, uint32_t *n_functions,
-                     uint32_t *n_spilling) {
-    Compiled compiled;
+static bool assemble(const char *source, uint32_t *n_functions, uint32_t *n_spilling) {
+    Compiled compiled = compiled_new(source, TARGET_SM_90A);
     PtxReport report;
-    cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_90A), COMPILE_FUSED), "%s",
-              compiled.messages);
-    bool ok = ptx_assemble(arena, compiled.bytes, compiled.n_bytes,
-                           (PtxOptions){.target = "sm_90a"}, &report);
-    compile_free(&compiled);
+    bool ok = compiled_assemble(&compiled, (PtxOptions){0}, &report);
     *n_functions = ok ? report.functions.n : 0;
     *n_spilling = 0;
     for (uint32_t i = 0; i < *n_functions; i++)
         *n_spilling += report.functions.data[i].spill_store_bytes > 0;
+    compile_free(&compiled);
     return ok;
 }
 
@@ -188,10 +183,10 @@ Test(cut, the_assembler_spills_the_whole_and_not_the_parts, .timeout = 120) {
         uint32_t n_functions, n_spilling;
         const char *whole = spilling[i].source(arena, spilling[i].live, dtype, true);
         const char *parts = spilling[i].source(arena, spilling[i].live, dtype, false);
-        if (assemble(arena, whole, &n_functions, &n_spilling))
+        if (assemble(whole, &n_functions, &n_spilling))
             cr_expect(n_functions == 1 && n_spilling == 1, "%d: %u of %u", i, n_spilling,
                       n_functions);
-        if (assemble(arena, parts, &n_functions, &n_spilling))
+        if (assemble(parts, &n_functions, &n_spilling))
             cr_expect(n_functions > 1 && n_spilling == 0, "%d: %u of %u", i, n_spilling,
                       n_functions);
         arena_free(arena);

@@ -1,7 +1,6 @@
 /* Elementary functions and activations as code for a GPU: what is spent on them follows from the
  * digits of the result. That they keep their bounds is for bench/gpu_ulp.py, on one. */
-#include "lib/compile.h"
-#include "lib/ptx.h"
+#include "lib/compiled.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -12,8 +11,7 @@ static const char *ptx_of(const char *expression, const char *dtype) {
     static char source[256];
     snprintf(source, sizeof source, "graph g(x: %s[4096]) -> (y: %s[4096]) { y = %s }", dtype,
              dtype, expression);
-    bool ok = compile_source(&compiled, source, target_get(TARGET_SM_90A), COMPILE_FUSED);
-    cr_assert(ok, "%s\n%s", compiled.messages, source);
+    compiled = compiled_new(source, TARGET_SM_90A);
     return compiled.bytes;
 }
 

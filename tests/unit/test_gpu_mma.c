@@ -1,8 +1,7 @@
 /* Tensor core contractions as code: what is scheduled, which instructions each layout of the
  * factors becomes, and that the assembler takes it without spills. That results are right is for
  * the tests that run on a GPU. */
-#include "lib/compile.h"
-#include "lib/ptx.h"
+#include "lib/compiled.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -35,10 +34,8 @@ typedef struct Program {
 } Program;
 
 static Program compile(const char *source, TargetId target) {
-    Program p;
-    bool ok = compile_source(&p.compiled, source, target_get(target), COMPILE_FUSED);
-    cr_assert(ok, "%s\n%s", p.compiled.messages, source);
-    const Plan *plan = p.compiled.driver.plans[0];
+    Program p = {.compiled = compiled_new(source, target)};
+    const Plan *plan = p.compiled.plan;
     uint32_t n_init = plan_n_init(plan);
     cr_assert_eq(plan->kernels.n - n_init, 1, "%u kernels\n%s", plan->kernels.n, source);
     p.kernel = &plan->kernels.data[n_init];
@@ -46,18 +43,10 @@ static Program compile(const char *source, TargetId target) {
     return p;
 }
 
-static const char *function_text(const Program *p, uint32_t variant) {
-    const char *symbol = p->kernel->variants[variant].symbol;
-    return ptx_function_text(p->compiled.driver.arena, p->compiled.bytes, symbol);
-}
-
 /* Assembles all variants; true when there is no assembler to ask. */
-static bool assembles_without_spills(const Program *p, TargetId target) {
+static bool assembles_without_spills(const Program *p) {
     PtxReport report;
-    PtxOptions options = {.target = target_get(target)->name};
-    if (!ptx_assemble(p->compiled.driver.arena, p->compiled.bytes, p->compiled.n_bytes, options,
-                      &report))
-        return true;
+    if (!compiled_assemble(&p->compiled, (PtxOptions){0}, &report)) return true;
     return report.functions.n == p->kernel->n_variants && ptx_is_in_registers(&report);
 }
 
@@ -95,7 +84,7 @@ static void check_layout(Operands o, int left_turned, int right_turned, TargetId
              left_turned ? "transpose(a, perm=[1, 0])" : "a",
              right_turned ? "b" : "transpose(b, perm=[1, 0])", o.precision);
     Program p = compile(source, target);
-    const char *text = function_text(&p, 0);
+    const char *text = compiled_function(&p.compiled, p.kernel, 0);
     check_loop(&p, 0, text, o.dtype, target);
     const Sched *s = &p.kernel->variants[0].sched;
     uint32_t bytes = dtype_bytes(o.dtype), steps = n_steps(s, o.dtype) + 1;
@@ -109,7 +98,7 @@ static void check_layout(Operands o, int left_turned, int right_turned, TargetId
     cr_expect_eq(ptx_count(text, ".trans."), bytes == 2 ? turned : 0, "%s", source);
     /* once ahead of the loop over k, which is a loop itself, and once in it */
     cr_expect_eq(ptx_count(text, "cp.async.cg.shared.global"), chunks * 2, "%s", source);
-    cr_expect(assembles_without_spills(&p, target), "%s", source);
+    cr_expect(assembles_without_spills(&p), "%s", source);
     compile_free(&p.compiled);
 }
 
@@ -151,10 +140,10 @@ Test(gpu_mma, epilogues_assemble_without_spills) {
         spell(typed, source, o);
         Program p = compile(typed, target);
         for (uint32_t v = 0; v < p.kernel->n_variants; v++) {
-            const char *text = function_text(&p, v);
+            const char *text = compiled_function(&p.compiled, p.kernel, v);
             check_loop(&p, v, text, o.dtype, target);
         }
-        cr_expect(assembles_without_spills(&p, target), "%s", typed);
+        cr_expect(assembles_without_spills(&p), "%s", typed);
         compile_free(&p.compiled);
     }
 }
@@ -195,7 +184,7 @@ Test(gpu_mma, padding_of_f64_changes_no_sum) {
             cases[i].k);
         Program p = compile(source, TARGET_SM_90);
         for (uint32_t v = 0; v < p.kernel->n_variants; v++) {
-            const char *text = function_text(&p, v);
+            const char *text = compiled_function(&p.compiled, p.kernel, v);
             cr_expect_eq(strstr(text, "0d8000000000000000") != NULL, cases[i].is_padded, "%s",
                          source);
         }
@@ -209,7 +198,7 @@ Test(gpu_mma, quotients_of_an_epilogue_do_not_branch_apart) {
                         "  y = sigmoid(a @ b)\n"
                         "}\n",
                         TARGET_SM_90);
-    const char *text = function_text(&p, 0);
+    const char *text = compiled_function(&p.compiled, p.kernel, 0);
     cr_expect_eq(ptx_count(text, "div.rn.f32"), 0);
     cr_expect_gt(ptx_count(text, "rcp.approx.ftz.f32"), 0);
     cr_expect_eq(ptx_count(text, "rcp.approx.ftz.f32") % p.kernel->variants[0].sched.lanes, 0);
@@ -224,7 +213,7 @@ Test(gpu_mma, operands_of_an_epilogue_are_loaded_early) {
         "  y = (a @ b) * t\n"
         "}\n",
         TARGET_SM_90);
-    const char *text = function_text(&p, 0);
+    const char *text = compiled_function(&p.compiled, p.kernel, 0);
     cr_expect_gt(ptx_count(text, "st.global.v2"), 0);
     cr_expect_eq(ptx_count(text, "ld.global.v2"), 2 * ptx_count(text, "st.global.v2"));
     compile_free(&p.compiled);
@@ -239,18 +228,18 @@ Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
                         TARGET_SM_90);
     cr_assert_eq(p.kernel->n_variants, 1);
     cr_expect_eq(p.kernel->variants[0].align_bytes, 1);
-    const char *text = function_text(&p, 0);
+    const char *text = compiled_function(&p.compiled, p.kernel, 0);
     check_loop(&p, 0, text, DT_BF16, TARGET_SM_90);
     cr_expect_eq(ptx_count(text, "cp.async.cg"), 0);
     cr_expect_gt(ptx_count(text, "st.shared.v4"), 0);
     cr_expect_eq(ptx_count(text, "ld.global.v4"), 0);
-    cr_expect(assembles_without_spills(&p, TARGET_SM_90));
+    cr_expect(assembles_without_spills(&p));
     compile_free(&p.compiled);
     p = compile("graph g(a: f16[300, 64], b: f16[64, 128]) -> (y: f16[308, 128]) {\n"
                 "  y = pad(a, low=[8, 0], high=[0, 0]) @ b\n"
                 "}\n",
                 TARGET_SM_90);
-    text = function_text(&p, 0);
+    text = compiled_function(&p.compiled, p.kernel, 0);
     check_loop(&p, 0, text, DT_F16, TARGET_SM_90);
     cr_expect_gt(ptx_count(text, "cp.async.cg"), 0, "the right factor is copied");
     cr_expect_gt(ptx_count(text, "st.shared.v4"), 0, "the left one is not");
@@ -269,7 +258,7 @@ Test(gpu_mma, a_broadcast_row_may_end_within_a_chunk) {
                  "  a = expand(x, [64, K])\n  y = @\n}\n");
         spell(typed, source, operands[i]);
         Program p = compile(typed, TARGET_SM_90A);
-        const char *text = function_text(&p, 0);
+        const char *text = compiled_function(&p.compiled, p.kernel, 0);
         cr_expect_gt(ptx_count(text, "cp.async.cg"), 0, "%s", typed);
         cr_expect_eq(ptx_count(text, ", 16, 0, %p"), 0, "%s", typed);
         cr_expect_gt(ptx_count(text, ", -1, 0, %p"), 0, "%s", typed);
@@ -329,7 +318,7 @@ Test(gpu_mma, chunks_that_k_cuts_short_keep_what_is_inside) {
                         "  y = a[:, 0:131] @ transpose(b[:, 0:131], perm=[1, 0])\n"
                         "}\n",
                         TARGET_SM_80);
-    const char *text = function_text(&p, 0);
+    const char *text = compiled_function(&p.compiled, p.kernel, 0);
     cr_expect_gt(ptx_count(text, "cp.async.cg"), 0);
     cr_expect_gt(ptx_count(text, ", -1, 0, "), 0);
     cr_expect_eq(ptx_count(text, ", 16, 0, "), 0);
@@ -346,7 +335,7 @@ Test(gpu_mma, odd_rows_of_params_are_copied) {
     uint32_t n_loads[2];
     for (int i = 0; i < 2; i++) {
         Program p = compile(bodies[i], TARGET_SM_80);
-        const char *text = function_text(&p, 0);
+        const char *text = compiled_function(&p.compiled, p.kernel, 0);
         n_loads[i] = ptx_count(text, "ld.global");
         compile_free(&p.compiled);
     }
@@ -379,7 +368,7 @@ static void check_few_rows(const char *dtype, uint32_t elem_bytes, int k, bool i
         cr_expect(s->tile_k == padded || k % (int)s->tile_k == 0);
     }
     cr_expect_eq(first->sched.tile_k > padded, is_deep);
-    cr_expect(assembles_without_spills(&p, TARGET_SM_90), "%s", source);
+    cr_expect(assembles_without_spills(&p), "%s", source);
     compile_free(&p.compiled);
 }
 
@@ -417,7 +406,7 @@ Test(gpu_mma, few_rows_read_the_left_factor_seldom) {
         cr_expect(s->tile_m == cases[i].m && s->tile_n == cases[i].n_tile &&
                       s->stages == cases[i].stages,
                   "%u x %u, %u stages: %s", s->tile_m, s->tile_n, s->stages, source);
-        cr_expect(assembles_without_spills(&p, cases[i].target), "%s", source);
+        cr_expect(assembles_without_spills(&p), "%s", source);
         compile_free(&p.compiled);
     }
 }
@@ -438,7 +427,7 @@ Test(gpu_mma, few_rows_of_any_k_assemble) {
             TargetId target = t ? TARGET_SM_90A : TARGET_SM_80;
             Program p = compile(source, target);
             cr_expect_eq(p.kernel->variants[0].sched.engine, CONTRACT_MMA, "%s", source);
-            cr_expect(assembles_without_spills(&p, target), "%s", source);
+            cr_expect(assembles_without_spills(&p), "%s", source);
             compile_free(&p.compiled);
         }
     }

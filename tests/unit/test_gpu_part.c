@@ -1,8 +1,7 @@
 /* Parts of other codes in one launch, as schedules, manifest and code: which start together, under
  * what conditions, in what grid, and that the assembler takes them as it takes them apart. Results
  * are checked where there is a GPU, by soak. */
-#include "lib/compile.h"
-#include "lib/ptx.h"
+#include "lib/compiled.h"
 
 #include <criterion/criterion.h>
 #include <fusert.h>
@@ -11,26 +10,19 @@
 
 typedef struct Program {
     Compiled compiled;
-    const Plan *plan;
     Launch launch; /* the first */
 } Program;
 
 static Program compile(const char *source, TargetId target) {
-    Program p;
-    bool ok = compile_source(&p.compiled, source, target_get(target), COMPILE_FUSED);
-    cr_assert(ok, "%s\n%s", p.compiled.messages, source);
-    p.plan = p.compiled.driver.plans[0];
-    p.launch = plan_launch(p.plan, 0);
+    Program p = {.compiled = compiled_new(source, target)};
+    p.launch = plan_launch(p.compiled.plan, 0);
     return p;
 }
 
 /* No spill, and nothing that the assembler moved or serialised; true where there is none to ask. */
-static bool assembles_well(const Program *p, TargetId target, PtxReport *report) {
-    PtxOptions options = {.target = target_get(target)->name};
+static bool assembles_well(const Program *p, PtxReport *report) {
     *report = (PtxReport){.n_remarks = 0};
-    if (!ptx_assemble(p->compiled.driver.arena, p->compiled.bytes, p->compiled.n_bytes, options,
-                      report))
-        return true;
+    if (!compiled_assemble(&p->compiled, (PtxOptions){0}, report)) return true;
     return ptx_is_in_registers(report) && report->n_remarks == 0;
 }
 
@@ -62,7 +54,7 @@ static void expect_agreement(const Program *p, const char *source) {
             cr_expect(a->engine != CONTRACT_WGMMA || has_same_tiles, "%u of %s", v, source);
         }
         const Variant *last = &part->variants[part->n_variants - 1];
-        cr_expect(!variant_has_conditions(p->plan, part, last), "%s", source);
+        cr_expect(!variant_has_conditions(p->compiled.plan, part, last), "%s", source);
     }
 }
 
@@ -116,12 +108,13 @@ Test(gpu_part, kernels_of_other_code_start_together, .timeout = 300) {
         Program p = compile(c->source, target);
         PtxReport report;
         uint32_t n_launches = 0;
-        for (uint32_t k = 0; k < p.plan->kernels.n; k += plan_launch(p.plan, k).n) n_launches++;
+        for (uint32_t k = 0; k < p.compiled.plan->kernels.n; k += plan_launch(p.compiled.plan, k).n)
+            n_launches++;
         cr_expect(p.launch.n == c->n_parts && n_launches == c->n_launches,
                   "%u parts, %u launches for %s of\n%s", p.launch.n, n_launches,
                   target_get(target)->name, c->source);
         expect_agreement(&p, c->source);
-        cr_expect(assembles_well(&p, target, &report), "%s", c->source);
+        cr_expect(assembles_well(&p, &report), "%s", c->source);
         cr_expect(loads(&p));
         compile_free(&p.compiled);
     }
@@ -155,7 +148,7 @@ Test(gpu_part, bodies_share_their_arrays) {
         Program p = compile(sources[i], TARGET_SM_80);
         PtxReport report;
         cr_assert_eq(p.launch.n, i + 1);
-        cr_expect(assembles_well(&p, TARGET_SM_80, &report));
+        cr_expect(assembles_well(&p, &report));
         for (uint32_t f = 0; f < report.functions.n; f++)
             if (report.functions.data[f].shared_bytes > bytes[i])
                 bytes[i] = report.functions.data[f].shared_bytes;

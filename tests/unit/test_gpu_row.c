@@ -1,34 +1,17 @@
 /* Rows on a GPU as schedules and code: which are resident, how many blocks share one, what passes
  * between those, and that the assembler hardly spills. Results are checked where there is a GPU, by
  * the sweep. */
-#include "lib/compile.h"
-#include "lib/ptx.h"
+#include "lib/compiled.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef struct Program {
-    Compiled compiled;
-    const Plan *plan;
-} Program;
-
-static Program compile(const char *source, TargetId target) {
-    Program p;
-    bool ok = compile_source(&p.compiled, source, target_get(target), COMPILE_FUSED);
-    cr_assert(ok, "%s\n%s", p.compiled.messages, source);
-    p.plan = p.compiled.driver.plans[0];
-    return p;
-}
-
 /* Of the kernel that spills most; 0 where there is no assembler to ask. */
-static uint32_t spilled_bytes(const Program *p, TargetId target) {
+static uint32_t spilled_bytes(const Compiled *p) {
     PtxReport report;
-    PtxOptions options = {.target = target_get(target)->name};
     uint32_t most = 0;
-    if (!ptx_assemble(p->compiled.driver.arena, p->compiled.bytes, p->compiled.n_bytes, options,
-                      &report))
-        return 0;
+    if (!compiled_assemble(p, (PtxOptions){0}, &report)) return 0;
     for (uint32_t i = 0; i < report.functions.n; i++)
         if (report.functions.data[i].spill_store_bytes > most)
             most = report.functions.data[i].spill_store_bytes;
@@ -54,7 +37,7 @@ Test(gpu_row, long_rows_are_kept_by_clusters) {
             source, sizeof source,
             "graph g(x: %s[256, %d]) -> (y: %s[256, %d]) {\n  fuse must { y = softmax(x) }\n}\n",
             softmaxes[i].dtype, softmaxes[i].length, softmaxes[i].dtype, softmaxes[i].length);
-        Program p = compile(source, TARGET_SM_90A);
+        Compiled p = compiled_new(source, TARGET_SM_90A);
         cr_assert_eq(p.plan->kernels.n, 1, "%s", source);
         const Kernel *kernel = &p.plan->kernels.data[0];
         const Sched *s = &kernel->variants[0].sched;
@@ -67,17 +50,17 @@ Test(gpu_row, long_rows_are_kept_by_clusters) {
         uint32_t n_clusters = 0;
         for (uint32_t v = 0; v < kernel->n_variants; v++)
             n_clusters += kernel->variants[v].sched.cluster > 1;
-        cr_expect_eq(ptx_count(p.compiled.bytes, ".reqnctapercluster"), n_clusters);
+        cr_expect_eq(ptx_count(p.bytes, ".reqnctapercluster"), n_clusters);
         /* All have begun, which promises nothing of memory; then two exchanges. */
-        cr_expect_eq(ptx_count(p.compiled.bytes, "barrier.cluster.wait"), n_clusters);
-        cr_expect_eq(ptx_count(p.compiled.bytes, "barrier.cluster.arrive.relaxed"), n_clusters);
-        cr_expect_eq(ptx_count(p.compiled.bytes, "barrier.cluster.arrive"), n_clusters);
-        cr_expect_eq(ptx_count(p.compiled.bytes, "st.async"), 2 * n_clusters);
-        cr_expect_eq(ptx_count(p.compiled.bytes, "mbarrier.try_wait"), 2 * n_clusters);
+        cr_expect_eq(ptx_count(p.bytes, "barrier.cluster.wait"), n_clusters);
+        cr_expect_eq(ptx_count(p.bytes, "barrier.cluster.arrive.relaxed"), n_clusters);
+        cr_expect_eq(ptx_count(p.bytes, "barrier.cluster.arrive"), n_clusters);
+        cr_expect_eq(ptx_count(p.bytes, "st.async"), 2 * n_clusters);
+        cr_expect_eq(ptx_count(p.bytes, "mbarrier.try_wait"), 2 * n_clusters);
         /* Of three blocks each thread may put aside where its elements are. */
-        uint32_t most = s->min_blocks == 3 ? 8 : 0, spilled = spilled_bytes(&p, TARGET_SM_90A);
+        uint32_t most = s->min_blocks == 3 ? 8 : 0, spilled = spilled_bytes(&p);
         cr_expect_leq(spilled, most, "%s%u bytes are spilled", source, spilled);
-        compile_free(&p.compiled);
+        compile_free(&p);
     }
 }
 
@@ -85,29 +68,29 @@ Test(gpu_row, long_rows_are_kept_by_clusters) {
 Test(gpu_row, one_launch_where_there_are_clusters) {
     static const char source[] =
         "graph g(x: bf16[256, 131072]) -> (y: bf16[256, 131072]) {\n  y = softmax(x)\n}\n";
-    Program with = compile(source, TARGET_SM_90A), without = compile(source, TARGET_SM_80);
+    Compiled with = compiled_new(source, TARGET_SM_90A),
+             without = compiled_new(source, TARGET_SM_80);
     cr_expect_eq(with.plan->kernels.n, 1);
     for (uint32_t k = 0; k < without.plan->kernels.n; k++)
         cr_expect_leq(without.plan->kernels.data[k].variants[0].sched.cluster, 1);
-    compile_free(&with.compiled);
-    compile_free(&without.compiled);
+    compile_free(&with);
+    compile_free(&without);
 }
 
 /* Of symbolic length: ascending limits, no cluster, and a last variant that takes any row. */
 /* Rows of ten, in teams that a block has more of than there are rows: those without one repeat the
  * last, so that no count is 0 and no quotient is by 0. */
 Test(gpu_row, teams_without_a_row_repeat_the_last) {
-    Program p = compile("graph g(x: f32[3, 10]) -> (y: f32[3, 10]) {\n  y = softmax(x)\n}\n",
-                        TARGET_SM_90A);
+    Compiled p = compiled_new("graph g(x: f32[3, 10]) -> (y: f32[3, 10]) {\n  y = softmax(x)\n}\n",
+                              TARGET_SM_90A);
     const Kernel *kernel = &p.plan->kernels.data[0];
     const Sched *s = &kernel->variants[0].sched;
     cr_assert_gt(s->resident, 0);
     cr_assert_gt(s->threads / s->team, 3);
-    const char *text =
-        ptx_function_text(p.compiled.driver.arena, p.compiled.bytes, kernel->variants[0].symbol);
+    const char *text = compiled_function(&p, kernel, 0);
     cr_expect_eq(ptx_count(text, ", 10, 0, %p"), 0);
     cr_expect_gt(ptx_count(text, "st.global"), 0);
-    compile_free(&p.compiled);
+    compile_free(&p);
 }
 
 Test(gpu_row, each_length_has_its_variant) {
@@ -115,7 +98,7 @@ Test(gpu_row, each_length_has_its_variant) {
     static const char source[] =
         "dim R in 1..4096\ndim D in 1..1048576\n"
         "graph g(x: bf16[R, D]) -> (y: bf16[R, D]) {\n  y = softmax(x)\n}\n";
-    Program p = compile(source, TARGET_SM_90A);
+    Compiled p = compiled_new(source, TARGET_SM_90A);
     const Kernel *kernel = &p.plan->kernels.data[0];
     cr_assert_eq(p.plan->kernels.n, 1);
     cr_assert_eq(kernel->n_variants, 5);
@@ -127,34 +110,33 @@ Test(gpu_row, each_length_has_its_variant) {
         cr_expect_eq(variant->sched.cluster, 0);
     }
     cr_expect_eq(kernel->variants[4].align_args, 0);
-    cr_expect_eq(spilled_bytes(&p, TARGET_SM_90A), 0);
-    compile_free(&p.compiled);
+    cr_expect_eq(spilled_bytes(&p), 0);
+    compile_free(&p);
 }
 
 /* One divisor for a row: one reciprocal, and no division but one in the loop for unusual lanes. */
 Test(gpu_row, a_row_divides_by_its_sum_once) {
     static const char source[] =
         "graph g(x: bf16[256, 4096]) -> (y: bf16[256, 4096]) {\n  y = softmax(x)\n}\n";
-    Program p = compile(source, TARGET_SM_90A);
-    const char *first = strstr(p.compiled.bytes, ".entry");
+    Compiled p = compiled_new(source, TARGET_SM_90A);
+    const char *first = strstr(p.bytes, ".entry");
     cr_assert(first);
     const Sched *s = &p.plan->kernels.data[0].variants[0].sched;
     uint32_t n_scalar = p.plan->kernels.data[0].variants[1].sched.resident;
     cr_expect_eq(ptx_count(first, "rcp.rn.f32"), 1);
     cr_expect_eq(ptx_count(first, "div.rn.f32"), s->resident + n_scalar);
-    compile_free(&p.compiled);
+    compile_free(&p);
 }
 
 /* Places a constant distance apart are one pointer: only loads and stores have the distance. */
 Test(gpu_row, steps_of_a_row_share_an_address) {
     static const char source[] =
         "graph g(x: bf16[256, 131072]) -> (y: bf16[256, 131072]) {\n  y = softmax(x)\n}\n";
-    Program p = compile(source, TARGET_SM_90A);
-    const char *symbol = p.plan->kernels.data[0].variants[0].symbol;
-    const char *text = ptx_function_text(p.compiled.driver.arena, p.compiled.bytes, symbol);
+    Compiled p = compiled_new(source, TARGET_SM_90A);
+    const char *text = compiled_function(&p, &p.plan->kernels.data[0], 0);
     cr_expect_eq(ptx_count(text, "ld.global"), 16);
     cr_expect_leq(ptx_count(text, "mul.wide.s32"), 2);
-    compile_free(&p.compiled);
+    compile_free(&p);
 }
 
 /* An element less the largest of its row is at most 0, so that e^x has no upper bound to heed. */
@@ -170,10 +152,10 @@ Test(gpu_row, exp_of_what_is_at_most_0_has_one_bound) {
         snprintf(source, sizeof source,
                  "graph g(x: f32[256, 4096]) -> (y: f32[256, 4096]) {\n  y = exp(x - %s)\n}\n",
                  cases[i].subtrahend);
-        Program p = compile(source, TARGET_SM_90A);
-        bool has_upper = strstr(p.compiled.bytes, "0f42B17218") != NULL; /* ln of the largest */
+        Compiled p = compiled_new(source, TARGET_SM_90A);
+        bool has_upper = strstr(p.bytes, "0f42B17218") != NULL; /* ln of the largest */
         cr_expect_eq(has_upper, !cases[i].is_largest, "%s", source);
-        compile_free(&p.compiled);
+        compile_free(&p);
     }
 }
 
@@ -190,9 +172,9 @@ Test(gpu_row, rows_of_two_tensors_hardly_spill, .timeout = 300) {
                  "dim T in 1..16384\ngraph p(x: %s[2048, %s], z: %s[2048, %s], g: %s[%s])"
                  " -> (y: %s[2048, %s]) {\n  fuse must { y = %s }\n}\n",
                  dtype, n, dtype, n, dtype, n, dtype, n, bodies[i / 8]);
-        Program p = compile(source, TARGET_SM_90A);
+        Compiled p = compiled_new(source, TARGET_SM_90A);
         cr_expect_eq(p.plan->kernels.n, 1, "%s", source);
-        cr_expect_leq(spilled_bytes(&p, TARGET_SM_90A), 64, "%s", source);
-        compile_free(&p.compiled);
+        cr_expect_leq(spilled_bytes(&p), 64, "%s", source);
+        compile_free(&p);
     }
 }

@@ -2,8 +2,7 @@
  * that every variant of one sums the same chains, and that every dtype and layout of the matrix
  * becomes wide loads that the assembler takes without spills. Results are checked where there is a
  * GPU. */
-#include "lib/compile.h"
-#include "lib/ptx.h"
+#include "lib/compiled.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -11,33 +10,10 @@
 
 static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
 
-typedef struct Program {
-    Compiled compiled;
-    const Plan *plan;
-} Program;
-
-static Program compile(const char *source, TargetId target, CompileMode mode) {
-    Program p;
-    bool ok = compile_source(&p.compiled, source, target_get(target), mode);
-    cr_assert(ok, "%s\n%s", p.compiled.messages, source);
-    p.plan = p.compiled.driver.plans[0];
-    return p;
-}
-
 static const Kernel *matmul_of(const Plan *plan) {
     for (uint32_t i = 0; i < plan->kernels.n; i++)
         if (plan->kernels.data[i].form == FORM_CONTRACT) return &plan->kernels.data[i];
     return NULL;
-}
-
-/* Assembles all variants; true when there is no assembler to ask. */
-static bool assembles_without_spills(const Program *p, TargetId target) {
-    PtxReport report;
-    PtxOptions options = {.target = target_get(target)->name};
-    if (!ptx_assemble(p->compiled.driver.arena, p->compiled.bytes, p->compiled.n_bytes, options,
-                      &report))
-        return true;
-    return ptx_is_in_registers(&report);
 }
 
 /* All threads, slots, blocks and passes together hold every chain of every output once. */
@@ -86,7 +62,7 @@ static void check_layout(const char *dtype, int is_left, int is_along_k, TargetI
              dtype, is_along_k ? "3000, 4096" : "4096, 3000", dtype,
              is_left ? "4096, 1" : "1, 4096", dtype, is_left ? "3000, 1" : "3000", dtype,
              is_left ? "3000, 1" : "1, 3000", is_left ? matrix : "x", is_left ? "x" : matrix);
-    Program p = compile(source, target, COMPILE_FUSED);
+    Compiled p = compiled_new(source, target);
     cr_assert_eq(p.plan->kernels.n, 1, "%s", source);
     const Kernel *kernel = matmul_of(p.plan);
     check_schedule(kernel, target);
@@ -94,8 +70,7 @@ static void check_layout(const char *dtype, int is_left, int is_along_k, TargetI
     cr_expect_eq(s->lanes_along_k, is_along_k, "%s", source);
     cr_expect(s->lanes > 1);
     cr_expect_eq(is_left ? s->tile_n : s->tile_m, 1);
-    const char *text =
-        ptx_function_text(p.compiled.driver.arena, p.compiled.bytes, kernel->variants[0].symbol);
+    const char *text = compiled_function(&p, kernel, 0);
     uint32_t n_once = ptx_count(text, ".L1::no_allocate.v4");
     cr_expect_geq(n_once + count_wide_loads(text), s->slots, "%s", source);
     cr_expect_eq(n_once > 0, target_get(target)->has_load_once,
@@ -104,8 +79,8 @@ static void check_layout(const char *dtype, int is_left, int is_along_k, TargetI
     cr_expect_eq(ptx_count(text, ".reqnctapercluster"), s->cluster > 1, "%s", source);
     cr_expect_eq(s->cluster > 1, !is_along_k && target == TARGET_SM_90A, "%s", source);
     cr_expect_eq(ptx_count(text, ".local"), 0, "a local array");
-    cr_expect(assembles_without_spills(&p, target), "%s", source);
-    compile_free(&p.compiled);
+    cr_expect(compiled_is_in_registers(&p), "%s", source);
+    compile_free(&p);
 }
 
 Test(gpu_vector, every_dtype_and_layout) {
@@ -131,13 +106,12 @@ Test(gpu_vector, what_is_read_once_takes_no_place) {
         {"graph g(x: f32[512], z: f32[512]) -> (y: f32[512]) {\n  y = x + z\n}\n", TARGET_SM_90A,
          false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        Program p = compile(cases[i].source, cases[i].target, COMPILE_FUSED);
-        const char *text = ptx_function_text(p.compiled.driver.arena, p.compiled.bytes,
-                                             p.plan->kernels.data[0].variants[0].symbol);
+        Compiled p = compiled_new(cases[i].source, cases[i].target);
+        const char *text = compiled_function(&p, &p.plan->kernels.data[0], 0);
         cr_expect_eq(strstr(text, "L1::no_allocate") != NULL, cases[i].is_once, "%s",
                      cases[i].source);
-        cr_expect(assembles_without_spills(&p, cases[i].target), "%s", cases[i].source);
-        compile_free(&p.compiled);
+        cr_expect(compiled_is_in_registers(&p), "%s", cases[i].source);
+        compile_free(&p);
     }
 }
 
@@ -157,12 +131,12 @@ Test(gpu_vector, teams_grow_with_k) {
                  "%sgraph g(x: bf16[1, %s], w: bf16[4096, %s]) -> (y: bf16[1, 4096]) {\n"
                  "  y = x @ transpose(w)\n}\n",
                  cases[i].dim, cases[i].k, cases[i].k);
-        Program p = compile(source, TARGET_SM_90A, COMPILE_FUSED);
+        Compiled p = compiled_new(source, TARGET_SM_90A);
         const Sched *s = &matmul_of(p.plan)->variants[0].sched;
         cr_expect_eq(s->team, cases[i].team, "k = %s: %u threads", cases[i].k, s->team);
         cr_expect_leq(s->slots * s->unroll, 8);
         check_schedule(matmul_of(p.plan), TARGET_SM_90A);
-        compile_free(&p.compiled);
+        compile_free(&p);
     }
 }
 
@@ -193,10 +167,10 @@ Test(gpu_vector, shapes_and_views) {
     };
     for (size_t i = 0; i < 2 * sizeof sources / sizeof *sources; i++) {
         TargetId target = targets[i & 1];
-        Program p = compile(sources[i / 2], target, COMPILE_FUSED);
+        Compiled p = compiled_new(sources[i / 2], target);
         check_schedule(matmul_of(p.plan), target);
-        cr_expect(assembles_without_spills(&p, target), "%s", sources[i / 2]);
-        compile_free(&p.compiled);
+        cr_expect(compiled_is_in_registers(&p), "%s", sources[i / 2]);
+        compile_free(&p);
     }
 }
 
@@ -221,12 +195,12 @@ Test(gpu_vector, engine_does_not_depend_on_fusion) {
          true},
     };
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
-        Program p =
-            compile(cases[i / 2].source, TARGET_SM_90A, i & 1 ? COMPILE_UNFUSED : COMPILE_FUSED);
+        Compiled p = compiled_as(cases[i / 2].source, TARGET_SM_90A,
+                                 i & 1 ? COMPILE_UNFUSED : COMPILE_FUSED);
         const Kernel *kernel = matmul_of(p.plan);
         cr_expect_eq(kernel->variants[0].sched.engine == CONTRACT_VECTOR, cases[i / 2].is_vector,
                      "%s", cases[i / 2].source);
-        compile_free(&p.compiled);
+        compile_free(&p);
     }
 }
 

@@ -2,8 +2,7 @@
  * what the manifest says of it, and that the assembler takes it as it is meant. That results are
  * right is for the tests that run on a GPU. */
 #include "ir/wgmma.h"
-#include "lib/compile.h"
-#include "lib/ptx.h"
+#include "lib/compiled.h"
 
 #include <criterion/criterion.h>
 #include <fusert.h>
@@ -19,10 +18,8 @@ typedef struct Program {
 } Program;
 
 static Program compile(const char *source, TargetId target) {
-    Program p;
-    bool ok = compile_source(&p.compiled, source, target_get(target), COMPILE_FUSED);
-    cr_assert(ok, "%s\n%s", p.compiled.messages, source);
-    const Plan *plan = p.compiled.driver.plans[0];
+    Program p = {.compiled = compiled_new(source, target)};
+    const Plan *plan = p.compiled.plan;
     uint32_t first = 0; /* but for copies of factors */
     while (plan->kernels.data[first].form == FORM_MAP) first++;
     p.launch = plan_launch(plan, first);
@@ -45,20 +42,12 @@ static uint32_t first_by_engine(const Program *p, ContractEngine engine) {
     return v;
 }
 
-static const char *function_text(const Program *p, uint32_t variant) {
-    const char *symbol = p->kernel->variants[variant].symbol;
-    return ptx_function_text(p->compiled.driver.arena, p->compiled.bytes, symbol);
-}
-
 /* Assembles all variants: no spill, none of the assembler's remarks, which say that it moved or
  * serialised what must overlap, and four of the tensor cores' instructions or more for each variant
  * that has them. True when there is no assembler to ask. */
 static bool assembles_as_meant(const Program *p) {
     PtxReport report;
-    PtxOptions options = {.target = "sm_90a", .wants_sass = true};
-    if (!ptx_assemble(p->compiled.driver.arena, p->compiled.bytes, p->compiled.n_bytes, options,
-                      &report))
-        return true;
+    if (!compiled_assemble(&p->compiled, (PtxOptions){.wants_sass = true}, &report)) return true;
     uint32_t n_wgmma = n_by_engine(p, CONTRACT_WGMMA);
     return report.functions.n == p->kernel->n_variants && ptx_is_in_registers(&report) &&
            report.n_remarks == 0 &&
@@ -69,7 +58,7 @@ static bool assembles_as_meant(const Program *p) {
 static void check_code(const Program *p, uint32_t variant, bool left_turned, bool right_turned) {
     const Variant *v = &p->kernel->variants[variant];
     const Sched *s = &v->sched;
-    const char *text = function_text(p, variant);
+    const char *text = compiled_function(&p->compiled, p->kernel, variant);
     char instruction[96], transposes[32];
     const Scalar *left = scalar_get(p->kernel->scalars, p->kernel->reduces.data[0].value);
     bool is_tf32 = left->dtype == DT_F32;
@@ -160,14 +149,11 @@ Test(gpu_wgmma, tf32_wants_both_factors_along_k, .timeout = 120) {
 
 /* A param is laid out along k once, rounded by then. */
 Test(gpu_wgmma, tf32_params_are_laid_out_along_k) {
-    Compiled compiled;
-    bool ok = compile_source(&compiled,
-                             "graph g(x: f32[300, 200]) -> (y: f32[300, 128]) {\n"
-                             "  param w: f32[200, 128] = \"w\"\n"
-                             "  y = matmul(x, w, precision=\"tf32\")\n}\n",
-                             target_get(TARGET_SM_90A), COMPILE_FUSED);
-    cr_assert(ok, "%s", compiled.messages);
-    const Plan *plan = compiled.driver.plans[0];
+    Compiled compiled = compiled_new("graph g(x: f32[300, 200]) -> (y: f32[300, 128]) {\n"
+                                     "  param w: f32[200, 128] = \"w\"\n"
+                                     "  y = matmul(x, w, precision=\"tf32\")\n}\n",
+                                     TARGET_SM_90A);
+    const Plan *plan = compiled.plan;
     cr_assert_eq(plan_n_init(plan), 1);
     const Kernel *product = &plan->kernels.data[1];
     cr_expect_eq(product->variants[0].sched.engine, CONTRACT_WGMMA);
@@ -377,7 +363,7 @@ Test(gpu_wgmma, few_rows_fetch_no_zeros) {
         cr_assert_eq(variant->sched.engine, CONTRACT_WGMMA);
         cr_assert(variant->sched.tile_m == 64 && variant->sched.tile_n == 64, "%s", source);
         cr_expect_eq(variant->maps[0].axes[1].box, cases[i].box);
-        const char *text = function_text(&p, 0);
+        const char *text = compiled_function(&p.compiled, p.kernel, 0);
         snprintf(bytes, sizeof bytes, ", %u;", cases[i].n_bytes);
         cr_expect_eq(ptx_count(text, "mbarrier.arrive.expect_tx"), 1);
         cr_expect_geq(ptx_count(text, bytes), 1, "expects%s %s", bytes, source);
@@ -419,7 +405,7 @@ Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
                         "graph g(x: bf16[M, K], w: bf16[K, N], b: bf16[N]) -> (y: bf16[M, N]) {\n"
                         "  y = relu(x @ w + b)\n}\n",
                         TARGET_SM_90A);
-    const Plan *plan = p.compiled.driver.plans[0];
+    const Plan *plan = p.compiled.plan;
     const DimTab *dims = plan->graph->dims;
     uint32_t n = n_by_engine(&p, CONTRACT_WGMMA);
     const Variant *variants = p.kernel->variants, *last = &variants[n];
@@ -438,9 +424,7 @@ Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
     cr_expect(last->sched.tile_m == 32 && last->sched.tile_n == 32 && last->sched.lanes == 1);
     cr_expect(!variant_has_conditions(plan, p.kernel, last), "a copy's stand-in may lie anywhere");
     PtxReport report;
-    PtxOptions options = {.target = "sm_90a"};
-    if (ptx_assemble(p.compiled.driver.arena, p.compiled.bytes, p.compiled.n_bytes, options,
-                     &report)) {
+    if (compiled_assemble(&p.compiled, (PtxOptions){0}, &report)) {
         cr_expect_eq(report.functions.n, 6 + 1, "both copies are one launch");
         cr_expect(ptx_is_in_registers(&report) && report.n_remarks == 0);
     }

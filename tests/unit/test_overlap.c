@@ -1,7 +1,6 @@
 /* Kernels that may be launched while the one before them ends: each waits before it touches memory,
  * what others may have written is read in order, and the artifact says so. */
-#include "lib/compile.h"
-#include "lib/ptx.h"
+#include "lib/compiled.h"
 #include "lib/text_file.h"
 
 #include <criterion/criterion.h>
@@ -60,10 +59,8 @@ static void check_source(const char *source, const char *name) {
     for (size_t t = 0; t < sizeof targets / sizeof targets[0]; t++) {
         const Target *target = target_get(targets[t]);
         for (int mode = 0; mode < 2; mode++) {
-            Compiled compiled;
-            CompileMode how = mode ? COMPILE_UNFUSED : COMPILE_FUSED;
-            cr_assert(compile_source(&compiled, source, target, how), "%s: %s", name,
-                      compiled.messages);
+            Compiled compiled =
+                compiled_as(source, targets[t], mode ? COMPILE_UNFUSED : COMPILE_FUSED);
             uint32_t n = check_kernels(compiled.bytes, target->has_overlap, name);
             cr_expect_gt(n, 0, "%s has no kernels", name);
             check_manifest(compiled.bytes, target->has_overlap, name);
@@ -100,9 +97,7 @@ Test(overlap, loads_stay_behind_the_wait, .timeout = 60) {
 }
 
 static char *compile_for(TargetId target, const char *source) {
-    Compiled compiled;
-    cr_assert(compile_source(&compiled, source, target_get(target), COMPILE_FUSED), "%s",
-              compiled.messages);
+    Compiled compiled = compiled_new(source, target);
     char *ptx = strdup(compiled.bytes);
     compile_free(&compiled);
     return ptx;

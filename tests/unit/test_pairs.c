@@ -2,8 +2,7 @@
  * kept of them besides the gate. The assembler takes them without a spill to speak of, and what a
  * block reads back it does not read as if nobody wrote it. That results are right is for the tests
  * that run. */
-#include "lib/compile.h"
-#include "lib/ptx.h"
+#include "lib/compiled.h"
 
 #include <criterion/criterion.h>
 
@@ -39,10 +38,8 @@ static uint32_t n_loads_of_written(const char *text) {
 static void check(const Pair *pair, TargetId target) {
     Arena *arena = arena_new(NULL);
     const char *source = source_of(arena, pair), *name = target_get(target)->name;
-    Compiled compiled;
-    bool ok = compile_source(&compiled, source, target_get(target), COMPILE_FUSED);
-    cr_assert(ok, "%s\n%s", compiled.messages, source);
-    const Plan *plan = compiled.driver.plans[0];
+    Compiled compiled = compiled_new(source, target);
+    const Plan *plan = compiled.plan;
     Launch launch = plan_launch(plan, 0);
     cr_assert(launch.n == 2 && plan->kernels.n == 2, "%s\n%s", name, source);
     bool goes_through_memory = false;
@@ -56,14 +53,13 @@ static void check(const Pair *pair, TargetId target) {
         const Variant *variant = &launch.kernels->variants[v];
         bool reads = goes_through_memory && variant->sched.engine != CONTRACT_WGMMA;
         if (variant->is_shared) continue;
-        const char *text = ptx_function_text(arena, compiled.bytes, variant->symbol);
+        const char *text = compiled_function(&compiled, launch.kernels, v);
         if (!target_get(target)->has_overlap) /* where inputs may change, too, all loads are such */
             cr_expect_eq(n_loads_of_written(text) > 0, reads, "%s, %s\n%s", name, variant->symbol,
                          source);
     }
     PtxReport report;
-    PtxOptions assembler = {.target = name};
-    bool is_assembled = ptx_assemble(arena, compiled.bytes, compiled.n_bytes, assembler, &report);
+    bool is_assembled = compiled_assemble(&compiled, (PtxOptions){0}, &report);
     for (uint32_t i = 0; is_assembled && i < report.functions.n; i++)
         cr_expect_leq(report.functions.data[i].spill_store_bytes, MAX_SPILL_BYTES, "%s\n%s", name,
                       source);

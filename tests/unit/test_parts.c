@@ -1,6 +1,6 @@
 /* Parts of a value: which are stored by the kernel that computes the whole, each under a guard, and
  * how many kernels and temporaries that leaves. */
-#include "lib/compile.h"
+#include "lib/compiled.h"
 #include "lib/plans.h"
 
 #include <criterion/criterion.h>
@@ -268,9 +268,7 @@ Test(parts, borders_do_not_make_stores_narrow) {
             "graph g(x: f32[1024, 64], w: f32[64, 128]) -> (a: f32[1024, %d], b: f32[1024, %d]) {\n"
             "  a, b = split(x @ w, [%d, %d], axis=1)\n}\n",
             splits[i].first, 128 - splits[i].first, splits[i].first, 128 - splits[i].first);
-        Compiled compiled;
-        bool ok = compile_source(&compiled, source, target_get(TARGET_SM_90A), COMPILE_FUSED);
-        cr_assert(ok, "%s", compiled.messages);
+        Compiled compiled = compiled_new(source, TARGET_SM_90A);
         const char *code = (const char *)compiled.bytes;
         cr_expect(strstr(code, splits[i].wide), "%d: no %s", splits[i].first, splits[i].wide);
         cr_expect(!splits[i].wider || !strstr(code, splits[i].wider), "%d: %s", splits[i].first,

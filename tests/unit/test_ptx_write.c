@@ -1,7 +1,6 @@
 /* PTX from LLVM's IR: what instructions become, and that every function is a program by itself. */
 #include "back/ptx_write.h"
-#include "lib/compile.h"
-#include "lib/ptx.h"
+#include "lib/compiled.h"
 #include "lib/text_file.h"
 
 #include <criterion/criterion.h>
@@ -201,9 +200,7 @@ static void expect_cut(const char *path, TargetId id) {
     const Target *target = target_get(id);
     size_t n_source;
     const char *source = text_file_read(arena, path, &n_source);
-    Compiled compiled;
-    cr_assert(compile_source(&compiled, source, target, COMPILE_FUSED), "%s: %s", path,
-              compiled.messages);
+    Compiled compiled = compiled_new(source, id);
     const char *code = strstr(compiled.bytes, "\n//@ end\n") + strlen("\n//@ end\n");
     const char *at = strstr(code, mark);
     cr_assert(at, "%s is not cut", path);

@@ -1,7 +1,6 @@
 /* Random programs compile for GPUs, which `make test` has none of: no crash, nothing refused, and
  * the assembler, where there is one, takes what comes out. bench/gpu_check.sh runs them. */
-#include "lib/compile.h"
-#include "lib/ptx.h"
+#include "lib/compiled.h"
 #include "lib/random_graph.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +9,7 @@ enum { N_PROGRAMS = 60, ASSEMBLED = 1 /* every so many-th: it takes longer than 
 
 /* Launches of parts that are not all of one code. */
 static uint32_t n_mixed_launches(const Compiled *compiled) {
-    const Plan *plan = compiled->driver.plans[0];
+    const Plan *plan = compiled->plan;
     uint32_t n = 0;
     for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
         Launch launch = plan_launch(plan, k);
@@ -32,9 +31,7 @@ static uint32_t compile_seed(uint64_t seed, TargetId target) {
     bool ok = compile_source(&compiled, source, target_get(target), COMPILE_FUSED);
     cr_assert(ok, "seed %llu: %s\n%s", (unsigned long long)seed, compiled.messages, source);
     PtxReport report;
-    PtxOptions assembler = {.target = target_get(target)->name, .level = "0"};
-    if (seed % ASSEMBLED == 0 &&
-        ptx_assemble(arena, compiled.bytes, compiled.n_bytes, assembler, &report))
+    if (seed % ASSEMBLED == 0 && compiled_assemble(&compiled, (PtxOptions){.level = "0"}, &report))
         cr_expect(report.functions.n > 0, "seed %llu", (unsigned long long)seed);
     uint32_t n_mixed = n_mixed_launches(&compiled);
     compile_free(&compiled);

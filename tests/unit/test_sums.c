@@ -1,7 +1,7 @@
 /* Numbers of the ledger that must agree, on random programs and the examples: what the text, the
  * JSON, the page and the artifact say of one program, parts with their sums, and what is priced
  * with what the runtime asks for. */
-#include "lib/compile.h"
+#include "lib/compiled.h"
 #include "lib/random_graph.h"
 #include "lib/text_file.h"
 #include "report/report.h"
@@ -178,9 +178,7 @@ static void check_graph(Priced *p) {
 static void check_program(const char *source, const char *name) {
     static const TargetId targets[] = {TARGET_SM_90A, TARGET_CPU};
     for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
-        Compiled compiled;
-        cr_assert(compile_source(&compiled, source, target_get(targets[t]), COMPILE_FUSED),
-                  "%s: %s", name, compiled.messages);
+        Compiled compiled = compiled_new(source, targets[t]);
         for (uint32_t g = 0; g < compiled.module->graphs.n; g++) {
             Priced priced = {.compiled = &compiled, .name = name, .graph = g};
             check_graph(&priced);

@@ -1,7 +1,6 @@
 /* Small kernels taking turns in one block: which do, what stays on chip, and that the code is what
  * the assembler takes without spills. Results are checked where there is a GPU. */
-#include "lib/compile.h"
-#include "lib/ptx.h"
+#include "lib/compiled.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -61,13 +60,6 @@ static const Case cases[] = {
      {1, 1}},
 };
 
-static Compiled compiled(const char *source, TargetId target) {
-    Compiled c;
-    bool ok = compile_source(&c, source, target_get(target), COMPILE_FUSED);
-    cr_assert(ok, "%s\n%s", c.messages, source);
-    return c;
-}
-
 /* Every kernel has as many threads and variants, and nothing but turns touches what is on chip. */
 static void check_turns(const Plan *plan, const Launch *launch, const char *source) {
     const Kernel *first = launch->kernels;
@@ -109,8 +101,8 @@ static void check_places(const Plan *plan, const Launch *launch) {
 Test(turn, small_kernels_share_a_block) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases * 2; i++) {
         const Case *own = &cases[i / 2];
-        Compiled c = compiled(own->source, targets[i % 2]);
-        const Plan *plan = c.driver.plans[0];
+        Compiled c = compiled_new(own->source, targets[i % 2]);
+        const Plan *plan = c.plan;
         uint32_t at = 0, launch = 0;
         for (; at < plan->kernels.n; launch++) {
             Launch turns = plan_launch(plan, at);
@@ -131,8 +123,8 @@ Test(turn, small_kernels_share_a_block) {
 
 /* Values between turns are no temps, their edges are fused, and the weights are read once. */
 Test(turn, what_passes_is_in_no_memory) {
-    Compiled c = compiled(MLP("1", "f32"), TARGET_SM_90A);
-    const Plan *plan = c.driver.plans[0];
+    Compiled c = compiled_new(MLP("1", "f32"), TARGET_SM_90A);
+    const Plan *plan = c.plan;
     for (uint32_t b = 0; b < plan->buffers.n; b++)
         cr_expect_eq(plan->buffers.data[b].is_on_chip, plan->buffers.data[b].kind == BUFFER_TEMP);
     for (uint32_t e = 0; e < plan->edges.n; e++)
@@ -171,12 +163,11 @@ static bool holds_nothing(const Plan *plan) {
  * that a turn writes is taken for constant. */
 Test(turn, code_copies_first_and_fits) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases * 2; i++) {
-        Compiled c = compiled(cases[i / 2].source, targets[i % 2]);
-        const Plan *plan = c.driver.plans[0];
+        Compiled c = compiled_new(cases[i / 2].source, targets[i % 2]);
+        const Plan *plan = c.plan;
         Launch launch = plan_launch(plan, 0);
         if (launch_has_turns(&launch)) {
-            const char *text =
-                ptx_function_text(c.driver.arena, c.bytes, launch.kernels->variants[0].symbol);
+            const char *text = compiled_function(&c, launch.kernels, 0);
             const char *barrier = strstr(text, "bar.sync"), *copy = strstr(text, "cp.async.ca");
             cr_assert(barrier);
             cr_expect(copy ? copy < barrier : holds_nothing(plan), "%s", cases[i / 2].source);
@@ -185,9 +176,7 @@ Test(turn, code_copies_first_and_fits) {
                 cr_expect_eq(ptx_count(text, "ld.global.nc"), 0, "%s", cases[i / 2].source);
         }
         PtxReport report;
-        PtxOptions options = {.target = target_get(targets[i % 2])->name};
-        if (launch_has_turns(&launch) &&
-            ptx_assemble(c.driver.arena, c.bytes, c.n_bytes, options, &report)) {
+        if (launch_has_turns(&launch) && compiled_assemble(&c, (PtxOptions){0}, &report)) {
             cr_expect(ptx_is_in_registers(&report), "%s", cases[i / 2].source);
             uint32_t chip = launch.kernels->variants[0].chip_bytes;
             for (uint32_t f = 0; f < report.functions.n; f++)
@@ -206,7 +195,7 @@ Test(turn, wiring_makes_a_function) {
              "graph one%sg - h, axis=1)\n}\ngraph two%sh - g, axis=1)\n}\n"
              "graph same%sg - h, axis=1)\n}\n",
              tail, tail, tail);
-    Compiled c = compiled(source, TARGET_SM_80);
+    Compiled c = compiled_new(source, TARGET_SM_80);
     const Kernel *kernels[3];
     for (int i = 0; i < 3; i++) {
         kernels[i] = c.driver.plans[i]->kernels.data;
@@ -225,7 +214,7 @@ Test(turn, copies_make_a_function) {
                                "  z = softmax(relu(x[0:8] @ w), axis=1) @ w\n}\n";
     char source[512];
     snprintf(source, sizeof source, "graph one(x: f32[16%sgraph two(x: f32[8%s", tail, tail);
-    Compiled c = compiled(source, TARGET_SM_80);
+    Compiled c = compiled_new(source, TARGET_SM_80);
     const Kernel *kernels[2];
     for (int i = 0; i < 2; i++) {
         kernels[i] = c.driver.plans[i]->kernels.data;

@@ -1,0 +1,31 @@
+/* See compiled.h. */
+#include "lib/compiled.h"
+
+#include <criterion/criterion.h>
+
+Compiled compiled_new(const char *source, TargetId target) {
+    return compiled_as(source, target, COMPILE_FUSED);
+}
+
+Compiled compiled_as(const char *source, TargetId target, CompileMode mode) {
+    Compiled compiled;
+    bool ok = compile_source(&compiled, source, target_get(target), mode);
+    cr_assert(ok, "%s\n%s", compiled.messages, source);
+    return compiled;
+}
+
+bool compiled_assemble(const Compiled *compiled, PtxOptions options, PtxReport *report) {
+    options.target = compiled->driver.options.target->name;
+    return ptx_assemble(compiled->driver.arena, compiled->bytes, compiled->n_bytes, options,
+                        report);
+}
+
+bool compiled_is_in_registers(const Compiled *compiled) {
+    PtxReport report;
+    return !compiled_assemble(compiled, (PtxOptions){0}, &report) || ptx_is_in_registers(&report);
+}
+
+const char *compiled_function(const Compiled *compiled, const Kernel *kernel, uint32_t variant) {
+    return ptx_function_text(compiled->driver.arena, compiled->bytes,
+                             kernel->variants[variant].symbol);
+}
