@@ -98,8 +98,6 @@ STR_PRINTF(1, 2) void cli_help(const char *format, ...);
 fusec_status cli_fail_frt(const Cli *cli, const frt_error *error);
 /* The same for an artifact that cannot be loaded: cli->path. */
 fusec_status cli_fail_load(const Cli *cli, const frt_error *error);
-/* Prints rendered diagnostics to stderr, coloured if wanted. */
-void cli_print_messages(const Cli *cli, const char *messages);
 /* Runs `body` in the driver and prints what it reports. */
 fusec_status cli_guard(Cli *cli, Driver *driver, fusec_status (*body)(Driver *, void *),
                        void *user);

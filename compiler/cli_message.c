@@ -98,7 +98,8 @@ static void print_colored(const char *line) {
         fprintf(stderr, "%s\n", line);
 }
 
-void cli_print_messages(const Cli *cli, const char *messages) {
+/* Prints rendered diagnostics to stderr, coloured if wanted. */
+static void cli_print_messages(const Cli *cli, const char *messages) {
     if (!cli->color) {
         fputs(messages, stderr);
         return;

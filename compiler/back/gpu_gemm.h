@@ -77,8 +77,6 @@ uint32_t gpu_gemm_lanes(const GemmBlock *block, uint32_t most);
  * which fills the wait and many registers. */
 uint32_t gpu_gemm_rows_at_once(const Lower *lower);
 GemmColumn gpu_gemm_column(const GemmBlock *block, LLVMValueRef in_tile, uint32_t lanes);
-/* Has the loads that depend on the row begun early. */
-void gpu_gemm_load_early(GemmColumn *column);
 /* How many values of `column` vary with the column; the first `most` of them. */
 uint32_t gpu_gemm_column_values(const GemmBlock *block, const GemmColumn *column,
                                 LLVMValueRef *values, uint32_t most);

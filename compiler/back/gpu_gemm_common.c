@@ -296,7 +296,8 @@ GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column
     return with;
 }
 
-void gpu_gemm_load_early(GemmColumn *column) {
+/* Has the loads that depend on the row begun early. */
+static void gpu_gemm_load_early(GemmColumn *column) {
     ScalarId stored[MAX_STORES];
     uint32_t n = list_stored(column->point.lower->kernel, stored);
     column->n_early =

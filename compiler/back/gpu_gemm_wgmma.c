@@ -17,7 +17,8 @@ static LLVMValueRef i32_const(const Wgmma *w, int64_t value) {
     return unit_int(w->unit->i32, value);
 }
 
-LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes) {
+/* In shared memory. */
+static LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes) {
     return gpu_shared_at(w->unit, w->shared, w->unit->i8, bytes);
 }
 
@@ -82,11 +83,12 @@ static LLVMValueRef barrier_at(const Wgmma *w, LLVMValueRef stage, uint32_t begi
     return wgmma_at(w, LLVMBuildAdd(builder, at, i32_const(w, begin), ""));
 }
 
-LLVMValueRef wgmma_full(const Wgmma *w, LLVMValueRef stage) {
+/* Barriers of a stage. */
+static LLVMValueRef wgmma_full(const Wgmma *w, LLVMValueRef stage) {
     return barrier_at(w, stage, barriers_begin(w));
 }
 
-LLVMValueRef wgmma_empty(const Wgmma *w, LLVMValueRef stage) {
+static LLVMValueRef wgmma_empty(const Wgmma *w, LLVMValueRef stage) {
     return barrier_at(w, stage, barriers_begin(w) + w->sched->stages * WGMMA_BARRIER_BYTES);
 }
 
@@ -117,11 +119,11 @@ static void init_barriers(const Wgmma *w) {
     meet(w);
 }
 
-void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity) {
+static void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity) {
     gpu_mbarrier_wait(w->lower, barrier, parity, false);
 }
 
-RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
+static RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
     LLVMBuilderRef builder = w->unit->builder;
     LLVMValueRef next = LLVMBuildAdd(builder, place.stage, i32_const(w, 1), "");
     LLVMValueRef wraps =

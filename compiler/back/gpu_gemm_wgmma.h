@@ -48,8 +48,6 @@ typedef struct RingPlace {
     LLVMValueRef stage, parity; /* i32 */
 } RingPlace;
 
-LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes); /* in shared memory */
-
 /* Tiles. Where the launch has parts of several codes, `codes` are these, side by side. */
 uint32_t wgmma_cluster(const Wgmma *w);   /* blocks */
 uint32_t wgmma_tile_rows(const Wgmma *w); /* of all blocks of a cluster together */
@@ -71,12 +69,6 @@ typedef void WgmmaWork(Wgmma *w, LLVMValueRef number, LLVMValueRef *values);
 enum { WGMMA_MAX_ACCUMULATORS = WGMMA_MAX_WIDTH / 2, WGMMA_MAX_VALUES };
 void wgmma_work_by_code(Wgmma *codes, LLVMValueRef tile, WgmmaWork *work, LLVMValueRef *values,
                         uint32_t n_values, uint32_t n_kept);
-/* Barriers of a stage. */
-LLVMValueRef wgmma_full(const Wgmma *w, LLVMValueRef stage);
-LLVMValueRef wgmma_empty(const Wgmma *w, LLVMValueRef stage);
-void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity);
-RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place);
-
 /* The instructions of one stage, for the 64 rows of the own group. They add to accs[width / 2],
  * addresses of f32 of the thread's own, which stay in one register each: it is written to until
  * the end, whatever else the thread does meanwhile. `stage` is in the ring. Ends with the group

@@ -25,7 +25,8 @@ void gpu_stage_begin(const Lower *lower, const Stage *stage, Acc *accs) {
         accs[i] = acc_identity(lower, reduce_of(lower, stage, i), lower->variant->sched.lanes);
 }
 
-void gpu_stage_visit(Point *point, const Stage *stage, Acc *accs) {
+/* Adds the elements at a point to the accumulators and computes what the stage stores there. */
+static void gpu_stage_visit(Point *point, const Stage *stage, Acc *accs) {
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         const Reduce *reduce = reduce_of(point->lower, stage, i);
         Acc element = acc_element(point, reduce);
@@ -38,7 +39,8 @@ void gpu_stage_store(Point *point, const Stage *stage) {
     point_store_all(point, stage->stores.data, stage->stores.n);
 }
 
-bool gpu_stage_is_ordered(const Lower *lower, const Stage *stage) {
+/* Whether the result of one of its reductions depends on their order. */
+static bool gpu_stage_is_ordered(const Lower *lower, const Stage *stage) {
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         NodeId node = reduce_of(lower, stage, i)->node;
         if (op_info(graph_node(lower->plan->graph, node)->op)->orders) return true;

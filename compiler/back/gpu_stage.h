@@ -10,13 +10,9 @@ enum { MAX_STAGE_VALUES = 64 };
 void gpu_stage_prepare(Point *row, const Stage *stage);
 /* Identities for the stage's reductions. */
 void gpu_stage_begin(const Lower *lower, const Stage *stage, Acc *accs);
-/* Adds the elements at a point to the accumulators and computes what the stage stores there. */
-void gpu_stage_visit(Point *point, const Stage *stage, Acc *accs);
-/* Stores it: after the visits of all points whose loads are to be under way at once, since none
+/* Stores what the stage stores at a point: after the visits of all points whose loads are to be under way at once, since none
  * moves past a store. */
 void gpu_stage_store(Point *point, const Stage *stage);
-/* Whether the result of one of its reductions depends on their order. */
-bool gpu_stage_is_ordered(const Lower *lower, const Stage *stage);
 /* Whether the stage reduces segment by segment: ordered, whole, and possibly longer than one. */
 bool gpu_stage_has_segments(const Lower *lower, const Stage *stage);
 

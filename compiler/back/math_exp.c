@@ -72,7 +72,8 @@ Val fp_exp_normal(const Fp *p, Val x) {
     return fp_mul(p, one_plus, power);
 }
 
-Val fp_expm1_normal(const Fp *p, Val x) {
+/* e^x - 1 of doubles, in the same range. */
+static Val fp_expm1_normal(const Fp *p, Val x) {
     Reduced d = reduce(p, x);
     Val power = fp_power(p, d.n);
     Val power_m1 = fp_sub(p, power, fp_num(p, 1.0));

@@ -7,7 +7,7 @@ static Val i32_const(const MathCtx *m, uint32_t value) {
     return LLVMConstInt(LLVMInt32TypeInContext(m->context), value, 0);
 }
 
-Val fp_lane(const Fp *p, Val vector, unsigned i) {
+static Val fp_lane(const Fp *p, Val vector, unsigned i) {
     return LLVMBuildExtractElement(p->m->builder, vector, i32_const(p->m, i), "");
 }
 

@@ -83,7 +83,6 @@ Val fp_machine_reciprocal(const Fp *p, Val y);
 Val fp_intrinsic(const MathCtx *m, const char *name, LLVMTypeRef type, Val *args, unsigned n_args);
 
 /* Vectors of float. */
-Val fp_lane(const Fp *p, Val vector, unsigned i);
 /* Whether the sizes of all lanes are at least 2^-63 and less than 2, and `excess` (i32 of
  * fp_excess, or NULL) says nothing against it. */
 Val fp_all_usual(const Fp *p, Val x, Val excess);
@@ -128,8 +127,7 @@ Val fp_log_specials(const Fp *p, Val x, Val result);
 /* 2^r for |r| <= 1/2. */
 Val fp_exp2_near(const Fp *p, Val r);
 
-/* e^x and e^x - 1 where the result is normal and x moderate: |x| < 80. */
+/* e^x where the result is normal and x moderate: |x| < 80. */
 Val fp_exp_normal(const Fp *p, Val x);
-Val fp_expm1_normal(const Fp *p, Val x); /* double only */
 
 #endif

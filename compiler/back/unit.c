@@ -39,14 +39,6 @@ void unit_dispose(Unit *unit) {
     *unit = (Unit){.arena = NULL};
 }
 
-uint32_t unit_n_instructions(const Unit *unit) {
-    uint32_t n = 0;
-    for (LLVMValueRef f = LLVMGetFirstFunction(unit->module); f; f = LLVMGetNextFunction(f))
-        for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
-            for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i)) n++;
-    return n;
-}
-
 LLVMTypeRef unit_vector_of(LLVMTypeRef type, uint32_t lanes) {
     return lanes > 1 ? LLVMVectorType(type, lanes) : type;
 }

@@ -26,7 +26,6 @@ typedef struct Unit {
 /* Every unit must be disposed; disposing a zeroed one does nothing. */
 void unit_init(Unit *unit, Arena *arena, const Target *target, const char *name);
 void unit_dispose(Unit *unit);
-uint32_t unit_n_instructions(const Unit *unit);
 
 static inline bool unit_is_gpu(const Unit *unit) {
     return unit->target->device == DEVICE_GPU;

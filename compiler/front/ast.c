@@ -129,7 +129,7 @@ AstType *ast_type(Parse *parse, Str dtype, const AstList *dims, Span span) {
     return type;
 }
 
-AstStmt *ast_stmt(Parse *parse, AstStmtKind kind, Span span) {
+static AstStmt *ast_stmt(Parse *parse, AstStmtKind kind, Span span) {
     AstStmt *stmt = arena_array(parse->arena, AstStmt, 1);
     *stmt = (AstStmt){.kind = kind, .span = span};
     return stmt;

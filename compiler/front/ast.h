@@ -164,7 +164,6 @@ Ast *ast_field(Parse *parse, Ast *a, Str name, Span name_span, Span span);
 Ast *ast_subscript(Parse *parse, Ast *a, const AstList *items, Span span);
 Ast *ast_range(Parse *parse, Ast *begin, Ast *end, Ast *step, Span span);
 AstType *ast_type(Parse *parse, Str dtype, const AstList *dims, Span span);
-AstStmt *ast_stmt(Parse *parse, AstStmtKind kind, Span span);
 AstStmt *ast_bind(Parse *parse, const AstList *targets, Ast *value, Span span);
 AstStmt *ast_param(Parse *parse, Ast *name, AstType *type, Str key, Span span);
 AstStmt *ast_return(Parse *parse, const AstList *values, Span span);

@@ -259,7 +259,8 @@ Value sema_eval(Sema *sema, const Ast *ast) {
 
 /* Types. */
 
-bool sema_eval_extent(Sema *sema, const Ast *ast, DimId *extent) {
+/* A dim extent: never negative, in range. */
+static bool sema_eval_extent(Sema *sema, const Ast *ast, DimId *extent) {
     Value value = sema_eval(sema, ast);
     if (value.kind == VALUE_POISON) return false;
     if (value.kind != VALUE_INT) {

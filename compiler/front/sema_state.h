@@ -136,8 +136,6 @@ bool sema_want_dims(Sema *sema, const Value *value, const char *what, uint32_t *
 
 /* sema_expr.c */
 Value sema_eval(Sema *sema, const Ast *ast);
-/* A dim extent: never negative, in range. */
-bool sema_eval_extent(Sema *sema, const Ast *ast, DimId *extent);
 bool sema_eval_type(Sema *sema, const AstType *type, Dtype *dtype, Shape *shape);
 
 /* sema_call.c */
@@ -164,7 +162,6 @@ bool sema_check_shape(Sema *sema, Span span, const Shape *shape);
 
 /* sema_slice.c */
 Value sema_subscript(Sema *sema, const Ast *ast, const Value *base);
-Value sema_slice_axis(Sema *sema, Span span, NodeId arg, uint32_t axis, DimId begin, DimId extent);
 
 /* sema_stmt.c */
 void sema_body(Sema *sema, const AstStmts *body);

@@ -18,16 +18,6 @@ NodeId graph_add(Graph *graph, Node node) {
     return graph->nodes.n - 1;
 }
 
-uint32_t *graph_count_uses(const Graph *graph, Arena *arena) {
-    uint32_t *uses = arena_array(arena, uint32_t, graph->nodes.n);
-    for (NodeId id = 0; id < graph->nodes.n; id++) {
-        const Node *node = graph_node(graph, id);
-        for (uint32_t k = 0; k < node->n_args; k++) uses[node->args[k]]++;
-    }
-    for (uint32_t i = 0; i < graph->outputs.n; i++) uses[graph->outputs.data[i].node]++;
-    return uses;
-}
-
 bool shape_equal(const Shape *a, const Shape *b) {
     if (a->rank != b->rank) return false;
     for (uint32_t k = 0; k < a->rank; k++)

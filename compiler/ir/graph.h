@@ -135,9 +135,6 @@ bool shape_broadcast(const DimTab *dims, Shape *shape, const Shape *b);
 /* The shape of a reduction of `arg` over the bit set `axes`. */
 Shape shape_reduced(DimTab *dims, const Shape *arg, uint32_t axes, bool keep);
 
-/* Number of uses of every node as an argument or output (arena array of nodes.n entries). */
-uint32_t *graph_count_uses(const Graph *graph, Arena *arena);
-
 /* Bit set of the dim symbols that the params' shapes fix: those that are a whole extent of one. */
 uint64_t graph_param_symbols(const Graph *graph);
 

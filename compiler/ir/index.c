@@ -284,31 +284,6 @@ IndexId index_mod(IndexTab *tab, IndexId a, DimId divisor) {
                                     .axes = tab->exprs.data[r].axes});
 }
 
-IndexId index_substitute(IndexTab *tab, IndexId a, const IndexId *map) {
-    Expr expr = tab->exprs.data[a];
-    IndexId total = index_dim(tab, expr.offset);
-    for (uint32_t i = 0; i < expr.n_terms; i++) {
-        IndexAtom atom = tab->atoms.data[expr.terms[i].atom];
-        IndexId mapped = 0;
-        switch (atom.kind) {
-        case ATOM_AXIS:
-            mapped = map[atom.axis];
-            break;
-        case ATOM_DIV:
-            mapped = index_div(tab, index_substitute(tab, atom.operand, map), atom.divisor);
-            break;
-        case ATOM_MOD:
-            mapped = index_mod(tab, index_substitute(tab, atom.operand, map), atom.divisor);
-            break;
-        case ATOM_VALUE:
-            mapped = of_atom(tab, atom);
-            break;
-        }
-        total = index_add(tab, total, index_scale(tab, mapped, expr.terms[i].coefficient));
-    }
-    return total;
-}
-
 IndexExpr index_expr(const IndexTab *tab, IndexId id) {
     const Expr *e = &tab->exprs.data[id];
     return (IndexExpr){.offset = e->offset, .n_terms = e->n_terms, .terms = e->terms};
@@ -321,16 +296,6 @@ IndexAtom index_atom(const IndexTab *tab, uint32_t atom) {
 bool index_is_dim(const IndexTab *tab, IndexId id, DimId *value) {
     *value = tab->exprs.data[id].offset;
     return tab->exprs.data[id].n_terms == 0;
-}
-
-bool index_is_axis(const IndexTab *tab, IndexId id, uint32_t *axis) {
-    const Expr *e = &tab->exprs.data[id];
-    if (e->n_terms != 1 || !dim_equals_const(tab->dims, e->offset, 0) ||
-        !dim_equals_const(tab->dims, e->terms[0].coefficient, 1))
-        return false;
-    IndexAtom atom = tab->atoms.data[e->terms[0].atom];
-    *axis = atom.axis;
-    return atom.kind == ATOM_AXIS;
 }
 
 uint32_t index_weight(const IndexTab *tab, IndexId id) {

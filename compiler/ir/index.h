@@ -52,13 +52,10 @@ IndexId index_add_dim(IndexTab *tab, IndexId a, DimId b);
 IndexId index_scale(IndexTab *tab, IndexId a, DimId factor);
 IndexId index_div(IndexTab *tab, IndexId a, DimId divisor); /* divisor positive */
 IndexId index_mod(IndexTab *tab, IndexId a, DimId divisor);
-/* `a` with every axis k replaced by map[k] (indices of the same table; values stay as they are). */
-IndexId index_substitute(IndexTab *tab, IndexId a, const IndexId *map);
 
 IndexExpr index_expr(const IndexTab *tab, IndexId id);
 IndexAtom index_atom(const IndexTab *tab, uint32_t atom);
 bool index_is_dim(const IndexTab *tab, IndexId id, DimId *value);
-bool index_is_axis(const IndexTab *tab, IndexId id, uint32_t *axis);
 /* Bit set of the axes it depends on, through gathers too. */
 uint32_t index_axes(const IndexTab *tab, IndexId id);
 /* Whether it rests on a value that is read from memory. */

@@ -58,10 +58,7 @@ typedef struct SumAcc {
     int least_bit; /* exponent of the lowest set bit of any term; INT_MAX when all are 0 */
 } SumAcc;
 
-SumAcc sum_start(void);
 void sum_add_term(SumAcc *sum, double term);
-/* Rounds to `e->out` element `i`: the sum of n terms divided by `divisor`, with its bound. */
-void sum_finish(const Eval *e, int64_t i, const SumAcc *sum, int64_t n_terms, double divisor);
 
 /* Stores what `exact` rounds to; a target may round anything within `error` of it. */
 void interp_settle(const Eval *e, int64_t i, double exact, double error);

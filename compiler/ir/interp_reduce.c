@@ -7,7 +7,7 @@
 
 /* Sums. */
 
-SumAcc sum_start(void) {
+static SumAcc sum_start(void) {
     return (SumAcc){.hi = -0.0, .least_bit = INT_MAX};
 }
 
@@ -43,7 +43,8 @@ static bool sum_is_exact(const SumAcc *sum, Dtype compute) {
     return sum->magnitude == 0 || sum->magnitude <= ldexp(1, sum->least_bit + precision);
 }
 
-void sum_finish(const Eval *e, int64_t i, const SumAcc *sum, int64_t n_terms, double divisor) {
+/* Rounds to `e->out` element `i`: the sum of n terms divided by `divisor`, with its bound. */
+static void sum_finish(const Eval *e, int64_t i, const SumAcc *sum, int64_t n_terms, double divisor) {
     Dtype compute = dtype_compute(e->out->dtype);
     double u = interp_unit_roundoff(compute), n = (double)n_terms;
     if (sum->magnitude * (1 + 2 * n * u) > dtype_max(compute) && e->bounds) {

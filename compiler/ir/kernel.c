@@ -39,7 +39,8 @@ static uint32_t straight_rounds(const Sched *sched, uint32_t n_chains, int64_t k
     return (uint32_t)(k / step);
 }
 
-VectorPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t acc_bytes,
+/* `k` and `grid`: 0 where they are not known. */
+static VectorPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t acc_bytes,
                                  int64_t k, int64_t grid) {
     enum { WARP_THREADS = 32, MAX_KEPT = 4, MAX_KEPT_BYTES = 16 * 1024 };
     uint32_t n_outputs = sched->tile_m * sched->tile_n;

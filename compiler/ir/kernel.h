@@ -180,9 +180,6 @@ typedef struct VectorPasses {
     uint32_t n_kept;  /* passes whose sums lie in shared memory before they are joined */
     uint32_t n_parts; /* of an output there, for each pass */
 } VectorPasses;
-/* `k` and `grid`: 0 where they are not known. */
-VectorPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t acc_bytes,
-                                 int64_t k, int64_t grid);
 enum { VECTOR_PROCESSORS = 132 }; /* of the cards that rounds are counted for */
 
 enum {

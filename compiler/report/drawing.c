@@ -11,7 +11,7 @@ const Buffer *drawing_buffer(const Drawing *d, uint32_t buffer) {
     return &d->side->plan->buffers.data[buffer];
 }
 
-double drawing_bytes(const Drawing *d, uint32_t buffer) {
+static double drawing_bytes(const Drawing *d, uint32_t buffer) {
     return page_number(d->page, buffer_bytes(graph_of(d)->dims, drawing_buffer(d, buffer)));
 }
 
@@ -222,7 +222,8 @@ static const Box *box_of(const Drawing *d, uint32_t l) {
     return launch->n == 1 ? &d->kernels[launch->first] : &d->launches[l];
 }
 
-bool drawing_is_read(const Drawing *d, uint32_t l, uint32_t buffer) {
+/* Whether an edge between boxes brings `buffer` to a launch; params of larger boxes lie inside. */
+static bool drawing_is_read(const Drawing *d, uint32_t l, uint32_t buffer) {
     bool is_inside = !drawing_is_small(d, l) && drawing_buffer(d, buffer)->kind == BUFFER_PARAM;
     return !is_inside && launch_reads(d->picture, &d->picture->launches.data[l], buffer);
 }

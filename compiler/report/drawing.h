@@ -55,13 +55,10 @@ typedef struct Drawing {
 void drawing_place(Drawing *drawing);
 
 const Buffer *drawing_buffer(const Drawing *drawing, uint32_t buffer);
-double drawing_bytes(const Drawing *drawing, uint32_t buffer);
 /* A label as shown: not too long. */
 const char *drawing_label(const Drawing *drawing, const char *label);
 const char *drawing_kernel_title(const Drawing *drawing, uint32_t kernel);
 const char *drawing_launch_title(const Drawing *drawing, uint32_t launch);
 bool drawing_is_small(const Drawing *drawing, uint32_t launch);
-/* Whether an edge between boxes brings `buffer` to a launch; params of larger boxes lie inside. */
-bool drawing_is_read(const Drawing *drawing, uint32_t launch, uint32_t buffer);
 
 #endif

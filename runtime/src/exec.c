@@ -162,7 +162,8 @@ static void resolve_pitches(frt_exec *exec) {
     }
 }
 
-frt_status exec_resolve_dims(frt_exec *exec, frt_error *err) {
+/* Resolve dims from params, set dims, bound inputs and bound outputs, in this order. */
+static frt_status exec_resolve_dims(frt_exec *exec, frt_error *err) {
     const frt_program *program = exec->program;
     frt_status status = FRT_OK;
     exec->is_prepared = false; /* a failure below leaves dims half resolved */

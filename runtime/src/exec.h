@@ -26,13 +26,7 @@ struct frt_exec {
     DeviceGraph own_graph;
 };
 
-/* Resolve dims from params, set dims, bound inputs and bound outputs, in this order. */
-frt_status exec_resolve_dims(frt_exec *exec, frt_error *err);
-
-/* Enqueue the prepared steps. */
-frt_status exec_enqueue(frt_exec *exec, void *stream, frt_error *err);
-
-/* The same, by the exec's own graph if there is one and the stream is not being captured. */
+/* Enqueue the prepared steps, by the exec's own graph if there is one and the stream is not being captured. */
 frt_status exec_launch(frt_exec *exec, void *stream, frt_error *err);
 
 /* Make or update the graph of the prepared run, if the exec keeps one. */

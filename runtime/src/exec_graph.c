@@ -2,7 +2,7 @@
 #include "error.h"
 #include "exec.h"
 
-frt_status exec_enqueue(frt_exec *exec, void *stream, frt_error *err) {
+static frt_status exec_enqueue(frt_exec *exec, void *stream, frt_error *err) {
     frt_program *program = exec->program;
     frt_status status = FRT_OK;
     for (uint32_t i = 0; !status && i < program->graph->n_steps; i++) {

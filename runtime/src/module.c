@@ -14,8 +14,9 @@
 
 enum { MAX_FILE_BYTES = 1 << 30 };
 
-/* Opening a pipe would wait for whoever writes to it, so nothing is waited for. */
-frt_status file_open(const char *path, FILE **file, size_t *n_bytes, frt_error *err) {
+/* Open a regular file for reading and tell its size. FRT_E_FILE. Opening a pipe would wait for
+ * whoever writes to it, so nothing is waited for. */
+static frt_status file_open(const char *path, FILE **file, size_t *n_bytes, frt_error *err) {
     struct stat info;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) {
@@ -34,9 +35,10 @@ frt_status file_open(const char *path, FILE **file, size_t *n_bytes, frt_error *
     return FRT_OK;
 }
 
-frt_status file_read(const char *path, char **bytes, size_t *n_bytes, frt_error *err) {
-    FILE *file;
-    size_t n;
+/* Read a whole file. FRT_E_FILE, _OUT_OF_MEMORY. Free *bytes (n_bytes and a NUL) by mem_free. */
+static frt_status file_read(const char *path, char **bytes, size_t *n_bytes, frt_error *err) {
+    FILE *file = NULL;
+    size_t n = 0;
     frt_status status = file_open(path, &file, &n, err);
     if (status) {
         return status;

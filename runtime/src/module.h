@@ -25,10 +25,4 @@ struct frt_module {
 
 frt_module *module_retain(frt_module *module);
 
-/* Open a regular file for reading and tell its size. FRT_E_FILE. */
-frt_status file_open(const char *path, FILE **file, size_t *n_bytes, frt_error *err);
-
-/* Read a whole file. FRT_E_FILE, _OUT_OF_MEMORY. Free *bytes (n_bytes and a NUL) by mem_free. */
-frt_status file_read(const char *path, char **bytes, size_t *n_bytes, frt_error *err);
-
 #endif

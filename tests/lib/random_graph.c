@@ -18,7 +18,8 @@ double random_limit(Dtype dtype) {
     return dtype == DT_F16 ? 2e4 : dtype == DT_I32 ? 0x1p31 : 1e8;
 }
 
-int64_t random_n_elems(RandomState *s, const Shape *shape) {
+/* The largest; -1 when beyond limit. */
+static int64_t random_n_elems(RandomState *s, const Shape *shape) {
     int64_t n = 1;
     for (uint32_t k = 0; k < shape->rank; k++) {
         int64_t hi = dim_hi(s->dims, shape->dims[k]);

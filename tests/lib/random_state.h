@@ -52,7 +52,6 @@ bool random_make_parts(RandomState *s, uint64_t number);
 /* Values and what they are made of. */
 RandomValue *random_value(RandomState *s, int value);
 Shape random_shape(RandomState *s, uint32_t min_rank, uint32_t max_rank);
-int64_t random_n_elems(RandomState *s, const Shape *shape); /* the largest; -1 when beyond limit */
 bool random_fits(RandomState *s, const Shape *shape);
 /* A fresh input or param. */
 int random_input(RandomState *s, Dtype dtype, const Shape *shape);

@@ -132,14 +132,6 @@ static World small_graph(void) {
     return w;
 }
 
-Test(graph, uses_count_arguments_and_outputs) {
-    World w = small_graph();
-    const uint32_t *uses = graph_count_uses(w.graph, w.arena);
-    const uint32_t expected[4] = {1, 1, 1, 1};
-    cr_expect_arr_eq(uses, expected, sizeof expected);
-    arena_free(w.arena);
-}
-
 typedef void (*Breakage)(World *w);
 
 static void late_argument(World *w) {
