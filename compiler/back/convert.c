@@ -16,8 +16,7 @@ static LLVMTypeRef element_type(const MathCtx *m, ConvertType type) {
     case CONVERT_F16:
         return LLVMHalfTypeInContext(m->context);
     case CONVERT_BF16:
-        return m->is_nvptx ? LLVMBFloatTypeInContext(m->context)
-                           : LLVMInt16TypeInContext(m->context);
+        return m->is_gpu ? LLVMBFloatTypeInContext(m->context) : LLVMInt16TypeInContext(m->context);
     case CONVERT_I32:
         return LLVMInt32TypeInContext(m->context);
     case CONVERT_BOOL:
@@ -61,9 +60,9 @@ static Val pairs_to_f32(const MathCtx *m, Val value) {
 static Val bf16_to_f32(const MathCtx *m, Val value) {
     LLVMTypeRef f32 = type_like(m, value, CONVERT_F32);
     unsigned lanes_now = lanes_of(value);
-    if (m->is_nvptx && lanes_now && lanes_now % 2 == 0 && lanes_now <= CONVERT_MAX_LANES)
+    if (m->is_gpu && lanes_now && lanes_now % 2 == 0 && lanes_now <= CONVERT_MAX_LANES)
         return pairs_to_f32(m, value);
-    if (m->is_nvptx) return LLVMBuildFPExt(m->builder, value, f32, "");
+    if (m->is_gpu) return LLVMBuildFPExt(m->builder, value, f32, "");
     Val wide = LLVMBuildZExt(m->builder, value, type_like(m, value, CONVERT_I32), "");
     unsigned lanes = lanes_of(value);
     Val n_bits = LLVMConstInt(LLVMInt32TypeInContext(m->context), 16, 0);
@@ -74,7 +73,7 @@ static Val bf16_to_f32(const MathCtx *m, Val value) {
 /* Adds just under half of the last place kept, and the rest of the half if that place is odd. */
 static Val f32_to_bf16(const MathCtx *m, Val value) {
     LLVMTypeRef bf16 = type_like(m, value, CONVERT_BF16);
-    if (m->is_nvptx) return LLVMBuildFPTrunc(m->builder, value, bf16, "");
+    if (m->is_gpu) return LLVMBuildFPTrunc(m->builder, value, bf16, "");
     Fp p = fp_of(m, value);
     Val bits = fp_to_bits(&p, value);
     Val place = fp_shr(&p, bits, 16);

@@ -75,7 +75,7 @@ static Val extreme(const MathCtx *m, Val x, Val y, bool larger) {
 
 static Val extreme_of(const MathCtx *m, Val x, Val y, bool larger) {
     Fp p = fp_of(m, x);
-    if (!m->is_nvptx || p.is_f64) return extreme(m, x, y, larger); /* PTX has no max.NaN.f64 */
+    if (!m->is_gpu || p.is_f64) return extreme(m, x, y, larger); /* PTX has no max.NaN.f64 */
     Val args[] = {x, y};
     return fp_intrinsic(m, larger ? "llvm.maximum" : "llvm.minimum", p.type, args, 2);
 }
@@ -104,7 +104,7 @@ static Val hidden(const Fp *p, Val x, Val other) {
  * least 0 and the other, a constant, is not: but for NaN it is false. */
 Val math_compare(const MathCtx *m, LLVMRealPredicate predicate, Val x, Val y) {
     Fp p = fp_of(m, x);
-    if (m->is_nvptx && !p.is_f64) {
+    if (m->is_gpu && !p.is_f64) {
         Val x_hidden = hidden(&p, x, y);
         y = hidden(&p, y, x);
         x = x_hidden;
@@ -139,8 +139,8 @@ static Division divide(const MathCtx *m, Val x, Val y) {
     Val is_by_minus_one = LLVMBuildICmp(m->builder, LLVMIntEQ, y, LLVMConstAllOnes(type), "");
     Val is_trap = LLVMBuildOr(m->builder, d.is_by_zero, is_by_minus_one, "");
     Val safe = LLVMBuildSelect(m->builder, is_trap, one, y, "");
-    Val quotient = is_vector && !m->is_nvptx ? divide_by_double(m, x, safe)
-                                             : LLVMBuildSDiv(m->builder, x, safe, "");
+    Val quotient = is_vector && !m->is_gpu ? divide_by_double(m, x, safe)
+                                           : LLVMBuildSDiv(m->builder, x, safe, "");
     Val negated = LLVMBuildSub(m->builder, d.zero, x, "");
     d.quotient = LLVMBuildSelect(m->builder, is_by_minus_one, negated, quotient, "");
     return d;

@@ -33,7 +33,7 @@ typedef struct MathCtx {
     LLVMContextRef context;
     LLVMModuleRef module; /* receives the declarations of the intrinsics used */
     LLVMBuilderRef builder;
-    bool is_nvptx;
+    bool is_gpu;
     /* GPU: quotients of a vector's lanes are to overlap, because few warps run that could hide one
      * another's waiting. Costs a few instructions more where the divisor differs from lane to lane.
      * The bits are the same. */

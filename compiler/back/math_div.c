@@ -80,7 +80,7 @@ static Val wide_quotient(const Fp *p, Val x, Val y) {
 
 Val math_near_quotient(const MathCtx *m, Val x, Val y) {
     Fp p = fp_of(m, x);
-    if (!m->is_nvptx || p.is_f64) return LLVMBuildFDiv(m->builder, x, y, "");
+    if (!m->is_gpu || p.is_f64) return LLVMBuildFDiv(m->builder, x, y, "");
     Val reciprocal = fp_machine_reciprocal(&p, y);
     return fp_mul(&p, x, reciprocal);
 }

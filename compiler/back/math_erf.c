@@ -66,7 +66,7 @@ static Val machine_erf1p(const Fp *p, Val x) {
 
 Val math_erf1p_22(const MathCtx *m, Val x) {
     Fp p = fp_of(m, x);
-    return m->is_nvptx && !p.is_f64 ? machine_erf1p(&p, x) : math_erf1p(m, x);
+    return m->is_gpu && !p.is_f64 ? machine_erf1p(&p, x) : math_erf1p(m, x);
 }
 
 Val math_erf(const MathCtx *m, Val x) {

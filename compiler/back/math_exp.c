@@ -44,7 +44,7 @@ static Reduced reduce(const Fp *p, Val x) {
 
 /* NVIDIA's 2^x of f32: 2 ULP over the full range, subnormals, infinities and NaN as they should. */
 static bool has_exp2(const Fp *p) {
-    return p->m->is_nvptx && !p->is_f64;
+    return p->m->is_gpu && !p->is_f64;
 }
 
 /* `x` must hang on what is opaque. */
@@ -178,7 +178,7 @@ Val math_tanh(const MathCtx *m, Val x) {
 
 Val math_tanh_10(const MathCtx *m, Val x) {
     Fp p = fp_of(m, x);
-    if (!m->is_nvptx || p.is_f64) return math_tanh(m, x);
+    if (!m->is_gpu || p.is_f64) return math_tanh(m, x);
     Val one = fp_opaque(&p, 1.0);
     x = fp_mul(&p, x, one);
     return fp_machine(&p, "tanh.approx.f32 $0, $1;", x);

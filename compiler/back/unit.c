@@ -16,7 +16,7 @@ void unit_init(Unit *unit, Arena *arena, const Target *target, const char *name)
     unit->module = LLVMModuleCreateWithNameInContext(name, context);
     unit->builder = LLVMCreateBuilderInContext(context);
     unit->math = (MathCtx){
-        .context = context, .module = unit->module, .builder = unit->builder, .is_nvptx = is_gpu};
+        .context = context, .module = unit->module, .builder = unit->builder, .is_gpu = is_gpu};
     LLVMSetTarget(unit->module, is_gpu ? gpu_triple : cpu_triple);
     if (is_gpu) LLVMSetDataLayout(unit->module, gpu_layout);
     unit->void_type = LLVMVoidTypeInContext(context);

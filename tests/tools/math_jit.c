@@ -110,7 +110,7 @@ static void emit_kernel(const MathCtx *m, const MathKernel *k, size_t i_kernel) 
     kernel_name(name, i_kernel);
     LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(c), params, 4, 0);
     LLVMValueRef function = LLVMAddFunction(m->module, name, type);
-    if (m->is_nvptx) LLVMSetFunctionCallConv(function, PTX_KERNEL_CALL);
+    if (m->is_gpu) LLVMSetFunctionCallConv(function, PTX_KERNEL_CALL);
     LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(c, function, "entry");
     LLVMBasicBlockRef head = LLVMAppendBasicBlockInContext(c, function, "head");
     LLVMBasicBlockRef body = LLVMAppendBasicBlockInContext(c, function, "body");
@@ -177,7 +177,6 @@ static void set_target(LLVMModuleRef module, LLVMTargetMachineRef machine) {
  * the reason printed, if it is not well formed. */
 static LLVMModuleRef module_of(LLVMContextRef context, const MathKernel *kernels, size_t n_kernels,
                                LLVMTargetMachineRef machine) {
-    bool is_nvptx = !machine;
     LLVMModuleRef module = LLVMModuleCreateWithNameInContext("math", context);
     if (machine)
         set_target(module, machine);
@@ -187,8 +186,8 @@ static LLVMModuleRef module_of(LLVMContextRef context, const MathKernel *kernels
     MathCtx m = {.context = context,
                  .module = module,
                  .builder = builder,
-                 .is_nvptx = is_nvptx,
-                 .overlaps_quotients = is_nvptx};
+                 .is_gpu = !machine,
+                 .overlaps_quotients = !machine};
     for (size_t i = 0; i < n_kernels; i++) emit_kernel(&m, &kernels[i], i);
     LLVMDisposeBuilder(builder);
     char *message = NULL;
