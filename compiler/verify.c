@@ -24,22 +24,6 @@ void verify_name_node(const Graph *graph, NodeId id, Text *out) {
         text_printf(out, ", line %u", source_position(graph->source, node->span.begin).line);
 }
 
-/* The numbers of a dtype in order, as integers. */
-static int64_t ordinal(Dtype dtype, double value) {
-    uint8_t bytes[8] = {0};
-    uint64_t bits = 0;
-    dtype_store(dtype, fabs(value), bytes);
-    for (int i = 7; i >= 0; i--) bits = bits << 8 | bytes[i];
-    return signbit(value) ? -(int64_t)bits : (int64_t)bits;
-}
-
-double verify_ulps(Dtype dtype, double a, double b) {
-    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b) ? 0 : NAN;
-    if (dtype_kind(dtype) != KIND_FLOAT) return fabs(a - b);
-    int64_t from = ordinal(dtype, a), to = ordinal(dtype, b);
-    return (double)(from < to ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to);
-}
-
 void verify_describe(const Tensor *type, int64_t element, double actual, double expected,
                      Text *out) {
     int64_t strides[TENSOR_MAX_RANK];
@@ -50,7 +34,7 @@ void verify_describe(const Tensor *type, int64_t element, double actual, double 
                     (long long)(element / strides[k] % type->dims[k]));
     text_printf(out, "%s is %.17g, not %.17g", type->rank ? "]" : "", actual, expected);
     if (dtype_kind(type->dtype) != KIND_FLOAT || isnan(actual) || isnan(expected)) return;
-    double ulps = verify_ulps(type->dtype, actual, expected);
+    double ulps = dtype_ulps(type->dtype, actual, expected);
     text_printf(out, ulps == 0 ? " (the sign of zero)" : " (%.0f ULP)", ulps);
 }
 

@@ -27,8 +27,6 @@ int64_t verify_bits(Dtype dtype, const uint8_t *a, const uint8_t *b, size_t n_by
  * of this type (its data is not looked at) differs. */
 void verify_describe(const Tensor *type, int64_t element, double actual, double expected,
                      Text *out);
-/* How many numbers of the dtype lie between two of them, and one; NaN when just one is NaN. */
-double verify_ulps(Dtype dtype, double a, double b);
 /* The first kernel that stores the node's value (or parts of it); NULL: none. */
 const Kernel *verify_kernel_of(const Plan *plan, NodeId node);
 /* `sub` that makes `d`, line 5 */

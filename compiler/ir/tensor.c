@@ -126,6 +126,22 @@ void dtype_store(Dtype dtype, double value, uint8_t *bytes) {
     for (uint32_t i = 0; i < dtype_bytes(dtype); i++) bytes[i] = (uint8_t)(bits >> 8 * i & 0xFF);
 }
 
+/* The numbers of a dtype in order, as integers. */
+static int64_t ordinal(Dtype dtype, double value) {
+    uint8_t bytes[8] = {0};
+    uint64_t bits = 0;
+    dtype_store(dtype, fabs(value), bytes);
+    for (int i = 7; i >= 0; i--) bits = bits << 8 | bytes[i];
+    return signbit(value) ? -(int64_t)bits : (int64_t)bits;
+}
+
+double dtype_ulps(Dtype dtype, double a, double b) {
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b) ? 0 : NAN;
+    if (dtype_kind(dtype) != KIND_FLOAT) return fabs(a - b);
+    int64_t from = ordinal(dtype, a), to = ordinal(dtype, b);
+    return (double)(from < to ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to);
+}
+
 double dtype_load(Dtype dtype, const uint8_t *bytes) {
     uint64_t bits = 0;
     for (uint32_t i = 0; i < dtype_bytes(dtype); i++) bits |= (uint64_t)bytes[i] << 8 * i;

@@ -31,6 +31,9 @@ const char *tensor_type_str(const Tensor *tensor, Arena *arena);
 /* One element, little endian in dtype_bytes(dtype) bytes; a bool is one byte, 0 or 1. `value` must
  * be an element of `dtype`; a NaN is stored as the quiet one without payload. */
 void dtype_store(Dtype dtype, double value, uint8_t *bytes);
+/* Steps from `a` to `b` through the numbers of the dtype, both zeros being one number and infinity
+ * following the largest; NaN when exactly one is NaN, 0 when both are. */
+double dtype_ulps(Dtype dtype, double a, double b);
 /* The element in those bytes. Any nonzero byte is true. A NaN's payload is lost. */
 double dtype_load(Dtype dtype, const uint8_t *bytes);
 /* All elements: n_elems * dtype_bytes bytes. */

@@ -4,22 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The numbers of a dtype in order, as integers: sign and magnitude of the stored bits. */
-static int64_t ordinal(Dtype dtype, double value) {
-    uint8_t bytes[8] = {0};
-    dtype_store(dtype, fabs(value), bytes);
-    uint64_t bits = 0;
-    for (int i = 7; i >= 0; i--) bits = bits << 8 | bytes[i];
-    return signbit(value) ? -(int64_t)bits : (int64_t)bits;
-}
-
-double compare_ulps(Dtype dtype, double a, double b) {
-    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b) ? 0 : NAN;
-    if (dtype_kind(dtype) != KIND_FLOAT) return fabs(a - b);
-    int64_t from = ordinal(dtype, a), to = ordinal(dtype, b);
-    return (double)(from < to ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to);
-}
-
 bool compare_element(Dtype dtype, double expected, double actual, double bound) {
     if (isinf(bound)) return true;
     if (isnan(expected) || isnan(actual)) return isnan(expected) && isnan(actual);
@@ -45,7 +29,7 @@ bool compare_within(const Tensor *expected, const Tensor *actual, const double *
         result->expected = want;
         result->actual = got;
         result->bound = bound;
-        result->ulps = compare_ulps(dtype, want, got);
+        result->ulps = dtype_ulps(dtype, want, got);
     }
     return result->n_wrong == 0;
 }
@@ -62,7 +46,7 @@ bool compare_bits(const Tensor *shape, const uint8_t *expected, const uint8_t *a
         result->first = i;
         result->expected = number;
         result->actual = dtype_load(shape->dtype, got);
-        result->ulps = compare_ulps(shape->dtype, number, result->actual);
+        result->ulps = dtype_ulps(shape->dtype, number, result->actual);
     }
     return result->n_wrong == 0;
 }

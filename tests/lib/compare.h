@@ -14,10 +14,6 @@ typedef struct Comparison {
     int64_t n_finite; /* of the expected elements */
 } Comparison;
 
-/* Steps from `a` to `b` through the numbers of the dtype, both zeros being one number and infinity
- * following the largest; NaN when exactly one is NaN, 0 when both are. */
-double compare_ulps(Dtype dtype, double a, double b);
-
 /* Whether one element is right; `bound` as interp_node gives it. */
 bool compare_element(Dtype dtype, double expected, double actual, double bound);
 

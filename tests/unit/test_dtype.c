@@ -177,3 +177,15 @@ Test(dtype, tensors_know_their_limits) {
     cr_expect_eq(tensor_n_elems(&t), 1);
     arena_free(arena);
 }
+
+Test(dtype, distances_in_ulps) {
+    cr_expect_eq(dtype_ulps(DT_F32, 1, 1 + (double)FLT_EPSILON), 1);
+    cr_expect_eq(dtype_ulps(DT_F32, -0.0, 0.0), 0);
+    cr_expect_eq(dtype_ulps(DT_F32, -0x1p-149, 0x1p-149), 2);
+    cr_expect_eq(dtype_ulps(DT_F16, 65504, INFINITY), 1);
+    cr_expect_eq(dtype_ulps(DT_BF16, 1, 1.0078125), 1);
+    cr_expect_eq(dtype_ulps(DT_F64, DBL_MAX, INFINITY), 1);
+    cr_expect_eq(dtype_ulps(DT_I32, -3, 4), 7);
+    cr_expect_eq(dtype_ulps(DT_F32, NAN, NAN), 0);
+    cr_expect(isnan(dtype_ulps(DT_F32, NAN, 1)));
+}

@@ -149,7 +149,7 @@ static void expect_agreement(Bench *b, const double *v, bool rounds) {
     cr_expect(compare_element(out, want, got, bound),
               "%s(%.17g, %.17g, %.17g) on %s%s: reference %.17g, body %.17g, %g ulp", info->name,
               v[0], v[1], v[2], dtype_name(b->dtype), rounds ? ", rounding each step" : "", want,
-              got, compare_ulps(out, want, got));
+              got, dtype_ulps(out, want, got));
     double share = bound > 0 ? dtype_distance(out, want, got) / bound : 0;
     if (share > b->worst) b->worst = share;
 }
