@@ -134,6 +134,12 @@ void exec_close(Exec *exec) {
     *exec = (Exec){.cli = exec->cli};
 }
 
+Dtype exec_tensor_dtype(const ExecTensor *tensor) {
+    Dtype dtype = DT_F32;
+    dtype_by_name(frt_dtype_name(tensor->info.dtype), &dtype);
+    return dtype;
+}
+
 ExecTensor *exec_find(Exec *exec, const char *name) {
     for (uint32_t i = 0; i < exec->n_tensors; i++)
         if (strcmp(exec->tensors[i].info.name, name) == 0) return &exec->tensors[i];

@@ -57,6 +57,7 @@ fusec_status exec_start(Exec *exec, int64_t wanted_dim, bool tells);
 fusec_status exec_fill(Exec *exec, DataKind kind);
 /* Runs once and brings all outputs to the host. */
 fusec_status exec_run(Exec *exec);
+Dtype exec_tensor_dtype(const ExecTensor *tensor);
 ExecTensor *exec_find(Exec *exec, const char *name);
 /* Says that there is no `what` of that name, and which there are. */
 fusec_status exec_fail_no_tensor(Exec *exec, const char *what, const char *name, bool is_output);

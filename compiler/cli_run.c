@@ -5,18 +5,12 @@
 
 #include <stdio.h>
 
-static Dtype dtype_of(const ExecTensor *tensor) {
-    Dtype dtype = DT_F32;
-    dtype_by_name(frt_dtype_name(tensor->info.dtype), &dtype);
-    return dtype;
-}
-
 static fusec_status write_outputs(Exec *exec) {
     Cli *cli = exec->cli;
     for (uint32_t i = 0; i < cli->outputs.n; i++) {
         CliPair pair = cli->outputs.data[i];
         const ExecTensor *tensor = exec_find(exec, pair.name);
-        NpyArray array = {.dtype = dtype_of(tensor),
+        NpyArray array = {.dtype = exec_tensor_dtype(tensor),
                           .rank = (uint32_t)tensor->info.rank,
                           .bytes = tensor->host,
                           .n_bytes = tensor->n_bytes};
@@ -32,7 +26,7 @@ static fusec_status write_outputs(Exec *exec) {
 /* `y: f32[2, 3] = 0.5, 1, ...` */
 static void show_output(const ExecTensor *tensor) {
     enum { MAX_SHOWN = 8 };
-    Dtype dtype = dtype_of(tensor);
+    Dtype dtype = exec_tensor_dtype(tensor);
     size_t n = tensor->n_bytes / dtype_bytes(dtype);
     printf("%s: %s[", tensor->info.name, dtype_name(dtype));
     for (int32_t k = 0; k < tensor->info.rank; k++)

@@ -100,12 +100,6 @@ static fusec_status mismatch(const Trio *t, const char *what) {
     return FUSEC_MISMATCH;
 }
 
-static Dtype dtype_of(const ExecTensor *tensor) {
-    Dtype dtype = DT_F32;
-    dtype_by_name(frt_dtype_name(tensor->info.dtype), &dtype);
-    return dtype;
-}
-
 static NodeId node_of_output(const Graph *graph, const char *name) {
     for (uint32_t i = 0; i < graph->outputs.n; i++)
         if (strcmp(graph->outputs.data[i].name, name) == 0) return graph->outputs.data[i].node;
@@ -115,7 +109,7 @@ static NodeId node_of_output(const Graph *graph, const char *name) {
 /* Says where an output differs; `plan` is of the program that has `actual`. */
 static void describe(const Plan *plan, const ExecTensor *actual, const ExecTensor *expected,
                      const char *names, Text *what) {
-    Dtype dtype = dtype_of(actual);
+    Dtype dtype = exec_tensor_dtype(actual);
     int64_t at = verify_bits(dtype, actual->host, expected->host, actual->n_bytes);
     size_t place = (size_t)at * dtype_bytes(dtype);
     const Kernel *kernel = verify_kernel_of(plan, node_of_output(plan->graph, actual->info.name));
@@ -134,7 +128,7 @@ static const ExecTensor *find_difference(Exec *a, Exec *b, const ExecTensor **ot
         const ExecTensor *x = &a->tensors[i];
         if (x->info.role != FRT_OUTPUT) continue;
         *other = exec_find(b, x->info.name);
-        if (verify_bits(dtype_of(x), x->host, (*other)->host, x->n_bytes) >= 0) return x;
+        if (verify_bits(exec_tensor_dtype(x), x->host, (*other)->host, x->n_bytes) >= 0) return x;
     }
     return NULL;
 }

@@ -14,11 +14,13 @@ LLVMValueRef gpu_thread(const Unit *unit) {
     return gpu_special(unit, "tid.x");
 }
 
+LLVMValueRef gpu_index(const Lower *lower, LLVMValueRef i32) {
+    if (lower->index_type == lower->unit->i32) return i32;
+    return LLVMBuildZExt(lower->unit->builder, i32, lower->index_type, "");
+}
+
 LLVMValueRef gpu_block(const Lower *lower) {
-    const Unit *unit = lower->unit;
-    LLVMValueRef block = lower->block ? lower->block : gpu_special(unit, "ctaid.x");
-    if (lower->index_type == unit->i32) return block;
-    return LLVMBuildZExt(unit->builder, block, lower->index_type, "");
+    return gpu_index(lower, lower->block ? lower->block : gpu_special(lower->unit, "ctaid.x"));
 }
 
 void gpu_barrier(const Unit *unit) {

@@ -9,6 +9,8 @@ enum { WARP = 32, GPU_SHARED_ALIGN = 16 /* bytes, of arrays in shared memory */ 
 
 LLVMValueRef gpu_thread(const Unit *unit);  /* i32 */
 LLVMValueRef gpu_block(const Lower *lower); /* index_type; within its part of the launch */
+/* i32 (thread and tile arithmetic) as index_type. */
+LLVMValueRef gpu_index(const Lower *lower, LLVMValueRef i32);
 LLVMValueRef gpu_special(const Unit *unit, const char *name); /* a special register, i32 */
 void gpu_barrier(const Unit *unit);
 /* The value of lane (own lane xor offset); f32, f64 or i32. All lanes of the warp take part. */

@@ -17,11 +17,6 @@ typedef struct Column {
     LLVMValueRef shared, shared_index; /* [8][32][lanes] of the widest accumulator; of i32 */
 } Column;
 
-static LLVMValueRef to_index(const Column *column, LLVMValueRef i32) {
-    if (column->lower->index_type == column->unit->i32) return i32;
-    return LLVMBuildZExt(column->unit->builder, i32, column->lower->index_type, "");
-}
-
 /* Splits the step number into parallel axes, the last advancing by lanes. */
 static void find_columns(Column *column, LLVMValueRef step) {
     Lower *lower = column->lower;
@@ -52,7 +47,7 @@ static void find_place(Column *column) {
     LLVMValueRef thread = gpu_thread(unit), block = gpu_block(lower);
     column->x = LLVMBuildAnd(builder, thread, unit_int(unit->i32, WARP - 1), "");
     column->y = LLVMBuildLShr(builder, thread, unit_int(unit->i32, 5), "");
-    column->chain = to_index(column, column->y);
+    column->chain = gpu_index(column->lower, column->y);
     LLVMValueRef n = lower_dim(lower, kernel_n_reduced(column->kernel));
     column->first = lower_index_const(lower, 0);
     column->length = n;
@@ -71,7 +66,7 @@ static void find_place(Column *column) {
     }
     LLVMValueRef warp = lower_index_const(lower, WARP);
     LLVMValueRef step = LLVMBuildMul(builder, block, warp, "");
-    step = LLVMBuildAdd(builder, step, to_index(column, column->x), "");
+    step = LLVMBuildAdd(builder, step, gpu_index(column->lower, column->x), "");
     find_columns(column, step);
 }
 

@@ -29,8 +29,6 @@ GemmBlock gpu_gemm_block(Lower *lower);
 /* The same for a tile by number (index_type) of `rows` rows: for blocks that walk over several. */
 GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows);
 
-/* i32 (thread and tile arithmetic) as index_type. */
-LLVMValueRef gpu_gemm_index(const Lower *lower, LLVMValueRef i32);
 /* Whether the extent of an axis is a multiple of `lanes`, under the variant's condition. Groups of
  * `lanes` from a multiple of it are then either inside the extent or outside as a whole. */
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes);

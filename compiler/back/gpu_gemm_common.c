@@ -8,11 +8,6 @@ static DimId extent_of(const Lower *lower, uint32_t axis) {
     return index_axis_extent(scalartab_indices(lower->kernel->scalars), axis);
 }
 
-LLVMValueRef gpu_gemm_index(const Lower *lower, LLVMValueRef i32) {
-    if (lower->index_type == lower->unit->i32) return i32;
-    return LLVMBuildZExt(lower->unit->builder, i32, lower->index_type, "");
-}
-
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes) {
     DimId extent = extent_of(lower, axis);
     const Variant *variant = lower->variant;
@@ -248,11 +243,11 @@ static LLVMValueRef row_of_part(const GemmBlock *block, const GemmPart *part, LL
     LLVMValueRef at = LLVMBuildMul(builder, run, unit_int(unit->i32, part->run_stride), "");
     at = LLVMBuildAdd(builder, at, in_run, "");
     if (part->first_row) at = LLVMBuildAdd(builder, at, part->first_row, "");
-    return LLVMBuildAdd(builder, block->m0, gpu_gemm_index(lower, at), "");
+    return LLVMBuildAdd(builder, block->m0, gpu_index(lower, at), "");
 }
 
 GemmColumn gpu_gemm_column(const GemmBlock *block, LLVMValueRef in_tile, uint32_t lanes) {
-    LLVMValueRef at = gpu_gemm_index(block->lower, in_tile);
+    LLVMValueRef at = gpu_index(block->lower, in_tile);
     at = LLVMBuildAdd(block->lower->unit->builder, block->n0, at, "");
     GemmColumn column = {.point = epilogue_point(block, at, lanes), .in_part = in_tile};
     prepare_column(block, &column.point);

@@ -242,7 +242,7 @@ static void fill_stage(Mma *mma, LLVMValueRef number) {
     LLVMValueRef at = LLVMBuildMul(builder, number, i32_const(mma, mma->stage_bytes), "");
     LLVMValueRef k0 = LLVMBuildMul(builder, number, i32_const(mma, mma->sched->tile_k), "");
     LLVMValueRef stage = stage_at(mma, at);
-    fetch(mma, gpu_gemm_index(mma->lower, k0), stage);
+    fetch(mma, gpu_index(mma->lower, k0), stage);
     put(mma, stage);
 }
 

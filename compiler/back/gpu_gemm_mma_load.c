@@ -120,8 +120,8 @@ static Point chunk_point(const MmaFactor *factor, const GemmBlock *block, uint32
     LLVMValueRef row = row_number(factor, block, i);
     LLVMValueRef along =
         LLVMBuildMul(builder, factor->own_chunk, i32_const(block, factor->chunk_elems), "");
-    row = gpu_gemm_index(lower, row);
-    along = gpu_gemm_index(lower, along);
+    row = gpu_index(lower, row);
+    along = gpu_index(lower, along);
     Point point = point_inside(&block->point);
     point.lanes = factor->chunk_elems;
     point.lane_axis = factor->is_turned ? factor->axis : k;
@@ -225,7 +225,7 @@ static void start_copies(const MmaFactor *factor, const GemmBlock *block, LLVMVa
     for (uint32_t i = 0; i < factor->n_chunks; i++) {
         LLVMValueRef n_bytes = factor->n_bytes[i];
         if (factor->is_turned) {
-            LLVMValueRef row = gpu_gemm_index(lower, row_number(factor, block, i));
+            LLVMValueRef row = gpu_index(lower, row_number(factor, block, i));
             LLVMValueRef left = LLVMBuildSub(builder, block->k, k0, "");
             LLVMValueRef exists = LLVMBuildICmp(builder, LLVMIntSLT, row, left, "");
             n_bytes = LLVMBuildSelect(builder, exists, n_bytes, i32_const(block, 0), "");
@@ -414,7 +414,7 @@ static void pad_elements(const GemmBlock *block, uint32_t step, LLVMValueRef k0,
     const Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
     LLVMValueRef lane = LLVMBuildAnd(builder, block->thread, i32_const(block, 3), "");
-    LLVMValueRef k = LLVMBuildAdd(builder, k0, gpu_gemm_index(lower, lane), "");
+    LLVMValueRef k = LLVMBuildAdd(builder, k0, gpu_index(lower, lane), "");
     k = LLVMBuildAdd(builder, k, lower_index_const(lower, (int64_t)step * 4), "");
     LLVMValueRef inside = LLVMBuildICmp(builder, LLVMIntSLT, k, block->k, "");
     LLVMValueRef pad = unit_number(unit, DT_F64, -0.0);

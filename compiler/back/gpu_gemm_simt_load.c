@@ -112,8 +112,7 @@ void simt_side_place(const Simt *g, Side *side) {
         side->at_k[s] = is_along_k ? fast : slow;
         side->more_own[s] = is_along_k ? more : 0;
         side->more_k[s] = is_along_k ? 0 : more;
-        LLVMValueRef index =
-            LLVMBuildAdd(builder, side->begin, gpu_gemm_index(lower, side->own[s]), "");
+        LLVMValueRef index = LLVMBuildAdd(builder, side->begin, gpu_index(lower, side->own[s]), "");
         index = simt_plus(g, index, side->more_own[s]);
         side->exists[s] = group_exists(g, side, s, index);
         Point *point = &side->points[s];
@@ -132,7 +131,7 @@ void simt_side_place(const Simt *g, Side *side) {
 static LLVMValueRef group_k(const Simt *g, const Side *side, uint32_t s, LLVMValueRef begin,
                             LLVMValueRef *is_inside) {
     LLVMBuilderRef builder = g->unit->builder;
-    LLVMValueRef k = LLVMBuildAdd(builder, begin, gpu_gemm_index(g->lower, side->at_k[s]), "");
+    LLVMValueRef k = LLVMBuildAdd(builder, begin, gpu_index(g->lower, side->at_k[s]), "");
     k = simt_plus(g, k, side->more_k[s]);
     *is_inside = LLVMBuildICmp(builder, LLVMIntULT, k, g->block.k, "");
     return k;

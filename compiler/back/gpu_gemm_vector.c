@@ -377,8 +377,7 @@ static void place_outputs(Vector *v) {
     for (uint32_t r = 0; r < v->team_outputs; r++) {
         Point *point = &v->outputs[r];
         *point = point_inside(&v->block.point);
-        LLVMValueRef in_tile =
-            gpu_gemm_index(v->lower, LLVMBuildAdd(builder, first, int32(v, r), ""));
+        LLVMValueRef in_tile = gpu_index(v->lower, LLVMBuildAdd(builder, first, int32(v, r), ""));
         LLVMValueRef index =
             LLVMBuildAdd(builder, is_left ? v->block.m0 : v->block.n0, in_tile, "");
         point->lanes = sched->lanes;
@@ -397,7 +396,7 @@ static LLVMValueRef chain_of(const Vector *v, LLVMValueRef group) {
     uint32_t own = sched->lanes_along_k ? sched->lanes : sched->slots;
     LLVMValueRef run = LLVMBuildMul(builder, group, int32(v, sched->team), "");
     run = LLVMBuildAdd(builder, run, v->along, "");
-    return gpu_gemm_index(v->lower, LLVMBuildMul(builder, run, int32(v, own), ""));
+    return gpu_index(v->lower, LLVMBuildMul(builder, run, int32(v, own), ""));
 }
 
 /* Group of chains of a pass: a block's own lie side by side. */

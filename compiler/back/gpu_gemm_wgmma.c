@@ -45,7 +45,7 @@ static void init_code(Wgmma *w, Lower *lower) {
     w->lower = lower;
     w->sched = &lower->variant->sched;
     w->stage_bytes = 0;
-    w->dtype = scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
+    w->dtype = gemm_factor_dtype(kernel);
     w->n_products = lower->n_together;
     w->width = w->n_products * w->sched->tile_n;
     w->n_groups = w->sched->warps_m / WGMMA_GROUP_WARPS;
@@ -161,7 +161,7 @@ static GemmBlock tile_at(const Wgmma *w, LLVMValueRef number) {
     if (!w->rank) return block;
     LLVMBuilderRef builder = w->unit->builder;
     LLVMValueRef below = LLVMBuildMul(builder, w->rank, i32_const(w, w->sched->tile_m), "");
-    block.m0 = LLVMBuildAdd(builder, block.m0, gpu_gemm_index(w->lower, below), "");
+    block.m0 = LLVMBuildAdd(builder, block.m0, gpu_index(w->lower, below), "");
     return block;
 }
 
@@ -218,7 +218,7 @@ static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *b
 static LLVMValueRef offset(const Wgmma *w, LLVMValueRef at, LLVMValueRef number, uint32_t step) {
     LLVMBuilderRef builder = w->unit->builder;
     LLVMValueRef by = LLVMBuildMul(builder, number, i32_const(w, step), "");
-    if (LLVMTypeOf(at) != w->unit->i32) by = gpu_gemm_index(w->lower, by);
+    if (LLVMTypeOf(at) != w->unit->i32) by = gpu_index(w->lower, by);
     return LLVMBuildAdd(builder, at, by, "");
 }
 
@@ -470,7 +470,7 @@ static void drain_part(const Wgmma *w, const Drain *d, LLVMValueRef part, const 
     LLVMValueRef row = LLVMBuildShl(builder, w->warp, i32_const(w, 1), "");
     row = LLVMBuildAdd(builder, row, halves.index, "");
     row = LLVMBuildMul(builder, row, i32_const(w, WGMMA_DRAIN_ROWS), "");
-    LLVMValueRef m0 = LLVMBuildAdd(builder, d->tiles->m0, gpu_gemm_index(w->lower, row), "");
+    LLVMValueRef m0 = LLVMBuildAdd(builder, d->tiles->m0, gpu_index(w->lower, row), "");
     GemmPhase phases[WGMMA_MAX_PRODUCTS];
     for (uint32_t p = 0; p < w->n_products; p++) {
         phases[p] = (GemmPhase){.block = d->tiles[p], .column = columns[p]};

@@ -40,7 +40,7 @@ static DimId n_own_tiles(const Wgmma *w) {
 
 Loop wgmma_each_tile(const Wgmma *w) {
     Lower *lower = w->lower;
-    LLVMValueRef n_blocks = gpu_gemm_index(lower, gpu_special(w->unit, "nctaid.x"));
+    LLVMValueRef n_blocks = gpu_index(lower, gpu_special(w->unit, "nctaid.x"));
     LLVMValueRef first = by_cluster(w, gpu_block(lower));
     DimId all = n_own_tiles(w);
     for (uint32_t c = 1; c < lower->n_codes; c++)

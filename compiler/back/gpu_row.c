@@ -36,15 +36,6 @@ typedef struct Row {
     bool has_begun;       /* all blocks of the cluster are known to */
 } Row;
 
-static DimTab *dims_of(const Row *row) {
-    return indextab_dims(scalartab_indices(row->kernel->scalars));
-}
-
-static LLVMValueRef to_index(const Row *row, LLVMValueRef i32) {
-    if (row->lower->index_type == row->unit->i32) return i32;
-    return LLVMBuildZExt(row->unit->builder, i32, row->lower->index_type, "");
-}
-
 static void place_thread(Row *row) {
     Unit *unit = row->unit;
     LLVMBuilderRef builder = unit->builder;
@@ -54,7 +45,7 @@ static void place_thread(Row *row) {
         LLVMBuildAnd(builder, thread, unit_int(unit->i32, (int64_t)row->sched->team - 1), "");
     LLVMValueRef own =
         LLVMBuildMul(builder, row->thread, unit_int(unit->i32, row->sched->lanes), "");
-    row->own = to_index(row, own);
+    row->own = gpu_index(row->lower, own);
 }
 
 /* Makes it the row `index` of the parallel axes; `segment` NULL: all of it. */
@@ -103,7 +94,7 @@ static void find_row(Row *row) {
     if (teams > 1) {
         LLVMValueRef in_block = LLVMBuildUDiv(builder, thread, unit_int(unit->i32, team), "");
         index = LLVMBuildMul(builder, index, lower_index_const(lower, teams), "");
-        index = LLVMBuildAdd(builder, index, to_index(row, in_block), "");
+        index = LLVMBuildAdd(builder, index, gpu_index(row->lower, in_block), "");
     }
     uint32_t segment_axis = row->kernel->segment_axis;
     LLVMValueRef segment = NULL;
@@ -483,7 +474,7 @@ static void make_shared(Row *row) {
 
 static void make_resident(Row *row) {
     LLVMBuilderRef builder = row->unit->builder;
-    int64_t n = dim_lo(dims_of(row), kernel_n_reduced(row->kernel));
+    int64_t n = dim_lo(lower_dims(row->lower), kernel_n_reduced(row->kernel));
     int64_t stride = (int64_t)row->sched->team * row->sched->lanes;
     row->n_steps = row->sched->resident;
     if (row->rank) n -= (int64_t)(row->sched->cluster - 1) * row->order.segment_elems;

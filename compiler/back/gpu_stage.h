@@ -10,8 +10,8 @@ enum { MAX_STAGE_VALUES = 64 };
 void gpu_stage_prepare(Point *row, const Stage *stage);
 /* Identities for the stage's reductions. */
 void gpu_stage_begin(const Lower *lower, const Stage *stage, Acc *accs);
-/* Stores what the stage stores at a point: after the visits of all points whose loads are to be under way at once, since none
- * moves past a store. */
+/* Stores what the stage stores at a point: after the visits of all points whose loads are to be
+ * under way at once, since none moves past a store. */
 void gpu_stage_store(Point *point, const Stage *stage);
 /* Whether the stage reduces segment by segment: ordered, whole, and possibly longer than one. */
 bool gpu_stage_has_segments(const Lower *lower, const Stage *stage);

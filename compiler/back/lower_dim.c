@@ -19,14 +19,10 @@ void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel
                      .kernel = kernel,
                      .variant = variant,
                      .index_type = variant->sched.is_wide ? unit->i64 : unit->i32,
-                     .lane_axis = NO_AXIS,
+                     .lane_axis = kernel_lane_axis(kernel),
                      .n_parts = 1,
                      .n_together = 1,
                      .n_codes = 1};
-    if (kernel->form == FORM_ROW)
-        lower->lane_axis = kernel->first_reduced + kernel->n_reduced - 1;
-    else if (kernel->n_parallel)
-        lower->lane_axis = kernel->n_parallel - 1;
     uint32_t n_args = kernel->args.n;
     lower->pointers = arena_array(unit->arena, LLVMValueRef, n_args);
     lower->may_change = arena_array(unit->arena, bool, n_args);

@@ -200,7 +200,8 @@ Value sema_subscript(Sema *sema, const Ast *ast, const Value *base) {
     return slicing_finish(sema, ast->span, &s);
 }
 
-static Value sema_slice_axis(Sema *sema, Span span, NodeId arg, uint32_t axis, DimId begin, DimId extent) {
+static Value sema_slice_axis(Sema *sema, Span span, NodeId arg, uint32_t axis, DimId begin,
+                             DimId extent) {
     Slicing s = slicing_new(sema, arg);
     s.attrs.begin[axis] = begin;
     s.to.dims[axis] = extent;

@@ -111,6 +111,23 @@ static inline Node *graph_node(const Graph *graph, NodeId id) {
     return &graph->nodes.data[id];
 }
 
+static inline OpClass graph_class(const Graph *graph, NodeId id) {
+    return op_info(graph_node(graph, id)->op)->cls;
+}
+
+static inline bool graph_is_contraction(const Graph *graph, NodeId id) {
+    return graph_class(graph, id) == CLASS_CONTRACT;
+}
+
+static inline bool graph_is_reduction(const Graph *graph, NodeId id) {
+    OpClass cls = graph_class(graph, id);
+    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONTRACT;
+}
+
+static inline bool graph_is_literal(const Graph *graph, NodeId id) {
+    return graph_node(graph, id)->op == OP_CONST;
+}
+
 /* Whether its value comes from outside: an input or a param. */
 static inline bool graph_is_bound(const Graph *graph, NodeId id) {
     OpId op = graph_node(graph, id)->op;

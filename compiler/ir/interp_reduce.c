@@ -44,7 +44,8 @@ static bool sum_is_exact(const SumAcc *sum, Dtype compute) {
 }
 
 /* Rounds to `e->out` element `i`: the sum of n terms divided by `divisor`, with its bound. */
-static void sum_finish(const Eval *e, int64_t i, const SumAcc *sum, int64_t n_terms, double divisor) {
+static void sum_finish(const Eval *e, int64_t i, const SumAcc *sum, int64_t n_terms,
+                       double divisor) {
     Dtype compute = dtype_compute(e->out->dtype);
     double u = interp_unit_roundoff(compute), n = (double)n_terms;
     if (sum->magnitude * (1 + 2 * n * u) > dtype_max(compute) && e->bounds) {

@@ -41,7 +41,7 @@ static uint32_t straight_rounds(const Sched *sched, uint32_t n_chains, int64_t k
 
 /* `k` and `grid`: 0 where they are not known. */
 static VectorPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t acc_bytes,
-                                 int64_t k, int64_t grid) {
+                                        int64_t k, int64_t grid) {
     enum { WARP_THREADS = 32, MAX_KEPT = 4, MAX_KEPT_BYTES = 16 * 1024 };
     uint32_t n_outputs = sched->tile_m * sched->tile_n;
     uint32_t held = sched->team * sched->slots * (sched->lanes_along_k ? sched->lanes : 1);
@@ -393,6 +393,11 @@ static void note_guard(const ScalarTab *scalars, GuardId id, uint64_t *symbols) 
         note_index(tab, guard.index, symbols);
         *symbols |= dim_symbols_used(dims, guard.lo) | dim_symbols_used(dims, guard.hi);
     }
+}
+
+uint32_t kernel_lane_axis(const Kernel *kernel) {
+    if (kernel->form == FORM_ROW) return kernel->first_reduced + kernel->n_reduced - 1;
+    return kernel->n_parallel ? kernel->n_parallel - 1 : NO_AXIS;
 }
 
 DimId kernel_arg_begin(const Kernel *kernel, uint32_t arg) {

@@ -377,6 +377,11 @@ static inline uint32_t gemm_axis_k(const Kernel *kernel) {
     return kernel->first_reduced;
 }
 
+/* What a contraction's factors are multiplied as. */
+static inline Dtype gemm_factor_dtype(const Kernel *kernel) {
+    return scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
+}
+
 /* A contraction's factor before it is rounded to tf32, which tensor cores do on the way in. */
 static inline ScalarId gemm_unrounded(const Kernel *kernel, ScalarId factor) {
     const Scalar *s = scalar_get(kernel->scalars, factor);
@@ -385,6 +390,8 @@ static inline ScalarId gemm_unrounded(const Kernel *kernel, ScalarId factor) {
 
 /* Of a variant of CONTRACT_VECTOR. */
 VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant);
+/* The axis that lanes go along, where a contraction does not choose another; or NO_AXIS. */
+uint32_t kernel_lane_axis(const Kernel *kernel);
 /* Products of the extents of the parallel axes (without segments) and of the reduced axes. */
 DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);

@@ -97,10 +97,6 @@ static bool set(bool *flags, NodeId id, bool value) {
     return changes;
 }
 
-static OpClass class_of(const Graph *graph, NodeId id) {
-    return op_info(graph_node(graph, id)->op)->cls;
-}
-
 static bool compute_side(const Part *part, Wishes *wishes, uint32_t side) {
     bool changes = false;
     for (NodeId id = 0; id < part->excerpt.graph->nodes.n; id++)
@@ -122,17 +118,21 @@ static bool compute_factors(const Part *part, Wishes *wishes) {
     return has_left && has_right;
 }
 
-static bool store_factors(const Part *part, Wishes *wishes) {
+static bool set_all(const Part *part, bool *flags, const bool *values) {
     bool changes = false;
     for (NodeId id = 0; id < part->excerpt.graph->nodes.n; id++)
-        changes = set(wishes->store, id, part->is_spread[id]) || changes;
+        changes = set(flags, id, values[id]) || changes;
     return changes;
+}
+
+static bool store_factors(const Part *part, Wishes *wishes) {
+    return set_all(part, wishes->store, part->is_spread);
 }
 
 static bool flag_reductions(const Graph *graph, bool *flags) {
     bool changes = false;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
-        OpClass cls = class_of(graph, id);
+        OpClass cls = graph_class(graph, id);
         changes = set(flags, id, cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE) || changes;
     }
     return changes;
@@ -148,17 +148,14 @@ static bool reduce_apart(const Part *part, Wishes *wishes) {
 
 /* What joins tensors computes every one of them for all lanes, and takes one of the values. */
 static bool store_pieces(const Part *part, Wishes *wishes) {
-    bool changes = false;
-    for (NodeId id = 0; id < part->excerpt.graph->nodes.n; id++)
-        changes = set(wishes->placed, id, part->may_place[id]) || changes;
-    return changes;
+    return set_all(part, wishes->placed, part->may_place);
 }
 
 static bool all_alone(const Part *part, Wishes *wishes) {
     const Graph *graph = part->excerpt.graph;
     bool changes = false;
     for (NodeId id = 0; id < graph->nodes.n; id++)
-        changes = set(wishes->alone, id, class_of(graph, id) != CLASS_SOURCE) || changes;
+        changes = set(wishes->alone, id, graph_class(graph, id) != CLASS_SOURCE) || changes;
     return changes;
 }
 
@@ -292,7 +289,8 @@ static bool is_plain_load(const Kernel *kernel, ScalarId factor) {
 static bool is_spread(const Chooser *c, const Kernel *kernel, uint32_t side) {
     const Reduce *reduce = &kernel->reduces.data[0];
     NodeId factor = graph_node(c->graph, reduce->node)->args[side];
-    while (class_of(c->graph, factor) == CLASS_VIEW) factor = graph_node(c->graph, factor)->args[0];
+    while (graph_class(c->graph, factor) == CLASS_VIEW)
+        factor = graph_node(c->graph, factor)->args[0];
     return !c->is_asked[factor] && !is_plain_load(kernel, side ? reduce->factor : reduce->value);
 }
 
@@ -377,7 +375,7 @@ static bool has_costly_stores(const Chooser *c, const Kernel *kernel) {
 static bool joins_tensors(const Chooser *c, const Kernel *kernel) {
     if (kernel->form != FORM_MAP || kernel->nodes.n < 2) return false;
     for (uint32_t i = 0; i < kernel->nodes.n; i++)
-        if (class_of(c->graph, kernel->nodes.data[i]) == CLASS_CONCAT) return true;
+        if (graph_class(c->graph, kernel->nodes.data[i]) == CLASS_CONCAT) return true;
     return false;
 }
 
@@ -411,7 +409,7 @@ static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
     for (uint32_t i = 0; i < kernel->nodes.n; i++) {
         NodeId id = kernel->nodes.data[i];
         if (graph->kernel_of.n && graph->kernel_of.data[id]) return false;
-        in[id] = class_of(graph, id) != CLASS_SOURCE;
+        in[id] = graph_class(graph, id) != CLASS_SOURCE;
     }
     return true;
 }
@@ -461,7 +459,7 @@ static bool may_place(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     uint32_t n_copies = 0;
     for (uint32_t i = 0; i < node->n_args; i++) n_copies += graph_is_bound(graph, node->args[i]);
-    return class_of(graph, id) == CLASS_CONCAT && n_copies <= 1;
+    return graph_class(graph, id) == CLASS_CONCAT && n_copies <= 1;
 }
 
 static bool make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, Part *part) {

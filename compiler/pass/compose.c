@@ -330,10 +330,6 @@ static void place_coords(Composer *c, Place place, const Shape *shape, IndexId *
     }
 }
 
-static bool is_contraction(const Graph *graph, NodeId id) {
-    return op_info(graph_node(graph, id)->op)->cls == CLASS_CONTRACT;
-}
-
 /* Axes: the kernel's loops. Runs of domain axes merge where every index can follow. */
 
 typedef struct AxisPlan {
@@ -393,7 +389,7 @@ static void composer_init(Composer *c, Arena *arena, const ComposeInput *input, 
     c->parallel_axes = (1u << kernel->n_parallel) - 1;
     bool inner_reduced = group->domain.rank && (group->axes >> (group->domain.rank - 1) & 1);
     kernel->form = !group->axes ? FORM_MAP : inner_reduced ? FORM_ROW : FORM_COLUMN;
-    if (group->reduces.n && is_contraction(c->graph, group->reduces.data[0]))
+    if (group->reduces.n && graph_is_contraction(c->graph, group->reduces.data[0]))
         kernel->form = FORM_CONTRACT;
 }
 
@@ -442,7 +438,7 @@ static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
 }
 
 static bool compose_one(Composer *c, Kernel *kernel, NodeId id) {
-    if (is_contraction(c->graph, id)) return compose_contract(c, kernel, id);
+    if (graph_is_contraction(c->graph, id)) return compose_contract(c, kernel, id);
     const Node *node = graph_node(c->graph, id);
     const OpInfo *info = op_info(node->op);
     Dtype acc = dtype_compute(graph_node(c->graph, node->args[0])->dtype);
@@ -522,7 +518,8 @@ static bool find_path(Composer *c, NodeId target, PlacePath *path) {
                           .may_begin = may_begin,
                           .may_pass = may_pass,
                           .user = c};
-    bool is_contract = c->group->reduces.n && is_contraction(c->graph, c->group->reduces.data[0]);
+    bool is_contract =
+        c->group->reduces.n && graph_is_contraction(c->graph, c->group->reduces.data[0]);
     return place_find_path(&search, target, path) && (!is_contract || path->place == PLACE_ROW);
 }
 

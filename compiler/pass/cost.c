@@ -124,16 +124,11 @@ static double lane_stride(const Coster *c, const Kernel *kernel, IndexId address
     return stride;
 }
 
-static uint32_t lane_axis(const Kernel *kernel) {
-    if (kernel->form == FORM_ROW) return kernel->first_reduced + kernel->n_reduced - 1;
-    return kernel->n_parallel ? kernel->n_parallel - 1 : NO_AXIS;
-}
-
 /* Bytes that one load or store moves between cache and processors: a sector for each element that
  * has no neighbour in the same warp. */
 static double access_bytes(const Coster *c, const Kernel *kernel, IndexId address, double points,
                            double elem_bytes) {
-    uint32_t axis = lane_axis(kernel);
+    uint32_t axis = kernel_lane_axis(kernel);
     double stride = axis == NO_AXIS ? 0 : fabs(lane_stride(c, kernel, address, axis));
     if (stride == 0) return points * elem_bytes / WARP_THREADS;
     return points * fmin(stride * elem_bytes, SECTOR_BYTES);
@@ -261,7 +256,7 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     uint32_t n = scalar_count(kernel->scalars) + 1;
     bool *is_done = arena_array(c->arena, bool, n);
-    uint32_t lanes = lane_axis(kernel) == NO_AXIS ? 0 : 1u << lane_axis(kernel);
+    uint32_t lanes = kernel_lane_axis(kernel) == NO_AXIS ? 0 : 1u << kernel_lane_axis(kernel);
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
         const double *shares = footprint_shares(c->arena, kernel, s, c->values);
         for (ScalarId id = 1; id < n; id++) {
@@ -365,7 +360,7 @@ static uint32_t load_depth(const Coster *c, const Kernel *kernel, const bool *li
 
 /* Whether the lanes of a warp read elements of their own. */
 static bool is_spread(const Coster *c, const Kernel *kernel, const Scalar *load) {
-    uint32_t axis = lane_axis(kernel);
+    uint32_t axis = kernel_lane_axis(kernel);
     return axis == NO_AXIS || lane_stride(c, kernel, load->index, axis) != 0;
 }
 
@@ -375,15 +370,13 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
     p->wait_us = c->card->latency_us;
     bool is_tiled = sched->engine != CONTRACT_PLAIN && sched->engine != CONTRACT_VECTOR;
     if (is_contraction(kernel) && is_tiled) {
-        double bytes =
-            dtype_bytes(scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype);
+        double bytes = dtype_bytes(gemm_factor_dtype(kernel));
         p->bytes_in_flight = bytes * (sched->stages > 1 ? sched->stages - 1 : 1) * sched->tile_k *
                              (sched->tile_m + sched->tile_n) / sched->threads;
         return;
     }
     if (is_contraction(kernel) && sched->engine == CONTRACT_VECTOR) {
-        double bytes =
-            dtype_bytes(scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype);
+        double bytes = dtype_bytes(gemm_factor_dtype(kernel));
         double per_round = sched->lanes_along_k ? (double)sched->team * sched->tile_m *
                                                       sched->tile_n / sched->threads
                                                 : 1;
@@ -403,12 +396,8 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
     if (kernel->form == FORM_ROW) p->wait_us += ROW_END_US;
 }
 
-static Dtype operand_dtype(const Kernel *kernel) {
-    return scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
-}
-
 static double mma_tflops(const Coster *c, const Kernel *kernel) {
-    Dtype dtype = operand_dtype(kernel);
+    Dtype dtype = gemm_factor_dtype(kernel);
     return c->card->mma_tflops[dtype == DT_F64 ? 2 : dtype == DT_F32 ? 1 : 0];
 }
 
@@ -429,7 +418,7 @@ static double balance(const Coster *c, const Pricing *p) {
  * long, and takes as long whatever it holds. */
 static double wgmma_us(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
-    double halves = dtype_bytes(operand_dtype(p->kernel)) / 2.0;
+    double halves = dtype_bytes(gemm_factor_dtype(p->kernel)) / 2.0;
     double tile = 2.0 * sched->tile_m * sched->tile_n * sched->tile_k * halves;
     double step = WGMMA_STEP_US / wgmma_products(sched) +
                   tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);

@@ -56,15 +56,6 @@ typedef struct Search {
     Found best;            /* store NULL: none yet */
 } Search;
 
-static bool is_reduction(const Graph *graph, NodeId id) {
-    OpClass cls = op_info(graph_node(graph, id)->op)->cls;
-    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONTRACT;
-}
-
-static bool is_literal(const Graph *graph, NodeId id) {
-    return graph_node(graph, id)->op == OP_CONST;
-}
-
 /* Depth first, as composition asks for values. */
 static void visit(const Graph *graph, Order *order, NodeId id) {
     const Node *node = graph_node(graph, id);
@@ -142,10 +133,10 @@ static void find_cheapest(const Cutter *c, uint32_t place, Found *found) {
         double moved = move_us(c, id) * (c->is_root[id] ? 1 : 2);
         flow_edge(flow, 2 * id + 2, 2 * id + 3, capacity(moved));
         flow_edge(flow, 2 * id + 3, 1,
-                  is_reduction(c->graph, id) ? NEVER : capacity(compute_us(c, id)));
+                  graph_is_reduction(c->graph, id) ? NEVER : capacity(compute_us(c, id)));
         for (uint32_t i = 0; i < node->n_args; i++) {
             NodeId arg = node->args[i];
-            if (is_literal(c->graph, arg)) continue;
+            if (graph_is_literal(c->graph, arg)) continue;
             flow_edge(flow, 2 * id + 3, 2 * arg + 2, NEVER);
             if (c->whole.place[arg] || is_known[arg] || is_read[arg]) continue;
             flow_edge(flow, 2 * arg + 2, 1, capacity(move_us(c, arg)));
@@ -166,7 +157,7 @@ static void find_cheapest(const Cutter *c, uint32_t place, Found *found) {
 
 static double own_registers(const Cutter *c, NodeId id) {
     uint32_t bytes = dtype_bytes(graph_node(c->graph, id)->dtype);
-    return is_literal(c->graph, id) ? 0 : (bytes < 2 ? 2 : bytes) / 4.0;
+    return graph_is_literal(c->graph, id) ? 0 : (bytes < 2 ? 2 : bytes) / 4.0;
 }
 
 /* The most that is alive at once while the nodes marked in `in` are computed for the sake of those
@@ -262,7 +253,7 @@ bool cut_kernel(Arena *arena, const Graph *graph, const Kernel *kernel, const Ca
                 .is_root = arena_array(arena, bool, n)};
     for (uint32_t i = 0; i < kernel->nodes.n; i++)
         in_kernel[kernel->nodes.data[i]] =
-            op_info(graph_node(graph, kernel->nodes.data[i])->op)->cls != CLASS_SOURCE;
+            graph_class(graph, kernel->nodes.data[i]) != CLASS_SOURCE;
     find_roots(&c, kernel);
     c.whole = order_of(arena, graph, in_kernel, c.is_root);
     Search s = {.cutter = &c, .whole = peak_of(&c, in_kernel, c.is_root)};

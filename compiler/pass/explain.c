@@ -102,7 +102,7 @@ static void print_edges(const Ledger *l, uint32_t *n_fused, uint32_t *n_stored) 
     text_puts(l->out, "edges:\n");
     for (uint32_t i = 0; i < l->plan->edges.n; i++) {
         const Edge *edge = &l->plan->edges.data[i];
-        bool is_source = op_info(graph_node(l->graph, edge->producer)->op)->cls == CLASS_SOURCE;
+        bool is_source = graph_class(l->graph, edge->producer) == CLASS_SOURCE;
         if (!is_source && edge->consumer != NODE_NONE)
             ++*(edge->verdict == EDGE_FUSED ? n_fused : n_stored);
         print_edge(l, i);

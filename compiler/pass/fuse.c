@@ -151,7 +151,7 @@ static ReasonId why_refused(const Fuser *f, NodeId producer, NodeId consumer) {
 }
 
 static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
-    OpClass of_producer = op_info(graph_node(f->graph, producer)->op)->cls;
+    OpClass of_producer = graph_class(f->graph, producer);
     Edge edge = {.producer = producer, .consumer = consumer, .verdict = EDGE_FUSED};
     if (of_producer == CLASS_SOURCE && graph_node(f->graph, producer)->op != OP_IOTA)
         edge.reason = REASON_SOURCE;

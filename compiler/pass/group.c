@@ -19,7 +19,7 @@ static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
 /* Whether the node is to be a kernel by itself, with its arguments in memory. */
 static bool is_lone(const Grouper *p, NodeId id) {
     bool is_wanted = graph_block(p->graph, id, BLOCK_NEVER) || (p->alone && p->alone[id]);
-    return !p->off && is_wanted && !graph_is_bound(p->graph, id) && !is_literal(p->graph, id);
+    return !p->off && is_wanted && !graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id);
 }
 
 /* Whether it is read by one. */
@@ -111,7 +111,7 @@ static Shape anchor_domain(const Grouper *p, const Anchor *anchor) {
     const Node *node = graph_node(p->graph, anchor->node);
     if (!anchor->is_reduction) return node->shape;
     Shape of_arg = graph_node(p->graph, node->args[0])->shape;
-    if (!is_contraction(p->graph, anchor->node)) return of_arg;
+    if (!graph_is_contraction(p->graph, anchor->node)) return of_arg;
     Shape domain = node->shape;
     if (domain.rank < MAX_RANK) domain.dims[domain.rank++] = of_arg.dims[of_arg.rank - 1];
     return domain;
@@ -119,7 +119,7 @@ static Shape anchor_domain(const Grouper *p, const Anchor *anchor) {
 
 static uint32_t anchor_axes(const Grouper *p, NodeId id) {
     const Node *node = graph_node(p->graph, id);
-    return is_contraction(p->graph, id) ? 1u << node->shape.rank : node->attrs.axes;
+    return graph_is_contraction(p->graph, id) ? 1u << node->shape.rank : node->attrs.axes;
 }
 
 static Target target_of(const Anchor *anchor) {
@@ -136,9 +136,11 @@ static bool add_anchor(Arena *arena, const Grouper *p, Group *group, const Ancho
     }
     Shape domain = anchor_domain(p, anchor);
     uint32_t axes = anchor_axes(p, anchor->node);
-    bool has_contraction = group->reduces.n && is_contraction(p->graph, group->reduces.data[0]);
+    bool has_contraction =
+        group->reduces.n && graph_is_contraction(p->graph, group->reduces.data[0]);
     bool is_shared = group->reduces.n || group->targets.n;
-    if (has_contraction || (is_shared && is_contraction(p->graph, anchor->node))) return false;
+    if (has_contraction || (is_shared && graph_is_contraction(p->graph, anchor->node)))
+        return false;
     if (!shape_equal(&domain, &group->domain)) return false;
     if (group->axes && group->axes != axes) return false;
     group->axes = axes; /* a map becomes a reduction's group: its stores stay inner */
@@ -149,7 +151,7 @@ static bool add_anchor(Arena *arena, const Grouper *p, Group *group, const Ancho
 /* Several passes over few long rows would leave most of a GPU idle, so they stay apart and the
  * reduction is split over the machine. One kernel also sums partials of partials no deeper. */
 static bool is_starved(const Grouper *p, const Group *group) {
-    if (is_contraction(p->graph, group->reduces.data[0])) return false;
+    if (graph_is_contraction(p->graph, group->reduces.data[0])) return false;
     DimTab *dims = p->graph->dims;
     double rows = 1, length = 1;
     for (uint32_t d = 0; d < group->domain.rank; d++) {
@@ -192,13 +194,13 @@ bool group_is_init(const Grouper *p, const Group *group) {
 
 /* Why the group takes no anchor that goes over something else. */
 static ReasonId why_not_added(const Grouper *p, const Group *group) {
-    bool is_product = group->reduces.n && is_contraction(p->graph, group->reduces.data[0]);
+    bool is_product = group->reduces.n && graph_is_contraction(p->graph, group->reduces.data[0]);
     return is_product ? REASON_TILES : REASON_OTHER_DOMAIN;
 }
 
 bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure) {
     Group joined = group_copy(p->arena, &p->g->groups.data[index]);
-    bool is_product = joined.reduces.n && is_contraction(p->graph, joined.reduces.data[0]);
+    bool is_product = joined.reduces.n && graph_is_contraction(p->graph, joined.reduces.data[0]);
     *failure = (ComposeFailure){.reason = why_not_added(p, &joined), .node = anchor->node};
     Target target = target_of(anchor);
     if (!joined.fixed && group_is_init(p, &joined) != is_init_target(p, &target)) return false;
@@ -240,8 +242,8 @@ static uint32_t open_group(Grouper *p, const Anchor *anchor) {
 static void take_domain(Grouper *p, Group *group, uint32_t index, uint32_t fixed) {
     ComposeFailure failure;
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
-        if (fixed_kernel(p->graph, id) != fixed || !is_reduction(p->graph, id)) continue;
-        if (is_contraction(p->graph, id)) return;
+        if (fixed_kernel(p->graph, id) != fixed || !graph_is_reduction(p->graph, id)) continue;
+        if (graph_is_contraction(p->graph, id)) return;
         Group moved = group_copy(p->arena, group);
         moved.domain = anchor_domain(p, &(Anchor){.node = id, .is_reduction = true});
         if (try_group(p, &moved, index, &failure)) *group = moved;
@@ -365,14 +367,16 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
 /* Folds or stores a node. One that a group already makes is stored from there. */
 static void anchor_node(Grouper *p, NodeId id, uint32_t output) {
     uint32_t made_by = p->g->group_of[id];
-    Anchor anchor = {.node = id, .is_reduction = is_reduction(p->graph, id), .output = output};
+    Anchor anchor = {
+        .node = id, .is_reduction = graph_is_reduction(p->graph, id), .output = output};
     if (made_by != GROUP_NONE) {
         vec_push(p->arena, &p->g->groups.data[made_by].targets,
                  (Target){.node = id, .output = output});
         return;
     }
     uint32_t index = place_anchor(p, &anchor, group_dependency(p, id));
-    if (!graph_is_bound(p->graph, id) && !is_literal(p->graph, id)) p->g->group_of[id] = index;
+    if (!graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id))
+        p->g->group_of[id] = index;
     if (anchor.is_reduction && output != OUTPUT_NONE) anchor_node(p, id, output);
 }
 
@@ -390,7 +394,7 @@ static Grouping *grouping_new(const Grouper *p) {
 }
 
 static bool is_own_kernel(const Grouper *p, NodeId id) {
-    return p->off && !graph_is_bound(p->graph, id) && !is_literal(p->graph, id);
+    return p->off && !graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id);
 }
 
 /* Whether a value of a fixed kernel is used outside it, other than as a piece that it stores. */
@@ -441,7 +445,7 @@ static void run_round(Grouper *p) {
     p->g = grouping_new(p);
     p->n_last = 0;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
-        if (is_reduction(graph, id)) anchor_node(p, id, OUTPUT_NONE);
+        if (graph_is_reduction(graph, id)) anchor_node(p, id, OUTPUT_NONE);
         if (p->is_placed[id]) anchor_pieces(p, id);
         bool is_output = false;
         for (uint32_t o = 0; o < graph->outputs.n; o++) {
@@ -450,11 +454,11 @@ static void run_round(Grouper *p) {
             if (!p->is_placed[id]) anchor_node(p, id, o);
         }
         bool is_fixed = leaves_fixed(p, id);
-        bool is_apart = is_lone(p, id) || (feeds_lone(p, id) && !is_literal(graph, id));
+        bool is_apart = is_lone(p, id) || (feeds_lone(p, id) && !graph_is_literal(graph, id));
         if (is_output) {
             p->g->is_stored[id] = !graph_is_bound(graph, id);
             p->g->why_stored[id] = REASON_OUTPUT;
-        } else if (!is_reduction(graph, id) &&
+        } else if (!graph_is_reduction(graph, id) &&
                    (p->wants_store[id] || is_own_kernel(p, id) || is_fixed || is_apart)) {
             if (!p->is_placed[id]) anchor_node(p, id, OUTPUT_NONE);
             p->g->is_stored[id] = true;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static bool goes_over_rows(const Grouper *p, const Group *group) {
-    return group->reduces.n && !is_contraction(p->graph, group->reduces.data[0]) &&
+    return group->reduces.n && !graph_is_contraction(p->graph, group->reduces.data[0]) &&
            group->domain.rank && (group->axes >> (group->domain.rank - 1) & 1);
 }
 

@@ -17,7 +17,8 @@ static void add_wholes(const Grouper *p, NodeId id, Wholes *wholes) {
     const Node *node = graph_node(p->graph, id);
     OpClass cls = op_info(node->op)->cls;
     bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST || indexmap_can_push(node->op);
-    if (wholes->n == MAX_WHOLES || graph_is_bound(p->graph, id) || is_literal(p->graph, id)) return;
+    if (wholes->n == MAX_WHOLES || graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id))
+        return;
     wholes->shapes[wholes->n++] = node->shape;
     for (uint32_t i = 0; i < node->n_args && is_plain && p->g->group_of[id] == GROUP_NONE; i++)
         add_wholes(p, node->args[i], wholes);
@@ -29,7 +30,7 @@ bool group_widen(Grouper *p, uint32_t index, const Anchor *anchor) {
     if (before.reduces.n) return false;
     Wholes wholes = {.n = 0};
     NodeId from = anchor->node;
-    if (anchor->is_reduction && !is_contraction(p->graph, from))
+    if (anchor->is_reduction && !graph_is_contraction(p->graph, from))
         from = graph_node(p->graph, from)->args[0];
     add_wholes(p, from, &wholes);
     for (uint32_t i = 0; i < wholes.n; i++) {
@@ -70,7 +71,7 @@ bool group_whole_more(Grouper *p, const uint32_t *makers) {
     const bool *is_loaded = group_find_loaded(p);
     bool changed = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
-        OpClass cls = op_info(graph_node(p->graph, id)->op)->cls;
+        OpClass cls = graph_class(p->graph, id);
         if (p->whole[id] == WHOLE_WANTED && is_loaded[id]) {
             p->whole[id] = WHOLE_REFUSED; /* it would be stored after all */
             p->wants_store[id] = false;

@@ -7,7 +7,7 @@ enum { MAX_NEW_KERNELS = 1 }; /* as many as the one that joins, which is then no
 /* Whether the round has a kernel that does nothing but store this concat, in every run. */
 static bool has_joiner(const Grouper *p, NodeId id) {
     const Graph *graph = p->graph;
-    if (op_info(graph_node(graph, id)->op)->cls != CLASS_CONCAT || !p->g->is_stored[id] ||
+    if (graph_class(graph, id) != CLASS_CONCAT || !p->g->is_stored[id] ||
         p->g->group_of[id] == GROUP_NONE || p->can_prepare[id])
         return false;
     const Group *group = &p->g->groups.data[p->g->group_of[id]];

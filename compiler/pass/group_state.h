@@ -47,19 +47,6 @@ typedef struct Grouper {
     ComposeFailure failure;
 } Grouper;
 
-static inline bool is_reduction(const Graph *graph, NodeId id) {
-    OpClass cls = op_info(graph_node(graph, id)->op)->cls;
-    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONTRACT;
-}
-
-static inline bool is_literal(const Graph *graph, NodeId id) {
-    return graph_node(graph, id)->op == OP_CONST;
-}
-
-static inline bool is_contraction(const Graph *graph, NodeId id) {
-    return op_info(graph_node(graph, id)->op)->cls == CLASS_CONTRACT;
-}
-
 /* Composes for the sake of finding out, and keeps what the group reads. `makers`, if any, counts
  * for every node the groups that compute it. */
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,

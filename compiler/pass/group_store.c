@@ -19,7 +19,8 @@ static void closure_costs(const Grouper *p, double *cost, uint32_t *depth) {
         const Node *node = graph_node(p->graph, id);
         cost[id] = p->op_cost[node->op];
         depth[id] = 1;
-        if (p->g->group_of[id] != GROUP_NONE && (p->g->is_stored[id] || is_reduction(p->graph, id)))
+        if (p->g->group_of[id] != GROUP_NONE &&
+            (p->g->is_stored[id] || graph_is_reduction(p->graph, id)))
             cost[id] = depth[id] = 0;
         else
             for (uint32_t i = 0; i < node->n_args; i++) {
@@ -44,7 +45,7 @@ static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
     double direct = 0, viewed = 0, own = elems_hi(graph, id);
     for (uint32_t i = 0; i < users->n; i++) {
         NodeId user = users->data[i];
-        OpClass cls = op_info(graph_node(graph, user)->op)->cls;
+        OpClass cls = graph_class(graph, user);
         double n = cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONCAT
                        ? own
                        : elems_hi(graph, user);
@@ -94,7 +95,7 @@ static bool *feeding_contractions(const Grouper *p) {
     for (NodeId id = n; id-- > 0;)
         for (uint32_t i = 0; i < p->users[id].n; i++) {
             NodeId user = p->users[id].data[i];
-            OpClass cls = op_info(graph_node(p->graph, user)->op)->cls;
+            OpClass cls = graph_class(p->graph, user);
             bool is_view = cls == CLASS_VIEW || cls == CLASS_CONCAT;
             feeds[id] = feeds[id] || cls == CLASS_CONTRACT || (is_view && feeds[user]);
         }
@@ -110,7 +111,7 @@ static bool is_frontier(const Grouper *p, NodeId id, const uint32_t *makers) {
 }
 
 static bool is_inlined(const Grouper *p, NodeId id, const uint32_t *makers) {
-    OpClass cls = op_info(graph_node(p->graph, id)->op)->cls;
+    OpClass cls = graph_class(p->graph, id);
     return (cls == CLASS_ELTWISE || cls == CLASS_CAST) && p->g->group_of[id] == GROUP_NONE &&
            makers[id] > 0;
 }
@@ -136,13 +137,13 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
     for (NodeId id = 0; id < n; id++) {
         const Node *node = graph_node(graph, id);
         for (uint32_t i = 0; i < node->n_args; i++)
-            below[id] = below[id] || below[node->args[i]] || is_reduction(graph, node->args[i]);
+            below[id] =
+                below[id] || below[node->args[i]] || graph_is_reduction(graph, node->args[i]);
         if (!is_inlined(p, id, makers) || (p->again && p->again[id])) continue;
         double repeats = repetition(p, id, &p->users[id]);
         bool has_views = false;
         for (uint32_t i = 0; i < p->users[id].n; i++)
-            has_views = has_views ||
-                        op_info(graph_node(graph, p->users[id].data[i])->op)->cls == CLASS_VIEW;
+            has_views = has_views || graph_class(graph, p->users[id].data[i]) == CLASS_VIEW;
         bool is_costly =
             cost[id] >= COSTLY_OPS && (is_frontier(p, id, makers) || (has_views && repeats > 1.0));
         bool is_spread = !below[id] && cost[id] >= COSTLY_SPREAD && repeats > 1.0;
@@ -159,7 +160,8 @@ typedef struct Upkeep {
 
 static Upkeep upkeep_of(const Grouper *p, NodeId id, const Upkeep *upkeeps) {
     const Node *node = graph_node(p->graph, id);
-    bool is_kept = graph_is_bound(p->graph, id) || p->wants_store[id] || is_reduction(p->graph, id);
+    bool is_kept =
+        graph_is_bound(p->graph, id) || p->wants_store[id] || graph_is_reduction(p->graph, id);
     if (is_kept) return (Upkeep){.bytes = elems_hi(p->graph, id) * dtype_bytes(node->dtype)};
     Upkeep own = {.cost = p->op_cost[node->op]};
     for (uint32_t i = 0; i < node->n_args; i++) {
@@ -244,7 +246,8 @@ static bool find_handovers(Grouper *p) {
     bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);
     const bool *is_loaded = group_find_loaded(p);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
-        if (!is_reduction(p->graph, id) || is_output(p->graph, id) || !is_loaded[id]) continue;
+        if (!graph_is_reduction(p->graph, id) || is_output(p->graph, id) || !is_loaded[id])
+            continue;
         NodeId output, last = last_handover(p, id, passed, &output);
         if (last == NODE_NONE || p->handover[last] == HANDOVER_WANTED || p->wants_store[last])
             continue;
@@ -258,7 +261,7 @@ void group_judge_outputs(Grouper *p) {
     bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         NodeId output = is_output(p->graph, id) ? id : NODE_NONE;
-        if (!is_reduction(p->graph, id)) continue;
+        if (!graph_is_reduction(p->graph, id)) continue;
         if (output == NODE_NONE) last_handover(p, id, passed, &output);
         if (output != NODE_NONE && p->g->why_apart[output])
             p->g->why_stored[output] = p->g->why_apart[output];
@@ -287,7 +290,7 @@ static Closure closure_of(const Grouper *p, NodeId id, const Closure *closures) 
     uint32_t shared = 0;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const Closure *arg = &closures[node->args[i]];
-        OpClass cls = op_info(graph_node(p->graph, node->args[i])->op)->cls;
+        OpClass cls = graph_class(p->graph, node->args[i]);
         /* Views make a second computation of what is below them, other arguments share it. */
         if (cls == CLASS_VIEW || cls == CLASS_CONCAT || op_info(node->op)->cls == CLASS_CONCAT)
             c.n_scalars += arg->n_scalars;
@@ -304,7 +307,7 @@ static Closure closure_of(const Grouper *p, NodeId id, const Closure *closures) 
 
 static Closure leaf_closure(const Grouper *p, NodeId id) {
     Closure leaf = {.n_scalars = 1};
-    if (!is_literal(p->graph, id)) vec_push(p->arena, &leaf.loads, id);
+    if (!graph_is_literal(p->graph, id)) vec_push(p->arena, &leaf.loads, id);
     return leaf;
 }
 
@@ -327,7 +330,7 @@ void group_bound_closures(Grouper *p) {
     uint32_t n = p->graph->nodes.n;
     Closure *closures = arena_array(p->arena, Closure, n);
     for (NodeId id = 0; id < n; id++) {
-        bool is_leaf = graph_is_bound(p->graph, id) || is_literal(p->graph, id);
+        bool is_leaf = graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id);
         closures[id] = is_leaf ? leaf_closure(p, id) : closure_of(p, id, closures);
         while (closures[id].loads.n > MAX_GROUP_LOADS || closures[id].n_scalars > MAX_CLOSURE) {
             NodeId arg = largest_argument(p, id, closures);
@@ -337,9 +340,9 @@ void group_bound_closures(Grouper *p) {
             closures[id] = closure_of(p, id, closures);
         }
         bool is_long = closures[id].depth >= MAX_CHAIN || closures[id].n_views >= MAX_VIEWS;
-        bool is_cut = !is_leaf && (is_long || is_reduction(p->graph, id));
+        bool is_cut = !is_leaf && (is_long || graph_is_reduction(p->graph, id));
         if (!is_cut) continue;
-        if (!is_reduction(p->graph, id)) group_want_stored(p, id, REASON_TOO_LARGE);
+        if (!graph_is_reduction(p->graph, id)) group_want_stored(p, id, REASON_TOO_LARGE);
         closures[id] = leaf_closure(p, id);
     }
 }

@@ -48,17 +48,13 @@ ReasonId part_limits(const Kernel *parts, uint32_t n_parts, const Kernel *kernel
 
 /* What parts agree in. */
 
-static Dtype factor_dtype(const Kernel *kernel) {
-    return scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
-}
-
 /* Whether one loop can multiply the tiles of both. */
 static bool multiply_alike(const Kernel *a, const Variant *of_a, const Kernel *b,
                            const Variant *of_b) {
     const Sched *s = &of_a->sched, *t = &of_b->sched;
     bool is_same = s->tile_m == t->tile_m && s->tile_n == t->tile_n && s->stages == t->stages &&
                    s->products == t->products && of_a->grid_limit == of_b->grid_limit &&
-                   factor_dtype(a) == factor_dtype(b);
+                   gemm_factor_dtype(a) == gemm_factor_dtype(b);
     for (uint32_t i = 0; i < of_a->n_maps && is_same; i++)
         is_same = of_a->maps[i].axes[1].box == of_b->maps[i].axes[1].box &&
                   (of_a->maps[i].axes[0].axis == gemm_axis_k(a)) ==

@@ -106,11 +106,6 @@ static double peak_size(Arena *arena, const Walk *w, uint32_t axis, uint32_t lan
     return peak;
 }
 
-static uint32_t lane_axis(const Kernel *kernel) {
-    if (kernel->form == FORM_ROW) return kernel->first_reduced + kernel->n_reduced - 1;
-    return kernel->n_parallel ? kernel->n_parallel - 1 : NO_AXIS;
-}
-
 /* Further lanes of what is loaded and stored in the stage. */
 static double wide_size(const Walk *w, const Stage *stage, uint32_t axis, uint32_t lanes) {
     double size = 0;
@@ -126,7 +121,7 @@ static double wide_size(const Walk *w, const Stage *stage, uint32_t axis, uint32
 
 static double peak_of_stages(Arena *arena, const Kernel *kernel, uint32_t lanes) {
     double peak = 0;
-    uint32_t axis = lane_axis(kernel);
+    uint32_t axis = kernel_lane_axis(kernel);
     for (uint32_t i = 0; i <= kernel->stages.n; i++) {
         ArenaMark mark = arena_mark(arena);
         Walk w = walk_new(arena, kernel);
@@ -174,7 +169,7 @@ static double kept_size(Arena *arena, const Kernel *kernel, uint32_t lanes) {
     for (uint32_t i = 1; i < kernel->stages.n; i++, size = 0) {
         for (ScalarId id = 1; id < n; id++)
             if (first[id] && first[id] <= i && last[id] > i)
-                size += own_size(&w, id, lane_axis(kernel), lanes);
+                size += own_size(&w, id, kernel_lane_axis(kernel), lanes);
         if (size > most) most = size;
     }
     arena_rewind(arena, mark);

@@ -71,7 +71,7 @@ static const char *buffer_text(const Dot *d, uint32_t buffer) {
 
 static void put_op(const Dot *d, uint32_t k, uint32_t i, const char *indent) {
     const Item *item = &d->picture->kernels.data[k].items.data[i];
-    OpClass cls = op_info(graph_node(d->plan->graph, item->node)->op)->cls;
+    OpClass cls = graph_class(d->plan->graph, item->node);
     text_printf(d->out, "%sg%uk%ui%u [label=", indent, d->graph, k, i);
     put_quoted(d->out, item->label);
     text_printf(d->out, ", fillcolor=\"%s\"];\n", fill_of(cls));

@@ -121,7 +121,7 @@ static void add_ops(Builder *b) {
     if (b->ops.n) qsort(b->ops.data, b->ops.n, sizeof *b->ops.data, compare_nodes);
     for (uint32_t k = 0; k < b->ops.n; k++) {
         NodeId id = b->ops.data[k];
-        OpClass cls = op_info(graph_node(b->graph, id)->op)->cls;
+        OpClass cls = graph_class(b->graph, id);
         bool is_reduce = cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE;
         const char *suffix = b->read_of[id]                                          ? " of parts"
                              : is_reduce && b->into->kernel->segment_axis != NO_AXIS ? " in parts"

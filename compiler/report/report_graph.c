@@ -69,7 +69,7 @@ static void draw_pill(const Drawing *d, uint32_t buffer, const LayeredNode *at) 
 }
 
 static void draw_op(const Drawing *d, NodeId node, const char *label, const LayeredNode *at) {
-    OpClass cls = op_info(graph_node(graph_of(d), node)->op)->cls;
+    OpClass cls = graph_class(graph_of(d), node);
     const char *class_name = str_format(d->arena, "op %s", op_class_name(cls));
     svg_rect(d->out, class_name, at->x, at->y, at->w, at->h, 5, op_tip(d, node));
     svg_text(d->out, "t", ANCHOR_MIDDLE, at->x + at->w / 2, at->y + at->h / 2 + 3.8,

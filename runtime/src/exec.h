@@ -26,7 +26,8 @@ struct frt_exec {
     DeviceGraph own_graph;
 };
 
-/* Enqueue the prepared steps, by the exec's own graph if there is one and the stream is not being captured. */
+/* Enqueue the prepared steps, by the exec's own graph if there is one and the stream is not being
+ * captured. */
 frt_status exec_launch(frt_exec *exec, void *stream, frt_error *err);
 
 /* Make or update the graph of the prepared run, if the exec keeps one. */
