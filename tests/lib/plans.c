@@ -11,6 +11,7 @@
 #include "pass/share.h"
 #include "pass/turn.h"
 
+#include <criterion/criterion.h>
 #include <string.h>
 
 static const char *rendered(Arena *arena, const Diags *diags) {
@@ -19,23 +20,35 @@ static const char *rendered(Arena *arena, const Diags *diags) {
     return text_str(&text);
 }
 
-Module *plans_parse(Arena *arena, const char *source, const char **errors) {
+Module *plans_parse(Arena *arena, const char *source) {
     Diags diags = {.arena = arena};
     const Source *text = source_new(arena, "test.g", source, strlen(source));
     Module *module = front_parse(arena, strtab_new(arena), &diags, text);
-    *errors = rendered(arena, &diags);
+    cr_assert(module, "%s\n%s", rendered(arena, &diags), source);
     return module;
 }
 
-Plan *plans_fuse(Arena *arena, const Module *module, uint32_t index, bool off,
-                 const char **errors) {
+static Plan *fuse(Arena *arena, const Graph *graph, bool off, const char **errors) {
     Diags diags = {.arena = arena};
     Arena *scratch = arena_new(NULL);
-    Plan *plan =
-        fuse_graph(arena, scratch, module->graphs.data[index], (FuseOptions){.off = off}, &diags);
+    Plan *plan = fuse_graph(arena, scratch, graph, (FuseOptions){.off = off}, &diags);
     arena_free(scratch);
     *errors = rendered(arena, &diags);
     return plan;
+}
+
+Plan *plans_fuse(Arena *arena, const Module *module, uint32_t index, bool off) {
+    const Graph *graph = module->graphs.data[index];
+    const char *errors;
+    Plan *plan = fuse(arena, graph, off, &errors);
+    cr_assert(plan, "%s\n%s", errors, graph->source->text);
+    return plan;
+}
+
+const char *plans_refusal(Arena *arena, const Module *module, uint32_t index) {
+    const char *errors;
+    cr_assert_null(fuse(arena, module->graphs.data[index], false, &errors));
+    return errors;
 }
 
 PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off,

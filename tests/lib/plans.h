@@ -1,14 +1,16 @@
-/* From source text to a plan, for tests of fusion. Everything lives on the arena. */
+/* From source text to a plan, for tests of fusion. Everything lives on the arena; what is not in
+ * order fails the test. */
 #ifndef FUSEC_TESTS_PLANS_H
 #define FUSEC_TESTS_PLANS_H
 
 #include "pass/explain.h"
 #include "pass/fuse.h"
 
-/* The module, or NULL with the diagnostics as text in `*errors`. */
-Module *plans_parse(Arena *arena, const char *source, const char **errors);
-/* The plan of graph `index`, or NULL. `off`: one kernel per op. */
-Plan *plans_fuse(Arena *arena, const Module *module, uint32_t index, bool off, const char **errors);
+Module *plans_parse(Arena *arena, const char *source);
+/* The plan of graph `index`. `off`: one kernel per op. */
+Plan *plans_fuse(Arena *arena, const Module *module, uint32_t index, bool off);
+/* Of a graph that has none: the diagnostics. */
+const char *plans_refusal(Arena *arena, const Module *module, uint32_t index);
 /* The plan as the driver leaves it: fused, scheduled, linked, placed; and priced for the card at
  * the dims (by symbol, negative: chosen; NULL: all are). */
 typedef struct PricedPlan {

@@ -16,9 +16,7 @@ typedef struct Fixture {
 
 static Fixture fixture_new(const char *source, TargetId target, CardId card) {
     Fixture f = {.arena = arena_new(NULL)};
-    const char *errors = "";
-    f.module = plans_parse(f.arena, source, &errors);
-    cr_assert(f.module, "%s", errors);
+    f.module = plans_parse(f.arena, source);
     f.priced = plans_price(f.arena, f.module, 0, false, target, card_get(card), NULL);
     cr_assert(f.priced.cost, "%s", source);
     return f;
@@ -171,11 +169,9 @@ static const struct {
 
 Test(cost, the_benchmarks_take_what_they_were_measured_to) {
     Arena *arena = arena_new(NULL);
-    const char *errors = "";
     size_t n_bytes;
     const char *source = text_file_read(arena, "bench/memory.g", &n_bytes);
-    Module *module = plans_parse(arena, source, &errors);
-    cr_assert(module, "%s", errors);
+    Module *module = plans_parse(arena, source);
     cr_assert(module->graphs.n == sizeof measured / sizeof measured[0]);
     for (uint32_t g = 0; g < module->graphs.n; g++) {
         PricedPlan priced =

@@ -91,9 +91,7 @@ static const struct {
 enum { N_SPILLING = sizeof spilling / sizeof spilling[0] };
 
 static PricedPlan price(Arena *arena, const char *source) {
-    const char *errors = "";
-    const Module *module = plans_parse(arena, source, &errors);
-    cr_assert(module, "%s", errors);
+    const Module *module = plans_parse(arena, source);
     PricedPlan priced =
         plans_price(arena, module, 0, false, TARGET_SM_90A, card_get(CARD_H200), NULL);
     cr_assert(priced.plan);

@@ -19,9 +19,7 @@ typedef struct Fixture {
 
 static Fixture fixture_for(const char *source, uint32_t graph, TargetId target, CardId card) {
     Fixture f = {.arena = arena_new(NULL)};
-    const char *errors = "";
-    f.module = plans_parse(f.arena, source, &errors);
-    cr_assert(f.module, "%s", errors);
+    f.module = plans_parse(f.arena, source);
     for (int off = 0; off < 2; off++) {
         PricedPlan priced =
             plans_price(f.arena, f.module, graph, off, target, card_get(card), NULL);
@@ -126,12 +124,9 @@ static const char *partition_of(Arena *arena, const Plan *plan) {
 
 static void expect_same_plan(const char *source, const char *what) {
     Arena *arena = arena_new(NULL);
-    const char *errors = "";
-    Module *module = plans_parse(arena, source, &errors);
-    cr_assert(module, "%s: %s", what, errors);
+    Module *module = plans_parse(arena, source);
     for (uint32_t g = 0; g < module->graphs.n; g++) {
-        const Plan *plan = plans_fuse(arena, module, g, false, &errors);
-        cr_assert(plan, "%s: %s", what, errors);
+        const Plan *plan = plans_fuse(arena, module, g, false);
         Graph *fused = explain_fused_graph(arena, strtab_new(arena), plan);
         const char *wrong = graph_verify(fused, arena);
         cr_assert(!wrong, "%s: %s", what, wrong);
@@ -140,10 +135,8 @@ static void expect_same_plan(const char *source, const char *what) {
         vec_push(arena, &shown.graphs, fused);
         Text text = {.arena = arena};
         module_print(&shown, &text);
-        Module *again = plans_parse(arena, text_str(&text), &errors);
-        cr_assert(again, "%s: %s\n%s", what, errors, text_str(&text));
-        const Plan *second = plans_fuse(arena, again, 0, false, &errors);
-        cr_assert(second, "%s: %s\n%s", what, errors, text_str(&text));
+        Module *again = plans_parse(arena, text_str(&text));
+        const Plan *second = plans_fuse(arena, again, 0, false);
         const char *first_text = partition_of(arena, plan);
         const char *second_text = partition_of(arena, second);
         cr_expect(strcmp(first_text, second_text) == 0, "%s, graph %u:\n%swas\n%safter\n%s", what,

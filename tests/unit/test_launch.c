@@ -12,11 +12,8 @@
 #include <string.h>
 
 static Plan *joined_for(Arena *arena, const char *source, TargetId target) {
-    const char *errors = "";
-    Module *module = plans_parse(arena, source, &errors);
-    cr_assert(module, "%s", errors);
-    Plan *plan = plans_fuse(arena, module, 0, false, &errors);
-    cr_assert(plan, "%s", errors);
+    Module *module = plans_parse(arena, source);
+    Plan *plan = plans_fuse(arena, module, 0, false);
     sched_plan(arena, plan, target_get(target));
     share_classify(arena, (const Plan *const *)&plan, 1);
     Arena *scratch = arena_new(NULL);
@@ -81,15 +78,10 @@ Test(launch, equal_kernels_start_together) {
 Test(launch, what_kernels_take_and_store_to) {
     enum { N_STORES = 2 };
     Arena *arena = arena_new(NULL);
-    const char *errors = "";
-    Module *module = plans_parse(arena,
-                                 "graph g(x: f32[64, 32], w: f32[7], unused: f32[3])"
-                                 " -> (h: f32[64, 32], m: f32[64], v: f32[7]) {\n"
-                                 "  h = x + 1\n  m = max(h, axis=1)\n  v = w * 2\n}\n",
-                                 &errors);
-    cr_assert(module, "%s", errors);
-    Plan *plan = plans_fuse(arena, module, 0, false, &errors);
-    cr_assert(plan, "%s", errors);
+    Module *module = plans_parse(arena, "graph g(x: f32[64, 32], w: f32[7], unused: f32[3])"
+                                        " -> (h: f32[64, 32], m: f32[64], v: f32[7]) {\n"
+                                        "  h = x + 1\n  m = max(h, axis=1)\n  v = w * 2\n}\n");
+    Plan *plan = plans_fuse(arena, module, 0, false);
     cr_assert_eq(plan->kernels.n, 2);
     for (uint32_t k = 0; k < 2; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
@@ -233,10 +225,9 @@ Test(launch, counts_with_wgmma) {
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         Arena *arena = arena_new(NULL);
         bool is_path = strncmp(counts[i].source, "dsl/", 4) == 0;
-        const char *errors = "", *source = counts[i].source;
+        const char *source = counts[i].source;
         if (is_path) source = text_file_read(arena, source, NULL);
-        Module *module = plans_parse(arena, source, &errors);
-        cr_assert(module, "%s", errors);
+        Module *module = plans_parse(arena, source);
         const Card *card = card_of_target(target_get(TARGET_SM_90A));
         PricedPlan priced = plans_price(arena, module, 0, false, TARGET_SM_90A, card, NULL);
         cr_assert(priced.plan);
@@ -260,11 +251,8 @@ Test(launch, gated_pairs_multiply_at_once) {
         "    y = q * (x @ transpose(c, perm=[1, 0]))\n  }\n}\n"};
     for (uint32_t i = 0; i < 2; i++) {
         Arena *arena = arena_new(NULL);
-        const char *errors = "";
-        Module *module = plans_parse(arena, sources[i], &errors);
-        cr_assert(module, "%s", errors);
-        Plan *plan = plans_fuse(arena, module, 0, false, &errors);
-        cr_assert(plan, "%s", errors);
+        Module *module = plans_parse(arena, sources[i]);
+        Plan *plan = plans_fuse(arena, module, 0, false);
         sched_plan(arena, plan, target_get(TARGET_SM_90A));
         Arena *scratch = arena_new(NULL);
         chain_kernels(arena, scratch, plan, target_get(TARGET_SM_90A));
@@ -296,16 +284,12 @@ Test(launch, gated_pairs_multiply_at_once) {
  * kernels use the same bytes for theirs. */
 Test(launch, deep_stages_leave_room_on_chip) {
     Arena *arena = arena_new(NULL);
-    const char *errors = "";
-    Module *module = plans_parse(arena,
-                                 "dim B in 1..4096\n"
-                                 "graph g(x: bf16[B, 4096], a: bf16[4096, 2816], b: bf16[4096, "
-                                 "2816]) -> (y: bf16[B, 2816]) {\n"
-                                 "  y = silu(x @ a) * (x @ b)\n}\n",
-                                 &errors);
-    cr_assert(module, "%s", errors);
-    Plan *plan = plans_fuse(arena, module, 0, false, &errors);
-    cr_assert(plan, "%s", errors);
+    Module *module =
+        plans_parse(arena, "dim B in 1..4096\n"
+                           "graph g(x: bf16[B, 4096], a: bf16[4096, 2816], b: bf16[4096, "
+                           "2816]) -> (y: bf16[B, 2816]) {\n"
+                           "  y = silu(x @ a) * (x @ b)\n}\n");
+    Plan *plan = plans_fuse(arena, module, 0, false);
     sched_plan(arena, plan, target_get(TARGET_SM_80));
     uint32_t alone = plan->kernels.data[0].variants[0].shared_bytes;
     Arena *scratch = arena_new(NULL);
@@ -337,7 +321,7 @@ Test(launch, gated_pairs_are_one_launch) {
     static const char *const rows[] = {"1", "16", "512", "4096", "B"};
     for (uint32_t i = 0; i < 4 * 5 * 3 * 2; i++) {
         Arena *arena = arena_new(NULL);
-        const char *d = dtypes[i % 4], *m = rows[i / 4 % 5], *errors = "";
+        const char *d = dtypes[i % 4], *m = rows[i / 4 % 5];
         uint32_t n_kept = i / 20 % 3;
         const char *outputs =
             n_kept == 0   ? ""
@@ -348,8 +332,7 @@ Test(launch, gated_pairs_are_one_launch) {
             "dim B in 1..8192\ngraph p(x: %s[%s, 2048], a: %s[2048, 4096], b: %s[2048, 4096])"
             " -> (%sy: %s[%s, 4096]) {\n  g = x @ a\n  u = x @ b\n  y = silu(g) * u\n}\n",
             d, m, d, d, outputs, d, m);
-        Module *module = plans_parse(arena, source, &errors);
-        cr_assert(module, "%s", errors);
+        Module *module = plans_parse(arena, source);
         TargetId target = i / 60 ? TARGET_SM_90A : TARGET_SM_80;
         const Card *card = card_of_target(target_get(target));
         PricedPlan priced = plans_price(arena, module, 0, false, target, card, NULL);

@@ -36,14 +36,11 @@ static void schedule(Arena *arena, Plan *plan) {
 
 static Fixture fixture_new(const char *source) {
     Fixture f = {.arena = arena_new(NULL)};
-    const char *errors = "";
     f.diags.arena = f.arena;
-    f.module = plans_parse(f.arena, source, &errors);
-    cr_assert(f.module, "%s", errors);
+    f.module = plans_parse(f.arena, source);
     f.plans = arena_array(f.arena, const Plan *, f.module->graphs.n);
     for (uint32_t i = 0; i < f.module->graphs.n; i++) {
-        Plan *plan = plans_fuse(f.arena, f.module, i, true, &errors);
-        cr_assert(plan, "%s", errors);
+        Plan *plan = plans_fuse(f.arena, f.module, i, true);
         cr_assert(memplan_place(f.arena, plan));
         schedule(f.arena, plan);
         f.plans[i] = plan;

@@ -138,9 +138,8 @@ static uint32_t n_temps(const Plan *plan) {
 
 static void expect(const Case *c, TargetId target) {
     Arena *arena = arena_new(NULL);
-    const char *errors = "", *source = str_format(arena, HEAD "%s", c->source);
-    Module *module = plans_parse(arena, source, &errors);
-    cr_assert(module, "%s: %s", c->what, errors);
+    const char *source = str_format(arena, HEAD "%s", c->source);
+    Module *module = plans_parse(arena, source);
     const Plan *plan = plans_price(arena, module, 0, false, target, card_get(CARD_H200), NULL).plan;
     cr_assert(plan, "%s", c->what);
     cr_expect(plan->kernels.n == c->n_kernels && n_temps(plan) == c->n_temps &&
@@ -160,12 +159,10 @@ Test(parts, are_stored_by_the_kernel_of_the_whole) {
 Test(parts, a_dump_of_them_is_the_same_plan) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new(NULL);
-        const char *errors = "", *source = str_format(arena, HEAD "%s", cases[i].source);
+        const char *source = str_format(arena, HEAD "%s", cases[i].source);
         for (int round = 0; round < 2; round++) {
-            Module *module = plans_parse(arena, source, &errors);
-            cr_assert(module, "%s: %s\n%s", cases[i].what, errors, source);
-            Plan *plan = plans_fuse(arena, module, 0, false, &errors);
-            cr_assert(plan, "%s: %s\n%s", cases[i].what, errors, source);
+            Module *module = plans_parse(arena, source);
+            Plan *plan = plans_fuse(arena, module, 0, false);
             cr_expect(plan->kernels.n == cases[i].n_kernels &&
                           n_guarded(plan) == cases[i].n_guarded,
                       "%s, round %d: %u kernels, %u guarded stores\n%s", cases[i].what, round,
@@ -195,10 +192,8 @@ Test(parts, are_printed_with_their_whole) {
         "  }\n"
         "}\n";
     Arena *arena = arena_new(NULL);
-    const char *errors = "";
-    Module *module = plans_parse(arena, source, &errors);
-    Plan *plan = plans_fuse(arena, module, 0, false, &errors);
-    cr_assert(plan, "%s", errors);
+    Module *module = plans_parse(arena, source);
+    Plan *plan = plans_fuse(arena, module, 0, false);
     Text stores = {.arena = arena}, blocks = {.arena = arena};
     plan_print(plan, &stores);
     cr_expect(strstr(text_str(&stores), "    b[-4 + (2)*i0 + i1] = s3 where 4 <= i1 < 6\n"
@@ -213,10 +208,9 @@ Test(parts, are_printed_with_their_whole) {
 /* A guard that leaves out too much, or too little, is seen. */
 Test(parts, a_plan_with_a_wrong_guard_is_refused) {
     Arena *arena = arena_new(NULL);
-    const char *errors = "", *source = str_format(arena, HEAD "%s", cases[1].source);
-    Module *module = plans_parse(arena, source, &errors);
-    Plan *plan = plans_fuse(arena, module, 0, false, &errors);
-    cr_assert(plan, "%s", errors);
+    const char *source = str_format(arena, HEAD "%s", cases[1].source);
+    Module *module = plans_parse(arena, source);
+    Plan *plan = plans_fuse(arena, module, 0, false);
     cr_expect_null(plan_verify(plan, arena));
     Kernel *kernel = &plan->kernels.data[0];
     Store *store = &kernel->row_stores.data[0];
@@ -241,9 +235,7 @@ Test(parts, guards_tell_kernels_apart) {
         "  s = softmax(x)\n  t = softmax(z)\n  p = s[:, 0:16]\n  q = t[:, 16:32]\n"
         "  a = sum(s * 2.0, axis=1)\n  b = sum(t * 2.0, axis=1)\n}\n";
     Arena *arena = arena_new(NULL);
-    const char *errors = "";
-    Module *module = plans_parse(arena, source, &errors);
-    cr_assert(module, "%s", errors);
+    Module *module = plans_parse(arena, source);
     const Plan *plan =
         plans_price(arena, module, 0, false, TARGET_SM_90A, card_get(CARD_H200), NULL).plan;
     cr_expect_eq(n_guarded(plan), 2u);

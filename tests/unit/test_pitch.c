@@ -69,9 +69,7 @@ static const Buffer *only_temp(const Plan *plan) {
 }
 
 static Plan *plan_of(Arena *arena, const char *source, bool off, TargetId target) {
-    const char *errors;
-    Module *module = plans_parse(arena, source, &errors);
-    cr_assert_not_null(module, "%s\n%s", errors, source);
+    Module *module = plans_parse(arena, source);
     Plan *plan =
         plans_price(arena, module, 0, off, target, card_of_target(target_get(target)), NULL).plan;
     cr_assert_not_null(plan, "%s", source);

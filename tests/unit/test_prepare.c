@@ -14,9 +14,7 @@ typedef struct Fixture {
 } Fixture;
 
 static PricedPlan price_source(Arena *arena, const char *source, bool off) {
-    const char *errors = "";
-    Module *module = plans_parse(arena, source, &errors);
-    cr_assert(module, "%s\n%s", errors, source);
+    Module *module = plans_parse(arena, source);
     PricedPlan priced =
         plans_price(arena, module, 0, off, TARGET_SM_90A, card_get(CARD_H200), NULL);
     cr_assert(priced.cost, "%s", source);
@@ -25,11 +23,8 @@ static PricedPlan price_source(Arena *arena, const char *source, bool off) {
 
 static Fixture fuse_source(const char *source, bool off) {
     Fixture f = {.arena = arena_new(NULL)};
-    const char *errors = "";
-    Module *module = plans_parse(f.arena, source, &errors);
-    cr_assert(module, "%s\n%s", errors, source);
-    f.plan = plans_fuse(f.arena, module, 0, off, &errors);
-    cr_assert(f.plan, "%s\n%s", errors, source);
+    Module *module = plans_parse(f.arena, source);
+    f.plan = plans_fuse(f.arena, module, 0, off);
     return f;
 }
 

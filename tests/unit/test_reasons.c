@@ -224,9 +224,7 @@ static const Edge *find_edge(const Plan *plan, const Flip *flip) {
 }
 
 static const Edge *edge_of(Arena *arena, const Flip *flip, const char *source, bool off) {
-    const char *errors = "";
-    const Module *module = plans_parse(arena, source, &errors);
-    cr_assert(module, "%s\n%s", errors, source);
+    const Module *module = plans_parse(arena, source);
     TargetId target = flip->on_ampere ? TARGET_SM_80 : TARGET_SM_90A;
     CardId card = flip->on_ampere ? CARD_A100 : CARD_H200;
     PricedPlan priced = plans_price(arena, module, 0, off, target, card_get(card), NULL);
@@ -328,9 +326,7 @@ static bool has_apart(const Plan *plan, ReasonId reason) {
 }
 
 static PricedPlan plan_of(Arena *arena, const char *source, TargetId target) {
-    const char *errors = "";
-    const Module *module = plans_parse(arena, source, &errors);
-    cr_assert(module, "%s\n%s", errors, source);
+    const Module *module = plans_parse(arena, source);
     const Card *card = card_of_target(target_get(target));
     PricedPlan priced = plans_price(arena, module, 0, false, target, card, NULL);
     cr_assert(priced.plan, "%s", source);

@@ -20,9 +20,7 @@ typedef struct Fixture {
 
 static Fixture fixture_new(const char *source, TargetId target) {
     Fixture f = {.arena = arena_new(NULL)};
-    const char *errors = "";
-    f.module = plans_parse(f.arena, source, &errors);
-    cr_assert(f.module, "%s", errors);
+    f.module = plans_parse(f.arena, source);
     const Card *card = card_of_target(target_get(target));
     f.before = plans_price(f.arena, f.module, 0, true, target, card, NULL);
     f.after = plans_price(f.arena, f.module, 0, false, target, card, NULL);

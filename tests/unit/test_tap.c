@@ -15,9 +15,7 @@ typedef struct World {
 
 static World world_new(const char *source) {
     World w = {.arena = arena_new(NULL), .scratch = arena_new(NULL)};
-    const char *errors = NULL;
-    w.module = plans_parse(w.arena, source, &errors);
-    cr_assert(w.module, "%s", errors);
+    w.module = plans_parse(w.arena, source);
     return w;
 }
 
@@ -27,9 +25,7 @@ static void world_free(World *w) {
 }
 
 static Plan *fused(World *w) {
-    const char *errors = NULL;
-    Plan *plan = plans_fuse(w->arena, w->module, 0, false, &errors);
-    cr_assert(plan, "%s", errors);
+    Plan *plan = plans_fuse(w->arena, w->module, 0, false);
     return plan;
 }
 
