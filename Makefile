@@ -279,6 +279,14 @@ build/stream: bench/stream.c
 bench-cpu: build/fusec build/stream ## Time memory-bound graphs on all cores beside triad and memcpy
 	@sh bench/memory_cpu.sh build/fusec build/stream
 
+build/openblas: bench/openblas.c build/libfusert.a
+	$(call say,CC )$(CC) $(COMMON) -O3 -march=native -Iruntime/include -o $@ $^ $(JANSSON) -lm -lpthread -ldl
+.PHONY: bench-openblas
+bench-openblas: ## Time f32 matrix products on THREADS cores beside OpenBLAS, which it installs (THREADS="1 2")
+	@LLVM_MAJOR=$(LLVM_MAJOR) sh tools/deps.sh libopenblas0-pthread
+	@$(AGAIN) build/fusec build/openblas
+	@sh bench/openblas.sh build/fusec build/openblas $(THREADS)
+
 build/time_runs: $(O)/tools/time_runs.o
 	$(call say,LINK )$(CC) -o $@ $^
 compile-time: build/fusec build/time_runs ## Check how long every example takes to compile to PTX

@@ -7,7 +7,8 @@ work=build/dist
 rm -rf $work
 sh packaging/install.sh "$1" "$work/$name" >/dev/null
 rm "$work/$name/share/fusec/installed"
-for file in README.md LICENSE; do ln -s share/doc/fusec/$file "$work/$name/$file"; done
+ln -s share/doc/fusec/LICENSE "$work/$name/LICENSE"
+sh packaging/docs.sh "$1" packaging/README.md.in README.md build/package/files >"$work/$name/README.md"
 sh packaging/needs.sh "$work/$name"
 date=$(sed -n 's/^## \[[0-9.]*\] - \([0-9-]*\).*/\1/p' CHANGELOG.md | head -1)
 tar -C $work --sort=name --owner=0 --group=0 --numeric-owner --mode=go+u-w \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # LIST of what is installed, a line each, fields separated by tabs: how, what, where below the
-# prefix. How: `program` and `library` are stripped, `file` is copied, `link` points to a name in its
-# own folder. files.sh VERSION
+# prefix. How: `program` and `library` are stripped, `file` is copied, `page` has its links and paths
+# changed (docs.sh), `link` points to a name in its own folder. files.sh VERSION
 set -eu
 version=$1
 major=${version%%.*}
@@ -27,9 +27,13 @@ put file build/package/fusec.5 share/man/man5/fusec.5
 put file build/package/fusec.bash share/bash-completion/completions/fusec
 put file build/package/fusec.zsh share/zsh/site-functions/_fusec
 put file build/package/fusec.fish share/fish/vendor_completions.d/fusec.fish
-for name in README.md CHANGELOG.md LICENSE docs/*.md; do
-    put file "$name" "share/doc/fusec/$name"
+# Those of docs that are for users; the others are about the source.
+put page packaging/README.md.in share/doc/fusec/README.md
+for name in CHANGELOG.md docs/LANGUAGE.md docs/OPS.md docs/RUNTIME.md docs/MANIFEST.md \
+    docs/EXPLAIN.md docs/DEBUGGING.md docs/RESULTS.md; do
+    put page "$name" "share/doc/fusec/$name"
 done
+put file LICENSE share/doc/fusec/LICENSE
 for notice in build/package/licences/*; do
     put file "$notice" "share/doc/fusec/licences/${notice##*/}"
 done

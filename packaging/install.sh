@@ -47,6 +47,10 @@ while IFS=$tab read -r how what where; do
     link) ln -sfn "$what" "$root/$where" ;;
     program | library) put 755 "$what" "$where" "$how" ;;
     file) put 644 "$what" "$where" "$how" ;;
+    page)
+        sh packaging/docs.sh "$version" "$what" "$where" build/package/files >build/package/page
+        put 644 build/package/page "$where" "$how"
+        ;;
     *) echo "install: $where: no such way as $how" >&2 && exit 1 ;;
     esac
 done <build/package/files

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Installs the Debian packages that a build and its tests need and that are missing; without the
-# right to, prints the line that does.
+# right to, prints the line that does. deps.sh [PACKAGE...]: these too
 set -eu
 major=${LLVM_MAJOR:-22}
 wanted="gcc g++ make binutils flex bison llvm-$major-dev libcriterion-dev libjansson-dev
 zlib1g-dev libzstd-dev clang clang-format libclang-rt-14-dev libfuzzer-14-dev
-cmake pkgconf"
+cmake pkgconf $*"
 missing=
 for package in $wanted; do
     dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed$' ||

@@ -29,6 +29,26 @@ void gemm_store(const Gemm *gemm, LLVMValueRef pointer, LLVMValueRef value) {
     LLVMSetAlignment(store, gemm->lanes * dtype_bytes(gemm->acc));
 }
 
+void gemm_prefetch(const Gemm *gemm, LLVMValueRef pointer, uint32_t level) {
+    const Unit *unit = gemm->lower->unit;
+    LLVMValueRef args[4] = {pointer, unit_int(unit->i32, 0), unit_int(unit->i32, 4 - level),
+                            unit_int(unit->i32, 1)};
+    LLVMTypeRef overload = unit->ptr;
+    unit_intrinsic(unit, "llvm.prefetch", &overload, 1, args, 4);
+}
+
+LLVMValueRef gemm_factor_address(const Gemm *gemm, Point *point) {
+    const Lower *lower = gemm->lower;
+    const Unit *unit = lower->unit;
+    const Scalar *load = scalar_get(lower->kernel->scalars, gemm->column.value);
+    LLVMValueRef at = point_index(point, load->index);
+    if (LLVMTypeOf(at) == unit->i32) at = LLVMBuildSExt(unit->builder, at, unit->i64, "");
+    uint32_t arg = 0;
+    while (lower->kernel->args.data[arg] != load->buffer) arg++;
+    LLVMTypeRef type = unit_memory_type(unit, gemm->column.dtype, 1);
+    return LLVMBuildGEP2(unit->builder, type, lower->pointers[arg], &at, 1, "");
+}
+
 /* Values. */
 
 /* Whether no load of the factor strides when lanes go along `axis`. */

@@ -76,11 +76,31 @@ static void columns_rows(const Steps *steps, LLVMValueRef at, LLVMValueRef mask,
     for (uint32_t r = 0; r < n; r++) gemm_store(gemm, partial_at(gemm, first + r, offset), accs[r]);
 }
 
+/* Rows of the factor are too far apart for the processor to see that they follow each other: asks
+ * for the same columns of the next steps, where the factor is what memory holds. */
+static void prefetch_next(const Steps *steps, LLVMValueRef at) {
+    const Gemm *gemm = steps->gemm;
+    const Lower *lower = gemm->lower;
+    LLVMBuilderRef builder = lower->unit->builder;
+    const Scalar *load = scalar_get(lower->kernel->scalars, gemm->column.value);
+    if (load->kind != SCALAR_LOAD ||
+        index_is_gathered(scalartab_indices(lower->kernel->scalars), load->index))
+        return;
+    for (uint32_t step = 0; step < steps->n; step++) {
+        Point point = point_inside(&steps->points[step]);
+        LLVMValueRef k = point.axis[gemm->k_axis];
+        point.axis[gemm->k_axis] = LLVMBuildAdd(builder, k, constant(gemm, steps->n), "");
+        point.axis[gemm->column.axis] = at;
+        gemm_prefetch(gemm, gemm_factor_address(gemm, &point), 2);
+    }
+}
+
 /* As many rows at once as half the registers hold. */
 static void columns_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
     const Steps *steps = user;
     const Gemm *gemm = steps->gemm;
     uint32_t most = gemm->lower->unit->target->vector_bytes / 4;
+    prefetch_next(steps, at);
     for (uint32_t first = 0; first < gemm->n_tile_rows; first += most) {
         uint32_t left = gemm->n_tile_rows - first;
         columns_rows(steps, at, mask, first, left < most ? left : most);

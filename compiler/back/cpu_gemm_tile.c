@@ -6,12 +6,14 @@
  * spilled. */
 #include "back/cpu_gemm.h"
 
-enum { PREFETCH_STEPS = 8, LINE_BYTES = 64 };
+enum { PREFETCH_STEPS = 8, LINE_BYTES = 64, MAX_AHEAD_PASSES = 4 };
 
-/* Accumulators, vector v of row r at r * n_vectors + v, then the pointers to both panels. */
+/* Accumulators, vector v of row r at r * n_vectors + v, then the pointers to both panels, and to
+ * what is asked for ahead if n_ahead is not 0. */
 typedef struct Tile {
     LLVMValueRef *values;
     uint32_t n_accs;
+    uint32_t n_ahead; /* lines in each round of the loop */
 } Tile;
 
 LLVMValueRef gemm_multiply_add(const Gemm *gemm, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum) {
@@ -49,30 +51,43 @@ static LLVMValueRef panel_load(const Gemm *gemm, LLVMValueRef pointer) {
 
 /* The factor is a load, whose address has been laid out so that it is the panel's. */
 void gemm_find_panels(Gemm *gemm) {
-    const Lower *lower = gemm->lower;
-    const Unit *unit = lower->unit;
-    const Scalar *load = scalar_get(lower->kernel->scalars, gemm->column.value);
     Point point = point_inside(&gemm->point);
     point.axis[gemm->column.axis] = gemm->column_begin;
     point.axis[gemm->k_axis] = gemm->k_begin;
-    LLVMValueRef at = point_index(&point, load->index);
-    if (LLVMTypeOf(at) == unit->i32) at = LLVMBuildSExt(unit->builder, at, unit->i64, "");
-    uint32_t arg = 0;
-    while (lower->kernel->args.data[arg] != load->buffer) arg++;
-    gemm->columns = panel_element(gemm, lower->pointers[arg], at);
+    gemm->columns = gemm_factor_address(gemm, &point);
+}
+
+static uint32_t line_elems(const Gemm *gemm) {
+    return LINE_BYTES / dtype_bytes(gemm->panel_dtype);
 }
 
 /* Columns come from the second level of the cache. */
 static void prefetch_columns(const Gemm *gemm, LLVMValueRef columns) {
-    const Unit *unit = gemm->lower->unit;
     int64_t ahead = (int64_t)PREFETCH_STEPS * gemm->tile_columns;
-    uint32_t line = LINE_BYTES / dtype_bytes(gemm->panel_dtype);
-    for (uint32_t c = 0; c < gemm->tile_columns; c += line) {
-        LLVMValueRef args[4] = {panel_offset(gemm, columns, ahead + c), unit_int(unit->i32, 0),
-                                unit_int(unit->i32, 3), unit_int(unit->i32, 1)};
-        LLVMTypeRef overload = unit->ptr;
-        unit_intrinsic(unit, "llvm.prefetch", &overload, 1, args, 4);
-    }
+    for (uint32_t c = 0; c < gemm->tile_columns; c += line_elems(gemm))
+        gemm_prefetch(gemm, panel_offset(gemm, columns, ahead + c), 1);
+}
+
+/* A few rows use what comes from memory once or twice, and would wait for it in the first of their
+ * passes and leave memory idle in the others: each pass asks for its share of the panel's next
+ * block of k, which follows this one. */
+static void open_ahead(const Gemm *gemm, Tile *tile, uint32_t unroll, LLVMValueRef columns) {
+    const Lower *lower = gemm->lower;
+    LLVMBuilderRef builder = lower->unit->builder;
+    uint32_t n_passes = gemm->block_rows / gemm->n_tile_rows;
+    if (!gemm->has_panels || n_passes > MAX_AHEAD_PASSES) return;
+    uint32_t n_lines = unroll * gemm->tile_columns / line_elems(gemm);
+    tile->n_ahead = (n_lines + n_passes - 1) / n_passes;
+    LLVMValueRef rounds = LLVMBuildUDiv(builder, gemm->n_k, lower_index_const(lower, unroll), "");
+    LLVMValueRef pass =
+        LLVMBuildUDiv(builder, gemm->partials_row, lower_index_const(lower, gemm->n_tile_rows), "");
+    LLVMValueRef share =
+        LLVMBuildMul(builder, LLVMBuildMul(builder, pass, rounds, ""),
+                     lower_index_const(lower, (int64_t)tile->n_ahead * line_elems(gemm)), "");
+    LLVMValueRef block =
+        LLVMBuildMul(builder, gemm->n_k, lower_index_const(lower, gemm->tile_columns), "");
+    tile->values[tile->n_accs + 2] =
+        panel_element(gemm, columns, LLVMBuildAdd(builder, block, share, ""));
 }
 
 /* One step of k, `step` steps after where the pointers stand. */
@@ -102,11 +117,15 @@ static void tile_loop(const Gemm *gemm, Tile *tile, LLVMValueRef from, LLVMValue
                       uint32_t unroll) {
     const Lower *lower = gemm->lower;
     const Unit *unit = lower->unit;
-    uint32_t n = tile->n_accs + 2;
+    uint32_t n = tile->n_accs + 2 + (tile->n_ahead > 0);
     Loop loop = loop_begin(unit, lower->function, from, to, lower_index_const(lower, unroll));
     loop_carry(unit, &loop, tile->values, n);
     for (uint32_t step = 0; step < unroll; step++) tile_step(gemm, tile, step);
     LLVMValueRef *pointers = &tile->values[tile->n_accs];
+    for (uint32_t i = 0; i < tile->n_ahead; i++) {
+        gemm_prefetch(gemm, pointers[2], 2);
+        pointers[2] = panel_offset(gemm, pointers[2], line_elems(gemm));
+    }
     pointers[0] = offset(gemm, pointers[0], (int64_t)unroll * gemm->k_stride);
     pointers[1] = panel_offset(gemm, pointers[1], (int64_t)unroll * gemm->tile_columns);
     loop_end_carry(unit, &loop, tile->values, n);
@@ -149,7 +168,7 @@ void gemm_tiles(Gemm *gemm) {
         LLVMBuildSub(builder, gemm->n_k,
                      LLVMBuildURem(builder, gemm->n_k, lower_index_const(lower, unroll), ""), "");
     Tile tile = {.n_accs = gemm->n_tile_rows * gemm->n_vectors};
-    tile.values = arena_array(unit->arena, LLVMValueRef, tile.n_accs + 2);
+    tile.values = arena_array(unit->arena, LLVMValueRef, tile.n_accs + 3);
     Loop loop = loop_begin(unit, lower->function, zero, gemm->n_columns,
                            lower_index_const(lower, gemm->tile_columns));
     LLVMValueRef at = LLVMBuildMul(builder, gemm->partials_row,
@@ -162,6 +181,7 @@ void gemm_tiles(Gemm *gemm) {
     tile_open(gemm, &tile, partials);
     tile.values[tile.n_accs] = gemm->rows;
     tile.values[tile.n_accs + 1] = panel_element(gemm, gemm->columns, panel);
+    open_ahead(gemm, &tile, unroll, tile.values[tile.n_accs + 1]);
     tile_loop(gemm, &tile, zero, unroll > 1 ? n_even : gemm->n_k, unroll);
     if (unroll > 1) tile_loop(gemm, &tile, n_even, gemm->n_k, 1);
     for (uint32_t i = 0; i < tile.n_accs; i++)

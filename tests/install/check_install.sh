@@ -161,6 +161,31 @@ release_is_complete() {
         ! grep -rlF "$(pwd)" "$release"
 }
 
+# Every link of every page leads to something that is there.
+release_links() {
+    n=0
+    find "$release" -name '*.md' >"$work/pages"
+    while IFS= read -r page; do
+        grep -o '](\([^()]*\))' "$page" | sed 's/^](//; s/)$//; s/#.*//' |
+            grep -vE '^(https?:.*)?$' | sort -u >"$work/links"
+        while IFS= read -r target; do
+            [ -e "${page%/*}/$target" ] || { echo "$page: there is no $target" && return 1; }
+            n=$((n + 1))
+        done <"$work/links"
+    done <"$work/pages"
+    echo "$n links" && [ $n -gt 20 ]
+}
+
+# The commands of its README, as printed, in a copy; each is one line.
+release_commands() {
+    cp -r "$release" "$work/copy" && cd "$work/copy" || return 1
+    awk '/^```/ { inside = $0 == "```sh"; next } inside' README.md >"$work/commands"
+    [ "$(wc -l <"$work/commands")" -ge 5 ] && cat "$work/commands" &&
+        env -i PATH=/usr/bin:/bin sh -e "$work/commands" >"$work/said" && cat "$work/said" &&
+        grep -q '^7: 100.0 %' "$work/said" && ! grep -nE '(^|[ `])make( |`|$)' README.md |
+        grep -v 'source tree'
+}
+
 # ---- texts ----
 
 options() { "$root/bin/fusec" --help | grep -oE -- '--[a-z-]+' | sort -u; }
@@ -251,6 +276,8 @@ check 'C with pkg-config, the same' weights_pkgconfig "$root"
 check 'unpack the release' unpack
 check 'the release needs a C library only' sh packaging/needs.sh "$release"
 check 'the release carries the notices, and no path of its build' release_is_complete
+check 'no link of the release is broken' release_links
+check 'the commands of its README work as printed' release_commands
 check 'the release compiles every example' release_compiles
 check 'the release runs pointwise.g' release_runs pointwise.g --dim N=5
 check 'the release runs softmax.g' release_runs softmax.g --dim B=3 --dim C=7

@@ -321,6 +321,29 @@ static bool compare_shared(const char *body, Dtype dtype, TargetId target) {
     return init.n_steps > 0;
 }
 
+/* Huge pages are asked for, so that a large allocation begins at one. */
+Test(cpu_gemm, large_allocations_begin_at_huge_pages) {
+    static const char source[] = "graph g(x: f32[8]) -> (y: f32[8]) {\n  y = x + x\n}\n";
+    Compiled compiled;
+    frt_error error = FRT_ERROR_INIT;
+    frt_module *module = NULL;
+    frt_program *program = NULL;
+    cr_assert(compile_source(&compiled, source, target_get(TARGET_CPU), COMPILE_FUSED));
+    cr_assert_eq(frt_module_load_memory(compiled.bytes, compiled.n_bytes, &module, &error), FRT_OK);
+    cr_assert_eq(frt_program_create(module, NULL, NULL, &program, &error), FRT_OK);
+    for (size_t mib = 1; mib <= 64; mib *= 8) {
+        void *memory = NULL;
+        size_t n_bytes = mib << 20, alignment = mib >= 4 ? 2 << 20 : FRT_ALIGNMENT;
+        cr_assert_eq(frt_device_alloc(program, n_bytes, &memory, &error), FRT_OK);
+        cr_expect_eq((uintptr_t)memory % alignment, 0, "%zu MiB", mib);
+        memset(memory, 1, n_bytes);
+        frt_device_free(program, memory, n_bytes);
+    }
+    frt_program_free(program);
+    frt_module_free(module);
+    compile_free(&compiled);
+}
+
 Test(cpu_gemm, a_param_gives_the_bits_of_an_input, .timeout = 120) {
     static const Dtype dtypes[] = {DT_F64, DT_F32, DT_F16, DT_BF16, DT_I32};
     uint32_t n_prepared = 0, n_all = 0;
