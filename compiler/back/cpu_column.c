@@ -182,7 +182,8 @@ static void finish_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
 /* Slots whose results the stage (NULL: the stores after the last) reads. */
 static bool *needed_slots(const Lower *lower, const Stage *stage) {
     const Kernel *kernel = lower->kernel;
-    const bool *live = stage_live_scalars(lower->unit->arena, kernel, stage);
+    uint32_t index = stage ? (uint32_t)(stage - kernel->stages.data) : kernel->stages.n;
+    const bool *live = stage_live_scalars(lower->unit->arena, kernel, (Keeps){.n = 0}, index);
     bool *needs = arena_array(lower->unit->arena, bool, kernel->reduces.n);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);

@@ -4,24 +4,22 @@
  * folds into the chains its elements belong to and the bits do not hang on the width. */
 #include "back/cpu_common.h"
 
-enum { KEPT_BYTES = 64 * 1024 };
-
-/* A costly value of a row that several stages need: computed by one, kept on the stack. */
+/* What lies on the stack, by reduced element. */
 typedef struct Kept {
-    ScalarId id;
-    uint32_t stage; /* that computes it */
-    CpuArray array; /* by reduced element */
+    const Keep *keep;
+    CpuArray array;
 } Kept;
 
 typedef struct Row {
     Lower *lower;
     Point point; /* of the unit: everything but the reduced axes; one lane */
     uint32_t lanes;
-    Vec(Kept) kept;
-    uint32_t stage_index;
+    Kept kept[MAX_KEEPS];
+    uint32_t n_kept;
     /* The stage being emitted. */
+    uint32_t stage_index;
     const Stage *stage;
-    const bool *live; /* per scalar: whether the stage needs it */
+    const bool *live; /* per scalar: whether the stage has it */
     CpuOrder order;
     CpuArray *chains;  /* of reduction i of the stage at level k: [k * n reduces + i] */
     bool in_registers; /* level 0 while whole rounds over its chains last */
@@ -41,21 +39,22 @@ static Point row_point(const Row *row, LLVMValueRef at, LLVMValueRef mask) {
     point.lanes = row->lanes;
     point.mask = mask;
     lower_split(lower, at, lower->kernel->first_reduced, lower->kernel->n_reduced, &point);
-    for (uint32_t i = 0; i < row->kept.n; i++) {
-        const Kept *kept = &row->kept.data[i];
-        if (kept->stage < row->stage_index && row->live[kept->id])
-            point.values[kept->id] = cpu_array_load(lower, &kept->array, at, row->lanes).value;
+    for (uint32_t i = 0; i < row->n_kept; i++) {
+        const Keep *keep = row->kept[i].keep;
+        if (keep->stage >= row->stage_index || !row->live[keep->value]) continue;
+        Acc acc = cpu_array_load(lower, &row->kept[i].array, at, row->lanes);
+        point.values[keep->value] = acc.value;
     }
     return point;
 }
 
 /* What a step leaves behind: stores, and values for later stages. */
 static void row_step_stores(const Row *row, Point *point, LLVMValueRef at) {
-    for (uint32_t i = 0; i < row->kept.n; i++) {
-        const Kept *kept = &row->kept.data[i];
-        if (kept->stage != row->stage_index) continue;
-        Acc value = {.value = point_lanes(point, kept->id)};
-        cpu_array_store(row->lower, &kept->array, at, value, row->lanes);
+    for (uint32_t i = 0; i < row->n_kept; i++) {
+        const Keep *keep = row->kept[i].keep;
+        if (keep->stage != row->stage_index) continue;
+        Acc value = {.value = point_lanes(point, keep->value)};
+        cpu_array_store(row->lower, &row->kept[i].array, at, value, row->lanes);
     }
     point_store_all(point, row->stage->stores.data, row->stage->stores.n);
 }
@@ -140,6 +139,8 @@ static bool fits_registers(const Row *row, CpuRoots roots) {
         uint32_t n_registers = (lane_bytes - 1) / lower->unit->target->vector_bytes + 1;
         n_values += n_registers * (reduce_at(row, i)->is_arg ? 2 : 1);
     }
+    for (uint32_t i = 0; i < row->n_kept; i++)
+        seen[row->kept[i].keep->value] = row->kept[i].keep->stage < row->stage_index;
     for (uint32_t i = 0; i < roots.n; i++) cost += scalar_cost(scalars, roots.ids[i], seen);
     uint32_t n_registers = lower->unit->target->vector_bytes / 4;
     return n_values && n_values * n_steps <= n_registers && cost * n_steps <= MOST_COST &&
@@ -199,7 +200,7 @@ static void row_stage(Row *row, uint32_t index, CpuSpan span) {
     uint32_t n = stage->reduces.n;
     row->stage_index = index;
     row->stage = stage;
-    row->live = stage_live_scalars(lower->unit->arena, lower->kernel, stage);
+    row->live = stage_live_scalars(lower->unit->arena, lower->kernel, lower->variant->keeps, index);
     row->order = cpu_stage_order(lower, stage, row->lanes);
     row->chains = arena_array(lower->unit->arena, CpuArray, row->order.n_levels * (size_t)n);
     for (uint32_t k = 0; k < row->order.n_levels * n; k++) {
@@ -218,45 +219,26 @@ static void row_stage(Row *row, uint32_t index, CpuSpan span) {
 
 /* Values. */
 
-/* Keeps the value if it is needed again, costly, and fits the stack. */
-static bool keep(Row *row, bool *const *live, ScalarId id, int64_t n_elems, int64_t *bytes_left) {
-    enum { LEAST_COST = 12 };
-    const Lower *lower = row->lower;
-    const ScalarTab *scalars = lower->kernel->scalars;
-    const Scalar *s = scalar_get(scalars, id);
-    uint32_t n_uses = 0, first = 0;
-    for (uint32_t k = lower->kernel->stages.n; k-- > 0;) {
-        if (!live[k][id]) continue;
-        first = k;
-        n_uses++;
+/* An array for each slot: in the order of stages its values need not be of one dtype. */
+static void make_arrays(Row *row) {
+    Lower *lower = row->lower;
+    const Keeps *keeps = &lower->variant->keeps;
+    int64_t most = variant_row_elems(lower->kernel, lower->variant);
+    int64_t n_elems = (most + row->lanes - 1) / row->lanes * row->lanes;
+    for (uint32_t slot = 0; row->n_kept < keeps->n; slot++) {
+        Dtype widest = DT_BOOL;
+        for (uint32_t i = 0; i < keeps->n; i++) {
+            Dtype dtype = scalar_get(lower->kernel->scalars, keeps->data[i].value)->dtype;
+            if (keeps->data[i].slot == slot && dtype_bytes(dtype) > dtype_bytes(widest))
+                widest = dtype;
+        }
+        CpuArray array = cpu_array_new(lower, widest, false, n_elems);
+        for (uint32_t i = 0; i < keeps->n; i++) {
+            if (keeps->data[i].slot != slot) continue;
+            array.dtype = scalar_get(lower->kernel->scalars, keeps->data[i].value)->dtype;
+            row->kept[row->n_kept++] = (Kept){&keeps->data[i], array};
+        }
     }
-    if (n_uses < 2 || !(s->axes >> lower->lane_axis & 1) || s->dtype == DT_BOOL) return false;
-    bool *seen = arena_array(lower->unit->arena, bool, scalar_count(scalars) + 1);
-    int64_t bytes = n_elems * dtype_bytes(s->dtype);
-    if (scalar_cost(scalars, id, seen) < LEAST_COST || bytes > *bytes_left) return false;
-    *bytes_left -= bytes;
-    Kept kept = {.id = id, .stage = first};
-    kept.array = cpu_array_new(row->lower, s->dtype, false, n_elems);
-    vec_push(lower->unit->arena, &row->kept, kept);
-    return true;
-}
-
-/* Finds what to keep: the largest such expressions, not their parts. */
-static void keep_values(Row *row) {
-    const Lower *lower = row->lower;
-    const Kernel *kernel = lower->kernel;
-    Arena *arena = lower->unit->arena;
-    int64_t bytes_left = KEPT_BYTES;
-    int64_t most = dim_hi(lower->plan->graph->dims, kernel_n_reduced(kernel));
-    if (kernel->stages.n < 2 || most > bytes_left) return;
-    int64_t n_elems = most + (row->lanes - most % row->lanes) % row->lanes;
-    bool **live = arena_array(arena, bool *, kernel->stages.n);
-    for (uint32_t k = 0; k < kernel->stages.n; k++)
-        live[k] = stage_live_scalars(arena, kernel, &kernel->stages.data[k]);
-    bool *is_part = arena_array(arena, bool, scalar_count(kernel->scalars) + 1);
-    for (ScalarId id = scalar_count(kernel->scalars); id > 0; id--)
-        if (is_part[id] || keep(row, live, id, n_elems, &bytes_left))
-            for (int i = 0; i < 3; i++) is_part[scalar_get(kernel->scalars, id)->args[i]] = true;
 }
 
 /* Lanes go along the last reduced axis. With several, a step must not run over its end. */
@@ -271,7 +253,7 @@ void template_cpu_row(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
     LLVMBuilderRef builder = lower->unit->builder;
     const Kernel *kernel = lower->kernel;
     Row row = {.lower = lower, .point = point_new(lower, 1), .lanes = row_lanes(lower)};
-    keep_values(&row);
+    make_arrays(&row);
     Loop units = cpu_unit_loop(lower, begin, end);
     LLVMValueRef index = units.index;
     if (kernel->segment_axis != NO_AXIS) {

@@ -287,16 +287,26 @@ static void mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, b
     }
 }
 
-/* Marks all that what is marked is computed from. */
-static void mark_operands(const ScalarTab *scalars, bool *live) {
+bool keeps_value(Keeps keeps, ScalarId value, uint32_t stage) {
+    for (uint32_t i = 0; i < keeps.n; i++)
+        if (keeps.data[i].value == value && keeps.data[i].stage < stage) return true;
+    return false;
+}
+
+/* Marks all that what is marked is computed from, but for what stages before `stage` keep. */
+static void mark_unkept(const ScalarTab *scalars, Keeps keeps, uint32_t stage, bool *live) {
     for (ScalarId id = scalar_count(scalars); id > 0; id--) {
         const Scalar *s = scalar_get(scalars, id);
-        if (!live[id]) continue;
+        if (!live[id] || keeps_value(keeps, id, stage)) continue;
         for (int i = 0; i < 3; i++) mark(live, s->args[i]);
         if (s->index) mark_index(scalartab_indices(scalars), s->index, live);
         mark_guard(scalars, s->guard, live);
     }
     live[SCALAR_NONE] = false;
+}
+
+static void mark_operands(const ScalarTab *scalars, bool *live) {
+    mark_unkept(scalars, (Keeps){.n = 0}, 0, live);
 }
 
 static void mark_reduce(const Reduce *reduce, bool *live) {
@@ -326,14 +336,20 @@ bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
     return live;
 }
 
-bool *stage_live_scalars(Arena *arena, const Kernel *kernel, const Stage *stage) {
+bool *stage_live_scalars(Arena *arena, const Kernel *kernel, Keeps keeps, uint32_t stage) {
     bool *live = new_flags(arena, kernel);
-    if (stage)
-        mark_stage(kernel, stage, live);
+    if (stage < kernel->stages.n)
+        mark_stage(kernel, &kernel->stages.data[stage], live);
     else
         mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
-    mark_operands(kernel->scalars, live);
+    mark_unkept(kernel->scalars, keeps, stage, live);
     return live;
+}
+
+int64_t variant_row_elems(const Kernel *kernel, const Variant *variant) {
+    int64_t most =
+        dim_hi(indextab_dims(scalartab_indices(kernel->scalars)), kernel_n_reduced(kernel));
+    return variant->limit_dim && variant->limit < most ? variant->limit : most;
 }
 
 bool *kernel_needed_scalars(Arena *arena, const Kernel *kernel, const ScalarId *roots,

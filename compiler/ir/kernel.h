@@ -207,6 +207,19 @@ typedef struct TensorMap {
     MapAxis axes[MAX_MAP_RANK];
 } TensorMap;
 
+/* CPU, FORM_ROW: a value of each element of a row that several stages need. One computes it and
+ * keeps it on the stack, the others find it there. */
+typedef struct Keep {
+    ScalarId value;
+    uint32_t stage; /* that computes it: the first that needs it */
+    uint32_t slot;  /* an array over the row; values that lie there one after the other share it */
+} Keep;
+typedef struct Keeps {
+    const Keep *data;
+    uint32_t n;
+} Keeps;
+enum { MAX_KEEPS = 32 };
+
 /* A lowering of a kernel that applies when its conditions hold; the last always does. */
 typedef struct Variant {
     Str symbol;     /* of the function in the artifact */
@@ -225,6 +238,7 @@ typedef struct Variant {
     DimId limit_dim; /* a dim that must be at most limit, or DIM_NONE */
     int64_t limit;
     uint32_t chip_bytes; /* GPU: of dynamic shared memory, for what the launch keeps on chip */
+    Keeps keeps;
 } Variant;
 
 enum { CHIP_ALIGN_BYTES = 16, CHIP_LANES = 4, MAX_CLUSTER = 8 };
@@ -396,11 +410,17 @@ uint32_t kernel_lane_axis(const Kernel *kernel);
 DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);
 /* Per scalar id: whether the kernel's reductions and stores need it, as arguments or in places and
- * guards; those of one stage (NULL: the row's stores); or the roots, which count too. */
+ * guards; or the roots, which count too. */
 bool *kernel_live_scalars(Arena *arena, const Kernel *kernel);
-bool *stage_live_scalars(Arena *arena, const Kernel *kernel, const Stage *stage);
 bool *kernel_needed_scalars(Arena *arena, const Kernel *kernel, const ScalarId *roots,
                             uint32_t n_roots);
+/* The same of one stage (the number of stages: the row's stores): what it computes, or finds kept
+ * by a stage before. What is kept is made of, it does not need for that. */
+bool *stage_live_scalars(Arena *arena, const Kernel *kernel, Keeps keeps, uint32_t stage);
+/* Whether the value is kept by a stage before `stage`. */
+bool keeps_value(Keeps keeps, ScalarId value, uint32_t stage);
+/* Elements of a row at most where the variant applies. */
+int64_t variant_row_elems(const Kernel *kernel, const Variant *variant);
 /* Per scalar id: how many of a stage's stores and reductions need it, and the guard of the last
  * store that does. One store alone needs its value only inside the guard. */
 typedef struct ScalarNeed {

@@ -429,7 +429,7 @@ static bool try_continue(Chain *c) {
 }
 
 void chain_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
-    CostPoints points = cost_points(arena, plan->graph->dims);
+    CostPoints points = cost_points(arena, plan->graph->dims, target->device);
     for (uint32_t first = 0; first < plan->kernels.n; first++) {
         if (plan_is_turn(plan, first) || plan->kernels.data[first].link != LINK_NONE ||
             !is_tiled(&plan->kernels.data[first]))

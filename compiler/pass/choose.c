@@ -17,7 +17,7 @@ enum {
     MAX_PARTS = 32,      /* excerpts that are priced */
     MAX_CUTS = 8,        /* kernels that are tried to be cut */
     MAX_READERS = 4,     /* of a factor, for which it may be computed again */
-    LONG_ROW = 4096,     /* elements: shorter rows stay in registers or in a near cache */
+    LONG_ROW = 4096,     /* elements, on a GPU: shorter rows stay in registers */
     LONG_COLUMN = 16,    /* shorter ones are a few loads of a thread */
     COSTLY_OPS = 8,      /* in prims: what may take long in the few units of a small product */
     FEW_SCALARS = 100,   /* too few for a thread's registers */
@@ -244,8 +244,8 @@ static double most_reduced(const Chooser *c, const Kernel *kernel) {
 static bool has_long_passes(const Chooser *c, const Kernel *kernel) {
     bool is_row = kernel->form == FORM_ROW, is_column = kernel->form == FORM_COLUMN;
     bool is_whole = kernel->stages.n > 1 || kernel->stages.data[0].stores.n > 0;
-    return (is_row || is_column) && is_whole &&
-           most_reduced(c, kernel) > (is_row ? LONG_ROW : LONG_COLUMN);
+    int least = is_column ? LONG_COLUMN : c->target->device == DEVICE_GPU ? LONG_ROW : 0;
+    return (is_row || is_column) && is_whole && most_reduced(c, kernel) > least;
 }
 
 /* The arguments (bit set) that the value is computed from, within its stage. */
@@ -366,7 +366,8 @@ static bool has_costly_stores(const Chooser *c, const Kernel *kernel) {
     bool is_costly = false;
     for (uint32_t i = 0; i < kernel->nodes.n; i++) {
         const Node *node = graph_node(c->graph, kernel->nodes.data[i]);
-        is_costly = is_costly || c->op_cost[node->op] >= COSTLY_OPS;
+        bool is_rounded = node->dtype == DT_BF16 && op_info(node->op)->cls == CLASS_ELTWISE;
+        is_costly = is_costly || is_rounded || c->op_cost[node->op] >= COSTLY_OPS;
     }
     return is_costly && c->target->device == DEVICE_CPU;
 }
@@ -627,7 +628,7 @@ Plan *choose_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target
                  .scratch = scratch,
                  .graph = graph,
                  .target = target,
-                 .points = cost_points(arena, graph->dims),
+                 .points = cost_points(arena, graph->dims, target->device),
                  .diags = diags,
                  .wishes = wishes_new(arena, n),
                  .op_cost = op_costs(arena),

@@ -5,6 +5,7 @@
 #include "pass/cost.h"
 
 #include "ir/wgmma.h"
+#include "pass/cost_prims.h"
 #include "pass/cost_totals.h"
 
 #include <math.h>
@@ -60,6 +61,7 @@ typedef struct Pricing {
     bool is_turn, is_first; /* of a launch of turns */
     double rows, reduced;   /* iteration points: rows x reduced */
     double held_bytes;      /* read for the first time, from the cache */
+    double left_bytes;      /* CPU: written to temps that the cache holds until they are read */
     bool is_idle;           /* the launch has nothing to do */
     double n_beside;        /* blocks of the launch, whose parts run side by side */
     double bytes_in_flight; /* of one thread, over all its loads of a step */
@@ -100,12 +102,6 @@ static uint32_t choose_variant(const Coster *c, const Launch *launch) {
         if (all_apply) return v;
     }
     return n ? n - 1 : 0;
-}
-
-/* The scalars that a stage needs (n_stages: the stores after all). */
-static bool *stage_scalars(const Coster *c, const Kernel *kernel, uint32_t index) {
-    const Stage *stage = index < kernel->stages.n ? &kernel->stages.data[index] : NULL;
-    return stage_live_scalars(c->arena, kernel, stage);
 }
 
 /* Elements that the address moves when the lane axis goes on by one; remainders count, quotients
@@ -217,6 +213,8 @@ static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
     if (foot.elems <= 0) return;
     p->cost->written_bytes += foot.bytes;
     p->cost->cache_bytes += foot.bytes;
+    bool is_temp = c->plan->buffers.data[buffer].kind == BUFFER_TEMP;
+    if (is_temp && foot.bytes <= c->card->cache_bytes) p->left_bytes += foot.bytes;
     c->touched[buffer] = -1;
     c->seen[buffer] += foot.bytes; /* kernels that store to one buffer store pieces of it */
 }
@@ -243,11 +241,12 @@ static void price_repeats(const Coster *c, Pricing *p, uint32_t buffer, const bo
     if (read > once) p->cost->read_bytes += read - once;
 }
 
-/* Instructions of one scalar; those of f64 take as long as several. */
-static double scalar_prims(const Coster *c, const Kernel *kernel, ScalarId id) {
-    const Scalar *s = scalar_get(kernel->scalars, id);
-    double cost = scalar_own_cost(kernel->scalars, id);
-    return s->dtype == DT_F64 ? cost / c->card->f64_rate : cost;
+/* CPU: lanes of the last step of a run take as long where there is no element for them. */
+static double lane_fill(const Coster *c, const Pricing *p) {
+    uint32_t axis = lane_axis(p->kernel), lanes = p->variant->sched.lanes;
+    if (c->card->device == DEVICE_GPU || axis == NO_AXIS || lanes < 2) return 1;
+    double n = footprint_points(p->kernel, 1u << axis, c->values);
+    return n > 0 ? ceil(n / lanes) * lanes / n : 1;
 }
 
 /* A scalar is computed for every point of the axes that it depends on; one that hangs on the lanes'
@@ -257,20 +256,29 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     uint32_t n = scalar_count(kernel->scalars) + 1;
     bool *is_done = arena_array(c->arena, bool, n);
     uint32_t lanes = kernel_lane_axis(kernel) == NO_AXIS ? 0 : 1u << kernel_lane_axis(kernel);
+    double n_points = p->rows * p->reduced * lane_fill(c, p);
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
         const double *shares = footprint_shares(c->arena, kernel, s, c->values);
         for (ScalarId id = 1; id < n; id++) {
             if (!live[s][id] || is_done[id]) continue;
             bool varies = (scalar_get(kernel->scalars, id)->axes & lanes) != 0;
             double points = s == kernel->stages.n ? p->rows
-                            : varies              ? p->rows * p->reduced
-                                                  : p->rows * p->reduced / WARP_THREADS;
-            p->cost->n_prims += points * shares[id] * scalar_prims(c, kernel, id);
+                            : varies              ? n_points
+                                                  : n_points / WARP_THREADS;
+            bool is_kept = keeps_value(p->variant->keeps, id, s);
+            p->cost->n_prims +=
+                points * shares[id] *
+                (is_kept ? keep_prims(c->card, kernel, id) : scalar_prims(c->card, kernel, id));
             is_done[id] = p->variant->sched.resident > 0;
         }
     }
     if (is_contraction(kernel)) return;
-    for (uint32_t i = 0; i < kernel->reduces.n; i++) p->cost->n_prims += p->rows * p->reduced;
+    p->cost->n_prims += p->rows * row_end_prims(c->card, kernel, live);
+    p->cost->n_prims += n_points * kernel->reduces.n;
+    for (uint32_t i = 0; i < p->variant->keeps.n; i++) {
+        ScalarId kept = p->variant->keeps.data[i].value;
+        p->cost->n_prims += n_points * keep_prims(c->card, kernel, kept);
+    }
 }
 
 static void count_products(const Coster *c, Pricing *p, bool *const *live) {
@@ -279,13 +287,13 @@ static void count_products(const Coster *c, Pricing *p, bool *const *live) {
     p->cost->n_flops = 2 * p->rows * p->reduced;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         if (live[kernel->stages.n][id])
-            p->cost->n_prims += p->rows * shares[id] * scalar_prims(c, kernel, id);
+            p->cost->n_prims += p->rows * shares[id] * scalar_prims(c->card, kernel, id);
         if (!live[0][id] || scalar_get(kernel->scalars, id)->kind == SCALAR_LOAD) continue;
         uint32_t axes = scalar_get(kernel->scalars, id)->axes;
         double points = footprint_points(kernel, axes, c->values);
         if (has_tiles(p) && p->variant->sched.engine != CONTRACT_WGMMA)
             points *= n_tile_reads(c, p, axes);
-        p->cost->n_prims += points * scalar_prims(c, kernel, id);
+        p->cost->n_prims += points * scalar_prims(c->card, kernel, id);
     }
 }
 
@@ -322,7 +330,8 @@ static double use_of(const Coster *c, const Pricing *p, double wanted) {
  * than the loads in flight allow. */
 static double dram_us(const Coster *c, const Pricing *p) {
     double peak = c->card->dram_gbs * 1e3, all = p->cost->read_bytes + p->cost->written_bytes;
-    if (c->card->device == DEVICE_CPU || p->bytes_in_flight <= 0) return all / peak;
+    if (c->card->device == DEVICE_CPU) return (all - p->left_bytes) / peak;
+    if (p->bytes_in_flight <= 0) return all / peak;
     double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
     double bytes = at_once * p->variant->sched.threads * p->bytes_in_flight;
     double waited = p->cost->read_bytes + p->held_bytes * CACHE_WAIT;
@@ -594,7 +603,8 @@ static void price_kernel(Coster *c, uint32_t index) {
         cost->pressure.occupancy = c->beside.most.occupancy;
     }
     bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
-    for (uint32_t s = 0; s <= kernel->stages.n; s++) live[s] = stage_scalars(c, kernel, s);
+    for (uint32_t s = 0; s <= kernel->stages.n; s++)
+        live[s] = stage_live_scalars(c->arena, kernel, p.variant->keeps, s);
     for (uint32_t i = 0; i < kernel->args.n; i++) price_read(c, &p, kernel->args.data[i], live);
     for (uint32_t i = 0; i < kernel->args.n; i++) price_write(c, &p, kernel->args.data[i]);
     for (uint32_t i = 0; i < kernel->args.n; i++)

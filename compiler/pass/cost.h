@@ -6,9 +6,9 @@
  * those of DRAM: what a kernel touches (pass/footprint.h), without what still lies in the cache
  * because it was written or read shortly before, and again for every pass over rows that the cache
  * cannot hold; registers that spill are priced by the cache that holds them. Inputs are cold.
- * Buffers on chip move nothing. Init steps are priced by themselves, and are none of a run's
- * totals; what they prepared is as cold as a param. Requires a scheduled plan; a plan that is not
- * placed has no workspace to tell of. */
+ * Buffers on chip move nothing; on a CPU temps that fit the cache take no time of DRAM. Init steps
+ * are priced by themselves, and are none of a run's totals; what they prepared is as cold as a
+ * param. Requires a scheduled plan; a plan that is not placed has no workspace to tell of. */
 #ifndef FUSEC_COST_H
 #define FUSEC_COST_H
 
@@ -51,13 +51,15 @@ int64_t *cost_dims(Arena *arena, const DimTab *dims, const int64_t *given);
 
 /* Where plans are compared that have to serve all values of the dims: at those of cost_dims, and
  * with every dim at its least, at two small sizes, where tiles and blocks run out, and at its
- * largest value or COST_LARGE_DIM; each point once. */
-enum { COST_LARGE_DIM = 65536, COST_MAX_POINTS = 5 };
+ * largest value or COST_LARGE_DIM; each point once. On a CPU no dim is less than COST_SHORT_DIM
+ * without need: rows of a few elements take their reductions' ends, fused, and a plan for all sizes
+ * should not hang on them. */
+enum { COST_LARGE_DIM = 65536, COST_SHORT_DIM = 64, COST_MAX_POINTS = 5 };
 typedef struct CostPoints {
     const int64_t *dims[COST_MAX_POINTS]; /* by symbol; the first is cost_dims' */
     uint32_t n;
 } CostPoints;
-CostPoints cost_points(Arena *arena, const DimTab *dims);
+CostPoints cost_points(Arena *arena, const DimTab *dims, DeviceClass device);
 
 /* `dims` by symbol, as made by cost_dims. Results live on the arena. */
 PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);

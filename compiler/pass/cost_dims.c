@@ -32,11 +32,12 @@ static bool is_new_point(const CostPoints *points, const int64_t *dims, uint32_t
     return true;
 }
 
-CostPoints cost_points(Arena *arena, const DimTab *dims) {
+CostPoints cost_points(Arena *arena, const DimTab *dims, DeviceClass device) {
     static const int64_t aims[COST_MAX_POINTS] = {COST_DEFAULT_DIM, 1, 64, 256, COST_LARGE_DIM};
     CostPoints points = {0};
     for (uint32_t i = 0; i < COST_MAX_POINTS; i++) {
-        const int64_t *at = dims_near(arena, dims, aims[i], NULL);
+        bool is_short = device == DEVICE_CPU && aims[i] < COST_SHORT_DIM;
+        const int64_t *at = dims_near(arena, dims, is_short ? COST_SHORT_DIM : aims[i], NULL);
         if (is_new_point(&points, at, dim_n_symbols(dims))) points.dims[points.n++] = at;
     }
     return points;

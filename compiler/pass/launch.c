@@ -201,7 +201,7 @@ void launch_join(Arena *arena, Arena *scratch, Plan *plan, const Target *target)
                 .scratch = scratch,
                 .plan = plan,
                 .target = target,
-                .points = cost_points(arena, plan->graph->dims),
+                .points = cost_points(arena, plan->graph->dims, target->device),
                 .stored = arena_array(scratch, uint64_t, plan->kernels.n),
                 .made = arena_array(scratch, uint32_t, plan->buffers.n)};
     for (uint32_t k = 0; k < plan->kernels.n; k++)

@@ -1,6 +1,7 @@
 /* Schedules by rule. See sched.h; the rules and their measurements are in docs/ARCHITECTURE.md. */
 #include "pass/sched.h"
 
+#include "pass/keep.h"
 #include "pass/pressure.h"
 #include "pass/sched_gemm.h"
 
@@ -309,7 +310,8 @@ static void schedule_gpu(Scheduler *s) {
     gpu_variant(s, (Variant){.sched = sched, .align_bytes = 1, .multiple_of = 1});
 }
 
-/* CPU: any pointer and any extent in one variant, tails masked. */
+/* CPU: any pointer and any extent in one variant, tails masked, unless rows may be too long to keep
+ * values of. */
 
 static DimId cpu_grid(const Scheduler *s, int64_t unit) {
     DimId rows = kernel_n_rows(s->kernel), segments = n_segments(s);
@@ -347,16 +349,27 @@ static int64_t cpu_unit(const Scheduler *s, uint32_t lanes) {
     return is_strided ? CPU_MAP_STRIDED_UNIT : CPU_MAP_UNIT;
 }
 
+/* A variant for rows of which values can be kept between stages, where others may be longer. */
+static void cpu_short_rows(Scheduler *s, Variant variant) {
+    DimId n = kernel_n_reduced(s->kernel);
+    variant.limit_dim = n;
+    variant.limit = KEEP_BYTES / (computes_in_f64(s) ? 8 : 4);
+    if (dim_hi(s->dims, n) <= variant.limit || dim_lo(s->dims, n) > variant.limit) return;
+    variant.keeps = keep_values(s->arena, s->kernel, &variant);
+    if (variant.keeps.n) add_variant(s, variant);
+}
+
 static void schedule_cpu(Scheduler *s) {
     Sched sched = {.lanes = s->target->vector_bytes / 4, .unroll = 1, .threads = 1};
     if (computes_in_f64(s)) sched.lanes /= 2;
     if (s->lane_axis == NO_AXIS) sched.lanes = 1;
     sched.is_wide = is_wide(s);
     sched.unit_elems = cpu_unit(s, sched.lanes);
-    add_variant(s, (Variant){.sched = sched,
-                             .grid = cpu_grid(s, sched.unit_elems),
-                             .align_bytes = 1,
-                             .multiple_of = 1});
+    Variant variant = {
+        .sched = sched, .grid = cpu_grid(s, sched.unit_elems), .align_bytes = 1, .multiple_of = 1};
+    if (s->kernel->form == FORM_ROW) cpu_short_rows(s, variant);
+    if (s->kernel->form == FORM_ROW) variant.keeps = keep_values(s->arena, s->kernel, &variant);
+    add_variant(s, variant);
 }
 
 /* Contractions have schedulers of their own. */

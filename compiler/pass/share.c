@@ -94,6 +94,11 @@ static void write_variants(Writer *w) {
                     s->tile_m, s->tile_n, s->tile_k, s->warps_m, s->warps_n, s->stages, s->cluster,
                     s->products, s->lanes_along_k, s->min_blocks, (long long)v->grid_limit);
         write_maps(w, v);
+        for (uint32_t k = 0; k < v->keeps.n; k++) {
+            const Keep *keep = &v->keeps.data[k];
+            text_printf(&w->out, "keep %u %u %u\n", w->numbers[keep->value], keep->stage,
+                        keep->slot);
+        }
     }
 }
 

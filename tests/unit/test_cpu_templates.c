@@ -37,7 +37,7 @@ typedef struct Compiled {
     const Graph *graph;
     Plan *plan;
     LLVMOrcLLJITRef jit;
-    KernelFunction **functions; /* per kernel */
+    KernelFunction *(*functions)[MAX_VARIANTS]; /* per kernel and variant */
 } Compiled;
 
 static void fail_with(const Diags *diags, Arena *arena, const char *source) {
@@ -47,11 +47,13 @@ static void fail_with(const Diags *diags, Arena *arena, const char *source) {
 }
 
 static void override_sched(Kernel *kernel, Settings settings) {
-    Sched *sched = &kernel->variants[0].sched;
-    sched->is_wide = sched->is_wide || settings.is_wide;
-    if (!settings.lanes) return;
-    if (sched->lanes > 1) sched->lanes = settings.lanes;
-    sched->unit_elems = settings.unit_elems;
+    for (uint32_t v = 0; v < kernel->n_variants; v++) {
+        Sched *sched = &kernel->variants[v].sched;
+        sched->is_wide = sched->is_wide || settings.is_wide;
+        if (!settings.lanes) continue;
+        if (sched->lanes > 1) sched->lanes = settings.lanes;
+        sched->unit_elems = settings.unit_elems;
+    }
 }
 
 static void link_object(Compiled *c, CodeBytes code) {
@@ -61,12 +63,16 @@ static void link_object(Compiled *c, CodeBytes code) {
         LLVMCreateMemoryBufferWithMemoryRangeCopy(code.data, code.n_bytes, "kernels");
     error = LLVMOrcLLJITAddObjectFile(c->jit, LLVMOrcLLJITGetMainJITDylib(c->jit), buffer);
     cr_assert_null(error);
-    c->functions = arena_array(c->arena, KernelFunction *, c->plan->kernels.n);
-    for (uint32_t i = 0; i < c->plan->kernels.n; i++) {
+    uint32_t n = c->plan->kernels.n;
+    c->functions = arena_alloc_array(c->arena, n, sizeof *c->functions);
+    for (uint32_t i = 0; i < n * MAX_VARIANTS; i++) {
+        const Kernel *kernel = &c->plan->kernels.data[i / MAX_VARIANTS];
+        uint32_t v = i % MAX_VARIANTS;
         LLVMOrcExecutorAddress address = 0;
-        error = LLVMOrcLLJITLookup(c->jit, &address, c->plan->kernels.data[i].variants[0].symbol);
+        if (v >= kernel->n_variants) continue;
+        error = LLVMOrcLLJITLookup(c->jit, &address, kernel->variants[v].symbol);
         cr_assert_null(error);
-        c->functions[i] = (KernelFunction *)(uintptr_t)address;
+        c->functions[i / MAX_VARIANTS][v] = (KernelFunction *)(uintptr_t)address;
     }
 }
 
@@ -162,8 +168,12 @@ static void run_kernel(const Compiled *c, const Run *run, uint32_t k, const int6
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
         if (kernel->symbols >> s & 1) dims[n_dims++] = symbols[s];
     int64_t units = count_units(c, kernel, symbols), middle = units / 3;
-    c->functions[k](args, dims, middle, units);
-    c->functions[k](args, dims, 0, middle);
+    uint32_t v = 0;
+    while (kernel->variants[v].limit_dim &&
+           eval(c, kernel->variants[v].limit_dim, symbols) > kernel->variants[v].limit)
+        v++;
+    c->functions[k][v](args, dims, middle, units);
+    c->functions[k][v](args, dims, 0, middle);
 }
 
 static int64_t buffer_elems(const Compiled *c, const Buffer *buffer, const int64_t *symbols) {

@@ -1,0 +1,16 @@
+/* What a processor computes for the points of a kernel, in prims: instructions of one lane. */
+#ifndef FUSEC_COST_PRIMS_H
+#define FUSEC_COST_PRIMS_H
+
+#include "ir/card.h"
+#include "ir/kernel.h"
+
+/* Of one scalar; those of f64 take as long as several. */
+double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id);
+/* Of storing a value that a row keeps, or of loading it. */
+double keep_prims(const Card *card, const Kernel *kernel, ScalarId id);
+/* Of a row of FORM_ROW on a CPU beside its elements; else 0. `live`: per stage, and of the stores
+ * after the last, what it has. */
+double row_end_prims(const Card *card, const Kernel *kernel, bool *const *live);
+
+#endif
