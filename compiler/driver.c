@@ -249,9 +249,10 @@ static const Plan *settle(Driver *driver, const Plan *plan, const Advice **advic
  * hold up. */
 static bool keeps_contracts(Driver *driver, const Plan *plan) {
     Diags ignored = {.arena = driver->arena};
+    if (contract_check(plan, NULL, &ignored)) return true;
     const Advice *advices;
-    return contract_check(plan, &ignored) ||
-           contract_check(settle(driver, plan, &advices), &driver->diags);
+    const Plan *settled = settle(driver, plan, &advices);
+    return contract_check(settled, advices, &driver->diags);
 }
 
 static bool run_schedule(Driver *driver, Plan **plans) {

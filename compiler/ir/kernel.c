@@ -4,8 +4,8 @@
 #include <string.h>
 
 static const ReasonInfo reasons[REASON_COUNT] = {
-    [REASON_NONE] = {"none", "", ""},
-#define REASON(sym, id, text, advice) [REASON_##sym] = {id, text, advice},
+    [REASON_NONE] = {"none", "", "", ""},
+#define REASON(sym, id, text, step, advice) [REASON_##sym] = {id, text, step, advice},
 #include "ir/reasons.def"
 };
 

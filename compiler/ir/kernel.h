@@ -292,7 +292,7 @@ typedef enum { EDGE_FUSED, EDGE_STORED } EdgeVerdict;
 
 typedef enum {
     REASON_NONE,
-#define REASON(sym, id, text, advice) REASON_##sym,
+#define REASON(sym, id, text, step, advice) REASON_##sym,
 #include "ir/reasons.def"
     REASON_COUNT
 } ReasonId;
@@ -300,7 +300,8 @@ typedef enum {
 typedef struct ReasonInfo {
     const char *id;
     const char *text;
-    const char *advice; /* a sentence; empty when there is nothing to flip */
+    const char *step;   /* a sentence, {} for values: what the source can say to flip the verdict */
+    const char *advice; /* a sentence: which ops, extents or options would flip it */
 } ReasonInfo;
 const ReasonInfo *reason_info(ReasonId id);
 
@@ -325,7 +326,7 @@ typedef struct Plan {
     Vec(RunPitch) run_pitches;
     Vec(Apart) aparts;
     DimId workspace_bytes;
-    DimId peak_bytes_unshared; /* what temps would take without reuse */
+    DimId peak_bytes_unshared; /* what temps would take without reuse; DIM_NONE: no dim says */
 } Plan;
 
 /* The kernels of one launch: the one at `first` and those after it that are linked to it. The

@@ -2,6 +2,8 @@
  * held it, hangs on everything else that grouping then does; so it is not predicted but tried. */
 #include "pass/advice.h"
 
+#include "pass/contract.h"
+
 enum { MAX_TRIED_NODES = 1 << 14 }; /* of all graphs compiled for one ledger */
 
 /* By reason: what flips it. */
@@ -63,8 +65,20 @@ static void add_sources(Arena *arena, const Graph *graph, NodeId below, VecU32 *
     if (nodes->n == 0) *nodes = literals;
 }
 
-static void add_blocked(Arena *arena, const Graph *graph, NodeId id, VecU32 *nodes) {
-    if (graph->kernel_of.n && graph->kernel_of.data[id]) add_node(arena, nodes, id);
+static void add_blocked(Arena *arena, const Graph *graph, NodeId id, BlockKind kind,
+                        VecU32 *nodes) {
+    if (graph_block(graph, id, kind)) add_node(arena, nodes, id);
+}
+
+/* What is to leave its block: an end of the edge, or what else has the value stored. */
+static void add_freed(Arena *arena, const Graph *graph, const Edge *edge, BlockKind kind,
+                      VecU32 *nodes) {
+    VecU32 users = {0};
+    add_blocked(arena, graph, edge->producer, kind, nodes);
+    add_blocked(arena, graph, edge->consumer, kind, nodes);
+    if (nodes->n) return;
+    add_users(arena, graph, edge->producer, &users);
+    for (uint32_t i = 0; i < users.n; i++) add_blocked(arena, graph, users.data[i], kind, nodes);
 }
 
 static AdviceStep step_of(Arena *arena, const Graph *graph, const Edge *edge, ReasonId reason) {
@@ -77,14 +91,14 @@ static AdviceStep step_of(Arena *arena, const Graph *graph, const Edge *edge, Re
         break;
     case ADVICE_MUST:
         add_node(arena, &step.nodes, edge->producer);
-        add_users(arena, graph, edge->producer, &step.nodes);
+        add_node(arena, &step.nodes, edge->consumer);
         break;
     case ADVICE_NEVER:
         add_node(arena, &step.nodes, edge->consumer);
         break;
     case ADVICE_FREE:
-        add_blocked(arena, graph, edge->producer, &step.nodes);
-        add_blocked(arena, graph, edge->consumer, &step.nodes);
+        add_freed(arena, graph, edge, reason == REASON_NEVER ? BLOCK_NEVER : BLOCK_KERNEL,
+                  &step.nodes);
         break;
     case ADVICE_OUTPUT:
         add_node(arena, &step.nodes, edge->producer);
@@ -122,11 +136,17 @@ static Graph *graph_copy(Arena *arena, const Graph *graph) {
     return copy;
 }
 
+/* Blocks of which a node moves become one with the new one: so `fuse must` blocks grow. */
 static void put_in_block(Graph *graph, BlockKind kind, const VecU32 *nodes) {
     FixedKernel block = {.kind = kind, .name = block_word(kind), .span = graph->span};
     vec_push(graph->arena, &graph->fixed_kernels, block);
-    for (uint32_t i = 0; i < nodes->n; i++)
+    for (uint32_t i = 0; i < nodes->n; i++) {
+        uint32_t before = graph_block(graph, nodes->data[i], kind);
         graph->kernel_of.data[nodes->data[i]] = graph->fixed_kernels.n;
+        for (NodeId id = 0; before && id < graph->nodes.n; id++)
+            if (graph->kernel_of.data[id] == before)
+                graph->kernel_of.data[id] = graph->fixed_kernels.n;
+    }
 }
 
 static void drop_output(Graph *graph, NodeId id) {
@@ -184,26 +204,78 @@ static uint32_t forms_of(const Plan *plan, NodeId id) {
     return forms;
 }
 
+typedef struct Settler {
+    Arena *arena;
+    const Plan *plan;
+    const AdvicePlanner *planner;
+    uint32_t n_broken; /* contracts of the source */
+    uint32_t n_tried;  /* nodes of all graphs compiled */
+} Settler;
+
 /* What became of an edge when steps were taken. */
 typedef struct Tried {
-    ReasonId reason; /* for which it is stored; REASON_NONE: it is not, or it cannot be said */
+    bool flips;      /* it has the other verdict, and no contract is broken for it */
+    ReasonId reason; /* else: what is in the way; REASON_NONE: that cannot be said */
     bool is_alike; /* kernels of the same forms stand at both ends: what is said holds of either */
 } Tried;
 
-static Tried try_steps(const AdvicePlanner *planner, const Plan *before, const Advice *advice,
-                       const Edge *edge) {
-    arena_reset(planner->trial);
-    Graph *changed = advice_follow(planner->trial, before->graph, advice);
-    const Plan *plan = planner->plan(planner->user, planner->trial, changed);
-    for (uint32_t i = 0; plan && i < plan->edges.n; i++) {
-        const Edge *then = &plan->edges.data[i];
-        if (then->producer != edge->producer || then->consumer != edge->consumer) continue;
-        if (then->verdict != EDGE_STORED) break;
-        bool is_alike = forms_of(plan, edge->producer) == forms_of(before, edge->producer) &&
-                        forms_of(plan, edge->consumer) == forms_of(before, edge->consumer);
-        return (Tried){then->reason, is_alike};
+/* The first edge that a `fuse must` block wants fused and that is not. */
+static ReasonId broken_reason(const Plan *plan) {
+    for (uint32_t i = 0; i < plan->edges.n; i++)
+        if (contract_breaks(plan, &plan->edges.data[i])) return plan->edges.data[i].reason;
+    return REASON_NONE;
+}
+
+static const Edge *find_edge(const Plan *plan, NodeId producer, NodeId consumer) {
+    for (uint32_t i = 0; i < plan->edges.n; i++)
+        if (plan->edges.data[i].producer == producer && plan->edges.data[i].consumer == consumer)
+            return &plan->edges.data[i];
+    return NULL;
+}
+
+static Tried try_steps(Settler *s, const Advice *advice, const Edge *edge) {
+    const Graph *graph = s->plan->graph;
+    Tried tried = {.flips = false};
+    if (s->n_tried + graph->nodes.n > MAX_TRIED_NODES) return tried;
+    s->n_tried += graph->nodes.n;
+    arena_reset(s->planner->trial);
+    Graph *changed = advice_follow(s->planner->trial, graph, advice);
+    const Plan *plan = s->planner->plan(s->planner->user, s->planner->trial, changed);
+    const Edge *then = plan ? find_edge(plan, edge->producer, edge->consumer) : NULL;
+    if (!then) return tried;
+    if (then->verdict == EDGE_STORED) {
+        tried.reason = then->reason;
+        tried.is_alike = forms_of(plan, edge->producer) == forms_of(s->plan, edge->producer) &&
+                         forms_of(plan, edge->consumer) == forms_of(s->plan, edge->consumer);
+        return tried;
     }
-    return (Tried){.reason = REASON_NONE};
+    tried.flips = contract_n_broken(plan) <= s->n_broken;
+    if (!tried.flips) tried.reason = broken_reason(plan);
+    return tried;
+}
+
+/* Tries the last step with these nodes. */
+static Tried try_nodes(Settler *s, Advice *advice, const VecU32 *nodes, const Edge *edge) {
+    AdviceStep *last = &advice->steps[advice->n_steps - 1];
+    last->nodes = *nodes;
+    return try_steps(s, advice, edge);
+}
+
+/* Tries the last step as a `fuse must` block: around the edge's ends, then, where a choice has the
+ * value stored, around all that reads it, since it is stored for those too. */
+static Tried try_must(Settler *s, Advice *advice, const Edge *edge) {
+    VecU32 ends = {0}, all = {0};
+    add_node(s->arena, &ends, edge->producer);
+    add_node(s->arena, &ends, edge->consumer);
+    add_node(s->arena, &all, edge->producer);
+    add_users(s->arena, s->plan->graph, edge->producer, &all);
+    AdviceStep step = advice->steps[advice->n_steps - 1];
+    advice->steps[advice->n_steps - 1].kind = ADVICE_MUST;
+    Tried tried = try_nodes(s, advice, &ends, edge);
+    bool is_wider = all.n > ends.n && step.kind == ADVICE_MUST;
+    if (tried.flips || !is_wider) return tried;
+    Tried wide = try_nodes(s, advice, &all, edge);
+    return wide.flips || tried.reason == step.reason ? wide : tried;
 }
 
 /* Whether a step of this reason was taken already. */
@@ -213,44 +285,56 @@ static bool has_reason(const Advice *advice, ReasonId reason) {
     return false;
 }
 
+/* No step of this reason will do. */
+static void leave_to_ops(Advice *advice) {
+    AdviceStep *last = &advice->steps[advice->n_steps - 1];
+    *last = (AdviceStep){.kind = ADVICE_OPS, .reason = last->reason};
+}
+
 /* No block and no output stands in the way then, but what remains. What an init step prepares, and
  * what the source's blocks keep apart, is stored for that reason all the same. */
 static void settle_on_ops(Edge *edge, Advice *advice) {
     AdviceKind first = advice->steps[0].kind;
-    if (first != ADVICE_MUST && first != ADVICE_OUTPUT) return;
+    if (advice->n_steps < 2 || (first != ADVICE_MUST && first != ADVICE_OUTPUT)) return;
     advice->steps[0] = advice->steps[advice->n_steps - 1];
     advice->n_steps = 1;
     edge->reason = advice->steps[0].reason;
 }
 
-static void settle_edge(Arena *arena, const Plan *plan, const AdvicePlanner *planner, Edge *edge,
-                        Advice *advice) {
-    uint32_t last = 0;
+static void settle_edge(Settler *s, Edge *edge, Advice *advice) {
     bool is_alike = true;
-    while (advice->steps[last].kind != ADVICE_OPS && advice->n_steps < ADVICE_MAX_STEPS) {
-        Tried tried = try_steps(planner, plan, advice, edge);
-        if (tried.reason == REASON_NONE || has_reason(advice, tried.reason)) return;
-        last = advice->n_steps++;
-        advice->steps[last] = step_of(arena, plan->graph, edge, tried.reason);
+    while (true) {
+        AdviceStep *last = &advice->steps[advice->n_steps - 1];
+        AdviceKind kind = last->kind;
+        bool may_insist = kind == ADVICE_MUST || kind == ADVICE_OPS;
+        Tried tried = may_insist ? try_must(s, advice, edge) : try_steps(s, advice, edge);
+        advice->is_tried = tried.flips || tried.reason;
+        if (tried.flips) return;
+        bool is_stuck = has_reason(advice, tried.reason) || advice->n_steps == ADVICE_MAX_STEPS;
+        if (kind == ADVICE_OPS || (tried.reason && is_stuck)) leave_to_ops(advice);
+        if (!tried.reason || is_stuck) break;
+        advice->steps[advice->n_steps++] = step_of(s->arena, s->plan->graph, edge, tried.reason);
         is_alike = tried.is_alike;
+        if (kind == ADVICE_OPS) leave_to_ops(advice); /* as `fuse must` is refused */
+        if (may_insist && advice->steps[advice->n_steps - 1].kind == ADVICE_OPS) break;
     }
-    if (advice->steps[last].kind == ADVICE_OPS && is_alike) settle_on_ops(edge, advice);
+    bool is_left = advice->steps[advice->n_steps - 1].kind == ADVICE_OPS;
+    if (is_left && is_alike) settle_on_ops(edge, advice);
 }
 
 Advice *advice_settle(Arena *arena, Plan *plan, const AdvicePlanner *planner) {
     const Graph *graph = plan->graph;
     Advice *advices = arena_array(arena, Advice, plan->edges.n);
-    uint32_t n_tried = 0;
+    Settler s = {
+        .arena = arena, .plan = plan, .planner = planner, .n_broken = contract_n_broken(plan)};
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         Edge *edge = &plan->edges.data[i];
         AdviceStep step = step_of(arena, graph, edge, edge->reason);
         if (step.kind == ADVICE_NONE) continue;
         advices[i] = (Advice){.steps = {step}, .n_steps = 1};
         bool is_choice = edge->verdict == EDGE_STORED && edge->consumer != NODE_NONE &&
-                         step.kind != ADVICE_OPTION && step.kind != ADVICE_OPS;
-        if (!planner || !is_choice || n_tried + graph->nodes.n > MAX_TRIED_NODES) continue;
-        n_tried += graph->nodes.n;
-        settle_edge(arena, plan, planner, edge, &advices[i]);
+                         step.kind != ADVICE_OPTION;
+        if (planner && is_choice) settle_edge(&s, edge, &advices[i]);
     }
     return advices;
 }

@@ -32,6 +32,8 @@ enum { ADVICE_MAX_STEPS = 3 };
 typedef struct Advice {
     AdviceStep steps[ADVICE_MAX_STEPS];
     uint32_t n_steps;
+    bool is_tried; /* the steps were compiled: they flip the verdict and break no contract, or,
+                      where the last is ADVICE_OPS, `fuse must` was in vain */
 } Advice;
 
 /* Compiles a changed graph as far as verdicts are settled: to a plan with its launches linked, on
@@ -48,11 +50,14 @@ const char *advice_kind_name(AdviceKind kind);
 /* A copy of the graph with the steps taken. Nodes keep their numbers. */
 Graph *advice_follow(Arena *arena, const Graph *graph, const Advice *advice);
 
-/* The advice for every edge of the plan, an array as long as plan->edges. What a reason's advice
- * leads to is found by compiling the changed graph, for as many edges as a bound on the work
- * allows, and edges that no block nor output has a say in get the reason that remains, if kernels
- * of the same forms hold their ends. `planner` may be NULL: then every edge has its reason's own
- * step. */
+/* The advice for every edge of the plan, an array as long as plan->edges. What steps lead to is
+ * found by compiling the changed graph, as often as a bound on the work allows. Where a reason is
+ * for other ops to change, `fuse must` is tried all the same. Edges that no block nor output has a
+ * say in get the reason that remains, if kernels of the same forms hold their ends. `planner` may
+ * be NULL: then every edge has its reason's own step. */
 Advice *advice_settle(Arena *arena, Plan *plan, const AdvicePlanner *planner);
+
+/* The steps in words, a line for each, with the values that they concern by name and line. */
+const char *advice_text(Arena *arena, const Graph *graph, const Advice *advice);
 
 #endif

@@ -102,6 +102,15 @@ static bool passes(const Chain *c, uint32_t buffer) {
     return false;
 }
 
+/* Whether the reader takes anything of what the launch makes: most kernels of a large graph do not,
+ * and to ask for all that they take would be long. */
+static bool goes_on(const Chain *c) {
+    const Kernel *reader = &c->plan->kernels.data[c->next];
+    for (uint32_t i = 0; i < reader->args.n; i++)
+        if (launch_stores_to(&c->launch, reader->args.data[i])) return true;
+    return false;
+}
+
 /* Whether what the reader takes is there: made before the launch, or by the same blocks. At least
  * one buffer must be the latter. */
 static bool has_operands(const Chain *c) {
@@ -373,15 +382,26 @@ static Prices price_apart(const Chain *c, const Kernel *saved) {
     return price_of(c, kernels, c->launch.n + 1);
 }
 
+/* Whether the kernel computes something of the value that is in the block. */
+static bool has_user(const Graph *graph, const Kernel *kernel, NodeId value, uint32_t block) {
+    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+        NodeId id = kernel->nodes.data[i];
+        const Node *node = graph_node(graph, id);
+        for (uint32_t k = 0; k < node->n_args; k++)
+            if (node->args[k] == value && graph_block(graph, id, BLOCK_MUST) == block) return true;
+    }
+    return false;
+}
+
 /* Whether a contract of the source asks for what passes to the last kernel. */
 static bool is_contract(const Chain *c) {
     const Graph *graph = c->plan->graph;
     const Kernel *reader = &c->launch.kernels[c->launch.n - 1];
-    uint32_t block = graph_block(graph, reader->nodes.data[0], BLOCK_MUST);
-    for (uint32_t i = 0; block && i < reader->args.n; i++) {
+    for (uint32_t i = 0; i < reader->args.n; i++) {
         uint32_t buffer = reader->args.data[i];
         NodeId node = c->plan->buffers.data[buffer].node;
-        if (launch_stores_to(&c->launch, buffer) && graph_block(graph, node, BLOCK_MUST) == block)
+        uint32_t block = graph_block(graph, node, BLOCK_MUST);
+        if (block && launch_stores_to(&c->launch, buffer) && has_user(graph, reader, node, block))
             return true;
     }
     return false;
@@ -403,7 +423,7 @@ static void put_back(Chain *c, const Kernel *saved) {
 static bool try_continue(Chain *c) {
     int64_t n;
     const Kernel *reader = &c->plan->kernels.data[c->next];
-    if (reader->link != LINK_NONE || plan_launch(c->plan, c->next).n > 1 ||
+    if (!goes_on(c) || reader->link != LINK_NONE || plan_launch(c->plan, c->next).n > 1 ||
         reader->is_init != c->launch.kernels->is_init || !has_operands(c) || !has_room(c))
         return false;
     Kernel *saved = arena_copy(c->scratch, &c->plan->kernels.data[c->first],

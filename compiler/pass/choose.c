@@ -3,6 +3,7 @@
  * kernels gets another round. Kernels that spill come last. See choose.h. */
 #include "pass/choose.h"
 
+#include "pass/contract.h"
 #include "pass/cut.h"
 #include "pass/excerpt.h"
 #include "pass/fuse.h"
@@ -187,8 +188,31 @@ static void join_launches(const Chooser *c, Plan *plan) {
     launch_join(c->arena, c->scratch, plan, c->target);
 }
 
+/* What a plan costs, and how far it takes `fuse must` blocks apart. */
+typedef struct Offer {
+    Prices prices;
+    uint32_t n_broken;
+} Offer;
+
+/* Edges that a block wants fused and that are stored, and kernels of each block. */
+static uint32_t n_broken(Arena *arena, const Plan *plan) {
+    const Graph *graph = plan->graph;
+    uint32_t n = contract_n_broken(plan);
+    uint32_t *last = arena_array(arena, uint32_t, graph->fixed_kernels.n + (size_t)1);
+    for (uint32_t i = 0; i < plan->kernels.n; i++) {
+        const Kernel *kernel = &plan->kernels.data[i];
+        for (uint32_t k = 0; k < kernel->nodes.n; k++) {
+            uint32_t block = graph_block(graph, kernel->nodes.data[k], BLOCK_MUST);
+            if (!block || last[block] == i + 1) continue;
+            last[block] = i + 1;
+            n++;
+        }
+    }
+    return n;
+}
+
 /* Of the part planned with these wishes; NULL: one kernel for each op. False: it cannot be. */
-static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes, Prices *prices) {
+static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes, Offer *offer) {
     Diags ignored = {.arena = c->arena};
     FuseOptions options = {.off = !wishes, .pads_rows = c->target->device == DEVICE_GPU};
     if (wishes) {
@@ -202,26 +226,29 @@ static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes,
     arena_reset(c->scratch);
     Plan *plan = fuse_graph(c->arena, c->scratch, part->excerpt.graph, options, &ignored);
     if (!plan) return false;
+    arena_reset(c->scratch);
+    offer->n_broken = n_broken(c->scratch, plan);
     sched_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
     if (wishes && c->target->device == DEVICE_GPU) join_launches(c, plan);
     arena_reset(c->scratch);
-    *prices = choose_price(c->scratch, plan, c->target, &c->points);
+    offer->prices = choose_price(c->scratch, plan, c->target, &c->points);
     return true;
 }
 
 /* The part's wishes after all moves that pay; false: none does. */
 static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
     uint32_t n = part->excerpt.graph->nodes.n;
-    Prices now, apart, other;
+    Offer now, apart, other;
     if (!price_part(c, part, wishes, &now) || !price_part(c, part, NULL, &apart)) return false;
     bool improves = false;
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
         Wishes moved = wishes_copy(c->arena, wishes, n);
         bool is_last = moves[i] == all_alone;
-        if (is_last && worst(&c->points, &now, &apart) <= LOSS) continue;
+        if (is_last && worst(&c->points, &now.prices, &apart.prices) <= LOSS) continue;
         if (!moves[i](part, &moved) || !price_part(c, part, &moved, &other) ||
-            !choose_is_better(&c->points, &now, &other, &apart))
+            other.n_broken > now.n_broken ||
+            !choose_is_better(&c->points, &now.prices, &other.prices, &apart.prices))
             continue;
         *wishes = moved;
         now = other;
@@ -405,11 +432,11 @@ static void mark_stored(void *user, const Store *store) {
     out[store->node] = true;
 }
 
-/* False: the source says what becomes of some of it. */
+/* False: the source says which kernel some of it is. */
 static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
     for (uint32_t i = 0; i < kernel->nodes.n; i++) {
         NodeId id = kernel->nodes.data[i];
-        if (graph->kernel_of.n && graph->kernel_of.data[id]) return false;
+        if (graph_block(graph, id, BLOCK_KERNEL)) return false;
         in[id] = graph_class(graph, id) != CLASS_SOURCE;
     }
     return true;
@@ -455,12 +482,27 @@ static bool add_factor(Draft *d, const Kernel *kernel, uint32_t side) {
     return true;
 }
 
-/* Copies are in no block of a dump, which leaves one of a concat at most to fusion's own rules. */
+/* Copies are in no block of a dump, which leaves one of a concat at most to fusion's own rules. A
+ * concat in a `fuse must` block is to be of one kernel. */
 static bool may_place(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     uint32_t n_copies = 0;
     for (uint32_t i = 0; i < node->n_args; i++) n_copies += graph_is_bound(graph, node->args[i]);
-    return graph_class(graph, id) == CLASS_CONCAT && n_copies <= 1;
+    return graph_class(graph, id) == CLASS_CONCAT && n_copies <= 1 &&
+           !graph_block(graph, id, BLOCK_MUST);
+}
+
+/* Whether the source wants what is in the part and what is not in one kernel. */
+static bool breaks_block(const Graph *graph, const bool *in) {
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        uint32_t block = graph_block(graph, id, BLOCK_MUST);
+        for (uint32_t i = 0; block && i < node->n_args; i++)
+            if (in[id] != in[node->args[i]] &&
+                graph_block(graph, node->args[i], BLOCK_MUST) == block)
+                return true;
+    }
+    return false;
 }
 
 static bool make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, Part *part) {
@@ -472,7 +514,7 @@ static bool make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, 
         *all[i] = arena_array(c->scratch, bool, n);
     for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT; side++)
         if (!add_factor(&d, kernel, side)) return false;
-    if (!add_product(&d, kernel)) return false;
+    if (!add_product(&d, kernel) || breaks_block(graph, d.in)) return false;
     part->excerpt = excerpt_of(c->arena, graph, d.in, d.out);
     uint32_t n_copies = part->excerpt.graph->nodes.n;
     part->is_spread = arena_array(c->arena, bool, n_copies);

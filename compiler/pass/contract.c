@@ -6,27 +6,37 @@ static const char *value_name(const Graph *graph, NodeId id) {
     return node->name ? node->name : op_info(node->op)->name;
 }
 
-static void report(const Plan *plan, const Edge *edge, uint32_t block, Diags *diags) {
+static void report(const Plan *plan, const Edge *edge, const Advice *advice, Diags *diags) {
     const Graph *graph = plan->graph;
     const Node *consumer = graph_node(graph, edge->consumer);
-    const ReasonInfo *reason = reason_info(edge->reason);
+    uint32_t block = graph_block(graph, edge->consumer, BLOCK_MUST);
     diag_report(diags, DIAG_FUSE_MUST, graph->source, consumer->span,
                 "`%s` is stored before `%s` reads it: %s", value_name(graph, edge->producer),
-                value_name(graph, edge->consumer), reason->text);
+                value_name(graph, edge->consumer), reason_info(edge->reason)->text);
     diag_note(diags, graph->source, graph->fixed_kernels.data[block - 1].span,
               "this block asks for one kernel");
-    if (reason->advice[0]) diag_help(diags, "%s", reason->advice);
+    if (advice && advice->n_steps) diag_help(diags, "%s", advice_text(diags->arena, graph, advice));
 }
 
-bool contract_check(const Plan *plan, Diags *diags) {
+bool contract_breaks(const Plan *plan, const Edge *edge) {
+    if (edge->consumer == NODE_NONE || edge->verdict == EDGE_FUSED) return false;
+    if (edge->reason == REASON_PREPARED) return false;
+    uint32_t block = graph_block(plan->graph, edge->producer, BLOCK_MUST);
+    return block && graph_block(plan->graph, edge->consumer, BLOCK_MUST) == block;
+}
+
+uint32_t contract_n_broken(const Plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->edges.n; i++) n += contract_breaks(plan, &plan->edges.data[i]);
+    return n;
+}
+
+bool contract_check(const Plan *plan, const Advice *advices, Diags *diags) {
     bool is_kept = true;
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         const Edge *edge = &plan->edges.data[i];
-        if (edge->consumer == NODE_NONE || edge->verdict == EDGE_FUSED) continue;
-        if (edge->reason == REASON_PREPARED) continue;
-        uint32_t block = graph_block(plan->graph, edge->producer, BLOCK_MUST);
-        if (!block || graph_block(plan->graph, edge->consumer, BLOCK_MUST) != block) continue;
-        report(plan, edge, block, diags);
+        if (!contract_breaks(plan, edge)) continue;
+        report(plan, edge, advices ? &advices[i] : NULL, diags);
         is_kept = false;
     }
     return is_kept;

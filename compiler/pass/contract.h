@@ -1,14 +1,22 @@
 /* Contracts: whether the plan keeps what the source's `fuse must` blocks ask for. (`fuse never` is
  * kept by construction: pass/group.c.) What an init step prepares for a run is as good as a param,
- * and breaks no contract. Requires a scheduled plan with its launches linked, since
- * what passes on chip counts as fused. */
+ * and breaks no contract. */
 #ifndef FUSEC_CONTRACT_H
 #define FUSEC_CONTRACT_H
 
 #include "base/diag.h"
-#include "ir/kernel.h"
+#include "pass/advice.h"
 
-/* Reports every edge inside a `fuse must` block that is stored; false if there is one. */
-bool contract_check(const Plan *plan, Diags *diags);
+/* Reports every edge inside a `fuse must` block that is stored; false if there is one. Requires a
+ * scheduled plan with its launches linked, since what passes on chip counts as fused. `advices`:
+ * per edge, or NULL. */
+bool contract_check(const Plan *plan, const Advice *advices, Diags *diags);
+
+/* Whether the edge is such a one. */
+bool contract_breaks(const Plan *plan, const Edge *edge);
+
+/* How many edges inside `fuse must` blocks are stored, by the plan as it is: linking launches may
+ * leave fewer. */
+uint32_t contract_n_broken(const Plan *plan);
 
 #endif

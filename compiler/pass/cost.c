@@ -243,7 +243,7 @@ static void price_repeats(const Coster *c, Pricing *p, uint32_t buffer, const bo
 
 /* CPU: lanes of the last step of a run take as long where there is no element for them. */
 static double lane_fill(const Coster *c, const Pricing *p) {
-    uint32_t axis = lane_axis(p->kernel), lanes = p->variant->sched.lanes;
+    uint32_t axis = kernel_lane_axis(p->kernel), lanes = p->variant->sched.lanes;
     if (c->card->device == DEVICE_GPU || axis == NO_AXIS || lanes < 2) return 1;
     double n = footprint_points(p->kernel, 1u << axis, c->values);
     return n > 0 ? ceil(n / lanes) * lanes / n : 1;

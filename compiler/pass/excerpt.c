@@ -11,9 +11,10 @@ typedef struct Copier {
     Vec(NodeId) of;  /* per node of `to` */
 } Copier;
 
-static NodeId add(Copier *c, NodeId id, Node node) {
+static NodeId add(Copier *c, NodeId id, Node node, uint32_t block) {
     NodeId copy = graph_add(c->to, node);
     vec_push(c->arena, &c->of, id);
+    vec_push(c->arena, &c->to->kernel_of, block);
     return c->copy_of[id] = copy;
 }
 
@@ -23,7 +24,7 @@ static NodeId copy_leaf(Copier *c, NodeId id) {
     bool is_source = op_info(leaf.op)->cls == CLASS_SOURCE, is_param = leaf.op == OP_PARAM;
     if (!is_source) leaf.op = OP_INPUT;
     leaf.n_args = 0;
-    NodeId copy = add(c, id, leaf);
+    NodeId copy = add(c, id, leaf, 0);
     GraphInput input = {.name = "", .node = copy, .key = "", .span = leaf.span};
     if (is_param)
         vec_push(c->arena, &c->to->params, input);
@@ -40,7 +41,7 @@ static void copy_node(Copier *c, NodeId id) {
         args[i] = copy == NODE_NONE ? copy_leaf(c, node.args[i]) : copy;
     }
     node.args = args;
-    add(c, id, node);
+    add(c, id, node, c->from->kernel_of.n ? c->from->kernel_of.data[id] : 0);
 }
 
 Excerpt excerpt_of(Arena *arena, const Graph *graph, const bool *in, const bool *out) {
@@ -48,6 +49,7 @@ Excerpt excerpt_of(Arena *arena, const Graph *graph, const bool *in, const bool 
     Copier c = {.arena = arena, .from = graph, .copy_of = arena_array(arena, NodeId, n)};
     c.to = graph_new(arena, graph->dims, graph->source, graph->name);
     c.to->span = graph->span;
+    c.to->fixed_kernels = graph->fixed_kernels;
     memset(c.copy_of, 0xFF, n * sizeof *c.copy_of);
     for (NodeId id = 0; id < n; id++) {
         if (in[id]) copy_node(&c, id);

@@ -6,7 +6,7 @@
 #include "ir/graph.h"
 
 typedef struct Excerpt {
-    Graph *graph; /* without the source's blocks */
+    Graph *graph; /* in the same blocks, of which some nodes may be missing */
     NodeId *of;   /* per node of it: the node of the whole graph */
 } Excerpt;
 

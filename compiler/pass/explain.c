@@ -49,20 +49,13 @@ static void print_us(const Ledger *l, double us) {
     text_printf(l->out, "%.*f us", digits, us);
 }
 
-const char *explain_advice(Arena *arena, const Advice *advice) {
-    Text text = {.arena = arena};
-    for (uint32_t i = 0; i < advice->n_steps; i++) {
-        const ReasonInfo *reason = reason_info(advice->steps[i].reason);
-        if (i) text_printf(&text, "\nthen it is %s: ", reason->id);
-        text_puts(&text, reason->advice);
-    }
-    return text_str(&text);
-}
-
 /* How a stored value becomes a fused one, lines indented below the edge's. */
 static void print_advice(const Ledger *l, const Advice *advice) {
-    text_puts(l->out, "    to fuse them: ");
-    for (const char *at = explain_advice(l->out->arena, advice); *at; at++) {
+    bool is_left = advice->steps[advice->n_steps - 1].kind == ADVICE_OPS;
+    text_puts(l->out, !advice->is_tried ? "    to fuse them: "
+                      : is_left         ? "    to fuse them, which no `fuse must` block does: "
+                                        : "    to fuse them, as tried: ");
+    for (const char *at = advice_text(l->out->arena, l->graph, advice); *at; at++) {
         text_add(l->out, at, 1);
         if (*at == '\n') text_puts(l->out, "      ");
     }

@@ -22,8 +22,6 @@ void explain_json(const ExplainInput *input, JsonText *json);
 
 /* The first output that holds the node's value. */
 Str explain_output_name(const Graph *graph, NodeId id);
-/* A stored edge's advice in words, a line for each step. */
-const char *explain_advice(Arena *arena, const Advice *advice);
 /* "map", "matmul", ... */
 const char *explain_form_name(KernelForm form);
 

@@ -75,7 +75,10 @@ static void put_edge(const Writer *w, uint32_t i) {
     jsontext_string(w->json, "verdict", edge->verdict == EDGE_FUSED ? "fused" : "stored");
     jsontext_string(w->json, "rule", reason->id);
     jsontext_string(w->json, "reason", reason->text);
-    jsontext_string(w->json, "advice", reason->advice[0] ? reason->advice : NULL);
+    const Advice *advice = &w->input->advices[i];
+    jsontext_string(w->json, "advice",
+                    advice->n_steps ? advice_text(w->json->out->arena, w->graph, advice) : NULL);
+    jsontext_bool(w->json, "tried", advice->is_tried);
     put_change(w, &w->input->advices[i]);
     put_bytes(w, "bytes", value_bytes(w, edge->producer));
     put_bytes(w, "saved_bytes", cost.saved_bytes);

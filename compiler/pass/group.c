@@ -34,23 +34,32 @@ static bool is_cut(const Grouper *p, NodeId id, NodeId user) {
     return p->cut && p->cut[id] && p->wants_store[id] && p->part[id] != p->part[user];
 }
 
-/* Per node: the latest group whose result is read at or below its arguments, plus 1; 0 for none.
- * What is cut off, or stored in pieces, counts as a result of the group after its (last) one, which
- * may be none yet. */
-uint32_t group_dependency(Grouper *p, NodeId id) {
-    uint32_t *last = p->last_group;
-    for (; p->n_last <= id; p->n_last++) {
-        const Node *node = graph_node(p->graph, p->n_last);
-        last[p->n_last] = 0;
-        for (uint32_t i = 0; i < node->n_args; i++) {
-            NodeId arg = node->args[i];
-            uint32_t made_by = p->g->group_of[arg];
-            bool is_later = p->g->is_placed[arg] || is_cut(p, arg, p->n_last);
-            uint32_t of_arg = made_by != GROUP_NONE ? made_by + 1 + is_later : last[arg];
-            if (of_arg > last[p->n_last]) last[p->n_last] = of_arg;
+/* Extends what is known of dependencies to the next node. What is cut off, or stored in pieces,
+ * counts as a result of the group after its (last) one, which may be none yet. */
+static void find_dependency(Grouper *p) {
+    NodeId id = p->n_last++;
+    const Node *node = graph_node(p->graph, id);
+    LastGroups last = {0, 0};
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        NodeId arg = node->args[i];
+        uint32_t made_by = p->g->group_of[arg];
+        LastGroups of_arg = p->last_groups[arg];
+        if (made_by != GROUP_NONE) {
+            const Group *group = &p->g->groups.data[made_by];
+            of_arg.any = made_by + 1 + (p->g->is_placed[arg] || is_cut(p, arg, id));
+            of_arg.of_run = !group->fixed && group_is_init(p, group) ? 0 : of_arg.any;
         }
+        if (of_arg.any > last.any) last.any = of_arg.any;
+        if (of_arg.of_run > last.of_run) last.of_run = of_arg.of_run;
     }
-    return last[id];
+    p->last_groups[id] = last;
+}
+
+/* Init steps come before all kernels of a run, wherever their groups stand. */
+uint32_t group_dependency(Grouper *p, NodeId id) {
+    while (p->n_last <= id) find_dependency(p);
+    const LastGroups *last = &p->last_groups[id];
+    return p->can_prepare[id] ? last->any : last->of_run;
 }
 
 /* Of a value that is apart because it or what reads it is to be a kernel by itself. */
@@ -431,7 +440,7 @@ static void anchor_pieces(Grouper *p, NodeId whole) {
         Anchor piece = {
             .node = node->args[i], .output = OUTPUT_NONE, .whole = whole, .piece = i + 1};
         uint32_t made_by = p->g->group_of[piece.node];
-        if (made_by != GROUP_NONE)
+        if (made_by != GROUP_NONE && !group_is_init(p, &p->g->groups.data[made_by]))
             vec_push(p->arena, &p->g->groups.data[made_by].targets, target_of(&piece));
         else
             made_by = place_anchor(p, &piece, group_dependency(p, piece.node));
@@ -540,7 +549,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     p.is_placed = arena_array(arena, bool, n);
     p.op_cost = op_costs(arena);
     p.can_prepare = prepare_nodes(arena, graph);
-    p.last_group = arena_array(arena, uint32_t, n);
+    p.last_groups = arena_array(arena, LastGroups, n);
     p.users = arena_array(arena, VecU32, n);
     for (NodeId id = 0; id < n; id++)
         for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)

@@ -16,6 +16,11 @@ typedef enum { HANDOVER_NONE, HANDOVER_WANTED, HANDOVER_REFUSED } Handover;
 /* Whether a map runs over a value for the sake of its parts. */
 typedef enum { WHOLE_NONE, WHOLE_WANTED, WHOLE_REFUSED } WholeMap;
 
+/* The latest groups whose results are read at or below a node's arguments, plus 1; 0 for none. */
+typedef struct LastGroups {
+    uint32_t any, of_run; /* of a run: no init steps */
+} LastGroups;
+
 /* A value on its way into a group. */
 typedef struct Anchor {
     NodeId node;
@@ -42,7 +47,7 @@ typedef struct Grouper {
     bool *is_placed;    /* per node: concats to be stored in pieces, over all rounds */
     uint32_t *op_cost;  /* per op */
     VecU32 *users;      /* per node */
-    uint32_t *last_group; /* per node below n_last: see dependency() */
+    LastGroups *last_groups; /* per node below n_last */
     uint32_t n_last;
     ComposeFailure failure;
 } Grouper;
@@ -55,7 +60,7 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailur
 /* Whether the group's values, which are all of one kind unless the source fixed them, are
  * prepared. */
 bool group_is_init(const Grouper *p, const Group *group);
-/* Per node: the latest group whose result is read at or below its arguments, plus 1; 0 for none. */
+/* The group, plus 1, that the node's own cannot come before; 0: there is none. */
 uint32_t group_dependency(Grouper *p, NodeId id);
 /* Adds the anchor to the group if that can take it. */
 bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure);

@@ -208,13 +208,15 @@ static bool is_output(const Graph *graph, NodeId id) {
 }
 
 /* The last value that everything made from `source` goes through, elementwise and in its shape,
- * and that takes no more memory; NODE_NONE if there is none. `*output`: an output that is such a
+ * and that takes no more memory, within its `fuse must` block if it is in one; NODE_NONE if there
+ * is none. `*output`: an output that is such a
  * value, if there is one. Walks the nodes in topological order
  * and counts the uses of what was passed that have not been met yet. */
 static NodeId last_handover(const Grouper *p, NodeId source, bool *passed, NodeId *output) {
     const Graph *graph = p->graph;
     const Node *from = graph_node(graph, source);
     NodeId found = NODE_NONE;
+    uint32_t block = graph_block(graph, source, BLOCK_MUST);
     memset(passed, 0, graph->nodes.n * sizeof *passed);
     passed[source] = true;
     uint32_t n_open = p->users[source].n;
@@ -230,6 +232,7 @@ static NodeId last_handover(const Grouper *p, NodeId source, bool *passed, NodeI
         n_open -= n_met;
         bool is_end = is_output(graph, id) || p->wants_store[id];
         if (n_open == 0 && !is_end && p->handover[id] != HANDOVER_REFUSED &&
+            graph_block(graph, id, BLOCK_MUST) == block &&
             dtype_bytes(node->dtype) <= dtype_bytes(from->dtype))
             found = id;
         if (is_end && n_open == 0 && is_output(graph, id)) *output = id;

@@ -119,8 +119,7 @@ static bool place_new_temps(Placer *p, uint32_t k, DimId *unshared) {
             take_over(p, id, dying);
         else
             place_buffer(p, id, bytes);
-        *unshared = dim_add(p->dims, *unshared, bytes);
-        if (*unshared == DIM_NONE) return false;
+        if (*unshared) *unshared = dim_add(p->dims, *unshared, bytes);
     }
     return true;
 }

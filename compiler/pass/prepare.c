@@ -7,6 +7,12 @@ static bool is_shape_fixed_by(const DimTab *dims, const Shape *shape, uint64_t s
     return (used & ~symbols) == 0;
 }
 
+/* Placing what could pass any memory is where that is reported. */
+static bool has_size(DimTab *dims, const Node *node) {
+    DimId elems = shape_n_elems(dims, &node->shape);
+    return elems && dim_mul_const(dims, elems, dtype_bytes(node->dtype)) != DIM_NONE;
+}
+
 /* Whether the node's own shape and attributes hold no symbols but these. */
 static bool is_fixed_by(const Graph *graph, const Node *node, uint64_t symbols) {
     uint64_t used = 0;
@@ -27,7 +33,7 @@ bool *prepare_nodes(Arena *arena, const Graph *graph) {
         const Node *node = graph_node(graph, id);
         bool is_source = op_info(node->op)->cls == CLASS_SOURCE;
         can[id] = node->op != OP_INPUT && (is_source || !is_output[id]) &&
-                  is_fixed_by(graph, node, symbols);
+                  is_fixed_by(graph, node, symbols) && has_size(graph->dims, node);
         for (uint32_t i = 0; i < node->n_args; i++) can[id] = can[id] && can[node->args[i]];
     }
     return can;
@@ -44,10 +50,10 @@ static void check_temp(void *user, const Store *store) {
     TempCheck *check = user;
     const Buffer *buffer = &check->plan->buffers.data[store->buffer];
     const DimTab *dims = check->plan->graph->dims;
-    bool has_size = buffer_bytes(check->plan->graph->dims, buffer) != DIM_NONE &&
+    bool is_sized = buffer_bytes(check->plan->graph->dims, buffer) != DIM_NONE &&
                     is_shape_fixed_by(dims, &buffer->shape, check->symbols);
     bool is_own = buffer->kind == BUFFER_TEMP && !check->is_in_run[store->buffer];
-    if (!is_own || !has_size) check->is_good = false;
+    if (!is_own || !is_sized) check->is_good = false;
 }
 
 /* Those that could pass any memory stay temps: placing them is where that is reported. So do those

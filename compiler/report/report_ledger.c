@@ -154,7 +154,8 @@ static void edge_row(const Page *page, const EdgeCosts *costs, uint32_t i) {
     markup_escape(page->out, reason->text);
     if (!is_fused && edge->consumer != NODE_NONE) {
         text_puts(page->out, "<div class=\"note\">");
-        markup_escape(page->out, explain_advice(page->arena, &graph->advices[i]));
+        markup_escape(page->out,
+                      advice_text(page->arena, graph->after.plan->graph, &graph->advices[i]));
         text_puts(page->out, "</div>");
     }
     text_puts(page->out, "</td>");

@@ -174,11 +174,13 @@ Test(memplan, a_workspace_past_the_limit_is_refused) {
                         add_buffer(&f, BUFFER_TEMP, 1)};
     add_kernel(&f, args, 3);
     cr_expect(memplan_place(f.arena, f.plan));
-    uint32_t more[3] = {args[1], args[2], 0};
-    for (int i = 0; i < 3; i++) {
-        more[2] = add_buffer(&f, BUFFER_TEMP, 1);
-        add_kernel(&f, more, 3);
+    uint32_t more[5] = {args[1], args[2]};
+    for (int i = 2; i < 5; i++) {
+        more[i] = add_buffer(&f, BUFFER_TEMP, 1);
+        add_kernel(&f, more + i, 1);
     }
+    cr_expect(memplan_place(f.arena, f.plan), "one place serves the three");
+    add_kernel(&f, more, 5);
     cr_expect(!memplan_place(f.arena, f.plan));
     arena_free(f.arena);
 }

@@ -245,8 +245,8 @@ Test(reasons, following_the_advice_flips_the_verdict) {
         const Edge *before = edge_of(arena, flip, before_text, flip->off);
         cr_expect(before->reason == flip->reason, "%s, but wanted %s:\n%s",
                   reason_info(before->reason)->id, info->id, before_text);
-        cr_expect((info->advice[0] != '\0') == (after_text != NULL), "%s: %s", info->id,
-                  info->advice);
+        cr_expect((info->step[0] || info->advice[0]) == (after_text != NULL), "%s: %s%s", info->id,
+                  info->step, info->advice);
         if (after_text) {
             const Edge *after = edge_of(arena, flip, after_text, false);
             cr_expect(before->verdict != after->verdict, "%s: still %s, %s\n%s", info->id,

@@ -1,0 +1,46 @@
+/* Advice in words: whose block, which values, by name and line. See advice.h. */
+#include "pass/advice.h"
+
+#include <string.h>
+
+static void put_value(const Graph *graph, NodeId id, Text *text) {
+    const Node *node = graph_node(graph, id);
+    text_printf(text, "`%s`", node->name ? node->name : op_info(node->op)->name);
+    if (!graph->source || !node->span.end) return;
+    Position at = source_position(graph->source, node->span.begin);
+    text_printf(text, " (line %u:%u)", at.line, at.column);
+}
+
+/* `a` (line 2:3), `b` (line 4:7) and `c` (line 5:7) */
+static void put_values(const Graph *graph, const VecU32 *nodes, Text *text) {
+    for (uint32_t i = 0; i < nodes->n; i++) {
+        if (i) text_puts(text, i + 1 == nodes->n ? " and " : ", ");
+        put_value(graph, nodes->data[i], text);
+    }
+}
+
+static void put_step(const Graph *graph, const AdviceStep *step, Text *text) {
+    const ReasonInfo *reason = reason_info(step->reason);
+    const char *names = strstr(reason->step, "{}");
+    if (step->kind == ADVICE_OPS) {
+        text_puts(text, reason->advice[0] ? reason->advice : "No block of the source will do.");
+        return;
+    }
+    if (names) {
+        text_add(text, reason->step, (size_t)(names - reason->step));
+        put_values(graph, &step->nodes, text);
+        text_puts(text, names + 2);
+    } else {
+        text_puts(text, reason->step);
+    }
+    if (reason->advice[0]) text_printf(text, " Or: %s", reason->advice);
+}
+
+const char *advice_text(Arena *arena, const Graph *graph, const Advice *advice) {
+    Text text = {.arena = arena};
+    for (uint32_t i = 0; i < advice->n_steps; i++) {
+        if (i) text_printf(&text, "\nthen it is %s: ", reason_info(advice->steps[i].reason)->id);
+        put_step(graph, &advice->steps[i], &text);
+    }
+    return text_str(&text);
+}
