@@ -33,6 +33,8 @@ static void init_side(Wgmma *w, uint32_t i) {
     side->axis = i ? gemm_axis_n(kernel) : gemm_axis_m(kernel);
     side->tile = i ? w->sched->tile_n : w->sched->tile_m;
     side->is_turned = side->map->axes[0].axis == side->axis;
+    if (i > 1 && side->is_turned && side->tile % BLOCK_ELEMS)
+        ice(w->unit->arena, "blocks of %u columns do not lie side by side", side->tile);
     side->is_read_once = i > 0 && gpu_gemm_reads_right_once(&w->lower[i - 1]);
     side->begin_bytes = w->stage_bytes;
     w->stage_bytes += wgmma_tile_bytes(side->tile, side->is_turned);

@@ -297,8 +297,10 @@ static Tile cheapest_tile(const Wgmma *g) {
     for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
         Tile tile = {i % 2 ? 64 : 128, widths[i / 2], 1};
         uint32_t width = g->launch.products * tile.n;
-        /* Some would be fetched for nothing. */
-        if (tile.n % 64 && g->sides[1].is_turned && !is_split) continue;
+        /* Of a turned factor whole blocks are fetched: some for nothing, and between tiles side by
+         * side the instruction would meet them. */
+        bool may_waste = is_split && g->launch.products == 1;
+        if (tile.n % 64 && g->sides[1].is_turned && !may_waste) continue;
         if (tile.m > width || width > WGMMA_MAX_WIDTH)
             continue; /* waits for copies: 64 x 128 reads as much and is faster */
         if (is_split) tile = with_cluster(g, tile, is_split);

@@ -387,6 +387,24 @@ Test(gpu_wgmma, split_lines_choose_tiles) {
     }
 }
 
+/* Tiles of turned factors lie side by side, so that they are one to the instruction, in whole
+ * blocks alone. */
+Test(gpu_wgmma, pairs_that_split_lines_take_whole_blocks, .timeout = 120) {
+    static const int sizes[][2] = {{640, 2200}, {1500, 712}, {4000, 4104}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char source[512];
+        int m = sizes[i][0], n = sizes[i][1];
+        snprintf(source, sizeof source,
+                 "graph g(x: bf16[%d, 1032], a: bf16[1032, %d], b: bf16[1032, %d])\n"
+                 "    -> (y: bf16[%d, %d]) {\n  y = silu(x @ a) * (x @ b)\n}\n",
+                 m, n, n, m, n);
+        Program p = compile(source, TARGET_SM_90A);
+        const Sched *s = &p.kernel->variants[0].sched;
+        cr_expect(s->products == 2 && s->tile_n % 64 == 0, "%u columns: %s", s->tile_n, source);
+        compile_free(&p.compiled);
+    }
+}
+
 /* Pixels of images are rows: an axis that was split into three is one again. */
 Test(gpu_wgmma, batches_of_one_right_factor_are_rows) {
     Program p = compile("graph g(x: bf16[16, 28, 28, 256], w: bf16[256, 64])\n"
