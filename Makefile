@@ -289,7 +289,7 @@ bench-openblas: ## Time f32 matrix products on THREADS cores beside OpenBLAS, wh
 
 build/time_runs: $(O)/tools/time_runs.o
 	$(call say,LINK )$(CC) -o $@ $^
-compile-time: build/fusec build/time_runs ## Check how long every example takes to compile to PTX
+compile-time: build/fusec build/time_runs ## Check how long every example takes to compile, to PTX and for a CPU
 	@sh tools/compile_time.sh build/time_runs build/fusec $(EXAMPLES)
 
 check-all: all dist build/time_runs $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK)
