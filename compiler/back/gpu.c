@@ -136,6 +136,7 @@ void template_gpu_map(Lower *lower) {
     const Sched *sched = &lower->variant->sched;
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     uint32_t n = kernel->n_parallel;
+    gpu_stream(lower);
     Point point = point_new(lower, sched->lanes);
     LLVMValueRef thread = gpu_thread(unit);
     if (lower->index_type != unit->i32)

@@ -58,6 +58,10 @@ void gpu_mbarrier_wait(const Lower *lower, LLVMValueRef barrier, LLVMValueRef pa
  * the wait for the launches before: until they have ended and what they wrote is seen. `lowers` are
  * the turns', or begin with one that knows the unit and the plan. */
 void gpu_begin(Lower *lowers, const Launch *launch);
+/* Where the kernel writes as it reads, more than caches hold: what it reads once is the last that
+ * the last cache gives up, so that what it has written leaves for memory in between. Else the two
+ * wait for one another there. A template calls it once, before it loads. */
+void gpu_stream(Lower *lower);
 /* From here on the next launch's blocks may come in, if this one is to let them and has not yet. A
  * template whose launch may calls it once. */
 void gpu_let_in(Lower *lower);

@@ -1,7 +1,16 @@
-/* GPU columns: a block is 32 threads along the columns, lanes each, by 8 along the reduced
- * elements. Thread row y takes elements y, y + 8, ...: it is chain y of ReduceOrder, and the tree
- * over the eight runs through shared memory. */
+/* GPU columns: a block is `team` threads along the columns, lanes each, by 8 along the reduced
+ * elements, by groups. Thread row y of a group takes elements y, y + 8, ... of its segment: it is
+ * chain y of ReduceOrder, and the tree over the eight runs through shared memory. Groups have
+ * segments side by side: of a partial each its own, else those of one round, whose results all
+ * groups then take into the chains of the next level. */
 #include "back/gpu_stage.h"
+
+enum { N_CHAINS = 8 };
+
+/* A place in shared memory for accumulators of some type; of i32 for indices, NULL without. */
+typedef struct Exchange {
+    LLVMValueRef values, indices;
+} Exchange;
 
 typedef struct Column {
     Lower *lower;
@@ -9,12 +18,16 @@ typedef struct Column {
     const Kernel *kernel;
     const Sched *sched;
     ReduceOrder order;
-    LLVMValueRef x, y;          /* i32 */
+    uint32_t n_groups;
+    LLVMValueRef x, y, z;       /* i32: along columns, chain, group */
     LLVMValueRef chain;         /* index_type: y */
-    LLVMValueRef exists;        /* i1: whether the thread has columns */
+    LLVMValueRef exists;        /* i1: whether the thread has columns (and a segment) */
     LLVMValueRef first, length; /* index_type: reduced elements (of the segment) */
     Point point;
-    LLVMValueRef shared, shared_index; /* [8][32][lanes] of the widest accumulator; of i32 */
+    Exchange *chains; /* [groups][8][team][lanes] for each reduction; one for all, of the widest
+                       * accumulator, where they take turns */
+    bool take_turns;
+    Exchange sums; /* [groups][team][lanes], of segments side by side */
 } Column;
 
 /* Splits the step number into parallel axes, the last advancing by lanes. */
@@ -26,7 +39,9 @@ static void find_columns(Column *column, LLVMValueRef step) {
     LLVMValueRef lanes = lower_index_const(lower, column->sched->lanes);
     LLVMValueRef total = lower_dim(lower, kernel_n_rows(column->kernel));
     LLVMValueRef n_steps = LLVMBuildUDiv(builder, total, lanes, "");
-    column->exists = LLVMBuildICmp(builder, LLVMIntULT, step, n_steps, "");
+    LLVMValueRef has_columns = LLVMBuildICmp(builder, LLVMIntULT, step, n_steps, "");
+    column->exists =
+        column->exists ? LLVMBuildAnd(builder, column->exists, has_columns, "") : has_columns;
     column->point.active = column->exists;
     if (n == 1) {
         column->point.axis[0] = LLVMBuildMul(builder, step, lanes, "");
@@ -40,73 +55,122 @@ static void find_columns(Column *column, LLVMValueRef step) {
     }
 }
 
+/* Of a partial: the block's segments, one a group. Returns the number of its strip of columns. */
+static LLVMValueRef find_segment(Column *column, LLVMValueRef block) {
+    Lower *lower = column->lower;
+    LLVMBuilderRef builder = column->unit->builder;
+    const Kernel *kernel = column->kernel;
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    int64_t strip = (int64_t)column->sched->lanes * column->sched->team;
+    DimId strips = dim_ceil_div(indextab_dims(tab), kernel_n_rows(kernel), strip);
+    LLVMValueRef n_strips = lower_dim(lower, strips);
+    LLVMValueRef segment = LLVMBuildUDiv(builder, block, n_strips, "");
+    if (column->n_groups > 1) {
+        LLVMValueRef n_groups = lower_index_const(lower, column->n_groups);
+        segment = LLVMBuildMul(builder, segment, n_groups, "");
+        segment = LLVMBuildAdd(builder, segment, gpu_index(column->lower, column->z), "");
+        LLVMValueRef n = lower_dim(lower, index_axis_extent(tab, kernel->segment_axis));
+        column->exists = LLVMBuildICmp(builder, LLVMIntULT, segment, n, "");
+    }
+    column->point.axis[kernel->segment_axis] = segment;
+    LLVMValueRef length = lower_index_const(lower, column->order.segment_elems);
+    column->first = LLVMBuildMul(builder, segment, length, "");
+    LLVMValueRef rest = LLVMBuildSub(builder, column->length, column->first, "");
+    column->length = gpu_segment_count(lower, rest);
+    return LLVMBuildURem(builder, block, n_strips, "");
+}
+
 static void find_place(Column *column) {
     Lower *lower = column->lower;
     Unit *unit = column->unit;
     LLVMBuilderRef builder = unit->builder;
+    uint32_t team = column->sched->team;
     LLVMValueRef thread = gpu_thread(unit), block = gpu_block(lower);
-    column->x = LLVMBuildAnd(builder, thread, unit_int(unit->i32, WARP - 1), "");
-    column->y = LLVMBuildLShr(builder, thread, unit_int(unit->i32, 5), "");
+    column->x = LLVMBuildAnd(builder, thread, unit_int(unit->i32, (int64_t)team - 1), "");
+    LLVMValueRef row = LLVMBuildUDiv(builder, thread, unit_int(unit->i32, team), "");
+    column->y = column->n_groups > 1
+                    ? LLVMBuildAnd(builder, row, unit_int(unit->i32, N_CHAINS - 1), "")
+                    : row;
+    column->z = LLVMBuildUDiv(builder, row, unit_int(unit->i32, N_CHAINS), "");
     column->chain = gpu_index(column->lower, column->y);
-    LLVMValueRef n = lower_dim(lower, kernel_n_reduced(column->kernel));
     column->first = lower_index_const(lower, 0);
-    column->length = n;
-    if (column->kernel->segment_axis != NO_AXIS) {
-        DimTab *dims = indextab_dims(scalartab_indices(column->kernel->scalars));
-        DimId strips =
-            dim_ceil_div(dims, kernel_n_rows(column->kernel), (int64_t)column->sched->lanes * WARP);
-        LLVMValueRef n_strips = lower_dim(lower, strips);
-        LLVMValueRef segment = LLVMBuildUDiv(builder, block, n_strips, "");
-        block = LLVMBuildURem(builder, block, n_strips, "");
-        column->point.axis[column->kernel->segment_axis] = segment;
-        LLVMValueRef length = lower_index_const(lower, column->order.segment_elems);
-        column->first = LLVMBuildMul(builder, segment, length, "");
-        LLVMValueRef rest = LLVMBuildSub(builder, n, column->first, "");
-        column->length = gpu_segment_count(lower, rest);
-    }
-    LLVMValueRef warp = lower_index_const(lower, WARP);
-    LLVMValueRef step = LLVMBuildMul(builder, block, warp, "");
+    column->length = lower_dim(lower, kernel_n_reduced(column->kernel));
+    if (column->kernel->segment_axis != NO_AXIS) block = find_segment(column, block);
+    LLVMValueRef step = LLVMBuildMul(builder, block, lower_index_const(lower, team), "");
     step = LLVMBuildAdd(builder, step, gpu_index(column->lower, column->x), "");
     find_columns(column, step);
 }
 
-/* Joining the eight chains: every thread gets the result of its columns. */
+/* Accumulators in shared memory. */
 
-/* Where chain y keeps its accumulator of a type. */
-static LLVMValueRef chain_slot(Column *column, LLVMValueRef array, LLVMTypeRef type,
-                               LLVMValueRef y) {
+/* Number `row` of those of a thread's columns. */
+static LLVMValueRef exchange_at(const Column *column, LLVMValueRef array, LLVMTypeRef type,
+                                LLVMValueRef row) {
     Unit *unit = column->unit;
-    LLVMValueRef row = LLVMBuildMul(unit->builder, y, unit_int(unit->i32, WARP), "");
-    LLVMValueRef at = LLVMBuildAdd(unit->builder, row, column->x, "");
+    LLVMValueRef team = unit_int(unit->i32, column->sched->team);
+    LLVMValueRef at = LLVMBuildMul(unit->builder, row, team, "");
+    at = LLVMBuildAdd(unit->builder, at, column->x, "");
     return gpu_shared_at(unit, array, type, at);
 }
 
-static LLVMValueRef read_chain(Column *column, LLVMValueRef array, LLVMValueRef like, uint32_t y) {
-    LLVMValueRef at = unit_int(column->unit->i32, y);
-    LLVMValueRef slot = chain_slot(column, array, LLVMTypeOf(like), at);
-    return LLVMBuildLoad2(column->unit->builder, LLVMTypeOf(like), slot, "");
+static void exchange_put(const Column *column, const Exchange *exchange, LLVMValueRef row,
+                         Acc acc) {
+    LLVMBuilderRef builder = column->unit->builder;
+    LLVMTypeRef type = LLVMTypeOf(acc.value);
+    LLVMBuildStore(builder, acc.value, exchange_at(column, exchange->values, type, row));
+    if (!acc.index) return;
+    type = LLVMTypeOf(acc.index);
+    LLVMBuildStore(builder, acc.index, exchange_at(column, exchange->indices, type, row));
 }
 
-static Acc join_chains(Column *column, const Reduce *reduce, Acc acc) {
+static Acc exchange_get(const Column *column, const Exchange *exchange, LLVMValueRef row,
+                        Acc like) {
+    LLVMBuilderRef builder = column->unit->builder;
+    LLVMTypeRef type = LLVMTypeOf(like.value);
+    LLVMValueRef place = exchange_at(column, exchange->values, type, row);
+    Acc acc = {LLVMBuildLoad2(builder, type, place, ""), NULL};
+    if (!like.index) return acc;
+    type = LLVMTypeOf(like.index);
+    place = exchange_at(column, exchange->indices, type, row);
+    acc.index = LLVMBuildLoad2(builder, type, place, "");
+    return acc;
+}
+
+/* Row `at` (i32) of the group's eight. */
+static LLVMValueRef group_row(const Column *column, LLVMValueRef at) {
     Unit *unit = column->unit;
-    Acc parts[8];
-    gpu_barrier(unit);
-    LLVMTypeRef type = LLVMTypeOf(acc.value);
-    LLVMBuildStore(unit->builder, acc.value, chain_slot(column, column->shared, type, column->y));
-    if (acc.index) {
-        type = LLVMTypeOf(acc.index);
-        LLVMBuildStore(unit->builder, acc.index,
-                       chain_slot(column, column->shared_index, type, column->y));
+    LLVMValueRef row = LLVMBuildMul(unit->builder, column->z, unit_int(unit->i32, N_CHAINS), "");
+    return LLVMBuildAdd(unit->builder, row, at, "");
+}
+
+static const Exchange *chains_of(const Column *column, uint32_t slot) {
+    return &column->chains[column->take_turns ? 0 : slot];
+}
+
+static void put_chain(const Column *column, uint32_t slot, Acc acc) {
+    exchange_put(column, chains_of(column, slot), group_row(column, column->y), acc);
+}
+
+/* The eight chains of the thread's columns and group, joined. */
+static Acc get_chains(const Column *column, uint32_t slot, Acc like) {
+    const Reduce *reduce = &column->kernel->reduces.data[slot];
+    Acc parts[N_CHAINS];
+    for (uint32_t y = 0; y < N_CHAINS; y++) {
+        LLVMValueRef row = group_row(column, unit_int(column->unit->i32, y));
+        parts[y] = exchange_get(column, chains_of(column, slot), row, like);
     }
-    gpu_barrier(unit);
-    for (uint32_t y = 0; y < 8; y++) {
-        parts[y] = (Acc){read_chain(column, column->shared, acc.value, y), NULL};
-        if (acc.index) parts[y].index = read_chain(column, column->shared_index, acc.index, y);
-    }
-    for (uint32_t n = 8; n > 1; n /= 2)
+    for (uint32_t n = N_CHAINS; n > 1; n /= 2)
         for (uint32_t i = 0; i < n / 2; i++)
             parts[i] = acc_combine(column->lower, reduce, parts[2 * i], parts[2 * i + 1]);
     return parts[0];
+}
+
+/* For all threads alike. */
+static Acc join_chains(const Column *column, uint32_t slot, Acc acc) {
+    gpu_barrier(column->unit);
+    put_chain(column, slot, acc);
+    gpu_barrier(column->unit);
+    return get_chains(column, slot, acc);
 }
 
 /* Passes over elements. */
@@ -139,92 +203,218 @@ static void pass_elements(Column *column, const Stage *stage, Acc *accs) {
     gpu_each_element(&elements, stage, accs);
 }
 
-/* One pass per segment; partial p goes to chain p mod 8 of a second set of accumulators. */
-static void pass_segments(Column *column, const Stage *stage, Acc *accs) {
+/* Segments. Level 0 of a sum is elements, level k + 1 the results of runs of segment_elems^(k+1).
+ */
+
+static int64_t run_elems(const Column *column, uint32_t level) {
+    int64_t n = 1;
+    while (level-- > 0) n *= column->order.segment_elems;
+    return n;
+}
+
+/* How many levels there can be. */
+static uint32_t n_levels(const Column *column) {
+    int64_t n = gpu_most_reduced(column->lower), segment = column->order.segment_elems;
+    uint32_t levels = 1;
+    for (; n > segment; levels++) n = n / segment + (n % segment != 0);
+    return levels;
+}
+
+/* Part `number` (index_type) of a level, `part` for all threads of the block, to its chain. */
+static Acc take_part(const Column *column, const Reduce *reduce, Acc outer, LLVMValueRef number,
+                     Acc part) {
     Lower *lower = column->lower;
+    LLVMBuilderRef builder = column->unit->builder;
+    LLVMValueRef mask = lower_index_const(lower, N_CHAINS - 1);
+    LLVMValueRef chain = LLVMBuildAnd(builder, number, mask, "");
+    LLVMValueRef is_own = LLVMBuildICmp(builder, LLVMIntEQ, chain, column->chain, "");
+    return acc_select(lower, is_own, acc_combine(lower, reduce, outer, part), outer);
+}
+
+/* The groups' parts, of which the first is part `number`, to their chains in ascending order: one
+ * of a group that had no elements is the identity. */
+static Acc take_groups(const Column *column, const Reduce *reduce, Acc outer, LLVMValueRef number,
+                       Acc part) {
     Unit *unit = column->unit;
     LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef zero = lower_index_const(lower, 0), n = column->length;
-    LLVMValueRef length = lower_index_const(lower, column->order.segment_elems);
-    LLVMValueRef values[2 * MAX_STAGE_VALUES];
-    Acc outer[MAX_STAGE_VALUES];
-    gpu_stage_begin(lower, stage, outer);
-    uint32_t n_values = acc_flatten(outer, stage->reduces.n, values);
-    Loop loop = loop_begin(unit, lower->function, zero, n, length);
-    loop_carry(unit, &loop, values, n_values);
-    acc_unflatten(outer, stage->reduces.n, values);
-    LLVMValueRef rest = LLVMBuildSub(builder, n, loop.index, "");
-    column->first = loop.index;
-    column->length = gpu_segment_count(lower, rest);
-    pass_elements(column, stage, accs);
-    LLVMValueRef segment = LLVMBuildUDiv(builder, loop.index, length, "");
-    LLVMValueRef chain =
-        LLVMBuildAnd(builder, segment, lower_index_const(lower, column->order.n_chains - 1), "");
-    LLVMValueRef is_own = LLVMBuildICmp(builder, LLVMIntEQ, chain, column->chain, "");
+    LLVMValueRef zero = unit_int(unit->i32, 0);
+    LLVMValueRef leads = LLVMBuildICmp(builder, LLVMIntEQ, column->y, zero, "");
+    If one = if_begin(unit, column->lower->function, leads);
+    exchange_put(column, &column->sums, column->z, part);
+    if_end(unit, &one);
+    gpu_barrier(unit);
+    uint32_t n = column->n_groups;
+    for (uint32_t first = 0; first < n; first += N_CHAINS) {
+        LLVMValueRef at = LLVMBuildAdd(builder, column->y, unit_int(unit->i32, first), "");
+        if (n < N_CHAINS) at = LLVMBuildAnd(builder, at, unit_int(unit->i32, n - 1), "");
+        Acc theirs = exchange_get(column, &column->sums, at, part);
+        LLVMValueRef group = unit_index_cast(unit, at, column->lower->index_type);
+        group = LLVMBuildAdd(builder, number, group, "");
+        outer = n < N_CHAINS ? take_part(column, reduce, outer, group, theirs)
+                             : acc_combine(column->lower, reduce, outer, theirs);
+    }
+    return outer;
+}
+
+static LLVMValueRef at_most(const Column *column, LLVMValueRef rest, int64_t limit) {
+    LLVMBuilderRef builder = column->unit->builder;
+    LLVMValueRef most = lower_index_const(column->lower, limit);
+    LLVMValueRef is_less = LLVMBuildICmp(builder, LLVMIntSLT, rest, most, "");
+    return LLVMBuildSelect(builder, is_less, rest, most, "");
+}
+
+static void fold(Column *column, const Stage *stage, uint32_t level, Acc *accs);
+
+/* One step of a level's loop: the runs from `at` (of the level's elements) on, one a group. */
+static void fold_runs(Column *column, const Stage *stage, uint32_t level, LLVMValueRef at,
+                      Acc *outer) {
+    LLVMBuilderRef builder = column->unit->builder;
+    Acc accs[MAX_STAGE_VALUES];
+    LLVMValueRef first = column->first, length = column->length, own = at;
+    int64_t run = run_elems(column, level);
+    bool in_groups = level == 1 && column->n_groups > 1;
+    LLVMValueRef run_length = lower_index_const(column->lower, run);
+    if (in_groups) {
+        own = LLVMBuildMul(builder, gpu_index(column->lower, column->z), run_length, "");
+        own = LLVMBuildAdd(builder, at, own, "");
+    }
+    column->first = LLVMBuildAdd(builder, first, own, "");
+    LLVMValueRef rest = LLVMBuildSub(builder, length, own, "");
+    column->length = at_most(column, rest, run);
+    fold(column, stage, level - 1, accs);
+    LLVMValueRef number = LLVMBuildUDiv(builder, at, run_length, "");
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         const Reduce *reduce = &column->kernel->reduces.data[stage->reduces.data[i]];
-        Acc partial = join_chains(column, reduce, accs[i]);
-        Acc joined = acc_combine(lower, reduce, outer[i], partial);
-        outer[i] = acc_select(lower, is_own, joined, outer[i]);
+        Acc part = join_chains(column, stage->reduces.data[i], accs[i]);
+        outer[i] = in_groups ? take_groups(column, reduce, outer[i], number, part)
+                             : take_part(column, reduce, outer[i], number, part);
     }
-    acc_flatten(outer, stage->reduces.n, values);
+    column->first = first;
+    column->length = length;
+}
+
+/* The column's elements from `first` on into the thread's chain of a level. */
+static void fold(Column *column, const Stage *stage, uint32_t level, Acc *accs) {
+    Lower *lower = column->lower;
+    Unit *unit = column->unit;
+    if (level == 0) {
+        pass_elements(column, stage, accs);
+        return;
+    }
+    LLVMValueRef values[2 * MAX_STAGE_VALUES];
+    gpu_stage_begin(lower, stage, accs);
+    uint32_t n_values = acc_flatten(accs, stage->reduces.n, values);
+    int64_t step = run_elems(column, level) * (level == 1 ? column->n_groups : 1);
+    /* All threads walk the same runs, with or without columns: barriers are inside. */
+    Loop loop = loop_begin(unit, lower->function, lower_index_const(lower, 0), column->length,
+                           lower_index_const(lower, step));
+    loop_carry(unit, &loop, values, n_values);
+    acc_unflatten(accs, stage->reduces.n, values);
+    fold_runs(column, stage, level, loop.index, accs);
+    acc_flatten(accs, stage->reduces.n, values);
     loop_end_carry(unit, &loop, values, n_values);
-    acc_unflatten(outer, stage->reduces.n, values);
-    column->first = zero;
-    column->length = n;
-    for (uint32_t i = 0; i < stage->reduces.n; i++) accs[i] = outer[i];
+    acc_unflatten(accs, stage->reduces.n, values);
+}
+
+static void store_columns(Column *column) {
+    const Kernel *kernel = column->kernel;
+    point_prepare_stores(&column->point, kernel->row_stores.data, kernel->row_stores.n);
+    point_store_all(&column->point, kernel->row_stores.data, kernel->row_stores.n);
+}
+
+/* Those that store results: one thread for its columns, or of a partial one a group. */
+static LLVMValueRef leads(const Column *column) {
+    LLVMBuilderRef builder = column->unit->builder;
+    bool is_partial = column->kernel->segment_axis != NO_AXIS;
+    LLVMValueRef zero = unit_int(column->unit->i32, 0);
+    LLVMValueRef row = is_partial ? column->y : LLVMBuildOr(builder, column->y, column->z, "");
+    LLVMValueRef is_first = LLVMBuildICmp(builder, LLVMIntEQ, row, zero, "");
+    return LLVMBuildAnd(builder, is_first, column->exists, "");
+}
+
+/* Results that nothing but the stores of a row need: those that store them join them alone, since
+ * reads of shared memory by all threads would take as long as the loads of a few rows. */
+static void finish_alone(Column *column, const Stage *stage, const Acc *accs, bool is_fresh) {
+    Unit *unit = column->unit;
+    if (!is_fresh) gpu_barrier(unit);
+    for (uint32_t i = 0; i < stage->reduces.n; i++)
+        put_chain(column, stage->reduces.data[i], accs[i]);
+    gpu_barrier(unit);
+    If first = if_begin(unit, column->lower->function, leads(column));
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        uint32_t slot = stage->reduces.data[i];
+        acc_finish(&column->point, slot, get_chains(column, slot, accs[i]));
+    }
+    store_columns(column);
+    if_end(unit, &first);
 }
 
 static void run_stage(Column *column, const Stage *stage) {
     Acc accs[MAX_STAGE_VALUES];
     gpu_stage_prepare(&column->point, stage);
-    if (gpu_stage_has_segments(column->lower, stage))
-        pass_segments(column, stage, accs);
-    else
-        pass_elements(column, stage, accs);
+    bool is_grouped = column->kernel->segment_axis == NO_AXIS && column->n_groups > 1;
+    bool has_levels = is_grouped || gpu_stage_has_segments(column->lower, stage);
+    fold(column, stage, has_levels ? n_levels(column) - 1 : 0, accs);
+    if (column->kernel->stages.n == 1 && !column->take_turns) {
+        finish_alone(column, stage, accs, !has_levels);
+        return;
+    }
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         uint32_t slot = stage->reduces.data[i];
-        acc_finish(&column->point, slot,
-                   join_chains(column, &column->kernel->reduces.data[slot], accs[i]));
+        acc_finish(&column->point, slot, join_chains(column, slot, accs[i]));
     }
 }
 
-static void store_columns(Column *column) {
-    Unit *unit = column->unit;
+static void run_stages(Column *column) {
     const Kernel *kernel = column->kernel;
-    if (!kernel->row_stores.n) return;
-    point_prepare_stores(&column->point, kernel->row_stores.data, kernel->row_stores.n);
-    LLVMValueRef is_first =
-        LLVMBuildICmp(unit->builder, LLVMIntEQ, column->y, unit_int(unit->i32, 0), "");
-    LLVMValueRef writes = LLVMBuildAnd(unit->builder, is_first, column->exists, "");
-    If leads = if_begin(unit, column->lower->function, writes);
-    point_store_all(&column->point, kernel->row_stores.data, kernel->row_stores.n);
-    if_end(unit, &leads);
+    for (uint32_t i = 0; i < kernel->stages.n; i++) run_stage(column, &kernel->stages.data[i]);
+    if (!kernel->row_stores.n || (kernel->stages.n == 1 && !column->take_turns)) return;
+    If first = if_begin(column->unit, column->lower->function, leads(column));
+    store_columns(column);
+    if_end(column->unit, &first);
+}
+
+static Exchange exchange_new(const Column *column, Dtype dtype, bool has_index, uint32_t n,
+                             const char *name) {
+    Unit *unit = column->unit;
+    Exchange exchange = {gpu_shared(unit, unit_value_type(unit, dtype, 1), n, name), NULL};
+    if (has_index) exchange.indices = gpu_shared(unit, unit->i32, n, "indices");
+    return exchange;
 }
 
 static void make_shared(Column *column) {
+    const Kernel *kernel = column->kernel;
+    const Sched *sched = column->sched;
+    uint32_t n = sched->threads * sched->lanes, n_reduces = kernel->reduces.n;
     bool has_f64 = false, has_arg = false;
-    for (uint32_t i = 0; i < column->kernel->reduces.n; i++) {
-        has_f64 = has_f64 || column->kernel->reduces.data[i].acc == DT_F64;
-        has_arg = has_arg || column->kernel->reduces.data[i].is_arg;
+    for (uint32_t i = 0; i < n_reduces; i++) {
+        has_f64 = has_f64 || kernel->reduces.data[i].acc == DT_F64;
+        has_arg = has_arg || kernel->reduces.data[i].is_arg;
     }
-    uint32_t n = 8 * WARP * column->sched->lanes;
-    LLVMTypeRef type = has_f64 ? unit_value_type(column->unit, DT_F64, 1) : column->unit->f32;
-    column->shared = gpu_shared(column->unit, type, n, "chains");
-    if (has_arg) column->shared_index = gpu_shared(column->unit, column->unit->i32, n, "indices");
+    Dtype widest = has_f64 ? DT_F64 : DT_F32;
+    kernel_column_shared(kernel, sched, &column->take_turns);
+    column->chains = arena_array(column->unit->arena, Exchange, n_reduces);
+    for (uint32_t i = 0; i < (column->take_turns ? 1 : n_reduces); i++) {
+        const Reduce *reduce = &kernel->reduces.data[i];
+        column->chains[i] = column->take_turns
+                                ? exchange_new(column, widest, has_arg, n, "chains")
+                                : exchange_new(column, reduce->acc, reduce->is_arg, n, "chains");
+    }
+    if (column->n_groups > 1 && kernel->segment_axis == NO_AXIS)
+        column->sums = exchange_new(column, widest, has_arg, n / N_CHAINS, "sums");
 }
 
 void template_gpu_column(Lower *lower) {
+    const Sched *sched = &lower->variant->sched;
     Column column = {.lower = lower,
                      .unit = lower->unit,
                      .kernel = lower->kernel,
-                     .sched = &lower->variant->sched,
-                     .order = reduce_order(FORM_COLUMN, DEVICE_GPU)};
+                     .sched = sched,
+                     .order = reduce_order(FORM_COLUMN, DEVICE_GPU),
+                     .n_groups = sched->threads / (sched->team * N_CHAINS)};
     if (!lower->is_turn) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
-    column.point = point_new(lower, column.sched->lanes);
+    column.point = point_new(lower, sched->lanes);
     find_place(&column);
     make_shared(&column);
-    for (uint32_t i = 0; i < column.kernel->stages.n; i++)
-        run_stage(&column, &column.kernel->stages.data[i]);
-    store_columns(&column);
+    run_stages(&column);
 }

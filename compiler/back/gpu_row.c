@@ -534,6 +534,7 @@ void template_gpu_row(Lower *lower) {
         run_tile(lower);
         return;
     }
+    gpu_stream(lower);
     Row row = row_new(lower);
     find_row(&row);
     run_row(&row);

@@ -48,12 +48,17 @@ static bool gpu_stage_is_ordered(const Lower *lower, const Stage *stage) {
     return false;
 }
 
+int64_t gpu_most_reduced(const Lower *lower) {
+    const Variant *variant = lower->variant;
+    DimId n = kernel_n_reduced(lower->kernel);
+    int64_t most = dim_hi(indextab_dims(scalartab_indices(lower->kernel->scalars)), n);
+    return variant->limit_dim == n && variant->limit < most ? variant->limit : most;
+}
+
 bool gpu_stage_has_segments(const Lower *lower, const Stage *stage) {
     const Kernel *kernel = lower->kernel;
-    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
     return kernel->segment_axis == NO_AXIS && gpu_stage_is_ordered(lower, stage) &&
-           dim_hi(dims, kernel_n_reduced(kernel)) >
-               reduce_order(kernel->form, DEVICE_GPU).segment_elems;
+           gpu_most_reduced(lower) > reduce_order(kernel->form, DEVICE_GPU).segment_elems;
 }
 
 LLVMValueRef gpu_segment_count(const Lower *lower, LLVMValueRef rest) {

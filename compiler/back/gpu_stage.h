@@ -13,6 +13,8 @@ void gpu_stage_begin(const Lower *lower, const Stage *stage, Acc *accs);
 /* Stores what the stage stores at a point: after the visits of all points whose loads are to be
  * under way at once, since none moves past a store. */
 void gpu_stage_store(Point *point, const Stage *stage);
+/* The most reduced elements that the variant is for. */
+int64_t gpu_most_reduced(const Lower *lower);
 /* Whether the stage reduces segment by segment: ordered, whole, and possibly longer than one. */
 bool gpu_stage_has_segments(const Lower *lower, const Stage *stage);
 

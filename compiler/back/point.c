@@ -127,8 +127,9 @@ static LLVMValueRef load_vector(Point *point, const Scalar *s, uint32_t arg, uin
     uint32_t n_bytes = point->lanes * dtype_bytes(s->dtype);
     bool is_words = dtype_bytes(s->dtype) > 1; /* bools are not worth taking apart */
     bool is_whole = is_words && align == n_bytes && (n_bytes == 8 || n_bytes == 16);
-    return (lower->read_once >> arg & 1) && is_whole && unit->target->has_load_once
-               ? unit_load_once(unit, type, n_bytes, pointer, lower->may_change[arg])
+    return (lower->read_once >> arg & 1) && is_whole && unit->target->has_load_hints
+               ? unit_load_hinted(unit, type, n_bytes, pointer, lower->may_change[arg],
+                                  lower->load_policy)
                : plain_load(lower, arg, type, pointer, align);
 }
 

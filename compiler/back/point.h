@@ -43,9 +43,10 @@ typedef struct Lower {
                            turns: which of the kernel's grid it stands for; else NULL */
     LLVMValueRef *pointers; /* per Kernel.args */
     bool *may_change;       /* per Kernel.args: what it holds, from the kernel's beginning on */
-    uint64_t read_once;     /* GPU: Kernel.args (bit set) that the template reads so, for which
-                             * unit_load_once is faster: measured for columns and vectors */
-    LLVMValueRef *maps;     /* per map of the kernel, or of the launch: pointer to the parameter */
+    /* GPU: Kernel.args (bit set) that the template reads by unit_load_hinted, and its policy. */
+    uint64_t read_once;
+    LLVMValueRef load_policy;
+    LLVMValueRef *maps; /* per map of the kernel, or of the launch: pointer to the parameter */
     /* GPU: parts of the launch that are this kernel but for their buffers; their pointers are the
      * function's parameters from `first_param` on, their maps those from `first_map` on. */
     uint32_t n_parts, first_param, first_map;

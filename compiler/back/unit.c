@@ -115,23 +115,24 @@ LLVMValueRef unit_intrinsic(const Unit *unit, const char *name, LLVMTypeRef *ove
     return LLVMBuildCall2(unit->builder, type, f, args, n_args, "");
 }
 
-LLVMValueRef unit_load_once(const Unit *unit, LLVMTypeRef type, uint32_t n_bytes,
-                            LLVMValueRef pointer, bool may_change) {
+LLVMValueRef unit_load_hinted(const Unit *unit, LLVMTypeRef type, uint32_t n_bytes,
+                              LLVMValueRef pointer, bool may_change, LLVMValueRef policy) {
     uint32_t n = n_bytes / 4;
-    const char *text =
-        str_format(unit->arena,
-                   n == 4 ? "ld.global%s.L1::no_allocate.v4.b32 {$0, $1, $2, $3}, [$4];"
-                          : "ld.global%s.L1::no_allocate.v2.b32 {$0, $1}, [$2];",
-                   may_change ? "" : ".nc");
-    const char *list = str_format(unit->arena, "%s%s", n == 4 ? "=r,=r,=r,=r,l" : "=r,=r,l",
-                                  may_change ? ",~{memory}" : "");
+    const char *text = str_format(unit->arena, "ld.global%s%s%s [$%u]%s;", may_change ? "" : ".nc",
+                                  policy ? ".L2::cache_hint" : ".L1::no_allocate",
+                                  n == 4 ? ".v4.b32 {$0, $1, $2, $3}," : ".v2.b32 {$0, $1},", n,
+                                  policy ? str_format(unit->arena, ", $%u", n + 1) : "");
+    const char *list = str_format(unit->arena, "%s%s%s", n == 4 ? "=r,=r,=r,=r,l" : "=r,=r,l",
+                                  policy ? ",l" : "", may_change ? ",~{memory}" : "");
     LLVMTypeRef words[4] = {unit->i32, unit->i32, unit->i32, unit->i32};
-    LLVMTypeRef place = LLVMTypeOf(pointer), result = LLVMVectorType(unit->i32, n);
-    LLVMTypeRef signature =
-        LLVMFunctionType(LLVMStructTypeInContext(unit->context, words, n, 0), &place, 1, 0);
+    LLVMTypeRef types[2] = {LLVMTypeOf(pointer), unit->i64};
+    LLVMTypeRef result = LLVMVectorType(unit->i32, n);
+    LLVMTypeRef signature = LLVMFunctionType(LLVMStructTypeInContext(unit->context, words, n, 0),
+                                             types, policy ? 2 : 1, 0);
     LLVMValueRef code = LLVMGetInlineAsm(signature, text, strlen(text), list, strlen(list),
                                          may_change, 0, LLVMInlineAsmDialectATT, 0);
-    LLVMValueRef loaded = LLVMBuildCall2(unit->builder, signature, code, &pointer, 1, "");
+    LLVMValueRef args[2] = {pointer, policy};
+    LLVMValueRef loaded = LLVMBuildCall2(unit->builder, signature, code, args, policy ? 2 : 1, "");
     LLVMValueRef all = LLVMGetPoison(result);
     for (uint32_t i = 0; i < n; i++) {
         LLVMValueRef word = LLVMBuildExtractValue(unit->builder, loaded, i, "");

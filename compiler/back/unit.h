@@ -43,10 +43,11 @@ LLVMValueRef unit_splat(const Unit *unit, LLVMValueRef scalar, uint32_t lanes);
 LLVMValueRef unit_number(const Unit *unit, Dtype dtype, double number);
 LLVMValueRef unit_int(LLVMTypeRef type, int64_t value);
 
-/* GPU: `n_bytes` (8 or 16) at a multiple of that in global memory, which this thread alone reads:
- * they take no place in the nearest cache. What may change is read where it stands in the code. */
-LLVMValueRef unit_load_once(const Unit *unit, LLVMTypeRef type, uint32_t n_bytes,
-                            LLVMValueRef pointer, bool may_change);
+/* GPU: `n_bytes` (8 or 16) at a multiple of that in global memory, which this thread alone reads.
+ * By `policy` (i64, of createpolicy) in the last cache; NULL: they take no place in the nearest
+ * one. What may change is read where it stands in the code. */
+LLVMValueRef unit_load_hinted(const Unit *unit, LLVMTypeRef type, uint32_t n_bytes,
+                              LLVMValueRef pointer, bool may_change, LLVMValueRef policy);
 
 /* Calls an intrinsic by name; `overloads` are the types its name is mangled with. */
 LLVMValueRef unit_intrinsic(const Unit *unit, const char *name, LLVMTypeRef *overloads,

@@ -58,6 +58,19 @@ static VectorPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, u
     return p;
 }
 
+uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *take_turns) {
+    enum { MOST_BYTES = 16 * 1024 };
+    uint32_t all = 0, widest = 0, n = sched->threads * sched->lanes;
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) {
+        const Reduce *reduce = &kernel->reduces.data[i];
+        uint32_t bytes = n * (dtype_bytes(reduce->acc) + (reduce->is_arg ? 4 : 0));
+        all += bytes;
+        if (bytes > widest) widest = bytes;
+    }
+    *take_turns = kernel->stages.n > 1 || all > MOST_BYTES;
+    return *take_turns ? widest : all;
+}
+
 VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     const DimTab *dims = indextab_dims(tab);

@@ -139,7 +139,8 @@ typedef struct Sched {
                          * axis, in FORM_ROW the last reduced one */
     uint32_t unroll;    /* steps in flight */
     uint32_t threads;   /* GPU: per block. CPU: 1 */
-    uint32_t team;      /* GPU FORM_ROW: threads per row; FORM_COLUMN: threads along columns */
+    uint32_t team;      /* GPU FORM_ROW: threads per row; FORM_COLUMN: threads along columns, so
+                         * that a block has threads / (8 * team) segments side by side */
     int64_t unit_elems; /* CPU: elements of the lane axis per work unit (map, column) */
     uint32_t resident; /* GPU FORM_ROW: steps of a row kept in registers over all stages; 0: none */
     uint32_t slots;    /* GPU FORM_ROW: accumulators per reduction: 1, or resident, for a team of a
@@ -403,6 +404,9 @@ static inline ScalarId gemm_unrounded(const Kernel *kernel, ScalarId factor) {
     return s->kind == SCALAR_PRIM && s->prim == PRIM_TF32 ? s->args[0] : factor;
 }
 
+/* GPU FORM_COLUMN: bytes of shared memory that the chains take, and whether all reductions use one
+ * place there in turn, since there are several stages or much to keep. */
+uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *take_turns);
 /* Of a variant of CONTRACT_VECTOR. */
 VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant);
 /* The axis that lanes go along, where a contraction does not choose another; or NO_AXIS. */

@@ -17,7 +17,7 @@ static const Target targets[TARGET_COUNT] = {
                       .has_wgmma = wgmma,                                                          \
                       .max_cluster = cluster,                                                      \
                       .has_overlap = overlap,                                                      \
-                      .has_load_once = once,                                                       \
+                      .has_load_hints = once,                                                      \
                       .doc = d},
 #include "ir/targets.def"
 };

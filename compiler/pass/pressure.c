@@ -237,13 +237,13 @@ static uint32_t contract_shared(const Kernel *kernel, const Variant *variant) {
 /* Partial results on their way between warps. */
 static uint32_t reduce_shared(const Kernel *kernel, const Sched *sched) {
     uint32_t bytes = 0;
+    bool take_turns;
+    if (kernel->form == FORM_COLUMN) return kernel_column_shared(kernel, sched, &take_turns);
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
         const Reduce *reduce = &kernel->reduces.data[i];
         uint32_t own = dtype_bytes(reduce->acc) + (reduce->is_arg ? 4 : 0);
         if (kernel->form == FORM_ROW && sched->team > WARP_THREADS) bytes += WARP_THREADS * own;
         if (kernel->form == FORM_ROW && sched->cluster > 1) bytes += sched->cluster * own;
-        uint32_t chains = sched->threads * sched->lanes * own;
-        if (kernel->form == FORM_COLUMN && chains > bytes) bytes = chains;
     }
     return bytes;
 }

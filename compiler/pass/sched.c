@@ -11,7 +11,11 @@ enum {
     MAP_THREADS = 256,
     ROW_BLOCK_THREADS = 128, /* rows of a warp or less share a block; a larger team is a block,
                               * since barriers are the block's */
-    COLUMN_THREADS = 256,    /* 32 along the columns by 8 */
+    COLUMN_THREADS = 256,    /* along the columns, by 8 chains, by segments side by side */
+    COLUMN_CHAINS = 8,
+    WIDE_COLUMNS = 1024, /* that give every processor a block though each takes whole sectors */
+    FINISH_UNROLL = 16,
+    FINISH_THREADS = 512, /* on a processor: there are few, with registers for all of its loads */
     WARP_THREADS = 32,
     MAX_RESIDENT_ELEMS = 64, /* per thread: registers */
     FEW_RESIDENT_ELEMS = 32,
@@ -152,6 +156,23 @@ static void gpu_map(Scheduler *s, Variant variant) {
     add_variant(s, variant);
 }
 
+/* Whether it is what a split leaves to be done over partials: a few blocks, which go over segments
+ * of them. */
+static bool finishes_split(const Scheduler *s) {
+    const Kernel *kernel = s->kernel;
+    return kernel->segment_axis == NO_AXIS && kernel->stages.n == 1 &&
+           kernel->stages.data[0].stores.n == 0 &&
+           dim_hi(s->dims, kernel_n_reduced(kernel)) >
+               reduce_order(kernel->form, DEVICE_GPU).segment_elems;
+}
+
+/* As many loads under way as a segment has steps. */
+static void hurry(const Scheduler *s, Sched *sched) {
+    sched->unroll = FINISH_UNROLL;
+    while (sched->unroll > 4 && !has_registers(s, sched)) sched->unroll /= 2;
+    sched->min_blocks = sched->threads < FINISH_THREADS ? FINISH_THREADS / sched->threads : 1;
+}
+
 /* Threads for a row of at most `length` elements: all chains, or all elements where they are fewer;
  * a row of up to n_chains elements is a warp's alone, in a few steps. */
 static void choose_team(Sched *sched, int64_t length, bool may_reside) {
@@ -233,6 +254,7 @@ static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t len
         sched.unroll = steps > 4 ? 4 : 1;
     }
     sched.min_blocks = large_blocks(s, &sched);
+    if (!is_resident && finishes_split(s)) hurry(s, &sched);
     variant.sched = sched;
     DimId rows = kernel_n_rows(s->kernel);
     rows = dim_mul(s->dims, rows, n_segments(s));
@@ -261,14 +283,67 @@ static void gpu_row(Scheduler *s, Variant variant) {
     gpu_row_of(s, variant, least, length);
 }
 
-static void gpu_column(Scheduler *s, Variant variant) {
-    variant.sched.threads = COLUMN_THREADS;
-    variant.sched.team = WARP_THREADS;
-    variant.sched.unroll = 4;
-    DimId strips = dim_ceil_div(s->dims, kernel_n_rows(s->kernel),
-                                (int64_t)variant.sched.lanes * WARP_THREADS);
-    variant.grid = dim_mul(s->dims, strips, n_segments(s));
+/* Threads along the columns: no more than they are; `n_segments` of a column side by side where
+ * there is room, for a wide tensor without reading sectors in parts. */
+static uint32_t column_team(const Scheduler *s, uint32_t lanes, int64_t n_segments) {
+    int64_t columns = dim_hi(s->dims, kernel_n_rows(s->kernel));
+    uint32_t team = WARP_THREADS, least = columns < WIDE_COLUMNS ? 1 : 4;
+    while (team > 1 && team / 2 * (int64_t)lanes >= columns) team /= 2;
+    while (team > least && COLUMN_THREADS / COLUMN_CHAINS / team < n_segments) team /= 2;
+    return team;
+}
+
+static void add_column(Scheduler *s, Variant variant) {
+    Sched *sched = &variant.sched;
+    sched->threads = COLUMN_THREADS;
+    uint32_t n_groups = COLUMN_THREADS / COLUMN_CHAINS / sched->team;
+    DimId strips =
+        dim_ceil_div(s->dims, kernel_n_rows(s->kernel), (int64_t)sched->lanes * sched->team);
+    DimId segments = n_segments(s);
+    if (s->kernel->segment_axis != NO_AXIS) segments = dim_ceil_div(s->dims, segments, n_groups);
+    variant.grid = dim_mul(s->dims, strips, segments);
     add_variant(s, variant);
+}
+
+/* Over more partials than a segment, one lane a thread. Where there may be fewer, there are
+ * variants for those as well. */
+static void gpu_column_finish(Scheduler *s, Variant variant) {
+    int64_t segment = reduce_order(FORM_COLUMN, DEVICE_GPU).segment_elems;
+    DimId n = kernel_n_reduced(s->kernel);
+    int64_t most = dim_hi(s->dims, n);
+    Sched *sched = &variant.sched;
+    if (dim_lo(s->dims, n) <= segment) {
+        Variant one = variant;
+        one.sched.team = WARP_THREADS;
+        one.limit_dim = n;
+        one.limit = segment;
+        add_column(s, one);
+    }
+    if (sched->lanes > 1) return;
+    sched->team = column_team(s, sched->lanes, most / segment + (most % segment != 0));
+    sched->threads = COLUMN_THREADS;
+    hurry(s, sched);
+    add_column(s, variant);
+}
+
+/* Whether processors are left without columns where a thread has several: a single pass is then
+ * better off with more blocks. */
+static bool has_few_strips(const Scheduler *s, uint32_t lanes) {
+    int64_t columns;
+    return s->kernel->stages.n == 1 && dim_is_const(s->dims, kernel_n_rows(s->kernel), &columns) &&
+           columns < (int64_t)VECTOR_PROCESSORS * WARP_THREADS * lanes;
+}
+
+static void gpu_column(Scheduler *s, Variant variant) {
+    bool is_partial = s->kernel->segment_axis != NO_AXIS;
+    variant.sched.unroll = 4;
+    if (finishes_split(s)) {
+        gpu_column_finish(s, variant);
+        return;
+    }
+    variant.sched.team = is_partial ? column_team(s, variant.sched.lanes, 1) : WARP_THREADS;
+    if (!is_partial && variant.sched.lanes > 1 && has_few_strips(s, variant.sched.lanes)) return;
+    add_column(s, variant);
 }
 
 static void gpu_variant(Scheduler *s, Variant variant) {

@@ -67,18 +67,20 @@ static ScalarId through_memory(Arena *arena, Plan *plan, Kernel *partial, uint32
     return scalar_load(scalars, dtype, buffer, address, GUARD_NONE);
 }
 
-static void split_level(Arena *arena, Plan *plan, Kernel kernel, uint32_t level) {
-    DimTab *dims = plan->graph->dims;
-    int64_t segment = segment_elems(&kernel);
-    DimId count = kernel_n_reduced(&kernel);
-    if (!is_single_pass(&kernel) || dim_hi(dims, count) <= segment) {
+static bool is_long(const Plan *plan, const Kernel *kernel) {
+    return dim_hi(plan->graph->dims, kernel_n_reduced(kernel)) > segment_elems(kernel);
+}
+
+void split_kernel(Arena *arena, Plan *plan, Kernel kernel) {
+    if (!is_single_pass(&kernel) || !is_long(plan, &kernel)) {
         vec_push(arena, &plan->kernels, kernel);
         return;
     }
     IndexTab *tab = scalartab_indices(kernel.scalars);
+    DimId n = dim_ceil_div(plan->graph->dims, kernel_n_reduced(&kernel), segment_elems(&kernel));
     Kernel partial = kernel, finish = kernel;
-    partial.name = str_format(arena, "%s_part%u", kernel.name, level);
-    partial.segment_axis = index_new_axis(tab, dim_ceil_div(dims, count, segment));
+    partial.name = str_format(arena, "%s_part", kernel.name);
+    partial.segment_axis = index_new_axis(tab, n);
     memset(&partial.row_stores, 0, sizeof partial.row_stores);
     memset(&partial.reduces, 0, sizeof partial.reduces);
     memset(&finish.reduces, 0, sizeof finish.reduces);
@@ -94,9 +96,5 @@ static void split_level(Arena *arena, Plan *plan, Kernel kernel, uint32_t level)
     finish.first_reduced = partial.segment_axis;
     finish.n_reduced = 1;
     vec_push(arena, &plan->kernels, partial);
-    split_level(arena, plan, finish, level + 1);
-}
-
-void split_kernel(Arena *arena, Plan *plan, Kernel kernel) {
-    split_level(arena, plan, kernel, 0);
+    vec_push(arena, &plan->kernels, finish);
 }

@@ -4,9 +4,10 @@
 
 #include "ir/kernel.h"
 
-/* Appends `kernel` to the plan; as a partial kernel per level and a finishing kernel when its
- * reduction may be longer than a segment and needs a single pass. The order of summation is that of
- * ReduceOrder either way. Adds the partials' buffers. */
+/* Appends `kernel` to the plan; as a partial kernel and a finishing one when its reduction may be
+ * longer than a segment and needs a single pass. The finishing kernel goes over the partials by
+ * itself, however many there are: the order of summation is that of ReduceOrder either way. Adds
+ * the partials' buffers. */
 void split_kernel(Arena *arena, Plan *plan, Kernel kernel);
 
 #endif

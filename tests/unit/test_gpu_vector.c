@@ -73,7 +73,7 @@ static void check_layout(const char *dtype, int is_left, int is_along_k, TargetI
     const char *text = compiled_function(&p, kernel, 0);
     uint32_t n_once = ptx_count(text, ".L1::no_allocate.v4");
     cr_expect_geq(n_once + count_wide_loads(text), s->slots, "%s", source);
-    cr_expect_eq(n_once > 0, target_get(target)->has_load_once,
+    cr_expect_eq(n_once > 0, target_get(target)->has_load_hints,
                  "the matrix takes no place that the vector needs: %s", source);
     cr_expect(is_along_k || ptx_count(text, "st.shared.v") > 0, "sums one by one: %s", source);
     cr_expect_eq(ptx_count(text, ".reqnctapercluster"), s->cluster > 1, "%s", source);
