@@ -69,6 +69,8 @@ LLVMValueRef gpu_segment_count(const Lower *lower, LLVMValueRef rest) {
     return LLVMBuildSelect(builder, is_last, rest, length, "");
 }
 
+enum { REST_UNROLL = 4 }; /* of what is left behind a loop of more */
+
 /* `width` elements an iteration from `from`; returns where it stopped. */
 static LLVMValueRef loop_of_width(const GpuElements *e, const Stage *stage, Acc *accs,
                                   LLVMValueRef from, uint32_t width) {
@@ -98,6 +100,8 @@ static LLVMValueRef loop_of_width(const GpuElements *e, const Stage *stage, Acc 
 
 void gpu_each_element(const GpuElements *e, const Stage *stage, Acc *accs) {
     LLVMValueRef from = e->own;
-    if (e->unroll > 1) from = loop_of_width(e, stage, accs, from, e->unroll);
+    if (e->unroll > REST_UNROLL) from = loop_of_width(e, stage, accs, from, e->unroll);
+    if (e->unroll > 1)
+        from = loop_of_width(e, stage, accs, from, e->unroll < REST_UNROLL ? e->unroll : REST_UNROLL);
     loop_of_width(e, stage, accs, from, 1);
 }

@@ -101,7 +101,11 @@ static void put_term(Writer *w, bool *is_first, DimTerm term) {
             put_postfix(w, is_first, atom.divisor);
             put_token(w, is_first, "/");
         } else {
-            put_symbol(w, is_first, atom.symbol);
+            const DimRule *rule = dim_symbol_info(w->dims, atom.symbol)->rule;
+            if (rule && rule->value != DIM_NONE)
+                put_postfix(w, is_first, rule->value);
+            else
+                put_symbol(w, is_first, atom.symbol);
         }
         if (!is_alone) put_token(w, is_first, "*");
         is_alone = false;
@@ -387,7 +391,8 @@ static void put_extents(Writer *w, const Launch *launch, uint32_t k, Predicate *
         asks_multiple = asks_multiple && (own->multiple_dim != other->multiple_dim ||
                                           own->multiple_of != other->multiple_of);
         asks_limit =
-            asks_limit && (own->limit_dim != other->limit_dim || own->limit != other->limit);
+            asks_limit && (own->limit_dim != other->limit_dim || own->limit != other->limit ||
+                           own->least != other->least);
     }
     if (asks_multiple) {
         text_puts(&w->text, predicate->is_first ? "m:" : "&m:");
@@ -400,6 +405,11 @@ static void put_extents(Writer *w, const Launch *launch, uint32_t k, Predicate *
         put_expr(w, own->limit_dim);
         text_printf(&w->text, ":%" PRId64, own->limit);
         predicate->is_first = false;
+    }
+    if (asks_limit && own->least > 0) {
+        text_printf(&w->text, "&l:%" PRId64 ",", own->limit);
+        put_expr(w, own->limit_dim);
+        text_printf(&w->text, ",-:%" PRId64, own->limit - own->least);
     }
 }
 

@@ -594,7 +594,9 @@ void dim_follow_rules(const DimTab *tab, int64_t *symbol_values) {
         const DimRule *rule = tab->symbols.data[i].rule;
         int64_t extent = 0;
         if (!rule) continue;
-        if (dim_rule_copies(tab, rule, symbol_values, &extent))
+        if (rule->value != DIM_NONE)
+            symbol_values[i] = dim_eval(tab, rule->value, symbol_values, &extent) ? extent : 0;
+        else if (dim_rule_copies(tab, rule, symbol_values, &extent))
             symbol_values[i] = (extent + rule->padded - 1) / rule->padded * rule->padded;
         else
             symbol_values[i] = rule->is_width ? 0 : extent;

@@ -15,12 +15,14 @@ enum { DIM_NONE = 0, DIM_MAX_SYMBOLS = 64 };
 
 typedef struct DimTab DimTab;
 
-/* A symbol that follows from others where a kernel is launched: how far apart the rows of a matrix
+/* A symbol that follows from others where a kernel is launched: one that stands for a dim, or how
+ * far apart the rows of a matrix
  * are, or 0 for how wide a copy of it is, where none is needed. Rows are copied to a pitch that is
  * a multiple of `padded`, unless they are as good as they lie, at a pitch that is a multiple of
  * `whole` (and at an address that is aligned), or a copy does not pay: `depth` and `work` are
  * small. */
 typedef struct DimRule {
+    DimId value;  /* what it stands for; DIM_NONE: it is a pitch or a width */
     DimId extent; /* elements of a row */
     int64_t padded, whole;
     DimId depth, work; /* work: DIM_NONE, which is never small */

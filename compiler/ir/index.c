@@ -208,6 +208,15 @@ IndexId index_scale(IndexTab *tab, IndexId a, DimId factor) {
     return intern_sum(tab, &sum);
 }
 
+IndexId index_row_major(IndexTab *tab, uint32_t n_axes) {
+    IndexId at = index_dim(tab, dim_const(tab->dims, 0));
+    for (uint32_t k = 0; k < n_axes; k++) {
+        at = index_scale(tab, at, index_axis_extent(tab, k));
+        at = index_add(tab, at, index_axis(tab, k));
+    }
+    return at;
+}
+
 /* The same for a constant part of an index. A constant divisor leaves a constant between 0 and
  * itself, because the rest is divided as a number that is not negative. */
 static void split_offset(DimTab *dims, DimId offset, DimId divisor, DimId *quotient, DimId *rest) {

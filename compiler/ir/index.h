@@ -50,6 +50,8 @@ IndexId index_value(IndexTab *tab, uint32_t scalar, DimId extent, uint32_t axes)
 IndexId index_add(IndexTab *tab, IndexId a, IndexId b);
 IndexId index_add_dim(IndexTab *tab, IndexId a, DimId b);
 IndexId index_scale(IndexTab *tab, IndexId a, DimId factor);
+/* Over the first `n_axes` axes, the last of them innermost. */
+IndexId index_row_major(IndexTab *tab, uint32_t n_axes);
 IndexId index_div(IndexTab *tab, IndexId a, DimId divisor); /* divisor positive */
 IndexId index_mod(IndexTab *tab, IndexId a, DimId divisor);
 

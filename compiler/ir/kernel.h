@@ -236,14 +236,14 @@ typedef struct Variant {
     uint64_t align_args; /* bit set over Kernel.args */
     DimId multiple_dim;  /* a dim that must be a multiple of multiple_of, or DIM_NONE */
     int64_t multiple_of;
-    DimId limit_dim; /* a dim that must be at most limit, or DIM_NONE */
-    int64_t limit;
+    DimId limit_dim; /* a dim that must be at least `least` and at most `limit`, or DIM_NONE */
+    int64_t least, limit;
     uint32_t chip_bytes; /* GPU: of dynamic shared memory, for what the launch keeps on chip */
     Keeps keeps;
 } Variant;
 
 enum { CHIP_ALIGN_BYTES = 16, CHIP_LANES = 4, MAX_CLUSTER = 8 };
-enum { MAX_VARIANTS = 8, MAX_KERNEL_ARGS = 60 };
+enum { MAX_VARIANTS = 16, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX
 
@@ -255,6 +255,15 @@ enum { MAX_VARIANTS = 8, MAX_KERNEL_ARGS = 60 };
  * launch, one by one. A turn follows the kernel before it too, but in the only block of the launch,
  * which does all of each kernel, the blocks of its grid one after the other. */
 typedef enum { LINK_NONE, LINK_PART, LINK_PHASE, LINK_TURN } LaunchLink;
+
+/* The n kernels behind a kernel over rows that stand for it where these are few and long: where
+ * margin >= least, unless a cluster has a block for each part of them, which it has up to a length
+ * of `clustered` where the innermost extent is a multiple of `lanes`. 0 of them: none do. */
+typedef struct RowSpread {
+    uint32_t n;
+    DimId margin, length, inner;
+    int64_t least, clustered, lanes; /* clustered: 0, no cluster has */
+} RowSpread;
 
 typedef struct Kernel {
     Str name;
@@ -283,6 +292,10 @@ typedef struct Kernel {
     Variant variants[MAX_VARIANTS];
     uint32_t n_variants;
     uint32_t code; /* equal numbers: the same but for the buffers (pass/share.h) */
+    /* 1 where the kernel starts, 0 where it does not; DIM_NONE: it always starts. Its grids are
+     * multiples of it. The kernels that stand for one where it does not start follow it. */
+    DimId when;
+    RowSpread spread;
     LaunchLink link;
     /* Of a launch of turns: arguments (bit set) that it copies to shared memory when it begins. */
     uint64_t copied_args;
@@ -472,6 +485,10 @@ typedef void (*StoreVisitor)(void *user, const Store *store);
 void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user);
 /* How many of the plan's kernels are init kernels: those before this one. */
 uint32_t plan_n_init(const Plan *plan);
+/* Whether it stands for one before it where that does not start. */
+static inline bool kernel_is_spread(const Kernel *kernel) {
+    return kernel->when != DIM_NONE && kernel->spread.n == 0;
+}
 /* Whether the kernel only lays a factor of matmuls out anew, in an init step: it has no nodes, and
  * the node of its buffer is a matmul's. */
 static inline bool kernel_lays_out(const Kernel *kernel) {
@@ -485,7 +502,7 @@ NodeId plan_laid_out(const Plan *plan, const Kernel *layout);
 DimId plan_prepared_bytes(const Plan *plan);
 
 /* Proves that every kernel reads only what is bound or was written before it, that everything is
- * written once (a concat perhaps in pieces) and in its dtype, that stages hold every slot once, and
+ * written once (a concat perhaps in pieces; again by kernels that stand for others) and in its dtype, that stages hold every slot once, and
  * that init kernels come first, read nothing but params and what init kernels made, need no dim but
  * those that params fix, and alone write what is prepared. NULL, or what is wrong. */
 const char *plan_verify(const Plan *plan, Arena *arena);

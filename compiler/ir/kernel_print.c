@@ -191,6 +191,7 @@ static void print_variant(const Printer *p, const Variant *v) {
     if (v->align_bytes > 1) text_printf(p->out, ", aligned %u", v->align_bytes);
     if (v->limit_dim != DIM_NONE) {
         text_puts(p->out, ", ");
+        if (v->least > 0) text_printf(p->out, "%lld <= ", (long long)v->least);
         dim_print(p->dims, v->limit_dim, p->out);
         text_printf(p->out, " <= %lld", (long long)v->limit);
     }

@@ -139,6 +139,40 @@ static void check_stages(Checker *c, const Kernel *kernel) {
         fault(c, kernel, "is a malformed map, slot", 0);
 }
 
+/* What the kernel writes, those that stand for it write again. */
+static void forget_store(void *user, const Store *store) {
+    Checker *c = user;
+    c->written_by[store->buffer] = 0;
+    if (store->piece) c->has_piece[store->buffer][store->piece - 1] = false;
+}
+
+typedef struct Again {
+    Checker *checker;
+    const Kernel *kernel;
+} Again;
+
+static void check_again(void *user, const Store *store) {
+    const Again *again = user;
+    const Checker *c = again->checker;
+    bool is_written = store->piece ? c->has_piece[store->buffer][store->piece - 1]
+                                   : c->written_by[store->buffer] != 0;
+    if (!is_written)
+        fault(again->checker, again->kernel, "alone, not those that stand for it, writes",
+              store->buffer);
+}
+
+static void check_spread(Checker *c, uint32_t k) {
+    const Kernel *kernels = c->plan->kernels.data;
+    if (kernels[k].spread.n) kernel_each_store(&kernels[k], forget_store, c);
+    for (uint32_t first = k; kernel_is_spread(&kernels[k]) && first-- > 0;) {
+        if (!kernels[first].spread.n) continue;
+        Again again = {c, &kernels[first]};
+        if (first + kernels[first].spread.n == k)
+            kernel_each_store(&kernels[first], check_again, &again);
+        return;
+    }
+}
+
 static int compare_names(const void *a, const void *b) {
     const Kernel *x = *(const Kernel *const *)a, *y = *(const Kernel *const *)b;
     return strcmp(x->name, y->name);
@@ -171,6 +205,7 @@ const char *plan_verify(const Plan *plan, Arena *arena) {
         for (uint32_t s = 0; s < kernel->row_stores.n; s++)
             check_store(&c, kernel, k, &kernel->row_stores.data[s], true);
         check_loads(&c, kernel, k); /* a kernel must not read what it writes */
+        check_spread(&c, k);
     }
     for (uint32_t b = 0; b < plan->buffers.n && !c.fault; b++)
         if (plan->buffers.data[b].kind == BUFFER_OUTPUT && !c.written_by[b])

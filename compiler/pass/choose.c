@@ -10,6 +10,7 @@
 #include "pass/launch.h"
 #include "pass/sched.h"
 #include "pass/share.h"
+#include "pass/spread.h"
 
 #include <math.h>
 
@@ -66,10 +67,11 @@ static double worst(const CostPoints *points, const Prices *a, const Prices *b) 
     return most;
 }
 
+/* On the diagonal: corners are for what must not be lost, wherever it is. */
 static double mean(const CostPoints *points, const Prices *a, const Prices *b) {
     double sum = 0;
-    for (uint32_t i = 0; i < points->n; i++) sum += log(a->us[i] / b->us[i]);
-    return exp(sum / points->n);
+    for (uint32_t i = 0; i < points->n_diagonal; i++) sum += log(a->us[i] / b->us[i]);
+    return exp(sum / points->n_diagonal);
 }
 
 bool choose_is_better(const CostPoints *points, const Prices *now, const Prices *other,
@@ -228,6 +230,7 @@ static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes,
     if (!plan) return false;
     arena_reset(c->scratch);
     offer->n_broken = n_broken(c->scratch, plan);
+    if (wishes) spread_plan(c->arena, plan, c->target);
     sched_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
     if (wishes && c->target->device == DEVICE_GPU) join_launches(c, plan);
@@ -578,6 +581,7 @@ static Plan *make_plan(Chooser *c) {
                            .part = c->cut.part};
     arena_reset(c->scratch);
     Plan *plan = fuse_graph(c->arena, c->scratch, c->graph, options, c->diags);
+    if (plan) spread_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
     return plan;
 }

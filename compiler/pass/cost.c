@@ -88,8 +88,10 @@ static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *varia
 static bool applies(const Coster *c, const Kernel *kernel, const Variant *variant) {
     bool is_whole = !variant->multiple_dim || variant->multiple_of <= 1 ||
                     fmod(number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
-    bool is_short = !variant->limit_dim || number(c, variant->limit_dim) <= (double)variant->limit;
-    return is_whole && is_short && has_maps(c, kernel, variant);
+    double limited = variant->limit_dim ? number(c, variant->limit_dim) : 0;
+    bool fits = !variant->limit_dim ||
+                (limited >= (double)variant->least && limited <= (double)variant->limit);
+    return is_whole && fits && has_maps(c, kernel, variant);
 }
 
 /* The first whose conditions on dims hold, of all kernels that start together. */
@@ -249,6 +251,13 @@ static double lane_fill(const Coster *c, const Pricing *p) {
     return n > 0 ? ceil(n / lanes) * lanes / n : 1;
 }
 
+/* Elements of a row that its threads go through: all that a resident one has room for. */
+static double walked(const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    double room = (double)sched->resident * sched->team * sched->lanes;
+    return fmax(p->reduced, sched->cluster > 1 ? room * sched->cluster : room);
+}
+
 /* A scalar is computed for every point of the axes that it depends on; one that hangs on the lanes'
  * axis alone is still computed in every row. */
 static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
@@ -256,7 +265,7 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     uint32_t n = scalar_count(kernel->scalars) + 1;
     bool *is_done = arena_array(c->arena, bool, n);
     uint32_t lanes = kernel_lane_axis(kernel) == NO_AXIS ? 0 : 1u << kernel_lane_axis(kernel);
-    double n_points = p->rows * p->reduced * lane_fill(c, p);
+    double n_points = p->rows * walked(p) * lane_fill(c, p);
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
         const double *shares = footprint_shares(c->arena, kernel, s, c->values);
         for (ScalarId id = 1; id < n; id++) {
@@ -333,9 +342,12 @@ static double dram_us(const Coster *c, const Pricing *p) {
     if (c->card->device == DEVICE_CPU) return (all - p->left_bytes) / peak;
     if (p->bytes_in_flight <= 0) return all / peak;
     double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
-    double bytes = at_once * p->variant->sched.threads * p->bytes_in_flight;
+    double own = p->variant->sched.threads * p->bytes_in_flight;
     double waited = p->cost->read_bytes + p->held_bytes * CACHE_WAIT;
-    return fmax(all / peak, bytes > 0 ? waited * p->wait_us / bytes : 0);
+    bool has_rows = p->kernel->form == FORM_ROW || p->kernel->form == FORM_COLUMN;
+    if (has_rows && p->cost->n_blocks > 0) /* no more than there is */
+        own = fmin(own, (p->cost->read_bytes + p->held_bytes) / p->cost->n_blocks);
+    return fmax(all / peak, own > 0 ? waited * p->wait_us / (at_once * own) : 0);
 }
 
 static uint32_t index_depth(const IndexTab *tab, IndexId id, const uint32_t *depth) {
@@ -478,9 +490,10 @@ static bool makes_copy(const Coster *c, const Kernel *kernel) {
     return false;
 }
 
-/* Whether the kernel would copy something that needs no copy. */
+/* Whether the kernel would copy something that needs no copy, or others stand for it here. */
 static bool is_idle(const Coster *c, const Kernel *kernel) {
-    return makes_copy(c, kernel) && number(c, kernel_n_rows(kernel)) == 0;
+    return (makes_copy(c, kernel) && number(c, kernel_n_rows(kernel)) == 0) ||
+           (kernel->when != DIM_NONE && number(c, kernel->when) == 0);
 }
 
 /* The part of the shorter of memory and arithmetic that the longer does not hide. Blocks of a
@@ -602,6 +615,7 @@ static void price_kernel(Coster *c, uint32_t index) {
         cost->pressure.n_blocks = c->beside.most.n_blocks;
         cost->pressure.occupancy = c->beside.most.occupancy;
     }
+    if (kernel->when != DIM_NONE && p.is_idle) return;
     bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
     for (uint32_t s = 0; s <= kernel->stages.n; s++)
         live[s] = stage_live_scalars(c->arena, kernel, p.variant->keeps, s);
@@ -638,6 +652,7 @@ static void price_init(Coster *c) {
 static PlanCost *price_kernels(Arena *arena, const Plan *plan, const Card *card,
                                const int64_t *dims) {
     PlanCost *out = arena_array(arena, PlanCost, 1);
+    dims = cost_dims(arena, plan->graph->dims, dims); /* of symbols that the plan brought, too */
     *out = (PlanCost){.plan = plan, .card = card, .dims = dims};
     out->kernels = arena_array(arena, KernelCost, plan->kernels.n);
     Coster c = {.arena = arena,
@@ -651,8 +666,10 @@ static PlanCost *price_kernels(Arena *arena, const Plan *plan, const Card *card,
     price_init(&c);
     for (uint32_t k = out->n_init; k < plan->kernels.n; k++) {
         price_kernel(&c, k);
-        bool is_idle = out->kernels[k].launch_us == 0 && makes_copy(&c, &plan->kernels.data[k]);
-        out->n_launches += plan->kernels.data[k].link == LINK_NONE && !is_idle;
+        const Kernel *kernel = &plan->kernels.data[k];
+        bool may_idle = makes_copy(&c, kernel) || kernel->when != DIM_NONE;
+        bool does_idle = may_idle && out->kernels[k].launch_us == 0;
+        out->n_launches += kernel->link == LINK_NONE && !does_idle;
         out->read_bytes += out->kernels[k].read_bytes;
         out->written_bytes += out->kernels[k].written_bytes;
         out->us += out->kernels[k].us;

@@ -49,15 +49,22 @@ typedef struct PlanCost {
 enum { COST_DEFAULT_DIM = 1024 };
 int64_t *cost_dims(Arena *arena, const DimTab *dims, const int64_t *given);
 
-/* Where plans are compared that have to serve all values of the dims: at those of cost_dims, and
- * with every dim at its least, at two small sizes, where tiles and blocks run out, and at its
- * largest value or COST_LARGE_DIM; each point once. On a CPU no dim is less than COST_SHORT_DIM
- * without need: rows of a few elements take their reductions' ends, fused, and a plan for all sizes
- * should not hang on them. */
-enum { COST_LARGE_DIM = 65536, COST_SHORT_DIM = 64, COST_MAX_POINTS = 5 };
+/* Where plans are compared that have to serve all values of the dims: on the diagonal, which is at
+ * those of cost_dims, and with every dim at its least, at two small sizes, where tiles and blocks
+ * run out, and at its largest value or COST_LARGE_DIM; and in corners, where one of the first
+ * dims is at its least and the others are at their largest, or the other way round. Each point
+ * once. On a CPU no dim is less than COST_SHORT_DIM without need: rows of a few elements take their
+ * reductions' ends, fused, and a plan for all sizes should not hang on them. */
+enum {
+    COST_LARGE_DIM = 65536,
+    COST_SHORT_DIM = 64,
+    COST_DIAGONAL_POINTS = 5,
+    COST_CORNER_DIMS = 4,
+    COST_MAX_POINTS = COST_DIAGONAL_POINTS + 2 * COST_CORNER_DIMS
+};
 typedef struct CostPoints {
     const int64_t *dims[COST_MAX_POINTS]; /* by symbol; the first is cost_dims' */
-    uint32_t n;
+    uint32_t n, n_diagonal;               /* the first ones are the diagonal's */
 } CostPoints;
 CostPoints cost_points(Arena *arena, const DimTab *dims, DeviceClass device);
 

@@ -8,12 +8,13 @@ static double number(const PlanCost *cost, DimId dim) {
 }
 
 /* What of the inputs and of what is prepared a run uses at all, by whichever kernel uses most of
- * it, and the outputs, each of which may be stored in pieces. */
+ * it, and the outputs, each of which may be stored in pieces. Kernels that stand for others use
+ * the same. */
 static double least_bytes(Arena *arena, const PlanCost *cost) {
     double total = 0, *most = arena_array(arena, double, cost->plan->buffers.n);
     for (uint32_t k = cost->n_init; k < cost->plan->kernels.n; k++) {
         const Kernel *kernel = &cost->plan->kernels.data[k];
-        for (uint32_t i = 0; i < kernel->args.n; i++) {
+        for (uint32_t i = 0; i < kernel->args.n && !kernel_is_spread(kernel); i++) {
             uint32_t b = kernel->args.data[i];
             if (cost->plan->buffers.data[b].kind == BUFFER_TEMP) continue;
             bool is_output = cost->plan->buffers.data[b].kind == BUFFER_OUTPUT;

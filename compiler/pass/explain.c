@@ -154,6 +154,29 @@ static void print_price(const Ledger *l, const KernelCost *cost) {
                 100 * p->occupancy);
 }
 
+/* Where others stand for the kernel. */
+static void print_spread(const Ledger *l, const RowSpread *spread) {
+    text_puts(l->out, "    where ");
+    dim_print(l->dims, spread->margin, l->out);
+    text_printf(l->out, " >= %lld", (long long)spread->least);
+    if (spread->clustered) {
+        text_puts(l->out, ", if ");
+        dim_print(l->dims, spread->length, l->out);
+        text_printf(l->out, " > %lld", (long long)spread->clustered);
+        if (spread->lanes > 1) {
+            text_puts(l->out, " or ");
+            dim_print(l->dims, spread->inner, l->out);
+            text_printf(l->out, " is no multiple of %lld", (long long)spread->lanes);
+        }
+    }
+    text_printf(l->out, ", rows are few and long: the next %u start in its place\n", spread->n);
+}
+
+static bool starts(const Ledger *l, const Kernel *kernel) {
+    return kernel->when == DIM_NONE ||
+           dim_number(l->dims, kernel->when, l->input->cost->dims) > 0;
+}
+
 /* Kernels [first, end) of the plan. */
 static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
     for (uint32_t i = first; i < end; i++) {
@@ -169,7 +192,11 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
                                                       : "\n");
         print_buffers(l, kernel, false);
         print_buffers(l, kernel, true);
-        print_price(l, &l->input->cost->kernels[i]);
+        if (starts(l, kernel))
+            print_price(l, &l->input->cost->kernels[i]);
+        else
+            text_puts(l->out, "    does not start at these extents\n");
+        if (kernel->spread.n) print_spread(l, &kernel->spread);
     }
 }
 
@@ -184,11 +211,12 @@ static void print_aparts(const Ledger *l) {
     }
 }
 
-/* Of a run: init steps are none of it. */
+/* Of a run: init steps are none of it, nor what only stands for other kernels. */
 static DimId traffic(const Ledger *l, const Plan *plan) {
     DimId total = dim_const(l->dims, 0);
     for (uint32_t i = plan_n_init(plan); i < plan->kernels.n; i++)
-        total = add(l, total, kernel_bytes(plan, &plan->kernels.data[i]));
+        if (!kernel_is_spread(&plan->kernels.data[i]))
+            total = add(l, total, kernel_bytes(plan, &plan->kernels.data[i]));
     return total;
 }
 

@@ -157,6 +157,10 @@ static void put_kernels(const Writer *w, const char *list, uint32_t first, uint3
         jsontext_string(w->json, "variant", kernel->variants[cost->variant].symbol);
         jsontext_number(w->json, "passes", kernel->stages.n);
         jsontext_bool(w->json, "partial", kernel->segment_axis != NO_AXIS);
+        jsontext_bool(w->json, "starts",
+                      kernel->when == DIM_NONE ||
+                          dim_number(w->dims, kernel->when, w->input->cost->dims) > 0);
+        jsontext_number(w->json, "spread", kernel->spread.n);
         put_nodes(w, kernel);
         put_buffers(w, kernel, false);
         put_buffers(w, kernel, true);

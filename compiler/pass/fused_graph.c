@@ -99,7 +99,7 @@ Graph *explain_fused_graph(Arena *arena, StrTab *strings, const Plan *plan) {
     }
     for (uint32_t i = 0; i < plan->kernels.n; i++) {
         const Kernel *kernel = &plan->kernels.data[i];
-        if (kernel->segment_axis != NO_AXIS) continue;
+        if (kernel->segment_axis != NO_AXIS || kernel_is_spread(kernel)) continue;
         if (kernel->nodes.n)
             clone_kernel(&c, kernel);
         else

@@ -59,7 +59,8 @@ static Candidates find_candidates(Joiner *j, uint32_t first) {
     uint32_t begin = first, n;
     j->round++;
     for (; begin < j->plan->kernels.n && found.n < MAX_TRIES; begin += n) {
-        bool is_free = begin > first && kernels[begin].is_init == kernels[first].is_init;
+        bool is_free = begin > first && kernels[begin].is_init == kernels[first].is_init &&
+                       kernels[begin].when == kernels[first].when;
         n = plan_launch(j->plan, begin).n;
         for (uint32_t k = begin; k < begin + n; k++) is_free = is_free && !must_follow(j, k);
         for (uint32_t k = begin; k < begin + n; k++) note_made(j, k);

@@ -1,8 +1,6 @@
 /* Copying scalar programs. See rebuild.h. */
 #include "pass/rebuild.h"
 
-static IndexId rebuild_index(Rebuild *r, IndexId id);
-
 static IndexId rebuild_atom(Rebuild *r, IndexAtom atom) {
     IndexTab *to = scalartab_indices(r->to);
     ScalarId value;
@@ -20,7 +18,7 @@ static IndexId rebuild_atom(Rebuild *r, IndexAtom atom) {
     return index_value(to, value, atom.divisor, scalar_get(r->to, value)->axes);
 }
 
-static IndexId rebuild_index(Rebuild *r, IndexId id) {
+IndexId rebuild_index(Rebuild *r, IndexId id) {
     const IndexTab *from = scalartab_indices(r->from);
     IndexTab *to = scalartab_indices(r->to);
     IndexExpr expr = index_expr(from, id);
@@ -32,12 +30,16 @@ static IndexId rebuild_index(Rebuild *r, IndexId id) {
     return sum;
 }
 
-static GuardId rebuild_guard(Rebuild *r, GuardId id, GuardId outer) {
+static GuardId and_guard(Rebuild *r, GuardId id, GuardId outer) {
     for (; id; id = guard_get(r->from, id).next) {
         Guard guard = guard_get(r->from, id);
         outer = guard_and(r->to, outer, rebuild_index(r, guard.index), guard.lo, guard.hi);
     }
     return outer;
+}
+
+GuardId rebuild_guard(Rebuild *r, GuardId id) {
+    return and_guard(r, id, GUARD_NONE);
 }
 
 static ScalarId copy_scalar(Rebuild *r, const Scalar *s) {
@@ -48,16 +50,18 @@ static ScalarId copy_scalar(Rebuild *r, const Scalar *s) {
         return scalar_const(r->to, s->dtype, s->number);
     case SCALAR_LOAD:
         return scalar_load(r->to, s->dtype, s->buffer, rebuild_index(r, s->index),
-                           rebuild_guard(r, s->guard, r->guard));
+                           and_guard(r, s->guard, r->guard));
     case SCALAR_INDEX:
         return scalar_index(r->to, rebuild_index(r, s->index));
     case SCALAR_INSIDE:
-        return scalar_inside(r->to, rebuild_guard(r, s->guard, GUARD_NONE));
+        return scalar_inside(r->to, rebuild_guard(r, s->guard));
     case SCALAR_PRIM:
         return scalar_prim(r->to, s->prim, args[0], args[1], args[2]);
     case SCALAR_CVT:
         return scalar_cvt(r->to, args[0], s->dtype);
     case SCALAR_STAGE:
+        if (r->results && r->results[s->slot]) return r->results[s->slot];
+        break;
     case SCALAR_EXTREME:
         break;
     }

@@ -10,11 +10,15 @@ typedef struct Rebuild {
     ScalarTab *to; /* its indices have the same dims */
     /* Per axis of `from`: what stands for it in `to`; 0 only where nothing depends on it. */
     IndexId axes[MAX_AXES];
-    GuardId guard;    /* of `to`: holds for every load besides the load's own */
-    ScalarId *copies; /* per scalar of `from`, once copied; NULL at the beginning */
+    GuardId guard;     /* of `to`: holds for every load besides the load's own */
+    ScalarId *results; /* per slot of `from`: what stands for its result in `to`, if anything does;
+                        * NULL: nothing for any */
+    ScalarId *copies;  /* per scalar of `from`, once copied; NULL at the beginning */
 } Rebuild;
 
-/* The copy of `id`, which depends on no reduction. */
+/* The copy of `id`, which depends on no reductions but those that something stands for. */
 ScalarId rebuild_scalar(Rebuild *rebuild, ScalarId id);
+IndexId rebuild_index(Rebuild *rebuild, IndexId id);
+GuardId rebuild_guard(Rebuild *rebuild, GuardId id);
 
 #endif

@@ -25,6 +25,8 @@ enum {
     MAX_RESIDENT_STEPS = 16,
     MANY_STEPS = 8,
     MAX_SLOTS = 8,
+    UNROLL = 4,       /* steps in flight */
+    FEW_BLOCKS = 132, /* a processor has one at most */
     CPU_MAP_UNIT = 4096,
     CPU_MAP_STRIDED_UNIT =
         16, /* where some access strides: short runs, so that the lines it touches
@@ -134,6 +136,7 @@ static void add_variant(Scheduler *s, Variant variant) {
     if (n && !variant_has_conditions(s->plan, s->kernel, &s->kernel->variants[n - 1])) return;
     const char *graph = s->plan->graph->name;
     bool has_prefix = strncmp(s->kernel->name, graph, strlen(graph)) == 0;
+    if (s->kernel->when) variant.grid = dim_mul(s->dims, variant.grid, s->kernel->when);
     variant.symbol = str_format(s->arena, "%s%s%s", has_prefix ? "" : graph, has_prefix ? "" : "_",
                                 s->kernel->name);
     if (n) variant.symbol = str_format(s->arena, "%s_v%u", variant.symbol, n);
@@ -222,11 +225,12 @@ static uint32_t large_blocks(const Scheduler *s, Sched *sched) {
 }
 
 /* Rows of `least` to `length` elements in registers over all stages; those longer than a segment in
- * the registers of a cluster, which would be wasted on shorter ones. False: they do not fit. */
+ * the registers of a cluster, which would be wasted on shorter ones. Of partial results a segment
+ * is none that needs to stay, but rows that are one each may. False: they do not fit. */
 static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t length) {
     int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems;
     int64_t n_blocks = length > segment ? (length + segment - 1) / segment : 1;
-    if (s->kernel->segment_axis != NO_AXIS || length <= 0) return false;
+    if (length <= 0 || (s->kernel->segment_axis != NO_AXIS && length == segment)) return false;
     if (n_blocks > s->target->max_cluster || (n_blocks > 1 && least <= segment)) return false;
     sched->cluster = n_blocks > 1 ? (uint32_t)n_blocks : 0;
     if (n_blocks > 1) length = least = segment;
@@ -242,6 +246,33 @@ static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t leng
            has_registers(s, sched) && block_registers(s, sched, steps) <= MOST_BLOCK_REGISTERS;
 }
 
+/* Loads of elements that lanes have of their own. */
+static uint32_t n_loads(const Scheduler *s) {
+    const ScalarTab *scalars = s->kernel->scalars;
+    const bool *live = kernel_live_scalars(s->arena, s->kernel);
+    uint32_t n = 0;
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *load = scalar_get(scalars, id);
+        n += live[id] && load->kind == SCALAR_LOAD && (load->axes >> s->lane_axis & 1);
+    }
+    return n;
+}
+
+/* Partial results by few blocks: each has more on its way, if that is of few tensors. */
+static void add_deep(Scheduler *s, Variant variant) {
+    uint32_t n = n_loads(s), unroll = n == 1 ? 4 * UNROLL : n == 2 ? 2 * UNROLL : 0;
+    bool is_partial = s->kernel->segment_axis != NO_AXIS;
+    if (!is_partial || variant.limit_dim || variant.sched.unroll != UNROLL || !unroll ||
+        dim_lo(s->dims, variant.grid) > FEW_BLOCKS)
+        return;
+    variant.sched.unroll = unroll;
+    if (dim_hi(s->dims, variant.grid) > FEW_BLOCKS) {
+        variant.limit_dim = variant.grid;
+        variant.limit = FEW_BLOCKS;
+    }
+    add_variant(s, variant);
+}
+
 /* A variant for rows of `least` to `length` elements; if it has a limit, only a resident one.
  * False: none was added. */
 static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t length) {
@@ -251,7 +282,7 @@ static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t len
     if (!is_resident) {
         sched = variant.sched;
         int64_t steps = choose_row(&sched, length, false);
-        sched.unroll = steps > 4 ? 4 : 1;
+        sched.unroll = steps > UNROLL ? UNROLL : 1;
     }
     sched.min_blocks = large_blocks(s, &sched);
     if (!is_resident && finishes_split(s)) hurry(s, &sched);
@@ -260,26 +291,62 @@ static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t len
     rows = dim_mul(s->dims, rows, n_segments(s));
     variant.grid = dim_ceil_div(s->dims, rows, sched.threads / sched.team);
     if (sched.cluster) variant.grid = dim_mul_const(s->dims, rows, sched.cluster);
+    add_deep(s, variant);
     add_variant(s, variant);
     return true;
 }
 
-/* Where a row may be long or short, short ones get resident variants of their own. */
-static void gpu_row(Scheduler *s, Variant variant) {
+/* Rows of symbolic length that at least half of a cluster's blocks have a segment of. Returns the least length
+ * of the others, if those are all longer. */
+static int64_t gpu_cluster_rows(Scheduler *s, Variant variant, int64_t least, int64_t length) {
     int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems;
-    static const int64_t short_rows[] = {1024, 4096, 8192};
+    uint32_t n_blocks = variant.sched.lanes > 1 ? 2 : MAX_CLUSTER;
+    for (; n_blocks <= s->target->max_cluster; n_blocks *= 2) {
+        int64_t from = n_blocks * segment / 2 + 1, most = min_i64(length, n_blocks * segment);
+        bool are_all = least >= from && length == most;
+        if (from > most || least > most || are_all) continue;
+        Variant cluster = variant;
+        cluster.limit_dim = kernel_n_reduced(s->kernel);
+        cluster.least = from > least ? from : 0;
+        cluster.limit = most;
+        if (gpu_row_of(s, cluster, from > least ? from : least, most) && from <= least)
+            least = most + 1;
+    }
+    return least;
+}
+
+/* Lengths up to which a row may have a variant of its own: a step of a few threads, one of a warp,
+ * several, and if there are several passes, what a block keeps. Returns how many there are. */
+enum { MAX_SHORT_ROWS = 6 };
+static uint32_t short_rows(const Scheduler *s, const Variant *variant,
+                           int64_t lengths[MAX_SHORT_ROWS]) {
+    uint32_t lanes = variant->sched.lanes, n = 0;
+    for (int64_t threads = 2; threads <= WARP_THREADS; threads *= 4) lengths[n++] = threads * lanes;
+    lengths[n++] = lanes > 1 ? reduce_order(FORM_ROW, DEVICE_GPU).n_chains
+                             : (int64_t)WARP_THREADS * MAX_SLOTS;
+    if (lanes == 1 || s->kernel->stages.n == 1) return n;
+    lengths[n++] = 4096;
+    lengths[n++] = 8192;
+    return n;
+}
+
+/* Where a row may be long or short, short ones get resident variants of their own, and long ones
+ * variants for clusters. */
+static void gpu_row(Scheduler *s, Variant variant) {
+    int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems, lengths[MAX_SHORT_ROWS];
     DimId n = kernel_n_reduced(s->kernel);
     int64_t length = dim_hi(s->dims, n), least = dim_lo(s->dims, n);
     bool is_whole = s->kernel->segment_axis == NO_AXIS;
     if (!is_whole) length = min_i64(length, segment);
-    bool is_worth_it = is_whole && s->kernel->stages.n > 1 && variant.sched.lanes > 1;
-    for (size_t i = 0; is_worth_it && i < sizeof short_rows / sizeof *short_rows; i++) {
-        if (length < short_rows[i] * 2 || least > short_rows[i]) continue;
+    uint32_t n_lengths = kernel_is_spread(s->kernel) ? 0 : short_rows(s, &variant, lengths);
+    for (uint32_t i = 0; i < n_lengths; i++) {
+        if (length < lengths[i] * 2 || least > lengths[i]) continue;
         Variant resident = variant;
         resident.limit_dim = n;
-        resident.limit = short_rows[i];
-        if (gpu_row_of(s, resident, least, short_rows[i])) least = short_rows[i] + 1;
+        resident.limit = lengths[i];
+        if (gpu_row_of(s, resident, least, lengths[i])) least = lengths[i] + 1;
     }
+    if (is_whole) least = gpu_cluster_rows(s, variant, least, length);
     gpu_row_of(s, variant, least, length);
 }
 
@@ -302,6 +369,7 @@ static void add_column(Scheduler *s, Variant variant) {
     DimId segments = n_segments(s);
     if (s->kernel->segment_axis != NO_AXIS) segments = dim_ceil_div(s->dims, segments, n_groups);
     variant.grid = dim_mul(s->dims, strips, segments);
+    add_deep(s, variant);
     add_variant(s, variant);
 }
 
@@ -336,7 +404,7 @@ static bool has_few_strips(const Scheduler *s, uint32_t lanes) {
 
 static void gpu_column(Scheduler *s, Variant variant) {
     bool is_partial = s->kernel->segment_axis != NO_AXIS;
-    variant.sched.unroll = 4;
+    variant.sched.unroll = UNROLL;
     if (finishes_split(s)) {
         gpu_column_finish(s, variant);
         return;
@@ -483,15 +551,17 @@ void sched_in_launch(Arena *arena, const Plan *plan, Kernel *kernel, GemmLaunch 
     schedule_contract(&s, launch);
 }
 
+void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
+    Scheduler s = scheduler_new(arena, plan, kernel, target);
+    if (kernel->form == FORM_CONTRACT)
+        schedule_contract(&s, (GemmLaunch){.products = 1});
+    else if (target->device == DEVICE_GPU)
+        schedule_gpu(&s);
+    else
+        schedule_cpu(&s);
+}
+
 void sched_plan(Arena *arena, Plan *plan, const Target *target) {
-    for (uint32_t k = 0; k < plan->kernels.n; k++) {
-        Kernel *kernel = &plan->kernels.data[k];
-        Scheduler s = scheduler_new(arena, plan, kernel, target);
-        if (kernel->form == FORM_CONTRACT)
-            schedule_contract(&s, (GemmLaunch){.products = 1});
-        else if (target->device == DEVICE_GPU)
-            schedule_gpu(&s);
-        else
-            schedule_cpu(&s);
-    }
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        sched_kernel(arena, plan, &plan->kernels.data[k], target);
 }

@@ -27,22 +27,11 @@ static uint32_t add_partial(Arena *arena, Plan *plan, NodeId node, Dtype dtype, 
     return plan->buffers.n - 1;
 }
 
-/* Row-major index over the parallel axes. */
-static IndexId row_index(const Kernel *kernel) {
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    IndexId row = index_dim(tab, dim_const(indextab_dims(tab), 0));
-    for (uint32_t k = 0; k < kernel->n_parallel; k++) {
-        row = index_scale(tab, row, index_axis_extent(tab, k));
-        row = index_add(tab, row, index_axis(tab, k));
-    }
-    return row;
-}
-
 /* Where the partial of a row and segment lies: segments innermost for rows, outermost for columns,
  * so that both the writing and the reading kernel run along memory. */
 static IndexId partial_address(const Kernel *kernel, uint32_t segment_axis) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
-    IndexId row = row_index(kernel), segment = index_axis(tab, segment_axis);
+    IndexId row = index_row_major(tab, kernel->n_parallel), segment = index_axis(tab, segment_axis);
     if (kernel->form == FORM_ROW)
         return index_add(tab, index_scale(tab, row, index_axis_extent(tab, segment_axis)), segment);
     return index_add(tab, index_scale(tab, segment, kernel_n_rows(kernel)), row);
@@ -57,7 +46,9 @@ static ScalarId through_memory(Arena *arena, Plan *plan, Kernel *partial, uint32
     IndexTab *tab = scalartab_indices(scalars);
     Dtype dtype = is_index ? DT_I32 : reduce->acc;
     uint32_t axes = (1u << partial->n_parallel) - 1;
-    uint32_t buffer = add_partial(arena, plan, reduce->node, dtype, kernel_n_rows(partial),
+    DimId rows = kernel_n_rows(partial);
+    if (partial->when) rows = dim_mul(plan->graph->dims, rows, partial->when);
+    uint32_t buffer = add_partial(arena, plan, reduce->node, dtype, rows,
                                   index_axis_extent(tab, partial->segment_axis));
     IndexId address = partial_address(partial, partial->segment_axis);
     ScalarId value = reduce->is_arg && !is_index ? scalar_extreme(scalars, dtype, slot, axes)

@@ -160,7 +160,7 @@ static void each_origin(const Dot *d, uint32_t buffer, void (*visit)(void *user,
         if (item == UINT32_MAX) continue;
         const Item *from = &kernel->items.data[item];
         n++;
-        PictureLaunch alone = {k, 1};
+        PictureLaunch alone = {.first = k, .n = 1};
         if (from->kind == ITEM_READ)
             each_origin(d, from->buffer, visit, user);
         else
@@ -240,7 +240,7 @@ void dot_print(Arena *arena, const Plan *const *plans, uint32_t n_plans, Text *o
               "arrowsize=0.6];\n");
     for (uint32_t i = 0; i < n_plans; i++) {
         Dot d = {.arena = arena, .out = out, .plan = plans[i], .graph = i};
-        d.picture = picture_new(arena, plans[i]);
+        d.picture = picture_new(arena, plans[i], NULL);
         put_graph(&d);
     }
     text_puts(out, "}\n");

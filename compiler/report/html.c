@@ -17,8 +17,9 @@ double page_number(const Page *page, DimId dim) {
 }
 
 double page_launch_us(const ReportSide *side, const Picture *picture, uint32_t launch) {
-    uint32_t n_before = picture->launches.n - side->n_measured;
-    return side->measured_us && launch >= n_before ? side->measured_us[launch - n_before] : 0;
+    uint32_t n_before = picture->n_launches - side->n_measured;
+    uint32_t number = picture->launches.data[launch].number;
+    return side->measured_us && number >= n_before ? side->measured_us[number - n_before] : 0;
 }
 
 const char *page_bytes(const Page *page, DimId dim) {
@@ -95,7 +96,10 @@ static void put_tiles(const Page *page) {
     if (a->cost->unshared_bytes > a->cost->workspace_bytes)
         reuse = str_format(arena, "%s without reuse", human_bytes(arena, a->cost->unshared_bytes));
     text_puts(page->out, "<div class=\"tiles\">\n");
-    const char *kernels = count_text(arena, a->plan->kernels.n - a->cost->n_init, "kernel");
+    uint32_t n_kernels = 0;
+    for (uint32_t l = page->after->n_init; l < page->after->launches.n; l++)
+        n_kernels += page->after->launches.data[l].n;
+    const char *kernels = count_text(arena, n_kernels, "kernel");
     if (a->cost->n_init)
         kernels = str_format(arena, "%s, %s once", kernels,
                              count_text(arena, a->cost->n_init, "init step"));
@@ -200,8 +204,8 @@ static void put_graph(Arena *arena, const Report *report, uint32_t number, Text 
                  .report = report,
                  .graph = &report->graphs[number],
                  .number = number,
-                 .before = picture_new(arena, report->graphs[number].before.plan),
-                 .after = picture_new(arena, report->graphs[number].after.plan)};
+                 .before = picture_new(arena, report->graphs[number].before.plan, report->dims),
+                 .after = picture_new(arena, report->graphs[number].after.plan, report->dims)};
     text_puts(out, "<h2>graph <span class=\"code\">");
     markup_escape(out, page.graph->after.plan->graph->name);
     text_puts(out, "</span></h2>\n");

@@ -223,7 +223,12 @@ static void clear(Builder *b, const Kernel *kernel) {
     b->ops.n = b->read.n = 0;
 }
 
-Picture *picture_new(Arena *arena, const Plan *plan) {
+static bool is_shown(const Plan *plan, const Kernel *kernel, const int64_t *dims) {
+    if (kernel->when == DIM_NONE) return true;
+    return dims ? dim_number(plan->graph->dims, kernel->when, dims) > 0 : !kernel_is_spread(kernel);
+}
+
+Picture *picture_new(Arena *arena, const Plan *plan, const int64_t *dims) {
     Picture *picture = arena_alloc(arena, sizeof *picture);
     Builder b = {.arena = arena, .plan = plan, .graph = plan->graph};
     b.read_of = arena_array(arena, uint32_t, plan->graph->nodes.n);
@@ -237,14 +242,17 @@ Picture *picture_new(Arena *arena, const Plan *plan) {
     for (uint32_t i = 0; i < plan->kernels.n; i++) {
         PictureKernel made = {.kernel = &plan->kernels.data[i]};
         b.into = &made;
-        build_kernel(&b, made.kernel);
-        clear(&b, made.kernel);
+        if (is_shown(plan, made.kernel, dims)) {
+            build_kernel(&b, made.kernel);
+            clear(&b, made.kernel);
+        }
         picture->n_items += made.items.n;
         vec_push(arena, &picture->kernels, made);
     }
     for (uint32_t i = 0; i < plan->kernels.n;) {
-        PictureLaunch launch = {i, plan_launch(plan, i).n};
-        vec_push(arena, &picture->launches, launch);
+        PictureLaunch launch = {i, plan_launch(plan, i).n, picture->n_launches++};
+        if (is_shown(plan, &plan->kernels.data[i], dims))
+            vec_push(arena, &picture->launches, launch);
         picture->n_init += plan->kernels.data[i].is_init;
         i += launch.n;
     }

@@ -29,6 +29,7 @@ typedef struct PictureKernel {
 
 typedef struct PictureLaunch {
     uint32_t first, n; /* of its kernels */
+    uint32_t number;   /* among all of the plan, shown or not */
 } PictureLaunch;
 
 typedef struct Picture {
@@ -36,10 +37,12 @@ typedef struct Picture {
     Vec(PictureKernel) kernels;
     Vec(PictureLaunch) launches;
     uint32_t n_init; /* the first of them, which are init steps and none of a run */
-    uint32_t n_items;
+    uint32_t n_items, n_launches; /* of the plan, shown or not */
 } Picture;
 
-Picture *picture_new(Arena *arena, const Plan *plan);
+/* Where kernels stand for others at some extents it shows those that start at `dims`, by symbol;
+ * NULL: the others. */
+Picture *picture_new(Arena *arena, const Plan *plan, const int64_t *dims);
 
 /* Its number in a run, from 1; of an init step "init". */
 const char *picture_launch_name(Arena *arena, const Picture *picture, uint32_t launch);

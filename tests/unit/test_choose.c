@@ -153,7 +153,7 @@ Test(choose, moves_are_made_where_they_pay) {
 }
 
 Test(choose, the_rule) {
-    CostPoints points = {.n = 3};
+    CostPoints points = {.n = 3, .n_diagonal = 3};
     static const struct {
         Prices now, other, apart;
         bool is_better;

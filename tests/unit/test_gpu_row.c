@@ -94,23 +94,41 @@ Test(gpu_row, teams_without_a_row_repeat_the_last) {
 }
 
 Test(gpu_row, each_length_has_its_variant) {
-    static const int64_t limits[] = {1024, 4096, 8192};
+    static const struct {
+        int64_t least, limit;
+        uint32_t cluster;
+    } wanted[] = {{0, 16, 0},        {0, 64, 0},        {0, 256, 0},       {0, 1024, 0},
+                  {0, 4096, 0},      {0, 8192, 0},      {16385, 32768, 2},
+                  {32769, 65536, 4}, {65537, 131072, 8}, {0, 0, 0},
+                  {0, 2, 0},         {0, 8, 0},         {0, 32, 0},        {0, 256, 0}};
+    static const char source[] =
+        "dim R in 1..4096\ndim D in 1..1048576\n"
+        "graph g(x: bf16[R, D]) -> (y: bf16[R, D]) {\n  y = softmax(x)\n}\n";
+    enum { N_WANTED = sizeof wanted / sizeof *wanted };
+    Compiled p = compiled_new(source, TARGET_SM_90A);
+    const Kernel *kernel = &p.plan->kernels.data[0];
+    cr_assert_eq(kernel->n_variants, N_WANTED + 1);
+    for (uint32_t v = 0; v < N_WANTED; v++) {
+        const Variant *variant = &kernel->variants[v];
+        cr_expect_eq(variant->limit_dim != DIM_NONE, wanted[v].limit > 0);
+        cr_expect_eq(variant->limit, wanted[v].limit);
+        cr_expect_eq(variant->least, wanted[v].least);
+        cr_expect_eq(variant->sched.resident > 0, wanted[v].limit > 0);
+        cr_expect_eq(variant->sched.cluster, wanted[v].cluster);
+    }
+    cr_expect_eq(kernel->variants[N_WANTED].align_args, 0);
+    cr_expect_eq(spilled_bytes(&p), 0);
+    compile_free(&p);
+}
+
+/* Lengths between two clusters' are neither's. */
+Test(gpu_row, a_least_length_is_a_condition) {
     static const char source[] =
         "dim R in 1..4096\ndim D in 1..1048576\n"
         "graph g(x: bf16[R, D]) -> (y: bf16[R, D]) {\n  y = softmax(x)\n}\n";
     Compiled p = compiled_new(source, TARGET_SM_90A);
-    const Kernel *kernel = &p.plan->kernels.data[0];
-    cr_assert_eq(p.plan->kernels.n, 1);
-    cr_assert_eq(kernel->n_variants, 5);
-    for (uint32_t v = 0; v < 5; v++) {
-        const Variant *variant = &kernel->variants[v];
-        cr_expect_eq(variant->limit_dim != DIM_NONE, v < 3);
-        if (v < 3) cr_expect_eq(variant->limit, limits[v]);
-        cr_expect_eq(variant->sched.resident > 0, v < 3);
-        cr_expect_eq(variant->sched.cluster, 0);
-    }
-    cr_expect_eq(kernel->variants[4].align_args, 0);
-    cr_expect_eq(spilled_bytes(&p), 0);
+    const char *text = (const char *)p.bytes;
+    cr_expect(strstr(text, "&l:D:32768&l:32768,D,-:16383 "), "%.4000s", text);
     compile_free(&p);
 }
 

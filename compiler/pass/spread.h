@@ -1,0 +1,18 @@
+/* Rows in two ways. A kernel of several passes over rows has a block for each, so a few long rows
+ * would leave most of the machine idle. Where rows may be that few and that long, and may be others
+ * too, the plan holds beside the kernel the same in kernels of one pass each, which are split over
+ * the machine (pass/split.h). Which of the two start follows from the extents when a run is
+ * prepared: grids of the others are 0 then, and so are their temps (Kernel.when). The bits are the
+ * same.
+ *
+ * What is wanted as one kernel by `fuse must` is one at all extents. */
+#ifndef FUSEC_SPREAD_H
+#define FUSEC_SPREAD_H
+
+#include "ir/kernel.h"
+#include "ir/target.h"
+
+/* Requires a fused plan without layouts that is not scheduled. */
+void spread_plan(Arena *arena, Plan *plan, const Target *target);
+
+#endif
