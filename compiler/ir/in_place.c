@@ -11,14 +11,27 @@ static bool are_alike(DimTab *dims, const Buffer *a, const Buffer *b) {
            buffer_bytes(dims, a) == buffer_bytes(dims, b);
 }
 
+/* Per scalar: whether the kernel's reductions are of it; a contraction's factors are, which a block
+ * reads ahead for all its tiles. */
+static bool *find_reduced(Arena *arena, const Kernel *kernel) {
+    bool *is_reduced = arena_array(arena, bool, scalar_count(kernel->scalars) + (size_t)1);
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) {
+        is_reduced[kernel->reduces.data[i].value] = true;
+        is_reduced[kernel->reduces.data[i].factor] = true;
+    }
+    scalar_mark_arguments(kernel->scalars, is_reduced);
+    return is_reduced;
+}
+
 static bool reads_only_at(Arena *arena, const Kernel *kernel, uint32_t taken, const Store *store) {
     const bool *live = kernel_live_scalars(arena, kernel);
     const bool *is_part = scalar_reached(arena, kernel->scalars, store->value);
+    const bool *is_reduced = find_reduced(arena, kernel);
     bool reads = false;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (!live[id] || s->kind != SCALAR_LOAD || s->buffer != taken) continue;
-        if (s->index != store->address || !is_part[id]) return false;
+        if (s->index != store->address || !is_part[id] || is_reduced[id]) return false;
         reads = true;
     }
     return reads;

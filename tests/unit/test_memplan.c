@@ -211,6 +211,10 @@ static const InPlace in_place[] = {
      "fuse never { a = exp(x) }\n b = tanh(a + a[0:1, :])\n"
      " fuse never { y = -b }",
      false},
+    {"a factor that the epilogue reads too", "x",
+     "fuse never { a = exp(reshape(x, [4096, 1])) }\n b = (a @ x[0:1, 0:1]) * a\n"
+     " fuse never { y = reshape(-b, [64, 64]) }",
+     false},
     {"rows that others read again", "x",
      "fuse never { a = exp(x) }\n b = a / sum(a, axis=1, keep=true)\n fuse never { y = -b }",
      false},
