@@ -29,10 +29,12 @@ static const char *const bodies[] = {
     "x: f32[B, C], z: f32[B, C]) -> (y: f32[B, C]) { y = softmax(x) * softmax(z) }",
     "x: bf16[B, C], r: bf16[B, C], g: bf16[C], b: bf16[C]) -> (h: bf16[B, C], y: bf16[B, C]) {\n"
     "  h = x + r; y = layernorm(h, g, b) }",
-    "x: bf16[B, C], g: bf16[C]) -> (y: bf16[B, C]) { y = softmax(rmsnorm(x, g) * const(2.0, bf16)) }",
+    "x: bf16[B, C], g: bf16[C]) -> (y: bf16[B, C]) { y = softmax(rmsnorm(x, g) * const(2.0, bf16)) "
+    "}",
     "x: f32[B, C], z: f32[C]) -> (y: f32[B, C]) { y = tanh(x) * z + exp(z) }",
     "x: f32[B, C]) -> (y: f32[C, B]) { y = gelu(transpose(x)) }",
-    "x: f32[B, 64], z: f32[C, 64]) -> (y: f32[B + C, 64]) { y = concat([exp(x), gelu(z)], axis=0) }",
+    "x: f32[B, 64], z: f32[C, 64]) -> (y: f32[B + C, 64]) { y = concat([exp(x), gelu(z)], axis=0) "
+    "}",
     "x: bf16[B, 512], w: bf16[512, C]) -> (y: bf16[B, C]) { y = relu(x @ w) }",
     "x: bf16[B, C], w: bf16[C, 512]) -> (y: bf16[B, 512]) { y = gelu(x @ w) }",
     "x: bf16[B, 4096], w: bf16[4096, 4096], r: bf16[B, 4096]) -> (y: bf16[B, 4096]) {\n"
@@ -59,7 +61,9 @@ static const char *const bodies[] = {
     "  y = softmax(q @ transpose(k, [0, 2, 1])) @ v }",
 };
 
-static const int64_t extents[] = {1, 2, 7, 8, 64, 100, 129, 256, 1024, 4096, 16384, 20001, 32768, 36001, 40000, 50257, 65536, 100003, 128256, 200000, 1048576};
+static const int64_t extents[] = {1,     2,     7,     8,      64,     100,    129,
+                                  256,   1024,  4096,  16384,  20001,  32768,  36001,
+                                  40000, 50257, 65536, 100003, 128256, 200000, 1048576};
 enum { N_EXTENTS = sizeof extents / sizeof *extents };
 
 typedef struct Pair {
@@ -91,15 +95,21 @@ Test(corners, sweep) {
         for (size_t t = 0; t < N_TARGETS; t++) {
             char source[500];
             int most_c = strstr(bodies[i], "q:") ? 8192 : 1048576;
-            snprintf(source, sizeof source,
-                     "dim B in 1..1048576\ndim C in 1..%d\ngraph g(%s\n", most_c, bodies[i]);
+            snprintf(source, sizeof source, "dim B in 1..1048576\ndim C in 1..%d\ngraph g(%s\n",
+                     most_c, bodies[i]);
             Plan *fused = planned(arena, source, targets[t], false);
             Plan *apart = planned(arena, source, targets[t], true);
             double worst = 0;
-            char msource[600]; char *brace = strchr(source, '{'); 
-            snprintf(msource, sizeof msource, "%.*s { fuse must %s }", (int)(brace-source), source, brace);
-            const char *errors = ""; Module *mm = plans_parse(arena, msource, &errors);
-            Plan *must = mm ? plans_price(arena, mm, 0, false, targets[t], card_of_target(target_get(targets[t])), NULL).plan : NULL;
+            char msource[600];
+            char *brace = strchr(source, '{');
+            snprintf(msource, sizeof msource, "%.*s { fuse must %s }", (int)(brace - source),
+                     source, brace);
+            const char *errors = "";
+            Module *mm = plans_parse(arena, msource, &errors);
+            Plan *must = mm ? plans_price(arena, mm, 0, false, targets[t],
+                                          card_of_target(target_get(targets[t])), NULL)
+                                  .plan
+                            : NULL;
             if (!must) must = fused;
 
             for (int b = 0; b < N_EXTENTS; b++)
@@ -111,15 +121,18 @@ Test(corners, sweep) {
                     double us = us_at(arena, fused, targets[t], given);
                     double us_apart = us_at(arena, apart, targets[t], given);
                     double held = us_at(arena, must, targets[t], given);
-                    if (us > 1.05 * held && us > 1 + held) printf("HELD %s B %lld C %lld %.2f us fused %.2f held %.3f (%.2f apart)\n",target_get(targets[t])->name,
-                               (long long)extents[b], (long long)extents[c], us, held, us/held, us_apart);
+                    if (us > 1.05 * held && us > 1 + held)
+                        printf("HELD %s B %lld C %lld %.2f us fused %.2f held %.3f (%.2f apart)\n",
+                               target_get(targets[t])->name, (long long)extents[b],
+                               (long long)extents[c], us, held, us / held, us_apart);
                     if (us > LOSS * us_apart && us / us_apart > worst) worst = us / us_apart;
                     if (us > LOSS * us_apart)
-                        printf("%s B %lld C %lld %.2f us fused %.2f apart %.3f\n", target_get(targets[t])->name,
-                               (long long)extents[b], (long long)extents[c], us, us_apart,
-                               us / us_apart);
+                        printf("%s B %lld C %lld %.2f us fused %.2f apart %.3f\n",
+                               target_get(targets[t])->name, (long long)extents[b],
+                               (long long)extents[c], us, us_apart, us / us_apart);
                 }
-            printf("WORST %.3f %s %u kernels, %s\n", worst, target_get(targets[t])->name, fused->kernels.n, bodies[i]);
+            printf("WORST %.3f %s %u kernels, %s\n", worst, target_get(targets[t])->name,
+                   fused->kernels.n, bodies[i]);
             arena_reset(arena);
         }
     arena_free(arena);
@@ -146,8 +159,8 @@ Test(corners, random) {
                 double us = us_at(arena, fused, targets[t], given);
                 double us_apart = us_at(arena, apart, targets[t], given);
                 if (us > LOSS * us_apart)
-                    printf("RAND seed %d %s c %u %.2f us fused %.2f apart %.3f\n", (int)seed, target_get(targets[t])->name, c,
-                           us, us_apart, us / us_apart);
+                    printf("RAND seed %d %s c %u %.2f us fused %.2f apart %.3f\n", (int)seed,
+                           target_get(targets[t])->name, c, us, us_apart, us / us_apart);
             }
             arena_free(arena);
         }
