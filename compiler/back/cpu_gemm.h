@@ -67,8 +67,10 @@ void gemm_store(const Gemm *gemm, LLVMValueRef pointer, LLVMValueRef value);
 
 /* Asks for the line at `pointer`, which may be any address, in a level of the cache: 1 or 2. */
 void gemm_prefetch(const Gemm *gemm, LLVMValueRef pointer, uint32_t level);
-/* Of the element of the columns' factor, a load, at a point that need not exist. */
-LLVMValueRef gemm_factor_address(const Gemm *gemm, Point *point);
+/* Whether the factor is what memory holds, at an index that no memory tells. Then its element has
+ * this address, also at a point that does not exist. */
+bool gemm_factor_is_plain(const Gemm *gemm, const GemmFactor *factor);
+LLVMValueRef gemm_factor_address(const Gemm *gemm, const GemmFactor *factor, Point *point);
 
 /* A point in the unit for a factor's lanes, and the factor's elements there. */
 Point gemm_factor_point(const Gemm *gemm, const GemmFactor *factor);

@@ -37,15 +37,21 @@ void gemm_prefetch(const Gemm *gemm, LLVMValueRef pointer, uint32_t level) {
     unit_intrinsic(unit, "llvm.prefetch", &overload, 1, args, 4);
 }
 
-LLVMValueRef gemm_factor_address(const Gemm *gemm, Point *point) {
+bool gemm_factor_is_plain(const Gemm *gemm, const GemmFactor *factor) {
+    const ScalarTab *scalars = gemm->lower->kernel->scalars;
+    const Scalar *load = scalar_get(scalars, factor->value);
+    return load->kind == SCALAR_LOAD && !index_is_gathered(scalartab_indices(scalars), load->index);
+}
+
+LLVMValueRef gemm_factor_address(const Gemm *gemm, const GemmFactor *factor, Point *point) {
     const Lower *lower = gemm->lower;
     const Unit *unit = lower->unit;
-    const Scalar *load = scalar_get(lower->kernel->scalars, gemm->column.value);
+    const Scalar *load = scalar_get(lower->kernel->scalars, factor->value);
     LLVMValueRef at = point_index(point, load->index);
     if (LLVMTypeOf(at) == unit->i32) at = LLVMBuildSExt(unit->builder, at, unit->i64, "");
     uint32_t arg = 0;
     while (lower->kernel->args.data[arg] != load->buffer) arg++;
-    LLVMTypeRef type = unit_memory_type(unit, gemm->column.dtype, 1);
+    LLVMTypeRef type = unit_memory_type(unit, factor->dtype, 1);
     return LLVMBuildGEP2(unit->builder, type, lower->pointers[arg], &at, 1, "");
 }
 
@@ -138,7 +144,7 @@ static Loop loop_over(const Gemm *gemm, LLVMValueRef to, uint32_t step) {
 
 typedef struct PackRow {
     Gemm *gemm;
-    Point point;
+    Point point, next;   /* in the row, and in the one that is packed in its place the next time */
     LLVMValueRef packed; /* the row's element at k_begin */
 } PackRow;
 
@@ -151,6 +157,10 @@ static void pack_row_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
     LLVMValueRef k = LLVMBuildSub(gemm->lower->unit->builder, at, gemm->k_begin, "");
     LLVMValueRef values = gemm_factor_lanes(gemm, &gemm->row, &point);
     gemm_store(gemm, gemm_element(gemm, pack->packed, k), values);
+    if (!gemm_factor_is_plain(gemm, &gemm->row)) return;
+    Point next = point_inside(&pack->next);
+    next.axis[gemm->k_axis] = at;
+    gemm_prefetch(gemm, gemm_factor_address(gemm, &gemm->row, &next), 2);
 }
 
 static void pack_rows_along_k(Gemm *gemm) {
@@ -160,6 +170,8 @@ static void pack_rows_along_k(Gemm *gemm) {
     PackRow pack = {.gemm = gemm, .point = gemm_factor_point(gemm, &gemm->row)};
     LLVMValueRef row = LLVMBuildAdd(unit->builder, gemm->panel_begin, loop.index, "");
     pack.point.axis[gemm->row.axis] = gemm_clamp(lower, row, gemm->row.extent);
+    pack.next = point_inside(&pack.point);
+    pack.next.axis[gemm->row.axis] = plus(gemm, row, gemm->n_tile_rows);
     pack.packed = gemm_element(gemm, gemm->rows, times(gemm, loop.index, gemm->row_stride));
     cpu_each_step(lower, gemm->k_begin, gemm->n_k, gemm->lanes,
                   cpu_is_multiple(lower, gemm->k_extent, gemm->lanes), pack_row_step, &pack);

@@ -80,18 +80,14 @@ static void columns_rows(const Steps *steps, LLVMValueRef at, LLVMValueRef mask,
  * for the same columns of the next steps, where the factor is what memory holds. */
 static void prefetch_next(const Steps *steps, LLVMValueRef at) {
     const Gemm *gemm = steps->gemm;
-    const Lower *lower = gemm->lower;
-    LLVMBuilderRef builder = lower->unit->builder;
-    const Scalar *load = scalar_get(lower->kernel->scalars, gemm->column.value);
-    if (load->kind != SCALAR_LOAD ||
-        index_is_gathered(scalartab_indices(lower->kernel->scalars), load->index))
-        return;
+    LLVMBuilderRef builder = gemm->lower->unit->builder;
+    if (!gemm_factor_is_plain(gemm, &gemm->column)) return;
     for (uint32_t step = 0; step < steps->n; step++) {
         Point point = point_inside(&steps->points[step]);
         LLVMValueRef k = point.axis[gemm->k_axis];
         point.axis[gemm->k_axis] = LLVMBuildAdd(builder, k, constant(gemm, steps->n), "");
         point.axis[gemm->column.axis] = at;
-        gemm_prefetch(gemm, gemm_factor_address(gemm, &point), 2);
+        gemm_prefetch(gemm, gemm_factor_address(gemm, &gemm->column, &point), 2);
     }
 }
 

@@ -54,7 +54,7 @@ void gemm_find_panels(Gemm *gemm) {
     Point point = point_inside(&gemm->point);
     point.axis[gemm->column.axis] = gemm->column_begin;
     point.axis[gemm->k_axis] = gemm->k_begin;
-    gemm->columns = gemm_factor_address(gemm, &point);
+    gemm->columns = gemm_factor_address(gemm, &gemm->column, &point);
 }
 
 static uint32_t line_elems(const Gemm *gemm) {

@@ -91,7 +91,7 @@ static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     uint32_t columns = cut(n_columns, BLOCK_COLUMNS_BYTES / gemm->acc_bytes, width);
     int64_t rows = PARTIALS_BYTES / gemm->acc_bytes / columns;
     sched->stages = 1;
-    sched->unroll = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 2;
+    sched->unroll = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 4;
     sched->tile_k =
         cut(dim_hi(gemm->dims, gemm->depth), DEPTH_BYTES / gemm->acc_bytes, sched->lanes);
     set_tiles(gemm, sched, tile, cut(n_rows, rows, tile.rows), columns);
