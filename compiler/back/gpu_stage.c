@@ -97,6 +97,7 @@ void gpu_each_element(const GpuElements *e, const Stage *stage, Acc *accs) {
     LLVMValueRef from = e->own;
     if (e->unroll > REST_UNROLL) from = loop_of_width(e, stage, accs, from, e->unroll);
     if (e->unroll > 1)
-        from = loop_of_width(e, stage, accs, from, e->unroll < REST_UNROLL ? e->unroll : REST_UNROLL);
+        from =
+            loop_of_width(e, stage, accs, from, e->unroll < REST_UNROLL ? e->unroll : REST_UNROLL);
     loop_of_width(e, stage, accs, from, 1);
 }

@@ -498,9 +498,10 @@ NodeId plan_laid_out(const Plan *plan, const Kernel *layout);
 DimId plan_prepared_bytes(const Plan *plan);
 
 /* Proves that every kernel reads only what is bound or was written before it, that everything is
- * written once (a concat perhaps in pieces; again by kernels that stand for others) and in its dtype, that stages hold every slot once, and
- * that init kernels come first, read nothing but params and what init kernels made, need no dim but
- * those that params fix, and alone write what is prepared. NULL, or what is wrong. */
+ * written once (a concat perhaps in pieces; again by kernels that stand for others) and in its
+ * dtype, that stages hold every slot once, and that init kernels come first, read nothing but
+ * params and what init kernels made, need no dim but those that params fix, and alone write what is
+ * prepared. NULL, or what is wrong. */
 const char *plan_verify(const Plan *plan, Arena *arena);
 /* Proves of a placed plan that temps in one place do not live at the same time, but for one that
  * takes the place of another whose every element only the same element of the new one is made of.

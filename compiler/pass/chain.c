@@ -149,8 +149,8 @@ static bool goes_with(const Variant *a, const Variant *b) {
            (!is_at_once ||
             (a->sched.lanes == b->sched.lanes && a->sched.stages == b->sched.stages)) &&
            a->grid == b->grid && a->multiple_dim == b->multiple_dim &&
-           a->multiple_of == b->multiple_of && a->limit_dim == b->limit_dim && a->limit == b->limit &&
-           a->least == b->least;
+           a->multiple_of == b->multiple_of && a->limit_dim == b->limit_dim &&
+           a->limit == b->limit && a->least == b->least;
 }
 
 static bool all_go_with(const Kernel *first, const Kernel *reader) {

@@ -5,8 +5,8 @@
  *
  * A move concerns one kernel (and what makes a factor for it), and is priced on an excerpt of the
  * graph with that alone, at all points of cost_points. It is taken when, by the geometric mean over
- * the diagonal of the points, the excerpt is faster by more than 2 %, and nowhere more than 2 % slower than as one
- * kernel for each op; or when it is not that slow and what was there is. */
+ * the diagonal of the points, the excerpt is faster by more than 2 %, and nowhere more than 2 %
+ * slower than as one kernel for each op; or when it is not that slow and what was there is. */
 #ifndef FUSEC_CHOOSE_H
 #define FUSEC_CHOOSE_H
 

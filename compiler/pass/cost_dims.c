@@ -45,8 +45,7 @@ CostPoints cost_points(Arena *arena, const DimTab *dims, DeviceClass device) {
     int64_t least = device == DEVICE_CPU ? COST_SHORT_DIM : 1;
     CostPoints points = {0};
     for (uint32_t i = 0; i < COST_DIAGONAL_POINTS; i++)
-        add_point(&points, arena, dims,
-                  (Aim){UINT32_MAX, aims[i] < least ? least : aims[i], 0});
+        add_point(&points, arena, dims, (Aim){UINT32_MAX, aims[i] < least ? least : aims[i], 0});
     points.n_diagonal = points.n;
     for (uint32_t i = 0, n = 0; i < dim_n_symbols(dims) && n < COST_CORNER_DIMS; i++) {
         const DimSymbol *symbol = dim_symbol_info(dims, i);

@@ -173,8 +173,7 @@ static void print_spread(const Ledger *l, const RowSpread *spread) {
 }
 
 static bool starts(const Ledger *l, const Kernel *kernel) {
-    return kernel->when == DIM_NONE ||
-           dim_number(l->dims, kernel->when, l->input->cost->dims) > 0;
+    return kernel->when == DIM_NONE || dim_number(l->dims, kernel->when, l->input->cost->dims) > 0;
 }
 
 /* Kernels [first, end) of the plan. */

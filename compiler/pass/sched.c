@@ -274,8 +274,8 @@ static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t len
     return true;
 }
 
-/* Rows of symbolic length that at least half of a cluster's blocks have a segment of. Returns the least length
- * of the others, if those are all longer. */
+/* Rows of symbolic length that at least half of a cluster's blocks have a segment of. Returns the
+ * least length of the others, if those are all longer. */
 static int64_t gpu_cluster_rows(Scheduler *s, Variant variant, int64_t least, int64_t length) {
     int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems;
     uint32_t n_blocks = variant.sched.lanes > 1 ? 2 : MAX_CLUSTER;
@@ -300,8 +300,8 @@ static uint32_t short_rows(const Scheduler *s, const Variant *variant,
                            int64_t lengths[MAX_SHORT_ROWS]) {
     uint32_t lanes = variant->sched.lanes, n = 0;
     for (int64_t threads = 2; threads <= WARP_THREADS; threads *= 4) lengths[n++] = threads * lanes;
-    lengths[n++] = lanes > 1 ? reduce_order(FORM_ROW, DEVICE_GPU).n_chains
-                             : (int64_t)WARP_THREADS * MAX_SLOTS;
+    lengths[n++] =
+        lanes > 1 ? reduce_order(FORM_ROW, DEVICE_GPU).n_chains : (int64_t)WARP_THREADS * MAX_SLOTS;
     if (lanes == 1 || s->kernel->stages.n == 1) return n;
     lengths[n++] = 4096;
     lengths[n++] = 8192;

@@ -85,7 +85,8 @@ static void write_variants(Writer *w) {
     for (uint32_t i = 0; i < w->kernel->n_variants; i++) {
         const Variant *v = &w->kernel->variants[i];
         const Sched *s = &v->sched;
-        text_printf(&w->out, "variant %u %u %u %u %lld %u %u %d %u %u %u %llx %u %lld %u %lld %lld\n",
+        text_printf(&w->out,
+                    "variant %u %u %u %u %lld %u %u %d %u %u %u %llx %u %lld %u %lld %lld\n",
                     s->lanes, s->unroll, s->threads, s->team, (long long)s->unit_elems, s->resident,
                     s->slots, s->is_wide, v->grid, v->shared_bytes, v->align_bytes,
                     (unsigned long long)v->align_args, v->multiple_dim, (long long)v->multiple_of,

@@ -7,11 +7,12 @@
 #include "pass/sched.h"
 #include "pass/split.h"
 
-/* Of a single row, f32: shorter ones take a block, or a core, less time than the launches of several
- * kernels. On an H200 one row of 32768 takes a block 15.4 us for a softmax and 23.1 for a
+/* Of a single row, f32: shorter ones take a block, or a core, less time than the launches of
+ * several kernels. On an H200 one row of 32768 takes a block 15.4 us for a softmax and 23.1 for a
  * layernorm, one of 50257 takes all of it 11.0 and 11.2. On a CPU by the model's prices. */
 static const int64_t long_row[] = {[DEVICE_GPU] = 20000, [DEVICE_CPU] = 18000};
-static const double ROWS_A_PROCESSOR = 1.25; /* from which on they are many; by the model's prices */
+static const double ROWS_A_PROCESSOR =
+    1.25; /* from which on they are many; by the model's prices */
 /* In prims, of an element: on a CPU what costs more is stored for those who need it again. */
 enum { COSTLY_PRIMS = 8 };
 
@@ -101,9 +102,8 @@ static DimId find_few(Arena *arena, const Plan *plan, Kernel kernel, const Targe
     sched_kernel(arena, plan, &kernel, target);
     const Variant *cluster = find_cluster(&kernel);
     if (idle == DIM_NONE || (cluster && !cluster->limit_dim)) return DIM_NONE;
-    *spread = (RowSpread){.margin = dim_mul(dims, length, idle),
-                       .least = least * (many - 1),
-                       .length = length};
+    *spread = (RowSpread){
+        .margin = dim_mul(dims, length, idle), .least = least * (many - 1), .length = length};
     if (cluster) {
         spread->clustered = cluster->limit;
         spread->inner = cluster->multiple_dim ? cluster->multiple_dim : length;
@@ -123,18 +123,18 @@ typedef struct Piece {
 /* For each row, or for each element too. Returns its number plus 1. */
 static uint32_t add_temp(Spreader *s, NodeId node, Dtype dtype, bool has_elements) {
     DimTab *dims = s->plan->graph->dims;
+    DimId rows = dim_mul(dims, kernel_n_rows(&s->whole), s->when);
     uint32_t ordinal = 0;
     for (uint32_t i = 0; i < s->plan->buffers.n; i++)
         ordinal += s->plan->buffers.data[i].kind == BUFFER_TEMP;
-    Buffer buffer = {.kind = BUFFER_TEMP,
-                     .ordinal = ordinal,
-                     .dtype = dtype,
-                     .shape = {.rank = has_elements ? 2 : 1,
-                               .dims = {dim_mul(dims, kernel_n_rows(&s->whole), s->when),
-                                        kernel_n_reduced(&s->whole)}},
-                     .node = node,
-                     .name = str_format(s->arena, "t%u", ordinal),
-                     .offset_bytes = dim_const(dims, 0)};
+    Buffer buffer = {
+        .kind = BUFFER_TEMP,
+        .ordinal = ordinal,
+        .dtype = dtype,
+        .shape = {.rank = has_elements ? 2 : 1, .dims = {rows, kernel_n_reduced(&s->whole)}},
+        .node = node,
+        .name = str_format(s->arena, "t%u", ordinal),
+        .offset_bytes = dim_const(dims, 0)};
     vec_push(s->arena, &s->plan->buffers, buffer);
     return s->plan->buffers.n;
 }
@@ -225,8 +225,7 @@ static void add_reducing(Spreader *s, const Stage *stage, bool is_last, bool are
                          .node = reduce->node});
     }
     for (uint32_t i = 0; is_last && i < s->whole.row_stores.n; i++)
-        vec_push(s->arena, &kernel->row_stores,
-                 copy_store(&piece, &s->whole.row_stores.data[i]));
+        vec_push(s->arena, &kernel->row_stores, copy_store(&piece, &s->whole.row_stores.data[i]));
     add_piece(s, &piece);
 }
 
@@ -298,7 +297,8 @@ static void add_pieces(Spreader *s, bool keeps) {
 
 static bool may_be_spread(const Plan *plan, const Kernel *kernel) {
     bool is_one_pass = kernel->stages.n == 1 && !kernel->stages.data[0].stores.n;
-    if (kernel->is_init || kernel->form != FORM_ROW || kernel->segment_axis != NO_AXIS || is_one_pass)
+    if (kernel->is_init || kernel->form != FORM_ROW || kernel->segment_axis != NO_AXIS ||
+        is_one_pass)
         return false;
     for (uint32_t i = 0; i < kernel->nodes.n; i++)
         if (graph_block(plan->graph, kernel->nodes.data[i], BLOCK_MUST)) return false;

@@ -36,7 +36,7 @@ typedef struct Picture {
     const Plan *plan;
     Vec(PictureKernel) kernels;
     Vec(PictureLaunch) launches;
-    uint32_t n_init; /* the first of them, which are init steps and none of a run */
+    uint32_t n_init;              /* the first of them, which are init steps and none of a run */
     uint32_t n_items, n_launches; /* of the plan, shown or not */
 } Picture;
 

@@ -69,10 +69,10 @@ static const struct {
     DeviceClass device;
     double loss;
 } known[] = {
-    {"sum(x * x, axis=1)", DEVICE_GPU, 1.15},  {"sum(relu(x @ w), axis=1)", DEVICE_GPU, 1.12},
-    {"sum(x * x, axis=0)", DEVICE_GPU, 1.07},  {"w: bf16[C, 512]) -> (y", DEVICE_GPU, 1.15},
-    {"sum(exp(x))", DEVICE_CPU, 1.03},         {"+ exp(z)", DEVICE_CPU, 1.12},
-    {"w: f32[C, 64]) -> (y", DEVICE_CPU, 1.10},  {"gelu(transpose(x))", DEVICE_CPU, 5.2},
+    {"sum(x * x, axis=1)", DEVICE_GPU, 1.15},   {"sum(relu(x @ w), axis=1)", DEVICE_GPU, 1.12},
+    {"sum(x * x, axis=0)", DEVICE_GPU, 1.07},   {"w: bf16[C, 512]) -> (y", DEVICE_GPU, 1.15},
+    {"sum(exp(x))", DEVICE_CPU, 1.03},          {"+ exp(z)", DEVICE_CPU, 1.12},
+    {"w: f32[C, 64]) -> (y", DEVICE_CPU, 1.10}, {"gelu(transpose(x))", DEVICE_CPU, 5.2},
 };
 
 static double loss_of(const char *body, TargetId target) {
@@ -82,8 +82,8 @@ static double loss_of(const char *body, TargetId target) {
     return LOSS;
 }
 
-static const int64_t extents[] = {1,     2,     7,     8,     64,    100,    129,
-                                  256,   1024,  4096,  16384, 20001, 32768,  36001,
+static const int64_t extents[] = {1,     2,     7,     8,      64,     100,    129,
+                                  256,   1024,  4096,  16384,  20001,  32768,  36001,
                                   40000, 50257, 65536, 100003, 128256, 200000, 1048576};
 enum { N_EXTENTS = sizeof extents / sizeof *extents };
 
@@ -134,9 +134,8 @@ Test(corners, no_plan_is_predicted_to_be_slower_anywhere) {
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
         for (size_t t = 0; t < N_TARGETS; t++) {
             int64_t given[DIM_MAX_SYMBOLS], most = bodies[i][0] == 'q' ? SHORT : LONG;
-            const char *source = str_format(
-                arena, "dim B in 1..%d\ndim C in 1..%lld\ngraph g(%s\n", LONG, (long long)most,
-                bodies[i]);
+            const char *source = str_format(arena, "dim B in 1..%d\ndim C in 1..%lld\ngraph g(%s\n",
+                                            LONG, (long long)most, bodies[i]);
             Pair pair = pair_new(arena, source, targets[t]);
             double loss = loss_of(bodies[i], targets[t]);
             not_given(given);
