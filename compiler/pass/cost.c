@@ -347,7 +347,8 @@ static double dram_us(const Coster *c, const Pricing *p) {
     bool has_rows = p->kernel->form == FORM_ROW || p->kernel->form == FORM_COLUMN;
     if (has_rows && p->cost->n_blocks > 0) /* no more than there is */
         own = fmin(own, (p->cost->read_bytes + p->held_bytes) / p->cost->n_blocks);
-    return fmax(all / peak, own > 0 ? waited * p->wait_us / (at_once * own) : 0);
+    double bytes = at_once * own;
+    return fmax(all / peak, bytes > 0 ? waited * p->wait_us / bytes : 0);
 }
 
 static uint32_t index_depth(const IndexTab *tab, IndexId id, const uint32_t *depth) {

@@ -123,18 +123,18 @@ typedef struct Piece {
 /* For each row, or for each element too. Returns its number plus 1. */
 static uint32_t add_temp(Spreader *s, NodeId node, Dtype dtype, bool has_elements) {
     DimTab *dims = s->plan->graph->dims;
+    DimId rows = dim_mul(dims, kernel_n_rows(&s->whole), s->when);
     uint32_t ordinal = 0;
     for (uint32_t i = 0; i < s->plan->buffers.n; i++)
         ordinal += s->plan->buffers.data[i].kind == BUFFER_TEMP;
-    Buffer buffer = {.kind = BUFFER_TEMP,
-                     .ordinal = ordinal,
-                     .dtype = dtype,
-                     .shape = {.rank = has_elements ? 2 : 1,
-                               .dims = {dim_mul(dims, kernel_n_rows(&s->whole), s->when),
-                                        kernel_n_reduced(&s->whole)}},
-                     .node = node,
-                     .name = str_format(s->arena, "t%u", ordinal),
-                     .offset_bytes = dim_const(dims, 0)};
+    Buffer buffer = {
+        .kind = BUFFER_TEMP,
+        .ordinal = ordinal,
+        .dtype = dtype,
+        .shape = {.rank = has_elements ? 2 : 1, .dims = {rows, kernel_n_reduced(&s->whole)}},
+        .node = node,
+        .name = str_format(s->arena, "t%u", ordinal),
+        .offset_bytes = dim_const(dims, 0)};
     vec_push(s->arena, &s->plan->buffers, buffer);
     return s->plan->buffers.n;
 }
