@@ -27,7 +27,8 @@ static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its 
 static const double ROW_END_US = 0.22;          /* from a row's last element to its sum */
 static const double STEP_SHARE = 0.15; /* what a cluster of one block would not overlap, if it had a
                                         * processor for itself */
-static const double CACHE_WAIT = 0.35; /* for the last cache, of the wait for memory; judged */
+static const double CLUSTER_PASS_US = 1.2; /* at least, of a pass: what blocks send */
+static const double CACHE_WAIT = 0.35;     /* for the last cache, of the wait for memory; judged */
 static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
 
 /* What the parts of a launch have in common; none of them: the launch is no such. */
@@ -529,8 +530,10 @@ static void time_kernel(const Coster *c, Pricing *p) {
     cost->launch_us = p->kernel->link != LINK_NONE || p->is_idle ? 0 : c->card->launch_us;
     cost->spill_us = spill_us(c, p);
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
-    cost->us = cost->launch_us + fmax(cost->memory_us, busy) +
-               bared_share(c, p) * fmin(cost->memory_us, busy);
+    double bared = bared_share(c, p) * fmin(cost->memory_us, busy);
+    if (p->kernel->form == FORM_ROW && p->variant->sched.cluster > 1)
+        bared = fmax(bared, CLUSTER_PASS_US * p->kernel->stages.n);
+    cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared;
 }
 
 /* Whether the turn loads from memory itself. */
