@@ -279,8 +279,10 @@ static const char *make_column(Maker *m) {
     return reduction(m, AXES("N", "M"), 0);
 }
 
+/* Every third long enough that there are segments of segments. */
 static const char *make_column_segments(Maker *m) {
-    dim(m, "N", 1, 8192, 1), dim(m, "M", 1, 2048, 1);
+    bool is_long = rng_chance(&m->rng, 33);
+    dim(m, "N", 1, is_long ? 1 << 18 : 8192, 1), dim(m, "M", 1, is_long ? 48 : 2048, 1);
     return reduction(m, AXES("N", "M"), 0);
 }
 
