@@ -551,7 +551,11 @@ void point_store(Point *point, const Store *store) {
     }
     IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     if (!point_on_lanes(point, index_axes(tab, store->address))) {
-        LLVMValueRef value = to_memory(unit, dtype, point_value(point, store->value), 1);
+        LLVMValueRef value = point_value(point, store->value);
+        /* beside an axis of no elements, others have no part in an address; nothing of it runs */
+        if (unit_is_vector(value))
+            value = LLVMBuildExtractElement(unit->builder, value, unit_int(unit->i32, 0), "");
+        value = to_memory(unit, dtype, value, 1);
         store_one(lower, arg, value, point_index_at(point, store->address, false),
                   dtype_bytes(dtype));
         return;

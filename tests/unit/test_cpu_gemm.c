@@ -355,3 +355,22 @@ Test(cpu_gemm, a_param_gives_the_bits_of_an_input, .timeout = 120) {
     }
     cr_expect_geq(n_prepared, n_all - n_all / N_SHARED, "few columns of f64 are streamed");
 }
+
+/* Rows of no elements: their number has no part in an address then. */
+Test(cpu_gemm, products_without_elements_compile) {
+    static const char *const sources[] = {
+        "dim H in 1..24\ngraph g(x: bf16[H, 1], w: bf16[1, 0]) -> (y: bool[H, 0]) {\n"
+        "  y = x == x @ w\n}",
+        "dim H in 1..24\ngraph g(x: f32[H, 8], w: f32[8, 0]) -> (y: f32[H, 0]) {\n"
+        "  y = x[:, 0:1] * (x @ w)\n}",
+        "dim H in 1..24\ngraph g(x: f32[0, 8], w: f32[8, H]) -> (y: bool[0, H]) {\n"
+        "  y = x @ w > 1.0\n}",
+    };
+    for (size_t i = 0; i < 2 * sizeof sources / sizeof *sources; i++) {
+        Compiled compiled;
+        bool ok =
+            compile_source(&compiled, sources[i / 2], target_get(targets[i % 2]), COMPILE_FUSED);
+        cr_expect(ok, "%s\n%s", sources[i / 2], compiled.messages);
+        compile_free(&compiled);
+    }
+}
