@@ -106,13 +106,15 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailur
     return true;
 }
 
+/* A full group is refused before it is composed: in large graphs most groups that share a load with
+ * an anchor are full. */
 static bool try_group(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure) {
-    if (!group_attempt(p, group, index, failure, NULL)) return false;
-    bool fits = group->loads.n <= MAX_GROUP_LOADS &&
-                group->reduces.n + group->targets.n <= MAX_GROUP_VALUES;
-    if (!fits && (group->reduces.n + group->targets.n > 1))
-        *failure = (ComposeFailure){.reason = REASON_TOO_LARGE};
-    return fits || group->reduces.n + group->targets.n <= 1;
+    uint32_t n_values = group->reduces.n + group->targets.n;
+    bool is_full = n_values > MAX_GROUP_VALUES;
+    if (!is_full && !group_attempt(p, group, index, failure, NULL)) return false;
+    if (!is_full && (group->loads.n <= MAX_GROUP_LOADS || n_values <= 1)) return true;
+    *failure = (ComposeFailure){.reason = REASON_TOO_LARGE};
+    return false;
 }
 
 /* A contraction's domain is its own shape and, innermost, the contracted axis. */
