@@ -48,12 +48,15 @@ LLVMValueRef math_log2(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_sin(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_cos(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_tanh(const MathCtx *m, LLVMValueRef x);
-/* Relative error 2^-16 and 2^-10, for results that are rounded to 16 bits. */
-LLVMValueRef math_exp_16(const MathCtx *m, LLVMValueRef x);
-LLVMValueRef math_erf1p(const MathCtx *m, LLVMValueRef x);    /* 1 + erf x */
-LLVMValueRef math_erf1p_22(const MathCtx *m, LLVMValueRef x); /* absolute error 2^-22 */
-LLVMValueRef math_tanh_10(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_erf(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_logistic(const MathCtx *m, LLVMValueRef x); /* 1 / (1 + e^-x) */
+LLVMValueRef math_normal(const MathCtx *m, LLVMValueRef x);   /* (1 + erf(x / sqrt 2)) / 2 */
+/* For results that are rounded to 16 bits: relative errors 2^-16, 2^-16, 2^-10 and 2^-12, the last
+ * one where that is more than 10^-6 / |x|. */
+LLVMValueRef math_exp_16(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_logistic_16(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_tanh_10(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_normal_12(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_pow(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
 
 /* C's fmod, exact: the sign of x, x when y is infinite, NaN when x is infinite or y is zero.
