@@ -49,6 +49,7 @@ typedef struct GemmPart {
     uint32_t n_rows, n_columns; /* powers of two */
     LLVMValueRef first_row;     /* i32: in the tile; NULL: 0 */
     uint32_t run, run_stride;   /* powers of two */
+    LLVMValueRef n_next; /* i32: rows right behind them that are drained next, or NULL: none */
     bool is_own; /* one row or column, whose element i thread i has put there: needs no barrier */
 } GemmPart;
 void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part);
@@ -88,7 +89,23 @@ typedef struct GemmPhase {
     GemmBlock block;
     GemmColumn column;
 } GemmPhase;
-void gpu_gemm_drain_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPart *part,
-                         LLVMValueRef first, uint32_t step, uint32_t unroll);
+/* Has the loads that depend on the row begun early, but for what the phases make themselves. */
+void gpu_gemm_load_early(GemmPhase *phases, uint32_t n_phases);
+/* A thread's way through the rows of a part. */
+enum { GEMM_MAX_UNROLL = 8 };
+typedef struct GemmRows {
+    const GemmPhase *phases;
+    uint32_t n_phases;
+    const GemmPart *part;
+    LLVMValueRef first; /* i32 */
+    uint32_t step, unroll;
+} GemmRows;
+GemmRows gpu_gemm_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPart *part,
+                       LLVMValueRef first, uint32_t step, uint32_t unroll);
+/* Begins the early loads of the first rows, and says how many values those are. Draining takes them
+ * and leaves those of the rows behind the part, as far as part->n_next. */
+enum { GEMM_MAX_EARLY_VALUES = GEMM_MAX_UNROLL * GEMM_MAX_PHASES * GEMM_MAX_EARLY_LOADS };
+uint32_t gpu_gemm_begin_rows(const GemmRows *rows, LLVMValueRef *values);
+void gpu_gemm_drain_rows(const GemmRows *rows, LLVMValueRef *values);
 
 #endif

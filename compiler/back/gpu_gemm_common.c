@@ -1,7 +1,11 @@
 /* Tiles and epilogues of GPU contractions. See gpu_gemm.h. */
 #include "back/gpu_gemm.h"
 
-enum { GROUP_ROWS = 8, MAX_UNROLL = 8, MAX_STORES = 64 };
+#include "back/point_index.h"
+
+#include <string.h>
+
+enum { GROUP_ROWS = 8, MAX_STORES = 64 };
 enum { CHEAP = 8, MODERATE = 40 }; /* costs of an epilogue, in prims */
 
 static DimId extent_of(const Lower *lower, uint32_t axis) {
@@ -232,11 +236,22 @@ static LLVMValueRef load_part(const GemmBlock *block, const GemmPart *part, LLVM
     return load;
 }
 
+/* The same where all rows of the part lie together: rows a constant distance apart stay so. */
+static LLVMValueRef row_of_run(const GemmBlock *block, LLVMValueRef row) {
+    LLVMBuilderRef builder = block->lower->unit->builder;
+    int64_t constant;
+    row = gpu_index(block->lower, point_without_constant(row, &constant));
+    row = LLVMBuildAdd(builder, block->m0, row, "");
+    LLVMValueRef ahead = lower_index_const(block->lower, constant);
+    return constant ? LLVMBuildAdd(builder, row, ahead, "") : row;
+}
+
 /* The row of the matrix that row `row` (i32) of the part is. */
 static LLVMValueRef row_of_part(const GemmBlock *block, const GemmPart *part, LLVMValueRef row) {
     const Lower *lower = block->lower;
     const Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
+    if (part->run >= part->n_rows && !part->first_row) return row_of_run(block, row);
     LLVMValueRef run = LLVMBuildUDiv(builder, row, unit_int(unit->i32, part->run), "");
     LLVMValueRef in_run =
         LLVMBuildAnd(builder, row, unit_int(unit->i32, (int64_t)part->run - 1), "");
@@ -291,59 +306,67 @@ GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column
     return with;
 }
 
-/* Has the loads that depend on the row begun early. */
-static void gpu_gemm_load_early(GemmColumn *column) {
-    ScalarId stored[MAX_STORES];
-    uint32_t n = list_stored(column->point.lower->kernel, stored);
-    column->n_early =
-        point_list_loads(&column->point, stored, n, column->early, GEMM_MAX_EARLY_LOADS);
+/* Whether one of the kernels that run at once makes what is to be loaded. */
+static bool is_made_by(const Lower *phases, uint32_t n_phases, const Scalar *load) {
+    for (uint32_t p = 0; p < n_phases; p++) {
+        const Kernel *kernel = phases[p].kernel;
+        for (uint32_t i = 0; i < kernel->row_stores.n; i++)
+            if (kernel->row_stores.data[i].buffer == load->buffer) return true;
+    }
+    return false;
 }
 
-/* A thread's way through the rows of a part. */
-typedef struct Rows {
-    const GemmPhase *phases;
-    uint32_t n_phases;
-    const GemmPart *part;
-    uint32_t step, unroll;
-} Rows;
+void gpu_gemm_load_early(GemmPhase *phases, uint32_t n_phases) {
+    ScalarId stored[MAX_STORES], loads[GEMM_MAX_EARLY_LOADS];
+    for (uint32_t p = 0; p < n_phases; p++) {
+        GemmColumn *column = &phases[p].column;
+        const Kernel *kernel = phases[p].block.lower->kernel;
+        uint32_t n = list_stored(kernel, stored);
+        n = point_list_loads(&column->point, stored, n, loads, GEMM_MAX_EARLY_LOADS);
+        column->n_early = 0;
+        for (uint32_t i = 0; i < n; i++)
+            if (!is_made_by(phases->block.lower, n_phases, scalar_get(kernel->scalars, loads[i])))
+                column->early[column->n_early++] = loads[i];
+    }
+}
 
 /* Loads that a row begins early, in all phases. */
-static uint32_t n_early_loads(const Rows *rows) {
+static uint32_t n_early_loads(const GemmRows *rows) {
     uint32_t n = 0;
     for (uint32_t p = 0; p < rows->n_phases; p++) n += rows->phases[p].column.n_early;
     return n;
 }
 
-static LLVMValueRef row_ahead(const Rows *rows, LLVMValueRef row, uint32_t n_steps) {
+static LLVMValueRef row_ahead(const GemmRows *rows, LLVMValueRef row, uint32_t n_steps) {
     const Unit *unit = rows->phases->block.lower->unit;
     return LLVMBuildAdd(unit->builder, row, unit_int(unit->i32, (int64_t)rows->step * n_steps), "");
 }
 
-/* Begins the loads of an iteration's rows, the first of which is `first` (i32, in the part). There
- * may be no such rows: then something is loaded that nobody uses. */
-static void load_phase_early(const Rows *rows, const GemmPhase *phase, LLVMValueRef first,
+/* Begins the loads of an iteration's rows, the first of which is `first` (i32, in the part). */
+static void load_phase_early(const GemmRows *rows, const GemmPhase *phase, LLVMValueRef first,
                              LLVMValueRef *values) {
     const GemmBlock *block = &phase->block;
     const GemmColumn *column = &phase->column;
-    const Unit *unit = block->lower->unit;
     uint32_t n_early = n_early_loads(rows);
-    LLVMBuilderRef builder = unit->builder;
     const Kernel *kernel = block->lower->kernel;
     for (uint32_t u = 0; u < rows->unroll && column->n_early; u++) {
-        LLVMValueRef in_part = row_ahead(rows, first, u);
-        LLVMValueRef n_rows = unit_int(unit->i32, rows->part->n_rows);
-        LLVMValueRef row = row_of_part(block, rows->part, in_part);
+        LLVMValueRef row = row_of_part(block, rows->part, row_ahead(rows, first, u));
         Point point = point_inside(&column->point);
-        LLVMValueRef inside = is_inside(block, row, point.axis[gemm_axis_n(kernel)]);
-        point.active = LLVMBuildICmp(builder, LLVMIntULT, in_part, n_rows, "");
-        if (inside) point.active = LLVMBuildAnd(builder, point.active, inside, "");
+        point.active = is_inside(block, row, point.axis[gemm_axis_n(kernel)]);
         point.axis[gemm_axis_m(kernel)] = row;
         for (uint32_t i = 0; i < column->n_early; i++)
             values[u * n_early + i] = point_value(&point, column->early[i]);
     }
 }
 
-static void load_early(const Rows *rows, LLVMValueRef first, LLVMValueRef *values) {
+/* There may be no such rows: then the part's first ones are loaded, which nobody uses. */
+static void load_early(const GemmRows *rows, LLVMValueRef first, LLVMValueRef *values) {
+    const Unit *unit = rows->phases->block.lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef n_rows = unit_int(unit->i32, rows->part->n_rows);
+    if (rows->part->n_next) n_rows = LLVMBuildAdd(builder, n_rows, rows->part->n_next, "");
+    LLVMValueRef is_there = LLVMBuildICmp(builder, LLVMIntULT, first, n_rows, "");
+    first = LLVMBuildSelect(builder, is_there, first, unit_int(unit->i32, 0), "");
     for (uint32_t p = 0; p < rows->n_phases; p++) {
         load_phase_early(rows, &rows->phases[p], first, values);
         values += rows->phases[p].column.n_early;
@@ -351,7 +374,7 @@ static void load_early(const Rows *rows, LLVMValueRef first, LLVMValueRef *value
 }
 
 /* Every phase's outputs of one row. */
-static void compute_row(const Rows *rows, LLVMValueRef row, const LLVMValueRef *early,
+static void compute_row(const GemmRows *rows, LLVMValueRef row, const LLVMValueRef *early,
                         Pending *pending) {
     for (uint32_t p = 0; p < rows->n_phases; p++) {
         const GemmPhase *phase = &rows->phases[p];
@@ -367,30 +390,41 @@ static void compute_row(const Rows *rows, LLVMValueRef row, const LLVMValueRef *
     }
 }
 
-/* What each iteration loads early is begun an iteration before, since the next one's results depend
- * on it but this one's do not. */
-void gpu_gemm_drain_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPart *part,
-                         LLVMValueRef first, uint32_t step, uint32_t unroll) {
-    Lower *lower = phases->block.lower;
-    Unit *unit = lower->unit;
+GemmRows gpu_gemm_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPart *part,
+                       LLVMValueRef first, uint32_t step, uint32_t unroll) {
     uint32_t n_steps = part->n_rows / step;
     while (unroll > 1 && n_steps % unroll) unroll /= 2;
-    if (!n_steps) unroll = 1;
-    Rows rows = {
-        .phases = phases, .n_phases = n_phases, .part = part, .step = step, .unroll = unroll};
-    uint32_t n_early = n_early_loads(&rows);
-    LLVMValueRef values[MAX_UNROLL * GEMM_MAX_PHASES * GEMM_MAX_EARLY_LOADS];
-    LLVMValueRef next[MAX_UNROLL * GEMM_MAX_PHASES * GEMM_MAX_EARLY_LOADS];
-    load_early(&rows, first, values);
-    Loop loop = loop_begin(unit, lower->function, first, unit_int(unit->i32, part->n_rows),
-                           unit_int(unit->i32, (int64_t)step * unroll));
+    return (GemmRows){.phases = phases,
+                      .n_phases = n_phases,
+                      .part = part,
+                      .first = first,
+                      .step = step,
+                      .unroll = n_steps ? unroll : 1};
+}
+
+uint32_t gpu_gemm_begin_rows(const GemmRows *rows, LLVMValueRef *values) {
+    load_early(rows, rows->first, values);
+    return rows->unroll * n_early_loads(rows);
+}
+
+/* What each iteration loads early is begun an iteration before, since the next one's results depend
+ * on it but this one's do not. */
+void gpu_gemm_drain_rows(const GemmRows *rows, LLVMValueRef *values) {
+    Lower *lower = rows->phases->block.lower;
+    Unit *unit = lower->unit;
+    uint32_t unroll = rows->unroll, n_early = n_early_loads(rows);
+    LLVMValueRef next[GEMM_MAX_EARLY_VALUES];
+    Loop loop =
+        loop_begin(unit, lower->function, rows->first, unit_int(unit->i32, rows->part->n_rows),
+                   unit_int(unit->i32, (int64_t)rows->step * unroll));
     loop_carry(unit, &loop, values, unroll * n_early);
-    load_early(&rows, row_ahead(&rows, loop.index, unroll), next);
-    Pending pending[MAX_UNROLL][GEMM_MAX_PHASES];
+    load_early(rows, row_ahead(rows, loop.index, unroll), next);
+    Pending pending[GEMM_MAX_UNROLL][GEMM_MAX_PHASES];
     for (uint32_t u = 0; u < unroll; u++)
-        compute_row(&rows, row_ahead(&rows, loop.index, u), values + u * n_early, pending[u]);
-    for (uint32_t u = 0; u < unroll; u++) store_outputs(pending[u], n_phases);
+        compute_row(rows, row_ahead(rows, loop.index, u), values + u * n_early, pending[u]);
+    for (uint32_t u = 0; u < unroll; u++) store_outputs(pending[u], rows->n_phases);
     loop_end_carry(unit, &loop, next, unroll * n_early);
+    memcpy(values, next, unroll * n_early * sizeof *next);
 }
 
 uint32_t gpu_gemm_lanes(const GemmBlock *block, uint32_t most) {
@@ -417,15 +451,17 @@ void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
     uint32_t lanes = part->is_own ? 1 : gpu_gemm_lanes(block, part->n_columns);
     uint32_t groups = part->n_columns / lanes, width = groups < threads ? groups : threads;
     uint32_t unroll = gpu_gemm_rows_at_once(lower);
-    LLVMValueRef across = unit_int(unit->i32, width);
+    LLVMValueRef across = unit_int(unit->i32, width), values[GEMM_MAX_EARLY_VALUES];
     LLVMValueRef first = LLVMBuildUDiv(builder, block->thread, across, "");
     LLVMValueRef group = LLVMBuildURem(builder, block->thread, across, "");
     for (uint32_t done = 0; done < groups; done += width) {
         LLVMValueRef at = LLVMBuildAdd(builder, group, unit_int(unit->i32, done), "");
         at = LLVMBuildMul(builder, at, unit_int(unit->i32, lanes), "");
         GemmPhase phase = {.block = *block, .column = gpu_gemm_column(block, at, lanes)};
-        gpu_gemm_load_early(&phase.column);
-        gpu_gemm_drain_rows(&phase, 1, part, first, threads / width, unroll);
+        gpu_gemm_load_early(&phase, 1);
+        GemmRows rows = gpu_gemm_rows(&phase, 1, part, first, threads / width, unroll);
+        gpu_gemm_begin_rows(&rows, values);
+        gpu_gemm_drain_rows(&rows, values);
     }
 }
 

@@ -459,34 +459,49 @@ static void warp_barrier(const Wgmma *w) {
     unit_intrinsic(w->unit, "llvm.nvvm.bar.warp.sync", NULL, 0, &all, 1);
 }
 
+/* The rows of a half (i32) of a part, whose results will lie in `results`. */
+static GemmRows rows_of_half(const Wgmma *w, const Drain *d, LLVMValueRef half, GemmPhase *phases,
+                             GemmPart *results) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef row = LLVMBuildShl(builder, w->warp, i32_const(w, 1), "");
+    row = LLVMBuildAdd(builder, row, half, "");
+    row = LLVMBuildMul(builder, row, i32_const(w, WGMMA_DRAIN_ROWS), "");
+    LLVMValueRef m0 = LLVMBuildAdd(builder, d->tiles->m0, gpu_index(w->lower, row), "");
+    for (uint32_t p = 0; p < w->n_products; p++) phases[p].block.m0 = m0;
+    LLVMValueRef left = LLVMBuildSub(builder, i32_const(w, 1), half, "");
+    *results = (GemmPart){.shared = d->own,
+                          .pitch = wgmma_drain_pitch(w->sched, d->lanes),
+                          .n_rows = WGMMA_DRAIN_ROWS,
+                          .n_columns = d->columns,
+                          .run = WGMMA_DRAIN_ROWS,
+                          .run_stride = WGMMA_DRAIN_ROWS};
+    results->n_next = LLVMBuildMul(builder, left, i32_const(w, WGMMA_DRAIN_ROWS), "");
+    return gpu_gemm_rows(phases, w->n_products, results, d->first_row, d->step, d->unroll);
+}
+
 /* Both halves of the warp's rows. */
 static void drain_part(const Wgmma *w, const Drain *d, LLVMValueRef part, const GemmColumn *columns,
                        const LLVMValueRef *accs) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef early[GEMM_MAX_EARLY_VALUES];
+    GemmPhase phases[WGMMA_MAX_PRODUCTS];
+    GemmPart results;
+    for (uint32_t p = 0; p < w->n_products; p++)
+        phases[p] = (GemmPhase){.block = d->tiles[p], .column = columns[p]};
+    gpu_gemm_load_early(phases, w->n_products);
+    GemmRows rows = rows_of_half(w, d, i32_const(w, 0), phases, &results);
+    uint32_t n_early = gpu_gemm_begin_rows(&rows, early);
     Loop halves =
         loop_begin(unit, w->lower->function, i32_const(w, 0), i32_const(w, 2), i32_const(w, 1));
+    loop_carry(unit, &halves, early, n_early);
     LLVMValueRef number = LLVMBuildShl(builder, part, i32_const(w, 1), "");
     choose_results(w, d, LLVMBuildOr(builder, number, halves.index, ""), accs);
     warp_barrier(w);
-    LLVMValueRef row = LLVMBuildShl(builder, w->warp, i32_const(w, 1), "");
-    row = LLVMBuildAdd(builder, row, halves.index, "");
-    row = LLVMBuildMul(builder, row, i32_const(w, WGMMA_DRAIN_ROWS), "");
-    LLVMValueRef m0 = LLVMBuildAdd(builder, d->tiles->m0, gpu_index(w->lower, row), "");
-    GemmPhase phases[WGMMA_MAX_PRODUCTS];
-    for (uint32_t p = 0; p < w->n_products; p++) {
-        phases[p] = (GemmPhase){.block = d->tiles[p], .column = columns[p]};
-        phases[p].block.m0 = m0;
-    }
-    GemmPart results = {.shared = d->own,
-                        .pitch = wgmma_drain_pitch(w->sched, d->lanes),
-                        .n_rows = WGMMA_DRAIN_ROWS,
-                        .n_columns = d->columns,
-                        .run = WGMMA_DRAIN_ROWS,
-                        .run_stride = WGMMA_DRAIN_ROWS};
-    gpu_gemm_drain_rows(phases, w->n_products, &results, d->first_row, d->step, d->unroll);
+    rows = rows_of_half(w, d, halves.index, phases, &results);
+    gpu_gemm_drain_rows(&rows, early);
     warp_barrier(w);
-    loop_end(unit, &halves);
+    loop_end_carry(unit, &halves, early, n_early);
 }
 
 /* The values of all phases' columns that vary with the column; the first MAX_CARRIED of them. */

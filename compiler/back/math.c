@@ -1,5 +1,6 @@
 /* The operations of math.h that are exact or correctly rounded, and i32 division. The elementary
- * functions are in math_exp.c, math_log.c, math_pow.c, math_trig.c, math_erf.c, math_frem.c. */
+ * functions are in math_exp.c, math_log.c, math_pow.c, math_trig.c, math_erf.c, math_frem.c,
+ * math_logistic.c. */
 #include "back/math_ops.h"
 
 Val math_fma(const MathCtx *m, Val x, Val y, Val z) {
@@ -92,22 +93,43 @@ static bool is_boundless(Val x) {
     return LLVMIsALoadInst(x) || LLVMIsABinaryOperator(x) || LLVMIsACastInst(x);
 }
 
-/* `x`, or if it is a constant that `other` is compared with, the same hidden. */
-static Val hidden(const Fp *p, Val x, Val other) {
-    if (!LLVMIsConstant(x) || LLVMIsConstant(other) || is_boundless(other)) return x;
-    Val one = p->lanes ? LLVMGetAggregateElement(x, 0) : x;
+static double number_of(const Fp *p, Val constant) {
     LLVMBool loses;
-    return fp_opaque(p, LLVMConstRealGetDouble(one, &loses));
+    Val one = p->lanes ? LLVMGetAggregateElement(constant, 0) : constant;
+    return LLVMConstRealGetDouble(one, &loses);
+}
+
+/* As f32, of as many lanes. */
+static Val widened(const Fp *p, Val x) {
+    if (LLVMIsConstant(x)) return fp_num(p, number_of(p, x));
+    return LLVMBuildFPExt(p->m->builder, x, p->type, "");
+}
+
+/* Whether ptxas must not know `x`, with which `other` is compared. */
+static bool is_to_hide(Val x, Val other) {
+    return LLVMIsConstant(x) && !LLVMIsConstant(other) && !is_boundless(other);
+}
+
+static bool is_short(const Fp *p) {
+    LLVMTypeRef element = p->lanes ? LLVMGetElementType(p->type) : p->type;
+    LLVMTypeKind kind = LLVMGetTypeKind(element);
+    return kind == LLVMHalfTypeKind || kind == LLVMBFloatTypeKind;
 }
 
 /* ptxas 13.0 takes a comparison for decided where it knows that one side, |x| or 2^x of f32, is at
- * least 0 and the other, a constant, is not: but for NaN it is false. */
+ * least 0 and the other, a constant, is not: but for NaN it is false. Then the constant is hidden;
+ * of 16 bits none can be, so that those are compared as f32. */
 Val math_compare(const MathCtx *m, LLVMRealPredicate predicate, Val x, Val y) {
     Fp p = fp_of(m, x);
     if (m->is_gpu && !p.is_f64) {
-        Val x_hidden = hidden(&p, x, y);
-        y = hidden(&p, y, x);
-        x = x_hidden;
+        bool hides_x = is_to_hide(x, y), hides_y = is_to_hide(y, x);
+        if ((hides_x || hides_y) && is_short(&p)) {
+            p = fp_f32(&p);
+            x = widened(&p, x);
+            y = widened(&p, y);
+        }
+        if (hides_x) x = fp_opaque(&p, number_of(&p, x));
+        if (hides_y) y = fp_opaque(&p, number_of(&p, y));
     }
     return LLVMBuildFCmp(m->builder, predicate, x, y, "");
 }

@@ -2,11 +2,11 @@
  *
  * Operands are float, double, or a fixed vector of either; both operands of a binary function
  * have the same type and the result has it too. The IR uses only IEEE operations and explicit
- * fma, carries no fast-math flag, calls no library and is the same on every target (but for
- * math_maximum, math_minimum and integer division, whose results are the same): equal inputs give
- * equal bits on the CPU and the GPU, in any vector width. Which NaN comes out is the one thing
- * left to the target. Apart from math_frem on double, and from division of vectors of float on a
- * GPU or by one divisor, no function makes a basic block.
+ * fma, carries no fast-math flag, calls no library and is the same on every target, but for
+ * math_maximum, math_minimum and integer division, whose results are the same, and for functions of
+ * float that a GPU computes by its own 2^x, tanh or reciprocal. Equal inputs give equal bits in any
+ * vector width. Which NaN comes out is left to the target. Apart from math_frem on double, and from
+ * division of vectors of float on a GPU or by one divisor, no function makes a basic block.
  *
  * Rounding is to nearest even and subnormals are kept, in operands and results; the caller sees
  * to the machine's floating-point state. Special cases are those of C99's Annex F.
@@ -14,7 +14,7 @@
  * Largest error in units in the last place, over the whole range of inputs (sin and cos too: any
  * argument is reduced exactly). f32 was measured on every input, pow on 67 million pairs; f64 on
  * 67 million inputs each and on the arguments nearest to multiples of pi/2. The program
- * tests/tools/ulp.c measures again.
+ * tests/tools/ulp.c measures again; bench/gpu_ulp.py what a GPU computes in its own way.
  *
  *            exp   exp2  log   log2  sin   cos   tanh  erf   pow
  *     f32    1.05  0.95  0.88  1.04  1.54  1.54  1.33  1.23  0.50
@@ -48,12 +48,15 @@ LLVMValueRef math_log2(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_sin(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_cos(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_tanh(const MathCtx *m, LLVMValueRef x);
-/* Relative error 2^-16 and 2^-10, for results that are rounded to 16 bits. */
-LLVMValueRef math_exp_16(const MathCtx *m, LLVMValueRef x);
-LLVMValueRef math_erf1p(const MathCtx *m, LLVMValueRef x);    /* 1 + erf x */
-LLVMValueRef math_erf1p_22(const MathCtx *m, LLVMValueRef x); /* absolute error 2^-22 */
-LLVMValueRef math_tanh_10(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_erf(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_logistic(const MathCtx *m, LLVMValueRef x); /* 1 / (1 + e^-x) */
+LLVMValueRef math_normal(const MathCtx *m, LLVMValueRef x);   /* (1 + erf(x / sqrt 2)) / 2 */
+/* For results that are rounded to 16 bits: relative errors 2^-16, 2^-16, 2^-10 and 2^-12, the last
+ * one where that is more than 10^-6 / |x|. */
+LLVMValueRef math_exp_16(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_logistic_16(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_tanh_10(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_normal_12(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_pow(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
 
 /* C's fmod, exact: the sign of x, x when y is infinite, NaN when x is infinite or y is zero.

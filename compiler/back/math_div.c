@@ -11,8 +11,8 @@
 #include "back/math_ops.h"
 
 Val fp_machine_reciprocal(const Fp *p, Val y) {
-    return fp_machine(p, p->is_f64 ? "rcp.approx.ftz.f64 $0, $1;" : "rcp.approx.ftz.f32 $0, $1;",
-                      y);
+    const char *text = p->is_f64 ? "rcp.approx.ftz.f64 $0, $1;" : "rcp.approx.ftz.f32 $0, $1;";
+    return fp_machine(p, text, &y, 1);
 }
 
 typedef struct Quotient {

@@ -38,37 +38,6 @@ static Val log_erfc(const Fp *p, Val size) {
     return fp_neg(p, q);
 }
 
-Val math_erf1p(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
-    Val erf = math_erf(m, x);
-    return fp_add(&p, fp_num(&p, 1.0), erf);
-}
-
-/* erfc |x| = e^(-x^2) t (a1 + a2 t + ...), t = 1 / (1 + 0.3275911 |x|): Abramowitz and Stegun,
- * Handbook of Mathematical Functions, 7.1.26, within 1.5e-7. Nothing cancels where x < 0. */
-static Val machine_erf1p(const Fp *p, Val x) {
-    static const double a[] = {0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429};
-    Val size = math_fabs(p->m, x);
-    Val slope = fp_opaque(p, 0.3275911);
-    Val divisor = fp_fma(p, size, slope, fp_num(p, 1.0));
-    Val t = fp_machine_reciprocal(p, divisor);
-    Val series = fp_poly(p, t, a, COUNT_OF(a));
-    series = fp_mul(p, series, t);
-    Val log2_e = fp_opaque(p, -LOG2_E_HIGH);
-    Val exponent = fp_mul(p, x, x);
-    exponent = fp_mul(p, exponent, log2_e);
-    Val power = fp_machine(p, "ex2.approx.ftz.f32 $0, $1;", exponent);
-    Val erfc = fp_mul(p, series, power);
-    Val above = fp_sub(p, fp_num(p, 2.0), erfc);
-    Val is_above = fp_gt(p, x, fp_num(p, 0.0));
-    return fp_select(p, is_above, above, erfc);
-}
-
-Val math_erf1p_22(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
-    return m->is_gpu && !p.is_f64 ? machine_erf1p(&p, x) : math_erf1p(m, x);
-}
-
 Val math_erf(const MathCtx *m, Val x) {
     Fp p = fp_of(m, x);
     Val size = math_fabs(m, x);

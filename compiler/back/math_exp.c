@@ -2,6 +2,8 @@
  * a polynomial, then times 2^n. The polynomials are minimax fits of relative error. */
 #include "back/math_ops.h"
 
+#include <math.h>
+
 /* Two terms each; float's first is short, so that x less n times it is exact. */
 static const double ln2_f64[2] = {LN2_HIGH, LN2_LOW};
 static const double ln2_f32[2] = {0x1.62e4p-1, 0x1.7f7d1cp-20};
@@ -49,7 +51,7 @@ static bool has_exp2(const Fp *p) {
 
 /* `x` must hang on what is opaque. */
 static Val machine_exp2(const Fp *p, Val x) {
-    return fp_machine(p, "ex2.approx.f32 $0, $1;", x);
+    return fp_machine(p, "ex2.approx.f32 $0, $1;", &x, 1);
 }
 
 /* e^x = 2^t e^d = 2^t (1 + d), where t is about x log2(e) and d = x - t ln2, which is as small as
@@ -109,12 +111,14 @@ Val math_exp_below_0(const MathCtx *m, Val x) {
     return has_exp2(&p) ? machine_exp_below(&p, x) : math_exp(m, x);
 }
 
+/* The square of e^(x / 2), which neither overflows nor becomes subnormal before the result does. */
 Val math_exp_16(const MathCtx *m, Val x) {
     Fp p = fp_of(m, x);
     if (!has_exp2(&p)) return math_exp(m, x);
-    Val log2_e = fp_opaque(&p, LOG2_E_HIGH);
-    Val t = fp_mul(&p, x, log2_e);
-    return machine_exp2(&p, t);
+    Val half_log2_e = fp_opaque(&p, LOG2_E_HIGH / 2);
+    Val t = fp_mul(&p, x, half_log2_e);
+    Val root = fp_machine(&p, "ex2.approx.ftz.f32 $0, $1;", &t, 1);
+    return fp_mul(&p, root, root);
 }
 
 Val fp_exp2_near(const Fp *p, Val r) {
@@ -137,6 +141,28 @@ Val math_exp2(const MathCtx *m, Val x) {
     return fp_scale(&p, value, n);
 }
 
+/* NVIDIA's, without a choice: h / (h + 1), where h = (e^2|x| - 1) / 2 = 2^n (e^2r - 1) / 2 + (2^n -
+ * 1) / 2, with r in halves of ln2. From 10 on the result is 1. */
+static Val machine_tanh(const Fp *p, Val x) {
+    Val size = math_fabs(p->m, x);
+    size = fp_at_most(p, size, 10.0);
+    Rounded n = fp_round_product(p, size, 2 * LOG2_E_HIGH);
+    Val r = fp_fma(p, n.whole, fp_num(p, -ln2_f32[0] / 2), size);
+    r = fp_fma(p, n.whole, fp_num(p, -ln2_f32[1] / 2), r);
+    double tail_coefs[COUNT_OF(exp_f32)];
+    for (size_t i = 0; i < COUNT_OF(exp_f32); i++) tail_coefs[i] = ldexp(exp_f32[i], (int)i + 1);
+    Val tail = fp_poly(p, r, tail_coefs, COUNT_OF(exp_f32));
+    Val square = fp_mul(p, r, r);
+    Val near = fp_fma(p, square, tail, r);
+    Val power = fp_power(p, n);
+    Val rest = fp_fma(p, power, fp_num(p, 0.5), fp_num(p, -0.5));
+    Val h = fp_fma(p, power, near, rest);
+    Val divisor = fp_add(p, h, fp_num(p, 1.0));
+    Val result = math_near_quotient(p->m, h, divisor);
+    result = fp_at_most(p, result, 1.0);
+    return math_copysign(p->m, result, x); /* 2^n - 1 loses the sign of zero */
+}
+
 static Val tanh_of_f32(const Fp *p, Val x) {
     Val size = math_fabs(p->m, x);
     Val is_large = fp_gt(p, size, fp_num(p, 10.0));
@@ -144,7 +170,7 @@ static Val tanh_of_f32(const Fp *p, Val x) {
     Val twice = fp_add(p, bounded, bounded);
     Val power = fp_exp_normal(p, twice);
     Val divisor = fp_add(p, power, fp_num(p, 1.0));
-    Val fraction = math_near_quotient(p->m, fp_num(p, 2.0), divisor);
+    Val fraction = fp_div(p, fp_num(p, 2.0), divisor);
     Val outer = fp_sub(p, fp_num(p, 1.0), fraction);
     Val s = fp_mul(p, size, size);
     Val series = fp_poly(p, s, tanh_f32, COUNT_OF(tanh_f32));
@@ -173,6 +199,7 @@ static Val tanh_of_f64(const Fp *p, Val x) {
 
 Val math_tanh(const MathCtx *m, Val x) {
     Fp p = fp_of(m, x);
+    if (has_exp2(&p)) return machine_tanh(&p, x);
     return p.is_f64 ? tanh_of_f64(&p, x) : tanh_of_f32(&p, x);
 }
 
@@ -181,5 +208,5 @@ Val math_tanh_10(const MathCtx *m, Val x) {
     if (!m->is_gpu || p.is_f64) return math_tanh(m, x);
     Val one = fp_opaque(&p, 1.0);
     x = fp_mul(&p, x, one);
-    return fp_machine(&p, "tanh.approx.f32 $0, $1;", x);
+    return fp_machine(&p, "tanh.approx.f32 $0, $1;", &x, 1);
 }

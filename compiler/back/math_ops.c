@@ -22,6 +22,15 @@ Fp fp_of(const MathCtx *m, Val x) {
     return p;
 }
 
+Fp fp_f32(const Fp *p) {
+    LLVMTypeRef word = LLVMInt32TypeInContext(p->m->context);
+    LLVMTypeRef number = LLVMFloatTypeInContext(p->m->context);
+    return (Fp){.m = p->m,
+                .type = type_with_lanes(number, p->lanes),
+                .bits = type_with_lanes(word, p->lanes),
+                .lanes = p->lanes};
+}
+
 Fp fp_f64(const Fp *p) {
     LLVMTypeRef word = LLVMInt64TypeInContext(p->m->context);
     LLVMTypeRef number = LLVMDoubleTypeInContext(p->m->context);
@@ -120,6 +129,11 @@ Val fp_select(const Fp *p, Val condition, Val then_value, Val else_value) {
 Val fp_clamp(const Fp *p, Val x, double low, double high) {
     Val is_low = fp_lt(p, x, fp_num(p, low));
     x = fp_select(p, is_low, fp_num(p, low), x);
+    return fp_at_most(p, x, high);
+}
+
+Val fp_at_most(const Fp *p, Val x, double high) {
+    if (p->m->is_gpu && !p->is_f64) return math_minimum(p->m, x, fp_num(p, high));
     Val is_high = fp_gt(p, x, fp_num(p, high));
     return fp_select(p, is_high, fp_num(p, high), x);
 }
@@ -187,23 +201,26 @@ Val fp_opaque(const Fp *p, double value) {
     return fp_splat(p->m, opaque, p->lanes);
 }
 
-static Val machine_of_one(const Fp *p, const char *text, Val x) {
-    const char *constraints = p->is_f64 ? "=d,d" : "=f,f";
-    LLVMTypeRef number = LLVMTypeOf(x), type = LLVMFunctionType(number, &number, 1, 0);
-    Val code = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 0, 0,
+static Val machine_of_one(const Fp *p, const char *text, Val *args, unsigned n_args) {
+    static const char *const lists[2][MAX_MACHINE_ARGS + 1] = {
+        {NULL, "=f,f", "=f,f,f", "=f,f,f,f"}, {NULL, "=d,d", "=d,d,d", "=d,d,d,d"}};
+    const char *list = lists[p->is_f64][n_args];
+    LLVMTypeRef number = LLVMTypeOf(args[0]), types[MAX_MACHINE_ARGS] = {number, number, number};
+    LLVMTypeRef type = LLVMFunctionType(number, types, n_args, 0);
+    Val code = LLVMGetInlineAsm(type, text, strlen(text), list, strlen(list), 0, 0,
                                 LLVMInlineAsmDialectATT, 0);
-    return LLVMBuildCall2(p->m->builder, type, code, &x, 1, "");
+    return LLVMBuildCall2(p->m->builder, type, code, args, n_args, "");
 }
 
-Val fp_machine(const Fp *p, const char *text, Val x) {
-    if (!p->lanes) return machine_of_one(p, text, x);
+Val fp_machine(const Fp *p, const char *text, const Val *args, unsigned n_args) {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
-    Val all = LLVMGetPoison(p->type);
-    for (unsigned i = 0; i < p->lanes; i++) {
+    Val all = LLVMGetPoison(p->type), own[MAX_MACHINE_ARGS];
+    for (unsigned i = 0; i < (p->lanes ? p->lanes : 1); i++) {
         Val at = LLVMConstInt(i32, i, 0);
-        Val one = LLVMBuildExtractElement(p->m->builder, x, at, "");
-        one = machine_of_one(p, text, one);
-        all = LLVMBuildInsertElement(p->m->builder, all, one, at, "");
+        for (unsigned k = 0; k < n_args; k++)
+            own[k] = p->lanes ? LLVMBuildExtractElement(p->m->builder, args[k], at, "") : args[k];
+        Val one = machine_of_one(p, text, own, n_args);
+        all = p->lanes ? LLVMBuildInsertElement(p->m->builder, all, one, at, "") : one;
     }
     return all;
 }

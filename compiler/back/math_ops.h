@@ -31,7 +31,8 @@ typedef struct Fp {
 } Fp;
 
 Fp fp_of(const MathCtx *m, Val x);
-Fp fp_f64(const Fp *p); /* double, with the lanes of `p` */
+Fp fp_f32(const Fp *p); /* float, with the lanes of `p` */
+Fp fp_f64(const Fp *p); /* likewise double */
 
 Val fp_splat(const MathCtx *m, Val constant, unsigned lanes);
 Val fp_num(const Fp *p, double value); /* rounded to the type */
@@ -59,6 +60,7 @@ Val fp_or(const Fp *p, Val x, Val y);
 
 /* `x` held between the bounds; NaN stays. */
 Val fp_clamp(const Fp *p, Val x, double low, double high);
+Val fp_at_most(const Fp *p, Val x, double high);
 
 Val fp_to_bits(const Fp *p, Val x);
 Val fp_from_bits(const Fp *p, Val bits);
@@ -74,8 +76,10 @@ Val fp_is_set(const Fp *p, Val x, uint64_t mask); /* any bit of `mask`, by two i
  * compile time would then differ in its last bit from the same value read from memory. */
 Val fp_opaque(const Fp *p, double value);
 
-/* An instruction of NVIDIA's machines that has no name in LLVM, "name $0, $1;", lane by lane. */
-Val fp_machine(const Fp *p, const char *text, Val x);
+/* An instruction of NVIDIA's machines that has no name in LLVM, "name $0, $1;", of up to
+ * MAX_MACHINE_ARGS numbers, lane by lane. */
+enum { MAX_MACHINE_ARGS = 3 };
+Val fp_machine(const Fp *p, const char *text, const Val *args, unsigned n_args);
 /* Within an ULP (f32) or 2^-20 (f64); of 0 and infinity the other. */
 Val fp_machine_reciprocal(const Fp *p, Val y);
 

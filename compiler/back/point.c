@@ -1,5 +1,6 @@
 /* Emitting scalar programs. See point.h. */
 #include "back/point_index.h"
+#include "back/point_narrow.h"
 
 #include <string.h>
 
@@ -250,7 +251,8 @@ static bool is_at_most_0(const Kernel *kernel, ScalarId id) {
 static LLVMValueRef prim_value(Point *point, const Scalar *s) {
     Unit *unit = point->lower->unit;
     const PrimInfo *info = prim_info(s->prim);
-    LLVMValueRef args[3] = {NULL};
+    LLVMValueRef args[3] = {NULL}, narrow = point_narrow_compared(point, s);
+    if (narrow) return narrow;
     bool any_vector = false;
     for (uint32_t i = 0; i < info->arity; i++) {
         args[i] = point_value(point, s->args[i]);
@@ -277,8 +279,6 @@ static LLVMValueRef index_value_i32(Point *point, const Scalar *s) {
                           unit_vector_of(lower->unit->i32, per_lane ? point->lanes : 1), "");
 }
 
-static LLVMValueRef narrow_prim(Point *point, const Scalar *s);
-
 static LLVMValueRef build_value(Point *point, const Scalar *s) {
     Unit *unit = point->lower->unit;
     LLVMValueRef value;
@@ -298,7 +298,7 @@ static LLVMValueRef build_value(Point *point, const Scalar *s) {
     case SCALAR_PRIM:
         return prim_value(point, s);
     case SCALAR_CVT:
-        value = narrow_prim(point, s);
+        value = point_narrow_rounded(point, s);
         if (value) return value;
         value = point_value(point, s->args[0]);
         return convert_value(
@@ -307,48 +307,6 @@ static LLVMValueRef build_value(Point *point, const Scalar *s) {
             unit_convert_type(s->dtype));
     }
     ice(unit->arena, "scalar of unknown kind");
-}
-
-/* Whether the machine computes on `dtype` itself, two elements an instruction. */
-static bool is_native(const Unit *unit, Dtype dtype) {
-    return unit_is_gpu(unit) && (dtype == DT_F16 || (dtype == DT_BF16 && unit->target->has_bf16));
-}
-
-/* The operand of a narrow primitive as a narrow value: what was widened, or a constant that is one.
- */
-static ScalarId narrow_operand(const ScalarTab *scalars, ScalarId id, Dtype dtype) {
-    const Scalar *s = scalar_get(scalars, id);
-    bool was_widened = s->kind == SCALAR_CVT && scalar_get(scalars, s->args[0])->dtype == dtype;
-    return was_widened ? s->args[0] : SCALAR_NONE;
-}
-
-/* A primitive on f32 of widened operands, rounded back at once, is the same primitive in the narrow
- * type, to the bit: f32 has more than twice its digits plus two, so rounding twice is rounding
- * once. NULL when `s` is no such thing. */
-static LLVMValueRef narrow_prim(Point *point, const Scalar *s) {
-    const ScalarTab *scalars = point->lower->kernel->scalars;
-    const Scalar *prim = scalar_get(scalars, s->args[0]);
-    Unit *unit = point->lower->unit;
-    bool is_candidate =
-        is_native(unit, s->dtype) && prim->kind == SCALAR_PRIM && prim->dtype == DT_F32 &&
-        (prim->prim == PRIM_ADD || prim->prim == PRIM_SUB || prim->prim == PRIM_MUL ||
-         prim->prim == PRIM_MIN || prim->prim == PRIM_MAX || prim->prim == PRIM_NEG);
-    if (!is_candidate) return NULL;
-    LLVMValueRef args[3] = {NULL};
-    uint32_t arity = prim_info(prim->prim)->arity;
-    for (uint32_t i = 0; i < arity; i++) {
-        const Scalar *operand = scalar_get(scalars, prim->args[i]);
-        ScalarId narrow = narrow_operand(scalars, prim->args[i], s->dtype);
-        bool is_constant = operand->kind == SCALAR_CONST &&
-                           dtype_round(s->dtype, operand->number) == operand->number;
-        if (!narrow && !is_constant) return NULL;
-        args[i] =
-            narrow ? point_value(point, narrow) : unit_number(unit, s->dtype, operand->number);
-    }
-    bool any_vector = unit_is_vector(args[0]) || (arity > 1 && unit_is_vector(args[1]));
-    for (uint32_t i = 0; i < arity && any_vector; i++)
-        args[i] = unit_splat(unit, args[i], point->lanes);
-    return unit_prim(unit, prim->prim, s->dtype, args[0], args[1], NULL);
 }
 
 LLVMValueRef point_value(Point *point, ScalarId id) {

@@ -200,7 +200,37 @@ static PtxPart choose(Ptx *ptx, PtxType type, PtxPart condition, PtxPart yes, Pt
     return ptx_do(ptx, &type, text, class, (PtxPart[]){yes, no, condition}, 3);
 }
 
+/* Between values of 16 bits by a comparison of such, two at a time: all bits of a half are set
+ * where it holds. */
+static bool put_choice_of_pairs(Ptx *ptx, LLVMValueRef instruction) {
+    static const char *const texts[] = {[LLVMRealOLT] = "set.lt.u32.#f $0, $r1, $r2;",
+                                        [LLVMRealOLE] = "set.le.u32.#f $0, $r1, $r2;",
+                                        [LLVMRealOEQ] = "set.eq.u32.#f $0, $r1, $r2;",
+                                        [LLVMRealUNE] = "set.neu.u32.#f $0, $r1, $r2;"};
+    PtxType type = ptx_type_of(ptx, instruction);
+    LLVMValueRef condition = LLVMGetOperand(instruction, 0);
+    if (!type.is_packed || !LLVMIsAFCmpInst(condition)) return false;
+    LLVMRealPredicate predicate = LLVMGetFCmpPredicate(condition);
+    LLVMValueRef x = LLVMGetOperand(condition, 0), y = LLVMGetOperand(condition, 1);
+    PtxType compared = ptx_type_of(ptx, x);
+    if (!compared.is_packed || predicate >= sizeof texts / sizeof *texts || !texts[predicate])
+        return false;
+    const PtxPart *left = ptx_parts(ptx, x), *right = ptx_parts(ptx, y);
+    const PtxPart *yes = ptx_parts(ptx, LLVMGetOperand(instruction, 1));
+    const PtxPart *no = ptx_parts(ptx, LLVMGetOperand(instruction, 2));
+    PtxPart *to = arena_array(ptx->arena, PtxPart, type.n_parts);
+    for (uint32_t i = 0; i < type.n_parts; i++) {
+        PtxPart compares[2] = {left[i], right[i]};
+        PtxPart mask = ptx_do(ptx, &compared, texts[predicate], PTX_32, compares, 2);
+        PtxPart chooses[3] = {yes[i], no[i], mask};
+        to[i] = ptx_do(ptx, NULL, "lop3.b32 $0, $r1, $r2, $r3, 0xe4;", PTX_32, chooses, 3);
+    }
+    ptx_set_parts(ptx, instruction, to);
+    return true;
+}
+
 static void put_choice(Ptx *ptx, LLVMValueRef instruction) {
+    if (put_choice_of_pairs(ptx, instruction)) return;
     PtxType type = ptx_type_of(ptx, instruction), own = type;
     LLVMValueRef condition = LLVMGetOperand(instruction, 0);
     bool is_one = ptx_type_of(ptx, condition).n_lanes == 1;

@@ -236,13 +236,26 @@ static LLVMValueRef int_prim(const Unit *unit, PrimId prim, LLVMValueRef a, LLVM
 typedef LLVMValueRef (*MathUnary)(const MathCtx *, LLVMValueRef);
 
 static MathUnary unary_function(PrimId prim) {
-    static const MathUnary functions[PRIM_COUNT] = {
-        [PRIM_ABS] = math_fabs,      [PRIM_SQRT] = math_sqrt,         [PRIM_FLOOR] = math_floor,
-        [PRIM_CEIL] = math_ceil,     [PRIM_RINT] = math_rint,         [PRIM_EXP] = math_exp,
-        [PRIM_EXP_16] = math_exp_16, [PRIM_TANH_10] = math_tanh_10,   [PRIM_EXP2] = math_exp2,
-        [PRIM_LOG] = math_log,       [PRIM_LOG2] = math_log2,         [PRIM_SIN] = math_sin,
-        [PRIM_COS] = math_cos,       [PRIM_TANH] = math_tanh,         [PRIM_ERF] = math_erf,
-        [PRIM_ERF1P] = math_erf1p,   [PRIM_ERF1P_22] = math_erf1p_22, [PRIM_TF32] = math_tf32};
+    static const MathUnary functions[PRIM_COUNT] = {[PRIM_ABS] = math_fabs,
+                                                    [PRIM_SQRT] = math_sqrt,
+                                                    [PRIM_FLOOR] = math_floor,
+                                                    [PRIM_CEIL] = math_ceil,
+                                                    [PRIM_RINT] = math_rint,
+                                                    [PRIM_EXP] = math_exp,
+                                                    [PRIM_EXP_16] = math_exp_16,
+                                                    [PRIM_EXP2] = math_exp2,
+                                                    [PRIM_LOG] = math_log,
+                                                    [PRIM_LOG2] = math_log2,
+                                                    [PRIM_SIN] = math_sin,
+                                                    [PRIM_COS] = math_cos,
+                                                    [PRIM_TANH] = math_tanh,
+                                                    [PRIM_TANH_10] = math_tanh_10,
+                                                    [PRIM_ERF] = math_erf,
+                                                    [PRIM_LOGISTIC] = math_logistic,
+                                                    [PRIM_LOGISTIC_16] = math_logistic_16,
+                                                    [PRIM_NORMAL] = math_normal,
+                                                    [PRIM_NORMAL_12] = math_normal_12,
+                                                    [PRIM_TF32] = math_tf32};
     return functions[prim];
 }
 
@@ -255,7 +268,6 @@ static LLVMValueRef float_prim(const Unit *unit, PrimId prim, LLVMValueRef a, LL
     if (prim == PRIM_SUB) return LLVMBuildFSub(builder, a, b, "");
     if (prim == PRIM_MUL) return LLVMBuildFMul(builder, a, b, "");
     if (prim == PRIM_DIV) return math_div(m, a, b);
-    if (prim == PRIM_QUOT) return math_near_quotient(m, a, b);
     if (prim == PRIM_NEG) return LLVMBuildFNeg(builder, a, "");
     if (prim == PRIM_REM) return math_frem(m, a, b);
     if (prim == PRIM_MIN) return math_minimum(m, a, b);

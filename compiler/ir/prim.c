@@ -24,9 +24,13 @@ const PrimInfo *prim_info(PrimId prim) {
 
 PrimId prim_rounded_to(PrimId prim, Dtype dtype) {
     static const PrimId shorter[DT_COUNT][PRIM_COUNT] = {
-        [DT_F16] = {[PRIM_EXP] = PRIM_EXP_16, [PRIM_ERF1P] = PRIM_ERF1P_22},
-        [DT_BF16] = {
-            [PRIM_EXP] = PRIM_EXP_16, [PRIM_TANH] = PRIM_TANH_10, [PRIM_ERF1P] = PRIM_ERF1P_22}};
+        [DT_F16] = {[PRIM_EXP] = PRIM_EXP_16,
+                    [PRIM_LOGISTIC] = PRIM_LOGISTIC_16,
+                    [PRIM_NORMAL] = PRIM_NORMAL_12},
+        [DT_BF16] = {[PRIM_EXP] = PRIM_EXP_16,
+                     [PRIM_TANH] = PRIM_TANH_10,
+                     [PRIM_LOGISTIC] = PRIM_LOGISTIC_16,
+                     [PRIM_NORMAL] = PRIM_NORMAL_12}};
     return shorter[dtype][prim] ? shorter[dtype][prim] : prim;
 }
 
@@ -81,7 +85,6 @@ static double eval_float(PrimId prim, double a, double b) {
     case PRIM_MUL:
         return a * b;
     case PRIM_DIV:
-    case PRIM_QUOT:
         return a / b;
     case PRIM_REM:
         return fmod(a, b);
@@ -119,9 +122,12 @@ static double eval_float(PrimId prim, double a, double b) {
         return tanh(a);
     case PRIM_ERF:
         return erf(a);
-    case PRIM_ERF1P:
-    case PRIM_ERF1P_22:
-        return erfc(-a);
+    case PRIM_LOGISTIC:
+    case PRIM_LOGISTIC_16:
+        return a < 0 ? exp(a) / (1 + exp(a)) : 1 / (1 + exp(-a));
+    case PRIM_NORMAL:
+    case PRIM_NORMAL_12:
+        return 0.5 * erfc(-0.70710678118654752440 * a);
     case PRIM_POW:
         return pow(a, b);
     case PRIM_TF32:

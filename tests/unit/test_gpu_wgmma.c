@@ -180,6 +180,25 @@ static void write_launch(char *source, size_t n_bytes, const char *dtype, bool i
                  dtype, m, n, dtype, m, n, b, c);
 }
 
+/* What an epilogue reads of a tile is on its way before results go to shared memory, and the next
+ * rows' before these are computed; rows are constant distances apart. */
+Test(gpu_wgmma, epilogues_load_ahead) {
+    Program p = compile("graph g(a: bf16[4096, 4096], b: bf16[4096, 4096], t: bf16[4096, 4096]) -> "
+                        "(y: bf16[4096, 4096]) { y = cast(sigmoid(tanh(cast(a @ b, f32) + "
+                        "cast(t, f32))), bf16) }",
+                        TARGET_SM_90A);
+    const char *text =
+        compiled_function(&p.compiled, p.kernel, first_by_engine(&p, CONTRACT_WGMMA));
+    const char *load = strstr(text, "ld.global"), *barrier = strstr(text, "bar.warp.sync");
+    cr_assert(load && barrier && strstr(barrier, "ex2."));
+    cr_expect_lt(load, barrier);
+    const char *next = strstr(barrier, "ld.global");
+    cr_assert(next);
+    cr_expect_lt(next, strstr(barrier, "ex2."));
+    cr_expect(strstr(next, "+8192];"), "the row below is 4096 elements on");
+    compile_free(&p.compiled);
+}
+
 /* Gated pairs, one wide instruction for both products, and parts, whose tiles blocks walk over:
  * known and symbolic extents, each as the assembler should take it. */
 Test(gpu_wgmma, launches_of_several_products_assemble_as_meant, .timeout = 300) {

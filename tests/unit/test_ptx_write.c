@@ -111,6 +111,21 @@ Test(ptx_write, pairs_share_a_register_and_accesses_are_wide) {
            "st.global.v2.b32 [%rd1+48], {%r5, %r6};", "st.global.v2.b32 [%rd1+56], {%r7, %r8};");
 }
 
+/* Two at a time: a mask with all bits of a half set where it holds. Else lane by lane. */
+Test(ptx_write, pairs_are_chosen_by_masks) {
+    EXPECT(KERNEL("ptr addrspace(1) %p, <2 x bfloat> %x, <2 x bfloat> %y",
+                  "  %c = fcmp ole <2 x bfloat> %x, %y\n"
+                  "  %s = select <2 x i1> %c, <2 x bfloat> %x, <2 x bfloat> %y\n"
+                  "  store <2 x bfloat> %s, ptr addrspace(1) %p, align 4\n"),
+           "set.le.u32.bf16x2 %r3, %r1, %r2;", "lop3.b32 %r4, %r1, %r2, %r3, 0xe4;",
+           "st.global.b32 [%rd1], %r4;");
+    EXPECT(KERNEL("ptr addrspace(1) %p, <2 x half> %x, <2 x float> %y",
+                  "  %c = fcmp olt <2 x float> %y, zeroinitializer\n"
+                  "  %s = select <2 x i1> %c, <2 x half> %x, <2 x half> zeroinitializer\n"
+                  "  store <2 x half> %s, ptr addrspace(1) %p, align 4\n"),
+           "setp.lt.f32 ", "selp.b16 ", "selp.b16 ", "st.global.b32 ");
+}
+
 /* By constants: products. Both halves of one division: one of them. */
 Test(ptx_write, divisions_are_few) {
     EXPECT(
