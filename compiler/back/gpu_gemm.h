@@ -19,15 +19,25 @@ typedef struct GemmBlock {
     LLVMValueRef thread;  /* i32 */
     LLVMValueRef m0, n0;  /* index_type: first row and column of the tile, within the extents */
     LLVMValueRef m, n, k; /* index_type: extents */
+    bool is_whole;        /* along n: no tile goes beyond the extent */
     Point point;          /* the batch axes */
 } GemmBlock;
+
+/* Tiles of m x n outputs, `across` side by side from column `begin` on. */
+typedef struct GemmTiles {
+    uint32_t m, n;
+    DimId begin, across;
+    bool is_whole; /* as of a block */
+} GemmTiles;
 
 /* Block number to tile, for a grid of batches x tiles along m x tiles along n, of CONTRACT_VECTOR
  * each as many times in a row as a cluster has blocks. Tiles go in groups of a few rows of tiles,
  * which keeps what neighbouring blocks read in the L2 cache. */
 GemmBlock gpu_gemm_block(Lower *lower);
-/* The same for a tile by number (index_type) of `rows` rows: for blocks that walk over several. */
-GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows);
+/* Tiles of `rows` rows and sched.tile_n columns, over all outputs. */
+GemmTiles gpu_gemm_tiles(const Lower *lower, uint32_t rows);
+/* The tile by number (index_type), for blocks that walk over several. */
+GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, const GemmTiles *tiles);
 
 /* Whether the extent of an axis is a multiple of `lanes`, under the variant's condition. Groups of
  * `lanes` from a multiple of it are then either inside the extent or outside as a whole. */

@@ -43,14 +43,13 @@ bool gpu_gemm_reads_right_once(const Lower *lower) {
 
 /* Splits a tile's number within its batch: down a group of GROUP_ROWS rows of tiles (the last may
  * have fewer), then to the next column. */
-static void split_tile(GemmBlock *block, LLVMValueRef tile, uint32_t tile_rows) {
+static void split_tile(GemmBlock *block, LLVMValueRef tile, const GemmTiles *tiles) {
     Lower *lower = block->lower;
     LLVMBuilderRef builder = lower->unit->builder;
-    const Sched *sched = &lower->variant->sched;
     DimTab *dims = lower_dims(lower);
-    uint32_t m = gemm_axis_m(lower->kernel), n = gemm_axis_n(lower->kernel);
-    LLVMValueRef rows = lower_dim(lower, dim_ceil_div(dims, extent_of(lower, m), tile_rows));
-    LLVMValueRef columns = lower_dim(lower, dim_ceil_div(dims, extent_of(lower, n), sched->tile_n));
+    uint32_t m = gemm_axis_m(lower->kernel);
+    LLVMValueRef rows = lower_dim(lower, dim_ceil_div(dims, extent_of(lower, m), tiles->m));
+    LLVMValueRef columns = lower_dim(lower, tiles->across);
     LLVMValueRef eight = lower_index_const(lower, GROUP_ROWS);
     LLVMValueRef per_group = LLVMBuildMul(builder, columns, eight, "");
     LLVMValueRef group = LLVMBuildUDiv(builder, tile, per_group, "");
@@ -62,8 +61,10 @@ static void split_tile(GemmBlock *block, LLVMValueRef tile, uint32_t tile_rows) 
     LLVMValueRef row = LLVMBuildURem(builder, in_group, size, "");
     row = LLVMBuildAdd(builder, first, row, "");
     LLVMValueRef column = LLVMBuildUDiv(builder, in_group, size, "");
-    block->m0 = LLVMBuildMul(builder, row, lower_index_const(lower, tile_rows), "");
-    block->n0 = LLVMBuildMul(builder, column, lower_index_const(lower, sched->tile_n), "");
+    block->m0 = LLVMBuildMul(builder, row, lower_index_const(lower, tiles->m), "");
+    block->n0 = LLVMBuildMul(builder, column, lower_index_const(lower, tiles->n), "");
+    if (!dim_equals_const(dims, tiles->begin, 0))
+        block->n0 = LLVMBuildAdd(builder, block->n0, lower_dim(lower, tiles->begin), "");
 }
 
 /* For what follows in the same blocks. */
@@ -88,31 +89,43 @@ GemmBlock gpu_gemm_block(Lower *lower) {
     if (sched->engine == CONTRACT_VECTOR && sched->cluster > 1)
         tile =
             LLVMBuildUDiv(lower->unit->builder, tile, lower_index_const(lower, sched->cluster), "");
-    return gpu_gemm_block_at(lower, tile, sched->tile_m);
+    GemmTiles tiles = gpu_gemm_tiles(lower, sched->tile_m);
+    return gpu_gemm_block_at(lower, tile, &tiles);
 }
 
-GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows) {
+GemmTiles gpu_gemm_tiles(const Lower *lower, uint32_t rows) {
+    uint32_t n = gemm_axis_n(lower->kernel), columns = lower->variant->sched.tile_n;
+    DimTab *dims = lower_dims(lower);
+    return (GemmTiles){.m = rows,
+                       .n = columns,
+                       .begin = dim_const(dims, 0),
+                       .across = dim_ceil_div(dims, extent_of(lower, n), columns),
+                       .is_whole = gpu_gemm_axis_is_multiple(lower, n, columns)};
+}
+
+GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, const GemmTiles *tiles) {
     Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
     const Kernel *kernel = lower->kernel;
-    const Sched *sched = &lower->variant->sched;
     DimTab *dims = lower_dims(lower);
     DimId m = extent_of(lower, gemm_axis_m(kernel));
     DimId n = extent_of(lower, gemm_axis_n(kernel));
-    GemmBlock block = {.lower = lower, .thread = gpu_thread(unit), .point = point_new(lower, 1)};
+    GemmBlock block = {.lower = lower,
+                       .thread = gpu_thread(unit),
+                       .is_whole = tiles->is_whole,
+                       .point = point_new(lower, 1)};
     block.m = lower_dim(lower, m);
     block.n = lower_dim(lower, n);
     block.k = lower_dim(lower, extent_of(lower, gemm_axis_k(kernel)));
     LLVMValueRef batch = NULL;
     if (kernel->n_parallel > 2) {
-        DimId down = dim_ceil_div(dims, m, rows);
-        DimId across = dim_ceil_div(dims, n, sched->tile_n);
-        LLVMValueRef n_tiles = lower_dim(lower, dim_mul(dims, down, across));
+        DimId down = dim_ceil_div(dims, m, tiles->m);
+        LLVMValueRef n_tiles = lower_dim(lower, dim_mul(dims, down, tiles->across));
         batch = LLVMBuildUDiv(builder, tile, n_tiles, "");
         tile = LLVMBuildURem(builder, tile, n_tiles, "");
         lower_split(lower, batch, 0, kernel->n_parallel - 2, &block.point);
     }
-    split_tile(&block, tile, rows);
+    split_tile(&block, tile, tiles);
     note_tile(&block, batch);
     return block;
 }
@@ -135,7 +148,7 @@ static LLVMValueRef is_inside(const GemmBlock *block, LLVMValueRef row, LLVMValu
     if (sched->engine == CONTRACT_WGMMA && sched->cluster > 1) rows *= sched->cluster;
     if (!gpu_gemm_axis_is_multiple(lower, gemm_axis_m(lower->kernel), rows))
         inside = LLVMBuildICmp(builder, LLVMIntULT, row, block->m, "");
-    if (gpu_gemm_axis_is_multiple(lower, gemm_axis_n(lower->kernel), sched->tile_n)) return inside;
+    if (block->is_whole) return inside;
     LLVMValueRef in_row = LLVMBuildICmp(builder, LLVMIntULT, column, block->n, "");
     return inside ? LLVMBuildAnd(builder, inside, in_row, "") : in_row;
 }
@@ -216,8 +229,7 @@ static void prepare_column(const GemmBlock *block, Point *point) {
     const Kernel *kernel = block->lower->kernel;
     ScalarId roots[MAX_STORES];
     uint32_t n = list_stored(kernel, roots), row_axis = 1u << gemm_axis_m(kernel);
-    if (!gpu_gemm_axis_is_multiple(block->lower, gemm_axis_n(kernel),
-                                   block->lower->variant->sched.tile_n))
+    if (!block->is_whole)
         point->active = LLVMBuildICmp(block->lower->unit->builder, LLVMIntULT,
                                       point->axis[point->lane_axis], block->n, "");
     point_prepare(point, roots, n, row_axis);

@@ -24,29 +24,32 @@ static LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes) {
 
 /* Setup. */
 
-/* The left factor, or the right one of phase i - 1. */
+/* The left factor, or the right one of phase i - 1. The maps of all phases' right factors follow
+ * that of the left one. */
 static void init_side(Wgmma *w, uint32_t i) {
     const Kernel *kernel = w->lower->kernel;
     WgmmaSide *side = &w->sides[i];
-    side->map = i ? &w->lower[i - 1].variant->maps[1] : &w->lower->variant->maps[0];
-    side->parameter = w->lower->maps[i];
+    uint32_t map = i ? (w->wide ? 2 : 1) : 0, n_right = w->lower->variant->n_maps - 1;
+    side->map = &w->lower[i ? i - 1 : 0].variant->maps[map];
+    side->parameter = w->lower->maps[i ? (i - 1) * n_right + map : 0];
     side->axis = i ? gemm_axis_n(kernel) : gemm_axis_m(kernel);
     side->tile = i ? w->sched->tile_n : w->sched->tile_m;
     side->is_turned = side->map->axes[0].axis == side->axis;
     if (i > 1 && side->is_turned && side->tile % BLOCK_ELEMS)
         ice(w->unit->arena, "blocks of %u columns do not lie side by side", side->tile);
     side->is_read_once = i > 0 && gpu_gemm_reads_right_once(&w->lower[i - 1]);
-    side->begin_bytes = w->stage_bytes;
-    w->stage_bytes += wgmma_tile_bytes(side->tile, side->is_turned);
+    side->begin_bytes = w->tile_bytes;
+    w->tile_bytes += wgmma_tile_bytes(side->tile, side->is_turned);
 }
 
-/* Of one code: what it multiplies, and where that lies. */
-static void init_code(Wgmma *w, Lower *lower) {
+/* Of one code, or of the narrow tiles: what it multiplies, and where that lies. */
+static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
     Unit *unit = lower->unit;
     const Kernel *kernel = lower->kernel;
     w->lower = lower;
-    w->sched = &lower->variant->sched;
-    w->stage_bytes = 0;
+    w->sched = sched;
+    w->tile_bytes = 0;
+    w->drain_bytes = wgmma_drain_bytes(&lower->variant->sched);
     w->dtype = gemm_factor_dtype(kernel);
     w->n_products = lower->n_together;
     w->width = w->n_products * w->sched->tile_n;
@@ -56,6 +59,18 @@ static void init_code(Wgmma *w, Lower *lower) {
         ice(unit->arena, "no instruction for %u tiles of %u x %u", w->n_products, w->sched->tile_m,
             w->sched->tile_n);
     for (uint32_t i = 0; i <= w->n_products; i++) init_side(w, i);
+    w->stage_bytes = w->wide ? w->wide->stage_bytes : w->tile_bytes;
+    w->tiles = wgmma_tiles(w);
+}
+
+static void init_tail(Wgmma *w) {
+    Wgmma *tail = arena_array(w->unit->arena, Wgmma, 1);
+    Sched *sched = arena_array(w->unit->arena, Sched, 1);
+    *sched = wgmma_tail(w->sched);
+    *tail = *w;
+    tail->wide = w;
+    init_code(tail, w->lower, sched);
+    w->tail = tail;
 }
 
 static void place_thread(Wgmma *w) {
@@ -76,7 +91,7 @@ static void place_thread(Wgmma *w) {
 /* Barriers. */
 
 static uint32_t barriers_begin(const Wgmma *w) {
-    return w->sched->stages * w->stage_bytes + w->sched->warps_m * wgmma_drain_bytes(w->sched);
+    return w->sched->stages * w->stage_bytes + w->sched->warps_m * w->drain_bytes;
 }
 
 static LLVMValueRef barrier_at(const Wgmma *w, LLVMValueRef stage, uint32_t begin) {
@@ -159,7 +174,7 @@ static void release(const Wgmma *w, LLVMValueRef stage, LLVMValueRef condition) 
 
 /* The block's own part of a tile; its rows may begin beyond the matrix in a cluster. */
 static GemmBlock tile_at(const Wgmma *w, LLVMValueRef number) {
-    GemmBlock block = gpu_gemm_block_at(w->lower, number, wgmma_tile_rows(w));
+    GemmBlock block = gpu_gemm_block_at(w->lower, number, &w->tiles);
     if (!w->rank) return block;
     LLVMBuilderRef builder = w->unit->builder;
     LLVMValueRef below = LLVMBuildMul(builder, w->rank, i32_const(w, w->sched->tile_m), "");
@@ -252,7 +267,7 @@ static void fill_stage(const Wgmma *w, const GemmBlock *block, LLVMValueRef k0, 
     LLVMValueRef full = wgmma_full(w, place.stage);
     const WgmmaSide *left = &w->sides[0];
     uint32_t left_out = left->is_turned ? 0 : left->tile - left->map->axes[1].box;
-    gpu_mbarrier_expect(unit, full, w->stage_bytes - left_out * WGMMA_SWIZZLE_BYTES);
+    gpu_mbarrier_expect(unit, full, w->tile_bytes - left_out * WGMMA_SWIZZLE_BYTES);
     for (uint32_t i = 0; i <= w->n_products; i++)
         copy_side(w, &w->sides[i], block, k0, place.stage);
 }
@@ -272,9 +287,8 @@ static void fill_tile(Wgmma *w, LLVMValueRef number, LLVMValueRef *ring) {
     loop_end_carry(unit, &stages, ring, 2);
 }
 
-static void fill_stages(Wgmma *w) {
+static void fill_tiles(Wgmma *w, LLVMValueRef *ring) {
     const Unit *unit = w->unit;
-    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)};
     Loop tiles = wgmma_each_tile(w);
     loop_carry(unit, &tiles, ring, 2);
     if (w->lower->n_codes > 1)
@@ -304,7 +318,9 @@ static void run_copying(Wgmma *w) {
     LLVMValueRef all = i32_const(w, -1);
     LLVMValueRef elected = unit_intrinsic(unit, "llvm.nvvm.elect.sync", NULL, 0, &all, 1);
     If lane = if_begin(unit, w->lower->function, LLVMBuildExtractValue(builder, elected, 1, ""));
-    fill_stages(w);
+    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)};
+    fill_tiles(w, ring);
+    if (w->tail) fill_tiles(w->tail, ring);
     if_end(unit, &lane);
     if_end(unit, &warp);
 }
@@ -387,7 +403,7 @@ static Drain drain_init(const Wgmma *w, const GemmBlock *tile) {
     d.step = wgmma_drain_step(d.columns, d.lanes);
     d.n_parts = w->sched->tile_n / d.columns;
     d.across = d.columns / d.lanes;
-    LLVMValueRef bytes = i32_const(w, wgmma_drain_bytes(w->sched));
+    LLVMValueRef bytes = i32_const(w, w->drain_bytes);
     LLVMValueRef at = LLVMBuildMul(builder, w->warp, bytes, "");
     LLVMValueRef begin = i32_const(w, (int64_t)w->sched->stages * w->stage_bytes);
     d.own = wgmma_at(w, LLVMBuildAdd(builder, at, begin, ""));
@@ -582,13 +598,13 @@ static void drain_of_code(Wgmma *w, LLVMValueRef number, LLVMValueRef *values) {
     end_drain(w, &drain, values[w->width / 2], values);
 }
 
-static void run_multiplying(Wgmma *w) {
+/* From `ring` on, stage and parity. */
+static void multiply_tiles(Wgmma *w, LLVMValueRef *ring) {
     const Unit *unit = w->unit;
-    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)}, values[WGMMA_MAX_VALUES];
+    LLVMValueRef values[WGMMA_MAX_VALUES];
     bool is_one = w->lower->n_codes == 1;
     GemmBlock tile;
     Drain drain;
-    set_registers(w, true);
     make_accumulators(w, values);
     Loop tiles = wgmma_each_tile(w);
     loop_carry(unit, &tiles, ring, 2);
@@ -605,6 +621,13 @@ static void run_multiplying(Wgmma *w) {
     loop_end_carry(unit, &tiles, ring, 2);
 }
 
+static void run_multiplying(Wgmma *w) {
+    LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)};
+    set_registers(w, true);
+    multiply_tiles(w, ring);
+    if (w->tail) multiply_tiles(w->tail, ring);
+}
+
 void template_gpu_gemm_wgmma(Lower *lower) {
     Wgmma *w = arena_array(lower->unit->arena, Wgmma, lower->n_codes);
     const Unit *unit = lower->unit;
@@ -613,8 +636,9 @@ void template_gpu_gemm_wgmma(Lower *lower) {
     place_thread(w);
     for (uint32_t c = lower->n_codes; c-- > 0;) {
         w[c] = w[0];
-        init_code(&w[c], &lower[c]);
+        init_code(&w[c], &lower[c], &lower[c].variant->sched);
     }
+    if (w->sched->tail_n) init_tail(w);
     init_barriers(w);
     LLVMBasicBlockRef copying = unit_block(unit, lower->function, "copying");
     LLVMBasicBlockRef multiplying = unit_block(unit, lower->function, "multiplying");

@@ -11,6 +11,10 @@
  * one after the other. The parts of a launch are more tiles for the blocks to walk over:
  * all are multiplied by one loop, and fetched and drained by the code of their part.
  *
+ * Where the last tile of each row of tiles is narrow, blocks walk over the others first, and then
+ * those that had one less walk over the narrow ones, by the same code for another width. The ring
+ * of stages goes on.
+ *
  * A cluster of two blocks has two tiles, one below the other. Each fetches its half of the right
  * factor's tile and the copy engine gives it to both; so a stage is empty when the groups of both
  * have multiplied it. */
@@ -29,19 +33,27 @@ typedef struct WgmmaSide {
     uint32_t begin_bytes; /* in a stage */
 } WgmmaSide;
 
-typedef struct Wgmma {
+typedef struct Wgmma Wgmma;
+struct Wgmma {
     Lower *lower; /* of the first phase; the others' follow it */
     Unit *unit;
     const Sched *sched;
+    Wgmma *tail; /* the same for the narrow tiles, whose `sched` has their width; NULL: there are
+                  * none, as in that one */
+    Wgmma *wide; /* of a tail, else NULL */
+    GemmTiles tiles;                         /* m: of all blocks of a cluster together */
     Dtype dtype;                             /* of the factors in memory */
     uint32_t n_products, width;              /* phases, and columns of the instruction */
     WgmmaSide sides[1 + WGMMA_MAX_PRODUCTS]; /* the left factor, the right ones */
-    uint32_t stage_bytes, n_groups;
+    uint32_t tile_bytes;                     /* that a stage has of these tiles */
+    uint32_t stage_bytes;                    /* from a stage to the next */
+    uint32_t drain_bytes;                    /* from a warp's place for results to the next */
+    uint32_t n_groups;
     LLVMValueRef shared;              /* ptr addrspace(3) */
     LLVMValueRef thread, warp, group; /* i32 */
     LLVMValueRef in_group;            /* i32: the thread's number there */
     LLVMValueRef rank;                /* i32: in the cluster, or NULL: there is none */
-} Wgmma;
+};
 
 /* Where a role stands in the ring of stages. */
 typedef struct RingPlace {
@@ -49,9 +61,9 @@ typedef struct RingPlace {
 } RingPlace;
 
 /* Tiles. Where the launch has parts of several codes, `codes` are these, side by side. */
-uint32_t wgmma_cluster(const Wgmma *w);   /* blocks */
-uint32_t wgmma_tile_rows(const Wgmma *w); /* of all blocks of a cluster together */
-/* A loop over the block's tiles of all parts. */
+uint32_t wgmma_cluster(const Wgmma *w); /* blocks */
+GemmTiles wgmma_tiles(const Wgmma *w);
+/* A loop over the block's tiles of all parts, or over its narrow ones. */
 Loop wgmma_each_tile(const Wgmma *codes);
 /* The parts' tiles come one part's after the other's. `number` becomes the tile's within its own;
  * returns which that is, or NULL where there is one. */

@@ -9,8 +9,22 @@ uint32_t wgmma_cluster(const Wgmma *w) {
     return w->rank ? w->sched->cluster : 1;
 }
 
-uint32_t wgmma_tile_rows(const Wgmma *w) {
-    return w->sched->tile_m * wgmma_cluster(w);
+/* Wide tiles and the narrow one of a row of tiles make up a known extent. */
+GemmTiles wgmma_tiles(const Wgmma *w) {
+    const Lower *lower = w->lower;
+    DimTab *dims = lower_dims(lower);
+    GemmTiles tiles = gpu_gemm_tiles(lower, w->sched->tile_m * wgmma_cluster(w));
+    int64_t n = 0, n_wide;
+    if (!lower->variant->sched.tail_n) return tiles;
+    IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    if (!dim_is_const(dims, index_axis_extent(tab, gemm_axis_n(lower->kernel)), &n))
+        ice(lower->unit->arena, "narrow tiles of an extent that is not known");
+    n_wide = n / tiles.n;
+    tiles.across = dim_const(dims, w->wide ? 1 : n_wide);
+    tiles.is_whole = !w->wide || n % tiles.n == w->sched->tile_n;
+    if (w->wide) tiles.begin = dim_const(dims, n_wide * tiles.n);
+    tiles.n = w->sched->tile_n;
+    return tiles;
 }
 
 /* Of one part. */
@@ -19,10 +33,8 @@ static DimId n_tiles(const Wgmma *w) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
     DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
-    DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
-    DimId rows = dim_ceil_div(dims, m, wgmma_tile_rows(w));
-    DimId columns = dim_ceil_div(dims, n, w->sched->tile_n);
-    DimId all = dim_mul(dims, rows, columns);
+    DimId rows = dim_ceil_div(dims, m, w->tiles.m);
+    DimId all = dim_mul(dims, rows, w->tiles.across);
     for (uint32_t axis = 0; axis + 2 < kernel->n_parallel; axis++)
         all = dim_mul(dims, all, index_axis_extent(tab, axis));
     return all;
@@ -38,8 +50,26 @@ static DimId n_own_tiles(const Wgmma *w) {
     return dim_mul_const(lower_dims(w->lower), n_tiles(w), w->lower->n_parts);
 }
 
+/* Clusters that come too late for the last wave of wide tiles have the narrow ones; all have, where
+ * there is none such. */
+static Loop each_narrow_tile(const Wgmma *w) {
+    LLVMBuilderRef builder = w->unit->builder;
+    Lower *lower = w->lower;
+    LLVMValueRef n_clusters = by_cluster(w, gpu_index(lower, gpu_special(w->unit, "nctaid.x")));
+    LLVMValueRef cluster = by_cluster(w, gpu_block(lower));
+    LLVMValueRef n_wide = lower_dim(lower, n_own_tiles(w->wide));
+    LLVMValueRef n_narrow = lower_dim(lower, n_own_tiles(w));
+    LLVMValueRef n_busy = LLVMBuildURem(builder, n_wide, n_clusters, "");
+    LLVMValueRef is_busy = LLVMBuildICmp(builder, LLVMIntULT, cluster, n_busy, "");
+    LLVMValueRef first = LLVMBuildSub(builder, cluster, n_busy, "");
+    first = LLVMBuildSelect(builder, is_busy, n_narrow, first, "");
+    LLVMValueRef step = LLVMBuildSub(builder, n_clusters, n_busy, "");
+    return loop_begin(w->unit, lower->function, first, n_narrow, step);
+}
+
 Loop wgmma_each_tile(const Wgmma *w) {
     Lower *lower = w->lower;
+    if (w->wide) return each_narrow_tile(w);
     LLVMValueRef n_blocks = gpu_index(lower, gpu_special(w->unit, "nctaid.x"));
     LLVMValueRef first = by_cluster(w, gpu_block(lower));
     DimId all = n_own_tiles(w);

@@ -164,6 +164,10 @@ typedef struct Sched {
     /* CONTRACT_WGMMA: the phases of the launch, whose tiles a block multiplies at once. They have
      * the left factor in common; 0 or 1: the kernel is alone. */
     uint32_t products;
+    /* CONTRACT_WGMMA: columns of the last tile of each row of tiles, which is narrower and has a
+     * map of its own for the right factor, the third; 0: it is as wide as the others. Blocks that
+     * have a wide tile less take these, after the wide ones. */
+    uint32_t tail_n;
     /* CONTRACT_VECTOR: `team` threads along k, each with `slots` accumulators of `lanes` chains
      * (lanes along k) or of `lanes` outputs (lanes along the outputs) at a time; the outputs of a
      * block are tile_m (then tile_n is 1) or tile_n. */
@@ -184,7 +188,7 @@ typedef struct VectorPasses {
 enum { VECTOR_PROCESSORS = 132 }; /* of the cards that rounds are counted for */
 
 enum {
-    MAX_MAPS = 2,
+    MAX_MAPS = 3,
     MAX_MAP_RANK = 5,
     MAX_LAUNCH_MAPS = 16,
     MAP_STEP_BYTES = 16 /* what addresses and strides of a map are multiples of */

@@ -171,6 +171,7 @@ static void print_tile(const Printer *p, const Variant *v) {
         text_printf(p->out, ", %s, tile %u x %u x %u, warps %u x %u, stages %u",
                     engine_names[s->engine], s->tile_m, s->tile_n, s->tile_k, s->warps_m,
                     s->warps_n, s->stages);
+        if (s->tail_n) text_printf(p->out, ", last tiles %u wide", s->tail_n);
         if (s->lanes_along_k) text_puts(p->out, ", lanes along k");
         if (s->products > 1) text_printf(p->out, ", %u products at once", s->products);
     }

@@ -11,6 +11,8 @@
 
 #include "ir/kernel.h"
 
+#include <math.h>
+
 enum {
     WGMMA_ROWS = 64, /* of an instruction, by a group of four warps */
     WGMMA_GROUP_WARPS = 4,
@@ -69,14 +71,38 @@ static inline uint32_t wgmma_drain_pitch(const Sched *sched, uint32_t lanes) {
     return columns + (columns % 16 ? 16 : 8);
 }
 
+/* Of the narrow tiles, as if they were all there are. */
+static inline Sched wgmma_tail(const Sched *sched) {
+    Sched tail = *sched;
+    tail.tile_n = sched->tail_n;
+    tail.tail_n = 0;
+    return tail;
+}
+
+/* Of a warp, whose neighbours may be at another tile, wide or narrow. */
 static inline uint32_t wgmma_drain_bytes(const Sched *sched) {
-    uint32_t wide = wgmma_drain_pitch(sched, 4), narrow = wgmma_drain_pitch(sched, 1);
-    return (wide > narrow ? wide : narrow) * WGMMA_DRAIN_ROWS * 4;
+    uint32_t most = 0;
+    Sched tail = wgmma_tail(sched);
+    for (uint32_t i = 0; i < (sched->tail_n ? 4u : 2u); i++) {
+        uint32_t pitch = wgmma_drain_pitch(i < 2 ? sched : &tail, i % 2 ? 1 : 4);
+        if (pitch > most) most = pitch;
+    }
+    return most * WGMMA_DRAIN_ROWS * 4;
 }
 
 static inline uint32_t wgmma_shared_bytes(uint32_t stage_bytes, const Sched *sched) {
     return sched->stages * (stage_bytes + 2 * WGMMA_BARRIER_BYTES) +
            sched->warps_m * wgmma_drain_bytes(sched);
+}
+
+/* How long tiles take on so many processors: waves of wide ones, then narrow ones where there are
+ * any, in turn to those that have no tile of the last wave. */
+static inline double wgmma_waves_us(double n_wide, double wide_us, double n_narrow,
+                                    double narrow_us, double n_processors) {
+    double waves = ceil(n_wide / n_processors), n_idle = waves * n_processors - n_wide;
+    double before = n_idle > 0 ? waves - 1 : waves;
+    double turns = ceil(n_narrow / (n_idle > 0 ? n_idle : n_processors));
+    return fmax(waves * wide_us, before * wide_us + turns * narrow_us);
 }
 
 #endif

@@ -144,8 +144,8 @@ static bool is_tiled(const Kernel *kernel) {
 static bool goes_with(const Variant *a, const Variant *b) {
     bool is_at_once = a->sched.engine == CONTRACT_WGMMA;
     return a->sched.engine == b->sched.engine && a->sched.tile_m == b->sched.tile_m &&
-           a->sched.tile_n == b->sched.tile_n && a->sched.threads == b->sched.threads &&
-           a->sched.cluster == b->sched.cluster &&
+           a->sched.tile_n == b->sched.tile_n && a->sched.tail_n == b->sched.tail_n &&
+           a->sched.threads == b->sched.threads && a->sched.cluster == b->sched.cluster &&
            (!is_at_once ||
             (a->sched.lanes == b->sched.lanes && a->sched.stages == b->sched.stages)) &&
            a->grid == b->grid && a->multiple_dim == b->multiple_dim &&

@@ -437,18 +437,26 @@ static double balance(const Coster *c, const Pricing *p) {
     return rounds > 0 ? rounds / ceil(rounds) : 1;
 }
 
-/* Waves of tiles, each with its steps of k and with the storing of its results. A step is 128 bytes
+/* A tile of so many columns: its steps of k and the storing of its results. A step is 128 bytes
  * long, and takes as long whatever it holds. */
-static double wgmma_us(const Coster *c, const Pricing *p) {
+static double wgmma_tile_us(const Coster *c, const Pricing *p, uint32_t tile_n) {
     const Sched *sched = &p->variant->sched;
     double halves = dtype_bytes(gemm_factor_dtype(p->kernel)) / 2.0;
-    double tile = 2.0 * sched->tile_m * sched->tile_n * sched->tile_k * halves;
+    double tile = 2.0 * sched->tile_m * tile_n * sched->tile_k * halves;
     double step = WGMMA_STEP_US / wgmma_products(sched) +
                   tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
-    double n_steps = ceil(p->reduced / sched->tile_k);
-    double own = number(c, p->variant->grid), all = p->n_beside;
-    double waves = all > 0 ? ceil(all / c->card->n_processors) * own / all : 0;
-    return waves * (WGMMA_DRAIN_US * sched->tile_n + n_steps * step);
+    return WGMMA_DRAIN_US * tile_n + ceil(p->reduced / sched->tile_k) * step;
+}
+
+/* All tiles. */
+static double wgmma_us(const Coster *c, const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    double own = number(c, p->variant->grid), all = p->n_beside, n_narrow = 0;
+    if (sched->tail_n) n_narrow = own / n_tile_reads(c, p, 1u << gemm_axis_m(p->kernel));
+    if (all <= 0) return 0;
+    return wgmma_waves_us(all - n_narrow, wgmma_tile_us(c, p, sched->tile_n), n_narrow,
+                          wgmma_tile_us(c, p, sched->tail_n), c->card->n_processors) *
+           own / all;
 }
 
 /* False: the card has none, or the kernel does not use them. */

@@ -16,11 +16,14 @@ enum {
     MAX_TERMS = 64 /* of a variant's condition: one for each argument, three for each body */
 };
 
-/* Tensor maps of the variant that has most. */
+/* Tensor maps of the variant that has most; parts have no narrow tiles with one of their own. */
 static uint32_t most_maps(const Kernel *kernel) {
     uint32_t most = 0;
-    for (uint32_t v = 0; v < kernel->n_variants; v++)
-        if (kernel->variants[v].n_maps > most) most = kernel->variants[v].n_maps;
+    for (uint32_t v = 0; v < kernel->n_variants; v++) {
+        const Variant *variant = &kernel->variants[v];
+        uint32_t n_maps = variant->n_maps - (variant->sched.tail_n > 0);
+        if (n_maps > most) most = n_maps;
+    }
     return most;
 }
 

@@ -40,6 +40,7 @@ typedef struct Wgmma {
 
 typedef struct Tile {
     uint32_t m, n, cluster;
+    uint32_t tail; /* columns of the last tile of a row of tiles; 0: as many */
 } Tile;
 
 static DimId extent_of(const Wgmma *g, uint32_t axis) {
@@ -140,6 +141,24 @@ static DimId n_blocks(const Wgmma *g, Tile tile) {
     return dim_mul_const(g->dims, clusters, tile.cluster);
 }
 
+/* Columns of a last tile that is as wide as what remains, of alike parts for a cluster's blocks
+ * and, of turned factors side by side, of whole blocks. 0: there is none, or nothing is gained.
+ * Blocks that walk over the tiles of parts have one loop for all of them. */
+static uint32_t tail_of(const Wgmma *g, Tile tile) {
+    int64_t n;
+    if (g->launch.n_parts > 1 || !dim_is_const(g->dims, extent_of(g, g->sides[1].axis), &n) ||
+        n < tile.n)
+        return 0;
+    bool has_blocks = g->sides[1].is_turned && g->launch.products > 1;
+    uint32_t step = has_blocks ? 64 : 8 * tile.cluster, rest = (uint32_t)(n % tile.n);
+    uint32_t tail = (rest + step - 1) / step * step;
+    return tail < tile.n ? tail : 0;
+}
+
+static Tile narrow_tile(Tile tile) {
+    return (Tile){.m = tile.m, .n = tile.tail, .cluster = tile.cluster};
+}
+
 /* Rows of the left factor that are fetched for a tile. Filling those with zeros that no matrix of
  * this height has takes as long as fetching them. */
 static uint32_t rows_of_left(const Wgmma *g, Tile tile) {
@@ -155,6 +174,7 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     sched->tile_n = tile.n;
     sched->tile_k = wgmma_depth(g->dtype);
     sched->products = g->launch.products;
+    sched->tail_n = tile.tail;
     sched->warps_m = tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS;
     sched->warps_n = 1;
     sched->threads = (sched->warps_m + WGMMA_GROUP_WARPS) * WARP_THREADS;
@@ -173,6 +193,10 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
                                         : rows_of_left(g, tile);
         variant->maps[i].axes[1].box = i ? rows / tile.cluster : rows;
     }
+    if (!tile.tail) return;
+    TensorMap *tail = &variant->maps[variant->n_maps++];
+    *tail = variant->maps[1];
+    if (!g->sides[1].is_turned) tail->axes[1].box = tile.tail / tile.cluster;
 }
 
 /* Arguments of the epilogue that are accessed in runs along n. */
@@ -266,17 +290,38 @@ static double split_step(const Wgmma *g, Tile tile) {
     return 0.0016 * bytes / WGMMA_SWIZZLE_BYTES + 0.41 * g->launch.products * tile.n / 256.0;
 }
 
-static double cost(const Wgmma *g, Tile tile, bool is_split) {
+/* Of one tile. */
+static double tile_us(const Wgmma *g, Tile tile, bool is_split) {
     double width = g->launch.products * tile.n / 256.0;
     double step = tile.m == WGMMA_ROWS ? 0.05 + 0.3 * width : 0.058 + 0.592 * width;
     double fetched = is_split ? split_step(g, tile) : 0;
     if (fetched > step) step = fetched;
-    return n_waves(g, tile) * (1.1 * width + n_steps(g, tile) * step);
+    return 1.1 * width + n_steps(g, tile) * step;
+}
+
+/* Judged: a narrow tile waits for what it fetches as if lines were split, since much of it is under
+ * way beside little to multiply. */
+static double cost(const Wgmma *g, Tile tile, bool is_split) {
+    if (!tile.tail) return n_waves(g, tile) * tile_us(g, tile, is_split);
+    DimId n = extent_of(g, g->sides[1].axis), columns = dim_ceil_div(g->dims, n, tile.n);
+    double n_tiles = (double)dim_hi(g->dims, n_blocks(g, tile));
+    double n_narrow = n_tiles / (double)dim_hi(g->dims, columns);
+    return wgmma_waves_us(n_tiles - n_narrow, tile_us(g, tile, is_split), n_narrow,
+                          tile_us(g, narrow_tile(tile), true), N_PROCESSORS);
+}
+
+/* The last tiles as wide as what remains, where that is worth it. */
+static Tile with_tail(const Wgmma *g, Tile tile, bool is_split) {
+    Tile with = tile;
+    with.tail = tail_of(g, tile);
+    bool is_worth_it = with.tail && cost(g, with, is_split) < WORTH_IT * cost(g, tile, is_split);
+    return is_worth_it ? with : tile;
 }
 
 /* A cluster reads less, but begins and ends together: it is for many waves, or poor rows. */
 static Tile with_cluster(const Wgmma *g, Tile tile, bool is_split) {
-    Tile two = {tile.m, tile.n, 2};
+    Tile two = {.m = tile.m, .n = tile.n, .cluster = 2};
+    if (tile.tail) two.tail = tail_of(g, two);
     bool is_worth_it = n_waves(g, tile) >= MANY_WAVES || is_split;
     return is_worth_it && tile.m == 128 &&
                    cost(g, two, is_split) <= CLUSTER_LOSS * cost(g, tile, is_split)
@@ -292,10 +337,11 @@ static uint32_t widest(const Wgmma *g) {
 static Tile cheapest_tile(const Wgmma *g) {
     static const uint32_t widths[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
     bool is_split = has_split_lines(g);
-    Tile best = {128, widest(g), 1};
+    Tile best = {128, widest(g), 1, 0};
     if (is_split) best = with_cluster(g, best, is_split);
+    best = with_tail(g, best, is_split);
     for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
-        Tile tile = {i % 2 ? 64 : 128, widths[i / 2], 1};
+        Tile tile = {i % 2 ? 64 : 128, widths[i / 2], 1, 0};
         uint32_t width = g->launch.products * tile.n;
         /* Of a turned factor whole blocks are fetched: some for nothing, and between tiles side by
          * side the instruction would meet them. */
@@ -304,6 +350,7 @@ static Tile cheapest_tile(const Wgmma *g) {
         if (tile.m > width || width > WGMMA_MAX_WIDTH)
             continue; /* waits for copies: 64 x 128 reads as much and is faster */
         if (is_split) tile = with_cluster(g, tile, is_split);
+        tile = with_tail(g, tile, is_split);
         if (cost(g, tile, is_split) < WORTH_IT * cost(g, best, is_split)) best = tile;
     }
     return is_split ? best : with_cluster(g, best, is_split);
@@ -348,8 +395,8 @@ static uint32_t add_sizes(const Wgmma *g, Variant base, const Size *sizes, uint3
  * extents for, smaller ones too where a second wave would be less than half full. */
 static uint32_t add_tiles(const Wgmma *g, Variant base, Variant *variants) {
     uint32_t most = widest(g), n = 0;
-    const Tile low = {64, 64, 1}, middle = {64, 128, 1}, square = {128, 128, 1};
-    const Tile large = {128, most, 1};
+    const Tile low = {64, 64, 1, 0}, middle = {64, 128, 1, 0}, square = {128, 128, 1, 0};
+    const Tile large = {128, most, 1, 0};
     bool is_wide = most > square.n, may_be_more = g->launch.n_parts > 1 && !base.multiple_dim;
     Size sizes[5];
     sizes[n++] = (Size){low, most < middle.n ? large : middle, HALF_MACHINE};
@@ -366,7 +413,7 @@ static uint32_t add_tiles(const Wgmma *g, Variant base, Variant *variants) {
  * `base` does not apply, but a map can be made. */
 static uint32_t add_odd_tiles(const Wgmma *g, Variant base, Variant *variants) {
     uint32_t most = widest(g);
-    const Tile low = {64, 64, 1}, large = {128, most < 128 ? most : 128, 1};
+    const Tile low = {64, 64, 1, 0}, large = {128, most < 128 ? most : 128, 1, 0};
     const Size sizes[] = {{low, large, HALF_MACHINE}, {.tile = large}};
     bool is_common = has_run_pitch(g, g->sides[1].map.axes[1].stride);
     return is_common ? add_sizes(g, base, sizes, 2, variants)

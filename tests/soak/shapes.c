@@ -81,13 +81,14 @@ static bool measure(Case *c, const Graph *graph, const int64_t *values) {
     return c->elems <= c->shapes->limits->elems && c->work <= c->shapes->limits->work;
 }
 
-/* Draws all extents, and halves some until the shape is small enough. */
+/* Draws all extents, and halves some until the shape is small enough. Known ones are as their
+ * family made them. */
 static bool draw_shape(Case *c, int64_t *values) {
     const DimTab *dims = c->pair->exposed.module->dims;
     uint32_t n = dim_n_symbols(dims);
     for (uint32_t s = 0; s < n; s++) values[s] = draw_extent(&c->rng, dim_symbol_info(dims, s));
     for (int tries = 0; !measure(c, pair_graph(c->pair), values); tries++) {
-        if (n == 0 || tries == 200) return false;
+        if (n == 0 || tries == 200) return n == 0;
         uint32_t s = rng_below(&c->rng, n);
         const DimSymbol *symbol = dim_symbol_info(dims, s);
         int64_t half = values[s] / 2 - values[s] / 2 % symbol->multiple;

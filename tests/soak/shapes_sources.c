@@ -362,14 +362,33 @@ static const char *make_wgmma(Maker *m) {
     return product_alone(m, &p);
 }
 
+static const char *gated_pair(Maker *m, const Product *p) {
+    Value x = input(m, m->dtype, AXES(p->m, p->k));
+    Value a = times(m, p, x, input(m, m->dtype, AXES(p->k, p->n)));
+    Value b = times(m, p, x, input(m, m->dtype, AXES(p->k, p->n)));
+    finish(m, bind(m, b.dtype, b.axes, "%s * %s", unary(m, a).name, b.name));
+    return source(m);
+}
+
 static const char *make_wgmma_pair(Maker *m) {
     Product p = {NULL, "M", "N", "K", true, false};
     dim(m, "M", 33, 1024, 1), dim(m, "N", 16, 1024, 8), dim(m, "K", 16, 1024, 8);
-    Value x = input(m, m->dtype, AXES("M", "K"));
-    Value a = times(m, &p, x, input(m, m->dtype, AXES("K", "N")));
-    Value b = times(m, &p, x, input(m, m->dtype, AXES("K", "N")));
-    finish(m, bind(m, b.dtype, b.axes, "%s * %s", unary(m, a).name, b.name));
-    return source(m);
+    return gated_pair(m, &p);
+}
+
+/* Known extents: most of a wave of wide tiles, and a few columns more, of which those who have none
+ * of the wave take two tiles each. */
+static const char *make_wgmma_tail(Maker *m) {
+    bool is_f32 = m->dtype == DT_F32, is_pair = !is_f32 && rng_chance(&m->rng, 20);
+    int across = (int)rng_between(&m->rng, 2, 8), down = 264 / (2 * across + 1);
+    bool has_batch = !is_pair && across < 6 && rng_chance(&m->rng, 30);
+    int rows = down / (has_batch ? 2 : 1) * 128 - (int)rng_between(&m->rng, 0, 30);
+    int columns = (is_pair ? 128 : 256) * across + (int)rng_between(&m->rng, 1, 3) * 8;
+    Product p = {.batch = has_batch ? "2" : NULL, .is_plain = true, .is_tf32 = is_f32};
+    p.m = str_format(m->arena, "%d", rows);
+    p.n = str_format(m->arena, "%d", columns);
+    p.k = str_format(m->arena, "%d", (int)rng_between(&m->rng, 8, 24) * 8);
+    return is_pair ? gated_pair(m, &p) : product_alone(m, &p);
 }
 
 /* One row times a matrix, or a matrix times one column. */

@@ -90,6 +90,10 @@ static bool is_wgmma(const Used *u) {
     return is_engine(u, CONTRACT_WGMMA) && !is_wgmma_pair(u);
 }
 
+static bool is_wgmma_tail(const Used *u) {
+    return is_engine(u, CONTRACT_WGMMA) && u->variant->sched.tail_n > 0;
+}
+
 static bool is_plain(const Used *u) {
     return is_engine(u, CONTRACT_PLAIN);
 }

@@ -392,16 +392,121 @@ Test(gpu_wgmma, few_rows_fetch_no_zeros) {
 }
 
 /* Where rows begin within lines, fetching is what a step takes: tiles of two blocks that come out
- * even, though of a turned factor more is fetched than they have. */
+ * even. */
 Test(gpu_wgmma, split_lines_choose_tiles) {
     for (int right = 0; right < 2; right++) {
         char source[512];
         write_source(source, sizeof source, "bf16", 0, right, 4000, 4104, 4072);
         Program p = compile(source, TARGET_SM_90A);
         const Sched *s = &p.kernel->variants[0].sched;
-        cr_expect(s->tile_m == 128 && s->tile_n == 208 && s->cluster == 2, "%u x %u: %s", s->tile_m,
-                  s->tile_n, source);
+        cr_expect(s->tile_m == 128 && s->tile_n == 256 && s->tail_n == 16 && s->cluster == 2,
+                  "%u x %u, %u: %s", s->tile_m, s->tile_n, s->tail_n, source);
         cr_expect(assembles_as_meant(&p), "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
+/* Instructions of a width, in a function's text. */
+static uint32_t n_multiplications(const char *text, uint32_t width) {
+    char instruction[64];
+    snprintf(instruction, sizeof instruction, "wgmma.mma_async.sync.aligned.m64n%uk", width);
+    return ptx_count(text, instruction);
+}
+
+/* What the copying warp waits for, the left factor and the right one's whole blocks where turned.
+ */
+static bool expects_bytes(const char *text, uint32_t rows, uint32_t columns, bool is_turned) {
+    char bytes[32];
+    if (is_turned) columns = (columns + 63) / 64 * 64;
+    snprintf(bytes, sizeof bytes, ", %u;", (rows + columns) * 128);
+    return ptx_count(text, bytes) > 0;
+}
+
+/* A few columns more than whole tiles get narrow ones where the wide ones fill their waves better
+ * so: by instructions, copies and a map of their own, behind the others. */
+Test(gpu_wgmma, few_columns_more_get_narrow_tiles, .timeout = 120) {
+    static const struct {
+        const char *dtype;
+        int left, right, m, n, k;
+        uint32_t tail, cluster;
+    } cases[] = {{"bf16", 0, 0, 4000, 4104, 4072, 16, 2}, {"f16", 1, 1, 4000, 4104, 4072, 16, 2},
+                 {"bf16", 0, 0, 6000, 2056, 2048, 8, 1},  {"f16", 0, 0, 5000, 5000, 5000, 144, 2},
+                 {"f32", 0, 0, 6000, 2052, 2048, 8, 1},   {"bf16", 1, 0, 6000, 2052, 2048, 16, 2},
+                 {"bf16", 0, 1, 4096, 3080, 1024, 16, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char source[512];
+        int m = cases[i].m, n = cases[i].n;
+        write_source(source, sizeof source, cases[i].dtype, cases[i].left, cases[i].right, m, n,
+                     cases[i].k);
+        Program p = compile(source, TARGET_SM_90A);
+        const Variant *v = &p.kernel->variants[0];
+        const Sched *s = &v->sched;
+        cr_expect(s->tile_n == 256 && s->tail_n == cases[i].tail && s->cluster == cases[i].cluster,
+                  "%u, last %u: %s", s->tile_n, s->tail_n, source);
+        int rows = 128 * (int)s->cluster, n_blocks = (m + rows - 1) / rows * (int)s->cluster;
+        cr_expect(
+            dim_equals_const(p.compiled.plan->graph->dims, v->grid, n_blocks * ((n + 255) / 256)));
+        cr_expect_eq(v->n_maps, 3);
+        cr_expect_eq(v->maps[2].axes[1].box, (cases[i].right ? 64 : s->tail_n) / s->cluster);
+        const char *text = compiled_function(&p.compiled, p.kernel, 0);
+        cr_expect_eq(n_multiplications(text, 256), 4);
+        cr_expect_eq(n_multiplications(text, s->tail_n), 4);
+        cr_expect_eq(ptx_count(text, "cp.async.bulk.tensor"),
+                     2 * (cases[i].left ? 2 : 1) + (cases[i].right ? 4 + 1 : 2));
+        cr_expect(expects_bytes(text, 128, 256, cases[i].right) &&
+                      expects_bytes(text, 128, s->tail_n, cases[i].right),
+                  "%s", source);
+        cr_expect(v->shared_bytes <= WGMMA_SHARED_BYTES);
+        cr_expect(assembles_as_meant(&p), "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
+/* Those of a gated pair lie side by side as the wide ones do. */
+Test(gpu_wgmma, narrow_tiles_of_pairs_lie_side_by_side, .timeout = 120) {
+    for (int right = 0; right < 2; right++) {
+        char source[512];
+        const char *shape = right ? "[160, 264]" : "[264, 160]";
+        const char *a = right ? "a" : "transpose(a, perm=[1, 0])";
+        const char *b = right ? "b" : "transpose(b, perm=[1, 0])";
+        snprintf(source, sizeof source,
+                 "graph g(x: bf16[6656, 160], a: bf16%s, b: bf16%s) -> (y: bf16[6656, 264]) {\n"
+                 "  y = silu(x @ %s) * (x @ %s)\n}\n",
+                 shape, shape, a, b);
+        Program p = compile(source, TARGET_SM_90A);
+        const Sched *s = &p.kernel->variants[0].sched;
+        LaunchMap maps[MAX_LAUNCH_MAPS];
+        cr_assert_eq(s->products, 2);
+        cr_expect(s->tail_n > 0 && s->tail_n % (right ? 64 : 8 * s->cluster) == 0, "%u", s->tail_n);
+        cr_expect_eq(launch_maps(&p.launch, 0, maps), 1 + 2 * 2);
+        const char *text = compiled_function(&p.compiled, p.kernel, 0);
+        cr_expect_eq(n_multiplications(text, 2 * s->tile_n), 4);
+        cr_expect_eq(n_multiplications(text, 2 * s->tail_n), 4);
+        cr_expect(assembles_as_meant(&p), "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
+/* Not where tiles fill their waves without, where extents may be others, or for parts, whose tiles
+ * one loop multiplies. */
+Test(gpu_wgmma, other_extents_have_no_narrow_tiles, .timeout = 120) {
+    static const char *const sources[] = {
+        "graph g(a: bf16[4096, 4096], b: bf16[4096, 4096]) -> (y: bf16[4096, 4096]) {\n"
+        "  y = a @ b\n}\n",
+        "graph g(a: bf16[256, 4096], b: bf16[4096, 4104]) -> (y: bf16[256, 4104]) {\n"
+        "  y = a @ b\n}\n",
+        "dim M in 4000..4001\n"
+        "graph g(a: bf16[M, 4072], b: bf16[4072, 4104]) -> (y: bf16[M, 4104]) {\n"
+        "  y = a @ b\n}\n",
+        "graph g(a: bf16[4000, 72], b: bf16[72, 4104], c: bf16[72, 4104])\n"
+        "    -> (y: bf16[4000, 4104], z: bf16[4000, 4104]) {\n"
+        "  y = a @ b\n  z = a @ c\n}\n"};
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        Program p = compile(sources[i], TARGET_SM_90A);
+        cr_expect_gt(n_by_engine(&p, CONTRACT_WGMMA), 0);
+        for (uint32_t v = 0; v < p.kernel->n_variants; v++)
+            cr_expect_eq(p.kernel->variants[v].sched.tail_n, 0, "%s", sources[i]);
+        cr_expect_leq(p.kernel->variants[0].n_maps, 2);
         compile_free(&p.compiled);
     }
 }
