@@ -370,8 +370,18 @@ static const char *gated_pair(Maker *m, const Product *p) {
     return source(m);
 }
 
+/* A known extent of so many times 8. */
+static const char *eights(Maker *m, int lo, int hi) {
+    return str_format(m->arena, "%d", (int)rng_between(&m->rng, lo, hi) * 8);
+}
+
+/* Where extents are known, tiles have any width that the price likes. */
 static const char *make_wgmma_pair(Maker *m) {
     Product p = {NULL, "M", "N", "K", true, false};
+    if (rng_chance(&m->rng, 50)) {
+        p.m = number(m, 300, 1500), p.n = eights(m, 50, 280), p.k = eights(m, 2, 16);
+        return gated_pair(m, &p);
+    }
     dim(m, "M", 33, 1024, 1), dim(m, "N", 16, 1024, 8), dim(m, "K", 16, 1024, 8);
     return gated_pair(m, &p);
 }
@@ -387,7 +397,7 @@ static const char *make_wgmma_tail(Maker *m) {
     Product p = {.batch = has_batch ? "2" : NULL, .is_plain = true, .is_tf32 = is_f32};
     p.m = str_format(m->arena, "%d", rows);
     p.n = str_format(m->arena, "%d", columns);
-    p.k = str_format(m->arena, "%d", (int)rng_between(&m->rng, 8, 24) * 8);
+    p.k = eights(m, 8, 24);
     return is_pair ? gated_pair(m, &p) : product_alone(m, &p);
 }
 

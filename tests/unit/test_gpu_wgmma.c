@@ -462,6 +462,16 @@ Test(gpu_wgmma, few_columns_more_get_narrow_tiles, .timeout = 120) {
     }
 }
 
+/* Narrow tiles go to those who have none of the last wave, in turn; where that is full, to all. */
+Test(gpu_wgmma, narrow_tiles_fill_the_last_wave) {
+    static const struct {
+        double n_wide, n_narrow, us;
+    } cases[] = {{512, 0, 200}, {512, 32, 200}, {528, 33, 215}, {520, 33, 225}, {60, 66, 50}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        cr_expect_eq(wgmma_waves_us(cases[i].n_wide, 50, cases[i].n_narrow, 15, 132), cases[i].us,
+                     "%zu", i);
+}
+
 /* Those of a gated pair lie side by side as the wide ones do. */
 Test(gpu_wgmma, narrow_tiles_of_pairs_lie_side_by_side, .timeout = 120) {
     for (int right = 0; right < 2; right++) {
