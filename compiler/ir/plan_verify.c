@@ -247,20 +247,55 @@ static bool *find_factors(Arena *arena, const Kernel *kernel) {
     return is_part;
 }
 
+/* Whether some stage after the one that stores to the buffer, or a row's own store, loads from
+ * `old`, or the store is none of a stage. By what each stage needs of everything, unlike the
+ * placer's. */
+static bool is_read_later(const Places *p, const Kernel *kernel, uint32_t old, uint32_t buffer) {
+    bool is_stored = false, is_late = false;
+    for (uint32_t i = 0; i <= kernel->stages.n; i++) {
+        const bool *live = stage_live_scalars(p->arena, kernel, (Keeps){.n = 0}, i);
+        for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+            const Scalar *s = scalar_get(kernel->scalars, id);
+            is_late =
+                is_late || (is_stored && live[id] && s->kind == SCALAR_LOAD && s->buffer == old);
+        }
+        for (uint32_t k = 0; i < kernel->stages.n && k < kernel->stages.data[i].stores.n; k++)
+            is_stored = is_stored || kernel->stages.data[i].stores.data[k].buffer == buffer;
+    }
+    return is_late || !is_stored;
+}
+
+/* Whether rows or columns, whose points are gone over in every stage, are at each element of the
+ * buffer at one point alone: its index tells every axis. */
+static bool is_once_a_stage(const Places *p, const Kernel *kernel, const Store *store) {
+    DimTab *dims = p->plan->graph->dims;
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimId elems = shape_n_elems(dims, &p->plan->buffers.data[store->buffer].shape);
+    if (kernel->segment_axis != NO_AXIS) return false;
+    for (uint32_t axis = 0; axis < index_n_axes(tab); axis++) {
+        bool is_loop = axis < kernel->n_parallel || axis >= kernel->first_reduced;
+        bool is_one = dim_equals_const(dims, index_axis_extent(tab, axis), 1);
+        if (is_loop && !is_one && !(index_axes(tab, store->address) >> axis & 1)) return false;
+    }
+    return dim_mul(dims, kernel_n_reduced(kernel), kernel_n_rows(kernel)) == elems;
+}
+
 /* Whether no element of `old` is needed once the kernel stored the same element of `new`. */
 static bool goes_over(const Places *p, const Kernel *kernel, uint32_t old, uint32_t new) {
     const Buffer *a = &p->plan->buffers.data[old], *b = &p->plan->buffers.data[new];
     const Store *store = kernel_find_store(kernel, new);
     bool is_once = kernel->form == FORM_MAP || kernel->form == FORM_CONTRACT;
-    if (!is_once || !store || store->piece || kernel_stores_to(kernel, old) ||
+    if (!store || store->guard || store->piece || kernel_stores_to(kernel, old) ||
         dtype_bytes(a->dtype) != dtype_bytes(b->dtype) ||
         buffer_bytes(p->plan->graph->dims, a) != buffer_bytes(p->plan->graph->dims, b))
         return false;
-    const bool *is_factor = find_factors(p->arena, kernel);
+    if (!is_once && (!is_once_a_stage(p, kernel, store) || is_read_later(p, kernel, old, new)))
+        return false;
+    const bool *is_factor = is_once ? find_factors(p->arena, kernel) : NULL;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (s->kind == SCALAR_LOAD && s->buffer == old &&
-            (is_factor[id] || s->index != store->address))
+            ((is_factor && is_factor[id]) || s->index != store->address))
             return false;
     }
     return true;

@@ -373,6 +373,10 @@ static void wrong_in_place(Plant *p) {
     share_place(p, 0, 1);
 }
 
+static void in_place_early(Plant *p) {
+    share_place(p, 0, 1);
+}
+
 /* The kernel whose first result has this name. */
 static Kernel *find_making(const Plant *p, const char *name) {
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
@@ -489,7 +493,7 @@ static Planter planters[FAULT_COUNT];
 /* Of what passes after fusion decide. */
 static bool is_late(FaultId id) {
     return id == FAULT_aliasing || id == FAULT_early_reuse || id == FAULT_wrong_in_place ||
-           id == FAULT_launch_order || id == FAULT_wrong_layout;
+           id == FAULT_in_place_early || id == FAULT_launch_order || id == FAULT_wrong_layout;
 }
 
 static void plant(const Planter *planter, Arena *arena, Plan *plan, bool is_fused) {

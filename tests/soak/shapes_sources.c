@@ -500,7 +500,14 @@ static Value apart(Maker *m, Value v, Value (*step)(Maker *, Value)) {
     return v;
 }
 
-/* Temporaries of one size, each made of the one before, by a map or in a product's epilogue. */
+/* Rows or columns that are gone over in two passes. */
+static Value twice(Maker *m, Value v) {
+    return bind(m, v.dtype, v.axes, "%s - max(%s, axis=%u, keep=true)", v.name, v.name,
+                (uint32_t)rng_below(&m->rng, 2));
+}
+
+/* Temporaries of one size, each made of the one before, by a map, over rows or columns, or in a
+ * product's epilogue. */
 static const char *make_in_place(Maker *m) {
     dim(m, "M", 1, 1200, 1), dim(m, "N", 1, 1200, 1), dim(m, "K", 1, 300, 1);
     Product p = {NULL, "M", "N", "K", true, false};
@@ -509,7 +516,7 @@ static const char *make_in_place(Maker *m) {
         v = apart(m, v, binary);
     else
         v = bind(m, v.dtype, v.axes, "%s + %s", product(m, &p).name, v.name);
-    v = apart(m, v, unary);
+    v = rng_chance(&m->rng, 50) ? twice(m, v) : apart(m, v, unary);
     output(m, apart(m, v, binary));
     return source(m);
 }

@@ -215,15 +215,35 @@ static const InPlace in_place[] = {
      "fuse never { a = exp(reshape(x, [4096, 1])) }\n b = (a @ x[0:1, 0:1]) * a\n"
      " fuse never { y = reshape(-b, [64, 64]) }",
      false},
-    {"rows that others read again", "x",
-     "fuse never { a = exp(x) }\n b = a / sum(a, axis=1, keep=true)\n fuse never { y = -b }",
-     false},
+    {"a row that is read again where it is stored", "x",
+     "fuse never { a = exp(x) }\n b = a / sum(a, axis=1, keep=true)\n fuse never { y = -b }", true},
     {"rows in several passes", "x",
      "fuse never { a = exp(x) }\n b = softmax(a)\n"
      " fuse never { y = -b }",
-     false},
+     true},
     {"columns", "x",
      "fuse never { a = exp(x) }\n b = a - max(a, axis=0, keep=true)\n"
+     " fuse never { y = -b }",
+     true},
+    {"a row that a later pass reads", "x",
+     "fuse never { a = exp(x) }\n fuse must { b = tanh(a)\n m = max(b, axis=1, keep=true)\n"
+     " c = x - a * m }\n fuse never { y = b * c }",
+     false},
+    {"in the last pass, for something else", "x",
+     "fuse never { a = exp(x) }\n fuse must { m = max(a, axis=1, keep=true)\n b = x - m\n"
+     " c = x * a + m }\n fuse never { y = b * c }",
+     false},
+    {"a row of another", "x",
+     "fuse never { a = exp(x) }\n b = concat([a[32:, :], a[:32, :]], axis=0) - max(a, axis=1, "
+     "keep=true)\n"
+     " fuse never { y = -b }",
+     false},
+    {"another row too", "x",
+     "fuse never { a = exp(x) }\n b = a + a[0:1, :] - max(a, axis=1, keep=true)\n"
+     " fuse never { y = -b }",
+     false},
+    {"a row and a column", "x",
+     "fuse never { a = exp(x) }\n b = transpose(a, perm=[1, 0]) - max(a, axis=1, keep=true)\n"
      " fuse never { y = -b }",
      false},
     {"a matmul's operand", "x, w", "fuse never { a = exp(x)\n b = a @ w\n y = -b }", false},
