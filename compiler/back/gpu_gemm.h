@@ -19,6 +19,7 @@ typedef struct GemmBlock {
     LLVMValueRef thread;  /* i32 */
     LLVMValueRef m0, n0;  /* index_type: first row and column of the tile, within the extents */
     LLVMValueRef m, n, k; /* index_type: extents */
+    LLVMValueRef batch;   /* index_type: its number; NULL: there is one */
     Point point;          /* the batch axes */
 } GemmBlock;
 
@@ -28,6 +29,9 @@ typedef struct GemmBlock {
 GemmBlock gpu_gemm_block(Lower *lower);
 /* The same for a tile by number (index_type) of `rows` rows: for blocks that walk over several. */
 GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows);
+
+/* What phases that follow need to know of it. */
+BlockTile gpu_gemm_tile(const GemmBlock *block);
 
 /* Whether the extent of an axis is a multiple of `lanes`, under the variant's condition. Groups of
  * `lanes` from a multiple of it are then either inside the extent or outside as a whole. */

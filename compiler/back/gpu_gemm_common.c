@@ -63,19 +63,24 @@ static void split_tile(GemmBlock *block, LLVMValueRef tile, uint32_t tile_rows) 
 }
 
 /* For what follows in the same blocks. */
-static void note_tile(const GemmBlock *block, LLVMValueRef batch) {
+static void note_tile(const GemmBlock *block) {
+    BlockTile *tile = block->lower->tile;
+    if (tile && !tile->m0) *tile = gpu_gemm_tile(block);
+}
+
+BlockTile gpu_gemm_tile(const GemmBlock *block) {
     const Unit *unit = block->lower->unit;
     LLVMBuilderRef builder = unit->builder;
-    BlockTile *tile = block->lower->tile;
-    if (!tile || tile->m0) return;
-    tile->m0 = unit_index_cast(unit, block->m0, unit->i64);
-    tile->n0 = unit_index_cast(unit, block->n0, unit->i64);
-    tile->m = unit_index_cast(unit, block->m, unit->i64);
-    tile->first_row = tile->m0;
-    if (!batch) return;
+    BlockTile tile = {.m0 = unit_index_cast(unit, block->m0, unit->i64),
+                      .n0 = unit_index_cast(unit, block->n0, unit->i64),
+                      .m = unit_index_cast(unit, block->m, unit->i64),
+                      .n_rows = block->lower->variant->sched.tile_m};
+    tile.first_row = tile.m0;
+    if (!block->batch) return tile;
     LLVMValueRef before =
-        LLVMBuildMul(builder, unit_index_cast(unit, batch, unit->i64), tile->m, "");
-    tile->first_row = LLVMBuildAdd(builder, before, tile->m0, "");
+        LLVMBuildMul(builder, unit_index_cast(unit, block->batch, unit->i64), tile.m, "");
+    tile.first_row = LLVMBuildAdd(builder, before, tile.m0, "");
+    return tile;
 }
 
 GemmBlock gpu_gemm_block(Lower *lower) {
@@ -84,7 +89,9 @@ GemmBlock gpu_gemm_block(Lower *lower) {
     if (sched->engine == CONTRACT_VECTOR && sched->cluster > 1)
         tile =
             LLVMBuildUDiv(lower->unit->builder, tile, lower_index_const(lower, sched->cluster), "");
-    return gpu_gemm_block_at(lower, tile, sched->tile_m);
+    GemmBlock block = gpu_gemm_block_at(lower, tile, sched->tile_m);
+    note_tile(&block);
+    return block;
 }
 
 GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows) {
@@ -99,17 +106,15 @@ GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, uint32_t rows) {
     block.m = lower_dim(lower, m);
     block.n = lower_dim(lower, n);
     block.k = lower_dim(lower, extent_of(lower, gemm_axis_k(kernel)));
-    LLVMValueRef batch = NULL;
     if (kernel->n_parallel > 2) {
         DimId down = dim_ceil_div(dims, m, rows);
         DimId across = dim_ceil_div(dims, n, sched->tile_n);
         LLVMValueRef n_tiles = lower_dim(lower, dim_mul(dims, down, across));
-        batch = LLVMBuildUDiv(builder, tile, n_tiles, "");
+        block.batch = LLVMBuildUDiv(builder, tile, n_tiles, "");
         tile = LLVMBuildURem(builder, tile, n_tiles, "");
-        lower_split(lower, batch, 0, kernel->n_parallel - 2, &block.point);
+        lower_split(lower, block.batch, 0, kernel->n_parallel - 2, &block.point);
     }
     split_tile(&block, tile, rows);
-    note_tile(&block, batch);
     return block;
 }
 

@@ -586,8 +586,10 @@ static void price_kernel(Coster *c, uint32_t index) {
     KernelCost *cost = &c->out->kernels[index];
     if (kernel->link == LINK_NONE) c->beside = price_beside(c, index);
     bool is_part = c->beside.parts.n > 0;
-    cost->variant =
-        is_part ? c->beside.variant : choose_variant(c, &(Launch){.kernels = kernel, .n = 1});
+    bool is_phase = kernel->link == LINK_PHASE; /* whose blocks are those of the one before */
+    cost->variant = is_part    ? c->beside.variant
+                    : is_phase ? cost[-1].variant
+                               : choose_variant(c, &(Launch){.kernels = kernel, .n = 1});
     Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
     p.is_turn = plan_is_turn(c->plan, index);
     p.is_first = p.is_turn && kernel->link == LINK_NONE;
@@ -598,9 +600,10 @@ static void price_kernel(Coster *c, uint32_t index) {
     p.is_idle = is_part ? c->beside.is_idle : is_idle(c, kernel);
     if (p.variant->grid_limit) cost->n_blocks = fmin(cost->n_blocks, (double)p.variant->grid_limit);
     cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
-    if (is_part) {
-        cost->pressure.n_blocks = c->beside.most.n_blocks;
-        cost->pressure.occupancy = c->beside.most.occupancy;
+    const Pressure *most = is_part ? &c->beside.most : is_phase ? &cost[-1].pressure : NULL;
+    if (most && (is_part || most->n_blocks < cost->pressure.n_blocks)) {
+        cost->pressure.n_blocks = most->n_blocks;
+        cost->pressure.occupancy = most->occupancy;
     }
     bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
     for (uint32_t s = 0; s <= kernel->stages.n; s++)

@@ -28,6 +28,9 @@ static const GemmTiles tile_sizes[N_SIZES] = {{32, 32, 32, 2, 2, 128, FULL_MACHI
  */
 static const GemmTiles tiles_wide = {128, 256, 8, 2, 4, 256, 0};
 enum { WIDE_PERCENT = 96 };
+/* Of rows that are to be whole, up to so many columns: as few rows as leave the product fast, so
+ * that what passes on chip is little. */
+static const GemmTiles row_tiles[] = {{64, 128, 8, 1, 4, 128, 0}, {64, 256, 8, 1, 8, 256, 0}};
 /* One row, of many: a warp has the outputs, all threads load for it. */
 static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 0};
 
@@ -175,6 +178,26 @@ static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lan
     return any;
 }
 
+/* Sizes that hold whole rows: of up to as many columns as the largest has, it where there are
+ * enough of them. */
+static void add_row_sizes(GemmGpu *g, Variant variant) {
+    const GemmTiles *largest = &tile_sizes[N_SIZES - 1];
+    int64_t n = dim_hi(g->dims, g->n);
+    if (n <= tile_sizes[1].n || n > largest->n) {
+        add(g, variant, n > largest->n ? &row_tiles[1] : &tile_sizes[n > tile_sizes[0].n]);
+        return;
+    }
+    DimId blocks = gemm_gpu_grid(g->kernel, largest->m, largest->n);
+    bool is_few = dim_hi(g->dims, blocks) <= FULL_MACHINE;
+    if (dim_lo(g->dims, blocks) <= FULL_MACHINE) {
+        Variant low = variant;
+        low.limit_dim = is_few ? DIM_NONE : blocks;
+        low.limit = FULL_MACHINE;
+        add(g, low, &row_tiles[0]);
+    }
+    if (!is_few) add(g, variant, largest);
+}
+
 static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     uint32_t lanes = VECTOR_BYTES / dtype_bytes(acc);
     Variant wide = variant;
@@ -183,6 +206,11 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     variant.sched.lanes = lanes;
     variant.align_args = g->own;
     if (g->own) variant.align_bytes = VECTOR_BYTES;
+    if (g->launch.has_rows) {
+        if (has_vectors) add_row_sizes(g, wide);
+        add_row_sizes(g, variant);
+        return;
+    }
     if (dim_equals_const(g->dims, g->m, 1)) {
         if (has_vectors) add(g, wide, &tiles_row);
         add(g, variant, &tiles_row);
@@ -237,6 +265,13 @@ static bool has_tensor_cores(const Kernel *kernel) {
 bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel) {
     return !has_unit_k(kernel) && product_kind(plan, kernel) == PRODUCT_MATRIX &&
            has_tensor_cores(kernel);
+}
+
+int64_t sched_gemm_widest_rows(const Plan *plan, const Kernel *kernel) {
+    if (has_unit_k(kernel) || product_kind(plan, kernel) != PRODUCT_MATRIX) return 0;
+    Dtype left = scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
+    return has_tensor_cores(kernel) ? sched_gemm_mma_widest_rows(left)
+                                    : row_tiles[sizeof row_tiles / sizeof *row_tiles - 1].n;
 }
 
 /* Tiles of one row of them, over batches and parts. */

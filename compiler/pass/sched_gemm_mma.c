@@ -42,6 +42,10 @@ static const Tile spare_tile = {32, 32, DEPTH_BYTES, 2, 2, 3};
 /* Of f64, whose accumulators take twice the registers; computing takes more than memory. */
 static const Tile wide_small_tile = {64, 64, DEPTH_BYTES, 2, 2, 4};
 static const Tile wide_large_tile = {128, 128, DEPTH_BYTES, 2, 4, 3};
+/* Of more columns than those have, which are to be whole: 64 accumulators a thread. */
+static const Tile rows_tile = {64, 128, DEPTH_BYTES, 2, 2, 4};
+static const Tile rows_wide_tile = {64, 256, DEPTH_BYTES, 2, 4, 3};
+static const Tile wide_rows_tile = {64, 128, DEPTH_BYTES, 2, 4, 3};
 
 typedef struct Chooser {
     const Kernel *kernel;
@@ -51,6 +55,7 @@ typedef struct Chooser {
     ScalarId left, right;
     uint32_t elem_bytes, chunk_elems;
     const Tile *few, *small, *large; /* few: may be NULL */
+    const Tile *rows;                /* the only one, if rows need it; else NULL */
 } Chooser;
 
 /* What taking a dim for a multiple of a chunk's elements (or none) gives. */
@@ -228,7 +233,8 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
         base.multiple_of = c->chunk_elems;
     }
     uint32_t n_variants = 0;
-    const Tile *only = !choice->copies_both                   ? &computed_tile
+    const Tile *only = c->rows                                ? c->rows
+                       : !choice->copies_both                 ? &computed_tile
                        : c->few && fits_tile(c, c->few, true) ? c->few
                                                               : NULL;
     if (!only && is_best && c->few &&
@@ -247,6 +253,7 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
  * them may follow in the same blocks. */
 static const Tile *spare_of(const Chooser *c, bool is_spare) {
     uint32_t n = gemm_axis_n(c->kernel);
+    if (c->rows) return c->rows;
     bool splits_rows =
         is_extent_at_most(c, n, computed_tile.n) && !is_extent_at_most(c, n, spare_tile.n);
     return is_spare && !splits_rows ? &spare_tile : &computed_tile;
@@ -267,6 +274,18 @@ static const Tile *few_of(const Chooser *c, const Target *target) {
     return is_clustered ? &few_rows_deep_tile : &few_rows_tile;
 }
 
+/* NULL: any tile that is small or large may hold them, or they need not be whole. */
+static const Tile *rows_of(const Chooser *c) {
+    uint32_t n = gemm_axis_n(c->kernel);
+    if (!c->launch.has_rows || is_extent_at_most(c, n, small_tile.n)) return NULL;
+    if (c->elem_bytes == 8) return &wide_rows_tile;
+    return is_extent_at_most(c, n, rows_tile.n) ? &rows_tile : &rows_wide_tile;
+}
+
+int64_t sched_gemm_mma_widest_rows(Dtype dtype) {
+    return dtype == DT_F64 ? wide_rows_tile.n : rows_wide_tile.n;
+}
+
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
                         const Target *target, bool is_spare, Variant *variants) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -283,6 +302,7 @@ uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launc
     c.few = few_of(&c, target);
     c.small = is_wide ? &wide_small_tile : &small_tile;
     c.large = is_wide ? &wide_large_tile : &large_tile;
+    c.rows = rows_of(&c);
     Variant anywhere = variants[0];
     Choice plain = choose(&c, DIM_NONE), best = best_choice(&c);
     uint32_t n = 0;
