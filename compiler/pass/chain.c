@@ -15,8 +15,10 @@ enum {
     MAX_BLOCK_BYTES = 99 * 1024, /* of targets without clusters */
     MIN_STAGES = 3,
     VECTOR_BYTES = 16,
-    ROW_TEAM = 8,        /* threads; with 16 bytes each they fill a line of memory */
-    ROW_STEPS = 8,       /* that a thread may keep */
+    WARP_THREADS = 32,
+    ROW_LEAST_TEAM = 4,  /* threads */
+    ROW_ELEMS = 32,      /* of a thread: with 64 they were slower (256 columns), with 16 too (128) */
+    ROW_STEPS = 8,       /* of a thread, each with an accumulator */
     ROW_LEAST_BYTES = 2, /* what narrower elements are computed in takes as many registers */
     MAX_ROW_BYTES = 1024 /* leaves wgmma two stages */
 };
@@ -225,16 +227,25 @@ static uint32_t row_lanes(const Chain *c, const Variant *of_first) {
     return lanes;
 }
 
-/* A few threads for each of at most `n` elements, so that a warp has several rows: they wait for
- * what one row's steps make of one another. The last variant must ask nothing of pointers. */
+/* A few threads for each of at most `n` elements, so that a warp has several rows at once, whose
+ * steps wait for one another; but no more rows than there are. */
+static uint32_t row_team(const Sched *first, uint32_t lanes, int64_t n) {
+    uint32_t warp_rows = first->tile_m * WARP_THREADS / first->threads;
+    if (first->engine == CONTRACT_WGMMA) warp_rows = WGMMA_DRAIN_ROWS;
+    uint32_t team = warp_rows < WARP_THREADS ? WARP_THREADS / warp_rows : 1;
+    if (team < ROW_LEAST_TEAM) team = ROW_LEAST_TEAM;
+    while (team < WARP_THREADS && (team * ROW_ELEMS < n || team * lanes * ROW_STEPS < n)) team *= 2;
+    return team;
+}
+
+/* The last variant must ask nothing of pointers. */
 static Variant row_variant(const Chain *c, const Variant *of_first, bool is_last, int64_t n) {
     const Kernel *reader = &c->plan->kernels.data[c->next];
     Variant variant = *of_first;
     Sched own = reader->variants[0].sched;
     own.lanes = row_lanes(c, of_first);
     own.threads = of_first->sched.threads;
-    own.team = ROW_TEAM;
-    while (own.team * own.lanes * ROW_STEPS < n) own.team *= 2;
+    own.team = row_team(&of_first->sched, own.lanes, n);
     own.unroll = 1;
     own.resident = 1;
     while (own.resident * own.team * own.lanes < n) own.resident *= 2;
