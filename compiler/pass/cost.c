@@ -6,6 +6,7 @@
 
 #include "ir/wgmma.h"
 #include "pass/cost_prims.h"
+#include "pass/cost_rows.h"
 #include "pass/cost_totals.h"
 
 #include <math.h>
@@ -460,13 +461,41 @@ static double fma_efficiency(const Coster *c, const Pricing *p) {
     return has_many ? LARGE_FMA_EFFICIENCY : FMA_EFFICIENCY;
 }
 
+static double n_waves(const Coster *c, const Pricing *p) {
+    return ceil(p->n_beside / ((double)c->card->n_processors * p->cost->pressure.n_blocks));
+}
+
+static bool is_row_phase(const Kernel *kernel) {
+    return kernel->link == LINK_PHASE && kernel->form == FORM_ROW;
+}
+
+/* Of a product that rows follow. */
+static double least_us(const Coster *c, const Pricing *p) {
+    const Kernel *next = p->kernel + 1, *end = c->plan->kernels.data + c->plan->kernels.n;
+    if (next >= end || !is_row_phase(next)) return 0;
+    return cost_rows_product_us(&p->variant->sched, n_waves(c, p), p->reduced,
+                                dtype_bytes(gemm_factor_dtype(p->kernel)));
+}
+
+static void time_row_phase(const Coster *c, Pricing *p) {
+    const Sched *product = &p->kernel[-1].variants[p->cost->variant].sched;
+    double points = p->rows * p->reduced, prims = points > 0 ? p->cost->n_prims / points : 0;
+    double least = cost_rows_us(product, n_waves(c, p), p->reduced, prims);
+    p->cost->us = fmax(p->cost->us, least) + cost_rows_begin_us();
+}
+
 static void time_products(const Coster *c, Pricing *p, double prims_per_us) {
     const Kernel *kernel = p->kernel;
     KernelCost *cost = p->cost;
-    if (time_tensor_cores(c, p)) return;
+    double least = least_us(c, p);
+    if (time_tensor_cores(c, p)) {
+        cost->tensor_us = fmax(cost->tensor_us, least);
+        return;
+    }
     double efficiency = fma_efficiency(c, p);
     if (kernel->reduces.data[0].acc == DT_F64) efficiency *= c->card->f64_rate;
-    cost->arithmetic_us += cost->n_flops / 2 / (prims_per_us * efficiency);
+    double busy = cost->n_flops / 2 / (prims_per_us * efficiency);
+    cost->arithmetic_us += fmax(busy, least);
 }
 
 /* Whether the kernel makes what others can do without. */
@@ -517,6 +546,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) +
                bared_share(c, p) * fmin(cost->memory_us, busy);
+    if (is_row_phase(p->kernel)) time_row_phase(c, p);
 }
 
 /* Whether the turn loads from memory itself. */

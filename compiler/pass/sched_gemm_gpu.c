@@ -31,10 +31,10 @@ enum { WIDE_PERCENT = 96 };
 /* Of rows that are to be whole, by their columns; the lower where the higher would leave processors
  * idle, since what passes on chip is little then, too. */
 static const GemmTiles row_tiles[][2] = {
-    {{32, 32, 32, 2, 2, 128, FULL_MACHINE}, {64, 32, 16, 2, 2, 128, 0}},
-    {{32, 64, 16, 2, 2, 128, FULL_MACHINE}, {64, 64, 16, 2, 2, 128, 0}},
-    {{32, 128, 8, 1, 4, 128, FULL_MACHINE}, {128, 128, 8, 2, 4, 256, 0}},
-    {{32, 256, 8, 1, 8, 256, FULL_MACHINE}, {64, 256, 8, 1, 8, 256, 0}}};
+    {{32, 32, 32, 2, 2, 128, FULL_MACHINE / 2}, {64, 32, 16, 2, 2, 128, 0}},
+    {{32, 64, 32, 2, 2, 128, FULL_MACHINE / 2}, {64, 64, 16, 2, 2, 128, 0}},
+    {{32, 128, 32, 1, 4, 128, FULL_MACHINE / 2}, {64, 128, 8, 1, 4, 128, 0}},
+    {{32, 256, 16, 1, 8, 256, FULL_MACHINE / 2}, {64, 256, 8, 1, 8, 256, 0}}};
 enum { N_ROW_TILES = sizeof row_tiles / sizeof *row_tiles };
 /* One row, of many: a warp has the outputs, all threads load for it. */
 static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 0};
