@@ -568,12 +568,12 @@ static void take_chips(const Wgmma *w, Lower *lower) {
         own[i] = lower->chips[i];
         if (!own[i].base) continue;
         Dtype dtype = lower->plan->buffers.data[lower->kernel->args.data[i]].dtype;
-        LLVMValueRef at = LLVMBuildMul(
-            unit->builder, w->warp, i32_const(w, (int64_t)WGMMA_DRAIN_ROWS * dtype_bytes(dtype)),
-            "");
+        LLVMValueRef at =
+            LLVMBuildMul(unit->builder, w->warp,
+                         i32_const(w, (int64_t)WGMMA_DRAIN_ROWS * dtype_bytes(dtype)), "");
         LLVMValueRef pitch = unit_index_cast(unit, lower_dim(lower, own[i].pitch), unit->i32);
-        own[i].base = gpu_shared_at(unit, own[i].base, unit->i8,
-                                    LLVMBuildMul(unit->builder, at, pitch, ""));
+        own[i].base =
+            gpu_shared_at(unit, own[i].base, unit->i8, LLVMBuildMul(unit->builder, at, pitch, ""));
     }
     lower->chips = own;
 }

@@ -509,7 +509,8 @@ static Row row_new(Lower *lower) {
     return row;
 }
 
-/* Whose row `in_tile` (index_type) of the tile is. Beyond the matrix a team repeats the last one. */
+/* Whose row `in_tile` (index_type) of the tile is. Beyond the matrix a team repeats the last one.
+ */
 static void enter_tile_row(Row *row, LLVMValueRef in_tile) {
     Lower *lower = row->lower;
     const Unit *unit = row->unit;

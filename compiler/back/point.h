@@ -55,10 +55,10 @@ typedef struct Lower {
      * at once, or parts of other code, one for each tile; else 1. */
     uint32_t n_together, n_codes;
     struct Lower *rows; /* GPU: a phase over rows that the template runs itself, or NULL */
-    const Chip *chips; /* per Kernel.args; NULL: none is on chip */
-    BlockTile *tile;   /* of a launch of several phases, else NULL */
-    bool is_turn;      /* of a launch of turns: its block has a processor for itself */
-    bool lets_in;      /* GPU: is still to say when the next launch's blocks may come in */
+    const Chip *chips;  /* per Kernel.args; NULL: none is on chip */
+    BlockTile *tile;    /* of a launch of several phases, else NULL */
+    bool is_turn;       /* of a launch of turns: its block has a processor for itself */
+    bool lets_in;       /* GPU: is still to say when the next launch's blocks may come in */
     SharedTiles *tiles;
     LLVMValueRef symbols[DIM_MAX_SYMBOLS]; /* i64 */
     LLVMTypeRef index_type;                /* i32 or i64: of axis values and element addresses */

@@ -514,9 +514,9 @@ uint64_t launch_symbols(const Launch *launch) {
     return symbols;
 }
 
-/* Elements from row to row of the tile. Rows of a contraction's tile are padded by one access, at most four
- * elements, against bank conflicts: by no more, so that two blocks of large tiles still have room
- * on a processor with 164 KiB. */
+/* Elements from row to row of the tile. Rows of a contraction's tile are padded by one access, at
+ * most four elements, against bank conflicts: by no more, so that two blocks of large tiles still
+ * have room on a processor with 164 KiB. */
 static DimId chip_pitch(const Plan *plan, const Kernel *reader, const Sched *sched,
                         const Buffer *buffer) {
     if (reader->form == FORM_ROW) return buffer->shape.dims[buffer->shape.rank - 1];

@@ -16,9 +16,9 @@ enum {
     MIN_STAGES = 3,
     VECTOR_BYTES = 16,
     WARP_THREADS = 32,
-    ROW_LEAST_TEAM = 4,  /* threads */
-    ROW_ELEMS = 32,      /* of a thread: with 64 they were slower (256 columns), with 16 too (128) */
-    ROW_STEPS = 8,       /* of a thread, each with an accumulator */
+    ROW_LEAST_TEAM = 4, /* threads */
+    ROW_ELEMS = 32,     /* of a thread: with 64 they were slower (256 columns), with 16 too (128) */
+    ROW_STEPS = 8,      /* of a thread, each with an accumulator */
     ROW_LEAST_BYTES = 2, /* what narrower elements are computed in takes as many registers */
     MAX_ROW_BYTES = 1024 /* leaves wgmma two stages */
 };
@@ -210,8 +210,7 @@ static bool continues_tile(Chain *c) {
 static int64_t multiple_of_row(const Chain *c, const Variant *of_first) {
     const Kernel *first = &c->plan->kernels.data[c->first];
     DimId extent = index_axis_extent(scalartab_indices(first->scalars), gemm_axis_n(first));
-    return of_first->multiple_dim == extent ? of_first->multiple_of
-                                            : dim_multiple(c->dims, extent);
+    return of_first->multiple_dim == extent ? of_first->multiple_of : dim_multiple(c->dims, extent);
 }
 
 /* As many elements as one access has of the widest that the reader takes or stores. */
@@ -414,8 +413,8 @@ static uint32_t least_shared(const Variant *variant) {
 static bool fits(Chain *c) {
     const Kernel *kernels = c->plan->kernels.data, *reader = &kernels[c->next];
     Kernel both[2] = {*c->launch.kernels, *reader};
-    uint32_t most = 0, block_bytes = c->target->max_cluster > 1 ? WGMMA_SHARED_BYTES
-                                                                : MAX_BLOCK_BYTES;
+    uint32_t most = 0,
+             block_bytes = c->target->max_cluster > 1 ? WGMMA_SHARED_BYTES : MAX_BLOCK_BYTES;
     bool has_room = true;
     for (uint32_t i = 0; i < reader->args.n; i++) set_on_chip(c, reader->args.data[i], true);
     for (uint32_t v = 0; v < both[0].n_variants; v++) {

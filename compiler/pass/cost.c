@@ -438,29 +438,6 @@ static double wgmma_us(const Coster *c, const Pricing *p) {
     return waves * (WGMMA_DRAIN_US * sched->tile_n + n_steps * step);
 }
 
-/* False: the card has none, or the kernel does not use them. */
-static bool time_tensor_cores(const Coster *c, Pricing *p) {
-    KernelCost *cost = p->cost;
-    ContractEngine engine = p->variant->sched.engine;
-    double rate = mma_tflops(c, p->kernel) * 1e6;
-    if ((engine != CONTRACT_MMA && engine != CONTRACT_WGMMA) || rate <= 0) return false;
-    double use = sqrt(use_of_busy(c, p, BUSY_MMA_WARPS));
-    if (engine == CONTRACT_WGMMA && c->card->wgmma_tflops > 0)
-        cost->tensor_us = wgmma_us(c, p);
-    else
-        cost->tensor_us = cost->n_flops / (rate * use * balance(c, p));
-    return true;
-}
-
-/* Of a GPU's threads with many outputs each, more of what they start is products. */
-static double fma_efficiency(const Coster *c, const Pricing *p) {
-    const Sched *sched = &p->variant->sched;
-    if (c->card->device == DEVICE_CPU) return FMA_EFFICIENCY;
-    bool has_many =
-        sched->engine == CONTRACT_FMA && sched->tile_m * sched->tile_n / sched->threads >= 64;
-    return has_many ? LARGE_FMA_EFFICIENCY : FMA_EFFICIENCY;
-}
-
 static double n_waves(const Coster *c, const Pricing *p) {
     return ceil(p->n_beside / ((double)c->card->n_processors * p->cost->pressure.n_blocks));
 }
@@ -477,6 +454,29 @@ static double least_us(const Coster *c, const Pricing *p) {
                                 dtype_bytes(gemm_factor_dtype(p->kernel)));
 }
 
+/* False: the card has none, or the kernel does not use them. */
+static bool time_tensor_cores(const Coster *c, Pricing *p) {
+    KernelCost *cost = p->cost;
+    ContractEngine engine = p->variant->sched.engine;
+    double rate = mma_tflops(c, p->kernel) * 1e6;
+    if ((engine != CONTRACT_MMA && engine != CONTRACT_WGMMA) || rate <= 0) return false;
+    double use = sqrt(use_of_busy(c, p, BUSY_MMA_WARPS));
+    if (engine == CONTRACT_WGMMA && c->card->wgmma_tflops > 0)
+        cost->tensor_us = wgmma_us(c, p);
+    else
+        cost->tensor_us = fmax(cost->n_flops / (rate * use * balance(c, p)), least_us(c, p));
+    return true;
+}
+
+/* Of a GPU's threads with many outputs each, more of what they start is products. */
+static double fma_efficiency(const Coster *c, const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    if (c->card->device == DEVICE_CPU) return FMA_EFFICIENCY;
+    bool has_many =
+        sched->engine == CONTRACT_FMA && sched->tile_m * sched->tile_n / sched->threads >= 64;
+    return has_many ? LARGE_FMA_EFFICIENCY : FMA_EFFICIENCY;
+}
+
 static void time_row_phase(const Coster *c, Pricing *p) {
     const Sched *product = &p->kernel[-1].variants[p->cost->variant].sched;
     double points = p->rows * p->reduced, prims = points > 0 ? p->cost->n_prims / points : 0;
@@ -487,15 +487,10 @@ static void time_row_phase(const Coster *c, Pricing *p) {
 static void time_products(const Coster *c, Pricing *p, double prims_per_us) {
     const Kernel *kernel = p->kernel;
     KernelCost *cost = p->cost;
-    double least = least_us(c, p);
-    if (time_tensor_cores(c, p)) {
-        cost->tensor_us = fmax(cost->tensor_us, least);
-        return;
-    }
+    if (time_tensor_cores(c, p)) return;
     double efficiency = fma_efficiency(c, p);
     if (kernel->reduces.data[0].acc == DT_F64) efficiency *= c->card->f64_rate;
-    double busy = cost->n_flops / 2 / (prims_per_us * efficiency);
-    cost->arithmetic_us += fmax(busy, least);
+    cost->arithmetic_us += fmax(cost->n_flops / 2 / (prims_per_us * efficiency), least_us(c, p));
 }
 
 /* Whether the kernel makes what others can do without. */
