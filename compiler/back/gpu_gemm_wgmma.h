@@ -11,6 +11,9 @@
  * one after the other. The parts of a launch are more tiles for the blocks to walk over:
  * all are multiplied by one loop, and fetched and drained by the code of their part.
  *
+ * Rows that follow are no phase of their own: a warp drains 8 of its rows to a place on chip that
+ * no other warp has, and goes over them there before it drains the next.
+ *
  * A cluster of two blocks has two tiles, one below the other. Each fetches its half of the right
  * factor's tile and the copy engine gives it to both; so a stage is empty when the groups of both
  * have multiplied it. */
