@@ -71,10 +71,10 @@ static void note_tile(const GemmBlock *block) {
 BlockTile gpu_gemm_tile(const GemmBlock *block) {
     const Unit *unit = block->lower->unit;
     LLVMBuilderRef builder = unit->builder;
-    BlockTile tile = {.m0 = unit_index_cast(unit, block->m0, unit->i64),
-                      .n0 = unit_index_cast(unit, block->n0, unit->i64),
-                      .m = unit_index_cast(unit, block->m, unit->i64),
-                      .n_rows = block->lower->variant->sched.tile_m};
+    BlockTile tile = {.n_rows = block->lower->variant->sched.tile_m};
+    tile.m0 = unit_index_cast(unit, block->m0, unit->i64);
+    tile.n0 = unit_index_cast(unit, block->n0, unit->i64);
+    tile.m = unit_index_cast(unit, block->m, unit->i64);
     tile.first_row = tile.m0;
     if (!block->batch) return tile;
     LLVMValueRef before =

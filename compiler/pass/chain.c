@@ -2,6 +2,7 @@
  * chain.h. */
 #include "pass/chain.h"
 
+#include "ir/simt.h"
 #include "ir/wgmma.h"
 #include "pass/choose.h"
 #include "pass/indexmap.h"
@@ -402,9 +403,15 @@ static void set_chip_bytes(Chain *c) {
     }
 }
 
-/* What a block must have beside what is on chip. */
-static uint32_t least_shared(const Variant *variant) {
+/* What a block of the contraction must have beside what is on chip, of its own or dynamic. */
+static uint32_t least_shared(const Kernel *kernel, const Variant *variant) {
     const Sched *sched = &variant->sched;
+    uint32_t stage =
+        (sched->tile_m + sched->tile_n) * sched->tile_k * dtype_bytes(gemm_factor_dtype(kernel));
+    uint32_t acc_bytes = dtype_bytes(kernel->reduces.data[0].acc);
+    uint32_t part = sched->engine == CONTRACT_FMA ? simt_part_bytes(sched, acc_bytes) : 0;
+    uint32_t own = sched->stages * stage > part ? sched->stages * stage : part;
+    if (!variant->shared_bytes) return own;
     return sched->stages > MIN_STAGES ? variant->shared_bytes / sched->stages * MIN_STAGES
                                       : variant->shared_bytes;
 }
@@ -423,7 +430,7 @@ static bool fits(Chain *c) {
         uint32_t bytes =
             launch_chip_place(c->plan, &pair, &both[0].variants[v].sched, UINT32_MAX, NULL);
         if (bytes > most) most = bytes;
-        has_room = has_room && least_shared(&both[0].variants[v]) + bytes <= block_bytes;
+        has_room = has_room && least_shared(&both[0], &both[0].variants[v]) + bytes <= block_bytes;
     }
     for (uint32_t i = 0; i < reader->args.n; i++) set_on_chip(c, reader->args.data[i], false);
     return has_room && both[0].variants[0].chip_bytes + most <= MAX_CHIP_BYTES;
