@@ -20,6 +20,7 @@ typedef struct GemmBlock {
     LLVMValueRef m0, n0;  /* index_type: first row and column of the tile, within the extents */
     LLVMValueRef m, n, k; /* index_type: extents */
     bool is_whole;        /* along n: no tile goes beyond the extent */
+    LLVMValueRef batch;   /* index_type: its number; NULL: there is one */
     Point point;          /* the batch axes */
 } GemmBlock;
 
@@ -38,6 +39,9 @@ GemmBlock gpu_gemm_block(Lower *lower);
 GemmTiles gpu_gemm_tiles(const Lower *lower, uint32_t rows);
 /* The tile by number (index_type), for blocks that walk over several. */
 GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, const GemmTiles *tiles);
+
+/* What phases that follow need to know of it. */
+BlockTile gpu_gemm_tile(const GemmBlock *block);
 
 /* Whether the extent of an axis is a multiple of `lanes`, under the variant's condition. Groups of
  * `lanes` from a multiple of it are then either inside the extent or outside as a whole. */

@@ -68,19 +68,24 @@ static void split_tile(GemmBlock *block, LLVMValueRef tile, const GemmTiles *til
 }
 
 /* For what follows in the same blocks. */
-static void note_tile(const GemmBlock *block, LLVMValueRef batch) {
+static void note_tile(const GemmBlock *block) {
+    BlockTile *tile = block->lower->tile;
+    if (tile && !tile->m0) *tile = gpu_gemm_tile(block);
+}
+
+BlockTile gpu_gemm_tile(const GemmBlock *block) {
     const Unit *unit = block->lower->unit;
     LLVMBuilderRef builder = unit->builder;
-    BlockTile *tile = block->lower->tile;
-    if (!tile || tile->m0) return;
-    tile->m0 = unit_index_cast(unit, block->m0, unit->i64);
-    tile->n0 = unit_index_cast(unit, block->n0, unit->i64);
-    tile->m = unit_index_cast(unit, block->m, unit->i64);
-    tile->first_row = tile->m0;
-    if (!batch) return;
+    BlockTile tile = {.n_rows = block->lower->variant->sched.tile_m};
+    tile.m0 = unit_index_cast(unit, block->m0, unit->i64);
+    tile.n0 = unit_index_cast(unit, block->n0, unit->i64);
+    tile.m = unit_index_cast(unit, block->m, unit->i64);
+    tile.first_row = tile.m0;
+    if (!block->batch) return tile;
     LLVMValueRef before =
-        LLVMBuildMul(builder, unit_index_cast(unit, batch, unit->i64), tile->m, "");
-    tile->first_row = LLVMBuildAdd(builder, before, tile->m0, "");
+        LLVMBuildMul(builder, unit_index_cast(unit, block->batch, unit->i64), tile.m, "");
+    tile.first_row = LLVMBuildAdd(builder, before, tile.m0, "");
+    return tile;
 }
 
 GemmBlock gpu_gemm_block(Lower *lower) {
@@ -90,7 +95,9 @@ GemmBlock gpu_gemm_block(Lower *lower) {
         tile =
             LLVMBuildUDiv(lower->unit->builder, tile, lower_index_const(lower, sched->cluster), "");
     GemmTiles tiles = gpu_gemm_tiles(lower, sched->tile_m);
-    return gpu_gemm_block_at(lower, tile, &tiles);
+    GemmBlock block = gpu_gemm_block_at(lower, tile, &tiles);
+    note_tile(&block);
+    return block;
 }
 
 GemmTiles gpu_gemm_tiles(const Lower *lower, uint32_t rows) {
@@ -117,16 +124,14 @@ GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, const GemmTiles *ti
     block.m = lower_dim(lower, m);
     block.n = lower_dim(lower, n);
     block.k = lower_dim(lower, extent_of(lower, gemm_axis_k(kernel)));
-    LLVMValueRef batch = NULL;
     if (kernel->n_parallel > 2) {
         DimId down = dim_ceil_div(dims, m, tiles->m);
         LLVMValueRef n_tiles = lower_dim(lower, dim_mul(dims, down, tiles->across));
-        batch = LLVMBuildUDiv(builder, tile, n_tiles, "");
+        block.batch = LLVMBuildUDiv(builder, tile, n_tiles, "");
         tile = LLVMBuildURem(builder, tile, n_tiles, "");
-        lower_split(lower, batch, 0, kernel->n_parallel - 2, &block.point);
+        lower_split(lower, block.batch, 0, kernel->n_parallel - 2, &block.point);
     }
     split_tile(&block, tile, tiles);
-    note_tile(&block, batch);
     return block;
 }
 

@@ -470,51 +470,91 @@ static void choose_results(const Wgmma *w, const Drain *d, LLVMValueRef number,
     unit_goto(unit, after);
 }
 
+/* Where the warp's half begins in the tile: index_type. */
+static LLVMValueRef first_of_half(const Wgmma *w, LLVMValueRef half) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef row = LLVMBuildShl(builder, w->warp, i32_const(w, 1), "");
+    row = LLVMBuildAdd(builder, row, half, "");
+    row = LLVMBuildMul(builder, row, i32_const(w, WGMMA_DRAIN_ROWS), "");
+    return gpu_index(w->lower, row);
+}
+
 static void warp_barrier(const Wgmma *w) {
     LLVMValueRef all = i32_const(w, -1);
     unit_intrinsic(w->unit, "llvm.nvvm.bar.warp.sync", NULL, 0, &all, 1);
 }
 
-/* The rows of a half (i32) of a part, whose results will lie in `results`. */
-static GemmRows rows_of_half(const Wgmma *w, const Drain *d, LLVMValueRef half, GemmPhase *phases,
-                             GemmPart *results) {
-    LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef row = LLVMBuildShl(builder, w->warp, i32_const(w, 1), "");
-    row = LLVMBuildAdd(builder, row, half, "");
-    row = LLVMBuildMul(builder, row, i32_const(w, WGMMA_DRAIN_ROWS), "");
-    LLVMValueRef m0 = LLVMBuildAdd(builder, d->tiles->m0, gpu_index(w->lower, row), "");
+/* The rows of a half (i32) of a part, whose results will lie in `results`; so many rows (i32; NULL:
+ * none) of the part are drained next. */
+static GemmRows rows_of_half(const Wgmma *w, const Drain *d, LLVMValueRef half, LLVMValueRef n_next,
+                             GemmPhase *phases, GemmPart *results) {
+    LLVMValueRef m0 = LLVMBuildAdd(w->unit->builder, d->tiles->m0, first_of_half(w, half), "");
     for (uint32_t p = 0; p < w->n_products; p++) phases[p].block.m0 = m0;
-    LLVMValueRef left = LLVMBuildSub(builder, i32_const(w, 1), half, "");
     *results = (GemmPart){.shared = d->own,
                           .pitch = wgmma_drain_pitch(w->sched, d->lanes),
                           .n_rows = WGMMA_DRAIN_ROWS,
                           .n_columns = d->columns,
                           .run = WGMMA_DRAIN_ROWS,
-                          .run_stride = WGMMA_DRAIN_ROWS};
-    results->n_next = LLVMBuildMul(builder, left, i32_const(w, WGMMA_DRAIN_ROWS), "");
+                          .run_stride = WGMMA_DRAIN_ROWS,
+                          .n_next = n_next};
     return gpu_gemm_rows(phases, w->n_products, results, d->first_row, d->step, d->unroll);
 }
 
-/* Both halves of the warp's rows. */
-static void drain_part(const Wgmma *w, const Drain *d, LLVMValueRef part, const GemmColumn *columns,
-                       const LLVMValueRef *accs) {
-    const Unit *unit = w->unit;
-    LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef early[GEMM_MAX_EARLY_VALUES];
-    GemmPhase phases[WGMMA_MAX_PRODUCTS];
-    GemmPart results;
+static void phases_of_part(const Wgmma *w, const Drain *d, const GemmColumn *columns,
+                           GemmPhase *phases) {
     for (uint32_t p = 0; p < w->n_products; p++)
         phases[p] = (GemmPhase){.block = d->tiles[p], .column = columns[p]};
     gpu_gemm_load_early(phases, w->n_products);
-    GemmRows rows = rows_of_half(w, d, i32_const(w, 0), phases, &results);
-    uint32_t n_early = gpu_gemm_begin_rows(&rows, early);
-    Loop halves =
-        loop_begin(unit, w->lower->function, i32_const(w, 0), i32_const(w, 2), i32_const(w, 1));
-    loop_carry(unit, &halves, early, n_early);
-    LLVMValueRef number = LLVMBuildShl(builder, part, i32_const(w, 1), "");
-    choose_results(w, d, LLVMBuildOr(builder, number, halves.index, ""), accs);
+}
+
+/* The accumulators of a half of a part, for all lanes of the warp to read. */
+static void put_half(const Wgmma *w, const Drain *d, LLVMValueRef part, LLVMValueRef half,
+                     const LLVMValueRef *accs) {
+    LLVMValueRef number = LLVMBuildShl(w->unit->builder, part, i32_const(w, 1), "");
+    choose_results(w, d, LLVMBuildOr(w->unit->builder, number, half, ""), accs);
     warp_barrier(w);
-    rows = rows_of_half(w, d, halves.index, phases, &results);
+}
+
+static Loop each_half(const Wgmma *w) {
+    return loop_begin(w->unit, w->lower->function, i32_const(w, 0), i32_const(w, 2),
+                      i32_const(w, 1));
+}
+
+static Loop each_part(const Wgmma *w, const Drain *d) {
+    return loop_begin(w->unit, w->lower->function, i32_const(w, 0), i32_const(w, d->n_parts),
+                      i32_const(w, 1));
+}
+
+/* A half of the warp's rows. */
+static void drain_half(const Wgmma *w, const Drain *d, LLVMValueRef part, LLVMValueRef half,
+                       const GemmColumn *columns, const LLVMValueRef *accs) {
+    LLVMValueRef early[GEMM_MAX_EARLY_VALUES];
+    GemmPhase phases[WGMMA_MAX_PRODUCTS];
+    GemmPart results;
+    phases_of_part(w, d, columns, phases);
+    GemmRows rows = rows_of_half(w, d, half, NULL, phases, &results);
+    gpu_gemm_begin_rows(&rows, early);
+    put_half(w, d, part, half, accs);
+    gpu_gemm_drain_rows(&rows, early);
+    warp_barrier(w);
+}
+
+/* Both halves; each loads ahead for the next. */
+static void drain_part(const Wgmma *w, const Drain *d, LLVMValueRef part, const GemmColumn *columns,
+                       const LLVMValueRef *accs) {
+    const Unit *unit = w->unit;
+    LLVMValueRef early[GEMM_MAX_EARLY_VALUES], all = i32_const(w, WGMMA_DRAIN_ROWS);
+    GemmPhase phases[WGMMA_MAX_PRODUCTS];
+    GemmPart results;
+    phases_of_part(w, d, columns, phases);
+    GemmRows rows = rows_of_half(w, d, i32_const(w, 0), all, phases, &results);
+    uint32_t n_early = gpu_gemm_begin_rows(&rows, early);
+    Loop halves = each_half(w);
+    loop_carry(unit, &halves, early, n_early);
+    put_half(w, d, part, halves.index, accs);
+    LLVMValueRef left = LLVMBuildSub(unit->builder, i32_const(w, 1), halves.index, "");
+    LLVMValueRef n_next = LLVMBuildMul(unit->builder, left, all, "");
+    rows = rows_of_half(w, d, halves.index, n_next, phases, &results);
     gpu_gemm_drain_rows(&rows, early);
     warp_barrier(w);
     loop_end_carry(unit, &halves, early, n_early);
@@ -553,8 +593,7 @@ static void drain_tile(const Wgmma *w, const Drain *d, const GemmColumn *first,
     }
     GemmColumn ahead[WGMMA_MAX_PRODUCTS], columns[WGMMA_MAX_PRODUCTS];
     uint32_t n = columns_values(w, d, first, values);
-    Loop parts = loop_begin(unit, w->lower->function, i32_const(w, 0), i32_const(w, d->n_parts),
-                            i32_const(w, 1));
+    Loop parts = each_part(w, d);
     if (n > MAX_CARRIED) {
         part_columns(w, d, parts.index, columns);
         drain_part(w, d, parts.index, columns, accs);
@@ -572,6 +611,52 @@ static void drain_tile(const Wgmma *w, const Drain *d, const GemmColumn *first,
     loop_end_carry(unit, &parts, values, n);
 }
 
+/* Rows that follow. */
+
+/* Of what is on chip each warp has its own rows. */
+static void take_chips(const Wgmma *w, Lower *lower) {
+    const Unit *unit = w->unit;
+    Chip *own = arena_array(unit->arena, Chip, lower->kernel->args.n);
+    for (uint32_t i = 0; i < lower->kernel->args.n; i++) {
+        own[i] = lower->chips[i];
+        if (!own[i].base) continue;
+        Dtype dtype = lower->plan->buffers.data[lower->kernel->args.data[i]].dtype;
+        LLVMValueRef at =
+            LLVMBuildMul(unit->builder, w->warp,
+                         i32_const(w, (int64_t)WGMMA_DRAIN_ROWS * dtype_bytes(dtype)), "");
+        LLVMValueRef pitch = unit_index_cast(unit, lower_dim(lower, own[i].pitch), unit->i32);
+        own[i].base =
+            gpu_shared_at(unit, own[i].base, unit->i8, LLVMBuildMul(unit->builder, at, pitch, ""));
+    }
+    lower->chips = own;
+}
+
+/* A half of the warp's rows, all columns, then what follows for these rows: by the warp alone, so
+ * that no warp waits for another. */
+static void drain_rows(const Wgmma *w, const Drain *d, const LLVMValueRef *accs) {
+    Unit *unit = w->unit;
+    BlockTile *tile = w->lower->tile;
+    GemmColumn columns[WGMMA_MAX_PRODUCTS];
+    Loop halves = each_half(w);
+    GemmBlock block = *d->tiles;
+    block.m0 = LLVMBuildAdd(unit->builder, block.m0, first_of_half(w, halves.index), "");
+    *tile = gpu_gemm_tile(&block);
+    tile->n_rows = WGMMA_DRAIN_ROWS;
+    tile->is_warps = true;
+    LLVMValueRef exist = LLVMBuildICmp(unit->builder, LLVMIntULT, block.m0, block.m, "");
+    If some = if_begin(unit, w->lower->function, exist);
+    Loop parts = each_part(w, d);
+    part_columns(w, d, parts.index, columns);
+    drain_half(w, d, parts.index, halves.index, columns, accs);
+    loop_end(unit, &parts);
+    unit->math.overlaps_quotients = false;
+    template_gpu_row(w->lower->rows);
+    unit->math.overlaps_quotients = true;
+    warp_barrier(w);
+    if_end(unit, &some);
+    loop_end(unit, &halves);
+}
+
 static Drain begin_drain(Wgmma *w, LLVMValueRef number, GemmBlock *tile) {
     wgmma_take_pointers(w, wgmma_part_of_tile(w, &number));
     *tile = tile_at(w, number);
@@ -583,12 +668,15 @@ static void end_drain(const Wgmma *w, const Drain *drain, LLVMValueRef last_stag
                       const LLVMValueRef *accs) {
     LLVMValueRef sums[WGMMA_MAX_ACCUMULATORS];
     GemmColumn columns[WGMMA_MAX_PRODUCTS];
-    part_columns(w, drain, i32_const(w, 0), columns);
+    if (!w->lower->rows) part_columns(w, drain, i32_const(w, 0), columns);
     wgmma_finish(w, accs);
     for (uint32_t i = 0; i < w->width / 2; i++)
         sums[i] = LLVMBuildLoad2(w->unit->builder, w->unit->f32, accs[i], "");
     release(w, last_stage, NULL);
-    drain_tile(w, drain, columns, sums);
+    if (w->lower->rows)
+        drain_rows(w, drain, sums);
+    else
+        drain_tile(w, drain, columns, sums);
 }
 
 /* `values`: the accumulators and the last stage. */
@@ -624,6 +712,10 @@ static void multiply_tiles(Wgmma *w, LLVMValueRef *ring) {
 static void run_multiplying(Wgmma *w) {
     LLVMValueRef ring[2] = {i32_const(w, 0), i32_const(w, 0)};
     set_registers(w, true);
+    if (w->lower->rows) {
+        take_chips(w, w->lower);
+        take_chips(w, w->lower->rows);
+    }
     multiply_tiles(w, ring);
     if (w->tail) multiply_tiles(w->tail, ring);
 }

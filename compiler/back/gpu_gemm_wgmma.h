@@ -15,6 +15,9 @@
  * those that had one less walk over the narrow ones, by the same code for another width. The ring
  * of stages goes on.
  *
+ * Rows that follow are no phase of their own: a warp drains 8 of its rows to a place on chip that
+ * no other warp has, and goes over them there before it drains the next.
+ *
  * A cluster of two blocks has two tiles, one below the other. Each fetches its half of the right
  * factor's tile and the copy engine gives it to both; so a stage is empty when the groups of both
  * have multiplied it. */

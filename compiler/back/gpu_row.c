@@ -509,22 +509,35 @@ static Row row_new(Lower *lower) {
     return row;
 }
 
-/* The rows of the tile that the phase before has made, a warp for each. */
+/* Whose row `in_tile` (index_type) of the tile is. Beyond the matrix a team repeats the last one.
+ */
+static void enter_tile_row(Row *row, LLVMValueRef in_tile) {
+    Lower *lower = row->lower;
+    const Unit *unit = row->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef m0 = unit_index_cast(unit, lower->tile->m0, lower->index_type);
+    LLVMValueRef m = unit_index_cast(unit, lower->tile->m, lower->index_type);
+    LLVMValueRef first = unit_index_cast(unit, lower->tile->first_row, lower->index_type);
+    LLVMValueRef index = own_or_last(row, in_tile, LLVMBuildSub(builder, m, m0, ""));
+    enter_row(row, LLVMBuildAdd(builder, first, index, ""), NULL);
+}
+
+/* The rows of the tile that the phase before has made, a team for each: of all the block's, or of
+ * the warp's. */
 static void run_tile(Lower *lower) {
     Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
     const Sched *sched = &lower->variant->sched;
-    LLVMValueRef warp = LLVMBuildLShr(builder, gpu_thread(unit), unit_int(unit->i32, 5), "");
-    warp = unit_index_cast(unit, warp, lower->index_type);
-    LLVMValueRef m0 = unit_index_cast(unit, lower->tile->m0, lower->index_type);
-    LLVMValueRef m = unit_index_cast(unit, lower->tile->m, lower->index_type);
-    LLVMValueRef first = unit_index_cast(unit, lower->tile->first_row, lower->index_type);
-    Loop loop = loop_begin(unit, lower->function, warp, lower_index_const(lower, sched->tile_m),
-                           lower_index_const(lower, sched->threads / WARP));
+    const BlockTile *tile = lower->tile;
+    uint32_t threads = tile->is_warps ? WARP : sched->threads;
+    LLVMValueRef thread = gpu_thread(unit);
+    if (tile->is_warps) thread = LLVMBuildAnd(builder, thread, unit_int(unit->i32, WARP - 1), "");
+    LLVMValueRef team = LLVMBuildUDiv(builder, thread, unit_int(unit->i32, sched->team), "");
+    Loop loop = loop_begin(unit, lower->function, unit_index_cast(unit, team, lower->index_type),
+                           lower_index_const(lower, tile->n_rows),
+                           lower_index_const(lower, threads / sched->team));
     Row row = row_new(lower);
-    LLVMValueRef in_matrix = LLVMBuildAdd(builder, m0, loop.index, "");
-    row.exists = row.point.active = LLVMBuildICmp(builder, LLVMIntSLT, in_matrix, m, "");
-    enter_row(&row, LLVMBuildAdd(builder, first, loop.index, ""), NULL);
+    enter_tile_row(&row, loop.index);
     run_row(&row);
     loop_end(unit, &loop);
 }

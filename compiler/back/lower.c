@@ -137,7 +137,7 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
             continue;
         }
         if (lower->n_together > 1) continue;
-        ChipPlace place = {0, 0};
+        ChipPlace place = {0, DIM_NONE};
         chips[i].base = chip_base(lower, launch, buffer, &place);
         chips[i].pitch = place.pitch;
     }
@@ -170,7 +170,7 @@ static LLVMValueRef *move_to_chip(Lower *turn, const Launch *launch) {
         in_memory[i] = turn->pointers[i];
         turn->may_change[i] = turn->may_change[i] || is_copied;
         if (!is_copied && !turn->chips[i].base) continue;
-        ChipPlace place = {0, 0};
+        ChipPlace place = {0, DIM_NONE};
         turn->pointers[i] = skip_begin(turn, i, chip_base(turn, launch, buffer, &place));
     }
     turn->chips = NULL;
@@ -196,6 +196,10 @@ static GpuTemplate *const gpu_templates[] = {[FORM_MAP] = template_gpu_map,
                                              [FORM_COLUMN] = template_gpu_column,
                                              [FORM_CONTRACT] = template_gpu_contract};
 
+static bool uses_wgmma(const Lower *lower) {
+    return lower->kernel->form == FORM_CONTRACT && lower->variant->sched.engine == CONTRACT_WGMMA;
+}
+
 static void lower_turns(Lower *turns, const Launch *launch) {
     LLVMValueRef **in_memory = arena_array(turns->unit->arena, LLVMValueRef *, launch->n);
     for (uint32_t k = 0; k < launch->n; k++) in_memory[k] = move_to_chip(&turns[k], launch);
@@ -203,13 +207,15 @@ static void lower_turns(Lower *turns, const Launch *launch) {
 }
 
 /* Phases run one after the other; a barrier lets each see what the one before left on chip, and use
- * the shared memory that it used. */
+ * the shared memory that it used. Those that run at once are one template's, and so are rows behind
+ * wgmma, which its warps go over one by one. */
 static void lower_phases(Lower *phases, const Launch *launch) {
     Unit *unit = phases->unit;
     BlockTile tile = {.m0 = NULL};
-    uint32_t n_together = phases->n_together;
-    for (uint32_t k = 0; k < launch->n && launch->n > n_together; k++) phases[k].tile = &tile;
-    for (uint32_t k = 0; k < launch->n; k += n_together) {
+    uint32_t n_together = phases->n_together, n = launch->n;
+    for (uint32_t k = 0; k < n && n > n_together; k++) phases[k].tile = &tile;
+    if (n > n_together && uses_wgmma(phases)) phases->rows = &phases[--n];
+    for (uint32_t k = 0; k < n; k += n_together) {
         if (k) gpu_barrier(unit);
         unit->math.overlaps_quotients = launch->kernels[k].form == FORM_CONTRACT;
         gpu_templates[launch->kernels[k].form](&phases[k]);
@@ -222,10 +228,6 @@ static void note_written(Lower *lower, const Launch *launch) {
     for (uint32_t i = 0; i < kernel->args.n; i++)
         lower->may_change[i] =
             lower->may_change[i] || launch_stores_to(launch, kernel->args.data[i]);
-}
-
-static bool uses_wgmma(const Lower *lower) {
-    return lower->kernel->form == FORM_CONTRACT && lower->variant->sched.engine == CONTRACT_WGMMA;
 }
 
 /* A Lower for kernel `k` of the launch in the same function. */
@@ -241,7 +243,10 @@ static void lower_beside(Lower *own, const Lower *lower, const Launch *launch, u
 
 /* Kernels that follow one another in the same blocks. */
 static Lower *make_phases(Lower *lower, const Launch *launch, SharedTiles *tiles) {
-    uint32_t param = 0, n_together = uses_wgmma(lower) ? launch->n : 1;
+    uint32_t param = 0, n_together = 1;
+    while (uses_wgmma(lower) && n_together < launch->n &&
+           launch->kernels[n_together].form == FORM_CONTRACT)
+        n_together++;
     Lower *phases = arena_array(lower->unit->arena, Lower, launch->n);
     for (uint32_t k = 0; k < launch->n; k++) {
         lower_beside(&phases[k], lower, launch, k, tiles);

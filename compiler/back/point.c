@@ -143,7 +143,7 @@ static LLVMValueRef chip_pointer(Point *point, uint32_t arg, IndexId index, Dtyp
     const Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
     const Kernel *kernel = lower->kernel;
-    LLVMValueRef pitch = lower_index_const(lower, lower->chips[arg].pitch), at;
+    LLVMValueRef pitch = lower_dim(lower, lower->chips[arg].pitch), at;
     const BlockTile *tile = lower->tile;
     if (kernel->form == FORM_CONTRACT) {
         LLVMValueRef m0 = unit_index_cast(unit, tile->m0, lower->index_type);

@@ -14,15 +14,17 @@
 /* A buffer on chip: rows of the block's tile in shared memory. `base` NULL: it is in memory. */
 typedef struct Chip {
     LLVMValueRef base; /* ptr addrspace(3), 16-byte aligned */
-    uint32_t pitch;    /* elements from row to row */
+    DimId pitch;       /* elements from row to row */
 } Chip;
 
 /* The tile that the blocks of a launch of several phases work on, as its first contraction finds
- * it; i64. */
+ * it, or the part of it that a warp has by itself; i64. */
 typedef struct BlockTile {
     LLVMValueRef m0, n0;    /* its first row and column in the matrix */
     LLVMValueRef m;         /* rows of the matrix */
     LLVMValueRef first_row; /* m0 and all the rows of the batches before */
+    uint32_t n_rows;
+    bool is_warps;
 } BlockTile;
 
 /* GPU: shared memory that phases of a launch use one after the other: of the launch's dynamic
@@ -53,10 +55,11 @@ typedef struct Lower {
     /* GPU: the kernels that the template runs, in this Lower and the next ones of the array: phases
      * at once, or parts of other code, one for each tile; else 1. */
     uint32_t n_together, n_codes;
-    const Chip *chips; /* per Kernel.args; NULL: none is on chip */
-    BlockTile *tile;   /* of a launch of several phases, else NULL */
-    bool is_turn;      /* of a launch of turns: its block has a processor for itself */
-    bool lets_in;      /* GPU: is still to say when the next launch's blocks may come in */
+    struct Lower *rows; /* GPU: a phase over rows that the template runs itself, or NULL */
+    const Chip *chips;  /* per Kernel.args; NULL: none is on chip */
+    BlockTile *tile;    /* of a launch of several phases, else NULL */
+    bool is_turn;       /* of a launch of turns: its block has a processor for itself */
+    bool lets_in;       /* GPU: is still to say when the next launch's blocks may come in */
     SharedTiles *tiles;
     LLVMValueRef symbols[DIM_MAX_SYMBOLS]; /* i64 */
     LLVMTypeRef index_type;                /* i32 or i64: of axis values and element addresses */

@@ -1,5 +1,5 @@
 /* Questions about kernels and plans, and the order of summation. */
-#include "ir/kernel.h"
+#include "ir/wgmma.h"
 
 #include <string.h>
 
@@ -527,16 +527,20 @@ uint64_t launch_symbols(const Launch *launch) {
     return symbols;
 }
 
-/* Elements per row of the tile. Rows of a contraction's tile are padded by one access, at most four
- * elements, against bank conflicts: by no more, so that two blocks of large tiles still have room
- * on a processor with 164 KiB. */
-static uint32_t chip_pitch(const Plan *plan, const Kernel *reader, const Sched *sched,
-                           const Buffer *buffer) {
-    int64_t n;
-    DimId last = buffer->shape.dims[buffer->shape.rank - 1];
-    if (reader->form == FORM_ROW && dim_is_const(plan->graph->dims, last, &n)) return (uint32_t)n;
+/* Elements from row to row of the tile. Rows of a contraction's tile are padded by one access, at
+ * most four elements, against bank conflicts: by no more, so that two blocks of large tiles still
+ * have room on a processor with 164 KiB. */
+static DimId chip_pitch(const Plan *plan, const Kernel *reader, const Sched *sched,
+                        const Buffer *buffer) {
+    if (reader->form == FORM_ROW) return buffer->shape.dims[buffer->shape.rank - 1];
     uint32_t pad = CHIP_ALIGN_BYTES / dtype_bytes(buffer->dtype);
-    return sched->tile_n + (pad < CHIP_LANES ? pad : CHIP_LANES);
+    return dim_const(plan->graph->dims, sched->tile_n + (pad < CHIP_LANES ? pad : CHIP_LANES));
+}
+
+/* Rows of the tile that are there at once. */
+static uint32_t chip_rows(const Kernel *reader, const Sched *sched) {
+    bool is_by_warps = reader->form == FORM_ROW && sched->engine == CONTRACT_WGMMA;
+    return is_by_warps ? wgmma_chip_rows(sched) : sched->tile_m;
 }
 
 LaunchArg launch_first_use(const Launch *launch, LaunchArg of) {
@@ -568,7 +572,7 @@ static uint32_t turn_place(const Plan *plan, const Launch *launch, uint32_t buff
             const Buffer *at = &plan->buffers.data[kernel->args.data[i]];
             bool is_here = at->is_on_chip || (kernel->copied_args >> i & 1);
             if (!is_here || launch_comes_again(launch, (LaunchArg){k, i})) continue;
-            if (kernel->args.data[i] == buffer) *place = (ChipPlace){(uint32_t)bytes, 0};
+            if (kernel->args.data[i] == buffer) *place = (ChipPlace){(uint32_t)bytes, DIM_NONE};
             own = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, at));
             bytes += (own + CHIP_ALIGN_BYTES - 1) / CHIP_ALIGN_BYTES * CHIP_ALIGN_BYTES;
         }
@@ -584,9 +588,10 @@ uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *
             uint32_t id = launch->kernels[k].args.data[i];
             const Buffer *own = &plan->buffers.data[id];
             if (!own->is_on_chip) continue;
-            uint32_t pitch = chip_pitch(plan, &launch->kernels[k], sched, own);
+            DimId pitch = chip_pitch(plan, &launch->kernels[k], sched, own);
             if (id == buffer) *place = (ChipPlace){bytes, pitch};
-            bytes += sched->tile_m * pitch * dtype_bytes(own->dtype);
+            bytes += chip_rows(&launch->kernels[k], sched) * dtype_bytes(own->dtype) *
+                     (uint32_t)dim_hi(plan->graph->dims, pitch);
             bytes = (bytes + CHIP_ALIGN_BYTES - 1) / CHIP_ALIGN_BYTES * CHIP_ALIGN_BYTES;
         }
     return bytes;

@@ -356,11 +356,13 @@ typedef struct Launch {
 } Launch;
 Launch plan_launch(const Plan *plan, uint32_t first);
 /* Where a buffer on chip lies in a block's dynamic shared memory: bytes from the first of them, and
- * elements from one row of the tile to the next. For a phase over rows the tile is whole rows, for
- * one of contractions it is tile_m x tile_n of the sched. Of turns, what is on chip or copied there
+ * elements from one row of the tile to the next. For a phase over rows the tile is whole rows, by
+ * wgmma those that its warps drain at once; for one of contractions it is tile_m x tile_n of the
+ * sched. Of turns, what is on chip or copied there
  * lies as it would in memory, without a pitch. Returns the bytes of all such buffers. */
 typedef struct ChipPlace {
-    uint32_t offset_bytes, pitch;
+    uint32_t offset_bytes;
+    DimId pitch;
 } ChipPlace;
 uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *sched,
                            uint32_t buffer, ChipPlace *place);

@@ -49,6 +49,12 @@ static inline uint32_t wgmma_products(const Sched *sched) {
     return sched->products > 1 ? sched->products : 1;
 }
 
+/* Rows of results that a block keeps on chip for what follows: those that its warps drain at once.
+ */
+static inline uint32_t wgmma_chip_rows(const Sched *sched) {
+    return sched->warps_m * WGMMA_DRAIN_ROWS;
+}
+
 /* Columns that a warp drains at once, of each product: a divisor of the tile. Each part has a price
  * of its own, as much as four steps. */
 static inline uint32_t wgmma_drain_columns(const Sched *sched, uint32_t lanes) {

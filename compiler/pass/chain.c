@@ -2,6 +2,7 @@
  * chain.h. */
 #include "pass/chain.h"
 
+#include "ir/simt.h"
 #include "ir/wgmma.h"
 #include "pass/choose.h"
 #include "pass/indexmap.h"
@@ -12,10 +13,15 @@
 enum {
     MAX_CHIP_BYTES = 64 * 1024, /* leaves two blocks of large tiles on a multiprocessor */
     MAX_DYNAMIC_BYTES = 96 * 1024,
+    MAX_BLOCK_BYTES = 99 * 1024, /* of targets without clusters */
     MIN_STAGES = 3,
+    VECTOR_BYTES = 16,
     WARP_THREADS = 32,
-    ROW_LANES = 4,
-    VECTOR_BYTES = 16
+    ROW_LEAST_TEAM = 4, /* threads */
+    ROW_ELEMS = 32,     /* of a thread: with 64 they were slower (256 columns), with 16 too (128) */
+    ROW_STEPS = 8,      /* of a thread, each with an accumulator */
+    ROW_LEAST_BYTES = 2, /* what narrower elements are computed in takes as many registers */
+    MAX_ROW_BYTES = 1024 /* leaves wgmma two stages */
 };
 
 typedef struct Chain {
@@ -200,15 +206,47 @@ static bool continues_tile(Chain *c) {
     return is_at_once ? joins_products(c) : all_go_with(first, reader);
 }
 
-/* Rows: a warp for each, one of the tile after the other. The last variant must ask nothing of
- * pointers. */
+/* Rows. */
+
+/* What the vectors of a row are whole multiples of, where the variant applies. */
+static int64_t multiple_of_row(const Chain *c, const Variant *of_first) {
+    const Kernel *first = &c->plan->kernels.data[c->first];
+    DimId extent = index_axis_extent(scalartab_indices(first->scalars), gemm_axis_n(first));
+    return of_first->multiple_dim == extent ? of_first->multiple_of : dim_multiple(c->dims, extent);
+}
+
+/* As many elements as one access has of the widest that the reader takes or stores. */
+static uint32_t row_lanes(const Chain *c, const Variant *of_first) {
+    const Kernel *reader = &c->plan->kernels.data[c->next];
+    uint32_t widest = ROW_LEAST_BYTES;
+    for (uint32_t i = 0; i < reader->args.n; i++) {
+        uint32_t own = dtype_bytes(c->plan->buffers.data[reader->args.data[i]].dtype);
+        if (own > widest) widest = own;
+    }
+    uint32_t lanes = VECTOR_BYTES / widest;
+    while (multiple_of_row(c, of_first) % lanes) lanes /= 2;
+    return lanes;
+}
+
+/* A few threads for each of at most `n` elements, so that a warp has several rows at once, whose
+ * steps wait for one another; but no more rows than there are. */
+static uint32_t row_team(const Sched *first, uint32_t lanes, int64_t n) {
+    uint32_t warp_rows = first->tile_m * WARP_THREADS / first->threads;
+    if (first->engine == CONTRACT_WGMMA) warp_rows = WGMMA_DRAIN_ROWS;
+    uint32_t team = warp_rows < WARP_THREADS ? WARP_THREADS / warp_rows : 1;
+    if (team < ROW_LEAST_TEAM) team = ROW_LEAST_TEAM;
+    while (team < WARP_THREADS && (team * ROW_ELEMS < n || team * lanes * ROW_STEPS < n)) team *= 2;
+    return team;
+}
+
+/* The last variant must ask nothing of pointers. */
 static Variant row_variant(const Chain *c, const Variant *of_first, bool is_last, int64_t n) {
     const Kernel *reader = &c->plan->kernels.data[c->next];
     Variant variant = *of_first;
     Sched own = reader->variants[0].sched;
-    own.lanes = n % ROW_LANES == 0 ? ROW_LANES : 1;
+    own.lanes = row_lanes(c, of_first);
     own.threads = of_first->sched.threads;
-    own.team = WARP_THREADS;
+    own.team = row_team(&of_first->sched, own.lanes, n);
     own.unroll = 1;
     own.resident = 1;
     while (own.resident * own.team * own.lanes < n) own.resident *= 2;
@@ -217,49 +255,68 @@ static Variant row_variant(const Chain *c, const Variant *of_first, bool is_last
     own.is_wide = own.is_wide || of_first->sched.is_wide;
     variant.sched = own;
     variant.shared_bytes = 0;
+    variant.n_maps = 0;
     variant.align_bytes = VECTOR_BYTES;
     variant.align_args =
         is_last ? kernel_own_args(c->plan, reader) : UINT64_MAX >> (64 - reader->args.n);
     return variant;
 }
 
-/* Whether a block of the variant leaves whole rows to all its threads; wgmma leaves them in
- * registers, and of a cluster that shares one row's chains one block has it. */
+/* Whether a block of the variant has whole rows; of a cluster that shares one row's chains one
+ * block has it. */
 static bool leaves_rows(const Variant *variant, int64_t n) {
-    return variant->sched.engine != CONTRACT_WGMMA && variant->sched.engine != CONTRACT_VECTOR &&
-           variant->sched.tile_n >= n;
+    return variant->sched.engine != CONTRACT_VECTOR && variant->sched.tile_n >= n;
 }
 
-static bool continues_rows(const Chain *c, int64_t *n) {
-    Kernel *first = &c->plan->kernels.data[c->first], *reader = &c->plan->kernels.data[c->next];
+/* Columns of the product that opens the launch, at most. */
+static int64_t most_columns(const Chain *c) {
+    const Kernel *first = &c->plan->kernels.data[c->first];
+    IndexTab *tab = scalartab_indices(first->scalars);
+    return dim_hi(c->dims, index_axis_extent(tab, gemm_axis_n(first)));
+}
+
+static bool continues_rows(const Chain *c) {
+    const Kernel *first = &c->plan->kernels.data[c->first],
+                 *reader = &c->plan->kernels.data[c->next];
     IndexTab *tab = scalartab_indices(first->scalars);
     DimId extent = index_axis_extent(tab, gemm_axis_n(first));
-    if (reader->form != FORM_ROW || reader->segment_axis != NO_AXIS || c->launch.n > 1)
-        return false;
-    if (!dim_is_const(c->dims, extent, n) || kernel_n_reduced(reader) != extent ||
-        dim_mul_const(c->dims, kernel_n_rows(reader), *n) != kernel_n_rows(first))
-        return false;
-    return *n > 0 && leaves_rows(&first->variants[first->n_variants - 1], *n);
+    return reader->form == FORM_ROW && reader->segment_axis == NO_AXIS && c->launch.n == 1 &&
+           kernel_n_reduced(reader) == extent && dim_lo(c->dims, extent) > 0 &&
+           dim_mul(c->dims, kernel_n_rows(reader), extent) == kernel_n_rows(first) &&
+           most_columns(c) <= sched_gemm_widest_rows(c->plan, first);
 }
 
-/* Gives the reader variants for rows; variants of the first that leave none go. Where wgmma is its
- * choice, other tensor cores' variants take its place: they make the same bits. */
-static void set_row_variants(Chain *c, int64_t n) {
+/* Bytes of a row that pass from the launch to the reader alone. */
+static uint32_t row_bytes(const Chain *c) {
+    const Kernel *reader = &c->plan->kernels.data[c->next];
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < reader->args.n; i++) {
+        uint32_t buffer = reader->args.data[i];
+        if (launch_stores_to(&c->launch, buffer) && is_private(c, buffer))
+            bytes += most_columns(c) * dtype_bytes(c->plan->buffers.data[buffer].dtype);
+    }
+    return bytes <= MAX_ROW_BYTES ? (uint32_t)bytes : 0;
+}
+
+/* Gives the product variants that have whole rows, and the reader those that go with them. */
+static bool set_row_variants(Chain *c, uint32_t bytes) {
     Kernel *first = &c->plan->kernels.data[c->first], *reader = &c->plan->kernels.data[c->next];
-    Target without = *c->target;
-    without.has_wgmma = false;
-    if (has_engine(first, CONTRACT_WGMMA))
-        sched_in_launch(c->arena, c->plan, first, (GemmLaunch){.products = 1}, &without);
+    GemmLaunch launch = {.products = 1, .has_rows = true, .row_bytes = bytes};
+    int64_t n = most_columns(c);
+    sched_in_launch(c->arena, c->plan, first, launch, c->target);
     uint32_t kept = 0;
     Variant made[MAX_VARIANTS];
-    for (uint32_t v = 0; v < first->n_variants; v++) {
+    bool holds = leaves_rows(&first->variants[first->n_variants - 1], n);
+    for (uint32_t v = 0; holds && v < first->n_variants; v++) {
         if (!leaves_rows(&first->variants[v], n)) continue;
         first->variants[kept] = first->variants[v];
         made[kept] = row_variant(c, &first->variants[kept], v + 1 == first->n_variants, n);
         kept++;
     }
+    if (!holds) return false;
     first->n_variants = reader->n_variants = kept;
     memcpy(reader->variants, made, sizeof made);
+    return true;
 }
 
 /* What the launch makes and the reader takes, of which nothing else needs to know. */
@@ -321,9 +378,11 @@ static void link(Chain *c) {
     c->launch = plan_launch(c->plan, c->first);
 }
 
-/* Deep stages give way to what is on chip, so that a block has what every target's blocks may. */
+/* Deep stages give way to what is on chip, so that a block has what every target's blocks may.
+ * Where wgmma is, they have done so already. */
 static void make_room(Variant *variant, uint32_t chip_bytes) {
     Sched *sched = &variant->sched;
+    if (sched->engine == CONTRACT_WGMMA) return;
     while (variant->shared_bytes + chip_bytes > MAX_DYNAMIC_BYTES && sched->stages > MIN_STAGES) {
         variant->shared_bytes -= variant->shared_bytes / sched->stages;
         sched->stages--;
@@ -334,7 +393,9 @@ static void set_chip_bytes(Chain *c) {
     Kernel *kernels = &c->plan->kernels.data[c->first];
     for (uint32_t v = 0; v < kernels->n_variants; v++) {
         Variant *variant = &kernels->variants[v];
-        if (variant->sched.engine == CONTRACT_WGMMA) continue; /* it passes in registers */
+        bool is_at_once = kernels[c->launch.n - 1].form == FORM_CONTRACT;
+        if (variant->sched.engine == CONTRACT_WGMMA && is_at_once)
+            continue; /* it passes in registers */
         variant->chip_bytes =
             launch_chip_place(c->plan, &c->launch, &variant->sched, UINT32_MAX, NULL);
         for (uint32_t k = 0; k < c->launch.n; k++)
@@ -343,11 +404,26 @@ static void set_chip_bytes(Chain *c) {
     }
 }
 
+/* What a block of the contraction must have beside what is on chip, of its own or dynamic. */
+static uint32_t least_shared(const Kernel *kernel, const Variant *variant) {
+    const Sched *sched = &variant->sched;
+    uint32_t stage =
+        (sched->tile_m + sched->tile_n) * sched->tile_k * dtype_bytes(gemm_factor_dtype(kernel));
+    uint32_t acc_bytes = dtype_bytes(kernel->reduces.data[0].acc);
+    uint32_t part = sched->engine == CONTRACT_FMA ? simt_part_bytes(sched, acc_bytes) : 0;
+    uint32_t own = sched->stages * stage > part ? sched->stages * stage : part;
+    if (!variant->shared_bytes) return own;
+    return sched->stages > MIN_STAGES ? variant->shared_bytes / sched->stages * MIN_STAGES
+                                      : variant->shared_bytes;
+}
+
 /* Whether the largest tile leaves room on chip for what would pass to the reader. */
 static bool fits(Chain *c) {
     const Kernel *kernels = c->plan->kernels.data, *reader = &kernels[c->next];
     Kernel both[2] = {*c->launch.kernels, *reader};
-    uint32_t most = 0;
+    uint32_t most = 0,
+             block_bytes = c->target->max_cluster > 1 ? WGMMA_SHARED_BYTES : MAX_BLOCK_BYTES;
+    bool has_room = true;
     for (uint32_t i = 0; i < reader->args.n; i++) set_on_chip(c, reader->args.data[i], true);
     for (uint32_t v = 0; v < both[0].n_variants; v++) {
         Launch pair = {.kernels = both, .n = 2};
@@ -355,9 +431,10 @@ static bool fits(Chain *c) {
         uint32_t bytes =
             launch_chip_place(c->plan, &pair, &both[0].variants[v].sched, UINT32_MAX, NULL);
         if (bytes > most) most = bytes;
+        has_room = has_room && least_shared(&both[0], &both[0].variants[v]) + bytes <= block_bytes;
     }
     for (uint32_t i = 0; i < reader->args.n; i++) set_on_chip(c, reader->args.data[i], false);
-    return both[0].variants[0].chip_bytes + most <= MAX_CHIP_BYTES;
+    return has_room && both[0].variants[0].chip_bytes + most <= MAX_CHIP_BYTES;
 }
 
 static bool has_room(const Chain *c) {
@@ -422,18 +499,19 @@ static void put_back(Chain *c, const Kernel *saved) {
 }
 
 static bool try_continue(Chain *c) {
-    int64_t n;
     const Kernel *reader = &c->plan->kernels.data[c->next];
     if (!goes_on(c) || reader->link != LINK_NONE || plan_launch(c->plan, c->next).n > 1 ||
         reader->is_init != c->launch.kernels->is_init || !has_operands(c) || !has_room(c))
         return false;
     Kernel *saved = arena_copy(c->scratch, &c->plan->kernels.data[c->first],
                                (c->next - c->first + 1) * sizeof *saved);
-    if (continues_rows(c, &n))
-        set_row_variants(c, n);
-    else if (!continues_tile(c))
+    bool is_rows = continues_rows(c);
+    uint32_t bytes = is_rows ? row_bytes(c) : 0;
+    if (is_rows ? !set_row_variants(c, bytes) : !continues_tile(c)) {
+        put_back(c, saved);
         return false;
-    c->has_chip = fits(c);
+    }
+    c->has_chip = is_rows ? bytes && fits(c) : fits(c);
     Prices apart = price_apart(c, saved);
     link(c);
     set_chip_bytes(c);

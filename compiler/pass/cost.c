@@ -6,6 +6,7 @@
 
 #include "ir/wgmma.h"
 #include "pass/cost_prims.h"
+#include "pass/cost_rows.h"
 #include "pass/cost_totals.h"
 
 #include <math.h>
@@ -459,6 +460,22 @@ static double wgmma_us(const Coster *c, const Pricing *p) {
            own / all;
 }
 
+static double n_waves(const Coster *c, const Pricing *p) {
+    return ceil(p->n_beside / ((double)c->card->n_processors * p->cost->pressure.n_blocks));
+}
+
+static bool is_row_phase(const Kernel *kernel) {
+    return kernel->link == LINK_PHASE && kernel->form == FORM_ROW;
+}
+
+/* Of a product that rows follow. */
+static double least_us(const Coster *c, const Pricing *p) {
+    const Kernel *next = p->kernel + 1, *end = c->plan->kernels.data + c->plan->kernels.n;
+    if (next >= end || !is_row_phase(next)) return 0;
+    return cost_rows_product_us(&p->variant->sched, n_waves(c, p), p->reduced,
+                                dtype_bytes(gemm_factor_dtype(p->kernel)));
+}
+
 /* False: the card has none, or the kernel does not use them. */
 static bool time_tensor_cores(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
@@ -469,7 +486,7 @@ static bool time_tensor_cores(const Coster *c, Pricing *p) {
     if (engine == CONTRACT_WGMMA && c->card->wgmma_tflops > 0)
         cost->tensor_us = wgmma_us(c, p);
     else
-        cost->tensor_us = cost->n_flops / (rate * use * balance(c, p));
+        cost->tensor_us = fmax(cost->n_flops / (rate * use * balance(c, p)), least_us(c, p));
     return true;
 }
 
@@ -482,13 +499,20 @@ static double fma_efficiency(const Coster *c, const Pricing *p) {
     return has_many ? LARGE_FMA_EFFICIENCY : FMA_EFFICIENCY;
 }
 
+static void time_row_phase(const Coster *c, Pricing *p) {
+    const Sched *product = &p->kernel[-1].variants[p->cost->variant].sched;
+    double points = p->rows * p->reduced, prims = points > 0 ? p->cost->n_prims / points : 0;
+    double least = cost_rows_us(product, n_waves(c, p), p->reduced, prims);
+    p->cost->us = fmax(p->cost->us, least) + cost_rows_begin_us();
+}
+
 static void time_products(const Coster *c, Pricing *p, double prims_per_us) {
     const Kernel *kernel = p->kernel;
     KernelCost *cost = p->cost;
     if (time_tensor_cores(c, p)) return;
     double efficiency = fma_efficiency(c, p);
     if (kernel->reduces.data[0].acc == DT_F64) efficiency *= c->card->f64_rate;
-    cost->arithmetic_us += cost->n_flops / 2 / (prims_per_us * efficiency);
+    cost->arithmetic_us += fmax(cost->n_flops / 2 / (prims_per_us * efficiency), least_us(c, p));
 }
 
 /* Whether the kernel makes what others can do without. */
@@ -542,6 +566,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
     if (p->kernel->form == FORM_ROW && p->variant->sched.cluster > 1)
         bared = fmax(bared, CLUSTER_PASS_US * p->kernel->stages.n);
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared;
+    if (is_row_phase(p->kernel)) time_row_phase(c, p);
 }
 
 /* Whether the turn loads from memory itself. */
@@ -611,8 +636,10 @@ static void price_kernel(Coster *c, uint32_t index) {
     KernelCost *cost = &c->out->kernels[index];
     if (kernel->link == LINK_NONE) c->beside = price_beside(c, index);
     bool is_part = c->beside.parts.n > 0;
-    cost->variant =
-        is_part ? c->beside.variant : choose_variant(c, &(Launch){.kernels = kernel, .n = 1});
+    bool is_phase = kernel->link == LINK_PHASE; /* whose blocks are those of the one before */
+    cost->variant = is_part    ? c->beside.variant
+                    : is_phase ? cost[-1].variant
+                               : choose_variant(c, &(Launch){.kernels = kernel, .n = 1});
     Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
     p.is_turn = plan_is_turn(c->plan, index);
     p.is_first = p.is_turn && kernel->link == LINK_NONE;
@@ -623,9 +650,10 @@ static void price_kernel(Coster *c, uint32_t index) {
     p.is_idle = is_part ? c->beside.is_idle : is_idle(c, kernel);
     if (p.variant->grid_limit) cost->n_blocks = fmin(cost->n_blocks, (double)p.variant->grid_limit);
     cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
-    if (is_part) {
-        cost->pressure.n_blocks = c->beside.most.n_blocks;
-        cost->pressure.occupancy = c->beside.most.occupancy;
+    const Pressure *most = is_part ? &c->beside.most : is_phase ? &cost[-1].pressure : NULL;
+    if (most && (is_part || most->n_blocks < cost->pressure.n_blocks)) {
+        cost->pressure.n_blocks = most->n_blocks;
+        cost->pressure.occupancy = most->occupancy;
     }
     if (kernel->when != DIM_NONE && p.is_idle) return;
     bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);

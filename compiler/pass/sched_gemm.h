@@ -5,10 +5,14 @@
 #include "ir/target.h"
 
 /* What starts with a contraction: phases, whose products blocks make at once where they use wgmma,
- * or parts, itself among them, which fill the machine together. 1 and 0: none. */
+ * or parts, itself among them, which fill the machine together. 1 and 0: none. Or rows that follow
+ * in its blocks: then a tile is to hold whole rows, at most sched_gemm_widest_rows of columns, and
+ * what passes to them takes so many bytes for each row. */
 typedef struct GemmLaunch {
     uint32_t products, n_parts;
     const Kernel *parts;
+    bool has_rows;
+    uint32_t row_bytes;
 } GemmLaunch;
 
 /* The contractions that fill the machine. */
@@ -25,6 +29,8 @@ DimId gemm_n_batches(const Kernel *kernel);
  * the last must apply always. Return how many there are, at least 1. */
 uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
                         const Target *target, Variant *variants);
+/* The most columns of the contraction that one block of a GPU can have whole; 0: none. */
+int64_t sched_gemm_widest_rows(const Plan *plan, const Kernel *kernel);
 /* Of so many bytes of shared memory, those that a launch asks for: none, or all where a function
  * may not declare them itself. */
 static inline uint32_t sched_gemm_dynamic_bytes(uint32_t bytes) {
@@ -39,6 +45,8 @@ bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel);
  * `is_spare`: the last variant, which always applies, is for odd pointers and small products. */
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
                         const Target *target, bool is_spare, Variant *variants);
+/* Of factors of this dtype, the most columns of a tile. */
+int64_t sched_gemm_mma_widest_rows(Dtype dtype);
 /* The same from shared memory, for targets that have it: 0 when the factors do not lie so that the
  * copy engine can fetch them. Each variant's maps are a condition; something must follow them. */
 uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *variants);

@@ -28,6 +28,14 @@ static const GemmTiles tile_sizes[N_SIZES] = {{32, 32, 32, 2, 2, 128, FULL_MACHI
  */
 static const GemmTiles tiles_wide = {128, 256, 8, 2, 4, 256, 0};
 enum { WIDE_PERCENT = 96 };
+/* Of rows that are to be whole, by their columns; the lower where the higher would leave processors
+ * idle, since what passes on chip is little then, too. */
+static const GemmTiles row_tiles[][2] = {
+    {{32, 32, 32, 2, 2, 128, FULL_MACHINE / 2}, {64, 32, 16, 2, 2, 128, 0}},
+    {{32, 64, 32, 2, 2, 128, FULL_MACHINE / 2}, {64, 64, 16, 2, 2, 128, 0}},
+    {{32, 128, 32, 1, 4, 128, FULL_MACHINE / 2}, {64, 128, 8, 1, 4, 128, 0}},
+    {{32, 256, 16, 1, 8, 256, FULL_MACHINE / 2}, {64, 256, 8, 1, 8, 256, 0}}};
+enum { N_ROW_TILES = sizeof row_tiles / sizeof *row_tiles };
 /* One row, of many: a warp has the outputs, all threads load for it. */
 static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 0};
 
@@ -175,6 +183,22 @@ static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lan
     return any;
 }
 
+/* Sizes that hold whole rows. */
+static void add_row_sizes(GemmGpu *g, Variant variant) {
+    uint32_t i = 0;
+    while (i + 1 < N_ROW_TILES && dim_hi(g->dims, g->n) > row_tiles[i][0].n) i++;
+    const GemmTiles *low = &row_tiles[i][0], *high = &row_tiles[i][1];
+    DimId blocks = gemm_gpu_grid(g->kernel, high->m, high->n);
+    bool is_few = dim_hi(g->dims, blocks) <= low->most_larger;
+    if (dim_lo(g->dims, blocks) <= low->most_larger) {
+        Variant few = variant;
+        few.limit_dim = is_few ? DIM_NONE : blocks;
+        few.limit = is_few ? 0 : low->most_larger;
+        add(g, few, low);
+    }
+    if (!is_few) add(g, variant, high);
+}
+
 static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     uint32_t lanes = VECTOR_BYTES / dtype_bytes(acc);
     Variant wide = variant;
@@ -183,6 +207,11 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     variant.sched.lanes = lanes;
     variant.align_args = g->own;
     if (g->own) variant.align_bytes = VECTOR_BYTES;
+    if (g->launch.has_rows) {
+        if (has_vectors) add_row_sizes(g, wide);
+        add_row_sizes(g, variant);
+        return;
+    }
     if (dim_equals_const(g->dims, g->m, 1)) {
         if (has_vectors) add(g, wide, &tiles_row);
         add(g, variant, &tiles_row);
@@ -239,6 +268,13 @@ bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel) {
            has_tensor_cores(kernel);
 }
 
+int64_t sched_gemm_widest_rows(const Plan *plan, const Kernel *kernel) {
+    if (has_unit_k(kernel) || product_kind(plan, kernel) != PRODUCT_MATRIX) return 0;
+    Dtype left = scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
+    return has_tensor_cores(kernel) ? sched_gemm_mma_widest_rows(left)
+                                    : row_tiles[N_ROW_TILES - 1][0].n;
+}
+
 /* Tiles of one row of them, over batches and parts. */
 static DimId n_tiles_of_rows(const GemmLaunch *launch, const Kernel *kernel, uint32_t tile_n) {
     uint32_t n;
@@ -284,7 +320,8 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     bool fits = is_wgmma && sched_gemm_wgmma_fits(kernel);
     uint32_t n_others = sched_gemm_mma(plan, kernel, launch, target, fits, others), n = 0;
     Variant few = others[0];
-    bool has_few = limit_to_few_rows(kernel, &launch, &few),
+    bool has_few = launch.has_rows ? few.sched.tile_m <= FEW_ROWS
+                                   : limit_to_few_rows(kernel, &launch, &few),
          is_always_few = has_few && !few.limit_dim;
     if (has_few) wgmma++;
     if (is_wgmma && !is_always_few) n = sched_gemm_wgmma(kernel, launch, wgmma);

@@ -42,6 +42,13 @@ static const Tile spare_tile = {32, 32, DEPTH_BYTES, 2, 2, 3};
 /* Of f64, whose accumulators take twice the registers; computing takes more than memory. */
 static const Tile wide_small_tile = {64, 64, DEPTH_BYTES, 2, 2, 4};
 static const Tile wide_large_tile = {128, 128, DEPTH_BYTES, 2, 4, 3};
+/* Of columns that are to be whole. Few rows of them are gone over by as many warps as may be. */
+static const Tile rows_tile = {64, 128, DEPTH_BYTES, 2, 2, 4};
+static const Tile rows_wide_tile = {64, 256, DEPTH_BYTES, 2, 4, 3};
+static const Tile wide_rows_tile = {64, 128, DEPTH_BYTES, 2, 4, 3};
+enum { N_LOW_TILES = 3 };
+static const Tile low_rows_tiles[N_LOW_TILES] = {
+    {32, 64, 128, 2, 2, 4}, {32, 128, 128, 1, 8, 4}, {32, 256, 128, 1, 8, 3}};
 
 typedef struct Chooser {
     const Kernel *kernel;
@@ -51,6 +58,7 @@ typedef struct Chooser {
     ScalarId left, right;
     uint32_t elem_bytes, chunk_elems;
     const Tile *few, *small, *large; /* few: may be NULL */
+    const Tile *rows;                /* the only one, if rows need it; else NULL */
 } Chooser;
 
 /* What taking a dim for a multiple of a chunk's elements (or none) gives. */
@@ -216,6 +224,17 @@ static bool fits_tile(const Chooser *c, const Tile *tile, bool both) {
     return both ? fits_m && fits_n : fits_m || fits_n;
 }
 
+/* Low tiles where higher ones would leave processors idle. */
+static uint32_t add_row_choice(const Chooser *c, const Choice *choice, bool is_best, Variant base,
+                               Variant *variants) {
+    uint32_t n = 0;
+    bool may_be_low = is_best && choice->copies_both && c->few;
+    if (may_be_low && add_limited(c, base, c->few, c->few, FULL_MACHINE, variants, &n)) return n;
+    set_tile(c, &base, c->rows ? c->rows : choice->copies_both ? c->small : &computed_tile);
+    variants[n] = base;
+    return n + 1;
+}
+
 /* Small tiles where larger ones are few or mostly empty: by what is known, else by a condition. */
 static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
                            Variant *variants) {
@@ -228,6 +247,7 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
         base.multiple_of = c->chunk_elems;
     }
     uint32_t n_variants = 0;
+    if (c->launch.has_rows) return add_row_choice(c, choice, is_best, base, variants);
     const Tile *only = !choice->copies_both                   ? &computed_tile
                        : c->few && fits_tile(c, c->few, true) ? c->few
                                                               : NULL;
@@ -247,13 +267,28 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
  * them may follow in the same blocks. */
 static const Tile *spare_of(const Chooser *c, bool is_spare) {
     uint32_t n = gemm_axis_n(c->kernel);
+    if (c->rows) return c->rows;
     bool splits_rows =
         is_extent_at_most(c, n, computed_tile.n) && !is_extent_at_most(c, n, spare_tile.n);
     return is_spare && !splits_rows ? &spare_tile : &computed_tile;
 }
 
+/* Of whole rows: NULL where there is no room, or threads would have nothing to copy. */
+static const Tile *low_rows_of(const Chooser *c, const Target *target) {
+    uint32_t i = 0;
+    bool has_room = target->max_cluster > 1;
+    while (i + 1 < N_LOW_TILES &&
+           !is_extent_at_most(c, gemm_axis_n(c->kernel), low_rows_tiles[i].n))
+        i++;
+    bool is_deep = dim_multiple(c->dims, extent_of(c, gemm_axis_k(c->kernel))) %
+                       (low_rows_tiles[i].depth_bytes / c->elem_bytes) ==
+                   0;
+    return has_room && is_deep && c->elem_bytes < 8 ? &low_rows_tiles[i] : NULL;
+}
+
 /* NULL: of elements so wide none is better. */
 static const Tile *few_of(const Chooser *c, const Target *target) {
+    if (c->launch.has_rows) return low_rows_of(c, target);
     if (c->elem_bytes == 8) return NULL;
     int64_t n = c->elem_bytes == 2 ? n_tiles_along(c, true, few_wide_tile.n) : 0;
     /* Of a tile less deep there are not enough chunks for all threads. */
@@ -265,6 +300,18 @@ static const Tile *few_of(const Chooser *c, const Target *target) {
     if (n > FULL_MACHINE) return has_few_rows ? &few_rows_pair_tile : &few_tile;
     if (!has_few_rows) return &few_wide_tile;
     return is_clustered ? &few_rows_deep_tile : &few_rows_tile;
+}
+
+/* NULL: any tile that is small or large may hold them, or they need not be whole. */
+static const Tile *rows_of(const Chooser *c) {
+    uint32_t n = gemm_axis_n(c->kernel);
+    if (!c->launch.has_rows || is_extent_at_most(c, n, small_tile.n)) return NULL;
+    if (c->elem_bytes == 8) return &wide_rows_tile;
+    return is_extent_at_most(c, n, rows_tile.n) ? &rows_tile : &rows_wide_tile;
+}
+
+int64_t sched_gemm_mma_widest_rows(Dtype dtype) {
+    return dtype == DT_F64 ? wide_rows_tile.n : rows_wide_tile.n;
 }
 
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
@@ -283,6 +330,7 @@ uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launc
     c.few = few_of(&c, target);
     c.small = is_wide ? &wide_small_tile : &small_tile;
     c.large = is_wide ? &wide_large_tile : &large_tile;
+    c.rows = rows_of(&c);
     Variant anywhere = variants[0];
     Choice plain = choose(&c, DIM_NONE), best = best_choice(&c);
     uint32_t n = 0;

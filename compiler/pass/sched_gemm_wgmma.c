@@ -179,7 +179,9 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     sched->warps_n = 1;
     sched->threads = (sched->warps_m + WGMMA_GROUP_WARPS) * WARP_THREADS;
     sched->stages = WGMMA_MAX_STAGES;
-    while (wgmma_shared_bytes(stage_bytes(g, tile), sched) > WGMMA_SHARED_BYTES) sched->stages--;
+    uint32_t chip = wgmma_chip_rows(sched) * g->launch.row_bytes;
+    while (wgmma_shared_bytes(stage_bytes(g, tile), sched) + chip > WGMMA_SHARED_BYTES)
+        sched->stages--;
     variant->shared_bytes = wgmma_shared_bytes(stage_bytes(g, tile), sched);
     sched->cluster = tile.cluster;
     variant->grid = blocks_of(g->dims, g->kernel, tile);
@@ -420,6 +422,16 @@ static uint32_t add_odd_tiles(const Wgmma *g, Variant base, Variant *variants) {
                      : add_sizes(g, base, sizes + 1, 1, variants);
 }
 
+/* Tiles of whole rows: low ones where high ones would leave processors idle. */
+static uint32_t add_row_tiles(const Wgmma *g, Variant base, Variant *variants) {
+    const uint32_t step = g->sides[1].is_turned ? 64 : 16; /* columns that a copy brings in */
+    uint32_t n = (uint32_t)dim_hi(g->dims, extent_of(g, g->sides[1].axis));
+    uint32_t width = (n + step - 1) / step * step;
+    const Tile low = {64, width, 1, 0}, high = {128, width, 1, 0};
+    const Size sizes[] = {{low, high, HALF_MACHINE}, {.tile = high}};
+    return add_sizes(g, base, sizes, 2, variants);
+}
+
 static bool is_same_map(const TensorMap *a, const TensorMap *b) {
     bool is_same = a->rank == b->rank && a->offset == b->offset;
     for (uint32_t i = 0; i < a->rank && is_same; i++)
@@ -454,6 +466,7 @@ uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *vari
     if (!wgmma_init(&g, kernel, launch)) return 0;
     Variant anywhere = variants[0], base = anywhere;
     set_lanes(&g, &base);
+    if (launch.has_rows) return add_row_tiles(&g, base, variants);
     if (are_extents_known(&g)) {
         variants[0] = base;
         set_tile(&g, &variants[0], cheapest_tile(&g));

@@ -482,6 +482,41 @@ static const char *make_phase_rows(Maker *m) {
     return source(m);
 }
 
+/* Columns of rows that a tile may hold: a number, or a dim whose range says so. */
+static const char *row_of_tile(Maker *m, int multiple) {
+    int most = m->dtype == DT_F64 ? 128 : 256;
+    if (rng_chance(&m->rng, 60)) return number(m, 2, most);
+    dim(m, "N", 1, most, multiple);
+    return "N";
+}
+
+/* One or two outputs, made of whole rows of a product in the kernel of the product. */
+static const char *rows_in_tiles(Maker *m, const Product *p) {
+    Value a = left_factor(m, p), b = right_factor(m, p);
+    text_puts(&m->body, "  fuse must {\n");
+    Value h = times(m, p, a, b);
+    if (rng_chance(&m->rng, 50)) h = binary(m, h);
+    Value r = reduced(m, h, h.axes.n - 1, "M");
+    text_puts(&m->body, "  }\n");
+    if (rng_chance(&m->rng, 20)) output(m, h);
+    finish(m, r);
+    return source(m);
+}
+
+static const char *make_phase_wide(Maker *m) {
+    dim(m, "M", 1, 1000, 1), dim(m, "K", 1, 700, 1);
+    Product p = {
+        NULL, "M", row_of_tile(m, 1), "K", rng_chance(&m->rng, 50), rng_chance(&m->rng, 50)};
+    return rows_in_tiles(m, &p);
+}
+
+static const char *make_phase_wgmma(Maker *m) {
+    int multiple = rng_chance(&m->rng, 70) ? 8 : 1;
+    dim(m, "M", 33, 20000, 1), dim(m, "K", 16, 700, multiple);
+    Product p = {NULL, "M", row_of_tile(m, multiple), "K", true, true};
+    return rows_in_tiles(m, &p);
+}
+
 /* Two products of one shape that meet; the first may be an output too. */
 static const char *make_phase_product(Maker *m) {
     dim(m, "M", 1, 900, 1), dim(m, "N", 1, 900, 1), dim(m, "K", 1, 700, 1);

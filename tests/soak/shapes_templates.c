@@ -14,6 +14,7 @@ typedef struct Used {
     const Kernel *kernel;
     const Variant *variant;
     const int64_t *symbol_values;
+    ContractEngine opens;              /* the engine of the launch's first kernel */
     bool is_turn, has_parts, is_mixed; /* is_mixed: parts of several codes */
 } Used;
 
@@ -126,6 +127,17 @@ static bool is_phase_rows(const Used *u) {
     return u->kernel->link == LINK_PHASE && u->kernel->form == FORM_ROW;
 }
 
+static bool is_phase_wide(const Used *u) {
+    int64_t n;
+    const DimTab *dims = u->plan->graph->dims;
+    bool is_known = dim_is_const(dims, kernel_n_reduced(u->kernel), &n);
+    return is_phase_rows(u) && u->opens != CONTRACT_WGMMA && !(is_known && n <= 64);
+}
+
+static bool is_phase_wgmma(const Used *u) {
+    return is_phase_rows(u) && u->opens == CONTRACT_WGMMA;
+}
+
 static bool is_phase_product(const Used *u) {
     return u->kernel->link == LINK_PHASE && u->kernel->form == FORM_CONTRACT &&
            !is_engine(u, CONTRACT_WGMMA);
@@ -232,6 +244,7 @@ static void note_launch(const Target *target, const Launch *launch, uint32_t v, 
     used->is_turn = launch_has_turns(launch);
     used->has_parts = launch_has_parts(launch);
     used->is_mixed = false;
+    used->opens = launch->kernels->variants[v].sched.engine;
     for (uint32_t k = 1; k < launch->n && used->has_parts; k++)
         used->is_mixed = used->is_mixed || launch->kernels[k].code != launch->kernels->code;
     for (uint32_t k = 0; k < launch->n; k++) {

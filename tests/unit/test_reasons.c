@@ -150,13 +150,13 @@ static const Flip flips[] = {
      "    y = h / m\n  }\n}",
      false, false},
     {REASON_TILES, "p", "m",
-     "graph g(x: bf16[4096, 512], w: bf16[512, 128]) -> (y: bf16[4096, 128]) {\n"
+     "graph g(x: bf16[4096, 512], w: bf16[512, 512]) -> (y: bf16[4096, 512]) {\n"
      "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
      "graph g(x: bf16[4096, 512], w: bf16[512, 64]) -> (y: bf16[4096, 64]) {\n"
      "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
      false, false},
     {REASON_TILES, "p", "m",
-     "graph g(x: bf16[4096, 512], w: bf16[512, 128]) -> (y: bf16[4096, 128]) {\n"
+     "graph g(x: bf16[4096, 512], w: bf16[512, 512]) -> (y: bf16[4096, 512]) {\n"
      "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
      "graph g(x: bf16[4096, 512], w: bf16[512, 32]) -> (y: bf16[4096, 32]) {\n"
      "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",

@@ -1,0 +1,29 @@
+/* See cost_rows.h. */
+#include "pass/cost_rows.h"
+
+#include <math.h>
+
+enum { WARP_THREADS = 32 };
+static const double BEGIN_US = 0.9;
+/* A step of k, of few blocks, whose stages are fewer bytes than hide the way from memory. */
+static const double STEP_US = 0.22, STEP_BYTES_PER_US = 165e3;
+/* An element that a thread has: by the primitives of its rows, and its way from the accumulators
+ * through shared memory, to other warps or, by wgmma, within one. */
+static const double PRIM_US = 0.00065, ELEM_US = 0.05, OWN_ELEM_US = 0.016;
+
+double cost_rows_product_us(const Sched *product, double waves, double k, uint32_t elem_bytes) {
+    if (product->engine == CONTRACT_WGMMA) return 0; /* it is further ahead */
+    double bytes = (double)(product->tile_m + product->tile_n) * product->tile_k * elem_bytes;
+    return waves * ceil(k / product->tile_k) * (STEP_US + bytes / STEP_BYTES_PER_US);
+}
+
+double cost_rows_us(const Sched *product, double waves, double columns, double prims) {
+    bool is_wgmma = product->engine == CONTRACT_WGMMA;
+    double threads = is_wgmma ? product->warps_m * WARP_THREADS : product->threads;
+    double each = prims * PRIM_US + (is_wgmma ? OWN_ELEM_US : ELEM_US);
+    return waves * product->tile_m * columns / threads * each;
+}
+
+double cost_rows_begin_us(void) {
+    return BEGIN_US;
+}
