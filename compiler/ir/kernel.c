@@ -523,7 +523,14 @@ Launch plan_launch(const Plan *plan, uint32_t first) {
 
 uint64_t launch_symbols(const Launch *launch) {
     uint64_t symbols = 0;
-    for (uint32_t k = 0; k < launch->n; k++) symbols |= launch->kernels[k].symbols;
+    for (uint32_t k = 0; k < launch->n; k++) {
+        const Kernel *kernel = &launch->kernels[k];
+        symbols |= kernel->symbols;
+        /* A block finds its part by the grids of those before. */
+        if (launch->n > 1 && kernel->when != DIM_NONE)
+            symbols |=
+                dim_symbols_used(indextab_dims(scalartab_indices(kernel->scalars)), kernel->when);
+    }
     return symbols;
 }
 

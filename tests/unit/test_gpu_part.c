@@ -156,3 +156,22 @@ Test(gpu_part, bodies_share_their_arrays) {
     }
     cr_expect_eq(bytes[0], bytes[1], "%u and %u", bytes[0], bytes[1]);
 }
+
+/* Their grids, by which blocks find their part, hang on whether they start. */
+Test(gpu_part, parts_may_start_at_some_extents_alone) {
+    const char *source = "dim R in 1..64\ndim C in 1..65536\n"
+                         "graph g(x: i32[R, C], z: i32[R, C]) -> (i: i32[R], y: i32[R, C]) {\n"
+                         "  v = maximum(x, z); i = argmax(v, axis=1)\n"
+                         "  y = v * max(abs(z), axis=1, keep=true) + min(v, axis=1, keep=true)\n}";
+    static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
+    for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+        Program p = compile(source, targets[t]);
+        const Plan *plan = p.compiled.plan;
+        bool has_parts = false;
+        for (uint32_t k = 0; k < plan->kernels.n; k++)
+            has_parts = has_parts || (plan->kernels.data[k].link == LINK_PART &&
+                                      plan->kernels.data[k].when != DIM_NONE);
+        cr_expect(has_parts && loads(&p), "%s", target_get(targets[t])->name);
+        compile_free(&p.compiled);
+    }
+}
