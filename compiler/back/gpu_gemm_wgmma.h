@@ -58,14 +58,28 @@ struct Wgmma {
     LLVMValueRef rank;                /* i32: in the cluster, or NULL: there is none */
 };
 
+static inline LLVMValueRef wgmma_i32(const Wgmma *w, int64_t value) {
+    return unit_int(w->unit->i32, value);
+}
+
+/* In shared memory. */
+static inline LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes) {
+    return gpu_shared_at(w->unit, w->shared, w->unit->i8, bytes);
+}
+
 /* Where a role stands in the ring of stages. */
 typedef struct RingPlace {
     LLVMValueRef stage, parity; /* i32 */
 } RingPlace;
 
+/* A group says that a stage may be filled again. `condition`: i1, or NULL for always. */
+void wgmma_release(const Wgmma *w, LLVMValueRef stage, LLVMValueRef condition);
+
 /* Tiles. Where the launch has parts of several codes, `codes` are these, side by side. */
 uint32_t wgmma_cluster(const Wgmma *w); /* blocks */
 GemmTiles wgmma_tiles(const Wgmma *w);
+/* The block's own part of a tile; its rows may begin beyond the matrix in a cluster. */
+GemmBlock wgmma_tile_at(const Wgmma *w, LLVMValueRef number);
 /* A loop over the block's tiles of all parts, or over its narrow ones. */
 Loop wgmma_each_tile(const Wgmma *codes);
 /* The parts' tiles come one part's after the other's. `number` becomes the tile's within its own;

@@ -27,6 +27,15 @@ GemmTiles wgmma_tiles(const Wgmma *w) {
     return tiles;
 }
 
+GemmBlock wgmma_tile_at(const Wgmma *w, LLVMValueRef number) {
+    GemmBlock block = gpu_gemm_block_at(w->lower, number, &w->tiles);
+    if (!w->rank) return block;
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef below = LLVMBuildMul(builder, w->rank, wgmma_i32(w, w->sched->tile_m), "");
+    block.m0 = LLVMBuildAdd(builder, block.m0, gpu_index(w->lower, below), "");
+    return block;
+}
+
 /* Of one part. */
 static DimId n_tiles(const Wgmma *w) {
     const Kernel *kernel = w->lower->kernel;

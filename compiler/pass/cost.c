@@ -2,11 +2,8 @@
  *
  * The constants below are judged, and checked by the figures of docs/RESULTS.md; rates are the
  * card's. */
-#include "pass/cost.h"
-
-#include "ir/wgmma.h"
+#include "pass/cost_gemm.h"
 #include "pass/cost_prims.h"
-#include "pass/cost_rows.h"
 #include "pass/cost_totals.h"
 
 #include <math.h>
@@ -15,64 +12,17 @@ enum {
     SMALL_BYTES = 65536, /* stay in a processor's own cache, whoever reads them again */
     BUSY_WARPS = 16,     /* of a processor, that keep its arithmetic busy with one lane each */
     HIDING_WARPS = 24,   /* that hide memory behind arithmetic, and the other way round, ... */
-    HIDING_ELEMS = 32,  /* ... with up to as many elements a thread that are on their way at once */
-    BUSY_MMA_WARPS = 8, /* the same for tensor cores */
-    PLAIN_UNROLL = 8,   /* loads in flight of a thread that walks k by itself */
+    HIDING_ELEMS = 32, /* ... with up to as many elements a thread that are on their way at once */
+    PLAIN_UNROLL = 8,  /* loads in flight of a thread that walks k by itself */
     WARP_THREADS = 32,
     REGISTER_BYTES = 4
 };
-static const double TURN_US = 0.3;         /* of a turn: its barriers and what waits for what */
-static const double FMA_EFFICIENCY = 0.75; /* of the tiled loop over k, of the peak */
-static const double LARGE_FMA_EFFICIENCY = 0.9; /* f32 4096^3 */
-static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its products */
-static const double ROW_END_US = 0.22;          /* from a row's last element to its sum */
+static const double TURN_US = 0.3;     /* of a turn: its barriers and what waits for what */
+static const double ROW_END_US = 0.22; /* from a row's last element to its sum */
 static const double STEP_SHARE = 0.15; /* what a cluster of one block would not overlap, if it had a
                                         * processor for itself */
 static const double CLUSTER_PASS_US = 1.2; /* at least, of a pass: what blocks send */
 static const double CACHE_WAIT = 0.35;     /* for the last cache, of the wait for memory; judged */
-static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
-
-/* What the parts of a launch have in common; none of them: the launch is no such. */
-typedef struct Beside {
-    Launch parts;
-    uint32_t variant;
-    double n_blocks;
-    bool is_idle;  /* all of them have nothing to do */
-    Pressure most; /* of the part of which fewest blocks fit */
-} Beside;
-
-typedef struct Coster {
-    Arena *arena;
-    PlanCost *out;
-    const Plan *plan;
-    const Card *card;
-    const DimTab *dims;
-    const int64_t *values;
-    Beside beside;   /* of the launch at hand */
-    double *touched; /* per buffer: `passed` before the last kernel that touched it, plus 1; 0: none
-                        did; negative: the kernel at hand does */
-    double *seen;    /* per buffer: bytes of it that kernels so far touched, at least */
-    double passed;   /* bytes of DRAM so far */
-} Coster;
-
-/* One kernel being priced. */
-typedef struct Pricing {
-    const Kernel *kernel;
-    const Variant *variant;
-    KernelCost *cost;
-    bool is_turn, is_first; /* of a launch of turns */
-    double rows, reduced;   /* iteration points: rows x reduced */
-    double held_bytes;      /* read for the first time, from the cache */
-    double left_bytes;      /* CPU: written to temps that the cache holds until they are read */
-    bool is_idle;           /* the launch has nothing to do */
-    double n_beside;        /* blocks of the launch, whose parts run side by side */
-    double bytes_in_flight; /* of one thread, over all its loads of a step */
-    double wait_us;         /* for them, before the thread goes on to the next step or ends */
-} Pricing;
-
-static double number(const Coster *c, DimId dim) {
-    return dim_number(c->dims, dim, c->values);
-}
 
 /* Whether all strides but the contiguous one are multiples of what maps are aligned to. */
 static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *variant) {
@@ -80,8 +30,8 @@ static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *varia
         const TensorMap *map = &variant->maps[i];
         const Buffer *buffer = &c->plan->buffers.data[kernel->args.data[map->arg]];
         for (uint32_t k = 1; k < map->rank; k++)
-            if (fmod(number(c, map->axes[k].stride) * dtype_bytes(buffer->dtype), MAP_STEP_BYTES) !=
-                0)
+            if (fmod(cost_number(c, map->axes[k].stride) * dtype_bytes(buffer->dtype),
+                     MAP_STEP_BYTES) != 0)
                 return false;
     }
     return true;
@@ -89,8 +39,8 @@ static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *varia
 
 static bool applies(const Coster *c, const Kernel *kernel, const Variant *variant) {
     bool is_whole = !variant->multiple_dim || variant->multiple_of <= 1 ||
-                    fmod(number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
-    double limited = variant->limit_dim ? number(c, variant->limit_dim) : 0;
+                    fmod(cost_number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
+    double limited = variant->limit_dim ? cost_number(c, variant->limit_dim) : 0;
     bool fits = !variant->limit_dim ||
                 (limited >= (double)variant->least && limited <= (double)variant->limit);
     return is_whole && fits && has_maps(c, kernel, variant);
@@ -116,7 +66,7 @@ static double lane_stride(const Coster *c, const Kernel *kernel, IndexId address
     double stride = 0;
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(tab, expr.terms[i].atom);
-        double own = number(c, expr.terms[i].coefficient);
+        double own = cost_number(c, expr.terms[i].coefficient);
         if (atom.kind == ATOM_AXIS && atom.axis == axis) stride += own;
         if (atom.kind == ATOM_MOD) stride += own * lane_stride(c, kernel, atom.operand, axis);
         if (atom.kind == ATOM_VALUE && (atom.axes >> axis & 1)) stride += own;
@@ -138,37 +88,18 @@ static bool is_contraction(const Kernel *kernel) {
     return kernel->form == FORM_CONTRACT;
 }
 
-/* How often a contraction by tiles has what depends on these axes alone: once per tile of the
- * other side. */
-static double n_tile_reads(const Coster *c, const Pricing *p, uint32_t axes) {
-    const Kernel *kernel = p->kernel;
-    const Sched *sched = &p->variant->sched;
-    uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel);
-    if (!(axes >> n & 1)) return ceil(footprint_points(kernel, 1u << n, c->values) / sched->tile_n);
-    if (!(axes >> m & 1))
-        return ceil(footprint_points(kernel, 1u << m, c->values) / sched->tile_m) /
-               (sched->cluster > 1 ? sched->cluster : 1);
-    return 1;
-}
-
-static bool has_tiles(const Pricing *p) {
-    const Sched *sched = &p->variant->sched;
-    return is_contraction(p->kernel) && sched->engine != CONTRACT_VECTOR && sched->tile_m &&
-           sched->tile_n;
-}
-
 /* Through the cache, all loads of the buffer marked in `live`. */
 static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, const bool *live) {
     const Kernel *kernel = p->kernel;
     double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
-    bool is_tiled = has_tiles(p);
+    bool is_tiled = cost_gemm_has_tiles(p);
     bool is_even = is_tiled || p->variant->sched.engine == CONTRACT_VECTOR; /* in whole runs */
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer || !live[id]) continue;
         uint32_t axes = index_axes(scalartab_indices(kernel->scalars), load->index);
         double points = footprint_points(kernel, axes, c->values);
-        if (is_tiled) points *= n_tile_reads(c, p, axes);
+        if (is_tiled) points *= cost_gemm_reads(c, p, axes);
         total += is_even ? points * elem_bytes
                          : access_bytes(c, kernel, load->index, p->rows * p->reduced, elem_bytes);
     }
@@ -229,7 +160,7 @@ static void price_repeats(const Coster *c, Pricing *p, uint32_t buffer, const bo
     const Kernel *kernel = p->kernel;
     const Buffer *of = &c->plan->buffers.data[buffer];
     double tensor =
-        number(c, shape_n_elems(c->plan->graph->dims, &of->shape)) * dtype_bytes(of->dtype);
+        cost_number(c, shape_n_elems(c->plan->graph->dims, &of->shape)) * dtype_bytes(of->dtype);
     bool *gathered = arena_array(c->arena, bool, scalar_count(kernel->scalars) + 1), any = false;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
@@ -292,22 +223,6 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     }
 }
 
-static void count_products(const Coster *c, Pricing *p, bool *const *live) {
-    const Kernel *kernel = p->kernel;
-    const double *shares = footprint_shares(c->arena, kernel, kernel->stages.n, c->values);
-    p->cost->n_flops = 2 * p->rows * p->reduced;
-    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
-        if (live[kernel->stages.n][id])
-            p->cost->n_prims += p->rows * shares[id] * scalar_prims(c->card, kernel, id);
-        if (!live[0][id] || scalar_get(kernel->scalars, id)->kind == SCALAR_LOAD) continue;
-        uint32_t axes = scalar_get(kernel->scalars, id)->axes;
-        double points = footprint_points(kernel, axes, c->values);
-        if (has_tiles(p) && p->variant->sched.engine != CONTRACT_WGMMA)
-            points *= n_tile_reads(c, p, axes);
-        p->cost->n_prims += points * scalar_prims(c->card, kernel, id);
-    }
-}
-
 /* Times. */
 
 /* Registers that do not fit are written and read back, once for each point that a thread works on:
@@ -329,8 +244,7 @@ static double spill_us(const Coster *c, const Pricing *p) {
     return bytes / (gbs * 1e3);
 }
 
-/* The part of the machine that has work, were each of its processors busy with `wanted` warps. */
-static double use_of(const Coster *c, const Pricing *p, double wanted) {
+double cost_use(const Coster *c, const Pricing *p, double wanted) {
     if (c->card->device == DEVICE_CPU) return fmin(1, p->cost->n_blocks / c->card->n_processors);
     double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
     double warps = at_once * p->variant->sched.threads / WARP_THREADS / c->card->n_processors;
@@ -392,19 +306,8 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
     p->wait_us = c->card->latency_us;
-    bool is_tiled = sched->engine != CONTRACT_PLAIN && sched->engine != CONTRACT_VECTOR;
-    if (is_contraction(kernel) && is_tiled) {
-        double bytes = dtype_bytes(gemm_factor_dtype(kernel));
-        p->bytes_in_flight = bytes * (sched->stages > 1 ? sched->stages - 1 : 1) * sched->tile_k *
-                             (sched->tile_m + sched->tile_n) / sched->threads;
-        return;
-    }
-    if (is_contraction(kernel) && sched->engine == CONTRACT_VECTOR) {
-        double bytes = dtype_bytes(gemm_factor_dtype(kernel));
-        double per_round = sched->lanes_along_k ? (double)sched->team * sched->tile_m *
-                                                      sched->tile_n / sched->threads
-                                                : 1;
-        p->bytes_in_flight = bytes * sched->unroll * sched->slots * sched->lanes * per_round;
+    if (is_contraction(kernel) && sched->engine != CONTRACT_PLAIN) {
+        p->bytes_in_flight = cost_gemm_bytes_in_flight(p);
         return;
     }
     double steps = is_contraction(kernel) ? PLAIN_UNROLL
@@ -420,101 +323,6 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
     if (kernel->form == FORM_ROW) p->wait_us += ROW_END_US;
 }
 
-static double mma_tflops(const Coster *c, const Kernel *kernel) {
-    Dtype dtype = gemm_factor_dtype(kernel);
-    return c->card->mma_tflops[dtype == DT_F64 ? 2 : dtype == DT_F32 ? 1 : 0];
-}
-
-/* How busy processors are that have blocks at all, were each with `wanted` warps. */
-static double use_of_busy(const Coster *c, const Pricing *p, double wanted) {
-    double share = fmin(1, p->n_beside / c->card->n_processors), use = use_of(c, p, wanted);
-    return share > 0 ? fmin(1, use / share) : 1;
-}
-
-/* The last round of blocks may leave processors idle. */
-static double balance(const Coster *c, const Pricing *p) {
-    if (c->card->device == DEVICE_CPU) return use_of(c, p, 1);
-    double rounds = p->n_beside / c->card->n_processors;
-    return rounds > 0 ? rounds / ceil(rounds) : 1;
-}
-
-/* A tile of so many columns: its steps of k and the storing of its results. A step is 128 bytes
- * long, and takes as long whatever it holds. */
-static double wgmma_tile_us(const Coster *c, const Pricing *p, uint32_t tile_n) {
-    const Sched *sched = &p->variant->sched;
-    double halves = dtype_bytes(gemm_factor_dtype(p->kernel)) / 2.0;
-    double tile = 2.0 * sched->tile_m * tile_n * sched->tile_k * halves;
-    double step = WGMMA_STEP_US / wgmma_products(sched) +
-                  tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
-    return WGMMA_DRAIN_US * tile_n + ceil(p->reduced / sched->tile_k) * step;
-}
-
-/* All tiles. */
-static double wgmma_us(const Coster *c, const Pricing *p) {
-    const Sched *sched = &p->variant->sched;
-    double own = number(c, p->variant->grid), all = p->n_beside, n_narrow = 0;
-    if (sched->tail_n) n_narrow = own / n_tile_reads(c, p, 1u << gemm_axis_m(p->kernel));
-    if (all <= 0) return 0;
-    return wgmma_waves_us(all - n_narrow, wgmma_tile_us(c, p, sched->tile_n), n_narrow,
-                          wgmma_tile_us(c, p, sched->tail_n), c->card->n_processors) *
-           own / all;
-}
-
-static double n_waves(const Coster *c, const Pricing *p) {
-    return ceil(p->n_beside / ((double)c->card->n_processors * p->cost->pressure.n_blocks));
-}
-
-static bool is_row_phase(const Kernel *kernel) {
-    return kernel->link == LINK_PHASE && kernel->form == FORM_ROW;
-}
-
-/* Of a product that rows follow. */
-static double least_us(const Coster *c, const Pricing *p) {
-    const Kernel *next = p->kernel + 1, *end = c->plan->kernels.data + c->plan->kernels.n;
-    if (next >= end || !is_row_phase(next)) return 0;
-    return cost_rows_product_us(&p->variant->sched, n_waves(c, p), p->reduced,
-                                dtype_bytes(gemm_factor_dtype(p->kernel)));
-}
-
-/* False: the card has none, or the kernel does not use them. */
-static bool time_tensor_cores(const Coster *c, Pricing *p) {
-    KernelCost *cost = p->cost;
-    ContractEngine engine = p->variant->sched.engine;
-    double rate = mma_tflops(c, p->kernel) * 1e6;
-    if ((engine != CONTRACT_MMA && engine != CONTRACT_WGMMA) || rate <= 0) return false;
-    double use = sqrt(use_of_busy(c, p, BUSY_MMA_WARPS));
-    if (engine == CONTRACT_WGMMA && c->card->wgmma_tflops > 0)
-        cost->tensor_us = wgmma_us(c, p);
-    else
-        cost->tensor_us = fmax(cost->n_flops / (rate * use * balance(c, p)), least_us(c, p));
-    return true;
-}
-
-/* Of a GPU's threads with many outputs each, more of what they start is products. */
-static double fma_efficiency(const Coster *c, const Pricing *p) {
-    const Sched *sched = &p->variant->sched;
-    if (c->card->device == DEVICE_CPU) return FMA_EFFICIENCY;
-    bool has_many =
-        sched->engine == CONTRACT_FMA && sched->tile_m * sched->tile_n / sched->threads >= 64;
-    return has_many ? LARGE_FMA_EFFICIENCY : FMA_EFFICIENCY;
-}
-
-static void time_row_phase(const Coster *c, Pricing *p) {
-    const Sched *product = &p->kernel[-1].variants[p->cost->variant].sched;
-    double points = p->rows * p->reduced, prims = points > 0 ? p->cost->n_prims / points : 0;
-    double least = cost_rows_us(product, n_waves(c, p), p->reduced, prims);
-    p->cost->us = fmax(p->cost->us, least) + cost_rows_begin_us();
-}
-
-static void time_products(const Coster *c, Pricing *p, double prims_per_us) {
-    const Kernel *kernel = p->kernel;
-    KernelCost *cost = p->cost;
-    if (time_tensor_cores(c, p)) return;
-    double efficiency = fma_efficiency(c, p);
-    if (kernel->reduces.data[0].acc == DT_F64) efficiency *= c->card->f64_rate;
-    cost->arithmetic_us += fmax(cost->n_flops / 2 / (prims_per_us * efficiency), least_us(c, p));
-}
-
 /* Whether the kernel makes what others can do without. */
 static bool makes_copy(const Coster *c, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->args.n; i++)
@@ -526,8 +334,8 @@ static bool makes_copy(const Coster *c, const Kernel *kernel) {
 
 /* Whether the kernel would copy something that needs no copy, or others stand for it here. */
 static bool is_idle(const Coster *c, const Kernel *kernel) {
-    return (makes_copy(c, kernel) && number(c, kernel_n_rows(kernel)) == 0) ||
-           (kernel->when != DIM_NONE && number(c, kernel->when) == 0);
+    return (makes_copy(c, kernel) && cost_number(c, kernel_n_rows(kernel)) == 0) ||
+           (kernel->when != DIM_NONE && cost_number(c, kernel->when) == 0);
 }
 
 /* The part of the shorter of memory and arithmetic that the longer does not hide. Blocks of a
@@ -538,7 +346,7 @@ static double bared_share(const Coster *c, const Pricing *p) {
     if (is_contraction(p->kernel)) return 0;
     double elems = (double)sched->resident * sched->lanes;
     double wanted = elems > HIDING_ELEMS ? HIDING_WARPS * HIDING_ELEMS / elems : HIDING_WARPS;
-    double bared = 1 - use_of(c, p, wanted);
+    double bared = 1 - cost_use(c, p, wanted);
     double in_step =
         sched->cluster > 1 ? STEP_SHARE * sched->cluster / p->cost->pressure.n_blocks : 0;
     return fmin(1, fmax(bared, in_step));
@@ -548,8 +356,8 @@ static void time_kernel(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double width = p->variant->sched.lanes < 4 ? p->variant->sched.lanes : 4;
     double wanted = BUSY_WARPS / (width < 1 ? 1 : sqrt(width));
-    double use = is_contraction(p->kernel) ? sqrt(use_of_busy(c, p, wanted)) * balance(c, p)
-                                           : sqrt(use_of(c, p, wanted));
+    double use =
+        is_contraction(p->kernel) ? cost_gemm_use(c, p, wanted) : sqrt(cost_use(c, p, wanted));
     double prims_per_us =
         c->card->n_processors * c->card->lanes * c->card->ghz * 1e3 * (use > 0 ? use : 1);
     bool is_wgmma = is_contraction(p->kernel) && p->variant->sched.engine == CONTRACT_WGMMA;
@@ -558,7 +366,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
     if (!is_wgmma)
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
     cost->arithmetic_us = cost->n_prims / prims_per_us;
-    if (is_contraction(p->kernel)) time_products(c, p, prims_per_us);
+    if (is_contraction(p->kernel)) cost_gemm_time(c, p, prims_per_us);
     cost->launch_us = p->kernel->link != LINK_NONE || p->is_idle ? 0 : c->card->launch_us;
     cost->spill_us = spill_us(c, p);
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
@@ -566,7 +374,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
     if (p->kernel->form == FORM_ROW && p->variant->sched.cluster > 1)
         bared = fmax(bared, CLUSTER_PASS_US * p->kernel->stages.n);
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared;
-    if (is_row_phase(p->kernel)) time_row_phase(c, p);
+    if (cost_is_row_phase(p->kernel)) cost_gemm_time_rows(c, p);
 }
 
 /* Whether the turn loads from memory itself. */
@@ -625,7 +433,7 @@ static Beside price_beside(const Coster *c, uint32_t first) {
     beside.variant = choose_variant(c, parts);
     beside.most = most_pressure(c, parts, beside.variant);
     for (uint32_t k = 0; k < parts->n; k++) {
-        beside.n_blocks += number(c, parts->kernels[k].variants[beside.variant].grid);
+        beside.n_blocks += cost_number(c, parts->kernels[k].variants[beside.variant].grid);
         beside.is_idle = beside.is_idle && is_idle(c, &parts->kernels[k]);
     }
     return beside;
@@ -643,9 +451,9 @@ static void price_kernel(Coster *c, uint32_t index) {
     Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
     p.is_turn = plan_is_turn(c->plan, index);
     p.is_first = p.is_turn && kernel->link == LINK_NONE;
-    p.rows = number(c, kernel_n_rows(kernel));
-    p.reduced = number(c, kernel_n_reduced(kernel));
-    cost->n_blocks = number(c, p.variant->grid);
+    p.rows = cost_number(c, kernel_n_rows(kernel));
+    p.reduced = cost_number(c, kernel_n_reduced(kernel));
+    cost->n_blocks = cost_number(c, p.variant->grid);
     p.n_beside = is_part ? c->beside.n_blocks : cost->n_blocks;
     p.is_idle = is_part ? c->beside.is_idle : is_idle(c, kernel);
     if (p.variant->grid_limit) cost->n_blocks = fmin(cost->n_blocks, (double)p.variant->grid_limit);
@@ -664,7 +472,7 @@ static void price_kernel(Coster *c, uint32_t index) {
     for (uint32_t i = 0; i < kernel->args.n; i++)
         price_repeats(c, &p, kernel->args.data[i], live[0]);
     if (is_contraction(kernel))
-        count_products(c, &p, live);
+        cost_gemm_count(c, &p, live);
     else
         count_prims(c, &p, live);
     count_in_flight(c, &p, live);

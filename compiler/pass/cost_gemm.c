@@ -1,0 +1,159 @@
+/* See cost_gemm.h. The constants are judged, and checked by the figures of docs/RESULTS.md. */
+#include "pass/cost_gemm.h"
+
+#include "ir/wgmma.h"
+#include "pass/cost_prims.h"
+#include "pass/cost_rows.h"
+
+#include <math.h>
+
+enum { BUSY_MMA_WARPS = 8 }; /* of a processor, that keep its tensor cores busy */
+static const double LARGE_FMA_EFFICIENCY = 0.9; /* f32 4096^3 */
+static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its products */
+static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
+
+/* Once per tile of the other side. */
+double cost_gemm_reads(const Coster *c, const Pricing *p, uint32_t axes) {
+    const Kernel *kernel = p->kernel;
+    const Sched *sched = &p->variant->sched;
+    uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel);
+    if (!(axes >> n & 1)) return ceil(footprint_points(kernel, 1u << n, c->values) / sched->tile_n);
+    if (!(axes >> m & 1))
+        return ceil(footprint_points(kernel, 1u << m, c->values) / sched->tile_m) /
+               (sched->cluster > 1 ? sched->cluster : 1);
+    return 1;
+}
+
+bool cost_gemm_has_tiles(const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    return p->kernel->form == FORM_CONTRACT && sched->engine != CONTRACT_VECTOR && sched->tile_m &&
+           sched->tile_n;
+}
+
+void cost_gemm_count(const Coster *c, Pricing *p, bool *const *live) {
+    const Kernel *kernel = p->kernel;
+    const double *shares = footprint_shares(c->arena, kernel, kernel->stages.n, c->values);
+    p->cost->n_flops = 2 * p->rows * p->reduced;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        if (live[kernel->stages.n][id])
+            p->cost->n_prims += p->rows * shares[id] * scalar_prims(c->card, kernel, id);
+        if (!live[0][id] || scalar_get(kernel->scalars, id)->kind == SCALAR_LOAD) continue;
+        uint32_t axes = scalar_get(kernel->scalars, id)->axes;
+        double points = footprint_points(kernel, axes, c->values);
+        if (cost_gemm_has_tiles(p) && p->variant->sched.engine != CONTRACT_WGMMA)
+            points *= cost_gemm_reads(c, p, axes);
+        p->cost->n_prims += points * scalar_prims(c->card, kernel, id);
+    }
+}
+
+double cost_gemm_bytes_in_flight(const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    double bytes = dtype_bytes(gemm_factor_dtype(p->kernel));
+    if (sched->engine == CONTRACT_VECTOR) {
+        double per_round = sched->lanes_along_k ? (double)sched->team * sched->tile_m *
+                                                      sched->tile_n / sched->threads
+                                                : 1;
+        return bytes * sched->unroll * sched->slots * sched->lanes * per_round;
+    }
+    return bytes * (sched->stages > 1 ? sched->stages - 1 : 1) * sched->tile_k *
+           (sched->tile_m + sched->tile_n) / sched->threads;
+}
+
+static double mma_tflops(const Coster *c, const Kernel *kernel) {
+    Dtype dtype = gemm_factor_dtype(kernel);
+    return c->card->mma_tflops[dtype == DT_F64 ? 2 : dtype == DT_F32 ? 1 : 0];
+}
+
+/* How busy processors are that have blocks at all, were each with `wanted` warps. */
+static double use_of_busy(const Coster *c, const Pricing *p, double wanted) {
+    double share = fmin(1, p->n_beside / c->card->n_processors), use = cost_use(c, p, wanted);
+    return share > 0 ? fmin(1, use / share) : 1;
+}
+
+/* The last round of blocks may leave processors idle. */
+static double balance(const Coster *c, const Pricing *p) {
+    if (c->card->device == DEVICE_CPU) return cost_use(c, p, 1);
+    double rounds = p->n_beside / c->card->n_processors;
+    return rounds > 0 ? rounds / ceil(rounds) : 1;
+}
+
+double cost_gemm_use(const Coster *c, const Pricing *p, double wanted) {
+    return sqrt(use_of_busy(c, p, wanted)) * balance(c, p);
+}
+
+/* A tile of so many columns: its steps of k and the storing of its results. A step is 128 bytes
+ * long, and takes as long whatever it holds. */
+static double wgmma_tile_us(const Coster *c, const Pricing *p, uint32_t tile_n) {
+    const Sched *sched = &p->variant->sched;
+    double halves = dtype_bytes(gemm_factor_dtype(p->kernel)) / 2.0;
+    double tile = 2.0 * sched->tile_m * tile_n * sched->tile_k * halves;
+    double step = WGMMA_STEP_US / wgmma_products(sched) +
+                  tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
+    return WGMMA_DRAIN_US * tile_n + ceil(p->reduced / sched->tile_k) * step;
+}
+
+/* All tiles. */
+static double wgmma_us(const Coster *c, const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    double own = cost_number(c, p->variant->grid), all = p->n_beside, n_narrow = 0;
+    if (sched->tail_n) n_narrow = own / cost_gemm_reads(c, p, 1u << gemm_axis_m(p->kernel));
+    if (all <= 0) return 0;
+    return wgmma_waves_us(all - n_narrow, wgmma_tile_us(c, p, sched->tile_n), n_narrow,
+                          wgmma_tile_us(c, p, sched->tail_n), c->card->n_processors) *
+           own / all;
+}
+
+static double n_waves(const Coster *c, const Pricing *p) {
+    return ceil(p->n_beside / ((double)c->card->n_processors * p->cost->pressure.n_blocks));
+}
+
+bool cost_is_row_phase(const Kernel *kernel) {
+    return kernel->link == LINK_PHASE && kernel->form == FORM_ROW;
+}
+
+/* Of a product that rows follow. */
+static double least_us(const Coster *c, const Pricing *p) {
+    const Kernel *next = p->kernel + 1, *end = c->plan->kernels.data + c->plan->kernels.n;
+    if (next >= end || !cost_is_row_phase(next)) return 0;
+    return cost_rows_product_us(&p->variant->sched, n_waves(c, p), p->reduced,
+                                dtype_bytes(gemm_factor_dtype(p->kernel)));
+}
+
+/* False: the card has none, or the kernel does not use them. */
+static bool time_tensor_cores(const Coster *c, Pricing *p) {
+    KernelCost *cost = p->cost;
+    ContractEngine engine = p->variant->sched.engine;
+    double rate = mma_tflops(c, p->kernel) * 1e6;
+    if ((engine != CONTRACT_MMA && engine != CONTRACT_WGMMA) || rate <= 0) return false;
+    double use = sqrt(use_of_busy(c, p, BUSY_MMA_WARPS));
+    if (engine == CONTRACT_WGMMA && c->card->wgmma_tflops > 0)
+        cost->tensor_us = wgmma_us(c, p);
+    else
+        cost->tensor_us = fmax(cost->n_flops / (rate * use * balance(c, p)), least_us(c, p));
+    return true;
+}
+
+/* Of a GPU's threads with many outputs each, more of what they start is products. */
+static double fma_efficiency(const Coster *c, const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    if (c->card->device == DEVICE_CPU) return FMA_EFFICIENCY;
+    bool has_many =
+        sched->engine == CONTRACT_FMA && sched->tile_m * sched->tile_n / sched->threads >= 64;
+    return has_many ? LARGE_FMA_EFFICIENCY : FMA_EFFICIENCY;
+}
+
+void cost_gemm_time_rows(const Coster *c, Pricing *p) {
+    const Sched *product = &p->kernel[-1].variants[p->cost->variant].sched;
+    double points = p->rows * p->reduced, prims = points > 0 ? p->cost->n_prims / points : 0;
+    double least = cost_rows_us(product, n_waves(c, p), p->reduced, prims);
+    p->cost->us = fmax(p->cost->us, least) + cost_rows_begin_us();
+}
+
+void cost_gemm_time(const Coster *c, Pricing *p, double prims_per_us) {
+    const Kernel *kernel = p->kernel;
+    KernelCost *cost = p->cost;
+    if (time_tensor_cores(c, p)) return;
+    double efficiency = fma_efficiency(c, p);
+    if (kernel->reduces.data[0].acc == DT_F64) efficiency *= c->card->f64_rate;
+    cost->arithmetic_us += fmax(cost->n_flops / 2 / (prims_per_us * efficiency), least_us(c, p));
+}
