@@ -41,7 +41,11 @@ uint32_t lower_arg(const Lower *lower, uint32_t buffer) {
 
 static LLVMValueRef dim_atom_value(Lower *lower, uint32_t atom_id) {
     DimAtom atom = dim_atom(lower_dims(lower), atom_id);
-    if (!atom.is_division) return lower->symbols[atom.symbol];
+    if (!atom.is_division) {
+        const DimRule *rule = dim_symbol_info(lower_dims(lower), atom.symbol)->rule;
+        if (rule && rule->value != DIM_NONE) return lower_dim64(lower, rule->value);
+        return lower->symbols[atom.symbol];
+    }
     LLVMValueRef n = lower_dim64(lower, atom.numerator);
     LLVMValueRef d = lower_dim64(lower, atom.divisor);
     LLVMBuilderRef builder = lower->unit->builder;

@@ -532,7 +532,11 @@ bool dim_always_le(DimTab *tab, DimId a, DimId b) {
 }
 
 static uint64_t atom_symbols(const DimTab *tab, const DimAtom *atom) {
-    if (!atom->is_division) return (uint64_t)1 << atom->symbol;
+    if (!atom->is_division) {
+        const DimRule *rule = dim_symbol_info(tab, atom->symbol)->rule;
+        if (rule && rule->value != DIM_NONE) return dim_symbols_used(tab, rule->value);
+        return (uint64_t)1 << atom->symbol;
+    }
     return dim_symbols_used(tab, atom->numerator) | dim_symbols_used(tab, atom->divisor);
 }
 

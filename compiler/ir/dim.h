@@ -67,7 +67,7 @@ int64_t dim_multiple(const DimTab *tab, DimId dim);
 DimId dim_exact_div(DimTab *tab, DimId a, DimId b);
 /* Whether a <= b for all values of the symbols, as far as ranges and the difference tell. */
 bool dim_always_le(DimTab *tab, DimId a, DimId b);
-/* Bit set of the symbols in it. */
+/* Bit set of the symbols in it; for one that stands for a value, those of the value. */
 uint64_t dim_symbols_used(const DimTab *tab, DimId dim);
 
 /* The value for given symbol values (indexed by symbol); false on overflow or division by zero. */
