@@ -569,10 +569,12 @@ bool launch_stores_to(const Launch *launch, uint32_t buffer) {
     return false;
 }
 
-/* Whole buffers, in the order in which the turns take them. */
+/* Whole buffers, in the order in which the turns take them. Where its guard is off a load reads
+ * what lies where its buffer begins, of an empty one whatever follows: behind the last there is
+ * room. */
 static uint32_t turn_place(const Plan *plan, const Launch *launch, uint32_t buffer,
                            ChipPlace *place) {
-    int64_t bytes = 0, own;
+    int64_t bytes = 0, least = 0, own;
     for (uint32_t k = 0; k < launch->n; k++)
         for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
             const Kernel *kernel = &launch->kernels[k];
@@ -581,9 +583,10 @@ static uint32_t turn_place(const Plan *plan, const Launch *launch, uint32_t buff
             if (!is_here || launch_comes_again(launch, (LaunchArg){k, i})) continue;
             if (kernel->args.data[i] == buffer) *place = (ChipPlace){(uint32_t)bytes, DIM_NONE};
             own = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, at));
+            least = bytes + CHIP_ACCESS_BYTES;
             bytes += (own + CHIP_ALIGN_BYTES - 1) / CHIP_ALIGN_BYTES * CHIP_ALIGN_BYTES;
         }
-    return (uint32_t)bytes;
+    return (uint32_t)(bytes < least ? least : bytes);
 }
 
 uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *sched,

@@ -247,6 +247,7 @@ typedef struct Variant {
 } Variant;
 
 enum { CHIP_ALIGN_BYTES = 16, CHIP_LANES = 4, MAX_CLUSTER = 8 };
+enum { CHIP_ACCESS_BYTES = CHIP_LANES * 8 }; /* the most that lanes read of one buffer there */
 enum { MAX_VARIANTS = 16, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX
@@ -358,8 +359,9 @@ Launch plan_launch(const Plan *plan, uint32_t first);
 /* Where a buffer on chip lies in a block's dynamic shared memory: bytes from the first of them, and
  * elements from one row of the tile to the next. For a phase over rows the tile is whole rows, by
  * wgmma those that its warps drain at once; for one of contractions it is tile_m x tile_n of the
- * sched. Of turns, what is on chip or copied there
- * lies as it would in memory, without a pitch. Returns the bytes of all such buffers. */
+ * sched. Of turns, what is on chip or copied there lies as it would in memory, without a pitch;
+ * CHIP_ACCESS_BYTES from where it begins are the launch's, however small it is. Returns the bytes
+ * of all such buffers. */
 typedef struct ChipPlace {
     uint32_t offset_bytes;
     DimId pitch;

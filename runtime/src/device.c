@@ -50,8 +50,13 @@ void device_close(Device *device) {
     }
 }
 
+/* Where their guards are off, kernels read at the beginning of what has no elements. */
+static size_t allocated_bytes(size_t n_bytes) {
+    return n_bytes ? n_bytes : FRT_ALIGNMENT;
+}
+
 frt_status device_alloc(Device *device, size_t n_bytes, void **data, frt_error *err) {
-    size_t n = n_bytes ? n_bytes : 1;
+    size_t n = allocated_bytes(n_bytes);
     const frt_allocator *hook = &device->allocator;
     if (!hook->alloc) {
         return device->ops->alloc(device, n, data, err);
@@ -76,7 +81,7 @@ void device_free(Device *device, void *data, size_t n_bytes) {
         return;
     }
     if (device->allocator.free) {
-        device->allocator.free(device->allocator.ctx, data, n_bytes ? n_bytes : 1);
+        device->allocator.free(device->allocator.ctx, data, allocated_bytes(n_bytes));
     } else {
         device->ops->free(device, data);
     }

@@ -114,7 +114,7 @@ frt_status device_open(Device *device, const frt_module *module, const frt_progr
                        frt_error *err);
 void device_close(Device *device);
 
-/* Memory through the caller's allocator if there is one. n_bytes 0 allocates a valid address. */
+/* Memory through the caller's allocator if there is one. 0 is FRT_ALIGNMENT. */
 frt_status device_alloc(Device *device, size_t n_bytes, void **data, frt_error *err);
 void device_free(Device *device, void *data, size_t n_bytes);
 

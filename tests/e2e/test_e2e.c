@@ -370,6 +370,13 @@ static const char *const once_wrong[] = {
     /* The sign of a double, rounded to half on its own, by a function that nothing defines. */
     ("graph g(x: f32[1], a: f64[1], b: f64[1]) -> (y: f16[1], z: f16[1]) {\n"
      "  y = cast(rem(x, 2.125), f16)\n  z = cast(cast(rem(a, b), f32), f16)\n}\n"),
+    /* Loads whose guards are off, of what has no elements and is nowhere. */
+    ("dim N in 0..5\n"
+     "graph g(x: f32[3, 9], w: f16[1, 3], e: f16[1, 0], s: f64[N, 3]) -> (y: f32[9], z: f16[1, 4], "
+     "p: f64[N + 3, 3], q: f64[3, N + 2]) {\n"
+     "  y = sum(x, axis=0)\n  z = concat([w, w, e, w, w], axis=1)[:, 5:9]\n"
+     "  p = pad(s, low=[1, 0], high=[2, 0])\n"
+     "  q = pad(transpose(s, perm=[1, 0]), low=[0, 0], high=[0, 2])\n}\n"),
     /* A param that is an output as it is. */
     ("graph g(x: bf16[1]) -> (y: bf16[1], z: i32[1, 1, 1]) {\n"
      "  param w: i32[1, 1, 1] = \"w\"\n  y = exp(x)\n  z = w\n}\n")};
@@ -380,11 +387,11 @@ static void run_once_wrong(const char *source, const Target *target) {
     Pair pair;
     PairCounts counts = {0};
     cr_assert(pair_compile(&pair, source, target, &report), "%s%s", source, text_str(&report));
-    for (int i = 0; i < N_SIZES; i++) {
+    for (int i = 0; i <= N_SIZES; i++) {
         RigOptions options = RIG_OPTIONS_INIT;
-        int64_t values[DIM_MAX_SYMBOLS];
+        int64_t values[DIM_MAX_SYMBOLS], size = i < N_SIZES ? sizes[i] : 0;
         options.program.no_weights = true;
-        if (!choose_symbols(pair.exposed.module->graphs.data[0], sizes[i], values, arena)) continue;
+        if (!choose_symbols(pair.exposed.module->graphs.data[0], size, values, arena)) continue;
         bool is_right = pair_open(&pair, 0, &options, &report) &&
                         pair_place(&pair, values, &report) &&
                         pair_run(&pair, &(PairData){.seed = 1}, &counts, &report);

@@ -205,14 +205,15 @@ static bool make_block(Rig *rig) {
     return true;
 }
 
-/* Inputs and outputs in the block at `device`, the workspace in the rig's own. */
+/* Inputs and outputs in the block at `device`, the workspace in the rig's own. What has no elements
+ * is nowhere, so that nobody reads there. */
 static bool bind_all(Rig *rig, frt_exec *exec, void *device) {
     frt_error error = FRT_ERROR_INIT;
     const RigTensor *workspace = &rig->tensors[rig->n_tensors];
     for (uint32_t i = 0; i < rig->n_tensors; i++) {
         const RigTensor *tensor = &rig->tensors[i];
         if (tensor->info.role == FRT_PARAM) continue;
-        frt_tensor bound = {.data = (uint8_t *)device + tensor->offset,
+        frt_tensor bound = {.data = tensor->n_bytes ? (uint8_t *)device + tensor->offset : NULL,
                             .dtype = tensor->info.dtype,
                             .rank = tensor->info.rank};
         memcpy(bound.dims, tensor->dims, sizeof bound.dims);

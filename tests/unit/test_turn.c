@@ -37,6 +37,10 @@ static const Case cases[] = {
      "  h = x @ w\n  s = softmax(transpose(h, perm=[1, 0]), axis=1)\n  y = s + h\n"
      "  k = max(y, axis=0)\n  t = reshape((x * k[0:1])[:, 0:9], shape=[18, 6])\n}\n",
      {4}},
+    /* A piece without elements is copied last, and read where its guard is off. */
+    {"graph piece(x: f32[3, 9], w: f16[1, 3], e: f16[1, 0]) -> (y: f32[9], z: f16[1, 4]) {\n"
+     "  y = sum(x, axis=0)\n  k = concat([w, w, e, w, w], axis=1)\n  z = k[:, 5:9]\n}\n",
+     {2}},
     /* Nothing at all stays on chip between the two. */
     {"graph nothing(x: f32[3, 0, 2]) -> (y: f32[0]) {\n"
      "  y = prod(sum(x, axis=2), axis=0)\n}\n",
@@ -91,6 +95,7 @@ static void check_places(const Plan *plan, const Launch *launch) {
             uint32_t all = launch_chip_place(plan, launch, NULL, buffer, &place);
             int64_t bytes = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, b));
             cr_expect(place.offset_bytes % 16 == 0 && place.offset_bytes + bytes <= all);
+            cr_expect_leq(place.offset_bytes + CHIP_ACCESS_BYTES, all);
             cr_expect_eq(all, launch->kernels->variants[0].chip_bytes);
             if (place.offset_bytes < ends) continue; /* met before */
             cr_expect(place.offset_bytes - ends < 16);
