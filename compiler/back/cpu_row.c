@@ -9,8 +9,8 @@
 /* What a row keeps between stages. */
 typedef struct Kept {
     const Keep *keep;
-    CpuArray array;                 /* on the stack, by reduced element */
-    LLVMValueRef values[ROW_STEPS]; /* of a short row, by step */
+    CpuArray array;                       /* on the stack, by reduced element */
+    LLVMValueRef values[SHORT_ROW_STEPS]; /* of a short row, by step */
 } Kept;
 
 typedef struct Row {
@@ -376,7 +376,7 @@ void template_cpu_row(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
     Row model = {.lower = lower, .lanes = row_lanes(lower)};
     model.n_steps = kernel_row_steps(unit->arena, lower->kernel, model.lanes);
     make_arrays(&model);
-    uint32_t n_beside = model.n_steps ? ROW_STEPS / model.n_steps : 1;
+    uint32_t n_beside = model.n_steps ? SHORT_ROW_STEPS / model.n_steps : 1;
     if (n_beside > 1) {
         LLVMValueRef n = LLVMBuildSub(unit->builder, end, begin, "");
         LLVMValueRef rest = LLVMBuildURem(unit->builder, n, unit_int(unit->i64, n_beside), "");

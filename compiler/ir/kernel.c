@@ -436,14 +436,14 @@ uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes) {
     if (kernel->form != FORM_ROW || kernel->segment_axis != NO_AXIS || lanes < 2) return 0;
     bool is_known =
         dim_is_const(indextab_dims(scalartab_indices(scalars)), kernel_n_reduced(kernel), &n);
-    if (!is_known || n < 2 || n > ROW_STEPS * (int64_t)lanes ||
+    if (!is_known || n < 2 || n > SHORT_ROW_STEPS * (int64_t)lanes ||
         n > reduce_order(FORM_ROW, DEVICE_CPU).n_chains)
         return 0;
     uint32_t cost = 0;
     const bool *live = kernel_live_scalars(arena, kernel);
     for (ScalarId id = 1; id <= scalar_count(scalars); id++)
         if (live[id]) cost += scalar_own_cost(scalars, id);
-    return cost * ROW_STEPS <= MOST_COST ? (uint32_t)((n - 1) / lanes + 1) : 0;
+    return cost * SHORT_ROW_STEPS <= MOST_COST ? (uint32_t)((n - 1) / lanes + 1) : 0;
 }
 
 DimId kernel_arg_begin(const Kernel *kernel, uint32_t arg) {
