@@ -311,7 +311,7 @@ void template_cpu_column(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
                      .point = point_new(lower, 1),
                      .lanes = cpu_lanes(lower),
                      .width = part_width(lower, extent)};
-    Loop units = cpu_unit_loop(lower, begin, end);
+    Loop units = cpu_unit_loop(lower, begin, end, 1);
     DimId n_strips = dim_ceil_div(indextab_dims(tab), extent, sched->unit_elems);
     LLVMValueRef strip = split_unit(&column, units.index, lower_dim(lower, n_strips));
     LLVMValueRef unit_elems = lower_index_const(lower, sched->unit_elems);

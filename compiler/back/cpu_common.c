@@ -5,13 +5,13 @@ enum { ARRAY_ALIGN_BYTES = 64 };
 
 /* Loops. */
 
-Loop cpu_unit_loop(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
+Loop cpu_unit_loop(Lower *lower, LLVMValueRef begin, LLVMValueRef end, uint32_t step) {
     const Unit *unit = lower->unit;
     if (lower->index_type != unit->i64) {
         begin = LLVMBuildTrunc(unit->builder, begin, lower->index_type, "");
         end = LLVMBuildTrunc(unit->builder, end, lower->index_type, "");
     }
-    return loop_begin(unit, lower->function, begin, end, lower_index_const(lower, 1));
+    return loop_begin(unit, lower->function, begin, end, lower_index_const(lower, step));
 }
 
 uint32_t cpu_lanes(const Lower *lower) {
@@ -42,8 +42,7 @@ static bool is_zero(LLVMValueRef value) {
     return LLVMIsAConstantInt(value) && LLVMIsNull(value);
 }
 
-/* Which of the lanes from 0 are below `n`. */
-static LLVMValueRef lanes_below(const Lower *lower, LLVMValueRef n, uint32_t lanes) {
+LLVMValueRef cpu_lanes_below(const Lower *lower, LLVMValueRef n, uint32_t lanes) {
     const Unit *unit = lower->unit;
     LLVMValueRef *numbers = arena_array(unit->arena, LLVMValueRef, lanes);
     for (uint32_t i = 0; i < lanes; i++) numbers[i] = lower_index_const(lower, i);
@@ -68,7 +67,7 @@ void cpu_each_step(Lower *lower, LLVMValueRef from, LLVMValueRef n, uint32_t lan
     LLVMValueRef none = lower_index_const(lower, 0);
     LLVMValueRef is_left = LLVMBuildICmp(unit->builder, LLVMIntNE, rest, none, "");
     If left = if_begin(unit, lower->function, is_left);
-    step(user, to, lanes_below(lower, rest, lanes));
+    step(user, to, cpu_lanes_below(lower, rest, lanes));
     if_end(unit, &left);
 }
 

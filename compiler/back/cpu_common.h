@@ -12,8 +12,8 @@
 /* Maps whose unit_elems are no more than this take their units down the rows. */
 enum { CPU_MAP_SHORT_RUN = 64 };
 
-/* `for (unit = begin; unit < end; unit++)`; ended by loop_end. */
-Loop cpu_unit_loop(Lower *lower, LLVMValueRef begin, LLVMValueRef end);
+/* `for (unit = begin; unit < end; unit += step)`; ended by loop_end. */
+Loop cpu_unit_loop(Lower *lower, LLVMValueRef begin, LLVMValueRef end, uint32_t step);
 
 /* The schedule's lanes, or 1 along an axis of one element, which no address depends on. */
 uint32_t cpu_lanes(const Lower *lower);
@@ -23,6 +23,8 @@ bool cpu_is_multiple(const Lower *lower, DimId dim, uint32_t multiple);
 LLVMValueRef cpu_at_most(const Lower *lower, LLVMValueRef rest, int64_t limit);
 /* `value & (n - 1)` for a power of two. */
 LLVMValueRef cpu_modulo(const Lower *lower, LLVMValueRef value, uint32_t n);
+/* Which of the lanes from 0 are below `n`. */
+LLVMValueRef cpu_lanes_below(const Lower *lower, LLVMValueRef n, uint32_t lanes);
 
 /* Emits one step of `lanes` elements at index `at`; those outside `mask` (NULL: none) do not exist.
  */

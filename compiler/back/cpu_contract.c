@@ -190,7 +190,7 @@ static void set_unit(Gemm *gemm, LLVMValueRef unit_index) {
 void template_cpu_contract(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
     Gemm gemm = gemm_new(lower);
     make_arrays(&gemm);
-    Loop units = cpu_unit_loop(lower, begin, end);
+    Loop units = cpu_unit_loop(lower, begin, end, 1);
     set_unit(&gemm, units.index);
     each_k_block(&gemm);
     loop_end(lower->unit, &units);

@@ -63,7 +63,7 @@ void template_cpu_map(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
     Map map = {.stage = &lower->kernel->stages.data[0],
                .point = point_new(lower, 1),
                .lanes = cpu_lanes(lower)};
-    Loop units = cpu_unit_loop(lower, begin, end);
+    Loop units = cpu_unit_loop(lower, begin, end, 1);
     if (lower->lane_axis != NO_AXIS) {
         map_unit(lower, &map, units.index);
     } else {

@@ -1,21 +1,26 @@
 /* CPU row reductions: one row, or one segment of a row, per unit. See template.h.
  *
  * The chains of the order of summation lie side by side in an array, so that a step of any width
- * folds into the chains its elements belong to and the bits do not hang on the width. */
+ * folds into the chains its elements belong to and the bits do not hang on the width. A short row
+ * of known length is a few steps without a loop: each is the first of its chains, and what the row
+ * keeps stays in registers. */
 #include "back/cpu_common.h"
 
-/* What lies on the stack, by reduced element. */
+/* What a row keeps between stages. */
 typedef struct Kept {
     const Keep *keep;
-    CpuArray array;
+    CpuArray array;                       /* on the stack, by reduced element */
+    LLVMValueRef values[SHORT_ROW_STEPS]; /* of a short row, by step */
 } Kept;
 
 typedef struct Row {
     Lower *lower;
     Point point; /* of the unit: everything but the reduced axes; one lane */
+    CpuSpan span;
     uint32_t lanes;
     Kept kept[MAX_KEEPS];
     uint32_t n_kept;
+    uint32_t n_steps; /* of a short row, else 0 */
     /* The stage being emitted. */
     uint32_t stage_index;
     const Stage *stage;
@@ -33,15 +38,27 @@ static const CpuArray *chains_at(const Row *row, uint32_t level, uint32_t i) {
     return &row->chains[level * row->stage->reduces.n + i];
 }
 
-static Point row_point(const Row *row, LLVMValueRef at, LLVMValueRef mask) {
+/* Without what the row keeps. */
+static Point bare_point(const Row *row, LLVMValueRef at, LLVMValueRef mask) {
     Lower *lower = row->lower;
     Point point = point_inside(&row->point);
     point.lanes = row->lanes;
     point.mask = mask;
     lower_split(lower, at, lower->kernel->first_reduced, lower->kernel->n_reduced, &point);
+    return point;
+}
+
+/* Whether the stage at hand finds the value kept. */
+static bool finds_kept(const Row *row, const Keep *keep) {
+    return keep->stage < row->stage_index && row->live[keep->value];
+}
+
+static Point row_point(const Row *row, LLVMValueRef at, LLVMValueRef mask) {
+    Lower *lower = row->lower;
+    Point point = bare_point(row, at, mask);
     for (uint32_t i = 0; i < row->n_kept; i++) {
         const Keep *keep = row->kept[i].keep;
-        if (keep->stage >= row->stage_index || !row->live[keep->value]) continue;
+        if (!finds_kept(row, keep)) continue;
         Acc acc = cpu_array_load(lower, &row->kept[i].array, at, row->lanes);
         point.values[keep->value] = acc.value;
     }
@@ -157,31 +174,65 @@ static void row_clear(void *user, uint32_t level) {
     }
 }
 
-/* Every second lane from `first` on. */
-static LLVMValueRef every_second(const Unit *unit, LLVMValueRef value, uint32_t first) {
-    uint32_t n = LLVMGetVectorSize(LLVMTypeOf(value)) / 2;
-    if (n == 1)
-        return LLVMBuildExtractElement(unit->builder, value, unit_int(unit->i32, first), "");
+/* Every second lane from `first` on of both, side by side. */
+static LLVMValueRef every_second_of(const Unit *unit, LLVMValueRef a, LLVMValueRef b,
+                                    uint32_t first) {
+    uint32_t n = LLVMGetVectorSize(LLVMTypeOf(a));
     LLVMValueRef *lanes = arena_array(unit->arena, LLVMValueRef, n);
     for (uint32_t i = 0; i < n; i++) lanes[i] = unit_int(unit->i32, 2 * i + first);
+    return LLVMBuildShuffleVector(unit->builder, a, b, LLVMConstVector(lanes, n), "");
+}
+
+static Acc every_second(const Unit *unit, Acc a, Acc b, uint32_t first) {
+    Acc half = {.value = every_second_of(unit, a.value, b.value, first)};
+    if (a.index) half.index = every_second_of(unit, a.index, b.index, first);
+    return half;
+}
+
+/* Lane i gets what is in lane i ^ distance. */
+static LLVMValueRef swap_lanes(const Unit *unit, LLVMValueRef value, uint32_t distance) {
+    uint32_t n = LLVMGetVectorSize(LLVMTypeOf(value));
+    LLVMValueRef *lanes = arena_array(unit->arena, LLVMValueRef, n);
+    for (uint32_t i = 0; i < n; i++) lanes[i] = unit_int(unit->i32, i ^ distance);
     LLVMValueRef poison = LLVMGetPoison(LLVMTypeOf(value));
     return LLVMBuildShuffleVector(unit->builder, value, poison, LLVMConstVector(lanes, n), "");
 }
 
-/* The balanced tree over a level's chains. */
+/* The balanced tree over chains that lie side by side in `n` vectors of `width`; overwrites them.
+ * Within one, all lanes go on as pairs, though one of each would do: that takes one shuffle. */
+static Acc join_vectors(const Row *row, uint32_t i, Acc *parts, uint32_t n, uint32_t width) {
+    const Unit *unit = row->lower->unit;
+    const Reduce *reduce = reduce_at(row, i);
+    for (; n > 1; n /= 2)
+        for (uint32_t k = 0; k < n; k += 2) {
+            Acc even = every_second(unit, parts[k], parts[k + 1], 0);
+            Acc odd = every_second(unit, parts[k], parts[k + 1], 1);
+            parts[k / 2] = acc_combine(row->lower, reduce, even, odd);
+        }
+    Acc all = parts[0];
+    if (width == 1) return all;
+    for (uint32_t distance = 1; distance < width; distance *= 2) {
+        Acc other = {.value = swap_lanes(unit, all.value, distance)};
+        if (all.index) other.index = swap_lanes(unit, all.index, distance);
+        all = acc_combine(row->lower, reduce, all, other);
+    }
+    LLVMValueRef first = unit_int(unit->i32, 0);
+    all.value = LLVMBuildExtractElement(unit->builder, all.value, first, "");
+    if (all.index) all.index = LLVMBuildExtractElement(unit->builder, all.index, first, "");
+    return all;
+}
+
 static Acc join_chains(const Row *row, uint32_t level, uint32_t i) {
     const Lower *lower = row->lower;
     uint32_t n = row->order.n_chains;
-    LLVMValueRef first = lower_index_const(lower, 0);
-    Acc all = cpu_array_load(lower, chains_at(row, level, i), first, n);
-    for (; n > 1; n /= 2) {
-        Acc even = {.value = every_second(lower->unit, all.value, 0)};
-        Acc odd = {.value = every_second(lower->unit, all.value, 1)};
-        if (all.index) even.index = every_second(lower->unit, all.index, 0);
-        if (all.index) odd.index = every_second(lower->unit, all.index, 1);
-        all = acc_combine(lower, reduce_at(row, i), even, odd);
+    uint32_t width = lower->unit->target->vector_bytes / dtype_bytes(reduce_at(row, i)->acc);
+    if (width > n) width = n;
+    Acc *parts = arena_array(lower->unit->arena, Acc, n / width);
+    for (uint32_t k = 0; k < n / width; k++) {
+        LLVMValueRef at = lower_index_const(lower, k * width);
+        parts[k] = cpu_array_load(lower, chains_at(row, level, i), at, width);
     }
-    return all;
+    return join_vectors(row, i, parts, n / width, width);
 }
 
 static void row_join(void *user, uint32_t level, LLVMValueRef chain) {
@@ -194,32 +245,71 @@ static void row_join(void *user, uint32_t level, LLVMValueRef chain) {
     }
 }
 
-static void row_stage(Row *row, uint32_t index, CpuSpan span) {
+/* The stage of a short row: its results straight from what the steps give. */
+static void straight_stage(Row *row) {
     Lower *lower = row->lower;
-    const Stage *stage = &lower->kernel->stages.data[index];
-    uint32_t n = stage->reduces.n;
-    row->stage_index = index;
-    row->stage = stage;
-    row->live = stage_live_scalars(lower->unit->arena, lower->kernel, lower->variant->keeps, index);
-    row->order = cpu_stage_order(lower, stage, row->lanes);
+    uint32_t n = row->stage->reduces.n, n_parts = row->order.n_chains / row->lanes;
+    int64_t n_elems = dim_hi(lower_dims(lower), kernel_n_reduced(lower->kernel));
+    Acc *parts = arena_array(lower->unit->arena, Acc, n_parts * (size_t)n);
+    for (uint32_t k = 0; k < n_parts * n; k++)
+        parts[k] = acc_identity(lower, reduce_at(row, k / n_parts), row->lanes);
+    for (uint32_t k = 0; k < row->n_steps; k++) {
+        int64_t begin = k * (int64_t)row->lanes, left = n_elems - begin;
+        LLVMValueRef n_left = lower_index_const(lower, left), mask = NULL;
+        if (left < row->lanes) mask = cpu_lanes_below(lower, n_left, row->lanes);
+        Point point = bare_point(row, lower_index_const(lower, begin), mask);
+        for (uint32_t i = 0; i < row->n_kept; i++)
+            if (finds_kept(row, row->kept[i].keep))
+                point.values[row->kept[i].keep->value] = row->kept[i].values[k];
+        for (uint32_t i = 0; i < n; i++) {
+            Acc acc = acc_element(&point, reduce_at(row, i)), *part = &parts[i * n_parts + k];
+            *part = mask ? acc_select(lower, mask, acc, *part) : acc;
+        }
+        for (uint32_t i = 0; i < row->n_kept; i++)
+            if (row->kept[i].keep->stage == row->stage_index)
+                row->kept[i].values[k] = point_lanes(&point, row->kept[i].keep->value);
+        point_store_all(&point, row->stage->stores.data, row->stage->stores.n);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        acc_finish(&row->point, row->stage->reduces.data[i],
+                   join_vectors(row, i, &parts[i * n_parts], n_parts, row->lanes));
+}
+
+/* The stage of any row, through the chains on the stack. */
+static void folded_stage(Row *row, CpuRoots roots) {
+    Lower *lower = row->lower;
+    uint32_t n = row->stage->reduces.n;
     row->chains = arena_array(lower->unit->arena, CpuArray, row->order.n_levels * (size_t)n);
     for (uint32_t k = 0; k < row->order.n_levels * n; k++) {
         const Reduce *reduce = reduce_at(row, k % n);
         row->chains[k] = cpu_array_new(lower, reduce->acc, reduce->is_arg, row->order.n_chains);
     }
-    CpuRoots roots = cpu_stage_roots(lower, stage);
     row->in_registers = fits_registers(row, roots);
-    point_prepare(&row->point, roots.ids, roots.n, cpu_reduced_axes(lower->kernel));
     CpuFold fold = {.user = row, .clear = row_clear, .elements = row_elements, .join = row_join};
-    cpu_fold_stage(lower, row->order, &fold, span);
+    cpu_fold_stage(lower, row->order, &fold, row->span);
     for (uint32_t i = 0; i < n; i++)
-        acc_finish(&row->point, stage->reduces.data[i],
+        acc_finish(&row->point, row->stage->reduces.data[i],
                    join_chains(row, row->order.n_levels - 1, i));
+}
+
+static void row_stage(Row *row, uint32_t index) {
+    Lower *lower = row->lower;
+    row->stage_index = index;
+    row->stage = &lower->kernel->stages.data[index];
+    row->live = stage_live_scalars(lower->unit->arena, lower->kernel, lower->variant->keeps, index);
+    row->order = cpu_stage_order(lower, row->stage, row->lanes);
+    CpuRoots roots = cpu_stage_roots(lower, row->stage);
+    point_prepare(&row->point, roots.ids, roots.n, cpu_reduced_axes(lower->kernel));
+    if (row->n_steps)
+        straight_stage(row);
+    else
+        folded_stage(row, roots);
 }
 
 /* Values. */
 
-/* An array for each slot: in the order of stages its values need not be of one dtype. */
+/* An array for each slot: in the order of stages its values need not be of one dtype. A short row
+ * needs none. */
 static void make_arrays(Row *row) {
     Lower *lower = row->lower;
     const Keeps *keeps = &lower->variant->keeps;
@@ -232,11 +322,12 @@ static void make_arrays(Row *row) {
             if (keeps->data[i].slot == slot && dtype_bytes(dtype) > dtype_bytes(widest))
                 widest = dtype;
         }
-        CpuArray array = cpu_array_new(lower, widest, false, n_elems);
+        CpuArray array = {.dtype = widest};
+        if (!row->n_steps) array = cpu_array_new(lower, widest, false, n_elems);
         for (uint32_t i = 0; i < keeps->n; i++) {
             if (keeps->data[i].slot != slot) continue;
             array.dtype = scalar_get(lower->kernel->scalars, keeps->data[i].value)->dtype;
-            row->kept[row->n_kept++] = (Kept){&keeps->data[i], array};
+            row->kept[row->n_kept++] = (Kept){.keep = &keeps->data[i], .array = array};
         }
     }
 }
@@ -249,22 +340,53 @@ static uint32_t row_lanes(const Lower *lower) {
     return kernel->n_reduced == 1 || cpu_is_multiple(lower, innermost, lanes) ? lanes : 1;
 }
 
-void template_cpu_row(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
+/* Sets the segment; returns the number of the row. */
+static LLVMValueRef split_segment(Row *row, LLVMValueRef index) {
+    const Lower *lower = row->lower;
+    const Kernel *kernel = lower->kernel;
+    DimId extent = index_axis_extent(scalartab_indices(kernel->scalars), kernel->segment_axis);
+    LLVMValueRef n = lower_dim(row->lower, extent);
+    row->point.axis[kernel->segment_axis] = LLVMBuildURem(lower->unit->builder, index, n, "");
+    return LLVMBuildUDiv(lower->unit->builder, index, n, "");
+}
+
+/* `n` rows from number `index` on, stage by stage: while one waits for its reductions, the others
+ * go on. */
+static void emit_rows(const Row *model, LLVMValueRef index, uint32_t n) {
+    Lower *lower = model->lower;
     LLVMBuilderRef builder = lower->unit->builder;
     const Kernel *kernel = lower->kernel;
-    Row row = {.lower = lower, .point = point_new(lower, 1), .lanes = row_lanes(lower)};
-    make_arrays(&row);
-    Loop units = cpu_unit_loop(lower, begin, end);
-    LLVMValueRef index = units.index;
-    if (kernel->segment_axis != NO_AXIS) {
-        DimId extent = index_axis_extent(scalartab_indices(kernel->scalars), kernel->segment_axis);
-        LLVMValueRef n_segments = lower_dim(lower, extent);
-        row.point.axis[kernel->segment_axis] = LLVMBuildURem(builder, index, n_segments, "");
-        index = LLVMBuildUDiv(builder, index, n_segments, "");
+    Row *rows = arena_array(lower->unit->arena, Row, n);
+    for (uint32_t r = 0; r < n; r++) {
+        rows[r] = *model;
+        rows[r].point = point_new(lower, 1);
+        LLVMValueRef at = LLVMBuildAdd(builder, index, lower_index_const(lower, r), "");
+        if (kernel->segment_axis != NO_AXIS) at = split_segment(&rows[r], at);
+        lower_split(lower, at, 0, kernel->n_parallel, &rows[r].point);
+        rows[r].span = cpu_reduced_span(lower, &rows[r].point);
     }
-    lower_split(lower, index, 0, kernel->n_parallel, &row.point);
-    CpuSpan span = cpu_reduced_span(lower, &row.point);
-    for (uint32_t i = 0; i < kernel->stages.n; i++) row_stage(&row, i, span);
-    point_store_all(&row.point, kernel->row_stores.data, kernel->row_stores.n);
-    loop_end(lower->unit, &units);
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        for (uint32_t r = 0; r < n; r++) row_stage(&rows[r], i);
+    for (uint32_t r = 0; r < n; r++)
+        point_store_all(&rows[r].point, kernel->row_stores.data, kernel->row_stores.n);
+}
+
+void template_cpu_row(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
+    const Unit *unit = lower->unit;
+    Row model = {.lower = lower, .lanes = row_lanes(lower)};
+    model.n_steps = kernel_row_steps(unit->arena, lower->kernel, model.lanes);
+    make_arrays(&model);
+    uint32_t n_beside = model.n_steps ? SHORT_ROW_STEPS / model.n_steps : 1;
+    if (n_beside > 1) {
+        LLVMValueRef n = LLVMBuildSub(unit->builder, end, begin, "");
+        LLVMValueRef rest = LLVMBuildURem(unit->builder, n, unit_int(unit->i64, n_beside), "");
+        LLVMValueRef middle = LLVMBuildSub(unit->builder, end, rest, "");
+        Loop groups = cpu_unit_loop(lower, begin, middle, n_beside);
+        emit_rows(&model, groups.index, n_beside);
+        loop_end(unit, &groups);
+        begin = middle;
+    }
+    Loop units = cpu_unit_loop(lower, begin, end, 1);
+    emit_rows(&model, units.index, 1);
+    loop_end(unit, &units);
 }

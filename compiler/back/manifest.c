@@ -454,15 +454,21 @@ static void write_map(Writer *w, const Plan *plan, const Launch *launch, uint32_
     end_line(w);
 }
 
+/* GPU: threads. CPU: work units that are worth a call, a multiple of which every call gets. */
+static uint32_t block_of(const Writer *w, const Kernel *kernel, const Variant *variant) {
+    enum { SHORT_ROWS = 16 };
+    if (w->input->target->device == DEVICE_GPU) return variant->sched.threads;
+    return kernel_row_steps(w->text.arena, kernel, variant->sched.lanes) ? SHORT_ROWS : 1;
+}
+
 /* Returns whether it has no predicate. */
 static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
     const Variant *variant = &launch->kernels->variants[v];
-    bool is_cpu = w->input->target->device == DEVICE_CPU;
     if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", launch->kernels->name);
     begin_line(w, FRT_D_VARIANT);
     put_name(w, variant->symbol);
     put_grid(w, launch, v);
-    put_int(w, is_cpu ? 1 : variant->sched.threads);
+    put_int(w, block_of(w, launch->kernels, variant));
     /* Beyond what the kernel itself declares. */
     put_int(w, (int64_t)launch_shared_bytes(launch, v) + variant->chip_bytes);
     bool always = put_predicate(w, plan, launch, v);

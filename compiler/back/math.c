@@ -58,7 +58,8 @@ Val math_copysign(const MathCtx *m, Val magnitude, Val sign) {
 
 /* x86 has max and min with one flaw each: of equal operands or with NaN the second is the result.
  * Taken in both orders, and-ing (for the minimum, or-ing) the results makes the sign of zero
- * right; setting all bits makes NaN. */
+ * right. NaN is selected: with AVX-512 a mask or-ed into the bits (VPMOVM2D) waits for what its
+ * register held before, and rows that could overlap would follow one another. */
 static Val extreme(const MathCtx *m, Val x, Val y, bool larger) {
     Fp p = fp_of(m, x);
     Val is_x = larger ? fp_gt(&p, x, y) : fp_lt(&p, x, y);
@@ -69,9 +70,8 @@ static Val extreme(const MathCtx *m, Val x, Val y, bool larger) {
     Val other_bits = fp_to_bits(&p, other);
     Val bits = larger ? fp_and(&p, one_bits, other_bits) : fp_or(&p, one_bits, other_bits);
     Val is_nan = fp_unordered(&p, x, y);
-    Val nan_bits = LLVMBuildSExt(m->builder, is_nan, p.bits, "");
-    bits = fp_or(&p, bits, nan_bits);
-    return fp_from_bits(&p, bits);
+    Val all_bits = fp_from_bits(&p, fp_int(&p, UINT64_MAX));
+    return fp_select(&p, is_nan, all_bits, fp_from_bits(&p, bits));
 }
 
 static Val extreme_of(const MathCtx *m, Val x, Val y, bool larger) {

@@ -370,29 +370,45 @@ static void store_one(const Lower *lower, uint32_t arg, LLVMValueRef value, LLVM
     LLVMSetAlignment(store, bytes);
 }
 
-/* The lane that the mask is known to let through alone, or the number of lanes. */
-static uint32_t only_lane(const Unit *unit, LLVMValueRef mask, uint32_t lanes) {
-    uint32_t only = lanes;
+/* Lanes that a mask is known to let through, side by side; n 0: it is not known, or not so. */
+typedef struct LaneRun {
+    uint32_t first, n;
+} LaneRun;
+
+static LaneRun known_run(const Unit *unit, LLVMValueRef mask, uint32_t lanes) {
+    LaneRun run = {0};
     for (uint32_t i = 0; i < lanes && LLVMIsConstant(mask); i++) {
         LLVMValueRef lane = LLVMGetAggregateElement(mask, i);
         if (lane == LLVMConstNull(unit->i1)) continue;
-        if (only < lanes || !lane || !LLVMIsAConstantInt(lane)) return lanes;
-        only = i;
+        bool goes_on = run.n == 0 || i == run.first + run.n;
+        if (!goes_on || !lane || !LLVMIsAConstantInt(lane)) return (LaneRun){0};
+        if (run.n++ == 0) run.first = i;
     }
-    return only;
+    return run;
 }
 
-/* A single lane is stored as a scalar: where its value is a truncation, LLVM 22 takes the masked
- * store of one known lane for AVX-512 apart wrongly and writes the untruncated value. */
+static LLVMValueRef lanes_of_run(const Unit *unit, LLVMValueRef value, LaneRun run) {
+    if (run.n == 1)
+        return LLVMBuildExtractElement(unit->builder, value, unit_int(unit->i32, run.first), "");
+    LLVMValueRef *lanes = arena_array(unit->arena, LLVMValueRef, run.n);
+    for (uint32_t i = 0; i < run.n; i++) lanes[i] = unit_int(unit->i32, run.first + i);
+    LLVMValueRef poison = LLVMGetPoison(LLVMTypeOf(value));
+    return LLVMBuildShuffleVector(unit->builder, value, poison, LLVMConstVector(lanes, run.n), "");
+}
+
+/* Known lanes are stored without a mask. A processor takes a masked store for one of all lanes: the
+ * next row's loads, beside it or at the same place of another page, would wait for it. And of one
+ * known lane whose value is a truncation, LLVM 22 takes the masked store for AVX-512 apart wrongly
+ * and writes the untruncated value. */
 static void store_masked(Point *point, const Store *store, uint32_t arg, LLVMValueRef value,
                          uint32_t bytes) {
     Lower *lower = point->lower;
     Unit *unit = lower->unit;
     LLVMValueRef address = point_index_at(point, store->address, false);
-    uint32_t only = only_lane(unit, point->mask, point->lanes);
-    if (only < point->lanes) {
-        value = LLVMBuildExtractElement(unit->builder, value, unit_int(unit->i32, only), "");
-        address = LLVMBuildAdd(unit->builder, address, lower_index_const(lower, only), "");
+    LaneRun run = known_run(unit, point->mask, point->lanes);
+    if (run.n) {
+        value = lanes_of_run(unit, value, run);
+        address = LLVMBuildAdd(unit->builder, address, lower_index_const(lower, run.first), "");
         store_one(lower, arg, value, address, bytes);
         return;
     }

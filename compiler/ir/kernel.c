@@ -429,6 +429,23 @@ uint32_t kernel_lane_axis(const Kernel *kernel) {
     return kernel->n_parallel ? kernel->n_parallel - 1 : NO_AXIS;
 }
 
+uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes) {
+    enum { MOST_COST = 512 }; /* of the code for all vectors in flight, in prims; judged */
+    const ScalarTab *scalars = kernel->scalars;
+    int64_t n;
+    if (kernel->form != FORM_ROW || kernel->segment_axis != NO_AXIS || lanes < 2) return 0;
+    bool is_known =
+        dim_is_const(indextab_dims(scalartab_indices(scalars)), kernel_n_reduced(kernel), &n);
+    if (!is_known || n < 2 || n > SHORT_ROW_STEPS * (int64_t)lanes ||
+        n > reduce_order(FORM_ROW, DEVICE_CPU).n_chains)
+        return 0;
+    uint32_t cost = 0;
+    const bool *live = kernel_live_scalars(arena, kernel);
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++)
+        if (live[id]) cost += scalar_own_cost(scalars, id);
+    return cost * SHORT_ROW_STEPS <= MOST_COST ? (uint32_t)((n - 1) / lanes + 1) : 0;
+}
+
 DimId kernel_arg_begin(const Kernel *kernel, uint32_t arg) {
     const Store *store = kernel_find_store(kernel, kernel->args.data[arg]);
     return store ? store->begin : DIM_NONE;

@@ -432,6 +432,10 @@ uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *ta
 VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant);
 /* The axis that lanes go along, where a contraction does not choose another; or NO_AXIS. */
 uint32_t kernel_lane_axis(const Kernel *kernel);
+/* CPU: how many vectors a row takes that is short and of known length, and that is therefore taken
+ * without a loop, several at once: SHORT_ROW_STEPS vectors are in flight. 0: it is no such row. */
+enum { SHORT_ROW_STEPS = 4 };
+uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes);
 /* Products of the extents of the parallel axes (without segments) and of the reduced axes. */
 DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);

@@ -6,6 +6,8 @@
 /* Fitted to rows of 16 to 256 elements on one core with AVX-512: norms, softmax and log_softmax of
  * f32, bf16 and f64. */
 static const double ROW_END_CLOCKS = 12;    /* of a reduction that a later stage waits for */
+static const double SHORT_END_CLOCKS = 4;   /* the same where other rows go on meanwhile */
+static const double MAP_UNIT_CLOCKS = 6;    /* of a map's unit that is a run of a row: which row */
 static const double ROW_EXACT_CLOCKS = 0.5; /* of a row's own value, for each prim: instructions */
 static const double ROW_TARGET_CLOCKS = 2;  /* the same of functions, one step after the other */
 static const double CPU_TO_BF16 = 7;        /* instructions of rounding to bf16 */
@@ -20,8 +22,10 @@ double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id) {
     return of_dtype(card, s->dtype, narrows ? CPU_TO_BF16 : scalar_own_cost(kernel->scalars, id));
 }
 
-double keep_prims(const Card *card, const Kernel *kernel, ScalarId id) {
-    return of_dtype(card, scalar_get(kernel->scalars, id)->dtype, KEEP_COST);
+double keep_prims(Arena *arena, const Card *card, const Kernel *kernel, const Variant *variant,
+                  ScalarId id) {
+    bool is_short = kernel_row_steps(arena, kernel, variant->sched.lanes) > 0;
+    return is_short ? 0 : of_dtype(card, scalar_get(kernel->scalars, id)->dtype, KEEP_COST);
 }
 
 static bool is_live(const Kernel *kernel, bool *const *live, ScalarId id) {
@@ -32,11 +36,14 @@ static bool is_live(const Kernel *kernel, bool *const *live, ScalarId id) {
 
 /* A row's own values are computed in one lane, while later stages wait for them and for the ends of
  * reductions: all lanes are taken. */
-double row_end_prims(const Card *card, const Kernel *kernel, bool *const *live) {
+double row_end_prims(Arena *arena, const Card *card, const Kernel *kernel, const Variant *variant,
+                     bool *const *live) {
     uint32_t reduced = ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
     double clocks = 0;
     if (kernel->form != FORM_ROW || card->device != DEVICE_CPU) return 0;
-    for (uint32_t s = 0; s + 1 < kernel->stages.n; s++)
+    bool is_short = kernel_row_steps(arena, kernel, variant->sched.lanes) > 0;
+    if (is_short) clocks += SHORT_END_CLOCKS * kernel->reduces.n;
+    for (uint32_t s = 0; s + 1 < kernel->stages.n && !is_short; s++)
         if (kernel->stages.data[s].reduces.n) clocks += ROW_END_CLOCKS;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
@@ -45,4 +52,9 @@ double row_end_prims(const Card *card, const Kernel *kernel, bool *const *live) 
                   (prim_info(s->prim)->is_exact ? ROW_EXACT_CLOCKS : ROW_TARGET_CLOCKS);
     }
     return clocks * card->lanes;
+}
+
+double map_unit_prims(const Card *card, const Kernel *kernel) {
+    bool has_rows = kernel->form == FORM_MAP && kernel->n_parallel > 1;
+    return has_rows && card->device == DEVICE_CPU ? MAP_UNIT_CLOCKS * card->lanes : 0;
 }

@@ -188,9 +188,10 @@ static frt_status cpu_launch(Device *device, const Launch *launch, void *stream,
     (void)err;
     Job job = {.launch = launch};
     memcpy(&job.kernel, &launch->kernel, sizeof job.kernel);
-    /* Boundaries follow from the grid and block alone, so a result cannot depend on threads. */
+    /* Boundaries follow from the grid and block alone, so a result cannot depend on threads:
+     * chunks are whole blocks but for the last. */
     job.chunk = (launch->grid - 1) / MAX_CHUNKS + 1;
-    job.chunk = job.chunk > launch->block ? job.chunk : launch->block;
+    job.chunk = ((job.chunk - 1) / launch->block + 1) * launch->block;
     int64_t n_chunks = (launch->grid - 1) / job.chunk + 1;
     if (state->parallel_for) {
         state->parallel_for(state->parallel_ctx, n_chunks, run_foreign_chunk, &job);

@@ -663,3 +663,23 @@ Test(rt_cpu, restamped_damage_reaches_the_loader_without_harm) {
     cr_expect_gt(n_loaded, 0);
     artifact_free(&artifact);
 }
+
+/* Chunks are whole blocks, however many there are. */
+Test(rt_cpu, chunks_are_whole_blocks) {
+    char blocks_of_3[sizeof manifest];
+    memcpy(blocks_of_3, manifest, sizeof manifest);
+    strstr(blocks_of_3, "k_scale B 1")[strlen("k_scale B ")] = '3';
+    Artifact artifact = artifact_object(blocks_of_3, kernel_source, 0);
+    int64_t n_chunks = 0;
+    frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
+    options.parallel_for = backwards;
+    options.parallel_ctx = &n_chunks;
+    Rig rig;
+    rig_open(&rig, artifact, &options);
+    bind_all(&rig, 512, 2);
+    cr_assert_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK);
+    expect_results(&rig, 512, 2);
+    cr_expect_eq(n_chunks, 86 + 128, "512 units in chunks of 6 and of 4");
+    rig_close(&rig);
+    artifact_free(&artifact);
+}
