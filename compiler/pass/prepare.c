@@ -31,9 +31,10 @@ bool *prepare_nodes(Arena *arena, const Graph *graph) {
     for (uint32_t i = 0; i < graph->outputs.n; i++) is_output[graph->outputs.data[i].node] = true;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
-        bool is_source = op_info(node->op)->cls == CLASS_SOURCE;
-        can[id] = node->op != OP_INPUT && (is_source || !is_output[id]) &&
-                  is_fixed_by(graph, node, symbols) && has_size(graph->dims, node);
+        /* What is an output is stored by a run, and may be read from there. */
+        bool is_there = graph_is_bound(graph, id) || !is_output[id];
+        can[id] = node->op != OP_INPUT && is_there && is_fixed_by(graph, node, symbols) &&
+                  has_size(graph->dims, node);
         for (uint32_t i = 0; i < node->n_args; i++) can[id] = can[id] && can[node->args[i]];
     }
     return can;

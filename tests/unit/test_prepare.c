@@ -112,6 +112,21 @@ Test(prepare, dims_that_params_fix_are_no_hindrance) {
     arena_free(f.arena);
 }
 
+/* What counts is an output here, which a run stores: no init step can read it. */
+Test(prepare, not_behind_an_output_that_hangs_on_nothing) {
+    Fixture f =
+        fuse_source("dim B in 1..16\n"
+                    "graph g(x: f64[B, 1]) -> (c: i32[1, 1, 1, B], y: f64[1, 1, 1]) {\n"
+                    "  param w: f64[B, 1] = \"w\"\n"
+                    "  c = iota([1, 1, 1, B], axis=1)\n"
+                    "  h = cast(min(c, axis=1), f64)\n"
+                    "  y = sigmoid(clamp(h, -1.0, 1.0) @ x) * (clamp(h, -1.0, 1.0) @ w)\n}\n",
+                    false);
+    cr_expect_eq(n_kernels(f.plan, true), 0u, "%u", n_kernels(f.plan, true));
+    cr_expect_null(plan_verify(f.plan, f.arena));
+    arena_free(f.arena);
+}
+
 static ReasonId reason_between(const Plan *plan, const char *producer, OpId consumer) {
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         const Edge *edge = &plan->edges.data[i];
