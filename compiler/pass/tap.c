@@ -167,6 +167,19 @@ static void show_prepared(Arena *arena, Plan *plan, const Tap *tap, uint32_t t,
 }
 
 /* The maps come last, and from the last kernel on: each moves the kernels behind it. */
+/* Kernels that stood for one that starts at all extents now. */
+static void drop_stand_ins(Plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        Kernel *kernel = &plan->kernels.data[n++];
+        *kernel = plan->kernels.data[k];
+        if (kernel->when != DIM_NONE) continue;
+        k += kernel->spread.n;
+        kernel->spread.n = 0;
+    }
+    plan->kernels.n = n;
+}
+
 void tap_store(Arena *arena, Plan *plan, const Tap *taps, uint32_t n_taps) {
     uint32_t **buffers = arena_array(arena, uint32_t *, n_taps);
     for (uint32_t t = 0; t < n_taps; t++) {
@@ -176,6 +189,7 @@ void tap_store(Arena *arena, Plan *plan, const Tap *taps, uint32_t n_taps) {
             buffers[t][i] = add_buffer(arena, plan, kernel, &taps[t], taps[t].scalars.data[i],
                                        tap_name(arena, t, i));
         if (!taps[t].is_apart) store_inside(arena, kernel, &taps[t], buffers[t]);
+        kernel->when = DIM_NONE;
     }
     for (uint32_t k = plan->kernels.n; k-- > 0;) {
         Kernel kernel = plan->kernels.data[k];
@@ -183,6 +197,7 @@ void tap_store(Arena *arena, Plan *plan, const Tap *taps, uint32_t n_taps) {
             if (taps[t].is_apart && taps[t].kernel == k)
                 tap_map(arena, plan, &kernel, &taps[t], buffers[t]);
     }
+    drop_stand_ins(plan);
     for (uint32_t t = 0; t < n_taps; t++) show_prepared(arena, plan, &taps[t], t, buffers[t]);
     if (count(plan, BUFFER_PREPARED)) prepare_order(arena, plan);
 }

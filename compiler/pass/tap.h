@@ -2,7 +2,9 @@
  * its own, so that it can be seen where a fused program goes wrong. A tap changes no grouping, no
  * value and no buffer's place: the kernels compute what they did, and store more of it. What a
  * contraction computes of its operands has no place in it; a map before it stores that. What an
- * init kernel stores is prepared, and a map after all others copies it to the output.
+ * init kernel stores is prepared, and a map after all others copies it to the output. A kernel with
+ * taps starts at all extents, to the same bits: those that stand for it at some (pass/spread.h) are
+ * taken out.
  *
  * Works on a fused plan before it is scheduled. */
 #ifndef FUSEC_TAP_H
