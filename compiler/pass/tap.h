@@ -1,6 +1,7 @@
 /* Taps: additional stores of values that a plan's kernels have in any case, each into an output of
- * its own, so that it can be seen where a fused program goes wrong. A tap changes no grouping, no
- * value and no buffer's place: the kernels compute what they did, and store more of it. What a
+ * its own, so that it can be seen where a fused program goes wrong. A tap changes no grouping and
+ * no value: the kernels compute what they did, and store more of it. Nor does it change a buffer's
+ * place, unless a kernel of several passes stored over what a tap has it read again. What a
  * contraction computes of its operands has no place in it; a map before it stores that. What an
  * init kernel stores is prepared, and a map after all others copies it to the output. A kernel with
  * taps starts at all extents, to the same bits: those that stand for it at some (pass/spread.h) are

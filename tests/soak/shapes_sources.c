@@ -472,16 +472,6 @@ static const char *make_wgmma_part(Maker *m) {
     return source(m);
 }
 
-/* Whole rows of a product in one tile, and what is made of them. */
-static const char *make_phase_rows(Maker *m) {
-    const char *n = number(m, 2, 64);
-    Product p = {NULL, "M", n, "K", rng_chance(&m->rng, 50), false};
-    dim(m, "M", 1, 2048, 1), dim(m, "K", 1, 1024, 1);
-    Value h = binary(m, product(m, &p));
-    finish(m, reduced(m, h, 1, "M"));
-    return source(m);
-}
-
 /* Columns of rows that a tile may hold: a number, or a dim whose range says so. */
 static const char *row_of_tile(Maker *m, int multiple) {
     int most = m->dtype == DT_F64 ? 128 : 256;
@@ -500,6 +490,18 @@ static const char *rows_in_tiles(Maker *m, const Product *p) {
     text_puts(&m->body, "  }\n");
     if (rng_chance(&m->rng, 20)) output(m, h);
     finish(m, r);
+    return source(m);
+}
+
+/* Whole rows of a product in one tile, and what is made of them: where the price says so, or must.
+ */
+static const char *make_phase_rows(Maker *m) {
+    const char *n = number(m, 2, 64);
+    Product p = {NULL, "M", n, "K", rng_chance(&m->rng, 50), false};
+    dim(m, "M", 1, 2048, 1), dim(m, "K", 1, 1024, 1);
+    if (rng_chance(&m->rng, 50)) return rows_in_tiles(m, &p);
+    Value h = binary(m, product(m, &p));
+    finish(m, reduced(m, h, 1, "M"));
     return source(m);
 }
 

@@ -3,6 +3,7 @@
 
 #include "lib/plans.h"
 #include "lib/random_graph.h"
+#include "ir/in_place.h"
 #include "pass/memplan.h"
 
 #include <criterion/criterion.h>
@@ -49,7 +50,23 @@ static uint32_t tap_all(World *w, const Plan *plan, Tap *taps, uint32_t max) {
     return n;
 }
 
-/* Taps change which outputs there are, and nothing in the workspace. */
+/* Whether a kernel stores over what it reads in one plan and not in the other: a tap of several
+ * passes may read it again. */
+static bool differs_in_place(World *w, const Plan *plain, const Plan *tapped) {
+    for (uint32_t b = 0; b < plain->buffers.n; b++) {
+        uint32_t n[2] = {0, 0};
+        for (int i = 0; i < 2; i++) {
+            const Plan *plan = i ? tapped : plain;
+            for (uint32_t k = 0; k < plan->kernels.n; k++)
+                n[i] += in_place_may_any(w->scratch, plan, &plan->kernels.data[k], b);
+        }
+        if (n[0] != n[1]) return true;
+    }
+    return false;
+}
+
+/* Taps change which outputs there are, and nothing in the workspace, but for what a kernel then
+ * reads again. */
 static void check_source(const char *source) {
     enum { MAX = 400 };
     static Tap taps[MAX];
@@ -67,8 +84,9 @@ static void check_source(const char *source) {
     cr_expect(tapped->kernels.n == plain->kernels.n + n_apart + n_copies);
     cr_expect(tapped->buffers.n == plain->buffers.n + n_outputs + n_copies);
     cr_assert(memplan_place(w.arena, plain) && memplan_place(w.arena, tapped));
-    cr_expect(tapped->workspace_bytes == plain->workspace_bytes, "%s", source);
-    for (uint32_t i = 0; i < plain->buffers.n; i++)
+    bool may_move = differs_in_place(&w, plain, tapped);
+    cr_expect(may_move || tapped->workspace_bytes == plain->workspace_bytes, "%s", source);
+    for (uint32_t i = 0; i < plain->buffers.n && !may_move; i++)
         cr_expect(tapped->buffers.data[i].offset_bytes == plain->buffers.data[i].offset_bytes,
                   "%s has moved\n%s", plain->buffers.data[i].name, source);
     world_free(&w);
