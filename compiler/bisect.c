@@ -285,7 +285,7 @@ static void judge_spot(Search *s, Spot *spot, const uint8_t *const *bytes) {
         compile_place(s, kernel, trace, &j) &&
         interp_shape(s->graph, trace->node, s->in->symbol_values, &type, s->arena, &error);
     for (uint32_t k = 0; k < tap->n_axes && is_known; k++) {
-        DimId extent = index_axis_extent(scalartab_indices(kernel->scalars), tap->axes[k]);
+        DimId extent = kernel_axis_extent(kernel, tap->axes[k]);
         is_known = dim_eval(s->graph->dims, extent, s->in->symbol_values, &extents[k]);
         n *= extents[k];
     }

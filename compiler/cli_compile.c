@@ -177,6 +177,7 @@ fusec_status cli_compile(Cli *cli) {
                              .target = cli->target,
                              .numerics = "strict",
                              .no_fuse = cli->no_fuse,
+                             .may_rewrite = cli->may_rewrite,
                              .weights = cli->weights,
                              .explain = cli->explain && !cli->json,
                              .explain_json = cli->explain && cli->json,

@@ -29,7 +29,8 @@ fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Targ
     DriverOptions options = {.kind = target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
                              .target = target,
                              .numerics = "strict",
-                             .no_fuse = no_fuse};
+                             .no_fuse = no_fuse,
+                             .may_rewrite = cli->may_rewrite};
     Driver driver;
     Request request = {strcmp(cli->path, "-") == 0 ? "<stdin>" : cli->path, text, n_bytes};
     if (!driver_init(&driver, &options)) return cli_fail_memory(cli);

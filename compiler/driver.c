@@ -190,6 +190,7 @@ static bool run_fuse(Driver *driver, Plan **plans) {
     for (uint32_t i = 0; i < n; i++) {
         plans[i] = fuse(driver, driver->module->graphs.data[i], driver->options.no_fuse);
         if (!plans[i]) return false;
+        plans[i]->may_rewrite = driver->options.may_rewrite;
         const DriverHook *hook = &driver->options.hook;
         if (hook->fused) hook->fused(hook->user, driver->arena, plans[i], !driver->options.no_fuse);
     }
@@ -215,8 +216,8 @@ static void run_layout(Driver *driver, Plan **plans) {
 static void schedule(const Driver *driver, Arena *arena, Plan *plan) {
     const Target *target = driver->options.target;
     sched_plan(arena, plan, target);
-    if (target->device != DEVICE_GPU || driver->options.no_fuse) return;
-    turn_kernels(arena, driver->scratch, plan, target);
+    if (driver->options.no_fuse) return;
+    if (target->device == DEVICE_GPU) turn_kernels(arena, driver->scratch, plan, target);
     chain_kernels(arena, driver->scratch, plan, target);
 }
 
@@ -226,6 +227,7 @@ static const Plan *plan_changed(void *user, Arena *arena, const Graph *graph) {
     Diags ignored = {.arena = arena};
     Plan *plan = choose_plan(arena, driver->scratch, graph, driver->options.target, &ignored);
     if (plan) {
+        plan->may_rewrite = driver->options.may_rewrite;
         layout_plan(arena, plan, driver->options.target);
         schedule(driver, arena, plan);
     }

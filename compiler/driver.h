@@ -47,6 +47,7 @@ typedef struct DriverOptions {
     const char *numerics; /* "strict" */
     const char *weights;  /* replaces the source's name of the weights file; or NULL */
     bool no_fuse, explain, explain_json;
+    bool may_rewrite;    /* arithmetic, within a bound */
     bool plans;          /* makes plans for kinds of output that need none */
     const Card *card;    /* that the ledger prices for; NULL: the target's */
     const int64_t *dims; /* at these values by symbol, negative where not given; NULL: none is */

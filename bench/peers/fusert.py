@@ -267,22 +267,26 @@ class Program:
 
 
 class Exec:
-    """Bindings: `tensors` maps a name to (address, dtype name, shape). Prepared when made."""
+    """Bindings: `tensors` maps a name to (address, dtype name, shape). Prepared when made, and when
+    bound again."""
 
     def __init__(self, program, tensors):
         self.program, self.lib = program, program.lib
         self.handle = P()
         self.lib.call("frt_exec_create", program.handle, c.byref(self.handle))
+        self.error = frt_error(struct_size=c.sizeof(frt_error))
         try:
-            for name, (address, dtype, shape) in tensors.items():
-                tensor = frt_tensor(address, DTYPES[dtype], len(shape))
-                tensor.dims[:len(shape)] = shape
-                self.lib.call("frt_bind", self.handle, name.encode(), c.byref(tensor))
-            self.lib.call("frt_prepare", self.handle)
+            self.bind(tensors)
         except Error:
             self.close()
             raise
-        self.error = frt_error(struct_size=c.sizeof(frt_error))
+
+    def bind(self, tensors):
+        for name, (address, dtype, shape) in tensors.items():
+            tensor = frt_tensor(address, DTYPES[dtype], len(shape))
+            tensor.dims[:len(shape)] = shape
+            self.lib.call("frt_bind", self.handle, name.encode(), c.byref(tensor))
+        self.lib.call("frt_prepare", self.handle)
 
     def run(self, stream):
         if self.lib.frt.frt_run(self.handle, stream, c.byref(self.error)):
@@ -297,10 +301,14 @@ class Exec:
         self.lib.call("frt_output_shape", self.handle, name, dims, c.byref(rank))
         return list(dims[:rank.value])
 
+    def variant(self, step):
+        """Which variant of a step's kernel runs; -1: none."""
+        return self.lib.frt.frt_exec_variant(self.handle, step)
+
     def kernels(self):
         """What the driver made of each launch: (label, registers, local bytes, shared bytes)."""
         for i, step in self.program.steps():
-            variant = self.lib.frt.frt_exec_variant(self.handle, i)
+            variant = self.variant(i)
             if variant < 0:
                 continue
             kernel = info(frt_kernel_info)

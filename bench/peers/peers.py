@@ -46,6 +46,9 @@ def parse(argv):
                         help="N random shapes of relu(x @ w + b) instead, against cuBLASLt")
     parser.add_argument("--symbolic", action="store_true",
                         help="with --shapes: one artifact with symbolic extents for all")
+    parser.add_argument("--multiple", type=int, default=1, metavar="N",
+                        help="with --shapes: extents that are multiples of it; of 1: every second"
+                        " shape all odd")
     parser.add_argument("--list", action="store_true", help="the workloads")
     parser.add_argument("--compile-only", action="store_true",
                         help="source to PTX and no more; needs no GPU")

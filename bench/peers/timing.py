@@ -79,10 +79,10 @@ def prepare(contender, stream):
     return Graph(contender, stream) if contender.is_captured else Loop(contender)
 
 
-def alternate(timers, stream, n_rounds):
+def alternate(timers, stream, n_rounds, settle_s=SETTLE_S, measure_s=MEASURE_S):
     """Times for each timer, in seconds: at least n rounds, and as many more as fit into a while.
     Each round takes the timers in a random order, so that nobody always follows the same load;
-    rounds before the clocks have settled do not count."""
+    rounds before the clocks have settled do not count, one at least."""
     times = {key: [] for key in timers}
     rng, begin, settled = random.Random(1), time.perf_counter(), False
     while timers:
@@ -92,9 +92,9 @@ def alternate(timers, stream, n_rounds):
         if settled:
             for key, value in seconds.items():
                 times[key].append(value)
-        settled = settled or elapsed > SETTLE_S
+        settled = settled or elapsed > settle_s
         n = len(next(iter(times.values())))
-        if n >= n_rounds and (elapsed > SETTLE_S + MEASURE_S or n >= MAX_ROUNDS):
+        if n >= n_rounds and (elapsed > settle_s + measure_s or n >= MAX_ROUNDS):
             break
     return times
 

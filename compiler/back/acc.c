@@ -6,7 +6,7 @@
 Acc acc_identity(const Lower *lower, const Reduce *reduce, uint32_t lanes) {
     const Unit *unit = lower->unit;
     Acc acc = {unit_splat(unit, unit_number(unit, reduce->acc, reduce->identity), lanes), NULL};
-    if (reduce->is_arg) acc.index = unit_splat(unit, unit_int(unit->i32, INT32_MAX), lanes);
+    if (reduce->is_arg) acc.index = unit_splat(unit, unit_i32(unit, INT32_MAX), lanes);
     return acc;
 }
 
@@ -66,7 +66,7 @@ Acc acc_select(const Lower *lower, LLVMValueRef condition, Acc a, Acc b) {
 
 static Acc lane_of(const Lower *lower, Acc acc, uint32_t lane) {
     LLVMBuilderRef builder = lower->unit->builder;
-    LLVMValueRef at = unit_int(lower->unit->i32, lane);
+    LLVMValueRef at = unit_i32(lower->unit, lane);
     Acc one = {LLVMBuildExtractElement(builder, acc.value, at, ""), NULL};
     if (acc.index) one.index = LLVMBuildExtractElement(builder, acc.index, at, "");
     return one;
@@ -99,7 +99,7 @@ void acc_finish(Point *point, uint32_t slot, Acc acc) {
     const Reduce *reduce = &lower->kernel->reduces.data[slot];
     if (reduce->is_arg) {
         LLVMTypeRef type = LLVMTypeOf(acc.index);
-        LLVMValueRef none = unit_int(unit->i32, INT32_MAX);
+        LLVMValueRef none = unit_i32(unit, INT32_MAX);
         if (unit_is_vector(acc.index)) none = unit_splat(unit, none, LLVMGetVectorSize(type));
         LLVMValueRef is_empty = LLVMBuildICmp(unit->builder, LLVMIntEQ, acc.index, none, "");
         point->results[slot] =
@@ -113,19 +113,37 @@ void acc_finish(Point *point, uint32_t slot, Acc acc) {
                                          unit_convert_type(reduce->result));
 }
 
-uint32_t acc_flatten(const Acc *accs, uint32_t n, LLVMValueRef *values) {
-    uint32_t count = 0;
+/* Accumulators, and what is beside them, as the flat list of values that a loop carries. */
+static LLVMValueRef *flatten(const Unit *unit, const Acc *accs, uint32_t n,
+                             const LLVMValueRef *beside, uint32_t *count) {
+    LLVMValueRef *values = arena_array(unit->arena, LLVMValueRef, 2 * (size_t)n + 1);
+    *count = 0;
     for (uint32_t i = 0; i < n; i++) {
-        values[count++] = accs[i].value;
-        if (accs[i].index) values[count++] = accs[i].index;
+        values[(*count)++] = accs[i].value;
+        if (accs[i].index) values[(*count)++] = accs[i].index;
     }
-    return count;
+    if (beside) values[(*count)++] = *beside;
+    return values;
 }
 
-void acc_unflatten(Acc *accs, uint32_t n, const LLVMValueRef *values) {
-    uint32_t count = 0;
+static void unflatten(const LLVMValueRef *values, Acc *accs, uint32_t n, LLVMValueRef *beside) {
     for (uint32_t i = 0; i < n; i++) {
-        accs[i].value = values[count++];
-        if (accs[i].index) accs[i].index = values[count++];
+        accs[i].value = *values++;
+        if (accs[i].index) accs[i].index = *values++;
     }
+    if (beside) *beside = *values;
+}
+
+void acc_loop_carry(const Unit *unit, Loop *loop, Acc *accs, uint32_t n, LLVMValueRef *beside) {
+    uint32_t count;
+    LLVMValueRef *values = flatten(unit, accs, n, beside, &count);
+    loop_carry(unit, loop, values, count);
+    unflatten(values, accs, n, beside);
+}
+
+void acc_loop_end(const Unit *unit, Loop *loop, Acc *accs, uint32_t n, LLVMValueRef *beside) {
+    uint32_t count;
+    LLVMValueRef *values = flatten(unit, accs, n, beside, &count);
+    loop_end_carry(unit, loop, values, count);
+    unflatten(values, accs, n, beside);
 }

@@ -20,8 +20,9 @@ Acc acc_join_lanes(const Lower *lower, const Reduce *reduce, Acc acc, uint32_t l
 /* Sets results and extremes of slot at the point from the final accumulator. */
 void acc_finish(Point *point, uint32_t slot, Acc acc);
 
-/* Accumulators of a stage as a flat list of values that loops carry, and back. */
-uint32_t acc_flatten(const Acc *accs, uint32_t n, LLVMValueRef *values);
-void acc_unflatten(Acc *accs, uint32_t n, const LLVMValueRef *values);
+/* loop_carry and loop_end_carry of accumulators, and of one more value where `beside` is not NULL.
+ */
+void acc_loop_carry(const Unit *unit, Loop *loop, Acc *accs, uint32_t n, LLVMValueRef *beside);
+void acc_loop_end(const Unit *unit, Loop *loop, Acc *accs, uint32_t n, LLVMValueRef *beside);
 
 #endif

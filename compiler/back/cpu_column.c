@@ -29,7 +29,7 @@ typedef struct Column {
 } Column;
 
 static const Reduce *reduce_at(const Column *column, uint32_t i) {
-    return &column->lower->kernel->reduces.data[column->stage->reduces.data[i]];
+    return stage_reduce(column->lower->kernel, column->stage, i);
 }
 
 static const CpuArray *chains_at(const Column *column, uint32_t level, uint32_t i) {
@@ -72,7 +72,7 @@ static Point column_point(const Column *column, const Point *outer, LLVMValueRef
 static void each_vector(Column *column, bool is_masked, CpuStep *step) {
     Lower *lower = column->lower;
     LLVMValueRef from = lower_index_const(lower, 0), n = column->n;
-    DimId extent = index_axis_extent(scalartab_indices(lower->kernel->scalars), lower->lane_axis);
+    DimId extent = kernel_axis_extent(lower->kernel, lower->lane_axis);
     bool is_whole = cpu_is_multiple(lower, extent, column->lanes);
     if (!is_masked && !is_whole) {
         LLVMValueRef more = add(column, n, lower_index_const(lower, column->lanes - 1));
@@ -250,7 +250,7 @@ static int64_t bytes_per_column(const Lower *lower, uint32_t lanes) {
         const Stage *stage = &kernel->stages.data[s];
         CpuOrder order = cpu_stage_order(lower, stage, lanes);
         for (uint32_t i = 0; i < stage->reduces.n; i++) {
-            const Reduce *reduce = &kernel->reduces.data[stage->reduces.data[i]];
+            const Reduce *reduce = stage_reduce(kernel, stage, i);
             uint32_t acc_bytes = dtype_bytes(reduce->acc) + (reduce->is_arg ? 4 : 0);
             total += (int64_t)order.n_chains * order.n_levels * acc_bytes;
             total += dtype_bytes(reduce->result) + acc_bytes;
@@ -279,7 +279,7 @@ static LLVMValueRef split_unit(Column *column, LLVMValueRef index, LLVMValueRef 
     if (kernel->segment_axis != NO_AXIS) {
         LLVMValueRef per_segment = n_strips;
         for (uint32_t k = 0; k < n_outer; k++) {
-            DimId extent = index_axis_extent(scalartab_indices(kernel->scalars), k);
+            DimId extent = kernel_axis_extent(kernel, k);
             per_segment = LLVMBuildMul(builder, per_segment, lower_dim(lower, extent), "");
         }
         column->point.axis[kernel->segment_axis] = LLVMBuildUDiv(builder, index, per_segment, "");

@@ -91,6 +91,10 @@ CpuArray cpu_array_new(Lower *lower, Dtype dtype, bool has_index, int64_t n_elem
     return array;
 }
 
+LLVMValueRef cpu_memory_new(Lower *lower, Dtype dtype, int64_t n_elems) {
+    return stack_array(lower, unit_memory_type(lower->unit, dtype, 1), n_elems);
+}
+
 /* Where element `at` lies, and the alignment of `lanes` values from there. */
 static LLVMValueRef element(const Lower *lower, Dtype dtype, LLVMValueRef array, LLVMValueRef at) {
     LLVMTypeRef type = unit_value_type(lower->unit, dtype, 1);
@@ -149,7 +153,7 @@ void cpu_array_fill(const Lower *lower, const CpuArray *array, int64_t n_elems, 
 
 static bool is_order_bound(const Lower *lower, const Stage *stage) {
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        const Reduce *reduce = &lower->kernel->reduces.data[stage->reduces.data[i]];
+        const Reduce *reduce = stage_reduce(lower->kernel, stage, i);
         if (op_info(graph_node(lower->plan->graph, reduce->node)->op)->orders) return true;
     }
     return false;
@@ -224,7 +228,7 @@ CpuRoots cpu_stage_roots(const Lower *lower, const Stage *stage) {
     roots.ids =
         arena_array(lower->unit->arena, ScalarId, stage->reduces.n * (size_t)2 + stage->stores.n);
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        const Reduce *reduce = &lower->kernel->reduces.data[stage->reduces.data[i]];
+        const Reduce *reduce = stage_reduce(lower->kernel, stage, i);
         roots.ids[roots.n++] = reduce->value;
         if (reduce->is_arg) roots.ids[roots.n++] = reduce->arg_index;
     }

@@ -40,6 +40,8 @@ typedef struct CpuArray {
     LLVMValueRef values, indices; /* indices: i32, of arg-reductions, else NULL */
 } CpuArray;
 CpuArray cpu_array_new(Lower *lower, Dtype dtype, bool has_index, int64_t n_elems);
+/* Room on the kernel's stack for elements as memory has them. */
+LLVMValueRef cpu_memory_new(Lower *lower, Dtype dtype, int64_t n_elems);
 /* `lanes` neighbours from `at`, a multiple of lanes. */
 Acc cpu_array_load(const Lower *lower, const CpuArray *array, LLVMValueRef at, uint32_t lanes);
 void cpu_array_store(const Lower *lower, const CpuArray *array, LLVMValueRef at, Acc acc,

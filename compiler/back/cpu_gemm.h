@@ -37,6 +37,7 @@ typedef struct Gemm {
     LLVMValueRef rows, columns, partials;
     /* The place in the loops. */
     Point point;                            /* of the unit: the batch axes */
+    LLVMValueRef batch;                     /* of the unit */
     LLVMValueRef row_begin, row_end;        /* of the unit */
     LLVMValueRef column_begin, n_columns;   /* of the unit */
     LLVMValueRef k_begin, n_k;              /* of the block of k */

@@ -31,8 +31,8 @@ void gemm_store(const Gemm *gemm, LLVMValueRef pointer, LLVMValueRef value) {
 
 void gemm_prefetch(const Gemm *gemm, LLVMValueRef pointer, uint32_t level) {
     const Unit *unit = gemm->lower->unit;
-    LLVMValueRef args[4] = {pointer, unit_int(unit->i32, 0), unit_int(unit->i32, 4 - level),
-                            unit_int(unit->i32, 1)};
+    LLVMValueRef args[4] = {pointer, unit_i32(unit, 0), unit_i32(unit, 4 - level),
+                            unit_i32(unit, 1)};
     LLVMTypeRef overload = unit->ptr;
     unit_intrinsic(unit, "llvm.prefetch", &overload, 1, args, 4);
 }
@@ -271,8 +271,8 @@ void gemm_transpose(const Gemm *gemm, LLVMValueRef *vectors) {
     LLVMValueRef *high = arena_array(unit->arena, LLVMValueRef, n);
     for (uint32_t s = 1; s < n; s *= 2) {
         for (uint32_t i = 0; i < n; i++) {
-            low[i] = unit_int(unit->i32, i & s ? n + i - s : i);
-            high[i] = unit_int(unit->i32, i & s ? n + i : i + s);
+            low[i] = unit_i32(unit, i & s ? n + i - s : i);
+            high[i] = unit_i32(unit, i & s ? n + i : i + s);
         }
         LLVMValueRef low_mask = LLVMConstVector(low, n), high_mask = LLVMConstVector(high, n);
         for (uint32_t i = 0; i < n; i++) {

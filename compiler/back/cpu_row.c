@@ -31,7 +31,7 @@ typedef struct Row {
 } Row;
 
 static const Reduce *reduce_at(const Row *row, uint32_t i) {
-    return &row->lower->kernel->reduces.data[row->stage->reduces.data[i]];
+    return stage_reduce(row->lower->kernel, row->stage, i);
 }
 
 static const CpuArray *chains_at(const Row *row, uint32_t level, uint32_t i) {
@@ -100,17 +100,14 @@ static CpuSpan row_rounds(const Row *row, CpuSpan span) {
     const Unit *unit = lower->unit;
     uint32_t n = row->stage->reduces.n, n_steps = row->order.n_chains / row->lanes;
     Acc *accs = arena_array(unit->arena, Acc, n_steps * (size_t)n);
-    LLVMValueRef *values = arena_array(unit->arena, LLVMValueRef, n_steps * (size_t)n * 2);
     for (uint32_t k = 0; k < n_steps * n; k++)
         accs[k] = acc_identity(lower, reduce_at(row, k % n), row->lanes);
-    uint32_t n_values = acc_flatten(accs, n_steps * n, values);
     CpuSpan rest = {.n = cpu_modulo(lower, span.n, row->order.n_chains)};
     LLVMValueRef n_whole = LLVMBuildSub(unit->builder, span.n, rest.n, "");
     rest.begin = LLVMBuildAdd(unit->builder, span.begin, n_whole, "");
     Loop loop = loop_begin(unit, lower->function, span.begin, rest.begin,
                            lower_index_const(lower, row->order.n_chains));
-    loop_carry(unit, &loop, values, n_values);
-    acc_unflatten(accs, n_steps * n, values);
+    acc_loop_carry(unit, &loop, accs, n_steps * n, NULL);
     for (uint32_t k = 0; k < n_steps; k++) {
         LLVMValueRef offset = lower_index_const(lower, k * row->lanes);
         LLVMValueRef at = LLVMBuildAdd(unit->builder, loop.index, offset, "");
@@ -121,9 +118,7 @@ static CpuSpan row_rounds(const Row *row, CpuSpan span) {
         }
         row_step_stores(row, &point, at);
     }
-    acc_flatten(accs, n_steps * n, values);
-    loop_end_carry(unit, &loop, values, n_values);
-    acc_unflatten(accs, n_steps * n, values);
+    acc_loop_end(unit, &loop, accs, n_steps * n, NULL);
     for (uint32_t k = 0; k < n_steps * n; k++)
         cpu_array_store(lower, chains_at(row, 0, k % n),
                         lower_index_const(lower, k / n * row->lanes), accs[k], row->lanes);
@@ -179,7 +174,7 @@ static LLVMValueRef every_second_of(const Unit *unit, LLVMValueRef a, LLVMValueR
                                     uint32_t first) {
     uint32_t n = LLVMGetVectorSize(LLVMTypeOf(a));
     LLVMValueRef *lanes = arena_array(unit->arena, LLVMValueRef, n);
-    for (uint32_t i = 0; i < n; i++) lanes[i] = unit_int(unit->i32, 2 * i + first);
+    for (uint32_t i = 0; i < n; i++) lanes[i] = unit_i32(unit, 2 * i + first);
     return LLVMBuildShuffleVector(unit->builder, a, b, LLVMConstVector(lanes, n), "");
 }
 
@@ -193,7 +188,7 @@ static Acc every_second(const Unit *unit, Acc a, Acc b, uint32_t first) {
 static LLVMValueRef swap_lanes(const Unit *unit, LLVMValueRef value, uint32_t distance) {
     uint32_t n = LLVMGetVectorSize(LLVMTypeOf(value));
     LLVMValueRef *lanes = arena_array(unit->arena, LLVMValueRef, n);
-    for (uint32_t i = 0; i < n; i++) lanes[i] = unit_int(unit->i32, i ^ distance);
+    for (uint32_t i = 0; i < n; i++) lanes[i] = unit_i32(unit, i ^ distance);
     LLVMValueRef poison = LLVMGetPoison(LLVMTypeOf(value));
     return LLVMBuildShuffleVector(unit->builder, value, poison, LLVMConstVector(lanes, n), "");
 }
@@ -216,7 +211,7 @@ static Acc join_vectors(const Row *row, uint32_t i, Acc *parts, uint32_t n, uint
         if (all.index) other.index = swap_lanes(unit, all.index, distance);
         all = acc_combine(row->lower, reduce, all, other);
     }
-    LLVMValueRef first = unit_int(unit->i32, 0);
+    LLVMValueRef first = unit_i32(unit, 0);
     all.value = LLVMBuildExtractElement(unit->builder, all.value, first, "");
     if (all.index) all.index = LLVMBuildExtractElement(unit->builder, all.index, first, "");
     return all;
@@ -336,7 +331,7 @@ static void make_arrays(Row *row) {
 static uint32_t row_lanes(const Lower *lower) {
     const Kernel *kernel = lower->kernel;
     uint32_t lanes = cpu_lanes(lower);
-    DimId innermost = index_axis_extent(scalartab_indices(kernel->scalars), lower->lane_axis);
+    DimId innermost = kernel_axis_extent(kernel, lower->lane_axis);
     return kernel->n_reduced == 1 || cpu_is_multiple(lower, innermost, lanes) ? lanes : 1;
 }
 
@@ -344,7 +339,7 @@ static uint32_t row_lanes(const Lower *lower) {
 static LLVMValueRef split_segment(Row *row, LLVMValueRef index) {
     const Lower *lower = row->lower;
     const Kernel *kernel = lower->kernel;
-    DimId extent = index_axis_extent(scalartab_indices(kernel->scalars), kernel->segment_axis);
+    DimId extent = kernel_axis_extent(kernel, kernel->segment_axis);
     LLVMValueRef n = lower_dim(row->lower, extent);
     row->point.axis[kernel->segment_axis] = LLVMBuildURem(lower->unit->builder, index, n, "");
     return LLVMBuildUDiv(lower->unit->builder, index, n, "");

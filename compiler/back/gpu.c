@@ -24,13 +24,13 @@ LLVMValueRef gpu_block(const Lower *lower) {
 }
 
 void gpu_barrier(const Unit *unit) {
-    LLVMValueRef zero = unit_int(unit->i32, 0);
+    LLVMValueRef zero = unit_i32(unit, 0);
     unit_intrinsic(unit, "llvm.nvvm.barrier.cta.sync.aligned.all", NULL, 0, &zero, 1);
 }
 
 static LLVMValueRef shuffle_i32(const Unit *unit, LLVMValueRef value, uint32_t offset) {
-    LLVMValueRef args[4] = {unit_int(unit->i32, -1), value, unit_int(unit->i32, offset),
-                            unit_int(unit->i32, WARP - 1)};
+    LLVMValueRef args[4] = {unit_i32(unit, -1), value, unit_i32(unit, offset),
+                            unit_i32(unit, WARP - 1)};
     return unit_intrinsic(unit, "llvm.nvvm.shfl.sync.bfly.i32", NULL, 0, args, 4);
 }
 
@@ -47,7 +47,7 @@ LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offs
     LLVMValueRef halves = LLVMBuildBitCast(builder, value, pair, "");
     LLVMValueRef moved = LLVMGetPoison(pair);
     for (int i = 0; i < 2; i++) {
-        LLVMValueRef at = unit_int(unit->i32, i);
+        LLVMValueRef at = unit_i32(unit, i);
         LLVMValueRef half = LLVMBuildExtractElement(builder, halves, at, "");
         half = shuffle_i32(unit, half, offset);
         moved = LLVMBuildInsertElement(builder, moved, half, at, "");
@@ -83,7 +83,7 @@ static LLVMValueRef take_from_pool(const Unit *unit, LLVMTypeRef element, uint32
     uint32_t begin = pool->n_used, bytes = (uint32_t)LLVMABISizeOfType(layout, element) * n;
     pool->n_used += (bytes + GPU_SHARED_ALIGN - 1) / GPU_SHARED_ALIGN * GPU_SHARED_ALIGN;
     if (pool->n_used > pool->n_bytes) pool->n_bytes = pool->n_used;
-    return gpu_shared_at(unit, pool->array, unit->i8, unit_int(unit->i32, begin));
+    return gpu_shared_at(unit, pool->array, unit->i8, unit_i32(unit, begin));
 }
 
 LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const char *name) {

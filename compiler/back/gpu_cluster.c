@@ -45,7 +45,7 @@ void gpu_cluster_send(const Unit *unit, LLVMValueRef value, LLVMValueRef pointer
 }
 
 void gpu_mbarrier_init(const Unit *unit, LLVMValueRef barrier, uint32_t n_arrivals) {
-    LLVMValueRef args[2] = {barrier, unit_int(unit->i32, n_arrivals)};
+    LLVMValueRef args[2] = {barrier, unit_i32(unit, n_arrivals)};
     unit_intrinsic(unit, "llvm.nvvm.mbarrier.init.shared", NULL, 0, args, 2);
 }
 
@@ -54,7 +54,7 @@ void gpu_mbarrier_publish(const Unit *unit) {
 }
 
 void gpu_mbarrier_expect(const Unit *unit, LLVMValueRef barrier, uint32_t n_bytes) {
-    LLVMValueRef args[2] = {barrier, unit_int(unit->i32, n_bytes)};
+    LLVMValueRef args[2] = {barrier, unit_i32(unit, n_bytes)};
     unit_intrinsic(unit, "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta", NULL, 0, args,
                    2);
 }

@@ -86,12 +86,11 @@ static void find_place(Column *column) {
     LLVMBuilderRef builder = unit->builder;
     uint32_t team = column->sched->team;
     LLVMValueRef thread = gpu_thread(unit), block = gpu_block(lower);
-    column->x = LLVMBuildAnd(builder, thread, unit_int(unit->i32, (int64_t)team - 1), "");
-    LLVMValueRef row = LLVMBuildUDiv(builder, thread, unit_int(unit->i32, team), "");
-    column->y = column->n_groups > 1
-                    ? LLVMBuildAnd(builder, row, unit_int(unit->i32, N_CHAINS - 1), "")
-                    : row;
-    column->z = LLVMBuildUDiv(builder, row, unit_int(unit->i32, N_CHAINS), "");
+    column->x = LLVMBuildAnd(builder, thread, unit_i32(unit, (int64_t)team - 1), "");
+    LLVMValueRef row = LLVMBuildUDiv(builder, thread, unit_i32(unit, team), "");
+    column->y =
+        column->n_groups > 1 ? LLVMBuildAnd(builder, row, unit_i32(unit, N_CHAINS - 1), "") : row;
+    column->z = LLVMBuildUDiv(builder, row, unit_i32(unit, N_CHAINS), "");
     column->chain = gpu_index(column->lower, column->y);
     column->first = lower_index_const(lower, 0);
     column->length = lower_dim(lower, kernel_n_reduced(column->kernel));
@@ -107,7 +106,7 @@ static void find_place(Column *column) {
 static LLVMValueRef exchange_at(const Column *column, LLVMValueRef array, LLVMTypeRef type,
                                 LLVMValueRef row) {
     Unit *unit = column->unit;
-    LLVMValueRef team = unit_int(unit->i32, column->sched->team);
+    LLVMValueRef team = unit_i32(unit, column->sched->team);
     LLVMValueRef at = LLVMBuildMul(unit->builder, row, team, "");
     at = LLVMBuildAdd(unit->builder, at, column->x, "");
     return gpu_shared_at(unit, array, type, at);
@@ -139,7 +138,7 @@ static Acc exchange_get(const Column *column, const Exchange *exchange, LLVMValu
 /* Row `at` (i32) of the group's eight. */
 static LLVMValueRef group_row(const Column *column, LLVMValueRef at) {
     Unit *unit = column->unit;
-    LLVMValueRef row = LLVMBuildMul(unit->builder, column->z, unit_int(unit->i32, N_CHAINS), "");
+    LLVMValueRef row = LLVMBuildMul(unit->builder, column->z, unit_i32(unit, N_CHAINS), "");
     return LLVMBuildAdd(unit->builder, row, at, "");
 }
 
@@ -156,7 +155,7 @@ static Acc get_chains(const Column *column, uint32_t slot, Acc like) {
     const Reduce *reduce = &column->kernel->reduces.data[slot];
     Acc parts[N_CHAINS];
     for (uint32_t y = 0; y < N_CHAINS; y++) {
-        LLVMValueRef row = group_row(column, unit_int(column->unit->i32, y));
+        LLVMValueRef row = group_row(column, unit_i32(column->unit, y));
         parts[y] = exchange_get(column, chains_of(column, slot), row, like);
     }
     for (uint32_t n = N_CHAINS; n > 1; n /= 2)
@@ -237,7 +236,7 @@ static Acc take_groups(const Column *column, const Reduce *reduce, Acc outer, LL
                        Acc part) {
     Unit *unit = column->unit;
     LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef zero = unit_int(unit->i32, 0);
+    LLVMValueRef zero = unit_i32(unit, 0);
     LLVMValueRef leads = LLVMBuildICmp(builder, LLVMIntEQ, column->y, zero, "");
     If one = if_begin(unit, column->lower->function, leads);
     exchange_put(column, &column->sums, column->z, part);
@@ -245,8 +244,8 @@ static Acc take_groups(const Column *column, const Reduce *reduce, Acc outer, LL
     gpu_barrier(unit);
     uint32_t n = column->n_groups;
     for (uint32_t first = 0; first < n; first += N_CHAINS) {
-        LLVMValueRef at = LLVMBuildAdd(builder, column->y, unit_int(unit->i32, first), "");
-        if (n < N_CHAINS) at = LLVMBuildAnd(builder, at, unit_int(unit->i32, n - 1), "");
+        LLVMValueRef at = LLVMBuildAdd(builder, column->y, unit_i32(unit, first), "");
+        if (n < N_CHAINS) at = LLVMBuildAnd(builder, at, unit_i32(unit, n - 1), "");
         Acc theirs = exchange_get(column, &column->sums, at, part);
         LLVMValueRef group = unit_index_cast(unit, at, column->lower->index_type);
         group = LLVMBuildAdd(builder, number, group, "");
@@ -284,7 +283,7 @@ static void fold_runs(Column *column, const Stage *stage, uint32_t level, LLVMVa
     fold(column, stage, level - 1, accs);
     LLVMValueRef number = LLVMBuildUDiv(builder, at, run_length, "");
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        const Reduce *reduce = &column->kernel->reduces.data[stage->reduces.data[i]];
+        const Reduce *reduce = stage_reduce(column->kernel, stage, i);
         Acc part = join_chains(column, stage->reduces.data[i], accs[i]);
         outer[i] = in_groups ? take_groups(column, reduce, outer[i], number, part)
                              : take_part(column, reduce, outer[i], number, part);
@@ -301,19 +300,14 @@ static void fold(Column *column, const Stage *stage, uint32_t level, Acc *accs) 
         pass_elements(column, stage, accs);
         return;
     }
-    LLVMValueRef values[2 * MAX_STAGE_VALUES];
     gpu_stage_begin(lower, stage, accs);
-    uint32_t n_values = acc_flatten(accs, stage->reduces.n, values);
     int64_t step = run_elems(column, level) * (level == 1 ? column->n_groups : 1);
     /* All threads walk the same runs, with or without columns: barriers are inside. */
     Loop loop = loop_begin(unit, lower->function, lower_index_const(lower, 0), column->length,
                            lower_index_const(lower, step));
-    loop_carry(unit, &loop, values, n_values);
-    acc_unflatten(accs, stage->reduces.n, values);
+    acc_loop_carry(unit, &loop, accs, stage->reduces.n, NULL);
     fold_runs(column, stage, level, loop.index, accs);
-    acc_flatten(accs, stage->reduces.n, values);
-    loop_end_carry(unit, &loop, values, n_values);
-    acc_unflatten(accs, stage->reduces.n, values);
+    acc_loop_end(unit, &loop, accs, stage->reduces.n, NULL);
 }
 
 static void store_columns(Column *column) {
@@ -326,7 +320,7 @@ static void store_columns(Column *column) {
 static LLVMValueRef leads(const Column *column) {
     LLVMBuilderRef builder = column->unit->builder;
     bool is_partial = column->kernel->segment_axis != NO_AXIS;
-    LLVMValueRef zero = unit_int(column->unit->i32, 0);
+    LLVMValueRef zero = unit_i32(column->unit, 0);
     LLVMValueRef row = is_partial ? column->y : LLVMBuildOr(builder, column->y, column->z, "");
     LLVMValueRef is_first = LLVMBuildICmp(builder, LLVMIntEQ, row, zero, "");
     return LLVMBuildAnd(builder, is_first, column->exists, "");

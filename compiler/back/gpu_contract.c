@@ -7,7 +7,10 @@ void template_gpu_contract(Lower *lower) {
         template_gpu_gemm_simt(lower);
         break;
     case CONTRACT_MMA:
-        template_gpu_gemm_mma(lower);
+        if (lower->n_together > 1)
+            template_gpu_gemm_relay(lower);
+        else
+            template_gpu_gemm_mma(lower);
         break;
     case CONTRACT_PLAIN:
         template_gpu_gemm_plain(lower);

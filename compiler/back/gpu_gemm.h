@@ -10,6 +10,7 @@
 
 void template_gpu_gemm_simt(Lower *lower);
 void template_gpu_gemm_mma(Lower *lower);
+void template_gpu_gemm_relay(Lower *lowers);
 void template_gpu_gemm_plain(Lower *lower);
 void template_gpu_gemm_wgmma(Lower *lower);
 void template_gpu_gemm_vector(Lower *lower);
@@ -64,6 +65,8 @@ typedef struct GemmPart {
     LLVMValueRef first_row;     /* i32: in the tile; NULL: 0 */
     uint32_t run, run_stride;   /* powers of two */
     LLVMValueRef n_next; /* i32: rows right behind them that are drained next, or NULL: none */
+    uint32_t between;    /* elements from a phase's results to the next's; 0: n_columns */
+    bool is_rounded;     /* the elements are of the result dtype */
     bool is_own; /* one row or column, whose element i thread i has put there: needs no barrier */
 } GemmPart;
 void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part);

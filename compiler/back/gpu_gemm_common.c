@@ -8,12 +8,8 @@
 enum { GROUP_ROWS = 8, MAX_STORES = 64 };
 enum { CHEAP = 8, MODERATE = 40 }; /* costs of an epilogue, in prims */
 
-static DimId extent_of(const Lower *lower, uint32_t axis) {
-    return index_axis_extent(scalartab_indices(lower->kernel->scalars), axis);
-}
-
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes) {
-    DimId extent = extent_of(lower, axis);
+    DimId extent = kernel_axis_extent(lower->kernel, axis);
     const Variant *variant = lower->variant;
     if (dim_multiple(lower_dims(lower), extent) % lanes == 0) return true;
     return extent == variant->multiple_dim && variant->multiple_of % lanes == 0;
@@ -23,7 +19,7 @@ bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes
 static uint32_t store_lanes(const Lower *lower, uint32_t most) {
     uint32_t n = gemm_axis_n(lower->kernel);
     while (most > 1 && !gpu_gemm_axis_is_multiple(lower, n, most)) most /= 2;
-    return dim_equals_const(lower_dims(lower), extent_of(lower, n), 0) ? 1 : most;
+    return dim_equals_const(lower_dims(lower), kernel_axis_extent(lower->kernel, n), 0) ? 1 : most;
 }
 
 bool gpu_gemm_reads_right_once(const Lower *lower) {
@@ -33,10 +29,12 @@ bool gpu_gemm_reads_right_once(const Lower *lower) {
     const Scalar *s = scalar_get(kernel->scalars, factor);
     if (s->kind != SCALAR_LOAD || lower->n_parts > 1 || lower->n_codes > 1) return false;
     for (uint32_t axis = 0; axis < gemm_axis_m(kernel); axis++)
-        if (!(s->axes >> axis & 1) && dim_hi(lower_dims(lower), extent_of(lower, axis)) > 1)
+        if (!(s->axes >> axis & 1) &&
+            dim_hi(lower_dims(lower), kernel_axis_extent(lower->kernel, axis)) > 1)
             return false;
     uint32_t rows = sched->cluster > 1 ? sched->tile_m * sched->cluster : sched->tile_m;
-    return dim_hi(lower_dims(lower), extent_of(lower, gemm_axis_m(kernel))) <= rows;
+    return dim_hi(lower_dims(lower), kernel_axis_extent(lower->kernel, gemm_axis_m(kernel))) <=
+           rows;
 }
 
 /* Blocks. */
@@ -48,7 +46,8 @@ static void split_tile(GemmBlock *block, LLVMValueRef tile, const GemmTiles *til
     LLVMBuilderRef builder = lower->unit->builder;
     DimTab *dims = lower_dims(lower);
     uint32_t m = gemm_axis_m(lower->kernel);
-    LLVMValueRef rows = lower_dim(lower, dim_ceil_div(dims, extent_of(lower, m), tiles->m));
+    LLVMValueRef rows =
+        lower_dim(lower, dim_ceil_div(dims, kernel_axis_extent(lower->kernel, m), tiles->m));
     LLVMValueRef columns = lower_dim(lower, tiles->across);
     LLVMValueRef eight = lower_index_const(lower, GROUP_ROWS);
     LLVMValueRef per_group = LLVMBuildMul(builder, columns, eight, "");
@@ -106,7 +105,7 @@ GemmTiles gpu_gemm_tiles(const Lower *lower, uint32_t rows) {
     return (GemmTiles){.m = rows,
                        .n = columns,
                        .begin = dim_const(dims, 0),
-                       .across = dim_ceil_div(dims, extent_of(lower, n), columns),
+                       .across = dim_ceil_div(dims, kernel_axis_extent(lower->kernel, n), columns),
                        .is_whole = gpu_gemm_axis_is_multiple(lower, n, columns)};
 }
 
@@ -115,15 +114,15 @@ GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, const GemmTiles *ti
     LLVMBuilderRef builder = unit->builder;
     const Kernel *kernel = lower->kernel;
     DimTab *dims = lower_dims(lower);
-    DimId m = extent_of(lower, gemm_axis_m(kernel));
-    DimId n = extent_of(lower, gemm_axis_n(kernel));
+    DimId m = kernel_axis_extent(lower->kernel, gemm_axis_m(kernel));
+    DimId n = kernel_axis_extent(lower->kernel, gemm_axis_n(kernel));
     GemmBlock block = {.lower = lower,
                        .thread = gpu_thread(unit),
                        .is_whole = tiles->is_whole,
                        .point = point_new(lower, 1)};
     block.m = lower_dim(lower, m);
     block.n = lower_dim(lower, n);
-    block.k = lower_dim(lower, extent_of(lower, gemm_axis_k(kernel)));
+    block.k = lower_dim(lower, kernel_axis_extent(lower->kernel, gemm_axis_k(kernel)));
     if (kernel->n_parallel > 2) {
         DimId down = dim_ceil_div(dims, m, tiles->m);
         LLVMValueRef n_tiles = lower_dim(lower, dim_mul(dims, down, tiles->across));
@@ -158,22 +157,13 @@ static LLVMValueRef is_inside(const GemmBlock *block, LLVMValueRef row, LLVMValu
     return inside ? LLVMBuildAnd(builder, inside, in_row, "") : in_row;
 }
 
-/* What an earlier phase has for this one stays in registers, where both run at once. */
-static void take_passed(Point *point, Pending *before) {
-    const Lower *lower = point->lower;
-    const Kernel *maker = before->point.lower->kernel;
-    const ScalarTab *scalars = lower->kernel->scalars;
-    for (uint32_t i = 0; i < maker->row_stores.n; i++) {
-        const Store *store = &maker->row_stores.data[i];
-        for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
-            const Scalar *s = scalar_get(scalars, id);
-            if (s->kind == SCALAR_LOAD && s->buffer == store->buffer)
-                point->values[id] = point_lanes(&before->point, store->value);
-        }
-    }
+static LLVMValueRef rounded(const Lower *lower, LLVMValueRef value) {
+    const Reduce *reduce = &lower->kernel->reduces.data[0];
+    return convert_value(&lower->unit->math, value, unit_convert_type(reduce->acc),
+                         unit_convert_type(reduce->result));
 }
 
-/* Loads and epilogue of one row: `value` is the accumulators', `early` what was loaded before. The
+/* Loads and epilogue of one row: `value` is the results', `early` what was loaded before. The
  * `n_before` phases before this one lie before it. */
 static Pending compute_outputs(const GemmPhase *phase, LLVMValueRef row, LLVMValueRef value,
                                const LLVMValueRef *early, Pending *before, uint32_t n_before) {
@@ -181,7 +171,6 @@ static Pending compute_outputs(const GemmPhase *phase, LLVMValueRef row, LLVMVal
     const GemmColumn *column = &phase->column;
     Lower *lower = block->lower;
     const Kernel *kernel = lower->kernel;
-    const Reduce *reduce = &kernel->reduces.data[0];
     LLVMValueRef at = column->point.axis[gemm_axis_n(kernel)];
     Pending pending = {.point = point_inside(&column->point)};
     pending.exists = n_before ? before->exists : is_inside(block, row, at);
@@ -189,27 +178,22 @@ static Pending compute_outputs(const GemmPhase *phase, LLVMValueRef row, LLVMVal
     point->axis[gemm_axis_m(kernel)] = row;
     point->active = pending.exists;
     for (uint32_t i = 0; i < column->n_early; i++) point->values[column->early[i]] = early[i];
-    for (uint32_t i = 0; i < n_before; i++) take_passed(point, &before[i]);
+    for (uint32_t i = 0; i < n_before; i++) point_take_passed(point, &before[i].point);
     point->results = arena_array(lower->unit->arena, LLVMValueRef, kernel->reduces.n);
-    point->results[0] = convert_value(&lower->unit->math, value, unit_convert_type(reduce->acc),
-                                      unit_convert_type(reduce->result));
+    point->results[0] = value;
     point_prepare_stores(point, kernel->row_stores.data, kernel->row_stores.n);
     return pending;
 }
 
-/* Of all phases that run at once, but for what passes between them. */
+/* Of all phases that run at once. */
 static void store_outputs(Pending *pending, uint32_t n_phases) {
     Lower *lower = pending->point.lower;
     If exists = {NULL};
     if (pending->exists) exists = if_begin(lower->unit, lower->function, pending->exists);
     for (uint32_t p = 0; p < n_phases; p++) {
         const Kernel *kernel = pending[p].point.lower->kernel;
-        for (uint32_t i = 0; i < kernel->row_stores.n; i++) {
-            const Store *store = &kernel->row_stores.data[i];
-            bool is_passed =
-                lower->n_together > 1 && lower->plan->buffers.data[store->buffer].is_on_chip;
-            if (!is_passed) point_store(&pending[p].point, store);
-        }
+        for (uint32_t i = 0; i < kernel->row_stores.n; i++)
+            point_store(&pending[p].point, &kernel->row_stores.data[i]);
     }
     if (exists.after) if_end(lower->unit, &exists);
 }
@@ -244,12 +228,13 @@ static LLVMValueRef load_part(const GemmBlock *block, const GemmPart *part, LLVM
                               LLVMValueRef column, uint32_t lanes) {
     const Unit *unit = block->lower->unit;
     LLVMBuilderRef builder = unit->builder;
-    Dtype acc = block->lower->kernel->reduces.data[0].acc;
-    LLVMValueRef at = LLVMBuildMul(builder, row, unit_int(unit->i32, part->pitch), "");
+    const Reduce *reduce = &block->lower->kernel->reduces.data[0];
+    Dtype dtype = part->is_rounded ? reduce->result : reduce->acc;
+    LLVMValueRef at = LLVMBuildMul(builder, row, unit_i32(unit, part->pitch), "");
     at = LLVMBuildAdd(builder, at, column, "");
-    LLVMValueRef pointer = gpu_shared_at(unit, part->shared, unit_value_type(unit, acc, 1), at);
-    LLVMValueRef load = LLVMBuildLoad2(builder, unit_value_type(unit, acc, lanes), pointer, "");
-    LLVMSetAlignment(load, lanes * dtype_bytes(acc) < 16 ? lanes * dtype_bytes(acc) : 16);
+    LLVMValueRef pointer = gpu_shared_at(unit, part->shared, unit_value_type(unit, dtype, 1), at);
+    LLVMValueRef load = LLVMBuildLoad2(builder, unit_value_type(unit, dtype, lanes), pointer, "");
+    LLVMSetAlignment(load, lanes * dtype_bytes(dtype) < 16 ? lanes * dtype_bytes(dtype) : 16);
     return load;
 }
 
@@ -269,10 +254,9 @@ static LLVMValueRef row_of_part(const GemmBlock *block, const GemmPart *part, LL
     const Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
     if (part->run >= part->n_rows && !part->first_row) return row_of_run(block, row);
-    LLVMValueRef run = LLVMBuildUDiv(builder, row, unit_int(unit->i32, part->run), "");
-    LLVMValueRef in_run =
-        LLVMBuildAnd(builder, row, unit_int(unit->i32, (int64_t)part->run - 1), "");
-    LLVMValueRef at = LLVMBuildMul(builder, run, unit_int(unit->i32, part->run_stride), "");
+    LLVMValueRef run = LLVMBuildUDiv(builder, row, unit_i32(unit, part->run), "");
+    LLVMValueRef in_run = LLVMBuildAnd(builder, row, unit_i32(unit, (int64_t)part->run - 1), "");
+    LLVMValueRef at = LLVMBuildMul(builder, run, unit_i32(unit, part->run_stride), "");
     at = LLVMBuildAdd(builder, at, in_run, "");
     if (part->first_row) at = LLVMBuildAdd(builder, at, part->first_row, "");
     return LLVMBuildAdd(builder, block->m0, gpu_index(lower, at), "");
@@ -356,7 +340,7 @@ static uint32_t n_early_loads(const GemmRows *rows) {
 
 static LLVMValueRef row_ahead(const GemmRows *rows, LLVMValueRef row, uint32_t n_steps) {
     const Unit *unit = rows->phases->block.lower->unit;
-    return LLVMBuildAdd(unit->builder, row, unit_int(unit->i32, (int64_t)rows->step * n_steps), "");
+    return LLVMBuildAdd(unit->builder, row, unit_i32(unit, (int64_t)rows->step * n_steps), "");
 }
 
 /* Begins the loads of an iteration's rows, the first of which is `first` (i32, in the part). */
@@ -380,10 +364,10 @@ static void load_phase_early(const GemmRows *rows, const GemmPhase *phase, LLVMV
 static void load_early(const GemmRows *rows, LLVMValueRef first, LLVMValueRef *values) {
     const Unit *unit = rows->phases->block.lower->unit;
     LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef n_rows = unit_int(unit->i32, rows->part->n_rows);
+    LLVMValueRef n_rows = unit_i32(unit, rows->part->n_rows);
     if (rows->part->n_next) n_rows = LLVMBuildAdd(builder, n_rows, rows->part->n_next, "");
     LLVMValueRef is_there = LLVMBuildICmp(builder, LLVMIntULT, first, n_rows, "");
-    first = LLVMBuildSelect(builder, is_there, first, unit_int(unit->i32, 0), "");
+    first = LLVMBuildSelect(builder, is_there, first, unit_i32(unit, 0), "");
     for (uint32_t p = 0; p < rows->n_phases; p++) {
         load_phase_early(rows, &rows->phases[p], first, values);
         values += rows->phases[p].column.n_early;
@@ -397,11 +381,13 @@ static void compute_row(const GemmRows *rows, LLVMValueRef row, const LLVMValueR
         const GemmPhase *phase = &rows->phases[p];
         const Unit *unit = phase->block.lower->unit;
         LLVMValueRef column = phase->column.in_part;
-        LLVMValueRef before = unit_int(unit->i32, (int64_t)p * rows->part->n_columns);
+        const GemmPart *part = rows->part;
+        uint32_t between = part->between ? part->between : part->n_columns;
+        LLVMValueRef before = unit_i32(unit, (int64_t)p * between);
         if (p) column = LLVMBuildAdd(unit->builder, column, before, "");
-        LLVMValueRef value =
-            load_part(&phase->block, rows->part, row, column, phase->column.point.lanes);
-        LLVMValueRef at = row_of_part(&phase->block, rows->part, row);
+        LLVMValueRef value = load_part(&phase->block, part, row, column, phase->column.point.lanes);
+        if (!part->is_rounded) value = rounded(phase->block.lower, value);
+        LLVMValueRef at = row_of_part(&phase->block, part, row);
         pending[p] = compute_outputs(phase, at, value, early, pending, p);
         early += phase->column.n_early;
     }
@@ -431,9 +417,8 @@ void gpu_gemm_drain_rows(const GemmRows *rows, LLVMValueRef *values) {
     Unit *unit = lower->unit;
     uint32_t unroll = rows->unroll, n_early = n_early_loads(rows);
     LLVMValueRef next[GEMM_MAX_EARLY_VALUES];
-    Loop loop =
-        loop_begin(unit, lower->function, rows->first, unit_int(unit->i32, rows->part->n_rows),
-                   unit_int(unit->i32, (int64_t)rows->step * unroll));
+    Loop loop = loop_begin(unit, lower->function, rows->first, unit_i32(unit, rows->part->n_rows),
+                           unit_i32(unit, (int64_t)rows->step * unroll));
     loop_carry(unit, &loop, values, unroll * n_early);
     load_early(rows, row_ahead(rows, loop.index, unroll), next);
     Pending pending[GEMM_MAX_UNROLL][GEMM_MAX_PHASES];
@@ -453,7 +438,7 @@ uint32_t gpu_gemm_lanes(const GemmBlock *block, uint32_t most) {
 
 uint32_t gpu_gemm_rows_at_once(const Lower *lower) {
     const Kernel *kernel = lower->kernel;
-    bool *seen = arena_array(lower->unit->arena, bool, scalar_count(kernel->scalars) + 1);
+    bool *seen = scalar_marks(kernel->scalars);
     uint32_t cost = 0;
     for (uint32_t i = 0; i < kernel->row_stores.n; i++)
         cost += scalar_cost(kernel->scalars, kernel->row_stores.data[i].value, seen);
@@ -468,12 +453,12 @@ void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
     uint32_t lanes = part->is_own ? 1 : gpu_gemm_lanes(block, part->n_columns);
     uint32_t groups = part->n_columns / lanes, width = groups < threads ? groups : threads;
     uint32_t unroll = gpu_gemm_rows_at_once(lower);
-    LLVMValueRef across = unit_int(unit->i32, width), values[GEMM_MAX_EARLY_VALUES];
+    LLVMValueRef across = unit_i32(unit, width), values[GEMM_MAX_EARLY_VALUES];
     LLVMValueRef first = LLVMBuildUDiv(builder, block->thread, across, "");
     LLVMValueRef group = LLVMBuildURem(builder, block->thread, across, "");
     for (uint32_t done = 0; done < groups; done += width) {
-        LLVMValueRef at = LLVMBuildAdd(builder, group, unit_int(unit->i32, done), "");
-        at = LLVMBuildMul(builder, at, unit_int(unit->i32, lanes), "");
+        LLVMValueRef at = LLVMBuildAdd(builder, group, unit_i32(unit, done), "");
+        at = LLVMBuildMul(builder, at, unit_i32(unit, lanes), "");
         GemmPhase phase = {.block = *block, .column = gpu_gemm_column(block, at, lanes)};
         gpu_gemm_load_early(&phase, 1);
         GemmRows rows = gpu_gemm_rows(&phase, 1, part, first, threads / width, unroll);
@@ -492,18 +477,18 @@ void gpu_gemm_drain_parts(const GemmBlock *block, GemmPart part, uint32_t n_part
         gpu_gemm_drain(block, &part);
         return;
     }
-    Loop loop = loop_begin(unit, lower->function, unit_int(unit->i32, 0),
-                           unit_int(unit->i32, n_parts), unit_int(unit->i32, 1));
+    Loop loop = loop_begin(unit, lower->function, unit_i32(unit, 0), unit_i32(unit, n_parts),
+                           unit_i32(unit, 1));
     gpu_barrier(unit); /* the part before has been read */
     for (uint32_t i = 0; i < n_parts; i++) {
-        LLVMValueRef number = unit_int(unit->i32, i);
+        LLVMValueRef number = unit_i32(unit, i);
         LLVMValueRef is_due = LLVMBuildICmp(unit->builder, LLVMIntEQ, loop.index, number, "");
         If due = if_begin(unit, lower->function, is_due);
         put(user, i);
         if_end(unit, &due);
     }
     gpu_barrier(unit);
-    part.first_row = LLVMBuildMul(unit->builder, loop.index, unit_int(unit->i32, part.run), "");
+    part.first_row = LLVMBuildMul(unit->builder, loop.index, unit_i32(unit, part.run), "");
     gpu_gemm_drain(block, &part);
     loop_end(unit, &loop);
 }

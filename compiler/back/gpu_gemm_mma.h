@@ -17,7 +17,7 @@
 enum {
     CHUNK_BYTES = 16,
     STEP_BYTES = 32,
-    MAX_CHUNKS = 8,
+    MAX_CHUNKS = 16,
     MAX_FRAGMENTS = 8,
     FRAGMENT_REGISTERS = 4
 };
@@ -65,7 +65,13 @@ void mma_factor_init(MmaFactor *factor, const GemmBlock *block, bool is_left, ui
  * the matrix there are zeros. */
 void mma_factor_fetch(MmaFactor *factor, const GemmBlock *block, LLVMValueRef k0,
                       LLVMValueRef stage);
+/* Moves the tile along its own axis, to begin at `first` (index_type). */
+void mma_factor_move(MmaFactor *factor, const GemmBlock *block, LLVMValueRef first);
 void mma_factor_put(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef stage);
+/* Copies that were started since the last commit are a group; waits until at most `n_pending` of
+ * the thread's groups are under way. */
+void mma_copies_commit(const Unit *unit);
+void mma_copies_wait(const Unit *unit, uint32_t n_pending);
 /* Prepares fragments of `warp_elems` along m or n, from `warp_first` (i32, in the tile) on. */
 void mma_factor_aim(MmaFactor *factor, const GemmBlock *block, LLVMValueRef warp_first,
                     uint32_t warp_elems);

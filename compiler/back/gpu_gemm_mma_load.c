@@ -10,10 +10,6 @@ static IndexTab *indices_of(const GemmBlock *block) {
     return scalartab_indices(block->lower->kernel->scalars);
 }
 
-static LLVMValueRef i32_const(const GemmBlock *block, int64_t value) {
-    return unit_int(block->lower->unit->i32, value);
-}
-
 static LLVMValueRef bytes_from(const GemmBlock *block, LLVMValueRef pointer, LLVMValueRef offset) {
     const Unit *unit = block->lower->unit;
     return LLVMBuildGEP2(unit->builder, unit->i8, pointer, &offset, 1, "");
@@ -33,10 +29,10 @@ static LLVMValueRef swizzle(const MmaFactor *factor, const GemmBlock *block, LLV
                             LLVMValueRef chunk) {
     LLVMBuilderRef builder = block->lower->unit->builder;
     uint32_t n_chunks = factor->row_chunks < 8 ? factor->row_chunks : 8;
-    if (n_chunks < 8) row = LLVMBuildLShr(builder, row, i32_const(block, 1), "");
+    if (n_chunks < 8) row = LLVMBuildLShr(builder, row, unit_i32(block->lower->unit, 1), "");
     uint32_t mask = (factor->by_elements ? n_chunks / 2 : n_chunks) - 1;
-    row = LLVMBuildAnd(builder, row, i32_const(block, mask), "");
-    if (factor->by_elements) row = LLVMBuildShl(builder, row, i32_const(block, 1), "");
+    row = LLVMBuildAnd(builder, row, unit_i32(block->lower->unit, mask), "");
+    if (factor->by_elements) row = LLVMBuildShl(builder, row, unit_i32(block->lower->unit, 1), "");
     return LLVMBuildXor(builder, chunk, row, "");
 }
 
@@ -44,12 +40,13 @@ static LLVMValueRef swizzle(const MmaFactor *factor, const GemmBlock *block, LLV
 static LLVMValueRef chunk_bytes(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef row,
                                 LLVMValueRef chunk) {
     LLVMBuilderRef builder = block->lower->unit->builder;
-    LLVMValueRef row_bytes = i32_const(block, (int64_t)factor->row_chunks * CHUNK_BYTES);
+    LLVMValueRef row_bytes =
+        unit_i32(block->lower->unit, (int64_t)factor->row_chunks * CHUNK_BYTES);
     LLVMValueRef at = LLVMBuildMul(builder, row, row_bytes, "");
     chunk = swizzle(factor, block, row, chunk);
-    chunk = LLVMBuildMul(builder, chunk, i32_const(block, CHUNK_BYTES), "");
+    chunk = LLVMBuildMul(builder, chunk, unit_i32(block->lower->unit, CHUNK_BYTES), "");
     at = LLVMBuildAdd(builder, at, chunk, "");
-    return LLVMBuildAdd(builder, at, i32_const(block, factor->begin_bytes), "");
+    return LLVMBuildAdd(builder, at, unit_i32(block->lower->unit, factor->begin_bytes), "");
 }
 
 /* How the factor lies. */
@@ -92,14 +89,14 @@ static bool has_run_along(const MmaFactor *factor, const GemmBlock *block, uint3
 /* This thread's part. */
 
 static LLVMValueRef row_number(const MmaFactor *factor, const GemmBlock *block, uint32_t i) {
-    LLVMValueRef step = i32_const(block, (int64_t)factor->row_step * i);
+    LLVMValueRef step = unit_i32(block->lower->unit, (int64_t)factor->row_step * i);
     return LLVMBuildAdd(block->lower->unit->builder, factor->own_row, step, "");
 }
 
 static void share_chunks(MmaFactor *factor, const GemmBlock *block) {
     LLVMBuilderRef builder = block->lower->unit->builder;
     uint32_t threads = block->lower->variant->sched.threads;
-    LLVMValueRef across = i32_const(block, factor->row_chunks);
+    LLVMValueRef across = unit_i32(block->lower->unit, factor->row_chunks);
     factor->row_step = threads / factor->row_chunks;
     factor->n_chunks = factor->n_rows / factor->row_step;
     if (factor->row_step % swizzle_period(factor) || factor->n_rows % factor->row_step ||
@@ -118,8 +115,8 @@ static Point chunk_point(const MmaFactor *factor, const GemmBlock *block, uint32
     LLVMBuilderRef builder = lower->unit->builder;
     uint32_t k = gemm_axis_k(lower->kernel);
     LLVMValueRef row = row_number(factor, block, i);
-    LLVMValueRef along =
-        LLVMBuildMul(builder, factor->own_chunk, i32_const(block, factor->chunk_elems), "");
+    LLVMValueRef along = LLVMBuildMul(builder, factor->own_chunk,
+                                      unit_i32(block->lower->unit, factor->chunk_elems), "");
     row = gpu_index(lower, row);
     along = gpu_index(lower, along);
     Point point = point_inside(&block->point);
@@ -144,7 +141,7 @@ static LLVMValueRef bytes_inside(const MmaFactor *factor, const GemmBlock *block
     args[0] = left, args[1] = zero;
     left = unit_intrinsic(unit, "llvm.smax", &type, 1, args, 2);
     if (type != unit->i32) left = LLVMBuildTrunc(builder, left, unit->i32, "");
-    return LLVMBuildMul(builder, left, i32_const(block, factor->elem_bytes), "");
+    return LLVMBuildMul(builder, left, unit_i32(unit, factor->elem_bytes), "");
 }
 
 /* Addresses at k = 0; what the row (straight) or the chunk (turned) leaves inside the matrix. */
@@ -164,10 +161,11 @@ static void aim_copies(MmaFactor *factor, const GemmBlock *block) {
         LLVMValueRef at = point.axis[factor->axis];
         point.active = LLVMBuildICmp(builder, LLVMIntSLT, at, factor->extent, "");
         factor->sources[i] = point_pointer(&point, s);
-        LLVMValueRef all = i32_const(block, has_whole_chunks ? CHUNK_BYTES : -1);
-        factor->n_bytes[i] = factor->is_turned ? bytes_inside(factor, block, at, factor->extent)
-                                               : LLVMBuildSelect(builder, point.active, all,
-                                                                 i32_const(block, 0), "");
+        LLVMValueRef all = unit_i32(block->lower->unit, has_whole_chunks ? CHUNK_BYTES : -1);
+        factor->n_bytes[i] =
+            factor->is_turned
+                ? bytes_inside(factor, block, at, factor->extent)
+                : LLVMBuildSelect(builder, point.active, all, unit_i32(block->lower->unit, 0), "");
     }
 }
 
@@ -202,6 +200,20 @@ void mma_factor_init(MmaFactor *factor, const GemmBlock *block, bool is_left, ui
 
 /* Bringing in. */
 
+void mma_factor_move(MmaFactor *factor, const GemmBlock *block, LLVMValueRef first) {
+    factor->first = first;
+    if (factor->is_copied) aim_copies(factor, block);
+}
+
+void mma_copies_commit(const Unit *unit) {
+    unit_intrinsic(unit, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
+}
+
+void mma_copies_wait(const Unit *unit, uint32_t n_pending) {
+    LLVMValueRef n = unit_i32(unit, n_pending);
+    unit_intrinsic(unit, "llvm.nvvm.cp.async.wait.group", NULL, 0, &n, 1);
+}
+
 static void copy_chunk(const GemmBlock *block, LLVMValueRef to, LLVMValueRef from,
                        LLVMValueRef n_bytes) {
     LLVMValueRef args[3] = {to, from, n_bytes};
@@ -228,13 +240,15 @@ static void start_copies(const MmaFactor *factor, const GemmBlock *block, LLVMVa
             LLVMValueRef row = gpu_index(lower, row_number(factor, block, i));
             LLVMValueRef left = LLVMBuildSub(builder, block->k, k0, "");
             LLVMValueRef exists = LLVMBuildICmp(builder, LLVMIntSLT, row, left, "");
-            n_bytes = LLVMBuildSelect(builder, exists, n_bytes, i32_const(block, 0), "");
+            n_bytes =
+                LLVMBuildSelect(builder, exists, n_bytes, unit_i32(block->lower->unit, 0), "");
         } else {
             n_bytes = LLVMBuildAnd(builder, n_bytes, in_k, "");
         }
         uint32_t rows_bytes = i * factor->row_step * factor->row_chunks * CHUNK_BYTES;
         LLVMValueRef from = LLVMBuildGEP2(builder, element, factor->sources[i], &delta, 1, "");
-        copy_chunk(block, bytes_from(block, to, i32_const(block, rows_bytes)), from, n_bytes);
+        copy_chunk(block, bytes_from(block, to, unit_i32(block->lower->unit, rows_bytes)), from,
+                   n_bytes);
     }
 }
 
@@ -293,7 +307,7 @@ void mma_factor_put(const MmaFactor *factor, const GemmBlock *block, LLVMValueRe
     LLVMValueRef to = bytes_from(block, stage, factor->own_bytes);
     for (uint32_t i = 0; i < factor->n_chunks; i++) {
         uint32_t rows_bytes = i * factor->row_step * factor->row_chunks * CHUNK_BYTES;
-        LLVMValueRef at = bytes_from(block, to, i32_const(block, rows_bytes));
+        LLVMValueRef at = bytes_from(block, to, unit_i32(block->lower->unit, rows_bytes));
         LLVMSetAlignment(LLVMBuildStore(builder, factor->values[i], at), CHUNK_BYTES);
     }
 }
@@ -310,26 +324,28 @@ uint32_t mma_fragment_registers(const MmaFactor *factor) {
 static void aim_matrices(MmaFactor *factor, const GemmBlock *block, LLVMValueRef warp_first,
                          uint32_t n) {
     LLVMBuilderRef builder = block->lower->unit->builder;
-    LLVMValueRef one = i32_const(block, 1);
-    LLVMValueRef in_matrix = LLVMBuildAnd(builder, block->thread, i32_const(block, 7), "");
-    LLVMValueRef bit3 = LLVMBuildLShr(builder, block->thread, i32_const(block, 3), "");
-    LLVMValueRef bit4 = LLVMBuildLShr(builder, block->thread, i32_const(block, 4), "");
+    LLVMValueRef one = unit_i32(block->lower->unit, 1);
+    LLVMValueRef in_matrix =
+        LLVMBuildAnd(builder, block->thread, unit_i32(block->lower->unit, 7), "");
+    LLVMValueRef bit3 = LLVMBuildLShr(builder, block->thread, unit_i32(block->lower->unit, 3), "");
+    LLVMValueRef bit4 = LLVMBuildLShr(builder, block->thread, unit_i32(block->lower->unit, 4), "");
     bit3 = LLVMBuildAnd(builder, bit3, one, "");
     bit4 = LLVMBuildAnd(builder, bit4, one, "");
     LLVMValueRef half_own = factor->is_left ? bit3 : bit4, half_k = factor->is_left ? bit4 : bit3;
     LLVMValueRef half_row = factor->is_turned ? half_k : half_own;
     LLVMValueRef half_chunk = factor->is_turned ? half_own : half_k;
-    LLVMValueRef row = LLVMBuildMul(builder, half_row, i32_const(block, 8), "");
+    LLVMValueRef row = LLVMBuildMul(builder, half_row, unit_i32(block->lower->unit, 8), "");
     row = LLVMBuildAdd(builder, row, in_matrix, "");
     if (factor->is_turned) {
-        LLVMValueRef chunk = LLVMBuildLShr(builder, warp_first, i32_const(block, 3), "");
+        LLVMValueRef chunk =
+            LLVMBuildLShr(builder, warp_first, unit_i32(block->lower->unit, 3), "");
         half_chunk = LLVMBuildAdd(builder, half_chunk, chunk, "");
     } else {
         row = LLVMBuildAdd(builder, row, warp_first, "");
     }
     for (uint32_t i = 0; i < n; i++) {
         LLVMValueRef chunk =
-            LLVMBuildAdd(builder, half_chunk, i32_const(block, (int64_t)i * 2), "");
+            LLVMBuildAdd(builder, half_chunk, unit_i32(block->lower->unit, (int64_t)i * 2), "");
         factor->lane_bytes[i] = chunk_bytes(factor, block, row, chunk);
     }
 }
@@ -338,21 +354,22 @@ static void aim_matrices(MmaFactor *factor, const GemmBlock *block, LLVMValueRef
 static void aim_elements(MmaFactor *factor, const GemmBlock *block, LLVMValueRef warp_first,
                          uint32_t n) {
     LLVMBuilderRef builder = block->lower->unit->builder;
-    LLVMValueRef lane = LLVMBuildAnd(builder, block->thread, i32_const(block, WARP - 1), "");
-    LLVMValueRef own = LLVMBuildLShr(builder, lane, i32_const(block, 2), "");
-    LLVMValueRef at_k = LLVMBuildAnd(builder, lane, i32_const(block, 3), "");
+    LLVMValueRef lane =
+        LLVMBuildAnd(builder, block->thread, unit_i32(block->lower->unit, WARP - 1), "");
+    LLVMValueRef own = LLVMBuildLShr(builder, lane, unit_i32(block->lower->unit, 2), "");
+    LLVMValueRef at_k = LLVMBuildAnd(builder, lane, unit_i32(block->lower->unit, 3), "");
     own = LLVMBuildAdd(builder, own, warp_first, "");
     uint32_t n_places = factor->is_turned ? n * 2 : n;
     for (uint32_t i = 0; i < n_places; i++) {
         uint32_t own_plus = factor->is_turned ? i * 8 : 0;
         uint32_t k_plus = factor->is_turned ? 0 : i * STEP_BYTES / factor->elem_bytes;
-        LLVMValueRef one = LLVMBuildAdd(builder, own, i32_const(block, own_plus), "");
-        LLVMValueRef two = LLVMBuildAdd(builder, at_k, i32_const(block, k_plus), "");
+        LLVMValueRef one = LLVMBuildAdd(builder, own, unit_i32(block->lower->unit, own_plus), "");
+        LLVMValueRef two = LLVMBuildAdd(builder, at_k, unit_i32(block->lower->unit, k_plus), "");
         LLVMValueRef row = factor->is_turned ? two : one, along = factor->is_turned ? one : two;
-        LLVMValueRef elems = i32_const(block, factor->chunk_elems);
+        LLVMValueRef elems = unit_i32(block->lower->unit, factor->chunk_elems);
         LLVMValueRef chunk = LLVMBuildUDiv(builder, along, elems, "");
         LLVMValueRef rest = LLVMBuildURem(builder, along, elems, "");
-        rest = LLVMBuildMul(builder, rest, i32_const(block, factor->elem_bytes), "");
+        rest = LLVMBuildMul(builder, rest, unit_i32(block->lower->unit, factor->elem_bytes), "");
         LLVMValueRef at = chunk_bytes(factor, block, row, chunk);
         factor->lane_bytes[i] = LLVMBuildAdd(builder, at, rest, "");
     }
@@ -376,7 +393,7 @@ static void load_matrices(const MmaFactor *factor, const GemmBlock *block, LLVMV
     uint32_t column = factor->is_turned ? i : step, rows = (factor->is_turned ? step : i) * 16;
     uint32_t rows_bytes = rows * factor->row_chunks * CHUNK_BYTES;
     LLVMValueRef at = bytes_from(block, stage, factor->lane_bytes[column]);
-    at = bytes_from(block, at, i32_const(block, rows_bytes));
+    at = bytes_from(block, at, unit_i32(unit, rows_bytes));
     LLVMTypeRef type = LLVMTypeOf(at);
     const char *name = factor->is_turned ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
                                          : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16";
@@ -400,7 +417,7 @@ static void load_elements(const MmaFactor *factor, const GemmBlock *block, LLVMV
         uint32_t place = factor->is_turned ? i * 2 + own_half : step;
         uint32_t rows_bytes = rows * factor->row_chunks * CHUNK_BYTES;
         LLVMValueRef at = bytes_from(block, stage, factor->lane_bytes[place]);
-        at = bytes_from(block, at, i32_const(block, rows_bytes));
+        at = bytes_from(block, at, unit_i32(unit, rows_bytes));
         registers[r] = LLVMBuildLoad2(unit->builder, type, at, "");
         LLVMSetAlignment(registers[r], factor->elem_bytes);
     }
@@ -413,7 +430,7 @@ static void pad_elements(const GemmBlock *block, uint32_t step, LLVMValueRef k0,
     Lower *lower = block->lower;
     const Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef lane = LLVMBuildAnd(builder, block->thread, i32_const(block, 3), "");
+    LLVMValueRef lane = LLVMBuildAnd(builder, block->thread, unit_i32(block->lower->unit, 3), "");
     LLVMValueRef k = LLVMBuildAdd(builder, k0, gpu_index(lower, lane), "");
     k = LLVMBuildAdd(builder, k, lower_index_const(lower, (int64_t)step * 4), "");
     LLVMValueRef inside = LLVMBuildICmp(builder, LLVMIntSLT, k, block->k, "");

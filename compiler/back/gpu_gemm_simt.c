@@ -41,12 +41,13 @@ static void load_fragments(const Simt *g, const Side *side, LLVMValueRef base, u
     LLVMTypeRef type = unit_value_type(g->unit, g->acc, side->size);
     for (uint32_t f = 0; f < side->n; f++) {
         int64_t offset = ((int64_t)k * side->pitch + (int64_t)f * side->stride) * g->acc_bytes;
-        LLVMValueRef pointer = gpu_shared_at(g->unit, base, g->unit->i8, simt_i32(g, offset));
+        LLVMValueRef pointer = gpu_shared_at(g->unit, base, g->unit->i8, unit_i32(g->unit, offset));
         LLVMValueRef load = LLVMBuildLoad2(builder, type, pointer, "");
         LLVMSetAlignment(load, side->size * g->acc_bytes);
         for (uint32_t i = 0; i < side->size; i++)
-            *elements++ =
-                side->size == 1 ? load : LLVMBuildExtractElement(builder, load, simt_i32(g, i), "");
+            *elements++ = side->size == 1
+                              ? load
+                              : LLVMBuildExtractElement(builder, load, unit_i32(g->unit, i), "");
     }
 }
 
@@ -76,7 +77,7 @@ static void load_row(const Simt *g, LLVMValueRef buffer, uint32_t k,
                      LLVMValueRef (*row)[MAX_SIDE]) {
     for (uint32_t i = 0; i < 2; i++) {
         const Side *side = &g->sides[i];
-        LLVMValueRef at = simt_offset(g, side, simt_i32(g, 0), side->first);
+        LLVMValueRef at = simt_offset(g, side, unit_i32(g->unit, 0), side->first);
         LLVMValueRef base = simt_shared_at(g, LLVMBuildAdd(g->unit->builder, at, buffer, ""));
         load_fragments(g, side, base, k, row[i]);
     }
@@ -135,7 +136,7 @@ static void compute_some(const Simt *g, LLVMValueRef buffer, LLVMValueRef next, 
 
 /* The tile in `buffer` is there for all threads; later ones may be on their way. */
 static void finish_tile(const Simt *g, LLVMValueRef buffer, Point (*points)[MAX_STEPS]) {
-    LLVMValueRef n_later = simt_i32(g, (int64_t)g->sched->stages - 2);
+    LLVMValueRef n_later = unit_i32(g->unit, (int64_t)g->sched->stages - 2);
     simt_put_tile(g, buffer, points);
     if (simt_has_copies(g))
         unit_intrinsic(g->unit, "llvm.nvvm.cp.async.wait.group", NULL, 0, &n_later, 1);
@@ -145,9 +146,9 @@ static void finish_tile(const Simt *g, LLVMValueRef buffer, Point (*points)[MAX_
 static LLVMValueRef next_buffer(const Simt *g, LLVMValueRef buffer) {
     LLVMBuilderRef builder = g->unit->builder;
     LLVMValueRef next = simt_plus(g, buffer, g->buffer_bytes);
-    LLVMValueRef end = simt_i32(g, (int64_t)g->sched->stages * g->buffer_bytes);
+    LLVMValueRef end = unit_i32(g->unit, (int64_t)g->sched->stages * g->buffer_bytes);
     LLVMValueRef wraps = LLVMBuildICmp(builder, LLVMIntEQ, next, end, "");
-    return LLVMBuildSelect(builder, wraps, simt_i32(g, 0), next, "");
+    return LLVMBuildSelect(builder, wraps, unit_i32(g->unit, 0), next, "");
 }
 
 static void begin_tiles(Simt *g) {
@@ -158,8 +159,8 @@ static void begin_tiles(Simt *g) {
     simt_fetch_tile(g, zero, points);
     for (uint32_t i = 0; i + 1 < g->sched->stages; i++)
         simt_copy_tile(g, lower_index_const(g->lower, (int64_t)i * g->sched->tile_k),
-                       simt_i32(g, (int64_t)i * g->buffer_bytes));
-    finish_tile(g, simt_i32(g, 0), points);
+                       unit_i32(g->unit, (int64_t)i * g->buffer_bytes));
+    finish_tile(g, unit_i32(g->unit, 0), points);
     if_end(g->unit, &first);
 }
 
@@ -175,10 +176,10 @@ static void accumulate(Simt *g, LLVMValueRef *sums) {
     LLVMValueRef zero = lower_index_const(g->lower, 0), step = lower_index_const(g->lower, depth);
     begin_tiles(g);
     for (uint32_t i = 0; i < MAX_OUTPUTS; i++) work.sums[i] = unit_number(unit, g->acc, 0);
-    load_row(g, simt_i32(g, 0), 0, work.row);
+    load_row(g, unit_i32(unit, 0), 0, work.row);
     uint32_t n = pack(g, &work, values);
-    values[n] = simt_i32(g, 0);
-    values[n + 1] = simt_i32(g, (int64_t)ahead * g->buffer_bytes);
+    values[n] = unit_i32(unit, 0);
+    values[n + 1] = unit_i32(unit, (int64_t)ahead * g->buffer_bytes);
     Loop loop = loop_begin(unit, g->lower->function, zero, g->block.k, step);
     loop_carry(unit, &loop, values, n + 2);
     unpack(g, values, &work);
@@ -209,8 +210,8 @@ static void put_fragment(const Simt *g, LLVMValueRef pointer, LLVMValueRef value
         return;
     }
     for (uint32_t j = 0; j < size; j++) {
-        LLVMValueRef one = LLVMBuildExtractElement(builder, value, simt_i32(g, j), "");
-        LLVMValueRef offset = simt_i32(g, (int64_t)j * g->acc_bytes);
+        LLVMValueRef one = LLVMBuildExtractElement(builder, value, unit_i32(g->unit, j), "");
+        LLVMValueRef offset = unit_i32(g->unit, (int64_t)j * g->acc_bytes);
         LLVMValueRef to = gpu_shared_at(g->unit, pointer, g->unit->i8, offset);
         LLVMSetVolatile(LLVMBuildStore(builder, one, to), 1);
     }
@@ -224,11 +225,12 @@ static void put_part(const Simt *g, uint32_t f, const LLVMValueRef *sums, LLVMVa
     LLVMTypeRef type = unit_value_type(g->unit, g->acc, right->size);
     /* A thread's first row in the tile, less the other fragments' rows of the warps before. */
     LLVMValueRef skipped =
-        LLVMBuildMul(builder, warp_m, simt_i32(g, (int64_t)warp_rows - left->stride), "");
+        LLVMBuildMul(builder, warp_m, unit_i32(g->unit, (int64_t)warp_rows - left->stride), "");
     LLVMValueRef row = LLVMBuildSub(builder, left->first, skipped, "");
-    LLVMValueRef at = LLVMBuildMul(builder, row, simt_i32(g, g->part_pitch), "");
+    LLVMValueRef at = LLVMBuildMul(builder, row, unit_i32(g->unit, g->part_pitch), "");
     at = LLVMBuildAdd(builder, at, right->first, "");
-    LLVMValueRef base = simt_shared_at(g, LLVMBuildMul(builder, at, simt_i32(g, g->acc_bytes), ""));
+    LLVMValueRef base =
+        simt_shared_at(g, LLVMBuildMul(builder, at, unit_i32(g->unit, g->acc_bytes), ""));
     for (uint32_t i = 0; i < left->size; i++)
         for (uint32_t b = 0; b < right->n; b++) {
             const LLVMValueRef *from =
@@ -236,10 +238,10 @@ static void put_part(const Simt *g, uint32_t f, const LLVMValueRef *sums, LLVMVa
             LLVMValueRef value = from[0];
             if (right->size > 1) value = LLVMGetPoison(type);
             for (uint32_t j = 0; j < right->size && right->size > 1; j++)
-                value = LLVMBuildInsertElement(builder, value, from[j], simt_i32(g, j), "");
+                value = LLVMBuildInsertElement(builder, value, from[j], unit_i32(g->unit, j), "");
             int64_t offset = ((int64_t)i * g->part_pitch + (int64_t)b * right->stride);
             LLVMValueRef pointer = gpu_shared_at(g->unit, base, g->unit->i8,
-                                                 simt_i32(g, offset * (int64_t)g->acc_bytes));
+                                                 unit_i32(g->unit, offset * (int64_t)g->acc_bytes));
             put_fragment(g, pointer, value);
         }
 }
@@ -281,8 +283,8 @@ static void place_fragments(Simt *g, Side *side, uint32_t warps, uint32_t lanes,
     side->size = per_thread < most ? per_thread : most;
     side->n = per_thread / side->size;
     side->stride = lanes * side->size;
-    LLVMValueRef at = LLVMBuildMul(builder, warp, simt_i32(g, side->tile / warps), "");
-    LLVMValueRef in_warp = LLVMBuildMul(builder, lane, simt_i32(g, side->size), "");
+    LLVMValueRef at = LLVMBuildMul(builder, warp, unit_i32(g->unit, side->tile / warps), "");
+    LLVMValueRef in_warp = LLVMBuildMul(builder, lane, unit_i32(g->unit, side->size), "");
     side->first = LLVMBuildAdd(builder, at, in_warp, "");
 }
 
@@ -293,15 +295,15 @@ static void place_lane(const Simt *g, LLVMValueRef lane, uint32_t lanes_n, LLVMV
                        LLVMValueRef *n) {
     LLVMBuilderRef builder = g->unit->builder;
     if (lanes_n == 1 || lanes_n == WARP) {
-        *m = LLVMBuildUDiv(builder, lane, simt_i32(g, lanes_n), "");
-        *n = LLVMBuildURem(builder, lane, simt_i32(g, lanes_n), "");
+        *m = LLVMBuildUDiv(builder, lane, unit_i32(g->unit, lanes_n), "");
+        *n = LLVMBuildURem(builder, lane, unit_i32(g->unit, lanes_n), "");
         return;
     }
-    LLVMValueRef one = simt_i32(g, 1), half = simt_i32(g, lanes_n / 2);
+    LLVMValueRef one = unit_i32(g->unit, 1), half = unit_i32(g->unit, lanes_n / 2);
     LLVMValueRef low_m = LLVMBuildAnd(builder, lane, one, "");
     LLVMValueRef pair = LLVMBuildLShr(builder, lane, one, "");
     LLVMValueRef low_n = LLVMBuildAnd(builder, pair, one, "");
-    LLVMValueRef rest = LLVMBuildLShr(builder, lane, simt_i32(g, 2), "");
+    LLVMValueRef rest = LLVMBuildLShr(builder, lane, unit_i32(g->unit, 2), "");
     LLVMValueRef high_n = LLVMBuildURem(builder, rest, half, "");
     LLVMValueRef high_m = LLVMBuildUDiv(builder, rest, half, "");
     high_m = LLVMBuildShl(builder, high_m, one, "");
@@ -315,16 +317,17 @@ static LLVMValueRef place_thread(Simt *g) {
     const Sched *sched = g->sched;
     uint32_t lanes_m = simt_lanes_m(sched), lanes_n = WARP / lanes_m;
     LLVMValueRef thread = g->block.thread;
-    LLVMValueRef lane = LLVMBuildAnd(builder, thread, simt_i32(g, WARP - 1), "");
-    LLVMValueRef warp = LLVMBuildLShr(builder, thread, simt_i32(g, 5), "");
-    warp = LLVMBuildURem(builder, warp, simt_i32(g, (int64_t)sched->warps_m * sched->warps_n), "");
-    LLVMValueRef warp_m = LLVMBuildUDiv(builder, warp, simt_i32(g, sched->warps_n), "");
-    LLVMValueRef warp_n = LLVMBuildURem(builder, warp, simt_i32(g, sched->warps_n), "");
+    LLVMValueRef lane = LLVMBuildAnd(builder, thread, unit_i32(g->unit, WARP - 1), "");
+    LLVMValueRef warp = LLVMBuildLShr(builder, thread, unit_i32(g->unit, 5), "");
+    warp = LLVMBuildURem(builder, warp, unit_i32(g->unit, (int64_t)sched->warps_m * sched->warps_n),
+                         "");
+    LLVMValueRef warp_m = LLVMBuildUDiv(builder, warp, unit_i32(g->unit, sched->warps_n), "");
+    LLVMValueRef warp_n = LLVMBuildURem(builder, warp, unit_i32(g->unit, sched->warps_n), "");
     LLVMValueRef lane_m, lane_n;
     place_lane(g, lane, lanes_n, &lane_m, &lane_n);
     uint32_t computing = WARP * sched->warps_m * sched->warps_n;
     if (computing < sched->threads)
-        g->computes = LLVMBuildICmp(builder, LLVMIntULT, thread, simt_i32(g, computing), "");
+        g->computes = LLVMBuildICmp(builder, LLVMIntULT, thread, unit_i32(g->unit, computing), "");
     place_fragments(g, &g->sides[0], sched->warps_m, lanes_m, warp_m, lane_m);
     place_fragments(g, &g->sides[1], sched->warps_n, lanes_n, warp_n, lane_n);
     return warp_m;

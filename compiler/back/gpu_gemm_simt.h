@@ -48,10 +48,6 @@ typedef struct Simt {
     uint32_t part_pitch;   /* elements */
 } Simt;
 
-static inline LLVMValueRef simt_i32(const Simt *g, int64_t value) {
-    return unit_int(g->unit->i32, value);
-}
-
 static inline LLVMValueRef simt_plus(const Simt *g, LLVMValueRef value, uint32_t more) {
     if (!more) return value;
     return LLVMBuildAdd(g->unit->builder, value, unit_int(LLVMTypeOf(value), more), "");

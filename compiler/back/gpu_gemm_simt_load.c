@@ -78,7 +78,7 @@ void simt_side_init(const Simt *g, Side *side) {
 /* Whether the thread has a group in step `s` (i1), or NULL: all have. */
 static LLVMValueRef has_group(const Simt *g, const Side *side, uint32_t s) {
     if ((s + 1) * g->sched->threads <= side->n_groups) return NULL;
-    LLVMValueRef left = simt_i32(g, (int64_t)side->n_groups - (int64_t)s * g->sched->threads);
+    LLVMValueRef left = unit_i32(g->unit, (int64_t)side->n_groups - (int64_t)s * g->sched->threads);
     return LLVMBuildICmp(g->unit->builder, LLVMIntULT, g->block.thread, left, "");
 }
 
@@ -105,9 +105,9 @@ void simt_side_place(const Simt *g, Side *side) {
         LLVMValueRef group = g->block.thread;
         uint32_t more = is_whole ? s * (g->sched->threads / across) : 0;
         if (!is_whole) group = simt_plus(g, group, s * g->sched->threads);
-        LLVMValueRef fast = LLVMBuildURem(builder, group, simt_i32(g, across), "");
-        fast = LLVMBuildMul(builder, fast, simt_i32(g, lanes), "");
-        LLVMValueRef slow = LLVMBuildUDiv(builder, group, simt_i32(g, across), "");
+        LLVMValueRef fast = LLVMBuildURem(builder, group, unit_i32(g->unit, across), "");
+        fast = LLVMBuildMul(builder, fast, unit_i32(g->unit, lanes), "");
+        LLVMValueRef slow = LLVMBuildUDiv(builder, group, unit_i32(g->unit, across), "");
         side->own[s] = is_along_k ? slow : fast;
         side->at_k[s] = is_along_k ? fast : slow;
         side->more_own[s] = is_along_k ? more : 0;
@@ -156,10 +156,10 @@ LLVMValueRef simt_shared_at(const Simt *g, LLVMValueRef bytes) {
 /* Element offsets of a tile as bytes of the buffer. */
 LLVMValueRef simt_offset(const Simt *g, const Side *side, LLVMValueRef at_k, LLVMValueRef own) {
     LLVMBuilderRef builder = g->unit->builder;
-    LLVMValueRef at = LLVMBuildMul(builder, at_k, simt_i32(g, side->pitch), "");
+    LLVMValueRef at = LLVMBuildMul(builder, at_k, unit_i32(g->unit, side->pitch), "");
     at = LLVMBuildAdd(builder, at, own, "");
-    at = LLVMBuildMul(builder, at, simt_i32(g, g->acc_bytes), "");
-    return LLVMBuildAdd(builder, at, simt_i32(g, side->offset_bytes), "");
+    at = LLVMBuildMul(builder, at, unit_i32(g->unit, g->acc_bytes), "");
+    return LLVMBuildAdd(builder, at, unit_i32(g->unit, side->offset_bytes), "");
 }
 
 static void store_group(const Simt *g, const Side *side, LLVMValueRef pointer, LLVMValueRef value) {
@@ -170,8 +170,8 @@ static void store_group(const Simt *g, const Side *side, LLVMValueRef pointer, L
         return;
     }
     for (uint32_t j = 0; j < side->lanes; j++) {
-        LLVMValueRef one = LLVMBuildExtractElement(builder, value, simt_i32(g, j), "");
-        LLVMValueRef offset = simt_i32(g, (int64_t)j * side->pitch * g->acc_bytes);
+        LLVMValueRef one = LLVMBuildExtractElement(builder, value, unit_i32(g->unit, j), "");
+        LLVMValueRef offset = unit_i32(g->unit, (int64_t)j * side->pitch * g->acc_bytes);
         LLVMBuildStore(builder, one, gpu_shared_at(g->unit, pointer, g->unit->i8, offset));
     }
 }

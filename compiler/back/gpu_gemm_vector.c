@@ -38,10 +38,6 @@ typedef struct Vector {
     LLVMValueRef parts, groups, part;
 } Vector;
 
-static LLVMValueRef int32(const Vector *v, int64_t value) {
-    return unit_int(v->unit->i32, value);
-}
-
 static LLVMValueRef add(const Vector *v, LLVMValueRef a, LLVMValueRef b) {
     return unit_prim(v->unit, PRIM_ADD, v->acc, a, b, NULL);
 }
@@ -92,9 +88,9 @@ static void load_vector_run(const Vector *v, LLVMValueRef from, Step *steps) {
     point.axis[point.lane_axis] = from;
     LLVMValueRef run = point_lanes(&point, v->vector);
     for (uint32_t s = 0; s < v->sched->slots; s++)
-        steps[s].vector = v->sched->slots == 1
-                              ? run
-                              : LLVMBuildExtractElement(v->unit->builder, run, int32(v, s), "");
+        steps[s].vector = v->sched->slots == 1 ? run
+                                               : LLVMBuildExtractElement(v->unit->builder, run,
+                                                                         unit_i32(v->unit, s), "");
 }
 
 /* The loads of a round of chains, whose first element of this thread is `from`. */
@@ -198,14 +194,14 @@ static void sum_over_k(Vector *v) {
 static LLVMValueRef shared_at(const Vector *v, LLVMValueRef array, LLVMValueRef row,
                               LLVMValueRef column) {
     LLVMBuilderRef builder = v->unit->builder;
-    LLVMValueRef at = LLVMBuildMul(builder, row, int32(v, v->n_outputs), "");
+    LLVMValueRef at = LLVMBuildMul(builder, row, unit_i32(v->unit, v->n_outputs), "");
     at = LLVMBuildAdd(builder, at, column, "");
     return gpu_shared_at(v->unit, array, unit_value_type(v->unit, v->acc, 1), at);
 }
 
 static LLVMValueRef element(const Vector *v, LLVMValueRef value, uint32_t lane) {
     if (!unit_is_vector(value)) return value;
-    return LLVMBuildExtractElement(v->unit->builder, value, int32(v, lane), "");
+    return LLVMBuildExtractElement(v->unit->builder, value, unit_i32(v->unit, lane), "");
 }
 
 /* Lanes are outputs: slots, then threads of the warp with the same outputs; the sums of warp w are
@@ -222,17 +218,17 @@ static void leave_outputs(const Vector *v, uint32_t kept) {
         for (uint32_t offset = v->across; offset < WARP; offset *= 2)
             values[j] = add(v, values[j], gpu_shuffle_xor(unit, values[j], offset));
     }
-    LLVMValueRef warp = LLVMBuildUDiv(builder, v->block.thread, int32(v, WARP), "");
-    warp = LLVMBuildAdd(builder, warp, int32(v, (int64_t)kept * v->n_parts), "");
-    LLVMValueRef lane = LLVMBuildURem(builder, v->block.thread, int32(v, WARP), "");
-    LLVMValueRef leads = LLVMBuildICmp(builder, LLVMIntULT, lane, int32(v, v->across), "");
-    LLVMValueRef column = LLVMBuildMul(builder, v->which, int32(v, lanes), "");
+    LLVMValueRef warp = LLVMBuildUDiv(builder, v->block.thread, unit_i32(unit, WARP), "");
+    warp = LLVMBuildAdd(builder, warp, unit_i32(unit, (int64_t)kept * v->n_parts), "");
+    LLVMValueRef lane = LLVMBuildURem(builder, v->block.thread, unit_i32(unit, WARP), "");
+    LLVMValueRef leads = LLVMBuildICmp(builder, LLVMIntULT, lane, unit_i32(unit, v->across), "");
+    LLVMValueRef column = LLVMBuildMul(builder, v->which, unit_i32(unit, lanes), "");
     If writes = if_begin(unit, v->lower->function, leads);
     LLVMValueRef pointer = shared_at(v, v->parts, warp, column);
     LLVMValueRef all = values[0];
     if (lanes > 1) all = LLVMGetPoison(unit_value_type(unit, v->acc, lanes));
     for (uint32_t j = 0; j < lanes && lanes > 1; j++)
-        all = LLVMBuildInsertElement(builder, all, values[j], int32(v, j), "");
+        all = LLVMBuildInsertElement(builder, all, values[j], unit_i32(unit, j), "");
     uint32_t n_bytes = lanes * dtype_bytes(v->acc);
     LLVMSetAlignment(LLVMBuildStore(builder, all, pointer),
                      n_bytes < GPU_SHARED_ALIGN ? n_bytes : GPU_SHARED_ALIGN);
@@ -254,17 +250,17 @@ static void leave_chains(const Vector *v) {
                 sums[r][s] = add(v, sums[r][s], gpu_shuffle_xor(unit, sums[r][s], offset));
         }
     uint32_t n_slots = team_warps > 1 ? v->sched->slots : 1;
-    LLVMValueRef in_team = LLVMBuildUDiv(builder, v->along, int32(v, WARP), "");
-    LLVMValueRef lane = LLVMBuildURem(builder, v->along, int32(v, WARP), "");
-    LLVMValueRef first = LLVMBuildMul(builder, v->which, int32(v, v->team_outputs), "");
+    LLVMValueRef in_team = LLVMBuildUDiv(builder, v->along, unit_i32(unit, WARP), "");
+    LLVMValueRef lane = LLVMBuildURem(builder, v->along, unit_i32(unit, WARP), "");
+    LLVMValueRef first = LLVMBuildMul(builder, v->which, unit_i32(unit, v->team_outputs), "");
     If leads = if_begin(unit, v->lower->function,
-                        LLVMBuildICmp(builder, LLVMIntEQ, lane, int32(v, 0), ""));
+                        LLVMBuildICmp(builder, LLVMIntEQ, lane, unit_i32(unit, 0), ""));
     for (uint32_t r = 0; r < v->team_outputs; r++) {
         if (n_slots == 1) join(v, sums[r], v->sched->slots);
-        LLVMValueRef column = LLVMBuildAdd(builder, first, int32(v, r), "");
+        LLVMValueRef column = LLVMBuildAdd(builder, first, unit_i32(unit, r), "");
         for (uint32_t s = 0; s < n_slots; s++) {
             LLVMValueRef row = LLVMBuildAdd(
-                builder, in_team, int32(v, (int64_t)s * (team_warps ? team_warps : 1)), "");
+                builder, in_team, unit_i32(unit, (int64_t)s * (team_warps ? team_warps : 1)), "");
             LLVMBuildStore(builder, sums[r][s], shared_at(v, v->parts, row, column));
         }
     }
@@ -280,11 +276,11 @@ static void join_rows(const Vector *v, LLVMValueRef from, LLVMValueRef first, ui
     LLVMTypeRef type = unit_value_type(unit, v->acc, 1);
     LLVMValueRef values[MAX_PARTS];
     for (uint32_t i = 0; i < n; i++) {
-        LLVMValueRef at = LLVMBuildAdd(builder, first, int32(v, i), "");
+        LLVMValueRef at = LLVMBuildAdd(builder, first, unit_i32(unit, i), "");
         values[i] = LLVMBuildLoad2(builder, type, shared_at(v, from, at, column), "");
     }
     LLVMValueRef sum = join(v, values, n), pointer = shared_at(v, to, row, column);
-    if (is_remote) pointer = gpu_cluster_at(unit, pointer, int32(v, 0));
+    if (is_remote) pointer = gpu_cluster_at(unit, pointer, unit_i32(unit, 0));
     LLVMBuildStore(builder, sum, pointer);
 }
 
@@ -296,12 +292,12 @@ static void join_kept(const Vector *v, LLVMValueRef group) {
     uint32_t total = v->n_kept * v->n_outputs;
     gpu_barrier(unit);
     for (uint32_t done = 0; done < total; done += v->sched->threads) {
-        LLVMValueRef sum = LLVMBuildAdd(builder, v->block.thread, int32(v, done), "");
-        LLVMValueRef is_sum = LLVMBuildICmp(builder, LLVMIntULT, sum, int32(v, total), "");
+        LLVMValueRef sum = LLVMBuildAdd(builder, v->block.thread, unit_i32(unit, done), "");
+        LLVMValueRef is_sum = LLVMBuildICmp(builder, LLVMIntULT, sum, unit_i32(unit, total), "");
         If exists = if_begin(unit, v->lower->function, is_sum);
-        LLVMValueRef kept = LLVMBuildUDiv(builder, sum, int32(v, v->n_outputs), "");
-        LLVMValueRef column = LLVMBuildURem(builder, sum, int32(v, v->n_outputs), "");
-        LLVMValueRef first = LLVMBuildMul(builder, kept, int32(v, v->n_parts), "");
+        LLVMValueRef kept = LLVMBuildUDiv(builder, sum, unit_i32(unit, v->n_outputs), "");
+        LLVMValueRef column = LLVMBuildURem(builder, sum, unit_i32(unit, v->n_outputs), "");
+        LLVMValueRef first = LLVMBuildMul(builder, kept, unit_i32(unit, v->n_parts), "");
         LLVMValueRef row = LLVMBuildAdd(builder, group, kept, "");
         join_rows(v, v->parts, first, v->n_parts, v->groups, row, column, v->rank != NULL);
         if_end(unit, &exists);
@@ -310,9 +306,9 @@ static void join_kept(const Vector *v, LLVMValueRef group) {
 
 /* The groups' sums of an output, by its thread. */
 static void join_groups(const Vector *v) {
-    LLVMValueRef zero = int32(v, 0), column = v->block.thread;
+    LLVMValueRef zero = unit_i32(v->unit, 0), column = v->block.thread;
     LLVMValueRef has_output =
-        LLVMBuildICmp(v->unit->builder, LLVMIntULT, column, int32(v, v->n_outputs), "");
+        LLVMBuildICmp(v->unit->builder, LLVMIntULT, column, unit_i32(v->unit, v->n_outputs), "");
     If one = if_begin(v->unit, v->lower->function, has_output);
     join_rows(v, v->groups, zero, v->n_groups, v->part, zero, column, false);
     if_end(v->unit, &one);
@@ -339,8 +335,9 @@ static void finish(Vector *v) {
     if (v->rank) {
         gpu_cluster_arrive(unit);
         gpu_cluster_wait(unit);
-        is_first = if_begin(unit, v->lower->function,
-                            LLVMBuildICmp(unit->builder, LLVMIntEQ, v->rank, int32(v, 0), ""));
+        is_first =
+            if_begin(unit, v->lower->function,
+                     LLVMBuildICmp(unit->builder, LLVMIntEQ, v->rank, unit_i32(unit, 0), ""));
     } else if (v->n_groups > 1) {
         gpu_barrier(unit);
     }
@@ -370,14 +367,15 @@ static void place_outputs(Vector *v) {
     bool is_left = v->axis == gemm_axis_m(kernel);
     uint32_t own = sched->lanes_along_k ? v->team_outputs : sched->lanes;
     uint32_t inner = 1u << gemm_axis_k(kernel);
-    LLVMValueRef first = LLVMBuildMul(builder, v->which, int32(v, own), "");
+    LLVMValueRef first = LLVMBuildMul(builder, v->which, unit_i32(v->unit, own), "");
     v->block.point.axis[gemm_axis_m(kernel)] = v->block.m0;
     v->block.point.axis[gemm_axis_n(kernel)] = v->block.n0;
     point_prepare(&v->block.point, &v->vector, 1, inner);
     for (uint32_t r = 0; r < v->team_outputs; r++) {
         Point *point = &v->outputs[r];
         *point = point_inside(&v->block.point);
-        LLVMValueRef in_tile = gpu_index(v->lower, LLVMBuildAdd(builder, first, int32(v, r), ""));
+        LLVMValueRef in_tile =
+            gpu_index(v->lower, LLVMBuildAdd(builder, first, unit_i32(v->unit, r), ""));
         LLVMValueRef index =
             LLVMBuildAdd(builder, is_left ? v->block.m0 : v->block.n0, in_tile, "");
         point->lanes = sched->lanes;
@@ -394,16 +392,16 @@ static LLVMValueRef chain_of(const Vector *v, LLVMValueRef group) {
     LLVMBuilderRef builder = v->unit->builder;
     const Sched *sched = v->sched;
     uint32_t own = sched->lanes_along_k ? sched->lanes : sched->slots;
-    LLVMValueRef run = LLVMBuildMul(builder, group, int32(v, sched->team), "");
+    LLVMValueRef run = LLVMBuildMul(builder, group, unit_i32(v->unit, sched->team), "");
     run = LLVMBuildAdd(builder, run, v->along, "");
-    return gpu_index(v->lower, LLVMBuildMul(builder, run, int32(v, own), ""));
+    return gpu_index(v->lower, LLVMBuildMul(builder, run, unit_i32(v->unit, own), ""));
 }
 
 /* Group of chains of a pass: a block's own lie side by side. */
 static LLVMValueRef group_of(const Vector *v, LLVMValueRef pass) {
     LLVMBuilderRef builder = v->unit->builder;
     if (!v->rank) return pass;
-    LLVMValueRef first = LLVMBuildMul(builder, v->rank, int32(v, v->n_passes), "");
+    LLVMValueRef first = LLVMBuildMul(builder, v->rank, unit_i32(v->unit, v->n_passes), "");
     return LLVMBuildAdd(builder, first, pass, "");
 }
 
@@ -421,7 +419,7 @@ static void make_shared(Vector *v) {
 static void place_thread(Vector *v) {
     Unit *unit = v->unit;
     const Sched *sched = v->sched;
-    LLVMValueRef split = int32(v, sched->lanes_along_k ? sched->team : v->across);
+    LLVMValueRef split = unit_i32(unit, sched->lanes_along_k ? sched->team : v->across);
     LLVMValueRef outer = LLVMBuildUDiv(unit->builder, v->block.thread, split, "");
     LLVMValueRef inner = LLVMBuildURem(unit->builder, v->block.thread, split, "");
     v->along = sched->lanes_along_k ? inner : outer;
@@ -460,11 +458,11 @@ static void vector_init(Vector *v, Lower *lower) {
 
 /* Lanes along k: all chains at once. */
 static void run_chains(Vector *v) {
-    v->own_k = chain_of(v, int32(v, 0));
+    v->own_k = chain_of(v, unit_i32(v->unit, 0));
     sum_over_k(v);
     gpu_let_in(v->lower);
     leave_chains(v);
-    if (v->n_parts > 1) join_kept(v, int32(v, 0));
+    if (v->n_parts > 1) join_kept(v, unit_i32(v->unit, 0));
 }
 
 typedef Step Round[MAX_UNROLL][MAX_SLOTS];
@@ -486,7 +484,8 @@ static void run_straight(Vector *v, LLVMValueRef group) {
     Round rounds[2];
     for (uint32_t i = 0; i <= v->n_kept * n_rounds; i++) {
         uint32_t kept = i / n_rounds, before = i - 1;
-        LLVMValueRef own = chain_of(v, LLVMBuildAdd(v->unit->builder, group, int32(v, kept), ""));
+        LLVMValueRef own =
+            chain_of(v, LLVMBuildAdd(v->unit->builder, group, unit_i32(v->unit, kept), ""));
         if (kept < v->n_kept) load_straight(v, own, i % n_rounds, &rounds[i % 2]);
         if (i == 0) continue;
         if (before % n_rounds == 0) clear_sums(v);
@@ -515,7 +514,7 @@ static void run_kept(Vector *v, LLVMValueRef group) {
         return;
     }
     for (uint32_t kept = 0; kept < v->n_kept; kept++) {
-        v->own_k = chain_of(v, LLVMBuildAdd(v->unit->builder, group, int32(v, kept), ""));
+        v->own_k = chain_of(v, LLVMBuildAdd(v->unit->builder, group, unit_i32(v->unit, kept), ""));
         sum_over_k(v);
         leave_outputs(v, kept);
     }
@@ -525,12 +524,12 @@ static void run_kept(Vector *v, LLVMValueRef group) {
 static void run_outputs(Vector *v) {
     Unit *unit = v->unit;
     Loop passes = {.index = NULL};
-    LLVMValueRef pass = int32(v, 0);
+    LLVMValueRef pass = unit_i32(unit, 0);
     bool has_loop = v->n_passes > v->n_kept;
     if (has_loop) {
         if (v->rank) gpu_cluster_wait(unit);
-        passes =
-            loop_begin(unit, v->lower->function, pass, int32(v, v->n_passes), int32(v, v->n_kept));
+        passes = loop_begin(unit, v->lower->function, pass, unit_i32(unit, v->n_passes),
+                            unit_i32(unit, v->n_kept));
         pass = passes.index;
     }
     LLVMValueRef group = group_of(v, pass);

@@ -68,12 +68,12 @@ static void place_thread(Wgmma *w) {
     w->shared = gpu_shared_dynamic(unit);
     w->thread = gpu_thread(unit);
     /* The same for all lanes, as they themselves cannot see. */
-    LLVMValueRef args[4] = {wgmma_i32(w, -1),
-                            LLVMBuildLShr(builder, w->thread, wgmma_i32(w, 5), ""), wgmma_i32(w, 0),
-                            wgmma_i32(w, WARP - 1)};
+    LLVMValueRef args[4] = {unit_i32(unit, -1),
+                            LLVMBuildLShr(builder, w->thread, unit_i32(unit, 5), ""),
+                            unit_i32(unit, 0), unit_i32(unit, WARP - 1)};
     w->warp = unit_intrinsic(unit, "llvm.nvvm.shfl.sync.idx.i32", NULL, 0, args, 4);
-    w->group = LLVMBuildLShr(builder, w->warp, wgmma_i32(w, 2), "");
-    w->in_group = LLVMBuildAnd(builder, w->thread, wgmma_i32(w, GROUP_THREADS - 1), "");
+    w->group = LLVMBuildLShr(builder, w->warp, unit_i32(unit, 2), "");
+    w->in_group = LLVMBuildAnd(builder, w->thread, unit_i32(unit, GROUP_THREADS - 1), "");
     if (w->sched->cluster > 1) w->rank = gpu_special(unit, "cluster.ctarank");
 }
 
@@ -85,8 +85,8 @@ static uint32_t barriers_begin(const Wgmma *w) {
 
 static LLVMValueRef barrier_at(const Wgmma *w, LLVMValueRef stage, uint32_t begin) {
     LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef at = LLVMBuildMul(builder, stage, wgmma_i32(w, WGMMA_BARRIER_BYTES), "");
-    return wgmma_at(w, LLVMBuildAdd(builder, at, wgmma_i32(w, begin), ""));
+    LLVMValueRef at = LLVMBuildMul(builder, stage, unit_i32(w->unit, WGMMA_BARRIER_BYTES), "");
+    return wgmma_at(w, LLVMBuildAdd(builder, at, unit_i32(w->unit, begin), ""));
 }
 
 /* Barriers of a stage. */
@@ -96,6 +96,20 @@ static LLVMValueRef wgmma_full(const Wgmma *w, LLVMValueRef stage) {
 
 static LLVMValueRef wgmma_empty(const Wgmma *w, LLVMValueRef stage) {
     return barrier_at(w, stage, barriers_begin(w) + w->sched->stages * WGMMA_BARRIER_BYTES);
+}
+
+/* Barriers of a warp's results. */
+static LLVMValueRef results_barrier(const Wgmma *w, LLVMValueRef warp, uint32_t which) {
+    uint32_t before = 2 * w->sched->stages + which * w->sched->warps_m;
+    return barrier_at(w, warp, barriers_begin(w) + before * WGMMA_BARRIER_BYTES);
+}
+
+LLVMValueRef wgmma_handed(const Wgmma *w, LLVMValueRef warp) {
+    return results_barrier(w, warp, 0);
+}
+
+LLVMValueRef wgmma_taken(const Wgmma *w, LLVMValueRef warp) {
+    return results_barrier(w, warp, 1);
 }
 
 /* All threads of the block, or of the cluster. */
@@ -110,14 +124,21 @@ static void meet(const Wgmma *w) {
 
 static void init_barriers(const Wgmma *w) {
     const Unit *unit = w->unit;
-    LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, w->thread, wgmma_i32(w, 0), "");
+    LLVMValueRef is_first =
+        LLVMBuildICmp(unit->builder, LLVMIntEQ, w->thread, unit_i32(unit, 0), "");
     uint32_t n_releases = w->n_groups * wgmma_cluster(w);
     If first = if_begin(unit, w->lower->function, is_first);
     for (uint32_t s = 0; s < w->sched->stages; s++) {
-        LLVMValueRef full = wgmma_full(w, wgmma_i32(w, s));
-        LLVMValueRef empty = wgmma_empty(w, wgmma_i32(w, s));
+        LLVMValueRef full = wgmma_full(w, unit_i32(unit, s));
+        LLVMValueRef empty = wgmma_empty(w, unit_i32(unit, s));
         gpu_mbarrier_init(unit, full, 1);
         gpu_mbarrier_init(unit, empty, n_releases);
+    }
+    for (uint32_t i = 0; i < w->sched->warps_m && w->sched->store_warps; i++) {
+        LLVMValueRef handed = wgmma_handed(w, unit_i32(w->unit, i));
+        LLVMValueRef taken = wgmma_taken(w, unit_i32(w->unit, i));
+        gpu_mbarrier_init(unit, handed, 1);
+        gpu_mbarrier_init(unit, taken, 1);
     }
     gpu_mbarrier_publish(unit);
     unit_intrinsic(unit, "llvm.nvvm.fence.proxy.async.shared_cta", NULL, 0, NULL, 0);
@@ -125,17 +146,17 @@ static void init_barriers(const Wgmma *w) {
     meet(w);
 }
 
-static void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity) {
+void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity) {
     gpu_mbarrier_wait(w->lower, barrier, parity, false);
 }
 
 static RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
     LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef next = LLVMBuildAdd(builder, place.stage, wgmma_i32(w, 1), "");
+    LLVMValueRef next = LLVMBuildAdd(builder, place.stage, unit_i32(w->unit, 1), "");
     LLVMValueRef wraps =
-        LLVMBuildICmp(builder, LLVMIntEQ, next, wgmma_i32(w, w->sched->stages), "");
+        LLVMBuildICmp(builder, LLVMIntEQ, next, unit_i32(w->unit, w->sched->stages), "");
     LLVMValueRef flip = LLVMBuildZExt(builder, wraps, w->unit->i32, "");
-    return (RingPlace){.stage = LLVMBuildSelect(builder, wraps, wgmma_i32(w, 0), next, ""),
+    return (RingPlace){.stage = LLVMBuildSelect(builder, wraps, unit_i32(w->unit, 0), next, ""),
                        .parity = LLVMBuildXor(builder, place.parity, flip, "")};
 }
 
@@ -145,10 +166,10 @@ void wgmma_release(const Wgmma *w, LLVMValueRef stage, LLVMValueRef condition) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
     LLVMValueRef speaks =
-        LLVMBuildICmp(builder, LLVMIntULT, w->in_group, wgmma_i32(w, wgmma_cluster(w)), "");
+        LLVMBuildICmp(builder, LLVMIntULT, w->in_group, unit_i32(unit, wgmma_cluster(w)), "");
     if (condition) speaks = LLVMBuildAnd(builder, speaks, condition, "");
     If one = if_begin(unit, w->lower->function, speaks);
-    LLVMValueRef args[2] = {wgmma_empty(w, stage), wgmma_i32(w, 1)};
+    LLVMValueRef args[2] = {wgmma_empty(w, stage), unit_i32(unit, 1)};
     const char *name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta";
     if (w->rank) {
         args[0] = gpu_cluster_at(unit, args[0], w->in_group);
@@ -203,14 +224,14 @@ static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *b
     args[n++] = unit_int(unit->i64, EVICT_FIRST);
     args[n++] = unit_int(unit->i1, copy.to_all);
     args[n++] = unit_int(unit->i1, side->is_read_once);
-    args[n++] = wgmma_i32(w, 0);
+    args[n++] = unit_i32(unit, 0);
     unit_intrinsic(unit, names[side->map->rank], NULL, 0, args, n);
 }
 
 /* `number` times `step`, as an i32 and as an index. */
 static LLVMValueRef offset(const Wgmma *w, LLVMValueRef at, LLVMValueRef number, uint32_t step) {
     LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef by = LLVMBuildMul(builder, number, wgmma_i32(w, step), "");
+    LLVMValueRef by = LLVMBuildMul(builder, number, unit_i32(w->unit, step), "");
     if (LLVMTypeOf(at) != w->unit->i32) by = gpu_index(w->lower, by);
     return LLVMBuildAdd(builder, at, by, "");
 }
@@ -221,7 +242,7 @@ static void copy_side(const Wgmma *w, const WgmmaSide *side, const GemmBlock *bl
                       LLVMValueRef k0, LLVMValueRef stage) {
     bool is_left = side == &w->sides[0], to_all = !is_left && w->rank;
     uint32_t rows = side->map->axes[1].box, width = side->is_turned ? BLOCK_ELEMS : side->tile;
-    LLVMValueRef begin = wgmma_i32(w, side->begin_bytes);
+    LLVMValueRef begin = unit_i32(w->unit, side->begin_bytes);
     Copy copy = {.own = is_left ? block->m0 : block->n0, .k = k0, .to_all = to_all};
     copy.bytes = offset(w, begin, stage, w->stage_bytes);
     if (to_all) {
@@ -231,14 +252,14 @@ static void copy_side(const Wgmma *w, const WgmmaSide *side, const GemmBlock *bl
     }
     for (uint32_t along = 0; along < side->tile; along += width) {
         start_copy(w, side, block, wgmma_full(w, stage), copy);
-        copy.own = offset(w, copy.own, wgmma_i32(w, 1), width);
-        copy.bytes = offset(w, copy.bytes, wgmma_i32(w, 1), width * WGMMA_SWIZZLE_BYTES);
+        copy.own = offset(w, copy.own, unit_i32(w->unit, 1), width);
+        copy.bytes = offset(w, copy.bytes, unit_i32(w->unit, 1), width * WGMMA_SWIZZLE_BYTES);
     }
 }
 
 static void fill_stage(const Wgmma *w, const GemmBlock *block, LLVMValueRef k0, RingPlace place) {
     const Unit *unit = w->unit;
-    LLVMValueRef opposite = LLVMBuildXor(unit->builder, place.parity, wgmma_i32(w, 1), "");
+    LLVMValueRef opposite = LLVMBuildXor(unit->builder, place.parity, unit_i32(unit, 1), "");
     wgmma_wait(w, wgmma_empty(w, place.stage), opposite);
     LLVMValueRef full = wgmma_full(w, place.stage);
     const WgmmaSide *left = &w->sides[0];
@@ -275,30 +296,36 @@ static void fill_tiles(Wgmma *w, LLVMValueRef *ring) {
 }
 
 static void set_registers(const Wgmma *w, bool more) {
-    if (w->n_groups < 2) return; /* there are enough */
-    LLVMValueRef n = wgmma_i32(w, more ? MANY_REGISTERS : FEW_REGISTERS);
+    if (w->n_groups < 2 || w->sched->store_warps) return; /* there are enough */
+    LLVMValueRef n = unit_i32(w->unit, more ? MANY_REGISTERS : FEW_REGISTERS);
     unit_intrinsic(w->unit,
                    more ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
                         : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
                    NULL, 0, &n, 1);
 }
 
-/* One thread of one warp. */
+/* One thread of one warp; the others of its group may store. */
 static void run_copying(Wgmma *w) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
     set_registers(w, false);
     LLVMValueRef is_first =
-        LLVMBuildICmp(builder, LLVMIntEQ, w->warp, wgmma_i32(w, w->sched->warps_m), "");
+        LLVMBuildICmp(builder, LLVMIntEQ, w->warp, unit_i32(unit, w->sched->warps_m), "");
     If warp = if_begin(unit, w->lower->function, is_first);
-    LLVMValueRef all = wgmma_i32(w, -1);
+    LLVMValueRef all = unit_i32(unit, -1);
     LLVMValueRef elected = unit_intrinsic(unit, "llvm.nvvm.elect.sync", NULL, 0, &all, 1);
     If lane = if_begin(unit, w->lower->function, LLVMBuildExtractValue(builder, elected, 1, ""));
-    LLVMValueRef ring[2] = {wgmma_i32(w, 0), wgmma_i32(w, 0)};
+    LLVMValueRef ring[2] = {unit_i32(unit, 0), unit_i32(unit, 0)};
     fill_tiles(w, ring);
     if (w->tail) fill_tiles(w->tail, ring);
     if_end(unit, &lane);
     if_end(unit, &warp);
+    if (!w->sched->store_warps) return;
+    If others = if_begin(unit, w->lower->function, LLVMBuildNot(builder, is_first, ""));
+    LLVMValueRef turn = unit_i32(w->unit, 0);
+    wgmma_store_tiles(w, &turn);
+    if (w->tail) wgmma_store_tiles(w->tail, &turn);
+    if_end(unit, &others);
 }
 
 /* The multiplying groups. */
@@ -318,7 +345,7 @@ static LLVMValueRef multiply_stages(const Wgmma *w, LLVMValueRef k, RingPlace *r
     LLVMBuilderRef builder = unit->builder;
     LLVMValueRef zero = LLVMConstReal(unit->f32, 0);
     for (uint32_t i = 0; i < w->width / 2; i++) LLVMBuildStore(builder, zero, accs[i]);
-    LLVMValueRef values[3] = {ring->stage, ring->parity, wgmma_i32(w, 0) /* the stage before */};
+    LLVMValueRef values[3] = {ring->stage, ring->parity, unit_i32(unit, 0) /* the stage before */};
     Loop loop = each_stage(w, k);
     loop_carry(unit, &loop, values, 3);
     RingPlace place = {values[0], values[1]};
@@ -344,7 +371,7 @@ static void drain_of_code(Wgmma *w, LLVMValueRef number, LLVMValueRef *values) {
     wgmma_end_drain(w, &drain, values[w->width / 2], values);
 }
 
-/* From `ring` on, stage and parity. */
+/* From `ring` on: stage, parity and which turn it is of the place for results. */
 static void multiply_tiles(Wgmma *w, LLVMValueRef *ring) {
     const Unit *unit = w->unit;
     LLVMValueRef values[WGMMA_MAX_VALUES];
@@ -352,22 +379,25 @@ static void multiply_tiles(Wgmma *w, LLVMValueRef *ring) {
     WgmmaDrain drain;
     make_accumulators(w, values);
     Loop tiles = wgmma_each_tile(w);
-    loop_carry(unit, &tiles, ring, 2);
-    if (is_one) drain = wgmma_begin_drain(w, tiles.index);
+    loop_carry(unit, &tiles, ring, 3);
+    bool hands_over = w->sched->store_warps > 0;
+    if (is_one && !hands_over) drain = wgmma_begin_drain(w, tiles.index);
     RingPlace place = {ring[0], ring[1]};
     LLVMValueRef *last_stage = &values[w->width / 2];
     *last_stage = multiply_stages(w, wgmma_k_of_tile(w, tiles.index), &place, values);
-    if (is_one)
+    if (hands_over)
+        ring[2] = wgmma_hand_over(w, &tiles, ring[2], *last_stage, values);
+    else if (is_one)
         wgmma_end_drain(w, &drain, *last_stage, values);
     else
         wgmma_work_by_code(w, tiles.index, drain_of_code, values, w->width / 2 + 1, 0);
     ring[0] = place.stage;
     ring[1] = place.parity;
-    loop_end_carry(unit, &tiles, ring, 2);
+    loop_end_carry(unit, &tiles, ring, 3);
 }
 
 static void run_multiplying(Wgmma *w) {
-    LLVMValueRef ring[2] = {wgmma_i32(w, 0), wgmma_i32(w, 0)};
+    LLVMValueRef ring[3] = {unit_i32(w->unit, 0), unit_i32(w->unit, 0), unit_i32(w->unit, 0)};
     set_registers(w, true);
     if (w->lower->rows) {
         wgmma_take_chips(w, w->lower);
@@ -393,7 +423,7 @@ void template_gpu_gemm_wgmma(Lower *lower) {
     LLVMBasicBlockRef multiplying = unit_block(unit, lower->function, "multiplying");
     LLVMBasicBlockRef done = unit_block(unit, lower->function, "finished");
     LLVMValueRef copies =
-        LLVMBuildICmp(unit->builder, LLVMIntEQ, w->group, wgmma_i32(w, w->n_groups), "");
+        LLVMBuildICmp(unit->builder, LLVMIntEQ, w->group, unit_i32(w->unit, w->n_groups), "");
     LLVMBuildCondBr(unit->builder, copies, copying, multiplying);
     unit_goto(unit, copying);
     run_copying(w);

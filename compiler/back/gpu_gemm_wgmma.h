@@ -15,6 +15,10 @@
  * those that had one less walk over the narrow ones, by the same code for another width. The ring
  * of stages goes on.
  *
+ * Of those four warps one copies. The others may store (Sched.store_warps): then a warp that
+ * multiplies leaves the rounded results of its rows on chip, and takes the place again when they
+ * have been read.
+ *
  * Rows that follow are no phase of their own: a warp drains 8 of its rows to a place on chip that
  * no other warp has, and goes over them there before it drains the next.
  *
@@ -58,10 +62,6 @@ struct Wgmma {
     LLVMValueRef rank;                /* i32: in the cluster, or NULL: there is none */
 };
 
-static inline LLVMValueRef wgmma_i32(const Wgmma *w, int64_t value) {
-    return unit_int(w->unit->i32, value);
-}
-
 /* In shared memory. */
 static inline LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes) {
     return gpu_shared_at(w->unit, w->shared, w->unit->i8, bytes);
@@ -71,6 +71,12 @@ static inline LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes) {
 typedef struct RingPlace {
     LLVMValueRef stage, parity; /* i32 */
 } RingPlace;
+
+/* Barriers of a warp's results on chip: they are there; they have been read. */
+LLVMValueRef wgmma_handed(const Wgmma *w, LLVMValueRef warp);
+LLVMValueRef wgmma_taken(const Wgmma *w, LLVMValueRef warp);
+/* Until the phase of this parity (i32) has ended. */
+void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity);
 
 /* A group says that a stage may be filled again. `condition`: i1, or NULL for always. */
 void wgmma_release(const Wgmma *w, LLVMValueRef stage, LLVMValueRef condition);

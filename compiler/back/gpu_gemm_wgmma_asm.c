@@ -24,16 +24,16 @@ static uint32_t step_units(const WgmmaSide *side) {
 static LLVMValueRef descriptor(const Wgmma *w, const WgmmaSide *side, LLVMValueRef stage) {
     LLVMBuilderRef builder = w->unit->builder;
     bool is_left = side == &w->sides[0];
-    LLVMValueRef at = LLVMBuildMul(builder, stage, wgmma_i32(w, w->stage_bytes), "");
-    at = LLVMBuildAdd(builder, at, wgmma_i32(w, side->begin_bytes), "");
+    LLVMValueRef at = LLVMBuildMul(builder, stage, unit_i32(w->unit, w->stage_bytes), "");
+    at = LLVMBuildAdd(builder, at, unit_i32(w->unit, side->begin_bytes), "");
     if (is_left) { /* 64 rows of a straight tile are as many bytes as a block of a turned one */
-        LLVMValueRef rows = wgmma_i32(w, (int64_t)WGMMA_ROWS * WGMMA_SWIZZLE_BYTES);
+        LLVMValueRef rows = unit_i32(w->unit, (int64_t)WGMMA_ROWS * WGMMA_SWIZZLE_BYTES);
         at = LLVMBuildAdd(builder, at, LLVMBuildMul(builder, w->group, rows, ""), "");
     }
     LLVMValueRef base = LLVMBuildPtrToInt(builder, w->shared, w->unit->i32, "");
     at = LLVMBuildAdd(builder, base, at, "");
-    at = LLVMBuildLShr(builder, at, wgmma_i32(w, UNIT_SHIFT), "");
-    at = LLVMBuildAnd(builder, at, wgmma_i32(w, ADDRESS_MASK), "");
+    at = LLVMBuildLShr(builder, at, unit_i32(w->unit, UNIT_SHIFT), "");
+    at = LLVMBuildAnd(builder, at, unit_i32(w->unit, ADDRESS_MASK), "");
     uint64_t lead = side->is_turned ? BLOCK_UNITS : 1, fixed = UINT64_C(1) << 62;
     fixed |= lead << 16 | (uint64_t)ROWS_UNITS << 32;
     at = LLVMBuildZExt(builder, at, w->unit->i64, "");

@@ -31,7 +31,7 @@ GemmBlock wgmma_tile_at(const Wgmma *w, LLVMValueRef number) {
     GemmBlock block = gpu_gemm_block_at(w->lower, number, &w->tiles);
     if (!w->rank) return block;
     LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef below = LLVMBuildMul(builder, w->rank, wgmma_i32(w, w->sched->tile_m), "");
+    LLVMValueRef below = LLVMBuildMul(builder, w->rank, unit_i32(w->unit, w->sched->tile_m), "");
     block.m0 = LLVMBuildAdd(builder, block.m0, gpu_index(w->lower, below), "");
     return block;
 }
@@ -157,7 +157,7 @@ void wgmma_work_by_code(Wgmma *codes, LLVMValueRef tile, WgmmaWork *work, LLVMVa
 
 DimId wgmma_extent_of_k(const Wgmma *w) {
     const Kernel *kernel = w->lower->kernel;
-    return index_axis_extent(scalartab_indices(kernel->scalars), gemm_axis_k(kernel));
+    return kernel_axis_extent(kernel, gemm_axis_k(kernel));
 }
 
 LLVMValueRef wgmma_k_of_tile(const Wgmma *codes, LLVMValueRef tile) {

@@ -58,7 +58,7 @@ void gpu_parts(Lower *launch, Lower *bodies, uint32_t n_bodies, GpuTemplate *con
         Lower *body = &bodies[i];
         LLVMValueRef n_each = lower_dim(launch, body->variant->grid);
         n_each = unit_index_cast(unit, n_each, unit->i32);
-        LLVMValueRef end = LLVMBuildMul(builder, n_each, unit_int(unit->i32, body->n_parts), "");
+        LLVMValueRef end = LLVMBuildMul(builder, n_each, unit_i32(unit, body->n_parts), "");
         LLVMBasicBlockRef own = unit_block(unit, launch->function, "part"), next = all_done;
         if (i + 1 < n_bodies) {
             next = unit_block(unit, launch->function, "next");

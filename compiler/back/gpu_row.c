@@ -40,11 +40,9 @@ static void place_thread(Row *row) {
     Unit *unit = row->unit;
     LLVMBuilderRef builder = unit->builder;
     LLVMValueRef thread = gpu_thread(unit);
-    row->lane = LLVMBuildAnd(builder, thread, unit_int(unit->i32, WARP - 1), "");
-    row->thread =
-        LLVMBuildAnd(builder, thread, unit_int(unit->i32, (int64_t)row->sched->team - 1), "");
-    LLVMValueRef own =
-        LLVMBuildMul(builder, row->thread, unit_int(unit->i32, row->sched->lanes), "");
+    row->lane = LLVMBuildAnd(builder, thread, unit_i32(unit, WARP - 1), "");
+    row->thread = LLVMBuildAnd(builder, thread, unit_i32(unit, (int64_t)row->sched->team - 1), "");
+    LLVMValueRef own = LLVMBuildMul(builder, row->thread, unit_i32(unit, row->sched->lanes), "");
     row->own = gpu_index(row->lower, own);
 }
 
@@ -92,14 +90,14 @@ static void find_row(Row *row) {
     LLVMValueRef index = gpu_block(lower);
     LLVMValueRef n_rows = lower_dim(lower, kernel_n_rows(row->kernel));
     if (teams > 1) {
-        LLVMValueRef in_block = LLVMBuildUDiv(builder, thread, unit_int(unit->i32, team), "");
+        LLVMValueRef in_block = LLVMBuildUDiv(builder, thread, unit_i32(unit, team), "");
         index = LLVMBuildMul(builder, index, lower_index_const(lower, teams), "");
         index = LLVMBuildAdd(builder, index, gpu_index(row->lower, in_block), "");
     }
     uint32_t segment_axis = row->kernel->segment_axis;
     LLVMValueRef segment = NULL;
     if (segment_axis != NO_AXIS) {
-        DimId extent = index_axis_extent(scalartab_indices(row->kernel->scalars), segment_axis);
+        DimId extent = kernel_axis_extent(row->kernel, segment_axis);
         LLVMValueRef n_segments = lower_dim(lower, extent);
         segment = LLVMBuildURem(builder, index, n_segments, "");
         index = LLVMBuildUDiv(builder, index, n_segments, "");
@@ -160,7 +158,7 @@ static void send_part(const Row *row, LLVMValueRef array, LLVMValueRef value,
 static LLVMValueRef part_of(const Row *row, LLVMValueRef array, LLVMValueRef like, uint32_t rank) {
     Unit *unit = row->unit;
     LLVMTypeRef type = LLVMTypeOf(like), word = word_type(unit, type);
-    LLVMValueRef pointer = gpu_shared_at(unit, array, word, unit_int(unit->i32, rank));
+    LLVMValueRef pointer = gpu_shared_at(unit, array, word, unit_i32(unit, rank));
     LLVMValueRef part = LLVMBuildLoad2(unit->builder, word, pointer, "");
     part = LLVMBuildTruncOrBitCast(unit->builder, part, bits_type(unit, type), "");
     return LLVMBuildBitCast(unit->builder, part, type, "");
@@ -191,7 +189,7 @@ static void join_cluster(Row *row, const Stage *stage, Acc *accs) {
     LLVMValueRef barrier = row->sent[stage - row->kernel->stages.data];
     if (!row->has_begun) gpu_cluster_wait(unit);
     row->has_begun = true;
-    LLVMValueRef size = unit_int(unit->i32, row->sched->cluster);
+    LLVMValueRef size = unit_i32(unit, row->sched->cluster);
     LLVMValueRef sends = LLVMBuildICmp(unit->builder, LLVMIntULT, row->thread, size, "");
     If one = if_begin(unit, row->lower->function, sends);
     for (uint32_t i = 0; i < n; i++) {
@@ -200,7 +198,7 @@ static void join_cluster(Row *row, const Stage *stage, Acc *accs) {
             send_part(row, row->parts[row->kernel->reduces.n + slots[i]], accs[i].index, barrier);
     }
     if_end(unit, &one);
-    gpu_mbarrier_wait(row->lower, barrier, unit_int(unit->i32, 0), true);
+    gpu_mbarrier_wait(row->lower, barrier, unit_i32(unit, 0), true);
     for (uint32_t i = 0; i < n; i++)
         accs[i] = join_parts(row, &row->kernel->reduces.data[slots[i]], slots[i], accs[i]);
 }
@@ -211,16 +209,16 @@ static LLVMValueRef through_shared(const Row *row, LLVMValueRef array, LLVMValue
     LLVMTypeRef type = LLVMTypeOf(value);
     uint32_t n_warps = row->sched->team / WARP;
     if (is_write) {
-        LLVMValueRef warp = LLVMBuildLShr(unit->builder, row->thread, unit_int(unit->i32, 5), "");
+        LLVMValueRef warp = LLVMBuildLShr(unit->builder, row->thread, unit_i32(unit, 5), "");
         return LLVMBuildStore(unit->builder, value, gpu_shared_at(unit, array, type, warp));
     }
-    LLVMValueRef at = LLVMBuildAnd(unit->builder, row->lane, unit_int(unit->i32, n_warps - 1), "");
+    LLVMValueRef at = LLVMBuildAnd(unit->builder, row->lane, unit_i32(unit, n_warps - 1), "");
     return LLVMBuildLoad2(unit->builder, type, gpu_shared_at(unit, array, type, at), "");
 }
 
 static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
     Unit *unit = row->unit;
-    LLVMValueRef zero = unit_int(unit->i32, 0);
+    LLVMValueRef zero = unit_i32(unit, 0);
     LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->lane, zero, "");
     uint32_t n_slots = row->kernel->reduces.n;
     If leads = if_begin(unit, row->lower->function, is_first);
@@ -307,7 +305,7 @@ static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
         Point *point = &row->steps[s];
         Acc *accs = all_accs + s % row->n_slots * MAX_STAGE_VALUES;
         for (uint32_t i = 0; i < stage->reduces.n; i++) {
-            const Reduce *reduce = &row->kernel->reduces.data[stage->reduces.data[i]];
+            const Reduce *reduce = stage_reduce(row->kernel, stage, i);
             Acc element = acc_element(point, reduce);
             Acc joined = acc_combine(row->lower, reduce, accs[i], element);
             accs[i] =
@@ -331,21 +329,35 @@ static void pass_elements(Row *row, const Stage *stage, Acc *accs) {
         loop_elements(row, stage, accs);
 }
 
+/* A segment's result to the lane that has its chain (index_type), if it is the thread's. */
+static Acc take_segment(const Row *row, const Reduce *reduce, Acc outer, LLVMValueRef chain,
+                        Acc part) {
+    const Unit *unit = row->unit;
+    uint32_t n_lanes = row->sched->lanes;
+    Acc spread = {unit_splat(unit, part.value, n_lanes), NULL};
+    if (part.index) spread.index = unit_splat(unit, part.index, n_lanes);
+    LLVMValueRef lane_chain = LLVMBuildSub(unit->builder, chain, row->own, "");
+    LLVMValueRef lanes[64];
+    for (uint32_t j = 0; j < n_lanes; j++) lanes[j] = lower_index_const(row->lower, j);
+    LLVMValueRef numbers = n_lanes > 1 ? LLVMConstVector(lanes, n_lanes) : lanes[0];
+    lane_chain = unit_splat(unit, lane_chain, n_lanes);
+    LLVMValueRef is_own = LLVMBuildICmp(unit->builder, LLVMIntEQ, lane_chain, numbers, "");
+    return acc_select(row->lower, is_own, acc_combine(row->lower, reduce, outer, spread), outer);
+}
+
 /* One pass per segment; partial p goes to chain p mod n_chains of a second set of accumulators. */
 static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
     Lower *lower = row->lower;
     Unit *unit = row->unit;
     LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef n = row->count, values[2 * MAX_STAGE_VALUES];
+    LLVMValueRef n = row->count;
     LLVMValueRef zero = lower_index_const(lower, 0);
     LLVMValueRef length = lower_index_const(lower, row->order.segment_elems);
     Acc outer[MAX_STAGE_VALUES];
     gpu_stage_begin(lower, stage, outer);
-    uint32_t n_values = acc_flatten(outer, stage->reduces.n, values);
     /* The whole team walks the same segments, with or without a row: barriers are inside. */
     Loop loop = loop_begin(unit, lower->function, zero, n, length);
-    loop_carry(unit, &loop, values, n_values);
-    acc_unflatten(outer, stage->reduces.n, values);
+    acc_loop_carry(unit, &loop, outer, stage->reduces.n, NULL);
     LLVMValueRef rest = LLVMBuildSub(builder, n, loop.index, "");
     row->first = loop.index;
     row->count = gpu_segment_count(lower, rest);
@@ -355,23 +367,11 @@ static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
     LLVMValueRef chain =
         LLVMBuildAnd(builder, segment, lower_index_const(lower, row->order.n_chains - 1), "");
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        const Reduce *reduce = &row->kernel->reduces.data[stage->reduces.data[i]];
-        Acc spread = {unit_splat(unit, accs[i].value, row->sched->lanes), NULL};
-        if (accs[i].index) spread.index = unit_splat(unit, accs[i].index, row->sched->lanes);
-        LLVMValueRef lane_chain = LLVMBuildSub(builder, chain, row->own, "");
-        LLVMValueRef lanes[64];
-        for (uint32_t j = 0; j < row->sched->lanes; j++) lanes[j] = lower_index_const(lower, j);
-        LLVMValueRef numbers =
-            row->sched->lanes > 1 ? LLVMConstVector(lanes, row->sched->lanes) : lanes[0];
-        lane_chain = unit_splat(unit, lane_chain, row->sched->lanes);
-        LLVMValueRef is_own = LLVMBuildICmp(builder, LLVMIntEQ, lane_chain, numbers, "");
-        Acc joined = acc_combine(lower, reduce, outer[i], spread);
-        outer[i] = acc_select(lower, is_own, joined, outer[i]);
+        const Reduce *reduce = stage_reduce(row->kernel, stage, i);
+        outer[i] = take_segment(row, reduce, outer[i], chain, accs[i]);
     }
     if (row->sched->team > WARP) gpu_barrier(unit);
-    acc_flatten(outer, stage->reduces.n, values);
-    loop_end_carry(unit, &loop, values, n_values);
-    acc_unflatten(outer, stage->reduces.n, values);
+    acc_loop_end(unit, &loop, outer, stage->reduces.n, NULL);
     row->first = zero;
     row->count = n;
     for (uint32_t i = 0; i < stage->reduces.n; i++) accs[i] = outer[i];
@@ -405,7 +405,7 @@ static void store_row(Row *row) {
     Point point = point_inside(&row->point);
     point.lanes = 1;
     point_prepare_stores(&point, kernel->row_stores.data, kernel->row_stores.n);
-    LLVMValueRef zero = unit_int(unit->i32, 0);
+    LLVMValueRef zero = unit_i32(unit, 0);
     LLVMValueRef writes = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->thread, zero, "");
     if (row->rank) {
         LLVMValueRef leads = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->rank, zero, "");
@@ -438,7 +438,7 @@ static LLVMValueRef *shared_accs(const Row *row, uint32_t n_entries, bool are_wo
 static uint32_t sent_bytes(const Row *row, const Stage *stage) {
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        const Reduce *reduce = &row->kernel->reduces.data[stage->reduces.data[i]];
+        const Reduce *reduce = stage_reduce(row->kernel, stage, i);
         bytes += dtype_bytes(reduce->acc) > 4 ? 8 : 4;
         if (reduce->is_arg) bytes += 4;
     }
@@ -450,7 +450,7 @@ static void make_barriers(Row *row) {
     Unit *unit = row->unit;
     const Kernel *kernel = row->kernel;
     row->sent = arena_array(unit->arena, LLVMValueRef, kernel->stages.n);
-    LLVMValueRef zero = unit_int(unit->i32, 0);
+    LLVMValueRef zero = unit_i32(unit, 0);
     LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->thread, zero, "");
     If first = if_begin(unit, row->lower->function, is_first);
     for (uint32_t i = 0; i < kernel->stages.n; i++) {
@@ -503,7 +503,7 @@ static Row row_new(Lower *lower) {
                .order = reduce_order(FORM_ROW, DEVICE_GPU)};
     row.point = point_new(lower, row.sched->lanes);
     row.n_slots = row.sched->slots;
-    if (row.sched->cluster > 1) row.rank = unit_int(row.unit->i32, 0); /* found with the row */
+    if (row.sched->cluster > 1) row.rank = unit_i32(row.unit, 0); /* found with the row */
     place_thread(&row);
     make_shared(&row);
     return row;
@@ -531,8 +531,8 @@ static void run_tile(Lower *lower) {
     const BlockTile *tile = lower->tile;
     uint32_t threads = tile->is_warps ? WARP : sched->threads;
     LLVMValueRef thread = gpu_thread(unit);
-    if (tile->is_warps) thread = LLVMBuildAnd(builder, thread, unit_int(unit->i32, WARP - 1), "");
-    LLVMValueRef team = LLVMBuildUDiv(builder, thread, unit_int(unit->i32, sched->team), "");
+    if (tile->is_warps) thread = LLVMBuildAnd(builder, thread, unit_i32(unit, WARP - 1), "");
+    LLVMValueRef team = LLVMBuildUDiv(builder, thread, unit_i32(unit, sched->team), "");
     Loop loop = loop_begin(unit, lower->function, unit_index_cast(unit, team, lower->index_type),
                            lower_index_const(lower, tile->n_rows),
                            lower_index_const(lower, threads / sched->team));

@@ -2,7 +2,7 @@
 #include "back/gpu_stage.h"
 
 static const Reduce *reduce_of(const Lower *lower, const Stage *stage, uint32_t i) {
-    return &lower->kernel->reduces.data[stage->reduces.data[i]];
+    return stage_reduce(lower->kernel, stage, i);
 }
 
 void gpu_stage_prepare(Point *row, const Stage *stage) {
@@ -76,26 +76,21 @@ static LLVMValueRef loop_of_width(const GpuElements *e, const Stage *stage, Acc 
                                   LLVMValueRef from, uint32_t width) {
     Lower *lower = e->lower;
     const Unit *unit = lower->unit;
-    LLVMValueRef values[2 * MAX_STAGE_VALUES + 1];
-    uint32_t n = acc_flatten(accs, stage->reduces.n, values);
     int64_t reach = (int64_t)(width - 1) * e->stride;
     LLVMValueRef to = LLVMBuildSub(unit->builder, e->count, lower_index_const(lower, reach), "");
     LLVMValueRef step = lower_index_const(lower, e->stride * width);
     Loop loop = loop_begin(unit, lower->function, from, to, step);
-    values[n] = from;
-    loop_carry(unit, &loop, values, n + 1);
-    acc_unflatten(accs, stage->reduces.n, values);
+    LLVMValueRef next = from;
+    acc_loop_carry(unit, &loop, accs, stage->reduces.n, &next);
     Point *points = arena_array(unit->arena, Point, width);
     for (uint32_t u = 0; u < width; u++) {
         points[u] = e->at(e->user, loop.index, e->stride * u);
         gpu_stage_visit(&points[u], stage, accs);
     }
     for (uint32_t u = 0; u < width; u++) gpu_stage_store(&points[u], stage);
-    acc_flatten(accs, stage->reduces.n, values);
-    values[n] = LLVMBuildAdd(unit->builder, loop.index, step, "");
-    loop_end_carry(unit, &loop, values, n + 1);
-    acc_unflatten(accs, stage->reduces.n, values);
-    return values[n];
+    next = LLVMBuildAdd(unit->builder, loop.index, step, "");
+    acc_loop_end(unit, &loop, accs, stage->reduces.n, &next);
+    return next;
 }
 
 void gpu_each_element(const GpuElements *e, const Stage *stage, Acc *accs) {

@@ -17,10 +17,6 @@ typedef struct Copy {
     uint32_t threads;
 } Copy;
 
-static LLVMValueRef int32(const Copy *copy, int64_t value) {
-    return unit_int(copy->unit->i32, value);
-}
-
 /* Piece `i` (i32), of `bytes`: without waiting, where the machine can. */
 static void copy_piece(const Copy *copy, LLVMValueRef i, uint32_t bytes) {
     Unit *unit = copy->unit;
@@ -39,7 +35,7 @@ static void copy_piece(const Copy *copy, LLVMValueRef i, uint32_t bytes) {
 }
 
 static LLVMValueRef piece_from(const Copy *copy, uint32_t first) {
-    return LLVMBuildAdd(copy->unit->builder, copy->thread, int32(copy, first), "");
+    return LLVMBuildAdd(copy->unit->builder, copy->thread, unit_i32(copy->unit, first), "");
 }
 
 /* Pieces [first, first + n), dealt out to the threads: without a loop where they are few. */
@@ -47,7 +43,7 @@ static void copy_pieces(const Copy *copy, uint32_t first, uint32_t n, uint32_t b
     uint32_t n_rounds = n / copy->threads, end = first + n_rounds * copy->threads;
     if (n_rounds > MAX_ROUNDS) {
         Loop loop = loop_begin(copy->unit, copy->function, piece_from(copy, first),
-                               int32(copy, end), int32(copy, copy->threads));
+                               unit_i32(copy->unit, end), unit_i32(copy->unit, copy->threads));
         copy_piece(copy, loop.index, bytes);
         loop_end(copy->unit, &loop);
     } else {
@@ -55,7 +51,7 @@ static void copy_pieces(const Copy *copy, uint32_t first, uint32_t n, uint32_t b
             copy_piece(copy, piece_from(copy, at), bytes);
     }
     if (end == first + n) return;
-    LLVMValueRef left = int32(copy, (int64_t)first + n - end);
+    LLVMValueRef left = unit_i32(copy->unit, (int64_t)first + n - end);
     LLVMValueRef has_piece = LLVMBuildICmp(copy->unit->builder, LLVMIntULT, copy->thread, left, "");
     If rest = if_begin(copy->unit, copy->function, has_piece);
     copy_piece(copy, piece_from(copy, end), bytes);
@@ -114,7 +110,7 @@ static void prefetch_arg(const Lower *turn, uint32_t i, LLVMValueRef asks) {
 
 void gpu_turns_prefetch(const Lower *turns, const Launch *launch) {
     const Unit *unit = turns->unit;
-    LLVMValueRef zero = unit_int(unit->i32, 0);
+    LLVMValueRef zero = unit_i32(unit, 0);
     LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, gpu_thread(unit), zero, "");
     LLVMValueRef asks = LLVMBuildZExt(unit->builder, is_first, unit->i32, "");
     for (uint32_t k = 0; k < launch->n; k++)
@@ -131,7 +127,7 @@ static void begin_copies(const Lower *turns, const Launch *launch, uint32_t k,
 }
 
 static void wait_for_copies(const Unit *unit, uint32_t n_later) {
-    LLVMValueRef n = unit_int(unit->i32, n_later);
+    LLVMValueRef n = unit_i32(unit, n_later);
     unit_intrinsic(unit, "llvm.nvvm.cp.async.wait.group", NULL, 0, &n, 1);
 }
 
@@ -141,13 +137,12 @@ static void take_turn(Lower *turn, GpuTemplate *template) {
     int64_t n;
     if (!dim_is_const(lower_dims(turn), turn->variant->grid, &n))
         ice(unit->arena, "turn %s of unknown length", turn->kernel->name);
-    turn->block = unit_int(unit->i32, 0);
+    turn->block = unit_i32(unit, 0);
     if (n == 1) {
         template(turn);
         return;
     }
-    Loop loop = loop_begin(unit, turn->function, turn->block, unit_int(unit->i32, n),
-                           unit_int(unit->i32, 1));
+    Loop loop = loop_begin(unit, turn->function, turn->block, unit_i32(unit, n), unit_i32(unit, 1));
     turn->block = loop.index;
     template(turn);
     gpu_barrier(unit);

@@ -2,7 +2,8 @@
  *
  * GPU: void kernel(one global pointer per argument of every part, one i64 per dim symbol, one
  * tensor map of 128 bytes by value per map of the launch).
- * CPU: void kernel(ptr arguments, ptr dims, i64 begin, i64 end). */
+ * CPU: void kernel(ptr arguments, ptr dims, i64 begin, i64 end), arguments of all kernels likewise.
+ */
 #include "back/lower.h"
 
 #include "back/gpu.h"
@@ -121,7 +122,7 @@ static LLVMValueRef chip_base(const Lower *lower, const Launch *launch, uint32_t
     const Sched *sched = &launch->kernels->variants[v].sched;
     launch_chip_place(lower->plan, launch, sched, buffer, place);
     int64_t begin = launch_shared_bytes(launch, v);
-    LLVMValueRef offset = unit_int(unit->i32, begin + place->offset_bytes);
+    LLVMValueRef offset = unit_i32(unit, begin + place->offset_bytes);
     return gpu_shared_at(unit, gpu_shared_dynamic(unit), unit->i8, offset);
 }
 
@@ -155,7 +156,7 @@ static LLVMValueRef skip_begin(const Lower *lower, uint32_t arg, LLVMValueRef ba
     if (!begin) return base;
     if (!dim_is_const(lower->plan->graph->dims, begin, &n))
         ice(unit->arena, "kernel %s begins at no number on chip", lower->kernel->name);
-    LLVMValueRef offset = unit_int(unit->i32, n * dtype_bytes(dtype));
+    LLVMValueRef offset = unit_i32(unit, n * dtype_bytes(dtype));
     return gpu_shared_at(unit, base, unit->i8, offset);
 }
 
@@ -247,6 +248,7 @@ static Lower *make_phases(Lower *lower, const Launch *launch, SharedTiles *tiles
     while (uses_wgmma(lower) && n_together < launch->n &&
            launch->kernels[n_together].form == FORM_CONTRACT)
         n_together++;
+    if (launch_is_relay(launch)) n_together = launch->n;
     Lower *phases = arena_array(lower->unit->arena, Lower, launch->n);
     for (uint32_t k = 0; k < launch->n; k++) {
         lower_beside(&phases[k], lower, launch, k, tiles);
@@ -315,23 +317,60 @@ static LLVMValueRef load_slot(const Unit *unit, LLVMValueRef array, LLVMTypeRef 
     return LLVMBuildLoad2(unit->builder, type, slot, "");
 }
 
-static void lower_cpu(Lower *lower) {
+static void make_cpu_function(Lower *lower) {
     Unit *unit = lower->unit;
-    const Kernel *kernel = lower->kernel;
     LLVMTypeRef params[4] = {unit->ptr, unit->ptr, unit->i64, unit->i64};
     LLVMTypeRef type = LLVMFunctionType(unit->void_type, params, 4, 0);
     lower->function = LLVMAddFunction(unit->module, lower->variant->symbol, type);
     add_nounwind(unit, lower->function);
     add_attribute(unit, lower->function, "target-cpu", unit->target->machine);
     add_attribute(unit, lower->function, "no-builtins", "");
-    open_entry(lower);
-    uint32_t n_symbols = 0;
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        lower->pointers[i] = load_slot(unit, LLVMGetParam(lower->function, 0), unit->ptr, i);
+}
+
+static void load_symbols(Lower *lower, const Launch *launch) {
+    const Unit *unit = lower->unit;
+    uint32_t n = 0;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
-        if (kernel->symbols >> s & 1)
-            lower->symbols[s] =
-                load_slot(unit, LLVMGetParam(lower->function, 1), unit->i64, n_symbols++);
+        if (launch_symbols(launch) >> s & 1)
+            lower->symbols[s] = load_slot(unit, LLVMGetParam(lower->function, 1), unit->i64, n++);
+}
+
+/* Takes the kernel's pointers from `slot` on; returns the next. What is on chip passes in
+ * registers, or the template has room for it. */
+static uint32_t load_pointers(Lower *lower, uint32_t slot) {
+    const Unit *unit = lower->unit;
+    for (uint32_t i = 0; i < lower->kernel->args.n; i++)
+        if (!lower->plan->buffers.data[lower->kernel->args.data[i]].is_on_chip)
+            lower->pointers[i] =
+                load_slot(unit, LLVMGetParam(lower->function, 0), unit->ptr, slot++);
+    return slot;
+}
+
+/* The kernels of the launch, which one template runs. */
+static Lower *make_cpu_phases(const Lower *lower, const Launch *launch) {
+    uint32_t slot = 0, v = variant_number(lower);
+    Lower *phases = arena_array(lower->unit->arena, Lower, launch->n);
+    bool has_rows = launch->n > 1 && launch->kernels[launch->n - 1].form == FORM_ROW;
+    for (uint32_t k = 0; k < launch->n; k++) {
+        const Kernel *kernel = &launch->kernels[k];
+        lower_init(&phases[k], lower->unit, lower->plan, kernel, &kernel->variants[v]);
+        phases[k].function = lower->function;
+        phases[k].entry = lower->entry;
+        memcpy(phases[k].symbols, lower->symbols, sizeof lower->symbols);
+        phases[k].n_together = launch->n - has_rows;
+        note_written(&phases[k], launch);
+        slot = load_pointers(&phases[k], slot);
+    }
+    if (has_rows) phases->rows = &phases[launch->n - 1];
+    return phases;
+}
+
+static void lower_cpu(Lower *lower, const Launch *launch) {
+    Unit *unit = lower->unit;
+    make_cpu_function(lower);
+    open_entry(lower);
+    load_symbols(lower, launch);
+    Lower *phases = make_cpu_phases(lower, launch);
     LLVMBasicBlockRef body = unit_block(unit, lower->function, "body");
     unit_goto(unit, body);
     static void (*const templates[])(Lower *, LLVMValueRef,
@@ -339,8 +378,8 @@ static void lower_cpu(Lower *lower) {
                                                       [FORM_ROW] = template_cpu_row,
                                                       [FORM_COLUMN] = template_cpu_column,
                                                       [FORM_CONTRACT] = template_cpu_contract};
-    templates[kernel->form](lower, LLVMGetParam(lower->function, 2),
-                            LLVMGetParam(lower->function, 3));
+    templates[phases->kernel->form](phases, LLVMGetParam(lower->function, 2),
+                                    LLVMGetParam(lower->function, 3));
     close_entry(lower, body);
 }
 
@@ -363,7 +402,7 @@ static void lower_variant(Unit *unit, const Plan *plan, const Launch *launch, ui
     if (unit_is_gpu(unit))
         lower_gpu(&lower, launch);
     else
-        lower_cpu(&lower);
+        lower_cpu(&lower, launch);
     assume(launch, v, false);
 }
 

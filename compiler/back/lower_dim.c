@@ -19,7 +19,7 @@ void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel
                      .kernel = kernel,
                      .variant = variant,
                      .index_type = variant->sched.is_wide ? unit->i64 : unit->i32,
-                     .lane_axis = kernel_lane_axis(kernel),
+                     .lane_axis = kernel_lane_axis(kernel, &variant->sched),
                      .n_parts = 1,
                      .n_together = 1,
                      .n_codes = 1};

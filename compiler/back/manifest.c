@@ -263,6 +263,12 @@ static void write_buffer(Writer *w, const Plan *plan, const Buffer *buffer) {
     end_line(w);
 }
 
+static void put_whole_rows(Writer *w, const DimRule *rule, int64_t whole, Dtype dtype) {
+    text_printf(&w->text, " a0:%" PRId64 "&m:", whole * dtype_bytes(dtype));
+    put_expr(w, rule->extent);
+    text_printf(&w->text, ":%" PRId64, whole);
+}
+
 /* What a copy is no use for: rows that are good where they are, and what costs more to copy. */
 static void write_pitch(Writer *w, const Plan *plan, const RunPitch *pitch) {
     const DimSymbol *symbol = dim_symbol_info(w->dims, pitch->pitch);
@@ -274,9 +280,13 @@ static void write_pitch(Writer *w, const Plan *plan, const RunPitch *pitch) {
     put_name(w, source->name);
     put_dim(w, rule->extent);
     put_int(w, rule->padded);
-    text_printf(&w->text, " a0:%" PRId64 "&m:", rule->whole * dtype_bytes(source->dtype));
-    put_expr(w, rule->extent);
-    text_printf(&w->text, ":%" PRId64, rule->whole);
+    put_whole_rows(w, rule, rule->best, source->dtype);
+    if (rule->best != rule->whole) {
+        put_whole_rows(w, rule, rule->whole, source->dtype);
+        text_puts(&w->text, "&l:");
+        put_expr(w, rule->n_reads);
+        text_printf(&w->text, ":%" PRId64, rule->small_reads);
+    }
     if (rule->work != DIM_NONE) {
         text_puts(&w->text, " l:");
         put_expr(w, rule->depth);

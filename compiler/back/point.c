@@ -79,7 +79,7 @@ static LLVMValueRef load_each_lane(Point *point, const Scalar *s, uint32_t arg,
     LLVMValueRef addresses = point_index_at(point, s->index, true);
     LLVMValueRef all = LLVMGetPoison(unit_memory_type(unit, s->dtype, point->lanes));
     for (uint32_t i = 0; i < point->lanes; i++) {
-        LLVMValueRef at = unit_int(unit->i32, i);
+        LLVMValueRef at = unit_i32(unit, i);
         LLVMValueRef address = LLVMBuildExtractElement(unit->builder, addresses, at, "");
         LLVMValueRef own = condition;
         if (condition && unit_is_vector(condition))
@@ -157,7 +157,7 @@ static LLVMValueRef chip_pointer(Point *point, uint32_t arg, IndexId index, Dtyp
         at = LLVMBuildSub(builder, point_index_at(point, index, false), first, "");
     }
     at = unit_index_cast(unit, at, unit->i32);
-    if (condition) at = LLVMBuildSelect(builder, condition, at, unit_int(unit->i32, 0), "");
+    if (condition) at = LLVMBuildSelect(builder, condition, at, unit_i32(unit, 0), "");
     LLVMTypeRef element = unit_memory_type(unit, dtype, 1);
     return LLVMBuildGEP2(builder, element, lower->chips[arg].base, &at, 1, "");
 }
@@ -389,17 +389,17 @@ static LaneRun known_run(const Unit *unit, LLVMValueRef mask, uint32_t lanes) {
 
 static LLVMValueRef lanes_of_run(const Unit *unit, LLVMValueRef value, LaneRun run) {
     if (run.n == 1)
-        return LLVMBuildExtractElement(unit->builder, value, unit_int(unit->i32, run.first), "");
+        return LLVMBuildExtractElement(unit->builder, value, unit_i32(unit, run.first), "");
     LLVMValueRef *lanes = arena_array(unit->arena, LLVMValueRef, run.n);
-    for (uint32_t i = 0; i < run.n; i++) lanes[i] = unit_int(unit->i32, run.first + i);
+    for (uint32_t i = 0; i < run.n; i++) lanes[i] = unit_i32(unit, run.first + i);
     LLVMValueRef poison = LLVMGetPoison(LLVMTypeOf(value));
     return LLVMBuildShuffleVector(unit->builder, value, poison, LLVMConstVector(lanes, run.n), "");
 }
 
-/* Known lanes are stored without a mask. A processor takes a masked store for one of all lanes: the
- * next row's loads, beside it or at the same place of another page, would wait for it. And of one
- * known lane whose value is a truncation, LLVM 22 takes the masked store for AVX-512 apart wrongly
- * and writes the untruncated value. */
+/* Known lanes are stored without a mask. A processor takes a masked store for one of all lanes: a
+ * load of what lies beside those that are stored, as in place the next row's does, waits for it (13
+ * ns where it takes 1, Xeon). And of one known lane whose value is a truncation, LLVM 22 takes the
+ * masked store for AVX-512 apart wrongly and writes the untruncated value. */
 static void store_masked(Point *point, const Store *store, uint32_t arg, LLVMValueRef value,
                          uint32_t bytes) {
     Lower *lower = point->lower;
@@ -425,7 +425,7 @@ static void store_each_lane(Point *point, const Store *store, uint32_t arg, LLVM
     Unit *unit = lower->unit;
     LLVMValueRef addresses = point_index_at(point, store->address, true);
     for (uint32_t i = 0; i < point->lanes; i++) {
-        LLVMValueRef at = unit_int(unit->i32, i);
+        LLVMValueRef at = unit_i32(unit, i);
         LLVMValueRef element = LLVMBuildExtractElement(unit->builder, value, at, "");
         LLVMValueRef address = LLVMBuildExtractElement(unit->builder, addresses, at, "");
         If exists = {NULL};
@@ -523,12 +523,13 @@ void point_store(Point *point, const Store *store) {
         store_to_chip(point, store, arg, dtype);
         return;
     }
+    if (!lower->pointers[arg]) return;
     IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     if (!point_on_lanes(point, index_axes(tab, store->address))) {
         LLVMValueRef value = point_value(point, store->value);
         /* beside an axis of no elements, others have no part in an address; nothing of it runs */
         if (unit_is_vector(value))
-            value = LLVMBuildExtractElement(unit->builder, value, unit_int(unit->i32, 0), "");
+            value = LLVMBuildExtractElement(unit->builder, value, unit_i32(unit, 0), "");
         value = to_memory(unit, dtype, value, 1);
         store_one(lower, arg, value, point_index_at(point, store->address, false),
                   dtype_bytes(dtype));
@@ -536,6 +537,19 @@ void point_store(Point *point, const Store *store) {
     }
     LLVMValueRef value = point_lanes(point, store->value);
     store_lanes(point, store, arg, to_memory(unit, dtype, value, point->lanes));
+}
+
+void point_take_passed(Point *point, Point *maker) {
+    const ScalarTab *scalars = point->lower->kernel->scalars;
+    const Kernel *kernel = maker->lower->kernel;
+    for (uint32_t i = 0; i < kernel->row_stores.n; i++) {
+        const Store *store = &kernel->row_stores.data[i];
+        for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+            const Scalar *s = scalar_get(scalars, id);
+            if (s->kind == SCALAR_LOAD && s->buffer == store->buffer)
+                point->values[id] = point_lanes(maker, store->value);
+        }
+    }
 }
 
 /* Where some are guarded: what several need, ahead of the guards. */

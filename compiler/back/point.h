@@ -43,7 +43,7 @@ typedef struct Lower {
     LLVMValueRef function;
     LLVMValueRef block; /* GPU, in a launch of several parts: i32, the block's number in its own; of
                            turns: which of the kernel's grid it stands for; else NULL */
-    LLVMValueRef *pointers; /* per Kernel.args */
+    LLVMValueRef *pointers; /* per Kernel.args; NULL of what is on chip */
     bool *may_change;       /* per Kernel.args: what it holds, from the kernel's beginning on */
     /* GPU: Kernel.args (bit set) that the template reads by unit_load_hinted, and its policy. */
     uint64_t read_once;
@@ -52,10 +52,10 @@ typedef struct Lower {
     /* GPU: parts of the launch that are this kernel but for their buffers; their pointers are the
      * function's parameters from `first_param` on, their maps those from `first_map` on. */
     uint32_t n_parts, first_param, first_map;
-    /* GPU: the kernels that the template runs, in this Lower and the next ones of the array: phases
-     * at once, or parts of other code, one for each tile; else 1. */
+    /* The kernels that the template runs, in this Lower and the next ones of the array: phases at
+     * once, or (GPU) parts of other code, one for each tile; else 1. */
     uint32_t n_together, n_codes;
-    struct Lower *rows; /* GPU: a phase over rows that the template runs itself, or NULL */
+    struct Lower *rows; /* a phase over rows that the template runs itself, or NULL */
     const Chip *chips;  /* per Kernel.args; NULL: none is on chip */
     BlockTile *tile;    /* of a launch of several phases, else NULL */
     bool is_turn;       /* of a launch of turns: its block has a processor for itself */
@@ -120,7 +120,11 @@ uint32_t point_list_loads(const Point *point, const ScalarId *roots, uint32_t n_
 LLVMValueRef point_pointer(Point *point, const Scalar *load);
 /* Index at lane 0. */
 LLVMValueRef point_index(Point *point, IndexId id);
+/* Nothing, where phases that run at once pass the value in registers. */
 void point_store(Point *point, const Store *store);
+/* Of phases that run at once, at one place of their loops: gives the point, where its kernel loads
+ * what the maker's stores, the values themselves. */
+void point_take_passed(Point *point, Point *maker);
 /* Computes what the stores need: of those under a guard what several need; the rest is computed
  * inside the guard, where that lets all lanes through or none. */
 void point_prepare_stores(Point *point, const Store *stores, uint32_t n);

@@ -54,7 +54,7 @@ static void put_conversion(Ptx *ptx, LLVMValueRef instruction) {
 static void put_bit_cast(Ptx *ptx, LLVMValueRef instruction) {
     LLVMValueRef operand = LLVMGetOperand(instruction, 0);
     PtxType from = ptx_type_of(ptx, operand), to = ptx_type_of(ptx, instruction);
-    PtxPart *parts = ptx_parts(ptx, operand), *made = parts;
+    PtxPart *parts = ptx_parts(ptx, operand), *made;
     PtxClass narrow = ptx_part_class(from), wide = ptx_part_class(to);
     if (from.n_parts == 2 * to.n_parts && narrow == PTX_32 && wide == PTX_64) {
         made = arena_array(ptx->arena, PtxPart, to.n_parts);
@@ -68,6 +68,10 @@ static void put_bit_cast(Ptx *ptx, LLVMValueRef instruction) {
                     (PtxPart[]){made[2 * i], made[2 * i + 1], parts[i]});
     } else if (from.n_parts != to.n_parts || narrow != wide) {
         ptx_ice(ptx, "", instruction);
+    } else {
+        made = arena_copy(ptx->arena, parts, to.n_parts * sizeof *parts);
+        for (uint32_t i = 0; i < to.n_parts; i++) /* a number is written as what it now is */
+            made[i].is_float = ptx_element(to.element)->suffix != NULL;
     }
     ptx_set_parts(ptx, instruction, made);
 }

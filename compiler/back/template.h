@@ -8,7 +8,8 @@
 #include "back/point.h"
 
 /* CPU: work units [begin, end), i64.
- *   map     unit = a run of sched.unit_elems elements of the last parallel axis
+ *   map     unit = a run of sched.unit_elems elements of the last parallel axis, or of one
+ *           sched.lanes_out before it
  *   row     unit = one row (of one segment, for a partial)
  *   column  unit = a strip of sched.unit_elems columns (of one segment, for a partial) */
 void template_cpu_map(Lower *lower, LLVMValueRef begin, LLVMValueRef end);

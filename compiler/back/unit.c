@@ -85,7 +85,7 @@ LLVMValueRef unit_splat(const Unit *unit, LLVMValueRef scalar, uint32_t lanes) {
     LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(scalar), lanes);
     LLVMValueRef poison = LLVMGetPoison(type);
     LLVMValueRef first =
-        LLVMBuildInsertElement(unit->builder, poison, scalar, unit_int(unit->i32, 0), "");
+        LLVMBuildInsertElement(unit->builder, poison, scalar, unit_i32(unit, 0), "");
     LLVMValueRef zeros = LLVMConstNull(LLVMVectorType(unit->i32, lanes));
     return LLVMBuildShuffleVector(unit->builder, first, poison, zeros, "");
 }
@@ -104,6 +104,10 @@ LLVMValueRef unit_number(const Unit *unit, Dtype dtype, double number) {
 
 LLVMValueRef unit_int(LLVMTypeRef type, int64_t value) {
     return LLVMConstInt(type, (uint64_t)value, 1);
+}
+
+LLVMValueRef unit_i32(const Unit *unit, int64_t value) {
+    return unit_int(unit->i32, value);
 }
 
 LLVMValueRef unit_intrinsic(const Unit *unit, const char *name, LLVMTypeRef *overloads,
@@ -136,7 +140,7 @@ LLVMValueRef unit_load_hinted(const Unit *unit, LLVMTypeRef type, uint32_t n_byt
     LLVMValueRef all = LLVMGetPoison(result);
     for (uint32_t i = 0; i < n; i++) {
         LLVMValueRef word = LLVMBuildExtractValue(unit->builder, loaded, i, "");
-        all = LLVMBuildInsertElement(unit->builder, all, word, unit_int(unit->i32, i), "");
+        all = LLVMBuildInsertElement(unit->builder, all, word, unit_i32(unit, i), "");
     }
     return LLVMBuildBitCast(unit->builder, all, type, "");
 }

@@ -42,6 +42,7 @@ LLVMValueRef unit_splat(const Unit *unit, LLVMValueRef scalar, uint32_t lanes);
 /* A number of `dtype`'s value type. */
 LLVMValueRef unit_number(const Unit *unit, Dtype dtype, double number);
 LLVMValueRef unit_int(LLVMTypeRef type, int64_t value);
+LLVMValueRef unit_i32(const Unit *unit, int64_t value);
 
 /* GPU: `n_bytes` (8 or 16) at a multiple of that in global memory, which this thread alone reads.
  * By `policy` (i64, of createpolicy) in the last cache; NULL: they take no place in the nearest

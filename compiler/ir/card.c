@@ -5,7 +5,7 @@
 
 static const Card cards[CARD_COUNT] = {
 #define CARD(sym, nm, dev, dram, bytes, cache, n, clock, per_clock, f64, mma16, mma32, mma64, \
-             wgmma, launch, latency, per_sm, kib, d)                                          \
+             wgmma, launch, next, fill, latency, per_sm, kib, d)                              \
     [CARD_##sym] = {.name = nm,                                                               \
                     .device = DEVICE_##dev,                                                   \
                     .dram_gbs = dram,                                                         \
@@ -18,6 +18,8 @@ static const Card cards[CARD_COUNT] = {
                     .mma_tflops = {mma16, mma32, mma64},                                      \
                     .wgmma_tflops = wgmma,                                                    \
                     .launch_us = launch,                                                      \
+                    .next_us = next,                                                          \
+                    .fill_us = fill,                                                          \
                     .latency_us = latency,                                                    \
                     .threads = per_sm,                                                        \
                     .shared_bytes = (kib) << 10,                                              \

@@ -18,7 +18,7 @@ typedef struct Card {
     double n_processors, ghz, lanes, f64_rate; /* lanes: f32 operations per clock and processor */
     double mma_tflops[3];                      /* of 16-bit operands, tf32, f64 */
     double wgmma_tflops;                       /* of 16-bit operands, in full steps; 0: none */
-    double launch_us, latency_us;
+    double launch_us, next_us, fill_us, latency_us;
     uint32_t threads, shared_bytes; /* of a processor's blocks together; CPU: 1 and 0 */
     const char *doc;
 } Card;

@@ -590,7 +590,8 @@ bool dim_rule_copies(const DimTab *tab, const DimRule *rule, const int64_t *symb
     if (!dim_eval(tab, rule->extent, symbol_values, extent)) return false;
     bool is_small = is_at_most(tab, rule->depth, symbol_values, rule->small_depth) &&
                     is_at_most(tab, rule->work, symbol_values, rule->small_work);
-    return *extent % rule->whole != 0 && !is_small;
+    bool is_seldom = is_at_most(tab, rule->n_reads, symbol_values, rule->small_reads);
+    return *extent % (is_seldom ? rule->whole : rule->best) != 0 && !is_small;
 }
 
 void dim_follow_rules(const DimTab *tab, int64_t *symbol_values) {

@@ -1,6 +1,8 @@
 /* Building graphs, and questions about them and about shapes. */
 #include "ir/graph.h"
 
+#include <stdlib.h>
+
 const char *precision_name(Precision precision) {
     static const char *const names[PRECISION_COUNT] = {"full", "tf32"};
     return names[precision];
@@ -16,6 +18,15 @@ NodeId graph_add(Graph *graph, Node node) {
     node.args = arena_copy(graph->arena, node.args, node.n_args * sizeof *node.args);
     vec_push(graph->arena, &graph->nodes, node);
     return graph->nodes.n - 1;
+}
+
+static int compare_nodes(const void *a, const void *b) {
+    NodeId x = *(const NodeId *)a, y = *(const NodeId *)b;
+    return (x > y) - (x < y);
+}
+
+void graph_sort_nodes(NodeId *nodes, uint32_t n) {
+    if (n) qsort(nodes, n, sizeof *nodes, compare_nodes);
 }
 
 bool shape_equal(const Shape *a, const Shape *b) {

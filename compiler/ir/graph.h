@@ -140,6 +140,9 @@ static inline uint32_t graph_block(const Graph *graph, NodeId id, BlockKind kind
     return k && graph->fixed_kernels.data[k - 1].kind == kind ? k : 0;
 }
 
+/* Ascending. */
+void graph_sort_nodes(NodeId *nodes, uint32_t n);
+
 /* Shape helpers. */
 bool shape_equal(const Shape *a, const Shape *b);
 /* Product of all extents; DIM_NONE on overflow. */

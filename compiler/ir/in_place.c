@@ -11,18 +11,6 @@ static bool are_alike(DimTab *dims, const Buffer *a, const Buffer *b) {
            buffer_bytes(dims, a) == buffer_bytes(dims, b);
 }
 
-/* Per scalar: whether the kernel's reductions are of it; a contraction's factors are, which a block
- * reads ahead for all its tiles. */
-static bool *find_reduced(Arena *arena, const Kernel *kernel) {
-    bool *is_reduced = arena_array(arena, bool, scalar_count(kernel->scalars) + (size_t)1);
-    for (uint32_t i = 0; i < kernel->reduces.n; i++) {
-        is_reduced[kernel->reduces.data[i].value] = true;
-        is_reduced[kernel->reduces.data[i].factor] = true;
-    }
-    scalar_mark_arguments(kernel->scalars, is_reduced);
-    return is_reduced;
-}
-
 /* Whether all that is read of `taken`, among the scalars marked in `live`, is at the very index of
  * the store, and, if `is_own`, to compute the stored value. */
 static bool reads_only_at(Arena *arena, const Kernel *kernel, uint32_t taken, const Store *store,
@@ -48,7 +36,7 @@ static bool reads_at_all(const Kernel *kernel, uint32_t buffer, const bool *live
 static bool may_at_once(Arena *arena, const Kernel *kernel, uint32_t taken, const Store *store) {
     const bool *live = kernel_live_scalars(arena, kernel);
     return reads_at_all(kernel, taken, live) &&
-           !reads_at_all(kernel, taken, find_reduced(arena, kernel)) &&
+           !reads_at_all(kernel, taken, kernel_reduced_scalars(arena, kernel)) &&
            reads_only_at(arena, kernel, taken, store, live, true);
 }
 

@@ -91,6 +91,10 @@ static DimId extent_product(const Kernel *kernel, uint32_t first, uint32_t n) {
     return product;
 }
 
+DimId kernel_axis_extent(const Kernel *kernel, uint32_t axis) {
+    return index_axis_extent(scalartab_indices(kernel->scalars), axis);
+}
+
 DimId kernel_n_rows(const Kernel *kernel) {
     return extent_product(kernel, 0, kernel->n_parallel);
 }
@@ -149,6 +153,7 @@ DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffe
     PieceBytes pieces = {.plan = plan, .buffer = buffer, .bytes = dim_const(plan->graph->dims, 0)};
     kernel_each_store(kernel, add_piece, &pieces);
     if (pieces.any) return pieces.bytes;
+    bool is_stored = kernel_stores_to(kernel, buffer);
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = plan->graph->dims;
     const Buffer *of = counted_buffer(plan, kernel, buffer);
@@ -156,7 +161,6 @@ DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffe
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer) continue;
-        if (!index_is_gathered(tab, load->index)) return all;
         DimId n = dim_const(dims, dtype_bytes(of->dtype));
         uint32_t axes = index_axes(tab, load->index);
         for (uint32_t k = 0; k < index_n_axes(tab); k++)
@@ -164,8 +168,8 @@ DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffe
         read = n == DIM_NONE ? n : dim_add(dims, read, n);
         if (read == DIM_NONE) return all;
     }
-    bool is_known = !dim_equals_const(dims, read, 0) && all != DIM_NONE;
-    return is_known && dim_hi(dims, read) <= dim_lo(dims, all) ? read : all;
+    bool is_known = !is_stored && !dim_equals_const(dims, read, 0) && all != DIM_NONE;
+    return is_known && dim_always_le(dims, read, all) ? read : all;
 }
 
 DimId kernel_bytes(const Plan *plan, const Kernel *kernel) {
@@ -330,7 +334,7 @@ static void mark_reduce(const Reduce *reduce, bool *live) {
 
 static void mark_stage(const Kernel *kernel, const Stage *stage, bool *live) {
     for (uint32_t i = 0; i < stage->reduces.n; i++)
-        mark_reduce(&kernel->reduces.data[stage->reduces.data[i]], live);
+        mark_reduce(stage_reduce(kernel, stage, i), live);
     mark_stores(kernel, stage->stores.data, stage->stores.n, live);
 }
 
@@ -373,6 +377,16 @@ bool *kernel_needed_scalars(Arena *arena, const Kernel *kernel, const ScalarId *
     return needed;
 }
 
+bool *kernel_reduced_scalars(Arena *arena, const Kernel *kernel) {
+    bool *is_reduced = new_flags(arena, kernel);
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) {
+        is_reduced[kernel->reduces.data[i].value] = true;
+        is_reduced[kernel->reduces.data[i].factor] = true;
+    }
+    scalar_mark_arguments(kernel->scalars, is_reduced);
+    return is_reduced;
+}
+
 static void add_need(const Kernel *kernel, bool *live, GuardId guard, ScalarNeed *needs) {
     uint32_t n = scalar_count(kernel->scalars) + 1;
     mark_operands(kernel->scalars, live);
@@ -386,7 +400,7 @@ ScalarNeed *stage_needs(Arena *arena, const Kernel *kernel, const Stage *stage) 
     ScalarNeed *needs = arena_array(arena, ScalarNeed, n);
     bool *live = new_flags(arena, kernel);
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        mark_reduce(&kernel->reduces.data[stage->reduces.data[i]], live);
+        mark_reduce(stage_reduce(kernel, stage, i), live);
         add_need(kernel, live, GUARD_NONE, needs);
     }
     for (uint32_t i = 0; i < stage->stores.n; i++) {
@@ -424,9 +438,9 @@ static void note_guard(const ScalarTab *scalars, GuardId id, uint64_t *symbols) 
     }
 }
 
-uint32_t kernel_lane_axis(const Kernel *kernel) {
+uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched) {
     if (kernel->form == FORM_ROW) return kernel->first_reduced + kernel->n_reduced - 1;
-    return kernel->n_parallel ? kernel->n_parallel - 1 : NO_AXIS;
+    return kernel->n_parallel ? kernel->n_parallel - 1 - sched->lanes_out : NO_AXIS;
 }
 
 uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes) {
@@ -609,6 +623,7 @@ static uint32_t turn_place(const Plan *plan, const Launch *launch, uint32_t buff
 uint32_t launch_chip_place(const Plan *plan, const Launch *launch, const Sched *sched,
                            uint32_t buffer, ChipPlace *place) {
     uint32_t bytes = 0;
+    if (launch_is_relay(launch)) return 0;
     if (launch_has_turns(launch)) return turn_place(plan, launch, buffer, place);
     for (uint32_t k = 1; k < launch->n; k++)
         for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {

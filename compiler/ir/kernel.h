@@ -137,6 +137,7 @@ uint32_t contract_n_chains(const DimTab *dims, DimId k);
 typedef struct Sched {
     uint32_t lanes;     /* consecutive elements per step along the lane axis: the last parallel
                          * axis, in FORM_ROW the last reduced one */
+    uint32_t lanes_out; /* CPU FORM_MAP: the lane axis is so many before the last, which is short */
     uint32_t unroll;    /* steps in flight */
     uint32_t threads;   /* GPU: per block. CPU: 1 */
     uint32_t team;      /* GPU FORM_ROW: threads per row; FORM_COLUMN: threads along columns, so
@@ -168,6 +169,9 @@ typedef struct Sched {
      * map of its own for the right factor, the third; 0: it is as wide as the others. Blocks that
      * have a wide tile less take these, after the wide ones. */
     uint32_t tail_n;
+    /* CONTRACT_WGMMA: warps that store a tile's results while the next tile is multiplied; 0: the
+     * warps that multiply store theirs. */
+    uint32_t store_warps;
     /* CONTRACT_VECTOR: `team` threads along k, each with `slots` accumulators of `lanes` chains
      * (lanes along k) or of `lanes` outputs (lanes along the outputs) at a time; the outputs of a
      * block are tile_m (then tile_n is 1) or tile_n. */
@@ -248,7 +252,7 @@ typedef struct Variant {
 
 enum { CHIP_ALIGN_BYTES = 16, CHIP_LANES = 4, MAX_CLUSTER = 8 };
 enum { CHIP_ACCESS_BYTES = CHIP_LANES * 8 }; /* the most that lanes read of one buffer there */
-enum { MAX_VARIANTS = 16, MAX_KERNEL_ARGS = 60 };
+enum { MAX_VARIANTS = 20, MAX_KERNEL_ARGS = 60 };
 
 #define NO_AXIS UINT32_MAX
 
@@ -258,8 +262,10 @@ enum { MAX_VARIANTS = 16, MAX_KERNEL_ARGS = 60 };
  * conditions hold. A phase follows the kernel before it in the same blocks, each on the tile or the
  * rows that the block has just made; its variants go with those of the kernel that opened the
  * launch, one by one. A turn follows the kernel before it too, but in the only block of the launch,
- * which does all of each kernel, the blocks of its grid one after the other. */
-typedef enum { LINK_NONE, LINK_PART, LINK_PHASE, LINK_TURN } LaunchLink;
+ * which does all of each kernel, the blocks of its grid one after the other. Kernels of a relay
+ * (ir/relay.h) share blocks too, and what passes between them is in registers, a tile at a time.
+ */
+typedef enum { LINK_NONE, LINK_PART, LINK_PHASE, LINK_TURN, LINK_RELAY } LaunchLink;
 
 /* The n kernels behind a kernel over rows that stand for it where these are few and long: where
  * margin >= least, unless a cluster has a block for each part of them, which it has up to a length
@@ -269,6 +275,18 @@ typedef struct RowSpread {
     DimId margin, length, inner;
     int64_t least, clustered, lanes; /* clustered: 0, no cluster has */
 } RowSpread;
+
+/* The rows of a relay, rewritten to one pass (pass/online.h). What they store is weight / total,
+ * where the weight is power(something less the shift), so that weights by another shift are these
+ * times a power; and what is multiplied by them can be divided by the total in the end. */
+typedef struct Online {
+    ScalarId weight;       /* f32, per element; SCALAR_NONE: they are not */
+    PrimId power;          /* power(a + b) is power(a) power(b) */
+    uint32_t shift, total; /* slots: the greatest of what is below the power, the sum of weights */
+    bool is_limited;       /* row m has weights but 0 only for columns below m + 1 + ahead */
+    DimId ahead;
+} Online;
+#define ONLINE_NAME "online-weights"
 
 typedef struct Kernel {
     Str name;
@@ -302,6 +320,7 @@ typedef struct Kernel {
     DimId when;
     RowSpread spread;
     LaunchLink link;
+    Online online;
     /* Of a launch of turns: arguments (bit set) that it copies to shared memory when it begins. */
     uint64_t copied_args;
 } Kernel;
@@ -344,6 +363,7 @@ typedef struct Plan {
     Vec(Edge) edges;
     Vec(RunPitch) run_pitches;
     Vec(Apart) aparts;
+    bool may_rewrite; /* arithmetic may be changed, within a bound */
     DimId workspace_bytes;
     DimId peak_bytes_unshared; /* what temps would take without reuse; DIM_NONE: no dim says */
 } Plan;
@@ -397,6 +417,9 @@ static inline bool launch_has_parts(const Launch *launch) {
 static inline bool launch_has_turns(const Launch *launch) {
     return launch->n > 1 && launch->kernels[1].link == LINK_TURN;
 }
+static inline bool launch_is_relay(const Launch *launch) {
+    return launch->n > 1 && launch->kernels[1].link == LINK_RELAY;
+}
 /* Whether kernel `k` of the plan is one of a launch of turns. */
 static inline bool plan_is_turn(const Plan *plan, uint32_t k) {
     return plan->kernels.data[k].link == LINK_TURN ||
@@ -430,12 +453,19 @@ static inline ScalarId gemm_unrounded(const Kernel *kernel, ScalarId factor) {
 uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *take_turns);
 /* Of a variant of CONTRACT_VECTOR. */
 VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant);
-/* The axis that lanes go along, where a contraction does not choose another; or NO_AXIS. */
-uint32_t kernel_lane_axis(const Kernel *kernel);
+/* The axis that lanes of a variant go along, where a contraction does not choose another; or
+ * NO_AXIS. */
+uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched);
 /* CPU: how many vectors a row takes that is short and of known length, and that is therefore taken
  * without a loop, several at once: SHORT_ROW_STEPS vectors are in flight. 0: it is no such row. */
 enum { SHORT_ROW_STEPS = 4 };
 uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes);
+/* Reduction `i` of a stage. */
+static inline const Reduce *stage_reduce(const Kernel *kernel, const Stage *stage, uint32_t i) {
+    return &kernel->reduces.data[stage->reduces.data[i]];
+}
+/* Extent of one axis. */
+DimId kernel_axis_extent(const Kernel *kernel, uint32_t axis);
 /* Products of the extents of the parallel axes (without segments) and of the reduced axes. */
 DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);
@@ -444,8 +474,11 @@ DimId kernel_n_reduced(const Kernel *kernel);
 bool *kernel_live_scalars(Arena *arena, const Kernel *kernel);
 bool *kernel_needed_scalars(Arena *arena, const Kernel *kernel, const ScalarId *roots,
                             uint32_t n_roots);
-/* The same of one stage (the number of stages: the row's stores): what it computes, or finds kept
- * by a stage before. What is kept is made of, it does not need for that. */
+/* Per scalar id: whether the kernel's reductions are of it; a contraction's factors are, which a
+ * block reads ahead for all its tiles. */
+bool *kernel_reduced_scalars(Arena *arena, const Kernel *kernel);
+/* What one stage needs (the number of stages: the row's stores): what it computes, or finds kept by
+ * a stage before. What is kept is made of, it does not need for that. */
 bool *stage_live_scalars(Arena *arena, const Kernel *kernel, Keeps keeps, uint32_t stage);
 /* Whether the value is kept by a stage before `stage`. */
 bool keeps_value(Keeps keeps, ScalarId value, uint32_t stage);
@@ -485,7 +518,7 @@ Shape buffer_layout(const Buffer *buffer);
 /* Bytes of a buffer as a dim, those between its rows included. */
 DimId buffer_bytes(DimTab *dims, const Buffer *buffer);
 /* Those that the kernel may touch of one of its arguments: all of them, or the rows that it gathers
- * where that is less at any size, or the pieces that it stores. */
+ * or the part that it reads where that is less at any size, or the pieces that it stores. */
 DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer);
 /* Memory traffic of a kernel, each buffer counted once per kernel, as a dim: what it reads plus
  * what it writes. */
@@ -524,6 +557,8 @@ const char *plan_verify(const Plan *plan, Arena *arena);
  * NULL, or what is wrong. */
 const char *plan_verify_places(const Plan *plan, Arena *arena);
 
+/* `, in the blocks of the one before`: what is said of a kernel behind its name. */
+const char *kernel_link_text(LaunchLink link);
 /* `kernel softmax ... stage 1: r0 = max(...)`: the schedule and scalar programs, for --emit=sched.
  */
 void plan_print(const Plan *plan, Text *out);

@@ -2,6 +2,17 @@
  * line per value, in order) and variants. */
 #include "ir/kernel.h"
 
+const char *kernel_link_text(LaunchLink link) {
+    static const char *const texts[] = {
+        [LINK_NONE] = "",
+        [LINK_PART] = ", beside the one before",
+        [LINK_PHASE] = ", in the blocks of the one before",
+        [LINK_TURN] = ", after the one before in the only block",
+        [LINK_RELAY] = ", tile by tile with the one before",
+    };
+    return texts[link];
+}
+
 static const char *const buffer_kinds[] = {[BUFFER_INPUT] = "input",
                                            [BUFFER_PARAM] = "param",
                                            [BUFFER_OUTPUT] = "output",
@@ -172,6 +183,7 @@ static void print_tile(const Printer *p, const Variant *v) {
                     engine_names[s->engine], s->tile_m, s->tile_n, s->tile_k, s->warps_m,
                     s->warps_n, s->stages);
         if (s->tail_n) text_printf(p->out, ", last tiles %u wide", s->tail_n);
+        if (s->store_warps) text_printf(p->out, ", %u warps store", s->store_warps);
         if (s->lanes_along_k) text_puts(p->out, ", lanes along k");
         if (s->products > 1) text_printf(p->out, ", %u products at once", s->products);
     }
@@ -188,6 +200,7 @@ static void print_variant(const Printer *p, const Variant *v) {
                 ", lanes %u, unroll %u, threads %u, team %u, unit %lld, resident %u, slots %u%s",
                 s->lanes, s->unroll, s->threads, s->team, (long long)s->unit_elems, s->resident,
                 s->slots, s->is_wide ? ", wide" : "");
+    if (s->lanes_out) text_printf(p->out, ", lanes out %u", s->lanes_out);
     print_tile(p, v);
     if (v->align_bytes > 1) text_printf(p->out, ", aligned %u", v->align_bytes);
     if (v->limit_dim != DIM_NONE) {
@@ -219,10 +232,9 @@ static void print_kernel(Printer *p, const Kernel *kernel) {
                     p->plan->buffers.data[kernel->args.data[i]].name);
     text_puts(p->out, ")");
     if (kernel->panel_columns) text_printf(p->out, ", panels of %u", kernel->panel_columns);
-    text_puts(p->out, kernel->link == LINK_PART    ? ", beside the one before\n"
-                      : kernel->link == LINK_PHASE ? ", in the blocks of the one before\n"
-                      : kernel->link == LINK_TURN  ? ", after the one before in the only block\n"
-                                                   : "\n");
+    text_puts(p->out, kernel_link_text(kernel->link));
+    if (kernel->online.weight) text_printf(p->out, ", rewritten: %s", ONLINE_NAME);
+    text_puts(p->out, "\n");
     print_axes(p);
     bool *live = kernel_live_scalars(p->out->arena, kernel);
     for (ScalarId id = 1; id <= scalar_count(p->scalars); id++)

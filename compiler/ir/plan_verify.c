@@ -236,17 +236,6 @@ static void find_lives(Places *p) {
     }
 }
 
-/* Per scalar: whether the contraction's factors are computed from it. */
-static bool *find_factors(Arena *arena, const Kernel *kernel) {
-    bool *is_part = arena_array(arena, bool, scalar_count(kernel->scalars) + (size_t)1);
-    for (uint32_t r = 0; r < kernel->reduces.n; r++) {
-        is_part[kernel->reduces.data[r].value] = true;
-        is_part[kernel->reduces.data[r].factor] = true;
-    }
-    scalar_mark_arguments(kernel->scalars, is_part);
-    return is_part;
-}
-
 /* Whether some stage after the one that stores to the buffer, or a row's own store, loads from
  * `old`, or the store is none of a stage. By what each stage needs of everything, unlike the
  * placer's. */
@@ -291,7 +280,7 @@ static bool goes_over(const Places *p, const Kernel *kernel, uint32_t old, uint3
         return false;
     if (!is_once && (!is_once_a_stage(p, kernel, store) || is_read_later(p, kernel, old, new)))
         return false;
-    const bool *is_factor = is_once ? find_factors(p->arena, kernel) : NULL;
+    const bool *is_factor = is_once ? kernel_reduced_scalars(p->arena, kernel) : NULL;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (s->kind == SCALAR_LOAD && s->buffer == old &&

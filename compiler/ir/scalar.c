@@ -242,9 +242,13 @@ uint32_t scalar_own_cost(const ScalarTab *tab, ScalarId id) {
 }
 
 /* Arguments have smaller ids than their users, so one downward sweep reaches everything. */
+bool *scalar_marks(const ScalarTab *tab) {
+    return arena_array(tab->arena, bool, tab->nodes.n);
+}
+
 uint32_t scalar_cost(const ScalarTab *tab, ScalarId id, bool *seen) {
     uint32_t cost = 0;
-    bool *wanted = arena_array(tab->arena, bool, tab->nodes.n);
+    bool *wanted = scalar_marks(tab);
     wanted[id] = true;
     for (ScalarId at = id; at > 0; at--) {
         if (!wanted[at] || seen[at]) continue;

@@ -69,6 +69,8 @@ uint32_t guard_axes(const ScalarTab *tab, GuardId id);
 uint32_t scalar_own_cost(const ScalarTab *tab, ScalarId id);
 /* Cost in prims of everything reachable from `id` not yet marked in `seen` (count + 1 flags). */
 uint32_t scalar_cost(const ScalarTab *tab, ScalarId id, bool *seen);
+/* One for each scalar, none of them set. */
+bool *scalar_marks(const ScalarTab *tab);
 /* Marks, per scalar id, the arguments of what is marked, theirs and so on: what it is computed from
  * in the same point of the loops, without what places and guards hang on. */
 void scalar_mark_arguments(const ScalarTab *tab, bool *marked);

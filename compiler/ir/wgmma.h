@@ -1,7 +1,8 @@
 /* What a block of CONTRACT_WGMMA keeps in shared memory, in this order: its stages, each a tile of
  * the left factor and one of the right for each product, side by side so that they are one to the
- * instruction; per warp that multiplies, some rows of results on their way
- * to the epilogue; two barriers per stage. The scheduler sizes it, the template lays it out.
+ * instruction; per warp that multiplies, some rows of results on their way to the epilogue, or all
+ * of its rows where other warps store them; two barriers per stage, and then per warp. The
+ * scheduler sizes it, the template lays it out.
  *
  * A tile of a factor is wgmma_depth long along k. Straight, k is contiguous: a row of 128 bytes per
  * m (or n). Turned, m (or n) is: blocks of as many rows, a row per k, each 64 elements of m (or
@@ -18,6 +19,7 @@ enum {
     WGMMA_GROUP_WARPS = 4,
     WGMMA_SWIZZLE_BYTES = 128,
     WGMMA_TILE_ALIGN = 1024, /* the swizzle repeats after 8 rows */
+    WGMMA_WARP_ROWS = 16,    /* of them, a warp's */
     WGMMA_DRAIN_ROWS = 8,    /* of results, per warp */
     WGMMA_DRAIN_COLUMNS = 128,
     WGMMA_MAX_WIDTH = 256, /* columns of an instruction, of all products together */
@@ -85,9 +87,16 @@ static inline Sched wgmma_tail(const Sched *sched) {
     return tail;
 }
 
+/* Where other warps store: elements from row to row of a warp's rounded results, of 16 bits each.
+ * However wide the tile is, 8 rows of 16 bytes touch all banks. */
+static inline uint32_t wgmma_results_pitch(const Sched *sched) {
+    return sched->tile_n * wgmma_products(sched) + 8;
+}
+
 /* Of a warp, whose neighbours may be at another tile, wide or narrow. */
 static inline uint32_t wgmma_drain_bytes(const Sched *sched) {
     uint32_t most = 0;
+    if (sched->store_warps) return WGMMA_WARP_ROWS * wgmma_results_pitch(sched) * 2;
     Sched tail = wgmma_tail(sched);
     for (uint32_t i = 0; i < (sched->tail_n ? 4u : 2u); i++) {
         uint32_t pitch = wgmma_drain_pitch(i < 2 ? sched : &tail, i % 2 ? 1 : 4);
@@ -97,8 +106,9 @@ static inline uint32_t wgmma_drain_bytes(const Sched *sched) {
 }
 
 static inline uint32_t wgmma_shared_bytes(uint32_t stage_bytes, const Sched *sched) {
-    return sched->stages * (stage_bytes + 2 * WGMMA_BARRIER_BYTES) +
-           sched->warps_m * wgmma_drain_bytes(sched);
+    uint32_t n_handed = sched->store_warps ? sched->warps_m : 0;
+    return sched->stages * stage_bytes + sched->warps_m * wgmma_drain_bytes(sched) +
+           2 * WGMMA_BARRIER_BYTES * (sched->stages + n_handed);
 }
 
 /* How long tiles take on so many processors: waves of wide ones, then narrow ones where there are

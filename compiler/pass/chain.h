@@ -3,9 +3,9 @@
  * others need it too, is read back from memory by the block that stored it. The reader may be
  * another contraction of the same extents (the two halves of a gated unit) or reductions over whole
  * rows, where a tile holds them. Contractions by wgmma of one left factor run at once, and what
- * passes between them stays in registers, though it may be stored besides. It changes no bit: each
- * kernel's order of summation is its own.
- * For GPUs; requires schedules; before launches are joined. */
+ * passes between them stays in registers, though it may be stored besides; so do contractions of
+ * one left factor on a CPU. It changes no bit: each kernel's order of summation is its own.
+ * Requires schedules; before launches are joined. */
 #ifndef FUSEC_CHAIN_H
 #define FUSEC_CHAIN_H
 

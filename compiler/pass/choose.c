@@ -1,16 +1,16 @@
 /* Greedy: a kernel's moves are tried in the order of the table, each on top of those taken. When
  * all kernels had theirs, the graph is planned anew with what was taken; what that leaves of new
  * kernels gets another round. Kernels that spill come last. See choose.h. */
-#include "pass/choose.h"
+#include "pass/choose_state.h"
 
+#include "pass/chain.h"
 #include "pass/contract.h"
-#include "pass/cut.h"
-#include "pass/excerpt.h"
 #include "pass/fuse.h"
 #include "pass/launch.h"
 #include "pass/sched.h"
 #include "pass/share.h"
 #include "pass/spread.h"
+#include "pass/window.h"
 
 #include <math.h>
 
@@ -18,34 +18,11 @@ enum {
     MAX_ROUNDS = 3,
     MAX_PARTS = 32,      /* excerpts that are priced */
     MAX_CUTS = 8,        /* kernels that are tried to be cut */
-    MAX_READERS = 4,     /* of a factor, for which it may be computed again */
-    LONG_ROW = 4096,     /* elements, on a GPU: shorter rows stay in registers */
-    LONG_COLUMN = 16,    /* shorter ones are a few loads of a thread */
-    COSTLY_OPS = 8,      /* in prims: what may take long in the few units of a small product */
     FEW_SCALARS = 100,   /* too few for a thread's registers */
     MANY_REGISTERS = 200 /* of values alone, of which more may be needed than there are */
 };
 static const double WORTH = 0.98; /* of the price: less than that changes the plan */
 static const double LOSS = 1.02;  /* of the price of kernels for each op: more is none of a plan */
-
-/* What is asked of fusion beyond its own rules, per node. */
-typedef struct Wishes {
-    bool *apart, *unmerged, *store, *alone, *placed, *again;
-} Wishes;
-
-typedef struct Chooser {
-    Arena *arena, *scratch;
-    const Graph *graph;
-    const Target *target;
-    CostPoints points;
-    Diags *diags;
-    Wishes wishes;
-    const uint32_t *op_cost; /* per op */
-    Cut cut;                 /* its `again` is the wishes' */
-    bool *is_settled;        /* per node: the kernel that it is the main one of had its moves */
-    bool *is_asked;          /* per node: computing it in what multiplies it has been priced */
-    uint32_t n_parts;
-} Chooser;
 
 /* Prices. */
 
@@ -81,15 +58,7 @@ bool choose_is_better(const CostPoints *points, const Prices *now, const Prices 
     return loss_now > LOSS || mean(points, other, now) < WORTH;
 }
 
-/* Parts. */
-
-/* A kernel, those that make a factor for it, and others that these make it for. */
-typedef struct Part {
-    Excerpt excerpt;
-    bool *is_spread;   /* per node of it: a contraction's factor that is not simply loaded */
-    bool *is_ahead[2]; /* by side, per node of it: of a kernel that makes such a factor */
-    bool *may_place;   /* per node of it: a concat that may be stored in pieces */
-} Part;
+/* Moves. */
 
 /* A move sets flags for the part's nodes and says whether that changed any. */
 typedef bool Move(const Part *part, Wishes *wishes);
@@ -154,6 +123,11 @@ static bool store_pieces(const Part *part, Wishes *wishes) {
     return set_all(part, wishes->placed, part->may_place);
 }
 
+/* Slices that meet are products of their own, which may run in the same blocks. */
+static bool read_windows(const Part *part, Wishes *wishes) {
+    return set_all(part, wishes->windowed, part->may_window);
+}
+
 static bool all_alone(const Part *part, Wishes *wishes) {
     const Graph *graph = part->excerpt.graph;
     bool changes = false;
@@ -162,8 +136,9 @@ static bool all_alone(const Part *part, Wishes *wishes) {
     return changes;
 }
 
-static Move *const moves[] = {compute_factors, compute_left, compute_right, store_factors,
-                              rows_unmerged,   reduce_apart, store_pieces,  all_alone};
+static Move *const moves[] = {compute_factors, compute_left, compute_right,
+                              store_factors,   read_windows, rows_unmerged,
+                              reduce_apart,    store_pieces, all_alone};
 
 static Wishes wishes_new(Arena *arena, uint32_t n) {
     return (Wishes){.apart = arena_array(arena, bool, n),
@@ -171,7 +146,8 @@ static Wishes wishes_new(Arena *arena, uint32_t n) {
                     .store = arena_array(arena, bool, n),
                     .alone = arena_array(arena, bool, n),
                     .placed = arena_array(arena, bool, n),
-                    .again = arena_array(arena, bool, n)};
+                    .again = arena_array(arena, bool, n),
+                    .windowed = arena_array(arena, bool, n)};
 }
 
 static Wishes wishes_copy(Arena *arena, const Wishes *wishes, uint32_t n) {
@@ -180,7 +156,8 @@ static Wishes wishes_copy(Arena *arena, const Wishes *wishes, uint32_t n) {
                     .store = arena_copy(arena, wishes->store, n * sizeof(bool)),
                     .alone = arena_copy(arena, wishes->alone, n * sizeof(bool)),
                     .placed = arena_copy(arena, wishes->placed, n * sizeof(bool)),
-                    .again = arena_copy(arena, wishes->again, n * sizeof(bool))};
+                    .again = arena_copy(arena, wishes->again, n * sizeof(bool)),
+                    .windowed = arena_copy(arena, wishes->windowed, n * sizeof(bool))};
 }
 
 /* Equal kernels start together, and fill the machine together. */
@@ -190,10 +167,11 @@ static void join_launches(const Chooser *c, Plan *plan) {
     launch_join(c->arena, c->scratch, plan, c->target);
 }
 
-/* What a plan costs, and how far it takes `fuse must` blocks apart. */
+/* What a plan costs, how far it takes `fuse must` blocks apart, and what it starts. */
 typedef struct Offer {
     Prices prices;
-    uint32_t n_broken;
+    uint32_t n_broken, n_launches;
+    bool is_at_once; /* blocks make several products with the same instructions */
 } Offer;
 
 /* Edges that a block wants fused and that are stored, and kernels of each block. */
@@ -213,10 +191,27 @@ static uint32_t n_broken(Arena *arena, const Plan *plan) {
     return n;
 }
 
+static void note_launches(const Chooser *c, const Plan *plan, Offer *offer) {
+    offer->n_launches = 0;
+    offer->is_at_once = false;
+    for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
+        Launch launch = plan_launch(plan, k);
+        bool is_pair = launch.n > 1 && launch.kernels[1].link == LINK_PHASE &&
+                       launch.kernels[1].form == FORM_CONTRACT;
+        bool is_at_once = c->target->device == DEVICE_CPU;
+        for (uint32_t v = 0; v < launch.kernels->n_variants; v++)
+            is_at_once = is_at_once || launch.kernels->variants[v].sched.products > 1;
+        offer->is_at_once = offer->is_at_once || (is_pair && is_at_once);
+        offer->n_launches++;
+    }
+}
+
 /* Of the part planned with these wishes; NULL: one kernel for each op. False: it cannot be. */
 static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes, Offer *offer) {
     Diags ignored = {.arena = c->arena};
-    FuseOptions options = {.off = !wishes, .pads_rows = c->target->device == DEVICE_GPU};
+    FuseOptions options = {.off = !wishes,
+                           .pads_rows = c->target->device == DEVICE_GPU,
+                           .has_cores = c->target->device == DEVICE_CPU};
     if (wishes) {
         options.apart = wishes->apart;
         options.unmerged = wishes->unmerged;
@@ -224,19 +219,38 @@ static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes,
         options.alone = wishes->alone;
         options.placed = wishes->placed;
         options.again = wishes->again;
+        options.windowed = wishes->windowed;
     }
     arena_reset(c->scratch);
     Plan *plan = fuse_graph(c->arena, c->scratch, part->excerpt.graph, options, &ignored);
     if (!plan) return false;
-    arena_reset(c->scratch);
-    offer->n_broken = n_broken(c->scratch, plan);
     if (wishes) spread_plan(c->arena, plan, c->target);
     sched_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
+    if (wishes && part->has_windows) chain_kernels(c->arena, c->scratch, plan, c->target);
+    arena_reset(c->scratch);
+    offer->n_broken = n_broken(c->scratch, plan);
     if (wishes && c->target->device == DEVICE_GPU) join_launches(c, plan);
     arena_reset(c->scratch);
+    note_launches(c, plan, offer);
     offer->prices = choose_price(c->scratch, plan, c->target, &c->points);
     return true;
+}
+
+static bool is_better(const Chooser *c, const Offer *now, const Offer *other, const Prices *apart) {
+    return choose_is_better(&c->points, &now->prices, &other->prices, apart);
+}
+
+/* Products whose slices meet are one launch by right, as other products that meet are, where they
+ * are made at once. One after the other in the same blocks they take longer than one product of all
+ * columns and a map, since memory idles in between: on an H200 1 x 4096 x 8192 25.0 us and 23.0, 16
+ * rows by `mma.sync` 25.1 and 23.8, f32 of 1024 rows 1352 and 1323. */
+static bool is_worth_windows(const Chooser *c, const Offer *now, const Offer *other,
+                             const Prices *apart) {
+    if (other->n_broken < now->n_broken) return true;
+    if (!other->is_at_once) return false;
+    if (is_better(c, now, other, apart)) return true;
+    return other->n_launches < now->n_launches && !is_better(c, other, now, apart);
 }
 
 /* The part's wishes after all moves that pay; false: none does. */
@@ -248,10 +262,13 @@ static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
         Wishes moved = wishes_copy(c->arena, wishes, n);
         bool is_last = moves[i] == all_alone;
+        if ((moves[i] == read_windows) != part->has_windows) continue;
         if (is_last && worst(&c->points, &now.prices, &apart.prices) <= LOSS) continue;
         if (!moves[i](part, &moved) || !price_part(c, part, &moved, &other) ||
-            other.n_broken > now.n_broken ||
-            !choose_is_better(&c->points, &now.prices, &other.prices, &apart.prices))
+            other.n_broken > now.n_broken)
+            continue;
+        if (!(moves[i] == read_windows ? is_worth_windows(c, &now, &other, &apart.prices)
+                                       : is_better(c, &now, &other, &apart.prices)))
             continue;
         *wishes = moved;
         now = other;
@@ -260,278 +277,7 @@ static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
     return improves;
 }
 
-/* Which kernels have moves. */
-
-static double most_reduced(const Chooser *c, const Kernel *kernel) {
-    double most = 0;
-    for (uint32_t i = 0; i < c->points.n; i++)
-        most = fmax(most, dim_number(c->graph->dims, kernel_n_reduced(kernel), c->points.dims[i]));
-    return most;
-}
-
-/* Several passes over rows that are read anew by each, or over columns by few blocks, which one
- * pass that stores as it goes keeps from being split too. */
-static bool has_long_passes(const Chooser *c, const Kernel *kernel) {
-    bool is_row = kernel->form == FORM_ROW, is_column = kernel->form == FORM_COLUMN;
-    bool is_whole = kernel->stages.n > 1 || kernel->stages.data[0].stores.n > 0;
-    int least = is_column ? LONG_COLUMN : c->target->device == DEVICE_GPU ? LONG_ROW : 0;
-    return (is_row || is_column) && is_whole && most_reduced(c, kernel) > least;
-}
-
-/* The arguments (bit set) that the value is computed from, within its stage. */
-static uint64_t loads_below(const Chooser *c, const Kernel *kernel, ScalarId value) {
-    const bool *is_part = scalar_reached(c->scratch, kernel->scalars, value);
-    uint64_t loads = 0;
-    for (ScalarId id = 1; id <= value; id++) {
-        const Scalar *s = scalar_get(kernel->scalars, id);
-        if (is_part[id] && s->kind == SCALAR_LOAD)
-            loads |= (uint64_t)1 << kernel_find_arg(kernel, s->buffer);
-    }
-    return loads;
-}
-
-/* Whether reductions over tensors that have nothing in common share the kernel's first pass. */
-static bool has_merged_rows(const Chooser *c, const Kernel *kernel) {
-    const Stage *first = &kernel->stages.data[0];
-    for (uint32_t i = 0; i < first->reduces.n && kernel->form == FORM_ROW; i++)
-        for (uint32_t k = 0; k < i; k++) {
-            const Reduce *one = &kernel->reduces.data[first->reduces.data[i]];
-            const Reduce *other = &kernel->reduces.data[first->reduces.data[k]];
-            if (!(loads_below(c, kernel, one->value) & loads_below(c, kernel, other->value)))
-                return true;
-        }
-    return false;
-}
-
-/* Whether the factor is an element of a tensor at a place that axes alone determine. */
-static bool is_plain_load(const Kernel *kernel, ScalarId factor) {
-    const Scalar *s = scalar_get(kernel->scalars, gemm_unrounded(kernel, factor));
-    const IndexTab *tab = scalartab_indices(kernel->scalars);
-    if (s->kind != SCALAR_LOAD || s->guard) return false;
-    IndexExpr expr = index_expr(tab, s->index);
-    for (uint32_t i = 0; i < expr.n_terms; i++)
-        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return false;
-    return true;
-}
-
-/* Whether the factor is computed in the kernel, and whether that is dearer has not been asked yet
- * with all that multiply it. */
-static bool is_spread(const Chooser *c, const Kernel *kernel, uint32_t side) {
-    const Reduce *reduce = &kernel->reduces.data[0];
-    NodeId factor = graph_node(c->graph, reduce->node)->args[side];
-    while (graph_class(c->graph, factor) == CLASS_VIEW)
-        factor = graph_node(c->graph, factor)->args[0];
-    return !c->is_asked[factor] && !is_plain_load(kernel, side ? reduce->factor : reduce->value);
-}
-
-static const Scalar *factor_of(const Kernel *kernel, uint32_t side) {
-    const Reduce *reduce = &kernel->reduces.data[0];
-    ScalarId factor = side ? reduce->factor : reduce->value;
-    return scalar_get(kernel->scalars, gemm_unrounded(kernel, factor));
-}
-
-/* Whether the contraction reads the buffer as a factor. */
-static bool multiplies(const Kernel *kernel, uint32_t buffer) {
-    bool is_factor = false;
-    for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT; side++) {
-        const Scalar *load = factor_of(kernel, side);
-        is_factor = is_factor || (load->kind == SCALAR_LOAD && load->buffer == buffer);
-    }
-    return is_factor;
-}
-
-/* A map whose results only contractions read, as factors. */
-typedef struct Maker {
-    const Kernel *kernel; /* NULL: there is none */
-    const Kernel *readers[MAX_READERS];
-    uint32_t n_readers;
-} Maker;
-
-/* False: something else reads it, or too many do. */
-static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer) {
-    for (const Kernel *k = maker->kernel + 1; k < plan->kernels.data + plan->kernels.n; k++) {
-        if (kernel_find_arg(k, buffer) == NO_ARG) continue;
-        if (!multiplies(k, buffer)) return false;
-        bool is_known = false;
-        for (uint32_t i = 0; i < maker->n_readers; i++)
-            is_known = is_known || maker->readers[i] == k;
-        if (is_known) continue;
-        if (maker->n_readers == MAX_READERS) return false;
-        maker->readers[maker->n_readers++] = k;
-    }
-    return true;
-}
-
-/* What makes this factor of the contraction for it and its like alone. */
-static Maker maker_of_factor(const Plan *plan, const Kernel *kernel, uint32_t side) {
-    const Maker none = {.kernel = NULL};
-    const Scalar *load = factor_of(kernel, side);
-    Maker maker = none;
-    if (load->kind != SCALAR_LOAD || plan->buffers.data[load->buffer].kind != BUFFER_TEMP)
-        return none;
-    for (const Kernel *k = plan->kernels.data; k < kernel && !maker.kernel; k++)
-        if (k->form == FORM_MAP && !k->is_init && kernel_stores_to(k, load->buffer))
-            maker.kernel = k;
-    for (uint32_t i = 0; maker.kernel && i < maker.kernel->args.n; i++) {
-        uint32_t buffer = maker.kernel->args.data[i];
-        if (!kernel_stores_to(maker.kernel, buffer)) continue;
-        if (plan->buffers.data[buffer].kind != BUFFER_TEMP || !add_readers(plan, &maker, buffer))
-            return none;
-    }
-    return maker;
-}
-
-/* Whether to compute it in the contractions has been priced: with the first of them. */
-static bool is_asked(const Plan *plan, const Chooser *c, const Maker *maker) {
-    for (uint32_t i = 0; i < maker->kernel->args.n; i++) {
-        uint32_t buffer = maker->kernel->args.data[i];
-        if (kernel_stores_to(maker->kernel, buffer))
-            return c->is_asked[plan->buffers.data[buffer].node];
-    }
-    return false;
-}
-
-/* Whether the units of a product on a CPU, which may be few, have other work that is worth more. */
-static bool has_costly_stores(const Chooser *c, const Kernel *kernel) {
-    bool is_costly = false;
-    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
-        const Node *node = graph_node(c->graph, kernel->nodes.data[i]);
-        bool is_rounded = node->dtype == DT_BF16 && op_info(node->op)->cls == CLASS_ELTWISE;
-        is_costly = is_costly || is_rounded || c->op_cost[node->op] >= COSTLY_OPS;
-    }
-    return is_costly && c->target->device == DEVICE_CPU;
-}
-
-/* Whether a map joins tensors: its lanes may go one by one where those of each tensor would not. */
-static bool joins_tensors(const Chooser *c, const Kernel *kernel) {
-    if (kernel->form != FORM_MAP || kernel->nodes.n < 2) return false;
-    for (uint32_t i = 0; i < kernel->nodes.n; i++)
-        if (graph_class(c->graph, kernel->nodes.data[i]) == CLASS_CONCAT) return true;
-    return false;
-}
-
-/* The node that stands for the kernel: its reduction, or what it stores. */
-static NodeId main_node(const Kernel *kernel) {
-    return kernel->reduces.n ? kernel->reduces.data[0].node
-                             : kernel->stages.data[0].stores.data[0].node;
-}
-
-static bool has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) {
-    if (kernel->is_init || kernel->segment_axis != NO_AXIS || c->is_settled[main_node(kernel)])
-        return false;
-    if (kernel->form != FORM_CONTRACT)
-        return has_long_passes(c, kernel) || has_merged_rows(c, kernel) || joins_tensors(c, kernel);
-    for (uint32_t side = 0; side < 2; side++) {
-        Maker maker = maker_of_factor(plan, kernel, side);
-        if (is_spread(c, kernel, side) || (maker.kernel && !is_asked(plan, c, &maker))) return true;
-    }
-    return has_costly_stores(c, kernel);
-}
-
-/* Making parts. */
-
-static void mark_stored(void *user, const Store *store) {
-    bool *out = user;
-    out[store->node] = true;
-}
-
-/* False: the source says which kernel some of it is. */
-static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
-    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
-        NodeId id = kernel->nodes.data[i];
-        if (graph_block(graph, id, BLOCK_KERNEL)) return false;
-        in[id] = graph_class(graph, id) != CLASS_SOURCE;
-    }
-    return true;
-}
-
-/* A part while it is made: per node of the graph. */
-typedef struct Draft {
-    const Chooser *c;
-    const Plan *plan;
-    bool *in, *out, *spread, *ahead[2];
-} Draft;
-
-static bool add_product(Draft *d, const Kernel *kernel) {
-    kernel_each_store(kernel, mark_stored, d->out);
-    return add_nodes(d->c->graph, kernel, d->in);
-}
-
-static bool add_maker(Draft *d, const Maker *maker, uint32_t side) {
-    for (uint32_t i = 0; i < maker->kernel->nodes.n; i++)
-        d->c->is_asked[maker->kernel->nodes.data[i]] = true;
-    return add_nodes(d->c->graph, maker->kernel, d->in) &&
-           add_nodes(d->c->graph, maker->kernel, d->ahead[side]);
-}
-
-/* What makes this factor, with all that reads what it makes, and what makes their other factors for
- * them alone. */
-static bool add_factor(Draft *d, const Kernel *kernel, uint32_t side) {
-    const Chooser *c = d->c;
-    Maker maker = maker_of_factor(d->plan, kernel, side);
-    NodeId factor = graph_node(c->graph, kernel->reduces.data[0].node)->args[side];
-    d->spread[factor] = is_spread(c, kernel, side);
-    if (!maker.kernel || is_asked(d->plan, c, &maker)) return true;
-    if (!add_maker(d, &maker, side)) return false;
-    for (uint32_t i = 0; i < maker.n_readers; i++) {
-        const Kernel *reader = maker.readers[i];
-        if (!add_product(d, reader)) return false;
-        for (uint32_t own = 0; own < 2 && reader != kernel; own++) {
-            Maker other = maker_of_factor(d->plan, reader, own);
-            bool is_own = other.kernel && other.n_readers == 1 && !is_asked(d->plan, c, &other);
-            if (is_own && !add_maker(d, &other, own)) return false;
-        }
-    }
-    return true;
-}
-
-/* Copies are in no block of a dump, which leaves one of a concat at most to fusion's own rules. A
- * concat in a `fuse must` block is to be of one kernel. */
-static bool may_place(const Graph *graph, NodeId id) {
-    const Node *node = graph_node(graph, id);
-    uint32_t n_copies = 0;
-    for (uint32_t i = 0; i < node->n_args; i++) n_copies += graph_is_bound(graph, node->args[i]);
-    return graph_class(graph, id) == CLASS_CONCAT && n_copies <= 1 &&
-           !graph_block(graph, id, BLOCK_MUST);
-}
-
-/* Whether the source wants what is in the part and what is not in one kernel. */
-static bool breaks_block(const Graph *graph, const bool *in) {
-    for (NodeId id = 0; id < graph->nodes.n; id++) {
-        const Node *node = graph_node(graph, id);
-        uint32_t block = graph_block(graph, id, BLOCK_MUST);
-        for (uint32_t i = 0; block && i < node->n_args; i++)
-            if (in[id] != in[node->args[i]] &&
-                graph_block(graph, node->args[i], BLOCK_MUST) == block)
-                return true;
-    }
-    return false;
-}
-
-static bool make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, Part *part) {
-    const Graph *graph = c->graph;
-    uint32_t n = graph->nodes.n;
-    Draft d = {.c = c, .plan = plan};
-    bool **all[] = {&d.in, &d.out, &d.spread, &d.ahead[0], &d.ahead[1]};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        *all[i] = arena_array(c->scratch, bool, n);
-    for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT; side++)
-        if (!add_factor(&d, kernel, side)) return false;
-    if (!add_product(&d, kernel) || breaks_block(graph, d.in)) return false;
-    part->excerpt = excerpt_of(c->arena, graph, d.in, d.out);
-    uint32_t n_copies = part->excerpt.graph->nodes.n;
-    part->is_spread = arena_array(c->arena, bool, n_copies);
-    part->may_place = arena_array(c->arena, bool, n_copies);
-    for (uint32_t side = 0; side < 2; side++)
-        part->is_ahead[side] = arena_array(c->arena, bool, n_copies);
-    for (NodeId id = 0; id < n_copies; id++) {
-        NodeId of = part->excerpt.of[id];
-        part->is_spread[id] = d.in[of] && d.spread[of];
-        part->may_place[id] = d.in[of] && may_place(graph, of);
-        for (uint32_t side = 0; side < 2; side++) part->is_ahead[side][id] = d.ahead[side][of];
-    }
-    return true;
-}
+/* Kernels. */
 
 static void copy_flags(bool *to, const bool *from, const NodeId *places, uint32_t n, bool back) {
     for (uint32_t i = 0; i < n; i++) {
@@ -551,15 +297,15 @@ static void copy_wishes(Wishes *to, const Wishes *from, const Excerpt *excerpt, 
     copy_flags(to->alone, from->alone, excerpt->of, n, back);
     copy_flags(to->placed, from->placed, excerpt->of, n, back);
     copy_flags(to->again, from->again, excerpt->of, n, back);
+    copy_flags(to->windowed, from->windowed, excerpt->of, n, back);
 }
 
-/* Whether moves of the kernel pay; then they are among the wishes. */
-static bool improve_kernel(Chooser *c, const Plan *plan, const Kernel *kernel) {
+/* Whether moves of a part pay; then they are among the wishes. */
+static bool improve_part(Chooser *c, const Plan *plan, const Kernel *kernel, bool has_windows) {
     Part part;
-    c->is_settled[main_node(kernel)] = true;
     c->n_parts++;
     arena_reset(c->scratch);
-    if (!make_part(c, plan, kernel, &part)) return false;
+    if (!choose_make_part(c, plan, kernel, has_windows, &part)) return false;
     Wishes wishes = wishes_new(c->arena, part.excerpt.graph->nodes.n);
     copy_wishes(&wishes, &c->wishes, &part.excerpt, false);
     if (!improve(c, &part, &wishes)) return false;
@@ -567,15 +313,31 @@ static bool improve_kernel(Chooser *c, const Plan *plan, const Kernel *kernel) {
     return true;
 }
 
+/* Windows are priced once the kernel's other moves are settled. */
+static bool improve_kernel(Chooser *c, const Plan *plan, const Kernel *kernel) {
+    if (choose_has_moves(c, plan, kernel)) {
+        c->is_settled[choose_main_node(kernel)] = true;
+        if (improve_part(c, plan, kernel, false)) return true;
+    }
+    if (!choose_has_slices(c, plan, kernel)) return false;
+    NodeId product = choose_main_node(kernel);
+    bool improves = improve_part(c, plan, kernel, true);
+    c->is_sliced[product] = true;
+    c->is_settled[product] = c->is_settled[product] || improves; /* one of a pair has no moves */
+    return improves;
+}
+
 /* Whole plans. */
 
 static Plan *make_plan(Chooser *c) {
     FuseOptions options = {.pads_rows = c->target->device == DEVICE_GPU,
+                           .has_cores = c->target->device == DEVICE_CPU,
                            .apart = c->wishes.apart,
                            .unmerged = c->wishes.unmerged,
                            .store = c->wishes.store,
                            .alone = c->wishes.alone,
                            .placed = c->wishes.placed,
+                           .windowed = c->wishes.windowed,
                            .cut = c->cut.store,
                            .again = c->cut.again,
                            .part = c->cut.part};
@@ -591,8 +353,7 @@ static Plan *try_moves(Chooser *c, Plan *plan) {
     for (int round = 0; plan && changes && round < MAX_ROUNDS; round++) {
         changes = false;
         for (uint32_t k = 0; k < plan->kernels.n && c->n_parts < MAX_PARTS; k++)
-            if (has_moves(c, plan, &plan->kernels.data[k]))
-                changes = improve_kernel(c, plan, &plan->kernels.data[k]) || changes;
+            changes = improve_kernel(c, plan, &plan->kernels.data[k]) || changes;
         if (changes) plan = make_plan(c);
     }
     return plan;
@@ -678,8 +439,10 @@ Plan *choose_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target
                  .diags = diags,
                  .wishes = wishes_new(arena, n),
                  .op_cost = op_costs(arena),
+                 .users = window_users(arena, graph),
                  .is_settled = arena_array(arena, bool, n),
-                 .is_asked = arena_array(arena, bool, n)};
+                 .is_asked = arena_array(arena, bool, n),
+                 .is_sliced = arena_array(arena, bool, n)};
     c.cut = (Cut){.store = arena_array(arena, bool, n),
                   .again = c.wishes.again,
                   .part = arena_array(arena, uint32_t, n)};

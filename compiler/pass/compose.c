@@ -6,7 +6,6 @@
 #include "pass/place.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_INDEX_WEIGHT = 500 };
@@ -148,6 +147,12 @@ static ScalarId sum_or_zero(Composer *c, const Node *node, ScalarId sum) {
                : sum;
 }
 
+/* The place in the group's product that is the window's along an axis of the domain. */
+static IndexId product_coord(Composer *c, uint32_t d) {
+    DimId begin = c->group->begin[d];
+    return begin ? index_add_dim(c->indices, c->coords[d], begin) : c->coords[d];
+}
+
 /* A reduction of this group: its result, if it is read where it is made. */
 static ScalarId pull_stage(Composer *c, NodeId id, const IndexId *coords) {
     const Node *node = graph_node(c->graph, id);
@@ -155,7 +160,8 @@ static ScalarId pull_stage(Composer *c, NodeId id, const IndexId *coords) {
     for (uint32_t d = 0; d < c->group->domain.rank; d++) {
         bool is_reduced = (c->group->axes >> d & 1) != 0;
         if (is_reduced && !node->attrs.keep) continue; /* a contraction keeps none */
-        IndexId expected = is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : c->coords[d];
+        IndexId expected =
+            is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : product_coord(c, d);
         if (coords[at++] != expected) return fail(c, REASON_MISALIGNED, id);
     }
     const TraceIds *operands = &c->of_slot.data[c->marks->slot[id] - 1];
@@ -402,22 +408,24 @@ static DimId reduced_count(Composer *c) {
     return count;
 }
 
-/* Both factors at (.., m, k) and (.., k, n), leading axes broadcast. The domain is (.., m, n, k).
- */
+/* Both factors at (.., m, k) and (.., k, n), leading axes broadcast. The domain is (.., m, n, k),
+ * of a window that part of m, n and the batches. */
 static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
     const Node *node = graph_node(c->graph, id);
     uint32_t rank = node->shape.rank;
     ScalarId factors[2];
     if (c->group->domain.rank != rank + 1) return fail(c, REASON_TOO_LARGE, id);
+    IndexId at[MAX_RANK];
+    for (uint32_t d = 0; d <= rank; d++) at[d] = product_coord(c, d);
     for (uint32_t side = 0; side < 2; side++) {
         const Shape *shape = &graph_node(c->graph, node->args[side])->shape;
         IndexId coords[MAX_RANK];
         Shape batch = {.rank = rank - 2}, own = {.rank = shape->rank - 2};
         memcpy(batch.dims, node->shape.dims, batch.rank * sizeof(DimId));
         memcpy(own.dims, shape->dims, own.rank * sizeof(DimId));
-        indexmap_broadcast(c->indices, &batch, c->coords, &own, coords);
-        coords[own.rank] = side == 0 ? c->coords[rank - 2] : c->coords[rank];
-        coords[own.rank + 1] = side == 0 ? c->coords[rank] : c->coords[rank - 1];
+        indexmap_broadcast(c->indices, &batch, at, &own, coords);
+        coords[own.rank] = side == 0 ? at[rank - 2] : at[rank];
+        coords[own.rank + 1] = side == 0 ? at[rank] : at[rank - 1];
         factors[side] = pull(c, node->args[side], coords, GUARD_NONE);
         if (!factors[side]) return false;
         if (node->attrs.precision == PRECISION_TF32)
@@ -562,11 +570,11 @@ static ScalarId pull_along(Composer *c, const PlacePath *path, PlaceCoords *at) 
     return value;
 }
 
-static bool compose_target(Composer *c, Target target, Store *store, Place *place) {
+static bool compose_target(Composer *c, Target target, Store *store, bool *is_row) {
     PlacePath path;
     if (!find_path(c, target.node, &path))
         return fail(c, REASON_OTHER_DOMAIN, target.node) != SCALAR_NONE;
-    *place = path.place;
+    *is_row = path.place == PLACE_ROW;
     PlaceCoords at = {.guard = GUARD_NONE};
     place_coords(c, path.place, &graph_node(c->graph, path.nodes[path.n - 1])->shape, at.at);
     /* A stored node may itself be in memory for later kernels, never for its own. */
@@ -592,37 +600,13 @@ static bool compose_target(Composer *c, Target target, Store *store, Place *plac
     return true;
 }
 
-static Stage *stage_at(Composer *c, Kernel *kernel, uint32_t i) {
-    while (kernel->stages.n <= i) vec_push(c->arena, &kernel->stages, (Stage){0});
-    return &kernel->stages.data[i];
-}
-
-static void arrange_stages(Composer *c, Kernel *kernel, const Store *stores, const Place *places,
-                           uint32_t n_stores) {
-    uint32_t *stage = compose_scalar_stages(c->arena, kernel);
-    for (uint32_t slot = 0; slot < kernel->reduces.n; slot++)
-        vec_push(c->arena, &stage_at(c, kernel, compose_reduce_stage(kernel, slot, stage))->reduces,
-                 slot);
-    for (uint32_t i = 0; i < n_stores; i++) {
-        if (places[i] == PLACE_ROW)
-            vec_push(c->arena, &kernel->row_stores, stores[i]);
-        else
-            vec_push(c->arena, &stage_at(c, kernel, stage[stores[i].value])->stores, stores[i]);
-    }
-}
-
-static int compare_nodes(const void *a, const void *b) {
-    NodeId x = *(const NodeId *)a, y = *(const NodeId *)b;
-    return (x > y) - (x < y);
-}
-
 static void collect_nodes(Composer *c, Kernel *kernel) {
     c->group->has_passes =
         kernel->form != FORM_MAP && (kernel->stages.n > 1 || kernel->stages.data[0].stores.n > 0);
     c->group->loads.n = 0;
     kernel->nodes.n = 0;
     ComposeMarks *marks = c->marks;
-    qsort(marks->touched, marks->n_touched, sizeof *marks->touched, compare_nodes);
+    graph_sort_nodes(marks->touched, marks->n_touched);
     for (uint32_t i = 0; i < marks->n_touched; i++) {
         NodeId id = marks->touched[i];
         if (marks->flags[id] & MARK_LOADED) vec_push(c->arena, &c->group->loads, id);
@@ -639,12 +623,12 @@ static bool compose_with(Arena *arena, const ComposeInput *input, Group *group,
     for (uint32_t i = 0; i < group->reduces.n && ok; i++)
         ok = compose_reduce(&c, kernel, group->reduces.data[i]);
     Store *stores = arena_array(arena, Store, group->targets.n);
-    Place *places = arena_array(arena, Place, group->targets.n);
+    bool *is_row = arena_array(arena, bool, group->targets.n);
     for (uint32_t i = 0; i < group->targets.n && ok; i++)
-        ok = compose_target(&c, group->targets.data[i], &stores[i], &places[i]);
+        ok = compose_target(&c, group->targets.data[i], &stores[i], &is_row[i]);
     *failure = c.failure;
     if (ok) {
-        arrange_stages(&c, kernel, stores, places, group->targets.n);
+        compose_arrange_stages(arena, kernel, stores, is_row, group->targets.n);
         collect_nodes(&c, kernel);
     }
     clear_marks(c.marks);

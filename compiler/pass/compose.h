@@ -23,7 +23,10 @@ typedef struct Target {
 
 typedef struct Group {
     Shape domain;
-    uint32_t axes;       /* reduced axes of the domain, bit set */
+    uint32_t axes; /* reduced axes of the domain, bit set */
+    /* Of a window (pass/window.h), per axis of the domain: where it begins in the product; all
+     * DIM_NONE: the product as a whole. */
+    DimId begin[MAX_RANK];
     Vec(NodeId) reduces; /* ascending */
     Vec(Target) targets;
     /* As last composed: */
@@ -83,5 +86,8 @@ bool compose_group(Arena *arena, const ComposeInput *input, Group *group, Kernel
 uint32_t *compose_scalar_stages(Arena *arena, const Kernel *kernel);
 /* The stage in which a reduction runs, given those of scalars. */
 uint32_t compose_reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage);
+/* Puts reductions and stores into the kernel's stages; `is_row`: per store, after all of them. */
+void compose_arrange_stages(Arena *arena, Kernel *kernel, const Store *stores, const bool *is_row,
+                            uint32_t n_stores);
 
 #endif

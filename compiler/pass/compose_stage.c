@@ -1,4 +1,4 @@
-/* In which stage of a kernel a scalar can be computed. See compose.h. */
+/* In which stage of a kernel a scalar can be computed, and what a stage does. See compose.h. */
 #include "pass/compose.h"
 
 #include "pass/indexmap.h"
@@ -33,4 +33,24 @@ uint32_t *compose_scalar_stages(Arena *arena, const Kernel *kernel) {
     while (raise_stages(kernel, stage)) {
     }
     return stage;
+}
+
+static Stage *stage_at(Arena *arena, Kernel *kernel, uint32_t i) {
+    while (kernel->stages.n <= i) vec_push(arena, &kernel->stages, (Stage){0});
+    return &kernel->stages.data[i];
+}
+
+void compose_arrange_stages(Arena *arena, Kernel *kernel, const Store *stores, const bool *is_row,
+                            uint32_t n_stores) {
+    uint32_t *stage = compose_scalar_stages(arena, kernel);
+    for (uint32_t slot = 0; slot < kernel->reduces.n; slot++) {
+        Stage *own = stage_at(arena, kernel, compose_reduce_stage(kernel, slot, stage));
+        vec_push(arena, &own->reduces, slot);
+    }
+    for (uint32_t i = 0; i < n_stores; i++) {
+        if (is_row[i])
+            vec_push(arena, &kernel->row_stores, stores[i]);
+        else
+            vec_push(arena, &stage_at(arena, kernel, stage[stores[i].value])->stores, stores[i]);
+    }
 }

@@ -4,6 +4,7 @@
  * card's. */
 #include "pass/cost_gemm.h"
 #include "pass/cost_prims.h"
+#include "pass/cost_relay.h"
 #include "pass/cost_totals.h"
 
 #include <math.h>
@@ -17,8 +18,11 @@ enum {
     WARP_THREADS = 32,
     REGISTER_BYTES = 4
 };
-static const double TURN_US = 0.3;     /* of a turn: its barriers and what waits for what */
-static const double ROW_END_US = 0.22; /* from a row's last element to its sum */
+static const double TURN_US = 0.3;  /* of a turn: its barriers and what waits for what */
+static const double LONE_SHARE = 2; /* of the cache's rate for one processor, if the others rest */
+static const double ROW_END_US = 0.22;  /* from a row's last element to its sum */
+static const double ROW_AGAIN_US = 0.6; /* of the last rows, for each further reduction that waits
+                                         * for one: nothing hides it */
 static const double STEP_SHARE = 0.15; /* what a cluster of one block would not overlap, if it had a
                                         * processor for itself */
 static const double CLUSTER_PASS_US = 1.2; /* at least, of a pass: what blocks send */
@@ -76,10 +80,10 @@ static double lane_stride(const Coster *c, const Kernel *kernel, IndexId address
 
 /* Bytes that one load or store moves between cache and processors: a sector for each element that
  * has no neighbour in the same warp. */
-static double access_bytes(const Coster *c, const Kernel *kernel, IndexId address, double points,
+static double access_bytes(const Coster *c, const Pricing *p, IndexId address, double points,
                            double elem_bytes) {
-    uint32_t axis = kernel_lane_axis(kernel);
-    double stride = axis == NO_AXIS ? 0 : fabs(lane_stride(c, kernel, address, axis));
+    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
+    double stride = axis == NO_AXIS ? 0 : fabs(lane_stride(c, p->kernel, address, axis));
     if (stride == 0) return points * elem_bytes / WARP_THREADS;
     return points * fmin(stride * elem_bytes, SECTOR_BYTES);
 }
@@ -101,7 +105,7 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
         double points = footprint_points(kernel, axes, c->values);
         if (is_tiled) points *= cost_gemm_reads(c, p, axes);
         total += is_even ? points * elem_bytes
-                         : access_bytes(c, kernel, load->index, p->rows * p->reduced, elem_bytes);
+                         : access_bytes(c, p, load->index, p->rows * p->reduced, elem_bytes);
     }
     return total;
 }
@@ -178,7 +182,8 @@ static void price_repeats(const Coster *c, Pricing *p, uint32_t buffer, const bo
 
 /* CPU: lanes of the last step of a run take as long where there is no element for them. */
 static double lane_fill(const Coster *c, const Pricing *p) {
-    uint32_t axis = kernel_lane_axis(p->kernel), lanes = p->variant->sched.lanes;
+    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
+    uint32_t lanes = p->variant->sched.lanes;
     if (c->card->device == DEVICE_GPU || axis == NO_AXIS || lanes < 2) return 1;
     double n = footprint_points(p->kernel, 1u << axis, c->values);
     return n > 0 ? ceil(n / lanes) * lanes / n : 1;
@@ -197,7 +202,8 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     uint32_t n = scalar_count(kernel->scalars) + 1;
     bool *is_done = arena_array(c->arena, bool, n);
-    uint32_t lanes = kernel_lane_axis(kernel) == NO_AXIS ? 0 : 1u << kernel_lane_axis(kernel);
+    uint32_t axis = kernel_lane_axis(kernel, &p->variant->sched);
+    uint32_t lanes = axis == NO_AXIS ? 0 : 1u << axis;
     double n_points = p->rows * walked(p) * lane_fill(c, p);
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
         const double *shares = footprint_shares(c->arena, kernel, s, c->values);
@@ -261,8 +267,7 @@ static double dram_us(const Coster *c, const Pricing *p) {
     double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
     double own = p->variant->sched.threads * p->bytes_in_flight;
     double waited = p->cost->read_bytes + p->held_bytes * CACHE_WAIT;
-    bool has_rows = p->kernel->form == FORM_ROW || p->kernel->form == FORM_COLUMN;
-    if (has_rows && p->cost->n_blocks > 0) /* no more than there is */
+    if (!cost_gemm_has_tiles(p) && p->cost->n_blocks > 0) /* no more than there is */
         own = fmin(own, (p->cost->read_bytes + p->held_bytes) / p->cost->n_blocks);
     double bytes = at_once * own;
     return fmax(all / peak, bytes > 0 ? waited * p->wait_us / bytes : 0);
@@ -298,9 +303,9 @@ static uint32_t load_depth(const Coster *c, const Kernel *kernel, const bool *li
 }
 
 /* Whether the lanes of a warp read elements of their own. */
-static bool is_spread(const Coster *c, const Kernel *kernel, const Scalar *load) {
-    uint32_t axis = kernel_lane_axis(kernel);
-    return axis == NO_AXIS || lane_stride(c, kernel, load->index, axis) != 0;
+static bool is_spread(const Coster *c, const Pricing *p, const Scalar *load) {
+    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
+    return axis == NO_AXIS || lane_stride(c, p->kernel, load->index, axis) != 0;
 }
 
 static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
@@ -316,7 +321,7 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
                                           : sched->unroll;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        if (s->kind == SCALAR_LOAD && live[0][id] && is_spread(c, kernel, s))
+        if (s->kind == SCALAR_LOAD && live[0][id] && is_spread(c, p, s))
             p->bytes_in_flight += steps * sched->lanes * dtype_bytes(s->dtype);
     }
     /* Positions are mostly in a cache: their neighbours read them too. */
@@ -353,6 +358,25 @@ static double bared_share(const Coster *c, const Pricing *p) {
     return fmin(1, fmax(bared, in_step));
 }
 
+/* Launches behind the first are queued: they begin while the one ahead ends. Blocks take time to
+ * start, up to as many as the machine holds at once. */
+static double launch_us(const Coster *c, const Pricing *p) {
+    if (!c->has_begun) return c->card->launch_us;
+    double room = c->card->n_processors * p->cost->pressure.n_blocks;
+    return c->card->next_us + c->card->fill_us * fmin(1, p->n_beside / room);
+}
+
+/* Of rows in blocks of their own: those of clusters and behind products are priced as a whole. */
+static double again_us(const Coster *c, const Pricing *p) {
+    const Kernel *kernel = p->kernel;
+    bool is_whole = kernel->form == FORM_ROW && p->variant->sched.cluster <= 1 &&
+                    !cost_is_row_phase(kernel) && c->card->device == DEVICE_GPU;
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < kernel->stages.n && is_whole; s++)
+        n += kernel->stages.data[s].reduces.n > 0;
+    return n > 1 ? (n - 1) * ROW_AGAIN_US : 0;
+}
+
 static void time_kernel(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double width = p->variant->sched.lanes < 4 ? p->variant->sched.lanes : 4;
@@ -368,14 +392,15 @@ static void time_kernel(const Coster *c, Pricing *p) {
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
     cost->arithmetic_us = cost->n_prims / prims_per_us;
     if (is_contraction(p->kernel)) cost_gemm_time(c, p, prims_per_us);
-    cost->launch_us = p->kernel->link != LINK_NONE || p->is_idle ? 0 : c->card->launch_us;
+    cost->launch_us = p->kernel->link != LINK_NONE || p->is_idle ? 0 : launch_us(c, p);
     cost->spill_us = spill_us(c, p);
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
     double bared = bared_share(c, p) * fmin(cost->memory_us, busy);
     if (p->kernel->form == FORM_ROW && p->variant->sched.cluster > 1)
         bared = fmax(bared, CLUSTER_PASS_US * p->kernel->stages.n);
-    cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared;
+    cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared + again_us(c, p);
     if (cost_is_row_phase(p->kernel)) cost_gemm_time_rows(c, p);
+    if (cost_is_relayed(c, p->kernel)) cost_relay_time(c, p);
 }
 
 /* Whether the turn loads from memory itself. */
@@ -396,10 +421,11 @@ static void time_turn(const Coster *c, Pricing *p) {
     double warps = p->variant->sched.threads / WARP_THREADS, n_turns = cost->n_blocks;
     double busy = warps < BUSY_WARPS ? warps / BUSY_WARPS : 1;
     double prims_per_us = c->card->lanes * c->card->ghz * 1e3 * busy;
-    bool waits = p->is_first || waits_for_memory(c, p->kernel);
-    cost->launch_us = p->is_first ? c->card->launch_us : 0;
-    cost->memory_us = cost->cache_bytes * c->card->n_processors / (c->card->cache_gbs * 1e3) +
-                      (waits ? c->card->latency_us : 0);
+    bool waits = cost->cache_bytes > 0 && (p->is_first || waits_for_memory(c, p->kernel));
+    cost->launch_us = p->is_first ? launch_us(c, p) : 0;
+    cost->memory_us =
+        cost->cache_bytes * c->card->n_processors / (c->card->cache_gbs * LONE_SHARE * 1e3) +
+        (waits ? c->card->latency_us : 0);
     cost->arithmetic_us =
         (cost->n_prims + cost->n_flops / 2 / FMA_EFFICIENCY) / prims_per_us + TURN_US * n_turns;
     cost->us = cost->launch_us + cost->memory_us + cost->arithmetic_us;
@@ -474,6 +500,8 @@ static void price_kernel(Coster *c, uint32_t index) {
         price_repeats(c, &p, kernel->args.data[i], live[0]);
     if (is_contraction(kernel))
         cost_gemm_count(c, &p, live);
+    else if (kernel->online.weight)
+        cost_relay_count(c, &p);
     else
         count_prims(c, &p, live);
     count_in_flight(c, &p, live);
@@ -481,6 +509,7 @@ static void price_kernel(Coster *c, uint32_t index) {
         time_turn(c, &p);
     else
         time_kernel(c, &p);
+    c->has_begun = c->has_begun || cost->launch_us > 0;
     settle_cache(c, kernel, cost);
 }
 
@@ -488,12 +517,14 @@ static void price_kernel(Coster *c, uint32_t index) {
 static void price_init(Coster *c) {
     PlanCost *out = c->out;
     out->n_init = plan_n_init(c->plan);
+    for (uint32_t k = 0; k < out->n_init; k += plan_launch(c->plan, k).n) out->n_init_steps++;
     for (uint32_t k = 0; k < out->n_init; k++) {
         price_kernel(c, k);
         out->init_bytes += out->kernels[k].read_bytes + out->kernels[k].written_bytes;
         out->init_us += out->kernels[k].us;
     }
     c->passed = 0;
+    c->has_begun = false;
     for (uint32_t b = 0; b < c->plan->buffers.n; b++) c->touched[b] = c->seen[b] = 0;
 }
 

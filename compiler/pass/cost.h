@@ -36,6 +36,7 @@ typedef struct PlanCost {
     const int64_t *dims;
     KernelCost *kernels;                  /* plan->kernels.n */
     uint32_t n_init;                      /* the first kernels, which are none of a run */
+    uint32_t n_init_steps;                /* launches of those */
     double init_bytes, init_us;           /* over them: read and written */
     uint32_t n_launches;                  /* of a run, as are the totals below */
     double read_bytes, written_bytes, us; /* over all its kernels */

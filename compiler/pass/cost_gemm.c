@@ -4,24 +4,32 @@
 #include "ir/wgmma.h"
 #include "pass/cost_prims.h"
 #include "pass/cost_rows.h"
+#include "pass/cost_relay.h"
 
 #include <math.h>
 
-enum { BUSY_MMA_WARPS = 8 }; /* of a processor, that keep its tensor cores busy */
+enum {
+    BUSY_MMA_WARPS = 8, /* of a processor, that keep its tensor cores busy */
+    WARP_THREADS = 32
+};
 static const double LARGE_FMA_EFFICIENCY = 0.9; /* f32 4096^3 */
 static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its products */
 static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
+static const double STORED_BESIDE = 0.35; /* of storing beside multiplying: what it takes of that */
 
-/* Once per tile of the other side. */
+/* Once per tile of the other side. A block of a relay has its left factor's tile throughout. */
 double cost_gemm_reads(const Coster *c, const Pricing *p, uint32_t axes) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
     uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel);
+    bool is_kept = cost_is_relayed(c, kernel) && !(axes >> n & 1);
+    if (is_kept) return 1;
     if (!(axes >> n & 1)) return ceil(footprint_points(kernel, 1u << n, c->values) / sched->tile_n);
+    double passes = cost_relay_passes(c, kernel);
     if (!(axes >> m & 1))
-        return ceil(footprint_points(kernel, 1u << m, c->values) / sched->tile_m) /
+        return passes * ceil(footprint_points(kernel, 1u << m, c->values) / sched->tile_m) /
                (sched->cluster > 1 ? sched->cluster : 1);
-    return 1;
+    return passes;
 }
 
 bool cost_gemm_has_tiles(const Pricing *p) {
@@ -33,10 +41,11 @@ bool cost_gemm_has_tiles(const Pricing *p) {
 void cost_gemm_count(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     const double *shares = footprint_shares(c->arena, kernel, kernel->stages.n, c->values);
-    p->cost->n_flops = 2 * p->rows * p->reduced;
+    double passes = cost_relay_passes(c, kernel);
+    p->cost->n_flops = 2 * p->rows * p->reduced * passes;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         if (live[kernel->stages.n][id])
-            p->cost->n_prims += p->rows * shares[id] * scalar_prims(c->card, kernel, id);
+            p->cost->n_prims += passes * p->rows * shares[id] * scalar_prims(c->card, kernel, id);
         if (!live[0][id] || scalar_get(kernel->scalars, id)->kind == SCALAR_LOAD) continue;
         uint32_t axes = scalar_get(kernel->scalars, id)->axes;
         double points = footprint_points(kernel, axes, c->values);
@@ -64,10 +73,12 @@ static double mma_tflops(const Coster *c, const Kernel *kernel) {
     return c->card->mma_tflops[dtype == DT_F64 ? 2 : dtype == DT_F32 ? 1 : 0];
 }
 
-/* How busy processors are that have blocks at all, were each with `wanted` warps. */
+/* How busy processors are that have most blocks, and work last, were each with `wanted` warps. */
 static double use_of_busy(const Coster *c, const Pricing *p, double wanted) {
-    double share = fmin(1, p->n_beside / c->card->n_processors), use = cost_use(c, p, wanted);
-    return share > 0 ? fmin(1, use / share) : 1;
+    if (c->card->device == DEVICE_CPU) return 1;
+    double most = ceil(p->n_beside / c->card->n_processors);
+    double at_once = fmin(fmax(1, most), p->cost->pressure.n_blocks);
+    return fmin(1, at_once * p->variant->sched.threads / WARP_THREADS / wanted);
 }
 
 /* The last round of blocks may leave processors idle. */
@@ -81,15 +92,16 @@ double cost_gemm_use(const Coster *c, const Pricing *p, double wanted) {
     return sqrt(use_of_busy(c, p, wanted)) * balance(c, p);
 }
 
-/* A tile of so many columns: its steps of k and the storing of its results. A step is 128 bytes
- * long, and takes as long whatever it holds. */
+/* A tile of so many columns: its steps of k, and the storing of its results unless other warps do.
+ * A step is 128 bytes long, and takes as long whatever it holds. */
 static double wgmma_tile_us(const Coster *c, const Pricing *p, uint32_t tile_n) {
     const Sched *sched = &p->variant->sched;
     double halves = dtype_bytes(gemm_factor_dtype(p->kernel)) / 2.0;
     double tile = 2.0 * sched->tile_m * tile_n * sched->tile_k * halves;
     double step = WGMMA_STEP_US / wgmma_products(sched) +
                   tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
-    return WGMMA_DRAIN_US * tile_n + ceil(p->reduced / sched->tile_k) * step;
+    double drain = sched->store_warps ? 0 : WGMMA_DRAIN_US * tile_n;
+    return drain + ceil(p->reduced / sched->tile_k) * step;
 }
 
 /* All tiles. */
@@ -107,6 +119,18 @@ static double n_waves(const Coster *c, const Pricing *p) {
     return ceil(p->n_beside / ((double)c->card->n_processors * p->cost->pressure.n_blocks));
 }
 
+/* Where other warps store, a block stores nothing but its last tile after it has multiplied. The
+ * others take slots and power of the next tile's multiplication; and it waits for those warps where
+ * they, being fewer, take longer than that. */
+static void hide_storing(const Coster *c, Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    double waves = fmax(1, n_waves(c, p));
+    double last = p->cost->arithmetic_us / waves + WGMMA_DRAIN_US * sched->tile_n;
+    double others = last * sched->warps_m / sched->store_warps;
+    double wait = fmax(STORED_BESIDE * last, others - wgmma_tile_us(c, p, sched->tile_n));
+    p->cost->arithmetic_us = last + (waves - 1) * wait;
+}
+
 bool cost_is_row_phase(const Kernel *kernel) {
     return kernel->link == LINK_PHASE && kernel->form == FORM_ROW;
 }
@@ -114,7 +138,7 @@ bool cost_is_row_phase(const Kernel *kernel) {
 /* Of a product that rows follow. */
 static double least_us(const Coster *c, const Pricing *p) {
     const Kernel *next = p->kernel + 1, *end = c->plan->kernels.data + c->plan->kernels.n;
-    if (next >= end || !cost_is_row_phase(next)) return 0;
+    if (next >= end || !cost_is_row_phase(next) || c->card->device == DEVICE_CPU) return 0;
     return cost_rows_product_us(&p->variant->sched, n_waves(c, p), p->reduced,
                                 dtype_bytes(gemm_factor_dtype(p->kernel)));
 }
@@ -130,6 +154,7 @@ static bool time_tensor_cores(const Coster *c, Pricing *p) {
         cost->tensor_us = wgmma_us(c, p);
     else
         cost->tensor_us = fmax(cost->n_flops / (rate * use * balance(c, p)), least_us(c, p));
+    if (p->variant->sched.store_warps) hide_storing(c, p);
     return true;
 }
 
@@ -143,6 +168,7 @@ static double fma_efficiency(const Coster *c, const Pricing *p) {
 }
 
 void cost_gemm_time_rows(const Coster *c, Pricing *p) {
+    if (c->card->device == DEVICE_CPU) return;
     const Sched *product = &p->kernel[-1].variants[p->cost->variant].sched;
     double points = p->rows * p->reduced, prims = points > 0 ? p->cost->n_prims / points : 0;
     double least = cost_rows_us(product, n_waves(c, p), p->reduced, prims);

@@ -22,7 +22,7 @@ double cost_gemm_use(const Coster *c, const Pricing *p, double wanted);
 void cost_gemm_time(const Coster *c, Pricing *p, double prims_per_us);
 /* Whether the kernel is rows that follow a product in its blocks. */
 bool cost_is_row_phase(const Kernel *kernel);
-/* Corrects `us` of such a one. */
+/* Corrects `us` of such a one on a GPU. */
 void cost_gemm_time_rows(const Coster *c, Pricing *p);
 
 #endif

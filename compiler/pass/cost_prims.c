@@ -11,13 +11,28 @@ static const double MAP_UNIT_CLOCKS = 6;    /* of a map's unit that is a run of 
 static const double ROW_EXACT_CLOCKS = 0.5; /* of a row's own value, for each prim: instructions */
 static const double ROW_TARGET_CLOCKS = 2;  /* the same of functions, one step after the other */
 static const double CPU_TO_BF16 = 7;        /* instructions of rounding to bf16 */
+static const double GPU_EXP = 9;            /* seven, one of which takes as long as eight */
+static const double ROW_QUOTIENT = 4;       /* GPU: of a quotient by a row's own value */
 
 static double of_dtype(const Card *card, Dtype dtype, double prims) {
     return dtype == DT_F64 ? prims / card->f64_rate : prims;
 }
 
+static uint32_t reduced_axes(const Kernel *kernel) {
+    return ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
+}
+
+/* The row takes one reciprocal for all. */
+static bool is_row_quotient(const Kernel *kernel, const Scalar *s) {
+    return kernel->form == FORM_ROW && s->prim == PRIM_DIV &&
+           !(scalar_get(kernel->scalars, s->args[1])->axes & reduced_axes(kernel));
+}
+
 double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id) {
     const Scalar *s = scalar_get(kernel->scalars, id);
+    bool is_gpu = card->device == DEVICE_GPU && s->kind == SCALAR_PRIM && s->dtype == DT_F32;
+    if (is_gpu && is_row_quotient(kernel, s)) return ROW_QUOTIENT;
+    if (is_gpu && s->prim == PRIM_EXP) return GPU_EXP;
     bool narrows = s->kind == SCALAR_CVT && s->dtype == DT_BF16 && card->device == DEVICE_CPU;
     return of_dtype(card, s->dtype, narrows ? CPU_TO_BF16 : scalar_own_cost(kernel->scalars, id));
 }
@@ -38,7 +53,7 @@ static bool is_live(const Kernel *kernel, bool *const *live, ScalarId id) {
  * reductions: all lanes are taken. */
 double row_end_prims(Arena *arena, const Card *card, const Kernel *kernel, const Variant *variant,
                      bool *const *live) {
-    uint32_t reduced = ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
+    uint32_t reduced = reduced_axes(kernel);
     double clocks = 0;
     if (kernel->form != FORM_ROW || card->device != DEVICE_CPU) return 0;
     bool is_short = kernel_row_steps(arena, kernel, variant->sched.lanes) > 0;

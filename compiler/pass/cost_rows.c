@@ -4,9 +4,9 @@
 #include <math.h>
 
 enum { WARP_THREADS = 32 };
-static const double BEGIN_US = 0.9;
+static const double BEGIN_US = 0.1;
 /* A step of k, of few blocks, whose stages are fewer bytes than hide the way from memory. */
-static const double STEP_US = 0.22, STEP_BYTES_PER_US = 165e3;
+static const double STEP_US = 0.10, STEP_BYTES_PER_US = 115e3;
 /* An element that a thread has: by the primitives of its rows, and its way from the accumulators
  * through shared memory, to other warps or, by wgmma, within one. */
 static const double PRIM_US = 0.00065, ELEM_US = 0.05, OWN_ELEM_US = 0.016;

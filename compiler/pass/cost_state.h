@@ -25,6 +25,7 @@ typedef struct Coster {
                         did; negative: the kernel at hand does */
     double *seen;    /* per buffer: bytes of it that kernels so far touched, at least */
     double passed;   /* bytes of DRAM so far */
+    bool has_begun;  /* something has been launched */
 } Coster;
 
 /* One kernel being priced. */

@@ -1,30 +1,31 @@
 /* See cost_totals.h. */
 #include "pass/cost_totals.h"
 
-#include <math.h>
-
 static double number(const PlanCost *cost, DimId dim) {
     return dim_number(cost->plan->graph->dims, dim, cost->dims);
 }
 
-/* What of the inputs and of what is prepared a run uses at all, by whichever kernel uses most of
- * it, and the outputs, each of which may be stored in pieces. Kernels that stand for others use
- * the same. */
-static double least_bytes(Arena *arena, const PlanCost *cost) {
-    double total = 0, *most = arena_array(arena, double, cost->plan->buffers.n);
+static double stored_bytes(Arena *arena, const PlanCost *cost, uint32_t buffer) {
+    double total = 0;
     for (uint32_t k = cost->n_init; k < cost->plan->kernels.n; k++) {
         const Kernel *kernel = &cost->plan->kernels.data[k];
-        for (uint32_t i = 0; i < kernel->args.n && !kernel_is_spread(kernel); i++) {
-            uint32_t b = kernel->args.data[i];
-            if (cost->plan->buffers.data[b].kind == BUFFER_TEMP) continue;
-            bool is_output = cost->plan->buffers.data[b].kind == BUFFER_OUTPUT;
-            Footprint foot = is_output
-                                 ? footprint_stores(arena, cost->plan, kernel, b, cost->dims)
-                                 : footprint_loads(arena, cost->plan, kernel, b, NULL, cost->dims);
-            most[b] = is_output ? most[b] + foot.bytes : fmax(most[b], foot.bytes);
-        }
+        if (kernel_is_spread(kernel) || kernel_find_arg(kernel, buffer) == NO_ARG) continue;
+        total += footprint_stores(arena, cost->plan, kernel, buffer, cost->dims).bytes;
     }
-    for (uint32_t b = 0; b < cost->plan->buffers.n; b++) total += most[b];
+    return total;
+}
+
+/* What of the inputs and of what is prepared a run uses at all, and the outputs, each of which may
+ * be stored in pieces. Kernels that stand for others use the same. */
+static double least_bytes(Arena *arena, const PlanCost *cost) {
+    double total = 0;
+    for (uint32_t b = 0; b < cost->plan->buffers.n; b++) {
+        BufferKind kind = cost->plan->buffers.data[b].kind;
+        if (kind == BUFFER_TEMP) continue;
+        total += kind == BUFFER_OUTPUT
+                     ? stored_bytes(arena, cost, b)
+                     : footprint_least_loads(arena, cost->plan, cost->n_init, b, cost->dims).bytes;
+    }
     return total;
 }
 

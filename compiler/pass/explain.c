@@ -181,14 +181,13 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
     for (uint32_t i = first; i < end; i++) {
         const Kernel *kernel = &l->plan->kernels.data[i];
         text_printf(l->out, "  %s: %s", kernel->name, explain_form_name(kernel->form));
+        uint32_t n_passes = kernel->online.weight ? 1 : kernel->stages.n;
         if (kernel->form != FORM_MAP)
-            text_printf(l->out, ", %u %s%s", kernel->stages.n,
-                        kernel->stages.n == 1 ? "pass" : "passes",
+            text_printf(l->out, ", %u %s%s", n_passes, n_passes == 1 ? "pass" : "passes",
                         kernel->segment_axis == NO_AXIS ? "" : ", partial results of segments");
-        text_puts(l->out, kernel->link == LINK_PART    ? ", in the launch of the one before\n"
-                          : kernel->link == LINK_PHASE ? ", in the blocks of the one before\n"
-                          : kernel->link == LINK_TURN ? ", after the one before in the only block\n"
-                                                      : "\n");
+        text_puts(l->out, kernel_link_text(kernel->link));
+        if (kernel->online.weight) text_printf(l->out, ", rewritten: %s", ONLINE_NAME);
+        text_puts(l->out, "\n");
         print_buffers(l, kernel, false);
         print_buffers(l, kernel, true);
         if (starts(l, kernel))
@@ -225,17 +224,28 @@ static bool has_stand_in(const Ledger *l, uint32_t buffer) {
     return false;
 }
 
-/* What the kernels of a run touch of a buffer: all of it, unless they agree on less. */
+static bool gathers(const Kernel *kernel, uint32_t buffer) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (s->kind == SCALAR_LOAD && s->buffer == buffer && index_is_gathered(tab, s->index))
+            return true;
+    }
+    return false;
+}
+
+/* What the kernels of a run touch of a buffer: all of it, unless they agree on less, which is then
+ * the same rows, or read parts of it that come to less. */
 static DimId used_bytes(const Ledger *l, uint32_t buffer) {
-    DimId used = DIM_NONE;
-    if (has_stand_in(l, buffer)) return buffer_bytes(l->dims, &l->plan->buffers.data[buffer]);
+    DimId used = DIM_NONE, all = buffer_bytes(l->dims, &l->plan->buffers.data[buffer]);
+    if (has_stand_in(l, buffer)) return all;
     for (uint32_t i = plan_n_init(l->plan); i < l->plan->kernels.n; i++) {
         const Kernel *kernel = &l->plan->kernels.data[i];
         if (kernel_find_arg(kernel, buffer) == NO_ARG) continue;
         DimId own = kernel_buffer_bytes(l->plan, kernel, buffer);
-        bool is_piece = kernel_stores_to(kernel, buffer);
-        if (is_piece || (used != DIM_NONE && used != own))
-            return buffer_bytes(l->dims, &l->plan->buffers.data[buffer]);
+        bool is_same = used == own && gathers(kernel, buffer);
+        if (used != DIM_NONE && !is_same) own = add(l, used, own);
+        if (kernel_stores_to(kernel, buffer) || !dim_always_le(l->dims, own, all)) return all;
         used = own;
     }
     return used == DIM_NONE ? dim_const(l->dims, 0) : used;
@@ -299,7 +309,7 @@ static void print_totals(const Ledger *l, uint32_t n_fused, uint32_t n_stored) {
     print_pair(l, "peak of all tensors", cost->bound_bytes + cost->workspace_bytes,
                before->bound_bytes + before->workspace_bytes);
     if (!cost->n_init) return;
-    text_printf(l->out, "  %-34s %u, ", "init steps, not in a run", cost->n_init);
+    text_printf(l->out, "  %-34s %u, ", "init steps, not in a run", cost->n_init_steps);
     print_us(l, cost->init_us);
     text_printf(l->out, ", %.0f bytes\n", cost->init_bytes);
     print_total(l, "prepared by them", plan_prepared_bytes(l->plan));

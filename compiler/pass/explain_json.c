@@ -140,8 +140,11 @@ static void put_cost(const Writer *w, const KernelCost *cost) {
 
 /* Kernels [first, end) of the plan, as a list. */
 static void put_kernels(const Writer *w, const char *list, uint32_t first, uint32_t end) {
-    static const char *const links[] = {
-        [LINK_NONE] = NULL, [LINK_PART] = "part", [LINK_PHASE] = "phase", [LINK_TURN] = "turn"};
+    static const char *const links[] = {[LINK_NONE] = NULL,
+                                        [LINK_PART] = "part",
+                                        [LINK_PHASE] = "phase",
+                                        [LINK_TURN] = "turn",
+                                        [LINK_RELAY] = "relay"};
     uint32_t launch = 0;
     jsontext_begin(w->json, list, '[');
     for (uint32_t i = first; i < end; i++) {

@@ -12,11 +12,13 @@ enum { MAX_BOX_TERMS = 24 };
 
 typedef struct BoxTerm {
     uint32_t atom;
+    bool is_axis;
     double stride;     /* elements */
     double begin, end; /* what the atom runs through */
 } BoxTerm;
 
 typedef struct Box {
+    const Kernel *kernel;
     double offset, share; /* share: of the points that the guards leave, 0 to 1 */
     uint32_t n;
     BoxTerm terms[MAX_BOX_TERMS]; /* ascending by stride */
@@ -107,10 +109,12 @@ static void add_term(Box *box, BoxTerm term) {
 
 static Box box_of(const Measurer *m, IndexId address) {
     IndexExpr expr = index_expr(m->indices, address);
-    Box box = {.offset = number(m, expr.offset), .share = 1};
+    Box box = {.kernel = m->kernel, .offset = number(m, expr.offset), .share = 1};
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(m->indices, expr.terms[i].atom);
-        BoxTerm term = {.atom = expr.terms[i].atom, .stride = number(m, expr.terms[i].coefficient)};
+        BoxTerm term = {.atom = expr.terms[i].atom,
+                        .is_axis = atom.kind == ATOM_AXIS,
+                        .stride = number(m, expr.terms[i].coefficient)};
         atom_range(m, &atom, &term.begin, &term.end);
         add_term(&box, term);
     }
@@ -178,11 +182,24 @@ static Footprint box_measure(const Measurer *m, const Box *box) {
     return (Footprint){.elems = count, .bytes = count / run * touched};
 }
 
+/* Axes of two kernels are the same if they step alike. */
+static bool is_same_term(const Box *a, const Box *b, uint32_t i) {
+    const BoxTerm *one = &a->terms[i], *other = &b->terms[i];
+    bool is_same =
+        a->kernel == b->kernel ? one->atom == other->atom : one->is_axis && other->is_axis;
+    return is_same && one->stride == other->stride;
+}
+
 static bool has_same_terms(const Box *a, const Box *b) {
     if (a->n != b->n) return false;
     for (uint32_t i = 0; i < a->n; i++)
-        if (a->terms[i].atom != b->terms[i].atom || a->terms[i].stride != b->terms[i].stride)
-            return false;
+        if (!is_same_term(a, b, i)) return false;
+    return true;
+}
+
+static bool goes_by_axes(const Box *box) {
+    for (uint32_t i = 0; i < box->n; i++)
+        if (!box->terms[i].is_axis) return false;
     return true;
 }
 
@@ -260,6 +277,29 @@ Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, 
         union_add(arena, &m, &all, &box);
     }
     return union_measure(&m, &all);
+}
+
+Footprint footprint_least_loads(Arena *arena, const Plan *plan, uint32_t first, uint32_t buffer,
+                                const int64_t *dims) {
+    Footprint most = {0};
+    Measurer m = {.kernel = NULL};
+    Union all = {0};
+    for (uint32_t k = first; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        if (kernel_is_spread(kernel) || kernel_find_arg(kernel, buffer) == NO_ARG) continue;
+        Footprint own = footprint_loads(arena, plan, kernel, buffer, NULL, dims);
+        if (own.bytes > most.bytes) most = own;
+        m = measurer_of(plan, kernel, buffer, dims);
+        for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+            const Scalar *load = scalar_get(kernel->scalars, id);
+            if (load->kind != SCALAR_LOAD || load->buffer != buffer) continue;
+            Box box = box_of(&m, load->index);
+            cut_by(&m, &box, load->guard);
+            if (goes_by_axes(&box)) union_add(arena, &m, &all, &box);
+        }
+    }
+    Footprint whole = m.kernel ? union_measure(&m, &all) : most;
+    return whole.bytes > most.bytes ? whole : most;
 }
 
 static void add_stores(Arena *arena, const Measurer *m, const Store *stores, uint32_t n,

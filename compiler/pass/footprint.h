@@ -20,6 +20,10 @@ typedef struct Footprint {
  * NULL: all). `dims` by symbol. */
 Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                           const bool *live, const int64_t *dims);
+/* Of the loads of all kernels from `first` on, once each: those of the kernel that loads most, or
+ * of all whose addresses are made of axes alone, where that is more. */
+Footprint footprint_least_loads(Arena *arena, const Plan *plan, uint32_t first, uint32_t buffer,
+                                const int64_t *dims);
 /* Of its stores to `buffer`. */
 Footprint footprint_stores(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                            const int64_t *dims);

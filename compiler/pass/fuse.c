@@ -150,6 +150,12 @@ static ReasonId why_refused(const Fuser *f, NodeId producer, NodeId consumer) {
     return why;
 }
 
+/* Whether a kernel multiplies for the user alone. */
+static bool is_window(const Fuser *f, NodeId producer, NodeId consumer) {
+    return f->grouping->window_of[consumer] != NODE_NONE &&
+           graph_node(f->graph, consumer)->args[0] == producer;
+}
+
 static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
     OpClass of_producer = graph_class(f->graph, producer);
     Edge edge = {.producer = producer, .consumer = consumer, .verdict = EDGE_FUSED};
@@ -159,6 +165,7 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
         edge.reason = REASON_PLACED;
     else if (any_kernel_makes_both(f, producer, consumer))
         edge.reason = f->is_part[consumer]                                       ? REASON_PART
+                      : is_window(f, producer, consumer)                         ? REASON_WINDOW
                       : of_producer == CLASS_VIEW || of_producer == CLASS_CONCAT ? REASON_VIEW
                       : leaves_params(f, producer, consumer)                     ? REASON_CHEAP
                       : of_producer == CLASS_REDUCE || of_producer == CLASS_ARGREDUCE

@@ -12,6 +12,7 @@
 typedef struct FuseOptions {
     bool off;       /* one kernel per op of the graph */
     bool pads_rows; /* of intermediates that products read: see pitch.h */
+    bool has_cores; /* a CPU's, which compute so little at once that memory seldom hides it */
     /* Per node, or NULL: reductions whose results no pass over the same rows uses in their own
      * kernel. */
     const bool *apart;
@@ -19,6 +20,7 @@ typedef struct FuseOptions {
     const bool *store;    /* per node, or NULL: stored, since its reader is faster then */
     const bool *alone;    /* per node, or NULL: kernels by themselves */
     const bool *placed;   /* per node, or NULL: concats stored in pieces by however many kernels */
+    const bool *windowed; /* per node, or NULL: products of which each slice is a kernel's own */
     /* Where kernels are cut in two; NULL, or all three per node. */
     const bool *cut;      /* stored, and read by kernels of another part from memory alone */
     const bool *again;    /* computed in several kernels, whatever that costs */

@@ -2,6 +2,7 @@
 #include "pass/group_state.h"
 
 #include "pass/prepare.h"
+#include "pass/window.h"
 
 #include <string.h>
 
@@ -16,8 +17,7 @@ static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
     return graph_block(graph, id, BLOCK_KERNEL);
 }
 
-/* Whether the node is to be a kernel by itself, with its arguments in memory. */
-static bool is_lone(const Grouper *p, NodeId id) {
+bool group_is_lone(const Grouper *p, NodeId id) {
     bool is_wanted = graph_block(p->graph, id, BLOCK_NEVER) || (p->alone && p->alone[id]);
     return !p->off && is_wanted && !graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id);
 }
@@ -25,7 +25,7 @@ static bool is_lone(const Grouper *p, NodeId id) {
 /* Whether it is read by one. */
 static bool feeds_lone(const Grouper *p, NodeId id) {
     for (uint32_t i = 0; !graph_is_bound(p->graph, id) && i < p->users[id].n; i++)
-        if (is_lone(p, p->users[id].data[i])) return true;
+        if (group_is_lone(p, p->users[id].data[i])) return true;
     return false;
 }
 
@@ -117,12 +117,19 @@ static bool try_group(const Grouper *p, Group *group, uint32_t index, ComposeFai
     return false;
 }
 
-/* A contraction's domain is its own shape and, innermost, the contracted axis. */
+/* What is folded for the node. */
+static NodeId folded(const Grouper *p, NodeId id) {
+    return p->window_of[id] != NODE_NONE ? p->window_of[id] : id;
+}
+
+/* A contraction's domain is its own shape, or that of the window, and, innermost, the contracted
+ * axis. */
 static Shape anchor_domain(const Grouper *p, const Anchor *anchor) {
     const Node *node = graph_node(p->graph, anchor->node);
     if (!anchor->is_reduction) return node->shape;
-    Shape of_arg = graph_node(p->graph, node->args[0])->shape;
-    if (!graph_is_contraction(p->graph, anchor->node)) return of_arg;
+    NodeId of = folded(p, anchor->node);
+    Shape of_arg = graph_node(p->graph, graph_node(p->graph, of)->args[0])->shape;
+    if (!graph_is_contraction(p->graph, of)) return of_arg;
     Shape domain = node->shape;
     if (domain.rank < MAX_RANK) domain.dims[domain.rank++] = of_arg.dims[of_arg.rank - 1];
     return domain;
@@ -130,7 +137,8 @@ static Shape anchor_domain(const Grouper *p, const Anchor *anchor) {
 
 static uint32_t anchor_axes(const Grouper *p, NodeId id) {
     const Node *node = graph_node(p->graph, id);
-    return graph_is_contraction(p->graph, id) ? 1u << node->shape.rank : node->attrs.axes;
+    bool is_product = graph_is_contraction(p->graph, folded(p, id));
+    return is_product ? 1u << node->shape.rank : node->attrs.axes;
 }
 
 static Target target_of(const Anchor *anchor) {
@@ -147,15 +155,17 @@ static bool add_anchor(Arena *arena, const Grouper *p, Group *group, const Ancho
     }
     Shape domain = anchor_domain(p, anchor);
     uint32_t axes = anchor_axes(p, anchor->node);
+    NodeId of = folded(p, anchor->node);
     bool has_contraction =
         group->reduces.n && graph_is_contraction(p->graph, group->reduces.data[0]);
     bool is_shared = group->reduces.n || group->targets.n;
-    if (has_contraction || (is_shared && graph_is_contraction(p->graph, anchor->node)))
-        return false;
+    if (has_contraction || (is_shared && graph_is_contraction(p->graph, of))) return false;
     if (!shape_equal(&domain, &group->domain)) return false;
     if (group->axes && group->axes != axes) return false;
     group->axes = axes; /* a map becomes a reduction's group: its stores stay inner */
-    vec_push(arena, &group->reduces, anchor->node);
+    vec_push(arena, &group->reduces, of);
+    if (of != anchor->node)
+        memcpy(group->begin, graph_node(p->graph, anchor->node)->attrs.begin, sizeof group->begin);
     return true;
 }
 
@@ -342,7 +352,7 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     uint32_t alone = open_group(p, anchor);
     bool is_copy =
         anchor->piece && graph_is_bound(p->graph, anchor->node); /* in no kernel of a dump */
-    p->g->groups.data[alone].is_closed = p->off || is_copy || is_lone(p, anchor->node);
+    p->g->groups.data[alone].is_closed = p->off || is_copy || group_is_lone(p, anchor->node);
     if (p->g->groups.data[alone].is_closed) {
         note_apart(p, &p->g->groups.data[alone]);
         return alone;
@@ -378,8 +388,7 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
 /* Folds or stores a node. One that a group already makes is stored from there. */
 static void anchor_node(Grouper *p, NodeId id, uint32_t output) {
     uint32_t made_by = p->g->group_of[id];
-    Anchor anchor = {
-        .node = id, .is_reduction = graph_is_reduction(p->graph, id), .output = output};
+    Anchor anchor = {.node = id, .is_reduction = group_folds(p, id), .output = output};
     if (made_by != GROUP_NONE) {
         vec_push(p->arena, &p->g->groups.data[made_by].targets,
                  (Target){.node = id, .output = output});
@@ -398,6 +407,7 @@ static Grouping *grouping_new(const Grouper *p) {
     g->is_stored = arena_array(p->arena, bool, n);
     g->why_stored = arena_array(p->arena, ReasonId, n);
     g->is_placed = p->is_placed;
+    g->window_of = p->window_of;
     g->why_apart = arena_array(p->arena, ReasonId, n);
     g->can_prepare = p->can_prepare;
     memset(g->group_of, 0xFF, n * sizeof *g->group_of);
@@ -455,8 +465,9 @@ static void run_round(Grouper *p) {
     const Graph *graph = p->graph;
     p->g = grouping_new(p);
     p->n_last = 0;
+    group_find_windows(p);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
-        if (graph_is_reduction(graph, id)) anchor_node(p, id, OUTPUT_NONE);
+        if (group_folds(p, id)) anchor_node(p, id, OUTPUT_NONE);
         if (p->is_placed[id]) anchor_pieces(p, id);
         bool is_output = false;
         for (uint32_t o = 0; o < graph->outputs.n; o++) {
@@ -465,11 +476,11 @@ static void run_round(Grouper *p) {
             if (!p->is_placed[id]) anchor_node(p, id, o);
         }
         bool is_fixed = leaves_fixed(p, id);
-        bool is_apart = is_lone(p, id) || (feeds_lone(p, id) && !graph_is_literal(graph, id));
+        bool is_apart = group_is_lone(p, id) || (feeds_lone(p, id) && !graph_is_literal(graph, id));
         if (is_output) {
             p->g->is_stored[id] = !graph_is_bound(graph, id);
             p->g->why_stored[id] = REASON_OUTPUT;
-        } else if (!graph_is_reduction(graph, id) &&
+        } else if (!group_folds(p, id) &&
                    (p->wants_store[id] || is_own_kernel(p, id) || is_fixed || is_apart)) {
             if (!p->is_placed[id]) anchor_node(p, id, OUTPUT_NONE);
             p->g->is_stored[id] = true;
@@ -537,10 +548,12 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     Grouper p = {.arena = arena,
                  .graph = graph,
                  .off = off,
+                 .has_cores = options.has_cores,
                  .apart = options.apart,
                  .unmerged = options.unmerged,
                  .alone = options.alone,
                  .placed = options.placed,
+                 .windowed = options.windowed,
                  .cut = options.cut,
                  .again = options.again,
                  .part = options.part};
@@ -552,10 +565,9 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     p.op_cost = op_costs(arena);
     p.can_prepare = prepare_nodes(arena, graph);
     p.last_groups = arena_array(arena, LastGroups, n);
-    p.users = arena_array(arena, VecU32, n);
-    for (NodeId id = 0; id < n; id++)
-        for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
-            vec_push(arena, &p.users[graph_node(graph, id)->args[i]], id);
+    p.users = window_users(arena, graph);
+    p.window_of = arena_array(arena, NodeId, n);
+    p.is_inside = arena_array(arena, bool, n);
     p.loads = arena_array(arena, NodeId, n);
     ComposeMarks marks = compose_marks_new(arena, graph);
     p.marks = &marks;

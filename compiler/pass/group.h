@@ -25,6 +25,7 @@ typedef struct Grouping {
     ReasonId *why_stored;    /* per node */
     Vec(Refusal) refusals;   /* of values that nothing but groups keeps apart */
     const bool *is_placed;   /* per node: concats whose pieces are stored in their place */
+    const NodeId *window_of; /* per node: the product that it is a window of, or NODE_NONE */
     ReasonId *why_apart;     /* per node: why the first that loads it is in another group */
     const bool *can_prepare; /* per node: see prepare.h; groups are of such values or of others */
 } Grouping;

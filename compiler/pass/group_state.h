@@ -35,9 +35,9 @@ typedef struct Grouper {
     NodeId *loads; /* room for every node, while a composition's memory is given up */
     ComposeMarks *marks;
     const Graph *graph;
-    bool off;
-    const bool *can_prepare;                                     /* per node */
-    const bool *apart, *unmerged, *alone, *placed, *cut, *again; /* see FuseOptions */
+    bool off, has_cores;
+    const bool *can_prepare;                                                /* per node */
+    const bool *apart, *unmerged, *alone, *placed, *cut, *again, *windowed; /* see FuseOptions */
     const uint32_t *part;
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */
@@ -45,8 +45,12 @@ typedef struct Grouper {
     Handover *handover; /* per node: whether it stands for a reduction's result, over all rounds */
     WholeMap *whole;    /* per node, over all rounds */
     bool *is_placed;    /* per node: concats to be stored in pieces, over all rounds */
-    uint32_t *op_cost;  /* per op */
-    VecU32 *users;      /* per node */
+    /* Per node, of a round: the product that it is a window of, or NODE_NONE; and whether nothing
+     * but windows of it is made (pass/window.h). */
+    NodeId *window_of;
+    bool *is_inside;
+    uint32_t *op_cost;       /* per op */
+    VecU32 *users;           /* per node */
     LastGroups *last_groups; /* per node below n_last */
     uint32_t n_last;
     ComposeFailure failure;
@@ -72,6 +76,14 @@ bool group_widen(Grouper *p, uint32_t index, const Anchor *anchor);
 /* Merges groups over rows whose results the anchor, which alone is `lone`, needs into group `into`,
  * the latest of them, and adds it. Returns where that group is then; GROUP_NONE: it cannot be. */
 uint32_t group_merge_for(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t into);
+
+/* Finds the round's windows: of products that one slice reads, and of those that options name. */
+void group_find_windows(Grouper *p);
+/* Whether a group is to be opened for the node, or joined, that folds what it is made of: a
+ * reduction, or a window of a product, in place of that. */
+bool group_folds(const Grouper *p, NodeId id);
+/* Whether the node is to be a kernel by itself, with its arguments in memory. */
+bool group_is_lone(const Grouper *p, NodeId id);
 
 /* Per node: whether a group of the round reads it from memory. */
 bool *group_find_loaded(const Grouper *p);

@@ -9,7 +9,8 @@ enum {
     MAX_CLOSURE = 1024, /* inlined ops in all, roughly */
     MAX_VIEWS = 16,     /* behind one another: index expressions may double with each pair */
     COSTLY_OPS = 8,     /* in prims: what is worth storing rather than repeating */
-    COSTLY_SPREAD = 32  /* the same when repetition is only along a broadcast */
+    COSTLY_SPREAD = 32, /* the same when repetition is only along a broadcast, ... */
+    CORE_SPREAD = 16    /* ... and on a CPU's cores */
 };
 
 /* Work to compute one element of each node from what is in memory: its own body and, once each,
@@ -19,8 +20,7 @@ static void closure_costs(const Grouper *p, double *cost, uint32_t *depth) {
         const Node *node = graph_node(p->graph, id);
         cost[id] = p->op_cost[node->op];
         depth[id] = 1;
-        if (p->g->group_of[id] != GROUP_NONE &&
-            (p->g->is_stored[id] || graph_is_reduction(p->graph, id)))
+        if (p->g->group_of[id] != GROUP_NONE && (p->g->is_stored[id] || group_folds(p, id)))
             cost[id] = depth[id] = 0;
         else
             for (uint32_t i = 0; i < node->n_args; i++) {
@@ -132,6 +132,7 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
     uint32_t *depth = arena_array(p->arena, uint32_t, n);
     bool *below = arena_array(p->arena, bool, n);
     closure_costs(p, cost, depth);
+    double least_spread = p->has_cores ? CORE_SPREAD : COSTLY_SPREAD;
     bool changed = store_factors(p, makers);
     if (changed) return true; /* the rest may not repeat any more */
     for (NodeId id = 0; id < n; id++) {
@@ -139,14 +140,14 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
         for (uint32_t i = 0; i < node->n_args; i++)
             below[id] =
                 below[id] || below[node->args[i]] || graph_is_reduction(graph, node->args[i]);
-        if (!is_inlined(p, id, makers) || (p->again && p->again[id])) continue;
+        if (!is_inlined(p, id, makers) || (p->again && p->again[id]) || p->is_inside[id]) continue;
         double repeats = repetition(p, id, &p->users[id]);
         bool has_views = false;
         for (uint32_t i = 0; i < p->users[id].n; i++)
             has_views = has_views || graph_class(graph, p->users[id].data[i]) == CLASS_VIEW;
         bool is_costly =
             cost[id] >= COSTLY_OPS && (is_frontier(p, id, makers) || (has_views && repeats > 1.0));
-        bool is_spread = !below[id] && cost[id] >= COSTLY_SPREAD && repeats > 1.0;
+        bool is_spread = !below[id] && cost[id] >= least_spread && repeats > 1.0;
         if (is_costly || is_spread) changed = group_want_stored(p, id, REASON_COSTLY) || changed;
     }
     return changed;
@@ -249,8 +250,7 @@ static bool find_handovers(Grouper *p) {
     bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);
     const bool *is_loaded = group_find_loaded(p);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
-        if (!graph_is_reduction(p->graph, id) || is_output(p->graph, id) || !is_loaded[id])
-            continue;
+        if (!group_folds(p, id) || is_output(p->graph, id) || !is_loaded[id]) continue;
         NodeId output, last = last_handover(p, id, passed, &output);
         if (last == NODE_NONE || p->handover[last] == HANDOVER_WANTED || p->wants_store[last])
             continue;
@@ -264,7 +264,7 @@ void group_judge_outputs(Grouper *p) {
     bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         NodeId output = is_output(p->graph, id) ? id : NODE_NONE;
-        if (!graph_is_reduction(p->graph, id)) continue;
+        if (!group_folds(p, id)) continue;
         if (output == NODE_NONE) last_handover(p, id, passed, &output);
         if (output != NODE_NONE && p->g->why_apart[output])
             p->g->why_stored[output] = p->g->why_apart[output];

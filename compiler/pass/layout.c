@@ -47,7 +47,7 @@ static bool lay_out_cpu(Layout *l, uint32_t gemm) {
                  .in_panels = true,
                  .width = panel.width};
     int64_t n_columns;
-    DimId extent = index_axis_extent(scalartab_indices(kernel->scalars), panel.axis);
+    DimId extent = kernel_axis_extent(kernel, panel.axis);
     bool is_thin = dim_is_const(l->packing.dims, extent, &n_columns) &&
                    MAX_GROWTH * n_columns < (int64_t)panel.width;
     if (is_thin || !prepare_factor(l, gemm, wish)) return false;
@@ -75,7 +75,7 @@ static bool prepare_rows(Layout *l, uint32_t gemm, bool is_left) {
 
 static Wish along_k(const Packing *p, const Kernel *gemm, bool is_left) {
     uint32_t k = gemm_axis_k(gemm);
-    DimId extent = index_axis_extent(scalartab_indices(gemm->scalars), k);
+    DimId extent = kernel_axis_extent(gemm, k);
     DimId pitch = pitch_of(p->dims, extent, DT_F32);
     return (Wish){.is_left = is_left,
                   .axis = is_left ? gemm_axis_m(gemm) : gemm_axis_n(gemm),
@@ -92,7 +92,7 @@ static AlongK judge_along_k(const Packing *p, const Kernel *gemm, bool is_left) 
     if (rows.is_plain && rows.inner == gemm_axis_k(gemm) && rows.fit) return ALONG_K_READY;
     if (comes_from_params(p, gemm, *packer_factor(gemm, is_left))) return ALONG_K_PARAM;
     uint32_t other = is_left ? gemm_axis_n(gemm) : gemm_axis_m(gemm);
-    DimId extent = index_axis_extent(scalartab_indices(gemm->scalars), other);
+    DimId extent = kernel_axis_extent(gemm, other);
     return dim_lo(p->dims, extent) >= WORTH_TURNING ? ALONG_K_COPIED : ALONG_K_NEVER;
 }
 

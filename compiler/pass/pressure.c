@@ -58,7 +58,7 @@ static void reach(Walk *w, ScalarId id) {
  * root, by the accumulator or store right behind it. */
 static void reach_stage(Walk *w, const Stage *stage) {
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        const Reduce *reduce = &w->kernel->reduces.data[stage->reduces.data[i]];
+        const Reduce *reduce = stage_reduce(w->kernel, stage, i);
         reach(w, reduce->value);
         reach(w, reduce->factor);
         reach(w, reduce->arg_index);
@@ -119,9 +119,9 @@ static double wide_size(const Walk *w, const Stage *stage, uint32_t axis, uint32
     return size;
 }
 
-static double peak_of_stages(Arena *arena, const Kernel *kernel, uint32_t lanes) {
+static double peak_of_stages(Arena *arena, const Kernel *kernel, const Sched *sched) {
     double peak = 0;
-    uint32_t axis = kernel_lane_axis(kernel);
+    uint32_t axis = kernel_lane_axis(kernel, sched), lanes = sched->lanes;
     for (uint32_t i = 0; i <= kernel->stages.n; i++) {
         ArenaMark mark = arena_mark(arena);
         Walk w = walk_new(arena, kernel);
@@ -138,12 +138,12 @@ static double peak_of_stages(Arena *arena, const Kernel *kernel, uint32_t lanes)
 }
 
 uint32_t pressure_live(Arena *arena, const Kernel *kernel) {
-    return (uint32_t)peak_of_stages(arena, kernel, 1);
+    return (uint32_t)peak_of_stages(arena, kernel, &(Sched){.lanes = 1});
 }
 
 /* What a resident row keeps from stage to stage, per step: scalars made in one and used in a later
  * one. */
-static double kept_size(Arena *arena, const Kernel *kernel, uint32_t lanes) {
+static double kept_size(Arena *arena, const Kernel *kernel, const Sched *sched) {
     ArenaMark mark = arena_mark(arena);
     uint32_t n = scalar_count(kernel->scalars) + 1;
     uint32_t *first = arena_array(arena, uint32_t, n), *last = arena_array(arena, uint32_t, n);
@@ -169,7 +169,7 @@ static double kept_size(Arena *arena, const Kernel *kernel, uint32_t lanes) {
     for (uint32_t i = 1; i < kernel->stages.n; i++, size = 0) {
         for (ScalarId id = 1; id < n; id++)
             if (first[id] && first[id] <= i && last[id] > i)
-                size += own_size(&w, id, kernel_lane_axis(kernel), lanes);
+                size += own_size(&w, id, kernel_lane_axis(kernel, sched), sched->lanes);
         if (size > most) most = size;
     }
     arena_rewind(arena, mark);
@@ -251,14 +251,14 @@ static uint32_t reduce_shared(const Kernel *kernel, const Sched *sched) {
 static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *sched) {
     uint32_t n_pointers = kernel->args.n < MAX_POINTERS ? kernel->args.n : MAX_POINTERS;
     double size = OWN_REGISTERS + POINTER_REGISTERS * n_pointers;
-    double peak = peak_of_stages(arena, kernel, sched->lanes);
+    double peak = peak_of_stages(arena, kernel, sched);
     switch (kernel->form) {
     case FORM_MAP:
         return size + peak;
     case FORM_ROW: {
         size += peak + acc_size(kernel, sched->lanes);
         if (sched->is_wide) size += sched->resident; /* addresses of steps that may not exist */
-        if (sched->resident) size += kept_size(arena, kernel, sched->lanes) * sched->resident;
+        if (sched->resident) size += kept_size(arena, kernel, sched) * sched->resident;
         return size;
     }
     case FORM_COLUMN:

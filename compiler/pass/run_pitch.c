@@ -7,10 +7,17 @@
 
 enum {
     HALF_BYTES = 2, /* of an element: what the copy engine's products are made of */
-    /* Products that are small in both ways end before two more launches would have begun: judged.
-     */
-    SMALL_DEPTH = 256,
-    SMALL_WORK = 1 << 26
+    SECTOR_BYTES = 32,
+    /* Tiles of rows across k that begin within a sector take half as long again where many blocks
+     * fetch them: measured. Rows along k do not, in the largest tiles. */
+    FEW_READS = 1024,
+    /* A copy is under way while the launch ahead ends. Products by elements are as fast only where
+     * they are small in both ways: a step or two of k. */
+    SMALL_DEPTH = 64,
+    SMALL_WORK = 1 << 18,
+    /* Elsewhere it is a launch to wait for: judged. */
+    WAITING_DEPTH = 256,
+    WAITING_WORK = 1 << 26
 };
 
 Rows rows_of_factor(const Kernel *gemm, bool is_left) {
@@ -50,12 +57,19 @@ static bool is_dense(const Kernel *gemm, const Rows *rows, const Scalar *s) {
 }
 
 static DimRule rule_of(const Packing *p, const Kernel *gemm, const Rows *rows) {
+    IndexTab *tab = scalartab_indices(gemm->scalars);
     DimId n_rows = kernel_n_rows(gemm), depth = kernel_n_reduced(gemm);
+    uint32_t m = gemm_axis_m(gemm), other = rows->axis == m ? gemm_axis_n(gemm) : m;
+    int64_t extent;
+    bool is_across = rows->inner == rows->axis && !dim_is_const(p->dims, rows->extent, &extent);
     return (DimRule){.extent = rows->extent,
                      .padded = LINE_BYTES / rows->elem_bytes,
+                     .best = (is_across ? SECTOR_BYTES : ACCESS_BYTES) / rows->elem_bytes,
                      .whole = ACCESS_BYTES / rows->elem_bytes,
+                     .n_reads = index_axis_extent(tab, other),
                      .depth = depth,
                      .work = dim_mul(p->dims, n_rows, depth),
+                     .small_reads = FEW_READS,
                      .small_depth = SMALL_DEPTH,
                      .small_work = SMALL_WORK};
 }
@@ -105,10 +119,14 @@ static const RunPitch *add_pitch(Packing *p, uint32_t source, const DimRule *rul
     return &p->plan->run_pitches.data[p->plan->run_pitches.n - 1];
 }
 
-static bool is_known(const Packing *p, const DimRule *rule) {
+static bool is_const(const Packing *p, DimId dim) {
     int64_t value;
-    return dim_is_const(p->dims, rule->extent, &value) && rule->work != DIM_NONE &&
-           dim_is_const(p->dims, rule->work, &value);
+    return dim != DIM_NONE && dim_is_const(p->dims, dim, &value);
+}
+
+/* The depth is a factor of the work, but that of no outputs is 0 whatever the depth. */
+static bool is_known(const Packing *p, const DimRule *rule) {
+    return is_const(p, rule->extent) && is_const(p, rule->work) && is_const(p, rule->depth);
 }
 
 /* Whether the factor could have to be copied, and then can. */
@@ -118,6 +136,10 @@ static bool may_copy(const Packing *p, const Kernel *gemm, const Target *target,
     DimRule rule = rule_of(p, gemm, &rows);
     BufferKind kind = p->plan->buffers.data[s->buffer].kind;
     int64_t extent;
+    if (!target->has_wgmma) {
+        rule.small_depth = WAITING_DEPTH;
+        rule.small_work = WAITING_WORK;
+    }
     if (kind != BUFFER_INPUT && kind != BUFFER_OUTPUT) return false;
     if (is_known(p, &rule)) return dim_rule_copies(p->dims, &rule, NULL, &extent);
     bool is_large = dim_hi(p->dims, rule.depth) > rule.small_depth || rule.work == DIM_NONE ||

@@ -1,6 +1,7 @@
 /* Schedules by rule. See sched.h; the rules and their measurements are in docs/ARCHITECTURE.md. */
 #include "pass/sched.h"
 
+#include "pass/cost_prims.h"
 #include "pass/keep.h"
 #include "pass/pressure.h"
 #include "pass/sched_gemm.h"
@@ -29,8 +30,11 @@ enum {
     FEW_BLOCKS = 132, /* a processor has one at most */
     CPU_MAP_UNIT = 4096,
     CPU_MAP_STRIDED_UNIT =
-        16, /* where some access strides: short runs, so that the lines it touches
-             * are used again by the next row while they are in the cache */
+        16,                 /* where some access strides: short runs, so that the lines it touches
+                             * are used again by the next row while they are in the cache */
+    ROW_CLOCKS = 6,         /* of such a row, beside its elements */
+    STRIDED_CLOCKS = 2,     /* of one element */
+    CPU_MAP_OUT_UNIT = 256, /* where rows are short: so many of them, whose lines stay close */
     CPU_COLUMN_UNIT = 1024
 };
 
@@ -315,18 +319,20 @@ static int64_t gpu_cluster_rows(Scheduler *s, Variant variant, int64_t least, in
     return least;
 }
 
-/* Lengths up to which a row may have a variant of its own: a step of a few threads, one of a warp,
- * several, and if there are several passes, what a block keeps. Returns how many there are. */
-enum { MAX_SHORT_ROWS = 6 };
+/* Lengths up to which a row may have a variant of its own: a step of a few threads, of a single
+ * pass of one too, of a warp, several, and if there are several passes, what a block keeps. Returns
+ * how many there are. */
+enum { MAX_SHORT_ROWS = 8 };
 static uint32_t short_rows(const Scheduler *s, const Variant *variant,
                            int64_t lengths[MAX_SHORT_ROWS]) {
     uint32_t lanes = variant->sched.lanes, n = 0;
+    int64_t segment_elems = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems;
+    if (s->kernel->stages.n == 1) lengths[n++] = lanes;
     for (int64_t threads = 2; threads <= WARP_THREADS; threads *= 4) lengths[n++] = threads * lanes;
     lengths[n++] =
         lanes > 1 ? reduce_order(FORM_ROW, DEVICE_GPU).n_chains : (int64_t)WARP_THREADS * MAX_SLOTS;
     if (lanes == 1 || s->kernel->stages.n == 1) return n;
-    lengths[n++] = 4096;
-    lengths[n++] = 8192;
+    for (int64_t length = 4096; length <= segment_elems; length *= 2) lengths[n++] = length;
     return n;
 }
 
@@ -462,33 +468,45 @@ static DimId cpu_grid(const Scheduler *s, int64_t unit) {
         return dim_mul(s->dims, rows, segments);
     DimId extent = lane_extent(s), blocks = dim_ceil_div(s->dims, extent, unit);
     DimId outer = dim_const(s->dims, 1);
-    for (uint32_t k = 0; k + 1 < s->kernel->n_parallel; k++)
-        outer = dim_mul(s->dims, outer, index_axis_extent(s->indices, k));
+    for (uint32_t k = 0; k < s->kernel->n_parallel; k++)
+        if (k != s->lane_axis) outer = dim_mul(s->dims, outer, index_axis_extent(s->indices, k));
     return dim_mul(s->dims, segments, dim_mul(s->dims, outer, blocks));
 }
 
-/* Whether lanes of some access lie neither side by side nor in one place. */
-static bool has_strided_access(const Scheduler *s, uint32_t lanes) {
+/* What an element of a map takes. */
+typedef struct MapWork {
+    double prims; /* beside accesses */
+    uint32_t n_accesses;
+    uint32_t n_strided; /* accesses of which lanes lie neither side by side nor in one place */
+} MapWork;
+
+static void count_access(const Scheduler *s, IndexId address, uint32_t lanes, MapWork *work) {
+    work->n_accesses++;
+    work->n_strided += index_lane_motion(s->indices, address, s->lane_axis, lanes) == LANES_VARYING;
+}
+
+static MapWork map_work(const Scheduler *s, uint32_t lanes) {
     const ScalarTab *scalars = s->kernel->scalars;
-    bool *live = kernel_live_scalars(s->arena, s->kernel);
-    if (s->lane_axis == NO_AXIS) return false;
-    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
-        const Scalar *load = scalar_get(scalars, id);
-        if (live[id] && load->kind == SCALAR_LOAD &&
-            index_lane_motion(s->indices, load->index, s->lane_axis, lanes) == LANES_VARYING)
-            return true;
-    }
+    const bool *live = kernel_live_scalars(s->arena, s->kernel);
     const Stage *stage = &s->kernel->stages.data[0];
+    const Card *card = card_of_target(s->target);
+    MapWork work = {0};
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        if (!live[id]) continue;
+        if (scalar_get(scalars, id)->kind == SCALAR_LOAD)
+            count_access(s, scalar_get(scalars, id)->index, lanes, &work);
+        else
+            work.prims += scalar_prims(card, s->kernel, id);
+    }
     for (uint32_t i = 0; i < stage->stores.n; i++)
-        if (index_lane_motion(s->indices, stage->stores.data[i].address, s->lane_axis, lanes) ==
-            LANES_VARYING)
-            return true;
-    return false;
+        count_access(s, stage->stores.data[i].address, lanes, &work);
+    return work;
 }
 
 static int64_t cpu_unit(const Scheduler *s, uint32_t lanes) {
     if (s->kernel->form == FORM_COLUMN) return CPU_COLUMN_UNIT;
-    bool is_strided = s->kernel->form == FORM_MAP && has_strided_access(s, lanes);
+    bool is_strided =
+        s->kernel->form == FORM_MAP && s->lane_axis != NO_AXIS && map_work(s, lanes).n_strided > 0;
     return is_strided ? CPU_MAP_STRIDED_UNIT : CPU_MAP_UNIT;
 }
 
@@ -502,6 +520,44 @@ static void cpu_short_rows(Scheduler *s, Variant variant) {
     if (variant.keeps.n) add_variant(s, variant);
 }
 
+/* The axis of a map that lanes go along where the last is shorter than they are: the nearest to it
+ * that may be long; or NO_AXIS. */
+static uint32_t long_axis(const Scheduler *s, uint32_t lanes) {
+    for (uint32_t axis = s->lane_axis; axis-- > 0;)
+        if (dim_hi(s->dims, index_axis_extent(s->indices, axis)) > 2 * (int64_t)lanes) return axis;
+    return NO_AXIS;
+}
+
+/* Up to which length a row takes more in one masked step of its own than its elements take in the
+ * lanes of another axis, where strided accesses go one by one. In clocks, roughly: see
+ * docs/ARCHITECTURE.md. */
+static int64_t longest_short(MapWork last, MapWork out, uint32_t lanes) {
+    double row = ROW_CLOCKS + last.prims + last.n_accesses - last.n_strided;
+    double more =
+        out.prims / lanes + STRIDED_CLOCKS * out.n_strided - STRIDED_CLOCKS * last.n_strided;
+    return more * (lanes - 1) < row ? lanes - 1 : (int64_t)(row / more);
+}
+
+/* A variant for maps of short rows: those down which the lanes go. */
+static void cpu_short_map(Scheduler *s, Variant variant) {
+    uint32_t last = s->lane_axis, lanes = variant.sched.lanes;
+    uint32_t axis = last == NO_AXIS ? NO_AXIS : long_axis(s, lanes);
+    if (axis == NO_AXIS) return;
+    DimId extent = lane_extent(s);
+    MapWork along = map_work(s, lanes);
+    s->lane_axis = axis;
+    int64_t most = longest_short(along, map_work(s, lanes), lanes);
+    if (dim_hi(s->dims, extent) > most) {
+        variant.limit_dim = extent;
+        variant.limit = most;
+    }
+    variant.sched.lanes_out = last - axis;
+    variant.sched.unit_elems = CPU_MAP_OUT_UNIT;
+    variant.grid = cpu_grid(s, CPU_MAP_OUT_UNIT);
+    if (dim_lo(s->dims, extent) <= most) add_variant(s, variant);
+    s->lane_axis = last;
+}
+
 static void schedule_cpu(Scheduler *s) {
     Sched sched = {.lanes = s->target->vector_bytes / 4, .unroll = 1, .threads = 1};
     if (computes_in_f64(s)) sched.lanes /= 2;
@@ -510,6 +566,7 @@ static void schedule_cpu(Scheduler *s) {
     sched.unit_elems = cpu_unit(s, sched.lanes);
     Variant variant = {
         .sched = sched, .grid = cpu_grid(s, sched.unit_elems), .align_bytes = 1, .multiple_of = 1};
+    if (s->kernel->form == FORM_MAP) cpu_short_map(s, variant);
     if (s->kernel->form == FORM_ROW) cpu_short_rows(s, variant);
     if (s->kernel->form == FORM_ROW) variant.keeps = keep_values(s->arena, s->kernel, &variant);
     add_variant(s, variant);
@@ -524,7 +581,7 @@ static void schedule_contract(Scheduler *s, GemmLaunch launch) {
     for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i] = base;
     uint32_t n = s->target->device == DEVICE_GPU
                      ? sched_gemm_gpu(s->plan, s->kernel, launch, s->target, variants)
-                     : sched_gemm_cpu(s->plan, s->kernel, s->target, variants);
+                     : sched_gemm_cpu(s->kernel, launch, s->target, variants);
     for (uint32_t i = 0; i < n; i++) add_variant(s, variants[i]);
 }
 

@@ -5,9 +5,10 @@
 #include "ir/target.h"
 
 /* What starts with a contraction: phases, whose products blocks make at once where they use wgmma,
- * or parts, itself among them, which fill the machine together. 1 and 0: none. Or rows that follow
- * in its blocks: then a tile is to hold whole rows, at most sched_gemm_widest_rows of columns, and
- * what passes to them takes so many bytes for each row. */
+ * and units of a CPU always, or parts, itself among them, which fill the machine together. 1 and 0:
+ * none. Or rows that follow in its blocks or units: then a tile is to hold whole rows, at most
+ * sched_gemm_widest_rows or sched_gemm_cpu_widest_rows of columns, and on a GPU what passes to them
+ * takes so many bytes for each row. */
 typedef struct GemmLaunch {
     uint32_t products, n_parts;
     const Kernel *parts;
@@ -62,12 +63,17 @@ typedef struct GemmPanel {
     uint32_t axis, width;
 } GemmPanel;
 GemmPanel sched_gemm_cpu_panel(const Kernel *kernel, const Target *target);
+/* CPU: the most columns of the contraction that a unit can have whole. */
+int64_t sched_gemm_cpu_widest_rows(const Kernel *kernel, const Target *target);
+/* CPU: whether both are of the same left factor along the same k, with right factors that lie
+ * alike: then one pass over the rows makes both. */
+bool sched_gemm_cpu_goes_with(const Kernel *a, const Kernel *b);
 /* One row, or one column where `is_column`. sched_gemm_gpu calls it. */
 uint32_t sched_gemm_vector(const Kernel *kernel, const Target *target, bool is_column,
                            Variant *variants);
 /* The same for a variant of a launch of turns (pass/turn.h), in blocks of its number of threads. */
 void sched_gemm_vector_turn(const Kernel *kernel, Variant *variant);
-uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,
+uint32_t sched_gemm_cpu(const Kernel *kernel, GemmLaunch launch, const Target *target,
                         Variant *variants);
 
 /* GPU: one block per tile and batch; of all parts of the launch. */

@@ -19,7 +19,13 @@ enum {
     MAX_STREAM_COST = 4,
     STREAM_STEPS = 8, /* of k at a time; with wide vectors and more than a few rows twice that */
     STREAM_DEPTH_BYTES = 4096,
-    STREAM_COLUMNS_BYTES = 2048
+    STREAM_COLUMNS_BYTES = 2048,
+    /* Of products that rows follow. Packing the columns for every 56 rows was 8 % of a softmax of
+     * 256 columns along a k of 64, for every 224 rows 2 %. */
+    WIDEST_ROW_BYTES = 2048,
+    SEVERAL_ROWS = 512,
+    SHORT_BLOCK_ROWS = 28,
+    LONG_BLOCK_ROWS = 224
 };
 
 typedef struct Tile {
@@ -61,6 +67,7 @@ typedef struct Gemm {
     ScalarId column_factor;
     uint32_t acc_bytes, vector_bytes, lanes;
     bool is_turned;
+    GemmLaunch launch;
 } Gemm;
 
 static void set_tiles(const Gemm *gemm, Sched *sched, Tile tile, uint32_t block_rows,
@@ -81,19 +88,47 @@ static Tile choose_fitting_tile(const Gemm *gemm, int64_t n_rows) {
     return tile;
 }
 
-/* For at most so many rows. Panels that are prepared have the width of the tile for all rows. */
+static int64_t block_columns(const Gemm *gemm) {
+    return BLOCK_COLUMNS_BYTES / gemm->acc_bytes / gemm->launch.products;
+}
+
+/* Of a unit: where rows follow, all of them. */
+static int64_t most_columns(const Gemm *gemm) {
+    int64_t all = dim_hi(gemm->dims, gemm->columns), most = block_columns(gemm);
+    bool has_all = gemm->launch.has_rows && !gemm->is_turned && all > most;
+    return has_all ? all + MAX_VECTORS * gemm->lanes : most;
+}
+
+/* What is packed has the room of a block of columns, however many there are. */
+static int64_t most_depth(const Gemm *gemm, uint32_t columns) {
+    int64_t most = DEPTH_BYTES / gemm->acc_bytes, room = most * block_columns(gemm);
+    return columns > block_columns(gemm) ? min_i64(most, room / columns) : most;
+}
+
+/* Of a unit that is to make at most so many. Rows that follow are gone over by the unit alone:
+ * there are to be units for several threads, as far as packing for each of them allows. */
+static int64_t most_rows(const Gemm *gemm, const Sched *sched, uint32_t columns, int64_t n_rows) {
+    int64_t most = PARTIALS_BYTES / gemm->acc_bytes / columns / gemm->launch.products;
+    if (!gemm->launch.has_rows || gemm->is_turned) return most;
+    bool has_panels = gemm->kernel->panel_columns > 0;
+    if (has_panels && n_rows <= SEVERAL_ROWS) return SHORT_BLOCK_ROWS;
+    bool is_one_block = dim_hi(gemm->dims, gemm->depth) <= sched->tile_k;
+    return has_panels || is_one_block ? min_i64(most, LONG_BLOCK_ROWS) : most;
+}
+
+/* For at most so many rows. Panels that are prepared have the width of the tile for all rows. The
+ * packed columns and partial results of all products that are made at once have the room of one. */
 static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
     Tile tile = choose_fitting_tile(gemm, n_rows);
     uint32_t prepared = gemm->kernel->panel_columns;
     if (prepared) tile.vectors = prepared / gemm->lanes;
     uint32_t width = tile.vectors * sched->lanes;
-    uint32_t columns = cut(n_columns, BLOCK_COLUMNS_BYTES / gemm->acc_bytes, width);
-    int64_t rows = PARTIALS_BYTES / gemm->acc_bytes / columns;
+    uint32_t columns = cut(n_columns, most_columns(gemm), width);
     sched->stages = 1;
     sched->unroll = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 4;
-    sched->tile_k =
-        cut(dim_hi(gemm->dims, gemm->depth), DEPTH_BYTES / gemm->acc_bytes, sched->lanes);
+    sched->tile_k = cut(dim_hi(gemm->dims, gemm->depth), most_depth(gemm, columns), sched->lanes);
+    int64_t rows = most_rows(gemm, sched, columns, n_rows);
     set_tiles(gemm, sched, tile, cut(n_rows, rows, tile.rows), columns);
 }
 
@@ -129,13 +164,14 @@ static void set_grid(const Gemm *gemm, Variant *variant) {
 }
 
 /* For a few rows: one for each bound on the rows that they may pass or stay below. Columns are
- * streamed, or come from panels that are prepared. */
+ * streamed, or come from panels that are prepared. Where rows follow, these serve several rows too,
+ * by small units. */
 static uint32_t add_few_rows(const Gemm *gemm, Variant *variants) {
-    static const int64_t bounds[] = {FEW_ROWS, 4 * FEW_ROWS};
+    static const int64_t bounds[] = {FEW_ROWS, 4 * FEW_ROWS, SEVERAL_ROWS};
     int64_t least = dim_lo(gemm->dims, gemm->rows), most = dim_hi(gemm->dims, gemm->rows);
     bool has_panels = gemm->kernel->panel_columns > 0;
-    uint32_t n = 0;
-    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+    uint32_t n = 0, n_bounds = gemm->launch.has_rows && has_panels ? 3 : 2;
+    for (uint32_t i = 0; i < n_bounds; i++) {
         if (least > bounds[i] || !(has_panels || can_stream(gemm))) continue;
         Variant *variant = &variants[n++];
         if (has_panels)
@@ -163,7 +199,8 @@ static Gemm gemm_of(const Kernel *kernel, const Target *target) {
                  .depth = index_axis_extent(tab, gemm_axis_k(kernel)),
                  .column_factor = reduce->factor,
                  .acc_bytes = dtype_bytes(reduce->acc),
-                 .vector_bytes = target->vector_bytes};
+                 .vector_bytes = target->vector_bytes,
+                 .launch = {.products = 1}};
     gemm.lanes = gemm.vector_bytes / gemm.acc_bytes;
     if (dim_hi(dims, n) < gemm.lanes && dim_hi(dims, m) > dim_hi(dims, n)) {
         gemm.is_turned = true;
@@ -181,10 +218,56 @@ GemmPanel sched_gemm_cpu_panel(const Kernel *kernel, const Target *target) {
                        .width = tile.vectors * gemm.lanes};
 }
 
-uint32_t sched_gemm_cpu(const Plan *plan, const Kernel *kernel, const Target *target,
-                        Variant *variants) {
-    (void)plan;
+/* The coefficient of the axis in an index that moves with axes alone; DIM_NONE: it does not move.
+ */
+static DimId axis_stride(const IndexTab *tab, IndexExpr expr, uint32_t axis) {
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (index_atom(tab, expr.terms[i].atom).axis == axis) return expr.terms[i].coefficient;
+    return DIM_NONE;
+}
+
+static bool is_affine(const IndexTab *tab, IndexExpr expr) {
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return false;
+    return true;
+}
+
+/* Whether both left factors are loads of the same elements. */
+static bool have_one_left(const Kernel *a, const Kernel *b) {
+    const Scalar *load = scalar_get(a->scalars, a->reduces.data[0].value);
+    const Scalar *other = scalar_get(b->scalars, b->reduces.data[0].value);
+    if (load->kind != SCALAR_LOAD || other->kind != SCALAR_LOAD || load->guard || other->guard ||
+        load->buffer != other->buffer)
+        return false;
+    const IndexTab *tab = scalartab_indices(a->scalars), *other_tab = scalartab_indices(b->scalars);
+    IndexExpr own = index_expr(tab, load->index), its = index_expr(other_tab, other->index);
+    bool is_same = own.offset == its.offset && own.n_terms == its.n_terms && is_affine(tab, own) &&
+                   is_affine(other_tab, its);
+    for (uint32_t i = 0; i < own.n_terms && is_same; i++)
+        is_same = axis_stride(other_tab, its, index_atom(tab, own.terms[i].atom).axis) ==
+                  own.terms[i].coefficient;
+    return is_same;
+}
+
+/* Few rows of a product are spread over units by their columns, which rows that follow would undo.
+ */
+int64_t sched_gemm_cpu_widest_rows(const Kernel *kernel, const Target *target) {
     Gemm gemm = gemm_of(kernel, target);
+    return WIDEST_ROW_BYTES / gemm.acc_bytes;
+}
+
+/* Of no columns, what passes would not move along the rows. */
+bool sched_gemm_cpu_goes_with(const Kernel *a, const Kernel *b) {
+    const DimTab *dims = indextab_dims(scalartab_indices(a->scalars));
+    return have_one_left(a, b) && a->reduces.data[0].acc == b->reduces.data[0].acc &&
+           kernel_axis_extent(a, gemm_axis_k(a)) == kernel_axis_extent(b, gemm_axis_k(b)) &&
+           dim_hi(dims, kernel_axis_extent(a, gemm_axis_n(a))) > 0;
+}
+
+uint32_t sched_gemm_cpu(const Kernel *kernel, GemmLaunch launch, const Target *target,
+                        Variant *variants) {
+    Gemm gemm = gemm_of(kernel, target);
+    gemm.launch = launch;
     for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i].sched.lanes = gemm.lanes;
     uint32_t n_variants = add_few_rows(&gemm, variants);
     if (n_variants && !variants[n_variants - 1].limit_dim) return n_variants;

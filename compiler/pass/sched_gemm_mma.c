@@ -73,10 +73,6 @@ static uint32_t store_lanes(const Chooser *c) {
     return c->chunk_elems < STORE_LANES ? c->chunk_elems : STORE_LANES;
 }
 
-static DimId extent_of(const Chooser *c, uint32_t axis) {
-    return index_axis_extent(c->tab, axis);
-}
-
 static bool are_lanes_whole(const Chooser *c, IndexId index, uint32_t axis, uint32_t lanes) {
     return index_lane_motion(c->tab, index, axis, lanes) == LANES_CONTIGUOUS &&
            index_is_multiple(c->tab, index, axis, lanes);
@@ -98,7 +94,7 @@ static bool is_copied(const Chooser *c, ScalarId factor, uint32_t axis) {
 }
 
 static Choice choose(const Chooser *c, DimId condition) {
-    DimId n = extent_of(c, gemm_axis_n(c->kernel));
+    DimId n = kernel_axis_extent(c->kernel, gemm_axis_n(c->kernel));
     index_assume_multiple(c->tab, condition, condition ? c->chunk_elems : 1);
     bool left = is_copied(c, c->left, gemm_axis_m(c->kernel));
     bool right = is_copied(c, c->right, gemm_axis_n(c->kernel));
@@ -117,7 +113,7 @@ static Choice best_choice(const Chooser *c) {
     const uint32_t axes[3] = {gemm_axis_k(c->kernel), gemm_axis_n(c->kernel),
                               gemm_axis_m(c->kernel)};
     for (int i = 0; i < 3; i++) {
-        DimId extent = extent_of(c, axes[i]);
+        DimId extent = kernel_axis_extent(c->kernel, axes[i]);
         int64_t value;
         if (dim_is_const(c->dims, extent, &value)) continue;
         Choice choice = choose(c, extent);
@@ -155,7 +151,7 @@ static uint64_t aligned_args(const Chooser *c, const Choice *choice) {
 /* As deep as it may be, which is at most all of k, in stages that hold as much. */
 static void set_tile(const Chooser *c, Variant *variant, const Tile *tile) {
     Sched *sched = &variant->sched;
-    DimId k = extent_of(c, gemm_axis_k(c->kernel));
+    DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
     uint32_t least = DEPTH_BYTES / c->elem_bytes, stages = tile->stages;
     uint32_t depth = tile->depth_bytes / c->elem_bytes;
     while (depth > least && dim_multiple(c->dims, k) % depth) depth /= 2, stages *= 2;
@@ -174,7 +170,7 @@ static void set_tile(const Chooser *c, Variant *variant, const Tile *tile) {
 }
 
 static bool is_extent_at_most(const Chooser *c, uint32_t axis, int64_t most) {
-    return dim_hi(c->dims, extent_of(c, axis)) <= most;
+    return dim_hi(c->dims, kernel_axis_extent(c->kernel, axis)) <= most;
 }
 
 /* Tiles along n, or along m, for all batches and parts, if that is a constant; else 0. */
@@ -184,7 +180,7 @@ static int64_t n_tiles_along(const Chooser *c, bool along_n, uint32_t tile) {
     int64_t all = 0, own;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t axis = along_n ? gemm_axis_n(&parts[i]) : gemm_axis_m(&parts[i]);
-        DimId extent = index_axis_extent(scalartab_indices(parts[i].scalars), axis);
+        DimId extent = kernel_axis_extent(&parts[i], axis);
         DimId tiles = dim_ceil_div(c->dims, extent, tile);
         tiles = dim_mul(c->dims, tiles, gemm_n_batches(&parts[i]));
         if (!tiles || !dim_is_const(c->dims, tiles, &own)) return 0;
@@ -280,7 +276,7 @@ static const Tile *low_rows_of(const Chooser *c, const Target *target) {
     while (i + 1 < N_LOW_TILES &&
            !is_extent_at_most(c, gemm_axis_n(c->kernel), low_rows_tiles[i].n))
         i++;
-    bool is_deep = dim_multiple(c->dims, extent_of(c, gemm_axis_k(c->kernel))) %
+    bool is_deep = dim_multiple(c->dims, kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel))) %
                        (low_rows_tiles[i].depth_bytes / c->elem_bytes) ==
                    0;
     return has_room && is_deep && c->elem_bytes < 8 ? &low_rows_tiles[i] : NULL;
@@ -292,7 +288,7 @@ static const Tile *few_of(const Chooser *c, const Target *target) {
     if (c->elem_bytes == 8) return NULL;
     int64_t n = c->elem_bytes == 2 ? n_tiles_along(c, true, few_wide_tile.n) : 0;
     /* Of a tile less deep there are not enough chunks for all threads. */
-    DimId k = extent_of(c, gemm_axis_k(c->kernel));
+    DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
     bool is_deep = dim_multiple(c->dims, k) % (2 * DEPTH_BYTES / c->elem_bytes) == 0;
     bool has_few_rows = is_deep && is_extent_at_most(c, gemm_axis_m(c->kernel), few_rows_tile.m);
     bool is_clustered = target->max_cluster > 1; /* such a target has 227 KiB for a block */

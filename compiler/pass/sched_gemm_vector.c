@@ -34,10 +34,6 @@ typedef struct VectorGpu {
     uint32_t n_chains;
 } VectorGpu;
 
-static DimId extent_of(const VectorGpu *g, uint32_t axis) {
-    return index_axis_extent(g->tab, axis);
-}
-
 static uint32_t min_u32(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
@@ -47,7 +43,7 @@ static uint32_t min_u32(uint32_t a, uint32_t b) {
 static uint32_t run_bytes(const VectorGpu *g, uint32_t axis) {
     const ScalarTab *scalars = g->kernel->scalars;
     uint32_t bytes = 0, both = 1u << gemm_axis_k(g->kernel);
-    if (dim_hi(g->dims, extent_of(g, g->axis)) > 1) both |= 1u << g->axis;
+    if (dim_hi(g->dims, kernel_axis_extent(g->kernel, g->axis)) > 1) both |= 1u << g->axis;
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *s = scalar_get(scalars, id);
         if (s->kind != SCALAR_LOAD || (s->axes & both) != both) continue;
@@ -60,7 +56,7 @@ static uint32_t run_bytes(const VectorGpu *g, uint32_t axis) {
 /* Lanes along an axis, and the condition that they take: 1 where there are no vectors. */
 static uint32_t choose_lanes(const VectorGpu *g, uint32_t axis, uint32_t bytes, Variant *variant) {
     uint32_t lanes = bytes ? min_u32(VECTOR_BYTES / bytes, MAX_LANES) : 1;
-    DimId extent = extent_of(g, axis);
+    DimId extent = kernel_axis_extent(g->kernel, axis);
     int64_t value;
     bool is_const = dim_is_const(g->dims, extent, &value);
     while (lanes > 1 && is_const && value % lanes) lanes /= 2;
@@ -74,7 +70,8 @@ static uint32_t choose_lanes(const VectorGpu *g, uint32_t axis, uint32_t bytes, 
 
 /* Rounds of chains under way at once, so that a thread has `loads` loads. */
 static uint32_t choose_unroll(const VectorGpu *g, uint32_t loads, uint32_t loads_of_round) {
-    int64_t n_rounds = dim_hi(g->dims, extent_of(g, gemm_axis_k(g->kernel))) / g->n_chains;
+    int64_t n_rounds =
+        dim_hi(g->dims, kernel_axis_extent(g->kernel, gemm_axis_k(g->kernel))) / g->n_chains;
     uint32_t unroll = loads / loads_of_round;
     while (unroll > 1 && unroll > n_rounds) unroll /= 2;
     return unroll ? unroll : 1;
@@ -98,7 +95,8 @@ static void finish(const VectorGpu *g, Variant *variant, uint32_t n_outputs) {
 /* Whether twice the threads for an output would still have as many loads each as are to be under
  * way: then they end sooner, and more blocks are in different stages. */
 static bool fills_wider_team(const VectorGpu *g, const Sched *sched, uint32_t groups) {
-    int64_t n_loads = dim_lo(g->dims, extent_of(g, gemm_axis_k(g->kernel))) / sched->lanes;
+    int64_t n_loads =
+        dim_lo(g->dims, kernel_axis_extent(g->kernel, gemm_axis_k(g->kernel))) / sched->lanes;
     return sched->team >= WARP_THREADS && 2 * sched->team <= min_u32(groups, ROW_THREADS) &&
            n_loads >= (int64_t)2 * sched->team * ROW_LOADS;
 }
@@ -162,7 +160,7 @@ static void along_outputs(const VectorGpu *g, Variant *variant, uint32_t bytes) 
  * for each thread. */
 static bool turn_along_outputs(const VectorGpu *g, Variant *variant) {
     Sched *sched = &variant->sched;
-    int64_t n = dim_hi(g->dims, extent_of(g, g->axis));
+    int64_t n = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->axis));
     uint32_t most = min_u32(WARP_THREADS, sched->threads / sched->lanes), across = 1;
     while (across < most && (int64_t)across * sched->lanes < n) across *= 2;
     while (across < most && sched->threads / across > g->n_chains) across *= 2;
@@ -176,7 +174,7 @@ static bool turn_along_outputs(const VectorGpu *g, Variant *variant) {
 
 static void turn_along_k(const VectorGpu *g, Variant *variant) {
     Sched *sched = &variant->sched;
-    int64_t n = dim_hi(g->dims, extent_of(g, g->axis));
+    int64_t n = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->axis));
     uint32_t groups = g->n_chains / sched->lanes, n_outputs = 1;
     sched->team = min_u32(groups, WARP_THREADS);
     while (groups / sched->team > STRIP_LOADS) sched->team *= 2;
@@ -200,7 +198,7 @@ static VectorGpu vector_of(const Kernel *kernel, const Target *target, bool is_c
     g.tab = scalartab_indices(kernel->scalars);
     g.dims = indextab_dims(g.tab);
     g.axis = is_column ? gemm_axis_m(kernel) : gemm_axis_n(kernel);
-    g.n_chains = contract_n_chains(g.dims, extent_of(&g, gemm_axis_k(kernel)));
+    g.n_chains = contract_n_chains(g.dims, kernel_axis_extent(g.kernel, gemm_axis_k(kernel)));
     return g;
 }
 

@@ -12,12 +12,19 @@
 
 enum {
     STORE_LANES = 4,
+    STORE_WARPS = WGMMA_GROUP_WARPS - 1,
     WARP_THREADS = 32,
     N_PROCESSORS = 132, /* of an H100 or H200: any number is right, this one balances */
     HALF_MACHINE = N_PROCESSORS / 2,
     MANY_WAVES = 6
 };
 
+/* Microseconds of storing a tile of 128 x 256 by the warps that have multiplied it: always, for
+ * each prim of the epilogue, and for each operand of the tile's size. */
+#define DRAIN_US 1.1
+#define PRIM_US 0.09
+#define LOAD_US 2.0
+#define PAIR_US 4.0 /* all of it, of two products; judged */
 /* Less gain than this is within the model's error: wide tiles read less. */
 #define WORTH_IT 0.985
 #define CLUSTER_LOSS 1.02 /* what uneven pairs may cost */
@@ -42,10 +49,6 @@ typedef struct Tile {
     uint32_t m, n, cluster;
     uint32_t tail; /* columns of the last tile of a row of tiles; 0: as many */
 } Tile;
-
-static DimId extent_of(const Wgmma *g, uint32_t axis) {
-    return index_axis_extent(g->tab, axis);
-}
 
 /* Whether it may be a multiple of what maps are aligned to; if that is not known, the runtime will
  * see. */
@@ -146,8 +149,8 @@ static DimId n_blocks(const Wgmma *g, Tile tile) {
  * Blocks that walk over the tiles of parts have one loop for all of them. */
 static uint32_t tail_of(const Wgmma *g, Tile tile) {
     int64_t n;
-    if (g->launch.n_parts > 1 || !dim_is_const(g->dims, extent_of(g, g->sides[1].axis), &n) ||
-        n < tile.n)
+    if (g->launch.n_parts > 1 ||
+        !dim_is_const(g->dims, kernel_axis_extent(g->kernel, g->sides[1].axis), &n) || n < tile.n)
         return 0;
     bool has_blocks = g->sides[1].is_turned && g->launch.products > 1;
     uint32_t step = has_blocks ? 64 : 8 * tile.cluster, rest = (uint32_t)(n % tile.n);
@@ -163,8 +166,79 @@ static Tile narrow_tile(Tile tile) {
  * this height has takes as long as fetching them. */
 static uint32_t rows_of_left(const Wgmma *g, Tile tile) {
     const int64_t whole = 8; /* the swizzle's */
-    int64_t most = (dim_hi(g->dims, extent_of(g, g->sides[0].axis)) + whole - 1) / whole * whole;
+    int64_t most = (dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[0].axis)) + whole - 1) /
+                   whole * whole;
     return most < tile.m ? (uint32_t)most : tile.m;
+}
+
+static double n_waves(const Wgmma *g, Tile tile) {
+    int64_t blocks = dim_hi(g->dims, n_blocks(g, tile));
+    return (double)((blocks + N_PROCESSORS - 1) / N_PROCESSORS);
+}
+
+/* Steps of k of a tile, on an average over the parts'. */
+static double n_steps(const Wgmma *g, Tile tile) {
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    double steps = 0, tiles = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double own = (double)dim_hi(g->dims, blocks_of(g->dims, &parts[i], tile));
+        int64_t k = dim_hi(g->dims, kernel_n_reduced(&parts[i])), depth = wgmma_depth(g->dtype);
+        steps += own * (double)((k + depth - 1) / depth);
+        tiles += own;
+    }
+    return tiles > 0 ? steps / tiles : 0;
+}
+
+/* Microseconds on an H200, fitted to products of 512 to 8192: waves of blocks, each with an
+ * epilogue and steps of k. A tile of 64 rows has one group of warps to multiply. */
+static double width_of(const Wgmma *g, Tile tile) {
+    return g->launch.products * tile.n / 256.0;
+}
+
+static double step_us(const Wgmma *g, Tile tile) {
+    double width = width_of(g, tile);
+    return tile.m == WGMMA_ROWS ? 0.05 + 0.3 * width : 0.058 + 0.592 * width;
+}
+
+/* What the warps that multiply take to store a tile. Of products made at once, which must agree,
+ * judged. */
+static double epilogue_us(const Wgmma *g, Tile tile) {
+    const Kernel *kernel = g->kernel;
+    const ScalarTab *scalars = kernel->scalars;
+    bool *seen = scalar_marks(scalars);
+    uint32_t sides = 1u << g->sides[0].axis | 1u << g->sides[1].axis;
+    double us = g->launch.products > 1 ? PAIR_US : DRAIN_US;
+    for (uint32_t i = 0; i < kernel->row_stores.n && g->launch.products <= 1; i++)
+        us += PRIM_US * scalar_cost(scalars, kernel->row_stores.data[i].value, seen);
+    for (ScalarId id = 1; id <= scalar_count(scalars) && g->launch.products <= 1; id++) {
+        const Scalar *s = scalar_get(scalars, id);
+        if (seen[id] && s->kind == SCALAR_LOAD && (s->axes & sides) == sides) us += LOAD_US;
+    }
+    return us * width_of(g, tile);
+}
+
+/* How many factors have rows that begin within a line of memory. */
+static uint32_t n_split_lines(const Wgmma *g) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < 2; i++)
+        n += dim_multiple(g->dims, g->sides[i].map.axes[1].stride) % wgmma_depth(g->dtype) != 0;
+    return n;
+}
+
+/* The warps that have nothing to copy store each tile but a block's last while the next one is
+ * multiplied, unless they, being fewer, would take longer than multiplying and storing in turn.
+ * Where both factors' rows begin within lines, copies want the stage that would make room for
+ * results: 4000 x 4104 x 4072 took 235 us instead of 213. */
+static uint32_t store_warps(const Wgmma *g, Tile tile) {
+    const Reduce *reduce = &g->kernel->reduces.data[0];
+    int64_t k;
+    bool may = g->launch.n_parts <= 1 && !g->launch.has_rows && dtype_bytes(reduce->result) == 2 &&
+               dim_is_const(g->dims, kernel_n_reduced(g->kernel), &k);
+    if (!may || n_split_lines(g) == 2 || n_waves(g, tile) < 2) return 0;
+    double multiplying = n_steps(g, tile) * step_us(g, tile), storing = epilogue_us(g, tile);
+    double slower = (double)tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS / STORE_WARPS;
+    return slower * storing < multiplying + storing ? STORE_WARPS : 0;
 }
 
 static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
@@ -177,6 +251,7 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     sched->tail_n = tile.tail;
     sched->warps_m = tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS;
     sched->warps_n = 1;
+    sched->store_warps = store_warps(g, tile);
     sched->threads = (sched->warps_m + WGMMA_GROUP_WARPS) * WARP_THREADS;
     sched->stages = WGMMA_MAX_STAGES;
     uint32_t chip = wgmma_chip_rows(sched) * g->launch.row_bytes;
@@ -229,7 +304,7 @@ static uint64_t aligned_args(const Wgmma *g, DimId multiple_dim) {
 
 /* Four results at a time where rows have a multiple of that; of a symbolic extent it is asked. */
 static void set_lanes(const Wgmma *g, Variant *variant) {
-    DimId n = extent_of(g, gemm_axis_n(g->kernel));
+    DimId n = kernel_axis_extent(g->kernel, gemm_axis_n(g->kernel));
     int64_t value;
     bool is_known = dim_multiple(g->dims, n) % STORE_LANES == 0;
     if (!is_known && dim_is_const(g->dims, n, &value)) return;
@@ -242,34 +317,6 @@ static void set_lanes(const Wgmma *g, Variant *variant) {
     if (variant->align_args) variant->align_bytes = 16;
 }
 
-/* Microseconds on an H200, fitted to products of 512 to 8192: waves of blocks, each with an
- * epilogue and steps of k. A tile of 64 rows has one group of warps to multiply. */
-static double n_waves(const Wgmma *g, Tile tile) {
-    int64_t blocks = dim_hi(g->dims, n_blocks(g, tile));
-    return (double)((blocks + N_PROCESSORS - 1) / N_PROCESSORS);
-}
-
-/* Steps of k of a tile, on an average over the parts'. */
-static double n_steps(const Wgmma *g, Tile tile) {
-    uint32_t n;
-    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
-    double steps = 0, tiles = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        double own = (double)dim_hi(g->dims, blocks_of(g->dims, &parts[i], tile));
-        int64_t k = dim_hi(g->dims, kernel_n_reduced(&parts[i])), depth = wgmma_depth(g->dtype);
-        steps += own * (double)((k + depth - 1) / depth);
-        tiles += own;
-    }
-    return tiles > 0 ? steps / tiles : 0;
-}
-
-static bool splits_lines(const Wgmma *g) {
-    for (uint32_t i = 0; i < 2; i++)
-        if (dim_multiple(g->dims, g->sides[i].map.axes[1].stride) % wgmma_depth(g->dtype))
-            return true;
-    return false;
-}
-
 /* Whether rows of some factor of some part begin within a line of memory: each row of a box is two
  * lines then, and what is read twice is better read once for two blocks. */
 static bool has_split_lines(const Wgmma *g) {
@@ -277,7 +324,7 @@ static bool has_split_lines(const Wgmma *g) {
     const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
     Wgmma part;
     for (uint32_t i = 0; i < n; i++)
-        if (wgmma_init(&part, &parts[i], (GemmLaunch){.products = 1}) && splits_lines(&part))
+        if (wgmma_init(&part, &parts[i], (GemmLaunch){.products = 1}) && n_split_lines(&part))
             return true;
     return false;
 }
@@ -294,18 +341,18 @@ static double split_step(const Wgmma *g, Tile tile) {
 
 /* Of one tile. */
 static double tile_us(const Wgmma *g, Tile tile, bool is_split) {
-    double width = g->launch.products * tile.n / 256.0;
-    double step = tile.m == WGMMA_ROWS ? 0.05 + 0.3 * width : 0.058 + 0.592 * width;
+    double width = width_of(g, tile), step = step_us(g, tile);
     double fetched = is_split ? split_step(g, tile) : 0;
     if (fetched > step) step = fetched;
-    return 1.1 * width + n_steps(g, tile) * step;
+    return DRAIN_US * width + n_steps(g, tile) * step;
 }
 
 /* Judged: a narrow tile waits for what it fetches as if lines were split, since much of it is under
  * way beside little to multiply. */
 static double cost(const Wgmma *g, Tile tile, bool is_split) {
     if (!tile.tail) return n_waves(g, tile) * tile_us(g, tile, is_split);
-    DimId n = extent_of(g, g->sides[1].axis), columns = dim_ceil_div(g->dims, n, tile.n);
+    DimId n = kernel_axis_extent(g->kernel, g->sides[1].axis);
+    DimId columns = dim_ceil_div(g->dims, n, tile.n);
     double n_tiles = (double)dim_hi(g->dims, n_blocks(g, tile));
     double n_narrow = n_tiles / (double)dim_hi(g->dims, columns);
     return wgmma_waves_us(n_tiles - n_narrow, tile_us(g, tile, is_split), n_narrow,
@@ -367,12 +414,35 @@ static bool has_run_pitch(const Wgmma *g, DimId elems) {
     return false;
 }
 
-/* A tile that is taken where the tiles of size `counted` are at most `most`; 0: wherever it comes
- * to it. */
+/* A tile that is taken where the tiles of size `counted` are at most `most`, or, if that is 0,
+ * where its own take no longer than those of both of `others`. Without either it is taken wherever
+ * it comes to it. Tiles without rows say nothing. */
 typedef struct Size {
-    Tile tile, counted;
+    Tile tile, counted, others[2];
     int64_t most;
 } Size;
+
+/* Nanoseconds that all waves take for a step of k: what 4096^3 took with every tile on an H200, and
+ * up to a quarter more for smaller tiles, which suffer more where rows begin within lines. Those of
+ * 64 rows by 192 columns and of 128 by 64 lie between. */
+static DimId waves_ns(const Wgmma *g, Tile tile) {
+    enum { BLOCK = 64 };
+    static const int64_t low[] = {0, 180, 260, 350, 450}, high[] = {0, 220, 400, 561, 716};
+    uint32_t n = g->launch.products * tile.n / BLOCK;
+    DimId waves = dim_ceil_div(g->dims, n_blocks(g, tile), N_PROCESSORS);
+    return dim_mul_const(g->dims, waves, tile.m == WGMMA_ROWS ? low[n] : high[n]);
+}
+
+/* What is at most 0 where `tile` takes no longer than any of the others, else more: how often
+ * more than theirs goes into its time. */
+static DimId excess(const Wgmma *g, Tile tile, const Tile others[2]) {
+    DimId own = waves_ns(g, tile), sum = dim_const(g->dims, 0), one = dim_const(g->dims, 1);
+    for (uint32_t i = 0; i < 2 && others[i].m; i++) {
+        DimId more = dim_add(g->dims, waves_ns(g, others[i]), one);
+        sum = dim_add(g->dims, sum, dim_div(g->dims, own, more));
+    }
+    return sum;
+}
 
 /* In order, those that some extents call for. */
 static uint32_t add_sizes(const Wgmma *g, Variant base, const Size *sizes, uint32_t n_sizes,
@@ -382,31 +452,26 @@ static uint32_t add_sizes(const Wgmma *g, Variant base, const Size *sizes, uint3
         const Size *size = &sizes[i];
         variants[n] = base;
         set_tile(g, &variants[n], size->tile);
-        if (size->most == 0) return n + 1;
-        DimId blocks = n_blocks(g, size->counted);
-        if (dim_lo(g->dims, blocks) > size->most) continue;
-        if (dim_hi(g->dims, blocks) <= size->most) return n + 1;
-        variants[n].limit_dim = blocks;
+        DimId limited =
+            size->most ? n_blocks(g, size->counted) : excess(g, size->tile, size->others);
+        if (limited == DIM_NONE || dim_lo(g->dims, limited) > size->most) continue;
+        if (dim_hi(g->dims, limited) <= size->most) return n + 1;
+        variants[n].limit_dim = limited;
         variants[n++].limit = size->most;
     }
     return n;
 }
 
-/* Tiles for extents that are not known: smaller ones where larger ones would be half a machine of
- * blocks at most. Of parts, whose tiles add up to whole waves less often than their makers chose
- * extents for, smaller ones too where a second wave would be less than half full. */
+/* Tiles for extents that are not known, by what their waves take, the largest last. */
 static uint32_t add_tiles(const Wgmma *g, Variant base, Variant *variants) {
-    uint32_t most = widest(g), n = 0;
-    const Tile low = {64, 64, 1, 0}, middle = {64, 128, 1, 0}, square = {128, 128, 1, 0};
-    const Tile large = {128, most, 1, 0};
-    bool is_wide = most > square.n, may_be_more = g->launch.n_parts > 1 && !base.multiple_dim;
+    uint32_t half = g->launch.products > 1 ? 64 : 128, n = 0;
+    const Tile low = {64, 64, 1, 0}, middle = {64, half, 1, 0}, square = {128, half, 1, 0};
+    const Tile wide = {128, 192, 1, 0}, large = {128, widest(g), 1, 0};
     Size sizes[5];
-    sizes[n++] = (Size){low, most < middle.n ? large : middle, HALF_MACHINE};
-    if (most >= middle.n) sizes[n++] = (Size){middle, large, HALF_MACHINE};
-    if (is_wide && may_be_more) {
-        sizes[n++] = (Size){large, large, N_PROCESSORS};
-        sizes[n++] = (Size){square, large, N_PROCESSORS + HALF_MACHINE};
-    }
+    if (wide.n < large.n) sizes[n++] = (Size){.tile = wide, .others = {square, large}};
+    if (low.n < middle.n) sizes[n++] = (Size){.tile = low, .others = {middle, large}};
+    sizes[n++] = (Size){.tile = middle, .others = {square, large}};
+    if (square.n < large.n) sizes[n++] = (Size){.tile = square, .others = {large}};
     sizes[n++] = (Size){.tile = large};
     return add_sizes(g, base, sizes, n, variants);
 }
@@ -416,7 +481,7 @@ static uint32_t add_tiles(const Wgmma *g, Variant base, Variant *variants) {
 static uint32_t add_odd_tiles(const Wgmma *g, Variant base, Variant *variants) {
     uint32_t most = widest(g);
     const Tile low = {64, 64, 1, 0}, large = {128, most < 128 ? most : 128, 1, 0};
-    const Size sizes[] = {{low, large, HALF_MACHINE}, {.tile = large}};
+    const Size sizes[] = {{.tile = low, .others = {large}}, {.tile = large}};
     bool is_common = has_run_pitch(g, g->sides[1].map.axes[1].stride);
     return is_common ? add_sizes(g, base, sizes, 2, variants)
                      : add_sizes(g, base, sizes + 1, 1, variants);
@@ -425,10 +490,10 @@ static uint32_t add_odd_tiles(const Wgmma *g, Variant base, Variant *variants) {
 /* Tiles of whole rows: low ones where high ones would leave processors idle. */
 static uint32_t add_row_tiles(const Wgmma *g, Variant base, Variant *variants) {
     const uint32_t step = g->sides[1].is_turned ? 64 : 16; /* columns that a copy brings in */
-    uint32_t n = (uint32_t)dim_hi(g->dims, extent_of(g, g->sides[1].axis));
+    uint32_t n = (uint32_t)dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[1].axis));
     uint32_t width = (n + step - 1) / step * step;
     const Tile low = {64, width, 1, 0}, high = {128, width, 1, 0};
-    const Size sizes[] = {{low, high, HALF_MACHINE}, {.tile = high}};
+    const Size sizes[] = {{.tile = low, .counted = high, .most = HALF_MACHINE}, {.tile = high}};
     return add_sizes(g, base, sizes, 2, variants);
 }
 
@@ -445,7 +510,8 @@ bool sched_gemm_wgmma_goes_with(const Kernel *a, const Kernel *b) {
     if (!wgmma_init(&first, a, alone) || !wgmma_init(&next, b, alone)) return false;
     const TensorMap *left = &first.sides[0].map, *other = &next.sides[0].map;
     return a->args.data[left->arg] == b->args.data[other->arg] && is_same_map(left, other) &&
-           extent_of(&first, gemm_axis_k(a)) == extent_of(&next, gemm_axis_k(b)) &&
+           kernel_axis_extent(first.kernel, gemm_axis_k(a)) ==
+               kernel_axis_extent(next.kernel, gemm_axis_k(b)) &&
            first.sides[1].is_turned == next.sides[1].is_turned;
 }
 

@@ -12,10 +12,6 @@ enum {
     FEW_ROWS = 8
 };
 
-static DimId extent_of(const Kernel *kernel, uint32_t axis) {
-    return index_axis_extent(scalartab_indices(kernel->scalars), axis);
-}
-
 static DimId ceil_div(const Kernel *kernel, DimId dim, int64_t divisor) {
     return dim_ceil_div(indextab_dims(scalartab_indices(kernel->scalars)), dim, divisor);
 }
@@ -26,8 +22,8 @@ static void set_fma_tile(const Kernel *kernel, Variant *variant) {
     Sched *sched = &variant->sched;
     const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
     uint32_t n_warps = sched->threads / WARP_THREADS;
-    int64_t m = dim_hi(dims, extent_of(kernel, gemm_axis_m(kernel)));
-    int64_t n = dim_hi(dims, extent_of(kernel, gemm_axis_n(kernel)));
+    int64_t m = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)));
+    int64_t n = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel)));
     sched->warps_m = m <= FEW_ROWS ? 1 : n_warps / MIN_WARPS < 4 ? 2 : 4;
     sched->warps_n = n_warps / sched->warps_m;
     if (m == 1) {

@@ -276,7 +276,7 @@ static void keep(Spreader *s, const Reduce *reduce) {
 static void keep_costly(Spreader *s, uint32_t stage) {
     const Stage *at = &s->whole.stages.data[stage];
     for (uint32_t i = 0; i < at->reduces.n; i++) {
-        const Reduce *reduce = &s->whole.reduces.data[at->reduces.data[i]];
+        const Reduce *reduce = stage_reduce(&s->whole, at, i);
         if (is_worth_keeping(s, stage, reduce->value)) keep(s, reduce);
     }
 }

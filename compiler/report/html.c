@@ -102,7 +102,7 @@ static void put_tiles(const Page *page) {
     const char *kernels = count_text(arena, n_kernels, "kernel");
     if (a->cost->n_init)
         kernels = str_format(arena, "%s, %s once", kernels,
-                             count_text(arena, a->cost->n_init, "init step"));
+                             count_text(arena, a->cost->n_init_steps, "init step"));
     put_tile(page, (Tile){"launches of a run", str_format(arena, "%u", b->cost->n_launches),
                           str_format(arena, "%u", a->cost->n_launches), kernels});
     put_tile(page, (Tile){"moved through memory", human_bytes(arena, before),

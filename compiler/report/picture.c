@@ -3,8 +3,6 @@
 
 #include "base/number.h"
 
-#include <stdlib.h>
-
 #define NONE UINT32_MAX
 
 typedef struct Builder {
@@ -112,13 +110,8 @@ static uint32_t source_item(const Builder *b, NodeId id) {
     return b->read_of[id] ? b->read_item[b->read_of[id] - 1] - 1 : NONE;
 }
 
-static int compare_nodes(const void *x, const void *y) {
-    NodeId a = *(const NodeId *)x, b = *(const NodeId *)y;
-    return (a > b) - (a < b);
-}
-
 static void add_ops(Builder *b) {
-    if (b->ops.n) qsort(b->ops.data, b->ops.n, sizeof *b->ops.data, compare_nodes);
+    graph_sort_nodes(b->ops.data, b->ops.n);
     for (uint32_t k = 0; k < b->ops.n; k++) {
         NodeId id = b->ops.data[k];
         OpClass cls = graph_class(b->graph, id);

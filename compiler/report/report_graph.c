@@ -237,7 +237,7 @@ static double most_bytes(const Page *page, const Plan *plan) {
 
 static void report_side(const Page *page, const ReportSide *side, const Picture *picture,
                         const char *title, const char *prefix) {
-    uint32_t n = side->cost->n_launches, n_init = side->cost->n_init;
+    uint32_t n = side->cost->n_launches, n_init = side->cost->n_init_steps;
     Drawing d = {.page = page,
                  .side = side,
                  .picture = picture,

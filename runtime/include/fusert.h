@@ -259,7 +259,8 @@ typedef struct frt_program_options {
     void *cu_context;              /* CUDA: the caller's CUcontext, which must outlive the program;
                                       NULL retains the device's primary context */
     int32_t n_threads;             /* with the calling thread; 0 = CPUs this thread may use. CUDA:
-                                      that compile at once, at most 8 and only with `cache` */
+                                      that compile at once, at most 8 and, without `cache`, by
+                                      drivers for 13.0 and later */
     frt_parallel_for parallel_for; /* CPU: replaces the runtime's own threads; or NULL */
     void *parallel_ctx;
     const char *weights_path; /* replaces the artifact's weights file; or NULL */

@@ -1,5 +1,5 @@
 /* The CUDA driver as a table of functions, found at run time: neither CUDA headers nor libcuda are
- * needed to build. Constants are those of cuda.h 12.x. */
+ * needed to build. Constants are those of cuda.h 13.0. */
 #ifndef FRT_CUDA_API_H
 #define FRT_CUDA_API_H
 
@@ -15,6 +15,7 @@ enum {
 
     CUDA_JIT_ERROR_LOG_BUFFER = 5,
     CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+    CUDA_JIT_SPLIT_COMPILE = 34, /* threads that compile one module's functions */
 
     CUDA_DEVICE_MAJOR = 75,
     CUDA_DEVICE_MINOR = 76,
@@ -39,6 +40,7 @@ enum {
     CUDA_CAPTURE_RELAXED = 2, /* the mode that forbids no other call */
 
     CUDA_OVERLAP_DRIVER = 12030, /* the first that can capture launches that overlap */
+    CUDA_SPLIT_DRIVER = 13000,   /* the first with CUDA_JIT_SPLIT_COMPILE */
     CUDA_OLDEST_DRIVER = 11030   /* the first with cuGetProcAddress */
 };
 

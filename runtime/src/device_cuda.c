@@ -141,17 +141,19 @@ static frt_status open_context(CudaState *state, const frt_program_options *opti
 }
 
 /* Compiling one module at a time is all that the driver does (580: two threads gain nothing), and
- * each costs 7 ms by itself, so what is needed at once is loaded at once. Its linker, which makes
- * what the cache keeps, works in as many threads as call it; and a function by itself is found in
- * the cache whatever it was needed with. */
+ * each costs 7 ms by itself, so what is needed at once is loaded at once; from 13.0 on it compiles
+ * the functions of one in several threads, to the same code. Its linker, which makes what the cache
+ * keeps, works in as many threads as call it; and a function by itself is found in the cache
+ * whatever it was needed with. */
 static void choose_loading(Device *device, const frt_program_options *options) {
     enum { MOST_LOADERS = 8 };
-    const CudaState *state = device->state;
+    CudaState *state = device->state;
     int n = options->n_threads ? options->n_threads : port_cpu_count();
+    n = n < MOST_LOADERS ? n : MOST_LOADERS;
     device->loads_together = !state->cache.is_on;
-    if (!device->loads_together) {
-        device->n_loaders = n < MOST_LOADERS ? n : MOST_LOADERS;
-    }
+    device->n_loaders = device->loads_together ? 1 : n;
+    state->n_compilers =
+        device->loads_together && state->driver_version >= CUDA_SPLIT_DRIVER ? n : 1;
 }
 
 static frt_status cuda_open(Device *device, const frt_module *module,

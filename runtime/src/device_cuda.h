@@ -15,6 +15,7 @@ typedef struct CudaState {
     int sm;          /* 90 for compute capability 9.0 */
     int max_shared;  /* bytes of one block, static and dynamic */
     int driver_version;
+    int n_compilers; /* threads of the driver's compiler for one module; 1: it has no choice */
     CubinCache cache;
     _Atomic int lost; /* the CUresult after which nothing works, or 0 */
 } CudaState;

@@ -25,13 +25,16 @@ typedef struct Source {
     const Piece *only; /* the only function in it; NULL: there may be more */
 } Source;
 
+/* `n_threads` of the driver's compiler, which costs a single function 10 ms and more. */
 static frt_status load_image(CudaState *state, const Source *source, const void *image,
-                             void **handle, frt_error *err) {
+                             int n_threads, void **handle, frt_error *err) {
     char log[320] = "";
-    int options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
+    int options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                     CUDA_JIT_SPLIT_COMPILE};
+    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1), (void *)(uintptr_t)n_threads};
     void *module = NULL;
-    int result = state->api.cuModuleLoadDataEx(&module, image, 2, options, values);
+    unsigned n_options = n_threads > 1 ? 3 : 2;
+    int result = state->api.cuModuleLoadDataEx(&module, image, n_options, options, values);
     if (result == CUDA_SUCCESS) {
         *handle = module;
         return FRT_OK;
@@ -61,7 +64,7 @@ static frt_status load_cubin(CudaState *state, const Source *source, void **hand
         return frt_fail_memory(err, source->n_bytes);
     }
     memcpy(aligned, source->bytes, source->n_bytes);
-    frt_status status = load_image(state, source, aligned, handle, err);
+    frt_status status = load_image(state, source, aligned, 1, handle, err);
     mem_free(aligned);
     return status;
 }
@@ -136,7 +139,8 @@ static frt_status load_ptx(CudaState *state, const Source *source, DeviceCode *c
         }
     }
     code->is_compiled = true;
-    return load_image(state, source, source->bytes, &code->handle, err);
+    int n_threads = source->only ? 1 : state->n_compilers;
+    return load_image(state, source, source->bytes, n_threads, &code->handle, err);
 }
 
 static frt_status load_functions(CudaState *state, const frt_module *module, const uint32_t *pieces,

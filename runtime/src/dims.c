@@ -51,27 +51,26 @@ frt_status given_check(const Manifest *m, const Tensor *tensor, const frt_tensor
     return FRT_OK;
 }
 
-static void origin_print(const Tensor *tensor, int32_t axis, char *text, size_t n_bytes) {
-    if (tensor) {
-        snprintf(text, n_bytes, "%s %.80s axis %d", role_name(tensor->role), tensor->name, axis);
-    } else {
-        snprintf(text, n_bytes, "the caller");
-    }
+/* What fixed a dim. */
+static Subject origin_of(const Tensor *tensor, int32_t axis) {
+    return tensor ? (Subject){role_name(tensor->role), tensor->name, axis} : the_caller;
+}
+
+static frt_status fail_conflict(const Manifest *m, const DimState *dims, uint32_t dim,
+                                int64_t value, Subject by, frt_error *err) {
+    char before[SUBJECT_BYTES];
+    char now[SUBJECT_BYTES];
+    subject_print(origin_of(dims->tensor[dim], dims->axis[dim]), before);
+    subject_print(by, now);
+    return frt_fail(err, FRT_E_DIM_CONFLICT, "dim %s is %" PRId64 " by %s but %" PRId64 " by %s",
+                    m->dims[dim].name, dims->values[dim], before, value, now);
 }
 
 frt_status dims_fix(const Manifest *m, DimState *dims, uint32_t dim, int64_t value,
                     const Tensor *tensor, int32_t axis, frt_error *err) {
-    char by[128];
-    origin_print(tensor, axis, by, sizeof by);
-    if (dims->known[dim] && dims->values[dim] != value) {
-        char before[128];
-        origin_print(dims->tensor[dim], dims->axis[dim], before, sizeof before);
-        return frt_fail(err, FRT_E_DIM_CONFLICT,
-                        "dim %s is %" PRId64 " by %s but %" PRId64 " by %s", m->dims[dim].name,
-                        dims->values[dim], before, value, by);
-    }
+    Subject by = origin_of(tensor, axis);
     if (dims->known[dim]) {
-        return FRT_OK;
+        return dims->values[dim] == value ? FRT_OK : fail_conflict(m, dims, dim, value, by, err);
     }
     frt_status status = manifest_check_dim(m, dim, value, by, err);
     if (status) {
@@ -119,9 +118,9 @@ static void sources_print(const Manifest *m, const DimState *dims, Expr extent, 
             continue;
         }
         size_t dim = (size_t)token->value;
-        char by[128];
+        char by[SUBJECT_BYTES];
         is_told[dim] = true;
-        origin_print(dims->tensor[dim], dims->axis[dim], by, sizeof by);
+        subject_print(origin_of(dims->tensor[dim], dims->axis[dim]), by);
         if (n < n_bytes) {
             n += (size_t)snprintf(text + n, n_bytes - n, "%s%s is %" PRId64 " by %s",
                                   n ? ", " : " (", m->dims[dim].name, dims->values[dim], by);

@@ -5,7 +5,6 @@
 #include "mem.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 frt_status frt_exec_create(frt_program *program, frt_exec **result, frt_error *err) {
@@ -117,7 +116,7 @@ frt_status frt_set_dim(frt_exec *exec, const char *name, int64_t value, frt_erro
         if (strcmp(m->dims[i].name, name) != 0) {
             continue;
         }
-        frt_status status = manifest_check_dim(m, i, value, "the caller", err);
+        frt_status status = manifest_check_dim(m, i, value, the_caller, err);
         if (!status) {
             exec->set.known[i] = true;
             exec->set.values[i] = value;
@@ -214,7 +213,7 @@ static frt_status workspace_bytes(frt_exec *exec, size_t *n_bytes, frt_error *er
     if (program->graph->has_workspace) {
         frt_status status = manifest_eval(program->m, program->graph->workspace,
                                           (DimValues){exec->dims.values, exec->dims.known},
-                                          "the workspace", &n, err);
+                                          (Subject){"the workspace", NULL, NO_AXIS}, &n, err);
         if (status) {
             return status;
         }
@@ -253,7 +252,26 @@ frt_status frt_exec_set_workspace(frt_exec *exec, void *data, size_t n_bytes, fr
     return FRT_OK;
 }
 
-/* Own workspaces grow and never shrink. */
+/* One of `n_bytes` at least in place of what there is, by a quarter larger than that where there is
+ * the memory: dims that count up from run to run would else have each run wait for the device and
+ * allocate. */
+static frt_status grow_workspace(frt_exec *exec, size_t n_bytes, frt_error *err) {
+    Device *device = &exec->program->device;
+    size_t n_roomy = exec->n_workspace + exec->n_workspace / 4;
+    size_t n = n_roomy > n_bytes ? n_roomy : n_bytes;
+    free_own_workspace(exec);
+    frt_status status = device_alloc(device, n, &exec->workspace, err);
+    if (status == FRT_E_OUT_OF_MEMORY && n > n_bytes) {
+        n = n_bytes;
+        status = device_alloc(device, n, &exec->workspace, err);
+    }
+    if (!status) {
+        exec->n_workspace = n;
+    }
+    return status;
+}
+
+/* Own workspaces never shrink. */
 static frt_status size_workspace(frt_exec *exec, frt_error *err) {
     size_t n_bytes;
     frt_status status = workspace_bytes(exec, &n_bytes, err);
@@ -264,20 +282,14 @@ static frt_status size_workspace(frt_exec *exec, frt_error *err) {
         return frt_fail(err, FRT_E_WORKSPACE, "the workspace has %zu bytes, but %zu are needed",
                         exec->n_workspace, n_bytes);
     }
-    free_own_workspace(exec);
-    status = device_alloc(&exec->program->device, n_bytes, &exec->workspace, err);
-    if (!status) {
-        exec->n_workspace = n_bytes;
-    }
-    return status;
+    return grow_workspace(exec, n_bytes, err);
 }
 
 static frt_status place_temp(frt_exec *exec, const Tensor *tensor, Region *region, frt_error *err) {
     DimValues dims = {exec->dims.values, exec->dims.known};
     int64_t offset;
     int64_t end;
-    char what[128];
-    snprintf(what, sizeof what, "the offset of temp %.80s", tensor->name);
+    Subject what = {"the offset of temp", tensor->name, NO_AXIS};
     frt_status status = manifest_eval(exec->program->m, tensor->offset, dims, what, &offset, err);
     if (status) {
         return status;

@@ -66,8 +66,9 @@ static bool apply(ExprOp op, int64_t a, int64_t b, int64_t *result) {
 }
 
 ExprResult expr_eval(const ExprToken *tokens, Expr expr, DimValues dims, int64_t *value) {
-    int64_t stack[FRT_MAX_EXPR_DEPTH] = {0};
+    int64_t stack[FRT_MAX_EXPR_DEPTH]; /* not cleared: most expressions are a token or two */
     size_t depth = 0;
+    stack[0] = 0;
     for (uint32_t i = 0; i < expr.n; i++) {
         const ExprToken *token = &tokens[expr.first + i];
         if (token->op == EXPR_CONST) {

@@ -289,7 +289,7 @@ frt_status frt_module_eval_shape(const frt_module *module, int32_t graph, int32_
     int64_t values[FRT_MAX_DIMS];
     bool known[FRT_MAX_DIMS] = {false};
     for (uint32_t i = 0; i < m->n_given_dims; i++) {
-        frt_status status = manifest_check_dim(m, i, dim_values[i], "the caller", err);
+        frt_status status = manifest_check_dim(m, i, dim_values[i], the_caller, err);
         if (status) {
             return status;
         }

@@ -48,36 +48,51 @@ const char *role_name(frt_role role) {
     return "temp";
 }
 
-frt_status manifest_eval(const Manifest *m, Expr expr, DimValues dims, const char *what,
-                         int64_t *value, frt_error *err) {
-    switch (expr_eval(m->tokens, expr, dims, value)) {
-    case EXPR_OK:
-        return FRT_OK;
-    case EXPR_UNKNOWN_DIM:
+const Subject the_caller = {"the caller", NULL, NO_AXIS};
+
+void subject_print(Subject subject, char text[SUBJECT_BYTES]) {
+    size_t n = (size_t)snprintf(text, SUBJECT_BYTES, "%s%s%.100s", subject.kind,
+                                subject.name ? " " : "", subject.name ? subject.name : "");
+    if (subject.axis != NO_AXIS && n < SUBJECT_BYTES) {
+        snprintf(text + n, SUBJECT_BYTES - n, " axis %d", subject.axis);
+    }
+}
+
+static frt_status fail_eval(const Manifest *m, ExprResult result, int64_t dim, Subject what,
+                            frt_error *err) {
+    char text[SUBJECT_BYTES];
+    subject_print(what, text);
+    if (result == EXPR_UNKNOWN_DIM) {
         return frt_fail(err, FRT_E_DIM_UNKNOWN,
                         "%s needs dim %s, which no bound tensor and no param fixes: bind one that "
                         "does or set the dim",
-                        what, m->dims[*value].name);
-    case EXPR_OVERFLOW:
-        break;
+                        text, m->dims[dim].name);
     }
-    return frt_fail(err, FRT_E_SHAPE, "%s is too large for these dims", what);
+    return frt_fail(err, FRT_E_SHAPE, "%s is too large for these dims", text);
 }
 
-frt_status manifest_check_dim(const Manifest *m, uint32_t dim, int64_t value, const char *by,
+frt_status manifest_eval(const Manifest *m, Expr expr, DimValues dims, Subject what, int64_t *value,
+                         frt_error *err) {
+    ExprResult result = expr_eval(m->tokens, expr, dims, value);
+    return result == EXPR_OK ? FRT_OK : fail_eval(m, result, *value, what, err);
+}
+
+frt_status manifest_check_dim(const Manifest *m, uint32_t dim, int64_t value, Subject by,
                               frt_error *err) {
     const Dim *d = &m->dims[dim];
+    char text[SUBJECT_BYTES];
+    if (value >= d->lo && value <= d->hi && value % d->multiple == 0) {
+        return FRT_OK;
+    }
+    subject_print(by, text);
     if (value < d->lo || value > d->hi) {
         return frt_fail(err, FRT_E_DIM_RANGE,
                         "dim %s is %" PRId64 " by %s, outside its range %" PRId64 " to %" PRId64,
-                        d->name, value, by, d->lo, d->hi);
+                        d->name, value, text, d->lo, d->hi);
     }
-    if (value % d->multiple != 0) {
-        return frt_fail(err, FRT_E_DIM_MULTIPLE,
-                        "dim %s is %" PRId64 " by %s, which is not a multiple of %" PRId64, d->name,
-                        value, by, d->multiple);
-    }
-    return FRT_OK;
+    return frt_fail(err, FRT_E_DIM_MULTIPLE,
+                    "dim %s is %" PRId64 " by %s, which is not a multiple of %" PRId64, d->name,
+                    value, text, d->multiple);
 }
 
 frt_status manifest_shape(const Manifest *m, const Tensor *tensor, DimValues dims, int64_t *extents,
@@ -85,15 +100,16 @@ frt_status manifest_shape(const Manifest *m, const Tensor *tensor, DimValues dim
     int64_t total = (int64_t)frt_dtype_bytes(tensor->dtype);
     bool is_empty = false;
     for (int32_t i = 0; i < tensor->rank; i++) {
-        char what[160];
+        Subject what = {role_name(tensor->role), tensor->name, i};
         int64_t extent;
-        snprintf(what, sizeof what, "%s %.100s axis %d", role_name(tensor->role), tensor->name, i);
         frt_status status = manifest_eval(m, tensor->extents[i], dims, what, &extent, err);
         if (status) {
             return status;
         }
         if (extent < 0) {
-            return frt_fail(err, FRT_E_SHAPE, "%s would be %" PRId64, what, extent);
+            char text[SUBJECT_BYTES];
+            subject_print(what, text);
+            return frt_fail(err, FRT_E_SHAPE, "%s would be %" PRId64, text, extent);
         }
         if (extents) {
             extents[i] = extent;

@@ -141,12 +141,24 @@ void manifest_free(Manifest *manifest);
 /* Index in the graph of the tensor called `name`, or -1. */
 int32_t graph_find_tensor(const Manifest *m, const Graph *graph, const char *name);
 
-/* Value of an expression in messages' terms: `what` is "input x axis 1", "the grid of softmax". */
-frt_status manifest_eval(const Manifest *m, Expr expr, DimValues dims, const char *what,
-                         int64_t *value, frt_error *err);
+/* What a message is about: "input x axis 1", "the grid of softmax", "the workspace". It becomes
+ * text only when something is wrong, since preparing a run asks for all of them. */
+typedef struct Subject {
+    const char *kind;
+    const char *name; /* or NULL */
+    int32_t axis;     /* or NO_AXIS */
+} Subject;
+
+enum { NO_AXIS = -1, SUBJECT_BYTES = 160 };
+
+extern const Subject the_caller;
+void subject_print(Subject subject, char text[SUBJECT_BYTES]);
+
+frt_status manifest_eval(const Manifest *m, Expr expr, DimValues dims, Subject what, int64_t *value,
+                         frt_error *err);
 
 /* Check one dim's value against its declaration. */
-frt_status manifest_check_dim(const Manifest *m, uint32_t dim, int64_t value, const char *by,
+frt_status manifest_check_dim(const Manifest *m, uint32_t dim, int64_t value, Subject by,
                               frt_error *err);
 
 /* Extents (each at least 0) and size in bytes of a tensor; either result may be NULL. */

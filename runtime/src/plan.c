@@ -5,7 +5,6 @@
 #include "mem.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 /* The most maps that a variant of the step has. */
 static uint32_t most_maps(const Manifest *m, const Step *step) {
@@ -17,13 +16,15 @@ static uint32_t most_maps(const Manifest *m, const Step *step) {
     return most;
 }
 
-/* A launch's storage: `pointer`, `dim` and `map` move past it. */
+/* A launch's storage: `pointer`, `dim`, `map` and `spec` move past it. */
 static void place_launch(const Manifest *m, const Step *step, PlanStep *planned, void ***pointer,
-                         int64_t **dim, char **map) {
+                         int64_t **dim, char **map, MapSpec **spec) {
     Launch *launch = &planned->launch;
     uint32_t n_maps = most_maps(m, step);
     planned->variant = -1;
     planned->maps = *map;
+    planned->specs = *spec;
+    *spec += n_maps;
     *launch = (Launch){.label = step->label, .args = *pointer, .dims = *dim};
     *pointer += step->n_args;
     *dim += step->n_dims;
@@ -58,15 +59,18 @@ frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err) {
     plan->dims = mem_alloc(n_dims, sizeof *plan->dims);
     plan->maps = mem_alloc(n_maps * FRT_MAP_BYTES + MAP_ALIGN_BYTES, 1);
     plan->needed = mem_alloc(graph->n_steps, sizeof *plan->needed);
-    if (!plan->steps || !plan->pointers || !plan->dims || !plan->maps || !plan->needed) {
+    plan->specs = mem_alloc(n_maps, sizeof *plan->specs);
+    if (!plan->steps || !plan->pointers || !plan->dims || !plan->maps || !plan->needed ||
+        !plan->specs) {
         plan_free(plan);
         return frt_fail_memory(err, n_pointers * sizeof *plan->pointers);
     }
     void **pointer = plan->pointers;
     int64_t *dim = plan->dims;
+    MapSpec *spec = plan->specs;
     char *map = plan->maps + (MAP_ALIGN_BYTES - (uintptr_t)plan->maps % MAP_ALIGN_BYTES);
     for (uint32_t i = 0; i < graph->n_steps; i++) {
-        place_launch(m, &steps[i], &plan->steps[i], &pointer, &dim, &map);
+        place_launch(m, &steps[i], &plan->steps[i], &pointer, &dim, &map, &spec);
     }
     return FRT_OK;
 }
@@ -77,59 +81,82 @@ void plan_free(Plan *plan) {
     mem_free(plan->dims);
     mem_free(plan->maps);
     mem_free(plan->needed);
+    mem_free(plan->specs);
     *plan = (Plan){0};
 }
 
-/* The k-th map of a variant over the launch's argument; false when it cannot be made. */
-static bool make_map(const frt_program *program, const Step *step, const Variant *variant,
-                     uint32_t k, const Launch *launch, DimValues dims, MapSpec *spec) {
+/* Makes the tensor maps of a variant over the launch's arguments, up to the first that cannot be
+ * made. Returns how many those are. */
+static uint32_t make_maps(const frt_program *program, const Step *step, const Variant *variant,
+                          const Launch *launch, DimValues dims, MapSpec specs[FRT_MAX_MAPS]) {
     const Manifest *m = program->m;
-    const Map *map = &m->maps[variant->first_map + k];
-    uint32_t tensor = program->graph->first_tensor + m->refs[step->first_arg + map->arg];
-    return map_make(m, map, m->tensors[tensor].dtype, launch->args[map->arg], dims, spec);
-}
-
-static bool variant_applies(const frt_program *program, const Step *step, const Variant *variant,
-                            const Launch *launch, DimValues dims) {
-    const Manifest *m = program->m;
-    MapSpec spec;
-    if (!predicate_holds(m, variant->when, launch->args, dims)) {
-        return false;
-    }
     for (uint32_t k = 0; k < variant->n_maps; k++) {
+        const Map *map = &m->maps[variant->first_map + k];
+        uint32_t tensor = program->graph->first_tensor + m->refs[step->first_arg + map->arg];
+        frt_dtype dtype = m->tensors[tensor].dtype;
         if (!program->device.has_maps ||
-            !make_map(program, step, variant, k, launch, dims, &spec)) {
-            return false;
+            !map_make(m, map, dtype, launch->args[map->arg], dims, &specs[k])) {
+            return k;
         }
     }
-    return true;
+    return variant->n_maps;
 }
 
-static frt_status encode_maps(frt_program *program, const Step *step, const Variant *variant,
-                              const PlanStep *planned, DimValues dims, frt_error *err) {
-    Device *device = &program->device;
-    frt_status status = FRT_OK;
-    if (variant->n_maps && !device->has_maps) {
+static frt_status fail_map(const frt_program *program, const Step *step, const Map *map,
+                           frt_error *err) {
+    if (!program->device.has_maps) {
         return frt_fail(err, FRT_E_DRIVER_OLD,
                         "kernel %s takes tensor maps, which the driver does not know", step->label);
     }
-    for (uint32_t k = 0; !status && k < variant->n_maps; k++) {
-        MapSpec spec;
-        char *map = (char *)planned->maps + (size_t)k * FRT_MAP_BYTES;
-        if (!make_map(program, step, variant, k, &planned->launch, dims, &spec)) {
-            return frt_fail(err, FRT_E_LAUNCH,
-                            "kernel %s: no tensor map of argument %u can be made for these dims",
-                            step->label, program->m->maps[variant->first_map + k].arg);
-        }
-        status = device->ops->encode_map(device, &spec, map, err);
-    }
-    return status;
+    return frt_fail(err, FRT_E_LAUNCH,
+                    "kernel %s: no tensor map of argument %u can be made for these dims",
+                    step->label, map->arg);
 }
 
-static frt_status prepare_launch(frt_program *program, const Step *step, PlanStep *planned,
-                                 const Region *regions, DimValues dims, frt_error *err) {
+/* The first variant whose predicate holds and whose maps can be made. The last one has no
+ * predicate; only a map of it can be missing then. */
+static frt_status choose_variant(const frt_program *program, const Step *step, const Launch *launch,
+                                 DimValues dims, MapSpec specs[FRT_MAX_MAPS], uint32_t *chosen,
+                                 frt_error *err) {
     const Manifest *m = program->m;
-    Launch *launch = &planned->launch;
+    uint32_t n_made = 0;
+    for (*chosen = 0; *chosen < step->n_variants; ++*chosen) {
+        const Variant *variant = &m->variants[step->first_variant + *chosen];
+        if (!predicate_holds(m, variant->when, launch->args, dims)) {
+            continue;
+        }
+        n_made = make_maps(program, step, variant, launch, dims, specs);
+        if (n_made == variant->n_maps) {
+            return FRT_OK;
+        }
+    }
+    const Variant *last = &m->variants[step->first_variant + step->n_variants - 1];
+    return fail_map(program, step, &m->maps[last->first_map + n_made], err);
+}
+
+/* Encoding takes the driver a tenth of a microsecond, half of what all else here takes for a
+ * launch, and most tensors lie where they lay the last time: only what changed is encoded. */
+static frt_status encode_maps(frt_program *program, const Variant *variant, PlanStep *planned,
+                              const MapSpec *specs, frt_error *err) {
+    Device *device = &program->device;
+    for (uint32_t k = 0; k < variant->n_maps; k++) {
+        if (map_is_same(&planned->specs[k], &specs[k])) {
+            continue;
+        }
+        planned->specs[k] = (MapSpec){0}; /* what a failure leaves behind is nobody's */
+        char *map = (char *)planned->maps + (size_t)k * FRT_MAP_BYTES;
+        frt_status status = device->ops->encode_map(device, &specs[k], map, err);
+        if (status) {
+            return status;
+        }
+        planned->specs[k] = specs[k];
+    }
+    return FRT_OK;
+}
+
+static frt_status set_params(const frt_program *program, const Step *step, Launch *launch,
+                             const Region *regions, DimValues dims, frt_error *err) {
+    const Manifest *m = program->m;
     for (uint32_t k = 0; k < step->n_args; k++) {
         launch->args[k] = regions[m->refs[step->first_arg + k]].data;
     }
@@ -143,40 +170,63 @@ static frt_status prepare_launch(frt_program *program, const Step *step, PlanSte
         }
         launch->dims[k] = dims.values[dim];
     }
-    uint32_t chosen = 0;
-    const Variant *variants = &m->variants[step->first_variant];
-    while (chosen + 1 < step->n_variants && /* the last one always applies */
-           !variant_applies(program, step, &variants[chosen], launch, dims)) {
-        chosen++;
-    }
-    const Variant *variant = &variants[chosen];
-    char what[160];
+    return FRT_OK;
+}
+
+static frt_status size_launch(const Manifest *m, const Variant *variant, DimValues dims,
+                              Launch *launch, frt_error *err) {
+    bool is_cuda = m->target == FRT_TARGET_KIND_CUDA;
     int64_t shared;
-    snprintf(what, sizeof what, "the grid of %.100s", step->label);
-    frt_status status = manifest_eval(m, variant->grid, dims, what, &launch->grid, err);
+    frt_status status =
+        manifest_eval(m, variant->grid, dims, (Subject){"the grid of", launch->label, NO_AXIS},
+                      &launch->grid, err);
     if (!status) {
-        snprintf(what, sizeof what, "the shared memory of %.100s", step->label);
-        status = manifest_eval(m, variant->shared, dims, what, &shared, err);
+        status =
+            manifest_eval(m, variant->shared, dims,
+                          (Subject){"the shared memory of", launch->label, NO_AXIS}, &shared, err);
     }
     if (status) {
         return status;
     }
-    bool is_cuda = m->target == FRT_TARGET_KIND_CUDA;
     if (launch->grid < 0 || (is_cuda && launch->grid > INT32_MAX) || shared < 0 ||
         shared > INT32_MAX) {
         return frt_fail(err, FRT_E_LAUNCH,
                         "kernel %s would need a grid of %" PRId64 " and %" PRId64
                         " bytes of shared memory: too large for these dims",
-                        step->label, launch->grid, shared);
+                        launch->label, launch->grid, shared);
+    }
+    launch->block = variant->block;
+    launch->shared = (int32_t)shared;
+    return FRT_OK;
+}
+
+static frt_status prepare_launch(frt_program *program, const Step *step, PlanStep *planned,
+                                 const Region *regions, DimValues dims, frt_error *err) {
+    const Manifest *m = program->m;
+    Launch *launch = &planned->launch;
+    MapSpec specs[FRT_MAX_MAPS];
+    uint32_t chosen;
+    frt_status status = set_params(program, step, launch, regions, dims, err);
+    if (!status) {
+        status = choose_variant(program, step, launch, dims, specs, &chosen, err);
+    }
+    if (status) {
+        return status;
+    }
+    const Variant *variant = &m->variants[step->first_variant + chosen];
+    status = size_launch(m, variant, dims, launch, err);
+    if (!status) {
+        status = encode_maps(program, variant, planned, specs, err);
+    }
+    if (status) {
+        return status;
     }
     uint32_t first = m->steps[program->graph->first_step].first_variant;
     planned->kernel = step->first_variant - first + chosen;
-    launch->block = variant->block;
-    launch->shared = (int32_t)shared;
     launch->overlaps = variant->waits && program->device.has_overlap;
     planned->variant = (int32_t)chosen;
     planned->is_idle = launch->grid == 0;
-    return encode_maps(program, step, variant, planned, dims, err);
+    return FRT_OK;
 }
 
 static frt_status prepare_copy(const frt_program *program, const Step *step, PlanStep *planned,
@@ -185,7 +235,8 @@ static frt_status prepare_copy(const frt_program *program, const Step *step, Pla
     const Region *to = &regions[m->refs[step->first_arg]];
     const Region *from = &regions[m->refs[step->first_arg + 1]];
     int64_t n_bytes;
-    frt_status status = manifest_eval(m, step->n_bytes, dims, "the size of a copy", &n_bytes, err);
+    frt_status status = manifest_eval(
+        m, step->n_bytes, dims, (Subject){"the size of a copy", NULL, NO_AXIS}, &n_bytes, err);
     if (status) {
         return status;
     }

@@ -11,6 +11,7 @@ typedef struct PlanStep {
     uint32_t kernel; /* of a launch: its variant's number in the graph */
     Launch launch;
     void *maps;      /* of the variant: FRT_MAP_BYTES each */
+    MapSpec *specs;  /* what `maps` were encoded from; of rank 0 where there is none yet */
     void *to, *from; /* copy */
     size_t n_bytes;
 } PlanStep;
@@ -21,6 +22,7 @@ typedef struct Plan {
     int64_t *dims;    /* storage of all launches' dims */
     char *maps;       /* storage of all launches' tensor maps */
     uint32_t *needed; /* room for a kernel of each step */
+    MapSpec *specs;   /* storage of all launches' */
 } Plan;
 
 frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err);

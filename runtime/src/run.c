@@ -70,22 +70,6 @@ static frt_status time_runs(frt_exec *exec, void *stream, int32_t n, float *ms, 
     return status;
 }
 
-frt_status frt_time_runs(frt_exec *exec, void *stream, int32_t n, float *ms, frt_error *err) {
-    if (!exec || n < 1 || n > MAX_TIMED || !ms) {
-        return frt_fail(err, FRT_E_INVALID_ARGUMENT,
-                        "no exec, no place for times, or not 1 to %d runs", MAX_TIMED);
-    }
-    Device *device = &exec->program->device;
-    DeviceScope scope;
-    frt_status status = device->ops->enter(device, &scope, err);
-    if (status) {
-        return status;
-    }
-    status = time_runs(exec, stream, n, ms, err);
-    device->ops->leave(device, &scope);
-    return status;
-}
-
 /* One run with a time stamp after each step; row[i] receives the milliseconds of step i. */
 static frt_status time_steps_once(frt_exec *exec, void *stream, void *timer, float *row,
                                   frt_error *err) {
@@ -147,7 +131,10 @@ static frt_status time_steps(frt_exec *exec, void *stream, int32_t n, float *ms,
     return status;
 }
 
-frt_status frt_time_launches(frt_exec *exec, void *stream, int32_t n, float *ms, frt_error *err) {
+typedef frt_status Timing(frt_exec *exec, void *stream, int32_t n, float *ms, frt_error *err);
+
+static frt_status time_on_device(Timing *timing, frt_exec *exec, void *stream, int32_t n, float *ms,
+                                 frt_error *err) {
     if (!exec || n < 1 || n > MAX_TIMED || !ms) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT,
                         "no exec, no place for times, or not 1 to %d runs", MAX_TIMED);
@@ -158,9 +145,17 @@ frt_status frt_time_launches(frt_exec *exec, void *stream, int32_t n, float *ms,
     if (status) {
         return status;
     }
-    status = time_steps(exec, stream, n, ms, err);
+    status = timing(exec, stream, n, ms, err);
     device->ops->leave(device, &scope);
     return status;
+}
+
+frt_status frt_time_runs(frt_exec *exec, void *stream, int32_t n, float *ms, frt_error *err) {
+    return time_on_device(time_runs, exec, stream, n, ms, err);
+}
+
+frt_status frt_time_launches(frt_exec *exec, void *stream, int32_t n, float *ms, frt_error *err) {
+    return time_on_device(time_steps, exec, stream, n, ms, err);
 }
 
 frt_status frt_device_alloc(frt_program *program, size_t n_bytes, void **data, frt_error *err) {

@@ -43,3 +43,13 @@ bool map_make(const Manifest *m, const Map *map, frt_dtype dtype, void *data, Di
     }
     return true;
 }
+
+bool map_is_same(const MapSpec *a, const MapSpec *b) {
+    bool is_same = a->data == b->data && a->dtype == b->dtype && a->is_tf32 == b->is_tf32 &&
+                   a->swizzle == b->swizzle && a->rank == b->rank;
+    for (uint32_t i = 0; is_same && i < a->rank; i++) {
+        is_same = a->sizes[i] == b->sizes[i] && a->stride_bytes[i] == b->stride_bytes[i] &&
+                  a->box[i] == b->box[i];
+    }
+    return is_same;
+}

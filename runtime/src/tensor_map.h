@@ -21,4 +21,7 @@ typedef struct MapSpec {
 bool map_make(const Manifest *m, const Map *map, frt_dtype dtype, void *data, DimValues dims,
               MapSpec *spec);
 
+/* Whether both are encoded alike. */
+bool map_is_same(const MapSpec *a, const MapSpec *b);
+
 #endif

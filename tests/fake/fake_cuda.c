@@ -244,6 +244,10 @@ static void note_image(const char *text) {
 static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned n_options,
                                    int *options, void **values) {
     int code = enter_current("cuModuleLoadDataEx");
+    fake_cuda.n_compilers = 0;
+    for (unsigned i = 0; i < n_options; i++) {
+        if (options[i] == 34) fake_cuda.n_compilers = (int)(intptr_t)values[i];
+    }
     if (!code && fake_cuda.refused && has_entry(image, fake_cuda.refused)) code = 218;
     if (code) {
         for (unsigned i = 0; i < n_options; i++) {

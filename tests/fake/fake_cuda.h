@@ -28,6 +28,7 @@ typedef struct FakeCuda {
     const char *missing; /* symbol that the driver lacks, or NULL */
     const char *refused; /* entry that the compiler does not take, or NULL */
     long compile_us;     /* what compiling PTX takes at least */
+    int n_compilers;     /* threads that the last module was to be compiled by; 0: not said */
 
     /* Failure: the nth call from now (1 = the next) returns `fail_code`. 0 = none. */
     long fail_at;

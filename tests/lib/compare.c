@@ -4,10 +4,14 @@
 #include <math.h>
 #include <string.h>
 
+bool compare_same(double a, double b) {
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
+    return a == b && !signbit(a) == !signbit(b);
+}
+
 bool compare_element(Dtype dtype, double expected, double actual, double bound) {
     if (isinf(bound)) return true;
-    if (isnan(expected) || isnan(actual)) return isnan(expected) && isnan(actual);
-    if (bound == 0) return expected == actual && !signbit(expected) == !signbit(actual);
+    if (bound == 0 || isnan(expected) || isnan(actual)) return compare_same(expected, actual);
     return dtype_distance(dtype, expected, actual) <= bound;
 }
 

@@ -14,6 +14,9 @@ typedef struct Comparison {
     int64_t n_finite; /* of the expected elements */
 } Comparison;
 
+/* Whether they are one number, zeros of the same sign, or both NaN. */
+bool compare_same(double a, double b);
+
 /* Whether one element is right; `bound` as interp_node gives it. */
 bool compare_element(Dtype dtype, double expected, double actual, double bound);
 

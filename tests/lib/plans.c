@@ -65,11 +65,11 @@ PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool 
         return priced;
     }
     const Plan *const plans[1] = {priced.plan};
-    bool links = target_get(target)->device == DEVICE_GPU && !off;
+    bool is_gpu = target_get(target)->device == DEVICE_GPU, links = is_gpu && !off;
     layout_plan(arena, priced.plan, target_get(target));
     sched_plan(arena, priced.plan, target_get(target));
     if (links) turn_kernels(arena, scratch, priced.plan, target_get(target));
-    if (links) chain_kernels(arena, scratch, priced.plan, target_get(target));
+    if (!off) chain_kernels(arena, scratch, priced.plan, target_get(target));
     share_classify(arena, plans, 1);
     if (links) launch_join(arena, scratch, priced.plan, target_get(target));
     arena_free(scratch);

@@ -43,6 +43,28 @@ static int make_gated_pair(RandomState *s, Dtype dtype) {
                                   random_value(s, up)->name));
 }
 
+/* `h = a @ b; sigmoid(first) * second` of the halves of `h`. */
+static int make_gated_halves(RandomState *s, Dtype dtype) {
+    int a = random_pick(s, dtype, 2, 3, RANDOM_NONE);
+    if (a == RANDOM_NONE || s->options.without_matmul) return RANDOM_NONE;
+    Shape half, right = right_shape(s, a, &half);
+    right.dims[1] = dim_mul_const(s->dims, right.dims[1], 2);
+    Shape whole = half;
+    whole.dims[whole.rank - 1] = right.dims[1];
+    if (!random_fits(s, &right) || !random_fits(s, &whole)) return RANDOM_NONE;
+    int b = random_input(s, dtype, &right);
+    double most;
+    const char *left = left_factor(s, a, random_value(s, b)->hi, &most);
+    int h = random_bind(s, dtype, &whole, -most, most,
+                        str_format(s->arena, "%s @ %s", left, random_value(s, b)->name));
+    const char *name = random_value(s, h)->name;
+    const char *rows = whole.rank == 2 ? ":" : ":, :";
+    const char *n = dim_str(s->dims, s->arena, half.dims[half.rank - 1]);
+    return random_bind(
+        s, dtype, &half, -most, most,
+        str_format(s->arena, "sigmoid(%s[%s, 0:%s]) * %s[%s, %s:]", name, rows, n, name, rows, n));
+}
+
 /* Rows of a value and of a fresh input, each with a reduction of its own. */
 static int make_rows(RandomState *s, Dtype dtype) {
     int x = random_pick(s, dtype, 1, 4, RANDOM_NONE);
@@ -79,8 +101,9 @@ static int make_computed_factor(RandomState *s, Dtype dtype) {
 }
 
 int random_make_pattern(RandomState *s, uint64_t number) {
-    static int (*const makers[])(RandomState *, Dtype) = {make_gated_pair, make_rows,
-                                                          make_computed_factor};
+    static int (*const makers[])(RandomState *, Dtype) = {make_gated_halves,    make_rows,
+                                                          make_computed_factor, make_gated_pair,
+                                                          make_computed_factor, make_rows};
     enum { N_MAKERS = sizeof makers / sizeof *makers };
     static const Dtype dtypes[] = {DT_F32, DT_BF16, DT_F16, DT_F64};
     return makers[number % N_MAKERS](s, dtypes[number / N_MAKERS % 4]);

@@ -15,7 +15,8 @@ static void prove_target(Soak *soak, const Target *target) {
     static Proof proof;
     for (int id = 0; id < FAULT_COUNT; id++) {
         Text report = {.arena = soak->arena};
-        count(soak, prove_fault(&proof, (FaultId)id, target->name, &report), text_str(&report));
+        bool is_named = prove_fault(&proof, (FaultId)id, target->name, &report);
+        count(soak, is_named, text_str(&report));
     }
     for (uint64_t i = 0; i < soak->n; i++) {
         Text report = {.arena = soak->arena};

@@ -401,6 +401,17 @@ static const char *make_wgmma_tail(Maker *m) {
     return is_pair ? gated_pair(m, &p) : product_alone(m, &p);
 }
 
+/* Known extents: small products that are several for each block, or a few waves of tiles. */
+static const char *make_wgmma_store(Maker *m) {
+    bool is_pair = rng_chance(&m->rng, 20), is_small = !is_pair && rng_chance(&m->rng, 60);
+    Product p = {.is_plain = true};
+    p.batch = is_small ? number(m, 140, 300) : NULL;
+    p.m = is_small ? number(m, 33, 140) : number(m, 2900, 4200);
+    p.n = is_small ? eights(m, 8, 20) : eights(m, 256, 300);
+    p.k = is_small ? eights(m, 16, 40) : eights(m, 80, 160);
+    return is_pair ? gated_pair(m, &p) : product_alone(m, &p);
+}
+
 /* One row times a matrix, or a matrix times one column. */
 static const char *vector_product(Maker *m, bool is_row, bool is_turned) {
     Product p = {NULL, is_row ? "1" : "N", is_row ? "N" : "1", "K", false, false};
@@ -519,14 +530,43 @@ static const char *make_phase_wgmma(Maker *m) {
     return rows_in_tiles(m, &p);
 }
 
-/* Two products of one shape that meet; the first may be an output too. */
+/* Two products of one shape that meet, of one left factor or two; the first may be an output too.
+ */
 static const char *make_phase_product(Maker *m) {
     dim(m, "M", 1, 900, 1), dim(m, "N", 1, 900, 1), dim(m, "K", 1, 700, 1);
     Product p = {maybe_batch(m, 6), "M", "N", "K", rng_chance(&m->rng, 50), false};
-    Value a = unary(m, product(m, &p));
+    bool is_one = rng_chance(&m->rng, 60);
+    Value left = left_factor(m, &p);
+    Value a = unary(m, times(m, &p, left, right_factor(m, &p)));
     if (rng_chance(&m->rng, 30)) output(m, a);
-    Value b = product(m, &p);
+    if (!is_one) left = left_factor(m, &p);
+    Value b = times(m, &p, left, right_factor(m, &p));
     finish(m, bind(m, a.dtype, a.axes, "%s %s %s", a.name, PICK(m, "*", "+", "-"), b.name));
+    return source(m);
+}
+
+/* A right factor for each matrix of the batch, so that none has its rows beside another's. */
+static Value own_factor(Maker *m, const Product *p) {
+    return factor(m, p, matrix(p, p->k, p->n, true), rng_chance(&m->rng, 40));
+}
+
+/* Rows of a product that another product takes, and that are nowhere whole. */
+static const char *make_relay(Maker *m) {
+    Product first = {maybe_batch(m, 4),       "M",  "N", number(m, 2, 128),
+                     rng_chance(&m->rng, 50), false};
+    Product second = first;
+    second.n = number(m, 2, 128), second.k = "N";
+    dim(m, "M", 1, 700, 1), dim(m, "N", 2, 3000, 2);
+    Value a = left_factor(m, &first), b = own_factor(m, &first);
+    Value gamma = input(m, m->dtype, AXES("N"));
+    text_puts(&m->body, "  fuse must {\n");
+    Value h = times(m, &first, a, b);
+    if (rng_chance(&m->rng, 50)) h = binary(m, h);
+    Value r = rng_chance(&m->rng, 25)
+                  ? bind(m, h.dtype, h.axes, "rmsnorm(%s, %s)", h.name, gamma.name)
+                  : bind(m, h.dtype, h.axes, "%s(%s)", PICK(m, "softmax", "log_softmax"), h.name);
+    text_puts(&m->body, "  }\n");
+    finish(m, times(m, &second, r, own_factor(m, &second)));
     return source(m);
 }
 

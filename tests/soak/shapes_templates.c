@@ -95,6 +95,10 @@ static bool is_wgmma_tail(const Used *u) {
     return is_engine(u, CONTRACT_WGMMA) && u->variant->sched.tail_n > 0;
 }
 
+static bool is_wgmma_store(const Used *u) {
+    return is_engine(u, CONTRACT_WGMMA) && u->variant->sched.store_warps > 0;
+}
+
 static bool is_plain(const Used *u) {
     return is_engine(u, CONTRACT_PLAIN);
 }
@@ -141,6 +145,10 @@ static bool is_phase_wgmma(const Used *u) {
 static bool is_phase_product(const Used *u) {
     return u->kernel->link == LINK_PHASE && u->kernel->form == FORM_CONTRACT &&
            !is_engine(u, CONTRACT_WGMMA);
+}
+
+static bool is_relay(const Used *u) {
+    return u->kernel->link == LINK_RELAY && u->kernel->form == FORM_ROW;
 }
 
 static bool is_turn(const Used *u) {

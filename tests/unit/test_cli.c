@@ -427,3 +427,18 @@ Test(cli, lost_output_exits_3) {
         cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 3, "%s: %d", commands[i], status);
     }
 }
+
+/* Arithmetic changes where that is asked for, and the ledger names the rewrite. */
+Test(cli, rewrites_are_named_and_asked_for) {
+    static const char source[] =
+        "graph a(q: bf16[16, 4096, 64], k: bf16[16, 4096, 64], v: bf16[16, 4096, 64]) "
+        "-> (o: bf16[16, 4096, 64]) {\n"
+        "  o = softmax(q @ transpose(k, perm=[0, 2, 1])) @ v\n}\n";
+    write_file("a.g", source, sizeof source - 1);
+    cr_assert_eq(fusec("@a.g --emit=sched --target=sm_90a", NULL), 0, "%s", run.err);
+    cr_expect(!strstr(run.out, "rewritten"), "%s", run.out);
+    cr_assert_eq(fusec("@a.g --rewrite --emit=sched --target=sm_90a", NULL), 0, "%s", run.err);
+    cr_expect(strstr(run.out, "rewritten: online-weights"), "%s", run.out);
+    cr_assert_eq(fusec("@a.g --rewrite --explain --target=sm_90a", NULL), 0, "%s", run.err);
+    cr_expect(strstr(run.out, "rewritten: online-weights"), "%s", run.out);
+}

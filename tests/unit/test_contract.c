@@ -103,7 +103,7 @@ static const Must musts[] = {
      TARGET_CPU, true},
     /* on chip is as good as in registers, where there are launches that can */
     {gated, TARGET_SM_80, true},
-    {gated, TARGET_CPU, false},
+    {gated, TARGET_CPU, true},
     /* worth storing, but held by the block */
     {"graph g(x: f32[100]) -> (y: f32[98]) {\n  fuse must { e = exp(x); y = e[2:] + e[:-2] }\n}",
      TARGET_SM_90A, true},

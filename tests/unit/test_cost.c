@@ -140,8 +140,8 @@ Test(cost, the_variant_is_the_one_that_the_dims_ask_for) {
         int64_t dim;
         bool resident;
         uint32_t lanes;
-    } cases[] = {{1024, true, 4},   {4096, true, 4},  {8192, true, 4},
-                 {16384, false, 4}, {65536, true, 4}, {1023, false, 1}};
+    } cases[] = {{1024, true, 4},  {4096, true, 4},  {8192, true, 4},
+                 {16384, true, 2}, {65536, true, 4}, {1023, false, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t *dims = cost_dims(f.arena, f.module->dims, &cases[i].dim);
         const PlanCost *cost = cost_plan(f.arena, f.priced.plan, card_get(CARD_H200), dims);
@@ -159,12 +159,12 @@ static const struct {
     const char *graph;
     double us;
 } measured[] = {
-    {"map_f32", 306.4},      {"map_bf16", 306.6},      {"map_bias", 129.0},
-    {"map_mixed", 124.0},    {"map_gelu_bias", 124.0}, {"rows_sum_f32", 63.2},
-    {"rows_max_bf16", 34.2}, {"rows_softmax", 84.4},   {"rows_layernorm", 134.8},
-    {"rows_rmsnorm", 134.3}, {"rows_long", 66.0},      {"columns_bf16", 33.9},
-    {"columns_f32", 68.5},   {"columns_narrow", 74.9}, {"all_f32", 66.2},
-    {"all_bf16", 66.5},      {"all_max", 66.6},
+    {"map_f32", 303.4},      {"map_bf16", 303.1},      {"map_bias", 125.7},
+    {"map_mixed", 121.2},    {"map_gelu_bias", 127.3}, {"rows_sum_f32", 59.1},
+    {"rows_max_bf16", 30.6}, {"rows_softmax", 64.2},   {"rows_layernorm", 127.9},
+    {"rows_rmsnorm", 127.5}, {"rows_long", 60.4},      {"columns_bf16", 32.8},
+    {"columns_f32", 62.3},   {"columns_narrow", 64.8}, {"all_f32", 60.4},
+    {"all_bf16", 60.9},      {"all_max", 60.5},
 };
 
 Test(cost, the_benchmarks_take_what_they_were_measured_to) {
@@ -177,7 +177,7 @@ Test(cost, the_benchmarks_take_what_they_were_measured_to) {
         PricedPlan priced =
             plans_price(arena, module, g, false, TARGET_SM_90A, card_get(CARD_H200), NULL);
         cr_assert_str_eq(priced.plan->graph->name, measured[g].graph);
-        expect_near(priced.cost->us, measured[g].us, 0.1, measured[g].graph);
+        expect_near(priced.cost->us, measured[g].us, 0.08, measured[g].graph);
     }
     arena_free(arena);
 }
@@ -197,7 +197,7 @@ static const struct {
      TARGET_SM_90A, 178.6, 0.1},
     {"graph g(x: bf16[4096, 4096], w: bf16[4096, 4096], r: bf16[4096, 4096], b: bf16[4096]) -> "
      "(y: bf16[4096, 4096]) {\n  y = gelu(x @ transpose(w) + b) + r\n}",
-     TARGET_SM_90A, 202.4, 0.1},
+     TARGET_SM_90A, 193.6, 0.1}, /* 202.4 before, and 0.956 of that as both were in one run */
     {"graph g(x: bf16[2048, 2048], w: bf16[2048, 2048], b: bf16[2048]) -> (y: bf16[2048, 2048]) {\n"
      "  y = relu(x @ w + b)\n}",
      TARGET_SM_90A, 24.54, 0.1},
@@ -242,14 +242,11 @@ static const struct {
      TARGET_SM_90A, 2652, 0.1},
     {"graph g(x: bf16[256, 131072]) -> (y: bf16[256, 131072]) {\n"
      "  fuse must { y = softmax(x, axis=1) }\n}",
-     TARGET_SM_80, 213.6, 0.2}, /* measured on sm_90a when it had no clusters either */
-    {"graph g(x: bf16[256, 131072]) -> (y: bf16[256, 131072]) {\n"
-     "  fuse must { y = softmax(x, axis=1) }\n}",
-     TARGET_SM_90A, 43.7, 0.2},
+     TARGET_SM_90A, 43.7, 0.1},
     {"graph g(x: bf16[1024, 65536]) -> (y: bf16[1024, 65536]) {\n  y = softmax(x, axis=1)\n}",
-     TARGET_SM_90A, 75.7, 0.15},
+     TARGET_SM_90A, 75.7, 0.1},
     {"graph g(x: bf16[2048, 32768]) -> (y: bf16[2048, 32768]) {\n  y = softmax(x, axis=1)\n}",
-     TARGET_SM_90A, 70.8, 0.15},
+     TARGET_SM_90A, 70.8, 0.1},
     {"graph g(x: bf16[4096, 16384]) -> (y: bf16[4096, 16384]) {\n  y = softmax(x, axis=1)\n}",
      TARGET_SM_90A, 68.5, 0.1},
     {"graph g(x: bf16[512, 131072], w: bf16[131072], b: bf16[131072]) -> (y: bf16[512, 131072]) {\n"
@@ -265,6 +262,41 @@ Test(cost, products_take_what_they_were_measured_to) {
         Fixture f = fixture_new(products[i].source, products[i].target, CARD_H200);
         expect_near(f.priced.cost->us, products[i].us, products[i].tolerance, products[i].source);
         arena_free(f.arena);
+    }
+}
+
+/* Runs of several launches, one kernel for each op, on small tensors: what starting them takes is
+ * most of it. Measured behind a sum that empties the caches, docs/RESULTS.md. */
+static const struct {
+    const char *body;
+    int64_t rows, columns;
+    double us;
+} chains[] = {
+    {"softmax(x)", 1, 4096, 11.0},
+    {"softmax(x)", 64, 4096, 12.4},
+    {"softmax(x)", 1, 32768, 13.2},
+    {"softmax(x)", 64, 32768, 24.0},
+    {"softmax(x)", 8, 200000, 21.1},
+    {"softmax(x)", 1, 1048576, 18.7},
+    {"logsumexp(x, axis=1)", 1, 4096, 15.7},
+    {"logsumexp(x, axis=1)", 8, 128256, 21.2},
+    {"logsumexp(x, axis=1)", 1, 1048576, 21.2},
+};
+
+Test(cost, chains_of_small_launches_take_what_they_were_measured_to) {
+    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *source = str_format(arena,
+                                        "dim B in 1..1048576\ndim C in 1..1048576\n"
+                                        "graph g(x: f32[B, C]) -> (y: f32[B%s]) { y = %s }\n",
+                                        chains[i].body[0] == 's' ? ", C" : "", chains[i].body);
+        Module *module = plans_parse(arena, source);
+        const Card *card = card_get(CARD_H200);
+        PricedPlan apart = plans_price(arena, module, 0, true, TARGET_SM_90A, card, NULL);
+        const int64_t given[2] = {chains[i].rows, chains[i].columns};
+        const int64_t *dims = cost_dims(arena, module->dims, given);
+        expect_near(cost_us(arena, apart.plan, card, dims), chains[i].us, 0.22, source);
+        arena_free(arena);
     }
 }
 
@@ -296,8 +328,9 @@ Test(cost, gathered_and_short_rows_take_what_they_were_measured_to) {
     }
 }
 
-/* The ledger counts rows that are gathered where they are fewer than there are, else all. */
-Test(cost, ledger_counts_gathered_rows) {
+/* The ledger counts rows that are gathered, or the part that is read, where that is less than there
+ * is, else all. */
+Test(cost, ledger_counts_what_is_read) {
     static const struct {
         const char *source;
         int64_t n_bytes;
@@ -308,7 +341,11 @@ Test(cost, ledger_counts_gathered_rows) {
          40 + 1024 + 2560},
         {"graph g(x: f32[1000, 64], i: i32[10]) -> (y: f32[10, 64]) {\n"
          "  y = gather(x, i, axis=0) + x[:10]\n}",
-         40 + 256000 + 2560},
+         40 + 2 * 2560 + 2560},
+        {"graph g(x: f32[10, 64], i: i32[10]) -> (y: f32[10, 64]) {\n"
+         "  y = gather(x, i, axis=0) + x\n}",
+         40 + 2560 + 2560},
+        {"graph g(x: f32[1000, 64]) -> (y: f32[10, 64]) { y = x[:10] * x[5:15] }", 2 * 2560 + 2560},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Fixture f = fixture_new(cases[i].source, TARGET_SM_90A, CARD_H200);

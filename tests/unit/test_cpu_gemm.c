@@ -356,6 +356,47 @@ Test(cpu_gemm, a_param_gives_the_bits_of_an_input, .timeout = 120) {
     cr_expect_geq(n_prepared, n_all - n_all / N_SHARED, "few columns of f64 are streamed");
 }
 
+typedef struct Meeting {
+    const char *dtype, *left, *right, *result, *body;
+    uint32_t n_launches;
+} Meeting;
+
+/* Also under another op, of several batches, of one column; not of different left factors. */
+static const Meeting meetings[] = {
+    {"f32", "[M, 64]", "[64, 600]", "[M, 600]", "silu(x @ a) * (x @ b)", 1},
+    {"bf16", "[M, 64]", "[64, 600]", "[M, 600]", "silu(x @ a) * (x @ b)", 1},
+    {"f16", "[M, 64]", "[64, 1]", "[M, 1]", "(x @ a) / (x @ b)", 1},
+    {"f64", "[M, 64]", "[64, 3]", "[M, 3]", "(x @ a) - (x @ b)", 1},
+    {"i32", "[4, M, 9]", "[4, 9, 3]", "[4, M, 3]", "where(x @ a > 5, x @ b, 0)", 1},
+    {"f32", "[M, 64]", "[64, 600]", "[M, 600]", "(x @ a) * (z @ b)", 2},
+    {"f32", "[M, 64]", "[64, 600]", "[M, 600]", "(x @ a) * (x[:, 1:] @ b[1:])", 2},
+};
+
+static uint32_t n_launches(const Meeting *m, TargetId target) {
+    Arena *arena = arena_new(NULL);
+    const char *t = m->dtype;
+    const char *source =
+        str_format(arena,
+                   "dim M in 20..4096\n"
+                   "graph g(x: %s%s, z: %s%s, a: %s%s, b: %s%s) -> (y: %s%s) {\n"
+                   "  y = %s\n}\n",
+                   t, m->left, t, m->left, t, m->right, t, m->right, t, m->result, m->body);
+    Compiled compiled = compiled_new(source, target);
+    const Plan *plan = compiled.driver.plans[0];
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++) n += plan->kernels.data[k].link == LINK_NONE;
+    compile_free(&compiled);
+    arena_free(arena);
+    return n;
+}
+
+Test(cpu_gemm, products_of_one_left_factor_that_meet_are_one_launch) {
+    for (size_t i = 0; i < sizeof meetings / sizeof *meetings; i++)
+        for (uint32_t t = 0; t < N_TARGETS; t++)
+            cr_expect_eq(n_launches(&meetings[i], targets[t]), meetings[i].n_launches, "%s of %s",
+                         meetings[i].body, meetings[i].dtype);
+}
+
 /* Rows of no elements: their number has no part in an address then. */
 Test(cpu_gemm, products_without_elements_compile) {
     static const char *const sources[] = {
@@ -365,6 +406,8 @@ Test(cpu_gemm, products_without_elements_compile) {
         "  y = x[:, 0:1] * (x @ w)\n}",
         "dim H in 1..24\ngraph g(x: f32[0, 8], w: f32[8, H]) -> (y: bool[0, H]) {\n"
         "  y = x @ w > 1.0\n}",
+        "graph g(x: f32[2, 1], a: f32[1, 0], b: f32[1, 0]) -> (y: f32[2, 0]) {\n"
+        "  y = sigmoid(x @ a) * (x @ b)\n}",
     };
     for (size_t i = 0; i < 2 * sizeof sources / sizeof *sources; i++) {
         Compiled compiled;

@@ -16,6 +16,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -143,15 +144,15 @@ static int64_t eval(const Compiled *c, DimId dim, const int64_t *symbols) {
     return value;
 }
 
-/* Work units of a kernel, from the definition in back/template.h. */
-static int64_t count_units(const Compiled *c, const Kernel *kernel, const int64_t *symbols) {
+/* Work units of a kernel's variant, from the definition in back/template.h. */
+static int64_t count_units(const Compiled *c, const Kernel *kernel, const Sched *sched,
+                           const int64_t *symbols) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     int64_t units = 1;
     for (uint32_t k = 0; k < kernel->n_parallel; k++) {
         int64_t extent = eval(c, index_axis_extent(tab, k), symbols);
-        int64_t unit = kernel->variants[0].sched.unit_elems;
-        if (kernel->form != FORM_ROW && k + 1 == kernel->n_parallel)
-            extent = (extent + unit - 1) / unit;
+        if (kernel->form != FORM_ROW && k == kernel_lane_axis(kernel, sched))
+            extent = (extent + sched->unit_elems - 1) / sched->unit_elems;
         units *= extent;
     }
     if (kernel->segment_axis != NO_AXIS)
@@ -167,11 +168,11 @@ static void run_kernel(const Compiled *c, const Run *run, uint32_t k, const int6
     for (uint32_t i = 0; i < kernel->args.n; i++) args[i] = run->blocks[kernel->args.data[i]].bytes;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
         if (kernel->symbols >> s & 1) dims[n_dims++] = symbols[s];
-    int64_t units = count_units(c, kernel, symbols), middle = units / 3;
     uint32_t v = 0;
     while (kernel->variants[v].limit_dim &&
            eval(c, kernel->variants[v].limit_dim, symbols) > kernel->variants[v].limit)
         v++;
+    int64_t units = count_units(c, kernel, &kernel->variants[v].sched, symbols), middle = units / 3;
     c->functions[k][v](args, dims, middle, units);
     c->functions[k][v](args, dims, 0, middle);
 }
@@ -563,6 +564,10 @@ static const Sample samples[] = {
      "graph turned(x: f64[A, B], y: f64[B, A]) -> (z: f64[A, B], w: f16[B]) {\n"
      "  z = x + transpose(y)\n  w = cast(x[0] * 2.0, f16)\n}\n",
      {{3, 1000}, {50, 1}, {1, 500}, {7, 33}, {1, 4}, {4, 0}}},
+    {"dim A in 1..50\ndim B in 0..5000\n"
+     "graph short(x: f32[B, 3, A], y: f16[B, A]) -> (z: f32[A, B, 3], w: f16[A, B]) {\n"
+     "  z = exp(transpose(x, perm=[2, 0, 1]))\n  w = tanh(transpose(y))\n}\n",
+     {{3, 1000}, {50, 1}, {1, 500}, {7, 33}, {1, 4}, {4, 0}}},
     {"dim A in 0..50\ndim B in 0..5000\n"
      "graph scalars(x: f32[], y: i32[]) -> (z: f32[], w: i32[]) {\n"
      "  z = exp(x)\n  w = y / 7\n}\n",
@@ -635,6 +640,40 @@ static void check_same(const Compiled *a, const Compiled *b, const Run *x, const
                       "%s: output %u at %lld for %lld, %lld: %.17g, expected %.17g", what, o,
                       (long long)i, (long long)symbols[0], (long long)symbols[1], actual, expected);
         }
+    }
+}
+
+/* Which maps have their lanes along another axis than the last, and for how long a last one. */
+static const struct {
+    const char *source;
+    uint32_t lanes_out;
+    int64_t limit; /* 0: whatever length */
+} short_maps[] = {
+    /* dear, turned; below: cheap, long, no other axis is, all of it one axis */
+    {"graph g(x: f32[N, 3], s: f32[3]) -> (y: f32[N, 3]) { y = tanh(x * s) }", 1, 0},
+    {"graph g(x: f32[3, N]) -> (y: f32[N, 3]) { y = transpose(x) * 2.0 }", 1, 0},
+    {"graph g(x: f32[N, M]) -> (y: f32[M, N]) { y = gelu(transpose(x)) }", 1, 7},
+    {"graph g(x: f32[N, 3, M], s: f32[3]) -> (y: f32[M, N, 3]) {\n"
+     "  y = exp(transpose(x, perm=[2, 0, 1]) * s)\n}",
+     1, 0},
+    {"graph g(x: f32[N, 3], s: f32[3]) -> (y: f32[N, 3]) { y = x * s }", 0, 0},
+    {"graph g(x: f32[N, 30], s: f32[30]) -> (y: f32[N, 30]) { y = tanh(x * s) }", 0, 0},
+    {"graph g(x: f32[4, 3], s: f32[3]) -> (y: f32[4, 3]) { y = tanh(x * s) }", 0, 0},
+    {"graph g(x: f32[N, 3]) -> (y: f32[N, 3]) { y = tanh(x) }", 0, 0},
+};
+
+Test(cpu_map, lanes_lie_along_another_axis_where_rows_are_short) {
+    for (size_t i = 0; i < sizeof short_maps / sizeof *short_maps; i++) {
+        char source[300];
+        snprintf(source, sizeof source, "dim N in 1..5000\ndim M in 1..5000\n%s\n",
+                 short_maps[i].source);
+        Compiled c = compile(source, (Settings){.target = TARGET_CPU});
+        const Kernel *kernel = &c.plan->kernels.data[0];
+        const Variant *variant = &kernel->variants[0];
+        cr_expect_eq(variant->sched.lanes_out, short_maps[i].lanes_out, "%s", source);
+        cr_expect_eq(variant->limit_dim ? variant->limit : 0, short_maps[i].limit, "%s", source);
+        cr_expect_eq(kernel->n_variants, short_maps[i].limit ? 2 : 1, "%s", source);
+        compiled_free(&c);
     }
 }
 

@@ -1,16 +1,12 @@
 /* Element types: the reference rounding against two independent ones, and storage round trips. */
 #include "ir/tensor.h"
+#include "lib/compare.h"
 #include "lib/rng.h"
 
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
-
-static bool same(double a, double b) {
-    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
-    return a == b && !signbit(a) == !signbit(b);
-}
 
 static double load16(Dtype dtype, uint32_t bits) {
     uint8_t bytes[2] = {(uint8_t)(bits & 0xFF), (uint8_t)(bits >> 8)};
@@ -36,8 +32,8 @@ Test(dtype, every_16_bit_pattern_survives_load_round_store) {
     for (int t = 0; t < 2; t++)
         for (uint32_t bits = 0; bits < 65536; bits++) {
             double value = load16(types[t], bits);
-            cr_assert(same(dtype_round(types[t], value), value), "%s %04x", dtype_name(types[t]),
-                      bits);
+            cr_assert(compare_same(dtype_round(types[t], value), value), "%s %04x",
+                      dtype_name(types[t]), bits);
             uint8_t bytes[2];
             dtype_store(types[t], value, bytes);
             uint32_t back = bytes[0] | (uint32_t)bytes[1] << 8;
@@ -70,10 +66,11 @@ Test(dtype, midpoints_of_16_bit_types_go_to_even) {
             double middle = isinf(hi) ? lo + (lo - load16(dtype, bits - 1)) / 2 : (lo + hi) / 2;
             double even = bits & 1 ? hi : lo;
             for (double sign = -1; sign <= 1; sign += 2) {
-                cr_assert(same(dtype_round(dtype, sign * middle), sign * even), "%s %04x",
+                cr_assert(compare_same(dtype_round(dtype, sign * middle), sign * even), "%s %04x",
                           dtype_name(dtype), bits);
-                cr_assert(same(dtype_round(dtype, sign * nextafter(middle, INFINITY)), sign * hi));
-                cr_assert(same(dtype_round(dtype, sign * nextafter(middle, 0)), sign * lo));
+                cr_assert(compare_same(dtype_round(dtype, sign * nextafter(middle, INFINITY)),
+                                       sign * hi));
+                cr_assert(compare_same(dtype_round(dtype, sign * nextafter(middle, 0)), sign * lo));
             }
         }
 }
@@ -88,14 +85,16 @@ Test(dtype, f32_rounds_as_the_machine_does) {
         if (i % 4 == 3) bits &= ~(((uint64_t)1 << (20 + rng_below(&rng, 20))) - 1);
         double value;
         memcpy(&value, &bits, sizeof value);
-        cr_assert(same(dtype_round(DT_F32, value), (double)(float)value), "%a", value);
+        cr_assert(compare_same(dtype_round(DT_F32, value), (double)(float)value), "%a", value);
     }
     double edges[] = {FLT_MAX,  FLT_MAX + 0x1p102, FLT_MAX + 0x1p103, FLT_MIN,
                       0x1p-149, 0x1p-150,          0x1.8p-149,        0x1.000001p-150,
                       0x1p-151, DBL_TRUE_MIN,      DBL_MAX,           0.0};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
-        cr_expect(same(dtype_round(DT_F32, edges[i]), (double)(float)edges[i]), "%a", edges[i]);
-        cr_expect(same(dtype_round(DT_F32, -edges[i]), (double)(float)-edges[i]), "%a", -edges[i]);
+        cr_expect(compare_same(dtype_round(DT_F32, edges[i]), (double)(float)edges[i]), "%a",
+                  edges[i]);
+        cr_expect(compare_same(dtype_round(DT_F32, -edges[i]), (double)(float)-edges[i]), "%a",
+                  -edges[i]);
     }
 }
 
@@ -105,10 +104,11 @@ Test(dtype, i32_truncates_and_saturates_and_bool_is_not_zero) {
     cr_expect_eq(dtype_round(DT_I32, 1e300), INT32_MAX);
     cr_expect_eq(dtype_round(DT_I32, -INFINITY), INT32_MIN);
     cr_expect_eq(dtype_round(DT_I32, 2147483646.5), 2147483646);
-    cr_expect(same(dtype_round(DT_I32, NAN), 0) && same(dtype_round(DT_I32, -0.0), 0));
+    cr_expect(compare_same(dtype_round(DT_I32, NAN), 0) &&
+              compare_same(dtype_round(DT_I32, -0.0), 0));
     cr_expect_eq(dtype_round(DT_BOOL, NAN), 1);
     cr_expect_eq(dtype_round(DT_BOOL, 0.25), 1);
-    cr_expect(same(dtype_round(DT_BOOL, -0.0), 0));
+    cr_expect(compare_same(dtype_round(DT_BOOL, -0.0), 0));
 }
 
 Test(dtype, wide_types_survive_storage) {
@@ -123,12 +123,12 @@ Test(dtype, wide_types_survive_storage) {
         uint8_t bytes[8];
         dtype_store(DT_F64, value, bytes);
         memcpy(&from_f64, bytes, sizeof from_f64); /* little endian hosts only */
-        cr_assert(same(from_f64, value) && same(dtype_load(DT_F64, bytes), value));
+        cr_assert(compare_same(from_f64, value) && compare_same(dtype_load(DT_F64, bytes), value));
         dtype_store(DT_F32, (double)narrow, bytes);
         float from_f32;
         memcpy(&from_f32, bytes, sizeof from_f32);
-        cr_assert(same((double)from_f32, (double)narrow));
-        cr_assert(same(dtype_load(DT_F32, bytes), (double)narrow));
+        cr_assert(compare_same((double)from_f32, (double)narrow));
+        cr_assert(compare_same(dtype_load(DT_F32, bytes), (double)narrow));
         int32_t integer = (int32_t)(low ^ 0x80000000u ? low & 0x7FFFFFFF : 0) * (low & 1 ? -1 : 1);
         dtype_store(DT_I32, integer, bytes);
         cr_assert_eq(dtype_load(DT_I32, bytes), integer);

@@ -1,19 +1,11 @@
 /* Columns on a GPU as plans, schedules and code: how many launches a sum of any length takes, which
  * segments a block has side by side, and what the assembler makes of it. Results are checked where
  * there is a GPU, by the sweep. */
-#include "lib/compile.h"
-#include "lib/ptx.h"
+#include "lib/compiled.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
-
-static Compiled compile(const char *source, TargetId target) {
-    Compiled c;
-    bool ok = compile_source(&c, source, target_get(target), COMPILE_FUSED);
-    cr_assert(ok, "%s\n%s", c.messages, source);
-    return c;
-}
 
 static const TargetId targets[] = {TARGET_SM_90A, TARGET_SM_80};
 
@@ -32,8 +24,8 @@ Test(gpu_column, a_reduction_of_any_length_is_two_launches) {
         "dim N in 1..2147483648\ngraph g(x: f32[N]) -> (y: f32) {\n  y = sum(x)\n}\n"};
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
-            Compiled c = compile(sources[i], targets[t]);
-            const Plan *plan = c.driver.plans[0];
+            Compiled c = compiled_new(sources[i], targets[t]);
+            const Plan *plan = c.plan;
             cr_assert_eq(plan->kernels.n, 2, "%s%u launches", sources[i], plan->kernels.n);
             cr_expect_neq(plan->kernels.data[0].segment_axis, NO_AXIS);
             cr_expect_eq(plan->kernels.data[1].segment_axis, NO_AXIS);
@@ -67,8 +59,8 @@ Test(gpu_column, segments_lie_side_by_side_where_columns_are_few) {
         snprintf(source, sizeof source,
                  "graph g(x: %s) -> (y: f32[%s) {\n  y = sum(x, axis=0)\n}\n", shapes[i].shape,
                  strchr(shapes[i].shape, ' ') + 1);
-        Compiled c = compile(source, TARGET_SM_90A);
-        const Plan *plan = c.driver.plans[0];
+        Compiled c = compiled_new(source, TARGET_SM_90A);
+        const Plan *plan = c.plan;
         const Kernel *part = &plan->kernels.data[0], *finish = &plan->kernels.data[1];
         const Variant *first = &part->variants[0],
                       *last = &finish->variants[finish->n_variants - 1];
@@ -89,15 +81,15 @@ Test(gpu_column, few_partials_have_variants_of_their_own) {
     static const char source[] =
         "dim N in 1..1048576\ndim M in 1..4096\n"
         "graph g(x: f32[N, M]) -> (y: f32[M]) {\n  y = sum(x, axis=0)\n}\n";
-    Compiled c = compile(source, TARGET_SM_90A);
-    const Kernel *finish = &c.driver.plans[0]->kernels.data[1];
+    Compiled c = compiled_new(source, TARGET_SM_90A);
+    const Kernel *finish = &c.plan->kernels.data[1];
     cr_assert_eq(finish->n_variants, 3);
     for (uint32_t v = 0; v < 3; v++) {
         const Variant *variant = &finish->variants[v];
         bool is_last = v == 2;
         cr_expect_eq(variant->limit, is_last ? 0 : 256);
         cr_expect_eq(variant->sched.team, is_last ? 4 : 32);
-        const char *text = ptx_function_text(c.driver.arena, c.bytes, variant->symbol);
+        const char *text = compiled_function(&c, finish, v);
         /* Their only barrier is that before the eight chains are joined. Else there are two around
          * the chains of a segment, one for the groups' sums, and two around the next level's. */
         cr_expect_eq(ptx_count(text, "bar.sync"), is_last ? 5 : 1, "variant %u has %u", v,
@@ -110,17 +102,13 @@ Test(gpu_column, few_partials_have_variants_of_their_own) {
 Test(gpu_column, chains_are_joined_by_those_that_store) {
     static const char source[] =
         "graph g(x: bf16[8192, 8192]) -> (y: f32[8192]) {\n  y = sum(cast(x, f32), axis=0)\n}\n";
-    Compiled c = compile(source, TARGET_SM_90A);
-    const Kernel *part = &c.driver.plans[0]->kernels.data[0];
-    const char *text = ptx_function_text(c.driver.arena, c.bytes, part->variants[0].symbol);
+    Compiled c = compiled_new(source, TARGET_SM_90A);
+    const Kernel *part = &c.plan->kernels.data[0];
+    const char *text = compiled_function(&c, part, 0);
     const char *barrier = strstr(text, "bar.sync"), *read = strstr(text, "ld.shared");
     cr_assert(barrier && read);
     const char *branch = strstr(barrier, "bra");
     cr_expect(branch && branch < read, "chains are read before a branch");
-    PtxReport report;
-    PtxOptions options = {.target = "sm_90a"};
-    if (ptx_assemble(c.driver.arena, c.bytes, c.n_bytes, options, &report))
-        for (uint32_t i = 0; i < report.functions.n; i++)
-            cr_expect_leq(report.functions.data[i].spill_store_bytes, 0);
+    cr_expect(compiled_is_in_registers(&c));
     compile_free(&c);
 }

@@ -160,7 +160,7 @@ Test(gpu_part, bodies_share_their_arrays) {
 /* Their grids, by which blocks find their part, hang on whether they start. */
 Test(gpu_part, parts_may_start_at_some_extents_alone) {
     const char *source =
-        "dim R in 1..64\ndim C in 1..65536\n"
+        "dim R in 1..64\ndim C in 1..1048576\n"
         "graph g(x: i32[R, C], a: i32[1, C], b: i32[R, 1], z: i32[R, C], w: i32[R, C])"
         " -> (y: bool[R, C], i: i32[R], m: i32[R], u: i32[R, C]) {\n"
         "  v = where(x > a, x, b); y = v < z; i = argmax(v, axis=1); m = min(v, axis=1)\n"

@@ -1,7 +1,6 @@
 /* Which loads ask the last cache to keep what they read: those of kernels that write as they read,
  * where that is more than it holds. Times are in docs/RESULTS.md. */
-#include "lib/compile.h"
-#include "lib/ptx.h"
+#include "lib/compiled.h"
 
 #include <criterion/criterion.h>
 
@@ -33,10 +32,7 @@ static const struct {
 
 Test(gpu_stream, large_inputs_that_are_read_once_stay_in_the_cache) {
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
-        Compiled c;
-        bool ok =
-            compile_source(&c, programs[i].source, target_get(programs[i].target), COMPILE_FUSED);
-        cr_assert(ok, "%s\n%s", c.messages, programs[i].source);
+        Compiled c = compiled_new(programs[i].source, programs[i].target);
         uint32_t n_hints = ptx_count(c.bytes, "ld.global.L2::cache_hint.v");
         uint32_t n_policies = ptx_count(c.bytes, "createpolicy.fractional.L2::evict_");
         uint32_t n_choices = ptx_count(c.bytes, "createpolicy.fractional.L2::evict_normal");
@@ -46,10 +42,7 @@ Test(gpu_stream, large_inputs_that_are_read_once_stay_in_the_cache) {
                      n_policies);
         cr_expect_eq(n_choices, programs[i].n_choices, "%s%u choices", programs[i].source,
                      n_choices);
-        PtxReport report;
-        PtxOptions options = {.target = target_get(programs[i].target)->name};
-        if (ptx_assemble(c.driver.arena, c.bytes, c.n_bytes, options, &report))
-            cr_expect(ptx_is_in_registers(&report), "%s", programs[i].source);
+        cr_expect(compiled_is_in_registers(&c), "%s", programs[i].source);
         compile_free(&c);
     }
 }

@@ -81,13 +81,14 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
                  common + (left_turned ? s->tile_m / 64 : 1));
     cr_expect_eq(ptx_count(text, "[128]"),
                  launch_has_parts(&p->launch) ? 2 * p->launch.n : n_products + 1);
-    cr_expect_eq(ptx_count(text, "mbarrier.init"), 2 * s->stages);
+    cr_expect_eq(ptx_count(text, "mbarrier.init"),
+                 2 * (s->stages + (s->store_warps ? s->warps_m : 0)));
     bool is_cluster = s->cluster > 1;
     cr_expect_eq(ptx_count(text, ".multicast::cluster"), is_cluster ? common : 0);
     cr_expect_eq(ptx_count(text, "mbarrier.arrive.shared::cluster"), is_cluster ? 2 : 0);
     cr_expect_eq(ptx_count(text, "barrier.cluster.wait"), is_cluster ? 2 : 0);
     cr_expect_eq(strstr(text, ".reqnctapercluster 2") != NULL, is_cluster);
-    cr_expect_eq(ptx_count(text, "setmaxnreg"), s->tile_m > 64 ? 2 : 0);
+    cr_expect_eq(ptx_count(text, "setmaxnreg"), s->tile_m > 64 && !s->store_warps ? 2 : 0);
     cr_expect_eq(ptx_count(text, ".local"), 0, "a local array");
     cr_expect_eq(v->n_maps, 2);
     for (uint32_t i = 0; i < v->n_maps; i++) {
@@ -126,6 +127,63 @@ Test(gpu_wgmma, every_layout_has_its_maps_and_transposes, .timeout = 120) {
         Program p = compile(source, TARGET_SM_90A);
         check_code(&p, 0, left, right);
         if ((i & 1) == 0) cr_expect(assembles_as_meant(&p), "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
+/* What is a program's first kernel stored by: warps that do nothing else where a block has several
+ * tiles and they keep up, with the price of the epilogue. */
+Test(gpu_wgmma, warps_that_copy_nothing_store, .timeout = 60) {
+    static const struct {
+        const char *source;
+        uint32_t warps;
+    } cases[] = {
+        {"graph g(a: bf16[4096, 4096], b: bf16[4096, 4096]) -> (y: bf16[4096, 4096]) {\n"
+         "  y = a @ b\n}\n",
+         3},
+        {"dim M in 1..65536\n"
+         "graph g(a: f16[M, 4096], b: f16[4096, 4096], t: f16[M, 4096]) -> (y: f16[M, 4096]) {\n"
+         "  y = gelu(a @ b) + t\n}\n",
+         3},
+        {"graph g(a: bf16[4096, 4096], b: bf16[4096, 4096], c: bf16[4096, 4096])"
+         " -> (y: bf16[4096, 4096]) {\n  y = silu(a @ b) * (a @ c)\n}\n",
+         3},
+        /* a narrow tile in each row */
+        {"graph g(a: bf16[4000, 1024], b: bf16[1024, 4104]) -> (y: bf16[4000, 4104]) {\n"
+         "  y = relu(a @ b)\n}\n",
+         3},
+        /* both factors' rows begin within lines */
+        {"graph g(a: bf16[4000, 4072], b: bf16[4072, 4104]) -> (y: bf16[4000, 4104]) {\n"
+         "  y = relu(a @ b)\n}\n",
+         0},
+        /* rows of 64 have one group of warps to multiply */
+        {"graph g(a: bf16[150, 64, 128], b: bf16[150, 128, 64]) -> (y: bf16[150, 64, 64]) {\n"
+         "  y = a @ b\n}\n",
+         3},
+        /* little to multiply, and much to compute */
+        {"graph g(a: bf16[4096, 64], b: bf16[64, 4096]) -> (y: bf16[4096, 4096]) {\n"
+         "  y = a @ b\n}\n",
+         0},
+        {"graph g(a: bf16[4096, 512], b: bf16[512, 4096], t: bf16[4096, 4096])"
+         " -> (y: bf16[4096, 4096]) {\n  y = gelu(a @ b) + t\n}\n",
+         0},
+        /* a tile for each block; results that are too large to be kept */
+        {"graph g(a: bf16[2048, 2048], b: bf16[2048, 2048]) -> (y: bf16[2048, 2048]) {\n"
+         "  y = a @ b\n}\n",
+         0},
+        {"graph g(a: f32[4096, 4096], b: f32[4096, 4096]) -> (y: f32[4096, 4096]) {\n"
+         "  y = matmul(a, transpose(b, perm=[1, 0]), precision=\"tf32\")\n}\n",
+         0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Program p = compile(cases[i].source, TARGET_SM_90A);
+        const Variant *v = &p.kernel->variants[first_by_engine(&p, CONTRACT_WGMMA)];
+        uint32_t n_last = n_by_engine(&p, CONTRACT_WGMMA) - 1;
+        const Sched *s = &v[n_last].sched;
+        cr_expect_eq(s->engine, CONTRACT_WGMMA);
+        cr_expect_eq(s->store_warps, cases[i].warps, "%u: %s", s->store_warps, cases[i].source);
+        cr_expect(s->stages >= 3 && v->shared_bytes <= WGMMA_SHARED_BYTES);
+        cr_expect(assembles_as_meant(&p), "%s", cases[i].source);
         compile_free(&p.compiled);
     }
 }
@@ -180,8 +238,8 @@ static void write_launch(char *source, size_t n_bytes, const char *dtype, bool i
                  dtype, m, n, dtype, m, n, b, c);
 }
 
-/* What an epilogue reads of a tile is on its way before results go to shared memory, and the next
- * rows' before these are computed; rows are constant distances apart. */
+/* What an epilogue reads of a tile is on its way before results are read from shared memory, and
+ * the next rows' before these are computed; rows are constant distances apart. */
 Test(gpu_wgmma, epilogues_load_ahead) {
     Program p = compile("graph g(a: bf16[4096, 4096], b: bf16[4096, 4096], t: bf16[4096, 4096]) -> "
                         "(y: bf16[4096, 4096]) { y = cast(sigmoid(tanh(cast(a @ b, f32) + "
@@ -189,12 +247,15 @@ Test(gpu_wgmma, epilogues_load_ahead) {
                         TARGET_SM_90A);
     const char *text =
         compiled_function(&p.compiled, p.kernel, first_by_engine(&p, CONTRACT_WGMMA));
-    const char *load = strstr(text, "ld.global"), *barrier = strstr(text, "bar.warp.sync");
-    cr_assert(load && barrier && strstr(barrier, "ex2."));
-    cr_expect_lt(load, barrier);
-    const char *next = strstr(barrier, "ld.global");
+    const char *load = strstr(text, "ld.global"), *results = strstr(text, "ld.shared");
+    cr_assert(load && results && strstr(results, "ex2."));
+    cr_expect_lt(load, results);
+    const char *next = strstr(load + 1, "+8192];");
     cr_assert(next);
-    cr_expect_lt(next, strstr(barrier, "ex2."));
+    cr_expect_lt(next, results);
+    next = strstr(next + 1, "ld.global");
+    cr_assert(next);
+    cr_expect_lt(next, strstr(results, "ex2."));
     cr_expect(strstr(next, "+8192];"), "the row below is 4096 elements on");
     compile_free(&p.compiled);
 }
@@ -246,9 +307,9 @@ Test(gpu_wgmma, phases_see_each_others_results, .timeout = 120) {
 /* What the copy engine cannot take is multiplied by the instructions that take anything. */
 Test(gpu_wgmma, factors_that_lie_badly_are_not_mapped) {
     static const char *const sources[] = {
-        "graph g(a: bf16[300, 77], b: bf16[131, 77]) -> (y: bf16[300, 131]) {\n"
+        "graph g(a: bf16[60, 61], b: bf16[31, 61]) -> (y: bf16[60, 31]) {\n"
         "  y = a @ transpose(b, perm=[1, 0])\n}\n",
-        "graph g(a: bf16[304, 64], b: bf16[64, 132]) -> (y: bf16[304, 132]) {\n  y = a @ b\n}\n",
+        "graph g(a: bf16[24, 64], b: bf16[64, 132]) -> (y: bf16[24, 132]) {\n  y = a @ b\n}\n",
         "graph g(a: f16[300, 64], b: f16[64, 128]) -> (y: f16[308, 128]) {\n"
         "  y = pad(a, low=[8, 0], high=[0, 0]) @ b\n}\n",
         "graph g(a: f32[304, 64], b: f32[64, 128]) -> (y: f32[304, 128]) {\n  y = a @ b\n}\n",
@@ -321,8 +382,22 @@ Test(gpu_wgmma, epilogues_assemble_as_meant, .timeout = 300) {
     }
 }
 
+/* The variant that such extents take, addresses and maps being good. */
+static const Sched *chosen(const Program *p, const int64_t *values) {
+    const DimTab *dims = p->compiled.plan->graph->dims;
+    uint32_t v = first_by_engine(p, CONTRACT_WGMMA);
+    for (; v + 1 < p->kernel->n_variants; v++) {
+        const Variant *variant = &p->kernel->variants[v];
+        int64_t value = 0;
+        cr_assert(!variant->limit_dim || dim_eval(dims, variant->limit_dim, values, &value));
+        if (!variant->limit_dim || value <= variant->limit) break;
+    }
+    return &p->kernel->variants[v].sched;
+}
+
 /* Every variant with maps can be passed over; the last asks for nothing. Symbolic extents have a
- * variant per size, known ones a single tile, wide where the problem is large. */
+ * variant per size, which is taken where its waves are the shortest, known ones a single tile, wide
+ * where the problem is large. */
 Test(gpu_wgmma, sizes_choose_tiles) {
     Program p = compile("dim M in 1..65536\n"
                         "dim K in 1..65536\n"
@@ -333,11 +408,16 @@ Test(gpu_wgmma, sizes_choose_tiles) {
     const Variant *variants = &p.kernel->variants[first_by_engine(&p, CONTRACT_WGMMA)];
     const Variant *last = &p.kernel->variants[p.kernel->n_variants - 1];
     uint32_t n = n_by_engine(&p, CONTRACT_WGMMA);
-    cr_assert_geq(n, 3);
-    for (uint32_t i = 1; i < n; i++) {
-        const Sched *smaller = &variants[i - 1].sched, *s = &variants[i].sched;
-        cr_expect_gt(s->tile_m * s->tile_n * s->cluster,
-                     smaller->tile_m * smaller->tile_n * smaller->cluster);
+    static const struct {
+        int64_t m;
+        uint32_t tile_m, tile_n;
+    } choices[] = {{64, 64, 64},    {128, 64, 64},    {256, 64, 128},   {512, 128, 128},
+                   {768, 128, 192}, {1536, 128, 192}, {2048, 128, 256}, {65536, 128, 256}};
+    cr_assert_eq(n, 5);
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        const Sched *s = chosen(&p, (int64_t[]){choices[i].m, 1024});
+        cr_expect(s->tile_m == choices[i].tile_m && s->tile_n == choices[i].tile_n,
+                  "%lld rows: %u x %u", (long long)choices[i].m, s->tile_m, s->tile_n);
     }
     cr_expect_eq(variants[n - 1].limit_dim, DIM_NONE);
     cr_expect(last->n_maps == 0 && last->align_bytes == 1 && last->limit_dim == DIM_NONE);
@@ -561,10 +641,10 @@ Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
     const DimTab *dims = plan->graph->dims;
     uint32_t n = n_by_engine(&p, CONTRACT_WGMMA);
     const Variant *variants = p.kernel->variants, *last = &variants[n];
-    cr_assert(n == 5 && p.kernel->n_variants == 6 && plan->run_pitches.n == 2);
+    cr_assert(n == 7 && p.kernel->n_variants == 8 && plan->run_pitches.n == 2);
     for (uint32_t v = 0; v < n; v++) {
-        cr_expect_eq(variants[v].multiple_dim == DIM_NONE, v >= 3);
-        cr_expect_eq(variants[v].sched.lanes, v < 3 ? 4 : 1);
+        cr_expect_eq(variants[v].multiple_dim == DIM_NONE, v >= 5);
+        cr_expect_eq(variants[v].sched.lanes, v < 5 ? 4 : 1);
         for (int i = 0; i < 2; i++) {
             const TensorMap *map = &variants[v].maps[i];
             uint32_t symbol = DIM_MAX_SYMBOLS;
@@ -577,7 +657,7 @@ Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
     cr_expect(!variant_has_conditions(plan, p.kernel, last), "a copy's stand-in may lie anywhere");
     PtxReport report;
     if (compiled_assemble(&p.compiled, (PtxOptions){0}, &report)) {
-        cr_expect_eq(report.functions.n, 6 + 1, "both copies are one launch");
+        cr_expect_eq(report.functions.n, 8 + 1, "both copies are one launch");
         cr_expect(ptx_is_in_registers(&report) && report.n_remarks == 0);
     }
     compile_free(&p.compiled);

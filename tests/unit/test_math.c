@@ -1,6 +1,7 @@
 /* back/math.h: error bounds, special values, the same bits in every vector width, exact
  * operations against the C library, integer division. All code is compiled for x86-64-v3 in
  * process. Conversions and PTX are in test_convert.c. */
+#include "lib/compare.h"
 #include "tools/math_jit.h"
 #include "tools/math_reference.h"
 
@@ -204,11 +205,6 @@ Test(math, functions_of_f64_keep_their_bounds) {
     }
 }
 
-static bool is_same_f64(double a, double b) {
-    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
-    return a == b && signbit(a) == signbit(b);
-}
-
 /* Signs of zero and the results that are no numbers, where ULP says too little. */
 Test(math, special_values_are_exact) {
     static const double x[] = {0.0, -0.0, (double)INFINITY, -(double)INFINITY, (double)NAN,
@@ -228,9 +224,9 @@ Test(math, special_values_are_exact) {
             Trio f32 = trio_new(ref->op, CONVERT_F32);
             trio_run(&f64, wide, wide, wide_out, 16);
             trio_run(&f32, narrow, narrow, narrow_out, 16);
-            cr_assert(is_same_f64(wide_out[0], want), "%s(%g) = %g in f64, want %g",
+            cr_assert(compare_same(wide_out[0], want), "%s(%g) = %g in f64, want %g",
                       math_op_name(ref->op), x[i], wide_out[0], want);
-            cr_assert(is_same_f64((double)narrow_out[0], want), "%s(%g) = %g in f32, want %g",
+            cr_assert(compare_same((double)narrow_out[0], want), "%s(%g) = %g in f32, want %g",
                       math_op_name(ref->op), x[i], (double)narrow_out[0], want);
             math_jit_free(f64.jit);
             math_jit_free(f32.jit);
@@ -379,10 +375,10 @@ static void check_exact(const Exact *e) {
     trio_run(&f32, x_narrow, y_narrow, out_narrow, N_BATCH);
     for (size_t i = 0; i < N_BATCH; i++) {
         double want = exact_value(e, x[i], y[i]);
-        cr_assert(is_same_f64(out[i], want), "%s(%a, %a) = %a, want %a", math_op_name(e->op), x[i],
+        cr_assert(compare_same(out[i], want), "%s(%a, %a) = %a, want %a", math_op_name(e->op), x[i],
                   y[i], out[i], want);
         float narrow = (float)exact_value(e, (double)x_narrow[i], (double)y_narrow[i]);
-        cr_assert(is_same_f64((double)out_narrow[i], (double)narrow),
+        cr_assert(compare_same((double)out_narrow[i], (double)narrow),
                   "%s(%a, %a) = %a in f32, want %a", math_op_name(e->op), (double)x_narrow[i],
                   (double)y_narrow[i], (double)out_narrow[i], (double)narrow);
     }

@@ -9,11 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool same(double a, double b) {
-    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
-    return a == b && !signbit(a) == !signbit(b);
-}
-
 #define FOR_EACH_OP(op) for (OpId op = OP_NONE + 1; op < OP_COUNT; op++)
 #define FOR_EACH_DTYPE(op, dtype)                           \
     for (Dtype dtype = (Dtype)0; dtype < DT_COUNT; dtype++) \
@@ -229,9 +224,10 @@ static double rounded_reference(const Bench *b, const double *v) {
 
 static void expect_commutes(const Bench *b, double x, double y) {
     double xy[3] = {x, y}, yx[3] = {y, x};
-    cr_expect(same(rounded_reference(b, xy), rounded_reference(b, yx)), "%s(%g, %g) on %s",
+    cr_expect(compare_same(rounded_reference(b, xy), rounded_reference(b, yx)), "%s(%g, %g) on %s",
               op_info(b->op)->name, x, y, dtype_name(b->dtype));
-    cr_expect(same(scalar_eval(b->tab, b->body, xy, true), scalar_eval(b->tab, b->body, yx, true)),
+    cr_expect(compare_same(scalar_eval(b->tab, b->body, xy, true),
+                           scalar_eval(b->tab, b->body, yx, true)),
               "body of %s(%g, %g) on %s", op_info(b->op)->name, x, y, dtype_name(b->dtype));
 }
 
@@ -240,7 +236,7 @@ static void expect_unary_traits(const Bench *b, double x) {
     double v[3] = {x};
     double once[3] = {rounded_reference(b, v)};
     if (info->traits & TRAIT_IDEMPOTENT)
-        cr_expect(same(rounded_reference(b, once), once[0]), "%s(%s(%g)) on %s", info->name,
+        cr_expect(compare_same(rounded_reference(b, once), once[0]), "%s(%s(%g)) on %s", info->name,
                   info->name, x, dtype_name(b->dtype));
     if ((info->traits & TRAIT_ZERO_KEEPING) && x == 0)
         cr_expect_eq(once[0], 0, "%s(%g) on %s", info->name, x, dtype_name(b->dtype));
@@ -315,8 +311,8 @@ Test(ops, identities_change_nothing) {
             for (int i = 0; i < SPECIALS; i++) {
                 double left = prim_eval(info->combine, compute, identity, values[i], 0);
                 double right = prim_eval(info->combine, compute, values[i], identity, 0);
-                cr_expect(same(left, values[i]) && same(right, values[i]), "%s, %g on %s",
-                          info->name, values[i], dtype_name(dtype));
+                cr_expect(compare_same(left, values[i]) && compare_same(right, values[i]),
+                          "%s, %g on %s", info->name, values[i], dtype_name(dtype));
             }
         }
     }
@@ -334,10 +330,10 @@ Test(ops, combines_commute_and_order_claims_hold) {
             double ab = dtype_round(DT_F32, prim_eval(info->combine, DT_F32, v[0], v[1], 0));
             double ba = dtype_round(DT_F32, prim_eval(info->combine, DT_F32, v[1], v[0], 0));
             double bc = dtype_round(DT_F32, prim_eval(info->combine, DT_F32, v[1], v[2], 0));
-            cr_expect(same(ab, ba), "%s", info->name);
+            cr_expect(compare_same(ab, ba), "%s", info->name);
             double left = dtype_round(DT_F32, prim_eval(info->combine, DT_F32, ab, v[2], 0));
             double right = dtype_round(DT_F32, prim_eval(info->combine, DT_F32, v[0], bc, 0));
-            associates = associates && same(left, right);
+            associates = associates && compare_same(left, right);
         }
         cr_expect_eq(associates, !info->orders, "%s and its order claim", info->name);
     }

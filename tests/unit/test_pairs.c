@@ -11,23 +11,31 @@ enum { MAX_SPILL_BYTES = 64 };
 
 typedef struct Pair {
     const char *dtype, *m;
-    bool keeps; /* the gate's argument is an output too */
+    bool keeps;   /* the gate's argument is an output too */
+    bool is_half; /* both are halves of one product */
 } Pair;
 
 static const Pair pairs[] = {
-    {"f32", "1", false},  {"f64", "1", true},    {"bf16", "1", false},
-    {"f16", "1", true},   {"f32", "4096", true}, {"f32", "B", false},
-    {"f64", "512", true}, {"bf16", "512", true}, {"f16", "B", true},
+    {"f32", "1", false, false},  {"f64", "1", true, false},    {"bf16", "1", false, false},
+    {"f16", "1", true, false},   {"f32", "4096", true, false}, {"f32", "B", false, false},
+    {"f64", "512", true, false}, {"bf16", "512", true, false}, {"f16", "B", true, false},
+    {"f32", "B", false, true},   {"f64", "512", true, true},   {"bf16", "1", false, true},
+    {"bf16", "512", true, true}, {"f16", "B", false, true},
 };
 
 static const char *source_of(Arena *arena, const Pair *pair) {
     const char *d = pair->dtype, *m = pair->m;
     const char *kept = pair->keeps ? str_format(arena, "g: %s[%s, 1024], ", d, m) : "";
+    const char *right = pair->is_half
+                            ? str_format(arena, "w: %s[512, 2048]", d)
+                            : str_format(arena, "a: %s[512, 1024], b: %s[512, 1024]", d, d);
+    const char *body =
+        pair->is_half ? "fuse must {\n    g, u = split(x @ w, 2, axis=1)\n    y = silu(g) * u\n  }"
+                      : "g = x @ a\n  y = silu(g) * (x @ b)";
     return str_format(arena,
-                      "dim B in 1..8192\ngraph p(x: %s[%s, 512], a: %s[512, 1024],"
-                      " b: %s[512, 1024]) -> (%sy: %s[%s, 1024]) {\n"
-                      "  g = x @ a\n  y = silu(g) * (x @ b)\n}\n",
-                      d, m, d, d, kept, d, m);
+                      "dim B in 1..8192\ngraph p(x: %s[%s, 512], %s) -> (%sy: %s[%s, 1024]) {\n"
+                      "  %s\n}\n",
+                      d, m, right, kept, d, m, body);
 }
 
 /* Loads of memory that the launch writes: not by the way for what never changes. */

@@ -53,7 +53,7 @@ static const Case cases[] = {
     {"two cheap pieces",
      "graph g(a: f32[B, 64], b: f32[B, 32], c: f32[B, 32]) -> (y: f32[B, 128]) {\n"
      "  y = concat([exp(b), softmax(a), exp(c)], axis=1)\n}\n",
-     .rules = {2, 2, 2, 0}, .cpu = {3, 3, 0, 3}},
+     .rules = {2, 2, 2, 0}, .cpu = {3, 3, 0, 3}, .gpu = {3, 2, 0, 3}},
     {"nothing but cheap pieces",
      "graph g(a: f32[B, 64], b: f32[B, 32]) -> (y: f32[B, 96]) {\n"
      "  y = concat([exp(a), exp(b)], axis=1)\n}\n",
@@ -66,7 +66,7 @@ static const Case cases[] = {
     {"an input as it is and cheap pieces",
      "graph g(a: f32[B, 64], b: f32[B, 32], c: f32[B, 64]) -> (y: f32[B, 160]) {\n"
      "  y = concat([b, gelu(a), gelu(c)], axis=1)\n}\n",
-     .rules = {1, 1, 0, 0}, .cpu = {3, 3, 0, 3}},
+     .rules = {1, 1, 0, 0}, .cpu = {3, 3, 0, 3}, .gpu = {3, 1, 0, 3}},
     /* A dump would say nothing of two kernels that copy. */
     {"two inputs as they are and a cheap piece",
      "graph g(a: f32[B, 64], b: f32[B, 32], c: f32[B, 32]) -> (y: f32[B, 128]) {\n"

@@ -1,13 +1,9 @@
 /* Scalar primitives: the special cases that decide bits, and the table. */
 #include "ir/prim.h"
+#include "lib/compare.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
-
-static bool same(double a, double b) {
-    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
-    return a == b && !signbit(a) == !signbit(b);
-}
 
 typedef struct Case {
     PrimId prim;
@@ -19,7 +15,7 @@ static void expect_cases(const Case *cases, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const Case *k = &cases[i];
         double got = prim_eval(k->prim, k->dtype, k->a, k->b, k->c);
-        cr_expect(same(got, k->want), "%s(%g, %g, %g) on %s gives %g, not %g",
+        cr_expect(compare_same(got, k->want), "%s(%g, %g, %g) on %s gives %g, not %g",
                   prim_info(k->prim)->name, k->a, k->b, k->c, dtype_name(k->dtype), got, k->want);
     }
 }

@@ -101,6 +101,13 @@ Test(ptx_write, numbers_are_exact_and_sums_are_not_contracted) {
            "mul.rn.f64 %rd3, %rd2, 0d3FB999999999999A;");
 }
 
+Test(ptx_write, bits_of_a_number_are_written_as_what_they_became) {
+    EXPECT(KERNEL("ptr addrspace(1) %p",
+                  "  %b = bitcast double -0.0 to i64\n  %s = lshr i64 %b, 52\n"
+                  "  store i64 %s, ptr addrspace(1) %p, align 8\n"),
+           "shr.u64 %rd2, -9223372036854775808, 52;");
+}
+
 Test(ptx_write, pairs_share_a_register_and_accesses_are_wide) {
     EXPECT(KERNEL("ptr addrspace(1) %p",
                   "  %v = load <8 x bfloat>, ptr addrspace(1) %p, align 16, !invariant.load !0\n"

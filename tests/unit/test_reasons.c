@@ -11,7 +11,7 @@ typedef struct Flip {
     const char *producer, *consumer; /* names; consumer NULL: the output of that name */
     const char *before, *after;      /* after NULL: there is nothing to flip */
     bool off;                        /* before is compiled without fusion */
-    bool on_ampere;                  /* where wgmma does not stand in the way of a chain */
+    enum { HOPPER, AMPERE, CPU } on; /* Ampere: where wgmma does not stand in the way of a chain */
 } Flip;
 
 /* Values that are all compared before each is used again: more than a thread has registers, or
@@ -44,36 +44,42 @@ static const Flip flips[] = {
     {REASON_INLINED, "h", "y",
      "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}",
      "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  fuse never {\n    y = relu(h)\n  }\n}",
-     false, false},
+     false, HOPPER},
     {REASON_SAME_PASS, "s", "y",
      "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  s = sum(x, axis=1, keep=true)\n  y = x - "
      "s\n}",
      "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  s = sum(x, axis=1, keep=true)\n"
      "  fuse never { y = x - s }\n}",
-     false, false},
+     false, HOPPER},
     {REASON_VIEW, "t", "y",
      "graph g(x: f32[8, 64]) -> (y: f32[64, 8]) {\n  t = transpose(x)\n  y = relu(t)\n}",
      "graph g(x: f32[8, 64]) -> (y: f32[64, 8]) {\n  t = transpose(x)\n  fuse never { y = relu(t) "
      "}\n}",
-     false, false},
+     false, HOPPER},
     {REASON_PLACED, "s", "y",
      "dim B in 1..65536\ngraph g(x: f32[B, 64], z: f32[B, 64]) -> (y: f32[B, 128]) {\n"
      "  s = softmax(x)\n  y = concat([s, z], axis=1)\n}",
      "dim B in 1..65536\ngraph g(x: f32[B, 64], z: f32[B, 64]) -> (y: f32[B, 128]) {\n"
      "  s = softmax(x)\n  fuse never { y = concat([s, z], axis=1) }\n}",
-     false, false},
+     false, HOPPER},
     {REASON_PART, "h", "a",
      "dim B in 1..65536\ngraph g(x: f32[B, 64]) -> (a: f32[B, 9], b: f32[B, 9]) {\n"
      "  h = softmax(x)\n  a = h[:, 0:9]\n  b = h[:, 9:18]\n}",
      "dim B in 1..65536\ngraph g(x: f32[B, 64]) -> (a: f32[B, 9], b: f32[B, 9]) {\n"
      "  h = softmax(x)\n  fuse never { a = h[:, 0:9] }\n  b = h[:, 9:18]\n}",
-     false, false},
+     false, HOPPER},
+    {REASON_WINDOW, "h", "a",
+     "graph g(x: f32[64, 64], w: f32[64, 256]) -> (a: f32[64, 64]) {\n"
+     "  h = x @ w\n  a = h[:, 64:128]\n}",
+     "graph g(x: f32[64, 64], w: f32[64, 256]) -> (a: f32[64, 64]) {\n"
+     "  h = x @ w\n  fuse never { a = h[:, 64:128] }\n}",
+     false, HOPPER},
     {REASON_ON_CHIP, "a", "y",
      "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256]) -> (y: bf16[256, 256]) {\n"
      "  a = x @ u\n  b = x @ v\n  y = a * b\n}",
      "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256]) -> (y: bf16[256, 256]) {\n"
      "  a = x @ u\n  b = x @ v\n  fuse never { y = a * b }\n}",
-     false, true},
+     false, AMPERE},
     {REASON_SAME_BLOCK, "a", "y",
      "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256])"
      " -> (a: bf16[256, 256], y: bf16[256, 256]) {\n"
@@ -81,53 +87,54 @@ static const Flip flips[] = {
      "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256])"
      " -> (a: bf16[256, 256], y: bf16[256, 256]) {\n"
      "  a = x @ u\n  b = x @ v\n  fuse never { y = a * b }\n}",
-     false, true},
+     false, AMPERE},
     {REASON_BETWEEN, "a", "y",
      "graph g(x: bf16[512, 256], z: bf16[512, 256], u: bf16[256, 256], v: bf16[256, 256])"
      " -> (y: bf16[512, 256]) {\n  a = tanh(x @ u)\n  b = z @ v\n  y = a * b\n}",
      "graph g(x: bf16[512, 256], z: bf16[512, 256], u: bf16[256, 256], b: bf16[512, 256])"
      " -> (y: bf16[512, 256]) {\n  a = tanh(x @ u)\n  y = a * b\n}",
-     false, false},
+     false, HOPPER},
     {REASON_OUTPUT, "s", "y",
      "graph g(x: f32[64, 100]) -> (s: f32[64, 100], y: f32[100]) {\n"
      "  s = softmax(x, axis=1)\n  y = sum(s, axis=0)\n}",
      "graph g(x: f32[64, 100]) -> (y: f32[100]) {\n"
      "  s = softmax(x, axis=1)\n  y = sum(s, axis=0)\n}",
-     false, false},
-    {REASON_SOURCE, "x", "y", "graph g(x: f32[64]) -> (y: f32[64]) { y = -x }", NULL, false, false},
+     false, HOPPER},
+    {REASON_SOURCE, "x", "y", "graph g(x: f32[64]) -> (y: f32[64]) { y = -x }", NULL, false,
+     HOPPER},
     {REASON_UNREAD, "i", "y",
      "graph g(x: f32[2, 8], z: f32[3, 1]) -> (i: i32[2], y: f32[3, 2]) {\n"
      "  i = argmax(x, axis=1)\n  y = gather(-z, i, axis=1)\n}",
-     NULL, false, false},
+     NULL, false, HOPPER},
     {REASON_FUSION_OFF, "h", "y",
      "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}",
-     "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}", true, false},
+     "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}", true, HOPPER},
     {REASON_OTHER_DOMAIN, "m", "y",
      "graph g(x: f32[2048, 1024]) -> (y: f32[1024, 2048]) {\n  m = max(x, axis=1)\n"
      "  y = transpose(x) - m\n}",
      "graph g(x: f32[2048, 1024]) -> (y: f32[2048, 1024]) {\n  m = max(x, axis=1, keep=true)\n"
      "  y = x - m\n}",
-     false, false},
+     false, HOPPER},
     {REASON_MISALIGNED, "m", "y",
      "graph g(x: f32[1024, 1024]) -> (y: f32[1024, 1024]) {\n  m = max(x, axis=1)\n  y = x - m\n}",
      "graph g(x: f32[1024, 1024]) -> (y: f32[1024, 1024]) {\n  m = max(x, axis=1, keep=true)\n  y "
      "= x - m\n}",
-     false, false},
+     false, HOPPER},
     {REASON_BETWEEN, "m", "y",
      "graph g(x: f32[1024, 1024]) -> (y: f32[1024, 1024]) {\n"
      "  m = max(x, axis=1, keep=true)\n  y = (x - sum(x, axis=0)) * m\n}",
      "graph g(x: f32[1024, 1024], s: f32[1024]) -> (y: f32[1024, 1024]) {\n"
      "  m = max(x, axis=1, keep=true)\n  y = (x - s) * m\n}",
-     false, false},
+     false, HOPPER},
     {REASON_FEW_ROWS, "s", "y",
      "graph g(x: f32[100000]) -> (y: f32[100000]) {\n  s = sum(x)\n  y = x / s\n}",
-     "graph g(x: f32[10000]) -> (y: f32[10000]) {\n  s = sum(x)\n  y = x / s\n}", false, false},
+     "graph g(x: f32[10000]) -> (y: f32[10000]) {\n  s = sum(x)\n  y = x / s\n}", false, HOPPER},
     {REASON_COSTLY, "e", "b",
      "graph g(x: f32[1000000]) -> (y: f32[999998]) {\n  e = exp(x)\n  b = e[2:]\n  c = e[:-2]\n  y "
      "= b + "
      "c\n}",
      "graph g(x: f32[1000000]) -> (y: f32[999998]) {\n  e = exp(x)\n  b = e[2:]\n  y = b + b\n}",
-     false, false},
+     false, HOPPER},
     {REASON_FACTOR, "c", "y",
      "graph g(x: f32[4096, 1024], w: bf16[1024, 1024])"
      " -> (y: bf16[4096, 1024], z: bf16[1024]) {\n"
@@ -135,32 +142,50 @@ static const Flip flips[] = {
      "graph g(x: f32[4096, 1024], w: bf16[1024, 1024])"
      " -> (y: bf16[4096, 1024], z: bf16[1024]) {\n"
      "  fuse must {\n    c = cast(x, bf16)\n    y = c @ w\n    z = max(c, axis=0)\n  }\n}",
-     false, false},
+     false, HOPPER},
     {REASON_SLOWER, "c", "y",
      "graph g(x: f32[4096, 1024], w: bf16[1024, 1024]) -> (y: bf16[4096, 1024]) {\n"
      "  c = cast(x, bf16)\n  y = c @ w\n}",
      "graph g(x: f32[4096, 1024], w: bf16[1024, 1024]) -> (y: bf16[4096, 1024]) {\n"
      "  fuse must {\n    c = cast(x, bf16)\n    y = c @ w\n  }\n}",
-     false, false},
+     false, HOPPER},
     {REASON_TILES, "h", "m",
      "graph g(x: f32[4096, 512], w: f32[512, 512], b: f32[512]) -> (y: f32[4096, 512]) {\n"
      "  h = relu(x @ w + b)\n  m = max(h, axis=1, keep=true)\n  y = h / m\n}",
      "graph g(x: f32[4096, 512], w: f32[512, 64], b: f32[64]) -> (y: f32[4096, 64]) {\n"
      "  fuse must {\n    h = relu(x @ w + b)\n    m = max(h, axis=1, keep=true)\n"
      "    y = h / m\n  }\n}",
-     false, false},
+     false, HOPPER},
     {REASON_TILES, "p", "m",
      "graph g(x: bf16[4096, 512], w: bf16[512, 512]) -> (y: bf16[4096, 512]) {\n"
      "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
      "graph g(x: bf16[4096, 512], w: bf16[512, 64]) -> (y: bf16[4096, 64]) {\n"
      "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
-     false, false},
+     false, HOPPER},
     {REASON_TILES, "p", "m",
      "graph g(x: bf16[4096, 512], w: bf16[512, 512]) -> (y: bf16[4096, 512]) {\n"
      "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
      "graph g(x: bf16[4096, 512], w: bf16[512, 32]) -> (y: bf16[4096, 32]) {\n"
      "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
-     false, true},
+     false, AMPERE},
+    {REASON_TILES, "p", "m",
+     "graph g(x: f32[4096, 64], w: f32[64, 513]) -> (y: f32[4096, 513]) {\n"
+     "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
+     "graph g(x: f32[4096, 64], w: f32[64, 256]) -> (y: f32[4096, 256]) {\n"
+     "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
+     false, CPU},
+    {REASON_TILES, "p", "m",
+     "graph g(x: f64[32, 64], w: f64[64, 257]) -> (y: f64[32, 257]) {\n"
+     "  p = x @ w\n  m = max(p, axis=1, keep=true)\n  y = p - m\n}",
+     "graph g(x: f64[32, 64], w: f64[64, 256]) -> (y: f64[32, 256]) {\n  fuse must {\n"
+     "    p = x @ w\n    m = max(p, axis=1, keep=true)\n    y = p - m\n  }\n}",
+     false, CPU},
+    {REASON_ON_CHIP, "p", "y",
+     "graph g(x: f32[4096, 64], a: f32[64, 256], b: f32[64, 256]) -> (y: f32[4096, 256]) {\n"
+     "  p = x @ a\n  q = x @ b\n  y = p * q\n}",
+     "graph g(x: f32[4096, 64], a: f32[64, 256], b: f32[64, 256]) -> (y: f32[4096, 256]) {\n"
+     "  p = x @ a\n  q = x @ b\n  fuse never { y = p * q }\n}",
+     false, CPU},
     /* An output that its reader would have stored anyway does not blame the output. */
     {REASON_TILES, "h", "m",
      "graph g(x: f32[4096, 512], w: f32[512, 512], b: f32[512]) -> (h: f32[4096, 512], y: "
@@ -169,19 +194,19 @@ static const Flip flips[] = {
      "graph g(x: f32[4096, 512], w: f32[512, 64], b: f32[64]) -> (y: f32[4096, 64]) {\n"
      "  fuse must {\n    h = relu(x @ w + b)\n    m = max(h, axis=1, keep=true)\n"
      "    y = h / m\n  }\n}",
-     false, false},
+     false, HOPPER},
     {REASON_PREPARED, "h", "y",
      "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  param w: f32[64, 64] = \"w\"\n"
      "  h = exp(sin(w))\n  y = x * h\n}",
      "graph g(x: f32[64, 64], w: f32[64, 64]) -> (y: f32[64, 64]) {\n"
      "  h = exp(sin(w))\n  y = x * h\n}",
-     false, false},
+     false, HOPPER},
     {REASON_CHEAP, "h", "y",
      "graph g(x: f32[1024, 64]) -> (y: f32[1024, 64]) {\n  param w: f32[64] = \"w\"\n"
      "  h = w + 1.0\n  y = x * h\n}",
      "graph g(x: f32[1024, 64]) -> (y: f32[1024, 64]) {\n  param w: f32[64] = \"w\"\n"
      "  h = w + 1.0\n  fuse never { y = x * h }\n}",
-     false, false},
+     false, HOPPER},
     {REASON_TOO_LARGE, "g1", "y",
      "graph g(" TEN_INPUTS("a") TEN_INPUTS("b")
          TEN_INPUTS("c") "d0: f32[" MANY "], d1: f32[" MANY "], "
@@ -189,23 +214,23 @@ static const Flip flips[] = {
                              TEN_TERMS("b") TEN_TERMS("c") "d0\n  g1 = h * d1\n  y = g1 * d2\n}",
      "graph g(a: f32[" MANY "], b: f32[" MANY "]) -> (y: f32[" MANY
      "]) {\n  g1 = a + b\n  y = g1 * a\n}",
-     false, false},
+     false, HOPPER},
     {REASON_SLOWER, "m", "y",
      "graph g(x: bf16[128, 262144]) -> (y: bf16[128, 262144]) {\n"
      "  m = max(x, axis=1, keep=true)\n  y = x - m\n}",
      "graph g(x: bf16[8192, 4096]) -> (y: bf16[8192, 4096]) {\n"
      "  m = max(x, axis=1, keep=true)\n  y = x - m\n}",
-     false, false},
-    {REASON_SPILLS, "m", "s0", "", "", false, false}, /* see compared */
+     false, HOPPER},
+    {REASON_SPILLS, "m", "s0", "", "", false, HOPPER}, /* see compared */
     {REASON_FIXED, "h", "y",
      "graph g(x: f32[1000000]) -> (y: f32[1000000]) {\n  kernel a { h = exp(x) }\n  kernel b { y = "
      "relu(h) "
      "}\n}",
      "graph g(x: f32[1000000]) -> (y: f32[1000000]) {\n  kernel a { h = exp(x); y = relu(h) }\n}",
-     false, false},
+     false, HOPPER},
     {REASON_NEVER, "h", "y",
      "graph g(x: f32[64]) -> (y: f32[64]) {\n  fuse never { h = exp(x) }\n  y = relu(h)\n}",
-     "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}", false, false},
+     "graph g(x: f32[64]) -> (y: f32[64]) {\n  h = exp(x)\n  y = relu(h)\n}", false, HOPPER},
 };
 
 static bool is_called(const Graph *graph, NodeId id, const char *name) {
@@ -225,9 +250,10 @@ static const Edge *find_edge(const Plan *plan, const Flip *flip) {
 
 static const Edge *edge_of(Arena *arena, const Flip *flip, const char *source, bool off) {
     const Module *module = plans_parse(arena, source);
-    TargetId target = flip->on_ampere ? TARGET_SM_80 : TARGET_SM_90A;
-    CardId card = flip->on_ampere ? CARD_A100 : CARD_H200;
-    PricedPlan priced = plans_price(arena, module, 0, off, target, card_get(card), NULL);
+    static const TargetId targets[] = {TARGET_SM_90A, TARGET_SM_80, TARGET_CPU};
+    static const CardId cards[] = {CARD_H200, CARD_A100, CARD_CPU};
+    PricedPlan priced =
+        plans_price(arena, module, 0, off, targets[flip->on], card_get(cards[flip->on]), NULL);
     cr_assert(priced.plan, "%s", source);
     const Edge *edge = find_edge(priced.plan, flip);
     cr_assert(edge, "no edge from %s to %s in\n%s", flip->producer, flip->consumer, source);

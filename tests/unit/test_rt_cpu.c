@@ -183,20 +183,26 @@ static void backwards(void *ctx, int64_t n, frt_parallel_body body, void *body_c
     }
 }
 
-Test(rt_cpu, callers_parallel_for_gets_every_chunk) {
-    Artifact artifact = artifact_object(manifest, kernel_source, 0);
+/* One run for (b, k): the caller's parallel_for gets so many chunks, and the results are right. */
+static void expect_chunks(const char *text, int64_t b, int64_t k, int64_t n_wanted,
+                          const char *what) {
+    Artifact artifact = artifact_object(text, kernel_source, 0);
     int64_t n_chunks = 0;
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
     options.parallel_for = backwards;
     options.parallel_ctx = &n_chunks;
     Rig rig;
     rig_open(&rig, artifact, &options);
-    bind_all(&rig, 64, 16);
+    bind_all(&rig, b, k);
     cr_assert_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK);
-    expect_results(&rig, 64, 16);
-    cr_expect_eq(n_chunks, 128, "two launches of 64 units");
+    expect_results(&rig, b, k);
+    cr_expect_eq(n_chunks, n_wanted, "%s", what);
     rig_close(&rig);
     artifact_free(&artifact);
+}
+
+Test(rt_cpu, callers_parallel_for_gets_every_chunk) {
+    expect_chunks(manifest, 64, 16, 128, "two launches of 64 units");
 }
 
 static void expect_bind(Rig *rig, const char *name, frt_tensor tensor, frt_status status,
@@ -669,17 +675,5 @@ Test(rt_cpu, chunks_are_whole_blocks) {
     char blocks_of_3[sizeof manifest];
     memcpy(blocks_of_3, manifest, sizeof manifest);
     strstr(blocks_of_3, "k_scale B 1")[strlen("k_scale B ")] = '3';
-    Artifact artifact = artifact_object(blocks_of_3, kernel_source, 0);
-    int64_t n_chunks = 0;
-    frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
-    options.parallel_for = backwards;
-    options.parallel_ctx = &n_chunks;
-    Rig rig;
-    rig_open(&rig, artifact, &options);
-    bind_all(&rig, 512, 2);
-    cr_assert_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK);
-    expect_results(&rig, 512, 2);
-    cr_expect_eq(n_chunks, 86 + 128, "512 units in chunks of 6 and of 4");
-    rig_close(&rig);
-    artifact_free(&artifact);
+    expect_chunks(blocks_of_3, 512, 2, 86 + 128, "512 units in chunks of 6 and of 4");
 }

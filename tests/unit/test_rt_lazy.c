@@ -122,6 +122,31 @@ Test(rt_lazy, all_at_once_if_wanted_or_in_one_piece) {
     rt_expect_nothing_held("after all at once");
 }
 
+/* Where the driver can, which drivers for less than 13.0 would refuse to hear of. */
+Test(rt_lazy, one_module_is_compiled_by_several_threads) {
+    static const struct {
+        int driver_version, n_threads, expected;
+    } cases[] = {{13000, 3, 3}, {13000, 12, 8}, {13000, 1, 0}, {12090, 3, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        RtRig rig;
+        frt_program_options options = rt_options();
+        start();
+        fake_cuda.driver_version = cases[i].driver_version;
+        options.n_threads = cases[i].n_threads;
+        options.load_all = true;
+        cr_assert_eq(open_cut(&rig, rt_manifest, &options), FRT_OK, "%s", rig.err.message);
+        cr_expect_eq(fake_cuda_count("cuModuleLoadDataEx"), 1);
+        cr_expect_eq(fake_cuda.n_compilers, cases[i].expected, "case %zu", i);
+        rt_close_rig(&rig);
+        options.load_all = false;
+        cr_assert_eq(open_cut(&rig, rt_manifest, &options), FRT_OK, "%s", rig.err.message);
+        cr_assert_eq(rt_bind(&rig, 4), FRT_OK);
+        cr_assert_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK);
+        cr_expect_eq(fake_cuda.n_compilers, 0, "one function by itself");
+        rt_close_rig(&rig);
+    }
+}
+
 Test(rt_lazy, nothing_is_loaded_for_launches_of_nothing) {
     RtRig rig;
     frt_program_options options = rt_options();

@@ -57,9 +57,13 @@ static const Case cases[] = {
      "  y = x[:, 32:] @ w\n}\n",
      0, 0},
     {"little",
-     "graph g(x: bf16[40, 251], w: bf16[251, 129]) -> (y: bf16[40, 129]) {\n"
+     "graph g(x: bf16[40, 61], w: bf16[61, 67]) -> (y: bf16[40, 67]) {\n"
      "  y = x @ w\n}\n",
      0, 0},
+    {"no rows, of unknown length",
+     "graph g(x: bf16[0, 8, K], w: bf16[K, 17]) -> (y: bf16[0, 8, 17]) {\n"
+     "  y = x @ w\n}\n",
+     2, 2},
     {"a factor that is computed",
      "graph g(x: bf16[M, K], w: bf16[K, N]) -> (y: bf16[M, N]) {\n"
      "  y = relu(x) @ w\n}\n",
@@ -132,12 +136,18 @@ Test(run_pitch, factors_of_tf32_are_turned_where_it_pays) {
 /* Pitches and widths are what the rules say, addresses being aligned. */
 Test(run_pitch, symbols_follow_their_rules) {
     static const struct {
+        const char *name;
         int64_t m, n, k, pitch, width;
-    } expected[] = {{300, 300, 4096, 4096, 0},
-                    {300, 300, 1001, 1024, 1024},
-                    {9, 9, 255, 255, 0},
-                    {9, 9, 257, 320, 320},
-                    {4000, 4001, 100, 128, 128}};
+    } expected[] = {{"x", 300, 300, 4096, 4096, 0},
+                    {"x", 300, 300, 1001, 1024, 1024},
+                    {"x", 9, 9, 63, 63, 0},
+                    {"x", 900, 9, 63, 64, 64},
+                    {"x", 9, 9, 257, 320, 320},
+                    {"x", 4000, 4001, 100, 128, 128},
+                    {"x", 4000, 4000, 4040, 4040, 0} /* along k */,
+                    {"w", 1024, 4040, 300, 4040, 0} /* read by few */,
+                    {"w", 1025, 4040, 300, 4096, 4096},
+                    {"w", 1025, 4048, 300, 4048, 0}};
     Arena *arena = arena_new(NULL);
     const Plan *plan = lay_out(arena, &cases[0], TARGET_SM_90A);
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
@@ -145,11 +155,13 @@ Test(run_pitch, symbols_follow_their_rules) {
         dim_follow_rules(plan->graph->dims, values);
         for (uint32_t p = 0; p < plan->run_pitches.n; p++) {
             const RunPitch *pitch = &plan->run_pitches.data[p];
-            if (strcmp(plan->buffers.data[pitch->source].name, "x") != 0) continue;
+            const char *name = expected[i].name;
+            if (strcmp(plan->buffers.data[pitch->source].name, name) != 0) continue;
+            int64_t own = *name == 'w' ? expected[i].n : expected[i].k;
             bool is_copied = expected[i].width > 0;
             cr_expect_eq(values[pitch->width], expected[i].width, "%zu: %lld", i,
                          (long long)values[pitch->width]);
-            cr_expect_eq(values[pitch->pitch], is_copied ? expected[i].width : expected[i].k);
+            cr_expect_eq(values[pitch->pitch], is_copied ? expected[i].width : own);
         }
     }
     arena_free(arena);

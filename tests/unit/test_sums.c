@@ -150,7 +150,7 @@ static void check_runtime(const Priced *p, const json_t *totals) {
         may_idle = may_idle || cost->plan->kernels.data[k].when != DIM_NONE;
     cr_expect(may_idle || (double)info.n_launches == member(totals, "launches"),
               "%s for %s: %d launches", WHERE(p), info.n_launches);
-    cr_expect_eq((uint32_t)info.n_init, cost->n_init, "%s for %s", WHERE(p));
+    cr_expect_eq((uint32_t)info.n_init, cost->n_init_steps, "%s for %s", WHERE(p));
     size_t n_bytes = 0;
     if (is_cpu) {
         cr_assert_eq(frt_program_create(module, info.name, &options, &program, &err), 0, "%s",

@@ -50,24 +50,30 @@ static uint32_t tap_all(World *w, const Plan *plan, Tap *taps, uint32_t max) {
     return n;
 }
 
-/* Whether a kernel stores over what it reads in one plan and not in the other: a tap of several
- * passes may read it again. */
-static bool differs_in_place(World *w, const Plan *plain, const Plan *tapped) {
-    for (uint32_t b = 0; b < plain->buffers.n; b++) {
-        uint32_t n[2] = {0, 0};
-        for (int i = 0; i < 2; i++) {
-            const Plan *plan = i ? tapped : plain;
-            for (uint32_t k = 0; k < plan->kernels.n; k++)
-                n[i] += in_place_may_any(w->scratch, plan, &plan->kernels.data[k], b);
-        }
-        if (n[0] != n[1]) return true;
-    }
-    return false;
+/* Of `b`: the kernels that may store over it while they read it. */
+static uint32_t count_in_place(World *w, const Plan *plan, uint32_t b) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        n += in_place_may_any(w->scratch, plan, &plan->kernels.data[k], b);
+    return n;
 }
 
-/* Taps change which outputs there are, and nothing in the workspace, but for what a kernel then
- * reads again. */
-static void check_source(const char *source) {
+/* Whether a kernel stores over what it reads in the plain plan alone: a tap of several passes may
+ * read it again. */
+static bool keeps_apart(World *w, const Plan *plain, const Plan *tapped, const char *source) {
+    bool is_less = false;
+    for (uint32_t b = 0; b < plain->buffers.n; b++) {
+        uint32_t n = count_in_place(w, plain, b), n_tapped = count_in_place(w, tapped, b);
+        cr_expect(n_tapped <= n, "a tap lets %s be stored over\n%s", plain->buffers.data[b].name,
+                  source);
+        is_less = is_less || n_tapped < n;
+    }
+    return is_less;
+}
+
+/* Taps change which outputs there are, and nothing in the workspace, but for where a kernel then
+ * reads again what it stored over. Returns whether one does. */
+static bool check_source(const char *source) {
     enum { MAX = 400 };
     static Tap taps[MAX];
     World w = world_new(source);
@@ -84,21 +90,25 @@ static void check_source(const char *source) {
     cr_expect(tapped->kernels.n == plain->kernels.n + n_apart + n_copies);
     cr_expect(tapped->buffers.n == plain->buffers.n + n_outputs + n_copies);
     cr_assert(memplan_place(w.arena, plain) && memplan_place(w.arena, tapped));
-    bool may_move = differs_in_place(&w, plain, tapped);
+    cr_expect(tapped->peak_bytes_unshared == plain->peak_bytes_unshared, "%s", source);
+    bool may_move = keeps_apart(&w, plain, tapped, source);
     cr_expect(may_move || tapped->workspace_bytes == plain->workspace_bytes, "%s", source);
     for (uint32_t i = 0; i < plain->buffers.n && !may_move; i++)
         cr_expect(tapped->buffers.data[i].offset_bytes == plain->buffers.data[i].offset_bytes,
                   "%s has moved\n%s", plain->buffers.data[i].name, source);
     world_free(&w);
+    return may_move;
 }
 
 Test(tap, nothing_moves_in_random_programs, .timeout = 60) {
     RandomGraphOptions options = random_graph_defaults();
+    uint32_t n_moved = 0;
     for (uint64_t seed = 0; seed < 150; seed++) {
         Arena *arena = arena_new(NULL);
-        check_source(random_graph_source(arena, seed, &options));
+        n_moved += check_source(random_graph_source(arena, seed, &options));
         arena_free(arena);
     }
+    cr_expect_leq(n_moved, 8, "in %u something may move", n_moved);
 }
 
 static const char attention[] =
@@ -164,5 +174,5 @@ Test(tap, both_parts_of_a_split_reduction_have_theirs) {
 }
 
 Test(tap, nothing_moves_in_an_attention) {
-    check_source(attention);
+    cr_expect_not(check_source(attention));
 }

@@ -1,8 +1,8 @@
-/* Rows in the blocks of the product that they are made of: which do, of how many columns and by
- * which engine, and that the assembler takes the code without a spill. That results are right is
- * for the tests that run (soak --shapes, phase-rows, phase-wide and phase-wgmma). */
-#include "lib/compile.h"
-#include "lib/ptx.h"
+/* Rows in the blocks, or on a CPU the units, of the product that they are made of: which do, of how
+ * many columns and by which engine, and that the assembler takes the code without a spill. That
+ * results are right is for the tests that run (soak --shapes, phase-rows, phase-wide and
+ * phase-wgmma). */
+#include "lib/compiled.h"
 
 #include <criterion/criterion.h>
 
@@ -70,13 +70,12 @@ static void check_room(const Plan *plan, const PtxFunction *function, const Targ
     }
 }
 
-static void check_code(Arena *arena, const Compiled *compiled, const Target *target) {
+static void check_code(const Compiled *compiled, const Target *target) {
     PtxReport report;
-    PtxOptions assembler = {.target = target->name};
-    bool is_assembled = ptx_assemble(arena, compiled->bytes, compiled->n_bytes, assembler, &report);
+    bool is_assembled = compiled_assemble(compiled, (PtxOptions){0}, &report);
     for (uint32_t i = 0; is_assembled && i < report.functions.n; i++) {
         cr_expect_eq(report.functions.data[i].spill_store_bytes, 0);
-        check_room(compiled->driver.plans[0], &report.functions.data[i], target);
+        check_room(compiled->plan, &report.functions.data[i], target);
     }
     cr_expect(!is_assembled || report.n_remarks == 0);
 }
@@ -91,8 +90,8 @@ static void check(const Rows *r, TargetId id) {
     if (!ok)
         cr_expect(strstr(compiled.messages, "256 columns (128 of f64)"), "%s", compiled.messages);
     if (ok) {
-        check_launch(compiled.driver.plans[0], r, target);
-        check_code(arena, &compiled, target);
+        check_launch(compiled.plan, r, target);
+        check_code(&compiled, target);
     }
     compile_free(&compiled);
     arena_free(arena);
@@ -135,15 +134,22 @@ static const Count counts[] = {
      " -> (p: bf16[65536, 128], l: bf16[65536], k: i32[65536]) {\n  h = x @ w\n"
      "  p = softmax(h, axis=1)\n  l = logsumexp(h, axis=1)\n  k = argmax(h, axis=1)\n}",
      TARGET_SM_90A, 1},
+    /* on a CPU: the last layer's; scores; not of columns that units share */
+    {"graph m(x: f32[4096, 784], a: f32[784, 512], b: f32[512, 512], c: f32[512, 16])"
+     " -> (y: f32[4096, 16]) {\n  y = softmax(relu(relu(x @ a) @ b) @ c, axis=1)\n}",
+     TARGET_CPU, 3},
+    {"graph a(q: bf16[8, 12, 128, 64], k: bf16[8, 12, 128, 64]) -> (p: bf16[8, 12, 128, 128]) {\n"
+     "  p = softmax((q @ transpose(k, perm=[0, 1, 3, 2])) * 0.125, axis=-1)\n}",
+     TARGET_CPU, 1},
+    {"graph o(x: f32[4, 512], w: f32[512, 513]) -> (y: f32[4, 513]) {\n"
+     "  y = softmax(x @ w, axis=1)\n}",
+     TARGET_CPU, 2},
 };
 
 Test(tile_rows, launches) {
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        Compiled compiled;
-        bool ok = compile_source(&compiled, counts[i].source, target_get(counts[i].target),
-                                 COMPILE_FUSED);
-        cr_assert(ok, "%s\n%s", compiled.messages, counts[i].source);
-        const Plan *plan = compiled.driver.plans[0];
+        Compiled compiled = compiled_new(counts[i].source, counts[i].target);
+        const Plan *plan = compiled.plan;
         uint32_t n = 0;
         for (uint32_t k = 0; k < plan->kernels.n; k++) n += plan->kernels.data[k].link == LINK_NONE;
         cr_expect_eq(n, counts[i].n_launches, "%u\n%s", n, counts[i].source);

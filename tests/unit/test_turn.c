@@ -23,7 +23,7 @@ typedef struct Case {
 static const Case cases[] = {
     {MLP("1", "f32"), {4}},
     {MLP("3", "f32"), {4}},
-    {MLP("16", "f32"), {4}},
+    {MLP("8", "f32"), {4}},
     {MLP("1", "bf16"), {4}},
     {MLP("1", "f64"), {4}},
     /* A launch has as many turns for every size. The softmax goes with its product's tiles. */

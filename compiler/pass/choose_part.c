@@ -1,0 +1,358 @@
+/* Which kernels have moves, and the part of the graph that these concern. See choose_state.h. */
+#include "pass/choose_state.h"
+
+#include "pass/window.h"
+
+#include <math.h>
+
+enum {
+    MAX_READERS = 4,  /* of a factor, for which it may be computed again; of slices */
+    LONG_ROW = 4096,  /* elements, on a GPU: shorter rows stay in registers */
+    LONG_COLUMN = 16, /* shorter ones are a few loads of a thread */
+    COSTLY_OPS = 8    /* in prims: what may take long in the few units of a small product */
+};
+
+/* Which kernels have moves. */
+
+static double most_reduced(const Chooser *c, const Kernel *kernel) {
+    double most = 0;
+    for (uint32_t i = 0; i < c->points.n; i++)
+        most = fmax(most, dim_number(c->graph->dims, kernel_n_reduced(kernel), c->points.dims[i]));
+    return most;
+}
+
+/* Several passes over rows that are read anew by each, or over columns by few blocks, which one
+ * pass that stores as it goes keeps from being split too. */
+static bool has_long_passes(const Chooser *c, const Kernel *kernel) {
+    bool is_row = kernel->form == FORM_ROW, is_column = kernel->form == FORM_COLUMN;
+    bool is_whole = kernel->stages.n > 1 || kernel->stages.data[0].stores.n > 0;
+    int least = is_column ? LONG_COLUMN : c->target->device == DEVICE_GPU ? LONG_ROW : 0;
+    return (is_row || is_column) && is_whole && most_reduced(c, kernel) > least;
+}
+
+/* The arguments (bit set) that the value is computed from, within its stage. */
+static uint64_t loads_below(const Chooser *c, const Kernel *kernel, ScalarId value) {
+    const bool *is_part = scalar_reached(c->scratch, kernel->scalars, value);
+    uint64_t loads = 0;
+    for (ScalarId id = 1; id <= value; id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (is_part[id] && s->kind == SCALAR_LOAD)
+            loads |= (uint64_t)1 << kernel_find_arg(kernel, s->buffer);
+    }
+    return loads;
+}
+
+/* Whether reductions over tensors that have nothing in common share the kernel's first pass. */
+static bool has_merged_rows(const Chooser *c, const Kernel *kernel) {
+    const Stage *first = &kernel->stages.data[0];
+    for (uint32_t i = 0; i < first->reduces.n && kernel->form == FORM_ROW; i++)
+        for (uint32_t k = 0; k < i; k++) {
+            const Reduce *one = stage_reduce(kernel, first, i);
+            const Reduce *other = stage_reduce(kernel, first, k);
+            if (!(loads_below(c, kernel, one->value) & loads_below(c, kernel, other->value)))
+                return true;
+        }
+    return false;
+}
+
+/* Whether the factor is an element of a tensor at a place that axes alone determine. */
+static bool is_plain_load(const Kernel *kernel, ScalarId factor) {
+    const Scalar *s = scalar_get(kernel->scalars, gemm_unrounded(kernel, factor));
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    if (s->kind != SCALAR_LOAD || s->guard) return false;
+    IndexExpr expr = index_expr(tab, s->index);
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return false;
+    return true;
+}
+
+/* Whether the factor is computed in the kernel, and whether that is dearer has not been asked yet
+ * with all that multiply it. */
+static bool is_spread(const Chooser *c, const Kernel *kernel, uint32_t side) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    NodeId factor = graph_node(c->graph, reduce->node)->args[side];
+    while (graph_class(c->graph, factor) == CLASS_VIEW)
+        factor = graph_node(c->graph, factor)->args[0];
+    return !c->is_asked[factor] && !is_plain_load(kernel, side ? reduce->factor : reduce->value);
+}
+
+static const Scalar *factor_of(const Kernel *kernel, uint32_t side) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    ScalarId factor = side ? reduce->factor : reduce->value;
+    return scalar_get(kernel->scalars, gemm_unrounded(kernel, factor));
+}
+
+/* Whether the contraction reads the buffer as a factor. */
+static bool multiplies(const Kernel *kernel, uint32_t buffer) {
+    bool is_factor = false;
+    for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT; side++) {
+        const Scalar *load = factor_of(kernel, side);
+        is_factor = is_factor || (load->kind == SCALAR_LOAD && load->buffer == buffer);
+    }
+    return is_factor;
+}
+
+/* A map whose results only contractions read, as factors. */
+typedef struct Maker {
+    const Kernel *kernel; /* NULL: there is none */
+    const Kernel *readers[MAX_READERS];
+    uint32_t n_readers;
+} Maker;
+
+/* False: something else reads it, or too many do. */
+static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer) {
+    for (const Kernel *k = maker->kernel + 1; k < plan->kernels.data + plan->kernels.n; k++) {
+        if (kernel_find_arg(k, buffer) == NO_ARG) continue;
+        if (!multiplies(k, buffer)) return false;
+        bool is_known = false;
+        for (uint32_t i = 0; i < maker->n_readers; i++)
+            is_known = is_known || maker->readers[i] == k;
+        if (is_known) continue;
+        if (maker->n_readers == MAX_READERS) return false;
+        maker->readers[maker->n_readers++] = k;
+    }
+    return true;
+}
+
+/* What makes this factor of the contraction for it and its like alone. */
+static Maker maker_of_factor(const Plan *plan, const Kernel *kernel, uint32_t side) {
+    const Maker none = {.kernel = NULL};
+    const Scalar *load = factor_of(kernel, side);
+    Maker maker = none;
+    if (load->kind != SCALAR_LOAD || plan->buffers.data[load->buffer].kind != BUFFER_TEMP)
+        return none;
+    for (const Kernel *k = plan->kernels.data; k < kernel && !maker.kernel; k++)
+        if (k->form == FORM_MAP && !k->is_init && kernel_stores_to(k, load->buffer))
+            maker.kernel = k;
+    for (uint32_t i = 0; maker.kernel && i < maker.kernel->args.n; i++) {
+        uint32_t buffer = maker.kernel->args.data[i];
+        if (!kernel_stores_to(maker.kernel, buffer)) continue;
+        if (plan->buffers.data[buffer].kind != BUFFER_TEMP || !add_readers(plan, &maker, buffer))
+            return none;
+    }
+    return maker;
+}
+
+/* Whether to compute it in the contractions has been priced: with the first of them. */
+static bool is_asked(const Plan *plan, const Chooser *c, const Maker *maker) {
+    for (uint32_t i = 0; i < maker->kernel->args.n; i++) {
+        uint32_t buffer = maker->kernel->args.data[i];
+        if (kernel_stores_to(maker->kernel, buffer))
+            return c->is_asked[plan->buffers.data[buffer].node];
+    }
+    return false;
+}
+
+/* Whether the units of a product on a CPU, which may be few, have other work that is worth more. */
+static bool has_costly_stores(const Chooser *c, const Kernel *kernel) {
+    bool is_costly = false;
+    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+        const Node *node = graph_node(c->graph, kernel->nodes.data[i]);
+        bool is_rounded = node->dtype == DT_BF16 && op_info(node->op)->cls == CLASS_ELTWISE;
+        is_costly = is_costly || is_rounded || c->op_cost[node->op] >= COSTLY_OPS;
+    }
+    return is_costly && c->target->device == DEVICE_CPU;
+}
+
+/* Whether a map joins tensors: its lanes may go one by one where those of each tensor would not. */
+static bool joins_tensors(const Chooser *c, const Kernel *kernel) {
+    if (kernel->form != FORM_MAP || kernel->nodes.n < 2) return false;
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        if (graph_class(c->graph, kernel->nodes.data[i]) == CLASS_CONCAT) return true;
+    return false;
+}
+
+NodeId choose_main_node(const Kernel *kernel) {
+    return kernel->reduces.n ? kernel->reduces.data[0].node
+                             : kernel->stages.data[0].stores.data[0].node;
+}
+
+/* A product that kernels read slices of. */
+typedef struct Sliced {
+    Windows windows;
+    const Kernel *readers[MAX_READERS];
+    uint32_t n_readers;
+} Sliced;
+
+static bool has_node(const VecU32 *nodes, NodeId id) {
+    for (uint32_t i = 0; i < nodes->n; i++)
+        if (nodes->data[i] == id) return true;
+    return false;
+}
+
+/* The product or slices of it, which nothing outside the plan reads. */
+static bool is_sliced_temp(const Plan *plan, const Sliced *sliced, const Store *store) {
+    return plan->buffers.data[store->buffer].kind == BUFFER_TEMP &&
+           (has_node(&sliced->windows.inside, store->node) ||
+            has_node(&sliced->windows.slices, store->node));
+}
+
+/* False: too many read it. */
+static bool add_slice_readers(const Plan *plan, const Kernel *kernel, Sliced *sliced) {
+    for (const Kernel *k = kernel + 1; k < plan->kernels.data + plan->kernels.n; k++) {
+        bool reads = false;
+        for (uint32_t i = 0; i < kernel->row_stores.n && !reads; i++) {
+            const Store *store = &kernel->row_stores.data[i];
+            reads =
+                is_sliced_temp(plan, sliced, store) && kernel_find_arg(k, store->buffer) != NO_ARG;
+        }
+        if (!reads) continue;
+        if (sliced->n_readers == MAX_READERS) return false;
+        sliced->readers[sliced->n_readers++] = k;
+    }
+    return sliced->n_readers > 0;
+}
+
+static bool find_sliced(const Chooser *c, const Plan *plan, const Kernel *kernel, Sliced *sliced) {
+    *sliced = (Sliced){.n_readers = 0};
+    if (kernel->form != FORM_CONTRACT) return false;
+    NodeId product = kernel->reduces.data[0].node;
+    const Windows *windows = &sliced->windows;
+    return !c->wishes.windowed[product] && !c->is_sliced[product] &&
+           window_find(c->scratch, c->graph, c->users, product, &sliced->windows) &&
+           windows->slices.n > 1 && windows->slices.n <= MAX_READERS &&
+           window_are_alike(c->graph, windows) && add_slice_readers(plan, kernel, sliced);
+}
+
+bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) {
+    if (kernel->is_init || kernel->segment_axis != NO_AXIS ||
+        c->is_settled[choose_main_node(kernel)])
+        return false;
+    if (kernel->form != FORM_CONTRACT)
+        return has_long_passes(c, kernel) || has_merged_rows(c, kernel) || joins_tensors(c, kernel);
+    for (uint32_t side = 0; side < 2; side++) {
+        Maker maker = maker_of_factor(plan, kernel, side);
+        if (is_spread(c, kernel, side) || (maker.kernel && !is_asked(plan, c, &maker))) return true;
+    }
+    return has_costly_stores(c, kernel);
+}
+
+bool choose_has_slices(const Chooser *c, const Plan *plan, const Kernel *kernel) {
+    Sliced sliced;
+    return !kernel->is_init && find_sliced(c, plan, kernel, &sliced);
+}
+
+/* Making parts. */
+
+static void mark_stored(void *user, const Store *store) {
+    bool *out = user;
+    out[store->node] = true;
+}
+
+/* False: the source says which kernel some of it is. */
+static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
+    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+        NodeId id = kernel->nodes.data[i];
+        if (graph_block(graph, id, BLOCK_KERNEL)) return false;
+        in[id] = graph_class(graph, id) != CLASS_SOURCE;
+    }
+    return true;
+}
+
+/* A part while it is made: per node of the graph. */
+typedef struct Draft {
+    const Chooser *c;
+    const Plan *plan;
+    bool *in, *out, *spread, *window, *ahead[2];
+} Draft;
+
+static bool add_product(Draft *d, const Kernel *kernel) {
+    kernel_each_store(kernel, mark_stored, d->out);
+    return add_nodes(d->c->graph, kernel, d->in);
+}
+
+static bool add_maker(Draft *d, const Maker *maker, uint32_t side) {
+    for (uint32_t i = 0; i < maker->kernel->nodes.n; i++)
+        d->c->is_asked[maker->kernel->nodes.data[i]] = true;
+    return add_nodes(d->c->graph, maker->kernel, d->in) &&
+           add_nodes(d->c->graph, maker->kernel, d->ahead[side]);
+}
+
+/* What makes this factor, with all that reads what it makes, and what makes their other factors for
+ * them alone. */
+static bool add_factor(Draft *d, const Kernel *kernel, uint32_t side) {
+    const Chooser *c = d->c;
+    Maker maker = maker_of_factor(d->plan, kernel, side);
+    NodeId factor = graph_node(c->graph, kernel->reduces.data[0].node)->args[side];
+    d->spread[factor] = is_spread(c, kernel, side);
+    if (!maker.kernel || is_asked(d->plan, c, &maker)) return true;
+    if (!add_maker(d, &maker, side)) return false;
+    for (uint32_t i = 0; i < maker.n_readers; i++) {
+        const Kernel *reader = maker.readers[i];
+        if (!add_product(d, reader)) return false;
+        for (uint32_t own = 0; own < 2 && reader != kernel; own++) {
+            Maker other = maker_of_factor(d->plan, reader, own);
+            bool is_own = other.kernel && other.n_readers == 1 && !is_asked(d->plan, c, &other);
+            if (is_own && !add_maker(d, &other, own)) return false;
+        }
+    }
+    return true;
+}
+
+/* What reads slices of the kernel's product. */
+static bool add_sliced(Draft *d, const Kernel *kernel) {
+    Sliced sliced;
+    if (!find_sliced(d->c, d->plan, kernel, &sliced)) return false;
+    d->window[kernel->reduces.data[0].node] = true;
+    for (uint32_t i = 0; i < sliced.n_readers; i++)
+        if (!add_product(d, sliced.readers[i])) return false;
+    for (uint32_t i = 0; i < kernel->row_stores.n; i++) {
+        const Store *store = &kernel->row_stores.data[i];
+        if (is_sliced_temp(d->plan, &sliced, store)) d->out[store->node] = false;
+    }
+    return true;
+}
+
+/* Copies are in no block of a dump, which leaves one of a concat at most to fusion's own rules. A
+ * concat in a `fuse must` block is to be of one kernel. */
+static bool may_place(const Graph *graph, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    uint32_t n_copies = 0;
+    for (uint32_t i = 0; i < node->n_args; i++) n_copies += graph_is_bound(graph, node->args[i]);
+    return graph_class(graph, id) == CLASS_CONCAT && n_copies <= 1 &&
+           !graph_block(graph, id, BLOCK_MUST);
+}
+
+/* Whether the source wants what is in the part and what is not in one kernel. */
+static bool breaks_block(const Graph *graph, const bool *in) {
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        uint32_t block = graph_block(graph, id, BLOCK_MUST);
+        for (uint32_t i = 0; block && i < node->n_args; i++)
+            if (in[id] != in[node->args[i]] &&
+                graph_block(graph, node->args[i], BLOCK_MUST) == block)
+                return true;
+    }
+    return false;
+}
+
+bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, bool has_windows,
+                      Part *part) {
+    const Graph *graph = c->graph;
+    uint32_t n = graph->nodes.n;
+    Draft d = {.c = c, .plan = plan};
+    bool **all[] = {&d.in, &d.out, &d.spread, &d.window, &d.ahead[0], &d.ahead[1]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        *all[i] = arena_array(c->scratch, bool, n);
+    for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT && !has_windows; side++)
+        if (!add_factor(&d, kernel, side)) return false;
+    if (!add_product(&d, kernel) || (has_windows && !add_sliced(&d, kernel)) ||
+        breaks_block(graph, d.in))
+        return false;
+    part->excerpt = excerpt_of(c->arena, graph, d.in, d.out);
+    uint32_t n_copies = part->excerpt.graph->nodes.n;
+    part->is_spread = arena_array(c->arena, bool, n_copies);
+    part->may_place = arena_array(c->arena, bool, n_copies);
+    part->may_window = arena_array(c->arena, bool, n_copies);
+    part->has_windows = has_windows;
+    for (uint32_t side = 0; side < 2; side++)
+        part->is_ahead[side] = arena_array(c->arena, bool, n_copies);
+    for (NodeId id = 0; id < n_copies; id++) {
+        NodeId of = part->excerpt.of[id];
+        part->is_spread[id] = d.in[of] && d.spread[of];
+        part->may_place[id] = d.in[of] && may_place(graph, of);
+        part->may_window[id] = d.window[of];
+        for (uint32_t side = 0; side < 2; side++) part->is_ahead[side][id] = d.ahead[side][of];
+    }
+    return true;
+}

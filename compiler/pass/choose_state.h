@@ -1,0 +1,53 @@
+/* What choosing works on, shared by its two halves: choose.c prices moves, choose_part.c finds the
+ * kernels that have moves and takes them out of the graph. Internal to them. */
+#ifndef FUSEC_CHOOSE_STATE_H
+#define FUSEC_CHOOSE_STATE_H
+
+#include "pass/choose.h"
+#include "pass/cut.h"
+#include "pass/excerpt.h"
+
+/* What is asked of fusion beyond its own rules, per node. */
+typedef struct Wishes {
+    bool *apart, *unmerged, *store, *alone, *placed, *again, *windowed;
+} Wishes;
+
+typedef struct Chooser {
+    Arena *arena, *scratch;
+    const Graph *graph;
+    const Target *target;
+    CostPoints points;
+    Diags *diags;
+    Wishes wishes;
+    const uint32_t *op_cost; /* per op */
+    const VecU32 *users;     /* per node */
+    Cut cut;                 /* its `again` is the wishes' */
+    bool *is_settled;        /* per node: the kernel that it is the main one of had its moves */
+    bool *is_asked;          /* per node: computing it in what multiplies it has been priced */
+    bool *is_sliced;         /* per node: making slices of it in its place has been priced */
+    uint32_t n_parts;
+} Chooser;
+
+/* A kernel, those that make a factor for it, and others that these make it for. Or a product and
+ * the kernels that read slices of it, which has windows and no other moves. */
+typedef struct Part {
+    Excerpt excerpt;
+    bool *is_spread;   /* per node of it: a contraction's factor that is not simply loaded */
+    bool *is_ahead[2]; /* by side, per node of it: of a kernel that makes such a factor */
+    bool *may_place;   /* per node of it: a concat that may be stored in pieces */
+    bool has_windows;
+    bool *may_window; /* per node of it: the product that may be made slice by slice */
+} Part;
+
+/* Whether a move may pay for the kernel, which has had none yet. */
+bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel);
+/* The node that stands for the kernel: its reduction, or what it stores. */
+NodeId choose_main_node(const Kernel *kernel);
+/* Whether kernels read slices of its product that may be made in its place, which has not been
+ * priced yet. */
+bool choose_has_slices(const Chooser *c, const Plan *plan, const Kernel *kernel);
+/* False: the source says which kernel some of it is, or wants it in one with something else. */
+bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, bool has_windows,
+                      Part *part);
+
+#endif

@@ -1,0 +1,17 @@
+/* Relays (ir/relay.h): a product, rows over it and a product of what those make become one
+ * launch, in which neither the scores nor what the rows make of them is in memory. Nothing is
+ * rewritten: scores are made anew for each pass of the rows, which costs as many products, and no
+ * bit changes. */
+#ifndef FUSEC_RELAY_PASS_H
+#define FUSEC_RELAY_PASS_H
+
+#include "ir/target.h"
+#include "pass/cost.h"
+
+/* Links what can be a relay, where the price agrees or `fuse must` insists: gives the three
+ * kernels variants that go together and takes what passes between them out of memory. Requires
+ * schedules; for GPUs. */
+void relay_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target,
+                   const CostPoints *points);
+
+#endif
