@@ -288,10 +288,7 @@ static void fill_tiles(Wgmma *w, LLVMValueRef *ring) {
     const Unit *unit = w->unit;
     Loop tiles = wgmma_each_tile(w);
     loop_carry(unit, &tiles, ring, 2);
-    if (w->lower->n_codes > 1)
-        wgmma_work_by_code(w, tiles.index, fill_tile, ring, 2, 2);
-    else
-        fill_tile(w, tiles.index, ring);
+    wgmma_work_by_code(w, tiles.index, fill_tile, ring, 2, 2);
     loop_end_carry(unit, &tiles, ring, 2);
 }
 

@@ -99,8 +99,8 @@ DimId wgmma_extent_of_k(const Wgmma *w);
 LLVMValueRef wgmma_k_of_tile(const Wgmma *codes, LLVMValueRef tile);
 /* What is done with tile `number` of its code's. `values` go in and come out changed. */
 typedef void WgmmaWork(Wgmma *w, LLVMValueRef number, LLVMValueRef *values);
-/* Branches to the code of the part that has the tile. `values` are the work's, the first `n_kept`
- * of which are as it leaves them afterwards. */
+/* Branches to the code of the part that has the tile, if there are several. `values` are the
+ * work's, the first `n_kept` of which are as it leaves them afterwards. */
 enum { WGMMA_MAX_ACCUMULATORS = WGMMA_MAX_WIDTH / 2, WGMMA_MAX_VALUES };
 void wgmma_work_by_code(Wgmma *codes, LLVMValueRef tile, WgmmaWork *work, LLVMValueRef *values,
                         uint32_t n_values, uint32_t n_kept);

@@ -129,6 +129,10 @@ void wgmma_work_by_code(Wgmma *codes, LLVMValueRef tile, WgmmaWork *work, LLVMVa
     LLVMBuilderRef builder = unit->builder;
     LLVMValueRef function = codes->lower->function, own[WGMMA_MAX_VALUES], kept[MAX_KEPT];
     uint32_t n_codes = codes->lower->n_codes;
+    if (n_codes == 1) {
+        work(codes, tile, values);
+        return;
+    }
     LLVMBasicBlockRef after = unit_block(unit, function, "worked");
     for (uint32_t c = 0; c < n_codes; c++) {
         LLVMBasicBlockRef next = after;

@@ -56,6 +56,11 @@ static LLVMValueRef next_turn(const Wgmma *w, LLVMValueRef turn, LLVMValueRef is
     return LLVMBuildXor(builder, turn, LLVMBuildZExt(builder, is_handed, w->unit->i32, ""), "");
 }
 
+static void store_own(Wgmma *w, LLVMValueRef number, LLVMValueRef *values) {
+    (void)values;
+    wgmma_drain_results(w, wgmma_begin_drain(w, number), w->warp);
+}
+
 LLVMValueRef wgmma_hand_over(Wgmma *w, const Loop *tiles, LLVMValueRef turn,
                              LLVMValueRef last_stage, const LLVMValueRef *accs) {
     const Unit *unit = w->unit;
@@ -74,29 +79,34 @@ LLVMValueRef wgmma_hand_over(Wgmma *w, const Loop *tiles, LLVMValueRef turn,
     If self = if_begin(unit, function, LLVMBuildNot(unit->builder, more, ""));
     LLVMValueRef all = unit_i32(w->unit, -1);
     unit_intrinsic(unit, "llvm.nvvm.bar.warp.sync", NULL, 0, &all, 1);
-    wgmma_drain_results(w, wgmma_begin_drain(w, tiles->index), w->warp);
+    wgmma_work_by_code(w, tiles->index, store_own, &turn, 1, 0);
     if_end(unit, &self);
     return next_turn(w, turn, more);
 }
 
-void wgmma_store_tiles(Wgmma *w, LLVMValueRef *turn) {
+/* Of the tile, what every n-th warp that multiplies has left. `turn`: see wgmma_hand_over. */
+static void store_handed(Wgmma *w, LLVMValueRef number, LLVMValueRef *turn) {
     const Unit *unit = w->unit;
-    LLVMBuilderRef builder = unit->builder;
     uint32_t n_warps = w->sched->warps_m;
     LLVMValueRef first =
-        LLVMBuildSub(builder, w->warp, unit_i32(w->unit, (int64_t)n_warps + 1), "");
-    Loop tiles = wgmma_each_tile(w);
-    loop_carry(unit, &tiles, turn, 1);
-    LLVMValueRef more = is_more(w, &tiles);
-    If others = if_begin(unit, w->lower->function, more);
-    WgmmaDrain drain = wgmma_begin_drain(w, tiles.index);
-    Loop warps = loop_begin(unit, w->lower->function, first, unit_i32(w->unit, n_warps),
-                            unit_i32(w->unit, w->sched->store_warps));
+        LLVMBuildSub(unit->builder, w->warp, unit_i32(unit, (int64_t)n_warps + 1), "");
+    WgmmaDrain drain = wgmma_begin_drain(w, number);
+    Loop warps = loop_begin(unit, w->lower->function, first, unit_i32(unit, n_warps),
+                            unit_i32(unit, w->sched->store_warps));
     LLVMValueRef handed = wgmma_handed(w, warps.index), taken = wgmma_taken(w, warps.index);
     wgmma_wait(w, handed, *turn);
     wgmma_drain_results(w, drain, warps.index);
     arrive(w, taken);
     loop_end(unit, &warps);
+}
+
+void wgmma_store_tiles(Wgmma *w, LLVMValueRef *turn) {
+    const Unit *unit = w->unit;
+    Loop tiles = wgmma_each_tile(w);
+    loop_carry(unit, &tiles, turn, 1);
+    LLVMValueRef more = is_more(w, &tiles);
+    If others = if_begin(unit, w->lower->function, more);
+    wgmma_work_by_code(w, tiles.index, store_handed, turn, 1, 0);
     if_end(unit, &others);
     *turn = next_turn(w, *turn, more);
     loop_end_carry(unit, &tiles, turn, 1);

@@ -104,6 +104,11 @@ static double wgmma_tile_us(const Coster *c, const Pricing *p, uint32_t tile_n) 
     return drain + ceil(p->reduced / sched->tile_k) * step;
 }
 
+/* The part's, of the tiles of all parts. */
+static double share_of_launch(const Coster *c, const Pricing *p) {
+    return p->n_beside > 0 ? cost_number(c, p->variant->grid) / p->n_beside : 0;
+}
+
 /* All tiles. */
 static double wgmma_us(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
@@ -112,7 +117,7 @@ static double wgmma_us(const Coster *c, const Pricing *p) {
     if (all <= 0) return 0;
     return wgmma_waves_us(all - n_narrow, wgmma_tile_us(c, p, sched->tile_n), n_narrow,
                           wgmma_tile_us(c, p, sched->tail_n), c->card->n_processors) *
-           own / all;
+           share_of_launch(c, p);
 }
 
 static double n_waves(const Coster *c, const Pricing *p) {
@@ -124,11 +129,12 @@ static double n_waves(const Coster *c, const Pricing *p) {
  * they, being fewer, take longer than that. */
 static void hide_storing(const Coster *c, Pricing *p) {
     const Sched *sched = &p->variant->sched;
-    double waves = fmax(1, n_waves(c, p));
-    double last = p->cost->arithmetic_us / waves + WGMMA_DRAIN_US * sched->tile_n;
+    double waves = fmax(1, n_waves(c, p)), share = share_of_launch(c, p);
+    if (share <= 0) return;
+    double last = p->cost->arithmetic_us / (waves * share) + WGMMA_DRAIN_US * sched->tile_n;
     double others = last * sched->warps_m / sched->store_warps;
     double wait = fmax(STORED_BESIDE * last, others - wgmma_tile_us(c, p, sched->tile_n));
-    p->cost->arithmetic_us = last + (waves - 1) * wait;
+    p->cost->arithmetic_us = share * (last + (waves - 1) * wait);
 }
 
 bool cost_is_row_phase(const Kernel *kernel) {

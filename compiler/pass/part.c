@@ -56,7 +56,8 @@ static bool multiply_alike(const Kernel *a, const Variant *of_a, const Kernel *b
                            const Variant *of_b) {
     const Sched *s = &of_a->sched, *t = &of_b->sched;
     bool is_same = s->tile_m == t->tile_m && s->tile_n == t->tile_n && s->stages == t->stages &&
-                   s->products == t->products && of_a->grid_limit == of_b->grid_limit &&
+                   s->products == t->products && s->store_warps == t->store_warps &&
+                   of_a->grid_limit == of_b->grid_limit &&
                    gemm_factor_dtype(a) == gemm_factor_dtype(b);
     for (uint32_t i = 0; i < of_a->n_maps && is_same; i++)
         is_same = of_a->maps[i].axes[1].box == of_b->maps[i].axes[1].box &&

@@ -226,19 +226,36 @@ static uint32_t n_split_lines(const Wgmma *g) {
     return n;
 }
 
-/* The warps that have nothing to copy store each tile but a block's last while the next one is
- * multiplied, unless they, being fewer, would take longer than multiplying and storing in turn.
- * Where both factors' rows begin within lines, copies want the stage that would make room for
- * results: 4000 x 4104 x 4072 took 235 us instead of 213. */
-static uint32_t store_warps(const Wgmma *g, Tile tile) {
-    const Reduce *reduce = &g->kernel->reduces.data[0];
+/* Whether warps that are fewer would store such tiles of this part no later than those that
+ * multiply would multiply and store in turn. Where both factors' rows begin within lines, copies
+ * want the stage that would make room for results: 4000 x 4104 x 4072 took 235 us instead of 213.
+ */
+static bool stores_beside(const Wgmma *part, Tile tile) {
+    const Reduce *reduce = &part->kernel->reduces.data[0];
     int64_t k;
-    bool may = g->launch.n_parts <= 1 && !g->launch.has_rows && dtype_bytes(reduce->result) == 2 &&
-               dim_is_const(g->dims, kernel_n_reduced(g->kernel), &k);
-    if (!may || n_split_lines(g) == 2 || n_waves(g, tile) < 2) return 0;
-    double multiplying = n_steps(g, tile) * step_us(g, tile), storing = epilogue_us(g, tile);
+    if (dtype_bytes(reduce->result) != 2 || n_split_lines(part) == 2 ||
+        !dim_is_const(part->dims, kernel_n_reduced(part->kernel), &k))
+        return false;
+    double multiplying = n_steps(part, tile) * step_us(part, tile);
+    double storing = epilogue_us(part, tile);
     double slower = (double)tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS / STORE_WARPS;
-    return slower * storing < multiplying + storing ? STORE_WARPS : 0;
+    return slower * storing < multiplying + storing;
+}
+
+/* The warps that have nothing to copy store each tile but a block's last while the next one is
+ * multiplied, where that holds for all parts: they agree in it. */
+static uint32_t store_warps(const Wgmma *g, Tile tile) {
+    if (g->launch.has_rows || n_waves(g, tile) < 2) return 0;
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    bool do_all = true;
+    for (uint32_t i = 0; i < n && do_all; i++) {
+        Wgmma part = *g;
+        do_all = n == 1 || wgmma_init(&part, &parts[i], g->launch);
+        part.launch.n_parts = 0;
+        do_all = do_all && stores_beside(&part, tile);
+    }
+    return do_all ? STORE_WARPS : 0;
 }
 
 static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {

@@ -454,13 +454,13 @@ static const char *make_part(Maker *m) {
     return source(m);
 }
 
-/* Products of one input that differ in width and in what follows. */
-static void mixed_products(Maker *m, uint32_t n_parts, int most, int multiple) {
-    Value x = input(m, m->dtype, AXES("M", "K"));
+/* Products of one input of `k` columns that differ in width and in what follows. */
+static void mixed_products(Maker *m, const char *k, uint32_t n_parts, int most, int multiple) {
+    Value x = input(m, m->dtype, AXES("M", k));
     for (uint32_t i = 0; i < n_parts; i++) {
         int64_t n = rng_between(&m->rng, 1, most / multiple) * multiple;
-        Product p = {NULL, "M", str_format(m->arena, "%d", (int)n), "K", true, false};
-        Value y = times(m, &p, x, input(m, m->dtype, AXES("K", p.n)));
+        Product p = {NULL, "M", str_format(m->arena, "%d", (int)n), k, true, false};
+        Value y = times(m, &p, x, input(m, m->dtype, AXES(k, p.n)));
         output(m, i ? chain(m, y, i) : y);
     }
 }
@@ -469,7 +469,7 @@ static void mixed_products(Maker *m, uint32_t n_parts, int most, int multiple) {
 static const char *make_part_mixed(Maker *m) {
     uint32_t kind = rng_below(&m->rng, 3), n_parts = 2 + rng_below(&m->rng, 2);
     dim(m, "M", 1, 700, 1), dim(m, "K", 1, 1024, rng_chance(&m->rng, 40) ? 8 : 1);
-    if (kind == 0) mixed_products(m, n_parts, 300, 1);
+    if (kind == 0) mixed_products(m, "K", n_parts, 300, 1);
     for (uint32_t i = 0; i < n_parts && kind > 0; i++) {
         Value v = chain(m, input(m, m->dtype, AXES("M", "K")), i + 1);
         output(m, kind == 1 ? v : bind(m, v.dtype, AXES("M"), "max(%s, axis=1)", v.name));
@@ -479,7 +479,14 @@ static const char *make_part_mixed(Maker *m) {
 
 static const char *make_wgmma_part(Maker *m) {
     dim(m, "M", 33, 4096, 1), dim(m, "K", 16, 512, rng_chance(&m->rng, 80) ? 8 : 1);
-    mixed_products(m, 2 + rng_below(&m->rng, 2), 1024, 8);
+    mixed_products(m, "K", 2 + rng_below(&m->rng, 2), 1024, 8);
+    return source(m);
+}
+
+/* A few waves of tiles, each with many steps of a known k. */
+static const char *make_wgmma_part_store(Maker *m) {
+    dim(m, "M", 1500, 4096, 1);
+    mixed_products(m, eights(m, 100, 160), 2 + rng_below(&m->rng, 2), 2048, 8);
     return source(m);
 }
 

@@ -127,6 +127,10 @@ static bool is_wgmma_part(const Used *u) {
     return u->is_mixed && is_wgmma(u);
 }
 
+static bool is_wgmma_part_store(const Used *u) {
+    return u->is_mixed && is_wgmma_store(u);
+}
+
 static bool is_phase_rows(const Used *u) {
     return u->kernel->link == LINK_PHASE && u->kernel->form == FORM_ROW;
 }

@@ -156,6 +156,17 @@ Test(gpu_wgmma, warps_that_copy_nothing_store, .timeout = 60) {
         {"graph g(a: bf16[4000, 4072], b: bf16[4072, 4104]) -> (y: bf16[4000, 4104]) {\n"
          "  y = relu(a @ b)\n}\n",
          0},
+        /* products of one code, and of two */
+        {"graph g(x: bf16[4096, 1024], a: bf16[1024, 1024], b: bf16[1024, 1024])"
+         " -> (q: bf16[4096, 1024], k: bf16[4096, 1024]) {\n  q = x @ a\n  k = x @ b\n}\n",
+         3},
+        {"graph g(x: bf16[4096, 4096], a: bf16[4096, 4096], b: bf16[4096, 1024])"
+         " -> (q: bf16[4096, 4096], k: bf16[4096, 1024]) {\n  q = x @ a\n  k = relu(x @ b)\n}\n",
+         3},
+        /* one of them has little to multiply: they agree in it */
+        {"graph g(x: bf16[4096, 4096], z: bf16[4096, 64], a: bf16[4096, 4096], b: bf16[64, 4096])"
+         " -> (q: bf16[4096, 4096], k: bf16[4096, 4096]) {\n  q = x @ a\n  k = z @ b\n}\n",
+         0},
         /* rows of 64 have one group of warps to multiply */
         {"graph g(a: bf16[150, 64, 128], b: bf16[150, 128, 64]) -> (y: bf16[150, 64, 64]) {\n"
          "  y = a @ b\n}\n",

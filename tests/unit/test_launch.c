@@ -206,6 +206,14 @@ Test(launch, counts_with_wgmma) {
          " c: bf16[512, 512]) -> (q: bf16[B, 512], k: bf16[B, 512], v: bf16[B, 512]) {\n"
          "  q = x @ a\n  k = x @ b\n  v = x @ c\n}\n",
          1},
+        {"dim B in 1..65536\ngraph g(x: bf16[B, 1024], a: bf16[1024, 1024], b: bf16[1024, 1024],"
+         " c: bf16[1024, 1024]) -> (q: bf16[B, 1024], k: bf16[B, 1024], v: bf16[B, 1024]) {\n"
+         "  q = x @ a\n  k = x @ b\n  v = x @ c\n}\n",
+         1},
+        {"dim B in 1..65536\ngraph g(x: bf16[B, 4096], a: bf16[4096, 4096], b: bf16[4096, 1024],"
+         " c: bf16[4096, 1024]) -> (q: bf16[B, 4096], k: bf16[B, 1024], v: bf16[B, 1024]) {\n"
+         "  q = x @ a\n  k = x @ b\n  v = relu(x @ c)\n}\n",
+         1},
         {"graph g(x: bf16[B, 4096], a: bf16[4096, 11008], b: bf16[4096, 11008],"
          " c: bf16[11008, 4096]) -> (y: bf16[B, 4096]) {\n"
          "  y = (silu(x @ a) * (x @ b)) @ c\n}\ndim B in 1..4096\n",
