@@ -181,7 +181,7 @@ test_link = $(call say,LINK )mkdir -p $(@D) && $(CC) $(filter -fsanitize%,$(CFLA
 RT_TESTS = $(call tests,$(wildcard tests/*/test_rt_*.c))
 $(RT_TESTS): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(RT_LIB)
 	$(test_link) $(TEST_LIBS)
-$(filter-out $(RT_TESTS),$(PLAIN_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(CORE_LIB) $(B)/libfusert.a
+$(filter-out $(RT_TESTS) %/test_emulator,$(PLAIN_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(TEST_LIBS)
 $(filter-out $(RT_TESTS) %/test_prove %/test_shapes,$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
@@ -199,6 +199,18 @@ $(SHAPES_TEST): | $(B)/tests/soak/soak
 $(SHAPES_TEST): $(O)/tests/unit/test_shapes.o $(O)/tests/soak/shapes_sources.o \
   $(O)/tests/soak/shapes_templates.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
+
+# What stands for the driver where there is no GPU. Of its tests it is a part.
+.PHONY: emulator
+EMULATOR = build/emulator/libcuda.so.1
+EMULATOR_OBJ = $(call objs,$(wildcard tests/emulator/*.c))
+$(EMULATOR_OBJ): TEST_PLUS = -Iruntime/src -O3 -mavx2 -mfma
+build/emulator/libcuda.so.1: $(EMULATOR_OBJ) $(call objs,$(BASE_SRC))
+	$(call say,LINK )mkdir -p $(@D) && $(CC) -shared -o $@ $^ -lm -lpthread
+emulator: $(EMULATOR) ## Build an emulator of GPUs: LD_LIBRARY_PATH=build/emulator build/fusec run ..
+EMULATOR_TEST = $(B)/tests/unit/test_emulator
+$(EMULATOR_TEST): $(O)/tests/unit/test_emulator.o $(EMULATOR_OBJ) $(TEST_LIB) $(CORE_LIB)
+	$(test_link) $(TEST_LIBS)
 
 $(B)/tests/unit/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc
 
@@ -292,12 +304,12 @@ build/time_runs: $(O)/tools/time_runs.o
 compile-time: build/fusec build/time_runs ## Check how long every example takes to compile, to PTX and for a CPU
 	@sh tools/compile_time.sh build/time_runs build/fusec $(EXAMPLES)
 
-check-all: all dist build/time_runs $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK)
+check-all: all dist build/time_runs $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK) $(EMULATOR)
 	@$(AGAIN) CONFIG=asan tests-built
 	@$(AGAIN) CONFIG=fuzz fuzzers-built
 	@sh tools/test_all.sh "$(PLAIN_TESTS) $(LLVM_TESTS)" \
 	  "$(patsubst build/%,build/asan/%,$(PLAIN_TESTS))" "$(SOAK)" "$(N) $(SEED)" \
-	  "$(FUZZ_SECONDS)" "$(FUZZERS)" "$(TARBALL)"
+	  "$(FUZZ_SECONDS)" "$(FUZZERS)" "$(TARBALL)" $(EMULATOR)
 tests-built: $(PLAIN_TESTS)
 
 test: ## Install what is missing, build everything, run every test

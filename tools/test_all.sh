@@ -1,6 +1,6 @@
 #!/bin/sh
 # Every test, and one line of totals at the end.
-# test_all.sh "TESTS" "SANITIZED TESTS" "SOAK PROGRAM" "SOAK ARGUMENTS" FUZZ_SECONDS "FUZZERS" RELEASE
+# test_all.sh "TESTS" "SANITIZED TESTS" "SOAK PROGRAM" "SOAK ARGUMENTS" FUZZ_SECONDS "FUZZERS" RELEASE EMULATOR
 # shellcheck disable=SC2086
 set -u
 tools=$(dirname "$0")
@@ -17,6 +17,11 @@ if [ -n "$3" ]; then
     AS=soak sh "$tools/run_tests.sh" build $3 $4
     echo '== random shapes of every template'
     AS=shapes sh "$tools/run_tests.sh" build $3 --shapes 24 1
+    echo '== the same on an emulated GPU'
+    LD_LIBRARY_PATH=$(dirname "$8") AS=emulated_soak sh "$tools/run_tests.sh" build \
+        $3 60 1 --device=cuda
+    LD_LIBRARY_PATH=$(dirname "$8") AS=emulated_shapes sh "$tools/run_tests.sh" build \
+        $3 --shapes 2 1 --small --device=cuda --target=sm_90a
 fi
 if [ -n "$6" ]; then
     echo '== fuzzers'

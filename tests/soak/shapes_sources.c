@@ -485,8 +485,8 @@ static const char *make_wgmma_part(Maker *m) {
 
 /* A few waves of tiles, each with many steps of a known k. */
 static const char *make_wgmma_part_store(Maker *m) {
-    dim(m, "M", 1500, 4096, 1);
-    mixed_products(m, eights(m, 100, 160), 2 + rng_below(&m->rng, 2), 2048, 8);
+    dim(m, "M", 33, 4096, 1);
+    mixed_products(m, eights(m, 60, 120), 2 + rng_below(&m->rng, 2), 400, 8);
     return source(m);
 }
 

@@ -6,7 +6,8 @@
  *   soak --faults [N] [SEED] [--device=..] [--target=..]    whether `fusec verify` names mistakes
  *   soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] [--device=..]
  *                                      N random shapes for every template (templates.def), or one
- *                                      case: --one=TEMPLATE:PROGRAM:SHAPE
+ *                                      case: --one=TEMPLATE:PROGRAM:SHAPE; small ones, for an
+ *                                      emulated GPU: --small
  *   soak --merge FILE..                                     one coverage table of several parts
  *   soak --merge-shapes N TARGET FILE..                     the same of shapes
  *
@@ -82,6 +83,7 @@ static int usage(const char *wrong) {
             "       soak --sweep [--part=I/K] [--device=cpu|cuda] [--target=NAME]\n"
             "       soak --faults [N] [SEED] [--device=cpu|cuda] [--target=NAME]\n"
             "       soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] "
+            "[--small] "
             "[--one=TEMPLATE:PROGRAM:SHAPE] [--device=cpu|cuda] [--target=NAME] [--plant=FAULT]\n"
             "       soak --merge FILE..\n"
             "       soak --merge-shapes N TARGET FILE..\n"
@@ -119,6 +121,7 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
         rig_repeat_runs((uint32_t)n);
         return true;
     }
+    if (strcmp(argument, "--small") == 0) return soak->is_small = true;
     if (strcmp(argument, "--sweep") == 0) return soak->is_sweep = true;
     if (strcmp(argument, "--faults") == 0) return soak->is_faults = true;
     if (strcmp(argument, "--shapes") == 0) return soak->is_shapes = true;

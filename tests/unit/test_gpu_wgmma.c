@@ -131,13 +131,45 @@ Test(gpu_wgmma, every_layout_has_its_maps_and_transposes, .timeout = 120) {
     }
 }
 
+typedef struct Stored {
+    const char *source;
+    uint32_t warps;
+} Stored;
+
 /* What is a program's first kernel stored by: warps that do nothing else where a block has several
  * tiles and they keep up, with the price of the epilogue. */
+static void check_stored(const Stored *stored) {
+    Program p = compile(stored->source, TARGET_SM_90A);
+    const Variant *v = &p.kernel->variants[first_by_engine(&p, CONTRACT_WGMMA)];
+    uint32_t n_last = n_by_engine(&p, CONTRACT_WGMMA) - 1;
+    const Sched *s = &v[n_last].sched;
+    cr_expect_eq(s->engine, CONTRACT_WGMMA);
+    cr_expect_eq(s->store_warps, stored->warps, "%u: %s", s->store_warps, stored->source);
+    cr_expect(s->stages >= 3 && v->shared_bytes <= WGMMA_SHARED_BYTES);
+    cr_expect(assembles_as_meant(&p), "%s", stored->source);
+    compile_free(&p.compiled);
+}
+
+/* Products of one launch agree in it. */
+Test(gpu_wgmma, warps_store_for_products_side_by_side, .timeout = 60) {
+    static const Stored cases[] = {
+        /* products of one code, and of two */
+        {"graph g(x: bf16[4096, 1024], a: bf16[1024, 1024], b: bf16[1024, 1024])"
+         " -> (q: bf16[4096, 1024], k: bf16[4096, 1024]) {\n  q = x @ a\n  k = x @ b\n}\n",
+         3},
+        {"graph g(x: bf16[4096, 4096], a: bf16[4096, 4096], b: bf16[4096, 1024])"
+         " -> (q: bf16[4096, 4096], k: bf16[4096, 1024]) {\n  q = x @ a\n  k = relu(x @ b)\n}\n",
+         3},
+        /* one of them has little to multiply: they agree in it */
+        {"graph g(x: bf16[4096, 4096], z: bf16[4096, 64], a: bf16[4096, 4096], b: bf16[64, 4096])"
+         " -> (q: bf16[4096, 4096], k: bf16[4096, 4096]) {\n  q = x @ a\n  k = z @ b\n}\n",
+         0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_stored(&cases[i]);
+}
+
 Test(gpu_wgmma, warps_that_copy_nothing_store, .timeout = 60) {
-    static const struct {
-        const char *source;
-        uint32_t warps;
-    } cases[] = {
+    static const Stored cases[] = {
         {"graph g(a: bf16[4096, 4096], b: bf16[4096, 4096]) -> (y: bf16[4096, 4096]) {\n"
          "  y = a @ b\n}\n",
          3},
@@ -155,17 +187,6 @@ Test(gpu_wgmma, warps_that_copy_nothing_store, .timeout = 60) {
         /* both factors' rows begin within lines */
         {"graph g(a: bf16[4000, 4072], b: bf16[4072, 4104]) -> (y: bf16[4000, 4104]) {\n"
          "  y = relu(a @ b)\n}\n",
-         0},
-        /* products of one code, and of two */
-        {"graph g(x: bf16[4096, 1024], a: bf16[1024, 1024], b: bf16[1024, 1024])"
-         " -> (q: bf16[4096, 1024], k: bf16[4096, 1024]) {\n  q = x @ a\n  k = x @ b\n}\n",
-         3},
-        {"graph g(x: bf16[4096, 4096], a: bf16[4096, 4096], b: bf16[4096, 1024])"
-         " -> (q: bf16[4096, 4096], k: bf16[4096, 1024]) {\n  q = x @ a\n  k = relu(x @ b)\n}\n",
-         3},
-        /* one of them has little to multiply: they agree in it */
-        {"graph g(x: bf16[4096, 4096], z: bf16[4096, 64], a: bf16[4096, 4096], b: bf16[64, 4096])"
-         " -> (q: bf16[4096, 4096], k: bf16[4096, 4096]) {\n  q = x @ a\n  k = z @ b\n}\n",
          0},
         /* rows of 64 have one group of warps to multiply */
         {"graph g(a: bf16[150, 64, 128], b: bf16[150, 128, 64]) -> (y: bf16[150, 64, 64]) {\n"
@@ -186,17 +207,7 @@ Test(gpu_wgmma, warps_that_copy_nothing_store, .timeout = 60) {
          "  y = matmul(a, transpose(b, perm=[1, 0]), precision=\"tf32\")\n}\n",
          0},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        Program p = compile(cases[i].source, TARGET_SM_90A);
-        const Variant *v = &p.kernel->variants[first_by_engine(&p, CONTRACT_WGMMA)];
-        uint32_t n_last = n_by_engine(&p, CONTRACT_WGMMA) - 1;
-        const Sched *s = &v[n_last].sched;
-        cr_expect_eq(s->engine, CONTRACT_WGMMA);
-        cr_expect_eq(s->store_warps, cases[i].warps, "%u: %s", s->store_warps, cases[i].source);
-        cr_expect(s->stages >= 3 && v->shared_bytes <= WGMMA_SHARED_BYTES);
-        cr_expect(assembles_as_meant(&p), "%s", cases[i].source);
-        compile_free(&p.compiled);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_stored(&cases[i]);
 }
 
 /* The copy engine rounds f32 to tf32, but its tiles cannot be turned. */

@@ -1,0 +1,331 @@
+/* What stands for libcuda.so.1 where there is no GPU: device memory is host memory, and kernels run
+ * in emu_run.c. Functions that the runtime can do without are missing. For programs that load the
+ * driver at run time:
+ *
+ *     LD_LIBRARY_PATH=build/emulator build/fusec verify model.g --device=cuda
+ *
+ * FUSEC_EMU_SEED chooses who goes first; FUSEC_EMU_MINOR=0 with FUSEC_EMU_MAJOR=8 makes it an
+ * sm_80. */
+#include "emulator/emu.h"
+
+#include "cuda_api.h"
+#include "fake/fake_cuda.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Codes of cuda.h. */
+enum {
+    SUCCESS,
+    INVALID_VALUE,
+    OUT_OF_MEMORY,
+    INVALID_PTX = 218,
+    NOT_FOUND = 500,
+    LAUNCH_FAILED = 719
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char context;
+
+/* Device memory. */
+
+typedef struct Memory {
+    struct Memory *next;
+    uint64_t begin, end;
+} Memory;
+static Memory *memories;
+
+/* Within one block. */
+static bool may_access(uint64_t at, uint32_t n_bytes) {
+    for (const Memory *memory = memories; memory; memory = memory->next)
+        if (at >= memory->begin && at + n_bytes <= memory->end) return true;
+    return false;
+}
+
+static int emu_cuMemAlloc(uint64_t *data, size_t n_bytes) {
+    if (n_bytes == 0) return INVALID_VALUE;
+    size_t whole = (n_bytes + 255) / 256 * 256;
+    void *bytes = aligned_alloc(256, whole);
+    Memory *memory = malloc(sizeof *memory);
+    if (!bytes || !memory) {
+        free(bytes);
+        free(memory);
+        return OUT_OF_MEMORY;
+    }
+    memset(bytes, 0xFF, whole);
+    uint64_t begin = (uint64_t)(uintptr_t)bytes;
+    pthread_mutex_lock(&lock);
+    *memory = (Memory){memories, begin, begin + n_bytes};
+    memories = memory;
+    pthread_mutex_unlock(&lock);
+    *data = begin;
+    return SUCCESS;
+}
+
+static int emu_cuMemFree(uint64_t data) {
+    int code = data ? INVALID_VALUE : SUCCESS;
+    pthread_mutex_lock(&lock);
+    for (Memory **link = &memories; *link; link = &(*link)->next) {
+        Memory *memory = *link;
+        if (memory->begin != data) continue;
+        *link = memory->next;
+        free(memory);
+        free((void *)(uintptr_t)data);
+        code = SUCCESS;
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+static int emu_cuMemcpyHtoD(uint64_t to, const void *from, size_t n_bytes) {
+    memcpy((void *)(uintptr_t)to, from, n_bytes);
+    return SUCCESS;
+}
+
+static int emu_cuMemcpyDtoH(void *to, uint64_t from, size_t n_bytes) {
+    memcpy(to, (void *)(uintptr_t)from, n_bytes);
+    return SUCCESS;
+}
+
+static int emu_cuMemcpyDtoDAsync(uint64_t to, uint64_t from, size_t n_bytes, void *stream) {
+    (void)stream;
+    memmove((void *)(uintptr_t)to, (void *)(uintptr_t)from, n_bytes);
+    return SUCCESS;
+}
+
+/* The device. */
+
+static int from_environment(const char *name, int otherwise) {
+    const char *text = getenv(name);
+    return text ? atoi(text) : otherwise;
+}
+
+static int emu_cuInit(unsigned flags) {
+    return flags ? INVALID_VALUE : SUCCESS;
+}
+
+static int emu_cuDriverGetVersion(int *version) {
+    *version = 13000;
+    return SUCCESS;
+}
+
+static int emu_cuGetErrorName(int result, const char **name) {
+    static _Thread_local char text[32];
+    snprintf(text, sizeof text, "CUDA_ERROR_%d", result);
+    *name = text;
+    return SUCCESS;
+}
+
+static int emu_cuDeviceGetCount(int *count) {
+    *count = 1;
+    return SUCCESS;
+}
+
+static int emu_cuDeviceGet(int *device, int ordinal) {
+    *device = ordinal;
+    return ordinal == 0 ? SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+static int emu_cuDeviceGetName(char *name, int n_bytes, int device) {
+    (void)device;
+    snprintf(name, (size_t)n_bytes, "emulator");
+    return SUCCESS;
+}
+
+static int emu_cuDeviceGetAttribute(int *value, int attribute, int device) {
+    enum { MOST_SHARED = 232448 };
+    (void)device;
+    *value = attribute == CUDA_DEVICE_MAJOR              ? from_environment("FUSEC_EMU_MAJOR", 9)
+             : attribute == CUDA_DEVICE_MINOR            ? from_environment("FUSEC_EMU_MINOR", 0)
+             : attribute == CUDA_DEVICE_MAX_SHARED_OPTIN ? MOST_SHARED
+                                                         : 0;
+    return SUCCESS;
+}
+
+static int emu_cuDevicePrimaryCtxRetain(void **result, int device) {
+    (void)device;
+    *result = &context;
+    return SUCCESS;
+}
+
+static int emu_cuDevicePrimaryCtxRelease(int device) {
+    (void)device;
+    return SUCCESS;
+}
+
+static int emu_cuCtxPushCurrent(void *pushed) {
+    return pushed ? SUCCESS : INVALID_VALUE;
+}
+
+static int emu_cuCtxPopCurrent(void **popped) {
+    *popped = &context;
+    return SUCCESS;
+}
+
+static int emu_cuCtxGetDevice(int *device) {
+    *device = 0;
+    return SUCCESS;
+}
+
+static int emu_cuCtxSynchronize(void) {
+    return SUCCESS;
+}
+
+/* Modules: launches of all threads follow one another. */
+
+static int emu_cuModuleLoadDataEx(void **module, const void *image, unsigned n_options,
+                                  int *options, void **values) {
+    EmuModule *made = malloc(sizeof *made);
+    if (!made) return OUT_OF_MEMORY;
+    *module = made;
+    if (emu_module_init(made, image)) return SUCCESS;
+    for (unsigned i = 0; i < n_options; i++)
+        if (options[i] == CUDA_JIT_ERROR_LOG_BUFFER) strcpy(values[i], made->error);
+    fprintf(stderr, "emulator: %s\n", made->error);
+    emu_module_free(made);
+    free(made);
+    return INVALID_PTX;
+}
+
+static int emu_cuModuleUnload(void *module) {
+    emu_module_free(module);
+    free(module);
+    return SUCCESS;
+}
+
+static int emu_cuModuleGetFunction(void **function, void *module, const char *name) {
+    const EmuModule *from = module;
+    for (uint32_t i = 0; i < from->kernels.n; i++) {
+        if (strcmp(from->kernels.data[i]->name, name) != 0) continue;
+        *function = from->kernels.data[i];
+        return SUCCESS;
+    }
+    return NOT_FOUND;
+}
+
+static int emu_cuFuncGetAttribute(int *value, int attribute, void *function) {
+    const EmuKernel *kernel = function;
+    *value = attribute == CUDA_FUNC_SHARED_BYTES ? (int)kernel->shared_bytes : 0;
+    return SUCCESS;
+}
+
+static int emu_cuFuncSetAttribute(void *function, int attribute, int value) {
+    (void)function, (void)attribute, (void)value;
+    return SUCCESS;
+}
+
+static int emu_cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                              unsigned block_x, unsigned block_y, unsigned block_z,
+                              unsigned shared_bytes, void *stream, void **params, void **extra) {
+    static uint64_t n_launches;
+    const EmuKernel *kernel = function;
+    (void)stream;
+    if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x != kernel->n_threads || block_y != 1 ||
+        block_z != 1 || extra)
+        return INVALID_VALUE;
+    char error[400];
+    pthread_mutex_lock(&lock);
+    uint64_t seed = (uint64_t)from_environment("FUSEC_EMU_SEED", 1) << 32 | n_launches++;
+    EmuLaunch launch = {.n_blocks = grid_x,
+                        .n_threads = block_x,
+                        .dynamic_bytes = shared_bytes,
+                        .params = params,
+                        .seed = seed,
+                        .may_access = may_access};
+    bool is_good = emu_run(kernel, &launch, error, sizeof error);
+    pthread_mutex_unlock(&lock);
+    if (!is_good) fprintf(stderr, "emulator: %s\n", error);
+    return is_good ? SUCCESS : LAUNCH_FAILED;
+}
+
+/* The same limits as the driver's. */
+static int emu_cuTensorMapEncodeTiled(void *map, int dtype, uint32_t rank, void *data,
+                                      const uint64_t *sizes, const uint64_t *stride_bytes,
+                                      const uint32_t *box, const uint32_t *element_strides,
+                                      int interleave, int swizzle, int l2_promotion, int fill) {
+    (void)l2_promotion;
+    FakeMap made = {.data = data, .dtype = dtype, .rank = rank, .swizzle = swizzle};
+    bool is_good = (uintptr_t)data % 16 == 0 && rank >= 1 && rank <= 5 && !interleave && !fill;
+    for (uint32_t i = 0; is_good && i < rank; i++) {
+        made.sizes[i] = sizes[i];
+        made.box[i] = box[i];
+        if (i > 0) made.stride_bytes[i] = stride_bytes[i - 1];
+        is_good = sizes[i] > 0 && made.stride_bytes[i] % 16 == 0 && box[i] >= 1 && box[i] <= 256 &&
+                  element_strides[i] == 1;
+    }
+    if (!is_good) return INVALID_VALUE;
+    memcpy(map, &made, sizeof made);
+    return SUCCESS;
+}
+
+/* Streams are in order anyway. */
+
+static int emu_cuStreamSynchronize(void *stream) {
+    (void)stream;
+    return SUCCESS;
+}
+
+static int emu_cuStreamCreate(void **stream, unsigned flags) {
+    (void)flags;
+    *stream = malloc(1);
+    return *stream ? SUCCESS : OUT_OF_MEMORY;
+}
+
+static int emu_cuStreamDestroy(void *stream) {
+    free(stream);
+    return SUCCESS;
+}
+
+static int emu_cuEventCreate(void **event, unsigned flags) {
+    (void)flags;
+    *event = malloc(1);
+    return *event ? SUCCESS : OUT_OF_MEMORY;
+}
+
+static int emu_cuEventDestroy(void *event) {
+    free(event);
+    return SUCCESS;
+}
+
+static int emu_cuEventRecord(void *event, void *stream) {
+    (void)event, (void)stream;
+    return SUCCESS;
+}
+
+static int emu_cuEventSynchronize(void *event) {
+    (void)event;
+    return SUCCESS;
+}
+
+static int emu_cuEventElapsedTime(float *ms, void *start, void *end) {
+    (void)start, (void)end;
+    *ms = 1;
+    return SUCCESS;
+}
+
+/* How they are found. */
+
+typedef void Function(void);
+static const struct {
+    const char *name;
+    Function *function;
+} functions[] = {
+#define EMU(name) {#name, (Function *)emu_##name},
+#include "emulator/driver.def"
+};
+
+__attribute__((visibility("default"))) int
+cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *found);
+
+int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
+                        int *found) {
+    (void)version, (void)flags, (void)found;
+    *function = NULL;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (strcmp(functions[i].name, symbol) == 0)
+            memcpy(function, &functions[i].function, sizeof *function);
+    return *function ? SUCCESS : NOT_FOUND;
+}

@@ -1,0 +1,351 @@
+/* Floats. See emu.h. */
+#include "emulator/emu.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { NAN_32 = 0x7FFFFFFF, NAN_16 = 0x7FFF };
+static const uint64_t nan_64 = UINT64_C(0x7FFFFFFFFFFFFFFF);
+
+/* Conversions. */
+
+float emu_float(uint64_t bits) {
+    uint32_t low = (uint32_t)bits;
+    float value;
+    memcpy(&value, &low, sizeof value);
+    return value;
+}
+
+uint64_t emu_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return isnan(value) ? NAN_32 : bits;
+}
+
+static double as_double(uint64_t bits) {
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint64_t bits_of_double(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return isnan(value) ? nan_64 : bits;
+}
+
+/* To the nearest of so many bits, even ones where two are as near, none finer than 2^least. */
+static double rounded(double value, int bits, int least) {
+    if (value == 0 || !isfinite(value)) return value;
+    int exponent;
+    frexp(value, &exponent);
+    int unit = exponent - bits > least ? exponent - bits : least;
+    return ldexp(rint(ldexp(value, -unit)), unit);
+}
+
+float emu_of_bf16(uint64_t bits) {
+    return emu_float((bits & 0xFFFF) << 16);
+}
+
+uint64_t emu_to_bf16(double value) {
+    if (isnan(value)) return NAN_16;
+    if ((double)(float)value == value) {
+        uint64_t bits = emu_bits((float)value);
+        return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+    }
+    double nearest = rounded(value, 8, -133);
+    if (fabs(nearest) >= 0x1p128) nearest = copysign(INFINITY, nearest);
+    return emu_bits((float)nearest) >> 16;
+}
+
+float emu_of_f16(uint64_t bits) {
+    uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023, sign = (uint32_t)bits >> 15 & 1;
+    if (exponent == 0) return (sign ? -0x1p-24f : 0x1p-24f) * (float)fraction;
+    exponent = exponent == 31 ? 255 : exponent + 112;
+    return emu_float(sign << 31 | exponent << 23 | fraction << 13);
+}
+
+uint64_t emu_to_f16(double value) {
+    enum { MOST = 0x7C00 };
+    uint64_t sign = signbit(value) ? 0x8000 : 0;
+    if (isnan(value)) return NAN_16;
+    double size = fabs(value);
+    if (size >= 65520) return sign | MOST;
+    if (size < 0x1p-14) return sign | (uint64_t)rint(size * 0x1p24);
+    uint64_t bits = bits_of_double(size), kept = bits >> 42, rest = bits & 0x3FFFFFFFFFF;
+    kept -= (uint64_t)(1023 - 15) << 10;
+    bool is_up = rest > 0x20000000000 || (rest == 0x20000000000 && kept & 1);
+    return sign | (kept + is_up);
+}
+
+float emu_to_tf32(float value) {
+    return isnan(value) ? value : (float)rounded(value, 11, -136);
+}
+
+/* One number of a type, as a double; and back. */
+static double value_of(EmuType type, uint64_t bits) {
+    switch (type) {
+    case EMU_BF16:
+    case EMU_BF16X2:
+        return emu_of_bf16(bits);
+    case EMU_F16:
+    case EMU_F16X2:
+        return emu_of_f16(bits);
+    case EMU_F64:
+        return as_double(bits);
+    default:
+        return emu_float(bits);
+    }
+}
+
+static uint64_t number_of(EmuType type, double value) {
+    switch (type) {
+    case EMU_BF16:
+    case EMU_BF16X2:
+        return emu_to_bf16(value);
+    case EMU_F16:
+    case EMU_F16X2:
+        return emu_to_f16(value);
+    case EMU_F64:
+        return bits_of_double(value);
+    default:
+        return emu_bits((float)value);
+    }
+}
+
+static bool is_pair(EmuType type) {
+    return type == EMU_F16X2 || type == EMU_BF16X2;
+}
+
+/* Arithmetic. Of narrower numbers a double is right: it has more than twice their bits and two. */
+
+static double extreme(double a, double b, bool is_most) {
+    if (isnan(a) || isnan(b)) return NAN;
+    if (a == b) return signbit(a) == is_most ? b : a;
+    return (a > b) == is_most ? a : b;
+}
+
+/* `test`: the sign, or < and > for extremes. */
+static double of_two(uint8_t test, double a, double b) {
+    switch (test) {
+    case '+':
+        return a + b;
+    case '-':
+        return a - b;
+    case '*':
+        return a * b;
+    case '/':
+        return a / b;
+    default:
+        return extreme(a, b, test == '>');
+    }
+}
+
+static uint64_t of_two_f32(uint8_t test, uint64_t x, uint64_t y) {
+    float a = emu_float(x), b = emu_float(y);
+    switch (test) {
+    case '+':
+        return emu_bits(a + b);
+    case '-':
+        return emu_bits(a - b);
+    case '*':
+        return emu_bits(a * b);
+    case '/':
+        return emu_bits(a / b);
+    default:
+        return emu_bits((float)extreme(a, b, test == '>'));
+    }
+}
+
+EmuOutcome emu_float_2(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    EmuType type = inst->type;
+    EMU_EACH_LANE(lane, mask) {
+        uint64_t a = emu_get(warp, &inst->x[1], lane), b = emu_get(warp, &inst->x[2], lane);
+        uint64_t result =
+            type == EMU_F32
+                ? of_two_f32(inst->test, a, b)
+                : number_of(type, of_two(inst->test, value_of(type, a), value_of(type, b)));
+        if (is_pair(type))
+            result |= number_of(type, of_two(inst->test, value_of(type, a >> 16),
+                                             value_of(type, b >> 16)))
+                      << 16;
+        emu_set(warp, &inst->x[0], lane, result);
+    }
+    return EMU_GO_ON;
+}
+
+static uint64_t multiply_add(EmuType type, uint64_t a, uint64_t b, uint64_t c) {
+    if (type == EMU_F32) return emu_bits(fmaf(emu_float(a), emu_float(b), emu_float(c)));
+    return number_of(type, fma(value_of(type, a), value_of(type, b), value_of(type, c)));
+}
+
+/* From 0 to 1, NaN to 0. */
+static float saturated(float value) {
+    return value > 0 ? value < 1 ? value : 1 : 0;
+}
+
+/* `test`: s for f32 that saturates. */
+EmuOutcome emu_fma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    EMU_EACH_LANE(lane, mask) {
+        uint64_t x[3];
+        for (uint32_t i = 0; i < 3; i++) x[i] = emu_get(warp, &inst->x[1 + i], lane);
+        uint64_t result = multiply_add(inst->type, x[0], x[1], x[2]);
+        if (inst->test == 's') result = emu_bits(saturated(emu_float(result)));
+        if (is_pair(inst->type))
+            result |= multiply_add(inst->type, x[0] >> 16, x[1] >> 16, x[2] >> 16) << 16;
+        emu_set(warp, &inst->x[0], lane, result);
+    }
+    return EMU_GO_ON;
+}
+
+static double flushed(double value) {
+    return fabs(value) < 0x1p-126 ? copysign(0, value) : value;
+}
+
+/* `test`: n(egative) a(bsolute) s(quare root) r(eciprocal) e(2 to the power) t(anh); capitals for
+ * those that flush what is below the normal numbers of f32. */
+static double of_one(uint8_t test, double a) {
+    switch (test) {
+    case 's':
+        return sqrt(a);
+    case 'r':
+        return 1 / a;
+    case 'R':
+        return flushed(1 / flushed(a));
+    case 'e':
+        return exp2(a);
+    case 'E':
+        return flushed(exp2(flushed(a)));
+    default:
+        return tanh(a);
+    }
+}
+
+static uint64_t sign_bits(EmuType type) {
+    return type == EMU_F64   ? UINT64_C(1) << 63
+           : type == EMU_F32 ? UINT64_C(1) << 31
+           : is_pair(type)   ? 0x80008000u
+                             : 0x8000;
+}
+
+EmuOutcome emu_float_1(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    EMU_EACH_LANE(lane, mask) {
+        uint64_t a = emu_get(warp, &inst->x[1], lane), result;
+        if (inst->test == 'n')
+            result = a ^ sign_bits(inst->type);
+        else if (inst->test == 'a')
+            result = a & ~sign_bits(inst->type);
+        else
+            result = number_of(inst->type, of_one(inst->test, value_of(inst->type, a)));
+        /* of a reciprocal in double the upper half */
+        if (inst->test == 'R' && inst->type == EMU_F64) result = result >> 32 << 32;
+        emu_set(warp, &inst->x[0], lane, result);
+    }
+    return EMU_GO_ON;
+}
+
+/* `test`: = ! < l > g, 1 and 0 for numbers both and not; in capitals or after adding 128, true of
+ * NaN too. */
+static bool compares(uint8_t test, double a, double b) {
+    bool is_unordered = isnan(a) || isnan(b);
+    uint8_t plain = test & 127;
+    if (plain == '1') return !is_unordered;
+    if (plain == '0') return is_unordered;
+    if (is_unordered) return test & 128;
+    return plain == '='   ? a == b
+           : plain == '!' ? a != b
+           : plain == '<' ? a < b
+           : plain == 'l' ? a <= b
+           : plain == '>' ? a > b
+                          : a >= b;
+}
+
+EmuOutcome emu_compare_float(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    EMU_EACH_LANE(lane, mask) {
+        double a = value_of(inst->type, emu_get(warp, &inst->x[1], lane));
+        double b = value_of(inst->type, emu_get(warp, &inst->x[2], lane));
+        emu_set(warp, &inst->x[0], lane, compares(inst->test, a, b));
+    }
+    return EMU_GO_ON;
+}
+
+/* All bits, of pairs each its half. */
+EmuOutcome emu_set_float(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    EmuType type = inst->from;
+    uint32_t n = is_pair(type) ? 2 : 1;
+    EMU_EACH_LANE(lane, mask) {
+        uint64_t a = emu_get(warp, &inst->x[1], lane), b = emu_get(warp, &inst->x[2], lane);
+        uint64_t result = 0, all = n == 2 ? 0xFFFF : UINT32_MAX;
+        for (uint32_t i = 0; i < n; i++)
+            if (compares(inst->test, value_of(type, a >> (16 * i)), value_of(type, b >> (16 * i))))
+                result |= all << (16 * i);
+        emu_set(warp, &inst->x[0], lane, result);
+    }
+    return EMU_GO_ON;
+}
+
+/* Conversions as instructions. */
+
+static bool is_float(EmuType type) {
+    return type >= EMU_F16;
+}
+
+/* `test` as PTX has it after "r" and, to integers of floats, "i": n z m p. */
+static double to_whole(uint8_t test, double value) {
+    return test == 'z'   ? trunc(value)
+           : test == 'm' ? floor(value)
+           : test == 'p' ? ceil(value)
+                         : rint(value);
+}
+
+static uint64_t of_integer(EmuType from, uint64_t bits) {
+    return from == EMU_S32   ? (uint64_t)(int64_t)(int32_t)bits
+           : from == EMU_U32 ? (uint32_t)bits
+           : from == EMU_U16 ? (uint16_t)bits
+           : from == EMU_U8  ? (uint8_t)bits
+                             : bits;
+}
+
+static uint64_t to_s32(double value) {
+    if (isnan(value)) return 0;
+    if (value >= 0x1p31) return INT32_MAX;
+    if (value < -0x1p31) return (uint32_t)INT32_MIN;
+    return (uint32_t)(int32_t)value;
+}
+
+static uint64_t convert(const EmuInst *inst, uint64_t bits) {
+    EmuType to = inst->type, from = inst->from;
+    if (!is_float(from)) {
+        uint64_t whole = of_integer(from, bits);
+        bool has_sign = from == EMU_S32 || from == EMU_S64;
+        if (to == EMU_F32) return emu_bits(has_sign ? (float)(int64_t)whole : (float)whole);
+        if (is_float(to)) return number_of(to, has_sign ? (double)(int64_t)whole : (double)whole);
+        return to == EMU_U16                    ? (uint16_t)whole
+               : to == EMU_U32 || to == EMU_S32 ? (uint32_t)whole
+                                                : whole;
+    }
+    double value = value_of(from, bits);
+    if (to == EMU_TF32) return emu_bits(emu_to_tf32((float)value));
+    if (!is_float(to)) return to_s32(to_whole(inst->test, value));
+    bool keeps_type = to == from;
+    return number_of(to, keeps_type ? to_whole(inst->test, value) : value);
+}
+
+EmuOutcome emu_convert(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    EMU_EACH_LANE(lane, mask) {
+        uint64_t bits = emu_get(warp, &inst->x[1], lane);
+        emu_set(warp, &inst->x[0], lane, convert(inst, bits));
+    }
+    return EMU_GO_ON;
+}
+
+/* Two f32 to a pair, the first above. */
+EmuOutcome emu_convert_2(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    EMU_EACH_LANE(lane, mask) {
+        double above = emu_float(emu_get(warp, &inst->x[1], lane));
+        double below = emu_float(emu_get(warp, &inst->x[2], lane));
+        uint64_t pair = number_of(inst->type, above) << 16 | number_of(inst->type, below);
+        emu_set(warp, &inst->x[0], lane, pair);
+    }
+    return EMU_GO_ON;
+}

@@ -1,0 +1,183 @@
+/* Memory, and what the threads of a warp, a block and a cluster do together. See emu.h. */
+#include "emulator/emu.h"
+
+#include <string.h>
+
+/* Addresses. */
+
+static uint32_t rank_of(const EmuWarp *warp, uint64_t address) {
+    uint64_t rank = address >> EMU_RANK_SHIFT;
+    return rank ? (uint32_t)rank - 1 : warp->block->rank;
+}
+
+uint32_t emu_offset_of(uint64_t address) {
+    return (uint32_t)address & ((1u << EMU_RANK_SHIFT) - 1);
+}
+
+EmuBlock *emu_block_of(const EmuWarp *warp, uint64_t address) {
+    uint32_t rank = rank_of(warp, address);
+    return rank < warp->machine->kernel->cluster ? &warp->machine->blocks[rank] : NULL;
+}
+
+uint8_t *emu_shared(const EmuWarp *warp, uint64_t address, uint32_t n_bytes) {
+    const EmuBlock *block = emu_block_of(warp, address);
+    uint64_t at = emu_offset_of(address);
+    bool is_in = block && at % n_bytes == 0 && at + n_bytes <= warp->machine->shared_bytes;
+    return is_in ? block->shared + at : NULL;
+}
+
+uint8_t *emu_global(const EmuWarp *warp, uint64_t address, uint32_t n_bytes) {
+    const EmuMachine *machine = warp->machine;
+    bool is_in = (n_bytes & (n_bytes - 1) || address % n_bytes == 0) &&
+                 (!machine->may_access || machine->may_access(address, n_bytes));
+    return is_in ? (uint8_t *)(uintptr_t)address : NULL; /* NOLINT: the host's memory */
+}
+
+static uint32_t bytes_of(EmuType type) {
+    return type == EMU_U8 ? 1 : type == EMU_U16 ? 2 : type == EMU_U64 || type == EMU_F64 ? 8 : 4;
+}
+
+static uint8_t *place(const EmuWarp *warp, const EmuInst *inst, uint64_t address) {
+    uint32_t n_bytes = bytes_of(inst->type) * inst->width;
+    if (inst->space == EMU_PARAM)
+        return address + n_bytes <= warp->machine->kernel->param_bytes
+                   ? warp->machine->params + address
+                   : NULL;
+    return inst->space == EMU_SHARED ? emu_shared(warp, address, n_bytes)
+                                     : emu_global(warp, address, n_bytes);
+}
+
+/* Registers, then the address. */
+EmuOutcome emu_load(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    uint32_t n_bytes = bytes_of(inst->type);
+    EMU_EACH_LANE(lane, mask) {
+        uint64_t address = emu_get(warp, &inst->x[inst->width], lane);
+        const uint8_t *from = place(warp, inst, address);
+        if (!from) return emu_fail(warp, inst, "loads from where nothing is", address);
+        for (uint32_t i = 0; i < inst->width; i++) {
+            uint64_t value = 0;
+            memcpy(&value, from + (size_t)i * n_bytes, n_bytes);
+            emu_set(warp, &inst->x[i], lane, value);
+        }
+    }
+    return EMU_GO_ON;
+}
+
+/* The address, then registers. */
+EmuOutcome emu_store(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    uint32_t n_bytes = bytes_of(inst->type);
+    EMU_EACH_LANE(lane, mask) {
+        uint64_t address = emu_get(warp, &inst->x[0], lane);
+        uint8_t *to = place(warp, inst, address);
+        if (!to) return emu_fail(warp, inst, "stores to where nothing is", address);
+        for (uint32_t i = 0; i < inst->width; i++) {
+            uint64_t value = emu_get(warp, &inst->x[1 + i], lane);
+            memcpy(to + (size_t)i * n_bytes, &value, n_bytes);
+        }
+    }
+    warp->machine->n_idle = 0;
+    return EMU_GO_ON;
+}
+
+EmuOutcome emu_address_of_param(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    EMU_EACH_LANE(lane, mask) {
+        uint8_t *at = warp->machine->params + emu_get(warp, &inst->x[1], lane);
+        emu_set(warp, &inst->x[0], lane, (uint64_t)(uintptr_t)at);
+    }
+    return EMU_GO_ON;
+}
+
+/* The warp. */
+
+EmuOutcome emu_bar_warp(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    (void)warp, (void)inst, (void)mask;
+    return EMU_GO_ON;
+}
+
+/* Destination, value, which, c, members. `test`: b for the one whose number differs in those bits.
+ */
+EmuOutcome emu_shuffle(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    uint64_t values[EMU_LANES];
+    EMU_EACH_LANE(lane, mask) {
+        values[lane] = emu_get(warp, &inst->x[1], lane);
+    }
+    EMU_EACH_LANE(lane, mask) {
+        uint32_t b = (uint32_t)emu_get(warp, &inst->x[2], lane) & 31;
+        uint32_t c = (uint32_t)emu_get(warp, &inst->x[3], lane), segment = c >> 8 & 31;
+        uint32_t most = (lane & segment) | (c & 31 & ~segment);
+        uint32_t from = inst->test == 'b' ? lane ^ b : (lane & segment) | (b & ~segment);
+        if (from > most) from = lane;
+        if (!(mask >> from & 1))
+            return emu_fail(warp, inst, "asks a thread that is not there", from);
+        emu_set(warp, &inst->x[0], lane, values[from]);
+    }
+    return EMU_GO_ON;
+}
+
+/* Which one, and whether it is this. */
+EmuOutcome emu_elect(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    uint32_t first = 0;
+    while (!(mask >> first & 1)) first++;
+    EMU_EACH_LANE(lane, mask) {
+        emu_set(warp, &inst->x[0], lane, first);
+        warp->regs[inst->extra][lane] = lane == first;
+    }
+    return EMU_GO_ON;
+}
+
+/* The block. */
+
+/* The last warp to come lets all go on. */
+EmuOutcome emu_bar(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    EmuBlock *block = warp->block;
+    (void)inst, (void)mask;
+    if (!warp->is_at_barrier) {
+        warp->is_at_barrier = true;
+        warp->barrier_round = block->barrier_round;
+        block->n_at_barrier++;
+    }
+    if (block->n_at_barrier == block->n_live) {
+        block->n_at_barrier = 0;
+        block->barrier_round++;
+        warp->machine->n_idle = 0;
+    }
+    if (warp->barrier_round == block->barrier_round) return EMU_WAITS;
+    warp->is_at_barrier = false;
+    return EMU_GO_ON;
+}
+
+/* The cluster. */
+
+EmuOutcome emu_cluster_arrive(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    EmuMachine *machine = warp->machine;
+    (void)inst;
+    EMU_EACH_LANE(lane, mask) {
+        warp->cluster_round[lane] = machine->cluster_round;
+        machine->cluster_arrived++;
+    }
+    machine->n_idle = 0;
+    return EMU_GO_ON;
+}
+
+EmuOutcome emu_cluster_wait(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    EmuMachine *machine = warp->machine;
+    (void)inst;
+    if (machine->cluster_arrived >= machine->cluster_live && machine->cluster_arrived) {
+        machine->cluster_arrived = 0;
+        machine->cluster_round++;
+    }
+    EMU_EACH_LANE(lane, mask) {
+        if (warp->cluster_round[lane] == machine->cluster_round) return EMU_WAITS;
+    }
+    return EMU_GO_ON;
+}
+
+/* The same place in the shared memory of another block. */
+EmuOutcome emu_mapa(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    EMU_EACH_LANE(lane, mask) {
+        uint64_t offset = emu_offset_of(emu_get(warp, &inst->x[1], lane));
+        uint64_t rank = emu_get(warp, &inst->x[2], lane);
+        emu_set(warp, &inst->x[0], lane, (rank + 1) << EMU_RANK_SHIFT | offset);
+    }
+    return EMU_GO_ON;
+}

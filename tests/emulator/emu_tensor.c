@@ -1,0 +1,244 @@
+/* Tensor cores, and what feeds them. See emu.h. Fragments are those of the PTX manual: with g a
+ * lane's number / 4 and t the rest, rows g and g + 8, columns 2t and 2t + 1. */
+#include "emulator/emu.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_K = 16, MAX_COLUMNS = 256, WARP_ROWS = 16 };
+
+/* What a sum of products adds to: all products exactly, one rounding. f64 one after the other. */
+static inline float add_up(float sum, const float *a, const float *b, uint32_t n) {
+    double all[4] = {0};
+    for (uint32_t k = 0; k < n; k += 4)
+        for (uint32_t i = 0; i < 4; i++) all[i] += (double)a[k + i] * b[k + i];
+    return (float)((all[0] + all[1]) + (all[2] + all[3]) + sum);
+}
+
+static float half_of(EmuType type, uint64_t bits) {
+    return type == EMU_BF16 ? emu_of_bf16(bits) : emu_of_f16(bits);
+}
+
+/* Loading 8 x 8 elements of 16 bits, four times. `test`: t for turned. */
+EmuOutcome emu_ldmatrix(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    uint16_t rows[4][8][8];
+    if (mask != UINT32_MAX) return emu_fail(warp, inst, "wants all threads", mask);
+    EMU_EACH_LANE(lane, mask) {
+        uint64_t address = emu_get(warp, &inst->x[4], lane);
+        const uint8_t *from = emu_shared(warp, address, 16);
+        if (!from) return emu_fail(warp, inst, "loads from where nothing is", address);
+        memcpy(rows[lane / 8][lane % 8], from, 16);
+    }
+    EMU_EACH_LANE(lane, mask) {
+        uint32_t g = lane / 4, t = lane % 4;
+        for (uint32_t i = 0; i < 4; i++) {
+            uint32_t low = inst->test == 't' ? rows[i][2 * t][g] : rows[i][g][2 * t];
+            uint32_t high = inst->test == 't' ? rows[i][2 * t + 1][g] : rows[i][g][2 * t + 1];
+            emu_set(warp, &inst->x[i], lane, high << 16 | low);
+        }
+    }
+    return EMU_GO_ON;
+}
+
+/* mma.sync: d, a, b, c, each with so many registers. */
+typedef struct Shape {
+    uint32_t m, k, n_d, n_a, n_b;
+} Shape;
+
+static Shape shape_of(const EmuInst *inst) {
+    bool is_wide = inst->test == 'w'; /* 16 rows */
+    if (inst->from == EMU_F64) return is_wide ? (Shape){16, 4, 4, 2, 1} : (Shape){8, 4, 2, 1, 1};
+    return inst->from == EMU_TF32 ? (Shape){16, 8, 4, 4, 2} : (Shape){16, 16, 4, 4, 2};
+}
+
+/* Where register i of a lane, half h of it, lies: along its own axis, and k. */
+static void place_in(const EmuInst *inst, uint32_t lane, uint32_t i, uint32_t h, bool is_left,
+                     uint32_t *own, uint32_t *k) {
+    uint32_t g = lane / 4, t = lane % 4, upper = is_left ? i / 2 : i;
+    *own = g + (is_left && i % 2 ? 8 : 0);
+    *k = inst->from == EMU_F64 ? t : inst->from == EMU_TF32 ? t + 4 * upper : 2 * t + h + 8 * upper;
+}
+
+/* Of f32 and narrower numbers, as floats. */
+static void gather(EmuWarp *warp, const EmuInst *inst, const EmuOperand *x, uint32_t n,
+                   bool is_left, float (*to)[MAX_K]) {
+    bool is_half = inst->from != EMU_TF32;
+    for (uint32_t lane = 0; lane < EMU_LANES; lane++)
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t h = 0; h < (is_half ? 2u : 1u); h++) {
+                uint64_t bits = emu_get(warp, &x[i], lane);
+                uint32_t own, k;
+                place_in(inst, lane, i, h, is_left, &own, &k);
+                to[own][k] = is_half ? half_of(inst->from, bits >> (16 * h)) : emu_float(bits);
+            }
+}
+
+static double as_double(uint64_t bits) {
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void multiply_f64(EmuWarp *warp, const EmuInst *inst, Shape s) {
+    double a[16][4], b[8][4];
+    for (uint32_t lane = 0; lane < EMU_LANES; lane++) {
+        uint32_t g = lane / 4, t = lane % 4;
+        for (uint32_t i = 0; i < s.n_a; i++)
+            a[g + 8 * i][t] = as_double(emu_get(warp, &inst->x[s.n_d + i], lane));
+        b[g][t] = as_double(emu_get(warp, &inst->x[s.n_d + s.n_a], lane));
+    }
+    for (uint32_t lane = 0; lane < EMU_LANES; lane++)
+        for (uint32_t i = 0; i < s.n_d; i++) {
+            uint32_t row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
+            double sum = as_double(emu_get(warp, &inst->x[s.n_d + s.n_a + s.n_b + i], lane));
+            for (uint32_t k = 0; k < s.k; k++) sum = fma(a[row][k], b[column][k], sum);
+            uint64_t bits;
+            if (isnan(sum)) sum = NAN;
+            memcpy(&bits, &sum, sizeof bits);
+            emu_set(warp, &inst->x[i], lane, bits);
+        }
+}
+
+EmuOutcome emu_mma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    Shape s = shape_of(inst);
+    if (mask != UINT32_MAX) return emu_fail(warp, inst, "wants all threads", mask);
+    if (inst->from == EMU_F64) {
+        multiply_f64(warp, inst, s);
+        return EMU_GO_ON;
+    }
+    float a[16][MAX_K], b[8][MAX_K];
+    gather(warp, inst, &inst->x[s.n_d], s.n_a, true, a);
+    gather(warp, inst, &inst->x[s.n_d + s.n_a], s.n_b, false, b);
+    EMU_EACH_LANE(lane, mask) {
+        for (uint32_t i = 0; i < s.n_d; i++) {
+            uint32_t row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
+            const EmuOperand *c = &inst->x[s.n_d + s.n_a + s.n_b + i];
+            float sum = add_up(emu_float(emu_get(warp, c, lane)), a[row], b[column], s.k);
+            emu_set(warp, &inst->x[i], lane, emu_bits(sum));
+        }
+    }
+    return EMU_GO_ON;
+}
+
+/* wgmma: a warp's 16 of 64 rows. `width`: columns / 8. The last operands are two descriptors, then
+ * three numbers, then whether each factor is turned. */
+
+enum { SWIZZLE_128 = 1 };
+
+/* The element of a factor at `own` along its axis and `k`, by the descriptor. */
+static const uint8_t *factor_at(const EmuWarp *warp, uint64_t descriptor, bool is_turned,
+                                uint32_t bytes, uint32_t own, uint32_t k) {
+    uint32_t begin = (uint32_t)(descriptor & 0x3FFF) << 4;
+    uint32_t lead = (uint32_t)(descriptor >> 16 & 0x3FFF) << 4;
+    uint32_t stride = (uint32_t)(descriptor >> 32 & 0x3FFF) << 4, at;
+    uint32_t across = 128 / bytes;
+    if (is_turned)
+        at = begin + own / across * lead + k / 8 * stride + k % 8 * 128 + own % across * bytes;
+    else
+        at = begin + own / 8 * stride + own % 8 * 128 + k * bytes;
+    at ^= (at >> 7 & 7) << 4;
+    return at + bytes <= warp->machine->shared_bytes ? warp->block->shared + at : NULL;
+}
+
+static bool read_factor(const EmuWarp *warp, const EmuInst *inst, uint64_t descriptor,
+                        bool is_turned, uint32_t begin, uint32_t n, float (*to)[MAX_K]) {
+    bool is_half = inst->from != EMU_TF32;
+    uint32_t bytes = is_half ? 2 : 4;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < 32 / bytes; k++) {
+            uint32_t bits = 0;
+            const uint8_t *from = factor_at(warp, descriptor, is_turned, bytes, begin + i, k);
+            if (!from) return false;
+            memcpy(&bits, from, bytes);
+            to[i][k] = is_half ? half_of(inst->from, bits) : emu_float(bits);
+        }
+    return true;
+}
+
+/* The warp's part. */
+static bool multiply_group(EmuWarp *warp, const EmuPending *p) {
+    const EmuInst *inst = p->inst;
+    static _Thread_local float a[WARP_ROWS][MAX_K], b[MAX_COLUMNS][MAX_K];
+    uint32_t columns = inst->width * 8u, n = columns / 2, k = inst->from == EMU_TF32 ? 8 : 16;
+    bool has_turns = inst->n > n + 5;
+    bool turns[2] = {has_turns && inst->x[n + 5].number, has_turns && inst->x[n + 6].number};
+    if ((p->a >> 62) != SWIZZLE_128 || (p->b >> 62) != SWIZZLE_128 ||
+        !read_factor(warp, inst, p->a, turns[0], warp->number % 4 * WARP_ROWS, WARP_ROWS, a) ||
+        !read_factor(warp, inst, p->b, turns[1], 0, columns, b))
+        return false;
+    for (uint32_t lane = 0; lane < EMU_LANES; lane++)
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t row = lane / 4 + 8 * (i / 2 % 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
+            uint64_t *acc = &warp->regs[inst->x[i].slot][lane];
+            *acc = emu_bits(add_up(emu_float(*acc), a[row], b[column], k));
+        }
+    return true;
+}
+
+/* Carried out when it is waited for, or before. */
+EmuOutcome emu_wgmma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    uint32_t n = inst->width * 4u;
+    if (mask != UINT32_MAX) return emu_fail(warp, inst, "wants all threads", mask);
+    EmuPending p = {.inst = inst,
+                    .a = emu_get(warp, &inst->x[n], 0),
+                    .b = emu_get(warp, &inst->x[n + 1], 0),
+                    .group = warp->group};
+    vec_push(warp->machine->arena, &warp->pending, p);
+    return EMU_GO_ON;
+}
+
+/* The four warps that multiply together: nothing begins before all of them have asked for it, and
+ * it ends for all at once. */
+enum { TOGETHER = 4 };
+
+static EmuWarp *first_of_group(EmuWarp *warp) {
+    return warp - warp->number % TOGETHER;
+}
+
+/* Groups that all four have committed. */
+static uint32_t n_common(EmuWarp *warp) {
+    const EmuWarp *first = first_of_group(warp);
+    uint32_t n = first->group;
+    for (uint32_t i = 1; i < TOGETHER; i++)
+        if (first[i].group < n) n = first[i].group;
+    return n;
+}
+
+/* Of one of the four: groups before `end`. */
+static bool finish_groups(EmuWarp *warp, uint32_t end) {
+    uint32_t n_kept = 0;
+    bool is_good = true;
+    for (uint32_t i = 0; i < warp->pending.n; i++) {
+        EmuPending p = warp->pending.data[i];
+        if (p.inst && p.group < end)
+            is_good = multiply_group(warp, &p) && is_good;
+        else
+            warp->pending.data[n_kept++] = p;
+    }
+    warp->pending.n = n_kept;
+    return is_good;
+}
+
+static EmuOutcome finish_all(EmuWarp *warp, const EmuInst *inst, uint32_t end) {
+    EmuWarp *first = first_of_group(warp);
+    for (uint32_t i = 0; i < TOGETHER; i++)
+        if (!finish_groups(&first[i], end))
+            return emu_fail(warp, inst, "multiplies what is not there", end);
+    return EMU_GO_ON;
+}
+
+EmuOutcome emu_wgmma_commit(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    (void)mask;
+    warp->group++;
+    bool is_early = rng_chance(&warp->machine->rng, 50);
+    return is_early ? finish_all(warp, inst, n_common(warp)) : EMU_GO_ON;
+}
+
+EmuOutcome emu_wgmma_wait(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    uint32_t n_left = (uint32_t)inst->x[0].number;
+    (void)mask;
+    if (warp->group <= n_left) return EMU_GO_ON;
+    if (n_common(warp) < warp->group - n_left) return EMU_WAITS;
+    warp->machine->n_idle = 0;
+    return finish_all(warp, inst, warp->group - n_left);
+}
