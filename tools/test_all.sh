@@ -19,7 +19,7 @@ if [ -n "$3" ]; then
     AS=shapes sh "$tools/run_tests.sh" build $3 --shapes 24 1
     echo '== the same on an emulated GPU'
     LD_LIBRARY_PATH=$(dirname "$8") AS=emulated_soak sh "$tools/run_tests.sh" build \
-        $3 60 1 --device=cuda
+        $3 100 1 --device=cuda
     LD_LIBRARY_PATH=$(dirname "$8") AS=emulated_shapes sh "$tools/run_tests.sh" build \
         $3 --shapes 2 1 --small --device=cuda --target=sm_90a
 fi
