@@ -79,16 +79,20 @@ Test(fusec_lib, wrong_options_are_named) {
         fusec_status status;
         const char *expected;
     } cases[] = {
-        {{sizeof(fusec_options), FUSEC_PTX, "sm_1", NULL, NULL, false, false, NULL},
+        {{sizeof(fusec_options), FUSEC_PTX, "sm_1", NULL, NULL, false, false, NULL,
+          FUSEC_REWRITES_DEFAULT},
          FUSEC_TARGET,
          "there is no target `sm_1`"},
-        {{sizeof(fusec_options), FUSEC_PTX, "cpu", NULL, NULL, false, false, NULL},
+        {{sizeof(fusec_options), FUSEC_PTX, "cpu", NULL, NULL, false, false, NULL,
+          FUSEC_REWRITES_DEFAULT},
          FUSEC_USAGE,
          "ptx cannot be made for target cpu"},
-        {{sizeof(fusec_options), FUSEC_KIND_COUNT, NULL, NULL, NULL, false, false, NULL},
+        {{sizeof(fusec_options), FUSEC_KIND_COUNT, NULL, NULL, NULL, false, false, NULL,
+          FUSEC_REWRITES_DEFAULT},
          FUSEC_USAGE,
          "no kind of output"},
-        {{sizeof(fusec_options), FUSEC_PTX, NULL, NULL, "fast", false, false, NULL},
+        {{sizeof(fusec_options), FUSEC_PTX, NULL, NULL, "fast", false, false, NULL,
+          FUSEC_REWRITES_DEFAULT},
          FUSEC_USAGE,
          "`fast` are not implemented"},
     };
