@@ -70,12 +70,12 @@ static void pretend(void *user, Arena *in, Plan *plan, bool is_fused) {
     }
 }
 
-#define TWO_LAYERS                                                                                 \
-    "dim M in 1..64\n"                                                                             \
+#define TWO_LAYERS                                                                                \
+    "dim M in 1..64\n"                                                                            \
     "graph g(q: bf16[2, M, 32], k: bf16[2, 600, 32], v: bf16[2, 600, 32]) -> (o: f32[M, 64]) {\n" \
-    "  a = softmax(q @ transpose(k, perm=[0, 2, 1])) @ v\n"                                        \
-    "  b = relu(softmax(a @ transpose(k, perm=[0, 2, 1])) @ v)\n"                                  \
-    "  c = reshape(transpose(b, perm=[1, 0, 2]), [M, 64])\n"                                       \
+    "  a = softmax(q @ transpose(k, perm=[0, 2, 1])) @ v\n"                                       \
+    "  b = relu(softmax(a @ transpose(k, perm=[0, 2, 1])) @ v)\n"                                 \
+    "  c = reshape(transpose(b, perm=[1, 0, 2]), [M, 64])\n"                                      \
     "  o = cast(c, f32) * cast(a[0, :, :1], f32)\n}\n"
 
 Test(prove, what_is_rewritten_is_held_to_its_bound_and_all_else_to_the_bit, .timeout = 300) {
