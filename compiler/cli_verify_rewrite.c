@@ -106,20 +106,31 @@ static fusec_status check_taps(const Verification *v) {
     return FUSEC_OK;
 }
 
+/* Plans alone. A source that asks for what a GPU's cannot keep has none to evaluate. */
+static fusec_status plan_elsewhere(Verification *v, DriverOptions options) {
+    Driver *driver = &v->elsewhere;
+    options.kind = FUSEC_SCHED;
+    options.target = driver_default_target(FUSEC_PTX);
+    options.no_fuse = false;
+    options.hook = v->cli->hook;
+    if (!driver_init(driver, &options)) return cli_fail_memory(v->cli);
+    fusec_status status = driver_guard(driver, verify_build, v);
+    if (!status) return FUSEC_OK;
+    if (status != FUSEC_INPUT)
+        cli_fail(v->cli, status, "%s", driver->failure ? driver->failure : "no plan");
+    driver_free(driver);
+    *driver = (Driver){.plans = NULL};
+    return status == FUSEC_INPUT ? FUSEC_OK : status;
+}
+
 fusec_status verify_compile_rewritten(Verification *v, const DriverOptions *like) {
     DriverOptions options = *like;
     fusec_status status = FUSEC_OK;
     list_products(v);
     options.no_fuse = false;
-    options.hook = v->cli->hook;
-    if (v->target->device == DEVICE_CPU && driver_rewrites(&options)) {
-        options.kind = FUSEC_SCHED;
-        options.target = driver_default_target(FUSEC_PTX);
-        status = compile(v, &v->elsewhere, &options);
-    }
+    if (v->target->device == DEVICE_CPU && driver_rewrites(&options))
+        status = plan_elsewhere(v, options);
     if (status || !v->products.n) return status;
-    options = *like;
-    options.no_fuse = false;
     options.hook = (DriverHook){.user = v, .fused = put_taps, .placed = pass_on};
     v->n_tapped = 0;
     status = compile(v, &v->tapped, &options);

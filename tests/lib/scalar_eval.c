@@ -3,14 +3,19 @@
 
 #include <math.h>
 
+typedef struct Operands {
+    const double *of;
+} Operands;
+
 static double operand(void *user, ScalarId id, const Scalar *scalar) {
-    const double *operands = user;
+    const Operands *operands = user;
     (void)id;
-    return scalar->kind == SCALAR_LOAD ? operands[scalar->buffer] : NAN;
+    return scalar->kind == SCALAR_LOAD ? operands->of[scalar->buffer] : (double)NAN;
 }
 
-double scalar_eval_on(const ScalarTab *tab, ScalarId id, double *operands, bool rounds) {
-    ScalarEnv env = {.leaf = operand, .user = operands, .rounds = rounds};
+double scalar_eval_on(const ScalarTab *tab, ScalarId id, const double *operands, bool rounds) {
+    Operands user = {operands};
+    ScalarEnv env = {.leaf = operand, .user = &user, .rounds = rounds};
     return scalar_eval(tab, id, &env);
 }
 

@@ -7,7 +7,7 @@
 
 /* A load of buffer k gives operands[k]; its dtype is that of the load. What is neither that nor a
  * constant, a primitive or a conversion gives NaN. `rounds` as in ScalarEnv. */
-double scalar_eval_on(const ScalarTab *tab, ScalarId id, double *operands, bool rounds);
+double scalar_eval_on(const ScalarTab *tab, ScalarId id, const double *operands, bool rounds);
 
 /* An op's elementwise body applied to loads of storage dtype `dtype` (a select's first is bool),
  * each converted to the compute type, and the result converted to the op's result dtype. */

@@ -492,3 +492,13 @@ Test(cli, rewrites_are_switched_and_recorded) {
     cr_expect_eq(fusec("run @a.ptx --rewrite", NULL), 2, "%s", run.out);
     cr_expect(strstr(run.err, "compiled already: --rewrite means nothing"), "%s", run.err);
 }
+
+/* What a GPU's plan could not keep is no matter on a CPU. */
+Test(cli, a_source_for_cpus_is_verified_with_rewrites) {
+    static const char source[] = "graph a(x: f32[8, 16], w: f32[16, 400]) -> (y: f32[8, 400]) {\n"
+                                 "  fuse must {\n    h = x @ w\n    y = softmax(h)\n  }\n}\n";
+    write_file("a.g", source, sizeof source - 1);
+    cr_expect_eq(fusec("@a.g --emit=sched --target=sm_80", NULL), 1);
+    cr_assert_eq(fusec("verify @a.g --rewrite --target=cpu --data=random", NULL), 0, "%s", run.err);
+    cr_expect(strstr(run.out, "  nothing is rewritten\n") && !run.err[0], "%s%s", run.out, run.err);
+}
