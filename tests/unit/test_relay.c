@@ -153,6 +153,27 @@ Test(relay, nothing_goes_on_in_its_blocks) {
     compile_free(&compiled);
 }
 
+/* Those whose kernels stand between another's, too. */
+Test(relay, several_are_found) {
+    static const char source[] =
+        "graph a(q: bf16[64, 128, 64], r: bf16[64, 128, 64], k: bf16[64, 512, 64])\n"
+        "    -> (o: bf16[64, 128, 64], z: bf16[64, 128, 64]) {\n"
+        "  fuse must {\n    s = q @ transpose(k, perm=[0, 2, 1])\n    p = softmax(s)\n  }\n"
+        "  fuse must {\n    t = r @ transpose(k, perm=[0, 2, 1])\n    u = softmax(t)\n  }\n"
+        "  o = p @ k\n  z = u @ k\n}\n";
+    Compiled compiled;
+    uint32_t n = 0;
+    bool ok = compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED);
+    cr_assert(ok, "%s", compiled.messages);
+    const Plan *plan = compiled.driver.plans[0];
+    for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
+        Launch launch = plan_launch(plan, k);
+        n += launch_is_relay(&launch) && launch.n == RELAY_KERNELS;
+    }
+    cr_expect_eq(n, 2);
+    compile_free(&compiled);
+}
+
 /* The rewrite to one pass. */
 
 static void permit(void *user, Arena *arena, Plan *plan, bool is_fused) {
