@@ -59,6 +59,11 @@ static double tiny(Dtype dtype) {
     return dtype_ulp(dtype, 0) / 2 + 0x1p-126;
 }
 
+/* Tensor cores cut off where others round: once more what a sum of n terms loses. */
+static double cut(double n) {
+    return (n + 1) * u;
+}
+
 /* (1 + weight) / (1 - total), less 1, and two roundings more. */
 static double quotient(double weight, double total) {
     return total < 1 ? expm1(weight + total / (1 - total) + 2 * u) : (double)INFINITY;
@@ -69,12 +74,13 @@ RewriteBound rewrite_bound(const Rewrite *r, double n) {
     double power =
         prim_rounded_to(r->power, r->weights) == r->power ? power_error : short_power_error;
     double total = MOST_SPREAD * u + power + n_tiles * (power_error + u) + (n + 1) * u;
-    return (RewriteBound){quotient(total + rounding(r->weights), total), tiny(r->weights)};
+    return (RewriteBound){quotient(total + cut(n) + rounding(r->weights), total), tiny(r->weights)};
 }
 
 RewriteBound rewrite_plain_bound(const Rewrite *r, double n) {
     double total = MOST_SPREAD * u + power_error + (n + 1) * u;
-    return (RewriteBound){quotient(total + rounding(r->weights) + u, total), tiny(r->weights)};
+    return (RewriteBound){quotient(total + cut(n) + rounding(r->weights) + u, total),
+                          tiny(r->weights)};
 }
 
 /* Judging. */
@@ -138,7 +144,7 @@ static void add_element(const RewriteCase *c, double weight, bool is_masked, dou
 static double bound_of(const RewriteCase *c, const ColumnSums *sums, RewriteBound bound,
                        double tiny_sum) {
     double n = (double)c->n;
-    double error = bound.relative * sums->magnitude + (n + 1) * u * sums->excess +
+    double error = bound.relative * sums->magnitude + 2 * cut(n) * sums->excess +
                    bound.absolute * tiny_sum + 2 * n * 0x1p-149;
     return interp_rounded_bound(c->rewrite.rounded, sums->exact, error);
 }
