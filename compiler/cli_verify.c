@@ -74,7 +74,9 @@ fusec_status verify_mismatch(const Trio *t, const char *what) {
             "  again: fusec verify %s --graph=%s --target=%s --data=%s --seed=%" PRIu64 "%s%s\n",
             v->cli->path, exec->graph_info.name, v->target->name, data_info(v->data)->name,
             v->cli->seed, text_str(&dims),
-            v->cli->rewrites == FUSEC_REWRITES_ON ? " --rewrite" : "");
+            v->cli->rewrites == FUSEC_REWRITES_ON    ? " --rewrite"
+            : v->cli->rewrites == FUSEC_REWRITES_OFF ? " --no-rewrite"
+                                                     : "");
     return FUSEC_MISMATCH;
 }
 
