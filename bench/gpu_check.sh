@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks the compiler on a GPU machine that needs no LLVM, flex or Criterion: the examples, many
-# extents from one artifact, the sweep of every op, dtype and shape, random graphs, and random shapes
-# for every template, each for sm_90a and sm_80, all at once: most of the time goes into the
+# extents from one artifact, products whose arithmetic is rewritten, the sweep of every op, dtype and
+# shape, random graphs, and random shapes for every template, each for sm_90a and sm_80, all at once: most of the time goes into the
 # interpreter and the driver's compiler.
 #
 #   make gpu-kit                                   here: fills build/kit
@@ -20,7 +20,7 @@ jobs=${4:-$(nproc)}
 targets=${TARGETS:-"sm_90a sm_80"}
 device=${DEVICE:-cuda}
 seconds=${SECONDS_EACH:-280}
-checks=${CHECKS:-"examples extents sweep graphs shapes"}
+checks=${CHECKS:-"examples extents rewrites sweep graphs shapes"}
 n_shapes=${SHAPES:-500}
 work=$(mktemp -d) || exit 2
 logs=${OUT:-$work/logs}
@@ -73,6 +73,46 @@ total() { # total K: shows the K parts and the sum of their totals
 
 extents() { # extents TARGET
     sh "$kit/bench/extents.sh" "$fusec" "$kit/examples/transformer.g" "$1" "$device"
+}
+
+# One program of attention: DTYPE M N DEPTH COLUMNS SCORES.
+attention() {
+    cat <<END
+dim M in 1..4096
+dim N in 2..8192 mult 2
+graph a(q: $1[3, M, $4], k: $1[3, N, $4], v: $1[3, N, $5], b: $1[M, N]) -> (o: $1[3, M, $5]) {
+  fuse must {
+    t = (q @ transpose(k, perm=[0, 2, 1])) * 0.25
+    s = $6
+    p = softmax(s)
+  }
+  o = relu(p @ v)
+}
+END
+}
+
+rewrites() { # rewrites TARGET: within their bound, with ragged rows and columns, masks and biases
+    passed=0 failed=0
+    seen='iota([M, N], axis=1) <= iota([M, N], axis=0)'
+    for dtype in bf16 f16; do
+        for scores in t 't + b' "where($seen, t, -inf)" "where($seen, t + b, -inf)"; do
+            for sizes in '128 256 64 64' '77 514 80 40' '300 1026 128 128' '64 66 32 32'; do
+                set -- "$1" $sizes
+                attention $dtype "$2" "$3" "$4" "$5" "$scores" >"$parts/a.g"
+                echo "$dtype, $scores, $sizes"
+                if timeout $seconds "$fusec" verify "$parts/a.g" --rewrite "--device=$device" \
+                    "--target=$1" "--dim=M=$2" "--dim=N=$3" >"$parts/said" 2>&1 &&
+                    grep 'rewritten: online-weights' "$parts/said"; then
+                    passed=$((passed + 1))
+                else
+                    echo 'FAILED to be within the bound'
+                    cat "$parts/said"
+                    failed=$((failed + 1))
+                fi
+            done
+        done
+    done
+    echo "$passed passed, $failed failed, 0 skipped"
 }
 
 graphs() { # graphs TARGET: N of them, in several processes

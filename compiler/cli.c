@@ -232,7 +232,10 @@ static bool parse_flag(Cli *cli, OptionId id) {
     if (id == OPTION_HELP) print_help();
     if (id == OPTION_VERSION) print_version(cli);
     if (id == OPTION_NO_FUSE) return cli->no_fuse = true;
-    if (id == OPTION_REWRITE) return cli->may_rewrite = true;
+    if (id == OPTION_REWRITE || id == OPTION_NO_REWRITE) {
+        cli->rewrites = id == OPTION_REWRITE ? FUSEC_REWRITES_ON : FUSEC_REWRITES_OFF;
+        return true;
+    }
     if (id == OPTION_EXPLAIN) return cli->explain = true;
     if (id == OPTION_TIME_PASSES) return cli->time_passes = true;
     if (id == OPTION_JSON) return cli->json = true;

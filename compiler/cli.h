@@ -53,7 +53,8 @@ struct Cli {
     const Card *card;        /* the same */
     bool replay, in_order, cache, load_all;
     bool told_of_weights; /* that they are not there, and random ones serve */
-    bool no_fuse, may_rewrite, explain, time_passes, json, verbose, color;
+    fusec_rewrites rewrites;
+    bool no_fuse, explain, time_passes, json, verbose, color;
     uint32_t print_after; /* bit set of passes */
     const char *dump_to;
     CliDevice device;

@@ -74,6 +74,7 @@ static bool try(void *user, BisectTrial *trial) {
     DriverOptions options = {.kind = t->in->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
                              .target = t->in->target,
                              .numerics = "strict",
+                             .rewrites = t->in->cli->rewrites,
                              .hook = {.user = t, .fused = add_taps, .placed = pass_on}};
     Driver driver;
     exec_close(&t->exec);

@@ -177,7 +177,7 @@ fusec_status cli_compile(Cli *cli) {
                              .target = cli->target,
                              .numerics = "strict",
                              .no_fuse = cli->no_fuse,
-                             .may_rewrite = cli->may_rewrite,
+                             .rewrites = cli->rewrites,
                              .weights = cli->weights,
                              .explain = cli->explain && !cli->json,
                              .explain_json = cli->explain && cli->json,

@@ -30,7 +30,7 @@ fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Targ
                              .target = target,
                              .numerics = "strict",
                              .no_fuse = no_fuse,
-                             .may_rewrite = cli->may_rewrite};
+                             .rewrites = cli->rewrites};
     Driver driver;
     Request request = {strcmp(cli->path, "-") == 0 ? "<stdin>" : cli->path, text, n_bytes};
     if (!driver_init(&driver, &options)) return cli_fail_memory(cli);
@@ -69,9 +69,12 @@ fusec_status exec_open_path(Cli *cli, Exec *exec) {
     fusec_status status = cli_read(cli, cli->path, READ_EITHER, &bytes, &n_bytes);
     if (status) return status;
     if (cli_is_artifact(bytes, n_bytes)) {
-        if (cli->no_fuse || cli->target)
+        if (cli->no_fuse || cli->target || cli->rewrites)
             return cli_fail(cli, FUSEC_USAGE, "%s is compiled already: %s means nothing for it",
-                            cli->path, cli->no_fuse ? "--no-fuse" : "--target");
+                            cli->path,
+                            cli->no_fuse  ? "--no-fuse"
+                            : cli->target ? "--target"
+                                          : "--rewrite");
         return exec_open(cli, exec, bytes, n_bytes, cli->graph);
     }
     const Target *target;

@@ -20,6 +20,7 @@ static void show_head(const frt_module *module, const frt_module_info *info) {
            info->code_bytes, (unsigned)info->checksum);
     printf("compiled by fusec %s from %s, numerics %s\n", info->compiler, info->source,
            info->numerics);
+    if (info->rewrites) printf("rewrites of arithmetic %s\n", info->rewrites);
     if (info->weights) printf("weights %s\n", info->weights);
     for (int32_t i = 0; i < info->n_dims; i++) {
         FRT_INFO(frt_dim_info, dim);
@@ -88,6 +89,7 @@ static void show_step(const frt_module *module, int32_t graph, int32_t index) {
     frt_module_get_step(module, graph, index, &step);
     printf("  %s%s", step.phase == FRT_PHASE_INIT ? "init " : "", step.label);
     if (step.line) printf(" (line %d)", (int)step.line);
+    if (step.rewrite) printf(", rewritten: %s", step.rewrite);
     printf(":");
     for (int32_t i = 0; i < step.n_args; i++) {
         FRT_INFO(frt_tensor_info, tensor);

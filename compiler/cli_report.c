@@ -82,7 +82,7 @@ fusec_status cli_page_open(CliPage *page, Exec *exec) {
                              .target = page->target,
                              .numerics = "strict",
                              .no_fuse = cli->no_fuse,
-                             .may_rewrite = cli->may_rewrite,
+                             .rewrites = cli->rewrites,
                              .card = cli->card};
     page->is_open = driver_init(&page->driver, &options);
     if (!page->is_open) return cli_fail_memory(cli);

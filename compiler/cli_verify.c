@@ -1,9 +1,11 @@
 /* `fusec verify`: for every graph, several sizes, every kind of inputs and every device at hand,
  * runs the fused program, the unfused one, and the unfused one with every value as an output. The
  * first two must agree to the bit with each other and with the third, whose every value must be
- * within its op's bound of the reference interpreter. A fused program that is wrong is bisected. */
+ * within its op's bound of the reference interpreter. A fused program that is wrong is bisected.
+ * One whose arithmetic is rewritten is for cli_verify_rewrite.c. */
+#include "cli_verify.h"
+
 #include "cli_bisect.h"
-#include "verify.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,55 +14,30 @@
 static const int64_t sizes[] = {0, 3, 33};
 enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
 
-typedef struct Verification {
-    Cli *cli;
-    const char *text;
-    size_t n_bytes;
-    const Target *target;
-    /* All graphs: fused, unfused, and unfused with every value as an output. */
-    Driver fused, unfused, probed;
-    Vec(const Plan *) plans; /* of the fused one, as they were before layout and schedule */
-    uint32_t graph;          /* index */
-    int64_t size;            /* wanted for dims that nothing fixes */
-    uint32_t n_chosen;       /* how many those were */
-    DataKind data;
-    bool is_judged; /* by the reference: all but the largest size with all but the first inputs */
-    VerifyCounts counts;
-    uint32_t n_runs;
-} Verification;
-
-/* The three programs of one graph, at one size. */
-typedef struct Trio {
-    Verification *v;
-    Arena *arena; /* of this size */
-    Cli cli;      /* with that arena */
-    Exec fused, unfused, probed;
-} Trio;
-
-/* What node `id` is called as an output; no name of the language begins with a point. */
-static Str probe_name(Arena *arena, NodeId id) {
+Str verify_probe_name(Arena *arena, NodeId id) {
     return str_format(arena, ".n%u", id);
 }
 
 /* Makes every value of every graph an output. */
-static void add_probes(Driver *driver) {
+static void add_probes(const Driver *driver) {
     for (uint32_t g = 0; g < driver->module->graphs.n; g++) {
         Graph *graph = driver->module->graphs.data[g];
         for (NodeId id = 0; id < graph->nodes.n; id++) {
             if (graph_node(graph, id)->op == OP_INPUT) continue;
             vec_push(driver->arena, &graph->outputs,
-                     (GraphOutput){.name = probe_name(driver->arena, id), .node = id});
+                     (GraphOutput){.name = verify_probe_name(driver->arena, id), .node = id});
         }
     }
 }
 
-static fusec_status build(Driver *driver, void *user) {
+fusec_status verify_build(Driver *driver, void *user) {
     Verification *v = user;
     const char *path = v->cli->path;
     fusec_status status =
         driver_parse(driver, strcmp(path, "-") == 0 ? "<stdin>" : path, v->text, v->n_bytes);
     if (status) return status;
-    if (driver == &v->probed) add_probes(driver);
+    if (driver == &v->given) verify_give_products(v);
+    if (driver == &v->probed || driver == &v->given) add_probes(driver);
     return driver_build(driver);
 }
 
@@ -83,7 +60,7 @@ static void pass_on(void *user, Arena *arena, Plan *plan, bool is_fused) {
     if (hook->placed) hook->placed(hook->user, arena, plan, is_fused);
 }
 
-static fusec_status mismatch(const Trio *t, const char *what) {
+fusec_status verify_mismatch(const Trio *t, const char *what) {
     const Exec *exec = &t->fused;
     const Verification *v = t->v;
     Text dims = {.arena = t->arena};
@@ -94,9 +71,12 @@ static fusec_status mismatch(const Trio *t, const char *what) {
              v->target->name, data_info(v->data)->name, (int)n_first, what);
     if (what[n_first]) fputs(what + n_first + 1, stderr);
     fprintf(stderr,
-            "  again: fusec verify %s --graph=%s --target=%s --data=%s --seed=%" PRIu64 "%s\n",
+            "  again: fusec verify %s --graph=%s --target=%s --data=%s --seed=%" PRIu64 "%s%s\n",
             v->cli->path, exec->graph_info.name, v->target->name, data_info(v->data)->name,
-            v->cli->seed, text_str(&dims));
+            v->cli->seed, text_str(&dims),
+            v->cli->rewrites == FUSEC_REWRITES_ON    ? " --rewrite"
+            : v->cli->rewrites == FUSEC_REWRITES_OFF ? " --no-rewrite"
+                                                     : "");
     return FUSEC_MISMATCH;
 }
 
@@ -106,9 +86,8 @@ static NodeId node_of_output(const Graph *graph, const char *name) {
     return NODE_NONE;
 }
 
-/* Says where an output differs; `plan` is of the program that has `actual`. */
-static void describe(const Plan *plan, const ExecTensor *actual, const ExecTensor *expected,
-                     const char *names, Text *what) {
+void verify_describe_output(const Plan *plan, const ExecTensor *actual, const ExecTensor *expected,
+                            const char *names, Text *what) {
     Dtype dtype = exec_tensor_dtype(actual);
     int64_t at = verify_bits(dtype, actual->host, expected->host, actual->n_bytes);
     size_t place = (size_t)at * dtype_bytes(dtype);
@@ -122,8 +101,7 @@ static void describe(const Plan *plan, const ExecTensor *actual, const ExecTenso
     text_puts(what, "\n");
 }
 
-/* The first output of `a` that differs from that of `b`, to the bit; NULL: none. */
-static const ExecTensor *find_difference(Exec *a, Exec *b, const ExecTensor **other) {
+const ExecTensor *verify_difference(Exec *a, Exec *b, const ExecTensor **other) {
     for (uint32_t i = 0; i < a->n_tensors; i++) {
         const ExecTensor *x = &a->tensors[i];
         if (x->info.role != FRT_OUTPUT) continue;
@@ -133,16 +111,14 @@ static const ExecTensor *find_difference(Exec *a, Exec *b, const ExecTensor **ot
     return NULL;
 }
 
-/* Per node the elements that the unfused program gave it. */
-static const uint8_t *const *node_bytes(Trio *t) {
-    const Graph *graph = t->v->probed.module->graphs.data[t->v->graph];
+const uint8_t *const *verify_node_bytes(const Trio *t, const Graph *graph, Exec *exec) {
     const uint8_t **bytes = arena_array(t->arena, const uint8_t *, graph->nodes.n);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
-        const ExecTensor *value = exec_find(&t->probed, probe_name(t->arena, id));
+        const ExecTensor *value = exec_find(exec, verify_probe_name(t->arena, id));
         if (value) bytes[id] = value->host;
     }
     for (uint32_t i = 0; i < graph->inputs.n; i++)
-        bytes[graph->inputs.data[i].node] = exec_find(&t->probed, graph->inputs.data[i].name)->host;
+        bytes[graph->inputs.data[i].node] = exec_find(exec, graph->inputs.data[i].name)->host;
     return bytes;
 }
 
@@ -152,24 +128,24 @@ static fusec_status compare_nodes(Trio *t, const uint8_t *const *bytes) {
     if (verify_nodes(v->probed.plans[v->graph], t->probed.dim_values, bytes, v->probed.scratch,
                      &v->counts, &report))
         return FUSEC_OK;
-    return mismatch(t, text_str(&report));
+    return verify_mismatch(t, text_str(&report));
 }
 
 static fusec_status compare_unfused(Trio *t) {
-    const ExecTensor *expected, *actual = find_difference(&t->unfused, &t->probed, &expected);
+    const ExecTensor *expected, *actual = verify_difference(&t->unfused, &t->probed, &expected);
     if (!actual) return FUSEC_OK;
     Text what = {.arena = t->arena};
-    describe(t->v->unfused.plans[t->v->graph], actual, expected,
-             "unfused and unfused with every value stored", &what);
-    return mismatch(t, text_str(&what));
+    verify_describe_output(t->v->unfused.plans[t->v->graph], actual, expected,
+                           "unfused and unfused with every value stored", &what);
+    return verify_mismatch(t, text_str(&what));
 }
 
 static fusec_status compare_fused(Trio *t, const uint8_t *const *bytes) {
     const Verification *v = t->v;
-    const ExecTensor *expected, *actual = find_difference(&t->fused, &t->unfused, &expected);
+    const ExecTensor *expected, *actual = verify_difference(&t->fused, &t->unfused, &expected);
     if (!actual) return FUSEC_OK;
     Text what = {.arena = t->arena};
-    describe(v->fused.plans[v->graph], actual, expected, "fused and unfused", &what);
+    verify_describe_output(v->fused.plans[v->graph], actual, expected, "fused and unfused", &what);
     BisectCase wrong = {.cli = v->cli,
                         .text = v->text,
                         .n_bytes = v->n_bytes,
@@ -188,10 +164,10 @@ static fusec_status compare_fused(Trio *t, const uint8_t *const *bytes) {
         text_printf(&what,
                     "  %u values were looked at, in %u run%s; what is fused stayed as it was\n",
                     verdict.n_values, verdict.n_trials, verdict.n_trials == 1 ? "" : "s");
-    return mismatch(t, text_str(&what));
+    return verify_mismatch(t, text_str(&what));
 }
 
-static fusec_status start(Trio *t, Exec *exec, const Driver *driver) {
+fusec_status verify_start(Trio *t, Exec *exec, const Driver *driver) {
     Verification *v = t->v;
     const char *name = driver->module->graphs.data[v->graph]->name;
     fusec_status status = exec_open(&t->cli, exec, driver->code.data, driver->code.n_bytes, name);
@@ -200,7 +176,7 @@ static fusec_status start(Trio *t, Exec *exec, const Driver *driver) {
     return status;
 }
 
-static fusec_status run(const Trio *t, Exec *exec) {
+fusec_status verify_run(const Trio *t, Exec *exec) {
     fusec_status status = exec_fill(exec, t->v->data);
     return status ? status : exec_run(exec);
 }
@@ -208,15 +184,18 @@ static fusec_status run(const Trio *t, Exec *exec) {
 /* The unfused program is judged first: it is what the fused one is judged by. The reference is
  * slow, and sees the largest size with one kind of inputs only. */
 static fusec_status verify_data(Trio *t) {
-    fusec_status status = run(t, &t->fused);
+    fusec_status status = verify_run(t, &t->fused);
     if (!status) status = registers_warn(&t->fused);
-    if (!status) status = run(t, &t->unfused);
-    if (!status) status = run(t, &t->probed);
+    if (!status) status = verify_run(t, &t->unfused);
+    if (!status) status = verify_run(t, &t->probed);
     if (status) return status;
-    const uint8_t *const *bytes = node_bytes(t);
+    const Graph *graph = t->v->probed.module->graphs.data[t->v->graph];
+    const uint8_t *const *bytes = verify_node_bytes(t, graph, &t->probed);
     if (t->v->is_judged) status = compare_nodes(t, bytes);
     if (!status) status = compare_unfused(t);
-    if (!status) status = compare_fused(t, bytes);
+    if (!status && !verify_is_rewritten(t->v)) status = compare_fused(t, bytes);
+    if (!status && verify_is_rewritten(t->v)) status = verify_rewritten(t);
+    if (!status) status = verify_elsewhere(t, bytes);
     t->v->n_runs++;
     return status;
 }
@@ -224,10 +203,11 @@ static fusec_status verify_data(Trio *t) {
 /* One graph at one size, with all kinds of inputs. */
 static fusec_status verify_size(Trio *t) {
     Verification *v = t->v;
-    fusec_status status = start(t, &t->fused, &v->fused);
+    fusec_status status = verify_start(t, &t->fused, &v->fused);
     if (!status) status = registers_warn(&t->fused);
-    if (!status) status = start(t, &t->unfused, &v->unfused);
-    if (!status) status = start(t, &t->probed, &v->probed);
+    if (!status) status = verify_start(t, &t->unfused, &v->unfused);
+    if (!status) status = verify_start(t, &t->probed, &v->probed);
+    if (!status && verify_is_rewritten(v)) status = verify_start_rewritten(t);
     for (uint32_t kind = 0; kind < DATA_COUNT && !status; kind++) {
         v->data = (DataKind)kind;
         if (v->cli->data && !(v->cli->data >> kind & 1)) continue;
@@ -242,11 +222,13 @@ static fusec_status verify_once(Driver *driver, void *user) {
     Trio t = {.v = v, .cli = *v->cli, .arena = arena_new(&driver->escape)};
     if (!t.arena) return cli_fail_memory(v->cli);
     t.cli.arena = t.arena;
-    t.fused.cli = t.unfused.cli = t.probed.cli = &t.cli;
+    t.fused.cli = t.unfused.cli = t.probed.cli = t.tapped.cli = t.given.cli = &t.cli;
     fusec_status status = verify_size(&t);
     exec_close(&t.fused);
     exec_close(&t.unfused);
     exec_close(&t.probed);
+    exec_close(&t.tapped);
+    exec_close(&t.given);
     v->cli->told_of_weights = t.cli.told_of_weights;
     arena_free(t.arena);
     return status;
@@ -274,7 +256,8 @@ static fusec_status verify_graphs(Verification *v) {
 static fusec_status compile_all(Verification *v) {
     DriverOptions options = {.kind = v->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
                              .target = v->target,
-                             .numerics = "strict"};
+                             .numerics = "strict",
+                             .rewrites = v->cli->rewrites};
     Driver *drivers[] = {&v->fused, &v->unfused, &v->probed};
     for (int i = 0; i < 3; i++) {
         bool is_fused = drivers[i] == &v->fused;
@@ -282,29 +265,35 @@ static fusec_status compile_all(Verification *v) {
         options.no_fuse = !is_fused;
         options.hook = is_fused ? keeping : v->cli->hook;
         if (!driver_init(drivers[i], &options)) return cli_fail_memory(v->cli);
-        fusec_status status = cli_guard(v->cli, drivers[i], build, v);
+        fusec_status status = cli_guard(v->cli, drivers[i], verify_build, v);
         if (status) return status;
         if (is_fused && v->target->device == DEVICE_GPU) registers_note(v->cli, drivers[i]);
     }
-    return FUSEC_OK;
+    return verify_compile_rewritten(v, &options);
 }
 
 static fusec_status verify_target(Verification *v) {
     v->counts = (VerifyCounts){0};
     v->n_runs = 0;
-    v->fused = v->unfused = v->probed = (Driver){0};
+    v->rewritten = v->elsewhere_counts = (RewriteCounts){0};
+    v->fused = v->unfused = v->probed = v->tapped = v->given = v->elsewhere = (Driver){0};
     memset(&v->plans, 0, sizeof v->plans);
+    memset(&v->products, 0, sizeof v->products);
     fusec_status status = compile_all(v);
     if (!status) status = verify_graphs(v);
     driver_free(&v->fused);
     driver_free(&v->unfused);
     driver_free(&v->probed);
+    driver_free(&v->tapped);
+    driver_free(&v->given);
+    driver_free(&v->elsewhere);
     if (status) return status;
     printf("%s: %u comparison%s; %u nodes, %" PRId64 " elements within their bounds",
            v->target->name, v->n_runs, v->n_runs == 1 ? " agrees" : "s agree", v->counts.n_nodes,
            v->counts.n_elems);
     if (v->counts.n_skipped) printf("; %u nodes too large for the reference", v->counts.n_skipped);
     printf("\n");
+    verify_print_rewritten(v);
     return FUSEC_OK;
 }
 

@@ -42,6 +42,11 @@ const Target *driver_default_target(fusec_kind kind) {
     return target_get(kinds[kind].device == KIND_FOR_CPU ? TARGET_CPU : TARGET_SM_80);
 }
 
+bool driver_rewrites(const DriverOptions *options) {
+    if (options->no_fuse) return false;
+    return options->rewrites ? options->rewrites == FUSEC_REWRITES_ON : DRIVER_REWRITES;
+}
+
 bool driver_kind_fits(fusec_kind kind, const Target *target) {
     switch (kinds[kind].device) {
     case KIND_FOR_ANY:
@@ -190,7 +195,7 @@ static bool run_fuse(Driver *driver, Plan **plans) {
     for (uint32_t i = 0; i < n; i++) {
         plans[i] = fuse(driver, driver->module->graphs.data[i], driver->options.no_fuse);
         if (!plans[i]) return false;
-        plans[i]->may_rewrite = driver->options.may_rewrite;
+        plans[i]->may_rewrite = driver_rewrites(&driver->options);
         const DriverHook *hook = &driver->options.hook;
         if (hook->fused) hook->fused(hook->user, driver->arena, plans[i], !driver->options.no_fuse);
     }
@@ -227,7 +232,7 @@ static const Plan *plan_changed(void *user, Arena *arena, const Graph *graph) {
     Diags ignored = {.arena = arena};
     Plan *plan = choose_plan(arena, driver->scratch, graph, driver->options.target, &ignored);
     if (plan) {
-        plan->may_rewrite = driver->options.may_rewrite;
+        plan->may_rewrite = driver_rewrites(&driver->options);
         layout_plan(arena, plan, driver->options.target);
         schedule(driver, arena, plan);
     }
@@ -362,6 +367,7 @@ static const char *run_manifest(Driver *driver) {
                            .plans = driver->plans,
                            .target = driver->options.target,
                            .numerics = driver->options.numerics,
+                           .rewrites = driver_rewrites(&driver->options),
                            .compiler = FUSEC_VERSION};
     const char *text = manifest_text(driver->arena, &input, &driver->diags);
     if (text) finish_pass(driver, PASS_MANIFEST, begin, text);

@@ -41,13 +41,16 @@ typedef struct DriverHook {
     void (*placed)(void *user, Arena *arena, Plan *plan, bool is_fused);
 } DriverHook;
 
+/* Whether arithmetic is rewritten where nobody says: FUSEC_REWRITES_DEFAULT. */
+enum { DRIVER_REWRITES = false };
+
 typedef struct DriverOptions {
     fusec_kind kind;
     const Target *target;
     const char *numerics; /* "strict" */
     const char *weights;  /* replaces the source's name of the weights file; or NULL */
     bool no_fuse, explain, explain_json;
-    bool may_rewrite;    /* arithmetic, within a bound */
+    fusec_rewrites rewrites;
     bool plans;          /* makes plans for kinds of output that need none */
     const Card *card;    /* that the ledger prices for; NULL: the target's */
     const int64_t *dims; /* at these values by symbol, negative where not given; NULL: none is */
@@ -91,6 +94,8 @@ bool driver_price(Driver *driver, uint32_t graph, ExplainInput *input);
 /* Renews the checksum of an artifact whose bytes were changed; false when it is none. */
 bool driver_seal(char *artifact, size_t n_bytes);
 
+/* Whether arithmetic may be rewritten, within a bound. */
+bool driver_rewrites(const DriverOptions *options);
 /* What a kind of output compiles for when no target is named. */
 const Target *driver_default_target(fusec_kind kind);
 /* Whether `kind` can be made for `target`. */

@@ -54,9 +54,14 @@ static fusec_status read_options(fusec_result *result, const fusec_options *give
         result->usage = "options.kind is no kind of output";
         return FUSEC_USAGE;
     }
+    if ((unsigned)given->rewrites > FUSEC_REWRITES_OFF) {
+        result->usage = "options.rewrites is neither on, off nor the default";
+        return FUSEC_USAGE;
+    }
     *options = (DriverOptions){.kind = given->kind,
                                .numerics = "strict",
                                .no_fuse = given->no_fuse,
+                               .rewrites = given->rewrites,
                                .weights = given->weights,
                                .explain = given->explain};
     options->target =

@@ -77,7 +77,7 @@ static bool load_value(const Verifier *v, NodeId id, Tensor *value) {
     return true;
 }
 
-static bool is_within(Dtype dtype, double expected, double actual, double bound) {
+bool verify_within(Dtype dtype, double expected, double actual, double bound) {
     if (isinf(bound)) return true;
     if (isnan(expected) || isnan(actual)) return isnan(expected) && isnan(actual);
     if (bound == 0) return expected == actual && signbit(expected) == signbit(actual);
@@ -88,7 +88,7 @@ static bool compare(const Verifier *v, NodeId id, const Tensor *expected, const 
                     const double *bounds) {
     int64_t n = tensor_n_elems(expected), n_wrong = 0, first = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (is_within(expected->dtype, expected->data[i], actual->data[i], bounds[i])) continue;
+        if (verify_within(expected->dtype, expected->data[i], actual->data[i], bounds[i])) continue;
         if (n_wrong++ == 0) first = i;
     }
     v->counts->n_elems += n;

@@ -19,6 +19,9 @@ typedef struct VerifyCounts {
 bool verify_nodes(const Plan *plan, const int64_t *symbol_values, const uint8_t *const *bytes,
                   Arena *scratch, VerifyCounts *counts, Text *report);
 
+/* Whether an element is right; `bound` as interp_node gives it. */
+bool verify_within(Dtype dtype, double expected, double actual, double bound);
+
 /* Index of the first element in which two tensors differ in any bit, but for the payload of NaNs;
  * -1 when there is none. */
 int64_t verify_bits(Dtype dtype, const uint8_t *a, const uint8_t *b, size_t n_bytes);

@@ -8,6 +8,7 @@
 
 #include "back/gpu.h"
 #include "back/template.h"
+#include "ir/relay.h"
 
 #include <frt_manifest.h>
 #include <string.h>
@@ -249,6 +250,8 @@ static Lower *make_phases(Lower *lower, const Launch *launch, SharedTiles *tiles
            launch->kernels[n_together].form == FORM_CONTRACT)
         n_together++;
     if (launch_is_relay(launch)) n_together = launch->n;
+    if (launch_is_relay(launch) && launch->n != RELAY_KERNELS)
+        ice(lower->unit->arena, "a relay of %u kernels", launch->n);
     Lower *phases = arena_array(lower->unit->arena, Lower, launch->n);
     for (uint32_t k = 0; k < launch->n; k++) {
         lower_beside(&phases[k], lower, launch, k, tiles);

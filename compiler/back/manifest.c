@@ -175,6 +175,9 @@ static void write_head(Writer *w) {
     begin_line(w, FRT_D_NUMERICS);
     put_word(w, w->input->numerics);
     end_line(w);
+    begin_line(w, FRT_X_REWRITES);
+    put_word(w, w->input->rewrites ? FRT_REWRITES_ON : FRT_REWRITES_OFF);
+    end_line(w);
     begin_line(w, FRT_D_SOURCE);
     put_name(w, slash && slash[1] ? slash + 1 : source); /* the same from every folder */
     end_line(w);
@@ -495,6 +498,15 @@ static void put_label(Writer *w, const Launch *launch) {
     put_name(w, launch->n == 1 ? name : str_format(w->text.arena, "%s+%u", name, launch->n - 1));
 }
 
+static void write_rewrites(Writer *w, const Launch *launch) {
+    for (uint32_t k = 0; k < launch->n; k++) {
+        if (!launch->kernels[k].online.weight) continue;
+        begin_line(w, FRT_X_REWRITE);
+        put_word(w, ONLINE_NAME);
+        end_line(w);
+    }
+}
+
 static void write_launch(Writer *w, const Plan *plan, const Launch *launch) {
     const Source *source = w->module->source;
     const Kernel *kernel = launch->kernels;
@@ -512,6 +524,7 @@ static void write_launch(Writer *w, const Plan *plan, const Launch *launch) {
             ice(w->text.arena, "variant %u of kernel %s must %sbe conditional", i, kernel->name,
                 is_last ? "not " : "");
     }
+    write_rewrites(w, launch);
 }
 
 static void write_graph(Writer *w, const Graph *graph, const Plan *plan) {

@@ -12,6 +12,7 @@ typedef struct ManifestInput {
     const Plan *const *plans; /* one per graph of the module, in order; scheduled and placed */
     const Target *target;
     const char *numerics; /* "strict" or "fast" */
+    bool rewrites;        /* whether arithmetic might be rewritten */
     const char *compiler; /* version */
 } ManifestInput;
 

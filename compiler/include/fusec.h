@@ -65,6 +65,14 @@ typedef enum fusec_kind {
     FUSEC_KIND_COUNT
 } fusec_kind;
 
+/* Rewrites that change arithmetic within a bound (docs/ARCHITECTURE.md), as softmax between two
+ * products computed in one pass. The result's ledger and the artifact name what was rewritten. */
+typedef enum fusec_rewrites {
+    FUSEC_REWRITES_DEFAULT, /* of this version: off */
+    FUSEC_REWRITES_ON,      /* where they are known to be faster */
+    FUSEC_REWRITES_OFF
+} fusec_rewrites;
+
 typedef struct fusec_options {
     size_t struct_size; /* sizeof(fusec_options), by FUSEC_OPTIONS_INIT */
     fusec_kind kind;
@@ -76,10 +84,14 @@ typedef struct fusec_options {
     bool explain;            /* make fusec_result_explanation too */
     const char *weights;     /* the name that the artifact gives its weights file, relative to its
                                 own folder; NULL: the source's */
+    fusec_rewrites rewrites;
 } fusec_options;
 
-#define FUSEC_OPTIONS_INIT \
-    { sizeof(fusec_options), FUSEC_PTX, NULL, NULL, NULL, false, false, NULL }
+#define FUSEC_OPTIONS_INIT                                                      \
+    {                                                                           \
+        sizeof(fusec_options), FUSEC_PTX, NULL, NULL, NULL, false, false, NULL, \
+            FUSEC_REWRITES_DEFAULT                                              \
+    }
 
 /* Targets by index: name and one line about it; NULL past the last. */
 FUSEC_API const char *fusec_target_name(size_t index);

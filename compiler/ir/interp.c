@@ -189,14 +189,17 @@ double interp_wrap(int64_t value) {
     return low > INT32_MAX ? (double)low - 0x1p32 : (double)low;
 }
 
-void interp_settle(const Eval *e, int64_t i, double exact, double error) {
-    Dtype dtype = e->out->dtype;
+double interp_rounded_bound(Dtype dtype, double exact, double error) {
     double value = dtype_round(dtype, exact);
-    e->out->data[i] = value;
-    if (!e->bounds || !(error > 0)) return;
     double below = dtype_distance(dtype, value, dtype_round(dtype, exact - error));
     double above = dtype_distance(dtype, value, dtype_round(dtype, exact + error));
     double bound = below > above ? below : above;
     /* Never 0: orders of summation may differ in the sign of a zero. */
-    e->bounds[i] = bound > 0 ? bound : DBL_TRUE_MIN;
+    return bound > 0 ? bound : DBL_TRUE_MIN;
+}
+
+void interp_settle(const Eval *e, int64_t i, double exact, double error) {
+    Dtype dtype = e->out->dtype;
+    e->out->data[i] = dtype_round(dtype, exact);
+    if (e->bounds && error > 0) e->bounds[i] = interp_rounded_bound(dtype, exact, error);
 }

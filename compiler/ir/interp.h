@@ -34,6 +34,9 @@
  * number more. */
 bool interp_node(const Graph *graph, NodeId node, const int64_t *symbol_values, const Tensor *args,
                  Tensor *out, double *bounds, Arena *arena, const char **error);
+/* How far from what `exact` rounds to anything may be that was within `error` > 0 of it before it
+ * was rounded. */
+double interp_rounded_bound(Dtype dtype, double exact, double error);
 /* The extents that `node` has for these symbol values, and no storage. */
 bool interp_shape(const Graph *graph, NodeId node, const int64_t *symbol_values, Tensor *out,
                   Arena *arena, const char **error);

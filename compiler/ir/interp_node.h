@@ -45,6 +45,9 @@ Walk walk_over(const Tensor *shape);
 /* Adds an operand broadcast as NumPy does: axes matched from the last, extents of 1 repeated. False
  * when it does not broadcast to the walked shape. */
 bool walk_add_broadcast(Walk *walk, const Tensor *operand);
+/* The batch axes of a matmul's argument (all but the last two) as a broadcast operand of a walk
+ * over batches. */
+bool walk_add_batch(Walk *walk, const Tensor *arg);
 void walk_add_strides(Walk *walk, const int64_t *strides, int64_t offset);
 void walk_next(Walk *walk);
 

@@ -239,9 +239,7 @@ bool interp_argreduce(const Eval *e) {
 
 /* Matmul. */
 
-/* The batch axes of `arg` (all but the last two) as a broadcast operand of the walk over batches.
- */
-static bool add_batch(Walk *walk, const Tensor *arg) {
+bool walk_add_batch(Walk *walk, const Tensor *arg) {
     Tensor batch = *arg;
     batch.rank -= 2;
     uint32_t operand = walk->n_operands;
@@ -308,7 +306,7 @@ bool interp_matmul(const Eval *e) {
     int64_t m = a->dims[a->rank - 2], k = a->dims[a->rank - 1], n = b->dims[b->rank - 1];
     Walk walk = walk_over(&batch);
     if (b->dims[b->rank - 2] != k || e->out->dims[batch.rank] != m ||
-        e->out->dims[batch.rank + 1] != n || !add_batch(&walk, a) || !add_batch(&walk, b))
+        e->out->dims[batch.rank + 1] != n || !walk_add_batch(&walk, a) || !walk_add_batch(&walk, b))
         return interp_fail(e, "shapes %s and %s do not give %s", tensor_type_str(a, e->arena),
                            tensor_type_str(b, e->arena), tensor_type_str(e->out, e->arena));
     int64_t n_batches = tensor_n_elems(&batch);

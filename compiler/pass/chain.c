@@ -235,8 +235,9 @@ void chain_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *targe
     relay_kernels(arena, scratch, plan, target, &points);
     chain_mark_edges(plan);
     for (uint32_t first = 0; first < plan->kernels.n; first++) {
+        Launch launch = plan_launch(plan, first);
         if (plan_is_turn(plan, first) || plan->kernels.data[first].link != LINK_NONE ||
-            !chain_is_tiled(&plan->kernels.data[first]))
+            launch_is_relay(&launch) || !chain_is_tiled(&plan->kernels.data[first]))
             continue;
         ArenaMark mark = arena_mark(scratch);
         Chain c = {.arena = arena,
@@ -246,7 +247,7 @@ void chain_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *targe
                    .dims = plan->graph->dims,
                    .points = points,
                    .first = first,
-                   .launch = plan_launch(plan, first)};
+                   .launch = launch};
         for (c.next = first + c.launch.n; c.next < plan->kernels.n; c.next++)
             if (try_continue(&c)) c.next = first + c.launch.n - 1;
         arena_rewind(scratch, mark);

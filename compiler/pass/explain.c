@@ -1,6 +1,8 @@
 /* The ledger as text. See explain.h. */
 #include "pass/explain.h"
 
+#include "ir/rewrite.h"
+
 typedef struct Ledger {
     const ExplainInput *input;
     const Plan *plan;
@@ -176,6 +178,22 @@ static bool starts(const Ledger *l, const Kernel *kernel) {
     return kernel->when == DIM_NONE || dim_number(l->dims, kernel->when, l->input->cost->dims) > 0;
 }
 
+/* What a rewritten kernel is held to, at these extents. */
+static void print_rewrite(const Ledger *l, uint32_t k) {
+    Rewrite rewrite;
+    const Kernel *kernel = &l->plan->kernels.data[k];
+    if (!rewrite_of(l->plan, k, &rewrite)) return;
+    const Node *product = graph_node(l->graph, rewrite.product);
+    double n = dim_number(l->dims, kernel_n_reduced(kernel), l->input->cost->dims);
+    RewriteBound bound = rewrite_bound(&rewrite, n);
+    text_printf(l->out, "    %s: `%s`", ONLINE_NAME, op_info(product->op)->name);
+    if (product->name) text_printf(l->out, " that makes `%s`", product->name);
+    text_printf(l->out,
+                " is within %.3g of the sum of weight times |value|, and %.3g of that of |value|, "
+                "before it is rounded\n",
+                bound.relative, bound.absolute);
+}
+
 /* Kernels [first, end) of the plan. */
 static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
     for (uint32_t i = first; i < end; i++) {
@@ -188,6 +206,7 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
         text_puts(l->out, kernel_link_text(kernel->link));
         if (kernel->online.weight) text_printf(l->out, ", rewritten: %s", ONLINE_NAME);
         text_puts(l->out, "\n");
+        print_rewrite(l, i);
         print_buffers(l, kernel, false);
         print_buffers(l, kernel, true);
         if (starts(l, kernel))

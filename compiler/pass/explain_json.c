@@ -1,6 +1,8 @@
 /* The ledger as JSON. See explain.h; docs/EXPLAIN.md is the schema. */
 #include "pass/explain.h"
 
+#include "ir/rewrite.h"
+
 #include <math.h>
 
 typedef struct Writer {
@@ -138,6 +140,23 @@ static void put_cost(const Writer *w, const KernelCost *cost) {
     jsontext_bool(w->json, "spills", cost->pressure.spills);
 }
 
+static void put_rewrite(const Writer *w, uint32_t k) {
+    Rewrite rewrite;
+    const Kernel *kernel = &w->plan->kernels.data[k];
+    if (!rewrite_of(w->plan, k, &rewrite)) {
+        jsontext_string(w->json, "rewrite", NULL);
+        return;
+    }
+    double n = dim_number(w->dims, kernel_n_reduced(kernel), w->input->cost->dims);
+    RewriteBound bound = rewrite_bound(&rewrite, n);
+    jsontext_begin(w->json, "rewrite", '{');
+    jsontext_string(w->json, "name", ONLINE_NAME);
+    put_node(w, "result", rewrite.product);
+    jsontext_number(w->json, "relative", bound.relative);
+    jsontext_number(w->json, "absolute", bound.absolute);
+    jsontext_end(w->json, '}');
+}
+
 /* Kernels [first, end) of the plan, as a list. */
 static void put_kernels(const Writer *w, const char *list, uint32_t first, uint32_t end) {
     static const char *const links[] = {[LINK_NONE] = NULL,
@@ -158,7 +177,8 @@ static void put_kernels(const Writer *w, const char *list, uint32_t first, uint3
         jsontext_number(w->json, "launch", launch);
         jsontext_string(w->json, "link", links[kernel->link]);
         jsontext_string(w->json, "variant", kernel->variants[cost->variant].symbol);
-        jsontext_number(w->json, "passes", kernel->stages.n);
+        jsontext_number(w->json, "passes", kernel->online.weight ? 1 : kernel->stages.n);
+        put_rewrite(w, i);
         jsontext_bool(w->json, "partial", kernel->segment_axis != NO_AXIS);
         jsontext_bool(w->json, "starts",
                       kernel->when == DIM_NONE ||

@@ -64,8 +64,15 @@ static bool has_weights(const Kernel *rows, Online *online) {
 
 /* Masks. */
 
+static bool is_float(const Kernel *kernel, ScalarId id) {
+    return dtype_kind(get(kernel, id)->dtype) == KIND_FLOAT;
+}
+
+/* An infinity stays what it is from float to float alone. */
 static ScalarId without_casts(const Kernel *kernel, ScalarId id) {
-    while (get(kernel, id)->kind == SCALAR_CVT) id = get(kernel, id)->args[0];
+    while (get(kernel, id)->kind == SCALAR_CVT && is_float(kernel, id) &&
+           is_float(kernel, get(kernel, id)->args[0]))
+        id = get(kernel, id)->args[0];
     return id;
 }
 

@@ -7,7 +7,7 @@
  * It changes arithmetic: weights are rounded before they are divided by the total and not after,
  * and are computed as exactly as they are rounded; sums are in another order; and columns that a
  * row's mask leaves out are not multiplied at all, so that what is infinite or NaN there makes no
- * NaN. */
+ * NaN. What it is held to: ir/rewrite.h. */
 #ifndef FUSEC_ONLINE_H
 #define FUSEC_ONLINE_H
 

@@ -264,7 +264,8 @@ static bool is_asked(const Relayer *s, uint32_t i) {
     return block && chain_has_user(graph, kernel_of(s, i + 1), value, block);
 }
 
-static void try_relay(Relayer *s) {
+/* Whether it is one now. */
+static bool try_relay(Relayer *s) {
     Kernel *saved = arena_array(s->scratch, Kernel, RELAY_KERNELS);
     for (uint32_t i = 0; i < RELAY_KERNELS; i++) saved[i] = *kernel_of(s, i);
     Prices apart = price_now(s);
@@ -279,10 +280,11 @@ static void try_relay(Relayer *s) {
     uint32_t bytes = kernel_of(s, 0)->variants[0].shared_bytes;
     if (is_wanted && bytes <= MOST_BLOCK_BYTES) {
         move_together(s);
-        return;
+        return true;
     }
     set_on_chip(s, false);
     for (uint32_t i = 0; i < RELAY_KERNELS; i++) s->plan->kernels.data[s->at[i]] = saved[i];
+    return false;
 }
 
 void relay_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target,
@@ -295,7 +297,8 @@ void relay_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *targe
                  .dims = plan->graph->dims};
     if (target->device != DEVICE_GPU) return;
     ArenaMark mark = arena_mark(scratch);
-    for (uint32_t k = 0; k < plan->kernels.n; k++)
-        if (find_relay(&s, k)) try_relay(&s);
+    /* One that was made leaves another kernel at its first one's place. */
+    for (uint32_t k = 0; k < plan->kernels.n;)
+        if (!find_relay(&s, k) || !try_relay(&s)) k++;
     arena_rewind(scratch, mark);
 }

@@ -34,9 +34,13 @@
 #define FRT_D_COPY "copy"
 #define FRT_D_END "end"
 #define FRT_WAITS "waits" /* of a variant: it may be launched while the one before it ends */
-#define FRT_X_BYTES FRT_EXTENSION_PREFIX "bytes" /* size of a persistent temp, for the eye */
-#define FRT_D_PAYLOAD "payload"                  /* after `end`, before the bytes of a cubin */
-#define FRT_D_FUNCTION "function"                /* in PTX, before the text of a kernel */
+#define FRT_X_BYTES FRT_EXTENSION_PREFIX "bytes"       /* size of a persistent temp, for the eye */
+#define FRT_X_REWRITES FRT_EXTENSION_PREFIX "rewrites" /* whether arithmetic might be rewritten */
+#define FRT_REWRITES_ON "on"
+#define FRT_REWRITES_OFF "off"
+#define FRT_X_REWRITE FRT_EXTENSION_PREFIX "rewrite" /* what was, of the launch before it */
+#define FRT_D_PAYLOAD "payload"                      /* after `end`, before the bytes of a cubin */
+#define FRT_D_FUNCTION "function"                    /* in PTX, before the text of a kernel */
 
 #define FRT_TARGET_CUDA "cuda"
 #define FRT_TARGET_CPU "cpu"

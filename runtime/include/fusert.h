@@ -135,7 +135,9 @@ typedef struct frt_module_info {
     uint32_t checksum;    /* CRC-32C */
     int32_t n_dims;       /* that can be given; dims of pitches have higher indices */
     int32_t n_graphs;
-    size_t code_bytes; /* PTX text, cubin, or the whole ELF file */
+    size_t code_bytes;    /* PTX text, cubin, or the whole ELF file */
+    const char *rewrites; /* "on" or "off": whether arithmetic might be rewritten, within a bound;
+                             NULL: the artifact does not say */
 } frt_module_info;
 
 typedef struct frt_dim_info {
@@ -177,6 +179,7 @@ typedef struct frt_step_info {
     int32_t n_args;    /* tensors; a copy has two, destination first */
     int32_t n_dims;    /* dims passed to the kernel */
     int32_t n_variants;
+    const char *rewrite; /* of its arithmetic, "online-weights"; NULL: none */
 } frt_step_info;
 
 typedef struct frt_variant_info {

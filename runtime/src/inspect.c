@@ -57,7 +57,8 @@ frt_status frt_module_get_info(const frt_module *module, frt_module_info *info) 
                                  .checksum = m->checksum,
                                  .n_dims = (int32_t)m->n_given_dims,
                                  .n_graphs = (int32_t)m->n_graphs,
-                                 .code_bytes = module->n_code});
+                                 .code_bytes = module->n_code,
+                                 .rewrites = m->rewrites});
     return FRT_OK;
 }
 
@@ -128,7 +129,8 @@ frt_status frt_module_get_step(const frt_module *module, int32_t graph, int32_t 
                                .line = s->line,
                                .n_args = (int32_t)s->n_args,
                                .n_dims = (int32_t)s->n_dims,
-                               .n_variants = (int32_t)s->n_variants});
+                               .n_variants = (int32_t)s->n_variants,
+                               .rewrite = s->rewrite});
     return FRT_OK;
 }
 

@@ -93,6 +93,7 @@ typedef struct Step {
     frt_phase phase;
     int32_t line;
     const char *label;
+    const char *rewrite;        /* or NULL */
     uint32_t first_arg, n_args; /* indices into the graph's tensors; copy: destination, source */
     uint32_t first_dim, n_dims;
     uint32_t first_variant, n_variants;
@@ -113,6 +114,7 @@ typedef struct Manifest {
     const char *arch;
     const char *features; /* comma-separated CPU features beyond a known arch, or NULL */
     const char *numerics, *compiler, *source, *weights;
+    const char *rewrites; /* or NULL */
     uint32_t checksum;
     size_t checksum_at; /* offset of the checksum's digits in the text */
     size_t n_text;      /* bytes up to and with the line feed of `end` */

@@ -582,6 +582,21 @@ static const struct {
     {FRT_D_END, 1, 1, STAGE_GRAPH, STAGE_GRAPH, STAGE_END, read_end},
 };
 
+/* Lines that a reader may ignore; some are for whoever asks. One that is wrong is ignored too. */
+static void read_extension(Reader *reader) {
+    TextReader *r = &reader->text;
+    Manifest *m = r->m;
+    if (r->n_fields != 2) {
+        return;
+    }
+    if (slice_is(r->fields[0], FRT_X_REWRITES)) {
+        m->rewrites = text_word(r, r->fields[1]);
+    }
+    if (slice_is(r->fields[0], FRT_X_REWRITE) && m->n_steps) {
+        m->steps[m->n_steps - 1].rewrite = text_word(r, r->fields[1]);
+    }
+}
+
 static bool is_extension(Slice word) {
     size_t n = strlen(FRT_EXTENSION_PREFIX);
     return word.n > n && memcmp(word.bytes, FRT_EXTENSION_PREFIX, n) == 0;
@@ -596,6 +611,7 @@ static frt_status read_directive(Reader *reader) {
     TextReader *r = &reader->text;
     Slice word = r->fields[0];
     if (reader->stage >= STAGE_CHECKSUM && is_extension(word)) {
+        read_extension(reader);
         return FRT_OK;
     }
     bool is_launchs = slice_is(word, FRT_D_VARIANT) || slice_is(word, FRT_D_MAP);

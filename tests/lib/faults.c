@@ -467,16 +467,46 @@ static void wrong_part(Plant *p) {
     plant_in(p, OP_MUL, add_for_mul);
 }
 
+/* What is rewritten: the rows of the first rewrite, if the plan has any. */
+static Online *rewritten(Plant *p) {
+    for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
+        p->kernel = &p->plan->kernels.data[k];
+        p->scalars = p->kernel->scalars;
+        if (!p->kernel->online.weight) continue;
+        p->is_done = true;
+        return &p->kernel->online;
+    }
+    return NULL;
+}
+
+static void wrong_scale(Plant *p) {
+    Online *online = rewritten(p);
+    if (online) online->power = PRIM_EXP2;
+}
+
+static void wrong_weight(Plant *p) {
+    Online *online = rewritten(p);
+    if (!online) return;
+    Scalar weight = *scalar_get(p->scalars, online->weight);
+    ScalarId score = scalar_get(p->scalars, weight.args[0])->args[0];
+    online->weight = scalar_prim(p->scalars, weight.prim, score, SCALAR_NONE, SCALAR_NONE);
+}
+
+static void wrong_limit(Plant *p) {
+    Online *online = rewritten(p);
+    if (online) online->ahead = dim_sub(p->plan->graph->dims, online->ahead, number(p, 1));
+}
+
 /* The list. */
 
-enum { FUSED = false, BOTH = true };
 static const FaultInfo infos[FAULT_COUNT] = {
-#define FAULT(sym, doc, op, line, hits, source) [FAULT_##sym] = {#sym, doc, op, line, hits, source},
+#define FAULT(sym, doc, op, line, place, source) \
+    [FAULT_##sym] = {#sym, doc, op, line, FAULT_IN_##place, source},
 #include "lib/faults.def"
 };
 
 static void (*const mistakes[FAULT_COUNT])(Plant *) = {
-#define FAULT(sym, doc, op, line, hits, source) [FAULT_##sym] = sym,
+#define FAULT(sym, doc, op, line, place, source) [FAULT_##sym] = sym,
 #include "lib/faults.def"
 };
 
@@ -493,12 +523,13 @@ static Planter planters[FAULT_COUNT];
 /* Of what passes after fusion decide. */
 static bool is_late(FaultId id) {
     return id == FAULT_aliasing || id == FAULT_early_reuse || id == FAULT_wrong_in_place ||
-           id == FAULT_in_place_early || id == FAULT_launch_order || id == FAULT_wrong_layout;
+           id == FAULT_in_place_early || id == FAULT_launch_order || id == FAULT_wrong_layout ||
+           infos[id].place == FAULT_IN_REWRITTEN;
 }
 
 static void plant(const Planter *planter, Arena *arena, Plan *plan, bool is_fused) {
     Plant p = {.arena = arena, .plan = plan};
-    if (!is_fused && !infos[planter->id].hits_unfused) return;
+    if (!is_fused && infos[planter->id].place != FAULT_IN_BOTH) return;
     mistakes[planter->id](&p);
     *planter->n_planted += p.is_done;
 }

@@ -12,11 +12,14 @@ typedef enum {
     FAULT_COUNT
 } FaultId;
 
+/* The fused program has it, or the unfused one too; or what is rewritten, if that is asked for. */
+typedef enum { FAULT_IN_FUSED, FAULT_IN_BOTH, FAULT_IN_REWRITTEN } FaultPlace;
+
 typedef struct FaultInfo {
     const char *name, *doc;
-    const char *op;     /* that is to be named */
-    unsigned line;      /* of it in the source */
-    bool hits_unfused;  /* the unfused program has the mistake too */
+    const char *op; /* that is to be named */
+    unsigned line;  /* of it in the source */
+    FaultPlace place;
     const char *source; /* of the program */
 } FaultInfo;
 const FaultInfo *fault_info(FaultId id);

@@ -93,9 +93,11 @@ static uint32_t named_line(const char *verdict) {
 bool prove_fault(Proof *proof, FaultId id, const char *target, Text *report) {
     const FaultInfo *info = fault_info(id);
     uint32_t n_planted = 0;
-    const char *options[] = {str_format(report->arena, "--target=%s", target), NULL};
+    const char *options[] = {str_format(report->arena, "--target=%s", target),
+                             info->place == FAULT_IN_REWRITTEN ? "--rewrite" : NULL, NULL};
     prove_verify(proof, info->source, fault_hook(id, &n_planted), options);
-    const char *verdict = find_verdict(proof, info->hits_unfused ? " inputs: " : "  first wrong: ");
+    const char *verdict =
+        find_verdict(proof, info->place == FAULT_IN_BOTH ? " inputs: " : "  first wrong: ");
     if (n_planted && proof->status == FUSEC_MISMATCH && verdict && names_op(verdict, info->op) &&
         named_line(verdict) == info->line)
         return true;

@@ -1,22 +1,22 @@
-/* Scalar DAGs evaluated by recursion: bodies are small. */
+/* Ops' bodies on numbers. See lib/scalar_eval.h. */
 #include "lib/scalar_eval.h"
 
 #include <math.h>
 
-double scalar_eval(const ScalarTab *tab, ScalarId id, const double *operands, bool rounds) {
-    const Scalar *s = scalar_get(tab, id);
-    double v[3] = {0};
-    if (s->kind == SCALAR_CONST) return s->number;
-    if (s->kind == SCALAR_LOAD) return operands[s->buffer];
-    if (s->kind == SCALAR_CVT)
-        return dtype_round(s->dtype, scalar_eval(tab, s->args[0], operands, rounds));
-    if (s->kind != SCALAR_PRIM) return NAN;
-    const PrimInfo *info = prim_info(s->prim);
-    for (uint32_t i = 0; i < info->arity; i++)
-        v[i] = scalar_eval(tab, s->args[i], operands, rounds);
-    Dtype dtype = scalar_get(tab, s->args[info->arity - 1])->dtype;
-    double value = prim_eval(s->prim, dtype, v[0], v[1], v[2]);
-    return rounds ? dtype_round(s->dtype, value) : value;
+typedef struct Operands {
+    const double *of;
+} Operands;
+
+static double operand(void *user, ScalarId id, const Scalar *scalar) {
+    const Operands *operands = user;
+    (void)id;
+    return scalar->kind == SCALAR_LOAD ? operands->of[scalar->buffer] : (double)NAN;
+}
+
+double scalar_eval_on(const ScalarTab *tab, ScalarId id, const double *operands, bool rounds) {
+    Operands user = {operands};
+    ScalarEnv env = {.leaf = operand, .user = &user, .rounds = rounds};
+    return scalar_eval(tab, id, &env);
 }
 
 ScalarId op_body_on(ScalarTab *tab, OpId op, uint32_t n_args, Dtype dtype) {

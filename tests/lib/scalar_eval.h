@@ -3,11 +3,11 @@
 #define FUSEC_TESTS_SCALAR_EVAL_H
 
 #include "ir/op.h"
+#include "ir/scalar_eval.h"
 
-/* A load of buffer k gives operands[k]; its dtype is that of the load. `rounds`: every float
- * primitive is rounded to its type, as a target does; otherwise all runs in double. Only constants,
- * loads, primitives and conversions are understood; anything else gives NaN. */
-double scalar_eval(const ScalarTab *tab, ScalarId id, const double *operands, bool rounds);
+/* A load of buffer k gives operands[k]; its dtype is that of the load. What is neither that nor a
+ * constant, a primitive or a conversion gives NaN. `rounds` as in ScalarEnv. */
+double scalar_eval_on(const ScalarTab *tab, ScalarId id, const double *operands, bool rounds);
 
 /* An op's elementwise body applied to loads of storage dtype `dtype` (a select's first is bool),
  * each converted to the compute type, and the result converted to the op's result dtype. */

@@ -3,6 +3,7 @@
 #include "lib/command.h"
 
 #include <criterion/criterion.h>
+#include <jansson.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -441,4 +442,63 @@ Test(cli, rewrites_are_named_and_asked_for) {
     cr_expect(strstr(run.out, "rewritten: online-weights"), "%s", run.out);
     cr_assert_eq(fusec("@a.g --rewrite --explain --target=sm_90a", NULL), 0, "%s", run.err);
     cr_expect(strstr(run.out, "rewritten: online-weights"), "%s", run.out);
+    cr_expect(strstr(run.out, "online-weights: `matmul` that makes `o` is within 0.00"), "%s",
+              run.out);
+    cr_assert_eq(fusec("@a.g --rewrite --explain --json --target=sm_90a", NULL), 0, "%s", run.err);
+    json_t *ledger = json_loads(run.out, 0, NULL);
+    json_t *rows = json_array_get(
+        json_object_get(json_array_get(json_object_get(ledger, "graphs"), 0), "kernels"), 1);
+    json_t *rewrite = json_object_get(rows, "rewrite");
+    cr_expect_str_eq(json_string_value(json_object_get(rewrite, "name")), "online-weights");
+    double relative = json_number_value(json_object_get(rewrite, "relative"));
+    cr_expect(relative > 0x1p-8 && relative < 0x1p-7, "%g", relative);
+    cr_expect_eq(json_integer_value(json_object_get(rows, "passes")), 1);
+    json_decref(ledger);
+}
+
+/* The last of both spellings counts, and an artifact says what it was made with. */
+Test(cli, rewrites_are_switched_and_recorded) {
+    static const struct {
+        const char *options;
+        bool is_on;
+    } cases[] = {{"", false},
+                 {"--rewrite", true},
+                 {"--no-rewrite", false},
+                 {"--rewrite --no-rewrite", false},
+                 {"--no-rewrite --rewrite", true}};
+    static const char source[] =
+        "graph a(q: bf16[2, 64, 64], k: bf16[2, 64, 64], v: bf16[2, 64, 64]) "
+        "-> (o: bf16[2, 64, 64]) {\n  o = softmax(q @ transpose(k, perm=[0, 2, 1])) @ v\n}\n";
+    write_file("a.g", source, sizeof source - 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char command[120];
+        snprintf(command, sizeof command, "@a.g --target=sm_80 -o @a.ptx %s", cases[i].options);
+        cr_assert_eq(fusec(command, NULL), 0, "%s", run.err);
+        cr_assert_eq(fusec("inspect @a.ptx", NULL), 0, "%s", run.err);
+        cr_expect(strstr(run.out, cases[i].is_on ? "rewrites of arithmetic on\n"
+                                                 : "rewrites of arithmetic off\n"),
+                  "%s: %s", cases[i].options, run.out);
+        cr_expect_eq(strstr(run.out, ", rewritten: online-weights: ") != NULL, cases[i].is_on,
+                     "%s: %s", cases[i].options, run.out);
+    }
+    cr_assert_eq(fusec("run @a.g --rewrite --device=cpu", NULL), 0, "%s", run.err);
+    cr_assert_eq(fusec("bench @a.g --rewrite --device=cpu --runs=2", NULL), 0, "%s", run.err);
+    cr_assert_eq(fusec("verify @a.g --rewrite --target=cpu --data=random", NULL), 0, "%s", run.err);
+    cr_expect(strstr(run.out, "  online-weights for sm_80, evaluated here: 128 rows, 8192 elements "
+                              "within the bound, at most "),
+              "%s", run.out);
+    cr_assert_eq(fusec("verify @a.g --target=cpu --data=random", NULL), 0, "%s", run.err);
+    cr_expect(!strstr(run.out, "online-weights"), "%s", run.out);
+    cr_expect_eq(fusec("run @a.ptx --rewrite", NULL), 2, "%s", run.out);
+    cr_expect(strstr(run.err, "compiled already: --rewrite means nothing"), "%s", run.err);
+}
+
+/* What a GPU's plan could not keep is no matter on a CPU. */
+Test(cli, a_source_for_cpus_is_verified_with_rewrites) {
+    static const char source[] = "graph a(x: f32[8, 16], w: f32[16, 400]) -> (y: f32[8, 400]) {\n"
+                                 "  fuse must {\n    h = x @ w\n    y = softmax(h)\n  }\n}\n";
+    write_file("a.g", source, sizeof source - 1);
+    cr_expect_eq(fusec("@a.g --emit=sched --target=sm_80", NULL), 1);
+    cr_assert_eq(fusec("verify @a.g --rewrite --target=cpu --data=random", NULL), 0, "%s", run.err);
+    cr_expect(strstr(run.out, "  nothing is rewritten\n") && !run.err[0], "%s%s", run.out, run.err);
 }

@@ -79,16 +79,20 @@ Test(fusec_lib, wrong_options_are_named) {
         fusec_status status;
         const char *expected;
     } cases[] = {
-        {{sizeof(fusec_options), FUSEC_PTX, "sm_1", NULL, NULL, false, false, NULL},
+        {{sizeof(fusec_options), FUSEC_PTX, "sm_1", NULL, NULL, false, false, NULL,
+          FUSEC_REWRITES_DEFAULT},
          FUSEC_TARGET,
          "there is no target `sm_1`"},
-        {{sizeof(fusec_options), FUSEC_PTX, "cpu", NULL, NULL, false, false, NULL},
+        {{sizeof(fusec_options), FUSEC_PTX, "cpu", NULL, NULL, false, false, NULL,
+          FUSEC_REWRITES_DEFAULT},
          FUSEC_USAGE,
          "ptx cannot be made for target cpu"},
-        {{sizeof(fusec_options), FUSEC_KIND_COUNT, NULL, NULL, NULL, false, false, NULL},
+        {{sizeof(fusec_options), FUSEC_KIND_COUNT, NULL, NULL, NULL, false, false, NULL,
+          FUSEC_REWRITES_DEFAULT},
          FUSEC_USAGE,
          "no kind of output"},
-        {{sizeof(fusec_options), FUSEC_PTX, NULL, NULL, "fast", false, false, NULL},
+        {{sizeof(fusec_options), FUSEC_PTX, NULL, NULL, "fast", false, false, NULL,
+          FUSEC_REWRITES_DEFAULT},
          FUSEC_USAGE,
          "`fast` are not implemented"},
     };
@@ -113,6 +117,25 @@ Test(fusec_lib, older_options_are_enough) {
     options.kind = FUSEC_GRAPH;
     cr_expect(compile(good, &options, &result) == FUSEC_OK);
     fusec_result_free(result);
+}
+
+/* Arithmetic is rewritten where the caller says so. */
+Test(fusec_lib, rewrites_are_asked_for) {
+    static const char attention[] =
+        "graph a(q: f16[2, 64, 64], k: f16[2, 64, 64], v: f16[2, 64, 64]) -> (o: f16[2, 64, 64]) "
+        "{\n  o = softmax(q @ transpose(k, perm=[0, 2, 1])) @ v\n}\n";
+    for (int rewrites = FUSEC_REWRITES_DEFAULT; rewrites <= FUSEC_REWRITES_OFF + 1; rewrites++) {
+        fusec_options options = FUSEC_OPTIONS_INIT;
+        fusec_result *result = NULL;
+        options.explain = true;
+        options.rewrites = (fusec_rewrites)rewrites;
+        fusec_status status = compile(attention, &options, &result);
+        bool is_on = strstr(fusec_result_explanation(result), "rewritten: online-weights");
+        cr_expect_eq(is_on, rewrites == FUSEC_REWRITES_ON, "%d", rewrites);
+        cr_expect_eq(status, rewrites > FUSEC_REWRITES_OFF ? FUSEC_USAGE : FUSEC_OK);
+        if (status) cr_expect(strstr(fusec_result_messages(result), "options.rewrites is neither"));
+        fusec_result_free(result);
+    }
 }
 
 Test(fusec_lib, no_bytes_are_too_strange) {

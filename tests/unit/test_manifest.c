@@ -53,6 +53,7 @@ static const char *manifest_of(Fixture *f) {
                            .plans = f->plans,
                            .target = target_get(TARGET_SM_80),
                            .numerics = "strict",
+                           .rewrites = true,
                            .compiler = "1.2.3"};
     return manifest_text(f->arena, &input, &f->diags);
 }
@@ -91,6 +92,7 @@ Test(manifest, the_reader_gives_back_what_was_written) {
     cr_expect_str_eq(info.arch, "sm_80");
     cr_expect_str_eq(info.compiler, "1.2.3");
     cr_expect_str_eq(info.numerics, "strict");
+    cr_expect_str_eq(info.rewrites, "on");
     cr_expect_str_eq(info.weights, "my weights.safetensors");
     cr_assert(info.n_dims == 3 && info.n_graphs == 2);
     FRT_INFO(frt_dim_info, dim);

@@ -133,7 +133,7 @@ static double reference(const Bench *b, const double *v) {
 static void expect_agreement(Bench *b, const double *v, bool rounds) {
     const OpInfo *info = op_info(b->op);
     Dtype out = scalar_get(b->tab, b->body)->dtype, compute = dtype_compute(b->dtype);
-    double want = reference(b, v), got = scalar_eval(b->tab, b->body, v, rounds);
+    double want = reference(b, v), got = scalar_eval_on(b->tab, b->body, v, rounds);
     if (dtype_kind(out) == KIND_FLOAT) {
         want = dtype_round(out, dtype_round(compute, want));
         got = dtype_round(out, dtype_round(compute, got));
@@ -226,8 +226,8 @@ static void expect_commutes(const Bench *b, double x, double y) {
     double xy[3] = {x, y}, yx[3] = {y, x};
     cr_expect(compare_same(rounded_reference(b, xy), rounded_reference(b, yx)), "%s(%g, %g) on %s",
               op_info(b->op)->name, x, y, dtype_name(b->dtype));
-    cr_expect(compare_same(scalar_eval(b->tab, b->body, xy, true),
-                           scalar_eval(b->tab, b->body, yx, true)),
+    cr_expect(compare_same(scalar_eval_on(b->tab, b->body, xy, true),
+                           scalar_eval_on(b->tab, b->body, yx, true)),
               "body of %s(%g, %g) on %s", op_info(b->op)->name, x, y, dtype_name(b->dtype));
 }
 

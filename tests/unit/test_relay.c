@@ -4,6 +4,8 @@
 #include "lib/compile.h"
 #include "lib/ptx.h"
 
+#include "ir/relay.h"
+
 #include <criterion/criterion.h>
 
 #define SCORES "(q @ transpose(k, perm=[0, 2, 1])) * 0.125"
@@ -22,6 +24,8 @@ static const Rows rows[] = {
     {"bf16", "N", "128", "128", CAUSAL(">= iota([M, N], axis=0)"), "softmax(s)", true, true, false},
     {"bf16", "1024", "32", "96", "q @ transpose(k, perm=[0, 2, 1])", "softmax(relu(s))", true, true,
      false},
+    {"bf16", "N", "64", "64", CAUSAL("<= iota([M, N], axis=0)"), /* no -infinity is left */
+     "cast(softmax(cast(cast(s, i32), f32)), bf16)", true, true, false},
     {"bf16", "N", "64", "128", SCORES, "log_softmax(s)", true, false, false},
     {"bf16", "N", "64", "64", SCORES, "layernorm(s, g, g)", true, false, false},
     {"f16", "1000", "64", "64", SCORES, "s / (1 + max(abs(s), keep=true, axis=-1))", true, false,
@@ -87,6 +91,89 @@ Test(relay, rows_between_products_are_in_no_memory, .timeout = 300) {
     }
 }
 
+/* What else the three must be to each other. `must` holds the scores and the rows. */
+static const struct {
+    const char *what, *q, *k, *scores, *rows, *result, *columns;
+    bool is_relay;
+} links[] = {
+    {"heads that share their k and v", "4, M, 64", "1, N, 64", SCORES, "softmax(s)", "o = p @ v",
+     "4, M", true},
+    {"one head for several v", "1, M, 64", "1, N, 64", SCORES, "softmax(s)",
+     "o = p @ concat([v, v], axis=0)", "2, M", false},
+    {"another reader of the rows", "4, M, 64", "4, N, 64", SCORES, "softmax(s)",
+     "o = p @ v + max(p, axis=-1, keep=true)", "4, M", false},
+    {"a part of the rows", "4, M, 64", "4, N, 64", SCORES, "softmax(s)", "o = p[:, 1:, :] @ v",
+     "4, M - 1", false},
+    {"rows of another axis", "4, N, 64", "4, N, 64", SCORES, "softmax(s, axis=1)", "o = p @ v",
+     "4, N", false},
+    {"rows that are turned", "4, N, 64", "4, N, 64", SCORES, "softmax(s)",
+     "o = transpose(p, perm=[0, 2, 1]) @ v", "4, N", false},
+    {"rows as the right factor", "4, N, 64", "4, N, 64", SCORES, "softmax(s)",
+     "o = transpose(transpose(v, perm=[0, 2, 1]) @ p, perm=[0, 2, 1])", "4, N", false},
+};
+
+static const char *link_source(Arena *arena, size_t i) {
+    return str_format(arena,
+                      "dim M in 2..4096\ndim N in 258..8192 mult 2\n"
+                      "graph a(q: bf16[%s], k: bf16[%s], v: bf16[%s]) -> (o: bf16[%s, 64]) {\n"
+                      "  fuse must {\n    s = %s\n    p = %s\n  }\n  %s\n}\n",
+                      links[i].q, links[i].k, links[i].k, links[i].columns, links[i].scores,
+                      links[i].rows, links[i].result);
+}
+
+Test(relay, each_takes_all_and_nothing_else_of_the_one_before, .timeout = 300) {
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        Arena *arena = arena_new(NULL);
+        Compiled compiled;
+        const char *source = link_source(arena, i);
+        bool ok = compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED);
+        cr_expect_eq(ok, links[i].is_relay, "%s: %s%s", links[i].what, compiled.messages, source);
+        if (!ok)
+            cr_expect(strstr(compiled.messages, "fuse-must"), "%s: %s", links[i].what,
+                      compiled.messages);
+        compile_free(&compiled);
+        arena_free(arena);
+    }
+}
+
+/* A product of the same tiles that reads the result in place is no phase of the launch: the
+ * template has no place for it. */
+Test(relay, nothing_goes_on_in_its_blocks) {
+    static const char source[] =
+        "graph a(q: bf16[1024, 64, 64], k: bf16[1024, 64, 64], v: bf16[1024, 64, 64],\n"
+        "        x: bf16[1024, 64, 512], w: bf16[1024, 512, 64])\n"
+        "    -> (o: bf16[1024, 64, 64], z: bf16[1024, 64, 64]) {\n"
+        "  fuse must {\n    s = q @ transpose(k, perm=[0, 2, 1])\n    p = softmax(s)\n  }\n"
+        "  o = p @ v\n  z = o * (x @ w)\n}\n";
+    Compiled compiled;
+    cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED));
+    Launch launch = plan_launch(compiled.driver.plans[0], 0);
+    cr_expect(launch_is_relay(&launch) && launch.n == RELAY_KERNELS);
+    cr_expect_eq(compiled.driver.plans[0]->kernels.n, RELAY_KERNELS + 1);
+    compile_free(&compiled);
+}
+
+/* Those whose kernels stand between another's, too. */
+Test(relay, several_are_found) {
+    static const char source[] =
+        "graph a(q: bf16[64, 128, 64], r: bf16[64, 128, 64], k: bf16[64, 512, 64])\n"
+        "    -> (o: bf16[64, 128, 64], z: bf16[64, 128, 64]) {\n"
+        "  fuse must {\n    s = q @ transpose(k, perm=[0, 2, 1])\n    p = softmax(s)\n  }\n"
+        "  fuse must {\n    t = r @ transpose(k, perm=[0, 2, 1])\n    u = softmax(t)\n  }\n"
+        "  o = p @ k\n  z = u @ k\n}\n";
+    Compiled compiled;
+    uint32_t n = 0;
+    bool ok = compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED);
+    cr_assert(ok, "%s", compiled.messages);
+    const Plan *plan = compiled.driver.plans[0];
+    for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
+        Launch launch = plan_launch(plan, k);
+        n += launch_is_relay(&launch) && launch.n == RELAY_KERNELS;
+    }
+    cr_expect_eq(n, 2);
+    compile_free(&compiled);
+}
+
 /* The rewrite to one pass. */
 
 static void permit(void *user, Arena *arena, Plan *plan, bool is_fused) {
@@ -94,10 +181,15 @@ static void permit(void *user, Arena *arena, Plan *plan, bool is_fused) {
     plan->may_rewrite = true;
 }
 
+static void forbid(void *user, Arena *arena, Plan *plan, bool is_fused) {
+    (void)user, (void)arena, (void)is_fused;
+    plan->may_rewrite = false;
+}
+
 static void check_online(const Rows *r, bool may_rewrite) {
     Arena *arena = arena_new(NULL);
     Compiled compiled;
-    compile_with((DriverHook){.fused = may_rewrite ? permit : NULL});
+    compile_with((DriverHook){.fused = may_rewrite ? permit : forbid});
     const char *source = source_of(arena, r, true);
     cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_90A), COMPILE_FUSED));
     const Plan *plan = compiled.driver.plans[0];

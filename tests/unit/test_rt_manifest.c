@@ -54,6 +54,39 @@ static frt_status load(const char *manifest, const char *code, frt_module **modu
     return status;
 }
 
+/* Lines that a reader may ignore: told where they are there, ignored where they are not right. */
+Test(rt_manifest, rewrites_are_told) {
+    static const struct {
+        const char *head, *launch;
+        const char *rewrites, *rewrite;
+    } cases[] = {{"x-rewrites on", "x-rewrite online-weights", "on", "online-weights"},
+                 {"x-rewrites off", "x-note nothing", "off", NULL},
+                 {"x-rewrites", "x-rewrite a b", NULL, NULL},
+                 {"x-rewrite too-early", "x-note nothing", NULL, NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[600];
+        frt_module *m = NULL;
+        frt_error err = FRT_ERROR_INIT;
+        snprintf(text, sizeof text,
+                 "//@ fusec-artifact 1\n//@ checksum 00000000\n//@ compiler 0.1.0\n"
+                 "//@ target cuda sm_80\n//@ numerics strict\n//@ %s\n//@ source a.g\n"
+                 "//@ graph g\n//@ output y 0 f32 4\n//@ launch run 1 k y -\n"
+                 "//@ variant k 1 32 0 -\n//@ %s\n//@ end\n",
+                 cases[i].head, cases[i].launch);
+        cr_assert_eq(load(text, ptx, &m, &err), FRT_OK, "%s", err.message);
+        FRT_INFO(frt_module_info, info);
+        FRT_INFO(frt_step_info, step);
+        frt_module_get_info(m, &info);
+        frt_module_get_step(m, 0, 0, &step);
+        const char *got[] = {info.rewrites, step.rewrite};
+        const char *wanted[] = {cases[i].rewrites, cases[i].rewrite};
+        for (int k = 0; k < 2; k++)
+            cr_expect(wanted[k] ? got[k] && strcmp(got[k], wanted[k]) == 0 : !got[k], "%s, %s",
+                      cases[i].head, cases[i].launch);
+        frt_module_free(m);
+    }
+}
+
 Test(rt_manifest, a_good_manifest_is_read_whole) {
     frt_module *m = NULL;
     frt_error err = FRT_ERROR_INIT;
@@ -66,6 +99,7 @@ Test(rt_manifest, a_good_manifest_is_read_whole) {
     cr_expect_str_eq(info.compiler, "0.1.0");
     cr_expect_str_eq(info.source, "my model.g");
     cr_expect_str_eq(info.weights, "digits-1.safetensors");
+    cr_expect_null(info.rewrites);
     cr_expect(info.n_dims == 2 && info.n_graphs == 2 && info.code_bytes == strlen(ptx));
 
     FRT_INFO(frt_dim_info, dim);
