@@ -11,8 +11,10 @@
  * was made with fusion off. */
 typedef struct ExplainInput {
     const PlanCost *cost, *unfused_cost;
-    const Advice *advices; /* per edge of the plan */
-    uint64_t given_dims;   /* bit set of the dims whose values the user gave */
+    const Advice *advices;        /* per edge of the plan */
+    const Advice *launch_advices; /* per pair of launches that are apart */
+    VecBlockPrice blocks;         /* of the source, `fuse must` */
+    uint64_t given_dims;          /* bit set of the dims whose values the user gave */
 } ExplainInput;
 
 /* Sizes that depend on dims are printed as expressions, prices at the dims' values. */
@@ -22,6 +24,7 @@ void explain_json(const ExplainInput *input, JsonText *json);
 
 /* The first output that holds the node's value. */
 Str explain_output_name(const Graph *graph, NodeId id);
+AdviceTotals explain_totals(const PlanCost *cost);
 /* "map", "matmul", ... */
 const char *explain_form_name(KernelForm form);
 

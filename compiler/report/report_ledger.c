@@ -156,6 +156,12 @@ static void edge_row(const Page *page, const EdgeCosts *costs, uint32_t i) {
         text_puts(page->out, "<div class=\"note\">");
         markup_escape(page->out,
                       advice_text(page->arena, graph->after.plan->graph, &graph->advices[i]));
+        const char *price = advice_price_text(page->arena, graph->after.plan, &graph->advices[i],
+                                              explain_totals(graph->after.cost));
+        if (price) {
+            text_puts(page->out, "; ");
+            markup_escape(page->out, price);
+        }
         text_puts(page->out, "</div>");
     }
     text_puts(page->out, "</td>");
