@@ -336,11 +336,44 @@ Test(report, joined_outputs_have_all_their_makers) {
     const Plan *plan = f.after.plan;
     dot_print(f.arena, &plan, 1, &dot);
     cr_expect_eq(count(text_str(&dot), "-> g0b2 "), 2, "%s", text_str(&dot));
-    cr_expect_eq(count(text_str(&dot), "  y\\l  524288 bytes"), 2, "%s", text_str(&dot));
+    cr_expect_eq(count(text_str(&dot), "[label=\"  524288 bytes\\l\""), 2, "%s", text_str(&dot));
     const double bytes = 4.0 * 64 * 2048;
     cr_expect_eq(f.after.cost->least_bytes, 4 * bytes, "%.0f", f.after.cost->least_bytes);
     cr_expect_eq(f.after.cost->n_launches, 1);
     arena_free(f.arena);
+}
+
+/* Graphviz keeps nodes out of boxes and of one another's way, labels of edges it does not: what
+ * passes between kernels is a node, in the box of its launch where it stays on chip. */
+Test(report, no_edge_of_the_dot_has_a_label) {
+    Arena *own = arena_new(NULL);
+    Fixture f = fixture_new(text_file_read(own, "dsl/examples/transformer.g", NULL), TARGET_SM_90A);
+    Text text = {.arena = f.arena};
+    const Plan *plan = f.after.plan;
+    dot_print(f.arena, &plan, 1, &text);
+    const char *dot = text_str(&text);
+    uint32_t n_arrows = 0, n_temps = 0, n_on_chip = 0;
+    for (const char *at = dot; (at = strstr(at, " -> ")); n_arrows++) {
+        const char *end = strchr(at, '\n');
+        at += 4;
+        const char *label = strstr(at, "label=");
+        cr_expect(!label || label > end, "%.*s", (int)(end - at), at);
+    }
+    for (uint32_t b = 0; b < plan->buffers.n; b++) {
+        const Buffer *buffer = &plan->buffers.data[b];
+        const char *node = strstr(dot, str_format(own, " g0b%u [", b));
+        const char *words = buffer->is_on_chip ? str_format(own, "\"%s on chip\"", buffer->name)
+                                               : str_format(own, "\"%s\\n", buffer->name);
+        cr_assert(node, "no %s in\n%s", buffer->name, dot);
+        cr_expect_eq(count(dot, str_format(own, " g0b%u [", b)),
+                     count(dot, str_format(own, "-> g0b%u [", b)) + 1);
+        cr_expect_lt(strstr(node, words), strchr(node, '\n'), "%s", words);
+        n_temps += buffer->kind == BUFFER_TEMP && !buffer->is_on_chip;
+        n_on_chip += buffer->is_on_chip;
+    }
+    cr_expect(n_arrows > 50 && n_temps > 5 && n_on_chip > 0);
+    arena_free(f.arena);
+    arena_free(own);
 }
 
 /* Nothing comes down from the upper side where a title stands, in boxes of kernels and of launches;
