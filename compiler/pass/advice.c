@@ -224,10 +224,13 @@ static ReasonId broken_reason(const Plan *plan) {
     return REASON_NONE;
 }
 
-static const Edge *find_edge(const Plan *plan, NodeId producer, NodeId consumer) {
-    for (uint32_t i = 0; i < plan->edges.n; i++)
-        if (plan->edges.data[i].producer == producer && plan->edges.data[i].consumer == consumer)
-            return &plan->edges.data[i];
+/* The edge of another plan of the graph, or NULL. They come in about the same order, so the search
+ * begins at `from`. */
+static const Edge *find_edge(const Plan *plan, const Edge *like, uint32_t from) {
+    for (uint32_t i = 0, n = plan->edges.n; i < n; i++) {
+        const Edge *edge = &plan->edges.data[(from + i) % n];
+        if (edge->producer == like->producer && edge->consumer == like->consumer) return edge;
+    }
     return NULL;
 }
 
@@ -245,10 +248,11 @@ static void price_steps(Settler *s, Plan *then, Advice *advice) {
     if (!planner->price) return;
     advice->is_priced = true;
     advice->lost.n = 0;
-    for (uint32_t i = 0; i < s->plan->edges.n; i++) {
+    for (uint32_t i = 0, at = 0; i < s->plan->edges.n; i++) {
         const Edge *edge = &s->plan->edges.data[i];
-        const Edge *other = find_edge(then, edge->producer, edge->consumer);
-        bool is_lost = edge->verdict == EDGE_FUSED && other && other->verdict == EDGE_STORED;
+        const Edge *other = edge->verdict == EDGE_FUSED ? find_edge(then, edge, at) : NULL;
+        if (other) at = (uint32_t)(other - then->edges.data);
+        bool is_lost = other && other->verdict == EDGE_STORED;
         if (is_lost) vec_push(s->arena, &advice->lost, i);
     }
     advice->then = planner->price(planner->user, planner->trial, then);
@@ -257,7 +261,7 @@ static void price_steps(Settler *s, Plan *then, Advice *advice) {
 static Tried try_steps(Settler *s, Advice *advice, const Edge *edge) {
     Tried tried = {.flips = false};
     Plan *plan = advice_try(s->planner, s->plan->graph, advice);
-    const Edge *then = plan ? find_edge(plan, edge->producer, edge->consumer) : NULL;
+    const Edge *then = plan ? find_edge(plan, edge, 0) : NULL;
     if (!then) return tried;
     if (then->verdict == EDGE_STORED) {
         tried.reason = then->reason;
