@@ -96,6 +96,9 @@ const char *advice_text(Arena *arena, const Graph *graph, const Advice *advice);
  * that is not known. */
 const char *advice_price_text(Arena *arena, const Plan *plan, const Advice *advice,
                               AdviceTotals now);
+/* Both, indented: how `what` comes about, "fuse them". */
+void advice_put(Text *out, const Plan *plan, const char *what, const Advice *advice,
+                AdviceTotals now);
 /* Four significant digits, without an exponent. */
 void advice_put_us(Text *text, double us);
 

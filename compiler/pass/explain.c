@@ -8,7 +8,6 @@ typedef struct Ledger {
     DimTab *dims;
     Text *out;
     EdgeCosts edges;
-    AdviceTotals now;
 } Ledger;
 
 /* `dim` may be DIM_NONE: a sum that left the range of dims. */
@@ -48,26 +47,6 @@ static void print_us(const Ledger *l, double us) {
     advice_put_us(l->out, us);
 }
 
-AdviceTotals explain_totals(const PlanCost *cost) {
-    return (AdviceTotals){.us = cost->us, .n_launches = cost->n_launches};
-}
-
-/* How to do what it says, lines indented below what it is about. */
-static void print_advice(const Ledger *l, const char *what, const Advice *advice) {
-    bool is_left = advice->steps[advice->n_steps - 1].kind == ADVICE_OPS;
-    text_printf(l->out, "    to %s%s", what,
-                !advice->is_tried ? ": "
-                : is_left         ? ", which no `fuse must` block does: "
-                                  : ", as tried: ");
-    for (const char *at = advice_text(l->out->arena, l->graph, advice); *at; at++) {
-        text_add(l->out, at, 1);
-        if (*at == '\n') text_puts(l->out, "      ");
-    }
-    const char *price = advice_price_text(l->out->arena, l->plan, advice, l->now);
-    if (price) text_printf(l->out, "\n      %s", price);
-    text_puts(l->out, "\n");
-}
-
 static void print_edge(const Ledger *l, uint32_t i) {
     const Edge *edge = &l->plan->edges.data[i];
     const ReasonInfo *reason = reason_info(edge->reason);
@@ -92,7 +71,7 @@ static void print_edge(const Ledger *l, uint32_t i) {
     }
     text_puts(l->out, "\n");
     if (edge->verdict == EDGE_STORED && edge->consumer != NODE_NONE)
-        print_advice(l, "fuse them", &l->input->advices[i]);
+        advice_put(l->out, l->plan, "fuse them", &l->input->advices[i], explain_totals(l->input));
 }
 
 /* An output that is stored is an edge of its own, which fusion cannot remove. */
@@ -204,73 +183,6 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
     }
 }
 
-/* ` at B = 64, T = 8`: the values of the dims that kernels take. */
-static void print_point(const Ledger *l, const int64_t *dims, bool says_chosen) {
-    uint64_t used = 0;
-    for (uint32_t i = 0; i < l->plan->kernels.n; i++) used |= l->plan->kernels.data[i].symbols;
-    const char *before = " at ";
-    for (uint32_t i = 0; i < dim_n_symbols(l->dims); i++) {
-        if (!(used >> i & 1) || dim_symbol_info(l->dims, i)->rule) continue;
-        bool is_chosen = says_chosen && !(l->input->given_dims >> i & 1);
-        text_printf(l->out, "%s%s = %lld%s", before, dim_symbol_info(l->dims, i)->name,
-                    (long long)dims[i], is_chosen ? " (chosen)" : "");
-        before = ", ";
-    }
-}
-
-/* Where one launch is predicted to be slower, the worst first. */
-static void print_slower(const Ledger *l, const Apart *apart) {
-    uint32_t n_slower = 0, worst = 0;
-    for (uint32_t i = 0; i < apart->prices.n; i++) {
-        const ApartPrice *price = &apart->prices.data[i], *most = &apart->prices.data[worst];
-        n_slower += price->together_us > price->apart_us;
-        if (price->together_us * most->apart_us > most->together_us * price->apart_us) worst = i;
-    }
-    if (n_slower == 0) return;
-    text_puts(l->out, "    one launch takes ");
-    print_us(l, apart->prices.data[worst].together_us);
-    text_puts(l->out, ", two take ");
-    print_us(l, apart->prices.data[worst].apart_us);
-    print_point(l, apart->prices.data[worst].dims, false);
-    if (apart->prices.n > 1)
-        text_printf(l->out, "; slower at %u of %u sizes priced", n_slower, apart->prices.n);
-    text_puts(l->out, "\n");
-}
-
-/* Launches that need not wait for each other, and are two. */
-static void print_aparts(const Ledger *l) {
-    if (l->plan->aparts.n) text_puts(l->out, "apart though neither waits for the other:\n");
-    for (uint32_t i = 0; i < l->plan->aparts.n; i++) {
-        const Apart *apart = &l->plan->aparts.data[i];
-        const ReasonInfo *reason = reason_info(apart->reason);
-        text_printf(l->out, "  %s and %s: [%s]  %s\n", apart->other, apart->kernel, reason->id,
-                    reason->text);
-        print_slower(l, apart);
-        if (l->input->launch_advices && l->input->launch_advices[i].n_steps)
-            print_advice(l, "start them together", &l->input->launch_advices[i]);
-        else
-            text_printf(l->out, "    what would have to be different: %s\n", reason->advice);
-    }
-}
-
-/* What `fuse must` in the source costs or gains, by the prices. */
-static void print_blocks(const Ledger *l) {
-    const VecBlockPrice *blocks = &l->input->blocks;
-    if (blocks->n) text_puts(l->out, "contracts:\n");
-    for (uint32_t i = 0; i < blocks->n; i++) {
-        const BlockPrice *price = &blocks->data[i];
-        Span span = l->graph->fixed_kernels.data[price->block].span;
-        Position at = source_position(l->graph->source, span.begin);
-        text_printf(l->out, "  `fuse must` (line %u:%u): ", at.line, at.column);
-        print_us(l, l->now.us);
-        text_printf(l->out, " in %u %s with it, ", l->now.n_launches,
-                    l->now.n_launches == 1 ? "launch" : "launches");
-        print_us(l, price->without.us);
-        text_printf(l->out, " in %u without%s\n", price->without.n_launches,
-                    price->without.us < l->now.us ? ": it makes the graph slower here" : "");
-    }
-}
-
 /* Of a run: init steps are none of it, nor what only stands for other kernels. */
 static DimId traffic(const Ledger *l, const Plan *plan) {
     DimId total = dim_const(l->dims, 0);
@@ -330,7 +242,7 @@ static void print_total(const Ledger *l, const char *what, DimId bytes) {
 
 static void print_dims(const Ledger *l) {
     text_printf(l->out, "priced for %s", l->input->cost->card->name);
-    print_point(l, l->input->cost->dims, true);
+    explain_put_point(l->input, l->input->cost->dims, true, l->out);
     text_puts(l->out, "\n");
 }
 
@@ -377,7 +289,6 @@ void explain_print(const ExplainInput *input, Arena *arena, Text *out) {
                 .graph = plan->graph,
                 .dims = plan->graph->dims,
                 .out = &own,
-                .now = explain_totals(cost),
                 .edges = edge_costs(arena, input->unfused_cost)};
     uint32_t n_fused, n_stored;
     text_printf(&own, "graph %s\n", plan->graph->name);
@@ -386,8 +297,10 @@ void explain_print(const ExplainInput *input, Arena *arena, Text *out) {
     print_kernels(&l, 0, cost->n_init);
     text_puts(&own, "kernels:\n");
     print_kernels(&l, cost->n_init, plan->kernels.n);
-    print_aparts(&l);
-    print_blocks(&l);
+    if (plan->aparts.n) text_puts(&own, "apart though neither waits for the other:\n");
+    for (uint32_t i = 0; i < plan->aparts.n; i++) explain_put_apart(input, i, &own);
+    if (input->blocks.n) text_puts(&own, "contracts:\n");
+    for (uint32_t i = 0; i < input->blocks.n; i++) explain_put_block(input, i, &own);
     print_totals(&l, n_fused, n_stored);
     text_puts(out, text_str(&own));
 }

@@ -24,7 +24,13 @@ void explain_json(const ExplainInput *input, JsonText *json);
 
 /* The first output that holds the node's value. */
 Str explain_output_name(const Graph *graph, NodeId id);
-AdviceTotals explain_totals(const PlanCost *cost);
+AdviceTotals explain_totals(const ExplainInput *input);
+/* ` at B = 64, T = 8`: the dims' values that kernels take. */
+void explain_put_point(const ExplainInput *input, const int64_t *values, bool says_chosen,
+                       Text *out);
+/* Lines, indented, about a pair of plan->aparts; about one of `blocks`. */
+void explain_put_apart(const ExplainInput *input, uint32_t pair, Text *out);
+void explain_put_block(const ExplainInput *input, uint32_t block, Text *out);
 /* "map", "matmul", ... */
 const char *explain_form_name(KernelForm form);
 

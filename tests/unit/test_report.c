@@ -26,7 +26,9 @@ static Fixture fixture_new(const char *source, TargetId target) {
     f.after = plans_price(f.arena, f.module, 0, false, target, card, NULL);
     f.graph = (ReportGraph){.before = {.plan = f.before.plan, .cost = f.before.cost},
                             .after = {.plan = f.after.plan, .cost = f.after.cost},
-                            .advices = advice_settle(f.arena, f.after.plan, NULL)};
+                            .ledger = {.cost = f.after.cost,
+                                       .unfused_cost = f.before.cost,
+                                       .advices = advice_settle(f.arena, f.after.plan, NULL)}};
     f.report = (Report){.source = "model.g",
                         .target = target_get(target)->name,
                         .compiler = "0",
@@ -416,6 +418,21 @@ Test(report, no_line_runs_through_a_title) {
             arena_free(f.arena);
         }
     arena_free(own);
+}
+
+/* What the text says of launches and of contracts the page says too. */
+Test(report, tells_of_launches_and_contracts) {
+    Fixture f = fixture_new("graph g(x: f32[1024, 2048], w: f32[2048, 2048], z: f32[1024, 2048], "
+                            "v: f32[2048, 2048]) -> (p: f32[1024, 2048], q: f32[1024, 2048]) {\n"
+                            "  fuse must { p = sqrt(x @ w) }\n  q = z @ v\n}\n",
+                            TARGET_SM_80);
+    const BlockPrice price = {.block = 0, .without = {.us = 1, .n_launches = 2}};
+    vec_push(f.arena, &f.graph.ledger.blocks, price);
+    const char *page = page_of(&f);
+    expect_well_formed(page);
+    cr_expect(strstr(page, "[slower-launch]") && strstr(page, "one launch takes 1"), "%s", page);
+    cr_expect(strstr(page, "us in 2 without: it makes the graph slower here"), "%s", page);
+    arena_free(f.arena);
 }
 
 /* Every kernel has an op to stand for it, also one that only moves a value or stores a literal. */
