@@ -40,9 +40,8 @@ fusec_status cli_report_text(Driver *driver, const CliTimes *times, const char *
     for (uint32_t i = 0; i < n; i++) {
         ExplainInput priced;
         if (!driver_price(driver, first + i, &priced)) return FUSEC_INPUT;
-        graphs[i] =
-            (ReportGraph){side_of(priced.unfused_cost, times ? &times->before : NULL),
-                          side_of(priced.cost, times ? &times->after : NULL), priced.advices};
+        graphs[i] = (ReportGraph){side_of(priced.unfused_cost, times ? &times->before : NULL),
+                                  side_of(priced.cost, times ? &times->after : NULL), priced};
     }
     const char *slash = strrchr(driver->module->source->name, '/');
     Report report = {.source = slash ? slash + 1 : driver->module->source->name,

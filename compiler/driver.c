@@ -227,7 +227,7 @@ static void schedule(const Driver *driver, Arena *arena, Plan *plan) {
 }
 
 /* Of a graph changed as advice says. */
-static const Plan *plan_changed(void *user, Arena *arena, const Graph *graph) {
+static Plan *plan_changed(void *user, Arena *arena, const Graph *graph) {
     Driver *driver = user;
     Diags ignored = {.arena = arena};
     Plan *plan = choose_plan(arena, driver->scratch, graph, driver->options.target, &ignored);
@@ -240,16 +240,29 @@ static const Plan *plan_changed(void *user, Arena *arena, const Graph *graph) {
     return plan;
 }
 
-/* The plan with reasons that hold up, and what to do about them. */
-static const Plan *settle(Driver *driver, const Plan *plan, const Advice **advices) {
-    Arena *arena = driver->arena;
-    Plan *settled = arena_copy(arena, plan, sizeof *plan);
-    settled->edges.data =
+static const Card *ledger_card(const DriverOptions *options) {
+    return options->card ? options->card : card_of_target(options->target);
+}
+
+static AdviceTotals price_changed(void *user, Arena *arena, Plan *plan) {
+    Driver *driver = user;
+    const DriverOptions *options = &driver->options;
+    const Plan *const plans[] = {plan};
+    share_classify(driver->scratch, plans, 1);
+    if (options->target->device == DEVICE_GPU && !options->no_fuse)
+        launch_join(arena, driver->scratch, plan, options->target);
+    arena_reset(driver->scratch);
+    const int64_t *dims = cost_dims(arena, plan->graph->dims, options->dims);
+    const PlanCost *cost = cost_plan(arena, plan, ledger_card(options), dims);
+    return (AdviceTotals){.us = cost->us, .n_launches = cost->n_launches};
+}
+
+/* A copy of the plan whose reasons may change. */
+static Plan *unsettled(Arena *arena, const Plan *plan) {
+    Plan *copy = arena_copy(arena, plan, sizeof *plan);
+    copy->edges.data =
         arena_copy(arena, plan->edges.data, plan->edges.n * sizeof *plan->edges.data);
-    AdvicePlanner planner = {.plan = plan_changed, .user = driver, .trial = driver->trial};
-    *advices = advice_settle(arena, settled, &planner);
-    arena_reset(driver->trial);
-    return settled;
+    return copy;
 }
 
 /* Whether the plan keeps the source's contracts; one that does not is reported with reasons that
@@ -257,8 +270,10 @@ static const Plan *settle(Driver *driver, const Plan *plan, const Advice **advic
 static bool keeps_contracts(Driver *driver, const Plan *plan) {
     Diags ignored = {.arena = driver->arena};
     if (contract_check(plan, NULL, &ignored)) return true;
-    const Advice *advices;
-    const Plan *settled = settle(driver, plan, &advices);
+    Plan *settled = unsettled(driver->arena, plan);
+    AdvicePlanner planner = {.plan = plan_changed, .user = driver, .trial = driver->trial};
+    const Advice *advices = advice_settle(driver->arena, settled, &planner);
+    arena_reset(driver->trial);
     return contract_check(settled, advices, &driver->diags);
 }
 
@@ -304,9 +319,21 @@ static bool run_place(Driver *driver, Plan **plans) {
     return true;
 }
 
+/* Blocks and launches come first: they are few, and what is compiled for a ledger is bounded. */
+static void advise(Driver *driver, Plan *settled, ExplainInput *input) {
+    AdvicePlanner planner = {
+        .plan = plan_changed, .price = price_changed, .user = driver, .trial = driver->trial};
+    AdviceTotals now = {.us = input->cost->us, .n_launches = input->cost->n_launches};
+    if (!driver->options.no_fuse)
+        input->blocks = advice_price_blocks(driver->arena, settled, &planner);
+    input->launch_advices = advice_settle_launches(driver->arena, settled, now, &planner);
+    input->advices = advice_settle(driver->arena, settled, &planner);
+    arena_reset(driver->trial);
+}
+
 bool driver_price(Driver *driver, uint32_t graph, ExplainInput *input) {
     const DriverOptions *options = &driver->options;
-    const Card *card = options->card ? options->card : card_of_target(options->target);
+    const Card *card = ledger_card(options);
     Plan *unfused = fuse(driver, driver->module->graphs.data[graph], true);
     if (!unfused) return false;
     layout_plan(driver->arena, unfused, options->target);
@@ -314,8 +341,9 @@ bool driver_price(Driver *driver, uint32_t graph, ExplainInput *input) {
     if (!place(driver, unfused)) return false;
     const int64_t *dims = cost_dims(driver->arena, driver->module->dims, options->dims);
     *input = (ExplainInput){.unfused_cost = cost_plan(driver->arena, unfused, card, dims)};
-    const Plan *settled = settle(driver, driver->plans[graph], &input->advices);
+    Plan *settled = unsettled(driver->arena, driver->plans[graph]);
     input->cost = cost_plan(driver->arena, settled, card, dims);
+    advise(driver, settled, input);
     for (uint32_t i = 0; options->dims && i < dim_n_symbols(driver->module->dims); i++)
         if (options->dims[i] >= 0) input->given_dims |= (uint64_t)1 << i;
     return true;
@@ -342,8 +370,7 @@ static bool explain_as_json(Driver *driver) {
     jsontext_string(&json, "compiler", FUSEC_VERSION);
     jsontext_string(&json, "file", driver->module->source->name);
     jsontext_string(&json, "target", options->target->name);
-    jsontext_string(&json, "card",
-                    (options->card ? options->card : card_of_target(options->target))->name);
+    jsontext_string(&json, "card", ledger_card(options)->name);
     jsontext_begin(&json, "graphs", '[');
     for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
         ExplainInput input;

@@ -349,11 +349,19 @@ typedef struct Edge {
     ReasonId reason;
 } Edge;
 
+/* What two launches take as one and as two, in microseconds, at values of the dims (by symbol). */
+typedef struct ApartPrice {
+    const int64_t *dims;
+    double together_us, apart_us;
+} ApartPrice;
+
 /* Two launches of which neither waits for the other, by a kernel of each, and why they are not one.
  */
 typedef struct Apart {
-    Str kernel, other; /* names; `other` is before it */
+    Str kernel, other;              /* names; `other` is before it */
+    NodeId kernel_node, other_node; /* a value of each; NODE_NONE where it computes none */
     ReasonId reason;
+    Vec(ApartPrice) prices; /* where prices decide: at every point that was asked */
 } Apart;
 
 typedef struct Plan {

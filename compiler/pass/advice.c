@@ -34,8 +34,7 @@ const char *advice_kind_name(AdviceKind kind) {
 
 /* Steps. */
 
-/* Keeps the list ascending. */
-static void add_node(Arena *arena, VecU32 *nodes, NodeId id) {
+void advice_add_node(Arena *arena, VecU32 *nodes, NodeId id) {
     uint32_t at = nodes->n;
     while (at > 0 && nodes->data[at - 1] > id) at--;
     if (at > 0 && nodes->data[at - 1] == id) return;
@@ -48,7 +47,7 @@ static void add_node(Arena *arena, VecU32 *nodes, NodeId id) {
 static void add_users(Arena *arena, const Graph *graph, NodeId of, VecU32 *nodes) {
     for (NodeId id = of + 1; id < graph->nodes.n; id++)
         for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
-            if (graph_node(graph, id)->args[i] == of) add_node(arena, nodes, id);
+            if (graph_node(graph, id)->args[i] == of) advice_add_node(arena, nodes, id);
 }
 
 /* The params that it comes from, or the literals where there are none. */
@@ -60,14 +59,14 @@ static void add_sources(Arena *arena, const Graph *graph, NodeId below, VecU32 *
         const Node *node = graph_node(graph, id);
         for (uint32_t i = 0; is_below[id] && i < node->n_args; i++) is_below[node->args[i]] = true;
         bool is_source = is_below[id] && op_info(node->op)->cls == CLASS_SOURCE;
-        if (is_source) add_node(arena, node->op == OP_PARAM ? nodes : &literals, id);
+        if (is_source) advice_add_node(arena, node->op == OP_PARAM ? nodes : &literals, id);
     }
     if (nodes->n == 0) *nodes = literals;
 }
 
 static void add_blocked(Arena *arena, const Graph *graph, NodeId id, BlockKind kind,
                         VecU32 *nodes) {
-    if (graph_block(graph, id, kind)) add_node(arena, nodes, id);
+    if (graph_block(graph, id, kind)) advice_add_node(arena, nodes, id);
 }
 
 /* What is to leave its block: an end of the edge, or what else has the value stored. */
@@ -90,18 +89,18 @@ static AdviceStep step_of(Arena *arena, const Graph *graph, const Edge *edge, Re
     case ADVICE_KIND_COUNT:
         break;
     case ADVICE_MUST:
-        add_node(arena, &step.nodes, edge->producer);
-        add_node(arena, &step.nodes, edge->consumer);
+        advice_add_node(arena, &step.nodes, edge->producer);
+        advice_add_node(arena, &step.nodes, edge->consumer);
         break;
     case ADVICE_NEVER:
-        add_node(arena, &step.nodes, edge->consumer);
+        advice_add_node(arena, &step.nodes, edge->consumer);
         break;
     case ADVICE_FREE:
         add_freed(arena, graph, edge, reason == REASON_NEVER ? BLOCK_NEVER : BLOCK_KERNEL,
                   &step.nodes);
         break;
     case ADVICE_OUTPUT:
-        add_node(arena, &step.nodes, edge->producer);
+        advice_add_node(arena, &step.nodes, edge->producer);
         break;
     case ADVICE_INPUT:
         add_sources(arena, graph, edge->producer, &step.nodes);
@@ -207,9 +206,8 @@ static uint32_t forms_of(const Plan *plan, NodeId id) {
 typedef struct Settler {
     Arena *arena;
     const Plan *plan;
-    const AdvicePlanner *planner;
+    AdvicePlanner *planner;
     uint32_t n_broken; /* contracts of the source */
-    uint32_t n_tried;  /* nodes of all graphs compiled */
 } Settler;
 
 /* What became of an edge when steps were taken. */
@@ -226,22 +224,44 @@ static ReasonId broken_reason(const Plan *plan) {
     return REASON_NONE;
 }
 
-static const Edge *find_edge(const Plan *plan, NodeId producer, NodeId consumer) {
-    for (uint32_t i = 0; i < plan->edges.n; i++)
-        if (plan->edges.data[i].producer == producer && plan->edges.data[i].consumer == consumer)
-            return &plan->edges.data[i];
+/* The edge of another plan of the graph, or NULL. They come in about the same order, so the search
+ * begins at `from`. */
+static const Edge *find_edge(const Plan *plan, const Edge *like, uint32_t from) {
+    for (uint32_t i = 0, n = plan->edges.n; i < n; i++) {
+        const Edge *edge = &plan->edges.data[(from + i) % n];
+        if (edge->producer == like->producer && edge->consumer == like->consumer) return edge;
+    }
     return NULL;
 }
 
-static Tried try_steps(Settler *s, const Advice *advice, const Edge *edge) {
-    const Graph *graph = s->plan->graph;
+Plan *advice_try(AdvicePlanner *planner, const Graph *graph, const Advice *advice) {
+    if (planner->n_nodes + graph->nodes.n > MAX_TRIED_NODES) return NULL;
+    planner->n_nodes += graph->nodes.n;
+    arena_reset(planner->trial);
+    Graph *changed = advice_follow(planner->trial, graph, advice);
+    return planner->plan(planner->user, planner->trial, changed);
+}
+
+/* What the changed plan takes, and what it stores that was fused. */
+static void price_steps(Settler *s, Plan *then, Advice *advice) {
+    AdvicePlanner *planner = s->planner;
+    if (!planner->price) return;
+    advice->is_priced = true;
+    advice->lost.n = 0;
+    for (uint32_t i = 0, at = 0; i < s->plan->edges.n; i++) {
+        const Edge *edge = &s->plan->edges.data[i];
+        const Edge *other = edge->verdict == EDGE_FUSED ? find_edge(then, edge, at) : NULL;
+        if (other) at = (uint32_t)(other - then->edges.data);
+        bool is_lost = other && other->verdict == EDGE_STORED;
+        if (is_lost) vec_push(s->arena, &advice->lost, i);
+    }
+    advice->then = planner->price(planner->user, planner->trial, then);
+}
+
+static Tried try_steps(Settler *s, Advice *advice, const Edge *edge) {
     Tried tried = {.flips = false};
-    if (s->n_tried + graph->nodes.n > MAX_TRIED_NODES) return tried;
-    s->n_tried += graph->nodes.n;
-    arena_reset(s->planner->trial);
-    Graph *changed = advice_follow(s->planner->trial, graph, advice);
-    const Plan *plan = s->planner->plan(s->planner->user, s->planner->trial, changed);
-    const Edge *then = plan ? find_edge(plan, edge->producer, edge->consumer) : NULL;
+    Plan *plan = advice_try(s->planner, s->plan->graph, advice);
+    const Edge *then = plan ? find_edge(plan, edge, 0) : NULL;
     if (!then) return tried;
     if (then->verdict == EDGE_STORED) {
         tried.reason = then->reason;
@@ -250,7 +270,10 @@ static Tried try_steps(Settler *s, const Advice *advice, const Edge *edge) {
         return tried;
     }
     tried.flips = contract_n_broken(plan) <= s->n_broken;
-    if (!tried.flips) tried.reason = broken_reason(plan);
+    if (tried.flips)
+        price_steps(s, plan, advice);
+    else
+        tried.reason = broken_reason(plan);
     return tried;
 }
 
@@ -265,9 +288,9 @@ static Tried try_nodes(Settler *s, Advice *advice, const VecU32 *nodes, const Ed
  * value stored, around all that reads it, since it is stored for those too. */
 static Tried try_must(Settler *s, Advice *advice, const Edge *edge) {
     VecU32 ends = {0}, all = {0};
-    add_node(s->arena, &ends, edge->producer);
-    add_node(s->arena, &ends, edge->consumer);
-    add_node(s->arena, &all, edge->producer);
+    advice_add_node(s->arena, &ends, edge->producer);
+    advice_add_node(s->arena, &ends, edge->consumer);
+    advice_add_node(s->arena, &all, edge->producer);
     add_users(s->arena, s->plan->graph, edge->producer, &all);
     AdviceStep step = advice->steps[advice->n_steps - 1];
     advice->steps[advice->n_steps - 1].kind = ADVICE_MUST;
@@ -322,7 +345,7 @@ static void settle_edge(Settler *s, Edge *edge, Advice *advice) {
     if (is_left && is_alike) settle_on_ops(edge, advice);
 }
 
-Advice *advice_settle(Arena *arena, Plan *plan, const AdvicePlanner *planner) {
+Advice *advice_settle(Arena *arena, Plan *plan, AdvicePlanner *planner) {
     const Graph *graph = plan->graph;
     Advice *advices = arena_array(arena, Advice, plan->edges.n);
     Settler s = {

@@ -27,6 +27,12 @@ typedef struct AdviceStep {
 
 enum { ADVICE_MAX_STEPS = 3 };
 
+/* Of a run. */
+typedef struct AdviceTotals {
+    double us;
+    uint32_t n_launches;
+} AdviceTotals;
+
 /* Steps to take together. None: nothing to flip. One of ADVICE_OPS comes last, if at all: the steps
  * before it, if any, do not suffice. */
 typedef struct Advice {
@@ -34,14 +40,21 @@ typedef struct Advice {
     uint32_t n_steps;
     bool is_tried; /* the steps were compiled: they flip the verdict and break no contract, or,
                       where the last is ADVICE_OPS, `fuse must` was in vain */
+    bool is_priced;
+    AdviceTotals then; /* what the whole graph takes with the steps, where it is priced */
+    VecU32 lost;       /* edges of the plan, which are stored then instead of fused */
 } Advice;
 
 /* Compiles a changed graph as far as verdicts are settled: to a plan with its launches linked, on
  * the arena; NULL if it cannot be. `trial`, the arena, holds nothing else: it is reset. */
 typedef struct AdvicePlanner {
-    const Plan *(*plan)(void *user, Arena *arena, const Graph *graph);
+    Plan *(*plan)(void *user, Arena *arena, const Graph *graph);
+    /* Joins that plan's launches, and prices it as the ledger prices the graph's own. NULL: nothing
+     * is priced. */
+    AdviceTotals (*price)(void *user, Arena *arena, Plan *plan);
     void *user;
     Arena *trial;
+    uint32_t n_nodes; /* of all graphs compiled so far, which is bounded */
 } AdvicePlanner;
 
 /* `"must"`, ...; NULL for ADVICE_NONE. */
@@ -55,9 +68,38 @@ Graph *advice_follow(Arena *arena, const Graph *graph, const Advice *advice);
  * for other ops to change, `fuse must` is tried all the same. Edges that no block nor output has a
  * say in get the reason that remains, if kernels of the same forms hold their ends. `planner` may
  * be NULL: then every edge has its reason's own step. */
-Advice *advice_settle(Arena *arena, Plan *plan, const AdvicePlanner *planner);
+Advice *advice_settle(Arena *arena, Plan *plan, AdvicePlanner *planner);
+
+/* The same for plan->aparts: of a pair whose reason is another launch's price `fuse must` around
+ * values of both, if that has been tried and starts them together in fewer launches than `now`. No
+ * steps: what the source says of blocks does not change it. `planner` may be NULL. */
+Advice *advice_settle_launches(Arena *arena, const Plan *plan, AdviceTotals now,
+                               AdvicePlanner *planner);
+
+/* What a `fuse must` block of the source costs: the totals without it. */
+typedef struct BlockPrice {
+    uint32_t block; /* of graph->fixed_kernels */
+    AdviceTotals without;
+} BlockPrice;
+typedef Vec(BlockPrice) VecBlockPrice;
+VecBlockPrice advice_price_blocks(Arena *arena, const Plan *plan, AdvicePlanner *planner);
+
+/* The plan of the graph with the steps taken, on the planner's arena. NULL: it cannot be, or no
+ * more is compiled. */
+Plan *advice_try(AdvicePlanner *planner, const Graph *graph, const Advice *advice);
+/* Puts the node into the list, which is ascending. */
+void advice_add_node(Arena *arena, VecU32 *nodes, NodeId id);
 
 /* The steps in words, a line for each, with the values that they concern by name and line. */
 const char *advice_text(Arena *arena, const Graph *graph, const Advice *advice);
+/* What the changed graph takes instead of `now`, and what is stored in it instead of fused. NULL:
+ * that is not known. */
+const char *advice_price_text(Arena *arena, const Plan *plan, const Advice *advice,
+                              AdviceTotals now);
+/* Both, indented: how `what` comes about, "fuse them". */
+void advice_put(Text *out, const Plan *plan, const char *what, const Advice *advice,
+                AdviceTotals now);
+/* Four significant digits, without an exponent. */
+void advice_put_us(Text *text, double us);
 
 #endif

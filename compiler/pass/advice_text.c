@@ -19,6 +19,43 @@ static void put_values(const Graph *graph, const VecU32 *nodes, Text *text) {
     }
 }
 
+void advice_put_us(Text *text, double us) {
+    int digits = us >= 1000 ? 0 : us >= 100 ? 1 : us >= 10 ? 2 : 3;
+    text_printf(text, "%.*f us", digits, us);
+}
+
+enum { MAX_SHOWN = 4 }; /* edges that are lost; more are counted */
+
+static void put_lost(const Plan *plan, const VecU32 *lost, Text *text) {
+    uint32_t n_shown = lost->n > MAX_SHOWN ? MAX_SHOWN : lost->n;
+    for (uint32_t i = 0; i < n_shown; i++) {
+        const Edge *edge = &plan->edges.data[lost->data[i]];
+        text_puts(text, i ? ", " : "; ");
+        put_value(plan->graph, edge->producer, text);
+        text_puts(text, " -> ");
+        if (edge->consumer == NODE_NONE)
+            text_puts(text, "an output");
+        else
+            put_value(plan->graph, edge->consumer, text);
+    }
+    if (lost->n > n_shown) text_printf(text, " and %u more", lost->n - n_shown);
+    if (lost->n) text_printf(text, " %s stored instead", lost->n > 1 ? "are" : "is");
+}
+
+const char *advice_price_text(Arena *arena, const Plan *plan, const Advice *advice,
+                              AdviceTotals now) {
+    Text text = {.arena = arena};
+    if (!advice->is_priced) return NULL;
+    text_puts(&text, "all then takes ");
+    advice_put_us(&text, advice->then.us);
+    text_printf(&text, " in %u launch%s, not ", advice->then.n_launches,
+                advice->then.n_launches == 1 ? "" : "es");
+    advice_put_us(&text, now.us);
+    text_printf(&text, " in %u", now.n_launches);
+    put_lost(plan, &advice->lost, &text);
+    return text_str(&text);
+}
+
 static void put_step(const Graph *graph, const AdviceStep *step, Text *text) {
     const ReasonInfo *reason = reason_info(step->reason);
     const char *names = strstr(reason->step, "{}");
@@ -43,4 +80,20 @@ const char *advice_text(Arena *arena, const Graph *graph, const Advice *advice) 
         put_step(graph, &advice->steps[i], &text);
     }
     return text_str(&text);
+}
+
+void advice_put(Text *out, const Plan *plan, const char *what, const Advice *advice,
+                AdviceTotals now) {
+    bool is_left = advice->steps[advice->n_steps - 1].kind == ADVICE_OPS;
+    text_printf(out, "    to %s%s", what,
+                !advice->is_tried ? ": "
+                : is_left         ? ", which no `fuse must` block does: "
+                                  : ", as tried: ");
+    for (const char *at = advice_text(out->arena, plan->graph, advice); *at; at++) {
+        text_add(out, at, 1);
+        if (*at == '\n') text_puts(out, "      ");
+    }
+    const char *price = advice_price_text(out->arena, plan, advice, now);
+    if (price) text_printf(out, "\n      %s", price);
+    text_puts(out, "\n");
 }

@@ -1,20 +1,50 @@
 /* See contract.h. */
 #include "pass/contract.h"
 
-static const char *value_name(const Graph *graph, NodeId id) {
+#include <string.h>
+
+enum { MAX_SHOWN_BYTES = 60 }; /* of an expression of the source */
+
+/* "`h`", or "`max` of `softmax(h)`": the op, and what the source has in its place, which may be the
+ * call of a def that it is inside. */
+static const char *value_text(Arena *arena, const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
-    return node->name ? node->name : op_info(node->op)->name;
+    if (node->name) return str_format(arena, "`%s`", node->name);
+    const char *op = op_info(node->op)->name;
+    uint32_t n_bytes = node->span.end - node->span.begin;
+    const char *text = graph->source && n_bytes ? graph->source->text + node->span.begin : NULL;
+    if (!text || n_bytes > MAX_SHOWN_BYTES || memchr(text, '\n', n_bytes))
+        return str_format(arena, "`%s`", op);
+    return str_format(arena, "`%s` of `%.*s`", op, (int)n_bytes, text);
+}
+
+/* Whether the edge says no more than one before it: several ops of one call read the value. */
+static bool is_said(const Plan *plan, const Edge *edge) {
+    const Node *consumer = graph_node(plan->graph, edge->consumer);
+    for (const Edge *other = plan->edges.data; other < edge && consumer->span.end; other++) {
+        if (other->producer != edge->producer || other->reason != edge->reason ||
+            !contract_breaks(plan, other))
+            continue;
+        const Node *reader = graph_node(plan->graph, other->consumer);
+        if (reader->span.begin == consumer->span.begin && reader->span.end == consumer->span.end)
+            return true;
+    }
+    return false;
 }
 
 static void report(const Plan *plan, const Edge *edge, const Advice *advice, Diags *diags) {
     const Graph *graph = plan->graph;
     const Node *consumer = graph_node(graph, edge->consumer);
     uint32_t block = graph_block(graph, edge->consumer, BLOCK_MUST);
+    const char *producer_text = value_text(diags->arena, graph, edge->producer);
+    const char *consumer_text = value_text(diags->arena, graph, edge->consumer);
     diag_report(diags, DIAG_FUSE_MUST, graph->source, consumer->span,
-                "`%s` is stored before `%s` reads it: %s", value_name(graph, edge->producer),
-                value_name(graph, edge->consumer), reason_info(edge->reason)->text);
+                "%s is stored before %s reads it: %s", producer_text, consumer_text,
+                reason_info(edge->reason)->text);
+    diag_note(diags, graph->source, graph_node(graph, edge->producer)->span, "%s is made here",
+              producer_text);
     diag_note(diags, graph->source, graph->fixed_kernels.data[block - 1].span,
-              "this block asks for one kernel");
+              "every edge from one op of this block to another must be fused");
     if (advice && advice->n_steps) diag_help(diags, "%s", advice_text(diags->arena, graph, advice));
 }
 
@@ -36,8 +66,8 @@ bool contract_check(const Plan *plan, const Advice *advices, Diags *diags) {
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         const Edge *edge = &plan->edges.data[i];
         if (!contract_breaks(plan, edge)) continue;
-        report(plan, edge, advices ? &advices[i] : NULL, diags);
         is_kept = false;
+        if (!is_said(plan, edge)) report(plan, edge, advices ? &advices[i] : NULL, diags);
     }
     return is_kept;
 }

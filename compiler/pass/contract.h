@@ -7,7 +7,8 @@
 #include "base/diag.h"
 #include "pass/advice.h"
 
-/* Reports every edge inside a `fuse must` block that is stored; false if there is one. Requires a
+/* Reports every edge inside a `fuse must` block that is stored, once for all ops of one call that
+ * read the value; false if there is one. Requires a
  * scheduled plan with its launches linked, since what passes on chip counts as fused. `advices`:
  * per edge, or NULL. */
 bool contract_check(const Plan *plan, const Advice *advices, Diags *diags);

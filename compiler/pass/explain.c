@@ -45,23 +45,8 @@ Str explain_output_name(const Graph *graph, NodeId id) {
     return "?";
 }
 
-/* Four significant digits, without an exponent. */
 static void print_us(const Ledger *l, double us) {
-    int digits = us >= 1000 ? 0 : us >= 100 ? 1 : us >= 10 ? 2 : 3;
-    text_printf(l->out, "%.*f us", digits, us);
-}
-
-/* How a stored value becomes a fused one, lines indented below the edge's. */
-static void print_advice(const Ledger *l, const Advice *advice) {
-    bool is_left = advice->steps[advice->n_steps - 1].kind == ADVICE_OPS;
-    text_puts(l->out, !advice->is_tried ? "    to fuse them: "
-                      : is_left         ? "    to fuse them, which no `fuse must` block does: "
-                                        : "    to fuse them, as tried: ");
-    for (const char *at = advice_text(l->out->arena, l->graph, advice); *at; at++) {
-        text_add(l->out, at, 1);
-        if (*at == '\n') text_puts(l->out, "      ");
-    }
-    text_puts(l->out, "\n");
+    advice_put_us(l->out, us);
 }
 
 static void print_edge(const Ledger *l, uint32_t i) {
@@ -88,7 +73,7 @@ static void print_edge(const Ledger *l, uint32_t i) {
     }
     text_puts(l->out, "\n");
     if (edge->verdict == EDGE_STORED && edge->consumer != NODE_NONE)
-        print_advice(l, &l->input->advices[i]);
+        advice_put(l->out, l->plan, "fuse them", &l->input->advices[i], explain_totals(l->input));
 }
 
 /* An output that is stored is an edge of its own, which fusion cannot remove. */
@@ -217,17 +202,6 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
     }
 }
 
-/* Launches that need not wait for each other, and are two. */
-static void print_aparts(const Ledger *l) {
-    if (l->plan->aparts.n) text_puts(l->out, "apart though neither waits for the other:\n");
-    for (uint32_t i = 0; i < l->plan->aparts.n; i++) {
-        const Apart *apart = &l->plan->aparts.data[i];
-        const ReasonInfo *reason = reason_info(apart->reason);
-        text_printf(l->out, "  %s and %s: [%s]  %s\n    to start them together: %s\n", apart->other,
-                    apart->kernel, reason->id, reason->text, reason->advice);
-    }
-}
-
 /* Of a run: init steps are none of it, nor what only stands for other kernels. */
 static DimId traffic(const Ledger *l, const Plan *plan) {
     DimId total = dim_const(l->dims, 0);
@@ -286,17 +260,8 @@ static void print_total(const Ledger *l, const char *what, DimId bytes) {
 }
 
 static void print_dims(const Ledger *l) {
-    uint64_t used = 0;
-    for (uint32_t i = 0; i < l->plan->kernels.n; i++) used |= l->plan->kernels.data[i].symbols;
     text_printf(l->out, "priced for %s", l->input->cost->card->name);
-    const char *before = " at ";
-    for (uint32_t i = 0; i < dim_n_symbols(l->dims); i++) {
-        if (!(used >> i & 1) || dim_symbol_info(l->dims, i)->rule) continue;
-        text_printf(l->out, "%s%s = %lld%s", before, dim_symbol_info(l->dims, i)->name,
-                    (long long)l->input->cost->dims[i],
-                    l->input->given_dims >> i & 1 ? "" : " (chosen)");
-        before = ", ";
-    }
+    explain_put_point(l->input, l->input->cost->dims, true, l->out);
     text_puts(l->out, "\n");
 }
 
@@ -351,7 +316,10 @@ void explain_print(const ExplainInput *input, Arena *arena, Text *out) {
     print_kernels(&l, 0, cost->n_init);
     text_puts(&own, "kernels:\n");
     print_kernels(&l, cost->n_init, plan->kernels.n);
-    print_aparts(&l);
+    if (plan->aparts.n) text_puts(&own, "apart though neither waits for the other:\n");
+    for (uint32_t i = 0; i < plan->aparts.n; i++) explain_put_apart(input, i, &own);
+    if (input->blocks.n) text_puts(&own, "contracts:\n");
+    for (uint32_t i = 0; i < input->blocks.n; i++) explain_put_block(input, i, &own);
     print_totals(&l, n_fused, n_stored);
     text_puts(out, text_str(&own));
 }

@@ -11,8 +11,10 @@
  * was made with fusion off. */
 typedef struct ExplainInput {
     const PlanCost *cost, *unfused_cost;
-    const Advice *advices; /* per edge of the plan */
-    uint64_t given_dims;   /* bit set of the dims whose values the user gave */
+    const Advice *advices;        /* per edge of the plan */
+    const Advice *launch_advices; /* per pair of launches that are apart */
+    VecBlockPrice blocks;         /* of the source, `fuse must` */
+    uint64_t given_dims;          /* bit set of the dims whose values the user gave */
 } ExplainInput;
 
 /* Sizes that depend on dims are printed as expressions, prices at the dims' values. */
@@ -22,6 +24,13 @@ void explain_json(const ExplainInput *input, JsonText *json);
 
 /* The first output that holds the node's value. */
 Str explain_output_name(const Graph *graph, NodeId id);
+AdviceTotals explain_totals(const ExplainInput *input);
+/* ` at B = 64, T = 8`: the dims' values that kernels take. */
+void explain_put_point(const ExplainInput *input, const int64_t *values, bool says_chosen,
+                       Text *out);
+/* Lines, indented, about a pair of plan->aparts; about one of `blocks`. */
+void explain_put_apart(const ExplainInput *input, uint32_t pair, Text *out);
+void explain_put_block(const ExplainInput *input, uint32_t block, Text *out);
 /* "map", "matmul", ... */
 const char *explain_form_name(KernelForm form);
 

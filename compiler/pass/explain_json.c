@@ -64,16 +64,39 @@ static void put_change(const Writer *w, const Advice *advice) {
     jsontext_end(w->json, ']');
 }
 
-static void put_edge(const Writer *w, uint32_t i) {
-    const Edge *edge = &w->plan->edges.data[i];
-    const ReasonInfo *reason = reason_info(edge->reason);
-    EdgeCost cost = edge_cost(&w->edges, edge);
-    jsontext_begin(w->json, NULL, '{');
+static void put_ends(const Writer *w, const Edge *edge) {
     put_node(w, "from", edge->producer);
     if (edge->consumer == NODE_NONE)
         put_output(w, edge->producer);
     else
         put_node(w, "to", edge->consumer);
+}
+
+/* What the graph comes to with the change; null where that is not known. */
+static void put_then(const Writer *w, const Advice *advice) {
+    if (!advice->is_priced) {
+        jsontext_string(w->json, "then", NULL);
+        return;
+    }
+    jsontext_begin(w->json, "then", '{');
+    jsontext_number(w->json, "us", advice->then.us);
+    jsontext_number(w->json, "launches", advice->then.n_launches);
+    jsontext_begin(w->json, "stored", '[');
+    for (uint32_t i = 0; i < advice->lost.n; i++) {
+        jsontext_begin(w->json, NULL, '{');
+        put_ends(w, &w->plan->edges.data[advice->lost.data[i]]);
+        jsontext_end(w->json, '}');
+    }
+    jsontext_end(w->json, ']');
+    jsontext_end(w->json, '}');
+}
+
+static void put_edge(const Writer *w, uint32_t i) {
+    const Edge *edge = &w->plan->edges.data[i];
+    const ReasonInfo *reason = reason_info(edge->reason);
+    EdgeCost cost = edge_cost(&w->edges, edge);
+    jsontext_begin(w->json, NULL, '{');
+    put_ends(w, edge);
     jsontext_string(w->json, "verdict", edge->verdict == EDGE_FUSED ? "fused" : "stored");
     jsontext_string(w->json, "rule", reason->id);
     jsontext_string(w->json, "reason", reason->text);
@@ -81,7 +104,8 @@ static void put_edge(const Writer *w, uint32_t i) {
     jsontext_string(w->json, "advice",
                     advice->n_steps ? advice_text(w->json->out->arena, w->graph, advice) : NULL);
     jsontext_bool(w->json, "tried", advice->is_tried);
-    put_change(w, &w->input->advices[i]);
+    put_change(w, advice);
+    put_then(w, advice);
     put_bytes(w, "bytes", value_bytes(w, edge->producer));
     put_bytes(w, "saved_bytes", cost.saved_bytes);
     bool is_priced = edge->verdict == EDGE_FUSED || cost.unfused_us == 0;
@@ -193,6 +217,31 @@ static void put_kernels(const Writer *w, const char *list, uint32_t first, uint3
     jsontext_end(w->json, ']');
 }
 
+static void put_point(const Writer *w, const int64_t *dims) {
+    jsontext_begin(w->json, "dims", '[');
+    for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
+        if (dim_symbol_info(w->dims, i)->rule) continue;
+        jsontext_begin(w->json, NULL, '{');
+        jsontext_string(w->json, "name", dim_symbol_info(w->dims, i)->name);
+        jsontext_number(w->json, "value", (double)dims[i]);
+        jsontext_end(w->json, '}');
+    }
+    jsontext_end(w->json, ']');
+}
+
+static void put_prices(const Writer *w, const Apart *apart) {
+    jsontext_begin(w->json, "prices", '[');
+    for (uint32_t i = 0; i < apart->prices.n; i++) {
+        const ApartPrice *price = &apart->prices.data[i];
+        jsontext_begin(w->json, NULL, '{');
+        put_point(w, price->dims);
+        jsontext_number(w->json, "together_us", price->together_us);
+        jsontext_number(w->json, "apart_us", price->apart_us);
+        jsontext_end(w->json, '}');
+    }
+    jsontext_end(w->json, ']');
+}
+
 static void put_aparts(const Writer *w) {
     jsontext_begin(w->json, "apart", '[');
     for (uint32_t i = 0; i < w->plan->aparts.n; i++) {
@@ -203,7 +252,30 @@ static void put_aparts(const Writer *w) {
         jsontext_string(w->json, "other", apart->other);
         jsontext_string(w->json, "rule", reason->id);
         jsontext_string(w->json, "reason", reason->text);
-        jsontext_string(w->json, "advice", reason->advice);
+        const Advice none = {.n_steps = 0};
+        const Advice *given = w->input->launch_advices;
+        const Advice *advice = given ? &given[i] : &none;
+        const char *text =
+            advice->n_steps ? advice_text(w->json->out->arena, w->graph, advice) : reason->advice;
+        jsontext_string(w->json, "advice", text);
+        jsontext_bool(w->json, "tried", advice->is_tried);
+        put_change(w, advice);
+        put_then(w, advice);
+        put_prices(w, apart);
+        jsontext_end(w->json, '}');
+    }
+    jsontext_end(w->json, ']');
+}
+
+static void put_blocks(const Writer *w) {
+    const VecBlockPrice *blocks = &w->input->blocks;
+    jsontext_begin(w->json, "contracts", '[');
+    for (uint32_t i = 0; i < blocks->n; i++) {
+        const BlockPrice *price = &blocks->data[i];
+        jsontext_begin(w->json, NULL, '{');
+        put_place(w, w->graph->fixed_kernels.data[price->block].span);
+        jsontext_number(w->json, "us_without", price->without.us);
+        jsontext_number(w->json, "launches_without", price->without.n_launches);
         jsontext_end(w->json, '}');
     }
     jsontext_end(w->json, ']');
@@ -259,6 +331,7 @@ void explain_json(const ExplainInput *input, JsonText *json) {
     put_kernels(&w, "init_kernels", 0, input->cost->n_init);
     put_kernels(&w, "kernels", input->cost->n_init, plan->kernels.n);
     put_aparts(&w);
+    put_blocks(&w);
     put_totals(&w);
     jsontext_end(json, '}');
 }

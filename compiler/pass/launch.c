@@ -23,7 +23,7 @@ typedef struct Joiner {
 /* A launch that could start with another, by its first kernel, and why it does not. */
 typedef struct Candidate {
     uint32_t kernel;
-    ReasonId reason;
+    Apart apart; /* its reason is REASON_NONE as long as nothing stands in the way */
 } Candidate;
 
 typedef struct Candidates {
@@ -126,11 +126,46 @@ static ReasonId add(const Joiner *j, Trial *trial, uint32_t k) {
     return reason;
 }
 
-static bool pays(const Joiner *j, const Trial *trial) {
-    if (!part_grids_add_up(j->plan, trial->together, trial->n)) return false;
-    Prices together = price_of(j, trial->together, trial->n);
-    Prices apart = price_of(j, trial->apart, trial->n);
-    return !choose_is_better(&j->points, &together, &apart, &apart);
+typedef struct TrialPrices {
+    Prices together, apart;
+} TrialPrices;
+
+/* REASON_NONE where the launch pays. */
+static ReasonId judge(const Joiner *j, const Trial *trial, TrialPrices *prices) {
+    if (!part_grids_add_up(j->plan, trial->together, trial->n)) return REASON_LAUNCH_FULL;
+    prices->together = price_of(j, trial->together, trial->n);
+    prices->apart = price_of(j, trial->apart, trial->n);
+    return choose_is_better(&j->points, &prices->together, &prices->apart, &prices->apart)
+               ? REASON_SLOWER_LAUNCH
+               : REASON_NONE;
+}
+
+static bool computes(const Launch *launch, NodeId id) {
+    for (uint32_t k = 0; k < launch->n; k++)
+        for (uint32_t i = 0; i < launch->kernels[k].nodes.n; i++)
+            if (launch->kernels[k].nodes.data[i] == id) return true;
+    return false;
+}
+
+/* Whether it computes a value of the block that the other does not compute again. */
+static bool has_own(const Graph *graph, const Launch *launch, const Launch *other, uint32_t block) {
+    for (uint32_t k = 0; k < launch->n; k++)
+        for (uint32_t i = 0; i < launch->kernels[k].nodes.n; i++) {
+            NodeId id = launch->kernels[k].nodes.data[i];
+            if (graph_block(graph, id, BLOCK_MUST) == block && !computes(other, id)) return true;
+        }
+    return false;
+}
+
+/* Whether a `fuse must` block has values of both, so that no price keeps them apart. */
+static bool is_insisted(const Joiner *j, uint32_t first, uint32_t k) {
+    const Graph *graph = j->plan->graph;
+    const Launch launch = plan_launch(j->plan, first), other = plan_launch(j->plan, k);
+    for (uint32_t b = 0; b < graph->fixed_kernels.n; b++)
+        if (graph->fixed_kernels.data[b].kind == BLOCK_MUST &&
+            has_own(graph, &launch, &other, b + 1) && has_own(graph, &other, &launch, b + 1))
+            return true;
+    return false;
 }
 
 /* Moves kernel `k` to the end of the launch at `first`, which gets `n` kernels. */
@@ -156,44 +191,65 @@ static bool join_all(const Joiner *j, uint32_t first, Candidates *candidates) {
     Trial trial = trial_of(j, first);
     uint32_t n_before = trial.n, n = n_before;
     for (uint32_t i = 0; i < candidates->n; i++)
-        candidates->of[i].reason = add(j, &trial, candidates->of[i].kernel);
-    if (trial.n < n_before + 2 || !pays(j, &trial)) return false;
+        candidates->of[i].apart.reason = add(j, &trial, candidates->of[i].kernel);
+    TrialPrices prices;
+    if (trial.n < n_before + 2 || judge(j, &trial, &prices) != REASON_NONE) return false;
     for (uint32_t i = 0; i < candidates->n; i++)
-        if (candidates->of[i].reason == REASON_NONE) move(j, first, ++n, candidates->of[i].kernel);
+        if (candidates->of[i].apart.reason == REASON_NONE)
+            move(j, first, ++n, candidates->of[i].kernel);
     accept(j, first, &trial);
     return true;
+}
+
+static void note_prices(const Joiner *j, const TrialPrices *prices, Apart *apart) {
+    for (uint32_t i = 0; i < j->points.n; i++)
+        vec_push(j->arena, &apart->prices,
+                 (ApartPrice){.dims = j->points.dims[i],
+                              .together_us = prices->together.us[i],
+                              .apart_us = prices->apart.us[i]});
 }
 
 static void join_one(const Joiner *j, uint32_t first, Candidate *candidate) {
     ArenaMark mark = arena_mark(j->scratch);
     Trial trial = trial_of(j, first);
-    candidate->reason = add(j, &trial, candidate->kernel);
-    if (candidate->reason == REASON_NONE && !pays(j, &trial))
-        candidate->reason = REASON_SLOWER_LAUNCH;
-    if (candidate->reason == REASON_NONE) {
+    ReasonId reason = add(j, &trial, candidate->kernel);
+    TrialPrices prices;
+    if (reason == REASON_NONE) reason = judge(j, &trial, &prices);
+    if (reason == REASON_SLOWER_LAUNCH && is_insisted(j, first, candidate->kernel))
+        reason = REASON_NONE;
+    candidate->apart.reason = reason;
+    if (reason == REASON_SLOWER_LAUNCH) note_prices(j, &prices, &candidate->apart);
+    if (reason == REASON_NONE) {
         move(j, first, trial.n, candidate->kernel);
         accept(j, first, &trial);
     }
     arena_rewind(j->scratch, mark);
 }
 
+/* What others of its kernel lead to. */
+static NodeId value_of(const Kernel *kernel) {
+    return kernel->nodes.n ? kernel->nodes.data[kernel->nodes.n - 1] : NODE_NONE;
+}
+
 static void join(Joiner *j, uint32_t first) {
     Candidates candidates = find_candidates(j, first);
     if (candidates.n == 0) return;
-    Str names[MAX_TRIES];
-    for (uint32_t i = 0; i < candidates.n; i++)
-        names[i] = j->plan->kernels.data[candidates.of[i].kernel].name;
+    const Kernel *kernels = j->plan->kernels.data;
+    for (uint32_t i = 0; i < candidates.n; i++) {
+        const Kernel *own = &kernels[candidates.of[i].kernel];
+        candidates.of[i].apart = (Apart){.kernel = own->name,
+                                         .other = kernels[first].name,
+                                         .kernel_node = value_of(own),
+                                         .other_node = value_of(&kernels[first])};
+    }
     ArenaMark mark = arena_mark(j->scratch);
     bool is_done = join_all(j, first, &candidates);
     arena_rewind(j->scratch, mark);
     for (uint32_t i = 0; i < candidates.n && !is_done; i++)
-        if (candidates.of[i].reason == REASON_NONE) join_one(j, first, &candidates.of[i]);
+        if (candidates.of[i].apart.reason == REASON_NONE) join_one(j, first, &candidates.of[i]);
     for (uint32_t i = 0; i < candidates.n; i++)
-        if (candidates.of[i].reason != REASON_NONE)
-            vec_push(j->arena, &j->plan->aparts,
-                     (Apart){.kernel = names[i],
-                             .other = j->plan->kernels.data[first].name,
-                             .reason = candidates.of[i].reason});
+        if (candidates.of[i].apart.reason != REASON_NONE)
+            vec_push(j->arena, &j->plan->aparts, candidates.of[i].apart);
 }
 
 void launch_join(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {

@@ -2,9 +2,9 @@
  * projections of one input, say), each with blocks of its own. It changes no bit of any result,
  * since blocks know nothing of one another. Kernels join where they can be parts of one launch
  * (pass/part.h) and the price agrees: never where that makes them more than 2 % slower than
- * launches of their own at one of the points of cost_points. For GPUs: on a CPU a launch is a call.
- * Requires Kernel.code; lengthens lifetimes, so buffers are placed after it. Contractions by wgmma
- * get tiles for all parts' together. */
+ * launches of their own at one of the points of cost_points, unless a `fuse must` block has values
+ * of both. For GPUs: on a CPU a launch is a call. Requires Kernel.code; lengthens lifetimes, so
+ * buffers are placed after it. Contractions by wgmma get tiles for all parts' together. */
 #ifndef FUSEC_LAUNCH_H
 #define FUSEC_LAUNCH_H
 

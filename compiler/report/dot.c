@@ -1,7 +1,11 @@
-/* DOT. See dot.h. Ops have names like g0k1i2: graph, kernel, item. */
+/* DOT. See dot.h. Ops have names like g0k1i2: graph, kernel, item. What passes between kernels is
+ * a node, g0b1: Graphviz keeps nodes out of one another's way and out of boxes, labels of edges it
+ * does not. */
 #include "report/dot.h"
 
 #include "report/picture.h"
+
+#include <string.h>
 
 typedef struct Dot {
     Arena *arena;
@@ -60,13 +64,55 @@ static const char *bytes_text(const Dot *d, DimId bytes) {
     return str_format(d->arena, "%s bytes", dim_str(d->plan->graph->dims, d->arena, bytes));
 }
 
+/* What lies in memory: its name, what the caller sees of it, and its bytes. */
 static const char *buffer_text(const Dot *d, uint32_t buffer) {
     const Buffer *given = &d->plan->buffers.data[buffer];
+    DimTab *dims = d->plan->graph->dims;
     Text text = {.arena = d->arena};
     text_printf(&text, "%s\n", given->name);
-    text_puts(&text, dtype_name(given->dtype));
-    shape_print(d->plan->graph->dims, &given->shape, &text);
+    if (picture_is_bound(d->picture, buffer)) {
+        text_puts(&text, dtype_name(given->dtype));
+        shape_print(dims, &given->shape, &text);
+        text_puts(&text, "\n");
+    }
+    text_puts(&text, bytes_text(d, buffer_bytes(dims, given)));
     return text_str(&text);
+}
+
+static const char *buffer_node(const Dot *d, uint32_t buffer) {
+    return str_format(d->arena, "g%ub%u", d->graph, buffer);
+}
+
+/* Whether any of the kernels has to do with the buffer. */
+static bool is_used(const Dot *d, const PictureLaunch *launch, uint32_t buffer) {
+    for (uint32_t k = launch->first; k < launch->first + launch->n; k++) {
+        const PictureKernel *kernel = &d->picture->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->items.n; i++)
+            if (kernel->items.data[i].kind != ITEM_OP && kernel->items.data[i].buffer == buffer)
+                return true;
+    }
+    return false;
+}
+
+static bool has_node(const Dot *d, uint32_t buffer) {
+    const PictureLaunch all = {.n = d->picture->kernels.n};
+    return picture_is_bound(d->picture, buffer) || is_used(d, &all, buffer);
+}
+
+static void put_buffer(const Dot *d, uint32_t buffer, const char *indent) {
+    static const char *const looks[] = {
+        [BUFFER_INPUT] = "style=filled, fillcolor=\"#fff7ed\"",
+        [BUFFER_PARAM] = "style=filled, fillcolor=\"#f5f0ff\"",
+        [BUFFER_OUTPUT] = "style=filled, fillcolor=\"#fff7ed\"",
+        [BUFFER_TEMP] = "fontsize=9, fillcolor=\"#ffffff\", color=\"#c2410c\"",
+        [BUFFER_PREPARED] = "fontsize=9, fillcolor=\"#ffffff\", color=\"#c2410c\""};
+    const Buffer *given = &d->plan->buffers.data[buffer];
+    const char *look =
+        given->is_on_chip ? "fontsize=9, shape=plain, style=\"\"" : looks[given->kind];
+    text_printf(d->out, "%s%s [%s, label=", indent, buffer_node(d, buffer), look);
+    put_quoted(d->out, given->is_on_chip ? str_format(d->arena, "%s on chip", given->name)
+                                         : buffer_text(d, buffer));
+    text_puts(d->out, "];\n");
 }
 
 static void put_op(const Dot *d, uint32_t k, uint32_t i, const char *indent) {
@@ -127,6 +173,9 @@ static void put_launch(const Dot *d, uint32_t l) {
     text_printf(d->out, "label=\"one launch, %u kernels\"; style=\"rounded,dashed\"; ", launch->n);
     text_puts(d->out, "color=\"#4a5568\";\n");
     for (uint32_t i = 0; i < launch->n; i++) put_kernel(d, launch->first + i, "      ");
+    for (uint32_t i = 0; i < d->plan->buffers.n; i++)
+        if (d->plan->buffers.data[i].is_on_chip && is_used(d, launch, i))
+            put_buffer(d, i, "      ");
     text_puts(d->out, "    }\n");
 }
 
@@ -168,8 +217,8 @@ static void each_origin(const Dot *d, uint32_t buffer, void (*visit)(void *user,
                                  picture_stored_bytes(d->picture, &alone, buffer)});
     }
     if (n == 0)
-        visit(user, (Origin){str_format(d->arena, "g%ub%u", d->graph, buffer),
-                             buffer_bytes(dims, &d->plan->buffers.data[buffer])});
+        visit(user,
+              (Origin){buffer_node(d, buffer), buffer_bytes(dims, &d->plan->buffers.data[buffer])});
 }
 
 typedef struct MemoryEdge {
@@ -178,21 +227,23 @@ typedef struct MemoryEdge {
     const char *to;
 } MemoryEdge;
 
-static void put_memory_edge(void *user, Origin origin) {
+static const char *line_of(const Buffer *buffer) {
+    return buffer->is_on_chip ? "style=dashed" : "color=\"#c2410c\", penwidth=2";
+}
+
+/* Labels of edges run into boxes, so only a piece has one: its own bytes. */
+static void put_store_edge(void *user, Origin origin) {
     const MemoryEdge *edge = user;
     const Dot *d = edge->dot;
     const Buffer *given = &d->plan->buffers.data[edge->buffer];
-    text_printf(d->out, "    %s -> %s [label=", origin.name, edge->to);
-    put_left(d->out, given->is_on_chip ? str_format(d->arena, "  %s on chip", given->name)
-                                       : str_format(d->arena, "  %s\n  %s", given->name,
-                                                    bytes_text(d, origin.bytes)));
-    text_puts(d->out,
-              given->is_on_chip ? ", style=dashed];\n" : ", color=\"#c2410c\", penwidth=2];\n");
-}
-
-static void put_memory_edges(const Dot *d, uint32_t buffer, const char *to) {
-    MemoryEdge edge = {d, buffer, to};
-    each_origin(d, buffer, put_memory_edge, &edge);
+    if (strcmp(origin.name, edge->to) == 0) return;
+    text_printf(d->out, "    %s -> %s [", origin.name, edge->to);
+    if (origin.bytes != buffer_bytes(d->plan->graph->dims, given)) {
+        text_puts(d->out, "label=");
+        put_left(d->out, str_format(d->arena, "  %s", bytes_text(d, origin.bytes)));
+        text_puts(d->out, ", ");
+    }
+    text_printf(d->out, "%s];\n", line_of(given));
 }
 
 static void put_edges(const Dot *d, uint32_t k) {
@@ -203,7 +254,8 @@ static void put_edges(const Dot *d, uint32_t k) {
         if (to->kind != ITEM_OP) continue;
         const char *name = str_format(d->arena, "g%uk%ui%u", d->graph, k, flow.to);
         if (from->kind == ITEM_READ)
-            put_memory_edges(d, from->buffer, name);
+            text_printf(d->out, "    %s -> %s [%s];\n", buffer_node(d, from->buffer), name,
+                        line_of(&d->plan->buffers.data[from->buffer]));
         else
             text_printf(d->out, "    g%uk%ui%u -> %s;\n", d->graph, k, flow.from, name);
     }
@@ -213,20 +265,14 @@ static void put_graph(const Dot *d) {
     text_printf(d->out, "  subgraph cluster_g%u {\n    label=", d->graph);
     put_quoted(d->out, str_format(d->arena, "graph %s", d->plan->graph->name));
     text_puts(d->out, "; color=\"#ffffff00\"; fontsize=16;\n");
-    for (uint32_t i = 0; i < d->plan->buffers.n; i++) {
-        const Buffer *buffer = &d->plan->buffers.data[i];
-        if (!picture_is_bound(d->picture, i)) continue;
-        text_printf(d->out,
-                    "    g%ub%u [shape=box, style=filled, fillcolor=\"%s\", label=", d->graph, i,
-                    buffer->kind == BUFFER_PARAM ? "#f5f0ff" : "#fff7ed");
-        put_quoted(d->out, buffer_text(d, i));
-        text_puts(d->out, "];\n");
-    }
+    for (uint32_t i = 0; i < d->plan->buffers.n; i++)
+        if (has_node(d, i) && !d->plan->buffers.data[i].is_on_chip) put_buffer(d, i, "    ");
     for (uint32_t i = 0; i < d->picture->launches.n; i++) put_launch(d, i);
     for (uint32_t k = 0; k < d->picture->kernels.n; k++) put_edges(d, k);
-    for (uint32_t i = 0; i < d->plan->buffers.n; i++)
-        if (d->plan->buffers.data[i].kind == BUFFER_OUTPUT)
-            put_memory_edges(d, i, str_format(d->arena, "g%ub%u", d->graph, i));
+    for (uint32_t i = 0; i < d->plan->buffers.n; i++) {
+        MemoryEdge edge = {d, i, buffer_node(d, i)};
+        if (has_node(d, i)) each_origin(d, i, put_store_edge, &edge);
+    }
     text_puts(d->out, "  }\n");
 }
 

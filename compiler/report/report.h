@@ -18,7 +18,7 @@ typedef struct ReportSide {
 
 typedef struct ReportGraph {
     ReportSide before, after;
-    const Advice *advices; /* per edge of the plan with fusion */
+    ExplainInput ledger; /* of `after` */
 } ReportGraph;
 
 typedef struct Report {

@@ -154,8 +154,15 @@ static void edge_row(const Page *page, const EdgeCosts *costs, uint32_t i) {
     markup_escape(page->out, reason->text);
     if (!is_fused && edge->consumer != NODE_NONE) {
         text_puts(page->out, "<div class=\"note\">");
-        markup_escape(page->out,
-                      advice_text(page->arena, graph->after.plan->graph, &graph->advices[i]));
+        markup_escape(page->out, advice_text(page->arena, graph->after.plan->graph,
+                                             &graph->ledger.advices[i]));
+        const char *price =
+            advice_price_text(page->arena, graph->after.plan, &graph->ledger.advices[i],
+                              explain_totals(&graph->ledger));
+        if (price) {
+            text_puts(page->out, "; ");
+            markup_escape(page->out, price);
+        }
         text_puts(page->out, "</div>");
     }
     text_puts(page->out, "</td>");
@@ -189,7 +196,32 @@ static void report_edges(const Page *page) {
     text_puts(page->out, "</tbody></table></div>\n");
 }
 
+/* A paragraph for each of the n, as the text has them, with its lines. */
+static void report_lines(const Page *page, const char *title, uint32_t n,
+                         void (*put)(const ExplainInput *input, uint32_t i, Text *out)) {
+    if (n) text_printf(page->out, "<h3>%s</h3>\n", title);
+    for (uint32_t i = 0; i < n; i++) {
+        Text lines = {.arena = page->arena}, line = {.arena = page->arena};
+        put(&page->graph->ledger, i, &lines);
+        text_puts(page->out, "<p class=\"note\">");
+        for (const char *at = text_str(&lines); *at; at++) {
+            if (*at != '\n') {
+                text_add(&line, at, 1);
+                continue;
+            }
+            markup_escape(page->out, text_str(&line));
+            if (at[1]) text_puts(page->out, "<br/>");
+            line = (Text){.arena = page->arena};
+        }
+        text_puts(page->out, "</p>\n");
+    }
+}
+
 void report_ledger(const Page *page) {
     report_kernels(page);
+    report_lines(page, "Launches that are apart though neither waits for the other",
+                 page->graph->after.plan->aparts.n, explain_put_apart);
+    report_lines(page, "What <code>fuse must</code> costs or gains", page->graph->ledger.blocks.n,
+                 explain_put_block);
     report_edges(page);
 }

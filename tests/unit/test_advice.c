@@ -30,13 +30,26 @@ static Plan *plan_of(const Compiled *program, Arena *arena, const Graph *graph) 
     return plans_price(arena, &alone, 0, false, program->target, card, NULL).plan;
 }
 
-static const Plan *plan_changed(void *user, Arena *arena, const Graph *graph) {
+static Plan *plan_changed(void *user, Arena *arena, const Graph *graph) {
     return plan_of(user, arena, graph);
+}
+
+/* Of a plan whose launches are joined. */
+static AdviceTotals price_of(void *user, Arena *arena, Plan *plan) {
+    const Compiled *program = user;
+    const Card *card = card_of_target(target_get(program->target));
+    const PlanCost *cost = cost_plan(arena, plan, card, cost_dims(arena, plan->graph->dims, NULL));
+    return (AdviceTotals){.us = cost->us, .n_launches = cost->n_launches};
+}
+
+static AdvicePlanner planner_of(Compiled *program) {
+    return (AdvicePlanner){
+        .plan = plan_changed, .price = price_of, .user = program, .trial = arena_new(NULL)};
 }
 
 /* Settles the plan's reasons. */
 static const Advice *settle(Compiled *program, Arena *arena, Plan *plan) {
-    AdvicePlanner planner = {.plan = plan_changed, .user = program, .trial = arena_new(NULL)};
+    AdvicePlanner planner = planner_of(program);
     const Advice *advices = advice_settle(arena, plan, &planner);
     arena_free(planner.trial);
     return advices;
@@ -139,6 +152,7 @@ static void check_fact(const Compiled *program, const Plan *plan, const Edge *ed
 /* How often each step came last. */
 typedef struct Tally {
     uint32_t n_followed[ADVICE_KIND_COUNT], n_edges;
+    uint32_t n_priced, n_moved; /* of those that flip; of those some only move what is stored */
 } Tally;
 
 /* Whether the reason is one that the ledger gives. */
@@ -147,6 +161,23 @@ static bool says(const Edge *edge, const Advice *advice, const Edge *then) {
     for (uint32_t i = 0; i < advice->n_steps; i++)
         has = has || advice->steps[i].reason == then->reason;
     return has;
+}
+
+/* Whether the price and the edges that are stored instead are those of the changed plan. */
+static void check_price(Compiled *program, const Plan *plan, const Advice *advice, Plan *after) {
+    AdviceTotals then = price_of(program, plan->graph->arena, after);
+    cr_expect(advice->is_priced, "%s: no price", program->name);
+    cr_expect(advice->then.us == then.us && advice->then.n_launches == then.n_launches,
+              "%s: said %g us in %u launches, takes %g us in %u", program->name, advice->then.us,
+              advice->then.n_launches, then.us, then.n_launches);
+    uint32_t n_lost = 0;
+    for (uint32_t i = 0; i < plan->edges.n; i++) {
+        const Edge *edge = &plan->edges.data[i], *other = find_edge(after, edge);
+        bool is_lost = other && edge->verdict == EDGE_FUSED && other->verdict == EDGE_STORED;
+        bool is_said = n_lost < advice->lost.n && advice->lost.data[n_lost] == i;
+        cr_expect_eq(is_lost, is_said, "%s: edge %u", program->name, i);
+        n_lost += is_said;
+    }
 }
 
 static void follow_edge(Compiled *program, const Plan *plan, const Edge *edge, const Advice *advice,
@@ -175,6 +206,10 @@ static void follow_edge(Compiled *program, const Plan *plan, const Edge *edge, c
               : then->verdict == EDGE_FUSED ? "fused"
                                             : "stored",
               reason_info(then ? then->reason : REASON_NONE)->id);
+    bool is_priced = is_right && flips && advice->is_tried;
+    if (is_priced) check_price(program, plan, advice, after);
+    tally->n_priced += is_priced;
+    tally->n_moved += is_priced && advice->lost.n;
     arena_free(arena);
 }
 
@@ -217,6 +252,8 @@ Test(advice, of_random_programs, .timeout = 240) {
                                         ADVICE_INPUT};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         cr_expect_gt(tally.n_followed[wanted[i]], 20u, "%s", advice_kind_name(wanted[i]));
+    cr_expect(tally.n_priced > 100 && tally.n_moved > 10, "%u priced, %u moved", tally.n_priced,
+              tally.n_moved);
 }
 
 Test(advice, of_the_examples, .timeout = 240) {
@@ -270,4 +307,74 @@ Test(advice, of_what_is_large_or_in_blocks, .timeout = 240) {
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
         follow_all(programs[i], programs[i], &tally);
     cr_expect_gt(tally.n_followed[ADVICE_FREE], 0u);
+}
+
+/* Pairs of products that one launch would slow down: by its registers, and by its registers at one
+ * of three sizes. */
+static const char *const pairs[] = {
+    "graph g(x: f32[1024, 2048], w: f32[2048, 2048], z: f32[1024, 2048], v: f32[2048, 2048])"
+    " -> (p: f32[1024, 2048], q: f32[1024, 2048]) {\n  p = sqrt(x @ w)\n  q = z @ v\n}",
+    "dim B in 1..1024\ngraph g(x: f32[B, 2048], w: f32[2048, 2048], z: f32[B, 2048],"
+    " v: f32[2048, 2048]) -> (p: f32[B, 2048], q: f32[B, 2048]) {\n"
+    "  p = sqrt(x @ w)\n  q = z @ v\n}",
+};
+
+Test(advice, starts_launches_together_that_a_price_keeps_apart) {
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        Arena *arena = arena_new(NULL);
+        Compiled program = {pairs[i], plans_parse(arena, pairs[i]), TARGET_SM_80};
+        Plan *plan = plan_of(&program, arena, program.module->graphs.data[0]);
+        AdviceTotals now = price_of(&program, arena, plan);
+        AdvicePlanner planner = planner_of(&program);
+        const Advice *advices = advice_settle_launches(arena, plan, now, &planner);
+        cr_assert_eq(plan->aparts.n, 1u);
+        cr_expect_eq(plan->aparts.data[0].reason, REASON_SLOWER_LAUNCH);
+        cr_assert_eq(advices[0].n_steps, 1u, "%s", pairs[i]);
+        cr_expect(advices[0].is_tried && advices[0].steps[0].kind == ADVICE_MUST);
+        Plan *after = plan_of(&program, arena, advice_follow(arena, plan->graph, &advices[0]));
+        cr_expect_eq(after->aparts.n, 0u, "%s", pairs[i]);
+        check_price(&program, plan, &advices[0], after);
+        cr_expect(advices[0].then.n_launches == 1 && now.n_launches == 2, "%s", pairs[i]);
+        const Apart *apart = &plan->aparts.data[0];
+        bool is_slower = false;
+        for (uint32_t k = 0; k < apart->prices.n; k++)
+            is_slower =
+                is_slower || apart->prices.data[k].together_us > apart->prices.data[k].apart_us;
+        cr_expect(is_slower && apart->prices.n == (i ? 4 : 1), "%u sizes", apart->prices.n);
+        /* The source's own block costs what it was said to cost. */
+        VecBlockPrice blocks = advice_price_blocks(arena, after, &planner);
+        cr_assert_eq(blocks.n, 1u);
+        cr_expect(blocks.data[0].without.us == now.us && blocks.data[0].without.n_launches == 2);
+        arena_free(planner.trial);
+        arena_free(arena);
+    }
+}
+
+/* What no block of the source changes gets no steps: matmuls of two dtypes; a pair behind one
+ * another; a value that another block holds. */
+Test(advice, gives_none_that_cannot_be_followed) {
+    static const char *const sources[] = {
+        "graph g(x: bf16[256, 256], w: bf16[256, 256], z: f32[256, 256], v: f32[256, 256])"
+        " -> (p: bf16[256, 256], q: f32[256, 256]) {\n  p = x @ w\n  q = z @ v\n}",
+        "graph g(x: bf16[512, 512], w: bf16[512, 512], v: bf16[512, 512], u: bf16[512, 256])"
+        " -> (y: bf16[512, 512], q: bf16[512, 256]) {\n"
+        "  p = x @ w\n  y = silu(p) * (x @ v)\n  q = x @ u\n}",
+        "graph g(x: f32[1024, 2048], w: f32[2048, 2048], z: f32[1024, 2048], v: f32[2048, 2048])"
+        " -> (p: f32[1024, 2048], q: f32[1024, 2048]) {\n"
+        "  p = sqrt(x @ w)\n  fuse never { q = z @ v }\n}",
+    };
+    static const ReasonId reasons[] = {REASON_OTHER_LOOPS, REASON_IN_BLOCKS, REASON_SLOWER_LAUNCH};
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        Arena *arena = arena_new(NULL);
+        Compiled program = {sources[i], plans_parse(arena, sources[i]), TARGET_SM_80};
+        Plan *plan = plan_of(&program, arena, program.module->graphs.data[0]);
+        AdvicePlanner planner = planner_of(&program);
+        AdviceTotals now = price_of(&program, arena, plan);
+        const Advice *advices = advice_settle_launches(arena, plan, now, &planner);
+        cr_assert_eq(plan->aparts.n, 1u, "%s", sources[i]);
+        cr_expect_eq(plan->aparts.data[0].reason, reasons[i], "%s", sources[i]);
+        cr_expect_eq(advices[0].n_steps, 0u, "%s", sources[i]);
+        arena_free(planner.trial);
+        arena_free(arena);
+    }
 }

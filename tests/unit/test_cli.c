@@ -212,6 +212,47 @@ Test(cli, the_ledger_is_priced_where_it_is_told_to) {
     expect("@good.g --json -o @a.ptx", 2, "--json counts with --explain when compiling");
 }
 
+/* Two products of which one launch is slower, in a block or not. */
+static const char *pair_source(bool is_must) {
+    static char source[400];
+    snprintf(source, sizeof source,
+             "dim B in 1..1024\ngraph g(x: f32[B, 2048], w: f32[2048, 2048], z: f32[B, 2048], v: "
+             "f32[2048, 2048]) -> (p: f32[B, 2048], q: f32[B, 2048]) {\n"
+             "  %s\n  p = sqrt(x @ w)\n  q = z @ v\n  %s\n}\n",
+             is_must ? "fuse must {" : "", is_must ? "}" : "");
+    return source;
+}
+
+/* The number after `before` in what was printed. */
+static double number_after(const char *before) {
+    const char *at = strstr(run.out, before);
+    cr_assert(at, "no `%s` in\n%s", before, run.out);
+    return strtod(at + strlen(before), NULL);
+}
+
+/* What is said of a change is what the changed source's ledger says of itself. */
+Test(cli, the_ledger_prices_what_it_advises) {
+    const char *source = pair_source(false);
+    write_file("apart.g", source, strlen(source));
+    source = pair_source(true);
+    write_file("must.g", source, strlen(source));
+    cr_assert_eq(fusec("@apart.g --explain --dim=B=1024", NULL), 0);
+    double two = number_after("\n  time                               ");
+    double then = number_after("all then takes "), slower = number_after("one launch takes ");
+    cr_expect(strstr(run.out, " at B = 1024; slower at 1 of 4 sizes priced\n"), "%s", run.out);
+    cr_expect(strstr(run.out, "to start them together, as tried: Put `p` (line 4:7) and `q` "
+                              "(line 5:7) into one `fuse must` block"),
+              "%s", run.out);
+    cr_assert_eq(fusec("@must.g --explain --dim=B=1024", NULL), 0);
+    double one = number_after("\n  time                               ");
+    cr_expect(one == then && one == slower && one > two, "%g, %g, %g; %g", one, then, slower, two);
+    cr_expect_eq(number_after("  `fuse must` (line 3:8): "), one);
+    cr_expect_eq(number_after("in 1 launch with it, "), two);
+    cr_expect(strstr(run.out, " in 2 without: it makes the graph slower here\n"), "%s", run.out);
+    cr_assert_eq(fusec("@must.g --explain --dim=B=1", NULL), 0);
+    cr_expect(strstr(run.out, " in 2 without\n"), "%s", run.out);
+}
+
 Test(cli, run_reads_and_writes_arrays) {
     expect("run @good.g --device=cpu --dim=B=3 --output=y=@y.npy --seed=7", 0, "");
     expect("run @good.g --device=cpu --input=x=@y.npy", 0, "y: f32[3, 8] =");

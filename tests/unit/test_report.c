@@ -26,7 +26,9 @@ static Fixture fixture_new(const char *source, TargetId target) {
     f.after = plans_price(f.arena, f.module, 0, false, target, card, NULL);
     f.graph = (ReportGraph){.before = {.plan = f.before.plan, .cost = f.before.cost},
                             .after = {.plan = f.after.plan, .cost = f.after.cost},
-                            .advices = advice_settle(f.arena, f.after.plan, NULL)};
+                            .ledger = {.cost = f.after.cost,
+                                       .unfused_cost = f.before.cost,
+                                       .advices = advice_settle(f.arena, f.after.plan, NULL)}};
     f.report = (Report){.source = "model.g",
                         .target = target_get(target)->name,
                         .compiler = "0",
@@ -336,11 +338,44 @@ Test(report, joined_outputs_have_all_their_makers) {
     const Plan *plan = f.after.plan;
     dot_print(f.arena, &plan, 1, &dot);
     cr_expect_eq(count(text_str(&dot), "-> g0b2 "), 2, "%s", text_str(&dot));
-    cr_expect_eq(count(text_str(&dot), "  y\\l  524288 bytes"), 2, "%s", text_str(&dot));
+    cr_expect_eq(count(text_str(&dot), "[label=\"  524288 bytes\\l\""), 2, "%s", text_str(&dot));
     const double bytes = 4.0 * 64 * 2048;
     cr_expect_eq(f.after.cost->least_bytes, 4 * bytes, "%.0f", f.after.cost->least_bytes);
     cr_expect_eq(f.after.cost->n_launches, 1);
     arena_free(f.arena);
+}
+
+/* Graphviz keeps nodes out of boxes and of one another's way, labels of edges it does not: what
+ * passes between kernels is a node, in the box of its launch where it stays on chip. */
+Test(report, no_edge_of_the_dot_has_a_label) {
+    Arena *own = arena_new(NULL);
+    Fixture f = fixture_new(text_file_read(own, "dsl/examples/transformer.g", NULL), TARGET_SM_90A);
+    Text text = {.arena = f.arena};
+    const Plan *plan = f.after.plan;
+    dot_print(f.arena, &plan, 1, &text);
+    const char *dot = text_str(&text);
+    uint32_t n_arrows = 0, n_temps = 0, n_on_chip = 0;
+    for (const char *at = dot; (at = strstr(at, " -> ")); n_arrows++) {
+        const char *end = strchr(at, '\n');
+        at += 4;
+        const char *label = strstr(at, "label=");
+        cr_expect(!label || label > end, "%.*s", (int)(end - at), at);
+    }
+    for (uint32_t b = 0; b < plan->buffers.n; b++) {
+        const Buffer *buffer = &plan->buffers.data[b];
+        const char *node = strstr(dot, str_format(own, " g0b%u [", b));
+        const char *words = buffer->is_on_chip ? str_format(own, "\"%s on chip\"", buffer->name)
+                                               : str_format(own, "\"%s\\n", buffer->name);
+        cr_assert(node, "no %s in\n%s", buffer->name, dot);
+        cr_expect_eq(count(dot, str_format(own, " g0b%u [", b)),
+                     count(dot, str_format(own, "-> g0b%u [", b)) + 1);
+        cr_expect_lt(strstr(node, words), strchr(node, '\n'), "%s", words);
+        n_temps += buffer->kind == BUFFER_TEMP && !buffer->is_on_chip;
+        n_on_chip += buffer->is_on_chip;
+    }
+    cr_expect(n_arrows > 50 && n_temps > 5 && n_on_chip > 0);
+    arena_free(f.arena);
+    arena_free(own);
 }
 
 /* Nothing comes down from the upper side where a title stands, in boxes of kernels and of launches;
@@ -383,6 +418,21 @@ Test(report, no_line_runs_through_a_title) {
             arena_free(f.arena);
         }
     arena_free(own);
+}
+
+/* What the text says of launches and of contracts the page says too. */
+Test(report, tells_of_launches_and_contracts) {
+    Fixture f = fixture_new("graph g(x: f32[1024, 2048], w: f32[2048, 2048], z: f32[1024, 2048], "
+                            "v: f32[2048, 2048]) -> (p: f32[1024, 2048], q: f32[1024, 2048]) {\n"
+                            "  fuse must { p = sqrt(x @ w) }\n  q = z @ v\n}\n",
+                            TARGET_SM_80);
+    const BlockPrice price = {.block = 0, .without = {.us = 1, .n_launches = 2}};
+    vec_push(f.arena, &f.graph.ledger.blocks, price);
+    const char *page = page_of(&f);
+    expect_well_formed(page);
+    cr_expect(strstr(page, "[slower-launch]") && strstr(page, "one launch takes 1"), "%s", page);
+    cr_expect(strstr(page, "us in 2 without: it makes the graph slower here"), "%s", page);
+    arena_free(f.arena);
 }
 
 /* Every kernel has an op to stand for it, also one that only moves a value or stores a literal. */

@@ -31,9 +31,8 @@ typedef struct Priced {
 static const char *page_of(const Priced *p) {
     const PlanCost *before = p->input.unfused_cost, *after = p->input.cost;
     Arena *arena = p->compiled->driver.arena;
-    ReportGraph graph = {{.plan = before->plan, .cost = before},
-                         {.plan = after->plan, .cost = after},
-                         p->input.advices};
+    ReportGraph graph = {
+        {.plan = before->plan, .cost = before}, {.plan = after->plan, .cost = after}, p->input};
     Report report = {.source = "input.g",
                      .target = p->compiled->driver.options.target->name,
                      .compiler = "0",
