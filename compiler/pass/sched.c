@@ -21,8 +21,9 @@ enum {
     MAX_RESIDENT_ELEMS = 64, /* per thread: registers */
     FEW_RESIDENT_ELEMS = 32,
     MANY_ROW_THREADS = 512,
-    MANY_REGISTERS = 86, /* as estimated; for three blocks of 256 the assembler makes 80 of them */
-    MOST_BLOCK_REGISTERS = 37 * 1024, /* the same; the assembler makes up to half as many again */
+    MANY_REGISTERS =
+        86, /* at least, as estimated; in three blocks of 256 the assembler makes 80 do */
+    MOST_BLOCK_REGISTERS = 37 * 1024, /* the same; the assembler takes up to half as many again */
     MAX_RESIDENT_STEPS = 16,
     MANY_STEPS = 8,
     MAX_SLOTS = 8,
