@@ -92,11 +92,21 @@ static bool is_empty(const Search *s, NodeId node) {
            tensor_n_elems(&type) == 0;
 }
 
-/* A kernel and those after it that it was split into have the same traces. */
+/* Whether nothing hangs on it. A kernel and those after it that it was split into have the same
+ * traces. */
+static bool is_idle(const Search *s, const Spot *spot) {
+    const Trace *traces = kernel_at(s, spot->kernel)->traces.data;
+    for (uint32_t k = spot->kernel; k < s->plan->kernels.n; k++)
+        if (kernel_at(s, k)->traces.data == traces &&
+            !tap_is_idle(s->arena, kernel_at(s, k), spot->trace))
+            return false;
+    return true;
+}
+
 static void place_spot(Search *s, Spot *spot) {
     const Trace *traces = kernel_at(s, spot->kernel)->traces.data;
     NodeId node = traces[spot->trace].node;
-    spot->state = is_empty(s, node) ? SPOT_RIGHT : SPOT_BLIND;
+    spot->state = is_empty(s, node) || is_idle(s, spot) ? SPOT_RIGHT : SPOT_BLIND;
     if (spot->state == SPOT_RIGHT || !s->in->expected[node]) return;
     for (uint32_t k = spot->kernel; k < s->plan->kernels.n; k++) {
         if (kernel_at(s, k)->traces.data != traces) continue;
@@ -195,6 +205,7 @@ typedef struct Judge {
     Vec(int64_t) bounds; /* lo and hi of each */
 } Judge;
 
+/* Of an index that is idle all elements are the same, and there is a first. */
 static int64_t gathered(void *user, uint32_t scalar) {
     const Judge *j = user;
     const ScalarTab *scalars = kernel_at(j->search, j->tap->kernel)->scalars;
@@ -204,7 +215,7 @@ static int64_t gathered(void *user, uint32_t scalar) {
         double value = dtype_load(dtype, j->bytes[i] + (size_t)j->at * dtype_bytes(dtype));
         return isfinite(value) ? (int64_t)value : -1;
     }
-    return -1;
+    return 0;
 }
 
 static bool compile_place(const Search *s, const Kernel *kernel, const Trace *trace, Judge *j) {

@@ -3,23 +3,53 @@
  * Scalars are taken in the order in which the templates ask for them: depth first from reductions
  * and stores. One is alive from where it is made to its last use. The assembler finishes one lane
  * after the other as long as few values are alive, so that only what is loaded and stored has a
- * register for each lane; beyond MANY_ALIVE it works on all lanes at once. The constants were
- * fitted to what the assembler says of the examples and of generated chains. */
+ * register for each lane, the former in part, since it is used up on the way; beyond MANY_ALIVE it
+ * works on all lanes at once. What a primitive needs while it is computed grows with its cost. Over
+ * columns values are few beside sums and addresses of the rows in flight. The constants were fitted
+ * to what the assembler says of random graphs (tests/unit/test_registers.c), the examples and
+ * generated chains. */
 #include "pass/pressure.h"
 
 #include "ir/wgmma.h"
 
 enum {
-    OWN_REGISTERS = 10, /* counters, the thread's place, parameters */
-    POINTER_REGISTERS = 2,
-    MAX_POINTERS = 2, /* in use at once */
+    OWN_REGISTERS = 6,   /* counters, the thread's place */
+    MAX_ARGUMENTS = 4,   /* whose addresses are there at once, besides: a register each */
+    TILE_REGISTERS = 14, /* counters and addresses of a contraction by tiles */
     MANY_ALIVE = 64,
-    LEAST_REGISTERS = 16,
-    FRAGMENT_REGISTERS = 24, /* of a contraction's addresses and copies on their way */
+    LEAST_REGISTERS = 8,
+    FRAGMENT_REGISTERS = 24,  /* of a contraction's addresses and copies on their way, ... */
+    FIXED_REGISTERS = 8,      /* ... where all extents are numbers */
+    MMA_REGISTERS = 10,       /* the same by tensor cores: always, ... */
+    MMA_OPEN_REGISTERS = 11,  /* ... where extents are no numbers, ... */
+    MMA_STEPS_REGISTERS = 19, /* ... and where there is more than one step of k */
+    VECTOR_REGISTERS = 11,    /* the same of one row or column */
+    COSTLY_PRIM = 6,          /* from here on a primitive needs registers of its own, ... */
+    COST_OF_REGISTER = 4,     /* ... one for so much, ... */
+    MOST_PRIM = 10,           /* ... and so many at most, or if it goes on in loops ... */
+    LOOP_PRIM = 18,
+    LOOP_PRIM_LANE = 8, /* ... and for each further lane, as they go through it together */
+    COLUMN_REGISTERS = 6,
+    COLUMN_ROWS_REGISTERS = 9, /* addresses of several rows */
+    COLUMN_LONG_REGISTERS = 2, /* and beyond so many for each thread of a team: */
+    COLUMN_LONG = 4,
+    ROW_LOOP_REGISTERS = 18, /* of rows that do not stay: steps in flight */
     WARP_THREADS = 32,
     MAX_BLOCKS = 32,
     GRANULE = 8 /* registers are handed out in such steps */
 };
+
+static const double LOADED_SHARE = 0.5; /* of further lanes */
+static const double STORED_SHARE = 1.75;
+static const double MMA_SHARE = 1.4;   /* of accumulators: what is multiplied lies beside them */
+static const double GUARD_SHARE = 0.5; /* of a lane, whether it is inside */
+static const double ONLY_STEP_SHARE = 0.6; /* of an only step: the rest lies among its values */
+static const double ARG_SHARE = 0.5;       /* of an index for each lane */
+static const double STEP_SHARE = 1;        /* addresses and sums of each further step, ... */
+static const double ONCE_SHARE = 2.25;   /* ... where nothing is kept: all are under way at once */
+static const double TEAM_SHARE = 2.25;   /* of a thread that does not have its row to itself */
+static const double COLUMN_SHARE = 0.25; /* of values over columns */
+static const double WIDE_SHARE = 1.5;    /* of indices of 64 bits */
 
 typedef struct Walk {
     const Kernel *kernel;
@@ -106,20 +136,54 @@ static double peak_size(Arena *arena, const Walk *w, uint32_t axis, uint32_t lan
     return peak;
 }
 
-/* Further lanes of what is loaded and stored in the stage. */
+/* Further lanes of what is loaded in the stage, and of what is stored at once. */
 static double wide_size(const Walk *w, const Stage *stage, uint32_t axis, uint32_t lanes) {
-    double size = 0;
+    double loaded = 0, stored = 0;
     for (uint32_t i = 0; i < w->n; i++) {
         if (scalar_get(w->scalars, w->order[i])->kind != SCALAR_LOAD) continue;
-        size += own_size(w, w->order[i], axis, lanes) - own_size(w, w->order[i], axis, 1);
+        loaded += own_size(w, w->order[i], axis, lanes) - own_size(w, w->order[i], axis, 1);
     }
-    if (stage->stores.n)
-        size += own_size(w, stage->stores.data[0].value, axis, lanes) -
-                own_size(w, stage->stores.data[0].value, axis, 1);
-    return size;
+    for (uint32_t i = 0; i < stage->stores.n; i++) {
+        ScalarId value = stage->stores.data[i].value;
+        double own = own_size(w, value, axis, lanes) - own_size(w, value, axis, 1);
+        if (own > stored) stored = own;
+    }
+    return LOADED_SHARE * loaded + STORED_SHARE * stored;
 }
 
-static double peak_of_stages(Arena *arena, const Kernel *kernel, const Sched *sched) {
+/* Powers and remainders of floats go on in loops, which all lanes go through together. */
+static bool is_looping(const Scalar *s) {
+    return s->kind == SCALAR_PRIM && dtype_in(s->dtype, DTS_FLOAT) &&
+           (s->prim == PRIM_POW || s->prim == PRIM_REM);
+}
+
+/* What primitives need while they are computed, one after the other, and guards. */
+static double own_needs(const Walk *w, uint32_t lanes) {
+    double most = 0, guards = 0;
+    bool loops = false;
+    for (uint32_t i = 0; i < w->n; i++) {
+        const Scalar *s = scalar_get(w->scalars, w->order[i]);
+        if (s->guard) guards = GUARD_SHARE * lanes;
+        if (s->kind != SCALAR_PRIM) continue;
+        uint32_t cost = prim_info(s->prim)->cost;
+        if (cost < COSTLY_PRIM) continue;
+        loops = loops || is_looping(s);
+        double own = (double)cost * dtype_bytes(s->dtype) / 4 / COST_OF_REGISTER;
+        if (own > MOST_PRIM) own = MOST_PRIM;
+        if (own > most) most = own;
+    }
+    return guards + (loops ? LOOP_PRIM + LOOP_PRIM_LANE * (lanes - 1) : most);
+}
+
+static double size_of_stage(Arena *arena, const Walk *w, const Stage *stage, uint32_t axis,
+                            uint32_t lanes) {
+    double own = peak_size(arena, w, axis, 1);
+    return own > MANY_ALIVE ? peak_size(arena, w, axis, lanes)
+                            : own + wide_size(w, stage, axis, lanes);
+}
+
+/* The most that a stage has alive; `needs` adds what it takes to compute it. */
+static double peak_of_stages(Arena *arena, const Kernel *kernel, const Sched *sched, bool needs) {
     double peak = 0;
     uint32_t axis = kernel_lane_axis(kernel, sched), lanes = sched->lanes;
     for (uint32_t i = 0; i <= kernel->stages.n; i++) {
@@ -128,9 +192,8 @@ static double peak_of_stages(Arena *arena, const Kernel *kernel, const Sched *sc
         Stage rest = {.stores = {.data = kernel->row_stores.data, .n = kernel->row_stores.n}};
         const Stage *stage = i < kernel->stages.n ? &kernel->stages.data[i] : &rest;
         reach_stage(&w, stage);
-        double own = peak_size(arena, &w, axis, 1);
-        own = own > MANY_ALIVE ? peak_size(arena, &w, axis, lanes)
-                               : own + wide_size(&w, stage, axis, lanes);
+        double own = size_of_stage(arena, &w, stage, axis, lanes);
+        if (needs) own += own_needs(&w, lanes);
         if (own > peak) peak = own;
         arena_rewind(arena, mark);
     }
@@ -138,7 +201,7 @@ static double peak_of_stages(Arena *arena, const Kernel *kernel, const Sched *sc
 }
 
 uint32_t pressure_live(Arena *arena, const Kernel *kernel) {
-    return (uint32_t)peak_of_stages(arena, kernel, &(Sched){.lanes = 1});
+    return (uint32_t)peak_of_stages(arena, kernel, &(Sched){.lanes = 1}, false);
 }
 
 /* What a resident row keeps from stage to stage, per step: scalars made in one and used in a later
@@ -176,6 +239,11 @@ static double kept_size(Arena *arena, const Kernel *kernel, const Sched *sched) 
     return most;
 }
 
+/* At most. */
+static int64_t row_elems(const Kernel *kernel) {
+    return dim_hi(indextab_dims(scalartab_indices(kernel->scalars)), kernel_n_reduced(kernel));
+}
+
 static double acc_size(const Kernel *kernel, uint32_t lanes) {
     double size = 0;
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
@@ -194,7 +262,8 @@ static double vector_registers(const Kernel *kernel, const Sched *sched) {
                          ? (double)sched->tile_m * sched->tile_n * sched->team / sched->threads
                          : 1;
     double chains = sched->slots * sched->lanes, loaded = sched->unroll * bytes / 4.0 * chains;
-    return chains * outputs * dtype_bytes(reduce->acc) / 4 + loaded * (outputs + 1);
+    return chains * outputs * dtype_bytes(reduce->acc) / 4 + loaded * (outputs + 1) +
+           VECTOR_REGISTERS;
 }
 
 /* Warps that multiply hold a tile's accumulators. Where there are two groups of them, the warps
@@ -204,19 +273,27 @@ static double wgmma_registers(const Sched *sched) {
                   (sched->warps_m * WARP_THREADS);
     double own = tile + FRAGMENT_REGISTERS;
     bool is_shared_out = sched->warps_m > WGMMA_GROUP_WARPS;
-    double most = PROCESSOR_REGISTERS / sched->threads / GRANULE * GRANULE - OWN_REGISTERS -
-                  MAX_POINTERS * POINTER_REGISTERS;
+    double most = PROCESSOR_REGISTERS / sched->threads / GRANULE * GRANULE - TILE_REGISTERS;
     return own < most && !is_shared_out ? own : most;
+}
+
+/* Where a thread's share of the factors is. */
+static double mma_places(const Kernel *kernel, const Sched *sched) {
+    double size = MMA_REGISTERS + (kernel->symbols ? MMA_OPEN_REGISTERS : 0);
+    bool has_steps = row_elems(kernel) > sched->tile_k;
+    return size + (has_steps ? MMA_STEPS_REGISTERS : 0);
 }
 
 static double contract_registers(const Kernel *kernel, const Sched *sched) {
     const Reduce *reduce = &kernel->reduces.data[0];
-    if (sched->engine == CONTRACT_PLAIN) return 16;
+    if (sched->engine == CONTRACT_PLAIN) return 0;
     if (sched->engine == CONTRACT_VECTOR) return vector_registers(kernel, sched);
     if (sched->engine == CONTRACT_WGMMA) return wgmma_registers(sched);
-    double tile = (double)sched->tile_m * sched->tile_n / sched->threads;
+    double words = dtype_bytes(reduce->acc) / 4.0;
+    double tile = words * sched->tile_m * sched->tile_n / sched->threads;
+    if (sched->engine == CONTRACT_MMA) return MMA_SHARE * tile + mma_places(kernel, sched);
     double sides = (double)sched->tile_m / sched->warps_m + (double)sched->tile_n / sched->warps_n;
-    return (tile + sides / 2) * dtype_bytes(reduce->acc) / 4 + FRAGMENT_REGISTERS;
+    return tile + sides / 2 * words + (kernel->symbols ? FRAGMENT_REGISTERS : FIXED_REGISTERS);
 }
 
 static uint32_t contract_shared(const Kernel *kernel, const Variant *variant) {
@@ -248,34 +325,82 @@ static uint32_t reduce_shared(const Kernel *kernel, const Sched *sched) {
     return bytes;
 }
 
-static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *sched) {
-    uint32_t n_pointers = kernel->args.n < MAX_POINTERS ? kernel->args.n : MAX_POINTERS;
-    double size = OWN_REGISTERS + POINTER_REGISTERS * n_pointers;
-    double peak = peak_of_stages(arena, kernel, sched);
+/* Loaded in a step. */
+static double loaded_size(Arena *arena, const Kernel *kernel, const Sched *sched) {
+    ArenaMark mark = arena_mark(arena);
+    Walk w = walk_new(arena, kernel);
+    double size = 0;
+    reach_stage(&w, &kernel->stages.data[0]);
+    for (uint32_t i = 0; i < w.n; i++)
+        if (scalar_get(w.scalars, w.order[i])->kind == SCALAR_LOAD)
+            size += own_size(&w, w.order[i], kernel_lane_axis(kernel, sched), sched->lanes);
+    arena_rewind(arena, mark);
+    return size;
+}
+
+/* Sums take the place of what they are made of, but the index of an extreme does not. */
+static double arg_size(const Kernel *kernel, uint32_t lanes) {
+    double size = 0;
+    for (uint32_t i = 0; i < kernel->reduces.n; i++)
+        if (kernel->reduces.data[i].is_arg) size += ARG_SHARE * lanes;
+    return size;
+}
+
+/* Beside the values of a step. */
+static double row_registers(Arena *arena, const Kernel *kernel, const Sched *sched, bool is_least) {
+    double size = (sched->team > 1 ? TEAM_SHARE : 0) + arg_size(kernel, sched->lanes);
+    if (!sched->resident) return size + (is_least ? 0 : ROW_LOOP_REGISTERS);
+    double kept = kept_size(arena, kernel, sched);
+    if (sched->is_wide) size += sched->resident; /* addresses of steps that may not exist */
+    double further = sched->resident - 1, loaded = loaded_size(arena, kernel, sched);
+    size += kept * (further > 0 ? sched->resident : ONLY_STEP_SHARE);
+    if (is_least) return size;
+    return size + (kept > 0 ? STEP_SHARE : ONCE_SHARE + LOADED_SHARE * loaded) * further;
+}
+
+/* Sums of a segment and of the one before it, and where the rows are. */
+static double column_registers(const Kernel *kernel, const Sched *sched) {
+    int64_t rows = row_elems(kernel);
+    double size = COLUMN_REGISTERS + 2 * acc_size(kernel, sched->lanes);
+    if (rows > 1) size += COLUMN_ROWS_REGISTERS;
+    if (rows > COLUMN_LONG * (int64_t)sched->team) size += COLUMN_LONG_REGISTERS;
+    return size;
+}
+
+static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *sched,
+                               bool is_least) {
+    uint32_t n_arguments = kernel->args.n < MAX_ARGUMENTS ? kernel->args.n : MAX_ARGUMENTS;
+    double size = OWN_REGISTERS + n_arguments + (sched->is_wide ? WIDE_SHARE : 0);
+    double peak = peak_of_stages(arena, kernel, sched, true);
     switch (kernel->form) {
     case FORM_MAP:
         return size + peak;
-    case FORM_ROW: {
-        size += peak + acc_size(kernel, sched->lanes);
-        if (sched->is_wide) size += sched->resident; /* addresses of steps that may not exist */
-        if (sched->resident) size += kept_size(arena, kernel, sched) * sched->resident;
-        return size;
-    }
+    case FORM_ROW:
+        return size + peak + row_registers(arena, kernel, sched, is_least);
     case FORM_COLUMN:
-        return size + peak + acc_size(kernel, sched->lanes);
+        return size + COLUMN_SHARE * peak + column_registers(kernel, sched);
     case FORM_CONTRACT: {
-        double main = contract_registers(kernel, sched);
-        return size + (main > peak ? main : peak);
+        double main = contract_registers(kernel, sched), most = main > peak ? main : peak;
+        bool has_tiles = sched->engine != CONTRACT_PLAIN && sched->engine != CONTRACT_VECTOR;
+        return (has_tiles ? TILE_REGISTERS : size) + most;
     }
     }
     return size;
 }
 
-uint32_t pressure_registers(Arena *arena, const Kernel *kernel, const Sched *sched) {
+static uint32_t registers(Arena *arena, const Kernel *kernel, const Sched *sched, bool is_least) {
     ArenaMark mark = arena_mark(arena);
-    uint32_t n = (uint32_t)(thread_registers(arena, kernel, sched) + 0.5);
+    uint32_t n = (uint32_t)(thread_registers(arena, kernel, sched, is_least) + 0.5);
     arena_rewind(arena, mark);
     return n < LEAST_REGISTERS ? LEAST_REGISTERS : n;
+}
+
+uint32_t pressure_registers(Arena *arena, const Kernel *kernel, const Sched *sched) {
+    return registers(arena, kernel, sched, false);
+}
+
+uint32_t pressure_least(Arena *arena, const Kernel *kernel, const Sched *sched) {
+    return registers(arena, kernel, sched, true);
 }
 
 Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const Variant *variant,

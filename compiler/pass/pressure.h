@@ -24,6 +24,8 @@ Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const
 /* Registers of a thread, of 32 bits, for a schedule of which lanes, resident, team, threads and,
  * for contractions, tiles and engine are set. */
 uint32_t pressure_registers(Arena *arena, const Kernel *kernel, const Sched *sched);
+/* The same without what the assembler takes as it pleases, to have more loads of a row at once. */
+uint32_t pressure_least(Arena *arena, const Kernel *kernel, const Sched *sched);
 
 /* The most scalars alive at once while the kernel's stages are computed for one element, in
  * registers of 32 bits. */

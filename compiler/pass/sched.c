@@ -21,8 +21,9 @@ enum {
     MAX_RESIDENT_ELEMS = 64, /* per thread: registers */
     FEW_RESIDENT_ELEMS = 32,
     MANY_ROW_THREADS = 512,
-    MANY_REGISTERS = 96, /* as estimated; for three blocks of 256 the assembler makes 80 of them */
-    MOST_BLOCK_REGISTERS = PROCESSOR_REGISTERS / 8 * 5, /* as estimated, which may be too few */
+    MANY_REGISTERS =
+        86, /* at least, as estimated; in three blocks of 256 the assembler makes 80 do */
+    MOST_BLOCK_REGISTERS = 37 * 1024, /* the same; the assembler takes up to half as many again */
     MAX_RESIDENT_STEPS = 16,
     MANY_STEPS = 8,
     MAX_SLOTS = 8,
@@ -150,7 +151,7 @@ static void add_variant(Scheduler *s, Variant variant) {
 /* GPU. */
 
 static bool has_registers(const Scheduler *s, const Sched *sched) {
-    return pressure_registers(s->arena, s->kernel, sched) <= MAX_THREAD_REGISTERS;
+    return pressure_least(s->arena, s->kernel, sched) <= MAX_THREAD_REGISTERS;
 }
 
 static DimId map_grid(const Scheduler *s, uint32_t lanes) {
@@ -205,7 +206,7 @@ static int64_t choose_row(Sched *sched, int64_t length, bool may_reside) {
 
 static uint32_t block_registers(const Scheduler *s, Sched *sched, int64_t steps) {
     sched->resident = (uint32_t)steps;
-    return pressure_registers(s->arena, s->kernel, sched) * sched->threads;
+    return pressure_least(s->arena, s->kernel, sched) * sched->threads;
 }
 
 /* Whether a thread is to have fewer elements, by narrower accesses and more threads. Up to 256 of
@@ -219,7 +220,7 @@ static bool is_crowded(const Sched *sched, int64_t steps, bool is_known) {
  * have one more and spill, or one less. 0: as it likes. Wider elements than 16 bits take longer to
  * load, and spill. */
 static uint32_t large_blocks(const Scheduler *s, Sched *sched) {
-    uint32_t registers = pressure_registers(s->arena, s->kernel, sched);
+    uint32_t registers = pressure_least(s->arena, s->kernel, sched);
     bool keeps_many = sched->resident * sched->lanes > FEW_RESIDENT_ELEMS;
     if (keeps_many && sched->threads == MANY_ROW_THREADS / 2)
         return registers <= MANY_REGISTERS && widest_bytes(s) <= 2 ? 3 : 2;

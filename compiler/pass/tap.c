@@ -5,25 +5,52 @@
 #include "pass/prepare.h"
 #include "pass/tap_map.h"
 
+typedef struct Roots {
+    Arena *arena;
+    const Kernel *kernel;
+    Vec(ScalarId) values;
+} Roots;
+
+static void add_root(void *user, const Store *store) {
+    Roots *roots = user;
+    if (!store->trace) return;
+    vec_push(roots->arena, &roots->values, roots->kernel->traces.data[store->trace - 1].value);
+}
+
+/* What is computed, or should be: in a plan that is wrong, a store may have another value than the
+ * one it is said to have. */
+static const bool *live_scalars(Arena *arena, const Kernel *kernel) {
+    bool *live = kernel_live_scalars(arena, kernel);
+    Roots roots = {.arena = arena, .kernel = kernel};
+    kernel_each_store(kernel, add_root, &roots);
+    const bool *said = kernel_needed_scalars(arena, kernel, roots.values.data, roots.values.n);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
+        live[id] = live[id] || said[id];
+    return live;
+}
+
 static void add_scalar(Arena *arena, Tap *tap, ScalarId id) {
     for (uint32_t i = 0; i < tap->scalars.n; i++)
         if (tap->scalars.data[i] == id) return;
     vec_push(arena, &tap->scalars, id);
 }
 
-static void add_gathered(Arena *arena, const IndexTab *tab, IndexId id, Tap *tap) {
+static void add_gathered(Arena *arena, const IndexTab *tab, IndexId id, const bool *live,
+                         Tap *tap) {
     IndexExpr expr = index_expr(tab, id);
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(tab, expr.terms[i].atom);
-        if (atom.kind == ATOM_VALUE) add_scalar(arena, tap, atom.value);
+        if (atom.kind == ATOM_VALUE && live[atom.value]) add_scalar(arena, tap, atom.value);
         if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD)
-            add_gathered(arena, tab, atom.operand, tap);
+            add_gathered(arena, tab, atom.operand, live, tap);
     }
 }
 
-/* Fills tap->scalars; returns the axes that they or the value's coordinates depend on. */
+/* Fills tap->scalars; returns the axes that they or the value's coordinates depend on. An idle
+ * index stays out: the kernel does not wait for it, an init kernel would read what no run has made.
+ */
 static uint32_t collect(Arena *arena, const Plan *plan, const Kernel *kernel, const Trace *trace,
-                        Tap *tap) {
+                        const bool *live, Tap *tap) {
     const ScalarTab *scalars = kernel->scalars;
     const IndexTab *tab = scalartab_indices(scalars);
     uint32_t rank = graph_node(plan->graph, trace->node)->shape.rank;
@@ -31,10 +58,10 @@ static uint32_t collect(Arena *arena, const Plan *plan, const Kernel *kernel, co
     vec_push(arena, &tap->scalars, trace->value);
     for (uint32_t k = 0; k < rank; k++) {
         axes |= index_axes(tab, trace->coords[k]);
-        add_gathered(arena, tab, trace->coords[k], tap);
+        add_gathered(arena, tab, trace->coords[k], live, tap);
     }
     for (GuardId g = trace->guard; g; g = guard_get(scalars, g).next)
-        add_gathered(arena, tab, guard_get(scalars, g).index, tap);
+        add_gathered(arena, tab, guard_get(scalars, g).index, live, tap);
     return axes;
 }
 
@@ -61,12 +88,18 @@ static DimId n_elems(const Kernel *kernel, const Tap *tap) {
     return n;
 }
 
+bool tap_is_idle(Arena *arena, const Kernel *kernel, uint32_t trace) {
+    return !live_scalars(arena, kernel)[kernel->traces.data[trace].value];
+}
+
 bool tap_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Tap *tap) {
     const Kernel *kernel = &plan->kernels.data[k];
     uint32_t parallel = (1u << kernel->n_parallel) - 1;
     uint32_t inner = parallel | ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
     *tap = (Tap){.kernel = k, .trace = trace};
-    uint32_t axes = collect(arena, plan, kernel, &kernel->traces.data[trace], tap);
+    const bool *live = live_scalars(arena, kernel);
+    if (!live[kernel->traces.data[trace].value]) return false;
+    uint32_t axes = collect(arena, plan, kernel, &kernel->traces.data[trace], live, tap);
     const uint32_t *stage = compose_scalar_stages(arena, kernel);
     for (uint32_t i = 0; i < tap->scalars.n; i++)
         if (stage[tap->scalars.data[i]] > tap->stage) tap->stage = stage[tap->scalars.data[i]];
@@ -166,7 +199,6 @@ static void show_prepared(Arena *arena, Plan *plan, const Tap *tap, uint32_t t,
             tap_show(arena, plan, buffers[i], tap_name(arena, t, i));
 }
 
-/* The maps come last, and from the last kernel on: each moves the kernels behind it. */
 /* Kernels that stood for one that starts at all extents now. */
 static void drop_stand_ins(Plan *plan) {
     uint32_t n = 0;
@@ -180,6 +212,7 @@ static void drop_stand_ins(Plan *plan) {
     plan->kernels.n = n;
 }
 
+/* The maps come last, and from the last kernel on: each moves the kernels behind it. */
 void tap_store(Arena *arena, Plan *plan, const Tap *taps, uint32_t n_taps) {
     uint32_t **buffers = arena_array(arena, uint32_t *, n_taps);
     for (uint32_t t = 0; t < n_taps; t++) {

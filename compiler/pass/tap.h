@@ -21,13 +21,17 @@ typedef struct Tap {
     bool is_row;    /* after the stages, once per row */
     bool is_apart;  /* by a map just before the kernel, from a copy of its program */
     uint32_t stage; /* else: in which */
-    /* What is stored: the value, then the gathered indices that its place hangs on. */
+    /* What is stored: the value, then the gathered indices that its place hangs on, but for idle
+     * ones: any will do. */
     Vec(ScalarId) scalars;
 } Tap;
 
 /* Finds where `kernel` can store a trace of its own. False where it has no place for it: of a split
- * kernel what the other part has. */
+ * kernel what the other part has, and of any what is idle. */
 bool tap_place(Arena *arena, const Plan *plan, uint32_t kernel, uint32_t trace, Tap *tap);
+
+/* Whether nothing that the kernel stores hangs on a trace: composition has found that out. */
+bool tap_is_idle(Arena *arena, const Kernel *kernel, uint32_t trace);
 
 /* Adds the stores of all taps, and an output of one axis for each scalar: that of scalar s of tap t
  * has tap_name. */

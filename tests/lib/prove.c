@@ -90,11 +90,18 @@ static uint32_t named_line(const char *verdict) {
     return line ? (uint32_t)strtoul(line + strlen("line "), NULL, 10) : 0;
 }
 
+const char *prove_rows(FaultId id, const char *target) {
+    if (!strstr(fault_info(id)->source, "dim H ")) return NULL;
+    const Target *on = target_by_name(target);
+    return on && on->device == DEVICE_GPU ? "--dim=H=32768" : "--dim=H=32";
+}
+
 bool prove_fault(Proof *proof, FaultId id, const char *target, Text *report) {
     const FaultInfo *info = fault_info(id);
     uint32_t n_planted = 0;
+    bool is_rewritten = info->place == FAULT_IN_REWRITTEN;
     const char *options[] = {str_format(report->arena, "--target=%s", target),
-                             info->place == FAULT_IN_REWRITTEN ? "--rewrite" : NULL, NULL};
+                             is_rewritten ? "--rewrite" : prove_rows(id, target), NULL};
     prove_verify(proof, info->source, fault_hook(id, &n_planted), options);
     const char *verdict =
         find_verdict(proof, info->place == FAULT_IN_BOTH ? " inputs: " : "  first wrong: ");

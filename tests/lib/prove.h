@@ -17,6 +17,10 @@ void prove_command(Proof *proof, const char *command, const char *source, bool o
 /* The same with verify and a hook, on real devices. */
 void prove_verify(Proof *proof, const char *source, DriverHook hook, const char *const *options);
 
+/* The option of verify that sets the rows of a mistake's program, NULL if they are fixed. What a
+ * kernel overwrites too early is read wrong at once on a CPU; on a GPU where blocks do not all have
+ * a place at the same time, as 4 million elements in 4096 of them. */
+const char *prove_rows(FaultId id, const char *target);
 /* Whether a planted mistake is found and its op and line named, and nothing else before them; what
  * is wrong goes to `report`. */
 bool prove_fault(Proof *proof, FaultId id, const char *target, Text *report);

@@ -145,3 +145,19 @@ Test(bisect, kernels_that_launches_moved_are_found) {
               verdict.text);
     world_free(&w);
 }
+
+/* An init kernel runs before the choice of a column is made, but no value of it hangs on that. */
+Test(bisect, what_is_idle_is_not_blamed) {
+    World w =
+        world_new("graph g(y: f32[]) -> (o: f32[4, 2], p: f32[]) {\n"
+                  "  b = cast(softplus(y), i32)\n"
+                  "  c = cast(gather(iota([4, 4, 8], axis=0), b, axis=2), f32)\n"
+                  "  o = pad(sum(c, axis=[1], keep=true), low=[0, 0], high=[0, 1], value=2.0)\n"
+                  "  p = cast(b, f32)\n}\n");
+    w.wrong = "b";
+    cr_assert(w.plan->kernels.data[0].is_init);
+    BisectVerdict verdict = find(&w, "o");
+    cr_expect_eq(verdict.kind, BISECT_OP, "%s", verdict.text);
+    cr_expect(strstr(verdict.text, "`gather`, line 3, in kernel g_1_sum_l4: "), "%s", verdict.text);
+    world_free(&w);
+}

@@ -36,8 +36,9 @@ Test(prove, every_planted_mistake_is_named) {
 }
 
 Test(prove, the_same_programs_agree_without_mistakes) {
-    const char *options[] = {"--target=cpu", "--data=integers,special", NULL};
     for (int id = 0; id < FAULT_COUNT; id++) {
+        const char *options[] = {"--target=cpu", "--data=integers,special",
+                                 prove_rows((FaultId)id, "cpu"), NULL};
         prove_verify(&proof, fault_info((FaultId)id)->source, (DriverHook){0}, options);
         cr_expect(proof.status == FUSEC_OK, "%s: %s", fault_info((FaultId)id)->name, proof.said);
     }
