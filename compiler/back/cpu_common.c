@@ -101,6 +101,13 @@ static LLVMValueRef element(const Lower *lower, Dtype dtype, LLVMValueRef array,
     return LLVMBuildGEP2(lower->unit->builder, type, array, &at, 1, "");
 }
 
+CpuArray cpu_array_from(const Lower *lower, const CpuArray *array, LLVMValueRef at) {
+    CpuArray from = {.dtype = array->dtype};
+    from.values = element(lower, array->dtype, array->values, at);
+    if (array->indices) from.indices = element(lower, DT_I32, array->indices, at);
+    return from;
+}
+
 static uint32_t access_align(Dtype dtype, uint32_t lanes) {
     uint32_t bytes = lanes * dtype_bytes(dtype);
     return bytes < ARRAY_ALIGN_BYTES ? bytes : ARRAY_ALIGN_BYTES;

@@ -37,9 +37,8 @@ double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id) {
     return of_dtype(card, s->dtype, narrows ? CPU_TO_BF16 : scalar_own_cost(kernel->scalars, id));
 }
 
-double keep_prims(Arena *arena, const Card *card, const Kernel *kernel, const Variant *variant,
-                  ScalarId id) {
-    bool is_short = kernel_row_steps(arena, kernel, variant->sched.lanes) > 0;
+double keep_prims(const Card *card, const Kernel *kernel, const Variant *variant, ScalarId id) {
+    bool is_short = kernel_has_groups(kernel, variant);
     return is_short ? 0 : of_dtype(card, scalar_get(kernel->scalars, id)->dtype, KEEP_COST);
 }
 
@@ -51,12 +50,12 @@ static bool is_live(const Kernel *kernel, bool *const *live, ScalarId id) {
 
 /* A row's own values are computed in one lane, while later stages wait for them and for the ends of
  * reductions: all lanes are taken. */
-double row_end_prims(Arena *arena, const Card *card, const Kernel *kernel, const Variant *variant,
+double row_end_prims(const Card *card, const Kernel *kernel, const Variant *variant,
                      bool *const *live) {
     uint32_t reduced = reduced_axes(kernel);
     double clocks = 0;
     if (kernel->form != FORM_ROW || card->device != DEVICE_CPU) return 0;
-    bool is_short = kernel_row_steps(arena, kernel, variant->sched.lanes) > 0;
+    bool is_short = kernel_has_groups(kernel, variant);
     if (is_short) clocks += SHORT_END_CLOCKS * kernel->reduces.n;
     for (uint32_t s = 0; s + 1 < kernel->stages.n && !is_short; s++)
         if (kernel->stages.data[s].reduces.n) clocks += ROW_END_CLOCKS;
