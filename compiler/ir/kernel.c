@@ -444,11 +444,10 @@ uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched) {
 }
 
 bool kernel_has_groups(const Kernel *kernel, const Variant *variant) {
-    enum { MOST_ELEMS = 2048 };
     int64_t most = variant_row_elems(kernel, variant);
     uint32_t lanes = variant->sched.lanes;
     return kernel->form == FORM_ROW && kernel->segment_axis == NO_AXIS && lanes > 1 && most > 1 &&
-           most <= MOST_ELEMS / lanes;
+           most <= KERNEL_GROUP_ELEMS / lanes;
 }
 
 uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes) {

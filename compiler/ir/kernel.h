@@ -457,7 +457,9 @@ VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant);
  * NO_AXIS. */
 uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched);
 /* CPU: whether rows are so short that the ends of their reductions are worth taking together, in
- * groups of as many as there are lanes, which the nearest cache holds. */
+ * groups of as many as there are lanes, of KERNEL_GROUP_ELEMS elements at most: what they read,
+ * keep and store stays in the nearest cache. */
+enum { KERNEL_GROUP_ELEMS = 2048 };
 bool kernel_has_groups(const Kernel *kernel, const Variant *variant);
 /* CPU: how many vectors a row of a group takes that is of known length and few of them, so that it
  * needs no loop. 0: it has one. */
