@@ -198,6 +198,7 @@ static void emit_stage(RowGroup *group, uint32_t index) {
     LLVMValueRef zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
     Loop loop = loop_begin(lower->unit, lower->function, zero, group->n, one);
     Row row = group_row(group, loop.index, index);
+    if (is_last) find_values(group, &row, kernel->stages.n);
     if (is_stage) row_stage(&row, index);
     if (is_last) point_store_all(&row.point, kernel->row_stores.data, kernel->row_stores.n);
     loop_end(lower->unit, &loop);
