@@ -101,6 +101,13 @@ static LLVMValueRef element(const Lower *lower, Dtype dtype, LLVMValueRef array,
     return LLVMBuildGEP2(lower->unit->builder, type, array, &at, 1, "");
 }
 
+CpuArray cpu_array_from(const Lower *lower, const CpuArray *array, LLVMValueRef at) {
+    CpuArray from = {.dtype = array->dtype};
+    from.values = element(lower, array->dtype, array->values, at);
+    if (array->indices) from.indices = element(lower, DT_I32, array->indices, at);
+    return from;
+}
+
 static uint32_t access_align(Dtype dtype, uint32_t lanes) {
     uint32_t bytes = lanes * dtype_bytes(dtype);
     return bytes < ARRAY_ALIGN_BYTES ? bytes : ARRAY_ALIGN_BYTES;
@@ -164,8 +171,7 @@ CpuOrder cpu_stage_order(const Lower *lower, const Stage *stage, uint32_t lanes)
     ReduceOrder rule = reduce_order(kernel->form, DEVICE_CPU);
     CpuOrder order = {
         .n_chains = rule.n_chains, .n_levels = 1, .segment_elems = rule.segment_elems};
-    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
-    int64_t most = dim_hi(dims, kernel_n_reduced(kernel));
+    int64_t most = variant_row_elems(kernel, lower->variant);
     if (!lower->variant->sched.is_wide && most > INT32_MAX) most = INT32_MAX;
     uint32_t least_chains = kernel->form == FORM_ROW ? lanes : 1;
     while (order.n_chains > least_chains && order.n_chains / 2 >= most) order.n_chains /= 2;

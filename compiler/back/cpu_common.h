@@ -40,6 +40,8 @@ typedef struct CpuArray {
     LLVMValueRef values, indices; /* indices: i32, of arg-reductions, else NULL */
 } CpuArray;
 CpuArray cpu_array_new(Lower *lower, Dtype dtype, bool has_index, int64_t n_elems);
+/* The array from element `at` on, a multiple of the lanes that are accessed. */
+CpuArray cpu_array_from(const Lower *lower, const CpuArray *array, LLVMValueRef at);
 /* Room on the kernel's stack for elements as memory has them. */
 LLVMValueRef cpu_memory_new(Lower *lower, Dtype dtype, int64_t n_elems);
 /* `lanes` neighbours from `at`, a multiple of lanes. */

@@ -1,38 +1,10 @@
 /* CPU row reductions: one row, or one segment of a row, per unit. See template.h.
  *
  * The chains of the order of summation lie side by side in an array, so that a step of any width
- * folds into the chains its elements belong to and the bits do not hang on the width. A short row
- * of known length is a few steps without a loop: each is the first of its chains, and what the row
- * keeps stays in registers. */
-#include "back/cpu_common.h"
-
-/* What a row keeps between stages. */
-typedef struct Kept {
-    const Keep *keep;
-    CpuArray array;                       /* on the stack, by reduced element */
-    LLVMValueRef values[SHORT_ROW_STEPS]; /* of a short row, by step */
-} Kept;
-
-typedef struct Row {
-    Lower *lower;
-    Point point; /* of the unit: everything but the reduced axes; one lane */
-    CpuSpan span;
-    uint32_t lanes;
-    Kept kept[MAX_KEEPS];
-    uint32_t n_kept;
-    uint32_t n_steps; /* of a short row, else 0 */
-    /* The stage being emitted. */
-    uint32_t stage_index;
-    const Stage *stage;
-    const bool *live; /* per scalar: whether the stage has it */
-    CpuOrder order;
-    CpuArray *chains;  /* of reduction i of the stage at level k: [k * n reduces + i] */
-    bool in_registers; /* level 0 while whole rounds over its chains last */
-} Row;
-
-static const Reduce *reduce_at(const Row *row, uint32_t i) {
-    return stage_reduce(row->lower->kernel, row->stage, i);
-}
+ * folds into the chains its elements belong to and the bits do not hang on the width. Of a short
+ * row of known length there are a few steps without a loop: each is the first of its chains. Rows
+ * that are not long go in groups (cpu_row_group.c). */
+#include "back/cpu_row.h"
 
 static const CpuArray *chains_at(const Row *row, uint32_t level, uint32_t i) {
     return &row->chains[level * row->stage->reduces.n + i];
@@ -82,7 +54,7 @@ static void row_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
     Lower *lower = row->lower;
     Point point = row_point(row, at, mask);
     for (uint32_t i = 0; i < row->stage->reduces.n; i++) {
-        const Reduce *reduce = reduce_at(row, i);
+        const Reduce *reduce = row_reduce(row, i);
         Acc acc = acc_element(&point, reduce);
         if (mask) acc = acc_select(lower, mask, acc, acc_identity(lower, reduce, row->lanes));
         LLVMValueRef chain = cpu_modulo(lower, at, row->order.n_chains);
@@ -101,7 +73,7 @@ static CpuSpan row_rounds(const Row *row, CpuSpan span) {
     uint32_t n = row->stage->reduces.n, n_steps = row->order.n_chains / row->lanes;
     Acc *accs = arena_array(unit->arena, Acc, n_steps * (size_t)n);
     for (uint32_t k = 0; k < n_steps * n; k++)
-        accs[k] = acc_identity(lower, reduce_at(row, k % n), row->lanes);
+        accs[k] = acc_identity(lower, row_reduce(row, k % n), row->lanes);
     CpuSpan rest = {.n = cpu_modulo(lower, span.n, row->order.n_chains)};
     LLVMValueRef n_whole = LLVMBuildSub(unit->builder, span.n, rest.n, "");
     rest.begin = LLVMBuildAdd(unit->builder, span.begin, n_whole, "");
@@ -113,8 +85,8 @@ static CpuSpan row_rounds(const Row *row, CpuSpan span) {
         LLVMValueRef at = LLVMBuildAdd(unit->builder, loop.index, offset, "");
         Point point = row_point(row, at, NULL);
         for (uint32_t i = 0; i < n; i++) {
-            Acc acc = acc_element(&point, reduce_at(row, i));
-            accs[k * n + i] = acc_combine(lower, reduce_at(row, i), accs[k * n + i], acc);
+            Acc acc = acc_element(&point, row_reduce(row, i));
+            accs[k * n + i] = acc_combine(lower, row_reduce(row, i), accs[k * n + i], acc);
         }
         row_step_stores(row, &point, at);
     }
@@ -147,9 +119,9 @@ static bool fits_registers(const Row *row, CpuRoots roots) {
     uint32_t n_steps = row->order.n_chains / row->lanes, n_values = 0, cost = 0;
     bool *seen = arena_array(lower->unit->arena, bool, scalar_count(scalars) + 1);
     for (uint32_t i = 0; i < row->stage->reduces.n; i++) {
-        uint32_t lane_bytes = dtype_bytes(reduce_at(row, i)->acc) * row->lanes;
+        uint32_t lane_bytes = dtype_bytes(row_reduce(row, i)->acc) * row->lanes;
         uint32_t n_registers = (lane_bytes - 1) / lower->unit->target->vector_bytes + 1;
-        n_values += n_registers * (reduce_at(row, i)->is_arg ? 2 : 1);
+        n_values += n_registers * (row_reduce(row, i)->is_arg ? 2 : 1);
     }
     for (uint32_t i = 0; i < row->n_kept; i++)
         seen[row->kept[i].keep->value] = row->kept[i].keep->stage < row->stage_index;
@@ -163,71 +135,30 @@ static void row_clear(void *user, uint32_t level) {
     const Row *row = user;
     if (level == 0 && row->in_registers) return; /* begun and stored by row_rounds */
     for (uint32_t i = 0; i < row->stage->reduces.n; i++) {
-        Acc identity = acc_identity(row->lower, reduce_at(row, i), row->lanes);
+        Acc identity = acc_identity(row->lower, row_reduce(row, i), row->lanes);
         cpu_array_fill(row->lower, chains_at(row, level, i), row->order.n_chains, identity,
                        row->lanes);
     }
 }
 
-/* Every second lane from `first` on of both, side by side. */
-static LLVMValueRef every_second_of(const Unit *unit, LLVMValueRef a, LLVMValueRef b,
-                                    uint32_t first) {
-    uint32_t n = LLVMGetVectorSize(LLVMTypeOf(a));
-    LLVMValueRef *lanes = arena_array(unit->arena, LLVMValueRef, n);
-    for (uint32_t i = 0; i < n; i++) lanes[i] = unit_i32(unit, 2 * i + first);
-    return LLVMBuildShuffleVector(unit->builder, a, b, LLVMConstVector(lanes, n), "");
-}
-
-static Acc every_second(const Unit *unit, Acc a, Acc b, uint32_t first) {
-    Acc half = {.value = every_second_of(unit, a.value, b.value, first)};
-    if (a.index) half.index = every_second_of(unit, a.index, b.index, first);
-    return half;
-}
-
-/* Lane i gets what is in lane i ^ distance. */
-static LLVMValueRef swap_lanes(const Unit *unit, LLVMValueRef value, uint32_t distance) {
-    uint32_t n = LLVMGetVectorSize(LLVMTypeOf(value));
-    LLVMValueRef *lanes = arena_array(unit->arena, LLVMValueRef, n);
-    for (uint32_t i = 0; i < n; i++) lanes[i] = unit_i32(unit, i ^ distance);
-    LLVMValueRef poison = LLVMGetPoison(LLVMTypeOf(value));
-    return LLVMBuildShuffleVector(unit->builder, value, poison, LLVMConstVector(lanes, n), "");
-}
-
-/* The balanced tree over chains that lie side by side in `n` vectors of `width`; overwrites them.
- * Within one, all lanes go on as pairs, though one of each would do: that takes one shuffle. */
-static Acc join_vectors(const Row *row, uint32_t i, Acc *parts, uint32_t n, uint32_t width) {
-    const Unit *unit = row->lower->unit;
-    const Reduce *reduce = reduce_at(row, i);
-    for (; n > 1; n /= 2)
-        for (uint32_t k = 0; k < n; k += 2) {
-            Acc even = every_second(unit, parts[k], parts[k + 1], 0);
-            Acc odd = every_second(unit, parts[k], parts[k + 1], 1);
-            parts[k / 2] = acc_combine(row->lower, reduce, even, odd);
-        }
-    Acc all = parts[0];
-    if (width == 1) return all;
-    for (uint32_t distance = 1; distance < width; distance *= 2) {
-        Acc other = {.value = swap_lanes(unit, all.value, distance)};
-        if (all.index) other.index = swap_lanes(unit, all.index, distance);
-        all = acc_combine(row->lower, reduce, all, other);
+/* The chains of a level side by side in vectors. */
+static Acc *load_chains(const Row *row, uint32_t level, uint32_t i, uint32_t width) {
+    const Lower *lower = row->lower;
+    Acc *parts = arena_array(lower->unit->arena, Acc, row->order.n_chains / width);
+    for (uint32_t k = 0; k < row->order.n_chains / width; k++) {
+        LLVMValueRef at = lower_index_const(lower, k * width);
+        parts[k] = cpu_array_load(lower, chains_at(row, level, i), at, width);
     }
-    LLVMValueRef first = unit_i32(unit, 0);
-    all.value = LLVMBuildExtractElement(unit->builder, all.value, first, "");
-    if (all.index) all.index = LLVMBuildExtractElement(unit->builder, all.index, first, "");
-    return all;
+    return parts;
 }
 
 static Acc join_chains(const Row *row, uint32_t level, uint32_t i) {
     const Lower *lower = row->lower;
-    uint32_t n = row->order.n_chains;
-    uint32_t width = lower->unit->target->vector_bytes / dtype_bytes(reduce_at(row, i)->acc);
-    if (width > n) width = n;
-    Acc *parts = arena_array(lower->unit->arena, Acc, n / width);
-    for (uint32_t k = 0; k < n / width; k++) {
-        LLVMValueRef at = lower_index_const(lower, k * width);
-        parts[k] = cpu_array_load(lower, chains_at(row, level, i), at, width);
-    }
-    return join_vectors(row, i, parts, n / width, width);
+    const Reduce *reduce = row_reduce(row, i);
+    uint32_t width = lower->unit->target->vector_bytes / dtype_bytes(reduce->acc);
+    if (width > row->order.n_chains) width = row->order.n_chains;
+    Acc *parts = load_chains(row, level, i, width);
+    return tree_of_row(lower, reduce, parts, row->order.n_chains / width, width);
 }
 
 static void row_join(void *user, uint32_t level, LLVMValueRef chain) {
@@ -235,39 +166,34 @@ static void row_join(void *user, uint32_t level, LLVMValueRef chain) {
     for (uint32_t i = 0; i < row->stage->reduces.n; i++) {
         Acc part = join_chains(row, level - 1, i);
         Acc before = cpu_array_load(row->lower, chains_at(row, level, i), chain, 1);
-        Acc acc = acc_combine(row->lower, reduce_at(row, i), before, part);
+        Acc acc = acc_combine(row->lower, row_reduce(row, i), before, part);
         cpu_array_store(row->lower, chains_at(row, level, i), chain, acc, 1);
     }
 }
 
-/* The stage of a short row: its results straight from what the steps give. */
+/* The stage without a loop. */
 static void straight_stage(Row *row) {
     Lower *lower = row->lower;
     uint32_t n = row->stage->reduces.n, n_parts = row->order.n_chains / row->lanes;
     int64_t n_elems = dim_hi(lower_dims(lower), kernel_n_reduced(lower->kernel));
     Acc *parts = arena_array(lower->unit->arena, Acc, n_parts * (size_t)n);
     for (uint32_t k = 0; k < n_parts * n; k++)
-        parts[k] = acc_identity(lower, reduce_at(row, k / n_parts), row->lanes);
+        parts[k] = acc_identity(lower, row_reduce(row, k / n_parts), row->lanes);
     for (uint32_t k = 0; k < row->n_steps; k++) {
         int64_t begin = k * (int64_t)row->lanes, left = n_elems - begin;
-        LLVMValueRef n_left = lower_index_const(lower, left), mask = NULL;
-        if (left < row->lanes) mask = cpu_lanes_below(lower, n_left, row->lanes);
-        Point point = bare_point(row, lower_index_const(lower, begin), mask);
-        for (uint32_t i = 0; i < row->n_kept; i++)
-            if (finds_kept(row, row->kept[i].keep))
-                point.values[row->kept[i].keep->value] = row->kept[i].values[k];
+        LLVMValueRef at = lower_index_const(lower, begin), mask = NULL;
+        if (left < row->lanes)
+            mask = cpu_lanes_below(lower, lower_index_const(lower, left), row->lanes);
+        Point point = row_point(row, at, mask);
         for (uint32_t i = 0; i < n; i++) {
-            Acc acc = acc_element(&point, reduce_at(row, i)), *part = &parts[i * n_parts + k];
-            *part = mask ? acc_select(lower, mask, acc, *part) : acc;
+            const Reduce *reduce = row_reduce(row, i);
+            Acc *part = &parts[i * n_parts + k % n_parts], acc = acc_element(&point, reduce);
+            if (mask) acc = acc_select(lower, mask, acc, acc_identity(lower, reduce, row->lanes));
+            *part = k < n_parts ? acc : acc_combine(lower, reduce, *part, acc);
         }
-        for (uint32_t i = 0; i < row->n_kept; i++)
-            if (row->kept[i].keep->stage == row->stage_index)
-                row->kept[i].values[k] = point_lanes(&point, row->kept[i].keep->value);
-        point_store_all(&point, row->stage->stores.data, row->stage->stores.n);
+        row_step_stores(row, &point, at);
     }
-    for (uint32_t i = 0; i < n; i++)
-        acc_finish(&row->point, row->stage->reduces.data[i],
-                   join_vectors(row, i, &parts[i * n_parts], n_parts, row->lanes));
+    for (uint32_t i = 0; i < n; i++) group_take(row, i, &parts[i * n_parts], n_parts);
 }
 
 /* The stage of any row, through the chains on the stack. */
@@ -276,18 +202,23 @@ static void folded_stage(Row *row, CpuRoots roots) {
     uint32_t n = row->stage->reduces.n;
     row->chains = arena_array(lower->unit->arena, CpuArray, row->order.n_levels * (size_t)n);
     for (uint32_t k = 0; k < row->order.n_levels * n; k++) {
-        const Reduce *reduce = reduce_at(row, k % n);
+        const Reduce *reduce = row_reduce(row, k % n);
         row->chains[k] = cpu_array_new(lower, reduce->acc, reduce->is_arg, row->order.n_chains);
     }
     row->in_registers = fits_registers(row, roots);
     CpuFold fold = {.user = row, .clear = row_clear, .elements = row_elements, .join = row_join};
     cpu_fold_stage(lower, row->order, &fold, row->span);
-    for (uint32_t i = 0; i < n; i++)
-        acc_finish(&row->point, row->stage->reduces.data[i],
-                   join_chains(row, row->order.n_levels - 1, i));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t top = row->order.n_levels - 1;
+        if (row->group)
+            group_take(row, i, load_chains(row, top, i, row->lanes),
+                       row->order.n_chains / row->lanes);
+        else
+            acc_finish(&row->point, row->stage->reduces.data[i], join_chains(row, top, i));
+    }
 }
 
-static void row_stage(Row *row, uint32_t index) {
+void row_stage(Row *row, uint32_t index) {
     Lower *lower = row->lower;
     row->stage_index = index;
     row->stage = &lower->kernel->stages.data[index];
@@ -301,15 +232,15 @@ static void row_stage(Row *row, uint32_t index) {
         folded_stage(row, roots);
 }
 
-/* Values. */
+/* Rows. */
 
-/* An array for each slot: in the order of stages its values need not be of one dtype. A short row
- * needs none. */
-static void make_arrays(Row *row) {
+/* An array for each slot, of `n_rows`: in the order of stages its values need not be of one dtype.
+ */
+static void make_arrays(Row *row, uint32_t n_rows) {
     Lower *lower = row->lower;
     const Keeps *keeps = &lower->variant->keeps;
     int64_t most = variant_row_elems(lower->kernel, lower->variant);
-    int64_t n_elems = (most + row->lanes - 1) / row->lanes * row->lanes;
+    row->kept_elems = (most + row->lanes - 1) / row->lanes * row->lanes;
     for (uint32_t slot = 0; row->n_kept < keeps->n; slot++) {
         Dtype widest = DT_BOOL;
         for (uint32_t i = 0; i < keeps->n; i++) {
@@ -317,8 +248,7 @@ static void make_arrays(Row *row) {
             if (keeps->data[i].slot == slot && dtype_bytes(dtype) > dtype_bytes(widest))
                 widest = dtype;
         }
-        CpuArray array = {.dtype = widest};
-        if (!row->n_steps) array = cpu_array_new(lower, widest, false, n_elems);
+        CpuArray array = cpu_array_new(lower, widest, false, row->kept_elems * n_rows);
         for (uint32_t i = 0; i < keeps->n; i++) {
             if (keeps->data[i].slot != slot) continue;
             array.dtype = scalar_get(lower->kernel->scalars, keeps->data[i].value)->dtype;
@@ -345,43 +275,34 @@ static LLVMValueRef split_segment(Row *row, LLVMValueRef index) {
     return LLVMBuildUDiv(lower->unit->builder, index, n, "");
 }
 
-/* `n` rows from number `index` on, stage by stage: while one waits for its reductions, the others
- * go on. */
-static void emit_rows(const Row *model, LLVMValueRef index, uint32_t n) {
+Row row_at(const Row *model, LLVMValueRef index) {
+    Row row = *model;
+    const Kernel *kernel = row.lower->kernel;
+    row.point = point_new(row.lower, 1);
+    if (kernel->segment_axis != NO_AXIS) index = split_segment(&row, index);
+    lower_split(row.lower, index, 0, kernel->n_parallel, &row.point);
+    row.span = cpu_reduced_span(row.lower, &row.point);
+    return row;
+}
+
+static void rows_alone(const Row *model, LLVMValueRef begin, LLVMValueRef end) {
     Lower *lower = model->lower;
-    LLVMBuilderRef builder = lower->unit->builder;
     const Kernel *kernel = lower->kernel;
-    Row *rows = arena_array(lower->unit->arena, Row, n);
-    for (uint32_t r = 0; r < n; r++) {
-        rows[r] = *model;
-        rows[r].point = point_new(lower, 1);
-        LLVMValueRef at = LLVMBuildAdd(builder, index, lower_index_const(lower, r), "");
-        if (kernel->segment_axis != NO_AXIS) at = split_segment(&rows[r], at);
-        lower_split(lower, at, 0, kernel->n_parallel, &rows[r].point);
-        rows[r].span = cpu_reduced_span(lower, &rows[r].point);
-    }
-    for (uint32_t i = 0; i < kernel->stages.n; i++)
-        for (uint32_t r = 0; r < n; r++) row_stage(&rows[r], i);
-    for (uint32_t r = 0; r < n; r++)
-        point_store_all(&rows[r].point, kernel->row_stores.data, kernel->row_stores.n);
+    Loop units = cpu_unit_loop(lower, begin, end, 1);
+    Row row = row_at(model, units.index);
+    for (uint32_t i = 0; i < kernel->stages.n; i++) row_stage(&row, i);
+    point_store_all(&row.point, kernel->row_stores.data, kernel->row_stores.n);
+    loop_end(lower->unit, &units);
 }
 
 void template_cpu_row(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
-    const Unit *unit = lower->unit;
     Row model = {.lower = lower, .lanes = row_lanes(lower)};
-    model.n_steps = kernel_row_steps(unit->arena, lower->kernel, model.lanes);
-    make_arrays(&model);
-    uint32_t n_beside = model.n_steps ? SHORT_ROW_STEPS / model.n_steps : 1;
-    if (n_beside > 1) {
-        LLVMValueRef n = LLVMBuildSub(unit->builder, end, begin, "");
-        LLVMValueRef rest = LLVMBuildURem(unit->builder, n, unit_int(unit->i64, n_beside), "");
-        LLVMValueRef middle = LLVMBuildSub(unit->builder, end, rest, "");
-        Loop groups = cpu_unit_loop(lower, begin, middle, n_beside);
-        emit_rows(&model, groups.index, n_beside);
-        loop_end(unit, &groups);
-        begin = middle;
+    bool is_grouped = model.lanes > 1 && kernel_has_groups(lower->kernel, lower->variant);
+    make_arrays(&model, is_grouped ? model.lanes : 1);
+    if (!is_grouped) {
+        rows_alone(&model, begin, end);
+        return;
     }
-    Loop units = cpu_unit_loop(lower, begin, end, 1);
-    emit_rows(&model, units.index, 1);
-    loop_end(unit, &units);
+    model.n_steps = kernel_row_steps(lower->unit->arena, lower->kernel, model.lanes);
+    group_emit(&model, begin, end);
 }

@@ -469,9 +469,9 @@ static void write_map(Writer *w, const Plan *plan, const Launch *launch, uint32_
 
 /* GPU: threads. CPU: work units that are worth a call, a multiple of which every call gets. */
 static uint32_t block_of(const Writer *w, const Kernel *kernel, const Variant *variant) {
-    enum { SHORT_ROWS = 16 };
+    enum { GROUP_ROWS = 16 };
     if (w->input->target->device == DEVICE_GPU) return variant->sched.threads;
-    return kernel_row_steps(w->text.arena, kernel, variant->sched.lanes) ? SHORT_ROWS : 1;
+    return kernel_has_groups(kernel, variant) ? GROUP_ROWS : 1;
 }
 
 /* Returns whether it has no predicate. */

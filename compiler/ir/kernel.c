@@ -443,21 +443,25 @@ uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched) {
     return kernel->n_parallel ? kernel->n_parallel - 1 - sched->lanes_out : NO_AXIS;
 }
 
+bool kernel_has_groups(const Kernel *kernel, const Variant *variant) {
+    int64_t most = variant_row_elems(kernel, variant);
+    uint32_t lanes = variant->sched.lanes;
+    return kernel->form == FORM_ROW && kernel->segment_axis == NO_AXIS && lanes > 1 && most > 1 &&
+           most <= KERNEL_GROUP_ELEMS / lanes;
+}
+
 uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes) {
-    enum { MOST_COST = 512 }; /* of the code for all vectors in flight, in prims; judged */
+    enum { MOST_STEPS = 8, MOST_COST = 512 }; /* of the code for all steps, in prims; judged */
     const ScalarTab *scalars = kernel->scalars;
     int64_t n;
-    if (kernel->form != FORM_ROW || kernel->segment_axis != NO_AXIS || lanes < 2) return 0;
     bool is_known =
         dim_is_const(indextab_dims(scalartab_indices(scalars)), kernel_n_reduced(kernel), &n);
-    if (!is_known || n < 2 || n > SHORT_ROW_STEPS * (int64_t)lanes ||
-        n > reduce_order(FORM_ROW, DEVICE_CPU).n_chains)
-        return 0;
-    uint32_t cost = 0;
+    if (!is_known || n < 2 || n > MOST_STEPS * (int64_t)lanes) return 0;
+    uint32_t cost = 0, n_steps = (uint32_t)((n - 1) / lanes + 1);
     const bool *live = kernel_live_scalars(arena, kernel);
     for (ScalarId id = 1; id <= scalar_count(scalars); id++)
         if (live[id]) cost += scalar_own_cost(scalars, id);
-    return cost * SHORT_ROW_STEPS <= MOST_COST ? (uint32_t)((n - 1) / lanes + 1) : 0;
+    return cost * n_steps <= MOST_COST ? n_steps : 0;
 }
 
 DimId kernel_arg_begin(const Kernel *kernel, uint32_t arg) {

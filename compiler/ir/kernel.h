@@ -464,9 +464,13 @@ VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant);
 /* The axis that lanes of a variant go along, where a contraction does not choose another; or
  * NO_AXIS. */
 uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched);
-/* CPU: how many vectors a row takes that is short and of known length, and that is therefore taken
- * without a loop, several at once: SHORT_ROW_STEPS vectors are in flight. 0: it is no such row. */
-enum { SHORT_ROW_STEPS = 4 };
+/* CPU: whether rows are so short that the ends of their reductions are worth taking together, in
+ * groups of as many as there are lanes, of KERNEL_GROUP_ELEMS elements at most: what they read,
+ * keep and store stays in the nearest cache. */
+enum { KERNEL_GROUP_ELEMS = 2048 };
+bool kernel_has_groups(const Kernel *kernel, const Variant *variant);
+/* CPU: how many vectors a row of a group takes that is of known length and few of them, so that it
+ * needs no loop. 0: it has one. */
 uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes);
 /* Reduction `i` of a stage. */
 static inline const Reduce *stage_reduce(const Kernel *kernel, const Stage *stage, uint32_t i) {

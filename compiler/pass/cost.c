@@ -214,19 +214,19 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
                             : varies              ? n_points
                                                   : n_points / WARP_THREADS;
             bool is_kept = keeps_value(p->variant->keeps, id, s);
-            double prims = is_kept ? keep_prims(c->arena, c->card, kernel, p->variant, id)
-                                   : scalar_prims(c->card, kernel, id);
+            double prims =
+                is_kept ? keep_prims(c->card, kernel, id) : scalar_prims(c->card, kernel, id);
             p->cost->n_prims += points * shares[id] * prims;
             is_done[id] = p->variant->sched.resident > 0;
         }
     }
     if (is_contraction(kernel)) return;
-    p->cost->n_prims += p->rows * row_end_prims(c->arena, c->card, kernel, p->variant, live);
+    p->cost->n_prims += p->rows * row_end_prims(c->card, kernel, p->variant, c->values, live);
     p->cost->n_prims += p->cost->n_blocks * map_unit_prims(c->card, kernel);
     p->cost->n_prims += n_points * kernel->reduces.n;
     for (uint32_t i = 0; i < p->variant->keeps.n; i++) {
         ScalarId kept = p->variant->keeps.data[i].value;
-        p->cost->n_prims += n_points * keep_prims(c->arena, c->card, kernel, p->variant, kept);
+        p->cost->n_prims += n_points * keep_prims(c->card, kernel, kept);
     }
 }
 

@@ -1,18 +1,22 @@
 /* See cost_prims.h. */
 #include "pass/cost_prims.h"
 
+#include "pass/footprint.h"
 #include "pass/keep.h"
+
+#include <math.h>
 
 /* Fitted to rows of 16 to 256 elements on one core with AVX-512: norms, softmax and log_softmax of
  * f32, bf16 and f64. */
-static const double ROW_END_CLOCKS = 12;    /* of a reduction that a later stage waits for */
-static const double SHORT_END_CLOCKS = 4;   /* the same where other rows go on meanwhile */
-static const double MAP_UNIT_CLOCKS = 6;    /* of a map's unit that is a run of a row: which row */
-static const double ROW_EXACT_CLOCKS = 0.5; /* of a row's own value, for each prim: instructions */
-static const double ROW_TARGET_CLOCKS = 2;  /* the same of functions, one step after the other */
-static const double CPU_TO_BF16 = 7;        /* instructions of rounding to bf16 */
-static const double GPU_EXP = 9;            /* seven, one of which takes as long as eight */
-static const double ROW_QUOTIENT = 4;       /* GPU: of a quotient by a row's own value */
+static const double ROW_END_CLOCKS = 12;     /* of a reduction that a later stage waits for */
+static const double GROUP_END_CLOCKS = 4;    /* of any reduction where rows end together */
+static const double GROUP_TAIL_CLOCKS = 3.5; /* of a stage where rows are no whole vectors */
+static const double MAP_UNIT_CLOCKS = 6;     /* of a map's unit that is a run of a row: which row */
+static const double ROW_EXACT_CLOCKS = 0.5;  /* of a row's own value, for each prim: instructions */
+static const double ROW_TARGET_CLOCKS = 2;   /* the same of functions, one step after the other */
+static const double CPU_TO_BF16 = 7;         /* instructions of rounding to bf16 */
+static const double GPU_EXP = 9;             /* seven, one of which takes as long as eight */
+static const double ROW_QUOTIENT = 4;        /* GPU: of a quotient by a row's own value */
 
 static double of_dtype(const Card *card, Dtype dtype, double prims) {
     return dtype == DT_F64 ? prims / card->f64_rate : prims;
@@ -37,10 +41,8 @@ double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id) {
     return of_dtype(card, s->dtype, narrows ? CPU_TO_BF16 : scalar_own_cost(kernel->scalars, id));
 }
 
-double keep_prims(Arena *arena, const Card *card, const Kernel *kernel, const Variant *variant,
-                  ScalarId id) {
-    bool is_short = kernel_row_steps(arena, kernel, variant->sched.lanes) > 0;
-    return is_short ? 0 : of_dtype(card, scalar_get(kernel->scalars, id)->dtype, KEEP_COST);
+double keep_prims(const Card *card, const Kernel *kernel, ScalarId id) {
+    return of_dtype(card, scalar_get(kernel->scalars, id)->dtype, KEEP_COST);
 }
 
 static bool is_live(const Kernel *kernel, bool *const *live, ScalarId id) {
@@ -49,22 +51,30 @@ static bool is_live(const Kernel *kernel, bool *const *live, ScalarId id) {
     return false;
 }
 
-/* A row's own values are computed in one lane, while later stages wait for them and for the ends of
- * reductions: all lanes are taken. */
-double row_end_prims(Arena *arena, const Card *card, const Kernel *kernel, const Variant *variant,
-                     bool *const *live) {
+/* Rows by themselves compute their own values in one lane, while later stages wait for them and for
+ * the ends of reductions. Groups have lanes for both; a tail of lanes takes a mask in each stage.
+ */
+double row_end_prims(const Card *card, const Kernel *kernel, const Variant *variant,
+                     const int64_t *dims, bool *const *live) {
+    const DimTab *tab = indextab_dims(scalartab_indices(kernel->scalars));
     uint32_t reduced = reduced_axes(kernel);
     double clocks = 0;
     if (kernel->form != FORM_ROW || card->device != DEVICE_CPU) return 0;
-    bool is_short = kernel_row_steps(arena, kernel, variant->sched.lanes) > 0;
-    if (is_short) clocks += SHORT_END_CLOCKS * kernel->reduces.n;
-    for (uint32_t s = 0; s + 1 < kernel->stages.n && !is_short; s++)
+    bool is_grouped = kernel_has_groups(kernel, variant);
+    bool has_tail =
+        fmod(dim_number(tab, kernel_n_reduced(kernel), dims), variant->sched.lanes) != 0;
+    if (is_grouped)
+        clocks += GROUP_END_CLOCKS * kernel->reduces.n +
+                  (has_tail ? GROUP_TAIL_CLOCKS * kernel->stages.n : 0);
+    for (uint32_t s = 0; s + 1 < kernel->stages.n && !is_grouped; s++)
         if (kernel->stages.data[s].reduces.n) clocks += ROW_END_CLOCKS;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (s->kind != SCALAR_PRIM || (s->axes & reduced) || !is_live(kernel, live, id)) continue;
-        clocks += scalar_own_cost(kernel->scalars, id) *
-                  (prim_info(s->prim)->is_exact ? ROW_EXACT_CLOCKS : ROW_TARGET_CLOCKS);
+        clocks += scalar_own_cost(kernel->scalars, id) * (is_grouped ? 1 / card->lanes
+                                                          : prim_info(s->prim)->is_exact
+                                                              ? ROW_EXACT_CLOCKS
+                                                              : ROW_TARGET_CLOCKS);
     }
     return clocks * card->lanes;
 }

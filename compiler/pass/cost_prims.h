@@ -7,13 +7,12 @@
 
 /* Of one scalar; those of f64 take as long as several. */
 double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id);
-/* Of storing a value that a row keeps, or of loading it; short rows keep theirs in registers. */
-double keep_prims(Arena *arena, const Card *card, const Kernel *kernel, const Variant *variant,
-                  ScalarId id);
-/* Of a row of FORM_ROW on a CPU beside its elements; else 0. `live`: per stage, and of the stores
- * after the last, what it has. */
-double row_end_prims(Arena *arena, const Card *card, const Kernel *kernel, const Variant *variant,
-                     bool *const *live);
+/* Of storing a value that a row keeps, or of loading it. */
+double keep_prims(const Card *card, const Kernel *kernel, ScalarId id);
+/* Of a row of FORM_ROW on a CPU beside its elements; else 0. `dims` by symbol; `live`: per
+ * stage, and of the stores after the last, what it has. */
+double row_end_prims(const Card *card, const Kernel *kernel, const Variant *variant,
+                     const int64_t *dims, bool *const *live);
 /* Of a unit of FORM_MAP on a CPU beside its elements; else 0. */
 double map_unit_prims(const Card *card, const Kernel *kernel);
 

@@ -13,8 +13,8 @@ typedef struct Keeper {
     Arena *arena;
     const Kernel *kernel;
     uint32_t lanes_axis; /* bit set */
-    int64_t n_elems;
-    uint32_t *first; /* per scalar: the first stage that needs it */
+    int64_t n_elems;     /* of rows that are gone over together */
+    uint32_t *first;     /* per scalar: the first stage that needs it */
     Keep keeps[MAX_KEEPS];
     uint32_t n;
 } Keeper;
@@ -141,6 +141,7 @@ Keeps keep_values(Arena *arena, const Kernel *kernel, const Variant *variant) {
     int64_t most = variant_row_elems(kernel, variant);
     if (kernel->stages.n < 2 || most > KEEP_BYTES) return (Keeps){.n = 0};
     k.n_elems = (most + lanes - 1) / lanes * lanes;
+    if (kernel_has_groups(kernel, variant)) k.n_elems *= lanes; /* of all rows of a group */
     k.lanes_axis = 1u << (kernel->first_reduced + kernel->n_reduced - 1);
     ArenaMark mark = arena_mark(arena);
     k.first = arena_array(arena, uint32_t, n);

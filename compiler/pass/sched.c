@@ -36,7 +36,8 @@ enum {
     ROW_CLOCKS = 6,         /* of such a row, beside its elements */
     STRIDED_CLOCKS = 2,     /* of one element */
     CPU_MAP_OUT_UNIT = 256, /* where rows are short: so many of them, whose lines stay close */
-    CPU_COLUMN_UNIT = 1024
+    CPU_COLUMN_UNIT = 1024,
+    CPU_ROW_LANES = 8 /* at least, unless they are wider */
 };
 
 typedef struct Scheduler {
@@ -511,14 +512,19 @@ static int64_t cpu_unit(const Scheduler *s, uint32_t lanes) {
     return is_strided ? CPU_MAP_STRIDED_UNIT : CPU_MAP_UNIT;
 }
 
-/* A variant for rows of which values can be kept between stages, where others may be longer. */
+/* Variants for rows that go in groups, and for those of which values can be kept between stages,
+ * where others may be longer. Kernels that stand for rows which are long have none. */
 static void cpu_short_rows(Scheduler *s, Variant variant) {
     DimId n = kernel_n_reduced(s->kernel);
+    const int64_t limits[] = {KERNEL_GROUP_ELEMS / variant.sched.lanes,
+                              KEEP_BYTES / (computes_in_f64(s) ? 8 : 4)};
     variant.limit_dim = n;
-    variant.limit = KEEP_BYTES / (computes_in_f64(s) ? 8 : 4);
-    if (dim_hi(s->dims, n) <= variant.limit || dim_lo(s->dims, n) > variant.limit) return;
-    variant.keeps = keep_values(s->arena, s->kernel, &variant);
-    if (variant.keeps.n) add_variant(s, variant);
+    for (uint32_t i = 0; i < 2 && !kernel_is_spread(s->kernel); i++) {
+        variant.limit = limits[i];
+        if (dim_hi(s->dims, n) <= variant.limit || dim_lo(s->dims, n) > variant.limit) continue;
+        variant.keeps = keep_values(s->arena, s->kernel, &variant);
+        if (variant.keeps.n || kernel_has_groups(s->kernel, &variant)) add_variant(s, variant);
+    }
 }
 
 /* The axis of a map that lanes go along where the last is shorter than they are: the nearest to it
@@ -559,10 +565,18 @@ static void cpu_short_map(Scheduler *s, Variant variant) {
     s->lane_axis = last;
 }
 
+/* Narrower vectors where they take a whole row: of those a processor starts more at once. */
+static uint32_t row_lanes(const Scheduler *s, uint32_t lanes) {
+    int64_t most = dim_hi(s->dims, kernel_n_reduced(s->kernel));
+    while (lanes > CPU_ROW_LANES && most <= lanes / 2) lanes /= 2;
+    return lanes;
+}
+
 static void schedule_cpu(Scheduler *s) {
     Sched sched = {.lanes = s->target->vector_bytes / 4, .unroll = 1, .threads = 1};
     if (computes_in_f64(s)) sched.lanes /= 2;
     if (s->lane_axis == NO_AXIS) sched.lanes = 1;
+    if (s->kernel->form == FORM_ROW) sched.lanes = row_lanes(s, sched.lanes);
     sched.is_wide = is_wide(s);
     sched.unit_elems = cpu_unit(s, sched.lanes);
     Variant variant = {
