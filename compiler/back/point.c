@@ -552,16 +552,6 @@ void point_take_passed(Point *point, Point *maker) {
     }
 }
 
-/* What the stores of a stage, or of whole rows, need that nobody keeps; NULL: they are others. */
-static const bool *live_of(const Point *point, const Store *stores) {
-    const Kernel *kernel = point->lower->kernel;
-    uint32_t stage = 0;
-    while (stage < kernel->stages.n && kernel->stages.data[stage].stores.data != stores) stage++;
-    if (stage == kernel->stages.n && stores != kernel->row_stores.data) return NULL;
-    return stage_live_scalars(point->lower->unit->arena, kernel, point->lower->variant->keeps,
-                              stage);
-}
-
 /* Where some are guarded: what several need, ahead of the guards. */
 static void prepare_shared(Point *point, const Store *stores, uint32_t n) {
     const Kernel *kernel = point->lower->kernel;
@@ -570,9 +560,8 @@ static void prepare_shared(Point *point, const Store *stores, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) has_guards = has_guards || stores[i].guard;
     if (!has_guards) return;
     const ScalarNeed *needs = stage_needs(point->lower->unit->arena, kernel, &stage);
-    const bool *live = live_of(point, stores);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
-        if (needs[id].n > 1 && (!live || live[id])) point_value(point, id);
+        if (needs[id].n > 1) point_value(point, id);
 }
 
 void point_prepare_stores(Point *point, const Store *stores, uint32_t n) {
