@@ -12,7 +12,7 @@
 
 enum {
     MAX_TURNS = 24,
-    AROUND = 16, /* kernels, on either side of a run, that could start with one of it */
+    AROUND = 8, /* kernels, on either side of a run, that could start with one of it */
     MAX_VISITS = 1 << 20, /* elements of a kernel's loops: several microseconds of one block */
     MAX_ARG_BYTES = 1 << 20,
     MAX_SHARED_BYTES = 96 * 1024, /* what blocks of every target may have */
