@@ -127,7 +127,8 @@ static Maker maker_of_factor(const Plan *plan, const Kernel *kernel, uint32_t si
     for (uint32_t i = 0; maker.kernel && i < maker.kernel->args.n; i++) {
         uint32_t buffer = maker.kernel->args.data[i];
         if (!kernel_stores_to(maker.kernel, buffer)) continue;
-        if (plan->buffers.data[buffer].kind != BUFFER_TEMP || !add_readers(plan, &maker, buffer, true))
+        if (plan->buffers.data[buffer].kind != BUFFER_TEMP ||
+            !add_readers(plan, &maker, buffer, true))
             return none;
     }
     return maker;

@@ -8,9 +8,9 @@
 #include "pass/sched_gemm.h"
 
 enum {
-    MAX_GROWTH = 2, /* how many times as large padding may make a matrix, ... */
+    MAX_GROWTH = 2,           /* how many times as large padding may make a matrix, ... */
     SMALL_BYTES = 256 * 1024, /* ... unless that is no more than this: little of a cache */
-    WORTH_TURNING = 2048 /* rows of the other factor: judged, of f32 on an H200 */
+    WORTH_TURNING = 2048      /* rows of the other factor: judged, of f32 on an H200 */
 };
 
 typedef struct Layout {

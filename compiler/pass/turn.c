@@ -12,7 +12,7 @@
 
 enum {
     MAX_TURNS = 24,
-    AROUND = 8, /* kernels, on either side of a run, that could start with one of it */
+    AROUND = 8,           /* kernels, on either side of a run, that could start with one of it */
     MAX_VISITS = 1 << 20, /* elements of a kernel's loops: several microseconds of one block */
     MAX_ARG_BYTES = 1 << 20,
     MAX_SHARED_BYTES = 96 * 1024, /* what blocks of every target may have */
@@ -259,7 +259,6 @@ static const PlanCost *price_around(const Turns *t, const Trial *own, const Tria
     launch_join(t->arena, t->scratch, &all.plan, t->target);
     return cost_plan(t->scratch, plan, card_of_target(t->target), t->dims);
 }
-
 
 static bool pays_around(const Turns *t, const Trial *before, const Trial *run) {
     const PlanCost *with = price_around(t, before, run), *without = price_around(t, before, NULL);

@@ -257,8 +257,8 @@ Test(choose, weights_are_scaled_as_they_are_read) {
     arena_free(arena);
 }
 
-/* Three layers 784-512-512-N, the last one's rows under a softmax: launches at whatever M, or at the
- * one that is known. */
+/* Three layers 784-512-512-N, the last one's rows under a softmax: launches at whatever M, or at
+ * the one that is known. */
 static const struct {
     const char *dtype;
     bool has_params; /* weights are, else inputs */
@@ -267,14 +267,11 @@ static const struct {
     TargetId target;
     uint32_t n_launches;
 } layers[] = {
-    {"bf16", true, 10, "M", TARGET_SM_90A, 3},
-    {"bf16", true, 10, "M", TARGET_SM_80, 3},
-    {"bf16", true, 10, "4096", TARGET_SM_90A, 3},
-    {"f32", true, 10, "M", TARGET_SM_90A, 3},
-    {"f32", false, 10, "M", TARGET_SM_80, 3},
-    {"f32", true, 256, "M", TARGET_CPU, 3},
-    {"bf16", true, 16, "M", TARGET_SM_80, 3},       /* a tie at most M */
-    {"bf16", false, 64, "M", TARGET_SM_90A, 3},     /* at M = 1 alone it loses, half a microsecond */
+    {"bf16", true, 10, "M", TARGET_SM_90A, 3},      {"bf16", true, 10, "M", TARGET_SM_80, 3},
+    {"bf16", true, 10, "4096", TARGET_SM_90A, 3},   {"f32", true, 10, "M", TARGET_SM_90A, 3},
+    {"f32", false, 10, "M", TARGET_SM_80, 3},       {"f32", true, 256, "M", TARGET_CPU, 3},
+    {"bf16", true, 16, "M", TARGET_SM_80, 3},   /* a tie at most M */
+    {"bf16", false, 64, "M", TARGET_SM_90A, 3}, /* at M = 1 alone it loses, half a microsecond */
     {"bf16", false, 128, "4096", TARGET_SM_90A, 3}, /* its rows lie in the cache */
     {"f32", true, 64, "M", TARGET_SM_90A, 4},       /* loses 2 to 4 where M is small */
     {"bf16", false, 10, "M", TARGET_SM_90A, 4},     /* rows of 20 bytes are copied first */
@@ -285,8 +282,8 @@ static const struct {
 static const char *layers_source(Arena *arena, size_t i) {
     static const char *const names[] = {"w1", "b1", "w2", "b2", "w3", "b3"};
     const char *dtype = layers[i].dtype;
-    int extents[][2] = {{784, 512}, {0, 512}, {512, 512}, {0, 512}, {512, layers[i].n},
-                        {0, layers[i].n}};
+    int extents[][2] = {{784, 512}, {0, 512},           {512, 512},
+                        {0, 512},   {512, layers[i].n}, {0, layers[i].n}};
     Text inputs = {.arena = arena}, params = {.arena = arena}, source = {.arena = arena};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         const char *rows = extents[k][0] ? str_format(arena, "%d, ", extents[k][0]) : "";
@@ -322,8 +319,7 @@ Test(choose, turns_do_not_keep_parts_apart) {
         Arena *arena = arena_new(NULL);
         const Module *module = plans_parse(arena, random_graph_source(arena, seed, NULL));
         const Card *card = card_of_target(target_get(TARGET_SM_90A));
-        const PlanCost *with =
-            plans_price(arena, module, 0, false, TARGET_SM_90A, card, NULL).cost;
+        const PlanCost *with = plans_price(arena, module, 0, false, TARGET_SM_90A, card, NULL).cost;
         const PlanCost *without = plans_price_without_turns(arena, module, 0, TARGET_SM_90A).cost;
         uint32_t n_saved =
             without->n_launches > with->n_launches ? without->n_launches - with->n_launches : 0;
