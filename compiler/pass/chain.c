@@ -3,7 +3,6 @@
 #include "pass/chain.h"
 
 #include "pass/chain_state.h"
-#include "pass/choose.h"
 #include "pass/plain.h"
 #include "pass/relay.h"
 
@@ -147,23 +146,6 @@ static bool has_room(const Chain *c) {
     return n_args <= MAX_KERNEL_ARGS;
 }
 
-/* Prices. */
-
-/* Of some kernels by themselves. */
-static Prices price_of(const Chain *c, const Kernel *kernels, uint32_t n) {
-    Plan alone = *c->plan;
-    alone.kernels.data = arena_copy(c->scratch, kernels, n * sizeof *kernels);
-    alone.kernels.n = alone.kernels.capacity = n;
-    return choose_price(c->scratch, &alone, c->target, &c->points);
-}
-
-/* Of the launch and the reader as they were: kernels from `first` to `next`. */
-static Prices price_apart(const Chain *c, const Kernel *saved) {
-    Kernel *kernels = arena_copy(c->scratch, saved, (c->next - c->first + 1) * sizeof *saved);
-    kernels[c->launch.n] = saved[c->next - c->first];
-    return price_of(c, kernels, c->launch.n + 1);
-}
-
 bool chain_has_user(const Graph *graph, const Kernel *kernel, NodeId value, uint32_t block) {
     for (uint32_t i = 0; i < kernel->nodes.n; i++) {
         NodeId id = kernel->nodes.data[i];
@@ -215,11 +197,10 @@ static bool try_continue(Chain *c) {
         return false;
     }
     c->has_chip = (!is_rows || chain_passes_rows(c)) && (!is_gpu || chain_fits(c));
-    Prices apart = price_apart(c, saved);
+    Prices apart = chain_price_apart(c, saved);
     link(c);
     if (is_gpu) chain_set_chip_bytes(c);
-    Prices together = price_of(c, c->launch.kernels, c->launch.n);
-    if (!is_contract(c) && choose_is_better(&c->points, &together, &apart, &apart)) {
+    if (!is_contract(c) && !chain_pays(c, &apart)) {
         set_passed_edges(c, EDGE_STORED, REASON_SLOWER);
         leave_chip(c);
         put_back(c, saved);

@@ -2,7 +2,7 @@
 #ifndef FUSEC_CHAIN_STATE_H
 #define FUSEC_CHAIN_STATE_H
 
-#include "pass/cost.h"
+#include "pass/choose.h"
 
 typedef struct Chain {
     Arena *arena, *scratch;
@@ -39,6 +39,12 @@ bool chain_has_rows(const Chain *c);
 bool chain_continue_rows(Chain *c);
 /* Whether something of the rows passes to the reader alone, and little enough. */
 bool chain_passes_rows(const Chain *c);
+
+/* What the launch and the reader take by themselves, behind what is ahead of them. `saved`: kernels
+ * from `first` to `next`, as they were. */
+Prices chain_price_apart(const Chain *c, const Kernel *saved);
+/* Whether the launch is worth it, which the reader is part of by now. */
+bool chain_pays(const Chain *c, const Prices *apart);
 
 /* GPU: whether the largest tile leaves room on chip for what would pass to the reader. */
 bool chain_fits(Chain *c);

@@ -23,6 +23,12 @@ enum {
 };
 static const double WORTH = 0.98; /* of the price: less than that changes the plan */
 static const double LOSS = 1.02;  /* of the price of kernels for each op: more is none of a plan */
+/* What a launch more may be worth that prices do not know, since they take launches for queued: one
+ * that a host enqueues takes it 3.1 us (docs/RESULTS.md, launch cost), of which a third. */
+static const double HOST_US = 1.0;
+/* What prices of small kernels cannot tell: of 48 pairs (docs/RESULTS.md, rows in the blocks of
+ * their product) half of the differences are off by more than 0.6 us. */
+static const double TIE_US = 0.25;
 
 /* Prices. */
 
@@ -56,6 +62,40 @@ bool choose_is_better(const CostPoints *points, const Prices *now, const Prices 
     double loss_now = worst(points, now, apart), loss_other = worst(points, other, apart);
     if (loss_other > LOSS) return loss_other < loss_now * WORTH;
     return loss_now > LOSS || mean(points, other, now) < WORTH;
+}
+
+bool choose_is_no_slower(const CostPoints *points, const Prices *plan, const Prices *other) {
+    return worst(points, plan, other) <= LOSS;
+}
+
+bool choose_joins(const CostPoints *points, const Prices *together, const Prices *apart) {
+    return !choose_is_better(points, together, apart, apart);
+}
+
+double choose_tie_us(double us, uint32_t n_launches) {
+    return n_launches ? us * LOSS + TIE_US * n_launches : us;
+}
+
+bool choose_may_join(const CostPoints *points, const Prices *together, const Prices *apart) {
+    Prices as_good = *apart;
+    double most = 0;
+    for (uint32_t i = 0; i < points->n; i++) {
+        as_good.us[i] += TIE_US;
+        most = fmax(most, together->us[i] - apart->us[i] * LOSS);
+    }
+    return choose_joins(points, together, &as_good) ||
+           (most <= HOST_US && mean(points, together, apart) < 1);
+}
+
+bool choose_price_ops(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
+                      const CostPoints *points, Prices *prices) {
+    Diags ignored = {.arena = arena};
+    FuseOptions options = {.off = true, .pads_rows = target->device == DEVICE_GPU};
+    Plan *plan = fuse_graph(arena, scratch, graph, options, &ignored);
+    if (!plan) return false;
+    sched_plan(arena, plan, target);
+    *prices = choose_price(scratch, plan, target, points);
+    return true;
 }
 
 /* Moves. */
@@ -206,31 +246,28 @@ static void note_launches(const Chooser *c, const Plan *plan, Offer *offer) {
     }
 }
 
-/* Of the part planned with these wishes; NULL: one kernel for each op. False: it cannot be. */
+/* Of the part planned with these wishes. False: it cannot be. */
 static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes, Offer *offer) {
     Diags ignored = {.arena = c->arena};
-    FuseOptions options = {.off = !wishes,
-                           .pads_rows = c->target->device == DEVICE_GPU,
-                           .has_cores = c->target->device == DEVICE_CPU};
-    if (wishes) {
-        options.apart = wishes->apart;
-        options.unmerged = wishes->unmerged;
-        options.store = wishes->store;
-        options.alone = wishes->alone;
-        options.placed = wishes->placed;
-        options.again = wishes->again;
-        options.windowed = wishes->windowed;
-    }
+    FuseOptions options = {.pads_rows = c->target->device == DEVICE_GPU,
+                           .has_cores = c->target->device == DEVICE_CPU,
+                           .apart = wishes->apart,
+                           .unmerged = wishes->unmerged,
+                           .store = wishes->store,
+                           .alone = wishes->alone,
+                           .placed = wishes->placed,
+                           .again = wishes->again,
+                           .windowed = wishes->windowed};
     arena_reset(c->scratch);
     Plan *plan = fuse_graph(c->arena, c->scratch, part->excerpt.graph, options, &ignored);
     if (!plan) return false;
-    if (wishes) spread_plan(c->arena, plan, c->target);
+    spread_plan(c->arena, plan, c->target);
     sched_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
-    if (wishes && part->has_windows) chain_kernels(c->arena, c->scratch, plan, c->target);
+    if (part->has_windows) chain_kernels(c->arena, c->scratch, plan, c->target);
     arena_reset(c->scratch);
     offer->n_broken = n_broken(c->scratch, plan);
-    if (wishes && c->target->device == DEVICE_GPU) join_launches(c, plan);
+    if (c->target->device == DEVICE_GPU) join_launches(c, plan);
     arena_reset(c->scratch);
     note_launches(c, plan, offer);
     offer->prices = choose_price(c->scratch, plan, c->target, &c->points);
@@ -256,19 +293,23 @@ static bool is_worth_windows(const Chooser *c, const Offer *now, const Offer *ot
 /* The part's wishes after all moves that pay; false: none does. */
 static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
     uint32_t n = part->excerpt.graph->nodes.n;
-    Offer now, apart, other;
-    if (!price_part(c, part, wishes, &now) || !price_part(c, part, NULL, &apart)) return false;
+    Offer now, other;
+    Prices apart;
+    if (!price_part(c, part, wishes, &now)) return false;
+    arena_reset(c->scratch);
+    if (!choose_price_ops(c->arena, c->scratch, part->excerpt.graph, c->target, &c->points, &apart))
+        return false;
     bool improves = false;
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
         Wishes moved = wishes_copy(c->arena, wishes, n);
         bool is_last = moves[i] == all_alone;
         if ((moves[i] == read_windows) != part->has_windows) continue;
-        if (is_last && worst(&c->points, &now.prices, &apart.prices) <= LOSS) continue;
+        if (is_last && choose_is_no_slower(&c->points, &now.prices, &apart)) continue;
         if (!moves[i](part, &moved) || !price_part(c, part, &moved, &other) ||
             other.n_broken > now.n_broken)
             continue;
-        if (!(moves[i] == read_windows ? is_worth_windows(c, &now, &other, &apart.prices)
-                                       : is_better(c, &now, &other, &apart.prices)))
+        if (!(moves[i] == read_windows ? is_worth_windows(c, &now, &other, &apart)
+                                       : is_better(c, &now, &other, &apart)))
             continue;
         *wishes = moved;
         now = other;

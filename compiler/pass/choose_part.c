@@ -92,18 +92,18 @@ static bool multiplies(const Kernel *kernel, uint32_t buffer) {
     return is_factor;
 }
 
-/* A map whose results only contractions read, as factors. */
+/* A map whose results only contractions read, as factors; or none of them. */
 typedef struct Maker {
     const Kernel *kernel; /* NULL: there is none */
     const Kernel *readers[MAX_READERS];
     uint32_t n_readers;
 } Maker;
 
-/* False: something else reads it, or too many do. */
-static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer) {
+/* As a factor, or as anything but one. False: something else reads it, or too many do. */
+static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer, bool as_factor) {
     for (const Kernel *k = maker->kernel + 1; k < plan->kernels.data + plan->kernels.n; k++) {
         if (kernel_find_arg(k, buffer) == NO_ARG) continue;
-        if (!multiplies(k, buffer)) return false;
+        if (multiplies(k, buffer) != as_factor) return false;
         bool is_known = false;
         for (uint32_t i = 0; i < maker->n_readers; i++)
             is_known = is_known || maker->readers[i] == k;
@@ -127,7 +127,8 @@ static Maker maker_of_factor(const Plan *plan, const Kernel *kernel, uint32_t si
     for (uint32_t i = 0; maker.kernel && i < maker.kernel->args.n; i++) {
         uint32_t buffer = maker.kernel->args.data[i];
         if (!kernel_stores_to(maker.kernel, buffer)) continue;
-        if (plan->buffers.data[buffer].kind != BUFFER_TEMP || !add_readers(plan, &maker, buffer))
+        if (plan->buffers.data[buffer].kind != BUFFER_TEMP ||
+            !add_readers(plan, &maker, buffer, true))
             return none;
     }
     return maker;
@@ -141,6 +142,18 @@ static bool is_asked(const Plan *plan, const Chooser *c, const Maker *maker) {
             return c->is_asked[plan->buffers.data[buffer].node];
     }
     return false;
+}
+
+/* A map of which nothing but few kernels reads what is no output, none of them as a factor. */
+static bool find_users(const Plan *plan, const Kernel *kernel, Maker *maker) {
+    *maker = (Maker){.kernel = kernel};
+    for (uint32_t i = 0; i < kernel->args.n && kernel->form == FORM_MAP; i++) {
+        uint32_t buffer = kernel->args.data[i];
+        bool is_temp = plan->buffers.data[buffer].kind == BUFFER_TEMP;
+        if (!is_temp || !kernel_stores_to(kernel, buffer)) continue;
+        if (!add_readers(plan, maker, buffer, false)) return false;
+    }
+    return maker->n_readers > 0;
 }
 
 /* Whether the units of a product on a CPU, which may be few, have other work that is worth more. */
@@ -218,8 +231,10 @@ bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) 
     if (kernel->is_init || kernel->segment_axis != NO_AXIS ||
         c->is_settled[choose_main_node(kernel)])
         return false;
+    Maker map;
     if (kernel->form != FORM_CONTRACT)
-        return has_long_passes(c, kernel) || has_merged_rows(c, kernel) || joins_tensors(c, kernel);
+        return has_long_passes(c, kernel) || has_merged_rows(c, kernel) ||
+               joins_tensors(c, kernel) || find_users(plan, kernel, &map);
     for (uint32_t side = 0; side < 2; side++) {
         Maker maker = maker_of_factor(plan, kernel, side);
         if (is_spread(c, kernel, side) || (maker.kernel && !is_asked(plan, c, &maker))) return true;
@@ -289,6 +304,19 @@ static bool add_factor(Draft *d, const Kernel *kernel, uint32_t side) {
     return true;
 }
 
+/* What reads the map, which is computed in its place. */
+static bool add_users(Draft *d, const Maker *map) {
+    for (uint32_t i = 0; i < map->kernel->args.n; i++) {
+        const Buffer *buffer = &d->plan->buffers.data[map->kernel->args.data[i]];
+        bool is_stored = kernel_stores_to(map->kernel, map->kernel->args.data[i]);
+        if (is_stored && buffer->kind != BUFFER_TEMP) d->out[buffer->node] = true;
+    }
+    for (uint32_t i = 0; i < map->n_readers; i++)
+        if (!add_product(d, map->readers[i])) return false;
+    return add_nodes(d->c->graph, map->kernel, d->in) &&
+           add_nodes(d->c->graph, map->kernel, d->ahead[0]);
+}
+
 /* What reads slices of the kernel's product. */
 static bool add_sliced(Draft *d, const Kernel *kernel) {
     Sliced sliced;
@@ -336,9 +364,10 @@ bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, 
         *all[i] = arena_array(c->scratch, bool, n);
     for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT && !has_windows; side++)
         if (!add_factor(&d, kernel, side)) return false;
-    if (!add_product(&d, kernel) || (has_windows && !add_sliced(&d, kernel)) ||
-        breaks_block(graph, d.in))
-        return false;
+    Maker map;
+    bool has_users = !has_windows && find_users(plan, kernel, &map);
+    if (has_users ? !add_users(&d, &map) : !add_product(&d, kernel)) return false;
+    if ((has_windows && !add_sliced(&d, kernel)) || breaks_block(graph, d.in)) return false;
     part->excerpt = excerpt_of(c->arena, graph, d.in, d.out);
     uint32_t n_copies = part->excerpt.graph->nodes.n;
     part->is_spread = arena_array(c->arena, bool, n_copies);

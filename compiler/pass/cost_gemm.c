@@ -178,7 +178,7 @@ void cost_gemm_time_rows(const Coster *c, Pricing *p) {
     const Sched *product = &p->kernel[-1].variants[p->cost->variant].sched;
     double points = p->rows * p->reduced, prims = points > 0 ? p->cost->n_prims / points : 0;
     double least = cost_rows_us(product, n_waves(c, p), p->reduced, prims);
-    p->cost->us = fmax(p->cost->us, least) + cost_rows_begin_us();
+    p->cost->us = fmax(p->cost->us, least) + cost_rows_begin_us(product, p->reduced);
 }
 
 void cost_gemm_time(const Coster *c, Pricing *p, double prims_per_us) {

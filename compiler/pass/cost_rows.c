@@ -3,8 +3,11 @@
 
 #include <math.h>
 
-enum { WARP_THREADS = 32 };
+enum { WARP_THREADS = 32, WIDE_COLUMNS = 64 };
 static const double BEGIN_US = 0.1;
+/* Of wider rows, which all warps of a block have a part of, but for wgmma's: what 16 captured pairs
+ * of 64 rows lack at the median. */
+static const double WIDE_US = 0.5;
 /* A step of k, of few blocks, whose stages are fewer bytes than hide the way from memory. */
 static const double STEP_US = 0.10, STEP_BYTES_PER_US = 115e3;
 /* An element that a thread has: by the primitives of its rows, and its way from the accumulators
@@ -24,6 +27,7 @@ double cost_rows_us(const Sched *product, double waves, double columns, double p
     return waves * product->tile_m * columns / threads * each;
 }
 
-double cost_rows_begin_us(void) {
-    return BEGIN_US;
+double cost_rows_begin_us(const Sched *product, double columns) {
+    bool is_wide = columns > WIDE_COLUMNS && product->engine != CONTRACT_WGMMA;
+    return BEGIN_US + (is_wide ? WIDE_US : 0);
 }

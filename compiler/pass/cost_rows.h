@@ -12,8 +12,8 @@
 double cost_rows_product_us(const Sched *product, double waves, double k, uint32_t elem_bytes);
 /* The least that the rows take, of `columns` elements with `prims` primitives each. */
 double cost_rows_us(const Sched *product, double waves, double columns, double prims);
-/* What remains of the launch that the rows do not need: one behind another begins while that one
- * ends. */
-double cost_rows_begin_us(void);
+/* What remains of the launch that the rows do not need, since one behind another begins while that
+ * one ends; and what comes before the first row. */
+double cost_rows_begin_us(const Sched *product, double columns);
 
 #endif

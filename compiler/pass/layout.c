@@ -8,8 +8,9 @@
 #include "pass/sched_gemm.h"
 
 enum {
-    MAX_GROWTH = 2,      /* how many times as large padding may make a matrix */
-    WORTH_TURNING = 2048 /* rows of the other factor: judged, of f32 on an H200 */
+    MAX_GROWTH = 2,           /* how many times as large padding may make a matrix, ... */
+    SMALL_BYTES = 256 * 1024, /* ... unless that is no more than this: little of a cache */
+    WORTH_TURNING = 2048      /* rows of the other factor: judged, of f32 on an H200 */
 };
 
 typedef struct Layout {
@@ -63,7 +64,11 @@ static bool prepare_rows(Layout *l, uint32_t gemm, bool is_left) {
     Rows rows = rows_of_factor(kernel, is_left);
     if (!rows.is_plain || rows.fit) return false;
     DimId pitch = dim_round_up(dims, rows.extent, LINE_BYTES / rows.elem_bytes);
-    if (pitch == DIM_NONE || dim_hi(dims, pitch) > MAX_GROWTH * dim_lo(dims, rows.extent))
+    uint32_t k = gemm_axis_k(kernel), across = rows.inner == k ? rows.axis : k;
+    DimId n_elems = dim_mul(dims, pitch, kernel_axis_extent(kernel, across));
+    bool is_small = n_elems != DIM_NONE && dim_hi(dims, n_elems) <= SMALL_BYTES / rows.elem_bytes;
+    if (pitch == DIM_NONE ||
+        (!is_small && dim_hi(dims, pitch) > MAX_GROWTH * dim_lo(dims, rows.extent)))
         return false;
     return prepare_factor(l, gemm,
                           (Wish){.is_left = is_left,

@@ -3,7 +3,7 @@
 #include "pass/turn.h"
 
 #include "pass/chain.h"
-#include "pass/cost.h"
+#include "pass/choose.h"
 #include "pass/launch.h"
 #include "pass/sched_turn.h"
 #include "pass/share.h"
@@ -12,6 +12,7 @@
 
 enum {
     MAX_TURNS = 24,
+    AROUND = 8,           /* kernels, on either side of a run, that could start with one of it */
     MAX_VISITS = 1 << 20, /* elements of a kernel's loops: several microseconds of one block */
     MAX_ARG_BYTES = 1 << 20,
     MAX_SHARED_BYTES = 96 * 1024, /* what blocks of every target may have */
@@ -216,8 +217,7 @@ static bool make_turns(const Turns *t, Trial *trial, uint32_t threads) {
 }
 
 /* Takes what each kernel gains, in microseconds, for what it loses; returns the sum. */
-static double compare(const Turns *t, const Trial *before, const Trial *after, uint32_t *worst,
-                      double *turns_us) {
+static double compare(const Turns *t, const Trial *before, const Trial *after, uint32_t *worst) {
     const Card *card = card_of_target(t->target);
     const PlanCost *apart = cost_plan(t->scratch, &before->plan, card, t->dims);
     const PlanCost *turns = cost_plan(t->scratch, &after->plan, card, t->dims);
@@ -229,26 +229,42 @@ static double compare(const Turns *t, const Trial *before, const Trial *after, u
         most = loss;
         *worst = k;
     }
-    *turns_us = turns->us;
     return apart->us - turns->us;
 }
 
-/* The run as launches of parts: kernels that need not wait for each other have blocks for all
- * processors there, not one. */
-static double joined_us(const Turns *t, uint32_t begin, uint32_t end) {
-    Trial joined = trial_of(t, begin, end);
-    const Plan *plan = &joined.plan;
-    share_classify(t->scratch, &plan, 1);
-    launch_join(t->arena, t->scratch, &joined.plan, t->target);
-    return cost_us(t->scratch, plan, card_of_target(t->target), t->dims);
+/* The run's launch in place of its kernels in the plan, of which the kernels are those from `first`
+ * on. */
+static void put_run(Plan *plan, uint32_t first, const Trial *run) {
+    memcpy(&plan->kernels.data[run->begin - first], run->plan.kernels.data,
+           run->plan.kernels.n * sizeof *run->plan.kernels.data);
+    for (uint32_t b = 0; b < plan->buffers.n; b++)
+        plan->buffers.data[b].is_on_chip = run->plan.buffers.data[b].is_on_chip;
 }
 
-static void accept(Turns *t, const Trial *trial) {
-    memcpy(&t->plan->kernels.data[trial->begin], trial->plan.kernels.data,
-           trial->plan.kernels.n * sizeof *trial->plan.kernels.data);
-    for (uint32_t b = 0; b < t->plan->buffers.n; b++)
-        t->plan->buffers.data[b].is_on_chip = trial->plan.buffers.data[b].is_on_chip;
-    chain_mark_edges(t->plan);
+/* What is around the run, with it as a launch (`run`) or as it is, once the rest is chained and
+ * joined: kernels that need not wait for each other have blocks for all processors in launches of
+ * parts, not one, and may find their like outside the run. */
+static const PlanCost *price_around(const Turns *t, const Trial *own, const Trial *run) {
+    const Kernel *kernels = t->plan->kernels.data;
+    uint32_t first = own->begin, end = own->end + AROUND, least = plan_n_init(t->plan);
+    first = first > least + AROUND ? first - AROUND : least;
+    while (first > least && kernels[first].link != LINK_NONE) first--;
+    if (end > t->plan->kernels.n) end = t->plan->kernels.n;
+    Trial all = trial_of(t, first, end);
+    if (run) put_run(&all.plan, first, run);
+    all.plan.edges.n = 0;
+    const Plan *plan = &all.plan;
+    chain_kernels(t->arena, t->scratch, &all.plan, t->target);
+    share_classify(t->scratch, &plan, 1);
+    launch_join(t->arena, t->scratch, &all.plan, t->target);
+    return cost_plan(t->scratch, plan, card_of_target(t->target), t->dims);
+}
+
+static bool pays_around(const Turns *t, const Trial *before, const Trial *run) {
+    const PlanCost *with = price_around(t, before, run), *without = price_around(t, before, NULL);
+    uint32_t n_saved =
+        without->n_launches > with->n_launches ? without->n_launches - with->n_launches : 0;
+    return with->us < choose_tie_us(without->us, n_saved);
 }
 
 /* Whether the run became a launch; otherwise what is before *stop is to be tried, and what is from
@@ -262,12 +278,13 @@ static bool try_run(Turns *t, uint32_t begin, uint32_t end, uint8_t sizes, uint3
     *stop = *next = end - 1;
     bool is_taken = false;
     if (make_turns(t, &after, block_threads[size])) {
-        double turns_us;
-        is_taken = compare(t, &before, &after, &worst, &turns_us) > 0 &&
-                   turns_us < joined_us(t, begin, end);
+        is_taken = compare(t, &before, &after, &worst) > 0 && pays_around(t, &before, &after);
         *stop = begin + worst;
         *next = *stop + 1;
-        if (is_taken) accept(t, &after);
+        if (is_taken) {
+            put_run(t->plan, 0, &after);
+            chain_mark_edges(t->plan);
+        }
     }
     arena_rewind(t->scratch, mark);
     return is_taken;

@@ -51,8 +51,11 @@ const char *plans_refusal(Arena *arena, const Module *module, uint32_t index) {
     return errors;
 }
 
-PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off,
-                       TargetId target, const Card *card, const int64_t *dims) {
+typedef enum { LINKS_NONE, LINKS_BUT_TURNS, LINKS_ALL } Links;
+
+static PricedPlan price(Arena *arena, const Module *module, uint32_t index, Links links,
+                        TargetId target, const Card *card, const int64_t *dims) {
+    bool off = links == LINKS_NONE;
     Diags diags = {.arena = arena};
     Arena *scratch = arena_new(NULL);
     const Graph *graph = module->graphs.data[index];
@@ -65,15 +68,26 @@ PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool 
         return priced;
     }
     const Plan *const plans[1] = {priced.plan};
-    bool is_gpu = target_get(target)->device == DEVICE_GPU, links = is_gpu && !off;
+    bool is_gpu = target_get(target)->device == DEVICE_GPU;
     layout_plan(arena, priced.plan, target_get(target));
     sched_plan(arena, priced.plan, target_get(target));
-    if (links) turn_kernels(arena, scratch, priced.plan, target_get(target));
+    if (is_gpu && links == LINKS_ALL) turn_kernels(arena, scratch, priced.plan, target_get(target));
     if (!off) chain_kernels(arena, scratch, priced.plan, target_get(target));
     share_classify(arena, plans, 1);
-    if (links) launch_join(arena, scratch, priced.plan, target_get(target));
+    if (is_gpu && !off) launch_join(arena, scratch, priced.plan, target_get(target));
     arena_free(scratch);
     if (!memplan_place(arena, priced.plan)) return (PricedPlan){NULL, NULL};
     priced.cost = cost_plan(arena, priced.plan, card, cost_dims(arena, module->dims, dims));
     return priced;
+}
+
+PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off,
+                       TargetId target, const Card *card, const int64_t *dims) {
+    return price(arena, module, index, off ? LINKS_NONE : LINKS_ALL, target, card, dims);
+}
+
+PricedPlan plans_price_without_turns(Arena *arena, const Module *module, uint32_t index,
+                                     TargetId target) {
+    const Card *card = card_of_target(target_get(target));
+    return price(arena, module, index, LINKS_BUT_TURNS, target, card, NULL);
 }

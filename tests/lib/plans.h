@@ -19,5 +19,8 @@ typedef struct PricedPlan {
 } PricedPlan;
 PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off,
                        TargetId target, const Card *card, const int64_t *dims);
+/* The same with no kernels in turns. */
+PricedPlan plans_price_without_turns(Arena *arena, const Module *module, uint32_t index,
+                                     TargetId target);
 
 #endif

@@ -5,6 +5,7 @@
 #include "pass/choose.h"
 
 #include "lib/plans.h"
+#include "lib/random_graph.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -142,6 +143,9 @@ static const struct {
      TARGET_CPU, 1, 1},
     {"dim B in 1..65536\ngraph g(x: f32[B, 2]) -> (y: f32[B, 2])", "y = log_softmax(x)", TARGET_CPU,
      6, 1},
+    /* a costly map that few read, of few elements: computed by both */
+    {"dim B in 1..16\ngraph g(x: f32[17, 16]) -> (y: f32[17, 16], u: f32[B, 17, 16])",
+     "v = tanh(x) / exp(x); y = v + sin(v); u = expand(v, [B, 17, 16]) * 2.0", TARGET_SM_90A, 1, 1},
     /* tiles of whole rows, which would be one block */
     {"dim B in 1..65536\ngraph g(x: f32[B, 512], w: f32[512, 128]) -> (y: f32[B, 128])",
      "y = softmax(x @ w)", TARGET_SM_90A, 2, 1},
@@ -253,4 +257,79 @@ Test(choose, weights_are_scaled_as_they_are_read) {
         cr_expect_eq(two.cost->n_launches, 1);
     }
     arena_free(arena);
+}
+
+/* Three layers 784-512-512-N, the last one's rows under a softmax: launches at whatever M, or at
+ * the one that is known. */
+static const struct {
+    const char *dtype;
+    bool has_params; /* weights are, else inputs */
+    int n;
+    const char *m;
+    TargetId target;
+    uint32_t n_launches;
+} layers[] = {
+    {"bf16", true, 10, "M", TARGET_SM_90A, 3},
+    {"bf16", true, 10, "M", TARGET_SM_80, 3},
+    {"bf16", true, 10, "4096", TARGET_SM_90A, 3},
+    {"f32", true, 10, "M", TARGET_SM_90A, 3},
+    {"f32", false, 10, "M", TARGET_SM_80, 3},
+    {"f32", true, 256, "M", TARGET_CPU, 3},
+    {"bf16", true, 16, "4096", TARGET_SM_80, 3},
+    {"bf16", false, 64, "M", TARGET_SM_90A, 3}, /* at M = 1 alone it loses, half a microsecond */
+    {"bf16", false, 128, "65536", TARGET_SM_90A, 3},
+    {"f32", true, 64, "M", TARGET_SM_90A, 4},    /* loses 2 to 4 where M is small */
+    {"bf16", false, 10, "M", TARGET_SM_90A, 4},  /* rows of 20 bytes are copied first */
+    {"bf16", true, 1000, "M", TARGET_SM_90A, 4}, /* no tile has such rows */
+    {"f32", true, 1000, "M", TARGET_CPU, 4},
+};
+
+static const char *layers_source(Arena *arena, size_t i) {
+    static const char *const names[] = {"w1", "b1", "w2", "b2", "w3", "b3"};
+    const char *dtype = layers[i].dtype;
+    int extents[][2] = {{784, 512}, {0, 512},           {512, 512},
+                        {0, 512},   {512, layers[i].n}, {0, layers[i].n}};
+    Text inputs = {.arena = arena}, params = {.arena = arena}, source = {.arena = arena};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        const char *rows = extents[k][0] ? str_format(arena, "%d, ", extents[k][0]) : "";
+        const char *type = str_format(arena, "%s[%s%d]", dtype, rows, extents[k][1]);
+        if (layers[i].has_params)
+            text_printf(&params, "  param %s: %s = \"%s\"\n", names[k], type, names[k]);
+        else
+            text_printf(&inputs, ", %s: %s", names[k], type);
+    }
+    text_printf(&source,
+                "dim M in 1..65536\ngraph g(x: %s[%s, 784]%s) -> (p: %s[%s, %d]) {\n%s"
+                "  h = relu(x @ w1 + b1)\n  k = relu(h @ w2 + b2)\n  p = softmax(k @ w3 + b3)\n}\n",
+                dtype, layers[i].m, text_str(&inputs), dtype, layers[i].m, layers[i].n,
+                text_str(&params));
+    return text_str(&source);
+}
+
+Test(choose, layers_start_few_launches) {
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        const char *source = layers_source(arena, i);
+        uint32_t n = priced(arena, source, layers[i].target, false, NULL).cost->n_launches;
+        cr_expect_eq(n, layers[i].n_launches, "%u launches on %s\n%s", n,
+                     target_get(layers[i].target)->name, source);
+    }
+    arena_free(arena);
+}
+
+/* Turns are taken where launches of their own, or of parts with whatever is around them, are no
+ * cheaper, but for what prices cannot tell. */
+Test(choose, turns_do_not_keep_parts_apart) {
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        Arena *arena = arena_new(NULL);
+        const Module *module = plans_parse(arena, random_graph_source(arena, seed, NULL));
+        const Card *card = card_of_target(target_get(TARGET_SM_90A));
+        const PlanCost *with = plans_price(arena, module, 0, false, TARGET_SM_90A, card, NULL).cost;
+        const PlanCost *without = plans_price_without_turns(arena, module, 0, TARGET_SM_90A).cost;
+        uint32_t n_saved =
+            without->n_launches > with->n_launches ? without->n_launches - with->n_launches : 0;
+        cr_expect_leq(with->us, choose_tie_us(without->us, n_saved), "seed %llu",
+                      (unsigned long long)seed);
+        arena_free(arena);
+    }
 }

@@ -71,8 +71,8 @@ Test(contract, never_keeps_every_op_of_the_block_alone) {
 Test(contract, never_holds_for_a_value_that_passes_on_chip_to_others) {
     Arena *arena = arena_new(NULL);
     const Plan *plan = plan_of(arena,
-                               "graph g(x: f32[8, 8]) -> (y: f32[8, 8], z: f32[8]) {\n"
-                               "  m = max(x, axis=1)\n  y = x - m\n"
+                               "graph g(x: f32[8, 8]) -> (y: f32[8], z: f32[8]) {\n"
+                               "  m = max(x, axis=1)\n  y = max(x - m, axis=1)\n"
                                "  fuse never { z = leaky_relu(2.0, m) }\n}",
                                TARGET_SM_90A)
                            .plan;

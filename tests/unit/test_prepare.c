@@ -290,27 +290,30 @@ Test(prepare, equal_layouts_are_made_once) {
 }
 
 /* Rows of bf16: multiples of 8 elements lie right already. */
-static Fixture lay_out_rows(const char *n, TargetId target) {
+static Fixture lay_out_rows(const char *n, const char *k, TargetId target) {
     Arena *arena = arena_new(NULL);
     const char *source = str_format(arena,
                                     "dim B in 1..4096\n"
-                                    "graph g(x: bf16[B, 64]) -> (y: bf16[B, %s]) {\n"
-                                    "  param w: bf16[64, %s] = \"w\"\n  y = x @ w\n}\n",
-                                    n, n);
+                                    "graph g(x: bf16[B, %s]) -> (y: bf16[B, %s]) {\n"
+                                    "  param w: bf16[%s, %s] = \"w\"\n  y = x @ w\n}\n",
+                                    k, n, k, n);
     Fixture f = lay_out(source, target);
     arena_free(arena);
     return f;
 }
 
 Test(prepare, odd_rows_are_padded_for_the_gpu) {
-    Fixture f = lay_out_rows("1001", TARGET_SM_80);
+    Fixture f = lay_out_rows("1001", "64", TARGET_SM_80);
     expect_shape(f.plan, find_prepared(f.plan), 2, (int64_t[]){64, 1024});
     arena_free(f.arena);
-    f = lay_out_rows("1000", TARGET_SM_80);
+    f = lay_out_rows("1000", "64", TARGET_SM_80);
     cr_expect_null(find_prepared(f.plan), "1000 is a multiple of 8");
     arena_free(f.arena);
-    f = lay_out_rows("9", TARGET_SM_80);
-    cr_expect_null(find_prepared(f.plan), "padding would make it seven times as large");
+    f = lay_out_rows("9", "64", TARGET_SM_80);
+    expect_shape(f.plan, find_prepared(f.plan), 2, (int64_t[]){64, 64});
+    arena_free(f.arena);
+    f = lay_out_rows("9", "8192", TARGET_SM_80);
+    cr_expect_null(find_prepared(f.plan), "padding would make it seven times as large, 1 MiB");
     arena_free(f.arena);
     f = lay_out(matmul, TARGET_SM_80);
     cr_expect_null(find_prepared(f.plan), "f32 is not copied by 16 bytes");

@@ -130,10 +130,12 @@ static const Flip flips[] = {
      "graph g(x: f32[100000]) -> (y: f32[100000]) {\n  s = sum(x)\n  y = x / s\n}",
      "graph g(x: f32[10000]) -> (y: f32[10000]) {\n  s = sum(x)\n  y = x / s\n}", false, HOPPER},
     {REASON_COSTLY, "e", "b",
-     "graph g(x: f32[1000000]) -> (y: f32[999998]) {\n  e = exp(x)\n  b = e[2:]\n  c = e[:-2]\n  y "
+     "graph g(x: f32[1000000]) -> (y: f32[999998]) {\n  e = sin(cos(tanh(exp(x))))\n  b = e[2:]\n  "
+     "c = e[:-2]\n  y "
      "= b + "
      "c\n}",
-     "graph g(x: f32[1000000]) -> (y: f32[999998]) {\n  e = exp(x)\n  b = e[2:]\n  y = b + b\n}",
+     "graph g(x: f32[1000000]) -> (y: f32[999998]) {\n  e = sin(cos(tanh(exp(x))))\n  b = e[2:]\n  "
+     "y = b + b\n}",
      false, HOPPER},
     {REASON_FACTOR, "c", "y",
      "graph g(x: f32[4096, 1024], w: bf16[1024, 1024])"
