@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SECONDS = 120, PART_STRIDE = 1009, MAX_FAILED = 40, MAX_ROUNDS = 6 };
+enum { SECONDS = 120, PART_STRIDE = 1009, MAX_FAILED = 40, MAX_ROUNDS = 6, MAX_TOO_LARGE = 100 };
 
 /* How much is done for one shape: elements of all values together, multiplications of products, and
  * how many of both the interpreter judges too. */
@@ -32,6 +32,7 @@ typedef struct Shapes {
     Noise *noise;
     ShapeCount count;
     uint32_t n_planted, n_caught; /* programs with a wrong op */
+    uint32_t n_too_large;         /* shapes of the template that an emulator cannot run */
 } Shapes;
 
 typedef struct Case {
@@ -46,7 +47,7 @@ typedef struct Case {
     int64_t elems, work;
     uint32_t n_rounds; /* of noise */
     TemplateUse use;
-    bool is_skipped;
+    bool is_too_large;
 } Case;
 
 /* Drawing. */
@@ -219,7 +220,7 @@ static bool run_shape(Case *c) {
     int64_t values[DIM_MAX_SYMBOLS] = {0};
     if (!draw_shape(c, values)) {
         text_puts(&c->report, "no shape is small enough\n");
-        return c->is_skipped = c->shapes->soak->is_small;
+        return c->is_too_large = c->shapes->soak->is_small;
     }
     static const RandomFill fills[] = {FILL_UNIFORM, FILL_UNIFORM, FILL_INTEGERS, FILL_SPECIAL};
     PairData data = {.fill = fills[rng_below(&c->rng, 4)]};
@@ -260,11 +261,11 @@ static bool try_shape(Shapes *shapes, Pair *pair, TemplateId id, uint64_t number
     soak_watch(name_case(&c), SECONDS);
     bool is_right = run_shape(&c);
     soak_watch_off();
-    if (is_right && !c.is_skipped)
+    if (is_right && !c.is_too_large)
         shape_count_add(&shapes->count, &c.use, hash_shape(&pair->fused_rig));
     if (!is_right) print_failure(&c);
-    shapes->soak->n_passed += is_right && !c.is_skipped;
-    shapes->soak->n_skipped += c.is_skipped;
+    shapes->soak->n_passed += is_right && !c.is_too_large;
+    shapes->n_too_large += c.is_too_large;
     shapes->soak->n_failed += !is_right;
     arena_free(arena);
     return is_right;
@@ -305,8 +306,10 @@ static bool run_program(Shapes *shapes, TemplateId id, uint64_t number, uint32_t
 static void run_template(Shapes *shapes, TemplateId id, uint32_t wanted) {
     Soak *soak = shapes->soak;
     uint64_t number = soak->seed + soak->part * PART_STRIDE;
-    uint32_t most = 2 * wanted + 8; /* programs */
-    for (uint32_t i = 0; i < most && shapes->count.n[id] < wanted && soak->n_failed < MAX_FAILED;
+    uint32_t most = 2 * wanted + 8; /* programs, besides those that an emulator cannot run */
+    shapes->n_too_large = 0;
+    for (uint32_t i = 0; i < most + shapes->n_too_large && shapes->n_too_large < MAX_TOO_LARGE &&
+                         shapes->count.n[id] < wanted && soak->n_failed < MAX_FAILED;
          i++)
         run_program(shapes, id, number + i, 0, shapes->limits->n_shapes);
 }
