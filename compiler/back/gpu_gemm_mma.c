@@ -94,18 +94,12 @@ typedef struct Turn {
 /* Accumulators and turn as a flat list that the loop carries, or back from it. */
 static uint32_t flatten(Mma *mma, Turn *turn, LLVMValueRef *values, bool is_back) {
     uint32_t each = mma_fragment_registers(&mma->factors[0]);
-    uint32_t n = 0, n_left = mma->tile.n_m * each, n_right = mma->tile.n_n / 2 * each;
-    LLVMValueRef *const lists[5] = {mma->tile.accs, &turn->read, &turn->fill, turn->fragments.left,
-                                    turn->fragments.right};
-    const uint32_t counts[5] = {mma->tile.n_accs, 1, 1, n_left, n_right};
-    for (int list = 0; list < 5; list++)
-        for (uint32_t i = 0; i < counts[list]; i++, n++) {
-            if (is_back)
-                lists[list][i] = values[n];
-            else
-                values[n] = lists[list][i];
-        }
-    return n;
+    const ValueList lists[] = {{mma->tile.accs, mma->tile.n_accs},
+                               {&turn->read, 1},
+                               {&turn->fill, 1},
+                               {turn->fragments.left, mma->tile.n_m * each},
+                               {turn->fragments.right, mma->tile.n_n / 2 * each}};
+    return loop_flatten(lists, sizeof lists / sizeof *lists, values, is_back);
 }
 
 /* Multiplies the stage `read`, whose tile begins at k0, while the tile that is `ahead` tiles

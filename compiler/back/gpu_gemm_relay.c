@@ -329,18 +329,10 @@ static void multiply_weights(Relay *s, const Weights *weights, LLVMValueRef offs
 /* What the loop over tiles carries, as a flat list, or back from it. */
 static uint32_t flatten(Relay *s, RelayState *state, LLVMValueRef *values, bool is_back) {
     bool is_online = s->rows_kernel->online.weight != SCALAR_NONE;
-    LLVMValueRef *const lists[3] = {s->out.accs, state->shift, state->total};
-    const uint32_t counts[3] = {s->out.n_accs, is_online ? s->n_rows : 0,
-                                is_online ? s->n_rows : 0};
-    uint32_t n = 0;
-    for (int list = 0; list < 3; list++)
-        for (uint32_t i = 0; i < counts[list]; i++, n++) {
-            if (is_back)
-                lists[list][i] = values[n];
-            else
-                values[n] = lists[list][i];
-        }
-    return n;
+    uint32_t n_rows = is_online ? s->n_rows : 0;
+    const ValueList lists[] = {
+        {s->out.accs, s->out.n_accs}, {state->shift, n_rows}, {state->total, n_rows}};
+    return loop_flatten(lists, sizeof lists / sizeof *lists, values, is_back);
 }
 
 /* Tiles with a column that some row of the block sees. */

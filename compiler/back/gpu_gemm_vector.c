@@ -134,15 +134,10 @@ static void add_round(Vector *v, const Step *steps) {
 }
 
 static uint32_t flatten(Vector *v, LLVMValueRef *values, bool is_back) {
-    uint32_t n = 0;
+    ValueList lists[MAX_OUTPUTS];
     for (uint32_t r = 0; r < v->team_outputs; r++)
-        for (uint32_t s = 0; s < v->sched->slots; s++, n++) {
-            if (is_back)
-                v->sums[r][s] = values[n];
-            else
-                values[n] = v->sums[r][s];
-        }
-    return n;
+        lists[r] = (ValueList){v->sums[r], v->sched->slots};
+    return loop_flatten(lists, v->team_outputs, values, is_back);
 }
 
 /* Rounds from `from` on, `width` at a time while they are inside k (the last one, which is not

@@ -343,6 +343,18 @@ void loop_end_carry(const Unit *unit, Loop *loop, LLVMValueRef *values, uint32_t
     }
 }
 
+uint32_t loop_flatten(const ValueList *lists, uint32_t n_lists, LLVMValueRef *flat, bool is_back) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < n_lists; k++)
+        for (uint32_t i = 0; i < lists[k].n; i++, n++) {
+            if (is_back)
+                lists[k].values[i] = flat[n];
+            else
+                flat[n] = lists[k].values[i];
+        }
+    return n;
+}
+
 If if_begin(const Unit *unit, LLVMValueRef function, LLVMValueRef condition) {
     LLVMBasicBlockRef then = unit_block(unit, function, "then");
     If branch = {.after = unit_block(unit, function, "after")};

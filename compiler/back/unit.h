@@ -82,6 +82,13 @@ Loop loop_begin(const Unit *unit, LLVMValueRef function, LLVMValueRef from, LLVM
                 LLVMValueRef step);
 void loop_end(const Unit *unit, Loop *loop);
 void loop_carry(const Unit *unit, Loop *loop, LLVMValueRef *values, uint32_t n);
+/* Several lists of values as the flat one that a loop carries, or from that back into them. Returns
+ * how many values they have. */
+typedef struct ValueList {
+    LLVMValueRef *values;
+    uint32_t n;
+} ValueList;
+uint32_t loop_flatten(const ValueList *lists, uint32_t n_lists, LLVMValueRef *flat, bool is_back);
 void loop_end_carry(const Unit *unit, Loop *loop, LLVMValueRef *values, uint32_t n);
 
 /* `if (condition) { ... }` */
