@@ -105,7 +105,7 @@ bool verify_rewrite(const RewriteCase *c, const RewriteValue *value, Arena *scra
                     RewriteCounts *counts, Text *report) {
     ArenaMark mark = arena_mark(scratch);
     Judge j = {.c = c, .value = value, .scratch = scratch, .counts = counts};
-    counts->is_unknown = c->n_rows > 0 && c->n_columns > 0 && !judge_rows(&j);
+    if (c->n_rows > 0 && c->n_columns > 0 && !judge_rows(&j)) counts->is_unknown = true;
     if (j.n_wrong) complain(&j, report);
     arena_rewind(scratch, mark);
     return j.n_wrong == 0;
