@@ -206,7 +206,8 @@ $(SHAPES_TEST): $(O)/tests/unit/test_shapes.o $(O)/tests/soak/shapes_sources.o \
 EMULATOR = build/emulator/libcuda.so.1
 EMULATOR_OBJ = $(call objs,$(wildcard tests/emulator/*.c))
 $(EMULATOR_OBJ): TEST_PLUS = -Iruntime/src -O3 -mavx2 -mfma
-build/emulator/libcuda.so.1: $(EMULATOR_OBJ) $(call objs,$(BASE_SRC))
+build/emulator/libcuda.so.1: $(EMULATOR_OBJ) $(call objs,$(BASE_SRC) compiler/ir/dtype.c \
+  compiler/ir/tensor.c tests/fake/fake_map.c)
 	$(call say,LINK )mkdir -p $(@D) && $(CC) -shared -o $@ $^ -lm -lpthread
 emulator: $(EMULATOR) ## Build an emulator of GPUs: LD_LIBRARY_PATH=build/emulator build/fusec run ..
 EMULATOR_TEST = $(B)/tests/unit/test_emulator

@@ -9,7 +9,7 @@
 #include "emulator/emu.h"
 
 #include "cuda_api.h"
-#include "fake/fake_cuda.h"
+#include "fake/fake_map.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -241,22 +241,16 @@ static int emu_cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, 
     return is_good ? SUCCESS : LAUNCH_FAILED;
 }
 
-/* The same limits as the driver's. */
 static int emu_cuTensorMapEncodeTiled(void *map, int dtype, uint32_t rank, void *data,
                                       const uint64_t *sizes, const uint64_t *stride_bytes,
                                       const uint32_t *box, const uint32_t *element_strides,
                                       int interleave, int swizzle, int l2_promotion, int fill) {
+    FakeMap made;
     (void)l2_promotion;
-    FakeMap made = {.data = data, .dtype = dtype, .rank = rank, .swizzle = swizzle};
-    bool is_good = (uintptr_t)data % 16 == 0 && rank >= 1 && rank <= 5 && !interleave && !fill;
-    for (uint32_t i = 0; is_good && i < rank; i++) {
-        made.sizes[i] = sizes[i];
-        made.box[i] = box[i];
-        if (i > 0) made.stride_bytes[i] = stride_bytes[i - 1];
-        is_good = sizes[i] > 0 && made.stride_bytes[i] % 16 == 0 && box[i] >= 1 && box[i] <= 256 &&
-                  element_strides[i] == 1;
-    }
-    if (!is_good) return INVALID_VALUE;
+    if (interleave || fill ||
+        !fake_map_make(&made, dtype, rank, data, sizes, stride_bytes, box, element_strides))
+        return INVALID_VALUE;
+    made.swizzle = swizzle;
     memcpy(map, &made, sizeof made);
     return SUCCESS;
 }

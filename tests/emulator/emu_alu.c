@@ -1,7 +1,7 @@
 /* Integers, predicates and bits. See emu.h. */
 #include "emulator/emu.h"
 
-static uint32_t bits_of(EmuType type) {
+uint32_t emu_type_bits(EmuType type) {
     switch (type) {
     case EMU_PRED:
         return 1;
@@ -21,7 +21,7 @@ static uint32_t bits_of(EmuType type) {
 }
 
 static inline uint64_t cut(EmuType type, uint64_t value) {
-    uint32_t bits = bits_of(type);
+    uint32_t bits = emu_type_bits(type);
     return bits == 64 ? value : value & ((UINT64_C(1) << bits) - 1);
 }
 
@@ -52,7 +52,7 @@ const uint64_t emu_zeros[EMU_LANES];
     }
 
 static uint64_t high_half(EmuType type, uint64_t a, uint64_t b) {
-    if (bits_of(type) == 32)
+    if (emu_type_bits(type) == 32)
         return is_signed(type) ? (uint64_t)(wide(type, a) * wide(type, b)) >> 32
                                : cut(type, a) * cut(type, b) >> 32;
     uint64_t low = (uint32_t)a * (uint64_t)(uint32_t)b, x = (a >> 32) * (uint32_t)b;
@@ -72,7 +72,7 @@ static uint64_t divide(EmuType type, uint64_t a, uint64_t b, bool wants_rest) {
 }
 
 static uint64_t shift(EmuType type, uint64_t a, uint64_t by, bool is_left) {
-    uint32_t bits = bits_of(type), n = (uint32_t)by;
+    uint32_t bits = emu_type_bits(type), n = (uint32_t)by;
     bool is_all = n >= bits;
     if (is_left) return is_all ? 0 : a << n;
     if (!is_signed(type)) return is_all ? 0 : cut(type, a) >> n;
@@ -127,7 +127,7 @@ EmuOutcome emu_extreme(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
 
 /* The first operand of several, the lowest first. */
 EmuOutcome emu_pack(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
-    uint32_t n = inst->n - 1, bits = bits_of(inst->type) / n;
+    uint32_t n = inst->n - 1, bits = emu_type_bits(inst->type) / n;
     EMU_EACH_LANE(lane, mask) {
         uint64_t all = 0;
         for (uint32_t i = 0; i < n; i++)
@@ -140,7 +140,7 @@ EmuOutcome emu_pack(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
 
 /* All but the last operand of it. */
 EmuOutcome emu_unpack(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
-    uint32_t n = inst->n - 1, bits = bits_of(inst->type) / n;
+    uint32_t n = inst->n - 1, bits = emu_type_bits(inst->type) / n;
     EMU_EACH_LANE(lane, mask) {
         uint64_t all = emu_get(warp, &inst->x[n], lane);
         for (uint32_t i = 0; i < n; i++)
@@ -233,7 +233,7 @@ EmuOutcome emu_compare_int(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* What is of no account here: fences, hints, numbers of registers. */
+/* What is of no account here: fences, hints, numbers of registers, and meeting, which is done. */
 EmuOutcome emu_nothing(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     (void)warp, (void)inst, (void)mask;
     return EMU_GO_ON;

@@ -1,7 +1,7 @@
 /* Barriers in shared memory, and copies that arrive some time. See emu.h. */
 #include "emulator/emu.h"
 
-#include "fake/fake_cuda.h"
+#include "fake/fake_map.h"
 
 #include <string.h>
 
@@ -183,7 +183,7 @@ EmuOutcome emu_tensor_copy(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
 /* To another block's memory, with a barrier there: address, value, barrier. */
 EmuOutcome emu_store_async(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EmuMachine *machine = warp->machine;
-    uint32_t n_bytes = inst->type == EMU_U64 ? 8 : 4;
+    uint32_t n_bytes = emu_type_bits(inst->type) / 8;
     EMU_EACH_LANE(lane, mask) {
         uint64_t to = emu_get(warp, &inst->x[0], lane), told = emu_get(warp, &inst->x[2], lane);
         EmuCopy copy = {.to = emu_shared(warp, to, n_bytes),

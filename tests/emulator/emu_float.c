@@ -1,6 +1,8 @@
 /* Floats. See emu.h. */
 #include "emulator/emu.h"
 
+#include "ir/tensor.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -22,25 +24,24 @@ uint64_t emu_bits(float value) {
     return isnan(value) ? NAN_32 : bits;
 }
 
-static double as_double(uint64_t bits) {
+double emu_double(uint64_t bits) {
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static uint64_t bits_of_double(double value) {
+uint64_t emu_double_bits(double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     return isnan(value) ? nan_64 : bits;
 }
 
-/* To the nearest of so many bits, even ones where two are as near, none finer than 2^least. */
-static double rounded(double value, int bits, int least) {
-    if (value == 0 || !isfinite(value)) return value;
-    int exponent;
-    frexp(value, &exponent);
-    int unit = exponent - bits > least ? exponent - bits : least;
-    return ldexp(rint(ldexp(value, -unit)), unit);
+/* Rounded to the nearest element of a dtype of 16 bits. */
+static uint64_t narrowed(Dtype dtype, double value) {
+    uint8_t bytes[2];
+    if (isnan(value)) return NAN_16;
+    dtype_store(dtype, dtype_round(dtype, value), bytes);
+    return bytes[0] | (uint64_t)bytes[1] << 8;
 }
 
 float emu_of_bf16(uint64_t bits) {
@@ -53,9 +54,7 @@ uint64_t emu_to_bf16(double value) {
         uint64_t bits = emu_bits((float)value);
         return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
     }
-    double nearest = rounded(value, 8, -133);
-    if (fabs(nearest) >= 0x1p128) nearest = copysign(INFINITY, nearest);
-    return emu_bits((float)nearest) >> 16;
+    return narrowed(DT_BF16, value);
 }
 
 float emu_of_f16(uint64_t bits) {
@@ -66,20 +65,11 @@ float emu_of_f16(uint64_t bits) {
 }
 
 uint64_t emu_to_f16(double value) {
-    enum { MOST = 0x7C00 };
-    uint64_t sign = signbit(value) ? 0x8000 : 0;
-    if (isnan(value)) return NAN_16;
-    double size = fabs(value);
-    if (size >= 65520) return sign | MOST;
-    if (size < 0x1p-14) return sign | (uint64_t)rint(size * 0x1p24);
-    uint64_t bits = bits_of_double(size), kept = bits >> 42, rest = bits & 0x3FFFFFFFFFF;
-    kept -= (uint64_t)(1023 - 15) << 10;
-    bool is_up = rest > 0x20000000000 || (rest == 0x20000000000 && kept & 1);
-    return sign | (kept + is_up);
+    return narrowed(DT_F16, value);
 }
 
 float emu_to_tf32(float value) {
-    return isnan(value) ? value : (float)rounded(value, 11, -136);
+    return (float)dtype_round_tf32(value);
 }
 
 /* One number of a type, as a double; and back. */
@@ -92,7 +82,7 @@ static double value_of(EmuType type, uint64_t bits) {
     case EMU_F16X2:
         return emu_of_f16(bits);
     case EMU_F64:
-        return as_double(bits);
+        return emu_double(bits);
     default:
         return emu_float(bits);
     }
@@ -107,7 +97,7 @@ static uint64_t number_of(EmuType type, double value) {
     case EMU_F16X2:
         return emu_to_f16(value);
     case EMU_F64:
-        return bits_of_double(value);
+        return emu_double_bits(value);
     default:
         return emu_bits((float)value);
     }
@@ -141,30 +131,11 @@ static double of_two(uint8_t test, double a, double b) {
     }
 }
 
-static uint64_t of_two_f32(uint8_t test, uint64_t x, uint64_t y) {
-    float a = emu_float(x), b = emu_float(y);
-    switch (test) {
-    case '+':
-        return emu_bits(a + b);
-    case '-':
-        return emu_bits(a - b);
-    case '*':
-        return emu_bits(a * b);
-    case '/':
-        return emu_bits(a / b);
-    default:
-        return emu_bits((float)extreme(a, b, test == '>'));
-    }
-}
-
 EmuOutcome emu_float_2(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EmuType type = inst->type;
     EMU_EACH_LANE(lane, mask) {
         uint64_t a = emu_get(warp, &inst->x[1], lane), b = emu_get(warp, &inst->x[2], lane);
-        uint64_t result =
-            type == EMU_F32
-                ? of_two_f32(inst->test, a, b)
-                : number_of(type, of_two(inst->test, value_of(type, a), value_of(type, b)));
+        uint64_t result = number_of(type, of_two(inst->test, value_of(type, a), value_of(type, b)));
         if (is_pair(type))
             result |= number_of(type, of_two(inst->test, value_of(type, a >> 16),
                                              value_of(type, b >> 16)))

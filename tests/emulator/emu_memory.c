@@ -34,7 +34,7 @@ uint8_t *emu_global(const EmuWarp *warp, uint64_t address, uint32_t n_bytes) {
 }
 
 static uint32_t bytes_of(EmuType type) {
-    return type == EMU_U8 ? 1 : type == EMU_U16 ? 2 : type == EMU_U64 || type == EMU_F64 ? 8 : 4;
+    return emu_type_bits(type) / 8;
 }
 
 static uint8_t *place(const EmuWarp *warp, const EmuInst *inst, uint64_t address) {
@@ -88,11 +88,6 @@ EmuOutcome emu_address_of_param(EmuWarp *warp, const EmuInst *inst, uint32_t mas
 }
 
 /* The warp. */
-
-EmuOutcome emu_bar_warp(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
-    (void)warp, (void)inst, (void)mask;
-    return EMU_GO_ON;
-}
 
 /* Destination, value, which, c, members. `test`: b for the one whose number differs in those bits.
  */

@@ -73,29 +73,20 @@ static void gather(EmuWarp *warp, const EmuInst *inst, const EmuOperand *x, uint
             }
 }
 
-static double as_double(uint64_t bits) {
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 static void multiply_f64(EmuWarp *warp, const EmuInst *inst, Shape s) {
     double a[16][4], b[8][4];
     for (uint32_t lane = 0; lane < EMU_LANES; lane++) {
         uint32_t g = lane / 4, t = lane % 4;
         for (uint32_t i = 0; i < s.n_a; i++)
-            a[g + 8 * i][t] = as_double(emu_get(warp, &inst->x[s.n_d + i], lane));
-        b[g][t] = as_double(emu_get(warp, &inst->x[s.n_d + s.n_a], lane));
+            a[g + 8 * i][t] = emu_double(emu_get(warp, &inst->x[s.n_d + i], lane));
+        b[g][t] = emu_double(emu_get(warp, &inst->x[s.n_d + s.n_a], lane));
     }
     for (uint32_t lane = 0; lane < EMU_LANES; lane++)
         for (uint32_t i = 0; i < s.n_d; i++) {
             uint32_t row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
-            double sum = as_double(emu_get(warp, &inst->x[s.n_d + s.n_a + s.n_b + i], lane));
+            double sum = emu_double(emu_get(warp, &inst->x[s.n_d + s.n_a + s.n_b + i], lane));
             for (uint32_t k = 0; k < s.k; k++) sum = fma(a[row][k], b[column][k], sum);
-            uint64_t bits;
-            if (isnan(sum)) sum = NAN;
-            memcpy(&bits, &sum, sizeof bits);
-            emu_set(warp, &inst->x[i], lane, bits);
+            emu_set(warp, &inst->x[i], lane, emu_double_bits(sum));
         }
 }
 

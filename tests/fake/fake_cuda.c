@@ -537,17 +537,12 @@ static int fake_cuTensorMapEncodeTiled(void *map, int dtype, uint32_t rank, void
                                        const uint32_t *box, const uint32_t *element_strides,
                                        int interleave, int swizzle, int l2_promotion, int fill) {
     FAIL_IF(enter_current("cuTensorMapEncodeTiled"));
-    FakeMap fake = {.data = data, .dtype = dtype, .rank = rank, .swizzle = swizzle};
-    bool is_good = (uintptr_t)map % 64 == 0 && (uintptr_t)data % 16 == 0 && rank >= 1 &&
-                   rank <= 5 && interleave == 0 && fill == 0 && l2_promotion <= 3;
-    for (uint32_t i = 0; is_good && i < rank; i++) {
-        fake.sizes[i] = sizes[i];
-        fake.box[i] = box[i];
-        if (i > 0) fake.stride_bytes[i] = stride_bytes[i - 1];
-        is_good = sizes[i] > 0 && fake.stride_bytes[i] % 16 == 0 && box[i] >= 1 && box[i] <= 256 &&
-                  element_strides[i] == 1;
-    }
-    if (!is_good) return 1;
+    FakeMap fake;
+    bool is_good = (uintptr_t)map % 64 == 0 && interleave == 0 && fill == 0 && l2_promotion <= 3;
+    if (!is_good ||
+        !fake_map_make(&fake, dtype, rank, data, sizes, stride_bytes, box, element_strides))
+        return 1;
+    fake.swizzle = swizzle;
     memcpy(map, &fake, sizeof fake);
     return 0;
 }

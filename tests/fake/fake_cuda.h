@@ -5,20 +5,13 @@
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
+#include "fake/fake_map.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
 /* A kernel: `params` as cuLaunchKernel got them. */
 typedef void (*FakeKernel)(void **params, unsigned grid, unsigned block);
-
-/* What an encoded tensor map holds here: 128 bytes as in the driver. */
-typedef struct FakeMap {
-    void *data;
-    int32_t dtype, swizzle;
-    uint32_t rank;
-    uint32_t box[5];
-    uint64_t sizes[5], stride_bytes[5]; /* stride_bytes[0] is 0 */
-} FakeMap;
 
 typedef struct FakeCuda {
     /* What the device is; reset sets a healthy sm_90. */
