@@ -256,7 +256,7 @@ class Xla(Contender):
         import jax
         super().__init__("xla", case.layout)
         ops = make_jax_ops()
-        precision = "highest" if case.unit == "f32" else None
+        precision = {"f32": "highest", "tf32": "tensorfloat32"}.get(case.unit)
         torch.cuda.synchronize()
         self.inputs = [[jax.dlpack.from_dlpack(t) for t in inputs] for inputs in buffers.inputs]
 

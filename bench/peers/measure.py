@@ -65,6 +65,7 @@ class Row:
             return
         try:
             case, buffers = self.cases[layout]
+            torch.backends.cuda.matmul.allow_tf32 = case.unit == "tf32"
             contender = make(case, buffers)
             self.made.append(contender)
             with torch.cuda.stream(self.stream):
@@ -175,7 +176,6 @@ def warm_compilers(libraries, target, peers):
 
 def run(libraries, chosen, options):
     begin = time.monotonic()
-    torch.backends.cuda.matmul.allow_tf32 = False
     target = options.target or libraries.target_for(torch.cuda.get_device_capability())
     options.peers, absent = without_absent(options.peers)
     result = describe(libraries, target, options)

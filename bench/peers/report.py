@@ -4,7 +4,7 @@ import json
 import math
 import os
 
-SPEC = {"bf16": 989.0, "f32": 66.9}  # TFLOP/s of an H100 or H200 SXM, dense, by its datasheet
+SPEC = {"bf16": 989.0, "tf32": 494.0, "f32": 66.9}  # TFLOP/s of an H100 or H200 SXM, dense, by its datasheet
 MIN_STREAM_BYTES = 64 << 20  # a row counts as a stream from here on
 
 
@@ -32,7 +32,7 @@ def limits(result):
         if fastest and row["bytes"] >= MIN_STREAM_BYTES:
             stream = max(stream, row["bytes"] / fastest[2]["us"] / 1e3)
     products = result["ceilings"]["products"]
-    return stream, {"bf16": products["bf16"], "f32": products["f32"], "vector": products["f32"]}
+    return stream, {**products, "vector": products["f32"]}
 
 
 def evaluate(result):
@@ -185,8 +185,9 @@ def table(result):
                          for name, rate_ in result["ceilings"]["streams"].items())
     lines = [f"{result['card']}; {result['date']}; {result['versions']}",
              f"streams of PyTorch in GB/s: {measured}; best of this run {stream:.0f}",
-             f"cuBLAS in TFLOP/s: bf16 8192 {products['bf16']:.0f} (datasheet {SPEC['bf16']:.0f}),"
-             f" f32 4096 {products['f32']:.1f} (datasheet {SPEC['f32']})",
+             "cuBLAS in TFLOP/s: " + ", ".join(
+                 f"{name} {extent} {number(products[name])} (datasheet {number(SPEC[name])})"
+                 for name, extent in (("bf16", 8192), ("tf32", 8192), ("f32", 4096))),
              "Times in us; compile times in ms. kn and nk: how right operands lie.", "",
              "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     lines += ["| " + " | ".join(row_cells(row)) + " |" for row in result["rows"]]

@@ -151,7 +151,9 @@ def product_rate(n, dtype, budget_s=0.5):
 def ceilings():
     """What this card reaches now: GB/s of streams, TFLOP/s of products of large squares."""
     found = {"streams": streams(), "products": {}}
-    for name, n, dtype in (("bf16", 8192, torch.bfloat16), ("f32", 4096, torch.float32)):
+    for name, n, dtype in (("bf16", 8192, torch.bfloat16), ("tf32", 8192, torch.float32),
+                           ("f32", 4096, torch.float32)):
+        torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
         found["products"][name] = product_rate(n, dtype)
     release()
     return found

@@ -37,7 +37,7 @@ class Case:
     outputs: list
     fn: Callable  # (ops, *inputs) -> tuple of outputs
     flops: float
-    unit: str  # what bounds the arithmetic: "bf16", "f32" or "vector"
+    unit: str  # what bounds the arithmetic: "bf16", "tf32", "f32" or "vector"
     eager: Optional[Callable] = None  # (torch, *inputs) -> tuple
     lt: Optional[Callable] = None
     sdpa: Optional[Callable] = None
@@ -69,6 +69,8 @@ def text(name, inputs, outputs, body, head=""):
 # A right operand lies as [K, N] or as [N, K]: `mm` hides which.
 MM = {"kn": "def mm(x, w) = x @ w\n",
       "nk": "def mm(x, w) = x @ transpose(w, perm=[1, 0])\n"}
+MM_TF32 = {"kn": 'def mm(x, w) = matmul(x, w, precision="tf32")\n',
+           "nk": 'def mm(x, w) = matmul(x, transpose(w, perm=[1, 0]), precision="tf32")\n'}
 
 
 def weight(name, k, n, dtype, layout, is_param=False):
@@ -157,8 +159,9 @@ def activated(torch, name, x):
 GELU = 'gelu({}, approximate="tanh")'
 
 
-def gemm(m, n, k, dtype="bf16", activation="relu", residual=False):
-    """activation(x @ w + b), with a residual added where asked for."""
+def gemm(m, n, k, dtype="bf16", activation="relu", residual=False, unit=None):
+    """activation(x @ w + b), with a residual added where asked for. A unit of "tf32": everybody may
+    round the operands to TF32."""
     def build(layout):
         inputs = [Tensor("x", dtype, (m, k)), weight("w", k, n, dtype, layout),
                   Tensor("b", dtype, (n,))]
@@ -183,8 +186,9 @@ def gemm(m, n, k, dtype="bf16", activation="relu", residual=False):
         def lt(torch, x, w, b, *r):
             y = torch._addmm_activation(b, x, kn(w), use_gelu=activation == "gelu")
             return (y + r[0] if residual else y,)
-        return Case(layout, text("gemm", inputs, outputs, [body], MM[layout]), inputs, outputs, fn,
-                    2.0 * m * n * k, dtype, eager, lt)
+        mm = MM_TF32 if unit == "tf32" else MM
+        return Case(layout, text("gemm", inputs, outputs, [body], mm[layout]), inputs, outputs, fn,
+                    2.0 * m * n * k, unit or dtype, eager, lt)
     return build
 
 
@@ -369,6 +373,7 @@ TABLE = [
     product("gemm-m16", gemm(16, 8192, 8192), target=1.0),
     product("gemm-m1", gemm(1, 8192, 8192), target=1.05),
     product("gemm-f32-4096", gemm(4096, 4096, 4096, "f32"), tolerance=1e-5, target=0.95),
+    product("gemm-tf32-4096", gemm(4096, 4096, 4096, "f32", unit="tf32"), target=1.0),
     product("mlp-4096", mlp(4096, 4096, 16384), target=1.02),
     product("swiglu-4096", swiglu(4096, 4096, 11008), target=1.02),
     product("blocks-12-batch1", blocks(12, 1, 2048, 8192), target=1.25),
