@@ -216,7 +216,7 @@ static void note_coverage(Soak *soak, uint64_t seed) {
 }
 
 void soak_random(Soak *soak) {
-    for (uint64_t i = 0; i < soak->n; i++) {
+    for (uint64_t i = 0; i < soak->n && soak_has_time(soak); i++) {
         uint64_t seed = soak->seed + i;
         for (uint32_t t = 0; t < soak->n_targets; t++) run_seed(soak, seed, soak->targets[t]);
         note_coverage(soak, seed);

@@ -32,7 +32,7 @@ typedef struct Shapes {
     Noise *noise;
     ShapeCount count;
     uint32_t n_planted, n_caught; /* programs with a wrong op */
-    uint32_t n_too_large;         /* shapes of the template that an emulator cannot run */
+    uint32_t n_too_large;         /* shapes of the program that an emulator cannot run */
 } Shapes;
 
 typedef struct Case {
@@ -303,15 +303,27 @@ static bool run_program(Shapes *shapes, TemplateId id, uint64_t number, uint32_t
     return is_right;
 }
 
-static void run_template(Shapes *shapes, TemplateId id, uint32_t wanted) {
+/* A program for every template that lacks shapes, over and over: where the time is short, the slow
+ * ones take it from nobody. */
+static void run_templates(Shapes *shapes, uint32_t wanted) {
     Soak *soak = shapes->soak;
     uint64_t number = soak->seed + soak->part * PART_STRIDE;
     uint32_t most = 2 * wanted + 8; /* programs, besides those that an emulator cannot run */
-    shapes->n_too_large = 0;
-    for (uint32_t i = 0; i < most + shapes->n_too_large && shapes->n_too_large < MAX_TOO_LARGE &&
-                         shapes->count.n[id] < wanted && soak->n_failed < MAX_FAILED;
-         i++)
-        run_program(shapes, id, number + i, 0, shapes->limits->n_shapes);
+    uint32_t n_too_large[TEMPLATE_COUNT] = {0};
+    for (uint32_t i = 0, n_open = 1; n_open > 0; i++) {
+        n_open = 0;
+        for (TemplateId id = 0; id < TEMPLATE_COUNT; id++) {
+            if (!template_is_on(id, shapes->target) || !soak_has_time(soak) ||
+                soak->n_failed >= MAX_FAILED || shapes->count.n[id] >= wanted ||
+                (soak->only && strcmp(soak->only, template_info(id)->name) != 0) ||
+                i >= most + n_too_large[id] || n_too_large[id] >= MAX_TOO_LARGE)
+                continue;
+            shapes->n_too_large = 0;
+            run_program(shapes, id, number + i, 0, shapes->limits->n_shapes);
+            n_too_large[id] += shapes->n_too_large;
+            n_open++;
+        }
+    }
 }
 
 /* `mma:17:3`: template, program, shape. */
@@ -352,10 +364,7 @@ static bool run_target(Soak *soak, const Target *target) {
     if (soak->one_shape)
         is_good = run_one(&shapes, soak->one_shape);
     else
-        for (TemplateId id = 0; id < TEMPLATE_COUNT; id++)
-            if (template_is_on(id, target) &&
-                (!soak->only || strcmp(soak->only, template_info(id)->name) == 0))
-                run_template(&shapes, id, wanted);
+        run_templates(&shapes, wanted);
     noise_free(shapes.noise);
     if (shapes.n_planted)
         printf("%u of %u programs with a planted mistake fail\n", shapes.n_caught,

@@ -16,7 +16,7 @@
  * lib/faults.def, to see that happen. Ends with the coverage table (random graphs) and `N passed, N
  * failed, N skipped`; fails when anything failed, nothing passed, or N >= 200 random graphs left a
  * gap in the table. --coverage=FILE leaves the table's counts for --merge instead, which fails for
- * gaps in the same way. */
+ * gaps in the same way. Random graphs and shapes begin no program after --seconds=N. */
 #include "soak.h"
 
 #include "lib/faults.h"
@@ -27,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { DEFAULT_SHAPES = 500 };
@@ -61,6 +62,12 @@ void soak_watch_off(void) {
     alarm(0);
 }
 
+bool soak_has_time(const Soak *soak) {
+    static time_t begin;
+    if (begin == 0) begin = time(NULL);
+    return soak->seconds == 0 || (uint64_t)(time(NULL) - begin) < soak->seconds;
+}
+
 void soak_add_counts(Soak *soak, const PairCounts *counts) {
     PairCounts *sum = &soak->counts;
     sum->n_runs += counts->n_runs;
@@ -87,7 +94,8 @@ static int usage(const char *wrong) {
             "[--one=TEMPLATE:PROGRAM:SHAPE] [--device=cpu|cuda] [--target=NAME] [--plant=FAULT]\n"
             "       soak --merge FILE..\n"
             "       soak --merge-shapes N TARGET FILE..\n"
-            "random graphs take --coverage=FILE, for --merge\n",
+            "random graphs take --coverage=FILE, for --merge; they and shapes take --seconds=N, after "
+            "which none is begun\n",
             wrong);
     return 2;
 }
@@ -125,6 +133,7 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
     if (strcmp(argument, "--sweep") == 0) return soak->is_sweep = true;
     if (strcmp(argument, "--faults") == 0) return soak->is_faults = true;
     if (strcmp(argument, "--shapes") == 0) return soak->is_shapes = true;
+    if (strncmp(argument, "--seconds=", 10) == 0) return read_number(argument + 10, &soak->seconds);
     if (strncmp(argument, "--only=", 7) == 0) {
         soak->only = argument + 7;
         return template_by_name(soak->only, strlen(soak->only)) != TEMPLATE_COUNT;

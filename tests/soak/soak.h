@@ -15,6 +15,7 @@ typedef struct Soak {
     const Target *against;     /* of the unfused programs of shapes; NULL: the same */
     const char *coverage_path; /* where the counts of the coverage table go, or NULL */
     uint32_t max_reduced;      /* failing graphs that are reduced */
+    uint64_t seconds; /* after which nothing more is begun; 0: no such end */
     bool is_cuda, is_small;
     const char *target_name;  /* as given, or NULL: all of the device's */
     const Target *targets[4]; /* to run */
@@ -29,6 +30,8 @@ typedef struct Soak {
 void soak_watch(const char *what, unsigned seconds);
 void soak_watch_off(void);
 
+/* Whether another program may be begun. */
+bool soak_has_time(const Soak *soak);
 void soak_add_counts(Soak *soak, const PairCounts *counts);
 
 void soak_random(Soak *soak);
