@@ -1,6 +1,8 @@
 """Predicted beside measured: random memory-bound graphs that the cost model was not fitted to.
 
     python3 bench/predict.py make FOLDER [N [SEED]]    here: sources, artifacts, predictions
+    python3 bench/predict.py products FOLDER           the same for products of large tensors, which
+                                                       are no random ones
     python3 predict.py measure FOLDER LIB              on the GPU machine, with PyTorch; LIB holds
                                                        libfusec.so and libfusert.so: times.json
     ncu --metrics dram__bytes_read.sum,dram__bytes_write.sum --page raw --csv --print-units base \
@@ -16,9 +18,11 @@ change of the model keeps what was measured, as long as the artifacts stay the s
 
 import csv
 import hashlib
+import itertools
 import json
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -91,49 +95,99 @@ class Maker:
             return f"sum({value})", []
         return f"relu({value})", [rows, columns]
 
-    def source(self, name):
+    def finish(self):
+        """The body whole, the inputs that it has use for, the output's shape."""
         for _ in range(self.rng.randint(0, 5)):
             self.values.append(self.elementwise())
-        text, shape = self.last(self.values[-1])
+        text, self.shape = self.last(self.values[-1])
         used = "\n".join(self.body) + text
         for value in self.values[:-1]:  # whatever is not used yet
             if f"{value} " not in used.replace(",", " ").replace(")", " ").replace("[", " ") + " ":
                 text = text.replace(self.values[-1], f"({self.values[-1]} + {value})", 1)
-        kept = [i for i in self.inputs if i[0] in text or any(i[0] in line for line in self.body)]
-        self.inputs = kept
-        inputs = ", ".join(f"{n}: {d}[{', '.join(map(str, s))}]" for n, d, s in kept)
-        lines = "".join(f"  {line}\n" for line in self.body + [f"y = {text}"])
-        extents = f"[{', '.join(map(str, shape))}]" if shape else ""
-        return f"graph {name}({inputs}) -> (y: {self.dtype}{extents}) {{\n{lines}}}\n", shape
+        self.inputs = [i for i in self.inputs
+                       if i[0] in text or any(i[0] in line for line in self.body)]
+        self.body.append(f"y = {text}")
 
 
-def make(folder, n, seed):
-    os.makedirs(folder, exist_ok=True)
-    fusec, table = "build/fusec", []
-    while len(table) < n:
-        name = f"g{len(table)}"
+def product(name, m, k, n, dtype="bf16", epilogue="relu(x @ w + b)", more=()):
+    inputs = [("x", dtype, [m, k]), ("w", dtype, [k, n]), ("b", dtype, [n]), *more]
+    return name, inputs, [f"y = {epilogue}"], dtype, [m, n]
+
+
+ROWS, WIDTH, HIDDEN = 16384, 4096, 16384  # 128 MiB and more of bf16 each
+PRODUCTS = [
+    product("bias, relu", ROWS, WIDTH, HIDDEN),
+    product("few columns", ROWS, HIDDEN, WIDTH),
+    product("cube", ROWS, ROWS, ROWS),
+    product("right factor [N, K]", ROWS, WIDTH, HIDDEN,
+            epilogue="relu(x @ transpose(v, perm=[1, 0]) + b)",
+            more=[("v", "bf16", [HIDDEN, WIDTH])]),
+    product("gelu, residual", ROWS, WIDTH, HIDDEN, epilogue="gelu(x @ w + b) + r",
+            more=[("r", "bf16", [ROWS, HIDDEN])]),
+    product("f32", 8192, 8192, 8192, "f32"),
+    product("16 rows", 16, ROWS, HIDDEN),
+    product("one row", 1, ROWS, HIDDEN),
+    product("rows behind", 1 << 21, 64, 64, epilogue="softmax(x @ w + b, axis=1)"),
+    ("gated pair", [("x", "bf16", [ROWS, WIDTH]), ("w", "bf16", [WIDTH, HIDDEN]),
+                    ("v", "bf16", [WIDTH, HIDDEN])], ["y = silu(x @ w) * (x @ v)"],
+     "bf16", [ROWS, HIDDEN]),
+    ("mlp", [("x", "bf16", [ROWS, WIDTH]), ("w", "bf16", [WIDTH, HIDDEN]),
+             ("v", "bf16", [HIDDEN, WIDTH])], ["h = gelu(x @ w)", "y = x + h @ v"],
+     "bf16", [ROWS, WIDTH]),
+]
+
+
+def source_of(name, inputs, body, dtype, shape):
+    declared = ", ".join(f"{n}: {d}[{', '.join(map(str, s))}]" for n, d, s in inputs)
+    lines = "".join(f"  {line}\n" for line in body)
+    extents = f"[{', '.join(map(str, shape))}]" if shape else ""
+    return f"graph {name}({declared}) -> (y: {dtype}{extents}) {{\n{lines}}}\n"
+
+
+def of_seeds(first):
+    """Random graphs without end: label, inputs, body, dtype and shape of the output."""
+    for seed in itertools.count(first):
         maker = Maker(seed)
-        seed += 1
-        source, shape = maker.source(name)
-        path = os.path.join(folder, name)
+        maker.finish()
+        yield seed, maker.inputs, maker.body, maker.dtype, maker.shape
+
+
+def of_products():
+    for label, inputs, body, dtype, shape in PRODUCTS:
+        used = " ".join(body)
+        yield label, [i for i in inputs if re.search(rf"\b{i[0]}\b", used)], body, dtype, shape
+
+
+def predict(path, row):
+    """Compiles; adds to the row what is predicted. False where it does not compile."""
+    command = ["build/fusec", path + ".g", f"--target={TARGET}"]
+    made = subprocess.run(command + ["-o", path + ".ptx"], capture_output=True, text=True)
+    if made.returncode:
+        print(f"{row['seed']}: {made.stderr.splitlines()[0]}")
+        return False
+    told = subprocess.run(command + ["--explain", "--json"], capture_output=True, text=True,
+                          check=True)
+    graph = json.loads(told.stdout)["graphs"][0]
+    slow = max(graph["kernels"], key=lambda k: k["us"])
+    with open(path + ".ptx", "rb") as file:
+        row["sha256"] = hashlib.sha256(file.read()).hexdigest()
+    row.update({key: graph["totals"][key] for key in ("us", "bytes", "launches")})
+    row["is_memory_bound"] = slow["memory_us"] >= max(slow["arithmetic_us"], slow["tensor_us"])
+    return True
+
+
+def make(folder, graphs, n):
+    os.makedirs(folder, exist_ok=True)
+    table = []
+    for label, inputs, body, dtype, shape in graphs:
+        row = {"name": f"g{len(table)}", "seed": label, "inputs": inputs, "output": [dtype, shape]}
+        path = os.path.join(folder, row["name"])
         with open(path + ".g", "w") as file:
-            file.write(source)
-        made = subprocess.run([fusec, path + ".g", "-o", path + ".ptx", f"--target={TARGET}"],
-                              capture_output=True, text=True)
-        if made.returncode:
-            print(f"seed {seed - 1}: {made.stderr.splitlines()[0]}")
-            continue
-        told = subprocess.run([fusec, path + ".g", "--explain", "--json", f"--target={TARGET}"],
-                              capture_output=True, text=True, check=True)
-        graph = json.loads(told.stdout)["graphs"][0]
-        slow = max(graph["kernels"], key=lambda k: k["us"])
-        with open(path + ".ptx", "rb") as file:
-            digest = hashlib.sha256(file.read()).hexdigest()
-        table.append({"name": name, "seed": seed - 1, "inputs": maker.inputs,
-                      "output": [maker.dtype, shape], "us": graph["totals"]["us"],
-                      "bytes": graph["totals"]["bytes"],
-                      "is_memory_bound": slow["memory_us"] >= slow["arithmetic_us"],
-                      "launches": graph["totals"]["launches"], "sha256": digest})
+            file.write(source_of(row["name"], inputs, body, dtype, shape))
+        if predict(path, row):
+            table.append(row)
+        if len(table) == n:
+            break
     with open(os.path.join(folder, "table.json"), "w") as file:
         json.dump(table, file, indent=1)
 
@@ -255,8 +309,10 @@ def report(folder):
 if __name__ == "__main__":
     on_device = {"measure": measure, "run": run}
     if len(sys.argv) > 2 and sys.argv[1] == "make":
-        numbers = [int(a) for a in sys.argv[3:]] + [50, 1][len(sys.argv) - 3:]
-        make(sys.argv[2], *numbers)
+        n, seed = [int(a) for a in sys.argv[3:]] + [50, 1][len(sys.argv) - 3:]
+        make(sys.argv[2], of_seeds(seed), n)
+    elif len(sys.argv) == 3 and sys.argv[1] == "products":
+        make(sys.argv[2], of_products(), len(PRODUCTS))
     elif len(sys.argv) == 3 and sys.argv[1] == "report":
         report(sys.argv[2])
     elif len(sys.argv) == 4 and sys.argv[1] in on_device:

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { GROUP_ROWS = 8, MAX_STORES = 64 };
+enum { MAX_STORES = 64 };
 enum { CHEAP = 8, MODERATE = 40 }; /* costs of an epilogue, in prims */
 
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes) {
@@ -39,8 +39,8 @@ bool gpu_gemm_reads_right_once(const Lower *lower) {
 
 /* Blocks. */
 
-/* Splits a tile's number within its batch: down a group of GROUP_ROWS rows of tiles (the last may
- * have fewer), then to the next column. */
+/* Splits a tile's number within its batch: down a group of GEMM_GROUP_ROWS rows of tiles (the last
+ * may have fewer), then to the next column. */
 static void split_tile(GemmBlock *block, LLVMValueRef tile, const GemmTiles *tiles) {
     Lower *lower = block->lower;
     LLVMBuilderRef builder = lower->unit->builder;
@@ -49,7 +49,7 @@ static void split_tile(GemmBlock *block, LLVMValueRef tile, const GemmTiles *til
     LLVMValueRef rows =
         lower_dim(lower, dim_ceil_div(dims, kernel_axis_extent(lower->kernel, m), tiles->m));
     LLVMValueRef columns = lower_dim(lower, tiles->across);
-    LLVMValueRef eight = lower_index_const(lower, GROUP_ROWS);
+    LLVMValueRef eight = lower_index_const(lower, GEMM_GROUP_ROWS);
     LLVMValueRef per_group = LLVMBuildMul(builder, columns, eight, "");
     LLVMValueRef group = LLVMBuildUDiv(builder, tile, per_group, "");
     LLVMValueRef in_group = LLVMBuildURem(builder, tile, per_group, "");

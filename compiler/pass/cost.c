@@ -125,6 +125,22 @@ static bool is_cached(const Coster *c, uint32_t buffer) {
     return c->touched[buffer] > 0 && c->passed - (c->touched[buffer] - 1) <= c->card->cache_bytes;
 }
 
+/* What tiles of a contraction read of the buffer after the first time. */
+static double read_again(const Coster *c, const Pricing *p, uint32_t buffer, const bool *live,
+                         double bytes) {
+    const Kernel *kernel = p->kernel;
+    if (!cost_gemm_has_tiles(p)) return 0;
+    double most = 1;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *load = scalar_get(kernel->scalars, id);
+        if (load->kind != SCALAR_LOAD || load->buffer != buffer || !live[id]) continue;
+        uint32_t axes = index_axes(scalartab_indices(kernel->scalars), load->index);
+        if (axes >> gemm_axis_k(kernel) & 1)
+            most = fmax(most, cost_gemm_dram_reads(c, p, axes, bytes));
+    }
+    return (most - 1) * bytes;
+}
+
 static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live) {
     const Kernel *kernel = p->kernel;
     bool is_on_chip = c->plan->buffers.data[buffer].is_on_chip;
@@ -137,6 +153,7 @@ static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live
         bool is_held = is_again ? holds_rows(c, p, foot.bytes) : is_cached(c, buffer);
         double held = is_again ? foot.bytes : fmin(foot.bytes, c->seen[buffer]);
         p->cost->read_bytes += is_held ? foot.bytes - held : foot.bytes;
+        if (!is_held) p->cost->read_bytes += read_again(c, p, buffer, live[s], foot.bytes);
         if (is_held && !is_again) p->held_bytes += held;
         double moved = foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s]) : foot.bytes;
         p->cost->cache_bytes += moved > foot.bytes ? moved : foot.bytes;

@@ -15,6 +15,7 @@ enum {
 static const double LARGE_FMA_EFFICIENCY = 0.9; /* f32 4096^3 */
 static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its products */
 static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
+static const double READ_SHARE = 1.5; /* of what a cache keeps, where all blocks read the same */
 static const double STORED_BESIDE = 0.35; /* of storing beside multiplying: what it takes of that */
 
 /* Once per tile of the other side. A block of a relay has its left factor's tile throughout. */
@@ -36,6 +37,38 @@ bool cost_gemm_has_tiles(const Pricing *p) {
     const Sched *sched = &p->variant->sched;
     return p->kernel->form == FORM_CONTRACT && sched->engine != CONTRACT_VECTOR && sched->tile_m &&
            sched->tile_n;
+}
+
+/* The columns that all blocks work on at once, of as many rows as a group has: bytes of the right
+ * factor. */
+static double bytes_at_once(const Coster *c, const Pricing *p, double columns) {
+    const Sched *sched = &p->variant->sched;
+    double at_once = c->card->n_processors * p->cost->pressure.n_blocks / GEMM_GROUP_ROWS;
+    return fmin(columns, at_once) * sched->tile_n * wgmma_products(sched) * p->reduced *
+           dtype_bytes(gemm_factor_dtype(p->kernel));
+}
+
+/* The left factor comes once, if the cache keeps a group's rows beside the columns at work, else
+ * once for each wave of the group; the right one once for each group, if it is too large to stay
+ * from one to the next. Blocks that drift apart where k is long and waves are many read more:
+ * 16384^3 twice as much. */
+double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, double bytes) {
+    const Kernel *kernel = p->kernel;
+    const Sched *sched = &p->variant->sched;
+    uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel), batch = (1u << m) - 1;
+    bool is_left = axes >> m & 1, is_right = axes >> n & 1;
+    if (!cost_gemm_has_tiles(p) || c->card->device == DEVICE_CPU || is_left == is_right) return 1;
+    if (cost_is_relayed(c, kernel)) return 1;
+    double room = READ_SHARE * c->card->cache_bytes;
+    double rows = ceil(footprint_points(kernel, 1u << m, c->values) / sched->tile_m);
+    double columns = ceil(footprint_points(kernel, 1u << n, c->values) / sched->tile_n);
+    double own = bytes / fmax(1, footprint_points(kernel, axes & batch, c->values));
+    double groups = ceil(rows / GEMM_GROUP_ROWS);
+    if (is_right) return own <= room ? 1 : fmax(1, groups);
+    double group = own / fmax(1, groups);
+    double waves = fmin(rows, GEMM_GROUP_ROWS) * columns /
+                   (c->card->n_processors * fmax(1, p->cost->pressure.n_blocks));
+    return group + bytes_at_once(c, p, columns) <= room ? 1 : fmax(1, waves);
 }
 
 void cost_gemm_count(const Coster *c, Pricing *p, bool *const *live) {

@@ -75,6 +75,21 @@ static const Reading readings[] = {
      "graph g(x: f32[128, 524288]) -> (z: f32[128, 524288]) {\n"
      "  fuse must { z = softmax(x, axis=1) }\n}",
      3 * 256 * K *K, 256 * K *K, 0},
+    {"a small right factor is read once",
+     "graph g(x: bf16[16384, 4096], w: bf16[4096, 1024]) -> (y: bf16[16384, 1024]) { y = x @ w }",
+     136 * K *K, 32 * K *K, 0},
+    /* Those of docs/RESULTS.md, as counted on an H200. */
+    {"a large right factor, once for each group of rows of tiles",
+     "graph g(x: bf16[16384, 4096], w: bf16[4096, 16384]) -> (y: bf16[16384, 16384]) {\n"
+     "  y = x @ w\n}",
+     2.21e9, 512 * K *K, 0.1},
+    {"the same, of whose left factor a group's rows are no longer kept, but one wave takes them",
+     "graph g(x: bf16[16384, 16384], w: bf16[16384, 4096]) -> (y: bf16[16384, 4096]) {\n"
+     "  y = x @ w\n}",
+     2.87e9, 128 * K *K, 0.1},
+    {"both factors more than once",
+     "graph g(x: f32[8192, 8192], w: f32[8192, 8192]) -> (y: f32[8192, 8192]) { y = x @ w }",
+     2.99e9, 256 * K *K, 0.12},
 };
 
 Test(cost, kernels_read_what_they_touch) {
