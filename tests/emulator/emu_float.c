@@ -169,24 +169,25 @@ EmuOutcome emu_fma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-static double flushed(double value) {
-    return fabs(value) < 0x1p-126 ? copysign(0, value) : value;
+static double flushed(EmuType type, double value) {
+    double least = type == EMU_F64 ? 0x1p-1022 : 0x1p-126;
+    return fabs(value) < least ? copysign(0, value) : value;
 }
 
 /* `test`: n(egative) a(bsolute) s(quare root) r(eciprocal) e(2 to the power) t(anh); capitals for
- * those that flush what is below the normal numbers of f32. */
-static double of_one(uint8_t test, double a) {
+ * those that flush what is below the type's normal numbers. */
+static double of_one(EmuType type, uint8_t test, double a) {
     switch (test) {
     case 's':
         return sqrt(a);
     case 'r':
         return 1 / a;
     case 'R':
-        return flushed(1 / flushed(a));
+        return flushed(type, 1 / flushed(type, a));
     case 'e':
         return exp2(a);
     case 'E':
-        return flushed(exp2(flushed(a)));
+        return flushed(type, exp2(flushed(type, a)));
     default:
         return tanh(a);
     }
@@ -207,7 +208,7 @@ EmuOutcome emu_float_1(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
         else if (inst->test == 'a')
             result = a & ~sign_bits(inst->type);
         else
-            result = number_of(inst->type, of_one(inst->test, value_of(inst->type, a)));
+            result = number_of(inst->type, of_one(inst->type, inst->test, value_of(inst->type, a)));
         /* of a reciprocal in double the upper half */
         if (inst->test == 'R' && inst->type == EMU_F64) result = result >> 32 << 32;
         emu_set(warp, &inst->x[0], lane, result);

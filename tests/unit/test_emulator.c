@@ -75,6 +75,10 @@ Test(emulator, instructions_give_what_the_manual_says) {
         {"mov.b32 %r2, 0f477FF000; cvt.rn.f16x2.f32 %r3, %r2, %r2;", 0x7C007C00},
         {"mov.b32 %r2, 0f33000001; cvt.rn.f16x2.f32 %r3, %r2, %r2;", 0x00010001},
         {"mov.b32 %r2, 0f40000000; fma.rn.sat.f32 %r3, %r2, %r2, %r2;", 0x3F800000},
+        {"mov.b32 %r2, 0f7F000000; rcp.approx.ftz.f32 %r3, %r2;", 0},
+        {"mov.b32 %r2, 0f00000001; cvt.f64.f32 %rd4, %r2; rcp.approx.ftz.f64 %rd4, %rd4; "
+         "shr.u64 %rd4, %rd4, 32; cvt.u32.u64 %r3, %rd4;",
+         0x49400000},
         {"setp.lt.u32 %p1, %r1, 64; selp.b32 %r3, 5, 6, %p1;", 5},
         {"shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1; xor.b32 %r3, %r2, %r1;", 1},
     };
