@@ -184,7 +184,7 @@ $(RT_TESTS): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(RT_LIB)
 	$(test_link) $(TEST_LIBS)
 $(filter-out $(RT_TESTS) %/test_emulator,$(PLAIN_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(TEST_LIBS)
-$(filter-out $(RT_TESTS) %/test_prove %/test_shapes,$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+$(filter-out $(RT_TESTS) %/test_prove %/test_shapes %/test_emulated_math,$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
 # Runs verify in its own process, with mistakes planted.
@@ -213,6 +213,10 @@ emulator: $(EMULATOR) ## Build an emulator of GPUs: LD_LIBRARY_PATH=build/emulat
 EMULATOR_TEST = $(B)/tests/unit/test_emulator
 $(EMULATOR_TEST): $(O)/tests/unit/test_emulator.o $(EMULATOR_OBJ) $(TEST_LIB) $(CORE_LIB)
 	$(test_link) $(TEST_LIBS)
+
+EMULATED_MATH_TEST = $(B)/tests/unit/test_emulated_math
+$(EMULATED_MATH_TEST): $(O)/tests/unit/test_emulated_math.o $(EMULATOR_OBJ) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
 $(B)/tests/unit/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc
 

@@ -286,21 +286,35 @@ static LLVMValueRef store_condition(const Row *row, const Point *point) {
     return LLVMBuildAnd(row->unit->builder, point->active, row->exists, "");
 }
 
-/* Loads of all steps, before the first store: none moves past it. What is stored under a guard is
- * loaded inside it. */
+/* What a stage stores of all elements. What it stores under a guard is computed inside it. */
+static uint32_t list_stored(const Stage *stage, ScalarId *roots) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < stage->stores.n; i++)
+        if (!stage->stores.data[i].guard) roots[n++] = stage->stores.data[i].value;
+    return n;
+}
+
+/* Loads of all steps, before the first store: none moves past it. */
 static void load_resident(Row *row, const Stage *stage) {
     ScalarId roots[MAX_STAGE_VALUES], loads[MAX_STAGE_VALUES];
-    uint32_t n_roots = 0;
-    for (uint32_t i = 0; i < stage->stores.n; i++)
-        if (!stage->stores.data[i].guard) roots[n_roots++] = stage->stores.data[i].value;
+    uint32_t n_roots = list_stored(stage, roots);
     for (uint32_t s = 0; s < row->n_steps; s++) {
         uint32_t n = point_list_loads(&row->steps[s], roots, n_roots, loads, MAX_STAGE_VALUES);
         for (uint32_t i = 0; i < n; i++) point_value(&row->steps[s], loads[i]);
     }
 }
 
+static void divide_resident(Row *row, const Stage *stage) {
+    ScalarId roots[MAX_STAGE_VALUES];
+    uint32_t n_roots = list_stored(stage, roots);
+    for (uint32_t i = 0; i < stage->reduces.n; i++)
+        roots[n_roots++] = stage_reduce(row->kernel, stage, i)->value;
+    point_divide_together(row->steps, row->n_steps, roots, n_roots);
+}
+
 static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
     if (stage->stores.n) load_resident(row, stage);
+    divide_resident(row, stage);
     for (uint32_t s = 0; s < row->n_steps; s++) {
         Point *point = &row->steps[s];
         Acc *accs = all_accs + s % row->n_slots * MAX_STAGE_VALUES;

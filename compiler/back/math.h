@@ -75,13 +75,15 @@ LLVMValueRef math_near_quotient(const MathCtx *m, LLVMValueRef x, LLVMValueRef y
 
 /* Correctly rounded quotients by one divisor, a scalar float that is worked on once: faster than
  * math_div where several lanes, or several places in the code, divide by the same. `x` is a vector
- * of float. It branches, as math_div may. */
+ * of at most 64 float: the more, the less code for each. It branches, as math_div may. What is less
+ * code still: `x` are fractions where each is known to be from +0 to 1, or NaN. */
 typedef struct MathDivisor {
-    LLVMValueRef value, reciprocal, minus_reciprocal;
-    LLVMValueRef excess; /* i32: has a bit set that marks divisors it does not take */
+    LLVMValueRef value, reciprocal, minus_value, minus_reciprocal;
+    LLVMValueRef moderate; /* i32: 0 of divisors that are small, large or negative */
 } MathDivisor;
 MathDivisor math_divisor(const MathCtx *m, LLVMValueRef y);
-LLVMValueRef math_quotient(const MathCtx *m, LLVMValueRef x, const MathDivisor *divisor);
+LLVMValueRef math_quotient(const MathCtx *m, LLVMValueRef x, const MathDivisor *divisor,
+                           bool are_fractions);
 
 /* Correctly rounded or exact. */
 LLVMValueRef math_fma(const MathCtx *m, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z);

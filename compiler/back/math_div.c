@@ -20,16 +20,30 @@ typedef struct Quotient {
     Val product;        /* with the machine's reciprocal */
 } Quotient;
 
-/* Markstein's: a refined reciprocal, and a quotient corrected by the exact remainder. Refined once,
- * the reciprocal is not always the nearest number, and a few quotients would be wrong. The
- * correction would lose the sign of 0. */
-static Quotient refined_quotient(const Fp *p, Val x, Val y) {
-    Val rough = fp_machine_reciprocal(p, y), reciprocal = rough;
-    Val minus_y = fp_neg(p, y);
+/* Refined once, it is not always the nearest number, and a few quotients would be wrong. */
+static Val refined(const Fp *p, Val minus_y, Val reciprocal) {
     for (int i = 0; i < 2; i++) {
         Val error = fp_fma(p, minus_y, reciprocal, fp_num(p, 1));
         reciprocal = fp_fma(p, reciprocal, error, reciprocal);
     }
+    return reciprocal;
+}
+
+Val fp_refined_reciprocal(const Fp *p, Val y) {
+    if (!p->m->is_gpu) return fp_div(p, fp_num(p, 1), y);
+    Val rough = fp_machine_reciprocal(p, y);
+    Val minus_y = fp_neg(p, y);
+    Val reciprocal = refined(p, minus_y, rough);
+    Val is_nan = fp_unordered(p, reciprocal, reciprocal);
+    return fp_select(p, is_nan, rough, reciprocal);
+}
+
+/* Markstein's: a refined reciprocal, and a quotient corrected by the exact remainder. The
+ * correction would lose the sign of 0. */
+static Quotient refined_quotient(const Fp *p, Val x, Val y) {
+    Val rough = fp_machine_reciprocal(p, y);
+    Val minus_y = fp_neg(p, y);
+    Val reciprocal = refined(p, minus_y, rough);
     Val first = fp_mul(p, x, reciprocal);
     Val rest = fp_fma(p, minus_y, first, x);
     Val corrected = fp_fma(p, rest, reciprocal, first);

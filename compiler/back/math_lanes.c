@@ -1,7 +1,5 @@
-/* Lanes together: a quick way for all of them, and one after the other where it does not do. */
+/* Lanes together: a quick way for all of them, and a few after the others where it does not do. */
 #include "back/math_ops.h"
-
-enum { LEAST_BIT = 0x20000000, TOO_LARGE_BIT = 0x40000000 };
 
 static Val i32_const(const MathCtx *m, uint32_t value) {
     return LLVMConstInt(LLVMInt32TypeInContext(m->context), value, 0);
@@ -11,34 +9,60 @@ static Val fp_lane(const Fp *p, Val vector, unsigned i) {
     return LLVMBuildExtractElement(p->m->builder, vector, i32_const(p->m, i), "");
 }
 
-Val fp_excess(const Fp *p, Val is_excess) {
-    return LLVMBuildSelect(p->m->builder, is_excess, i32_const(p->m, TOO_LARGE_BIT),
+Val fp_condition_bits(const Fp *p, Val condition) {
+    return LLVMBuildSelect(p->m->builder, condition, i32_const(p->m, UINT32_MAX),
                            i32_const(p->m, 0), "");
 }
 
-/* The two highest bits of the exponent tell, those of all lanes together by two instructions for
- * every second lane. */
-Val fp_all_usual(const Fp *p, Val x, Val excess) {
+static Val all_have(const Fp *p, Val bits, uint32_t bit, Val condition_bits) {
     LLVMBuilderRef b = p->m->builder;
-    Val bits = fp_to_bits(p, x);
-    Val all = fp_lane(p, bits, 0), any = all;
+    Val all = fp_lane(p, bits, 0);
     for (unsigned i = 1; i < p->lanes; i++) {
         Val own = fp_lane(p, bits, i);
         all = fp_and(p, all, own);
-        any = fp_or(p, any, own);
     }
-    if (excess) any = fp_or(p, any, excess);
-    Val least = LLVMBuildAnd(b, all, i32_const(p->m, LEAST_BIT), "");
-    Val too_large = LLVMBuildAnd(b, any, i32_const(p->m, TOO_LARGE_BIT), "");
-    Val both = fp_or(p, least, too_large);
-    return LLVMBuildICmp(b, LLVMIntEQ, both, i32_const(p->m, LEAST_BIT), "");
+    all = fp_and(p, all, condition_bits);
+    Val one = LLVMBuildAnd(b, all, i32_const(p->m, bit), "");
+    return LLVMBuildICmp(b, LLVMIntNE, one, i32_const(p->m, 0), "");
 }
 
-/* Works on lane 0 and turns the lanes by one, as many times as there are lanes: little code. */
-Val fp_each_lane(const Fp *p, Val x, Val (*of)(const Fp *one, Val x, const void *user),
+/* Of exponents (biased by 127) those from 33 to 160 have the highest bit set when 95 is added, and
+ * no others. */
+Val fp_all_usual(const Fp *p, Val x, Val condition_bits) {
+    Val bits = fp_to_bits(p, x);
+    bits = fp_iadd(p, bits, fp_int(p, (uint64_t)95 << 23));
+    return all_have(p, bits, 0x40000000, condition_bits);
+}
+
+/* Of exponents up to 127 those from 64 on have the second bit set; of zero, less one, all bits are.
+ */
+Val fp_all_usual_fractions(const Fp *p, Val x, Val condition_bits) {
+    Val bits = fp_to_bits(p, x);
+    bits = fp_iadd(p, bits, fp_int(p, UINT32_MAX));
+    return all_have(p, bits, 0x20000000, condition_bits);
+}
+
+/* `n` lanes from `first` on, around the end. */
+static Val lanes_from(const Fp *p, Val vector, unsigned first, unsigned n) {
+    Val order[64];
+    for (unsigned i = 0; i < n; i++) order[i] = i32_const(p->m, (first + i) % p->lanes);
+    Val poison = LLVMGetPoison(LLVMTypeOf(vector));
+    return LLVMBuildShuffleVector(p->m->builder, vector, poison, LLVMConstVector(order, n), "");
+}
+
+/* Of 64 lanes four: one by one would take 64 turns, of 64 moves each. */
+static unsigned lanes_at_once(const Fp *p) {
+    unsigned n = p->lanes < 32 ? 1 : p->lanes / 16;
+    while (p->lanes % n) n--;
+    return n;
+}
+
+/* Works on the first lanes and turns all by as many, until each was first: little code. */
+Val fp_few_lanes(const Fp *p, Val x, Val (*of)(const Fp *few, Val x, const void *user),
                  const void *user, LLVMBasicBlockRef done) {
     const MathCtx *m = p->m;
     LLVMBuilderRef b = m->builder;
+    unsigned n = lanes_at_once(p);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
     Val function = LLVMGetBasicBlockParent(before);
     LLVMBasicBlockRef each = LLVMAppendBasicBlockInContext(m->context, function, "each");
@@ -46,16 +70,17 @@ Val fp_each_lane(const Fp *p, Val x, Val (*of)(const Fp *one, Val x, const void 
     LLVMPositionBuilderAtEnd(b, each);
     Val turn = LLVMBuildPhi(b, LLVMInt32TypeInContext(m->context), "");
     Val lanes = LLVMBuildPhi(b, p->type, "");
-    Val first = fp_lane(p, lanes, 0);
-    Fp one = fp_of(m, first);
-    Val result = of(&one, first, user);
-    Val order[64];
-    for (unsigned i = 0; i < p->lanes; i++) order[i] = i32_const(m, (i + 1) % p->lanes);
-    Val poison = LLVMGetPoison(p->type);
-    Val turned = LLVMBuildShuffleVector(b, lanes, poison, LLVMConstVector(order, p->lanes), "");
-    turned = LLVMBuildInsertElement(b, turned, result, i32_const(m, p->lanes - 1), "");
+    Val first = lanes_from(p, lanes, 0, n);
+    Fp few = fp_of(m, first);
+    Val results = of(&few, first, user);
+    Val turned = lanes_from(p, lanes, n, p->lanes);
+    for (unsigned i = 0; i < n; i++) {
+        Val result = fp_lane(&few, results, i);
+        Val at = i32_const(m, p->lanes - n + i);
+        turned = LLVMBuildInsertElement(b, turned, result, at, "");
+    }
     Val next = LLVMBuildAdd(b, turn, i32_const(m, 1), "");
-    Val is_last = LLVMBuildICmp(b, LLVMIntEQ, next, i32_const(m, p->lanes), "");
+    Val is_last = LLVMBuildICmp(b, LLVMIntEQ, next, i32_const(m, p->lanes / n), "");
     LLVMBuildCondBr(b, is_last, done, each);
     LLVMBasicBlockRef from[2] = {before, LLVMGetInsertBlock(b)};
     Val turns[2] = {i32_const(m, 0), next}, values[2] = {x, turned};

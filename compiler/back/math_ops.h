@@ -82,18 +82,24 @@ enum { MAX_MACHINE_ARGS = 3 };
 Val fp_machine(const Fp *p, const char *text, const Val *args, unsigned n_args);
 /* Within an ULP (f32) or 2^-20 (f64); of 0 and infinity the other. */
 Val fp_machine_reciprocal(const Fp *p, Val y);
+/* Next to the nearest number at worst; infinite or 0 where that is. Subnormal ones are not taken.
+ */
+Val fp_refined_reciprocal(const Fp *p, Val y);
 
 /* An overloaded intrinsic of one type: llvm.NAME.type. */
 Val fp_intrinsic(const MathCtx *m, const char *name, LLVMTypeRef type, Val *args, unsigned n_args);
 
 /* Vectors of float. */
-/* Whether the sizes of all lanes are at least 2^-63 and less than 2, and `excess` (i32 of
- * fp_excess, or NULL) says nothing against it. */
-Val fp_all_usual(const Fp *p, Val x, Val excess);
-Val fp_excess(const Fp *p, Val is_excess);
-/* `of` each lane by itself, in a loop that ends the current block and goes on to `done`. `of` makes
- * no block. */
-Val fp_each_lane(const Fp *p, Val x, Val (*of)(const Fp *one, Val x, const void *user),
+/* By an addition for each lane and an instruction for every second one: whether the sizes of all
+ * lanes are at least 2^-94 and less than 2^34, and the condition that fp_condition_bits made an i32
+ * of holds; of lanes known to be from +0 to 1 or NaN, whether each is more than 2^-63, zero or NaN.
+ */
+Val fp_all_usual(const Fp *p, Val x, Val condition_bits);
+Val fp_all_usual_fractions(const Fp *p, Val x, Val condition_bits);
+Val fp_condition_bits(const Fp *p, Val condition);
+/* `of` a few lanes at a time, at most 64 in all, in a loop that ends the current block and goes on
+ * to `done`. `of` makes no block. */
+Val fp_few_lanes(const Fp *p, Val x, Val (*of)(const Fp *few, Val x, const void *user),
                  const void *user, LLVMBasicBlockRef done);
 
 /* Rounding by adding 1.5 * 2^(mantissa bits): `shifted` holds the integer in its low bits (two's

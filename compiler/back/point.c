@@ -1,6 +1,7 @@
 /* Emitting scalar programs. See point.h. */
 #include "back/point_index.h"
 #include "back/point_narrow.h"
+#include "back/point_quotient.h"
 
 #include <string.h>
 
@@ -212,42 +213,6 @@ static LLVMValueRef from_memory(const Unit *unit, Dtype dtype, LLVMValueRef valu
     return LLVMBuildICmp(unit->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
 }
 
-/* Makes what is needed to divide by `y` right behind it, so that it is there wherever y is. */
-static MathDivisor divisor_of(Lower *lower, LLVMValueRef y) {
-    Unit *unit = lower->unit;
-    for (uint32_t i = 0; i < lower->divisors.n; i++)
-        if (lower->divisors.data[i].value == y) return lower->divisors.data[i];
-    LLVMBasicBlockRef here = unit_here(unit);
-    LLVMValueRef next = LLVMIsAInstruction(y) ? LLVMGetNextInstruction(y) : NULL;
-    while (next && LLVMIsAPHINode(next)) next = LLVMGetNextInstruction(next);
-    if (next)
-        LLVMPositionBuilderBefore(unit->builder, next);
-    else if (LLVMIsAInstruction(y))
-        unit_goto(unit, LLVMGetInstructionParent(y));
-    MathDivisor divisor = math_divisor(&unit->math, y);
-    unit_goto(unit, here);
-    vec_push(unit->arena, &lower->divisors, divisor);
-    return divisor;
-}
-
-/* Whether all lanes of a division have one divisor, and it pays to know. */
-static bool has_one_divisor(const Unit *unit, const Scalar *s, Dtype operand,
-                            LLVMValueRef const *args) {
-    return s->prim == PRIM_DIV && operand == DT_F32 && unit_is_gpu(unit) &&
-           unit_is_vector(args[0]) && !unit_is_vector(args[1]);
-}
-
-/* Whether it is an element less the largest of the row's: at most 0, or NaN. */
-static bool is_at_most_0(const Kernel *kernel, ScalarId id) {
-    const Scalar *s = scalar_get(kernel->scalars, id);
-    if (s->kind != SCALAR_PRIM || s->prim != PRIM_SUB) return false;
-    const Scalar *largest = scalar_get(kernel->scalars, s->args[1]);
-    if (largest->kind != SCALAR_STAGE) return false;
-    const Reduce *reduce = &kernel->reduces.data[largest->slot];
-    return reduce->combine == PRIM_MAX && !reduce->is_arg && reduce->value == s->args[0] &&
-           reduce->result == reduce->acc;
-}
-
 static LLVMValueRef prim_value(Point *point, const Scalar *s) {
     Unit *unit = point->lower->unit;
     const PrimInfo *info = prim_info(s->prim);
@@ -259,13 +224,11 @@ static LLVMValueRef prim_value(Point *point, const Scalar *s) {
         any_vector = any_vector || unit_is_vector(args[i]);
     }
     Dtype operand = scalar_get(point->lower->kernel->scalars, s->args[info->arity - 1])->dtype;
-    if (has_one_divisor(unit, s, operand, args)) {
-        MathDivisor divisor = divisor_of(point->lower, args[1]);
-        return math_quotient(&unit->math, args[0], &divisor);
-    }
+    LLVMValueRef quotient = point_quotient(point->lower, s, args[0], args[1]);
+    if (quotient) return quotient;
     for (uint32_t i = 0; i < info->arity && any_vector; i++)
         args[i] = unit_splat(unit, args[i], point->lanes);
-    if (s->prim == PRIM_EXP && is_at_most_0(point->lower->kernel, s->args[0]))
+    if (s->prim == PRIM_EXP && point_is_at_most_0(point->lower->kernel, s->args[0]))
         return math_exp_below_0(&unit->math, args[0]);
     return unit_prim(unit, s->prim, operand, args[0], args[1], args[2]);
 }

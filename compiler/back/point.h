@@ -116,6 +116,10 @@ void point_prepare(Point *point, const ScalarId *roots, uint32_t n_roots, uint32
  * result of a reduction comes before: those that a loop can begin early. */
 uint32_t point_list_loads(const Point *point, const ScalarId *roots, uint32_t n_roots,
                           ScalarId *loads, uint32_t most);
+/* Divides, now and at once, what the roots need divided by one value at all of the `n` points, and
+ * what these have already: one look tells whether any quotient is unusual, and the code for those
+ * is there once. */
+void point_divide_together(Point *points, uint32_t n, const ScalarId *roots, uint32_t n_roots);
 /* Where a load reads at lane 0. */
 LLVMValueRef point_pointer(Point *point, const Scalar *load);
 /* Index at lane 0. */

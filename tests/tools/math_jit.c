@@ -31,12 +31,20 @@ typedef struct OpEntry {
 } OpEntry;
 
 /* The lanes by the first one's divisor. */
-static LLVMValueRef math_quotient_by_one(const MathCtx *m, LLVMValueRef x, LLVMValueRef y) {
+static LLVMValueRef by_one(const MathCtx *m, LLVMValueRef x, LLVMValueRef y, bool are_fractions) {
     if (LLVMGetTypeKind(LLVMTypeOf(x)) != LLVMVectorTypeKind) return math_div(m, x, y);
     LLVMValueRef at = LLVMConstInt(LLVMInt32TypeInContext(m->context), 0, 0);
     LLVMValueRef one = LLVMBuildExtractElement(m->builder, y, at, "");
     MathDivisor divisor = math_divisor(m, one);
-    return math_quotient(m, x, &divisor);
+    return math_quotient(m, x, &divisor, are_fractions);
+}
+
+static LLVMValueRef math_quotient_by_one(const MathCtx *m, LLVMValueRef x, LLVMValueRef y) {
+    return by_one(m, x, y, false);
+}
+
+static LLVMValueRef math_fraction_by_one(const MathCtx *m, LLVMValueRef x, LLVMValueRef y) {
+    return by_one(m, x, y, true);
 }
 
 #define EMITTER_1(name) .unary = math_##name

@@ -23,8 +23,8 @@
 
 #define MATH_INTEGER(X) X(idiv, 2) X(irem, 2)
 
-/* float: all lanes of a vector divided by the first of y */
-#define MATH_SHARED(X) X(quotient_by_one, 2)
+/* float: all lanes of a vector divided by the first of y; lanes from +0 to 1, or NaN */
+#define MATH_SHARED(X) X(quotient_by_one, 2) X(fraction_by_one, 2)
 
 typedef enum MathOp {
 #define X(name, n_args) MATH_OP_##name,

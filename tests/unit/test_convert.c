@@ -209,7 +209,7 @@ static size_t add_operations(MathKernel *kernels, const unsigned *widths, size_t
     size_t n = 0;
     for (int op = 0; op < MATH_OP_CONVERT; op++) {
         bool is_integer = op == MATH_OP_idiv || op == MATH_OP_irem;
-        bool is_of_f32 = op == MATH_OP_quotient_by_one;
+        bool is_of_f32 = op == MATH_OP_quotient_by_one || op == MATH_OP_fraction_by_one;
         for (int type = 0; type < 2; type++) {
             if ((is_integer && type) || (is_of_f32 && type != CONVERT_F32)) continue;
             for (size_t k = 0; k < n_widths; k++) {

@@ -131,18 +131,24 @@ Test(gpu_row, a_longest_length_is_a_condition) {
     compile_free(&p);
 }
 
-/* One divisor for a row: one reciprocal, and no division but one in the loop for unusual lanes. */
+/* One divisor for a row: one reciprocal, one look whether any of a thread's elements is unusual,
+ * and no division but in one loop for those, whatever the number of steps. */
 Test(gpu_row, a_row_divides_by_its_sum_once) {
-    static const char source[] =
-        "graph g(x: bf16[256, 4096]) -> (y: bf16[256, 4096]) {\n  y = softmax(x)\n}\n";
-    Compiled p = compiled_new(source, TARGET_SM_90A);
-    const char *first = strstr(p.bytes, ".entry");
-    cr_assert(first);
-    const Sched *s = &p.plan->kernels.data[0].variants[0].sched;
-    uint32_t n_scalar = p.plan->kernels.data[0].variants[1].sched.resident;
-    cr_expect_eq(ptx_count(first, "rcp.rn.f32"), 1);
-    cr_expect_eq(ptx_count(first, "div.rn.f32"), s->resident + n_scalar);
-    compile_free(&p);
+    static const char *const types[] = {"bf16[256, 4096]", "bf16[256, 131072]", "f32[256, 8192]",
+                                        "bf16[256, 99999]"};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        char source[256];
+        snprintf(source, sizeof source, "graph g(x: %s) -> (y: %s) {\n  y = softmax(x)\n}\n",
+                 types[i], types[i]);
+        Compiled p = compiled_new(source, TARGET_SM_90A);
+        const Kernel *kernel = &p.plan->kernels.data[0];
+        const char *text = compiled_function(&p, kernel, 0);
+        cr_expect_gt(kernel->variants[0].sched.resident, 1);
+        cr_expect_eq(ptx_count(text, "rcp.rn.f32"), 1, "%s", source);
+        cr_expect_eq(ptx_count(text, "rcp.approx.ftz.f64"), 1, "%s", source);
+        cr_expect_eq(ptx_count(text, "div.rn.f32"), 0, "%s", source);
+        compile_free(&p);
+    }
 }
 
 /* Places a constant distance apart are one pointer: only loads and stores have the distance. */

@@ -390,40 +390,92 @@ Test(math, exact_operations_are_exact) {
     for (size_t i = 0; i < sizeof exacts / sizeof *exacts; i++) check_exact(&exacts[i]);
 }
 
-/* Quotients by one divisor for 8 lanes. */
-static void check_quotients(MathFunction divide, const float *x, const float *y, size_t n) {
+/* Quotients by one divisor for so many lanes. */
+static void check_quotients(MathFunction divide, const float *x, const float *y, size_t n,
+                            size_t lanes) {
     static float out[N_BATCH];
     divide(x, y, out, n);
     for (size_t i = 0; i < n; i++) {
-        float want = x[i] / y[i / 8 * 8];
+        float by = y[i / lanes * lanes], want = x[i] / by;
         bool is_same = isnan(want) ? isnan(out[i]) : memcmp(&want, &out[i], sizeof want) == 0;
-        cr_assert(is_same, "%a / %a = %a, want %a", (double)x[i], (double)y[i / 8 * 8],
-                  (double)out[i], (double)want);
+        cr_assert(is_same, "%a / %a = %a, want %a", (double)x[i], (double)by, (double)out[i],
+                  (double)want);
     }
 }
 
-Test(math, quotients_by_one_divisor_are_exact) {
-    static float x[N_BATCH], y[N_BATCH];
-    const MathKernel kernel = {
-        .op = MATH_OP_quotient_by_one, .from = CONVERT_F32, .to = CONVERT_F32, .lanes = 8};
-    MathJit *jit = math_jit_new(&kernel, 1);
-    cr_assert_not_null(jit);
-    uint64_t state = 17;
-    for (int round = 0; round < 64; round++) {
-        for (size_t i = 0; i < N_BATCH; i++) {
-            bool is_any = round % 4 == 0;
-            y[i] = is_any ? as_f32((uint32_t)math_random(&state)) : (float)draw_f64(&state, 20);
-            x[i] = (float)draw_f64(&state, round % 4 == 1 ? 100 : 10);
-            if (round % 4 != 2) y[i] = fabsf(y[i]);
-            if (round % 4 == 3 || is_any) x[i] = as_f32((uint32_t)math_random(&state));
-            if (round % 2 == 0 && i % 5 == 0) x[i] = (float)special(i % N_SPECIALS);
-            if (round == 0 && i % 3 == 0) y[i] = (float)special(i / 8 % N_SPECIALS);
-            if (round > 32 && i % 16 < 8) x[i] = (float)(math_random(&state) % 1000) / 1000;
-            if (round > 48 && i % 3 == 0) x[i] = i % 2 ? 0.0f : -0.0f;
+/* All lanes of one size, so that where one is unusual all are. */
+static void draw_sizes(uint64_t *state, size_t lanes, float *x, float *y) {
+    int x_exponent = 0, y_exponent = 0;
+    for (size_t i = 0; i < N_BATCH; i++) {
+        if (i % lanes == 0) {
+            x_exponent = (int)(math_random(state) % 276) - 149;
+            y_exponent = (int)(math_random(state) % 140) - 70;
         }
-        check_quotients(math_jit_function(jit, 0), x, y, N_BATCH);
+        double significand = 1 + (double)(math_random(state) % (1 << 23)) / (1 << 23);
+        x[i] = (float)ldexp(significand, x_exponent);
+        y[i] = (float)ldexp(2 - significand / 2, y_exponent);
     }
-    math_jit_free(jit);
+}
+
+/* In some rounds all is usual, in others next to nothing. */
+static void draw_quotients(uint64_t *state, int round, size_t lanes, float *x, float *y) {
+    if (round % 16 == 6) {
+        draw_sizes(state, lanes, x, y);
+        return;
+    }
+    for (size_t i = 0; i < N_BATCH; i++) {
+        bool is_any = round % 4 == 0;
+        y[i] = is_any ? as_f32((uint32_t)math_random(state)) : (float)draw_f64(state, 20);
+        x[i] = (float)draw_f64(state, round % 4 == 1 ? 100 : 10);
+        if (round % 4 != 2) y[i] = fabsf(y[i]);
+        if (round % 4 == 3 || is_any) x[i] = as_f32((uint32_t)math_random(state));
+        if (round % 2 == 0 && i % 5 == 0) x[i] = (float)special(i % N_SPECIALS);
+        if (round == 0 && i % 3 == 0) y[i] = (float)special(i / 8 % N_SPECIALS);
+        if (round > 32 && i % 16 < 8) x[i] = (float)(math_random(state) % 1000) / 1000;
+        if (round > 48 && i % 3 == 0) x[i] = i % 2 ? 0.0f : -0.0f;
+    }
+}
+
+/* From +0 to 1, or NaN. Of every eight batches of lanes one has what is too small. */
+static void make_fractions(float *x, size_t lanes) {
+    for (size_t i = 0; i < N_BATCH; i++) {
+        x[i] = x[i] == 0 ? 0.0f : fabsf(x[i]);
+        if (x[i] > 1) x[i] = 1 / x[i];
+        bool is_small = x[i] < 0x1p-63f && x[i] > 0;
+        if (is_small && i / lanes % 8) x[i] = as_f32(0x3f000000 | (uint32_t)i);
+    }
+}
+
+static const struct {
+    MathOp op;
+    unsigned lanes;
+} by_one[] = {{MATH_OP_quotient_by_one, 8},  {MATH_OP_quotient_by_one, 2},
+              {MATH_OP_quotient_by_one, 56}, {MATH_OP_fraction_by_one, 8},
+              {MATH_OP_fraction_by_one, 64}, {MATH_OP_fraction_by_one, 24}};
+
+Test(math, quotients_by_one_divisor_are_exact, .timeout = 300) {
+    static float x[N_BATCH], y[N_BATCH];
+    for (size_t k = 0; k < sizeof by_one / sizeof *by_one; k++) {
+        size_t lanes = by_one[k].lanes;
+        const MathKernel kernel = {
+            .op = by_one[k].op, .from = CONVERT_F32, .to = CONVERT_F32, .lanes = by_one[k].lanes};
+        MathJit *jit = math_jit_new(&kernel, 1);
+        cr_assert_not_null(jit);
+        uint64_t state = 17;
+        for (int round = 0; round < 64; round++) {
+            draw_quotients(&state, round, lanes, x, y);
+            if (by_one[k].op == MATH_OP_fraction_by_one) make_fractions(x, lanes);
+            check_quotients(math_jit_function(jit, 0), x, y, N_BATCH / lanes * lanes, lanes);
+        }
+        math_jit_free(jit);
+    }
+}
+
+/* Numbers of 24 bits as such, and as fractions. */
+static void check_significands(const MathJit *jit, float *x, const float *y, size_t n) {
+    check_quotients(math_jit_function(jit, 0), x, y, n, 8);
+    for (size_t i = 0; i < n; i++) x[i] /= 1 << 24;
+    check_quotients(math_jit_function(jit, 1), x, y, n, 8);
 }
 
 /* All pairs of significands x < y of 24 bits whose quotient is that near to the middle between two
@@ -431,9 +483,10 @@ Test(math, quotients_by_one_divisor_are_exact) {
 Test(math, quotients_near_the_middle_are_exact) {
     enum { NEAREST = 4, LEAST = 1 << 23, END = 1 << 24 };
     static float x[N_BATCH], y[N_BATCH];
-    const MathKernel kernel = {
-        .op = MATH_OP_quotient_by_one, .from = CONVERT_F32, .to = CONVERT_F32, .lanes = 8};
-    MathJit *jit = math_jit_new(&kernel, 1);
+    const MathKernel kernels[] = {
+        {.op = MATH_OP_quotient_by_one, .from = CONVERT_F32, .to = CONVERT_F32, .lanes = 8},
+        {.op = MATH_OP_fraction_by_one, .from = CONVERT_F32, .to = CONVERT_F32, .lanes = 8}};
+    MathJit *jit = math_jit_new(kernels, 2);
     cr_assert_not_null(jit);
     size_t n = 0, n_pairs = 0;
     for (int64_t b = LEAST; b < END; b++) {
@@ -454,7 +507,7 @@ Test(math, quotients_near_the_middle_are_exact) {
         }
         n += lane ? 8 : 0;
         if (n < N_BATCH && b + 1 < END) continue;
-        check_quotients(math_jit_function(jit, 0), x, y, n);
+        check_significands(jit, x, y, n);
         n = 0;
     }
     cr_assert_gt(n_pairs, 2000000);

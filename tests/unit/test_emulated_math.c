@@ -1,0 +1,96 @@
+/* Quotients by one divisor as a GPU computes them, on the emulated one: its way of what is unusual
+ * is not the CPU's. */
+#include "emulator/emu.h"
+#include "tools/math_jit.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { N = 4096 };
+
+static struct { float x[N], y[N], out[N]; } memory;
+
+static bool may_access(uint64_t at, uint32_t n_bytes) {
+    uint64_t begin = (uint64_t)(uintptr_t)&memory;
+    return at >= begin && at + n_bytes <= begin + sizeof memory;
+}
+
+static void divide(const EmuKernel *kernel) {
+    uint64_t x = (uint64_t)(uintptr_t)memory.x, y = (uint64_t)(uintptr_t)memory.y;
+    uint64_t out = (uint64_t)(uintptr_t)memory.out, n = N;
+    void *params[] = {&x, &y, &out, &n};
+    EmuLaunch launch = {
+        .n_blocks = 1, .n_threads = 1, .params = params, .seed = 1, .may_access = may_access};
+    char error[400];
+    cr_assert(emu_run(kernel, &launch, error, sizeof error), "%s", error);
+}
+
+static float as_f32(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint32_t draw(uint64_t *state) {
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(*state >> 32);
+}
+
+static const float specials[] = {
+    0,         -0.0f,          INFINITY,        -INFINITY,     NAN,      1,         -1,
+    0x1p-149f, -0x1p-149f,     0x1p-130f,       0x1p-126f,     0x1p-95f, 0x1p-94f,  0x1p-93f,
+    0x1p-64f,  0x1p-63f,       0x1p-33f,        0x1p-32f,      0x1p32f,  0x1p33f,   0x1p34f,
+    0x1p127f,  0x1.fffffep33f, 0x1.fffffep127f, -0x1p126f,     3,        0x1p-148f, 0x1.8p-148f,
+    7,         0x1p-62f,       -0x1.8p-127f,    0x1.fffffep-1f};
+enum { N_SPECIALS = sizeof specials / sizeof *specials };
+
+/* Lanes of bits at random, of moderate ones, of zeros and tiny ones among them. */
+static void draw_operands(uint64_t *state, uint32_t round, uint32_t lanes, bool are_fractions) {
+    for (uint32_t i = 0; i < N; i++) {
+        uint32_t batch = i / lanes, bits = draw(state);
+        float x = as_f32(bits), moderate = as_f32(0x3f000000 | bits >> 9);
+        if (batch % 4 == 1) x = bits % 8 ? moderate : 0;
+        if (batch % 4 == 2) x = as_f32(bits % (100u << 23));
+        if (batch % 4 == 3) x = bits % 4 ? moderate : specials[bits / 4 % N_SPECIALS];
+        if (are_fractions) x = x == 0 ? 0 : fabsf(x) > 1 ? 1 / fabsf(x) : fabsf(x);
+        memory.x[i] = x;
+        memory.y[i] = round == 0   ? specials[batch % N_SPECIALS]
+                      : round == 1 ? as_f32(draw(state))
+                                   : as_f32(0x30000000 + draw(state) % 0x1f000000);
+    }
+}
+
+static void check(const char *op, uint32_t lanes) {
+    for (uint32_t i = 0; i < N; i++) {
+        float y = memory.y[i / lanes * lanes], want = memory.x[i] / y, out = memory.out[i];
+        bool is_same = isnan(want) ? isnan(out) : memcmp(&want, &out, sizeof want) == 0;
+        cr_assert(is_same, "%s of %u lanes: %a / %a = %a, want %a", op, lanes, (double)memory.x[i],
+                  (double)y, (double)out, (double)want);
+    }
+}
+
+Test(emulated_math, quotients_by_one_divisor_are_exact, .timeout = 300) {
+    static const unsigned widths[] = {2, 8, 32, 64};
+    for (size_t k = 0; k < 8; k++) {
+        bool are_fractions = k % 2;
+        const MathKernel kernel = {.op = are_fractions ? MATH_OP_fraction_by_one
+                                                       : MATH_OP_quotient_by_one,
+                                   .from = CONVERT_F32,
+                                   .to = CONVERT_F32,
+                                   .lanes = widths[k / 2]};
+        char *text = math_assembly(&kernel, 1, "sm_80");
+        cr_assert_not_null(text);
+        EmuModule module;
+        cr_assert(emu_module_init(&module, text), "%s\n%s", module.error, text);
+        uint64_t state = k;
+        for (uint32_t round = 0; round < 4; round++) {
+            draw_operands(&state, round, kernel.lanes, are_fractions);
+            divide(module.kernels.data[0]);
+            check(math_op_name(kernel.op), kernel.lanes);
+        }
+        emu_module_free(&module);
+        math_text_free(text);
+    }
+}
