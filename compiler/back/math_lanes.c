@@ -34,12 +34,18 @@ Val fp_all_usual(const Fp *p, Val x, Val condition_bits) {
     return all_have(p, bits, 0x40000000, condition_bits);
 }
 
-/* Of exponents up to 127 those from 64 on have the second bit set; of zero, less one, all bits are.
- */
+/* Less one, zero is the largest number. */
 Val fp_all_usual_fractions(const Fp *p, Val x, Val condition_bits) {
+    const uint32_t least = (uint32_t)33 << 23; /* 2^-94 */
+    LLVMBuilderRef b = p->m->builder;
     Val bits = fp_to_bits(p, x);
     bits = fp_iadd(p, bits, fp_int(p, UINT32_MAX));
-    return all_have(p, bits, 0x20000000, condition_bits);
+    Val all = condition_bits;
+    for (unsigned i = 0; i < p->lanes; i++) {
+        Val args[] = {all, fp_lane(p, bits, i)};
+        all = fp_intrinsic(p->m, "llvm.umin", LLVMTypeOf(all), args, 2);
+    }
+    return LLVMBuildICmp(b, LLVMIntUGE, all, i32_const(p->m, least - 1), "");
 }
 
 /* `n` lanes from `first` on, around the end. */

@@ -92,7 +92,7 @@ Val fp_intrinsic(const MathCtx *m, const char *name, LLVMTypeRef type, Val *args
 /* Vectors of float. */
 /* By an addition for each lane and an instruction for every second one: whether the sizes of all
  * lanes are at least 2^-94 and less than 2^34, and the condition that fp_condition_bits made an i32
- * of holds; of lanes known to be from +0 to 1 or NaN, whether each is more than 2^-63, zero or NaN.
+ * of holds; of lanes known to be from +0 to 1 or NaN, whether each is at least 2^-94, zero or NaN.
  */
 Val fp_all_usual(const Fp *p, Val x, Val condition_bits);
 Val fp_all_usual_fractions(const Fp *p, Val x, Val condition_bits);

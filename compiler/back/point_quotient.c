@@ -96,7 +96,7 @@ static void divide_together(Point *points, uint32_t n, ScalarId id, const Scalar
 }
 
 void point_divide_together(Point *points, uint32_t n, const ScalarId *roots, uint32_t n_roots) {
-    enum { MOST_LANES = 64 };
+    enum { MOST_LANES = 16 }; /* more wait for each other: 3 % of softmax 256 x 131072 */
     if (n * points->lanes < 2) return;
     const Lower *lower = points->lower;
     const ScalarTab *scalars = lower->kernel->scalars;

@@ -366,7 +366,6 @@ static bool is_idle(const Coster *c, const Kernel *kernel) {
  * stages, the more they load, compute and store at the same time. */
 static double bared_share(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
-    if (is_contraction(p->kernel)) return 0;
     double elems = (double)sched->resident * sched->lanes;
     double wanted = elems > HIDING_ELEMS ? HIDING_WARPS * HIDING_ELEMS / elems : HIDING_WARPS;
     double bared = 1 - cost_use(c, p, wanted);
@@ -412,7 +411,8 @@ static void time_kernel(const Coster *c, Pricing *p) {
     cost->launch_us = p->kernel->link != LINK_NONE || p->is_idle ? 0 : launch_us(c, p);
     cost->spill_us = spill_us(c, p);
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
-    double bared = bared_share(c, p) * fmin(cost->memory_us, busy);
+    double bared = is_contraction(p->kernel) ? cost_gemm_bared_us(c, p)
+                                             : bared_share(c, p) * fmin(cost->memory_us, busy);
     if (p->kernel->form == FORM_ROW && p->variant->sched.cluster > 1)
         bared = fmax(bared, CLUSTER_PASS_US * p->kernel->stages.n);
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared + again_us(c, p);

@@ -15,7 +15,8 @@ enum {
 static const double LARGE_FMA_EFFICIENCY = 0.9; /* f32 4096^3 */
 static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its products */
 static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
-static const double READ_SHARE = 1.5; /* of what a cache keeps, where all blocks read the same */
+static const double READ_SHARE = 1.5;  /* of what a cache keeps, where all blocks read the same */
+static const double DRAIN_SHARE = 0.8; /* of that, what delays a product that waits for memory */
 static const double STORED_BESIDE = 0.35; /* of storing beside multiplying: what it takes of that */
 
 /* Once per tile of the other side. A block of a relay has its left factor's tile throughout. */
@@ -153,8 +154,13 @@ static double wgmma_us(const Coster *c, const Pricing *p) {
            share_of_launch(c, p);
 }
 
+/* How many tiles each block has, the last wave being whole or not. */
+static double part_waves(const Coster *c, const Pricing *p) {
+    return p->n_beside / ((double)c->card->n_processors * p->cost->pressure.n_blocks);
+}
+
 static double n_waves(const Coster *c, const Pricing *p) {
-    return ceil(p->n_beside / ((double)c->card->n_processors * p->cost->pressure.n_blocks));
+    return ceil(part_waves(c, p));
 }
 
 /* Where other warps store, a block stores nothing but its last tile after it has multiplied. The
@@ -168,6 +174,15 @@ static void hide_storing(const Coster *c, Pricing *p) {
     double others = last * sched->warps_m / sched->store_warps;
     double wait = fmax(STORED_BESIDE * last, others - wgmma_tile_us(c, p, sched->tile_n));
     p->cost->arithmetic_us = share * (last + (waves - 1) * wait);
+}
+
+double cost_gemm_bared_us(const Coster *c, const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    if (sched->engine != CONTRACT_WGMMA || sched->store_warps) return 0;
+    double waves = part_waves(c, p) * share_of_launch(c, p);
+    double drain = DRAIN_SHARE * waves * WGMMA_DRAIN_US * sched->tile_n;
+    double busy = p->cost->arithmetic_us + p->cost->tensor_us + p->cost->spill_us;
+    return fmax(0, fmin(drain, p->cost->memory_us + drain - busy));
 }
 
 bool cost_is_row_phase(const Kernel *kernel) {
@@ -206,12 +221,23 @@ static double fma_efficiency(const Coster *c, const Pricing *p) {
     return has_many ? LARGE_FMA_EFFICIENCY : FMA_EFFICIENCY;
 }
 
+/* The warps that multiply go over the rows, then; meanwhile the next tiles' factors come. */
+static double wgmma_rows_us(const Coster *c, const Pricing *p, const Sched *sched, double prims) {
+    const KernelCost *product = p->cost - 1;
+    double busy = product->arithmetic_us + product->tensor_us + product->spill_us +
+                  cost_rows_wgmma_us(sched, part_waves(c, p), p->reduced, prims);
+    double both = fmax(busy, product->memory_us + p->cost->memory_us);
+    return fmax(0, both - (product->us - product->launch_us));
+}
+
 void cost_gemm_time_rows(const Coster *c, Pricing *p) {
     if (c->card->device == DEVICE_CPU) return;
     const Sched *product = &p->kernel[-1].variants[p->cost->variant].sched;
     double points = p->rows * p->reduced, prims = points > 0 ? p->cost->n_prims / points : 0;
-    double least = cost_rows_us(product, n_waves(c, p), p->reduced, prims);
-    p->cost->us = fmax(p->cost->us, least) + cost_rows_begin_us(product, p->reduced);
+    double least = cost_rows_us(product, part_waves(c, p), p->reduced, prims);
+    p->cost->us = product->engine == CONTRACT_WGMMA ? wgmma_rows_us(c, p, product, prims)
+                                                    : fmax(p->cost->us, least);
+    p->cost->us += cost_rows_begin_us(product, p->reduced);
 }
 
 void cost_gemm_time(const Coster *c, Pricing *p, double prims_per_us) {

@@ -23,6 +23,8 @@ double cost_gemm_bytes_in_flight(const Pricing *p);
 double cost_gemm_use(const Coster *c, const Pricing *p, double wanted);
 /* Sets tensor_us, or adds to arithmetic_us. `prims_per_us`: of the part that has work. */
 void cost_gemm_time(const Coster *c, Pricing *p, double prims_per_us);
+/* What memory waits for while blocks store results, where those take longer than the products. */
+double cost_gemm_bared_us(const Coster *c, const Pricing *p);
 /* Whether the kernel is rows that follow a product in its blocks. */
 bool cost_is_row_phase(const Kernel *kernel);
 /* Corrects `us` of such a one on a GPU. */

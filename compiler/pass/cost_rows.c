@@ -12,7 +12,10 @@ static const double WIDE_US = 0.5;
 static const double STEP_US = 0.10, STEP_BYTES_PER_US = 115e3;
 /* An element that a thread has: by the primitives of its rows, and its way from the accumulators
  * through shared memory, to other warps or, by wgmma, within one. */
-static const double PRIM_US = 0.00065, ELEM_US = 0.05, OWN_ELEM_US = 0.016;
+static const double PRIM_US = 0.00065, ELEM_US = 0.05, OWN_ELEM_US = 0.0108;
+/* A tile by wgmma, while all processors have one: its rows wait for the last of their product, and
+ * the next tile's for them. */
+static const double TILE_US = 1.0;
 
 double cost_rows_product_us(const Sched *product, double waves, double k, uint32_t elem_bytes) {
     if (product->engine == CONTRACT_WGMMA) return 0; /* it is further ahead */
@@ -21,10 +24,13 @@ double cost_rows_product_us(const Sched *product, double waves, double k, uint32
 }
 
 double cost_rows_us(const Sched *product, double waves, double columns, double prims) {
-    bool is_wgmma = product->engine == CONTRACT_WGMMA;
-    double threads = is_wgmma ? product->warps_m * WARP_THREADS : product->threads;
-    double each = prims * PRIM_US + (is_wgmma ? OWN_ELEM_US : ELEM_US);
-    return waves * product->tile_m * columns / threads * each;
+    double elems = product->tile_m * columns / product->threads;
+    return ceil(waves) * elems * (prims * PRIM_US + ELEM_US);
+}
+
+double cost_rows_wgmma_us(const Sched *product, double waves, double columns, double prims) {
+    double elems = product->tile_m * columns / (product->warps_m * WARP_THREADS);
+    return waves * TILE_US + ceil(waves) * elems * (prims * PRIM_US + OWN_ELEM_US);
 }
 
 double cost_rows_begin_us(const Sched *product, double columns) {

@@ -343,6 +343,39 @@ Test(cost, gathered_and_short_rows_take_what_they_were_measured_to) {
     }
 }
 
+/* softmax behind a product of bf16 by wgmma, in its blocks and as a launch of its own, as replays
+ * of docs/RESULTS.md took. */
+static const struct {
+    int64_t m, k, n;
+    double us, apart_us;
+} rows_behind[] = {{65536, 64, 64, 12.8, 12.5},     {524288, 64, 64, 81.8, 75.4},
+                   {524288, 64, 128, 123.3, 130.3}, {65536, 64, 256, 30.1, 32.4},
+                   {524288, 64, 256, 214.3, 240.9}, {524288, 512, 64, 150.6, 183.4},
+                   {65536, 512, 128, 32.2, 35.0},   {524288, 512, 128, 203.9, 238.4},
+                   {524288, 512, 256, 360.8, 376.5}};
+
+Test(cost, rows_behind_products_take_what_they_were_measured_to) {
+    for (size_t i = 0; i < sizeof rows_behind / sizeof *rows_behind; i++) {
+        for (int is_apart = 0; is_apart < 2; is_apart++) {
+            Arena *arena = arena_new(NULL);
+            int m = (int)rows_behind[i].m, k = (int)rows_behind[i].k, n = (int)rows_behind[i].n;
+            const char *source =
+                str_format(arena,
+                           "graph g(x: bf16[%d, %d], w: bf16[%d, %d], b: bf16[%d])"
+                           " -> (y: bf16[%d, %d]) {\n  fuse %s {\n    h = x @ w\n  %s"
+                           "  y = softmax(h + b, axis=1)\n  %s}\n",
+                           m, k, k, n, n, m, n, is_apart ? "never" : "must", is_apart ? "}\n" : "",
+                           is_apart ? "" : "}\n");
+            Fixture f = fixture_new(source, TARGET_SM_90A, CARD_H200);
+            cr_assert_eq(f.priced.cost->n_launches, is_apart ? 2 : 1, "%s", source);
+            double us = is_apart ? rows_behind[i].apart_us : rows_behind[i].us;
+            expect_near(f.priced.cost->us, us, 0.2, source);
+            arena_free(f.arena);
+            arena_free(arena);
+        }
+    }
+}
+
 /* The ledger counts rows that are gathered, or the part that is read, where that is less than there
  * is, else all. */
 Test(cost, ledger_counts_what_is_read) {

@@ -441,7 +441,7 @@ static void make_fractions(float *x, size_t lanes) {
     for (size_t i = 0; i < N_BATCH; i++) {
         x[i] = x[i] == 0 ? 0.0f : fabsf(x[i]);
         if (x[i] > 1) x[i] = 1 / x[i];
-        bool is_small = x[i] < 0x1p-63f && x[i] > 0;
+        bool is_small = x[i] < 0x1p-94f && x[i] > 0;
         if (is_small && i / lanes % 8) x[i] = as_f32(0x3f000000 | (uint32_t)i);
     }
 }
