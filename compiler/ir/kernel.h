@@ -147,6 +147,7 @@ typedef struct Sched {
     uint32_t slots;    /* GPU FORM_ROW: accumulators per reduction: 1, or resident, for a team of a
                         * warp at most and a row of n_chains elements at most */
     bool is_wide;      /* indices need 64 bits */
+    bool pairs_bf16;   /* GPU: which computes bf16 by itself, two lanes at a time, as it does f16 */
     uint32_t min_blocks; /* GPU: that the assembler must make room for on a processor, so that it
                           * does not spill for one more; 0: as it likes */
     /* FORM_CONTRACT */

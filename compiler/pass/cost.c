@@ -11,7 +11,8 @@
 
 enum {
     SMALL_BYTES = 65536, /* stay in a processor's own cache, whoever reads them again */
-    BUSY_WARPS = 16,     /* of a processor, that keep its arithmetic busy with one lane each */
+    BUSY_WARPS = 16,     /* of a processor, that keep its arithmetic busy with one prim each */
+    MAX_WIDTH = 4,       /* of prims that a thread has under way: more hide no more */
     HIDING_WARPS = 24,   /* that hide memory behind arithmetic, and the other way round, ... */
     HIDING_ELEMS = 32, /* ... with up to as many elements a thread that are on their way at once */
     PLAIN_UNROLL = 8,  /* loads in flight of a thread that walks k by itself */
@@ -395,8 +396,8 @@ static double again_us(const Coster *c, const Pricing *p) {
 
 static void time_kernel(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
-    double width = p->variant->sched.lanes < 4 ? p->variant->sched.lanes : 4;
-    double wanted = BUSY_WARPS / (width < 1 ? 1 : sqrt(width));
+    double width = fmax(1, fmin(MAX_WIDTH, p->variant->sched.lanes * p->parallel));
+    double wanted = BUSY_WARPS / sqrt(width);
     double use =
         is_contraction(p->kernel) ? cost_gemm_use(c, p, wanted) : sqrt(cost_use(c, p, wanted));
     double prims_per_us =
@@ -521,6 +522,7 @@ static void price_kernel(Coster *c, uint32_t index) {
         cost_relay_count(c, &p);
     else
         count_prims(c, &p, live);
+    p.parallel = is_contraction(kernel) ? 1 : parallel_prims(c->arena, c->card, kernel, live);
     count_in_flight(c, &p, live);
     if (p.is_turn)
         time_turn(c, &p);

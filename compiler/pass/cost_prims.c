@@ -83,3 +83,25 @@ double map_unit_prims(const Card *card, const Kernel *kernel) {
     bool has_rows = kernel->form == FORM_MAP && kernel->n_parallel > 1;
     return has_rows && card->device == DEVICE_CPU ? MAP_UNIT_CLOCKS * card->lanes : 0;
 }
+
+double parallel_prims(Arena *arena, const Card *card, const Kernel *kernel, bool *const *live) {
+    ArenaMark mark = arena_mark(arena);
+    uint32_t n = scalar_count(kernel->scalars) + 1;
+    double *path = arena_array(arena, double, n), all = 0, waited = 0;
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        double longest = 0;
+        for (ScalarId id = 1; id < n; id++) {
+            const Scalar *scalar = scalar_get(kernel->scalars, id);
+            double own = live[s][id] ? scalar_prims(card, kernel, id) : 0;
+            path[id] = 0;
+            for (int i = 0; i < 3 && live[s][id]; i++)
+                path[id] = fmax(path[id], path[scalar->args[i]]);
+            path[id] += own;
+            longest = fmax(longest, path[id]);
+            all += own;
+        }
+        waited += longest;
+    }
+    arena_rewind(arena, mark);
+    return waited > 0 ? all / waited : 1;
+}

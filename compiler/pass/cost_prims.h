@@ -16,4 +16,8 @@ double row_end_prims(const Card *card, const Kernel *kernel, const Variant *vari
 /* Of a unit of FORM_MAP on a CPU beside its elements; else 0. */
 double map_unit_prims(const Card *card, const Kernel *kernel);
 
+/* Prims of an element that may go on at once: all over those that wait for one another, stage by
+ * stage. */
+double parallel_prims(Arena *arena, const Card *card, const Kernel *kernel, bool *const *live);
+
 #endif

@@ -40,6 +40,7 @@ typedef struct Pricing {
     bool is_idle;           /* the launch has nothing to do */
     double n_beside;        /* blocks of the launch, whose parts run side by side */
     double bytes_in_flight; /* of one thread, over all its loads of a step */
+    double parallel;        /* prims of an element that a thread may have under way at once */
     double wait_us;         /* for them, before the thread goes on to the next step or ends */
 } Pricing;
 

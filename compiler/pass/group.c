@@ -29,9 +29,11 @@ static bool feeds_lone(const Grouper *p, NodeId id) {
     return false;
 }
 
-/* Whether the value is cut off from one that reads it. */
+/* Whether the value is cut off from one that reads it: not where that was refused, even if the
+ * value is wanted stored for another reason. */
 static bool is_cut(const Grouper *p, NodeId id, NodeId user) {
-    return p->cut && p->cut[id] && p->wants_store[id] && p->part[id] != p->part[user];
+    bool is_wanted = p->wants_store[id] && p->want_reason[id] == REASON_SPILLS;
+    return p->cut && p->cut[id] && is_wanted && p->part[id] != p->part[user];
 }
 
 /* Extends what is known of dependencies to the next node. What is cut off, or stored in pieces,
@@ -251,7 +253,10 @@ static uint32_t open_group(Grouper *p, const Anchor *anchor) {
     uint32_t made_by = p->g->group_of[anchor->node];
     if (anchor->is_reduction) p->g->group_of[anchor->node] = index;
     ComposeFailure failure;
-    if (!try_group(p, &group, index, &failure) && !p->failure.reason) p->failure = failure;
+    if (!try_group(p, &group, index, &failure) && !p->failure.reason) {
+        p->failure = failure;
+        p->failed = p->off || fixed_kernel(p->graph, anchor->node) ? NODE_NONE : anchor->node;
+    }
     p->g->group_of[anchor->node] = made_by;
     vec_push(p->arena, &p->g->groups, group);
     return index;
@@ -541,6 +546,12 @@ static void drop_unread(Grouper *p) {
     }
 }
 
+/* Has something stored for what was too large in the last round; false: there is nothing left. */
+static bool shrink(Grouper *p) {
+    return p->failed == NODE_NONE ? group_want_stored(p, p->failure.node, REASON_TOO_LARGE)
+                                  : group_take_apart(p, p->failed, p->failure.node);
+}
+
 Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                       ComposeFailure *failure) {
     bool off = options.off;
@@ -578,9 +589,9 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     if (!off) group_bound_closures(&p);
     for (int round = 0; round < MAX_ROUNDS; round++) {
         p.failure = (ComposeFailure){.reason = REASON_NONE};
+        p.failed = NODE_NONE;
         run_round(&p);
-        bool grew = p.failure.reason == REASON_TOO_LARGE &&
-                    group_want_stored(&p, p.failure.node, REASON_TOO_LARGE);
+        bool grew = p.failure.reason == REASON_TOO_LARGE && shrink(&p);
         if (!grew && (off || !group_store_more(&p))) break;
     }
     *failure = p.failure;

@@ -54,6 +54,8 @@ typedef struct Grouper {
     LastGroups *last_groups; /* per node below n_last */
     uint32_t n_last;
     ComposeFailure failure;
+    NodeId failed; /* the anchor that no group of its own could take; NODE_NONE: the source's could
+                    * not */
 } Grouper;
 
 /* Composes for the sake of finding out, and keeps what the group reads. `makers`, if any, counts
@@ -87,10 +89,15 @@ bool group_is_lone(const Grouper *p, NodeId id);
 
 /* Per node: whether a group of the round reads it from memory. */
 bool *group_find_loaded(const Grouper *p);
+/* Its elements, at most. */
+double group_elems_hi(const Graph *graph, NodeId id);
 /* Has the node stored from the next round on; false if it is already. */
 bool group_want_stored(Grouper *p, NodeId id, ReasonId reason);
 /* Before anything is grouped: stores what would make any kernel too deep, too long or too wide. */
 void group_bound_closures(Grouper *p);
+/* Has what a group of the anchor's own would inline taken apart in places, since that has too many
+ * scalars once the node `failing` is to be composed. False: nothing is left to be stored. */
+bool group_take_apart(Grouper *p, NodeId anchor, NodeId failing);
 /* In the end: an output that would be stored anyway, a reduction's result or what stands for it,
  * has the reason of its reader. */
 void group_judge_outputs(Grouper *p);

@@ -5,9 +5,6 @@
 #include <string.h>
 
 enum {
-    MAX_CHAIN = 256,    /* inlined ops behind one another */
-    MAX_CLOSURE = 1024, /* inlined ops in all, roughly */
-    MAX_VIEWS = 16,     /* behind one another: index expressions may double with each pair */
     COSTLY_OPS = 8,     /* in prims: what is worth storing rather than repeating */
     COSTLY_SPREAD = 32, /* the same when repetition is only along a broadcast, ... */
     CORE_SPREAD = 16    /* ... and on a CPU's cores */
@@ -31,7 +28,7 @@ static void closure_costs(const Grouper *p, double *cost, uint32_t *depth) {
     }
 }
 
-static double elems_hi(const Graph *graph, NodeId id) {
+double group_elems_hi(const Graph *graph, NodeId id) {
     const Shape *shape = &graph_node(graph, id)->shape;
     double n = 1;
     for (uint32_t k = 0; k < shape->rank; k++) n *= (double)dim_hi(graph->dims, shape->dims[k]);
@@ -42,13 +39,13 @@ static double elems_hi(const Graph *graph, NodeId id) {
  * users in one kernel share one. */
 static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
     const Graph *graph = p->graph;
-    double direct = 0, viewed = 0, own = elems_hi(graph, id);
+    double direct = 0, viewed = 0, own = group_elems_hi(graph, id);
     for (uint32_t i = 0; i < users->n; i++) {
         NodeId user = users->data[i];
         OpClass cls = graph_class(graph, user);
         double n = cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONCAT
                        ? own
-                       : elems_hi(graph, user);
+                       : group_elems_hi(graph, user);
         if (cls == CLASS_VIEW)
             viewed += n;
         else if (n > direct)
@@ -163,7 +160,7 @@ static Upkeep upkeep_of(const Grouper *p, NodeId id, const Upkeep *upkeeps) {
     const Node *node = graph_node(p->graph, id);
     bool is_kept =
         graph_is_bound(p->graph, id) || p->wants_store[id] || graph_is_reduction(p->graph, id);
-    if (is_kept) return (Upkeep){.bytes = elems_hi(p->graph, id) * dtype_bytes(node->dtype)};
+    if (is_kept) return (Upkeep){.bytes = group_elems_hi(p->graph, id) * dtype_bytes(node->dtype)};
     Upkeep own = {.cost = p->op_cost[node->op]};
     for (uint32_t i = 0; i < node->n_args; i++) {
         own.cost += upkeeps[node->args[i]].cost;
@@ -176,7 +173,8 @@ static Upkeep upkeep_of(const Grouper *p, NodeId id, const Upkeep *upkeeps) {
 static bool is_last_prepared(const Grouper *p, NodeId id) {
     for (uint32_t i = 0; i < p->users[id].n; i++) {
         NodeId user = p->users[id].data[i];
-        if (!p->can_prepare[user] || elems_hi(p->graph, user) > elems_hi(p->graph, id)) return true;
+        if (!p->can_prepare[user] || group_elems_hi(p->graph, user) > group_elems_hi(p->graph, id))
+            return true;
     }
     return false;
 }
@@ -193,7 +191,7 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
         upkeeps[id] = upkeep_of(p, id, upkeeps);
         if (upkeeps[id].cost < COSTLY_OPS || !is_inlined(p, id, makers) || !is_last_prepared(p, id))
             continue;
-        double bytes = elems_hi(p->graph, id) * dtype_bytes(graph_node(p->graph, id)->dtype);
+        double bytes = group_elems_hi(p->graph, id) * dtype_bytes(graph_node(p->graph, id)->dtype);
         bool is_small = bytes <= upkeeps[id].bytes || repetition(p, id, &p->users[id]) > 1.0;
         if (!is_small && upkeeps[id].cost < COSTLY_SPREAD) continue;
         changed = group_want_stored(p, id, REASON_PREPARED) || changed;
@@ -268,85 +266,6 @@ void group_judge_outputs(Grouper *p) {
         if (output == NODE_NONE) last_handover(p, id, passed, &output);
         if (output != NODE_NONE && p->g->why_apart[output])
             p->g->why_stored[output] = p->g->why_apart[output];
-    }
-}
-
-/* Sizes of what would be inlined into a node's user. */
-typedef struct Closure {
-    uint32_t depth, n_scalars; /* ops behind one another; scalars, roughly */
-    uint32_t n_views;          /* views behind one another */
-    VecU32 loads;              /* what it reads, ascending, at most MAX_GROUP_LOADS + 1 */
-} Closure;
-
-static void join_loads(Arena *arena, VecU32 *loads, const VecU32 *more) {
-    for (uint32_t i = 0; i < more->n; i++) {
-        bool is_known = false;
-        for (uint32_t k = 0; k < loads->n; k++)
-            is_known = is_known || loads->data[k] == more->data[i];
-        if (!is_known && loads->n <= MAX_GROUP_LOADS) vec_push(arena, loads, more->data[i]);
-    }
-}
-
-static Closure closure_of(const Grouper *p, NodeId id, const Closure *closures) {
-    const Node *node = graph_node(p->graph, id);
-    Closure c = {.depth = 1, .n_scalars = 1};
-    uint32_t shared = 0;
-    for (uint32_t i = 0; i < node->n_args; i++) {
-        const Closure *arg = &closures[node->args[i]];
-        OpClass cls = graph_class(p->graph, node->args[i]);
-        /* Views make a second computation of what is below them, other arguments share it. */
-        if (cls == CLASS_VIEW || cls == CLASS_CONCAT || op_info(node->op)->cls == CLASS_CONCAT)
-            c.n_scalars += arg->n_scalars;
-        else if (arg->n_scalars > shared)
-            shared = arg->n_scalars;
-        if (arg->depth >= c.depth) c.depth = arg->depth + 1;
-        if (arg->n_views > c.n_views) c.n_views = arg->n_views;
-        join_loads(p->arena, &c.loads, &arg->loads);
-    }
-    c.n_scalars += shared;
-    c.n_views += op_info(node->op)->cls == CLASS_VIEW;
-    return c;
-}
-
-static Closure leaf_closure(const Grouper *p, NodeId id) {
-    Closure leaf = {.n_scalars = 1};
-    if (!graph_is_literal(p->graph, id)) vec_push(p->arena, &leaf.loads, id);
-    return leaf;
-}
-
-/* The argument whose storing helps most: the one that reads most. */
-static NodeId largest_argument(const Grouper *p, NodeId id, const Closure *closures) {
-    const Node *node = graph_node(p->graph, id);
-    NodeId largest = NODE_NONE;
-    for (uint32_t i = 0; i < node->n_args; i++) {
-        NodeId arg = node->args[i];
-        if (closures[arg].depth == 0) continue;
-        if (largest == NODE_NONE || closures[arg].loads.n > closures[largest].loads.n ||
-            (closures[arg].loads.n == closures[largest].loads.n &&
-             closures[arg].n_scalars > closures[largest].n_scalars))
-            largest = arg;
-    }
-    return largest;
-}
-
-void group_bound_closures(Grouper *p) {
-    uint32_t n = p->graph->nodes.n;
-    Closure *closures = arena_array(p->arena, Closure, n);
-    for (NodeId id = 0; id < n; id++) {
-        bool is_leaf = graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id);
-        closures[id] = is_leaf ? leaf_closure(p, id) : closure_of(p, id, closures);
-        while (closures[id].loads.n > MAX_GROUP_LOADS || closures[id].n_scalars > MAX_CLOSURE) {
-            NodeId arg = largest_argument(p, id, closures);
-            if (arg == NODE_NONE) break;
-            group_want_stored(p, arg, REASON_TOO_LARGE);
-            closures[arg] = leaf_closure(p, arg);
-            closures[id] = closure_of(p, id, closures);
-        }
-        bool is_long = closures[id].depth >= MAX_CHAIN || closures[id].n_views >= MAX_VIEWS;
-        bool is_cut = !is_leaf && (is_long || graph_is_reduction(p->graph, id));
-        if (!is_cut) continue;
-        if (!graph_is_reduction(p->graph, id)) group_want_stored(p, id, REASON_TOO_LARGE);
-        closures[id] = leaf_closure(p, id);
     }
 }
 

@@ -2,21 +2,27 @@
  *
  * Scalars are taken in the order in which the templates ask for them: depth first from reductions
  * and stores. One is alive from where it is made to its last use. The assembler finishes one lane
- * after the other as long as few values are alive, so that only what is loaded and stored has a
- * register for each lane, the former in part, since it is used up on the way; beyond MANY_ALIVE it
- * works on all lanes at once. What a primitive needs while it is computed grows with its cost. Over
- * columns values are few beside sums and addresses of the rows in flight. The constants were fitted
- * to what the assembler says of random graphs (tests/unit/test_registers.c), the examples and
- * generated chains. */
+ * after the other, so that only what is loaded and stored has a register for each lane, the former
+ * in part, since it is used up on the way. It works on all lanes of a map at once where so many
+ * values are made side by side that it gives up ordering them, and all lanes are alive where a
+ * primitive has branches of its own. Where all are safe to fit, a schedule counts on no order. What
+ * a primitive needs while it is computed grows with its cost. Over columns values are few beside
+ * sums and addresses of the rows in flight. The constants were fitted to what the assembler says of
+ * random graphs (tests/unit/test_registers.c), the examples and generated chains. */
 #include "pass/pressure.h"
 
 #include "ir/wgmma.h"
+
+#include <math.h>
 
 enum {
     OWN_REGISTERS = 6,   /* counters, the thread's place */
     MAX_ARGUMENTS = 4,   /* whose addresses are there at once, besides: a register each */
     TILE_REGISTERS = 14, /* counters and addresses of a contraction by tiles */
     MANY_ALIVE = 64,
+    SPREAD_REGISTERS = 160, /* of values side by side; beyond it does, ... */
+    SPREAD_PAIRS = 110,     /* ... where lanes are rounded in pairs, ... */
+    MOST_PAIRS = 240,       /* ... or where there are so many in all */
     LEAST_REGISTERS = 8,
     FRAGMENT_REGISTERS = 24,  /* of a contraction's addresses and copies on their way, ... */
     FIXED_REGISTERS = 8,      /* ... where all extents are numbers */
@@ -39,6 +45,7 @@ enum {
     GRANULE = 8 /* registers are handed out in such steps */
 };
 
+static const double BROAD_SHARE = 0.5;  /* of what is alive, that is made one beside the other */
 static const double LOADED_SHARE = 0.5; /* of further lanes */
 static const double STORED_SHARE = 1.75;
 static const double MMA_SHARE = 1.4;   /* of accumulators: what is multiplied lies beside them */
@@ -59,6 +66,7 @@ typedef struct Walk {
     uint32_t *last;  /* per scalar: position of the last use */
     ScalarId *order;
     uint32_t n;
+    bool pairs_bf16;
 } Walk;
 
 static void reach(Walk *w, ScalarId id);
@@ -111,6 +119,40 @@ static Walk walk_new(Arena *arena, const Kernel *kernel) {
     return w;
 }
 
+/* Powers and remainders of floats go on in loops, which all lanes go through together. */
+static bool is_looping(const Scalar *s) {
+    return s->kind == SCALAR_PRIM && dtype_in(s->dtype, DTS_FLOAT) &&
+           (s->prim == PRIM_POW || s->prim == PRIM_REM);
+}
+
+/* Whether the primitive's code has rare cases in branches: all lanes are there when it begins. */
+static bool is_branching(const Scalar *s) {
+    if (is_looping(s)) return true;
+    return s->kind == SCALAR_PRIM && dtype_in(s->dtype, DTS_FLOAT) &&
+           (s->prim == PRIM_DIV || s->prim == PRIM_SQRT || s->prim == PRIM_SIN ||
+            s->prim == PRIM_COS);
+}
+
+/* Whether lanes are computed in pairs. */
+static bool is_paired(const Walk *w, Dtype dtype) {
+    return dtype == DT_F16 || (dtype == DT_BF16 && w->pairs_bf16);
+}
+
+/* Whether an f32 value lies in the pairs that it is widened from, or is rounded to: see
+ * back/point_narrow.c. */
+static bool is_narrow(const Walk *w, ScalarId id) {
+    const Scalar *s = scalar_get(w->scalars, id);
+    if (s->dtype != DT_F32) return false;
+    if (s->kind == SCALAR_CVT) return is_paired(w, scalar_get(w->scalars, s->args[0])->dtype);
+    if (s->kind != SCALAR_PRIM || prim_info(s->prim)->cost > 1) return false;
+    for (int i = 0; i < 3; i++) {
+        const Scalar *arg = s->args[i] ? scalar_get(w->scalars, s->args[i]) : NULL;
+        bool is_widened = arg && arg->kind == SCALAR_CVT && is_narrow(w, s->args[i]);
+        if (arg && arg->kind != SCALAR_CONST && !is_widened) return false;
+    }
+    return true;
+}
+
 /* In registers; 16-bit elements are held in pairs. */
 static double own_size(const Walk *w, ScalarId id, uint32_t axis, uint32_t lanes) {
     const Scalar *s = scalar_get(w->scalars, id);
@@ -120,20 +162,62 @@ static double own_size(const Walk *w, ScalarId id, uint32_t axis, uint32_t lanes
     return (varies ? lanes : 1) * bytes / 4;
 }
 
-/* The largest sum of what is alive at once. */
-static double peak_size(Arena *arena, const Walk *w, uint32_t axis, uint32_t lanes) {
-    double *change = arena_array(arena, double, w->n + 2);
-    double alive = 0, peak = 0;
+/* The same where pairs stay pairs: a widened value is the one that it is made from. */
+static double paired_size(const Walk *w, ScalarId id, uint32_t axis, uint32_t lanes) {
+    if (!is_narrow(w, id)) return own_size(w, id, axis, lanes);
+    bool is_widened = scalar_get(w->scalars, id)->kind == SCALAR_CVT;
+    return is_widened ? 0 : own_size(w, id, axis, lanes) / 2;
+}
+
+/* The largest sums of what is alive at once. */
+typedef struct Peak {
+    double all, branching; /* `branching`: while the code of a primitive is a branch of its own */
+} Peak;
+
+static Peak peak_of(Arena *arena, const Walk *w, uint32_t axis, uint32_t lanes, bool in_pairs) {
+    double *change = arena_array(arena, double, w->n + 2), alive = 0;
+    uint32_t *last = arena_copy(arena, w->last, (scalar_count(w->scalars) + 1) * sizeof *last);
+    Peak peak = {0, 0};
+    for (uint32_t i = 0; i < w->n && in_pairs; i++) {
+        const Scalar *s = scalar_get(w->scalars, w->order[i]);
+        bool is_widened = s->kind == SCALAR_CVT && is_narrow(w, w->order[i]);
+        if (is_widened && last[w->order[i]] > last[s->args[0]])
+            last[s->args[0]] = last[w->order[i]];
+    }
     for (uint32_t i = 0; i < w->n; i++) {
-        double size = own_size(w, w->order[i], axis, lanes);
+        ScalarId id = w->order[i];
+        double size = in_pairs ? paired_size(w, id, axis, lanes) : own_size(w, id, axis, lanes);
         change[i + 1] += size;
-        change[w->last[w->order[i]] + 1 > w->n + 1 ? w->n + 1 : w->last[w->order[i]] + 1] -= size;
+        change[last[id] + 1 > w->n + 1 ? w->n + 1 : last[id] + 1] -= size;
     }
     for (uint32_t i = 1; i <= w->n; i++) {
         alive += change[i];
-        if (alive > peak) peak = alive;
+        peak.all = fmax(peak.all, alive);
+        if (is_branching(scalar_get(w->scalars, w->order[i - 1])))
+            peak.branching = fmax(peak.branching, alive);
     }
     return peak;
+}
+
+static double peak_size(Arena *arena, const Walk *w, uint32_t axis, uint32_t lanes) {
+    return peak_of(arena, w, axis, lanes, false).all;
+}
+
+/* The most primitives, in registers, of which none waits for another of them. */
+static double breadth(Arena *arena, const Walk *w, uint32_t axis, uint32_t lanes) {
+    uint32_t *level = arena_array(arena, uint32_t, scalar_count(w->scalars) + 1);
+    double *sizes = arena_array(arena, double, w->n + 2), most = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        const Scalar *s = scalar_get(w->scalars, w->order[i]);
+        uint32_t own = 0;
+        for (int k = 0; k < 3; k++)
+            if (s->args[k] && level[s->args[k]] > own) own = level[s->args[k]];
+        level[w->order[i]] = own + (s->kind == SCALAR_PRIM);
+        if (s->kind != SCALAR_PRIM) continue;
+        sizes[own + 1] += paired_size(w, w->order[i], axis, lanes);
+        most = fmax(most, sizes[own + 1]);
+    }
+    return most;
 }
 
 /* Further lanes of what is loaded in the stage, and of what is stored at once. */
@@ -149,12 +233,6 @@ static double wide_size(const Walk *w, const Stage *stage, uint32_t axis, uint32
         if (own > stored) stored = own;
     }
     return LOADED_SHARE * loaded + STORED_SHARE * stored;
-}
-
-/* Powers and remainders of floats go on in loops, which all lanes go through together. */
-static bool is_looping(const Scalar *s) {
-    return s->kind == SCALAR_PRIM && dtype_in(s->dtype, DTS_FLOAT) &&
-           (s->prim == PRIM_POW || s->prim == PRIM_REM);
 }
 
 /* What primitives need while they are computed, one after the other, and guards. */
@@ -175,24 +253,54 @@ static double own_needs(const Walk *w, uint32_t lanes) {
     return guards + (loops ? LOOP_PRIM + LOOP_PRIM_LANE * (lanes - 1) : most);
 }
 
+/* Whether values are rounded to bf16 and widened again on a machine that does not compute it by
+ * itself: two lanes are rounded at once, so that they go together. */
+static bool rounds_pairs(const Walk *w) {
+    for (uint32_t i = 0; i < w->n; i++) {
+        const Scalar *s = scalar_get(w->scalars, w->order[i]);
+        const Scalar *arg = s->kind == SCALAR_CVT ? scalar_get(w->scalars, s->args[0]) : NULL;
+        if (arg && arg->kind == SCALAR_CVT && arg->dtype == DT_BF16 && !w->pairs_bf16) return true;
+    }
+    return false;
+}
+
+/* Whether the assembler works on all lanes at once: so many values can be made one beside the
+ * other, and wait for their use, that it puts them in no order of lanes any more. */
+static bool is_spread(Arena *arena, const Walk *w, uint32_t axis, uint32_t lanes) {
+    if (lanes == 1) return false;
+    double all = peak_of(arena, w, axis, lanes, true).all;
+    double side_by_side = fmin(all, breadth(arena, w, axis, lanes));
+    if (rounds_pairs(w)) return side_by_side >= SPREAD_PAIRS || all >= MOST_PAIRS;
+    return side_by_side >= SPREAD_REGISTERS;
+}
+
+/* As an estimate; `is_least`: to be safe, since chains of many values may go either way. */
 static double size_of_stage(Arena *arena, const Walk *w, const Stage *stage, uint32_t axis,
-                            uint32_t lanes) {
-    double own = peak_size(arena, w, axis, 1);
-    return own > MANY_ALIVE ? peak_size(arena, w, axis, lanes)
-                            : own + wide_size(w, stage, axis, lanes);
+                            uint32_t lanes, bool is_least) {
+    uint32_t together = lanes > 1 && w->kernel->form == FORM_MAP && rounds_pairs(w) ? 2 : 1;
+    double own = peak_size(arena, w, axis, together);
+    Peak all = peak_of(arena, w, axis, lanes, true);
+    if (is_least && own > MANY_ALIVE * together) return peak_size(arena, w, axis, lanes);
+    if (is_spread(arena, w, axis, lanes)) return all.all;
+    bool is_broad = breadth(arena, w, axis, lanes) >= BROAD_SHARE * all.all;
+    if (lanes == 1 && is_broad) own = all.all;
+    own += wide_size(w, stage, axis, lanes);
+    return w->kernel->form == FORM_MAP ? fmax(own, all.branching) : own;
 }
 
 /* The most that a stage has alive; `needs` adds what it takes to compute it. */
-static double peak_of_stages(Arena *arena, const Kernel *kernel, const Sched *sched, bool needs) {
+static double peak_of_stages(Arena *arena, const Kernel *kernel, const Sched *sched, bool needs,
+                             bool is_least) {
     double peak = 0;
     uint32_t axis = kernel_lane_axis(kernel, sched), lanes = sched->lanes;
     for (uint32_t i = 0; i <= kernel->stages.n; i++) {
         ArenaMark mark = arena_mark(arena);
         Walk w = walk_new(arena, kernel);
+        w.pairs_bf16 = sched->pairs_bf16;
         Stage rest = {.stores = {.data = kernel->row_stores.data, .n = kernel->row_stores.n}};
         const Stage *stage = i < kernel->stages.n ? &kernel->stages.data[i] : &rest;
         reach_stage(&w, stage);
-        double own = size_of_stage(arena, &w, stage, axis, lanes);
+        double own = size_of_stage(arena, &w, stage, axis, lanes, is_least);
         if (needs) own += own_needs(&w, lanes);
         if (own > peak) peak = own;
         arena_rewind(arena, mark);
@@ -201,7 +309,7 @@ static double peak_of_stages(Arena *arena, const Kernel *kernel, const Sched *sc
 }
 
 uint32_t pressure_live(Arena *arena, const Kernel *kernel) {
-    return (uint32_t)peak_of_stages(arena, kernel, &(Sched){.lanes = 1}, false);
+    return (uint32_t)peak_of_stages(arena, kernel, &(Sched){.lanes = 1}, false, true);
 }
 
 /* What a resident row keeps from stage to stage, per step: scalars made in one and used in a later
@@ -371,7 +479,7 @@ static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *
                                bool is_least) {
     uint32_t n_arguments = kernel->args.n < MAX_ARGUMENTS ? kernel->args.n : MAX_ARGUMENTS;
     double size = OWN_REGISTERS + n_arguments + (sched->is_wide ? WIDE_SHARE : 0);
-    double peak = peak_of_stages(arena, kernel, sched, true);
+    double peak = peak_of_stages(arena, kernel, sched, true, is_least);
     switch (kernel->form) {
     case FORM_MAP:
         return size + peak;
@@ -397,6 +505,17 @@ static uint32_t registers(Arena *arena, const Kernel *kernel, const Sched *sched
 
 uint32_t pressure_registers(Arena *arena, const Kernel *kernel, const Sched *sched) {
     return registers(arena, kernel, sched, false);
+}
+
+bool pressure_is_spread(Arena *arena, const Kernel *kernel, const Sched *sched) {
+    ArenaMark mark = arena_mark(arena);
+    Walk w = walk_new(arena, kernel);
+    w.pairs_bf16 = sched->pairs_bf16;
+    bool is_map = kernel->form == FORM_MAP;
+    if (is_map) reach_stage(&w, &kernel->stages.data[0]);
+    bool spread = is_map && is_spread(arena, &w, kernel_lane_axis(kernel, sched), sched->lanes);
+    arena_rewind(arena, mark);
+    return spread;
 }
 
 uint32_t pressure_least(Arena *arena, const Kernel *kernel, const Sched *sched) {

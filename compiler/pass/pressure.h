@@ -27,6 +27,10 @@ uint32_t pressure_registers(Arena *arena, const Kernel *kernel, const Sched *sch
 /* The same without what the assembler takes as it pleases, to have more loads of a row at once. */
 uint32_t pressure_least(Arena *arena, const Kernel *kernel, const Sched *sched);
 
+/* Whether the assembler would work on all lanes of a map at once, with registers for all of them,
+ * where it goes through fewer lanes one after the other. */
+bool pressure_is_spread(Arena *arena, const Kernel *kernel, const Sched *sched);
+
 /* The most scalars alive at once while the kernel's stages are computed for one element, in
  * registers of 32 bits. */
 uint32_t pressure_live(Arena *arena, const Kernel *kernel);

@@ -431,7 +431,8 @@ static void gpu_variant(Scheduler *s, Variant variant) {
 /* Vector accesses where the lane extent allows them, under conditions on pointers and, for a
  * symbolic extent, on its multiple; then one element at a time, which always applies. */
 static void schedule_gpu(Scheduler *s) {
-    Sched sched = {.lanes = 1, .unroll = 1, .is_wide = is_wide(s)};
+    Sched sched = {
+        .lanes = 1, .unroll = 1, .is_wide = is_wide(s), .pairs_bf16 = s->target->has_bf16};
     uint32_t lanes = s->target->vector_bytes / widest_bytes(s);
     if (lanes > 8) lanes = 8;
     DimId extent = lane_extent(s);
@@ -440,7 +441,7 @@ static void schedule_gpu(Scheduler *s) {
     while (lanes > 1 && is_const && value % lanes) lanes /= 2;
     for (; lanes > 1; lanes /= 2) {
         sched.lanes = lanes;
-        if (has_registers(s, &sched)) break;
+        if (has_registers(s, &sched) && !pressure_is_spread(s->arena, s->kernel, &sched)) break;
     }
     sched.lanes = 1;
     if (lanes > 1 && !(is_const && value == 0) && s->lane_axis != NO_AXIS) {

@@ -90,12 +90,15 @@ static const struct {
     {compared, 300, "f32"}, {compared, 150, "f64"}, {chain, 300, "f32"}, {chain, 150, "f64"}};
 enum { N_SPILLING = sizeof spilling / sizeof spilling[0] };
 
-static PricedPlan price(Arena *arena, const char *source) {
+static PricedPlan price_on(Arena *arena, const char *source, TargetId target, CardId card) {
     const Module *module = plans_parse(arena, source);
-    PricedPlan priced =
-        plans_price(arena, module, 0, false, TARGET_SM_90A, card_get(CARD_H200), NULL);
+    PricedPlan priced = plans_price(arena, module, 0, false, target, card_get(card), NULL);
     cr_assert(priced.plan);
     return priced;
+}
+
+static PricedPlan price(Arena *arena, const char *source) {
+    return price_on(arena, source, TARGET_SM_90A, CARD_H200);
 }
 
 static uint32_t n_with_reason(const Plan *plan, ReasonId reason) {
@@ -135,6 +138,84 @@ Test(cut, a_narrow_place_is_found) {
     cr_expect(cut.plan->kernels.n == 2 && n_temps == 1, "%u kernels, %u temps", cut.plan->kernels.n,
               n_temps);
     arena_free(arena);
+}
+
+/* Around what a chain may have behind one another (256 ops) hundreds of values are as deep as one
+ * another, and around the registers of a thread a kernel is cut: neither shows but in the number of
+ * launches, and that is two. */
+Test(cut, launches_and_time_grow_with_the_values_alone, .timeout = 120) {
+    static const int live[] = {160, 200, 230, 240, 244, 246, 248, 249, 250,
+                               251, 252, 253, 254, 256, 260, 270, 300, 500};
+    static const struct {
+        TargetId target;
+        CardId card;
+    } on[] = {{TARGET_SM_90A, CARD_H200}, {TARGET_SM_80, CARD_A100}};
+    for (size_t t = 0; t < sizeof on / sizeof on[0]; t++) {
+        double last = 0;
+        uint32_t n_last = 1;
+        for (size_t i = 0; i < sizeof live / sizeof live[0]; i++) {
+            Arena *arena = arena_new(NULL);
+            PricedPlan priced =
+                price_on(arena, compared(arena, live[i], "f32", false), on[t].target, on[t].card);
+            uint32_t n = priced.plan->kernels.n;
+            double us = priced.cost->us, grown = i ? (double)live[i] / live[i - 1] : 1;
+            cr_expect(n >= n_last && n <= 2, "%d values: %u kernels after %u", live[i], n, n_last);
+            cr_expect(us > 0.88 * last && (!i || us < 1.05 * grown * last),
+                      "%d values: %g us after %g", live[i], us, last);
+            last = us;
+            n_last = n;
+            arena_free(arena);
+        }
+    }
+}
+
+/* What the source wants whole is refused for its size alone: of about 4096 scalars. */
+Test(cut, must_is_kept_up_to_the_size_limit, .timeout = 120) {
+    for (int live = 240; live <= 560; live += live < 256 ? 2 : 76) {
+        Arena *arena = arena_new(NULL);
+        PricedPlan whole = price(arena, compared(arena, live, "f32", true));
+        cr_expect(whole.plan->kernels.n == 1, "%d values: %u kernels", live, whole.plan->kernels.n);
+        cr_expect(n_with_reason(whole.plan, REASON_TOO_LARGE) == 0, "%d values", live);
+        arena_free(arena);
+    }
+    static const int large_bf16[] = {240, 246, 250, 252, 256, 300};
+    for (size_t i = 0; i < sizeof large_bf16 / sizeof large_bf16[0]; i++) {
+        Arena *arena = arena_new(NULL);
+        PricedPlan parts = price(arena, compared(arena, large_bf16[i], "bf16", false));
+        cr_expect(parts.plan->kernels.n <= 3 && parts.plan->buffers.n <= 6, "%d: %u kernels, %u",
+                  large_bf16[i], parts.plan->kernels.n, parts.plan->buffers.n);
+        arena_free(arena);
+    }
+    Arena *arena = arena_new(NULL);
+    PricedPlan large = price(arena, compared(arena, 700, "f32", true));
+    cr_expect(large.plan->kernels.n > 1 && n_with_reason(large.plan, REASON_TOO_LARGE) > 0);
+    arena_free(arena);
+}
+
+/* A sum of `live` terms, in pairs: short chains, but far more scalars than a kernel may have. */
+static const char *tree(Arena *arena, int live) {
+    Text text = {.arena = arena};
+    int level = 0;
+    text_puts(&text, "graph g(x: bf16[1048576], z: bf16[1048576]) -> (y: bf16[1048576]) {\n");
+    for (int i = 0; i < live; i++) text_printf(&text, "  v0_%d = x * %g + z\n", i, 1 + i / 64.0);
+    for (int n = live / 2; n > 0; n /= 2, level++)
+        for (int i = 0; i < n; i++)
+            text_printf(&text, "  v%d_%d = v%d_%d + v%d_%d\n", level + 1, i, level, 2 * i, level,
+                        2 * i + 1);
+    text_printf(&text, "  y = v%d_0 * 1.0\n}\n", level);
+    return text_str(&text);
+}
+
+/* Each part of the tree leaves one value, and few wait beside it. */
+Test(cut, what_is_too_large_is_taken_apart_in_narrow_places) {
+    for (int live = 256; live <= 2048; live *= 2) {
+        Arena *arena = arena_new(NULL);
+        PricedPlan priced = price(arena, tree(arena, live));
+        uint32_t n = priced.plan->kernels.n, n_temps = priced.plan->buffers.n - 3;
+        cr_expect(n <= (uint32_t)live / 512 + 1 && n_temps <= (uint32_t)live / 128,
+                  "%d terms: %u kernels, %u temps", live, n, n_temps);
+        arena_free(arena);
+    }
 }
 
 /* 250 ops with 40 values that wait fit once a thread has fewer lanes; costly values are not made
