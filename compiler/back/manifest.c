@@ -474,10 +474,29 @@ static uint32_t block_of(const Writer *w, const Kernel *kernel, const Variant *v
     return kernel_has_groups(kernel, variant) ? GROUP_ROWS : 1;
 }
 
+static void put_price(Writer *w, const Price *price) {
+    text_puts(&w->text, " " FRT_PRICE ":");
+    put_expr(w, price->blocks);
+    text_printf(&w->text, ":%" PRId64 ":%" PRId64 ":%" PRId64, price->per_wave, price->percent,
+                price->fixed);
+    for (uint32_t i = 0; i < price->n_measures; i++)
+        text_printf(&w->text, ":%" PRId64, price->weights[i]);
+}
+
+/* Before the first variant of a group. */
+static void write_measures(Writer *w, const Kernel *kernel, uint32_t v) {
+    const Price *price = &kernel->variants[v].price;
+    if (!price->group || (v && kernel->variants[v - 1].price.group == price->group)) return;
+    begin_line(w, FRT_D_MEASURES);
+    for (uint32_t i = 0; i < price->n_measures; i++) put_dim(w, price->measures[i]);
+    end_line(w);
+}
+
 /* Returns whether it has no predicate. */
 static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
     const Variant *variant = &launch->kernels->variants[v];
     if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", launch->kernels->name);
+    write_measures(w, launch->kernels, v);
     begin_line(w, FRT_D_VARIANT);
     put_name(w, variant->symbol);
     put_grid(w, launch, v);
@@ -486,6 +505,7 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     put_int(w, (int64_t)launch_shared_bytes(launch, v) + variant->chip_bytes);
     bool always = put_predicate(w, plan, launch, v);
     if (w->input->target->has_overlap) put_word(w, FRT_WAITS);
+    if (variant->price.group) put_price(w, &variant->price);
     end_line(w);
     LaunchMap maps[MAX_LAUNCH_MAPS];
     uint32_t n_maps = launch_maps(launch, v, maps);

@@ -230,6 +230,20 @@ typedef struct Keeps {
 } Keeps;
 enum { MAX_KEEPS = 32 };
 
+/* What a variant costs beside others: the time of a block, `fixed` and each measure times its
+ * weight. So many percent of it go with the number of blocks, the rest with the waves that they run
+ * in. Of one group the cheapest that applies is taken; its variants stand in a row, and have the
+ * same measures. */
+enum { MAX_MEASURES = 3 };
+typedef struct Price {
+    uint32_t group; /* from 1; 0: it has no price */
+    DimId blocks;
+    int64_t per_wave, percent;
+    int64_t fixed, weights[MAX_MEASURES];
+    DimId measures[MAX_MEASURES];
+    uint32_t n_measures;
+} Price;
+
 /* A lowering of a kernel that applies when its conditions hold; the last always does. */
 typedef struct Variant {
     Str symbol;     /* of the function in the artifact */
@@ -247,6 +261,7 @@ typedef struct Variant {
     int64_t multiple_of;
     DimId limit_dim; /* a dim that must be at least `least` and at most `limit`, or DIM_NONE */
     int64_t least, limit;
+    Price price;
     uint32_t chip_bytes; /* GPU: of dynamic shared memory, for what the launch keeps on chip */
     Keeps keeps;
 } Variant;

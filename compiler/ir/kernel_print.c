@@ -192,6 +192,18 @@ static void print_tile(const Printer *p, const Variant *v) {
     if (v->chip_bytes) text_printf(p->out, ", on chip %u", v->chip_bytes);
 }
 
+static void print_price(const Printer *p, const Price *price) {
+    text_printf(p->out, ", price %u: ", price->group);
+    dim_print(p->dims, price->blocks, p->out);
+    text_printf(p->out, " blocks, %lld %%, %lld", (long long)price->percent,
+                (long long)price->fixed);
+    for (uint32_t i = 0; i < price->n_measures; i++) {
+        text_printf(p->out, " + %lld * (", (long long)price->weights[i]);
+        dim_print(p->dims, price->measures[i], p->out);
+        text_puts(p->out, ")");
+    }
+}
+
 static void print_variant(const Printer *p, const Variant *v) {
     const Sched *s = &v->sched;
     text_printf(p->out, "  variant %s: grid ", v->symbol ? v->symbol : "?");
@@ -214,6 +226,7 @@ static void print_variant(const Printer *p, const Variant *v) {
         dim_print(p->dims, v->multiple_dim, p->out);
         text_printf(p->out, " mult %lld", (long long)v->multiple_of);
     }
+    if (v->price.group) print_price(p, &v->price);
     if (v->grid_limit) text_printf(p->out, ", at most %lld blocks", (long long)v->grid_limit);
     for (uint32_t i = 0; i < v->keeps.n; i++)
         text_printf(p->out, "%s s%u", i ? "," : ", keeps", v->keeps.data[i].value);

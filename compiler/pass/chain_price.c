@@ -4,7 +4,10 @@
 
 #include <string.h>
 
-enum { CONTEXT_LAUNCHES = 2 }; /* ahead of the pair: one may make what it reads, one a bias */
+enum {
+    CONTEXT_LAUNCHES = 2, /* ahead of the pair: one may make what it reads, one a bias */
+    BLOCK_COLUMNS = 64
+};
 
 /* The first kernel of the launches right ahead of this one. */
 static uint32_t context_of(const Chain *c) {
@@ -35,9 +38,30 @@ static Prices price_behind(const Chain *c, const Kernel *kernels, uint32_t n) {
     return prices;
 }
 
+/* Products by themselves have tiles of more widths than several at once: for extents that are not
+ * known, how full the last wave of such tiles is at some of them says nothing of others. */
+static void keep_common_widths(Kernel *kernel) {
+    uint32_t n = 0;
+    for (uint32_t v = 0; v < kernel->n_variants; v++) {
+        const Variant *variant = &kernel->variants[v];
+        bool is_common = variant->sched.tile_n % BLOCK_COLUMNS == 0 && variant->sched.cluster <= 1;
+        if (!variant->price.group || is_common) kernel->variants[n++] = *variant;
+    }
+    kernel->n_variants = n;
+}
+
+static bool are_at_once(const Kernel *kernel) {
+    bool are = false;
+    for (uint32_t v = 0; v < kernel->n_variants; v++)
+        are = are || kernel->variants[v].sched.products > 1;
+    return are;
+}
+
 Prices chain_price_apart(const Chain *c, const Kernel *saved) {
     Kernel *kernels = arena_copy(c->scratch, saved, (c->next - c->first + 1) * sizeof *saved);
     kernels[c->launch.n] = saved[c->next - c->first];
+    for (uint32_t k = 0; k <= c->launch.n && are_at_once(c->launch.kernels); k++)
+        keep_common_widths(&kernels[k]);
     return price_behind(c, kernels, c->launch.n + 1);
 }
 

@@ -51,16 +51,38 @@ static bool applies(const Coster *c, const Kernel *kernel, const Variant *varian
     return is_whole && fits && has_maps(c, kernel, variant);
 }
 
-/* The first whose conditions on dims hold, of all kernels that start together. */
+static bool all_apply(const Coster *c, const Launch *launch, uint32_t v) {
+    bool all = true;
+    for (uint32_t k = 0; k < launch->n && all; k++)
+        all = applies(c, &launch->kernels[k], &launch->kernels[k].variants[v]);
+    return all;
+}
+
+static double price_number(const Coster *c, const Price *price) {
+    double blocks = cost_number(c, price->blocks), per_wave = (double)price->per_wave;
+    double share = (double)price->percent / 100, each = (double)price->fixed;
+    for (uint32_t i = 0; i < price->n_measures; i++)
+        each += (double)price->weights[i] * cost_number(c, price->measures[i]);
+    return each * (share * blocks + (1 - share) * per_wave * ceil(blocks / per_wave));
+}
+
+/* The first whose conditions on dims hold, of all kernels that start together, or the cheapest such
+ * of its group. */
 static uint32_t choose_variant(const Coster *c, const Launch *launch) {
-    uint32_t n = launch->kernels->n_variants;
-    for (uint32_t v = 0; v + 1 < n; v++) {
-        bool all_apply = true;
-        for (uint32_t k = 0; k < launch->n && all_apply; k++)
-            all_apply = applies(c, &launch->kernels[k], &launch->kernels[k].variants[v]);
-        if (all_apply) return v;
+    const Variant *variants = launch->kernels->variants;
+    uint32_t n = launch->kernels->n_variants, chosen = n;
+    double least = INFINITY;
+    for (uint32_t v = 0; v < n; v++) {
+        const Price *price = &variants[v].price;
+        if (chosen < n && price->group != variants[chosen].price.group) break;
+        if (v + 1 < n && !all_apply(c, launch, v)) continue;
+        if (!price->group) return v;
+        double own = price_number(c, price);
+        if (chosen < n && own >= least) continue;
+        chosen = v;
+        least = own;
     }
-    return n ? n - 1 : 0;
+    return chosen < n ? chosen : 0;
 }
 
 /* Elements that the address moves when the lane axis goes on by one; remainders count, quotients

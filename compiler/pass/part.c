@@ -149,7 +149,7 @@ static void find_pairs(Pairs *p) {
     Pair at = {0, 0};
     while (p->n_pairs + 1 < MAX_VARIANTS && find_match(p, &at)) {
         p->pairs[p->n_pairs++] = at;
-        if (!has_conditions(p, at)) return;
+        if (!has_conditions(p, at) && !p->parts->variants[at.own].price.group) return;
         if (!go_on(p, &at)) break;
     }
     p->pairs[p->n_pairs++] = last;

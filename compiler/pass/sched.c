@@ -136,10 +136,12 @@ static DimId n_segments(const Scheduler *s) {
                : index_axis_extent(s->indices, s->kernel->segment_axis);
 }
 
-/* Adds a variant, unless the one before it applies always. */
+/* Adds a variant, unless the one before it applies always, and not for its price alone. */
 static void add_variant(Scheduler *s, Variant variant) {
     uint32_t n = s->kernel->n_variants;
-    if (n && !variant_has_conditions(s->plan, s->kernel, &s->kernel->variants[n - 1])) return;
+    const Variant *before = n ? &s->kernel->variants[n - 1] : NULL;
+    bool are_compared = before && before->price.group && before->price.group == variant.price.group;
+    if (before && !variant_has_conditions(s->plan, s->kernel, before) && !are_compared) return;
     const char *graph = s->plan->graph->name;
     bool has_prefix = strncmp(s->kernel->name, graph, strlen(graph)) == 0;
     if (s->kernel->when) variant.grid = dim_mul(s->dims, variant.grid, s->kernel->when);

@@ -3,12 +3,13 @@
  *
  * Both factors must be plain loads that step evenly along the axes, one of k and their own axis
  * contiguous. Extents that are known choose a tile by a cost model; otherwise there is a variant
- * for each of a few sizes, smaller ones where the next larger gives too few blocks.
+ * for each of a few sizes, with a price by which the runtime chooses (sched_gemm_price.h).
  *
  * Several products of one left factor may be made by the same blocks: their right factors' tiles
  * lie side by side, and are one wide tile to the instruction. */
 #include "ir/wgmma.h"
 #include "pass/sched_gemm.h"
+#include "pass/sched_gemm_price.h"
 
 enum {
     STORE_LANES = 4,
@@ -16,7 +17,8 @@ enum {
     WARP_THREADS = 32,
     N_PROCESSORS = 132, /* of an H100 or H200: any number is right, this one balances */
     HALF_MACHINE = N_PROCESSORS / 2,
-    MANY_WAVES = 6
+    MANY_WAVES = 6,
+    MAX_WORKS = 8 /* of a launch */
 };
 
 /* Microseconds of storing a tile of 128 x 256 by the warps that have multiplied it: always, for
@@ -431,35 +433,100 @@ static bool has_run_pitch(const Wgmma *g, DimId elems) {
     return false;
 }
 
+/* Prices for extents that are not known. */
+
+static PricedRows rows_of(const Wgmma *g, const Side *side) {
+    return (PricedRows){.pitch = side->map.axes[1].stride,
+                        .elem_bytes = dtype_bytes(g->dtype),
+                        .is_along_k = !side->is_turned};
+}
+
+/* What the blocks of the launch multiply: the parts', as many as are known. */
+static uint32_t works_of(const Wgmma *g, PricedWork works[MAX_WORKS]) {
+    uint32_t n, n_works = 0;
+    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    for (uint32_t i = 0; i < n && n_works < MAX_WORKS; i++) {
+        Wgmma part;
+        if (!wgmma_init(&part, &parts[i], (GemmLaunch){.products = 1})) continue;
+        works[n_works++] = (PricedWork){
+            .steps = dim_ceil_div(g->dims, kernel_n_reduced(&parts[i]), wgmma_depth(part.dtype)),
+            .left = rows_of(&part, &part.sides[0]),
+            .right = rows_of(&part, &part.sides[1])};
+    }
+    return n_works;
+}
+
+/* Whether `narrow` does for all extents what `wide` would, of the same rows: as many columns of
+ * tiles, or one. */
+static bool does_as_well(const Wgmma *g, Tile narrow, Tile wide) {
+    DimId n = kernel_axis_extent(g->kernel, g->sides[1].axis);
+    int64_t columns;
+    if (narrow.m != wide.m || narrow.cluster != wide.cluster || narrow.n > wide.n) return false;
+    if (dim_is_const(g->dims, n, &columns))
+        return (columns + narrow.n - 1) / narrow.n == (columns + wide.n - 1) / wide.n;
+    return dim_hi(g->dims, n) <= narrow.n;
+}
+
+/* The tile of each product. False: some extents make no use of such. */
+static bool find_tile(const Wgmma *g, const PricedTile *priced, Tile *tile) {
+    uint32_t products = g->launch.products;
+    bool is_offered = products > 1 ? priced->is_for_several : priced->is_for_one;
+    int64_t rows = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[0].axis));
+    *tile = (Tile){priced->m, priced->n / products, priced->cluster, 0};
+    /* Several products: whole blocks of columns, and one for few rows. */
+    bool has_blocks = products == 1 || (priced->n % (products * 64) == 0 &&
+                                        (priced->m > WGMMA_ROWS || tile->n == 64));
+    int64_t rows_below = (int64_t)(priced->m / 2) * (priced->m > WGMMA_ROWS ? priced->cluster : 0);
+    return is_offered && has_blocks && rows > rows_below;
+}
+
+/* One for each size that some extents call for, which the runtime compares; of the sizes of which
+ * `is_wanted` says so. The largest comes first: it is taken where prices overflow. */
+static uint32_t add_tiles(const Wgmma *g, Variant base, uint32_t group, bool is_wanted(Tile),
+                          Variant *variants) {
+    PricedWork works[MAX_WORKS];
+    uint32_t n_works = works_of(g, works), n_tiles, n = 0;
+    const PricedTile *tiles = priced_tiles(&n_tiles);
+    for (uint32_t i = 0; i < n_tiles; i++) {
+        Tile tile, other;
+        bool is_good = find_tile(g, &tiles[i], &tile) && is_wanted(tile);
+        for (uint32_t k = i + 1; k < n_tiles && is_good; k++)
+            is_good = !(find_tile(g, &tiles[k], &other) && is_wanted(other) &&
+                        does_as_well(g, other, tile));
+        if (!is_good) continue;
+        variants[n] = base;
+        set_tile(g, &variants[n], tile);
+        Price *price = &variants[n].price;
+        *price = (Price){.group = group, .blocks = n_blocks(g, tile), .per_wave = N_PROCESSORS};
+        bool is_priced =
+            price->blocks != DIM_NONE && set_tile_price(g->dims, &tiles[i], works, n_works, price);
+        if (n == 0 || is_priced) n++;
+        if (!is_priced) break;
+    }
+    if (n == 1) variants->price = (Price){0};
+    return n;
+}
+
+static bool is_any(Tile tile) {
+    return tile.m > 0;
+}
+
+/* Where rows of the right factor are as long as those of the result, its map asks for more: then
+ * other variants do not apply, but a map can be made. */
+static bool is_for_odd_rows(Tile tile) {
+    return tile.cluster == 1 && (tile.n == WGMMA_MAX_WIDTH || tile.n <= tile.m);
+}
+
+static bool is_one_for_odd_rows(Tile tile) {
+    return is_for_odd_rows(tile) && tile.n <= tile.m && tile.m > WGMMA_ROWS;
+}
+
 /* A tile that is taken where the tiles of size `counted` are at most `most`, or, if that is 0,
- * where its own take no longer than those of both of `others`. Without either it is taken wherever
- * it comes to it. Tiles without rows say nothing. */
+ * always. */
 typedef struct Size {
-    Tile tile, counted, others[2];
+    Tile tile, counted;
     int64_t most;
 } Size;
-
-/* Nanoseconds that all waves take for a step of k: what 4096^3 took with every tile on an H200, and
- * up to a quarter more for smaller tiles, which suffer more where rows begin within lines. Those of
- * 64 rows by 192 columns and of 128 by 64 lie between. */
-static DimId waves_ns(const Wgmma *g, Tile tile) {
-    enum { BLOCK = 64 };
-    static const int64_t low[] = {0, 180, 260, 350, 450}, high[] = {0, 220, 400, 561, 716};
-    uint32_t n = g->launch.products * tile.n / BLOCK;
-    DimId waves = dim_ceil_div(g->dims, n_blocks(g, tile), N_PROCESSORS);
-    return dim_mul_const(g->dims, waves, tile.m == WGMMA_ROWS ? low[n] : high[n]);
-}
-
-/* What is at most 0 where `tile` takes no longer than any of the others, else more: how often
- * more than theirs goes into its time. */
-static DimId excess(const Wgmma *g, Tile tile, const Tile others[2]) {
-    DimId own = waves_ns(g, tile), sum = dim_const(g->dims, 0), one = dim_const(g->dims, 1);
-    for (uint32_t i = 0; i < 2 && others[i].m; i++) {
-        DimId more = dim_add(g->dims, waves_ns(g, others[i]), one);
-        sum = dim_add(g->dims, sum, dim_div(g->dims, own, more));
-    }
-    return sum;
-}
 
 /* In order, those that some extents call for. */
 static uint32_t add_sizes(const Wgmma *g, Variant base, const Size *sizes, uint32_t n_sizes,
@@ -469,39 +536,13 @@ static uint32_t add_sizes(const Wgmma *g, Variant base, const Size *sizes, uint3
         const Size *size = &sizes[i];
         variants[n] = base;
         set_tile(g, &variants[n], size->tile);
-        DimId limited =
-            size->most ? n_blocks(g, size->counted) : excess(g, size->tile, size->others);
+        DimId limited = size->most ? n_blocks(g, size->counted) : dim_const(g->dims, 0);
         if (limited == DIM_NONE || dim_lo(g->dims, limited) > size->most) continue;
         if (dim_hi(g->dims, limited) <= size->most) return n + 1;
         variants[n].limit_dim = limited;
         variants[n++].limit = size->most;
     }
     return n;
-}
-
-/* Tiles for extents that are not known, by what their waves take, the largest last. */
-static uint32_t add_tiles(const Wgmma *g, Variant base, Variant *variants) {
-    uint32_t half = g->launch.products > 1 ? 64 : 128, n = 0;
-    const Tile low = {64, 64, 1, 0}, middle = {64, half, 1, 0}, square = {128, half, 1, 0};
-    const Tile wide = {128, 192, 1, 0}, large = {128, widest(g), 1, 0};
-    Size sizes[5];
-    if (wide.n < large.n) sizes[n++] = (Size){.tile = wide, .others = {square, large}};
-    if (low.n < middle.n) sizes[n++] = (Size){.tile = low, .others = {middle, large}};
-    sizes[n++] = (Size){.tile = middle, .others = {square, large}};
-    if (square.n < large.n) sizes[n++] = (Size){.tile = square, .others = {large}};
-    sizes[n++] = (Size){.tile = large};
-    return add_sizes(g, base, sizes, n, variants);
-}
-
-/* Where rows of the right factor are as long as those of the result, its map asks for more: then
- * `base` does not apply, but a map can be made. */
-static uint32_t add_odd_tiles(const Wgmma *g, Variant base, Variant *variants) {
-    uint32_t most = widest(g);
-    const Tile low = {64, 64, 1, 0}, large = {128, most < 128 ? most : 128, 1, 0};
-    const Size sizes[] = {{.tile = low, .others = {large}}, {.tile = large}};
-    bool is_common = has_run_pitch(g, g->sides[1].map.axes[1].stride);
-    return is_common ? add_sizes(g, base, sizes, 2, variants)
-                     : add_sizes(g, base, sizes + 1, 1, variants);
 }
 
 /* Tiles of whole rows: low ones where high ones would leave processors idle. */
@@ -555,10 +596,12 @@ uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *vari
         set_tile(&g, &variants[0], cheapest_tile(&g));
         return 1;
     }
-    uint32_t n = add_tiles(&g, base, variants);
+    uint32_t n = add_tiles(&g, base, 1, is_any, variants);
     bool may_be_odd = !g.sides[1].is_turned || g.sides[1].map.axes[1].stride != base.multiple_dim;
-    if (base.multiple_dim && may_be_odd) n += add_odd_tiles(&g, anywhere, variants + n);
-    return n;
+    if (!base.multiple_dim || !may_be_odd) return n;
+    bool is_common = has_run_pitch(&g, g.sides[1].map.axes[1].stride);
+    return n + add_tiles(&g, anywhere, 2, is_common ? is_for_odd_rows : is_one_for_odd_rows,
+                         variants + n);
 }
 
 /* Whether it is a multiple of what maps are aligned to, or made such where that pays. */

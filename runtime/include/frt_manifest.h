@@ -28,12 +28,14 @@
 #define FRT_D_PITCH "pitch"
 #define FRT_D_WORKSPACE "workspace"
 #define FRT_D_LAUNCH "launch"
+#define FRT_D_MEASURES "measures"
 #define FRT_D_VARIANT "variant"
 #define FRT_D_MAP "map"
 #define FRT_MAP_TF32 "tf32" /* of a map: f32 elements are rounded on their way */
 #define FRT_D_COPY "copy"
 #define FRT_D_END "end"
 #define FRT_WAITS "waits" /* of a variant: it may be launched while the one before it ends */
+#define FRT_PRICE "price" /* of a variant: what counts where the cheapest is taken */
 #define FRT_X_BYTES FRT_EXTENSION_PREFIX "bytes"       /* size of a persistent temp, for the eye */
 #define FRT_X_REWRITES FRT_EXTENSION_PREFIX "rewrites" /* whether arithmetic might be rewritten */
 #define FRT_REWRITES_ON "on"
@@ -61,6 +63,7 @@ enum {
     FRT_MAX_ARGS = 256,     /* tensors of one launch */
     FRT_MAX_REFS = 1 << 18, /* tensors and dims of all launches together */
     FRT_MAX_VARIANTS = 64,  /* of one launch */
+    FRT_MAX_MEASURES = 4,   /* of one launch */
     FRT_MAX_EXPR_TOKENS = 512,
     FRT_MAX_EXPR_DEPTH = 32,
     FRT_MAX_TERMS = 64, /* of one predicate */

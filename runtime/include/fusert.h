@@ -185,8 +185,9 @@ typedef struct frt_step_info {
 typedef struct frt_variant_info {
     size_t struct_size;
     const char *symbol;
-    int32_t block; /* CUDA: threads; CPU: least units handed to one thread at a time */
-    bool waits;    /* at its entry for what was launched before it: it may be launched earlier */
+    int32_t block;  /* CUDA: threads; CPU: least units handed to one thread at a time */
+    bool waits;     /* at its entry for what was launched before it: it may be launched earlier */
+    bool has_price; /* the cheapest of its group that applies is taken */
 } frt_variant_info;
 
 /* Declares `var`, ready to be filled. */

@@ -7,27 +7,11 @@
 #include <string.h>
 
 bool checked_add(int64_t a, int64_t b, int64_t *sum) {
-    if ((b > 0 && a > INT64_MAX - b) || (b < 0 && a < INT64_MIN - b)) {
-        return false;
-    }
-    *sum = a + b;
-    return true;
+    return !__builtin_add_overflow(a, b, sum);
 }
 
 bool checked_mul(int64_t a, int64_t b, int64_t *product) {
-    if (a == 0 || b == 0) {
-        *product = 0;
-        return true;
-    }
-    if ((a == -1 && b == INT64_MIN) || (b == -1 && a == INT64_MIN)) {
-        return false;
-    }
-    if (a > 0 ? (b > 0 ? a > INT64_MAX / b : b < INT64_MIN / a)
-              : (b > 0 ? a < INT64_MIN / b : b < INT64_MAX / a)) {
-        return false;
-    }
-    *product = a * b;
-    return true;
+    return !__builtin_mul_overflow(a, b, product);
 }
 
 static bool floor_div(int64_t a, int64_t b, int64_t *quotient) {
@@ -43,11 +27,7 @@ static bool apply(ExprOp op, int64_t a, int64_t b, int64_t *result) {
     case EXPR_ADD:
         return checked_add(a, b, result);
     case EXPR_SUB:
-        if ((b < 0 && a > INT64_MAX + b) || (b > 0 && a < INT64_MIN + b)) {
-            return false;
-        }
-        *result = a - b;
-        return true;
+        return !__builtin_sub_overflow(a, b, result);
     case EXPR_MUL:
         return checked_mul(a, b, result);
     case EXPR_DIV:

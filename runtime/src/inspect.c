@@ -152,7 +152,10 @@ frt_status frt_module_get_variant(const frt_module *module, int32_t graph, int32
     if (!v || !info) {
         return FRT_E_INVALID_ARGUMENT;
     }
-    GIVE(info, (frt_variant_info){.symbol = v->symbol, .block = v->block, .waits = v->waits});
+    GIVE(info, (frt_variant_info){.symbol = v->symbol,
+                                  .block = v->block,
+                                  .waits = v->waits,
+                                  .has_price = v->price.group > 0});
     return FRT_OK;
 }
 

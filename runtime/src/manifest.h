@@ -78,12 +78,25 @@ typedef struct Map {
     MapAxis axes[FRT_MAX_MAP_RANK];
 } Map;
 
+/* What the group's variants are compared by: the time of a block is `fixed` and each measure times
+ * its weight; so many percent of it go with the blocks, the rest with the waves that they run in.
+ */
+typedef struct Price {
+    uint32_t group; /* from 1; 0: it has no price */
+    Expr blocks;
+    int64_t per_wave, percent;
+    int64_t fixed, weights[FRT_MAX_MEASURES];
+    uint32_t n_measures;
+    Expr measures[FRT_MAX_MEASURES]; /* the group's */
+} Price;
+
 typedef struct Variant {
     const char *symbol;
     Expr grid;   /* blocks, or work units on the CPU */
     Expr shared; /* bytes */
     int32_t block;
-    bool waits; /* at its entry for what was launched before it: CUDA */
+    bool waits;  /* at its entry for what was launched before it: CUDA */
+    Price price; /* the cheapest of a group that applies is taken */
     Predicate when;
     uint32_t first_map, n_maps; /* neither terms nor maps: always applies */
 } Variant;

@@ -1,4 +1,4 @@
-/* Predicates in the manifest: terms joined by `&`. */
+/* Predicates in the manifest, terms joined by `&`, and prices. */
 #include "manifest_text.h"
 
 /* `aN:BYTES`, `m:EXPR:K` or `l:EXPR:K`. */
@@ -55,6 +55,37 @@ frt_status text_predicate(TextReader *r, Slice s, uint32_t n_args, Predicate *pr
         if (!status) {
             m->terms[m->n_terms++] = term;
         }
+    }
+    return status;
+}
+
+frt_status text_price(TextReader *r, Slice s, Price *price) {
+    Slice piece;
+    slice_cut(&s, ':', &piece);
+    if (!slice_is(piece, FRT_PRICE) || !slice_cut(&s, ':', &piece)) {
+        return text_fail(r, "a variant of a group ends in something else than its price");
+    }
+    int64_t *numbers[3 + FRT_MAX_MEASURES] = {&price->per_wave, &price->percent, &price->fixed};
+    frt_status status = text_expr(r, piece, "price", &price->blocks);
+    for (uint32_t i = 0; i < price->n_measures; i++) {
+        numbers[3 + i] = &price->weights[i];
+    }
+    for (uint32_t i = 0; !status && i < 3 + price->n_measures; i++) {
+        if (!slice_cut(&s, ':', &piece)) {
+            return text_fail(r, "a price lacks numbers: it has three, and one for each measure");
+        }
+        status = text_int(r, piece, i == 1 ? 100 : INT64_MAX, "number of the price", numbers[i]);
+    }
+    if (!status && price->per_wave < 1) {
+        return text_fail(r, "a price has waves of 0 blocks");
+    }
+    return !status && s.bytes ? text_fail(r, "a price has more numbers than measures") : status;
+}
+
+frt_status text_measures(TextReader *r, Price *price) {
+    frt_status status = FRT_OK;
+    for (uint32_t i = 1; !status && i < r->n_fields; i++) {
+        status = text_expr(r, r->fields[i], "measure", &price->measures[price->n_measures++]);
     }
     return status;
 }

@@ -23,6 +23,8 @@ typedef struct Reader {
     uint32_t variants_capacity, pitches_capacity, maps_capacity, refs_capacity;
     bool awaits_variant; /* the last line was a launch or one of its variants */
     bool is_certain;     /* the last variant has no predicate and no map */
+    Price group;         /* the last group of variants with prices: its number and measures */
+    bool is_group;       /* the last line, but for maps, was of it */
 } Reader;
 
 static frt_status read_version(Reader *reader) {
@@ -433,6 +435,7 @@ static frt_status read_launch(Reader *reader) {
         status = add_step(reader, &step);
     }
     reader->awaits_variant = true;
+    reader->is_group = false;
     reader->is_certain = false;
     return status;
 }
@@ -454,6 +457,34 @@ static frt_status read_copy(Reader *reader) {
         status = text_expr(r, r->fields[4], "bytes", &step.n_bytes);
     }
     return status ? status : add_step(reader, &step);
+}
+
+/* Opens a group of variants with prices. */
+static frt_status read_measures(Reader *reader) {
+    TextReader *r = &reader->text;
+    if (!reader->awaits_variant) {
+        return text_fail(r, "measures must follow a launch or one of its variants");
+    }
+    reader->is_group = true;
+    reader->group = (Price){.group = reader->group.group + 1};
+    return text_measures(r, &reader->group);
+}
+
+/* What may follow the predicate: `waits`, then a price. */
+static frt_status read_options(Reader *reader, Variant *variant) {
+    TextReader *r = &reader->text;
+    variant->waits = r->n_fields > 6 && r->m->target == FRT_TARGET_KIND_CUDA &&
+                     slice_is(r->fields[6], FRT_WAITS);
+    uint32_t next = variant->waits ? 7 : 6;
+    bool has_price = next < r->n_fields;
+    if (has_price && (!reader->is_group || next + 1 < r->n_fields)) {
+        return text_fail(r, "a variant has fields too many, or no measures open its group");
+    }
+    reader->is_group = has_price;
+    if (has_price) {
+        variant->price = reader->group;
+    }
+    return has_price ? text_price(r, r->fields[next], &variant->price) : FRT_OK;
 }
 
 static frt_status read_variant(Reader *reader) {
@@ -487,9 +518,8 @@ static frt_status read_variant(Reader *reader) {
     if (!status) {
         status = text_predicate(r, r->fields[5], step->n_args, &variant.when);
     }
-    variant.waits = r->n_fields > 6;
-    if (!status && variant.waits && !(is_cuda && slice_is(r->fields[6], FRT_WAITS))) {
-        return text_fail(r, "a kernel for CUDA may end in `" FRT_WAITS "` and in nothing else");
+    if (!status) {
+        status = read_options(reader, &variant);
     }
     if (!status && GROW(r, m->variants, reader->variants_capacity, m->n_variants)) {
         return FRT_E_OUT_OF_MEMORY;
@@ -576,7 +606,8 @@ static const struct {
     {FRT_D_PITCH, 6, 6 + FRT_MAX_UNLESS, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_pitch},
     {FRT_D_WORKSPACE, 2, 2, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_workspace},
     {FRT_D_LAUNCH, 6, 6, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_launch},
-    {FRT_D_VARIANT, 6, 7, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_variant},
+    {FRT_D_MEASURES, 1, 1 + FRT_MAX_MEASURES, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_measures},
+    {FRT_D_VARIANT, 6, 8, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_variant},
     {FRT_D_MAP, 5, 4 + FRT_MAX_MAP_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_map},
     {FRT_D_COPY, 5, 5, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_copy},
     {FRT_D_END, 1, 1, STAGE_GRAPH, STAGE_GRAPH, STAGE_END, read_end},
@@ -614,7 +645,8 @@ static frt_status read_directive(Reader *reader) {
         read_extension(reader);
         return FRT_OK;
     }
-    bool is_launchs = slice_is(word, FRT_D_VARIANT) || slice_is(word, FRT_D_MAP);
+    bool is_launchs = slice_is(word, FRT_D_VARIANT) || slice_is(word, FRT_D_MAP) ||
+                      slice_is(word, FRT_D_MEASURES);
     if (reader->awaits_variant && !is_launchs) {
         if (!ends_without_predicate(r->m)) {
             return text_fail(r, "the launch before this line has no variant that always applies");

@@ -53,6 +53,10 @@ frt_status text_expr(TextReader *r, Slice s, const char *what, Expr *expr);
 
 /* A field with a predicate over `n_args` arguments; `-` has no terms. In manifest_predicate.c. */
 frt_status text_predicate(TextReader *r, Slice s, uint32_t n_args, Predicate *predicate);
+/* `price:BLOCKS:PER_WAVE:PERCENT:FIXED`, and `:WEIGHT` for each measure, which `price` has. */
+frt_status text_price(TextReader *r, Slice s, Price *price);
+/* The fields of a line of measures. */
+frt_status text_measures(TextReader *r, Price *price);
 
 /* The name of a tensor and its index in the graph, -1 if it has none declared so far. The name
  * lasts until another is read. In manifest_tensor.c. */

@@ -113,25 +113,108 @@ static frt_status fail_map(const frt_program *program, const Step *step, const M
                     step->label, map->arg);
 }
 
-/* The first variant whose predicate holds and whose maps can be made. The last one has no
- * predicate; only a map of it can be missing then. */
-static frt_status choose_variant(const frt_program *program, const Step *step, const Launch *launch,
-                                 DimValues dims, MapSpec specs[FRT_MAX_MAPS], uint32_t *chosen,
-                                 frt_error *err) {
-    const Manifest *m = program->m;
-    uint32_t n_made = 0;
-    for (*chosen = 0; *chosen < step->n_variants; ++*chosen) {
-        const Variant *variant = &m->variants[step->first_variant + *chosen];
-        if (!predicate_holds(m, variant->when, launch->args, dims)) {
-            continue;
+/* Choosing a variant of a launch. */
+typedef struct Choice {
+    const frt_program *program;
+    const Step *step;
+    const Launch *launch;
+    DimValues dims;
+    MapSpec *specs; /* FRT_MAX_MAPS: the maps of the variant that was tried last */
+    uint32_t n_made;
+} Choice;
+
+static const Variant *variant_of(const Choice *c, uint32_t i) {
+    return &c->program->m->variants[c->step->first_variant + i];
+}
+
+static bool try_maps(Choice *c, uint32_t i) {
+    c->n_made = make_maps(c->program, c->step, variant_of(c, i), c->launch, c->dims, c->specs);
+    return c->n_made == variant_of(c, i)->n_maps;
+}
+
+/* False: they overflow. */
+static bool measure(const Choice *c, const Price *price, int64_t measures[FRT_MAX_MEASURES]) {
+    bool is_good = true;
+    for (uint32_t i = 0; i < price->n_measures && is_good; i++) {
+        is_good =
+            expr_eval(c->program->m->tokens, price->measures[i], c->dims, &measures[i]) == EXPR_OK;
+    }
+    return is_good;
+}
+
+/* One that overflows is higher than any other. */
+static int64_t price_of(const Choice *c, const Price *price, const int64_t *measures) {
+    int64_t each = price->fixed;
+    int64_t blocks = 0;
+    bool is_good =
+        expr_eval(c->program->m->tokens, price->blocks, c->dims, &blocks) == EXPR_OK && blocks >= 0;
+    for (uint32_t i = 0; i < price->n_measures && is_good; i++) {
+        int64_t more;
+        is_good =
+            checked_mul(measures[i], price->weights[i], &more) && checked_add(each, more, &each);
+    }
+    int64_t waves = blocks / price->per_wave + (blocks % price->per_wave > 0);
+    is_good = is_good && checked_mul(waves, price->per_wave, &waves) &&
+              checked_mul(waves, 100 - price->percent, &waves) &&
+              checked_mul(blocks, price->percent, &blocks) && checked_add(blocks, waves, &blocks) &&
+              checked_mul(each, blocks, &each);
+    return is_good ? each : INT64_MAX;
+}
+
+/* Of the group from variant `*i` on, the cheapest that applies, of equal ones the first; false:
+ * none does. Leaves the last of the group or the one that is taken in `*i`. */
+static bool try_group(Choice *c, uint32_t *i) {
+    enum { MAX = FRT_MAX_VARIANTS };
+    uint32_t first = *i;
+    uint32_t n = 0;
+    int64_t prices[MAX];
+    int64_t measures[FRT_MAX_MEASURES];
+    bool applies[MAX];
+    const Price *group = &variant_of(c, first)->price;
+    bool is_good = measure(c, group, measures);
+    for (; first + n < c->step->n_variants; n++) {
+        const Variant *variant = variant_of(c, first + n);
+        if (variant->price.group != group->group) {
+            break;
         }
-        n_made = make_maps(program, step, variant, launch, dims, specs);
-        if (n_made == variant->n_maps) {
+        applies[n] = predicate_holds(c->program->m, variant->when, c->launch->args, c->dims);
+        prices[n] = is_good && applies[n] ? price_of(c, &variant->price, measures) : INT64_MAX;
+    }
+    for (uint32_t tried = 0; tried < n; tried++) {
+        uint32_t best = MAX;
+        for (uint32_t k = 0; k < n; k++) {
+            if (applies[k] && (best == MAX || prices[k] < prices[best])) {
+                best = k;
+            }
+        }
+        if (best == MAX) {
+            break;
+        }
+        if (try_maps(c, first + best)) {
+            *i = first + best;
+            return true;
+        }
+        applies[best] = false;
+    }
+    *i = first + n - 1;
+    return false;
+}
+
+/* The first variant whose predicate holds and whose maps can be made, or of a group with prices the
+ * cheapest such. The last has no predicate; only a map of it can be missing then. */
+static frt_status choose_variant(Choice *c, uint32_t *chosen, frt_error *err) {
+    for (*chosen = 0; *chosen < c->step->n_variants; ++*chosen) {
+        const Variant *variant = variant_of(c, *chosen);
+        bool applies = variant->price.group > 0 ? try_group(c, chosen)
+                                                : predicate_holds(c->program->m, variant->when,
+                                                                  c->launch->args, c->dims) &&
+                                                      try_maps(c, *chosen);
+        if (applies) {
             return FRT_OK;
         }
     }
-    const Variant *last = &m->variants[step->first_variant + step->n_variants - 1];
-    return fail_map(program, step, &m->maps[last->first_map + n_made], err);
+    const Variant *last = variant_of(c, c->step->n_variants - 1);
+    return fail_map(c->program, c->step, &c->program->m->maps[last->first_map + c->n_made], err);
 }
 
 /* Encoding takes the driver a tenth of a microsecond, half of what all else here takes for a
@@ -205,10 +288,10 @@ static frt_status prepare_launch(frt_program *program, const Step *step, PlanSte
     const Manifest *m = program->m;
     Launch *launch = &planned->launch;
     MapSpec specs[FRT_MAX_MAPS];
-    uint32_t chosen;
+    uint32_t chosen = 0;
     frt_status status = set_params(program, step, launch, regions, dims, err);
     if (!status) {
-        status = choose_variant(program, step, launch, dims, specs, &chosen, err);
+        status = choose_variant(&(Choice){program, step, launch, dims, specs, 0}, &chosen, err);
     }
     if (status) {
         return status;

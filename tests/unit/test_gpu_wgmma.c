@@ -404,21 +404,8 @@ Test(gpu_wgmma, epilogues_assemble_as_meant, .timeout = 300) {
     }
 }
 
-/* The variant that such extents take, addresses and maps being good. */
-static const Sched *chosen(const Program *p, const int64_t *values) {
-    const DimTab *dims = p->compiled.plan->graph->dims;
-    uint32_t v = first_by_engine(p, CONTRACT_WGMMA);
-    for (; v + 1 < p->kernel->n_variants; v++) {
-        const Variant *variant = &p->kernel->variants[v];
-        int64_t value = 0;
-        cr_assert(!variant->limit_dim || dim_eval(dims, variant->limit_dim, values, &value));
-        if (!variant->limit_dim || value <= variant->limit) break;
-    }
-    return &p->kernel->variants[v].sched;
-}
-
 /* Every variant with maps can be passed over; the last asks for nothing. Symbolic extents have a
- * variant per size, which is taken where its waves are the shortest, known ones a single tile, wide
+ * variant per size, which is taken where its price is the least, known ones a single tile, wide
  * where the problem is large. */
 Test(gpu_wgmma, sizes_choose_tiles) {
     Program p = compile("dim M in 1..65536\n"
@@ -430,19 +417,11 @@ Test(gpu_wgmma, sizes_choose_tiles) {
     const Variant *variants = &p.kernel->variants[first_by_engine(&p, CONTRACT_WGMMA)];
     const Variant *last = &p.kernel->variants[p.kernel->n_variants - 1];
     uint32_t n = n_by_engine(&p, CONTRACT_WGMMA);
-    static const struct {
-        int64_t m;
-        uint32_t tile_m, tile_n;
-    } choices[] = {{64, 64, 64},    {128, 64, 64},    {256, 64, 128},   {512, 128, 128},
-                   {768, 128, 192}, {1536, 128, 192}, {2048, 128, 256}, {65536, 128, 256}};
-    cr_assert_eq(n, 5);
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        const Sched *s = chosen(&p, (int64_t[]){choices[i].m, 1024});
-        cr_expect(s->tile_m == choices[i].tile_m && s->tile_n == choices[i].tile_n,
-                  "%lld rows: %u x %u", (long long)choices[i].m, s->tile_m, s->tile_n);
-    }
-    cr_expect_eq(variants[n - 1].limit_dim, DIM_NONE);
-    cr_expect(last->n_maps == 0 && last->align_bytes == 1 && last->limit_dim == DIM_NONE);
+    cr_assert_eq(n, 8);
+    for (uint32_t v = 0; v < n; v++)
+        cr_expect(variants[v].price.group == 1 && variants[v].limit_dim == DIM_NONE);
+    cr_expect(last->price.group == 0 && last->n_maps == 0 && last->align_bytes == 1 &&
+              last->limit_dim == DIM_NONE);
     cr_expect_eq(last->sched.engine, CONTRACT_MMA);
     compile_free(&p.compiled);
     p = compile("dim N in 1..65536\n"
@@ -652,8 +631,8 @@ Test(gpu_wgmma, batches_of_one_right_factor_are_rows) {
     compile_free(&p.compiled);
 }
 
-/* Of inputs with rows of any length: maps over the copies, two sizes of tiles for results that are
- * stored one by one, and for small products and odd addresses the least code. */
+/* Of inputs with rows of any length: maps over the copies, three sizes of tiles for results that
+ * are stored one by one, and for small products and odd addresses the least code. */
 Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
     Program p = compile("dim M in 1..8192\ndim N in 1..8192\ndim K in 1..8192\n"
                         "graph g(x: bf16[M, K], w: bf16[K, N], b: bf16[N]) -> (y: bf16[M, N]) {\n"
@@ -663,10 +642,11 @@ Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
     const DimTab *dims = plan->graph->dims;
     uint32_t n = n_by_engine(&p, CONTRACT_WGMMA);
     const Variant *variants = p.kernel->variants, *last = &variants[n];
-    cr_assert(n == 7 && p.kernel->n_variants == 8 && plan->run_pitches.n == 2);
+    cr_assert(n == 11 && p.kernel->n_variants == 12 && plan->run_pitches.n == 2);
     for (uint32_t v = 0; v < n; v++) {
-        cr_expect_eq(variants[v].multiple_dim == DIM_NONE, v >= 5);
-        cr_expect_eq(variants[v].sched.lanes, v < 5 ? 4 : 1);
+        cr_expect_eq(variants[v].multiple_dim == DIM_NONE, v >= 8);
+        cr_expect_eq(variants[v].sched.lanes, v < 8 ? 4 : 1);
+        cr_expect_eq(variants[v].price.group, v < 8 ? 1 : 2);
         for (int i = 0; i < 2; i++) {
             const TensorMap *map = &variants[v].maps[i];
             uint32_t symbol = DIM_MAX_SYMBOLS;
@@ -679,7 +659,7 @@ Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
     cr_expect(!variant_has_conditions(plan, p.kernel, last), "a copy's stand-in may lie anywhere");
     PtxReport report;
     if (compiled_assemble(&p.compiled, (PtxOptions){0}, &report)) {
-        cr_expect_eq(report.functions.n, 8 + 1, "both copies are one launch");
+        cr_expect_eq(report.functions.n, 12 + 1, "both copies are one launch");
         cr_expect(ptx_is_in_registers(&report) && report.n_remarks == 0);
     }
     compile_free(&p.compiled);

@@ -185,9 +185,12 @@ Test(launch, parts_have_their_maps) {
             cr_expect(maps[i].kernel == i / 2 && maps[i].map == i % 2);
         const Variant *least = launch.kernels->variants; /* of 64 x 64: 64 tiles of a part's rows */
         while (least->sched.tile_m * least->sched.tile_n != 64 * 64) least++;
-        int64_t rows = 512, ns;
-        cr_assert(dim_eval(plan->graph->dims, least->limit_dim, &rows, &ns));
-        cr_expect_eq(ns <= least->limit, launch.n <= 2, "%u parts in a wave", launch.n);
+        int64_t rows = 512, blocks;
+        cr_assert(dim_eval(plan->graph->dims, least->price.blocks, &rows, &blocks));
+        cr_expect_eq(blocks, 64 * launch.n, "%u parts", launch.n);
+        for (uint32_t k = 1; k < launch.n; k++)
+            cr_expect_eq(launch.kernels[k].variants[least - launch.kernels->variants].price.blocks,
+                         least->price.blocks);
         arena_free(arena);
     }
 }

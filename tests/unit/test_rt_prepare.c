@@ -101,6 +101,70 @@ Test(rt_prepare, a_map_is_encoded_when_something_of_it_changed) {
     rt_expect_nothing_held("after maps");
 }
 
+/* Of 10 blocks a wave. Of a group the cheapest is taken of those that apply and have maps: k_a to
+ * k_c, then k_d of a group that would be cheaper, and k_e without a price. */
+static const char group[] = "//@ fusec-artifact 1\n"
+                            "//@ checksum 00000000\n"
+                            "//@ compiler 0.1.0\n"
+                            "//@ target cuda sm_90a\n"
+                            "//@ numerics strict\n"
+                            "//@ source m.g\n"
+                            "//@ dim B 1 65536 1\n"
+                            "//@ graph g\n"
+                            "//@ input x 0 f32 B 64\n"
+                            "//@ input w 0 f32 64 64\n"
+                            "//@ output y 0 f32 B 64\n"
+                            "//@ launch run 1 product x,w,y B\n"
+                            "//@ measures B 2\n"
+                            "//@ variant k_a B 32 0 a0:16 price:B,3,+,4,/:10:0:100:1:0\n"
+                            "//@ map 0 128 0 64:1:32 B:64:8\n"
+                            "//@ variant k_b B 32 0 a0:16 waits price:B:10:0:10:0:5\n"
+                            "//@ map 0 128 0 64:1:32 B:B,33,/,64,*,64,+:8\n"
+                            "//@ variant k_c B 32 0 l:B:40 price:B:10:100:30:0:0\n"
+                            "//@ map 1 128 0 64:1:32 64:64:8\n"
+                            "//@ measures\n"
+                            "//@ variant k_d B 32 0 a1:16 price:1:10:0:0\n"
+                            "//@ map 1 128 0 64:1:32 64:64:8\n"
+                            "//@ variant k_e B 64 0 -\n"
+                            "//@ end\n";
+
+Test(rt_prepare, the_cheapest_of_a_group_is_taken) {
+    static const struct {
+        const char *what;
+        int64_t rows;
+        uintptr_t x, w;
+        int variant;
+    } cases[] = {
+        {"three blocks by 30 for a wave of nearly 10 by 20", 3, X, W, 2},
+        {"a wave of 10 by 20 for 10 blocks by 30", 10, X, W, 1},
+        {"11 blocks by 30 for nearly two waves by 20", 11, X, W, 2},
+        {"nearly two waves by 20 for 14 blocks by 30", 14, X, W, 1},
+        {"seven waves by 20 for two by 164", 64, X, W, 1},
+        {"an odd x: what is dearer and applies", 14, X + 4, W, 2},
+        {"an odd w too: nothing has maps", 14, X + 4, W + 4, 4},
+        {"an odd x and too many: the other group", 64, X + 4, W, 3},
+        {"an odd w: the next of the group", 11, X, W + 4, 1},
+    };
+    static const char *const names[] = {"k_a", "k_b", "k_c", "k_d", "k_e"};
+    RtRig rig;
+    frt_program_options options = rt_options();
+    fake_cuda_reset();
+    for (int i = 0; i < 5; i++) fake_cuda_add_kernel(names[i], k_plain);
+    cr_assert_eq(rt_open_program(&rig, group, &options), FRT_OK, "%s", rig.err.message);
+    cr_assert_eq(frt_exec_create(rig.program, &rig.exec, &rig.err), FRT_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cr_assert_eq(run(&rig, cases[i].rows, cases[i].x, cases[i].w), FRT_OK, "%s: %s",
+                     cases[i].what, rig.err.message);
+        cr_expect_eq(frt_exec_variant(rig.exec, 0), cases[i].variant, "%s: %d", cases[i].what,
+                     frt_exec_variant(rig.exec, 0));
+    }
+    FRT_INFO(frt_variant_info, info);
+    frt_module_get_variant(rig.module, 0, 0, 1, &info);
+    cr_expect(info.has_price && info.waits);
+    rt_close_rig(&rig);
+    rt_expect_nothing_held("after groups");
+}
+
 /* What could not be encoded is, the next time. */
 Test(rt_prepare, a_map_that_failed_is_encoded_again) {
     RtRig rig;
