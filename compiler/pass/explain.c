@@ -288,7 +288,9 @@ static void print_totals(const Ledger *l, uint32_t n_fused, uint32_t n_stored) {
     print_total(l, "in and out of kernels", traffic(l, l->plan));
     print_total(l, "the same without fusion", traffic(l, before->plan));
     print_total(l, "least: inputs and outputs once", least_traffic(l));
-    print_total(l, "workspace", l->plan->workspace_bytes);
+    text_printf(l->out, "  %-34s ", "workspace");
+    dim_print_largest(l->dims, &l->plan->workspace, l->out);
+    text_puts(l->out, " bytes\n");
     print_total(l, "workspace without reuse", l->plan->peak_bytes_unshared);
     print_dims(l);
     text_printf(l->out, "  %-34s ", "time");

@@ -292,8 +292,8 @@ Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, 
 
 uint32_t footprint_source(const Plan *plan, uint32_t buffer, const int64_t *dims) {
     const Buffer *of = &plan->buffers.data[buffer];
-    bool is_empty = dim_number(plan->graph->dims, shape_n_elems(plan->graph->dims, &of->shape),
-                               dims) == 0;
+    bool is_empty =
+        dim_number(plan->graph->dims, shape_n_elems(plan->graph->dims, &of->shape), dims) == 0;
     return of->stands_for && is_empty ? of->stands_for - 1 : buffer;
 }
 

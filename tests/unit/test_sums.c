@@ -267,11 +267,10 @@ static void check_floor(const char *source, int64_t extent) {
 Test(sums, the_floor_of_products_that_may_copy_their_factors, .timeout = 120) {
     Arena *arena = arena_new(NULL);
     for (uint32_t i = 0; i < N_PRODUCTS; i++) {
-        const char *source =
-            str_format(arena,
-                       "dim M in 1..65536\ndim N in 1..65536\ndim K in 1..65536\n"
-                       "graph g(%s) -> (y: bf16[M, N]) {\n  %s\n}\n",
-                       products[i].inputs, products[i].body);
+        const char *source = str_format(arena,
+                                        "dim M in 1..65536\ndim N in 1..65536\ndim K in 1..65536\n"
+                                        "graph g(%s) -> (y: bf16[M, N]) {\n  %s\n}\n",
+                                        products[i].inputs, products[i].body);
         check_floor(source, 1024);
         check_floor(source, 1021);
     }
