@@ -531,18 +531,6 @@ bool dim_always_le(DimTab *tab, DimId a, DimId b) {
     return difference && get(tab, difference)->lo >= 0;
 }
 
-DimId dim_bound(DimTab *tab, DimId a, DimId b) {
-    DimId more = dim_sub(tab, b, a);
-    Sum sum = {0};
-    if (!more) return DIM_NONE;
-    Dim difference = *get(tab, more);
-    if (difference.constant > 0) sum.constant = difference.constant;
-    for (uint32_t i = 0; i < difference.n_terms; i++)
-        if (difference.terms[i].coefficient > 0)
-            sum_add(tab, &sum, difference.terms[i].coefficient, difference.terms[i].monomial);
-    return dim_add(tab, a, intern_sum(tab, &sum));
-}
-
 static uint64_t atom_symbols(const DimTab *tab, const DimAtom *atom) {
     if (!atom->is_division) {
         const DimRule *rule = dim_symbol_info(tab, atom->symbol)->rule;

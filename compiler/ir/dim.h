@@ -68,10 +68,6 @@ int64_t dim_multiple(const DimTab *tab, DimId dim);
 DimId dim_exact_div(DimTab *tab, DimId a, DimId b);
 /* Whether a <= b for all values of the symbols, as far as ranges and the difference tell. */
 bool dim_always_le(DimTab *tab, DimId a, DimId b);
-/* `a` and what `b` has more of each product of atoms: where these are never negative, at least
- * both.
- */
-DimId dim_bound(DimTab *tab, DimId a, DimId b);
 /* The largest value of `dims`, 0 of none; false as of dim_eval. */
 bool dim_eval_largest(const DimTab *tab, const VecDim *dims, const int64_t *symbol_values,
                       int64_t *value);

@@ -289,16 +289,52 @@ static bool goes_over(const Places *p, const Kernel *kernel, uint32_t old, uint3
     return true;
 }
 
-/* Whether they share no byte, whatever the dims. */
+enum { N_PROBES = 24 };
+
+/* Values of all symbols, from all at their least to all at their largest, the others in between and
+ * by another step for each symbol. */
+static void probe(const DimTab *dims, uint32_t n, int64_t *values) {
+    for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
+        const DimSymbol *symbol = dim_symbol_info(dims, i);
+        int64_t least = (symbol->lo + symbol->multiple - 1) / symbol->multiple;
+        int64_t span = symbol->hi / symbol->multiple - least;
+        uint32_t step = n * (n + 1 < N_PROBES ? 2 * i + 1 : 1) % N_PROBES;
+        int64_t more = step + 1 == N_PROBES ? span : span >> (2 * (N_PROBES - 1 - step) / 3);
+        values[i] = (least + more) * symbol->multiple;
+    }
+    dim_follow_rules(dims, values);
+}
+
+static bool are_apart_at(const DimTab *dims, const DimId *offsets, const DimId *ends,
+                         const int64_t *values) {
+    int64_t from[2], to[2];
+    for (int i = 0; i < 2; i++)
+        if (!dim_eval(dims, offsets[i], values, &from[i]) ||
+            !dim_eval(dims, ends[i], values, &to[i]))
+            return true; /* more than there can be */
+    return to[0] <= from[1] || to[1] <= from[0];
+}
+
+/* Whether they share no byte: by what the dims' ranges tell, or, where those say nothing, as of the
+ * products of differences, at many values. */
 static bool are_apart(const Places *p, const Buffer *a, const Buffer *b) {
     DimTab *dims = p->plan->graph->dims;
     const Buffer *both[2] = {a, b};
+    DimId offsets[2], ends[2];
+    int64_t values[DIM_MAX_SYMBOLS];
     for (int i = 0; i < 2; i++) {
         DimId bytes = dim_round_up(dims, buffer_bytes(dims, both[i]), WORKSPACE_ALIGN_BYTES);
-        DimId end = dim_add(dims, both[i]->offset_bytes, bytes);
-        if (dim_always_le(dims, end, both[1 - i]->offset_bytes)) return true;
+        offsets[i] = both[i]->offset_bytes;
+        ends[i] = dim_add(dims, offsets[i], bytes);
+        if (!ends[i]) return false;
     }
-    return false;
+    if (dim_always_le(dims, ends[0], offsets[1]) || dim_always_le(dims, ends[1], offsets[0]))
+        return true;
+    for (uint32_t n = 0; n < N_PROBES; n++) {
+        probe(dims, n, values);
+        if (!are_apart_at(dims, offsets, ends, values)) return false;
+    }
+    return true;
 }
 
 /* Whether kernel `k`, the first with `buffer`, may store it where it lies, for `other`, which lay

@@ -46,12 +46,13 @@ static void put_block(const Graph *graph, const VecU32 *nodes, Text *text) {
         bool is_apart = i && id != nodes->data[i - 1] + 1;
         bool is_literal = graph_class(graph, id) == CLASS_SOURCE;
         if (is_apart) is_ready = false;
-        if (is_literal || !advice_is_unit_end(graph, id)) continue;
+        bool is_last = i + 1 == nodes->n || nodes->data[i + 1] != id + 1;
+        if (is_literal || !(is_last || advice_is_unit_end(graph, id))) continue;
         is_ready = is_ready && graph_node(graph, id)->name;
         vec_push(text->arena, &ends, id);
     }
     put_values(graph, ends.data, ends.n, text);
-    if (!is_ready) text_puts(text, ", as statements side by side,");
+    if (!is_ready && ends.n > 1) text_puts(text, ", as statements side by side,");
 }
 
 void advice_put_us(Text *text, double us) {

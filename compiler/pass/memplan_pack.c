@@ -15,14 +15,18 @@ enum {
     FIXED = 0           /* growth of constants */
 };
 
-/* A dim with its values where plans are compared, which tell at once what is not always less. */
+/* An offset or an end: so many of each size one above the other. Sizes are never negative, whatever
+ * their ranges tell; so what has no more of each is never above. Values where plans are compared
+ * tell at once what may be. */
 typedef struct Level {
     DimId dim;
+    uint32_t *counts; /* per size */
     int64_t at[COST_MAX_POINTS];
 } Level;
 
 typedef struct Item {
     uint32_t room, growth;
+    uint32_t size_index; /* of the packer's sizes */
     Level size, from, to;
 } Item;
 
@@ -31,13 +35,14 @@ typedef struct Packer {
     DimTab *dims;
     const Room *rooms;
     CostPoints points;
+    VecDim sizes;    /* each once */
     Vec(Item) items; /* in the order that is tried; [0, n_placed) lie */
     uint32_t n_placed;
     Vec(Level) ends;
 } Packer;
 
-static Level level_of(const Packer *p, DimId dim) {
-    Level level = {.dim = dim};
+static Level level_of(const Packer *p, DimId dim, uint32_t *counts) {
+    Level level = {.dim = dim, .counts = counts};
     for (uint32_t i = 0; i < p->points.n; i++)
         if (!dim_eval(p->dims, dim, p->points.dims[i], &level.at[i])) level.at[i] = INT64_MAX;
     return level;
@@ -47,7 +52,31 @@ static bool is_below(const Packer *p, const Level *a, const Level *b) {
     if (a->dim == b->dim) return true;
     for (uint32_t i = 0; i < p->points.n; i++)
         if (a->at[i] > b->at[i]) return false;
-    return dim_always_le(p->dims, a->dim, b->dim);
+    bool has_less = true;
+    for (uint32_t i = 0; i < p->sizes.n && has_less; i++) has_less = a->counts[i] <= b->counts[i];
+    return has_less || dim_always_le(p->dims, a->dim, b->dim);
+}
+
+static uint32_t *new_counts(const Packer *p) {
+    return arena_array(p->arena, uint32_t, p->sizes.n);
+}
+
+/* DIM_NONE: it could pass the limit. */
+static Level level_of_counts(const Packer *p, uint32_t *counts) {
+    DimId sum = dim_const(p->dims, 0);
+    for (uint32_t i = 0; i < p->sizes.n && sum; i++)
+        if (counts[i])
+            sum = dim_add(p->dims, sum, dim_mul_const(p->dims, p->sizes.data[i], counts[i]));
+    return sum ? level_of(p, sum, counts) : (Level){.dim = DIM_NONE};
+}
+
+/* One of the size above the level. */
+static Level level_above(const Packer *p, const Level *level, const Item *item) {
+    uint32_t *counts = new_counts(p);
+    for (uint32_t i = 0; i < p->sizes.n; i++) counts[i] = level->counts[i];
+    counts[item->size_index]++;
+    DimId end = dim_add(p->dims, level->dim, item->size.dim);
+    return end ? level_of(p, end, counts) : (Level){.dim = DIM_NONE};
 }
 
 /* How fast a size grows where all dims do: as which power of them. */
@@ -110,11 +139,13 @@ static bool meets(const Packer *p, const Item *a, const Item *b) {
 }
 
 /* At least both at all values. */
-static DimId bound_of(const Packer *p, DimId a, DimId b) {
-    DimId bound = dim_bound(p->dims, a, b);
-    bool is_good = dim_always_le(p->dims, a, bound) && dim_always_le(p->dims, b, bound) &&
-                   dim_multiple(p->dims, bound) % WORKSPACE_ALIGN_BYTES == 0;
-    return is_good ? bound : dim_add(p->dims, a, b);
+static Level bound_of(const Packer *p, const Level *a, const Level *b) {
+    if (is_below(p, a, b)) return *b;
+    if (is_below(p, b, a)) return *a;
+    uint32_t *counts = new_counts(p);
+    for (uint32_t i = 0; i < p->sizes.n; i++)
+        counts[i] = a->counts[i] > b->counts[i] ? a->counts[i] : b->counts[i];
+    return level_of_counts(p, counts);
 }
 
 static bool is_clear(const Packer *p, const Item *item, const Level *from, const Level *to) {
@@ -127,29 +158,26 @@ static bool is_clear(const Packer *p, const Item *item, const Level *from, const
     return true;
 }
 
-/* Takes the place that begins at `dim` if it is clear and lower than the one that the item has. */
-static void try_place(const Packer *p, Item *item, DimId dim) {
-    Level from = level_of(p, dim);
-    if (item->from.dim && from.at[0] >= item->from.at[0]) return;
-    DimId end = dim_add(p->dims, dim, item->size.dim);
-    if (!end) return;
-    Level to = level_of(p, end);
-    if (!is_clear(p, item, &from, &to)) return;
-    item->from = from;
+/* Takes the place that begins there if it is clear and lower than the one that the item has. */
+static void try_place(const Packer *p, Item *item, const Level *from) {
+    if (item->from.dim && from->at[0] >= item->from.at[0]) return;
+    Level to = level_above(p, from, item);
+    if (!to.dim || !is_clear(p, item, from, &to)) return;
+    item->from = *from;
     item->to = to;
 }
 
 static bool place_item(Packer *p, Item *item) {
-    DimId bound = dim_const(p->dims, 0);
+    Level bound = level_of_counts(p, new_counts(p));
     item->from = item->to = (Level){.dim = DIM_NONE};
-    try_place(p, item, bound);
+    try_place(p, item, &bound);
     for (uint32_t i = 0; i < p->n_placed; i++) {
         const Item *other = &p->items.data[i];
         if (!meets(p, item, other)) continue;
-        try_place(p, item, other->to.dim);
-        if (bound) bound = bound_of(p, bound, other->to.dim);
+        try_place(p, item, &other->to);
+        if (bound.dim) bound = bound_of(p, &bound, &other->to);
     }
-    if (!item->from.dim && bound) try_place(p, item, bound);
+    if (!item->from.dim && bound.dim) try_place(p, item, &bound);
     return item->from.dim != DIM_NONE;
 }
 
@@ -170,9 +198,8 @@ static bool join_ends(Packer *p) {
     uint32_t n_most = n_terms > MAX_END_TERMS ? 1 : MAX_ENDS;
     while (p->ends.n > n_most) {
         Level *last = &p->ends.data[p->ends.n - 2];
-        DimId bound = bound_of(p, last[0].dim, last[1].dim);
-        if (!bound) return false;
-        *last = level_of(p, bound);
+        *last = bound_of(p, &last[0], &last[1]);
+        if (!last->dim) return false;
         p->ends.n--;
     }
     return true;
@@ -204,6 +231,13 @@ static void keep(const Packer *p, Room *rooms, VecDim *ends) {
     for (uint32_t i = 0; i < p->ends.n; i++) vec_push(p->arena, ends, p->ends.data[i].dim);
 }
 
+static uint32_t index_of_size(Packer *p, DimId bytes) {
+    for (uint32_t i = 0; i < p->sizes.n; i++)
+        if (p->sizes.data[i] == bytes) return i;
+    vec_push(p->arena, &p->sizes, bytes);
+    return p->sizes.n - 1;
+}
+
 bool memplan_pack(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends) {
     static int (*const orders[])(const void *, const void *) = {compare_sizes, compare_growth,
                                                                 compare_growth_late, compare_ages};
@@ -213,7 +247,9 @@ bool memplan_pack(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends) {
     p.points = cost_points(arena, dims, DEVICE_GPU);
     for (uint32_t i = 0; i < rooms->n; i++) {
         DimId bytes = rooms->data[i].bytes;
-        Item item = {.room = i, .growth = growth_of(dims, bytes), .size = level_of(&p, bytes)};
+        Item item = {.room = i, .growth = growth_of(dims, bytes)};
+        item.size_index = index_of_size(&p, bytes);
+        item.size = level_of(&p, bytes, NULL);
         vec_push(arena, &p.items, item);
     }
     for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {

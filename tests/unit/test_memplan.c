@@ -212,6 +212,25 @@ Test(memplan, what_grows_faster_lies_above_what_grows_slower) {
     arena_free(f.arena);
 }
 
+/* Extents that are differences, of whose products no range tells that they are not negative. */
+Test(memplan, products_of_differences_lie_side_by_side) {
+    Arena *arena = arena_new(NULL);
+    Module *module = plans_parse(arena, "dim H in 3..32768\ndim W in 3..32768\n"
+                                        "graph g(t: f32[H, W]) -> (y: f32[H - 2, W - 2]) {\n"
+                                        "  a = t[:-2, 1:-1] + t[2:, 1:-1]\n"
+                                        "  b = t[1:-1, :-2] + t[1:-1, 2:]\n"
+                                        "  c = t[1:-1, 1:-1] * 4.0\n  y = (a + b) * (a - c)\n}\n");
+    int64_t values[2] = {3, 3};
+    for (int i = 0; i < 4; i++) {
+        const Card *card = card_of_target(target_get(TARGET_SM_90A));
+        Plan *plan = plans_price(arena, module, 0, true, TARGET_SM_90A, card, NULL).plan;
+        cr_assert_null(plan_verify_places(plan, arena));
+        cr_expect_leq(workspace_at(plan, values), eval(plan, plan->peak_bytes_unshared, values));
+        values[i % 2] = 1000 * i + 77;
+    }
+    arena_free(arena);
+}
+
 /* A decoder's block with a dim for the length takes what it takes at that length, on each target
  * (pitches apart: rows are padded to an access, which the lengths here are). */
 Test(memplan, a_symbolic_length_costs_no_memory) {

@@ -26,9 +26,11 @@ static const char *said_by(Arena *arena, const char *arguments) {
 }
 
 Test(reduce, the_manual_shows_what_happens, .timeout = 120) {
-    static const char begin[] = "$ build/tests/soak/soak ";
+    static const char begin[] = "```\nbuild/tests/soak/soak ";
     Arena *arena = arena_new(NULL);
-    const char *page = strstr(text_file_read(arena, "docs/DEBUGGING.md", NULL), begin);
+    const char *page = text_file_read(arena, "docs/DEBUGGING.md", NULL);
+    do page = strstr(page + 1, begin);
+    while (page && !strstr(page, "  reduced:\n"));
     cr_assert(page);
     const char *arguments = page + sizeof begin - 1, *end = strchr(arguments, '\n');
     const char *shown = strstr(end, "  reduced:\n"), *behind = strstr(shown, "...\n");
