@@ -223,6 +223,7 @@ $(B)/tests/unit/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc
 # The program that compares generated graphs is no Criterion suite.
 SOAK_OBJ = $(call objs,$(wildcard tests/soak/*.c))
 $(SOAK_OBJ): TEST_PLUS = $(LLVM_CFLAGS)
+$(B)/tests/unit/test_reduce: | $(B)/tests/soak/soak # which it runs
 $(B)/tests/soak/soak: $(SOAK_OBJ) $(filter-out %/fusec.o,$(call objs,$(CLI_SRC))) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) -ljansson -lm -lpthread -ldl
 # fusec and soak as one program with LLVM inside, for a GPU machine: bench/gpu_check.sh.

@@ -113,6 +113,9 @@ fusec_status cli_check_source(const Cli *cli, const char *bytes, size_t n_bytes)
 fusec_status cli_read_source(Cli *cli, char **bytes, size_t *n_bytes);
 /* Whether writing to one path would change the other, of files that need not exist. */
 bool cli_is_same_file(Cli *cli, const char *a, const char *b);
+/* Whether there is a place to write a file of that name to, before anything is made; leaves none.
+ */
+fusec_status cli_check_place(Cli *cli, const char *path);
 /* Writes all or nothing: to a new file beside `path` that then takes its name and its mode. A link
  * is followed, also to where nothing is yet. `-` is stdout, to which binary output goes only when
  * it is no terminal. */

@@ -65,6 +65,8 @@ static fusec_status settle(Cli *cli) {
         return cli_fail(cli, FUSEC_USAGE, "--ptxas counts when a cubin is made");
     if (cli->has_kind && !cli->output) cli->output = "-";
     if (!cli->target) cli->target = driver_default_target(cli->kind);
+    status = cli_check_card(cli, cli->target);
+    if (status) return status;
     if (!driver_kind_fits(cli->kind, cli->target))
         return cli_fail(cli, FUSEC_USAGE, "%s cannot be made for target %s",
                         cli->finish ? cli->finish->name : kind_info(cli->kind)->name,
@@ -127,10 +129,12 @@ static const int64_t *given_dims(const Compile *compile, const DimTab *dims) {
         int64_t value;
         if (!cli_parse_dim(pair.value, &value) || value < symbol->lo || value > symbol->hi ||
             value % symbol->multiple) {
-            cli_fail(cli, FUSEC_INPUT,
-                     "dim %s cannot be %s: it lies in %" PRId64 "..%" PRId64
-                     " and is a multiple of %" PRId64,
-                     pair.name, pair.value, symbol->lo, symbol->hi, symbol->multiple);
+            const char *multiple =
+                symbol->multiple > 1
+                    ? str_format(cli->arena, " and is a multiple of %" PRId64, symbol->multiple)
+                    : "";
+            cli_fail(cli, FUSEC_INPUT, "dim %s cannot be %s: it lies in %" PRId64 "..%" PRId64 "%s",
+                     pair.name, pair.value, symbol->lo, symbol->hi, multiple);
             return NULL;
         }
         values[found] = value;

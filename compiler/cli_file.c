@@ -280,6 +280,21 @@ bool cli_is_same_file(Cli *cli, const char *a, const char *b) {
            is_same(&of_a, &of_b);
 }
 
+fusec_status cli_check_place(Cli *cli, const char *path) {
+    int file;
+    struct stat old;
+    if (strcmp(path, "-") == 0 || is_special(path)) return FUSEC_OK;
+    path = follow_links(cli, path);
+    if (stat(path, &old) == 0 && S_ISDIR(old.st_mode)) {
+        errno = EISDIR;
+        return fail_file(cli, "write", path);
+    }
+    fusec_status status = temp_open(cli, path, "", &file);
+    if (!status) close(file);
+    temps_discard();
+    return status;
+}
+
 fusec_status cli_write(Cli *cli, const char *path, const void *bytes, size_t n_bytes,
                        bool is_binary) {
     if (strcmp(path, "-") == 0) return write_stdout(cli, bytes, n_bytes, is_binary);

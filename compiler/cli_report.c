@@ -25,6 +25,12 @@ fusec_status cli_check_report(Cli *cli) {
     return FUSEC_OK;
 }
 
+fusec_status cli_check_card(Cli *cli, const Target *target) {
+    if (!cli->card || cli->card->device == target->device) return FUSEC_OK;
+    return cli_fail(cli, FUSEC_USAGE, "--card=%s runs nothing that is made for target %s",
+                    cli->card->name, target->name);
+}
+
 static ReportSide side_of(const PlanCost *cost, const CliSide *times) {
     return (ReportSide){.plan = cost->plan,
                         .cost = cost,
@@ -75,6 +81,8 @@ fusec_status cli_page_open(CliPage *page, Exec *exec) {
     fusec_status status = cli_check_report(cli);
     if (!status) status = cli_read_source(cli, &text, &page->n_bytes);
     if (!status) status = exec_choose_target(cli, &page->target);
+    if (!status) status = cli_check_card(cli, page->target);
+    if (!status) status = cli_check_place(cli, cli->report);
     if (status) return status;
     page->text = text;
     DriverOptions options = {.kind = page->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,

@@ -19,6 +19,8 @@ typedef struct CliTimes {
 
 /* Fails where the report would take the place of the source or of the output. */
 fusec_status cli_check_report(Cli *cli);
+/* Fails where --card names a machine of another kind than the target's. */
+fusec_status cli_check_card(Cli *cli, const Target *target);
 /* The page, on the driver's arena. Under the driver's guard, after driver_build. `times` may be
  * NULL: then it is about all graphs, else about the one that was measured. */
 fusec_status cli_report_text(Driver *driver, const CliTimes *times, const char **text);

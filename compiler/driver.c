@@ -269,12 +269,13 @@ static Plan *unsettled(Arena *arena, const Plan *plan) {
  * hold up. */
 static bool keeps_contracts(Driver *driver, const Plan *plan) {
     Diags ignored = {.arena = driver->arena};
-    if (contract_check(plan, NULL, &ignored)) return true;
+    if (contract_check(plan, NULL, NULL, &ignored)) return true;
     Plan *settled = unsettled(driver->arena, plan);
     AdvicePlanner planner = {.plan = plan_changed, .user = driver, .trial = driver->trial};
+    VecCulprit culprits = culprit_find(driver->arena, settled, &planner);
     const Advice *advices = advice_settle(driver->arena, settled, &planner);
     arena_reset(driver->trial);
-    return contract_check(settled, advices, &driver->diags);
+    return contract_check(settled, advices, &culprits, &driver->diags);
 }
 
 static bool run_schedule(Driver *driver, Plan **plans) {

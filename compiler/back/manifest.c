@@ -133,16 +133,23 @@ static void put_postfix(Writer *w, bool *is_first, DimId dim) {
     }
 }
 
-/* An expression without a blank before it. */
-static void put_expr(Writer *w, DimId dim) {
-    if (dim == DIM_NONE) ice(w->text.arena, "an expression of the manifest overflows");
+/* The largest of the dims, without a blank before it. */
+static void put_largest(Writer *w, const DimId *of, uint32_t n) {
     size_t begin = w->text.n_bytes;
     bool is_first = true;
-    put_postfix(w, &is_first, dim);
+    for (uint32_t i = 0; i < n; i++) {
+        if (of[i] == DIM_NONE) ice(w->text.arena, "an expression of the manifest overflows");
+        put_postfix(w, &is_first, of[i]);
+        if (i) put_token(w, &is_first, "max");
+    }
     uint32_t n_tokens = 1;
     for (size_t i = begin; i < w->text.n_bytes; i++) n_tokens += w->text.data[i] == ',';
     if (n_tokens > FRT_MAX_EXPR_TOKENS)
         fail_limit(w, "terms in an expression", FRT_MAX_EXPR_TOKENS);
+}
+
+static void put_expr(Writer *w, DimId dim) {
+    put_largest(w, &dim, 1);
 }
 
 static void put_dim(Writer *w, DimId dim) {
@@ -325,7 +332,11 @@ static void write_buffers(Writer *w, const Plan *plan) {
     if (plan->buffers.n + n_pieces > FRT_MAX_TENSORS)
         fail_limit(w, "tensors in one graph", FRT_MAX_TENSORS);
     begin_line(w, FRT_D_WORKSPACE);
-    put_dim(w, plan->workspace_bytes);
+    text_puts(&w->text, " ");
+    if (plan->workspace.n)
+        put_largest(w, plan->workspace.data, plan->workspace.n);
+    else
+        text_puts(&w->text, "0");
     end_line(w);
 }
 

@@ -285,13 +285,13 @@ static Value expand_def(Sema *sema, const AstDef *def, Span span, const Value *a
     Frame frame = {.caller = sema->frame, .def = def, .source = def->source, .call_span = span};
     if (sema->spare_scopes.n) frame.scope = sema->spare_scopes.data[--sema->spare_scopes.n];
     sema->frame = &frame;
-    sema->call_depth++;
+    if (!sema->call_depth++) sema->call = ++sema->n_calls;
     bind_formals(sema, def, &frame, args);
     sema_body(sema, &def->body);
     if (!frame.has_returned)
         frame.result =
             sema_error(sema, DIAG_MISPLACED, def->span, "def `%s` has no `return`", def->name);
-    sema->call_depth--;
+    if (!--sema->call_depth) sema->call = 0;
     sema->frame = frame.caller;
     scope_clear(&frame.scope);
     vec_push(sema->arena, &sema->spare_scopes, frame.scope);

@@ -20,6 +20,7 @@ NodeId sema_add_node(Sema *sema, Span span, Node node) {
         return NODE_NONE;
     }
     node.span = graph_span(sema, span);
+    node.call = sema->call;
     NodeId id = graph_add(sema->graph, node);
     vec_push(sema->arena, &sema->graph->kernel_of, sema->kernel);
     return id;

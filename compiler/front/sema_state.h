@@ -76,7 +76,8 @@ typedef struct Sema {
     Scope dim_scope; /* dims of the file: VALUE_INT */
     Graph *graph;
     Frame *frame;
-    uint32_t kernel; /* the fixed kernel being filled + 1, or 0 */
+    uint32_t kernel;        /* the fixed kernel being filled + 1, or 0 */
+    uint32_t call, n_calls; /* of defs by the graph: the one being expanded + 1, or 0; so far */
     uint32_t call_depth;
     uint32_t n_errors_before; /* reported by whoever used the same Diags earlier */
     uint32_t n_steps;

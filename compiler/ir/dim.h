@@ -8,11 +8,13 @@
 #define FUSEC_DIM_H
 
 #include "base/str.h"
+#include "base/vec.h"
 
 typedef uint32_t DimId;
 enum { DIM_NONE = 0, DIM_MAX_SYMBOLS = 64 };
 #define DIM_LIMIT ((int64_t)1 << 62)
 
+typedef Vec(DimId) VecDim;
 typedef struct DimTab DimTab;
 
 /* A symbol that follows from others where a kernel is launched: one that stands for a dim, or how
@@ -66,6 +68,9 @@ int64_t dim_multiple(const DimTab *tab, DimId dim);
 DimId dim_exact_div(DimTab *tab, DimId a, DimId b);
 /* Whether a <= b for all values of the symbols, as far as ranges and the difference tell. */
 bool dim_always_le(DimTab *tab, DimId a, DimId b);
+/* The largest value of `dims`, 0 of none; false as of dim_eval. */
+bool dim_eval_largest(const DimTab *tab, const VecDim *dims, const int64_t *symbol_values,
+                      int64_t *value);
 /* Bit set of the symbols in it; for one that stands for a value, those of the value. */
 uint64_t dim_symbols_used(const DimTab *tab, DimId dim);
 
@@ -81,6 +86,8 @@ void dim_follow_rules(const DimTab *tab, int64_t *symbol_values);
 
 /* Source syntax: `2*B + H*W + 1`, a division as `(B + 1) / 2`. Parses back to the same dim. */
 void dim_print(const DimTab *tab, DimId dim, Text *out);
+/* `max(a, b)` of several. */
+void dim_print_largest(const DimTab *tab, const VecDim *dims, Text *out);
 const char *dim_str(const DimTab *tab, Arena *arena, DimId dim);
 
 /* The dim's structure, for a code generator: constant + sum over terms. */

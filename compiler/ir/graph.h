@@ -50,8 +50,9 @@ typedef struct Node {
     uint32_t n_args;
     NodeId *args;
     Attrs attrs;
-    Span span; /* of the source expression */
-    Str name;  /* the variable it was first bound to, or NULL */
+    Span span;     /* of the source expression */
+    uint32_t call; /* of a def by the graph, which made it: counted from 1; 0: the graph itself */
+    Str name;      /* the variable it was first bound to, or NULL */
 } Node;
 
 typedef struct GraphInput {

@@ -389,8 +389,8 @@ typedef struct Plan {
     Vec(Edge) edges;
     Vec(RunPitch) run_pitches;
     Vec(Apart) aparts;
-    bool may_rewrite; /* arithmetic may be changed, within a bound */
-    DimId workspace_bytes;
+    bool may_rewrite;          /* arithmetic may be changed, within a bound */
+    VecDim workspace;          /* bytes: the largest of these, 0 of none */
     DimId peak_bytes_unshared; /* what temps would take without reuse; DIM_NONE: no dim says */
 } Plan;
 

@@ -266,7 +266,7 @@ static void print_kernel(Printer *p, const Kernel *kernel) {
 void plan_print(const Plan *plan, Text *out) {
     Printer p = {.plan = plan, .dims = plan->graph->dims, .out = out};
     text_printf(out, "plan %s: workspace ", plan->graph->name);
-    dim_print(p.dims, plan->workspace_bytes, out);
+    dim_print_largest(p.dims, &plan->workspace, out);
     text_puts(out, " bytes\n");
     for (uint32_t i = 0; i < plan->buffers.n; i++) print_buffer(&p, &plan->buffers.data[i]);
     for (uint32_t i = 0; i < plan->kernels.n; i++) print_kernel(&p, &plan->kernels.data[i]);

@@ -219,7 +219,6 @@ typedef struct Places {
     const Plan *plan;
     Arena *arena;
     uint32_t *first, *last; /* per buffer: launches, by their first kernel */
-    uint32_t *owner;        /* per dim, as an offset: the buffer that lies there, plus 1 */
 } Places;
 
 static void find_lives(Places *p) {
@@ -290,38 +289,87 @@ static bool goes_over(const Places *p, const Kernel *kernel, uint32_t old, uint3
     return true;
 }
 
-static bool may_lie_there(const Places *p, uint32_t k, uint32_t buffer) {
-    uint32_t before = p->owner[p->plan->buffers.data[buffer].offset_bytes];
-    if (!before || p->last[before - 1] < p->first[buffer]) return true;
-    const Kernel *kernel = &p->plan->kernels.data[k];
-    return p->last[before - 1] == k && plan_launch(p->plan, k).n == 1 &&
-           goes_over(p, kernel, before - 1, buffer);
+enum { N_PROBES = 24 };
+
+/* Values of all symbols, from all at their least to all at their largest, the others in between and
+ * by another step for each symbol. */
+static void probe(const DimTab *dims, uint32_t n, int64_t *values) {
+    for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
+        const DimSymbol *symbol = dim_symbol_info(dims, i);
+        int64_t least = (symbol->lo + symbol->multiple - 1) / symbol->multiple;
+        int64_t span = symbol->hi / symbol->multiple - least;
+        uint32_t step = n * (n + 1 < N_PROBES ? 2 * i + 1 : 1) % N_PROBES;
+        int64_t more = step + 1 == N_PROBES ? span : span >> (2 * (N_PROBES - 1 - step) / 3);
+        values[i] = (least + more) * symbol->multiple;
+    }
+    dim_follow_rules(dims, values);
+}
+
+static bool are_apart_at(const DimTab *dims, const DimId *offsets, const DimId *ends,
+                         const int64_t *values) {
+    int64_t from[2], to[2];
+    for (int i = 0; i < 2; i++)
+        if (!dim_eval(dims, offsets[i], values, &from[i]) ||
+            !dim_eval(dims, ends[i], values, &to[i]))
+            return true; /* more than there can be */
+    return to[0] <= from[1] || to[1] <= from[0];
+}
+
+/* Whether they share no byte: by what the dims' ranges tell, or, where those say nothing, as of the
+ * products of differences, at many values. */
+static bool are_apart(const Places *p, const Buffer *a, const Buffer *b) {
+    DimTab *dims = p->plan->graph->dims;
+    const Buffer *both[2] = {a, b};
+    DimId offsets[2], ends[2];
+    int64_t values[DIM_MAX_SYMBOLS];
+    for (int i = 0; i < 2; i++) {
+        DimId bytes = dim_round_up(dims, buffer_bytes(dims, both[i]), WORKSPACE_ALIGN_BYTES);
+        offsets[i] = both[i]->offset_bytes;
+        ends[i] = dim_add(dims, offsets[i], bytes);
+        if (!ends[i]) return false;
+    }
+    if (dim_always_le(dims, ends[0], offsets[1]) || dim_always_le(dims, ends[1], offsets[0]))
+        return true;
+    for (uint32_t n = 0; n < N_PROBES; n++) {
+        probe(dims, n, values);
+        if (!are_apart_at(dims, offsets, ends, values)) return false;
+    }
+    return true;
+}
+
+/* Whether kernel `k`, the first with `buffer`, may store it where it lies, for `other`, which lay
+ * before. */
+static bool may_lie_there(const Places *p, uint32_t k, uint32_t buffer, uint32_t other) {
+    const Buffer *new = &p->plan->buffers.data[buffer], *old = &p->plan->buffers.data[other];
+    if (p->last[other] < p->first[buffer] || are_apart(p, old, new)) return true;
+    return p->last[other] == k && plan_launch(p->plan, k).n == 1 &&
+           old->offset_bytes ==
+               new->offset_bytes &&goes_over(p, &p->plan->kernels.data[k], other, buffer);
+}
+
+static bool takes_room(const Plan *plan, const Buffer *buffer) {
+    return buffer->kind == BUFFER_TEMP && !buffer->is_on_chip &&
+           !dim_equals_const(plan->graph->dims, buffer_bytes(plan->graph->dims, buffer), 0);
 }
 
 const char *plan_verify_places(const Plan *plan, Arena *arena) {
     Places p = {.plan = plan, .arena = arena};
-    DimId most = 0;
-    for (uint32_t b = 0; b < plan->buffers.n; b++)
-        if (plan->buffers.data[b].offset_bytes > most) most = plan->buffers.data[b].offset_bytes;
+    VecU32 placed = {0};
     p.first = arena_array(arena, uint32_t, plan->buffers.n);
     p.last = arena_array(arena, uint32_t, plan->buffers.n);
-    p.owner = arena_array(arena, uint32_t, most + (size_t)1);
     bool *is_placed = arena_array(arena, bool, plan->buffers.n);
     find_lives(&p);
     for (uint32_t k = 0; k < plan->kernels.n; k++)
         for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++) {
             uint32_t b = plan->kernels.data[k].args.data[i];
-            const Buffer *buffer = &plan->buffers.data[b];
-            DimId bytes = buffer_bytes(plan->graph->dims, buffer);
-            if (buffer->kind != BUFFER_TEMP || buffer->is_on_chip || is_placed[b] ||
-                dim_equals_const(plan->graph->dims, bytes, 0))
-                continue;
-            if (!may_lie_there(&p, k, b))
-                return str_format(arena, "kernel %s stores %s over %s", plan->kernels.data[k].name,
-                                  buffer->name,
-                                  plan->buffers.data[p.owner[buffer->offset_bytes] - 1].name);
+            if (is_placed[b] || !takes_room(plan, &plan->buffers.data[b])) continue;
+            for (uint32_t o = 0; o < placed.n; o++)
+                if (!may_lie_there(&p, k, b, placed.data[o]))
+                    return str_format(arena, "kernel %s stores %s over %s",
+                                      plan->kernels.data[k].name, plan->buffers.data[b].name,
+                                      plan->buffers.data[placed.data[o]].name);
             is_placed[b] = true;
-            p.owner[buffer->offset_bytes] = b + 1;
+            vec_push(arena, &placed, b);
         }
     return NULL;
 }

@@ -214,6 +214,7 @@ typedef struct Settler {
 typedef struct Tried {
     bool flips;      /* it has the other verdict, and no contract is broken for it */
     ReasonId reason; /* else: what is in the way; REASON_NONE: that cannot be said */
+    bool is_other;   /* the reason is of another edge, which the block has to have too */
     bool is_alike; /* kernels of the same forms stand at both ends: what is said holds of either */
 } Tried;
 
@@ -273,14 +274,16 @@ static Tried try_steps(Settler *s, Advice *advice, const Edge *edge) {
     if (tried.flips)
         price_steps(s, plan, advice);
     else
-        tried.reason = broken_reason(plan);
+        tried = (Tried){.reason = broken_reason(plan), .is_other = true};
     return tried;
 }
 
-/* Tries the last step with these nodes. */
-static Tried try_nodes(Settler *s, Advice *advice, const VecU32 *nodes, const Edge *edge) {
+/* Tries the last step as a block around these nodes. */
+static Tried try_nodes(Settler *s, Advice *advice, const VecU32 *ends, const Edge *edge) {
     AdviceStep *last = &advice->steps[advice->n_steps - 1];
-    last->nodes = *nodes;
+    last->nodes.n = 0;
+    if (!advice_block(s->arena, s->plan->graph, ends, &last->nodes))
+        return (Tried){.reason = last->reason, .is_other = true};
     return try_steps(s, advice, edge);
 }
 
@@ -298,7 +301,7 @@ static Tried try_must(Settler *s, Advice *advice, const Edge *edge) {
     bool is_wider = all.n > ends.n && step.kind == ADVICE_MUST;
     if (tried.flips || !is_wider) return tried;
     Tried wide = try_nodes(s, advice, &all, edge);
-    return wide.flips || tried.reason == step.reason ? wide : tried;
+    return wide.flips || (tried.reason == step.reason && !tried.is_other) ? wide : tried;
 }
 
 /* Whether a step of this reason was taken already. */
@@ -333,6 +336,10 @@ static void settle_edge(Settler *s, Edge *edge, Advice *advice) {
         Tried tried = may_insist ? try_must(s, advice, edge) : try_steps(s, advice, edge);
         advice->is_tried = tried.flips || tried.reason;
         if (tried.flips) return;
+        if (tried.is_other && may_insist) { /* the reason is the edge's own: no block has both */
+            leave_to_ops(advice);
+            break;
+        }
         bool is_stuck = has_reason(advice, tried.reason) || advice->n_steps == ADVICE_MAX_STEPS;
         if (kind == ADVICE_OPS || (tried.reason && is_stuck)) leave_to_ops(advice);
         if (!tried.reason || is_stuck) break;
@@ -345,6 +352,20 @@ static void settle_edge(Settler *s, Edge *edge, Advice *advice) {
     if (is_left && is_alike) settle_on_ops(edge, advice);
 }
 
+/* Whether an input is among what the value is made of. */
+static bool has_input(Arena *arena, const Graph *graph, NodeId id) {
+    ArenaMark mark = arena_mark(arena);
+    bool *is_below = arena_array(arena, bool, id + 1), found = false;
+    is_below[id] = true;
+    for (NodeId at = id + 1; at-- > 0;) {
+        const Node *node = graph_node(graph, at);
+        for (uint32_t i = 0; is_below[at] && i < node->n_args; i++) is_below[node->args[i]] = true;
+        found = found || (is_below[at] && node->op == OP_INPUT);
+    }
+    arena_rewind(arena, mark);
+    return found;
+}
+
 Advice *advice_settle(Arena *arena, Plan *plan, AdvicePlanner *planner) {
     const Graph *graph = plan->graph;
     Advice *advices = arena_array(arena, Advice, plan->edges.n);
@@ -355,6 +376,7 @@ Advice *advice_settle(Arena *arena, Plan *plan, AdvicePlanner *planner) {
         AdviceStep step = step_of(arena, graph, edge, edge->reason);
         if (step.kind == ADVICE_NONE) continue;
         advices[i] = (Advice){.steps = {step}, .n_steps = 1};
+        advices[i].has_input = has_input(arena, graph, edge->producer);
         bool is_choice = edge->verdict == EDGE_STORED && edge->consumer != NODE_NONE &&
                          step.kind != ADVICE_OPTION;
         if (planner && is_choice) settle_edge(&s, edge, &advices[i]);

@@ -38,8 +38,9 @@ typedef struct AdviceTotals {
 typedef struct Advice {
     AdviceStep steps[ADVICE_MAX_STEPS];
     uint32_t n_steps;
-    bool is_tried; /* the steps were compiled: they flip the verdict and break no contract, or,
-                      where the last is ADVICE_OPS, `fuse must` was in vain */
+    bool has_input; /* the value depends on an input, not on params alone */
+    bool is_tried;  /* the steps were compiled: they flip the verdict and break no contract, or,
+                       where the last is ADVICE_OPS, `fuse must` was in vain */
     bool is_priced;
     AdviceTotals then; /* what the whole graph takes with the steps, where it is priced */
     VecU32 lost;       /* edges of the plan, which are stored then instead of fused */
@@ -64,7 +65,8 @@ const char *advice_kind_name(AdviceKind kind);
 Graph *advice_follow(Arena *arena, const Graph *graph, const Advice *advice);
 
 /* The advice for every edge of the plan, an array as long as plan->edges. What steps lead to is
- * found by compiling the changed graph, as often as a bound on the work allows. Where a reason is
+ * found by compiling the changed graph, as often as a bound on the work allows; what is to be put
+ * into a `fuse must` block is what a block of the source would have. Where a reason is
  * for other ops to change, `fuse must` is tried all the same. Edges that no block nor output has a
  * say in get the reason that remains, if kernels of the same forms hold their ends. `planner` may
  * be NULL: then every edge has its reason's own step. */
@@ -87,6 +89,12 @@ VecBlockPrice advice_price_blocks(Arena *arena, const Plan *plan, AdvicePlanner 
 /* The plan of the graph with the steps taken, on the planner's arena. NULL: it cannot be, or no
  * more is compiled. */
 Plan *advice_try(AdvicePlanner *planner, const Graph *graph, const Advice *advice);
+/* The nodes of the least `fuse must` block around `ends` that a source can have: with a node all
+ * that its call of a def makes, with two what lies on a path between them, and with one of such a
+ * block all of it. False: it would hold what other blocks have, beyond the ends. */
+bool advice_block(Arena *arena, const Graph *graph, const VecU32 *ends, VecU32 *nodes);
+/* Whether the node is the last of its call, or an op by itself: what a block is named by. */
+bool advice_is_unit_end(const Graph *graph, NodeId id);
 /* Puts the node into the list, which is ascending. */
 void advice_add_node(Arena *arena, VecU32 *nodes, NodeId id);
 

@@ -33,8 +33,10 @@ static void settle_pair(Arena *arena, const Plan *plan, AdviceTotals now, Advice
     if (apart->reason != REASON_SLOWER_LAUNCH || !may_insist(graph, apart->kernel_node) ||
         !may_insist(graph, apart->other_node))
         return;
-    advice_add_node(arena, &tried.steps[0].nodes, apart->other_node);
-    advice_add_node(arena, &tried.steps[0].nodes, apart->kernel_node);
+    VecU32 ends = {0};
+    advice_add_node(arena, &ends, apart->other_node);
+    advice_add_node(arena, &ends, apart->kernel_node);
+    if (!advice_block(arena, graph, &ends, &tried.steps[0].nodes)) return;
     Plan *then = advice_try(planner, graph, &tried);
     if (!then) return;
     tried.then = planner->price(planner->user, planner->trial, then);

@@ -1,22 +1,58 @@
 /* Advice in words: whose block, which values, by name and line. See advice.h. */
 #include "pass/advice.h"
 
+#include <ctype.h>
 #include <string.h>
 
+/* What the source calls there, of the ops that a def was expanded to; or NULL. */
+static const char *called(const Graph *graph, const Node *node, uint32_t *n) {
+    if (!node->call || node->name || !graph->source || !node->span.end) return NULL;
+    const char *text = graph->source->text + node->span.begin;
+    *n = 0;
+    while (node->span.begin + *n < node->span.end &&
+           (isalnum((unsigned char)text[*n]) || text[*n] == '_'))
+        ++*n;
+    return *n && text[*n] == '(' ? text : NULL;
+}
+
 static void put_value(const Graph *graph, NodeId id, Text *text) {
+    uint32_t n_bytes;
     const Node *node = graph_node(graph, id);
-    text_printf(text, "`%s`", node->name ? node->name : op_info(node->op)->name);
+    const char *call = called(graph, node, &n_bytes);
+    if (call)
+        text_printf(text, "`%.*s`", (int)n_bytes, call);
+    else
+        text_printf(text, "`%s`", node->name ? node->name : op_info(node->op)->name);
     if (!graph->source || !node->span.end) return;
     Position at = source_position(graph->source, node->span.begin);
     text_printf(text, " (line %u:%u)", at.line, at.column);
 }
 
 /* `a` (line 2:3), `b` (line 4:7) and `c` (line 5:7) */
-static void put_values(const Graph *graph, const VecU32 *nodes, Text *text) {
-    for (uint32_t i = 0; i < nodes->n; i++) {
-        if (i) text_puts(text, i + 1 == nodes->n ? " and " : ", ");
-        put_value(graph, nodes->data[i], text);
+static void put_values(const Graph *graph, const NodeId *nodes, uint32_t n, Text *text) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (i) text_puts(text, i + 1 == n ? " and " : ", ");
+        put_value(graph, nodes[i], text);
     }
+}
+
+/* What a block is to hold: a value for each call, and what its ops are to be first, if they are
+ * parts of longer statements or stand apart. */
+static void put_block(const Graph *graph, const VecU32 *nodes, Text *text) {
+    VecU32 ends = {0};
+    bool is_ready = true;
+    for (uint32_t i = 0; i < nodes->n; i++) {
+        NodeId id = nodes->data[i];
+        bool is_apart = i && id != nodes->data[i - 1] + 1;
+        bool is_literal = graph_class(graph, id) == CLASS_SOURCE;
+        if (is_apart) is_ready = false;
+        bool is_last = i + 1 == nodes->n || nodes->data[i + 1] != id + 1;
+        if (is_literal || !(is_last || advice_is_unit_end(graph, id))) continue;
+        is_ready = is_ready && graph_node(graph, id)->name;
+        vec_push(text->arena, &ends, id);
+    }
+    put_values(graph, ends.data, ends.n, text);
+    if (!is_ready && ends.n > 1) text_puts(text, ", as statements side by side,");
 }
 
 void advice_put_us(Text *text, double us) {
@@ -56,28 +92,34 @@ const char *advice_price_text(Arena *arena, const Plan *plan, const Advice *advi
     return text_str(&text);
 }
 
-static void put_step(const Graph *graph, const AdviceStep *step, Text *text) {
+static void put_step(const Graph *graph, const Advice *advice, uint32_t i, Text *text) {
+    const AdviceStep *step = &advice->steps[i];
     const ReasonInfo *reason = reason_info(step->reason);
     const char *names = strstr(reason->step, "{}");
+    /* What is said of weights is nothing to what comes from an input. */
+    bool has_more = reason->advice[0] && !(step->reason == REASON_FACTOR && advice->has_input);
     if (step->kind == ADVICE_OPS) {
-        text_puts(text, reason->advice[0] ? reason->advice : "No block of the source will do.");
+        text_puts(text, has_more ? reason->advice : "No block of the source will do.");
         return;
     }
     if (names) {
         text_add(text, reason->step, (size_t)(names - reason->step));
-        put_values(graph, &step->nodes, text);
+        if (step->kind == ADVICE_MUST)
+            put_block(graph, &step->nodes, text);
+        else
+            put_values(graph, step->nodes.data, step->nodes.n, text);
         text_puts(text, names + 2);
     } else {
         text_puts(text, reason->step);
     }
-    if (reason->advice[0]) text_printf(text, " Or: %s", reason->advice);
+    if (has_more) text_printf(text, " Or: %s", reason->advice);
 }
 
 const char *advice_text(Arena *arena, const Graph *graph, const Advice *advice) {
     Text text = {.arena = arena};
     for (uint32_t i = 0; i < advice->n_steps; i++) {
         if (i) text_printf(&text, "\nthen it is %s: ", reason_info(advice->steps[i].reason)->id);
-        put_step(graph, &advice->steps[i], &text);
+        put_step(graph, advice, i, &text);
     }
     return text_str(&text);
 }

@@ -6,12 +6,14 @@
 
 #include "base/diag.h"
 #include "pass/advice.h"
+#include "pass/culprit.h"
 
 /* Reports every edge inside a `fuse must` block that is stored, once for all ops of one call that
- * read the value; false if there is one. Requires a
- * scheduled plan with its launches linked, since what passes on chip counts as fused. `advices`:
- * per edge, or NULL. */
-bool contract_check(const Plan *plan, const Advice *advices, Diags *diags);
+ * read the value; false if there is one. Requires a scheduled plan with its launches linked, since
+ * what passes on chip counts as fused. `advices`: per edge, or NULL. `culprits`, or NULL: of a
+ * block that has any, these edges are reported, and not what else the attempt stored. */
+bool contract_check(const Plan *plan, const Advice *advices, const VecCulprit *culprits,
+                    Diags *diags);
 
 /* Whether the edge is such a one. */
 bool contract_breaks(const Plan *plan, const Edge *edge);

@@ -522,7 +522,8 @@ static void price_kernel(Coster *c, uint32_t index) {
     p.reduced = cost_number(c, kernel_n_reduced(kernel));
     cost->n_blocks = cost_number(c, p.variant->grid);
     p.n_beside = is_part ? c->beside.n_blocks : cost->n_blocks;
-    p.is_idle = is_part ? c->beside.is_idle : is_idle(c, kernel);
+    cost->starts = !is_idle(c, kernel);
+    p.is_idle = is_part ? c->beside.is_idle : !cost->starts;
     if (p.variant->grid_limit) cost->n_blocks = fmin(cost->n_blocks, (double)p.variant->grid_limit);
     cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
     const Pressure *most = is_part ? &c->beside.most : is_phase ? &cost[-1].pressure : NULL;

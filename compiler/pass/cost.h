@@ -18,6 +18,7 @@
 /* Per kernel of the plan. Bytes are of DRAM, times in microseconds. */
 typedef struct KernelCost {
     uint32_t variant; /* the one that runs, pointers being aligned */
+    bool starts;      /* it has something to do here, and no others stand for it */
     double read_bytes, written_bytes;
     double cache_bytes; /* through the last level of the cache, those of DRAM among them */
     double n_prims;     /* instructions, roughly, over all elements */

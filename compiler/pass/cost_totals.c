@@ -56,6 +56,9 @@ static double bound_bytes(Arena *arena, const PlanCost *cost) {
 void cost_totals(Arena *arena, PlanCost *cost) {
     cost->least_bytes = least_bytes(arena, cost);
     cost->bound_bytes = bound_bytes(arena, cost);
-    cost->workspace_bytes = number(cost, cost->plan->workspace_bytes);
+    int64_t n = 0;
+    bool is_known =
+        dim_eval_largest(cost->plan->graph->dims, &cost->plan->workspace, cost->dims, &n);
+    cost->workspace_bytes = is_known ? (double)n : 0;
     cost->unshared_bytes = number(cost, cost->plan->peak_bytes_unshared);
 }

@@ -89,16 +89,29 @@ static void print_edges(const Ledger *l, uint32_t *n_fused, uint32_t *n_stored) 
     }
 }
 
+/* By name; what may be copied with what is read at these extents first. */
+static void print_buffer(const Ledger *l, uint32_t id, bool written) {
+    const Buffer *buffer = &l->plan->buffers.data[id];
+    uint32_t source = footprint_source(l->plan, id, l->input->cost->dims);
+    text_printf(l->out, " %s", l->plan->buffers.data[written ? id : source].name);
+    if (buffer->is_on_chip) text_puts(l->out, " (on chip)");
+    if (written && buffer->takes_over)
+        text_printf(l->out, " (in place of %s)",
+                    l->plan->buffers.data[buffer->takes_over - 1].name);
+    if (written || !buffer->stands_for) return;
+    if (source == id)
+        text_printf(l->out, " (a copy of %s)", l->plan->buffers.data[buffer->stands_for - 1].name);
+    else
+        text_printf(l->out, " (its copy %s where there is one)", buffer->name);
+}
+
 static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
     DimId bytes = dim_const(l->dims, 0);
     text_printf(l->out, "    %s", written ? "writes" : "reads");
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &l->plan->buffers.data[kernel->args.data[i]];
         if (kernel_stores_to(kernel, kernel->args.data[i]) != written) continue;
-        text_printf(l->out, " %s%s", buffer->name, buffer->is_on_chip ? " (on chip)" : "");
-        if (written && buffer->takes_over)
-            text_printf(l->out, " (in place of %s)",
-                        l->plan->buffers.data[buffer->takes_over - 1].name);
+        print_buffer(l, kernel->args.data[i], written);
         if (buffer->is_on_chip) continue;
         bytes = add(l, bytes, kernel_buffer_bytes(l->plan, kernel, kernel->args.data[i]));
     }
@@ -159,10 +172,6 @@ static void print_spread(const Ledger *l, const RowSpread *spread) {
     text_printf(l->out, ", rows are few and long: the next %u start in its place\n", spread->n);
 }
 
-static bool starts(const Ledger *l, const Kernel *kernel) {
-    return kernel->when == DIM_NONE || dim_number(l->dims, kernel->when, l->input->cost->dims) > 0;
-}
-
 /* What a rewritten kernel is held to, at these extents. */
 static void print_rewrite(const Ledger *l, uint32_t k) {
     Rewrite rewrite;
@@ -194,7 +203,7 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
         print_rewrite(l, i);
         print_buffers(l, kernel, false);
         print_buffers(l, kernel, true);
-        if (starts(l, kernel))
+        if (l->input->cost->kernels[i].starts)
             print_price(l, &l->input->cost->kernels[i]);
         else
             text_puts(l->out, "    does not start at these extents\n");
@@ -279,7 +288,9 @@ static void print_totals(const Ledger *l, uint32_t n_fused, uint32_t n_stored) {
     print_total(l, "in and out of kernels", traffic(l, l->plan));
     print_total(l, "the same without fusion", traffic(l, before->plan));
     print_total(l, "least: inputs and outputs once", least_traffic(l));
-    print_total(l, "workspace", l->plan->workspace_bytes);
+    text_printf(l->out, "  %-34s ", "workspace");
+    dim_print_largest(l->dims, &l->plan->workspace, l->out);
+    text_puts(l->out, " bytes\n");
     print_total(l, "workspace without reuse", l->plan->peak_bytes_unshared);
     print_dims(l);
     text_printf(l->out, "  %-34s ", "time");

@@ -117,8 +117,10 @@ static void put_edge(const Writer *w, uint32_t i) {
 static void put_buffers(const Writer *w, const Kernel *kernel, bool written) {
     jsontext_begin(w->json, written ? "writes" : "reads", '[');
     for (uint32_t i = 0; i < kernel->args.n; i++) {
-        const Buffer *buffer = &w->plan->buffers.data[kernel->args.data[i]];
-        if (kernel_stores_to(kernel, kernel->args.data[i]) != written) continue;
+        uint32_t id = kernel->args.data[i];
+        if (kernel_stores_to(kernel, id) != written) continue;
+        if (!written) id = footprint_source(w->plan, id, w->input->cost->dims);
+        const Buffer *buffer = &w->plan->buffers.data[id];
         DimId bytes = buffer_bytes(w->graph->dims, buffer);
         jsontext_begin(w->json, NULL, '{');
         jsontext_string(w->json, "buffer", buffer->name);
@@ -204,9 +206,7 @@ static void put_kernels(const Writer *w, const char *list, uint32_t first, uint3
         jsontext_number(w->json, "passes", kernel->online.weight ? 1 : kernel->stages.n);
         put_rewrite(w, i);
         jsontext_bool(w->json, "partial", kernel->segment_axis != NO_AXIS);
-        jsontext_bool(w->json, "starts",
-                      kernel->when == DIM_NONE ||
-                          dim_number(w->dims, kernel->when, w->input->cost->dims) > 0);
+        jsontext_bool(w->json, "starts", cost->starts);
         jsontext_number(w->json, "spread", kernel->spread.n);
         put_nodes(w, kernel);
         put_buffers(w, kernel, false);

@@ -265,6 +265,17 @@ static Measurer measurer_of(const Plan *plan, const Kernel *kernel, uint32_t buf
     return m;
 }
 
+/* Those of the kernel's loads whose addresses are made of axes alone. */
+static void add_loads_by_axes(Arena *arena, const Measurer *m, uint32_t buffer, Union *all) {
+    for (ScalarId id = 1; id <= scalar_count(m->kernel->scalars); id++) {
+        const Scalar *load = scalar_get(m->kernel->scalars, id);
+        if (load->kind != SCALAR_LOAD || load->buffer != buffer) continue;
+        Box box = box_of(m, load->index);
+        cut_by(m, &box, load->guard);
+        if (goes_by_axes(&box)) union_add(arena, m, all, &box);
+    }
+}
+
 Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                           const bool *live, const int64_t *dims) {
     Measurer m = measurer_of(plan, kernel, buffer, dims);
@@ -279,6 +290,13 @@ Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, 
     return union_measure(&m, &all);
 }
 
+uint32_t footprint_source(const Plan *plan, uint32_t buffer, const int64_t *dims) {
+    const Buffer *of = &plan->buffers.data[buffer];
+    bool is_empty =
+        dim_number(plan->graph->dims, shape_n_elems(plan->graph->dims, &of->shape), dims) == 0;
+    return of->stands_for && is_empty ? of->stands_for - 1 : buffer;
+}
+
 Footprint footprint_least_loads(Arena *arena, const Plan *plan, uint32_t first, uint32_t buffer,
                                 const int64_t *dims) {
     Footprint most = {0};
@@ -286,16 +304,13 @@ Footprint footprint_least_loads(Arena *arena, const Plan *plan, uint32_t first, 
     Union all = {0};
     for (uint32_t k = first; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        if (kernel_is_spread(kernel) || kernel_find_arg(kernel, buffer) == NO_ARG) continue;
-        Footprint own = footprint_loads(arena, plan, kernel, buffer, NULL, dims);
-        if (own.bytes > most.bytes) most = own;
-        m = measurer_of(plan, kernel, buffer, dims);
-        for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
-            const Scalar *load = scalar_get(kernel->scalars, id);
-            if (load->kind != SCALAR_LOAD || load->buffer != buffer) continue;
-            Box box = box_of(&m, load->index);
-            cut_by(&m, &box, load->guard);
-            if (goes_by_axes(&box)) union_add(arena, &m, &all, &box);
+        for (uint32_t i = 0; i < kernel->args.n && !kernel_is_spread(kernel); i++) {
+            uint32_t arg = kernel->args.data[i];
+            if (footprint_source(plan, arg, dims) != buffer) continue;
+            Footprint own = footprint_loads(arena, plan, kernel, arg, NULL, dims);
+            if (own.bytes > most.bytes) most = own;
+            m = measurer_of(plan, kernel, arg, dims);
+            add_loads_by_axes(arena, &m, arg, &all);
         }
     }
     Footprint whole = m.kernel ? union_measure(&m, &all) : most;

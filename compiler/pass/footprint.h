@@ -20,8 +20,12 @@ typedef struct Footprint {
  * NULL: all). `dims` by symbol. */
 Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                           const bool *live, const int64_t *dims);
-/* Of the loads of all kernels from `first` on, once each: those of the kernel that loads most, or
- * of all whose addresses are made of axes alone, where that is more. */
+/* The buffer that loads from `buffer` read at these values of the dims: of a copy without elements
+ * what it stands for, else itself. */
+uint32_t footprint_source(const Plan *plan, uint32_t buffer, const int64_t *dims);
+/* Of what all kernels from `first` on read of `buffer`, by itself or for a copy that is none here,
+ * once each: the loads of the kernel that loads most, or all whose addresses are made of axes
+ * alone, where that is more. */
 Footprint footprint_least_loads(Arena *arena, const Plan *plan, uint32_t first, uint32_t buffer,
                                 const int64_t *dims);
 /* Of its stores to `buffer`. */

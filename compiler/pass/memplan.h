@@ -1,11 +1,11 @@
 /* The memory plan: places temps in one workspace, reusing space by lifetime.
  *
- * Requires a fused plan in launch order. Sets Buffer.offset_bytes, Plan.workspace_bytes and
+ * Requires a fused plan in launch order. Sets Buffer.offset_bytes, Plan.workspace and
  * Plan.peak_bytes_unshared, and Buffer.takes_over. Two temps share bytes only when the last launch
  * that touches the one runs before the first that touches the other, or where a kernel alone in its
  * launch, the last that reads the one, stores the other in its place element by element
- * (ir/in_place.h). Space is reused for a temp of the same size expression, or between temps of
- * constant size. */
+ * (ir/in_place.h). Where sizes cannot be compared for all values of the dims, as T and T*T, temps
+ * lie so that both orders are right, and the workspace is the largest of several expressions. */
 #ifndef FUSEC_MEMPLAN_H
 #define FUSEC_MEMPLAN_H
 

@@ -8,12 +8,13 @@
 
 /* Whole lines where they add at most one part in so many: what shorter rows grow by goes to memory
  * twice, and saves one sector in five of what copies read (docs/ARCHITECTURE.md). */
-enum { MOST_GROWTH = 8 };
+enum { MOST_GROWTH = 8, MAX_VISITS = 64 };
 
 typedef struct Pitches {
     const Graph *graph;
     const bool *is_stored;
     bool *is_wanted, *is_broken; /* per node: whether rows are read as such; or as no rows */
+    uint32_t n_visits;
 } Pitches;
 
 /* The stored value that `node` is a view of, NODE_NONE if none, and its last coordinate by those of
@@ -74,6 +75,32 @@ static bool has_products(const Graph *graph) {
     return false;
 }
 
+/* Whether nothing after `last` reads the value. */
+static bool ends_at(const Graph *graph, NodeId value, NodeId last) {
+    for (NodeId id = last + 1; id < graph->nodes.n; id++)
+        for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
+            if (graph_node(graph, id)->args[i] == value) return false;
+    return true;
+}
+
+/* Rows that a value with such rows is made of, element by element, are as far apart: then it can
+ * take their place in memory (ir/in_place.h). `at`: on the way there from `made`. */
+static void want_below(Pitches *p, NodeId made, NodeId at) {
+    const Node *wanted = graph_node(p->graph, made), *node = graph_node(p->graph, at);
+    OpClass cls = op_info(node->op)->cls;
+    bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST;
+    for (uint32_t i = 0; is_plain && i < node->n_args; i++) {
+        NodeId arg = node->args[i];
+        const Node *from = graph_node(p->graph, arg);
+        if (!shape_equal(&from->shape, &wanted->shape) || p->n_visits++ == MAX_VISITS) continue;
+        if (!p->is_stored[arg])
+            want_below(p, made, arg);
+        else if (dtype_bytes(from->dtype) == dtype_bytes(wanted->dtype) &&
+                 ends_at(p->graph, arg, made))
+            p->is_wanted[arg] = true;
+    }
+}
+
 DimId *pitch_rows(Arena *arena, const Graph *graph, const bool *is_stored) {
     uint32_t n = graph->nodes.n;
     DimId *pitches = arena_array(arena, DimId, n);
@@ -83,6 +110,8 @@ DimId *pitch_rows(Arena *arena, const Graph *graph, const bool *is_stored) {
                  .is_wanted = arena_array(arena, bool, n),
                  .is_broken = arena_array(arena, bool, n)};
     for (NodeId id = 0; id < n; id++) note_reader(&p, arena, id);
+    for (NodeId id = n; id-- > 0; p.n_visits = 0)
+        if (p.is_wanted[id] && !p.is_broken[id] && p.is_stored[id]) want_below(&p, id, id);
     for (NodeId id = 0; id < n; id++) {
         const Node *node = graph_node(graph, id);
         if (!p.is_wanted[id] || p.is_broken[id]) continue;

@@ -3,7 +3,8 @@
  * What a product of tensor cores reads row by row wants rows that begin at multiples of 16 bytes,
  * for the copy engine and for wide accesses, and better of 128, a line of memory. Where the extent
  * of the last axis does not give that, an intermediate, which nobody outside sees, gets rows that
- * are further apart than they are long; what lies between is never used. */
+ * are further apart than they are long; what lies between is never used. What such a value is made
+ * of element by element gets them too, so that it can take that one's place. */
 #ifndef FUSEC_PITCH_H
 #define FUSEC_PITCH_H
 

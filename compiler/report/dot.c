@@ -107,8 +107,10 @@ static void put_buffer(const Dot *d, uint32_t buffer, const char *indent) {
         [BUFFER_TEMP] = "fontsize=9, fillcolor=\"#ffffff\", color=\"#c2410c\"",
         [BUFFER_PREPARED] = "fontsize=9, fillcolor=\"#ffffff\", color=\"#c2410c\""};
     const Buffer *given = &d->plan->buffers.data[buffer];
-    const char *look =
-        given->is_on_chip ? "fontsize=9, shape=plain, style=\"\"" : looks[given->kind];
+    const char *look = given->is_on_chip
+                           ? "fontsize=9, style=\"rounded,filled,dashed\", fillcolor=\"#ffffff\", "
+                             "color=\"#7c3aed\""
+                           : looks[given->kind];
     text_printf(d->out, "%s%s [%s, label=", indent, buffer_node(d, buffer), look);
     put_quoted(d->out, given->is_on_chip ? str_format(d->arena, "%s on chip", given->name)
                                          : buffer_text(d, buffer));

@@ -1,6 +1,8 @@
 /* The ledger as tables: kernels with what they move and take, edges with verdict and reason. */
 #include "report/parts.h"
 
+#include <ctype.h>
+
 static void cell(const Page *page, const char *class_name, const char *text) {
     text_printf(page->out, "<td class=\"%s\">", class_name);
     markup_escape(page->out, text);
@@ -159,9 +161,10 @@ static void edge_row(const Page *page, const EdgeCosts *costs, uint32_t i) {
         const char *price =
             advice_price_text(page->arena, graph->after.plan, &graph->ledger.advices[i],
                               explain_totals(&graph->ledger));
-        if (price) {
-            text_puts(page->out, "; ");
-            markup_escape(page->out, price);
+        if (price) { /* a sentence of its own here, a line of its own in the text */
+            text_printf(page->out, " %c", toupper((unsigned char)*price));
+            markup_escape(page->out, price + 1);
+            text_puts(page->out, ".");
         }
         text_puts(page->out, "</div>");
     }

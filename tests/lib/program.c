@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_INTEGER = 1 << 20 }; /* that is made smaller */
+
 static void print_list(const ProgramItems *items, Text *out) {
     for (uint32_t i = 0; i < items->n; i++)
         text_printf(out, "%s%s: %s", i ? ", " : "", items->data[i].name, items->data[i].type);
@@ -75,6 +77,26 @@ static Program program_copy(const Program *p) {
                      .params = items_copy(p->arena, &p->params),
                      .statements = items_copy(p->arena, &p->statements),
                      .outputs = items_copy(p->arena, &p->outputs)};
+}
+
+static ProgramItems items_clone(Arena *arena, const ProgramItems *items) {
+    ProgramItems clone = items_copy(arena, items);
+    for (uint32_t i = 0; i < clone.n; i++) {
+        ProgramItem *item = &clone.data[i];
+        item->name = str_format(arena, "%s", item->name);
+        item->type = str_format(arena, "%s", item->type);
+        if (item->expr) item->expr = str_format(arena, "%s", item->expr);
+    }
+    return clone;
+}
+
+Program program_clone(Arena *arena, const Program *p) {
+    return (Program){.arena = arena,
+                     .dims = items_clone(arena, &p->dims),
+                     .inputs = items_clone(arena, &p->inputs),
+                     .params = items_clone(arena, &p->params),
+                     .statements = items_clone(arena, &p->statements),
+                     .outputs = items_clone(arena, &p->outputs)};
 }
 
 static void items_remove(ProgramItems *items, uint32_t i) {
@@ -224,7 +246,7 @@ static bool shrink_integers(Reduction *r) {
             continue;
         char *end;
         long value = strtol(at, &end, 10);
-        if (value < 2 || value > 1000 || is_word(*end)) continue;
+        if (value < 2 || value > MAX_INTEGER || is_word(*end)) continue;
         const long smaller[] = {1, 2, 3, value / 2};
         for (int k = 0; k < 4; k++) {
             if (smaller[k] < 1 || smaller[k] >= value) continue;

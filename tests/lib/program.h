@@ -3,8 +3,7 @@
 #ifndef FUSEC_TESTS_PROGRAM_H
 #define FUSEC_TESTS_PROGRAM_H
 
-#include "base/str.h"
-#include "base/vec.h"
+#include "ir/graph.h"
 
 typedef struct ProgramItem {
     const char *name;
@@ -22,6 +21,10 @@ typedef struct Program {
 
 /* The program as source text, on its arena. */
 char *program_print(const Program *program);
+/* A statement for every op of the graph, defs expanded and blocks left out. */
+Program program_of_graph(Arena *arena, const Graph *graph);
+/* With all texts on another arena. */
+Program program_clone(Arena *arena, const Program *program);
 /* Whether `name` occurs in `text` as a whole word. */
 bool program_mentions(const char *text, const char *name);
 

@@ -90,6 +90,14 @@ static uint32_t named_line(const char *verdict) {
     return line ? (uint32_t)strtoul(line + strlen("line "), NULL, 10) : 0;
 }
 
+ProofName prove_named(const Proof *proof) {
+    const char *verdict = find_verdict(proof, "  first wrong: ");
+    if (!verdict) verdict = find_verdict(proof, " inputs: ");
+    const char *end = verdict ? strchr(verdict + 1, '`') : NULL;
+    if (!end || proof->status == FUSEC_OK) return (ProofName){.op = NULL};
+    return (ProofName){verdict + 1, (int)(end - verdict - 1), named_line(verdict)};
+}
+
 const char *prove_rows(FaultId id, const char *target) {
     if (!strstr(fault_info(id)->source, "dim H ")) return NULL;
     const Target *on = target_by_name(target);
@@ -122,7 +130,7 @@ RandomProof prove_random(Proof *proof, uint64_t seed, const char *target, Text *
                              "--data=random,integers", NULL};
     RandomFault fault = {.seed = seed};
     prove_verify(proof, source, fault_random_hook(&fault), options);
-    if (proof->status == FUSEC_OK) return RANDOM_UNSEEN;
+    if (proof->status == FUSEC_OK) return fault.n_planted ? RANDOM_UNSEEN : RANDOM_ABSENT;
     uint32_t line = named_line(find_verdict(proof, "  first wrong: "));
     for (uint32_t i = 0; i < fault.n_lines; i++)
         if (fault.lines[i] == line) return RANDOM_NAMED;

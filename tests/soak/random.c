@@ -1,4 +1,5 @@
-/* Random graphs: each seed's program on every target, with several dims and contents. */
+/* Random graphs: each seed's program on every target, with several dims and contents; and the
+ * reduction of what fails, or of a program that is given. */
 #include "soak.h"
 
 #include "lib/random_graph.h"
@@ -7,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,8 +43,9 @@ static bool run_fills(Pair *pair, uint64_t seed, PairCounts *counts, Text *repor
     return true;
 }
 
-static bool try_source(const char *source, uint64_t seed, const Target *target, PairCounts *counts,
-                       Text *report) {
+/* With dims of at most `limit`, where they may be as small. */
+static bool try_source(const char *source, uint64_t seed, int64_t limit, const Target *target,
+                       PairCounts *counts, Text *report) {
     Pair pair;
     RigOptions options = RIG_OPTIONS_INIT;
     options.is_unaligned = seed % 3 == 0;
@@ -53,7 +56,7 @@ static bool try_source(const char *source, uint64_t seed, const Target *target, 
     Rng rng = rng_new(seed);
     for (int i = 0; i < N_ASSIGNMENTS && is_right; i++) {
         int64_t values[DIM_MAX_SYMBOLS];
-        random_symbol_values(&rng, pair.exposed.module->dims, INT64_MAX, values);
+        random_symbol_values(&rng, pair.exposed.module->dims, limit, values);
         is_right = pair_place(&pair, values, report) &&
                    run_fills(&pair, seed * 2 + (uint64_t)i, counts, report);
     }
@@ -67,6 +70,7 @@ typedef enum { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_REFUSED, OUTCOME_CRASHED } 
 
 typedef struct Reduction {
     uint64_t seed;
+    int64_t limit; /* of dims */
     const Target *target;
     Outcome outcome; /* what the program shows, and smaller ones have to show */
 } Reduction;
@@ -79,7 +83,7 @@ static Outcome outcome_here(const Reduction *r, const char *source) {
     Outcome outcome = OUTCOME_RIGHT;
     if (!pair_compile(&pair, source, r->target, &report)) outcome = OUTCOME_REFUSED;
     pair_free(&pair);
-    if (!outcome && !try_source(source, r->seed, r->target, &counts, &report))
+    if (!outcome && !try_source(source, r->seed, r->limit, r->target, &counts, &report))
         outcome = OUTCOME_WRONG;
     arena_free(arena);
     return outcome;
@@ -111,15 +115,13 @@ static void show(const char *source, const Reduction *r) {
     Arena *arena = arena_new(NULL);
     Text report = {.arena = arena};
     PairCounts counts = {0};
-    try_source(source, r->seed, r->target, &counts, &report);
+    try_source(source, r->seed, r->limit, r->target, &counts, &report);
     printf("  %s", text_str(&report));
     arena_free(arena);
 }
 
 /* Leaves the program where `fusec verify` can be pointed at it. */
-static void keep(const char *source, uint64_t seed, const Target *target) {
-    char path[80];
-    snprintf(path, sizeof path, "soak-%" PRIu64 "-%s.g", seed, target->name);
+static void keep(const char *source, const char *path, const Target *target) {
     FILE *file = fopen(path, "w");
     bool is_kept = file && fputs(source, file) >= 0;
     if (file && fclose(file)) is_kept = false;
@@ -129,24 +131,43 @@ static void keep(const char *source, uint64_t seed, const Target *target) {
         printf("  cannot write %s\n", path);
 }
 
-static void reduce(const Program *program, uint64_t seed, const Target *target) {
-    const char *source = program_print(program);
-    Reduction r = {.seed = seed, .target = target};
-    soak_watch("a reduction", 0);
-    r.outcome = find_outcome(&r, source);
-    if (r.outcome == OUTCOME_RIGHT) {
-        printf("  not reduced: it does not fail again\n");
-        return;
+/* The program with its defs expanded; false where it is none. */
+static bool expand(Arena *arena, const char *source, uint32_t graph, const Target *target,
+                   Program *expanded) {
+    Driver driver;
+    DriverOptions options = {.kind = FUSEC_GRAPH, .target = target};
+    bool is_good = driver_init(&driver, &options) &&
+                   driver_parse(&driver, "program.g", source, strlen(source)) == FUSEC_OK &&
+                   graph < driver.module->graphs.n;
+    if (is_good) {
+        Program made = program_of_graph(driver.arena, driver.module->graphs.data[graph]);
+        *expanded = program_clone(arena, &made);
     }
-    Program small = program_reduce(program, fails, &r);
+    driver_free(&driver);
+    return is_good;
+}
+
+/* What fails is made smaller by statements, then by the ops that those expand to. */
+static bool reduce(const Program *program, Reduction *r, const char *path) {
+    const char *source = program_print(program);
+    Program ops;
+    soak_watch("a reduction", 0);
+    r->outcome = find_outcome(r, source);
+    if (r->outcome == OUTCOME_RIGHT) return false;
+    Program small = program_reduce(program, fails, r);
     source = program_print(&small);
+    if (expand(program->arena, source, 0, r->target, &ops) && fails(r, program_print(&ops))) {
+        small = program_reduce(&ops, fails, r);
+        source = program_print(&small);
+    }
     printf("  reduced:\n%s", source);
-    keep(source, seed, target);
+    keep(source, path, r->target);
     fflush(stdout);
-    if (r.outcome == OUTCOME_CRASHED)
+    if (r->outcome == OUTCOME_CRASHED)
         printf("  crashes\n");
     else
-        show(source, &r);
+        show(source, r);
+    return true;
 }
 
 /* Runs one seed for one target and prints what is wrong. */
@@ -157,7 +178,7 @@ static bool run_here(const Soak *soak, uint64_t seed, const Target *target, Pair
     const char *repro = str_format(arena, "build/tests/soak/soak --one=%" PRIu64 " --target=%s",
                                    seed, target->name);
     soak_watch(repro, SECONDS);
-    bool is_right = try_source(program_print(&program), seed, target, counts, &report);
+    bool is_right = try_source(program_print(&program), seed, INT64_MAX, target, counts, &report);
     soak_watch_off();
     if (!is_right) {
         printf("seed %" PRIu64 ", %s: %s  again: %s\n", seed, target->name, text_str(&report),
@@ -198,7 +219,9 @@ static void run_seed(Soak *soak, uint64_t seed, const Target *target) {
     if (soak->n_failed > soak->max_reduced) return;
     Arena *arena = arena_new(NULL);
     Program program = make_program(arena, seed);
-    reduce(&program, seed, target);
+    Reduction r = {.seed = seed, .limit = INT64_MAX, .target = target};
+    const char *path = str_format(arena, "soak-%" PRIu64 "-%s.g", seed, target->name);
+    if (!reduce(&program, &r, path)) printf("  not reduced: it does not fail again\n");
     arena_free(arena);
 }
 
@@ -224,4 +247,50 @@ void soak_random(Soak *soak) {
             printf("soak: %" PRIu64 " of %" PRIu64 " graphs, %u failed\n", i + 1, soak->n,
                    soak->n_failed);
     }
+}
+
+/* A program that is given. */
+
+/* NULL: it cannot be read. */
+static const char *read_file(Arena *arena, const char *path) {
+    Text text = {.arena = arena};
+    FILE *file = fopen(path, "r");
+    char bytes[4096];
+    if (!file) return NULL;
+    for (size_t n; (n = fread(bytes, 1, sizeof bytes, file)) > 0;) text_add(&text, bytes, n);
+    fclose(file);
+    return text_str(&text);
+}
+
+/* The smallest of these that shows it makes the quickest trials. */
+static const int64_t given_limits[] = {4, 16, 64};
+enum { N_GIVEN_LIMITS = sizeof given_limits / sizeof *given_limits };
+
+static void reduce_given(Soak *soak, const char *source, uint32_t graph, const Target *target) {
+    Program program;
+    Reduction r = {.seed = soak->seed, .target = target};
+    const char *path = str_format(soak->arena, "soak-given-%u-%s.g", graph, target->name);
+    if (!expand(soak->arena, source, graph, target, &program)) return;
+    for (int i = 0; i < N_GIVEN_LIMITS; i++) {
+        r.limit = given_limits[i];
+        if (!reduce(&program, &r, path)) continue;
+        soak->n_failed++;
+        return;
+    }
+    soak->n_passed++;
+    printf("graph %u, %s: does not fail; blocks are left out, dims are at most %d\n", graph,
+           target->name, (int)r.limit);
+}
+
+void soak_given(Soak *soak) {
+    Program first;
+    const char *source = read_file(soak->arena, soak->given_path);
+    if (!source || !expand(soak->arena, source, 0, soak->targets[0], &first)) {
+        printf("soak: %s is no program\n", soak->given_path);
+        soak->n_failed++;
+        return;
+    }
+    for (uint32_t graph = 0; expand(soak->arena, source, graph, soak->targets[0], &first); graph++)
+        for (uint32_t t = 0; t < soak->n_targets; t++)
+            reduce_given(soak, source, graph, soak->targets[t]);
 }

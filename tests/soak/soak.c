@@ -3,6 +3,7 @@
  *
  *   soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED]   random graphs
  *   soak --sweep [--part=I/K] [--device=..] [--target=..]               every op, dtype and shape
+ *   soak --reduce=FILE.g [SEED] [--device=..] [--target=..] [--plant=FAULT]  a program of yours
  *   soak --faults [N] [SEED] [--device=..] [--target=..]    whether `fusec verify` names mistakes
  *   soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] [--device=..]
  *                                      N random shapes for every template (templates.def), or one
@@ -12,7 +13,8 @@
  *   soak --merge-shapes N TARGET FILE..                     the same of shapes
  *
  * The first graphs that fail (all with --reduce, none with --no-reduce) are reduced, and left as
- * `soak-SEED-TARGET.g` for `fusec verify`. --plant=FAULT compiles them with a mistake of
+ * `soak-SEED-TARGET.g` for `fusec verify`; a program that is given, as `soak-given-GRAPH-TARGET.g`.
+ * --plant=FAULT compiles them with a mistake of
  * lib/faults.def, to see that happen. Ends with the coverage table (random graphs) and `N passed, N
  * failed, N skipped`; fails when anything failed, nothing passed, or N >= 200 random graphs left a
  * gap in the table. --coverage=FILE leaves the table's counts for --merge instead, which fails for
@@ -89,6 +91,7 @@ static int usage(const char *wrong) {
         "[--reduce|--no-reduce] [--plant=FAULT] "
         "[--in-order] [--repeat=N]\n"
         "       soak --sweep [--part=I/K] [--device=cpu|cuda] [--target=NAME]\n"
+        "       soak --reduce=FILE.g [--device=cpu|cuda] [--target=NAME]\n"
         "       soak --faults [N] [SEED] [--device=cpu|cuda] [--target=NAME]\n"
         "       soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] "
         "[--small] "
@@ -145,6 +148,7 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
         soak->max_reduced = argument[2] == 'r' ? UINT32_MAX : 0;
         return true;
     }
+    if (strncmp(argument, "--reduce=", 9) == 0) return *(soak->given_path = argument + 9);
     if (strncmp(argument, "--coverage=", 11) == 0) return *(soak->coverage_path = argument + 11);
     if (strncmp(argument, "--plant=", 8) == 0) return plant(argument + 8);
     if (strncmp(argument, "--one=", 6) == 0) {
@@ -215,7 +219,8 @@ static bool has_gaps(const Soak *soak) {
 
 /* Whether the coverage is as it should be: shown here, or left for the other parts. */
 static bool tell_coverage(const Soak *soak) {
-    if (soak->is_sweep || soak->is_one || soak->is_faults || soak->is_shapes) return true;
+    if (soak->given_path || soak->is_sweep || soak->is_one || soak->is_faults || soak->is_shapes)
+        return true;
     if (!soak->coverage_path) return !has_gaps(soak);
     Text line = {.arena = soak->arena};
     coverage_write(&soak->coverage, &line);
@@ -257,7 +262,9 @@ static int merge_shapes(Soak *soak, char **argv, int n) {
 /* Whether what was asked for was there to be run. */
 static bool run(Soak *soak) {
     if (soak->is_shapes) return soak_shapes(soak);
-    if (soak->is_sweep)
+    if (soak->given_path)
+        soak_given(soak);
+    else if (soak->is_sweep)
         soak_sweep(soak);
     else if (soak->is_faults)
         soak_faults(soak);

@@ -13,6 +13,7 @@ typedef struct Soak {
     const char *one_shape;     /* TEMPLATE:PROGRAM:SHAPE, or NULL */
     const char *only;          /* the one template that shapes are drawn for, or NULL: all */
     const Target *against;     /* of the unfused programs of shapes; NULL: the same */
+    const char *given_path;    /* of a program to reduce, or NULL */
     const char *coverage_path; /* where the counts of the coverage table go, or NULL */
     uint32_t max_reduced;      /* failing graphs that are reduced */
     uint64_t seconds;          /* after which nothing more is begun; 0: no such end */
@@ -35,6 +36,7 @@ bool soak_has_time(const Soak *soak);
 void soak_add_counts(Soak *soak, const PairCounts *counts);
 
 void soak_random(Soak *soak);
+void soak_given(Soak *soak);
 void soak_sweep(Soak *soak);
 void soak_faults(Soak *soak);
 /* False where a template had fewer shapes than soak->n, or what was asked for is not there. */

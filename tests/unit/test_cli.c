@@ -201,6 +201,8 @@ Test(cli, the_ledger_goes_where_the_output_does_not) {
     expect("@good.g --explain", 0, "totals:");
     cr_assert(fusec("@good.g --explain -o -", NULL) == 0);
     cr_expect(strstr(run.err, "totals:") && !strstr(run.out, "totals:"));
+    cr_assert(fusec("@good.g --explain --emit=dot", NULL) == 0);
+    cr_expect(strstr(run.err, "totals:") && strncmp(run.out, "digraph", 7) == 0, "%s", run.out);
 }
 
 Test(cli, the_ledger_is_priced_where_it_is_told_to) {

@@ -171,6 +171,24 @@ Test(cli_wrong, endless_and_silent_inputs_are_refused) {
     expect(line, 0, "relu");
 }
 
+Test(cli_wrong, a_card_is_of_the_targets_kind) {
+    expect("@good.g --explain --card=h200 --target=cpu", 2,
+           "--card=h200 runs nothing that is made for target cpu\n");
+    expect("@good.g --explain --card=cpu --target=sm_90a", 2, "made for target sm_90a\n");
+    expect("@good.g --explain --card=gpu --target=sm_90a", 0, "priced for gpu");
+    expect("@good.g --explain --dim=B=65", 1, "dim B cannot be 65: it lies in 1..64\n");
+    expect("bench @good.g --device=cpu --card=h200 --report=@r.html", 2, "made for target cpu");
+}
+
+/* Before anything runs: a benchmark takes seconds. */
+Test(cli_wrong, a_report_without_a_place_is_refused_at_once) {
+    expect("bench @good.g --device=cpu --report=/nonexistent/x.html", 3,
+           "cannot write /nonexistent/x.html: ");
+    cr_expect(!*run.out, "%s", run.out);
+    expect("bench @good.g --device=cpu --report=/tmp", 3, "cannot write /tmp: ");
+    cr_expect_eq(n_files(), 1, "something is left behind");
+}
+
 Test(cli_wrong, a_dim_has_one_value_and_that_is_a_number) {
     expect("run @good.g --device=cpu --dim=B=3 --dim=B=4", 2, "--dim gives B twice");
     expect("@good.g --explain --dim=B=3 --dim=B=3", 2, "--dim gives B twice");

@@ -169,7 +169,7 @@ static void fuse_graphs(Parsed *parsed) {
         Arena *scratch = arena_new(NULL);
         const Plan *plan = fuse_graph(parsed->arena, scratch, parsed->module->graphs.data[i],
                                       (FuseOptions){.off = false}, &parsed->diags);
-        if (plan) contract_check(plan, NULL, &parsed->diags);
+        if (plan) contract_check(plan, NULL, NULL, &parsed->diags);
         arena_free(scratch);
     }
 }

@@ -67,6 +67,12 @@ static int64_t eval(const Plan *plan, DimId dim, const int64_t *values) {
     return value;
 }
 
+static int64_t workspace_at(const Plan *plan, const int64_t *values) {
+    int64_t value = -1;
+    cr_assert(dim_eval_largest(plan->graph->dims, &plan->workspace, values, &value));
+    return value;
+}
+
 static void check_pair(const Plan *plan, uint32_t a, uint32_t b, const int64_t *values) {
     const Buffer *x = &plan->buffers.data[a], *y = &plan->buffers.data[b];
     uint32_t first_a, last_a, first_b, last_b;
@@ -81,7 +87,7 @@ static void check_pair(const Plan *plan, uint32_t a, uint32_t b, const int64_t *
 }
 
 static void check_plan(const Plan *plan, const int64_t *values) {
-    int64_t workspace = eval(plan, plan->workspace_bytes, values);
+    int64_t workspace = workspace_at(plan, values);
     cr_assert(workspace <= eval(plan, plan->peak_bytes_unshared, values));
     for (uint32_t a = 0; a < plan->buffers.n; a++) {
         const Buffer *buffer = &plan->buffers.data[a];
@@ -135,7 +141,7 @@ Test(memplan, a_chain_needs_the_room_of_two) {
     }
     cr_assert(memplan_place(f.arena, f.plan));
     static const int64_t values[2] = {1000, 16};
-    cr_expect(eval(f.plan, f.plan->workspace_bytes, values) == 2 * 64000);
+    cr_expect(workspace_at(f.plan, values) == 2 * 64000);
     cr_expect(eval(f.plan, f.plan->peak_bytes_unshared, values) == 9 * 64000);
     arena_free(f.arena);
 }
@@ -150,7 +156,7 @@ Test(memplan, a_small_constant_takes_the_place_of_a_larger_one) {
     cr_assert(memplan_place(f.arena, f.plan));
     static const int64_t values[2] = {0, 8};
     cr_expect(f.plan->buffers.data[small].offset_bytes == f.plan->buffers.data[large].offset_bytes);
-    cr_expect(eval(f.plan, f.plan->workspace_bytes, values) == 280064 + 256);
+    cr_expect(workspace_at(f.plan, values) == 280064 + 256);
     arena_free(f.arena);
 }
 
@@ -159,7 +165,7 @@ Test(memplan, a_plan_without_temps_needs_no_workspace) {
     uint32_t args[2] = {add_buffer(&f, BUFFER_INPUT, 0), add_buffer(&f, BUFFER_OUTPUT, 0)};
     add_kernel(&f, args, 2);
     cr_assert(memplan_place(f.arena, f.plan));
-    cr_expect(dim_equals_const(f.graph->dims, f.plan->workspace_bytes, 0));
+    cr_expect_eq(f.plan->workspace.n, 0);
     arena_free(f.arena);
 }
 
@@ -183,6 +189,80 @@ Test(memplan, a_workspace_past_the_limit_is_refused) {
     add_kernel(&f, more, 5);
     cr_expect(!memplan_place(f.arena, f.plan));
     arena_free(f.arena);
+}
+
+/* Sizes that no range compares: what outgrows the others lies above them, and the rest of the
+ * workspace is used again whichever is larger. */
+Test(memplan, what_grows_faster_lies_above_what_grows_slower) {
+    Fixture f = fixture_new();
+    uint32_t input = add_buffer(&f, BUFFER_INPUT, 4), slow = add_buffer(&f, BUFFER_TEMP, 0);
+    uint32_t fast = add_buffer(&f, BUFFER_TEMP, 1), end = add_buffer(&f, BUFFER_TEMP, 0);
+    uint32_t more = add_buffer(&f, BUFFER_TEMP, 0), last = add_buffer(&f, BUFFER_TEMP, 0);
+    add_kernel(&f, (uint32_t[]){input, slow}, 2);
+    add_kernel(&f, (uint32_t[]){slow, fast}, 2);
+    add_kernel(&f, (uint32_t[]){fast, end}, 2);
+    add_kernel(&f, (uint32_t[]){end, more, last}, 3);
+    cr_assert(memplan_place(f.arena, f.plan));
+    static const int64_t values[][2] = {{64, 8}, {640, 8}, {64000, 4000}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        int64_t n = values[i][0] * 4, most = n * values[i][1] + n;
+        check_plan(f.plan, values[i]);
+        cr_expect_eq(workspace_at(f.plan, values[i]), most > 3 * n ? most : 3 * n);
+    }
+    arena_free(f.arena);
+}
+
+/* Extents that are differences, of whose products no range tells that they are not negative. */
+Test(memplan, products_of_differences_lie_side_by_side) {
+    Arena *arena = arena_new(NULL);
+    Module *module = plans_parse(arena, "dim H in 3..32768\ndim W in 3..32768\n"
+                                        "graph g(t: f32[H, W]) -> (y: f32[H - 2, W - 2]) {\n"
+                                        "  a = t[:-2, 1:-1] + t[2:, 1:-1]\n"
+                                        "  b = t[1:-1, :-2] + t[1:-1, 2:]\n"
+                                        "  c = t[1:-1, 1:-1] * 4.0\n  y = (a + b) * (a - c)\n}\n");
+    int64_t values[2] = {3, 3};
+    for (int i = 0; i < 4; i++) {
+        const Card *card = card_of_target(target_get(TARGET_SM_90A));
+        Plan *plan = plans_price(arena, module, 0, true, TARGET_SM_90A, card, NULL).plan;
+        cr_assert_null(plan_verify_places(plan, arena));
+        cr_expect_leq(workspace_at(plan, values), eval(plan, plan->peak_bytes_unshared, values));
+        values[i % 2] = 1000 * i + 77;
+    }
+    arena_free(arena);
+}
+
+/* A decoder's block with a dim for the length takes what it takes at that length, on each target
+ * (pitches apart: rows are padded to an access, which the lengths here are). */
+Test(memplan, a_symbolic_length_costs_no_memory) {
+    static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A, TARGET_CPU};
+    static const int64_t values[][2] = {{2, 64}, {16, 1024}, {256, 2048}};
+    for (size_t i = 0; i < 3 * sizeof values / sizeof *values; i++) {
+        Arena *arena = arena_new(NULL);
+        TargetId target = targets[i % 3];
+        const int64_t *at = values[i / 3];
+        double bytes[2];
+        for (int is_static = 0; is_static < 2; is_static++) {
+            const char *dims =
+                is_static ? str_format(arena, "dim B = %d\ndim T = %d\n", (int)at[0], (int)at[1])
+                          : "dim B in 1..256\ndim T in 1..4096\n";
+            const char *source =
+                str_format(arena,
+                           "%sgraph g(q: bf16[B, T, 256], w: bf16[256, 256], u: bf16[256, 768],\n"
+                           "        d: bf16[768, 256]) -> (y: bf16[B, T, 256]) {\n"
+                           "  k = q @ w\n"
+                           "  h = softmax(k @ transpose(q + 1, perm=[0, 2, 1])) @ k @ w\n"
+                           "  y = h + gelu(h @ u) @ d\n}\n",
+                           dims);
+            Module *module = plans_parse(arena, source);
+            bytes[is_static] =
+                plans_price(arena, module, 0, false, target, card_of_target(target_get(target)),
+                            is_static ? NULL : at)
+                    .cost->workspace_bytes;
+        }
+        cr_expect_leq(bytes[0], bytes[1] * 1.001, "target %zu, T = %d: %.0f bytes, not %.0f", i % 3,
+                      (int)at[1], bytes[0], bytes[1]);
+        arena_free(arena);
+    }
 }
 
 /* What becomes of `b`, which is made of `a` in a kernel of its own. */

@@ -200,7 +200,8 @@ Test(prepare, what_is_prepared_breaks_no_contract) {
         Diags diags = {.arena = arena};
         const Plan *plan = price_source(arena, source, false).plan;
         cr_expect(plan_n_init(plan) > 0);
-        cr_expect_eq(contract_check(plan, NULL, &diags), blocks[i].is_kept, "%s", blocks[i].body);
+        cr_expect_eq(contract_check(plan, NULL, NULL, &diags), blocks[i].is_kept, "%s",
+                     blocks[i].body);
         arena_free(arena);
     }
 }

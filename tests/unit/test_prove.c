@@ -103,7 +103,7 @@ Test(prove, what_is_rewritten_is_held_to_its_bound_and_all_else_to_the_bit, .tim
 /* Some mistakes do not show: what they change is not taken, or saturates. */
 Test(prove, a_mistake_in_any_op_of_random_programs_is_named) {
     Text report = {.arena = arena};
-    uint32_t n[3] = {0};
+    uint32_t n[RANDOM_MISSED + 1] = {0};
     for (uint64_t seed = 1; seed <= 40; seed++) n[prove_random(&proof, seed, "cpu", &report)]++;
     cr_expect(n[RANDOM_MISSED] == 0, "%s", text_str(&report));
     cr_expect(n[RANDOM_NAMED] >= 30, "%u named, %u not seen", n[RANDOM_NAMED], n[RANDOM_UNSEEN]);
