@@ -2,6 +2,7 @@
 #include "pass/cost_gemm.h"
 
 #include "ir/wgmma.h"
+#include "pass/cost_fetch.h"
 #include "pass/cost_prims.h"
 #include "pass/cost_rows.h"
 #include "pass/cost_relay.h"
@@ -149,6 +150,13 @@ static double least_us(const Coster *c, const Pricing *p) {
                                 dtype_bytes(gemm_factor_dtype(p->kernel)));
 }
 
+/* Blocks of which all warps multiply wait for what they fetch through registers. */
+static double fetch_us(const Coster *c, const Pricing *p) {
+    const Variant *variant = p->variant;
+    double steps = ceil(p->reduced / variant->sched.tile_k);
+    return n_waves(c, p) * steps * cost_fetch_step_us(c->arena, p->kernel, variant);
+}
+
 /* False: the card has none, or the kernel does not use them. */
 static bool time_tensor_cores(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
@@ -159,7 +167,8 @@ static bool time_tensor_cores(const Coster *c, Pricing *p) {
     if (engine == CONTRACT_WGMMA && c->card->wgmma_tflops > 0)
         cost->tensor_us = wgmma_us(c, p);
     else
-        cost->tensor_us = fmax(cost->n_flops / (rate * use * balance(c, p)), least_us(c, p));
+        cost->tensor_us = fmax(cost->n_flops / (rate * use * balance(c, p)),
+                               fmax(least_us(c, p), fetch_us(c, p)));
     if (p->variant->sched.store_warps) hide_storing(c, p);
     return true;
 }
