@@ -82,21 +82,22 @@ void soak_add_counts(Soak *soak, const PairCounts *counts) {
 /* Options. */
 
 static int usage(const char *wrong) {
-    fprintf(stderr,
-            "soak: bad argument `%s`\n"
-            "usage: soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED] "
-            "[--reduce|--no-reduce] [--plant=FAULT] "
-            "[--in-order] [--repeat=N]\n"
-            "       soak --sweep [--part=I/K] [--device=cpu|cuda] [--target=NAME]\n"
-            "       soak --faults [N] [SEED] [--device=cpu|cuda] [--target=NAME]\n"
-            "       soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] "
-            "[--small] "
-            "[--one=TEMPLATE:PROGRAM:SHAPE] [--device=cpu|cuda] [--target=NAME] [--plant=FAULT]\n"
-            "       soak --merge FILE..\n"
-            "       soak --merge-shapes N TARGET FILE..\n"
-            "random graphs take --coverage=FILE, for --merge; they and shapes take --seconds=N, after "
-            "which none is begun\n",
-            wrong);
+    fprintf(
+        stderr,
+        "soak: bad argument `%s`\n"
+        "usage: soak [N] [SEED] [--device=cpu|cuda] [--target=NAME] [--one=SEED] "
+        "[--reduce|--no-reduce] [--plant=FAULT] "
+        "[--in-order] [--repeat=N]\n"
+        "       soak --sweep [--part=I/K] [--device=cpu|cuda] [--target=NAME]\n"
+        "       soak --faults [N] [SEED] [--device=cpu|cuda] [--target=NAME]\n"
+        "       soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] "
+        "[--small] "
+        "[--one=TEMPLATE:PROGRAM:SHAPE] [--device=cpu|cuda] [--target=NAME] [--plant=FAULT]\n"
+        "       soak --merge FILE..\n"
+        "       soak --merge-shapes N TARGET FILE..\n"
+        "random graphs take --coverage=FILE, for --merge; they and shapes take --seconds=N, after "
+        "which none is begun\n",
+        wrong);
     return 2;
 }
 

@@ -15,7 +15,7 @@ typedef struct Soak {
     const Target *against;     /* of the unfused programs of shapes; NULL: the same */
     const char *coverage_path; /* where the counts of the coverage table go, or NULL */
     uint32_t max_reduced;      /* failing graphs that are reduced */
-    uint64_t seconds; /* after which nothing more is begun; 0: no such end */
+    uint64_t seconds;          /* after which nothing more is begun; 0: no such end */
     bool is_cuda, is_small;
     const char *target_name;  /* as given, or NULL: all of the device's */
     const Target *targets[4]; /* to run */
