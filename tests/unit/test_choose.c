@@ -127,6 +127,15 @@ static const struct {
     /* pieces of a concat by kernels of their own: joined, all are computed for each lane */
     {"dim B in 1..65536\ngraph g(x: f32[B, 64], z: f32[B, 32]) -> (y: f32[B, 96])",
      "y = concat([exp(x), gelu(z)], axis=1)", TARGET_CPU, 2, 1},
+    /* a matmul and anything elementwise, of whatever extents */
+    {"dim M in 1..65536\ndim N in 1..65536\ndim K in 1..65536\ngraph g(x: bf16[M, K], r: bf16[M, "
+     "N],"
+     " w: bf16[K, N], b: bf16[N]) -> (y: bf16[M, N])",
+     "y = gelu(x @ w + b) + r", TARGET_CPU, 1, 1},
+    {"dim M in 1..65536\ndim N in 1..65536\ndim K in 1..65536\ngraph g(x: bf16[M, K], w: bf16[K, "
+     "N],"
+     " v: bf16[K, N], u: bf16[N, K]) -> (y: bf16[M, K])",
+     "y = (silu(x @ w) * (x @ v)) @ u", TARGET_CPU, 2, 2},
     /* rows in the blocks that make them */
     {"graph g(x: bf16[4096, 64], w: bf16[64, 64]) -> (y: bf16[4096, 64])", "y = softmax(x @ w)",
      TARGET_SM_90A, 1, 1},
