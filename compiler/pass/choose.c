@@ -91,12 +91,19 @@ bool choose_may_join(const CostPoints *points, const Prices *together, const Pri
            (choose_is_hardly_slower(points, together, apart) && mean(points, together, apart) < 1);
 }
 
+/* Whether products wait for copies of their factors, or for elements, is known of known extents
+ * alone: others would get symbols of their own. */
+static bool has_layouts(const Graph *graph, const Target *target) {
+    return target->device == DEVICE_GPU && dim_n_symbols(graph->dims) == 0;
+}
+
 bool choose_price_ops(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
                       const CostPoints *points, Prices *prices) {
     Diags ignored = {.arena = arena};
     FuseOptions options = {.off = true, .pads_rows = target->device == DEVICE_GPU};
     Plan *plan = fuse_graph(arena, scratch, graph, options, &ignored);
     if (!plan) return false;
+    if (has_layouts(graph, target)) layout_plan(arena, plan, target);
     sched_plan(arena, plan, target);
     *prices = choose_price(scratch, plan, target, points);
     return true;
@@ -274,8 +281,7 @@ static Plan *plan_part(const Chooser *c, const Part *part, const Wishes *wishes)
     arena_reset(c->scratch);
     Plan *plan = fuse_graph(c->arena, c->scratch, part->excerpt.graph, options, &ignored);
     if (!plan) return NULL;
-    bool is_known = part->kind == PART_LATE && dim_n_symbols(c->graph->dims) == 0;
-    if (is_known) layout_plan(c->arena, plan, c->target);
+    if (has_layouts(part->excerpt.graph, c->target)) layout_plan(c->arena, plan, c->target);
     spread_plan(c->arena, plan, c->target);
     sched_plan(c->arena, plan, c->target);
     plan->may_rewrite = true;
@@ -459,7 +465,7 @@ static Plan *try_moves(Chooser *c, Plan *plan) {
 
 /* Cuts. */
 
-/* The plan is scheduled for this alone, without layouts, which prices do not hang on. On the
+/* The plan is scheduled for this alone, without layouts. On the
  * scratch arena. */
 static const PlanCost *price(Chooser *c, Plan *plan) {
     arena_reset(c->scratch);

@@ -150,11 +150,13 @@ static double least_us(const Coster *c, const Pricing *p) {
                                 dtype_bytes(gemm_factor_dtype(p->kernel)));
 }
 
-/* Blocks of which all warps multiply wait for what they fetch through registers. */
+/* The launch's blocks wait side by side, each at its own steps for what it fetches through
+ * registers: no block takes less. How much of that others hide, of more blocks than run at once, is
+ * not measured. */
 static double fetch_us(const Coster *c, const Pricing *p) {
     const Variant *variant = p->variant;
     double steps = ceil(p->reduced / variant->sched.tile_k);
-    return n_waves(c, p) * steps * cost_fetch_step_us(c->arena, p->kernel, variant);
+    return share_of_launch(c, p) * steps * cost_fetch_step_us(c->arena, p->kernel, variant);
 }
 
 /* False: the card has none, or the kernel does not use them. */

@@ -118,6 +118,10 @@ static const struct {
     {"graph g(x: bf16[32768, 256], z: bf16[32768, 256], w: bf16[512, 512]) -> (y: bf16[32768, "
      "512])",
      "c = concat([x, z], axis=1); y = c @ w", TARGET_SM_90A, 2, 1},
+    /* rows that are odd, computed and transposed: stored and copied beside each other, then fetched
+       in whole */
+    {"graph g(x: f32[37, 101], w: bf16[53, 101], s: bf16[101]) -> (y: bf16[37, 53])",
+     "z = cast(x, bf16) * s; v = transpose(w); y = z @ v", TARGET_SM_90A, 2, 1},
     /* columns by few blocks */
     {"dim B in 1..65536\ngraph g(x: f32[B, 512]) -> (y: f32[B, 512])",
      "y = x - mean(x, axis=0, keep=true)", TARGET_SM_90A, 3, 1},
