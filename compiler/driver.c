@@ -257,6 +257,11 @@ static AdviceTotals price_changed(void *user, Arena *arena, Plan *plan) {
     return (AdviceTotals){.us = cost->us, .n_launches = cost->n_launches};
 }
 
+static double price_at(void *user, Arena *arena, const Plan *plan, const int64_t *dims) {
+    const Driver *driver = user;
+    return cost_us(arena, plan, ledger_card(&driver->options), dims);
+}
+
 /* A copy of the plan whose reasons may change. */
 static Plan *unsettled(Arena *arena, const Plan *plan) {
     Plan *copy = arena_copy(arena, plan, sizeof *plan);
@@ -322,8 +327,14 @@ static bool run_place(Driver *driver, Plan **plans) {
 
 /* Blocks and launches come first: they are few, and what is compiled for a ledger is bounded. */
 static void advise(Driver *driver, Plan *settled, ExplainInput *input) {
+    const DriverOptions *options = &driver->options;
     AdvicePlanner planner = {
-        .plan = plan_changed, .price = price_changed, .user = driver, .trial = driver->trial};
+        .plan = plan_changed,
+        .price = price_changed,
+        .price_at = price_at,
+        .points = cost_points(driver->arena, driver->module->dims, options->target->device),
+        .user = driver,
+        .trial = driver->trial};
     AdviceTotals now = {.us = input->cost->us, .n_launches = input->cost->n_launches};
     if (!driver->options.no_fuse)
         input->blocks = advice_price_blocks(driver->arena, settled, &planner);

@@ -208,6 +208,7 @@ typedef struct Settler {
     const Plan *plan;
     AdvicePlanner *planner;
     uint32_t n_broken; /* contracts of the source */
+    double now_us[COST_MAX_POINTS];
 } Settler;
 
 /* What became of an edge when steps were taken. */
@@ -257,6 +258,12 @@ static void price_steps(Settler *s, Plan *then, Advice *advice) {
         if (is_lost) vec_push(s->arena, &advice->lost, i);
     }
     advice->then = planner->price(planner->user, planner->trial, then);
+    advice->prices.n = 0;
+    for (uint32_t i = 0; i < planner->points.n; i++) {
+        AdvicePrice price = {.dims = planner->points.dims[i], .now_us = s->now_us[i]};
+        price.then_us = planner->price_at(planner->user, planner->trial, then, price.dims);
+        vec_push(s->arena, &advice->prices, price);
+    }
 }
 
 static Tried try_steps(Settler *s, Advice *advice, const Edge *edge) {
@@ -371,6 +378,8 @@ Advice *advice_settle(Arena *arena, Plan *plan, AdvicePlanner *planner) {
     Advice *advices = arena_array(arena, Advice, plan->edges.n);
     Settler s = {
         .arena = arena, .plan = plan, .planner = planner, .n_broken = contract_n_broken(plan)};
+    for (uint32_t i = 0; planner && i < planner->points.n; i++)
+        s.now_us[i] = planner->price_at(planner->user, arena, plan, planner->points.dims[i]);
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         Edge *edge = &plan->edges.data[i];
         AdviceStep step = step_of(arena, graph, edge, edge->reason);

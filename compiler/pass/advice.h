@@ -5,7 +5,7 @@
 #ifndef FUSEC_ADVICE_H
 #define FUSEC_ADVICE_H
 
-#include "ir/kernel.h"
+#include "pass/cost.h"
 
 typedef enum AdviceKind {
     ADVICE_OPS,    /* other ops or extents: `fuse must` is refused, for the step's reason */
@@ -33,6 +33,12 @@ typedef struct AdviceTotals {
     uint32_t n_launches;
 } AdviceTotals;
 
+/* Of a run where plans are compared, with the steps and without. */
+typedef struct AdvicePrice {
+    const int64_t *dims;
+    double then_us, now_us;
+} AdvicePrice;
+
 /* Steps to take together. None: nothing to flip. One of ADVICE_OPS comes last, if at all: the steps
  * before it, if any, do not suffice. */
 typedef struct Advice {
@@ -42,8 +48,9 @@ typedef struct Advice {
     bool is_tried;  /* the steps were compiled: they flip the verdict and break no contract, or,
                        where the last is ADVICE_OPS, `fuse must` was in vain */
     bool is_priced;
-    AdviceTotals then; /* what the whole graph takes with the steps, where it is priced */
-    VecU32 lost;       /* edges of the plan, which are stored then instead of fused */
+    AdviceTotals then;       /* what the whole graph takes with the steps, where it is priced */
+    Vec(AdvicePrice) prices; /* the same at every point that plans are chosen by */
+    VecU32 lost;             /* edges of the plan, which are stored then instead of fused */
 } Advice;
 
 /* Compiles a changed graph as far as verdicts are settled: to a plan with its launches linked, on
@@ -53,6 +60,9 @@ typedef struct AdvicePlanner {
     /* Joins that plan's launches, and prices it as the ledger prices the graph's own. NULL: nothing
      * is priced. */
     AdviceTotals (*price)(void *user, Arena *arena, Plan *plan);
+    /* What such a plan, or the graph's own, takes at the points of `points`; these may be none. */
+    double (*price_at)(void *user, Arena *arena, const Plan *plan, const int64_t *dims);
+    CostPoints points;
     void *user;
     Arena *trial;
     uint32_t n_nodes; /* of all graphs compiled so far, which is bounded */
@@ -107,6 +117,9 @@ const char *advice_price_text(Arena *arena, const Plan *plan, const Advice *advi
 /* Both, indented: how `what` comes about, "fuse them". */
 void advice_put(Text *out, const Plan *plan, const char *what, const Advice *advice,
                 AdviceTotals now);
+/* ` at B = 64 (chosen), T = 8`: the dims' values that kernels take. `chosen`: bit set of those that
+ * are said to be. */
+void advice_put_point(Text *text, const Plan *plan, const int64_t *values, uint64_t chosen);
 /* Four significant digits, without an exponent. */
 void advice_put_us(Text *text, double us);
 

@@ -15,6 +15,9 @@ static const char *called(const Graph *graph, const Node *node, uint32_t *n) {
     return *n && text[*n] == '(' ? text : NULL;
 }
 
+/* Of the price: less is no difference to tell of. */
+static const double SLOWER = 1.001;
+
 static void put_value(const Graph *graph, NodeId id, Text *text) {
     uint32_t n_bytes;
     const Node *node = graph_node(graph, id);
@@ -78,6 +81,38 @@ static void put_lost(const Plan *plan, const VecU32 *lost, Text *text) {
     if (lost->n) text_printf(text, " %s stored instead", lost->n > 1 ? "are" : "is");
 }
 
+void advice_put_point(Text *text, const Plan *plan, const int64_t *values, uint64_t chosen) {
+    const DimTab *dims = plan->graph->dims;
+    uint64_t used = 0;
+    for (uint32_t i = 0; i < plan->kernels.n; i++) used |= plan->kernels.data[i].symbols;
+    const char *before = " at ";
+    for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
+        if (!(used >> i & 1) || dim_symbol_info(dims, i)->rule) continue;
+        text_printf(text, "%s%s = %lld%s", before, dim_symbol_info(dims, i)->name,
+                    (long long)values[i], chosen >> i & 1 ? " (chosen)" : "");
+        before = ", ";
+    }
+}
+
+/* Where the steps are predicted to lose, by the worst of the points, if they win anywhere: no plan
+ * is taken for some sizes that is slower at others. */
+static void put_losses(const Plan *plan, const Advice *advice, AdviceTotals now, Text *text) {
+    uint32_t n_slower = 0, worst = 0;
+    for (uint32_t i = 0; i < advice->prices.n; i++) {
+        const AdvicePrice *price = &advice->prices.data[i], *most = &advice->prices.data[worst];
+        n_slower += price->then_us > price->now_us * SLOWER;
+        if (price->then_us * most->now_us > most->then_us * price->now_us) worst = i;
+    }
+    if (n_slower == 0 || advice->then.us >= now.us) return;
+    text_puts(text, ", but ");
+    advice_put_us(text, advice->prices.data[worst].then_us);
+    text_puts(text, ", not ");
+    advice_put_us(text, advice->prices.data[worst].now_us);
+    text_puts(text, ",");
+    advice_put_point(text, plan, advice->prices.data[worst].dims, 0);
+    text_printf(text, ": slower at %u of %u sizes priced", n_slower, advice->prices.n);
+}
+
 const char *advice_price_text(Arena *arena, const Plan *plan, const Advice *advice,
                               AdviceTotals now) {
     Text text = {.arena = arena};
@@ -88,6 +123,7 @@ const char *advice_price_text(Arena *arena, const Plan *plan, const Advice *advi
                 advice->then.n_launches == 1 ? "" : "es");
     advice_put_us(&text, now.us);
     text_printf(&text, " in %u", now.n_launches);
+    put_losses(plan, advice, now, &text);
     put_lost(plan, &advice->lost, &text);
     return text_str(&text);
 }

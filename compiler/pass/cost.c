@@ -571,8 +571,7 @@ static void price_init(Coster *c) {
 }
 
 /* All but what the whole graph needs: bytes at least, and those of its tensors. */
-static PlanCost *price_kernels(Arena *arena, const Plan *plan, const Card *card,
-                               const int64_t *dims) {
+PlanCost *cost_kernels(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
     PlanCost *out = arena_array(arena, PlanCost, 1);
     dims = cost_dims(arena, plan->graph->dims, dims); /* of symbols that the plan brought, too */
     *out = (PlanCost){.plan = plan, .card = card, .dims = dims};
@@ -600,11 +599,11 @@ static PlanCost *price_kernels(Arena *arena, const Plan *plan, const Card *card,
 }
 
 double cost_us(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
-    return price_kernels(arena, plan, card, dims)->us;
+    return cost_kernels(arena, plan, card, dims)->us;
 }
 
 PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
-    PlanCost *out = price_kernels(arena, plan, card, dims);
+    PlanCost *out = cost_kernels(arena, plan, card, dims);
     cost_totals(arena, out);
     return out;
 }

@@ -2,6 +2,7 @@
 #include "pass/cost_gemm.h"
 
 #include "ir/wgmma.h"
+#include "pass/cost_fetch.h"
 #include "pass/cost_prims.h"
 #include "pass/cost_rows.h"
 #include "pass/cost_relay.h"
@@ -197,6 +198,15 @@ static double least_us(const Coster *c, const Pricing *p) {
                                 dtype_bytes(gemm_factor_dtype(p->kernel)));
 }
 
+/* The launch's blocks wait side by side, each at its own steps for what it fetches through
+ * registers: no block takes less. How much of that others hide, of more blocks than run at once, is
+ * not measured. */
+static double fetch_us(const Coster *c, const Pricing *p) {
+    const Variant *variant = p->variant;
+    double steps = ceil(p->reduced / variant->sched.tile_k);
+    return share_of_launch(c, p) * steps * cost_fetch_step_us(c->arena, p->kernel, variant);
+}
+
 /* False: the card has none, or the kernel does not use them. */
 static bool time_tensor_cores(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
@@ -207,7 +217,8 @@ static bool time_tensor_cores(const Coster *c, Pricing *p) {
     if (engine == CONTRACT_WGMMA && c->card->wgmma_tflops > 0)
         cost->tensor_us = wgmma_us(c, p);
     else
-        cost->tensor_us = fmax(cost->n_flops / (rate * use * balance(c, p)), least_us(c, p));
+        cost->tensor_us = fmax(cost->n_flops / (rate * use * balance(c, p)),
+                               fmax(least_us(c, p), fetch_us(c, p)));
     if (p->variant->sched.store_warps) hide_storing(c, p);
     return true;
 }

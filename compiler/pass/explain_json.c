@@ -72,6 +72,18 @@ static void put_ends(const Writer *w, const Edge *edge) {
         put_node(w, "to", edge->consumer);
 }
 
+static void put_point(const Writer *w, const int64_t *dims) {
+    jsontext_begin(w->json, "dims", '[');
+    for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
+        if (dim_symbol_info(w->dims, i)->rule) continue;
+        jsontext_begin(w->json, NULL, '{');
+        jsontext_string(w->json, "name", dim_symbol_info(w->dims, i)->name);
+        jsontext_number(w->json, "value", (double)dims[i]);
+        jsontext_end(w->json, '}');
+    }
+    jsontext_end(w->json, ']');
+}
+
 /* What the graph comes to with the change; null where that is not known. */
 static void put_then(const Writer *w, const Advice *advice) {
     if (!advice->is_priced) {
@@ -85,6 +97,16 @@ static void put_then(const Writer *w, const Advice *advice) {
     for (uint32_t i = 0; i < advice->lost.n; i++) {
         jsontext_begin(w->json, NULL, '{');
         put_ends(w, &w->plan->edges.data[advice->lost.data[i]]);
+        jsontext_end(w->json, '}');
+    }
+    jsontext_end(w->json, ']');
+    jsontext_begin(w->json, "prices", '[');
+    for (uint32_t i = 0; i < advice->prices.n; i++) {
+        const AdvicePrice *price = &advice->prices.data[i];
+        jsontext_begin(w->json, NULL, '{');
+        put_point(w, price->dims);
+        jsontext_number(w->json, "us", price->then_us);
+        jsontext_number(w->json, "us_now", price->now_us);
         jsontext_end(w->json, '}');
     }
     jsontext_end(w->json, ']');
@@ -212,18 +234,6 @@ static void put_kernels(const Writer *w, const char *list, uint32_t first, uint3
         put_buffers(w, kernel, false);
         put_buffers(w, kernel, true);
         put_cost(w, cost);
-        jsontext_end(w->json, '}');
-    }
-    jsontext_end(w->json, ']');
-}
-
-static void put_point(const Writer *w, const int64_t *dims) {
-    jsontext_begin(w->json, "dims", '[');
-    for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
-        if (dim_symbol_info(w->dims, i)->rule) continue;
-        jsontext_begin(w->json, NULL, '{');
-        jsontext_string(w->json, "name", dim_symbol_info(w->dims, i)->name);
-        jsontext_number(w->json, "value", (double)dims[i]);
         jsontext_end(w->json, '}');
     }
     jsontext_end(w->json, ']');

@@ -10,18 +10,8 @@ AdviceTotals explain_totals(const ExplainInput *input) {
 
 void explain_put_point(const ExplainInput *input, const int64_t *values, bool says_chosen,
                        Text *out) {
-    const Plan *plan = input->cost->plan;
-    const DimTab *dims = plan->graph->dims;
-    uint64_t used = 0;
-    for (uint32_t i = 0; i < plan->kernels.n; i++) used |= plan->kernels.data[i].symbols;
-    const char *before = " at ";
-    for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
-        if (!(used >> i & 1) || dim_symbol_info(dims, i)->rule) continue;
-        bool is_chosen = says_chosen && !(input->given_dims >> i & 1);
-        text_printf(out, "%s%s = %lld%s", before, dim_symbol_info(dims, i)->name,
-                    (long long)values[i], is_chosen ? " (chosen)" : "");
-        before = ", ";
-    }
+    uint64_t chosen = says_chosen ? ~input->given_dims : 0;
+    advice_put_point(out, input->cost->plan, values, chosen);
 }
 
 /* Where one launch is predicted to be slower, by the worst. */

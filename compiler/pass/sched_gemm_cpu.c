@@ -25,7 +25,13 @@ enum {
     WIDEST_ROW_BYTES = 2048,
     SEVERAL_ROWS = 512,
     SHORT_BLOCK_ROWS = 28,
-    LONG_BLOCK_ROWS = 224
+    LONG_BLOCK_ROWS = 224,
+    /* Of few outputs there would be one unit, whatever threads there are; of fewer still a second
+     * thread is not worth its start. f32 256^3: 312 us as one unit, as two 206, in one thread 324:
+     * columns are packed for each. */
+    FEW_OUTPUTS = 1 << 17,
+    LEAST_OUTPUTS = 1 << 14,
+    FEW_BLOCK_ROWS = 132
 };
 
 typedef struct Tile {
@@ -67,6 +73,7 @@ typedef struct Gemm {
     ScalarId column_factor;
     uint32_t acc_bytes, vector_bytes, lanes;
     bool is_turned;
+    bool has_few; /* outputs */
     GemmLaunch launch;
 } Gemm;
 
@@ -109,6 +116,7 @@ static int64_t most_depth(const Gemm *gemm, uint32_t columns) {
  * there are to be units for several threads, as far as packing for each of them allows. */
 static int64_t most_rows(const Gemm *gemm, const Sched *sched, uint32_t columns, int64_t n_rows) {
     int64_t most = PARTIALS_BYTES / gemm->acc_bytes / columns / gemm->launch.products;
+    if (gemm->has_few) return min_i64(most, FEW_BLOCK_ROWS);
     if (!gemm->launch.has_rows || gemm->is_turned) return most;
     bool has_panels = gemm->kernel->panel_columns > 0;
     if (has_panels && n_rows <= SEVERAL_ROWS) return SHORT_BLOCK_ROWS;
@@ -184,6 +192,24 @@ static uint32_t add_few_rows(const Gemm *gemm, Variant *variants) {
         variant->limit = bounds[i];
     }
     return n;
+}
+
+/* For few outputs, if there may be so few, which sets `has_few`: low units for several threads.
+ * Whether there are never more. */
+static bool add_few_outputs(Gemm *gemm, Variant *variant) {
+    DimTab *dims = gemm->dims;
+    DimId n = kernel_n_rows(gemm->kernel);
+    if (gemm->launch.has_rows || n == DIM_NONE || dim_lo(dims, n) > FEW_OUTPUTS ||
+        dim_hi(dims, n) < LEAST_OUTPUTS || dim_hi(dims, gemm->rows) <= FEW_BLOCK_ROWS)
+        return false;
+    gemm->has_few = true;
+    choose_packed(gemm, &variant->sched, dim_hi(dims, gemm->rows));
+    set_grid(gemm, variant);
+    if (dim_hi(dims, n) <= FEW_OUTPUTS && dim_lo(dims, n) >= LEAST_OUTPUTS) return true;
+    variant->limit_dim = n;
+    variant->least = LEAST_OUTPUTS;
+    variant->limit = FEW_OUTPUTS;
+    return false;
 }
 
 static Gemm gemm_of(const Kernel *kernel, const Target *target) {
@@ -271,6 +297,10 @@ uint32_t sched_gemm_cpu(const Kernel *kernel, GemmLaunch launch, const Target *t
     for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i].sched.lanes = gemm.lanes;
     uint32_t n_variants = add_few_rows(&gemm, variants);
     if (n_variants && !variants[n_variants - 1].limit_dim) return n_variants;
+    bool is_done = add_few_outputs(&gemm, &variants[n_variants]);
+    n_variants += gemm.has_few;
+    if (is_done) return n_variants;
+    gemm.has_few = false;
     choose_packed(&gemm, &variants[n_variants].sched, dim_hi(gemm.dims, gemm.rows));
     set_grid(&gemm, &variants[n_variants]);
     return n_variants + 1;

@@ -118,6 +118,10 @@ static const struct {
     {"graph g(x: bf16[32768, 256], z: bf16[32768, 256], w: bf16[512, 512]) -> (y: bf16[32768, "
      "512])",
      "c = concat([x, z], axis=1); y = c @ w", TARGET_SM_90A, 2, 1},
+    /* rows that are odd, computed and transposed: stored and copied beside each other, then fetched
+       in whole */
+    {"graph g(x: f32[37, 101], w: bf16[53, 101], s: bf16[101]) -> (y: bf16[37, 53])",
+     "z = cast(x, bf16) * s; v = transpose(w); y = z @ v", TARGET_SM_90A, 2, 1},
     /* columns by few blocks */
     {"dim B in 1..65536\ngraph g(x: f32[B, 512]) -> (y: f32[B, 512])",
      "y = x - mean(x, axis=0, keep=true)", TARGET_SM_90A, 3, 1},
@@ -127,6 +131,15 @@ static const struct {
     /* pieces of a concat by kernels of their own: joined, all are computed for each lane */
     {"dim B in 1..65536\ngraph g(x: f32[B, 64], z: f32[B, 32]) -> (y: f32[B, 96])",
      "y = concat([exp(x), gelu(z)], axis=1)", TARGET_CPU, 2, 1},
+    /* a matmul and anything elementwise, of whatever extents */
+    {"dim M in 1..65536\ndim N in 1..65536\ndim K in 1..65536\ngraph g(x: bf16[M, K], r: bf16[M, "
+     "N],"
+     " w: bf16[K, N], b: bf16[N]) -> (y: bf16[M, N])",
+     "y = gelu(x @ w + b) + r", TARGET_CPU, 1, 1},
+    {"dim M in 1..65536\ndim N in 1..65536\ndim K in 1..65536\ngraph g(x: bf16[M, K], w: bf16[K, "
+     "N],"
+     " v: bf16[K, N], u: bf16[N, K]) -> (y: bf16[M, K])",
+     "y = (silu(x @ w) * (x @ v)) @ u", TARGET_CPU, 2, 2},
     /* rows in the blocks that make them */
     {"graph g(x: bf16[4096, 64], w: bf16[64, 64]) -> (y: bf16[4096, 64])", "y = softmax(x @ w)",
      TARGET_SM_90A, 1, 1},
@@ -165,6 +178,85 @@ Test(choose, moves_are_made_where_they_pay) {
                      kept.cost->n_launches, held);
         arena_free(arena);
     }
+}
+
+/* What a product makes last is computed where that takes no time, or not: by the sources' own edge
+ * between the two, which has the same number in the graph that a block changes. */
+static const struct {
+    const char *head, *body, *last;
+    TargetId target;
+    bool is_late;
+} lasts[] = {
+    /* the next product waits for memory */
+    {"graph g(x: bf16[100000, 64], w: bf16[64, 256], b: bf16[256], v: bf16[256, 64]) -> "
+     "(y: bf16[100000, 64])",
+     "a = x @ w + b; h = gelu(a); y = h @ v", "h", TARGET_SM_90A, true},
+    /* so do rows */
+    {"dim B in 1..256\ndim T in 1..4096\ngraph g(q: bf16[B, T, 64], k: bf16[B, 64, T], "
+     "v: bf16[B, T, 64]) -> (y: bf16[B, T, 64])",
+     "s = (q @ k) * const(0.125, bf16); h = where(iota([T, T], axis=1) <= iota([T, T], axis=0), "
+     "s, const(-inf, bf16)); y = softmax(h) @ v",
+     "h", TARGET_SM_90A, true},
+    /* each of many tiles would compute it again */
+    {"graph g(x: bf16[8192, 64], w: bf16[64, 256], v: bf16[256, 4096]) -> (y: bf16[8192, 4096])",
+     "h = gelu(x @ w); y = h @ v", "h", TARGET_SM_90A, false},
+    /* the copy engine would not fetch the other factor: its rows are odd */
+    {"graph g(x: bf16[37, 53], w: bf16[53, 101], u: bf16[53, 101], v: bf16[101, 53]) -> "
+     "(y: bf16[37, 53])",
+     "h = silu(x @ w) * (x @ u); y = h @ v", "h", TARGET_SM_90A, false},
+    /* a relay keeps scores on chip */
+    {"graph g(q: bf16[64, 1024, 64], k: bf16[64, 64, 1024], v: bf16[64, 1024, 64]) -> "
+     "(y: bf16[64, 1024, 64])",
+     "h = where(iota([1024, 1024], axis=1) <= iota([1024, 1024], axis=0), q @ k, const(-inf, "
+     "bf16)); y = softmax(h) @ v",
+     "h", TARGET_SM_90A, false},
+};
+
+static NodeId named(const Graph *graph, const char *name) {
+    NodeId found = NODE_NONE;
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const char *own = graph_node(graph, id)->name;
+        if (own && strcmp(own, name) == 0) found = id;
+    }
+    return found;
+}
+
+Test(choose, what_a_product_makes_last_is_computed_where_there_is_time) {
+    for (size_t i = 0; i < sizeof lasts / sizeof *lasts; i++) {
+        Arena *arena = arena_new(NULL);
+        char source[600];
+        snprintf(source, sizeof source, "%s {\n  %s\n}\n", lasts[i].head, lasts[i].body);
+        const Plan *plan = priced(arena, source, lasts[i].target, false, NULL).plan;
+        NodeId last = named(plan->graph, lasts[i].last);
+        bool is_stored = false;
+        for (uint32_t b = 0; b < plan->buffers.n; b++)
+            is_stored = is_stored || plan->buffers.data[b].node == last;
+        cr_expect_eq(!is_stored, lasts[i].is_late, "%s", source);
+        arena_free(arena);
+    }
+}
+
+/* Layers are judged once: the last ones too, which are more than may be priced. */
+Test(choose, equal_layers_are_judged_alike) {
+    enum { N_LAYERS = 40 };
+    Arena *arena = arena_new(NULL);
+    Text text = {.arena = arena};
+    text_puts(&text, "graph g(x0: bf16[100000, 64]) -> (y: bf16[100000, 64]) {\n");
+    for (int i = 0; i < N_LAYERS; i++)
+        text_printf(&text,
+                    "  param w%d: bf16[64, 256] = \"w%d\"\n  param b%d: bf16[256] = \"b%d\"\n"
+                    "  param v%d: bf16[256, 64] = \"v%d\"\n",
+                    i, i, i, i, i, i);
+    for (int i = 0; i < N_LAYERS; i++)
+        text_printf(&text, "  h%d = gelu(x%d @ w%d + b%d)\n  x%d = x%d + h%d @ v%d\n", i, i, i, i,
+                    i + 1, i, i, i);
+    text_printf(&text, "  y = x%d\n}\n", N_LAYERS);
+    const Plan *plan = priced(arena, text_str(&text), TARGET_SM_90A, false, NULL).plan;
+    for (uint32_t b = 0; b < plan->buffers.n; b++) {
+        const char *name = graph_node(plan->graph, plan->buffers.data[b].node)->name;
+        cr_expect(!name || name[0] != 'h', "%s is stored", name);
+    }
+    arena_free(arena);
 }
 
 Test(choose, the_rule) {

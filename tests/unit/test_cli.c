@@ -255,6 +255,23 @@ Test(cli, the_ledger_prices_what_it_advises) {
     cr_expect(strstr(run.out, " in 2 without\n"), "%s", run.out);
 }
 
+/* Of many rows a product may compute what the one before it makes last; of few it waits for that at
+ * each step. */
+Test(cli, the_ledger_says_where_a_change_loses) {
+    static const char source[] =
+        "dim M in 1..65536\ndim F in 64..4096 mult 64\ngraph g(x: bf16[M, 64], w: bf16[64, F], "
+        "b: bf16[F], v: bf16[F, 64]) -> (y: bf16[M, 64]) {\n  h = gelu(x @ w + b)\n  y = h @ "
+        "v\n}\n";
+    write_file("loses.g", source, sizeof source - 1);
+    cr_assert_eq(fusec("@loses.g --explain --target=sm_90a --dim=M=65536 --dim=F=256", NULL), 0);
+    double then = number_after("all then takes "), now = number_after(" in 2 launches, not ");
+    double loses = number_after(" in 2, but "), at = number_after(", not ");
+    cr_expect(then < now && loses > at, "%s", run.out);
+    cr_expect(strstr(run.out, " us, at M = 1, F = 4096: slower at "), "%s", run.out);
+    cr_assert_eq(fusec("@loses.g --explain --json --target=sm_90a", NULL), 0);
+    cr_expect(strstr(run.out, "\"us_now\": "), "%s", run.out);
+}
+
 Test(cli, run_reads_and_writes_arrays) {
     expect("run @good.g --device=cpu --dim=B=3 --output=y=@y.npy --seed=7", 0, "");
     expect("run @good.g --device=cpu --input=x=@y.npy", 0, "y: f32[3, 8] =");

@@ -270,6 +270,13 @@ static const struct {
     {"graph g(x: bf16[512, 131072], w: bf16[131072]) -> (y: bf16[512, 131072]) {\n"
      "  y = rmsnorm(x, w)\n}",
      TARGET_SM_90A, 76.6, 0.1},
+    /* element by element, so that each step waits for memory */
+    {"graph g(x: bf16[367, 9], w: bf16[9, 417]) -> (y: bf16[367, 417]) {\n  y = x @ w\n}",
+     TARGET_SM_90, 3.8, 0.1},
+    {"graph g(x: bf16[367, 65], w: bf16[65, 417]) -> (y: bf16[367, 417]) {\n  y = x @ w\n}",
+     TARGET_SM_90, 7.1, 0.1},
+    {"graph g(x: bf16[367, 151], w: bf16[151, 417]) -> (y: bf16[367, 417]) {\n  y = x @ w\n}",
+     TARGET_SM_90, 9.3, 0.1},
 };
 
 Test(cost, products_take_what_they_were_measured_to) {
