@@ -17,8 +17,7 @@
 
 enum {
     MAX_ROUNDS = 3,
-    MAX_PARTS = 32,      /* excerpts that are priced, ... */
-    MAX_EXCERPTS = 256,  /* ... and made, in case they are like one that was */
+    MAX_PARTS = 32,      /* excerpts that are priced */
     MAX_CUTS = 8,        /* kernels that are tried to be cut */
     FEW_SCALARS = 100,   /* too few for a thread's registers */
     MANY_REGISTERS = 200 /* of values alone, of which more may be needed than there are */
@@ -70,12 +69,6 @@ bool choose_is_no_slower(const CostPoints *points, const Prices *plan, const Pri
     return worst(points, plan, other) <= LOSS;
 }
 
-bool choose_is_hardly_slower(const CostPoints *points, const Prices *plan, const Prices *other) {
-    double most = 0;
-    for (uint32_t i = 0; i < points->n; i++) most = fmax(most, plan->us[i] - other->us[i] * LOSS);
-    return most <= HOST_US;
-}
-
 bool choose_joins(const CostPoints *points, const Prices *together, const Prices *apart) {
     return !choose_is_better(points, together, apart, apart);
 }
@@ -86,9 +79,13 @@ double choose_tie_us(double us, uint32_t n_launches) {
 
 bool choose_may_join(const CostPoints *points, const Prices *together, const Prices *apart) {
     Prices as_good = *apart;
-    for (uint32_t i = 0; i < points->n; i++) as_good.us[i] += TIE_US;
+    double most = 0;
+    for (uint32_t i = 0; i < points->n; i++) {
+        as_good.us[i] += TIE_US;
+        most = fmax(most, together->us[i] - apart->us[i] * LOSS);
+    }
     return choose_joins(points, together, &as_good) ||
-           (choose_is_hardly_slower(points, together, apart) && mean(points, together, apart) < 1);
+           (most <= HOST_US && mean(points, together, apart) < 1);
 }
 
 /* Whether products wait for copies of their factors, or for elements, is known of known extents
@@ -174,11 +171,6 @@ static bool store_pieces(const Part *part, Wishes *wishes) {
     return set_all(part, wishes->placed, part->may_place);
 }
 
-/* What reads the value may have time for what takes the product long, or read what is smaller. */
-static bool compute_late(const Part *part, Wishes *wishes) {
-    return set_all(part, wishes->late, part->is_late);
-}
-
 /* Slices that meet are products of their own, which may run in the same blocks. */
 static bool read_windows(const Part *part, Wishes *wishes) {
     return set_all(part, wishes->windowed, part->may_window);
@@ -192,29 +184,28 @@ static bool all_alone(const Part *part, Wishes *wishes) {
     return changes;
 }
 
-/* By the kind of part that has them. */
-typedef struct MoveOfKind {
-    PartKind kind;
-    Move *move;
-} MoveOfKind;
-static const MoveOfKind moves[] = {
-    {PART_FACTORS, compute_factors}, {PART_FACTORS, compute_left}, {PART_FACTORS, compute_right},
-    {PART_FACTORS, store_factors},   {PART_WINDOWS, read_windows}, {PART_FACTORS, rows_unmerged},
-    {PART_FACTORS, reduce_apart},    {PART_FACTORS, store_pieces}, {PART_LATE, compute_late},
-    {PART_FACTORS, all_alone},
-};
+static Move *const moves[] = {compute_factors, compute_left, compute_right,
+                              store_factors,   read_windows, rows_unmerged,
+                              reduce_apart,    store_pieces, all_alone};
 
 static Wishes wishes_new(Arena *arena, uint32_t n) {
-    Wishes wishes;
-    for (int i = 0; i < N_WISHES; i++) wishes.all[i] = arena_array(arena, bool, n);
-    return wishes;
+    return (Wishes){.apart = arena_array(arena, bool, n),
+                    .unmerged = arena_array(arena, bool, n),
+                    .store = arena_array(arena, bool, n),
+                    .alone = arena_array(arena, bool, n),
+                    .placed = arena_array(arena, bool, n),
+                    .again = arena_array(arena, bool, n),
+                    .windowed = arena_array(arena, bool, n)};
 }
 
 static Wishes wishes_copy(Arena *arena, const Wishes *wishes, uint32_t n) {
-    Wishes copy;
-    for (int i = 0; i < N_WISHES; i++)
-        copy.all[i] = arena_copy(arena, wishes->all[i], n * sizeof(bool));
-    return copy;
+    return (Wishes){.apart = arena_copy(arena, wishes->apart, n * sizeof(bool)),
+                    .unmerged = arena_copy(arena, wishes->unmerged, n * sizeof(bool)),
+                    .store = arena_copy(arena, wishes->store, n * sizeof(bool)),
+                    .alone = arena_copy(arena, wishes->alone, n * sizeof(bool)),
+                    .placed = arena_copy(arena, wishes->placed, n * sizeof(bool)),
+                    .again = arena_copy(arena, wishes->again, n * sizeof(bool)),
+                    .windowed = arena_copy(arena, wishes->windowed, n * sizeof(bool))};
 }
 
 /* Equal kernels start together, and fill the machine together. */
@@ -229,7 +220,6 @@ typedef struct Offer {
     Prices prices;
     uint32_t n_broken, n_launches;
     bool is_at_once; /* blocks make several products with the same instructions */
-    bool has_relay;
 } Offer;
 
 /* Edges that a block wants fused and that are stored, and kernels of each block. */
@@ -251,7 +241,7 @@ static uint32_t n_broken(Arena *arena, const Plan *plan) {
 
 static void note_launches(const Chooser *c, const Plan *plan, Offer *offer) {
     offer->n_launches = 0;
-    offer->is_at_once = offer->has_relay = false;
+    offer->is_at_once = false;
     for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
         Launch launch = plan_launch(plan, k);
         bool is_pair = launch.n > 1 && launch.kernels[1].link == LINK_PHASE &&
@@ -260,13 +250,12 @@ static void note_launches(const Chooser *c, const Plan *plan, Offer *offer) {
         for (uint32_t v = 0; v < launch.kernels->n_variants; v++)
             is_at_once = is_at_once || launch.kernels->variants[v].sched.products > 1;
         offer->is_at_once = offer->is_at_once || (is_pair && is_at_once);
-        offer->has_relay = offer->has_relay || launch_is_relay(&launch);
         offer->n_launches++;
     }
 }
 
-/* The part planned with these wishes; NULL: it cannot be. */
-static Plan *plan_part(const Chooser *c, const Part *part, const Wishes *wishes) {
+/* Of the part planned with these wishes. False: it cannot be. */
+static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes, Offer *offer) {
     Diags ignored = {.arena = c->arena};
     FuseOptions options = {.pads_rows = c->target->device == DEVICE_GPU,
                            .has_cores = c->target->device == DEVICE_CPU,
@@ -276,33 +265,22 @@ static Plan *plan_part(const Chooser *c, const Part *part, const Wishes *wishes)
                            .alone = wishes->alone,
                            .placed = wishes->placed,
                            .again = wishes->again,
-                           .windowed = wishes->windowed,
-                           .late = wishes->late};
+                           .windowed = wishes->windowed};
     arena_reset(c->scratch);
     Plan *plan = fuse_graph(c->arena, c->scratch, part->excerpt.graph, options, &ignored);
-    if (!plan) return NULL;
+    if (!plan) return false;
     if (has_layouts(part->excerpt.graph, c->target)) layout_plan(c->arena, plan, c->target);
     spread_plan(c->arena, plan, c->target);
     sched_plan(c->arena, plan, c->target);
-    plan->may_rewrite = true;
-    return plan;
-}
-
-static void price_plan(const Chooser *c, const Part *part, Plan *plan, Offer *offer) {
     arena_reset(c->scratch);
-    if (part->kind != PART_FACTORS) chain_kernels(c->arena, c->scratch, plan, c->target);
+    if (part->has_windows) chain_kernels(c->arena, c->scratch, plan, c->target);
     arena_reset(c->scratch);
     offer->n_broken = n_broken(c->scratch, plan);
     if (c->target->device == DEVICE_GPU) join_launches(c, plan);
     arena_reset(c->scratch);
     note_launches(c, plan, offer);
     offer->prices = choose_price(c->scratch, plan, c->target, &c->points);
-}
-
-static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes, Offer *offer) {
-    Plan *plan = plan_part(c, part, wishes);
-    if (plan) price_plan(c, part, plan, offer);
-    return plan != NULL;
+    return true;
 }
 
 static bool is_better(const Chooser *c, const Offer *now, const Offer *other, const Prices *apart) {
@@ -321,46 +299,26 @@ static bool is_worth_windows(const Chooser *c, const Offer *now, const Offer *ot
     return other->n_launches < now->n_launches && !is_better(c, other, now, apart);
 }
 
-/* A launch that a relay saves, and the scores that it keeps out of memory, are no price's to give
- * away; nor is a point where one plan is slower than the other, for all that another gains. */
-static bool is_worth_late(const Chooser *c, const Offer *now, const Offer *other) {
-    return !now->has_relay && mean(&c->points, &other->prices, &now->prices) < WORTH &&
-           choose_is_hardly_slower(&c->points, &other->prices, &now->prices);
-}
-
-static bool is_worth(const Chooser *c, PartKind kind, const Offer *now, const Offer *other,
-                     const Prices *apart) {
-    switch (kind) {
-    case PART_WINDOWS:
-        return is_worth_windows(c, now, other, apart);
-    case PART_LATE:
-        return is_worth_late(c, now, other);
-    case PART_FACTORS:
-        break;
-    }
-    return is_better(c, now, other, apart);
-}
-
 /* The part's wishes after all moves that pay; false: none does. */
 static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
     uint32_t n = part->excerpt.graph->nodes.n;
     Offer now, other;
     Prices apart;
-    Plan *plan = plan_part(c, part, wishes);
-    if (!plan || (part->kind == PART_LATE && !choose_may_gain(c, part, plan))) return false;
-    price_plan(c, part, plan, &now);
+    if (!price_part(c, part, wishes, &now)) return false;
     arena_reset(c->scratch);
-    if (part->kind != PART_LATE &&
-        !choose_price_ops(c->arena, c->scratch, part->excerpt.graph, c->target, &c->points, &apart))
+    if (!choose_price_ops(c->arena, c->scratch, part->excerpt.graph, c->target, &c->points, &apart))
         return false;
     bool improves = false;
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
-        Move *move = moves[i].move;
-        if (moves[i].kind != part->kind) continue;
         Wishes moved = wishes_copy(c->arena, wishes, n);
-        if (move == all_alone && choose_is_no_slower(&c->points, &now.prices, &apart)) continue;
-        if (!move(part, &moved) || !price_part(c, part, &moved, &other) ||
-            other.n_broken > now.n_broken || !is_worth(c, part->kind, &now, &other, &apart))
+        bool is_last = moves[i] == all_alone;
+        if ((moves[i] == read_windows) != part->has_windows) continue;
+        if (is_last && choose_is_no_slower(&c->points, &now.prices, &apart)) continue;
+        if (!moves[i](part, &moved) || !price_part(c, part, &moved, &other) ||
+            other.n_broken > now.n_broken)
+            continue;
+        if (!(moves[i] == read_windows ? is_worth_windows(c, &now, &other, &apart)
+                                       : is_better(c, &now, &other, &apart)))
             continue;
         *wishes = moved;
         now = other;
@@ -382,51 +340,40 @@ static void copy_flags(bool *to, const bool *from, const NodeId *places, uint32_
 
 /* Between the graph's wishes and those of an excerpt. */
 static void copy_wishes(Wishes *to, const Wishes *from, const Excerpt *excerpt, bool back) {
-    for (int i = 0; i < N_WISHES; i++)
-        copy_flags(to->all[i], from->all[i], excerpt->of, excerpt->graph->nodes.n, back);
+    uint32_t n = excerpt->graph->nodes.n;
+    copy_flags(to->apart, from->apart, excerpt->of, n, back);
+    copy_flags(to->unmerged, from->unmerged, excerpt->of, n, back);
+    copy_flags(to->store, from->store, excerpt->of, n, back);
+    copy_flags(to->alone, from->alone, excerpt->of, n, back);
+    copy_flags(to->placed, from->placed, excerpt->of, n, back);
+    copy_flags(to->again, from->again, excerpt->of, n, back);
+    copy_flags(to->windowed, from->windowed, excerpt->of, n, back);
 }
 
 /* Whether moves of a part pay; then they are among the wishes. */
-static bool improve_part(Chooser *c, const Plan *plan, const Kernel *kernel, PartKind kind) {
-    Part *part = arena_array(c->arena, Part, 1);
+static bool improve_part(Chooser *c, const Plan *plan, const Kernel *kernel, bool has_windows) {
+    Part part;
+    c->n_parts++;
     arena_reset(c->scratch);
-    if (c->judged.n == MAX_PARTS || c->n_excerpts++ >= MAX_EXCERPTS ||
-        !choose_make_part(c, plan, kernel, kind, part))
-        return false;
-    uint32_t n = part->excerpt.graph->nodes.n;
-    part->wishes = wishes_new(c->arena, n);
-    copy_wishes(&part->wishes, &c->wishes, &part->excerpt, false);
-    const Judged *same = choose_find_same(c, part);
-    Judged judged = {.part = part};
-    if (same) {
-        judged = *same;
-    } else {
-        judged.after = wishes_copy(c->arena, &part->wishes, n);
-        judged.improves = improve(c, part, &judged.after);
-        vec_push(c->arena, &c->judged, judged);
-    }
-    if (judged.improves) copy_wishes(&c->wishes, &judged.after, &part->excerpt, true);
-    return judged.improves;
+    if (!choose_make_part(c, plan, kernel, has_windows, &part)) return false;
+    Wishes wishes = wishes_new(c->arena, part.excerpt.graph->nodes.n);
+    copy_wishes(&wishes, &c->wishes, &part.excerpt, false);
+    if (!improve(c, &part, &wishes)) return false;
+    copy_wishes(&c->wishes, &wishes, &part.excerpt, true);
+    return true;
 }
 
-/* Windows and what products go on to are priced once the kernel's other moves are settled. */
+/* Windows are priced once the kernel's other moves are settled. */
 static bool improve_kernel(Chooser *c, const Plan *plan, const Kernel *kernel) {
     if (choose_has_moves(c, plan, kernel)) {
         c->is_settled[choose_main_node(kernel)] = true;
-        if (improve_part(c, plan, kernel, PART_FACTORS)) return true;
+        if (improve_part(c, plan, kernel, false)) return true;
     }
-    if (choose_has_slices(c, plan, kernel)) {
-        NodeId product = choose_main_node(kernel);
-        bool improves = improve_part(c, plan, kernel, PART_WINDOWS);
-        c->is_sliced[product] = true;
-        c->is_settled[product] =
-            c->is_settled[product] || improves; /* one of a pair has no moves */
-        if (improves) return true;
-    }
-    if (c->target->device == DEVICE_CPU) return false; /* whose arithmetic little would hide */
-    if (!choose_goes_on(c, plan, kernel)) return false;
-    bool improves = improve_part(c, plan, kernel, PART_LATE);
-    c->is_lasting[choose_main_node(kernel)] = !improves; /* what is last then may be late too */
+    if (!choose_has_slices(c, plan, kernel)) return false;
+    NodeId product = choose_main_node(kernel);
+    bool improves = improve_part(c, plan, kernel, true);
+    c->is_sliced[product] = true;
+    c->is_settled[product] = c->is_settled[product] || improves; /* one of a pair has no moves */
     return improves;
 }
 
@@ -441,7 +388,6 @@ static Plan *make_plan(Chooser *c) {
                            .alone = c->wishes.alone,
                            .placed = c->wishes.placed,
                            .windowed = c->wishes.windowed,
-                           .late = c->wishes.late,
                            .cut = c->cut.store,
                            .again = c->cut.again,
                            .part = c->cut.part};
@@ -456,7 +402,7 @@ static Plan *try_moves(Chooser *c, Plan *plan) {
     bool changes = true;
     for (int round = 0; plan && changes && round < MAX_ROUNDS; round++) {
         changes = false;
-        for (uint32_t k = 0; k < plan->kernels.n && c->n_excerpts < MAX_EXCERPTS; k++)
+        for (uint32_t k = 0; k < plan->kernels.n && c->n_parts < MAX_PARTS; k++)
             changes = improve_kernel(c, plan, &plan->kernels.data[k]) || changes;
         if (changes) plan = make_plan(c);
     }
@@ -546,8 +492,7 @@ Plan *choose_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target
                  .users = window_users(arena, graph),
                  .is_settled = arena_array(arena, bool, n),
                  .is_asked = arena_array(arena, bool, n),
-                 .is_sliced = arena_array(arena, bool, n),
-                 .is_lasting = arena_array(arena, bool, n)};
+                 .is_sliced = arena_array(arena, bool, n)};
     c.cut = (Cut){.store = arena_array(arena, bool, n),
                   .again = c.wishes.again,
                   .part = arena_array(arena, uint32_t, n)};

@@ -1,8 +1,7 @@
 /* Choosing between plans by price. Fusion's own rules say what can be one kernel and mostly should;
  * where that is predicted to be slower, the plan is changed by moves: reductions apart, rows of
  * several tensors in kernels of their own, a factor of a matmul stored or computed in the matmul, a
- * concat stored in pieces, what a matmul makes last computed by what reads it, every op a kernel by
- * itself, a kernel cut in two.
+ * concat stored in pieces, every op a kernel by itself, a kernel cut in two.
  *
  * A move concerns one kernel (and what makes a factor for it), and is priced on an excerpt of the
  * graph with that alone, at all points of cost_points. It is taken when, by the geometric mean over
@@ -39,8 +38,6 @@ bool choose_may_join(const CostPoints *points, const Prices *together, const Pri
 /* What a plan may take that starts so many launches less than one of `us`: as much, for what prices
  * know. */
 double choose_tie_us(double us, uint32_t n_launches);
-/* At no point slower by more than 2 % and a microsecond. */
-bool choose_is_hardly_slower(const CostPoints *points, const Prices *plan, const Prices *other);
 /* At no point slower, but for 2 %. */
 bool choose_is_no_slower(const CostPoints *points, const Prices *plan, const Prices *other);
 

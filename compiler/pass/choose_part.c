@@ -6,15 +6,11 @@
 #include <math.h>
 
 enum {
-    MAX_LATE = 8,     /* kernels of a part that may compute later what a product goes on to */
     MAX_READERS = 4,  /* of a factor, for which it may be computed again; of slices */
     LONG_ROW = 4096,  /* elements, on a GPU: shorter rows stay in registers */
     LONG_COLUMN = 16, /* shorter ones are a few loads of a thread */
-    WIDE_TILE = 128,  /* columns that a tile may have */
     COSTLY_OPS = 8    /* in prims: what may take long in the few units of a small product */
 };
-
-static const double LEAST_GAIN = 0.02; /* of the price: less changes no plan */
 
 /* Which kernels have moves. */
 
@@ -246,52 +242,6 @@ bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) 
     return has_costly_stores(c, kernel);
 }
 
-/* What a product goes on to: values that hang on it element by element. */
-typedef struct Late {
-    VecU32 last; /* those that are stored for other kernels alone */
-    const Kernel *readers[MAX_READERS];
-    uint32_t n_readers;
-} Late;
-
-static bool is_plain(const Graph *graph, NodeId id) {
-    OpClass cls = graph_class(graph, id);
-    return cls == CLASS_ELTWISE || cls == CLASS_CAST;
-}
-
-/* Kernels that read the buffer. False: too many do, or one whose time is as short, as it reads it
- * for what it goes on to itself. */
-static bool add_late_readers(const Plan *plan, const Kernel *kernel, uint32_t buffer, Late *late) {
-    for (const Kernel *k = kernel + 1; k < plan->kernels.data + plan->kernels.n; k++) {
-        bool is_known = kernel_find_arg(k, buffer) == NO_ARG;
-        for (uint32_t i = 0; i < late->n_readers; i++) is_known = is_known || late->readers[i] == k;
-        if (is_known) continue;
-        bool is_alike = k->form == FORM_CONTRACT && !multiplies(k, buffer);
-        if (is_alike || late->n_readers == MAX_READERS) return false;
-        late->readers[late->n_readers++] = k;
-    }
-    return true;
-}
-
-static bool find_late(const Chooser *c, const Plan *plan, const Kernel *kernel, Late *late) {
-    *late = (Late){.n_readers = 0};
-    if (kernel->form != FORM_CONTRACT || kernel->is_init ||
-        c->is_lasting[kernel->reduces.data[0].node])
-        return false;
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++) {
-        const Store *store = &kernel->row_stores.data[i];
-        bool is_temp = plan->buffers.data[store->buffer].kind == BUFFER_TEMP && !store->piece;
-        if (!is_temp || !is_plain(c->graph, store->node)) continue;
-        if (!add_late_readers(plan, kernel, store->buffer, late)) return false;
-        vec_push(c->scratch, &late->last, store->node);
-    }
-    return late->n_readers > 0;
-}
-
-bool choose_goes_on(const Chooser *c, const Plan *plan, const Kernel *kernel) {
-    Late late;
-    return find_late(c, plan, kernel, &late);
-}
-
 bool choose_has_slices(const Chooser *c, const Plan *plan, const Kernel *kernel) {
     Sliced sliced;
     return !kernel->is_init && find_sliced(c, plan, kernel, &sliced);
@@ -318,7 +268,7 @@ static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
 typedef struct Draft {
     const Chooser *c;
     const Plan *plan;
-    bool *in, *out, *spread, *window, *ahead[2], *late;
+    bool *in, *out, *spread, *window, *ahead[2];
 } Draft;
 
 static bool add_product(Draft *d, const Kernel *kernel) {
@@ -381,72 +331,6 @@ static bool add_sliced(Draft *d, const Kernel *kernel) {
     return true;
 }
 
-/* Kernels of the plan that are part of the draft. */
-typedef struct LateKernels {
-    const Kernel *of[MAX_LATE];
-    uint32_t n;
-} LateKernels;
-
-static bool add_late_kernel(Draft *d, LateKernels *kernels, const Kernel *kernel) {
-    for (uint32_t i = 0; i < kernels->n; i++)
-        if (kernels->of[i] == kernel) return true;
-    if (kernels->n == MAX_LATE || kernel->is_init) return false;
-    kernels->of[kernels->n++] = kernel;
-    return add_product(d, kernel);
-}
-
-/* Products that make something else of what this one makes, or of the rows of that: all may be one
- * launch. */
-static bool add_neighbours(Draft *d, LateKernels *kernels, const Kernel *kernel) {
-    const Kernel *all = d->plan->kernels.data, *end = all + d->plan->kernels.n;
-    for (const Kernel *k = all; k < kernel; k++) {
-        bool is_read = false;
-        for (uint32_t i = 0; k->form == FORM_CONTRACT && i < k->row_stores.n; i++) {
-            uint32_t buffer = k->row_stores.data[i].buffer;
-            is_read = is_read ||
-                      (kernel_find_arg(kernel, buffer) != NO_ARG && !multiplies(kernel, buffer));
-        }
-        if (is_read && !add_late_kernel(d, kernels, k)) return false;
-    }
-    for (uint32_t r = 0, n = kernels->n; r < n; r++) {
-        const Kernel *rows = kernels->of[r];
-        for (const Kernel *k = rows + 1; rows->form == FORM_ROW && k < end; k++)
-            for (uint32_t i = 0; i < rows->args.n; i++)
-                if (kernel_stores_to(rows, rows->args.data[i]) &&
-                    multiplies(k, rows->args.data[i]) && !add_late_kernel(d, kernels, k))
-                    return false;
-    }
-    return true;
-}
-
-/* What nothing outside the part reads stays inside it. */
-static void keep_inside(Draft *d, const LateKernels *kernels) {
-    for (uint32_t b = 0; b < d->plan->buffers.n; b++) {
-        const Buffer *buffer = &d->plan->buffers.data[b];
-        bool is_outside = buffer->kind != BUFFER_TEMP;
-        for (uint32_t k = 0; k < d->plan->kernels.n && !is_outside; k++) {
-            const Kernel *kernel = &d->plan->kernels.data[k];
-            bool is_part = false;
-            for (uint32_t i = 0; i < kernels->n; i++) is_part = is_part || kernels->of[i] == kernel;
-            is_outside = !is_part && kernel_find_arg(kernel, b) != NO_ARG;
-        }
-        if (!is_outside) d->out[buffer->node] = false;
-    }
-}
-
-/* What reads what the product goes on to, too. */
-static bool add_late(Draft *d, const Kernel *kernel) {
-    Late late;
-    LateKernels kernels = {.of = {kernel}, .n = 1};
-    if (!find_late(d->c, d->plan, kernel, &late)) return false;
-    for (uint32_t i = 0; i < late.last.n; i++) d->late[late.last.data[i]] = true;
-    for (uint32_t i = 0; i < late.n_readers; i++)
-        if (!add_late_kernel(d, &kernels, late.readers[i])) return false;
-    if (!add_neighbours(d, &kernels, kernel)) return false;
-    keep_inside(d, &kernels);
-    return true;
-}
-
 /* Copies are in no block of a dump, which leaves one of a concat at most to fusion's own rules. A
  * concat in a `fuse must` block is to be of one kernel. */
 static bool may_place(const Graph *graph, NodeId id) {
@@ -470,80 +354,34 @@ static bool breaks_block(const Graph *graph, const bool *in) {
     return false;
 }
 
-static void copy_flags(bool *to, const bool *from, const Excerpt *excerpt) {
-    for (NodeId id = 0; id < excerpt->graph->nodes.n; id++) to[id] = from[excerpt->of[id]];
-}
-
-/* The kernels of the part. */
-static bool add_kernels(Draft *d, const Kernel *kernel, PartKind kind) {
-    bool has_factors = kind == PART_FACTORS;
-    for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT && has_factors; side++)
-        if (!add_factor(d, kernel, side)) return false;
-    Maker map;
-    bool has_users = has_factors && find_users(d->plan, kernel, &map);
-    if (has_users ? !add_users(d, &map) : !add_product(d, kernel)) return false;
-    return has_factors || (kind == PART_WINDOWS ? add_sliced(d, kernel) : add_late(d, kernel));
-}
-
-bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, PartKind kind,
+bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, bool has_windows,
                       Part *part) {
     const Graph *graph = c->graph;
+    uint32_t n = graph->nodes.n;
     Draft d = {.c = c, .plan = plan};
-    bool **drafted[] = {&d.in, &d.out, &d.spread, &d.window, &d.late, &d.ahead[0], &d.ahead[1]};
-    for (size_t i = 0; i < sizeof drafted / sizeof *drafted; i++)
-        *drafted[i] = arena_array(c->scratch, bool, graph->nodes.n);
-    if (!add_kernels(&d, kernel, kind) || breaks_block(graph, d.in)) return false;
-    *part = (Part){.kind = kind, .excerpt = excerpt_of(c->arena, graph, d.in, d.out)};
+    bool **all[] = {&d.in, &d.out, &d.spread, &d.window, &d.ahead[0], &d.ahead[1]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        *all[i] = arena_array(c->scratch, bool, n);
+    for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT && !has_windows; side++)
+        if (!add_factor(&d, kernel, side)) return false;
+    Maker map;
+    bool has_users = !has_windows && find_users(plan, kernel, &map);
+    if (has_users ? !add_users(&d, &map) : !add_product(&d, kernel)) return false;
+    if ((has_windows && !add_sliced(&d, kernel)) || breaks_block(graph, d.in)) return false;
+    part->excerpt = excerpt_of(c->arena, graph, d.in, d.out);
     uint32_t n_copies = part->excerpt.graph->nodes.n;
-    bool **flags[] = {&part->is_spread, &part->may_place,   &part->may_window,
-                      &part->is_late,   &part->is_ahead[0], &part->is_ahead[1]};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        *flags[i] = arena_array(c->arena, bool, n_copies);
-    copy_flags(part->may_window, d.window, &part->excerpt);
-    copy_flags(part->is_late, d.late, &part->excerpt);
+    part->is_spread = arena_array(c->arena, bool, n_copies);
+    part->may_place = arena_array(c->arena, bool, n_copies);
+    part->may_window = arena_array(c->arena, bool, n_copies);
+    part->has_windows = has_windows;
     for (uint32_t side = 0; side < 2; side++)
-        copy_flags(part->is_ahead[side], d.ahead[side], &part->excerpt);
+        part->is_ahead[side] = arena_array(c->arena, bool, n_copies);
     for (NodeId id = 0; id < n_copies; id++) {
         NodeId of = part->excerpt.of[id];
         part->is_spread[id] = d.in[of] && d.spread[of];
         part->may_place[id] = d.in[of] && may_place(graph, of);
+        part->may_window[id] = d.window[of];
+        for (uint32_t side = 0; side < 2; side++) part->is_ahead[side][id] = d.ahead[side][of];
     }
     return true;
-}
-
-/* How often a reader computes each of its values. */
-static double n_times(const Chooser *c, const Kernel *reader, uint32_t buffer) {
-    if (!multiplies(reader, buffer)) return 1;
-    bool is_left = factor_of(reader, 0)->buffer == buffer;
-    uint32_t across = is_left ? gemm_axis_n(reader) : gemm_axis_m(reader);
-    return ceil(footprint_points(reader, 1u << across, c->points.dims[0]) / WIDE_TILE);
-}
-
-/* What the kernels could take less, at most, if the product stored what it is made of: nothing
- * hides the rest, and in each reader something might. */
-static bool may_gain(const Chooser *c, const PlanCost *cost, uint32_t product, uint32_t buffer) {
-    const KernelCost *own = &cost->kernels[product];
-    double all = own->us, gain = own->us - own->launch_us - fmax(own->memory_us, own->tensor_us);
-    for (uint32_t k = product + 1; k < cost->plan->kernels.n; k++) {
-        const Kernel *reader = &cost->plan->kernels.data[k];
-        const KernelCost *of = &cost->kernels[k];
-        if (kernel_find_arg(reader, buffer) == NO_ARG) continue;
-        double room = of->us - of->launch_us - of->arithmetic_us;
-        if (n_times(c, reader, buffer) * own->arithmetic_us > gain + room) return false;
-        all += of->us;
-    }
-    return gain > LEAST_GAIN * all;
-}
-
-bool choose_may_gain(const Chooser *c, const Part *part, const Plan *plan) {
-    const PlanCost *cost =
-        cost_kernels(c->scratch, plan, card_of_target(c->target), c->points.dims[0]);
-    for (uint32_t k = 0; k < plan->kernels.n; k++) {
-        const Kernel *kernel = &plan->kernels.data[k];
-        for (uint32_t i = 0; kernel->form == FORM_CONTRACT && i < kernel->row_stores.n; i++) {
-            const Store *store = &kernel->row_stores.data[i];
-            if (part->is_late[store->node] && may_gain(c, cost, k, store->buffer)) return true;
-        }
-    }
-    return false;
 }

@@ -8,21 +8,9 @@
 #include "pass/excerpt.h"
 
 /* What is asked of fusion beyond its own rules, per node. */
-enum { N_WISHES = 8 };
-typedef union Wishes {
-    struct {
-        bool *apart, *unmerged, *store, *alone, *placed, *again, *windowed, *late;
-    };
-    bool *all[N_WISHES];
+typedef struct Wishes {
+    bool *apart, *unmerged, *store, *alone, *placed, *again, *windowed;
 } Wishes;
-
-typedef struct Part Part;
-/* A part that has been priced: its wishes after that. */
-typedef struct Judged {
-    const Part *part;
-    Wishes after;
-    bool improves;
-} Judged;
 
 typedef struct Chooser {
     Arena *arena, *scratch;
@@ -37,28 +25,19 @@ typedef struct Chooser {
     bool *is_settled;        /* per node: the kernel that it is the main one of had its moves */
     bool *is_asked;          /* per node: computing it in what multiplies it has been priced */
     bool *is_sliced;         /* per node: making slices of it in its place has been priced */
-    bool *is_lasting;        /* per node: what its product's kernel goes on to has been priced */
-    Vec(Judged) judged;
-    uint32_t n_excerpts;
+    uint32_t n_parts;
 } Chooser;
 
-/* What is taken out of the graph with a kernel, and so which moves there are. */
-typedef enum PartKind {
-    PART_FACTORS, /* what makes factors for it, and others that these make it for */
-    PART_WINDOWS, /* of a product: the kernels that read slices of it */
-    PART_LATE     /* of a product: the kernels that read what it goes on to */
-} PartKind;
-
-struct Part {
-    PartKind kind;
+/* A kernel, those that make a factor for it, and others that these make it for. Or a product and
+ * the kernels that read slices of it, which has windows and no other moves. */
+typedef struct Part {
     Excerpt excerpt;
-    Wishes wishes;     /* as they are */
     bool *is_spread;   /* per node of it: a contraction's factor that is not simply loaded */
     bool *is_ahead[2]; /* by side, per node of it: of a kernel that makes such a factor */
     bool *may_place;   /* per node of it: a concat that may be stored in pieces */
-    bool *may_window;  /* per node of it: the product that may be made slice by slice */
-    bool *is_late;     /* per node of it: what the product's kernel makes last */
-};
+    bool has_windows;
+    bool *may_window; /* per node of it: the product that may be made slice by slice */
+} Part;
 
 /* Whether a move may pay for the kernel, which has had none yet. */
 bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel);
@@ -67,18 +46,8 @@ NodeId choose_main_node(const Kernel *kernel);
 /* Whether kernels read slices of its product that may be made in its place, which has not been
  * priced yet. */
 bool choose_has_slices(const Chooser *c, const Plan *plan, const Kernel *kernel);
-/* Whether it is a product that goes on to values for few other kernels, which has not been priced
- * yet. */
-bool choose_goes_on(const Chooser *c, const Plan *plan, const Kernel *kernel);
-/* Whether a plan of such a part, which is scheduled, may be faster without what the product goes on
- * to: where the dims have their defaults. */
-bool choose_may_gain(const Chooser *c, const Part *part, const Plan *plan);
 /* False: the source says which kernel some of it is, or wants it in one with something else. */
-bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, PartKind kind,
+bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, bool has_windows,
                       Part *part);
-
-/* What another part was judged that differs from it in names alone, as layers of a network do;
- * NULL: there is none. */
-const Judged *choose_find_same(const Chooser *c, const Part *part);
 
 #endif

@@ -571,7 +571,8 @@ static void price_init(Coster *c) {
 }
 
 /* All but what the whole graph needs: bytes at least, and those of its tensors. */
-PlanCost *cost_kernels(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
+static PlanCost *price_kernels(Arena *arena, const Plan *plan, const Card *card,
+                               const int64_t *dims) {
     PlanCost *out = arena_array(arena, PlanCost, 1);
     dims = cost_dims(arena, plan->graph->dims, dims); /* of symbols that the plan brought, too */
     *out = (PlanCost){.plan = plan, .card = card, .dims = dims};
@@ -599,11 +600,11 @@ PlanCost *cost_kernels(Arena *arena, const Plan *plan, const Card *card, const i
 }
 
 double cost_us(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
-    return cost_kernels(arena, plan, card, dims)->us;
+    return price_kernels(arena, plan, card, dims)->us;
 }
 
 PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
-    PlanCost *out = cost_kernels(arena, plan, card, dims);
+    PlanCost *out = price_kernels(arena, plan, card, dims);
     cost_totals(arena, out);
     return out;
 }

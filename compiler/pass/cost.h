@@ -72,8 +72,6 @@ CostPoints cost_points(Arena *arena, const DimTab *dims, DeviceClass device);
 
 /* `dims` by symbol, as made by cost_dims. Results live on the arena. */
 PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);
-/* The same without what is said of the plan's bytes, but for those read and written. */
-PlanCost *cost_kernels(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);
 /* The time of a run alone. It takes as long as the kernels are many, not the plan's buffers. */
 double cost_us(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);
 

@@ -21,7 +21,6 @@ typedef struct FuseOptions {
     const bool *alone;    /* per node, or NULL: kernels by themselves */
     const bool *placed;   /* per node, or NULL: concats stored in pieces by however many kernels */
     const bool *windowed; /* per node, or NULL: products of which each slice is a kernel's own */
-    const bool *late; /* per node, or NULL: computed in what reads it, in no reduction's kernel */
     /* Where kernels are cut in two; NULL, or all three per node. */
     const bool *cut;      /* stored, and read by kernels of another part from memory alone */
     const bool *again;    /* computed in several kernels, whatever that costs */

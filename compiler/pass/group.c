@@ -565,7 +565,6 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .alone = options.alone,
                  .placed = options.placed,
                  .windowed = options.windowed,
-                 .late = options.late,
                  .cut = options.cut,
                  .again = options.again,
                  .part = options.part};

@@ -113,16 +113,11 @@ static bool is_inlined(const Grouper *p, NodeId id, const uint32_t *makers) {
            makers[id] > 0;
 }
 
-/* Whether it is wanted wherever it is read, whatever that costs. */
-static bool is_repeated(const Grouper *p, NodeId id) {
-    return (p->again && p->again[id]) || (p->late && p->late[id]);
-}
-
 static bool store_factors(Grouper *p, const uint32_t *makers) {
     bool *feeds = feeding_contractions(p);
     bool changed = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++)
-        if (feeds[id] && is_inlined(p, id, makers) && !is_repeated(p, id))
+        if (feeds[id] && is_inlined(p, id, makers) && !(p->again && p->again[id]))
             changed = group_want_stored(p, id, REASON_FACTOR) || changed;
     return changed;
 }
@@ -142,7 +137,7 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
         for (uint32_t i = 0; i < node->n_args; i++)
             below[id] =
                 below[id] || below[node->args[i]] || graph_is_reduction(graph, node->args[i]);
-        if (!is_inlined(p, id, makers) || is_repeated(p, id) || p->is_inside[id]) continue;
+        if (!is_inlined(p, id, makers) || (p->again && p->again[id]) || p->is_inside[id]) continue;
         double repeats = repetition(p, id, &p->users[id]);
         bool has_views = false;
         for (uint32_t i = 0; i < p->users[id].n; i++)
@@ -231,8 +226,7 @@ static NodeId last_handover(const Grouper *p, NodeId source, bool *passed, NodeI
         if (n_met == 0) continue;
         OpClass cls = op_info(node->op)->cls;
         bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST;
-        if (!is_plain || !shape_equal(&node->shape, &from->shape) || (p->late && p->late[id]))
-            break;
+        if (!is_plain || !shape_equal(&node->shape, &from->shape)) break;
         passed[id] = true;
         n_open -= n_met;
         bool is_end = is_output(graph, id) || p->wants_store[id];

@@ -417,7 +417,7 @@ Test(gpu_wgmma, sizes_choose_tiles) {
     const Variant *variants = &p.kernel->variants[first_by_engine(&p, CONTRACT_WGMMA)];
     const Variant *last = &p.kernel->variants[p.kernel->n_variants - 1];
     uint32_t n = n_by_engine(&p, CONTRACT_WGMMA);
-    cr_assert_eq(n, 8);
+    cr_assert_eq(n, 7);
     for (uint32_t v = 0; v < n; v++)
         cr_expect(variants[v].price.group == 1 && variants[v].limit_dim == DIM_NONE);
     cr_expect(last->price.group == 0 && last->n_maps == 0 && last->align_bytes == 1 &&
@@ -642,10 +642,10 @@ Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
     const DimTab *dims = plan->graph->dims;
     uint32_t n = n_by_engine(&p, CONTRACT_WGMMA);
     const Variant *variants = p.kernel->variants, *last = &variants[n];
-    cr_assert(n == 11 && p.kernel->n_variants == 12 && plan->run_pitches.n == 2);
+    cr_assert(n == 10 && p.kernel->n_variants == 11 && plan->run_pitches.n == 2);
     for (uint32_t v = 0; v < n; v++) {
-        cr_expect_eq(variants[v].multiple_dim == DIM_NONE, v >= 8);
-        cr_expect_eq(variants[v].sched.lanes, v < 8 ? 4 : 1);
+        cr_expect_eq(variants[v].multiple_dim == DIM_NONE, v >= 7);
+        cr_expect_eq(variants[v].sched.lanes, v < 7 ? 4 : 1);
         cr_expect_eq(variants[v].price.group, v < 8 ? 1 : 2);
         for (int i = 0; i < 2; i++) {
             const TensorMap *map = &variants[v].maps[i];

@@ -82,7 +82,7 @@ Test(gpu_wgmma_price, rows_choose_tiles, .timeout = 120) {
         int64_t m;
         uint32_t tile_m, tile_n;
     } choices[] = {{64, 64, 64},    {128, 64, 64},    {256, 64, 128},   {512, 128, 128},
-                   {768, 128, 192}, {1536, 128, 128}, {2048, 128, 256}, {65536, 128, 256}};
+                   {768, 128, 192}, {1536, 128, 192}, {2048, 128, 256}, {65536, 128, 256}};
     Compiled compiled = compiled_new("dim M in 1..65536\ndim K in 1..65536\n"
                                      "graph g(a: f16[M, K], b: f16[4096, K]) -> (y: f16[M, 4096]) "
                                      "{\n  y = a @ transpose(b, perm=[1, 0])\n}\n",
