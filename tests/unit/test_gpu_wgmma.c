@@ -646,7 +646,7 @@ Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
     for (uint32_t v = 0; v < n; v++) {
         cr_expect_eq(variants[v].multiple_dim == DIM_NONE, v >= 7);
         cr_expect_eq(variants[v].sched.lanes, v < 7 ? 4 : 1);
-        cr_expect_eq(variants[v].price.group, v < 8 ? 1 : 2);
+        cr_expect_eq(variants[v].price.group, v < 7 ? 1 : 2);
         for (int i = 0; i < 2; i++) {
             const TensorMap *map = &variants[v].maps[i];
             uint32_t symbol = DIM_MAX_SYMBOLS;
@@ -659,7 +659,7 @@ Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
     cr_expect(!variant_has_conditions(plan, p.kernel, last), "a copy's stand-in may lie anywhere");
     PtxReport report;
     if (compiled_assemble(&p.compiled, (PtxOptions){0}, &report)) {
-        cr_expect_eq(report.functions.n, 12 + 1, "both copies are one launch");
+        cr_expect_eq(report.functions.n, 11 + 1, "both copies are one launch");
         cr_expect(ptx_is_in_registers(&report) && report.n_remarks == 0);
     }
     compile_free(&p.compiled);
