@@ -56,6 +56,10 @@ static const Case cases[] = {
      "graph g(x: bf16[M, 333], w: bf16[301, 128]) -> (y: bf16[M, 128]) {\n"
      "  y = x[:, 32:] @ w\n}\n",
      0, 0},
+    {"no work, however often it were read",
+     "graph g(x: f16[0, 31, 37]) -> (y: f16[0, 31, N]) {\n"
+     "  param w: f16[37, N] = \"w\"\n  y = x @ w\n}\n",
+     0, 0},
     {"little",
      "graph g(x: bf16[40, 61], w: bf16[61, 67]) -> (y: bf16[40, 67]) {\n"
      "  y = x @ w\n}\n",
