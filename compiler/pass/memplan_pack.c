@@ -207,7 +207,7 @@ static bool join_ends(Packer *p) {
 
 static bool place_all(Packer *p, int (*compare)(const void *, const void *)) {
     p->n_placed = p->ends.n = 0;
-    qsort(p->items.data, p->items.n, sizeof *p->items.data, compare);
+    if (p->items.n) qsort(p->items.data, p->items.n, sizeof *p->items.data, compare);
     for (; p->n_placed < p->items.n; p->n_placed++) {
         Item *item = &p->items.data[p->n_placed];
         if (!place_item(p, item)) return false;

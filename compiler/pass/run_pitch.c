@@ -124,8 +124,8 @@ static bool is_const(const Packing *p, DimId dim) {
     return dim != DIM_NONE && dim_is_const(p->dims, dim, &value);
 }
 
-/* The depth and how often is read are factors of the work, but that of no outputs is 0 whatever they
- * are. */
+/* The depth and how often is read are factors of the work, but that of no outputs is 0 whatever
+ * they are. */
 static bool is_known(const Packing *p, const DimRule *rule) {
     bool are_reads_known = rule->n_reads == DIM_NONE || is_const(p, rule->n_reads);
     return is_const(p, rule->extent) && is_const(p, rule->work) && is_const(p, rule->depth) &&

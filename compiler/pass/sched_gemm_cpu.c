@@ -199,8 +199,8 @@ static uint32_t add_few_rows(const Gemm *gemm, Variant *variants) {
 static bool add_few_outputs(Gemm *gemm, Variant *variant) {
     DimTab *dims = gemm->dims;
     DimId n = kernel_n_rows(gemm->kernel);
-    if (gemm->launch.has_rows || n == DIM_NONE || dim_lo(dims, n) > FEW_OUTPUTS ||
-        dim_hi(dims, n) < LEAST_OUTPUTS || dim_hi(dims, gemm->rows) <= FEW_BLOCK_ROWS)
+    if (n == DIM_NONE || dim_lo(dims, n) > FEW_OUTPUTS || dim_hi(dims, n) < LEAST_OUTPUTS ||
+        dim_hi(dims, gemm->rows) <= FEW_BLOCK_ROWS)
         return false;
     gemm->has_few = true;
     choose_packed(gemm, &variant->sched, dim_hi(dims, gemm->rows));
