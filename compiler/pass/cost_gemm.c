@@ -58,15 +58,15 @@ double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, do
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
     uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel), batch = (1u << m) - 1;
-    bool is_left = axes >> m & 1, is_right = axes >> n & 1;
-    if (!cost_gemm_has_tiles(p) || c->card->device == DEVICE_CPU || is_left == is_right) return 1;
-    if (cost_is_relayed(c, kernel)) return 1;
+    uint32_t side = axes & (1u << m | 1u << n);
+    if (!cost_gemm_has_tiles(p) || c->card->device == DEVICE_CPU) return 1;
+    if ((side != 1u << m && side != 1u << n) || cost_is_relayed(c, kernel)) return 1;
     double room = READ_SHARE * c->card->cache_bytes;
     double rows = ceil(footprint_points(kernel, 1u << m, c->values) / sched->tile_m);
     double columns = ceil(footprint_points(kernel, 1u << n, c->values) / sched->tile_n);
     double own = bytes / fmax(1, footprint_points(kernel, axes & batch, c->values));
     double groups = ceil(rows / GEMM_GROUP_ROWS);
-    if (is_right) return own <= room ? 1 : fmax(1, groups);
+    if (side == 1u << n) return own <= room ? 1 : fmax(1, groups);
     double group = own / fmax(1, groups);
     double waves = fmin(rows, GEMM_GROUP_ROWS) * columns /
                    (c->card->n_processors * fmax(1, p->cost->pressure.n_blocks));
