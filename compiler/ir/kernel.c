@@ -248,6 +248,13 @@ uint32_t plan_n_init(const Plan *plan) {
     return n;
 }
 
+bool kernel_lays_out(const Plan *plan, const Kernel *kernel) {
+    if (kernel->nodes.n || kernel->stages.n == 0 || kernel->stages.data[0].stores.n == 0)
+        return false;
+    BufferKind kind = plan->buffers.data[kernel->stages.data[0].stores.data[0].buffer].kind;
+    return kind == BUFFER_PREPARED || kind == BUFFER_TEMP;
+}
+
 NodeId kernel_factor_in(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
     if (kernel->form != FORM_CONTRACT || kernel->reduces.n == 0) return NODE_NONE;
     const Reduce *reduce = &kernel->reduces.data[0];

@@ -564,11 +564,9 @@ uint32_t plan_n_init(const Plan *plan);
 static inline bool kernel_is_spread(const Kernel *kernel) {
     return kernel->when != DIM_NONE && kernel->spread.n == 0;
 }
-/* Whether the kernel only lays a factor of matmuls out anew, in an init step: it has no nodes, and
- * the node of its buffer is a matmul's. */
-static inline bool kernel_lays_out(const Kernel *kernel) {
-    return kernel->is_init && kernel->nodes.n == 0;
-}
+/* Whether the kernel only lays a factor of matmuls out anew, in an init step or, where that pays,
+ * in a run: it has no nodes, and the node of its buffer is a matmul's. */
+bool kernel_lays_out(const Plan *plan, const Kernel *kernel);
 /* The factor of the contraction `kernel` that is read from this laid-out buffer, or NODE_NONE. */
 NodeId kernel_factor_in(const Plan *plan, const Kernel *kernel, uint32_t buffer);
 /* What the layout's kernel lays out: a factor of the first matmul that reads it. */

@@ -158,7 +158,8 @@ static void put_buffers(const Writer *w, const Kernel *kernel, bool written) {
 
 static void put_nodes(const Writer *w, const Kernel *kernel) {
     jsontext_begin(w->json, "nodes", '[');
-    if (kernel_lays_out(kernel)) jsontext_number(w->json, NULL, plan_laid_out(w->plan, kernel));
+    if (kernel_lays_out(w->plan, kernel))
+        jsontext_number(w->json, NULL, plan_laid_out(w->plan, kernel));
     for (uint32_t i = 0; i < kernel->nodes.n; i++)
         jsontext_number(w->json, NULL, kernel->nodes.data[i]);
     jsontext_end(w->json, ']');

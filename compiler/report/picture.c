@@ -73,7 +73,7 @@ static void note_makers(Builder *b) {
             uint32_t buffer = kernel->args.data[k];
             if (!kernel_stores_to(kernel, buffer)) continue;
             if (kernel->segment_axis != NO_AXIS) b->is_partial[buffer] = true;
-            if (kernel_lays_out(kernel)) b->is_laid_out[buffer] = true;
+            if (kernel_lays_out(b->plan, kernel)) b->is_laid_out[buffer] = true;
         }
     }
 }
@@ -188,7 +188,7 @@ static void build_layout(Builder *b, const Kernel *kernel) {
 
 static void build_kernel(Builder *b, const Kernel *kernel) {
     note_reads(b, kernel);
-    if (kernel_lays_out(kernel)) {
+    if (kernel_lays_out(b->plan, kernel)) {
         build_layout(b, kernel);
         return;
     }

@@ -175,11 +175,11 @@ static bool is_copy(const Used *u) {
 }
 
 static bool is_init(const Used *u) {
-    return u->kernel->is_init && !kernel_lays_out(u->kernel);
+    return u->kernel->is_init && !kernel_lays_out(u->plan, u->kernel);
 }
 
 static bool is_layout(const Used *u) {
-    return kernel_lays_out(u->kernel);
+    return u->kernel->is_init && kernel_lays_out(u->plan, u->kernel);
 }
 
 static bool is_in_place(const Used *u) {

@@ -138,7 +138,7 @@ static void check_fact(const Compiled *program, const Plan *plan, const Edge *ed
     for (uint32_t i = 0; i < plan->kernels.n; i++)
         for (uint32_t k = 0; k < plan->kernels.n; k++) {
             const Kernel *maker = &plan->kernels.data[i], *reader = &plan->kernels.data[k];
-            if (maker->segment_axis != NO_AXIS || kernel_lays_out(maker) ||
+            if (maker->segment_axis != NO_AXIS || kernel_lays_out(plan, maker) ||
                 !stores(maker, edge->producer) || !computes(reader, edge->consumer))
                 continue;
             is_known = true;

@@ -329,6 +329,25 @@ Test(report, laid_out_weights_are_drawn_as_what_they_are) {
     arena_free(own);
 }
 
+/* So are copies that a run makes: of inputs whose rows may be odd. */
+Test(report, copied_factors_are_drawn_as_what_they_are) {
+    Fixture f = fixture_new("dim M in 0..4096\ndim N in 0..4096\ndim K in 0..4096\n"
+                            "graph g(x: bf16[M, K], w: bf16[N, K]) -> (y: bf16[M, N]) {\n"
+                            "  y = x @ transpose(w)\n}\n",
+                            TARGET_SM_90A);
+    const Picture *picture = picture_new(f.arena, f.after.plan, NULL);
+    uint32_t n_copies = 0;
+    for (uint32_t k = 0; k < picture->kernels.n; k++) {
+        const PictureKernel *kernel = &picture->kernels.data[k];
+        bool is_matmul = kernel->kernel->form == FORM_CONTRACT;
+        cr_expect_eq(has_op(kernel, "pack"), !is_matmul, "%s", kernel->kernel->name);
+        cr_expect_eq(has_op(kernel, "y = matmul"), is_matmul, "%s", kernel->kernel->name);
+        n_copies += !is_matmul;
+    }
+    cr_expect_eq(n_copies, 2);
+    arena_free(f.arena);
+}
+
 /* An output stored in pieces comes from each kernel that stores one, and is counted once. */
 Test(report, joined_outputs_have_all_their_makers) {
     Fixture f = fixture_new("graph g(x: f32[64, 2048], z: f32[64, 2048]) -> (y: f32[64, 4096]) {\n"
