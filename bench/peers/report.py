@@ -4,7 +4,8 @@ import json
 import math
 import os
 
-SPEC = {"bf16": 989.0, "tf32": 494.0, "f32": 66.9}  # TFLOP/s of an H100 or H200 SXM, dense, by its datasheet
+# TFLOP/s of an H100 or H200 SXM, dense, by its datasheet.
+SPEC = {"bf16": 989.0, "tf32": 494.0, "f32": 66.9}
 MIN_STREAM_BYTES = 64 << 20  # a row counts as a stream from here on
 
 

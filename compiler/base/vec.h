@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -27,6 +28,15 @@ static inline void *vec_grown(Arena *arena, void *data, uint32_t n, uint32_t *ca
     *capacity = wanted;
     return fresh;
 }
+
+static inline bool vec_among(const uint32_t *data, uint32_t n, uint32_t value) {
+    for (uint32_t i = 0; i < n; i++)
+        if (data[i] == value) return true;
+    return false;
+}
+
+/* Whether a vector of uint32_t has the value. */
+#define vec_has(v, value) vec_among((v)->data, (v)->n, (value))
 
 #define vec_push(arena, v, ...)                                                            \
     ((v)->data = vec_grown((arena), (v)->data, (v)->n, &(v)->capacity, sizeof *(v)->data), \

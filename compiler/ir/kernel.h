@@ -367,11 +367,13 @@ typedef struct Edge {
     ReasonId reason;
 } Edge;
 
-/* What two launches take as one and as two, in microseconds, at values of the dims (by symbol). */
-typedef struct ApartPrice {
+/* What a change would make something take, and what it takes now, in microseconds, at values of the
+ * dims (by symbol). */
+typedef struct ChangePrice {
     const int64_t *dims;
-    double together_us, apart_us;
-} ApartPrice;
+    double then_us, now_us;
+} ChangePrice;
+typedef Vec(ChangePrice) VecChangePrice;
 
 /* Two launches of which neither waits for the other, by a kernel of each, and why they are not one.
  */
@@ -379,7 +381,7 @@ typedef struct Apart {
     Str kernel, other;              /* names; `other` is before it */
     NodeId kernel_node, other_node; /* a value of each; NODE_NONE where it computes none */
     ReasonId reason;
-    Vec(ApartPrice) prices; /* where prices decide: at every point that was asked */
+    VecChangePrice prices; /* as one launch; where that decides: at every point that was asked */
 } Apart;
 
 typedef struct Plan {

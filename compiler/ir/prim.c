@@ -8,13 +8,14 @@ static const PrimInfo infos[PRIM_COUNT] = {
     [PRIM_NONE] = {.name = "none"},
 #define VALUE_EXACT true
 #define VALUE_TARGET false
-#define PRIM(sym, nm, n, types, res, cst, value) \
-    [PRIM_##sym] = {.name = nm,                  \
-                    .arity = n,                  \
-                    .operands = types,           \
-                    .result = PRIM_RESULT_##res, \
-                    .cost = cst,                 \
-                    .is_exact = VALUE_##value},
+#define PRIM(sym, nm, n, types, res, cst, value, cd) \
+    [PRIM_##sym] = {.name = nm,                      \
+                    .arity = n,                      \
+                    .operands = types,               \
+                    .result = PRIM_RESULT_##res,     \
+                    .cost = cst,                     \
+                    .is_exact = VALUE_##value,       \
+                    .code = PRIM_CODE_##cd},
 #include "ir/prims.def"
 };
 

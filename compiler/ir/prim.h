@@ -12,6 +12,7 @@ typedef enum {
 } PrimId;
 
 typedef enum { PRIM_RESULT_SAME, PRIM_RESULT_BOOL } PrimResult;
+typedef enum { PRIM_CODE_STRAIGHT, PRIM_CODE_BRANCHES, PRIM_CODE_LOOPS } PrimCode;
 
 typedef struct PrimInfo {
     const char *name;
@@ -20,6 +21,7 @@ typedef struct PrimInfo {
     PrimResult result;
     uint32_t cost;
     bool is_exact; /* the same on every target */
+    PrimCode code; /* of floats on a GPU */
 } PrimInfo;
 
 const PrimInfo *prim_info(PrimId prim);

@@ -260,7 +260,7 @@ static void price_steps(Settler *s, Plan *then, Advice *advice) {
     advice->then = planner->price(planner->user, planner->trial, then);
     advice->prices.n = 0;
     for (uint32_t i = 0; i < planner->points.n; i++) {
-        AdvicePrice price = {.dims = planner->points.dims[i], .now_us = s->now_us[i]};
+        ChangePrice price = {.dims = planner->points.dims[i], .now_us = s->now_us[i]};
         price.then_us = planner->price_at(planner->user, planner->trial, then, price.dims);
         vec_push(s->arena, &advice->prices, price);
     }

@@ -33,12 +33,6 @@ typedef struct AdviceTotals {
     uint32_t n_launches;
 } AdviceTotals;
 
-/* Of a run where plans are compared, with the steps and without. */
-typedef struct AdvicePrice {
-    const int64_t *dims;
-    double then_us, now_us;
-} AdvicePrice;
-
 /* Steps to take together. None: nothing to flip. One of ADVICE_OPS comes last, if at all: the steps
  * before it, if any, do not suffice. */
 typedef struct Advice {
@@ -48,9 +42,9 @@ typedef struct Advice {
     bool is_tried;  /* the steps were compiled: they flip the verdict and break no contract, or,
                        where the last is ADVICE_OPS, `fuse must` was in vain */
     bool is_priced;
-    AdviceTotals then;       /* what the whole graph takes with the steps, where it is priced */
-    Vec(AdvicePrice) prices; /* the same at every point that plans are chosen by */
-    VecU32 lost;             /* edges of the plan, which are stored then instead of fused */
+    AdviceTotals then;     /* what the whole graph takes with the steps, where it is priced */
+    VecChangePrice prices; /* the same at every point that plans are chosen by */
+    VecU32 lost;           /* edges of the plan, which are stored then instead of fused */
 } Advice;
 
 /* Compiles a changed graph as far as verdicts are settled: to a plan with its launches linked, on
@@ -117,6 +111,10 @@ const char *advice_price_text(Arena *arena, const Plan *plan, const Advice *advi
 /* Both, indented: how `what` comes about, "fuse them". */
 void advice_put(Text *out, const Plan *plan, const char *what, const Advice *advice,
                 AdviceTotals now);
+/* Whether the price is higher by more than nothing to tell of. */
+bool advice_is_slower(double then_us, double now_us);
+/* At how many of the points; `worst`: the one where that is most. */
+uint32_t advice_count_slower(const VecChangePrice *prices, const ChangePrice **worst);
 /* ` at B = 64 (chosen), T = 8`: the dims' values that kernels take. `chosen`: bit set of those that
  * are said to be. */
 void advice_put_point(Text *text, const Plan *plan, const int64_t *values, uint64_t chosen);

@@ -66,12 +66,6 @@ static bool join_blocks(Units *u) {
     return changed;
 }
 
-static bool contains(const VecU32 *nodes, NodeId id) {
-    for (uint32_t i = 0; i < nodes->n; i++)
-        if (nodes->data[i] == id) return true;
-    return false;
-}
-
 bool advice_block(Arena *arena, const Graph *graph, const VecU32 *ends, VecU32 *nodes) {
     uint32_t n = graph->nodes.n;
     Units u = {.graph = graph,
@@ -85,7 +79,7 @@ bool advice_block(Arena *arena, const Graph *graph, const VecU32 *ends, VecU32 *
     for (NodeId id = 0; id < n; id++) {
         if (!u.is_in[u.of[id]] || graph_is_bound(graph, id)) continue;
         bool is_taken = graph_block(graph, id, BLOCK_KERNEL) || graph_block(graph, id, BLOCK_NEVER);
-        if (is_taken && !contains(ends, id)) return false;
+        if (is_taken && !vec_has(ends, id)) return false;
         vec_push(arena, nodes, id);
     }
     return true;

@@ -6,8 +6,7 @@
 
 static bool computes(const Launch *launch, NodeId id) {
     for (uint32_t k = 0; k < launch->n; k++)
-        for (uint32_t i = 0; i < launch->kernels[k].nodes.n; i++)
-            if (launch->kernels[k].nodes.data[i] == id) return true;
+        if (vec_has(&launch->kernels[k].nodes, id)) return true;
     return false;
 }
 

@@ -15,9 +15,6 @@ static const char *called(const Graph *graph, const Node *node, uint32_t *n) {
     return *n && text[*n] == '(' ? text : NULL;
 }
 
-/* Of the price: less is no difference to tell of. */
-static const double SLOWER = 1.001;
-
 static void put_value(const Graph *graph, NodeId id, Text *text) {
     uint32_t n_bytes;
     const Node *node = graph_node(graph, id);
@@ -94,22 +91,34 @@ void advice_put_point(Text *text, const Plan *plan, const int64_t *values, uint6
     }
 }
 
+bool advice_is_slower(double then_us, double now_us) {
+    const double least = 1.001;
+    return then_us > now_us * least;
+}
+
+uint32_t advice_count_slower(const VecChangePrice *prices, const ChangePrice **worst) {
+    uint32_t n_slower = 0;
+    *worst = prices->data;
+    for (uint32_t i = 0; i < prices->n; i++) {
+        const ChangePrice *price = &prices->data[i];
+        n_slower += advice_is_slower(price->then_us, price->now_us);
+        if (price->then_us * (*worst)->now_us > (*worst)->then_us * price->now_us) *worst = price;
+    }
+    return n_slower;
+}
+
 /* Where the steps are predicted to lose, by the worst of the points, if they win anywhere: no plan
  * is taken for some sizes that is slower at others. */
 static void put_losses(const Plan *plan, const Advice *advice, AdviceTotals now, Text *text) {
-    uint32_t n_slower = 0, worst = 0;
-    for (uint32_t i = 0; i < advice->prices.n; i++) {
-        const AdvicePrice *price = &advice->prices.data[i], *most = &advice->prices.data[worst];
-        n_slower += price->then_us > price->now_us * SLOWER;
-        if (price->then_us * most->now_us > most->then_us * price->now_us) worst = i;
-    }
+    const ChangePrice *worst;
+    uint32_t n_slower = advice_count_slower(&advice->prices, &worst);
     if (n_slower == 0 || advice->then.us >= now.us) return;
     text_puts(text, ", but ");
-    advice_put_us(text, advice->prices.data[worst].then_us);
+    advice_put_us(text, worst->then_us);
     text_puts(text, ", not ");
-    advice_put_us(text, advice->prices.data[worst].now_us);
+    advice_put_us(text, worst->now_us);
     text_puts(text, ",");
-    advice_put_point(text, plan, advice->prices.data[worst].dims, 0);
+    advice_put_point(text, plan, worst->dims, 0);
     text_printf(text, ": slower at %u of %u sizes priced", n_slower, advice->prices.n);
 }
 

@@ -87,12 +87,6 @@ void chain_set_on_chip(Chain *c, uint32_t buffer, bool is_on_chip) {
         c->plan->buffers.data[buffer].is_on_chip = is_on_chip;
 }
 
-static bool computes(const Kernel *kernel, NodeId node) {
-    for (uint32_t i = 0; i < kernel->nodes.n; i++)
-        if (kernel->nodes.data[i] == node) return true;
-    return false;
-}
-
 /* Of the edges over which the last kernel of the launch takes what those before it made. */
 static void set_passed_edges(Chain *c, EdgeVerdict verdict, ReasonId reason) {
     Launch before = {.kernels = c->launch.kernels, .n = c->launch.n - 1};
@@ -104,7 +98,7 @@ static void set_passed_edges(Chain *c, EdgeVerdict verdict, ReasonId reason) {
         for (uint32_t e = 0; e < c->plan->edges.n; e++) {
             Edge *edge = &c->plan->edges.data[e];
             if (edge->producer != passed->node || edge->verdict != EDGE_STORED ||
-                edge->consumer == NODE_NONE || !computes(reader, edge->consumer))
+                edge->consumer == NODE_NONE || !vec_has(&reader->nodes, edge->consumer))
                 continue;
             edge->verdict = verdict;
             edge->reason = reason;

@@ -411,8 +411,7 @@ static Plan *try_moves(Chooser *c, Plan *plan) {
 
 /* Cuts. */
 
-/* The plan is scheduled for this alone, without layouts. On the
- * scratch arena. */
+/* The plan is scheduled for this alone, without layouts. On the scratch arena. */
 static const PlanCost *price(Chooser *c, Plan *plan) {
     arena_reset(c->scratch);
     sched_plan(c->arena, plan, c->target);

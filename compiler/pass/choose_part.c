@@ -187,17 +187,11 @@ typedef struct Sliced {
     uint32_t n_readers;
 } Sliced;
 
-static bool has_node(const VecU32 *nodes, NodeId id) {
-    for (uint32_t i = 0; i < nodes->n; i++)
-        if (nodes->data[i] == id) return true;
-    return false;
-}
-
 /* The product or slices of it, which nothing outside the plan reads. */
 static bool is_sliced_temp(const Plan *plan, const Sliced *sliced, const Store *store) {
     return plan->buffers.data[store->buffer].kind == BUFFER_TEMP &&
-           (has_node(&sliced->windows.inside, store->node) ||
-            has_node(&sliced->windows.slices, store->node));
+           (vec_has(&sliced->windows.inside, store->node) ||
+            vec_has(&sliced->windows.slices, store->node));
 }
 
 /* False: too many read it. */

@@ -59,8 +59,8 @@ double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, do
     const Sched *sched = &p->variant->sched;
     uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel), batch = (1u << m) - 1;
     uint32_t side = axes & (1u << m | 1u << n);
-    if (!cost_gemm_has_tiles(p) || c->card->device == DEVICE_CPU) return 1;
-    if ((side != 1u << m && side != 1u << n) || cost_is_relayed(c, kernel)) return 1;
+    if (c->card->device == DEVICE_CPU || cost_is_relayed(c, kernel)) return 1;
+    if (side != 1u << m && side != 1u << n) return 1;
     double room = READ_SHARE * c->card->cache_bytes;
     double rows = ceil(footprint_points(kernel, 1u << m, c->values) / sched->tile_m);
     double columns = ceil(footprint_points(kernel, 1u << n, c->values) / sched->tile_n);

@@ -11,8 +11,8 @@ static const double FMA_EFFICIENCY = 0.75; /* of the tiled loop over k, of the p
 bool cost_gemm_has_tiles(const Pricing *p);
 /* How often such a one has what depends on these axes alone. */
 double cost_gemm_reads(const Coster *c, const Pricing *p, uint32_t axes);
-/* How often memory beyond the cache is read for a factor of `bytes` that depends on these axes
- * alone: tiles come group by group of rows of them. */
+/* How often memory beyond the cache is read for a factor of `bytes` of such a one that depends on
+ * these axes alone: tiles come group by group of rows of them. */
 double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, double bytes);
 /* Sets n_flops and adds to n_prims. `live`: per stage, and of the stores after the last, what it
  * has. */

@@ -26,12 +26,6 @@ static bool is_inside(const Finder *f, const Edge *edge) {
            graph_block(f->plan->graph, edge->consumer, BLOCK_MUST) == f->block;
 }
 
-static bool makes(const Kernel *kernel, NodeId id) {
-    for (uint32_t i = 0; i < kernel->nodes.n; i++)
-        if (kernel->nodes.data[i] == id) return true;
-    return false;
-}
-
 typedef struct StoreOf {
     NodeId node;
     bool is_found;
@@ -48,7 +42,7 @@ static const Kernel *maker_of(const Plan *plan, NodeId id, bool is_stored) {
         const Kernel *kernel = &plan->kernels.data[k];
         StoreOf of = {.node = id};
         kernel_each_store(kernel, look_for, &of);
-        if (makes(kernel, id) && (of.is_found || !is_stored)) return kernel;
+        if (vec_has(&kernel->nodes, id) && (of.is_found || !is_stored)) return kernel;
     }
     return NULL;
 }
@@ -93,12 +87,6 @@ static NodeId folded_factor(const Finder *f, const Wish *wish) {
     return is_factor ? folded : NODE_NONE;
 }
 
-static bool contains(const VecU32 *nodes, NodeId id) {
-    for (uint32_t i = 0; i < nodes->n; i++)
-        if (nodes->data[i] == id) return true;
-    return false;
-}
-
 /* What breaks a block of these nodes alone: the edge's own reason, else the first; REASON_NONE:
  * nothing does, or no more is compiled. */
 static ReasonId try_wish(const Finder *f, const Wish *wish) {
@@ -109,7 +97,7 @@ static ReasonId try_wish(const Finder *f, const Wish *wish) {
     const Plan *then = advice_try(f->planner, f->plan->graph, &advice);
     for (uint32_t i = 0; then && i < then->edges.n; i++) {
         const Edge *edge = &then->edges.data[i];
-        if (!contract_breaks(then, edge) || !contains(&wish->all, edge->producer)) continue;
+        if (!contract_breaks(then, edge) || !vec_has(&wish->all, edge->producer)) continue;
         bool is_own = edge->producer == own->producer && edge->consumer == own->consumer;
         if (is_own || !reason) reason = edge->reason;
     }
@@ -123,7 +111,7 @@ static ReasonId reason_of(const Finder *f, const Wish *wish) {
     bool is_choice = reason == REASON_FACTOR || reason == REASON_COSTLY || reason == REASON_SLOWER;
     for (uint32_t i = 0; is_choice && i < f->plan->edges.n; i++) {
         const Edge *edge = &f->plan->edges.data[i];
-        if (contract_breaks(f->plan, edge) && contains(&wish->all, edge->producer))
+        if (contract_breaks(f->plan, edge) && vec_has(&wish->all, edge->producer))
             return edge->reason;
     }
     return reason;

@@ -84,6 +84,20 @@ static void put_point(const Writer *w, const int64_t *dims) {
     jsontext_end(w->json, ']');
 }
 
+static void put_prices(const Writer *w, const VecChangePrice *prices, const char *then,
+                       const char *now) {
+    jsontext_begin(w->json, "prices", '[');
+    for (uint32_t i = 0; i < prices->n; i++) {
+        const ChangePrice *price = &prices->data[i];
+        jsontext_begin(w->json, NULL, '{');
+        put_point(w, price->dims);
+        jsontext_number(w->json, then, price->then_us);
+        jsontext_number(w->json, now, price->now_us);
+        jsontext_end(w->json, '}');
+    }
+    jsontext_end(w->json, ']');
+}
+
 /* What the graph comes to with the change; null where that is not known. */
 static void put_then(const Writer *w, const Advice *advice) {
     if (!advice->is_priced) {
@@ -100,16 +114,7 @@ static void put_then(const Writer *w, const Advice *advice) {
         jsontext_end(w->json, '}');
     }
     jsontext_end(w->json, ']');
-    jsontext_begin(w->json, "prices", '[');
-    for (uint32_t i = 0; i < advice->prices.n; i++) {
-        const AdvicePrice *price = &advice->prices.data[i];
-        jsontext_begin(w->json, NULL, '{');
-        put_point(w, price->dims);
-        jsontext_number(w->json, "us", price->then_us);
-        jsontext_number(w->json, "us_now", price->now_us);
-        jsontext_end(w->json, '}');
-    }
-    jsontext_end(w->json, ']');
+    put_prices(w, &advice->prices, "us", "us_now");
     jsontext_end(w->json, '}');
 }
 
@@ -240,19 +245,6 @@ static void put_kernels(const Writer *w, const char *list, uint32_t first, uint3
     jsontext_end(w->json, ']');
 }
 
-static void put_prices(const Writer *w, const Apart *apart) {
-    jsontext_begin(w->json, "prices", '[');
-    for (uint32_t i = 0; i < apart->prices.n; i++) {
-        const ApartPrice *price = &apart->prices.data[i];
-        jsontext_begin(w->json, NULL, '{');
-        put_point(w, price->dims);
-        jsontext_number(w->json, "together_us", price->together_us);
-        jsontext_number(w->json, "apart_us", price->apart_us);
-        jsontext_end(w->json, '}');
-    }
-    jsontext_end(w->json, ']');
-}
-
 static void put_aparts(const Writer *w) {
     jsontext_begin(w->json, "apart", '[');
     for (uint32_t i = 0; i < w->plan->aparts.n; i++) {
@@ -272,7 +264,7 @@ static void put_aparts(const Writer *w) {
         jsontext_bool(w->json, "tried", advice->is_tried);
         put_change(w, advice);
         put_then(w, advice);
-        put_prices(w, apart);
+        put_prices(w, &apart->prices, "together_us", "apart_us");
         jsontext_end(w->json, '}');
     }
     jsontext_end(w->json, ']');

@@ -1,9 +1,6 @@
 /* The ledger's lines about launches that are apart and about contracts. See explain.h. */
 #include "pass/explain.h"
 
-/* Of the price: less is no difference to tell of. */
-static const double SLOWER = 1.001;
-
 AdviceTotals explain_totals(const ExplainInput *input) {
     return (AdviceTotals){.us = input->cost->us, .n_launches = input->cost->n_launches};
 }
@@ -16,18 +13,14 @@ void explain_put_point(const ExplainInput *input, const int64_t *values, bool sa
 
 /* Where one launch is predicted to be slower, by the worst. */
 static void put_slower(const ExplainInput *input, const Apart *apart, Text *out) {
-    uint32_t n_slower = 0, worst = 0;
-    for (uint32_t i = 0; i < apart->prices.n; i++) {
-        const ApartPrice *price = &apart->prices.data[i], *most = &apart->prices.data[worst];
-        n_slower += price->together_us > price->apart_us * SLOWER;
-        if (price->together_us * most->apart_us > most->together_us * price->apart_us) worst = i;
-    }
+    const ChangePrice *worst;
+    uint32_t n_slower = advice_count_slower(&apart->prices, &worst);
     if (n_slower == 0) return;
     text_puts(out, "    one launch takes ");
-    advice_put_us(out, apart->prices.data[worst].together_us);
+    advice_put_us(out, worst->then_us);
     text_puts(out, ", two take ");
-    advice_put_us(out, apart->prices.data[worst].apart_us);
-    explain_put_point(input, apart->prices.data[worst].dims, false, out);
+    advice_put_us(out, worst->now_us);
+    explain_put_point(input, worst->dims, false, out);
     if (apart->prices.n > 1)
         text_printf(out, "; slower at %u of %u sizes priced", n_slower, apart->prices.n);
     text_puts(out, "\n");
@@ -58,5 +51,5 @@ void explain_put_block(const ExplainInput *input, uint32_t block, Text *out) {
     text_printf(out, " in %u launch%s with it, ", now.n_launches, now.n_launches == 1 ? "" : "es");
     advice_put_us(out, without.us);
     text_printf(out, " in %u without%s\n", without.n_launches,
-                now.us > without.us * SLOWER ? ": it makes the graph slower here" : "");
+                advice_is_slower(now.us, without.us) ? ": it makes the graph slower here" : "");
 }

@@ -142,8 +142,7 @@ static ReasonId judge(const Joiner *j, const Trial *trial, TrialPrices *prices) 
 
 static bool computes(const Launch *launch, NodeId id) {
     for (uint32_t k = 0; k < launch->n; k++)
-        for (uint32_t i = 0; i < launch->kernels[k].nodes.n; i++)
-            if (launch->kernels[k].nodes.data[i] == id) return true;
+        if (vec_has(&launch->kernels[k].nodes, id)) return true;
     return false;
 }
 
@@ -204,9 +203,9 @@ static bool join_all(const Joiner *j, uint32_t first, Candidates *candidates) {
 static void note_prices(const Joiner *j, const TrialPrices *prices, Apart *apart) {
     for (uint32_t i = 0; i < j->points.n; i++)
         vec_push(j->arena, &apart->prices,
-                 (ApartPrice){.dims = j->points.dims[i],
-                              .together_us = prices->together.us[i],
-                              .apart_us = prices->apart.us[i]});
+                 (ChangePrice){.dims = j->points.dims[i],
+                               .then_us = prices->together.us[i],
+                               .now_us = prices->apart.us[i]});
 }
 
 static void join_one(const Joiner *j, uint32_t first, Candidate *candidate) {

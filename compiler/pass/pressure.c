@@ -119,18 +119,19 @@ static Walk walk_new(Arena *arena, const Kernel *kernel) {
     return w;
 }
 
-/* Powers and remainders of floats go on in loops, which all lanes go through together. */
-static bool is_looping(const Scalar *s) {
-    return s->kind == SCALAR_PRIM && dtype_in(s->dtype, DTS_FLOAT) &&
-           (s->prim == PRIM_POW || s->prim == PRIM_REM);
+static PrimCode code_of(const Scalar *s) {
+    bool is_float_prim = s->kind == SCALAR_PRIM && dtype_in(s->dtype, DTS_FLOAT);
+    return is_float_prim ? prim_info(s->prim)->code : PRIM_CODE_STRAIGHT;
 }
 
-/* Whether the primitive's code has rare cases in branches: all lanes are there when it begins. */
+/* All lanes go through the loop together. */
+static bool is_looping(const Scalar *s) {
+    return code_of(s) == PRIM_CODE_LOOPS;
+}
+
+/* All lanes are there when the primitive begins. */
 static bool is_branching(const Scalar *s) {
-    if (is_looping(s)) return true;
-    return s->kind == SCALAR_PRIM && dtype_in(s->dtype, DTS_FLOAT) &&
-           (s->prim == PRIM_DIV || s->prim == PRIM_SQRT || s->prim == PRIM_SIN ||
-            s->prim == PRIM_COS);
+    return code_of(s) != PRIM_CODE_STRAIGHT;
 }
 
 /* Whether lanes are computed in pairs. */

@@ -17,12 +17,6 @@ static bool is_output(const Graph *graph, NodeId id) {
     return false;
 }
 
-static bool contains(const VecU32 *nodes, NodeId id) {
-    for (uint32_t i = 0; i < nodes->n; i++)
-        if (nodes->data[i] == id) return true;
-    return false;
-}
-
 /* Elements of this dtype side by side in whole accesses. */
 static bool is_whole(const Graph *graph, DimId elems, Dtype dtype) {
     return dim_multiple(graph->dims, elems) * dtype_bytes(dtype) % ACCESS_BYTES == 0;
@@ -89,7 +83,7 @@ bool window_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeId p
             NodeId id = readers->data[k];
             bool is_slice = is_window(graph, product, id);
             VecU32 *known = is_slice ? &windows->slices : &windows->inside;
-            if (contains(known, id)) continue;
+            if (vec_has(known, id)) continue;
             bool may_be =
                 is_slice ? !graph_block(graph, id, BLOCK_NEVER) &&
                                graph_block(graph, id, BLOCK_KERNEL) ==

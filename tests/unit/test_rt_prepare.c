@@ -5,26 +5,29 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+/* A product y = x @ w, up to its launches. */
+#define HEAD                    \
+    "//@ fusec-artifact 1\n"    \
+    "//@ checksum 00000000\n"   \
+    "//@ compiler 0.1.0\n"      \
+    "//@ target cuda sm_90a\n"  \
+    "//@ numerics strict\n"     \
+    "//@ source m.g\n"          \
+    "//@ dim B 1 65536 1\n"     \
+    "//@ graph g\n"             \
+    "//@ input x 0 f32 B 64\n"  \
+    "//@ input w 0 f32 64 64\n" \
+    "//@ output y 0 f32 B 64\n"
+
 /* y = x @ w as far as the runtime knows, by way of a temporary t of B kilobytes. */
-static const char product[] = "//@ fusec-artifact 1\n"
-                              "//@ checksum 00000000\n"
-                              "//@ compiler 0.1.0\n"
-                              "//@ target cuda sm_90a\n"
-                              "//@ numerics strict\n"
-                              "//@ source m.g\n"
-                              "//@ dim B 1 65536 1\n"
-                              "//@ graph g\n"
-                              "//@ input x 0 f32 B 64\n"
-                              "//@ input w 0 f32 64 64\n"
-                              "//@ output y 0 f32 B 64\n"
-                              "//@ temp t 0 f32 0 B 256\n"
-                              "//@ workspace B,1024,*\n"
-                              "//@ launch run 1 product x,w,t,y B\n"
-                              "//@ variant k_mapped B 32 0 l:B:1000\n"
-                              "//@ map 0 128 0 64:1:32 B:64:8\n"
-                              "//@ map 1 128 0 64:1:32 64:64:8\n"
-                              "//@ variant k_plain B 64 0 -\n"
-                              "//@ end\n";
+static const char product[] = HEAD "//@ temp t 0 f32 0 B 256\n"
+                                   "//@ workspace B,1024,*\n"
+                                   "//@ launch run 1 product x,w,t,y B\n"
+                                   "//@ variant k_mapped B 32 0 l:B:1000\n"
+                                   "//@ map 0 128 0 64:1:32 B:64:8\n"
+                                   "//@ map 1 128 0 64:1:32 64:64:8\n"
+                                   "//@ variant k_plain B 64 0 -\n"
+                                   "//@ end\n";
 
 /* The maps that the last launch was given. */
 static FakeMap maps[2];
@@ -103,30 +106,19 @@ Test(rt_prepare, a_map_is_encoded_when_something_of_it_changed) {
 
 /* Of 10 blocks a wave. Of a group the cheapest is taken of those that apply and have maps: k_a to
  * k_c, then k_d of a group that would be cheaper, and k_e without a price. */
-static const char group[] = "//@ fusec-artifact 1\n"
-                            "//@ checksum 00000000\n"
-                            "//@ compiler 0.1.0\n"
-                            "//@ target cuda sm_90a\n"
-                            "//@ numerics strict\n"
-                            "//@ source m.g\n"
-                            "//@ dim B 1 65536 1\n"
-                            "//@ graph g\n"
-                            "//@ input x 0 f32 B 64\n"
-                            "//@ input w 0 f32 64 64\n"
-                            "//@ output y 0 f32 B 64\n"
-                            "//@ launch run 1 product x,w,y B\n"
-                            "//@ measures B 2\n"
-                            "//@ variant k_a B 32 0 a0:16 price:B,3,+,4,/:10:0:100:1:0\n"
-                            "//@ map 0 128 0 64:1:32 B:64:8\n"
-                            "//@ variant k_b B 32 0 a0:16 waits price:B:10:0:10:0:5\n"
-                            "//@ map 0 128 0 64:1:32 B:B,33,/,64,*,64,+:8\n"
-                            "//@ variant k_c B 32 0 l:B:40 price:B:10:100:30:0:0\n"
-                            "//@ map 1 128 0 64:1:32 64:64:8\n"
-                            "//@ measures\n"
-                            "//@ variant k_d B 32 0 a1:16 price:1:10:0:0\n"
-                            "//@ map 1 128 0 64:1:32 64:64:8\n"
-                            "//@ variant k_e B 64 0 -\n"
-                            "//@ end\n";
+static const char group[] = HEAD "//@ launch run 1 product x,w,y B\n"
+                                 "//@ measures B 2\n"
+                                 "//@ variant k_a B 32 0 a0:16 price:B,3,+,4,/:10:0:100:1:0\n"
+                                 "//@ map 0 128 0 64:1:32 B:64:8\n"
+                                 "//@ variant k_b B 32 0 a0:16 waits price:B:10:0:10:0:5\n"
+                                 "//@ map 0 128 0 64:1:32 B:B,33,/,64,*,64,+:8\n"
+                                 "//@ variant k_c B 32 0 l:B:40 price:B:10:100:30:0:0\n"
+                                 "//@ map 1 128 0 64:1:32 64:64:8\n"
+                                 "//@ measures\n"
+                                 "//@ variant k_d B 32 0 a1:16 price:1:10:0:0\n"
+                                 "//@ map 1 128 0 64:1:32 64:64:8\n"
+                                 "//@ variant k_e B 64 0 -\n"
+                                 "//@ end\n";
 
 Test(rt_prepare, the_cheapest_of_a_group_is_taken) {
     static const struct {
