@@ -580,6 +580,11 @@ bool dim_eval(const DimTab *tab, DimId dim, const int64_t *values, int64_t *valu
     return true;
 }
 
+double dim_number(const DimTab *tab, DimId dim, const int64_t *symbol_values) {
+    int64_t value;
+    return dim != DIM_NONE && dim_eval(tab, dim, symbol_values, &value) ? (double)value : 0;
+}
+
 static bool is_at_most(const DimTab *tab, DimId dim, const int64_t *values, int64_t most) {
     int64_t value;
     return dim != DIM_NONE && dim_eval(tab, dim, values, &value) && value <= most;

@@ -76,6 +76,8 @@ uint64_t dim_symbols_used(const DimTab *tab, DimId dim);
 
 /* The value for given symbol values (indexed by symbol); false on overflow or division by zero. */
 bool dim_eval(const DimTab *tab, DimId dim, const int64_t *symbol_values, int64_t *value);
+/* The same as a number; 0 for DIM_NONE and where there is no value. */
+double dim_number(const DimTab *tab, DimId dim, const int64_t *symbol_values);
 
 /* Whether rows are copied, addresses being aligned; `*extent` is what they have. False too where
  * that is not known. */

@@ -132,6 +132,17 @@ static const Buffer *counted_buffer(const Plan *plan, const Kernel *kernel, uint
     return of;
 }
 
+bool kernel_starts(const Plan *plan, const Kernel *kernel, const int64_t *dims) {
+    const DimTab *tab = plan->graph->dims;
+    if (kernel->when != DIM_NONE && dim_number(tab, kernel->when, dims) == 0) return false;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        bool is_copy = plan->buffers.data[kernel->args.data[i]].stands_for &&
+                       kernel_stores_to(kernel, kernel->args.data[i]);
+        if (is_copy && dim_number(tab, kernel_n_rows(kernel), dims) == 0) return false;
+    }
+    return true;
+}
+
 typedef struct PieceBytes {
     const Plan *plan;
     uint32_t buffer;

@@ -562,6 +562,9 @@ typedef void (*StoreVisitor)(void *user, const Store *store);
 void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user);
 /* How many of the plan's kernels are init kernels: those before this one. */
 uint32_t plan_n_init(const Plan *plan);
+/* Whether it has something to do at values of the dims, by symbol: others may stand for it, or what
+ * it copies is read as it is. */
+bool kernel_starts(const Plan *plan, const Kernel *kernel, const int64_t *dims);
 /* Whether it stands for one before it where that does not start. */
 static inline bool kernel_is_spread(const Kernel *kernel) {
     return kernel->when != DIM_NONE && kernel->spread.n == 0;

@@ -369,21 +369,6 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
     if (kernel->form == FORM_ROW) p->wait_us += ROW_END_US;
 }
 
-/* Whether the kernel makes what others can do without. */
-static bool makes_copy(const Coster *c, const Kernel *kernel) {
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (c->plan->buffers.data[kernel->args.data[i]].stands_for &&
-            kernel_stores_to(kernel, kernel->args.data[i]))
-            return true;
-    return false;
-}
-
-/* Whether the kernel would copy something that needs no copy, or others stand for it here. */
-static bool is_idle(const Coster *c, const Kernel *kernel) {
-    return (makes_copy(c, kernel) && cost_number(c, kernel_n_rows(kernel)) == 0) ||
-           (kernel->when != DIM_NONE && cost_number(c, kernel->when) == 0);
-}
-
 /* The part of the shorter of memory and arithmetic that the longer does not hide. Blocks of a
  * cluster wait for one another: the more they are, and the fewer others are beside them in other
  * stages, the more they load, compute and store at the same time. */
@@ -431,7 +416,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
     cost->arithmetic_us = cost->n_prims / prims_per_us;
     if (is_contraction(p->kernel)) cost_gemm_time(c, p, prims_per_us);
-    cost->launch_us = p->kernel->link != LINK_NONE || p->is_idle ? 0 : launch_us(c, p);
+    cost->launch_us = p->begins ? launch_us(c, p) : 0;
     cost->spill_us = spill_us(c, p);
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
     double bared = is_contraction(p->kernel) ? cost_gemm_bared_us(c, p)
@@ -461,8 +446,8 @@ static void time_turn(const Coster *c, Pricing *p) {
     double warps = p->variant->sched.threads / WARP_THREADS, n_turns = cost->n_blocks;
     double busy = warps < BUSY_WARPS ? warps / BUSY_WARPS : 1;
     double prims_per_us = c->card->lanes * c->card->ghz * 1e3 * busy;
-    bool waits = cost->cache_bytes > 0 && (p->is_first || waits_for_memory(c, p->kernel));
-    cost->launch_us = p->is_first ? launch_us(c, p) : 0;
+    bool waits = cost->cache_bytes > 0 && (p->begins || waits_for_memory(c, p->kernel));
+    cost->launch_us = p->begins ? launch_us(c, p) : 0;
     cost->memory_us =
         cost->cache_bytes * c->card->n_processors / (c->card->cache_gbs * LONE_SHARE * 1e3) +
         (waits ? c->card->latency_us : 0);
@@ -494,14 +479,13 @@ static Pressure most_pressure(const Coster *c, const Launch *parts, uint32_t v) 
 
 /* Of the launch that begins with kernel `first`. */
 static Beside price_beside(const Coster *c, uint32_t first) {
-    Beside beside = {.parts = plan_launch(c->plan, first), .is_idle = true};
+    Beside beside = {.parts = plan_launch(c->plan, first)};
     const Launch *parts = &beside.parts;
     if (!launch_has_parts(parts)) return (Beside){.parts = {0}};
     beside.variant = choose_variant(c, parts);
     beside.most = most_pressure(c, parts, beside.variant);
     for (uint32_t k = 0; k < parts->n; k++) {
         beside.n_blocks += cost_number(c, parts->kernels[k].variants[beside.variant].grid);
-        beside.is_idle = beside.is_idle && is_idle(c, &parts->kernels[k]);
     }
     return beside;
 }
@@ -509,7 +493,10 @@ static Beside price_beside(const Coster *c, uint32_t first) {
 static void price_kernel(Coster *c, uint32_t index) {
     const Kernel *kernel = &c->plan->kernels.data[index];
     KernelCost *cost = &c->out->kernels[index];
-    if (kernel->link == LINK_NONE) c->beside = price_beside(c, index);
+    if (kernel->link == LINK_NONE) {
+        c->beside = price_beside(c, index);
+        c->launch_begun = false;
+    }
     bool is_part = c->beside.parts.n > 0;
     bool is_phase = kernel->link == LINK_PHASE; /* whose blocks are those of the one before */
     cost->variant = is_part    ? c->beside.variant
@@ -517,13 +504,14 @@ static void price_kernel(Coster *c, uint32_t index) {
                                : choose_variant(c, &(Launch){.kernels = kernel, .n = 1});
     Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
     p.is_turn = plan_is_turn(c->plan, index);
-    p.is_first = p.is_turn && kernel->link == LINK_NONE;
     p.rows = cost_number(c, kernel_n_rows(kernel));
     p.reduced = cost_number(c, kernel_n_reduced(kernel));
     cost->n_blocks = cost_number(c, p.variant->grid);
     p.n_beside = is_part ? c->beside.n_blocks : cost->n_blocks;
-    cost->starts = !is_idle(c, kernel);
-    p.is_idle = is_part ? c->beside.is_idle : !cost->starts;
+    cost->starts = kernel_starts(c->plan, kernel, c->values);
+    p.begins = cost->starts && !c->launch_begun;
+    c->launch_begun = c->launch_begun || p.begins;
+    c->out->n_launches += p.begins;
     if (p.variant->grid_limit) cost->n_blocks = fmin(cost->n_blocks, (double)p.variant->grid_limit);
     cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
     const Pressure *most = is_part ? &c->beside.most : is_phase ? &cost[-1].pressure : NULL;
@@ -531,7 +519,7 @@ static void price_kernel(Coster *c, uint32_t index) {
         cost->pressure.n_blocks = most->n_blocks;
         cost->pressure.occupancy = most->occupancy;
     }
-    if (kernel->when != DIM_NONE && p.is_idle) return;
+    if (kernel->when != DIM_NONE && !cost->starts) return;
     bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
     for (uint32_t s = 0; s <= kernel->stages.n; s++)
         live[s] = stage_live_scalars(c->arena, kernel, p.variant->keeps, s);
@@ -551,7 +539,7 @@ static void price_kernel(Coster *c, uint32_t index) {
         time_turn(c, &p);
     else
         time_kernel(c, &p);
-    c->has_begun = c->has_begun || cost->launch_us > 0;
+    c->has_begun = c->has_begun || p.begins;
     settle_cache(c, kernel, cost);
 }
 
@@ -559,13 +547,14 @@ static void price_kernel(Coster *c, uint32_t index) {
 static void price_init(Coster *c) {
     PlanCost *out = c->out;
     out->n_init = plan_n_init(c->plan);
-    for (uint32_t k = 0; k < out->n_init; k += plan_launch(c->plan, k).n) out->n_init_steps++;
     for (uint32_t k = 0; k < out->n_init; k++) {
         price_kernel(c, k);
         out->init_bytes += out->kernels[k].read_bytes + out->kernels[k].written_bytes;
         out->init_us += out->kernels[k].us;
     }
     c->passed = 0;
+    out->n_init_steps = out->n_launches;
+    out->n_launches = 0;
     c->has_begun = false;
     for (uint32_t b = 0; b < c->plan->buffers.n; b++) c->touched[b] = c->seen[b] = 0;
 }
@@ -588,10 +577,6 @@ static PlanCost *price_kernels(Arena *arena, const Plan *plan, const Card *card,
     price_init(&c);
     for (uint32_t k = out->n_init; k < plan->kernels.n; k++) {
         price_kernel(&c, k);
-        const Kernel *kernel = &plan->kernels.data[k];
-        bool may_idle = makes_copy(&c, kernel) || kernel->when != DIM_NONE;
-        bool does_idle = may_idle && out->kernels[k].launch_us == 0;
-        out->n_launches += kernel->link == LINK_NONE && !does_idle;
         out->read_bytes += out->kernels[k].read_bytes;
         out->written_bytes += out->kernels[k].written_bytes;
         out->us += out->kernels[k].us;

@@ -24,7 +24,7 @@ typedef struct KernelCost {
     double n_prims;     /* instructions, roughly, over all elements */
     double n_flops;     /* of a contraction: two for each product */
     double n_blocks;
-    double launch_us; /* 0 for what runs in the launch of the kernel before it */
+    double launch_us; /* 0 for what runs in the launch of a kernel before it */
     double memory_us, arithmetic_us, tensor_us;
     double spill_us; /* of registers that are written to memory and read back */
     double us;       /* launch_us, the longest of the others, and what it does not hide */

@@ -9,7 +9,6 @@ typedef struct Beside {
     Launch parts;
     uint32_t variant;
     double n_blocks;
-    bool is_idle;  /* all of them have nothing to do */
     Pressure most; /* of the part of which fewest blocks fit */
 } Beside;
 
@@ -25,7 +24,7 @@ typedef struct Coster {
                         did; negative: the kernel at hand does */
     double *seen;    /* per buffer: bytes of it that kernels so far touched, at least */
     double passed;   /* bytes of DRAM so far */
-    bool has_begun;  /* something has been launched */
+    bool launch_begun, has_begun; /* something of this launch, something at all has started */
 } Coster;
 
 /* One kernel being priced. */
@@ -33,11 +32,11 @@ typedef struct Pricing {
     const Kernel *kernel;
     const Variant *variant;
     KernelCost *cost;
-    bool is_turn, is_first; /* of a launch of turns */
+    bool is_turn;           /* of a launch of turns */
+    bool begins;            /* the launch: those of it before have nothing to do */
     double rows, reduced;   /* iteration points: rows x reduced */
     double held_bytes;      /* read for the first time, from the cache */
     double left_bytes;      /* CPU: written to temps that the cache holds until they are read */
-    bool is_idle;           /* the launch has nothing to do */
     double n_beside;        /* blocks of the launch, whose parts run side by side */
     double bytes_in_flight; /* of one thread, over all its loads of a step */
     double parallel;        /* prims of an element that a thread may have under way at once */

@@ -32,11 +32,6 @@ typedef struct Measurer {
     double elem_bytes, n_elems; /* of the buffer */
 } Measurer;
 
-double dim_number(const DimTab *tab, DimId dim, const int64_t *dims) {
-    int64_t value;
-    return dim != DIM_NONE && dim_eval(tab, dim, dims, &value) ? (double)value : 0;
-}
-
 double footprint_points(const Kernel *kernel, uint32_t axes, const int64_t *dims) {
     IndexTab *indices = scalartab_indices(kernel->scalars);
     double n = 1;

@@ -40,7 +40,4 @@ double footprint_points(const Kernel *kernel, uint32_t axes, const int64_t *dims
  * alone needs. */
 double *footprint_shares(Arena *arena, const Kernel *kernel, uint32_t stage, const int64_t *dims);
 
-/* A dim's value as a number; 0 for DIM_NONE and on overflow. */
-double dim_number(const DimTab *tab, DimId dim, const int64_t *dims);
-
 #endif

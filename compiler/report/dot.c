@@ -85,8 +85,8 @@ static const char *buffer_node(const Dot *d, uint32_t buffer) {
 
 /* Whether any of the kernels has to do with the buffer. */
 static bool is_used(const Dot *d, const PictureLaunch *launch, uint32_t buffer) {
-    for (uint32_t k = launch->first; k < launch->first + launch->n; k++) {
-        const PictureKernel *kernel = &d->picture->kernels.data[k];
+    for (uint32_t k = 0; k < launch->n; k++) {
+        const PictureKernel *kernel = &d->picture->kernels.data[launch->kernels[k]];
         for (uint32_t i = 0; i < kernel->items.n; i++)
             if (kernel->items.data[i].kind != ITEM_OP && kernel->items.data[i].buffer == buffer)
                 return true;
@@ -95,8 +95,9 @@ static bool is_used(const Dot *d, const PictureLaunch *launch, uint32_t buffer) 
 }
 
 static bool has_node(const Dot *d, uint32_t buffer) {
-    const PictureLaunch all = {.n = d->picture->kernels.n};
-    return picture_is_bound(d->picture, buffer) || is_used(d, &all, buffer);
+    for (uint32_t l = 0; l < d->picture->launches.n; l++)
+        if (is_used(d, &d->picture->launches.data[l], buffer)) return true;
+    return picture_is_bound(d->picture, buffer);
 }
 
 static void put_buffer(const Dot *d, uint32_t buffer, const char *indent) {
@@ -167,14 +168,14 @@ static void put_kernel(const Dot *d, uint32_t k, const char *indent) {
 static void put_launch(const Dot *d, uint32_t l) {
     const PictureLaunch *launch = &d->picture->launches.data[l];
     if (launch->n == 1) {
-        put_kernel(d, launch->first, "    ");
+        put_kernel(d, launch->kernels[0], "    ");
         return;
     }
     text_printf(d->out, "    subgraph cluster_g%ul%u {\n      fontsize=11; labelloc=b; ", d->graph,
                 l);
     text_printf(d->out, "label=\"one launch, %u kernels\"; style=\"rounded,dashed\"; ", launch->n);
     text_puts(d->out, "color=\"#4a5568\";\n");
-    for (uint32_t i = 0; i < launch->n; i++) put_kernel(d, launch->first + i, "      ");
+    for (uint32_t i = 0; i < launch->n; i++) put_kernel(d, launch->kernels[i], "      ");
     for (uint32_t i = 0; i < d->plan->buffers.n; i++)
         if (d->plan->buffers.data[i].is_on_chip && is_used(d, launch, i))
             put_buffer(d, i, "      ");
@@ -211,7 +212,7 @@ static void each_origin(const Dot *d, uint32_t buffer, void (*visit)(void *user,
         if (item == UINT32_MAX) continue;
         const Item *from = &kernel->items.data[item];
         n++;
-        PictureLaunch alone = {.first = k, .n = 1};
+        PictureLaunch alone = {.kernels = &k, .n = 1};
         if (from->kind == ITEM_READ)
             each_origin(d, from->buffer, visit, user);
         else

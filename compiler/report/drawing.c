@@ -28,7 +28,7 @@ static double label_width(const Drawing *d, const char *label) {
 /* A value that goes through untouched, from memory to memory, can only be shown in a box. */
 bool drawing_is_small(const Drawing *d, uint32_t launch) {
     const PictureLaunch *l = &d->picture->launches.data[launch];
-    const PictureKernel *kernel = &d->picture->kernels.data[l->first];
+    const PictureKernel *kernel = &d->picture->kernels.data[l->kernels[0]];
     bool is_small = l->n == 1 && kernel->n_ops == 1;
     for (uint32_t i = 0; i < kernel->flows.n; i++) {
         Flow flow = kernel->flows.data[i];
@@ -40,7 +40,7 @@ bool drawing_is_small(const Drawing *d, uint32_t launch) {
 
 static const char *small_label(const Drawing *d, uint32_t launch) {
     const PictureKernel *kernel =
-        &d->picture->kernels.data[d->picture->launches.data[launch].first];
+        &d->picture->kernels.data[d->picture->launches.data[launch].kernels[0]];
     for (uint32_t i = 0; i < kernel->items.n; i++)
         if (kernel->items.data[i].kind == ITEM_OP) return kernel->items.data[i].label;
     return "";
@@ -142,27 +142,24 @@ static void lay_out_kernel(const Drawing *d, uint32_t k) {
 /* Launches of several kernels: pills of what comes from outside, kernels, pills of what goes out.
  */
 
-static bool takes(const Drawing *d, uint32_t k, uint32_t buffer) {
-    return kernel_only_reads(d->picture->kernels.data[k].kernel, buffer);
-}
-
 static void add_launch_edges(const Drawing *d, Layered *layout, const PictureLaunch *launch,
                              uint32_t buffer, uint32_t in, uint32_t out, uint32_t first) {
     for (uint32_t i = 0; i < launch->n; i++) {
-        const Box *box = &d->kernels[launch->first + i];
-        if (in != NONE && takes(d, launch->first + i, buffer))
+        const Box *box = &d->kernels[launch->kernels[i]];
+        if (in != NONE && picture_takes(d->picture, launch->kernels[i], buffer))
             layered_add_edge(layout, (LayeredEdge){.from = in,
                                                    .to = first + i,
                                                    .has_to_port = true,
                                                    .to_port = port_at(box, buffer, false)});
-        if (!kernel_stores_to(d->picture->kernels.data[launch->first + i].kernel, buffer)) continue;
+        if (!kernel_stores_to(d->picture->kernels.data[launch->kernels[i]].kernel, buffer))
+            continue;
         LayeredEdge edge = {
             .from = first + i, .has_from_port = true, .from_port = port_at(box, buffer, true)};
         for (uint32_t k = i + 1; k < launch->n; k++) {
-            if (!takes(d, launch->first + k, buffer)) continue;
+            if (!picture_takes(d->picture, launch->kernels[k], buffer)) continue;
             edge.to = first + k;
             edge.has_to_port = true;
-            edge.to_port = port_at(&d->kernels[launch->first + k], buffer, false);
+            edge.to_port = port_at(&d->kernels[launch->kernels[k]], buffer, false);
             layered_add_edge(layout, edge);
         }
         edge.to = out;
@@ -200,7 +197,7 @@ static void lay_out_launch(const Drawing *d, uint32_t l) {
     uint32_t *in = add_launch_pills(d, layout, launch, false);
     uint32_t first = layout->nodes.n;
     for (uint32_t i = 0; i < launch->n; i++) {
-        const Box *kernel = &d->kernels[launch->first + i];
+        const Box *kernel = &d->kernels[launch->kernels[i]];
         layered_add_node(layout, kernel->w, kernel->h, LAYERED_FREE);
     }
     uint32_t *out = add_launch_pills(d, layout, launch, true);
@@ -219,7 +216,7 @@ static void lay_out_launch(const Drawing *d, uint32_t l) {
 
 static const Box *box_of(const Drawing *d, uint32_t l) {
     const PictureLaunch *launch = &d->picture->launches.data[l];
-    return launch->n == 1 ? &d->kernels[launch->first] : &d->launches[l];
+    return launch->n == 1 ? &d->kernels[launch->kernels[0]] : &d->launches[l];
 }
 
 /* Whether an edge between boxes brings `buffer` to a launch; params of larger boxes lie inside. */

@@ -9,6 +9,7 @@ typedef struct Builder {
     Arena *arena;
     const Plan *plan;
     const Graph *graph;
+    const int64_t *dims; /* Picture's */
     PictureKernel *into;
     uint32_t *read_of;   /* per node: the buffer that this kernel reads its value from, + 1 */
     uint32_t *item_of;   /* per node: its op in this kernel, + 1 */
@@ -66,6 +67,11 @@ static void add_flow(Builder *b, uint32_t from, uint32_t to) {
     vec_push(b->arena, &b->into->flows, (Flow){from, to});
 }
 
+/* What is read as `buffer`: at given dims a copy that is not made is not read either. */
+static uint32_t buffer_read(const Plan *plan, uint32_t buffer, const int64_t *dims) {
+    return dims ? footprint_source(plan, buffer, dims) : buffer;
+}
+
 static void note_makers(Builder *b) {
     for (uint32_t i = 0; i < b->plan->kernels.n; i++) {
         const Kernel *kernel = &b->plan->kernels.data[i];
@@ -80,8 +86,8 @@ static void note_makers(Builder *b) {
 
 static void note_reads(Builder *b, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->args.n; i++) {
-        uint32_t buffer = kernel->args.data[i];
-        if (kernel_stores_to(kernel, buffer)) continue;
+        if (kernel_stores_to(kernel, kernel->args.data[i])) continue;
+        uint32_t buffer = buffer_read(b->plan, kernel->args.data[i], b->dims);
         const Buffer *given = &b->plan->buffers.data[buffer];
         NodeId node = given->node;
         if (b->is_laid_out[buffer]) {
@@ -217,13 +223,27 @@ static void clear(Builder *b, const Kernel *kernel) {
 }
 
 static bool is_shown(const Plan *plan, const Kernel *kernel, const int64_t *dims) {
-    if (kernel->when == DIM_NONE) return true;
-    return dims ? dim_number(plan->graph->dims, kernel->when, dims) > 0 : !kernel_is_spread(kernel);
+    return dims ? kernel_starts(plan, kernel, dims) : !kernel_is_spread(kernel);
+}
+
+static void add_launches(Arena *arena, Picture *picture) {
+    const Plan *plan = picture->plan;
+    for (uint32_t first = 0; first < plan->kernels.n;) {
+        uint32_t n = plan_launch(plan, first).n, *kernels = arena_array(arena, uint32_t, n);
+        PictureLaunch launch = {kernels, 0, picture->n_launches++};
+        for (uint32_t k = first; k < first + n; k++)
+            if (is_shown(plan, &plan->kernels.data[k], picture->dims)) kernels[launch.n++] = k;
+        if (launch.n) {
+            vec_push(arena, &picture->launches, launch);
+            picture->n_init += plan->kernels.data[first].is_init;
+        }
+        first += n;
+    }
 }
 
 Picture *picture_new(Arena *arena, const Plan *plan, const int64_t *dims) {
     Picture *picture = arena_alloc(arena, sizeof *picture);
-    Builder b = {.arena = arena, .plan = plan, .graph = plan->graph};
+    Builder b = {.arena = arena, .plan = plan, .graph = plan->graph, .dims = dims};
     b.read_of = arena_array(arena, uint32_t, plan->graph->nodes.n);
     b.item_of = arena_array(arena, uint32_t, plan->graph->nodes.n);
     b.read_item = arena_array(arena, uint32_t, plan->buffers.n);
@@ -232,6 +252,7 @@ Picture *picture_new(Arena *arena, const Plan *plan, const int64_t *dims) {
     b.is_laid_out = arena_array(arena, bool, plan->buffers.n);
     note_makers(&b);
     picture->plan = plan;
+    picture->dims = dims;
     for (uint32_t i = 0; i < plan->kernels.n; i++) {
         PictureKernel made = {.kernel = &plan->kernels.data[i]};
         b.into = &made;
@@ -242,19 +263,18 @@ Picture *picture_new(Arena *arena, const Plan *plan, const int64_t *dims) {
         picture->n_items += made.items.n;
         vec_push(arena, &picture->kernels, made);
     }
-    for (uint32_t i = 0; i < plan->kernels.n;) {
-        PictureLaunch launch = {i, plan_launch(plan, i).n, picture->n_launches++};
-        if (is_shown(plan, &plan->kernels.data[i], dims))
-            vec_push(arena, &picture->launches, launch);
-        picture->n_init += plan->kernels.data[i].is_init;
-        i += launch.n;
-    }
+    add_launches(arena, picture);
     return picture;
+}
+
+static const Kernel *launch_kernel(const Picture *picture, const PictureLaunch *launch,
+                                   uint32_t i) {
+    return &picture->plan->kernels.data[launch->kernels[i]];
 }
 
 static bool launch_makes(const Picture *picture, const PictureLaunch *launch, uint32_t buffer) {
     for (uint32_t i = 0; i < launch->n; i++)
-        if (kernel_stores_to(picture->kernels.data[launch->first + i].kernel, buffer)) return true;
+        if (kernel_stores_to(launch_kernel(picture, launch, i), buffer)) return true;
     return false;
 }
 
@@ -305,15 +325,26 @@ DimId picture_stored_bytes(const Picture *picture, const PictureLaunch *launch, 
     DimId none = dim_const(graph->dims, 0);
     PieceBytes pieces = {graph, buffer, none};
     for (uint32_t i = 0; i < launch->n; i++)
-        kernel_each_store(picture->kernels.data[launch->first + i].kernel, add_piece, &pieces);
+        kernel_each_store(launch_kernel(picture, launch, i), add_piece, &pieces);
     return pieces.bytes == none ? buffer_bytes(graph->dims, &picture->plan->buffers.data[buffer])
                                 : pieces.bytes;
+}
+
+bool picture_takes(const Picture *picture, uint32_t k, uint32_t buffer) {
+    const Kernel *kernel = &picture->plan->kernels.data[k];
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t arg = kernel->args.data[i];
+        if (buffer_read(picture->plan, arg, picture->dims) == buffer &&
+            kernel_only_reads(kernel, arg))
+            return true;
+    }
+    return false;
 }
 
 bool launch_reads(const Picture *picture, const PictureLaunch *launch, uint32_t buffer) {
     if (launch_makes(picture, launch, buffer)) return false;
     for (uint32_t i = 0; i < launch->n; i++)
-        if (kernel_only_reads(picture->kernels.data[launch->first + i].kernel, buffer)) return true;
+        if (picture_takes(picture, launch->kernels[i], buffer)) return true;
     return false;
 }
 

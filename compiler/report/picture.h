@@ -28,20 +28,22 @@ typedef struct PictureKernel {
 } PictureKernel;
 
 typedef struct PictureLaunch {
-    uint32_t first, n; /* of its kernels */
-    uint32_t number;   /* among all of the plan, shown or not */
+    const uint32_t *kernels; /* those shown, by number in the plan */
+    uint32_t n;
+    uint32_t number; /* among all launches of the plan, shown or not */
 } PictureLaunch;
 
 typedef struct Picture {
     const Plan *plan;
     Vec(PictureKernel) kernels;
     Vec(PictureLaunch) launches;
+    const int64_t *dims;          /* what picture_new was given */
     uint32_t n_init;              /* the first of them, which are init steps and none of a run */
     uint32_t n_items, n_launches; /* of the plan, shown or not */
 } Picture;
 
-/* Where kernels stand for others at some extents it shows those that start at `dims`, by symbol;
- * NULL: the others. */
+/* Shows the kernels that start at `dims`, by symbol, which the picture keeps; NULL: those that do
+ * not stand for others, with all copies. */
 Picture *picture_new(Arena *arena, const Plan *plan, const int64_t *dims);
 
 /* Its number in a run, from 1; of an init step "init". */
@@ -54,6 +56,8 @@ bool picture_is_bound(const Picture *picture, uint32_t buffer);
 DimId picture_stored_bytes(const Picture *picture, const PictureLaunch *launch, uint32_t buffer);
 /* The buffer that an output without a maker is a copy of, or UINT32_MAX. */
 uint32_t picture_original(const Picture *picture, uint32_t buffer);
+/* Whether kernel `k` of the plan reads `buffer`, and does not make it. */
+bool picture_takes(const Picture *picture, uint32_t k, uint32_t buffer);
 /* Whether any kernel of a launch reads `buffer` from elsewhere, or stores it for elsewhere. */
 bool launch_reads(const Picture *picture, const PictureLaunch *launch, uint32_t buffer);
 bool launch_stores(const Picture *picture, const PictureLaunch *launch, uint32_t buffer);

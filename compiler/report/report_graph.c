@@ -163,7 +163,7 @@ static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
     uint32_t first = 0;
     while (box->layout.nodes.data[first].pin == LAYERED_TOP) first++;
     bool is_chain =
-        launch->n > 1 && d->side->plan->kernels.data[launch->first + 1].link != LINK_PART;
+        launch->n > 1 && d->side->plan->kernels.data[launch->kernels[1]].link != LINK_PART;
     svg_group_begin(d->out, x, y, "l", NULL);
     svg_rect(d->out, "launch", 0, PILL_H / 2.0, box->w, box->h - PILL_H, 12,
              is_chain ? "one launch: its blocks run these kernels one after the other, what passes "
@@ -178,7 +178,8 @@ static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
     }
     for (uint32_t i = 0; i < launch->n; i++) {
         const LayeredNode *at = &box->layout.nodes.data[first + i];
-        draw_kernel(d, launch->first + i, at->x, at->y, kernel_id(d, launch->first + i));
+        uint32_t k = launch->kernels[i];
+        draw_kernel(d, k, at->x, at->y, kernel_id(d, k));
     }
     draw_launch_pills(d, launch, box);
     svg_group_end(d->out);
@@ -187,7 +188,7 @@ static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
 }
 
 static void draw_small(const Drawing *d, uint32_t l, const LayeredNode *at) {
-    uint32_t k = d->picture->launches.data[l].first;
+    uint32_t k = d->picture->launches.data[l].kernels[0];
     const PictureKernel *kernel = &d->picture->kernels.data[k];
     svg_group_begin(d->out, 0, 0, "k", kernel_id(d, k));
     svg_rect(d->out, "small", at->x - 3, at->y - 3, at->w + 6, at->h + 6, 7, kernel_tip(d, k));
@@ -212,7 +213,7 @@ static void draw(const Drawing *d, const char *label) {
     for (uint32_t i = 0; i < d->top.edges.n; i++) draw_top_edge(d, i);
     for (uint32_t l = 0; l < d->picture->launches.n; l++) {
         const LayeredNode *at = &d->top.nodes.data[d->first_launch + l];
-        uint32_t first = d->picture->launches.data[l].first;
+        uint32_t first = d->picture->launches.data[l].kernels[0];
         if (drawing_is_small(d, l))
             draw_small(d, l, at);
         else if (d->picture->launches.data[l].n == 1)

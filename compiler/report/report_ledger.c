@@ -43,8 +43,11 @@ static const char *limit_name(const KernelCost *cost) {
 static const char *values_text(const Page *page, const Kernel *kernel, bool is_store) {
     Text text = {.arena = page->arena};
     for (uint32_t i = 0; i < kernel->args.n; i++) {
-        const Buffer *buffer = &page->graph->after.plan->buffers.data[kernel->args.data[i]];
-        if (kernel_stores_to(kernel, kernel->args.data[i]) != is_store) continue;
+        const Plan *plan = page->graph->after.plan;
+        uint32_t arg = kernel->args.data[i];
+        if (kernel_stores_to(kernel, arg) != is_store) continue;
+        if (!is_store) arg = footprint_source(plan, arg, page->report->dims);
+        const Buffer *buffer = &plan->buffers.data[arg];
         text_printf(&text, "%s%s%s", text.n_bytes ? ", " : "", buffer->name,
                     buffer->is_on_chip ? " (on chip)" : "");
     }
@@ -75,7 +78,7 @@ static void kernel_row(const Page *page, uint32_t k, uint32_t launch, double mos
     cell(page, "n", human_count(page->arena, cost->n_flops + cost->n_prims));
     bar_cell(page, human_us(page->arena, cost->us), cost->us, most_us);
     double us = page_launch_us(side, page->after, launch);
-    bool is_first = us > 0 && page->after->launches.data[launch].first == k;
+    bool is_first = us > 0 && page->after->launches.data[launch].kernels[0] == k;
     if (side->measured_us) cell(page, "n", is_first ? human_us(page->arena, us) : "");
     cell(page, "", limit_name(cost));
     bool has_pressure = side->cost->card->device == DEVICE_GPU;
@@ -107,7 +110,7 @@ static void report_kernels(const Page *page) {
     for (uint32_t l = 0; l < page->after->launches.n; l++) {
         const PictureLaunch *launch = &page->after->launches.data[l];
         for (uint32_t i = 0; i < launch->n; i++)
-            kernel_row(page, launch->first + i, l, most_us, most_bytes);
+            kernel_row(page, launch->kernels[i], l, most_us, most_bytes);
     }
     text_puts(page->out, "</tbody></table></div>\n");
 }

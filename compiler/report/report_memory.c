@@ -27,12 +27,14 @@ typedef struct Bar {
 
 static void note_launch(const Chart *c, Bar *bars, uint32_t l) {
     PictureLaunch launch = c->picture->launches.data[l];
-    for (uint32_t k = launch.first; k < launch.first + launch.n; k++) {
-        const Kernel *kernel = &c->side->plan->kernels.data[k];
+    for (uint32_t k = 0; k < launch.n; k++) {
+        const Kernel *kernel = &c->side->plan->kernels.data[launch.kernels[k]];
         for (uint32_t i = 0; i < kernel->args.n; i++) {
             const Buffer *buffer = &c->side->plan->buffers.data[kernel->args.data[i]];
             Bar *bar = &bars[kernel->args.data[i]];
-            if (buffer->kind != BUFFER_TEMP || buffer->is_on_chip) continue;
+            bool has_bytes =
+                page_number(c->page, buffer_bytes(c->side->plan->graph->dims, buffer)) > 0;
+            if (buffer->kind != BUFFER_TEMP || buffer->is_on_chip || !has_bytes) continue;
             if (!bar->is_used) bar->first = l - c->picture->n_init;
             bar->last = l - c->picture->n_init;
             bar->is_used = true;

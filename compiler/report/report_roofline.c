@@ -36,7 +36,7 @@ typedef struct Roofline {
 static OpClass launch_class(const Plan *plan, const PictureLaunch *launch) {
     OpClass cls = CLASS_ELTWISE;
     for (uint32_t i = 0; i < launch->n; i++) {
-        KernelForm form = plan->kernels.data[launch->first + i].form;
+        KernelForm form = plan->kernels.data[launch->kernels[i]].form;
         if (form == FORM_CONTRACT) return CLASS_CONTRACT;
         if (form != FORM_MAP) cls = CLASS_REDUCE;
     }
@@ -49,7 +49,7 @@ static void add_side(Roofline *r, const ReportSide *side, const Picture *picture
         const PictureLaunch *launch = &picture->launches.data[l];
         double bytes = 0, work = 0, us = page_launch_us(side, picture, l);
         for (uint32_t i = 0; i < launch->n; i++) {
-            const KernelCost *cost = &side->cost->kernels[launch->first + i];
+            const KernelCost *cost = &side->cost->kernels[launch->kernels[i]];
             bytes += cost->read_bytes + cost->written_bytes;
             work += cost->n_flops + cost->n_prims;
         }
@@ -62,7 +62,7 @@ static void add_side(Roofline *r, const ReportSide *side, const Picture *picture
         spot.tip = str_format(
             page->arena, "%s, launch %s: %s\n%s measured, %s moved, %s operations\n%s/s",
             is_after ? "fused" : "without fusion", picture_launch_name(page->arena, picture, l),
-            side->plan->kernels.data[launch->first].name, human_us(page->arena, us),
+            side->plan->kernels.data[launch->kernels[0]].name, human_us(page->arena, us),
             human_bytes(page->arena, bytes), human_count(page->arena, work),
             human_bytes(page->arena, bytes / us * 1e6));
         vec_push(page->arena, &r->spots, spot);

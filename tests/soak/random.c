@@ -4,6 +4,7 @@
 
 #include "lib/random_graph.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -251,15 +252,27 @@ void soak_random(Soak *soak) {
 
 /* A program that is given. */
 
-/* NULL: it cannot be read. */
-static const char *read_file(Arena *arena, const char *path) {
+/* NULL: it cannot be read, which is said. */
+static const char *read_given(Arena *arena, const char *path) {
     Text text = {.arena = arena};
-    FILE *file = fopen(path, "r");
     char bytes[4096];
-    if (!file) return NULL;
-    for (size_t n; (n = fread(bytes, 1, sizeof bytes, file)) > 0;) text_add(&text, bytes, n);
-    fclose(file);
-    return text_str(&text);
+    errno = 0;
+    FILE *file = fopen(path, "r");
+    for (size_t n; file && (n = fread(bytes, 1, sizeof bytes, file)) > 0;)
+        text_add(&text, bytes, n);
+    if (file) fclose(file);
+    if (errno) printf("soak: cannot read %s: %s\n", path, strerror(errno));
+    return errno ? NULL : text_str(&text);
+}
+
+/* Whether it is a program; if not, why is said. */
+static bool check_given(const Soak *soak, const char *source) {
+    Compiled compiled;
+    compile_source(&compiled, source, soak->targets[0], COMPILE_FUSED);
+    bool is_program = compiled.module != NULL;
+    if (!is_program) printf("soak: %s is no program:\n%s", soak->given_path, compiled.messages);
+    compile_free(&compiled);
+    return is_program;
 }
 
 /* The smallest of these that shows it makes the quickest trials. */
@@ -284,9 +297,8 @@ static void reduce_given(Soak *soak, const char *source, uint32_t graph, const T
 
 void soak_given(Soak *soak) {
     Program first;
-    const char *source = read_file(soak->arena, soak->given_path);
-    if (!source || !expand(soak->arena, source, 0, soak->targets[0], &first)) {
-        printf("soak: %s is no program\n", soak->given_path);
+    const char *source = read_given(soak->arena, soak->given_path);
+    if (!source || !check_given(soak, source)) {
         soak->n_failed++;
         return;
     }

@@ -64,6 +64,23 @@ Test(reduce, a_given_program_comes_down_to_the_op, .timeout = 120) {
     arena_free(arena);
 }
 
+Test(reduce, what_is_given_may_be_no_program, .timeout = 120) {
+    Arena *arena = arena_new(NULL);
+    char path[] = "/tmp/given.XXXXXX";
+    static const char source[] = "graph g(x: f32[4]) -> (y: f32[4]) {\n  y = x +\n}\n";
+    int file = mkstemp(path);
+    cr_assert(file >= 0 && write(file, source, sizeof source - 1) == (ssize_t)sizeof source - 1);
+    close(file);
+    const char *wrong = said_by(arena, str_format(arena, "--reduce=%s --target=cpu", path));
+    cr_expect(strstr(wrong, "is no program:") && strstr(wrong, "2:10: error:"), "%s", wrong);
+    remove(path);
+    const char *none = said_by(arena, str_format(arena, "--reduce=%s --target=cpu", path));
+    cr_expect(strstr(none, "cannot read") && strstr(none, "No such file"), "%s", none);
+    const char *folder = said_by(arena, "--reduce=/tmp --target=cpu");
+    cr_expect(strstr(folder, "cannot read /tmp: Is a directory"), "%s", folder);
+    arena_free(arena);
+}
+
 Test(reduce, mistakes_are_told_in_a_table, .timeout = 120) {
     Arena *arena = arena_new(NULL);
     const char *said = said_by(arena, "--faults 2 9 --target=cpu");

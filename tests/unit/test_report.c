@@ -408,9 +408,9 @@ static void expect_titles_free(const Fixture *f, const Picture *picture) {
         for (uint32_t i = 0; i <= launch->n; i++) {
             bool is_launch = i == launch->n;
             if (is_launch && launch->n == 1) continue;
-            const Box *box = is_launch ? &d.launches[l] : &d.kernels[launch->first + i];
+            const Box *box = is_launch ? &d.launches[l] : &d.kernels[launch->kernels[i]];
             const char *title = is_launch ? drawing_launch_title(&d, l)
-                                          : drawing_kernel_title(&d, launch->first + i);
+                                          : drawing_kernel_title(&d, launch->kernels[i]);
             double end = box->title_x + svg_text_width(title, FONT - 1);
             cr_expect(box->title_x > 0 && end < box->w, "%s is cut off", title);
             for (uint32_t k = 0; k < box->ports.n; k++) {
