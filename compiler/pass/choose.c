@@ -149,6 +149,10 @@ static bool store_factors(const Part *part, Wishes *wishes) {
     return set_all(part, wishes->store, part->is_spread);
 }
 
+static bool store_joined(const Part *part, Wishes *wishes) {
+    return set_all(part, wishes->store, part->is_joined);
+}
+
 static bool flag_reductions(const Graph *graph, bool *flags) {
     bool changes = false;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
@@ -184,9 +188,9 @@ static bool all_alone(const Part *part, Wishes *wishes) {
     return changes;
 }
 
-static Move *const moves[] = {compute_factors, compute_left, compute_right,
-                              store_factors,   read_windows, rows_unmerged,
-                              reduce_apart,    store_pieces, all_alone};
+static Move *const moves[] = {compute_factors, compute_left, compute_right, store_factors,
+                              store_joined,    read_windows, rows_unmerged, reduce_apart,
+                              store_pieces,    all_alone};
 
 static Wishes wishes_new(Arena *arena, uint32_t n) {
     return (Wishes){.apart = arena_array(arena, bool, n),
@@ -398,6 +402,36 @@ static Plan *make_plan(Chooser *c) {
     return plan;
 }
 
+/* Whether who is not in the value's block reads it. */
+static bool ends_block(const Chooser *c, NodeId id, uint32_t block) {
+    for (uint32_t i = 0; i < c->users[id].n; i++)
+        if (graph_block(c->graph, c->users[id].data[i], BLOCK_MUST) != block) return true;
+    return false;
+}
+
+/* What a `fuse must` block makes for others may be computed where they read it, and what it rests
+ * on is stored then: where that breaks the block, its results are stored instead. */
+static Plan *keep_blocks(Chooser *c, Plan *plan) {
+    uint32_t n_nodes = c->graph->nodes.n, n_broken = plan ? contract_n_broken(plan) : 0;
+    if (n_broken == 0) return plan;
+    bool *is_broken = arena_array(c->arena, bool, c->graph->fixed_kernels.n + (size_t)1);
+    for (uint32_t i = 0; i < plan->edges.n; i++)
+        if (contract_breaks(plan, &plan->edges.data[i]))
+            is_broken[graph_block(c->graph, plan->edges.data[i].producer, BLOCK_MUST)] = true;
+    Wishes before = c->wishes;
+    c->wishes = wishes_copy(c->arena, &before, n_nodes);
+    c->cut.again = c->wishes.again;
+    for (NodeId id = 0; id < n_nodes; id++) {
+        uint32_t block = graph_block(c->graph, id, BLOCK_MUST);
+        if (is_broken[block] && ends_block(c, id, block)) c->wishes.store[id] = true;
+    }
+    Plan *kept = make_plan(c);
+    if (kept && contract_n_broken(kept) < n_broken) return kept;
+    c->wishes = before;
+    c->cut.again = before.again;
+    return plan;
+}
+
 static Plan *try_moves(Chooser *c, Plan *plan) {
     bool changes = true;
     for (int round = 0; plan && changes && round < MAX_ROUNDS; round++) {
@@ -495,7 +529,7 @@ Plan *choose_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target
     c.cut = (Cut){.store = arena_array(arena, bool, n),
                   .again = c.wishes.again,
                   .part = arena_array(arena, uint32_t, n)};
-    Plan *plan = cut_kernels(&c, try_moves(&c, make_plan(&c)));
+    Plan *plan = cut_kernels(&c, try_moves(&c, keep_blocks(&c, make_plan(&c))));
     if (plan) say_priced(&c, plan);
     for (uint32_t k = 0; plan && k < plan->kernels.n; k++) plan->kernels.data[k].n_variants = 0;
     arena_reset(scratch);

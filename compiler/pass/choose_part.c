@@ -144,16 +144,69 @@ static bool is_asked(const Plan *plan, const Chooser *c, const Maker *maker) {
     return false;
 }
 
+/* Whether the kernel has its own memory for the value, which no caller asked for. */
+static bool stores_temp(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
+    return plan->buffers.data[buffer].kind == BUFFER_TEMP && kernel_stores_to(kernel, buffer);
+}
+
 /* A map of which nothing but few kernels reads what is no output, none of them as a factor. */
 static bool find_users(const Plan *plan, const Kernel *kernel, Maker *maker) {
     *maker = (Maker){.kernel = kernel};
     for (uint32_t i = 0; i < kernel->args.n && kernel->form == FORM_MAP; i++) {
         uint32_t buffer = kernel->args.data[i];
-        bool is_temp = plan->buffers.data[buffer].kind == BUFFER_TEMP;
-        if (!is_temp || !kernel_stores_to(kernel, buffer)) continue;
-        if (!add_readers(plan, maker, buffer, false)) return false;
+        if (stores_temp(plan, kernel, buffer) && !add_readers(plan, maker, buffer, false))
+            return false;
     }
     return maker->n_readers > 0;
+}
+
+/* Of what one reader computes elementwise: flags where several of the stored values, which have
+ * bits of their own in `from`, first meet. */
+static bool flag_joined(const Chooser *c, const Kernel *reader, const uint64_t *from,
+                        bool *is_joined) {
+    uint32_t n = c->graph->nodes.n;
+    uint64_t *below = arena_copy(c->scratch, from, n * sizeof *from);
+    bool *in = arena_array(c->scratch, bool, n), any = false;
+    for (uint32_t i = 0; i < reader->nodes.n; i++) in[reader->nodes.data[i]] = true;
+    for (NodeId id = 0; id < n; id++) {
+        const Node *node = graph_node(c->graph, id);
+        OpClass cls = graph_class(c->graph, id);
+        bool is_point = cls == CLASS_ELTWISE || cls == CLASS_CAST;
+        if (!in[id] || from[id] || (!is_point && cls != CLASS_VIEW)) continue;
+        bool is_behind = false;
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            uint64_t own = below[node->args[i]];
+            below[id] |= own;
+            is_behind = is_behind || (own & (own - 1));
+        }
+        bool meets = is_point && !is_behind && (below[id] & (below[id] - 1));
+        is_joined[id] = is_joined[id] || meets;
+        any = any || meets;
+    }
+    return any;
+}
+
+/* Rows of which several values are stored for few kernels, which make one of them first. */
+static bool find_joined(const Chooser *c, const Plan *plan, const Kernel *kernel, Maker *maker,
+                        bool *is_joined) {
+    uint64_t *from = arena_array(c->scratch, uint64_t, c->graph->nodes.n);
+    *maker = (Maker){.kernel = kernel};
+    if (kernel->form != FORM_ROW || kernel->is_init) return false;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t buffer = kernel->args.data[i];
+        if (!stores_temp(plan, kernel, buffer)) continue;
+        if (!add_readers(plan, maker, buffer, false)) return false;
+        from[plan->buffers.data[buffer].node] = (uint64_t)1 << i;
+    }
+    bool any = false;
+    for (uint32_t i = 0; i < maker->n_readers; i++)
+        any = flag_joined(c, maker->readers[i], from, is_joined) || any;
+    return any;
+}
+
+static bool has_joined(const Chooser *c, const Plan *plan, const Kernel *kernel) {
+    Maker maker;
+    return find_joined(c, plan, kernel, &maker, arena_array(c->scratch, bool, c->graph->nodes.n));
 }
 
 /* Whether the units of a product on a CPU, which may be few, have other work that is worth more. */
@@ -228,7 +281,8 @@ bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) 
     Maker map;
     if (kernel->form != FORM_CONTRACT)
         return has_long_passes(c, kernel) || has_merged_rows(c, kernel) ||
-               joins_tensors(c, kernel) || find_users(plan, kernel, &map);
+               joins_tensors(c, kernel) || find_users(plan, kernel, &map) ||
+               has_joined(c, plan, kernel);
     for (uint32_t side = 0; side < 2; side++) {
         Maker maker = maker_of_factor(plan, kernel, side);
         if (is_spread(c, kernel, side) || (maker.kernel && !is_asked(plan, c, &maker))) return true;
@@ -262,7 +316,7 @@ static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
 typedef struct Draft {
     const Chooser *c;
     const Plan *plan;
-    bool *in, *out, *spread, *window, *ahead[2];
+    bool *in, *out, *spread, *window, *joined, *ahead[2];
 } Draft;
 
 static bool add_product(Draft *d, const Kernel *kernel) {
@@ -311,6 +365,18 @@ static bool add_users(Draft *d, const Maker *map) {
            add_nodes(d->c->graph, map->kernel, d->ahead[0]);
 }
 
+/* What reads values of the rows that it makes one of, if any does. */
+static bool add_joined(Draft *d, const Kernel *kernel) {
+    Maker rows;
+    if (!find_joined(d->c, d->plan, kernel, &rows, d->joined)) return true;
+    for (uint32_t i = 0; i < rows.n_readers; i++)
+        if (!add_product(d, rows.readers[i])) return false;
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (stores_temp(d->plan, kernel, kernel->args.data[i]))
+            d->out[d->plan->buffers.data[kernel->args.data[i]].node] = false;
+    return true;
+}
+
 /* What reads slices of the kernel's product. */
 static bool add_sliced(Draft *d, const Kernel *kernel) {
     Sliced sliced;
@@ -353,20 +419,22 @@ bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, 
     const Graph *graph = c->graph;
     uint32_t n = graph->nodes.n;
     Draft d = {.c = c, .plan = plan};
-    bool **all[] = {&d.in, &d.out, &d.spread, &d.window, &d.ahead[0], &d.ahead[1]};
+    bool **all[] = {&d.in, &d.out, &d.spread, &d.window, &d.joined, &d.ahead[0], &d.ahead[1]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i] = arena_array(c->scratch, bool, n);
     for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT && !has_windows; side++)
         if (!add_factor(&d, kernel, side)) return false;
     Maker map;
     bool has_users = !has_windows && find_users(plan, kernel, &map);
-    if (has_users ? !add_users(&d, &map) : !add_product(&d, kernel)) return false;
+    if (has_users ? !add_users(&d, &map) : !add_product(&d, kernel) || !add_joined(&d, kernel))
+        return false;
     if ((has_windows && !add_sliced(&d, kernel)) || breaks_block(graph, d.in)) return false;
     part->excerpt = excerpt_of(c->arena, graph, d.in, d.out);
     uint32_t n_copies = part->excerpt.graph->nodes.n;
     part->is_spread = arena_array(c->arena, bool, n_copies);
     part->may_place = arena_array(c->arena, bool, n_copies);
     part->may_window = arena_array(c->arena, bool, n_copies);
+    part->is_joined = arena_array(c->arena, bool, n_copies);
     part->has_windows = has_windows;
     for (uint32_t side = 0; side < 2; side++)
         part->is_ahead[side] = arena_array(c->arena, bool, n_copies);
@@ -375,6 +443,7 @@ bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, 
         part->is_spread[id] = d.in[of] && d.spread[of];
         part->may_place[id] = d.in[of] && may_place(graph, of);
         part->may_window[id] = d.window[of];
+        part->is_joined[id] = d.in[of] && d.joined[of];
         for (uint32_t side = 0; side < 2; side++) part->is_ahead[side][id] = d.ahead[side][of];
     }
     return true;

@@ -35,6 +35,7 @@ typedef struct Part {
     bool *is_spread;   /* per node of it: a contraction's factor that is not simply loaded */
     bool *is_ahead[2]; /* by side, per node of it: of a kernel that makes such a factor */
     bool *may_place;   /* per node of it: a concat that may be stored in pieces */
+    bool *is_joined;   /* per node of it: what readers make first of several values of one kernel */
     bool has_windows;
     bool *may_window; /* per node of it: the product that may be made slice by slice */
 } Part;

@@ -32,7 +32,15 @@ static bool says_no_more(const Plan *plan, const Edge *edge) {
     return false;
 }
 
-static void report(const Plan *plan, const Edge *edge, const Advice *advice, Diags *diags) {
+/* What the block can do without. */
+static void help_leave(const Graph *graph, const Culprit *culprit, Diags *diags) {
+    if (culprit && culprit->left != NODE_NONE)
+        diag_help(diags, "Or leave %s out of the block, and what rests on it.",
+                  value_text(diags->arena, graph, culprit->left));
+}
+
+static void report(const Plan *plan, const Edge *edge, const Advice *advice, const Culprit *culprit,
+                   Diags *diags) {
     const Graph *graph = plan->graph;
     const Node *consumer = graph_node(graph, edge->consumer);
     uint32_t block = graph_block(graph, edge->consumer, BLOCK_MUST);
@@ -46,6 +54,7 @@ static void report(const Plan *plan, const Edge *edge, const Advice *advice, Dia
     diag_note(diags, graph->source, graph->fixed_kernels.data[block - 1].span,
               "every edge from one op of this block to another must be fused");
     if (advice && advice->n_steps) diag_help(diags, "%s", advice_text(diags->arena, graph, advice));
+    help_leave(graph, culprit, diags);
 }
 
 /* That no plan has both, whatever the attempt broke. */
@@ -69,6 +78,7 @@ static void report_culprit(const Plan *plan, const Culprit *culprit, Diags *diag
                   value_text(diags->arena, graph, culprit->folded));
     else if (reason_info(culprit->reason)->advice[0])
         diag_help(diags, "%s", reason_info(culprit->reason)->advice);
+    if (!is_factor) help_leave(graph, culprit, diags);
 }
 
 /* Whether the edge says no more than a culprit before it: the readers of a value are many, or one
@@ -128,7 +138,7 @@ bool contract_check(const Plan *plan, const Advice *advices, const VecCulprit *c
         } else if (breaks && !is_said &&
                    (culprit ||
                     !has_culprit(culprits, graph_block(plan->graph, edge->consumer, BLOCK_MUST)))) {
-            report(plan, edge, advices ? &advices[i] : NULL, diags);
+            report(plan, edge, advices ? &advices[i] : NULL, culprit, diags);
         }
     }
     return is_kept;

@@ -117,6 +117,55 @@ static ReasonId reason_of(const Finder *f, const Wish *wish) {
     return reason;
 }
 
+/* Whether the block can be had without `left` and all of it that rests on it. */
+static bool holds_without(const Finder *f, NodeId left) {
+    const Graph *graph = f->plan->graph;
+    Advice advice = f->loose;
+    VecU32 kept = {0}, gone = {0};
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        bool rests = id == left;
+        for (uint32_t i = 0; i < node->n_args && !rests; i++) rests = vec_has(&gone, node->args[i]);
+        if (rests)
+            vec_push(f->arena, &gone, id);
+        else if (graph_block(graph, id, BLOCK_MUST) == f->block)
+            advice_add_node(f->arena, &kept, id);
+    }
+    if (kept.n < 2) return false;
+    advice.steps[advice.n_steps++] = (AdviceStep){.kind = ADVICE_MUST, .nodes = kept};
+    const Plan *then = advice_try(f->planner, graph, &advice);
+    return then && contract_n_broken(then) == 0;
+}
+
+/* Whether the two are of one expression of the source: one call, of a def or of what the language
+ * has. */
+static bool is_one_call(const Graph *graph, NodeId a, NodeId b) {
+    const Node *one = graph_node(graph, a), *other = graph_node(graph, b);
+    if (one->call != other->call) return false;
+    return one->call || (one->span.begin == other->span.begin && one->span.end == other->span.end);
+}
+
+/* Who is to leave the block: the reader. If both ends are of one call it is no fault of that call,
+ * but of who takes its result into the block. */
+static void find_left(const Finder *f, Culprit *culprit) {
+    const Graph *graph = f->plan->graph;
+    const Edge *own = &f->plan->edges.data[culprit->edge];
+    culprit->left = NODE_NONE;
+    if (!is_one_call(graph, own->producer, own->consumer)) {
+        if (holds_without(f, own->consumer)) culprit->left = own->consumer;
+        return;
+    }
+    for (uint32_t i = 0; i < f->plan->edges.n; i++) {
+        const Edge *edge = &f->plan->edges.data[i];
+        if (!is_inside(f, edge) || !is_one_call(graph, edge->producer, own->producer) ||
+            is_one_call(graph, edge->consumer, own->producer) || !holds_without(f, edge->consumer))
+            continue;
+        culprit->edge = i;
+        culprit->left = edge->consumer;
+        return;
+    }
+}
+
 static void search_block(Finder *f) {
     const Graph *graph = f->plan->graph;
     AdviceStep step = {.kind = ADVICE_FREE};
@@ -132,7 +181,9 @@ static void search_block(Finder *f) {
         Culprit culprit = {.edge = wish->edge, .block = f->block};
         culprit.reason = reason_of(f, wish);
         culprit.folded = folded_factor(f, wish);
-        if (culprit.reason) vec_push(f->arena, &f->found, culprit);
+        if (!culprit.reason) continue;
+        find_left(f, &culprit);
+        vec_push(f->arena, &f->found, culprit);
     }
 }
 

@@ -12,6 +12,8 @@ typedef struct Culprit {
     ReasonId reason; /* what is in the way where the two ends are tried alone */
     NodeId folded;   /* the reduction that a factor of a matmul rests on; NODE_NONE: it is no such
                       * edge */
+    NodeId left; /* without whom, and what rests on it, the block can be had; NODE_NONE: that was
+                  * not found */
 } Culprit;
 typedef Vec(Culprit) VecCulprit;
 
