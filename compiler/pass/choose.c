@@ -333,25 +333,26 @@ static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
 
 /* Kernels. */
 
-static void copy_flags(bool *to, const bool *from, const NodeId *places, uint32_t n, bool back) {
-    for (uint32_t i = 0; i < n; i++) {
+/* Of what the part computes: what it reads is no matter of its own. */
+static void copy_flags(bool *to, const bool *from, const Excerpt *excerpt, bool back) {
+    for (NodeId id = 0; id < excerpt->graph->nodes.n; id++) {
+        if (graph_is_bound(excerpt->graph, id)) continue;
         if (back)
-            to[places[i]] = from[i];
+            to[excerpt->of[id]] = from[id];
         else
-            to[i] = from[places[i]];
+            to[id] = from[excerpt->of[id]];
     }
 }
 
 /* Between the graph's wishes and those of an excerpt. */
 static void copy_wishes(Wishes *to, const Wishes *from, const Excerpt *excerpt, bool back) {
-    uint32_t n = excerpt->graph->nodes.n;
-    copy_flags(to->apart, from->apart, excerpt->of, n, back);
-    copy_flags(to->unmerged, from->unmerged, excerpt->of, n, back);
-    copy_flags(to->store, from->store, excerpt->of, n, back);
-    copy_flags(to->alone, from->alone, excerpt->of, n, back);
-    copy_flags(to->placed, from->placed, excerpt->of, n, back);
-    copy_flags(to->again, from->again, excerpt->of, n, back);
-    copy_flags(to->windowed, from->windowed, excerpt->of, n, back);
+    copy_flags(to->apart, from->apart, excerpt, back);
+    copy_flags(to->unmerged, from->unmerged, excerpt, back);
+    copy_flags(to->store, from->store, excerpt, back);
+    copy_flags(to->alone, from->alone, excerpt, back);
+    copy_flags(to->placed, from->placed, excerpt, back);
+    copy_flags(to->again, from->again, excerpt, back);
+    copy_flags(to->windowed, from->windowed, excerpt, back);
 }
 
 /* Whether moves of a part pay; then they are among the wishes. */
@@ -423,7 +424,8 @@ static Plan *keep_blocks(Chooser *c, Plan *plan) {
     c->cut.again = c->wishes.again;
     for (NodeId id = 0; id < n_nodes; id++) {
         uint32_t block = graph_block(c->graph, id, BLOCK_MUST);
-        if (is_broken[block] && ends_block(c, id, block)) c->wishes.store[id] = true;
+        bool is_source = graph_class(c->graph, id) == CLASS_SOURCE;
+        if (is_broken[block] && !is_source && ends_block(c, id, block)) c->wishes.store[id] = true;
     }
     Plan *kept = make_plan(c);
     if (kept && contract_n_broken(kept) < n_broken) return kept;
