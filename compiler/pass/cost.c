@@ -45,6 +45,8 @@ static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *varia
 static bool applies(const Coster *c, const Kernel *kernel, const Variant *variant) {
     bool is_whole = !variant->multiple_dim || variant->multiple_of <= 1 ||
                     fmod(cost_number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
+    is_whole = is_whole && (!variant->other_dim ||
+                            fmod(cost_number(c, variant->other_dim), (double)variant->other_of) == 0);
     double limited = variant->limit_dim ? cost_number(c, variant->limit_dim) : 0;
     bool fits = !variant->limit_dim ||
                 (limited >= (double)variant->least && limited <= (double)variant->limit);
