@@ -61,6 +61,10 @@ static uint32_t out_axis(const Kernel *kernel, const Sched *sched) {
     return kernel_lane_axis(kernel, sched);
 }
 
+bool map_tile_stages(const Kernel *kernel, const Sched *sched, const Scalar *load) {
+    return sched->lanes_in && is_staged(kernel, load, sched->axis_in, out_axis(kernel, sched));
+}
+
 static uint32_t registers_of(const Sched *sched, const Scalar *load) {
     uint32_t bytes = map_tile_elems(sched) * dtype_bytes(load->dtype);
     return bytes < WORD_BYTES ? 1 : bytes / WORD_BYTES;

@@ -16,6 +16,8 @@ enum { MAP_TILE_THREADS = 256, MAP_TILE_MAX_STAGED = 8 };
  * tiles along `in` too, ascending. Without places: NULL. Returns how many there are. */
 uint32_t map_tile_staged(Arena *arena, const Kernel *kernel, uint32_t in, uint32_t out,
                          ScalarId *staged, uint32_t most);
+/* Whether the load is one of them, in tiles of this schedule. */
+bool map_tile_stages(const Kernel *kernel, const Sched *sched, const Scalar *load);
 /* Whether the other loads are begun before the tile is there: what they bring waits in registers,
  * which has to be little. */
 bool map_tile_loads_ahead(Arena *arena, const Kernel *kernel, const Sched *sched);
