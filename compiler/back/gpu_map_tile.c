@@ -160,8 +160,6 @@ static void put_lanes(const Tile *tile, const Way *way, uint32_t i, LLVMValueRef
                       uint32_t step, LLVMValueRef value) {
     const Unit *unit = tile->lower->unit;
     uint32_t bytes = tile->places[i].elem_bytes, at_once = 1;
-    if (dtype_of(tile, i) == DT_BOOL)
-        value = LLVMBuildZExt(unit->builder, value, unit_memory_type(unit, DT_BOOL, way->lanes), "");
     if (bytes == 2 && way->lanes % 2 == 0) {
         at_once = tile->places[i].word_elems;
         value = LLVMBuildBitCast(unit->builder, value,
@@ -203,7 +201,7 @@ static LLVMValueRef *begin_staged(const Tile *tile, const Way *way) {
     for (uint32_t step = 0; step < way->n_steps; step++) {
         Point point = point_step(tile, way, &first, step);
         for (uint32_t i = 0; i < tile->n_staged; i++)
-            values[step * tile->n_staged + i] = point_value(&point, tile->staged[i]);
+            values[step * tile->n_staged + i] = point_loaded(&point, tile->staged[i]);
     }
     return values;
 }

@@ -66,8 +66,8 @@ bool map_tile_stages(const Kernel *kernel, const Sched *sched, const Scalar *loa
 }
 
 static uint32_t registers_of(const Sched *sched, const Scalar *load) {
-    uint32_t bytes = map_tile_elems(sched) * dtype_bytes(load->dtype);
-    return bytes < WORD_BYTES ? 1 : bytes / WORD_BYTES;
+    uint32_t n = map_tile_elems(sched), bytes = dtype_bytes(load->dtype);
+    return bytes == 2 ? (n + 1) / 2 : bytes > WORD_BYTES ? n * bytes / WORD_BYTES : n;
 }
 
 MapTileHeld map_tile_held(Arena *arena, const Kernel *kernel, const Sched *sched) {

@@ -18,7 +18,7 @@
 
 enum {
     OWN_REGISTERS = 6,   /* counters, the thread's place */
-    MAP_TILE_REGISTERS = 8, /* places in two orders; judged */
+    MAP_TILE_REGISTERS = 16, /* places in two orders; judged */
     MAX_ARGUMENTS = 4,   /* whose addresses are there at once, besides: a register each */
     TILE_REGISTERS = 14, /* counters and addresses of a contraction by tiles */
     MANY_ALIVE = 64,

@@ -10,6 +10,7 @@ enum {
     EDGE = 64,        /* elements: lines of 16-bit elements, on both sides */
     SMALL_EDGE = 32,
     MAX_EDGE = 256,
+    FEW_TILES = 132, /* processors */
     MAX_LANES = 8,
     MAX_TILE_BYTES = 32 * 1024,  /* of shared memory: several blocks fit on a processor */
     MAX_UNROLLED_PRIMS = 4096,   /* of a thread, whose whole tile is written out; judged */
@@ -117,14 +118,6 @@ static bool fits(const Tiler *t, const Sched *sched) {
            pressure_least(t->arena, t->kernel, sched) <= MAX_THREAD_REGISTERS;
 }
 
-static bool choose_tile(const Tiler *t, Sched *sched) {
-    for (uint32_t edge = EDGE; edge >= SMALL_EDGE; edge /= 2) {
-        set_tile(t, edge, sched);
-        if (map_tile_elems(sched) >= 1 && fits(t, sched)) return true;
-    }
-    return false;
-}
-
 /* Blocks, one for each tile. */
 static DimId count_tiles(const Tiler *t, const Sched *sched) {
     DimId in = dim_ceil_div(t->dims, extent(t, t->in), sched->tile_m);
@@ -133,6 +126,17 @@ static DimId count_tiles(const Tiler *t, const Sched *sched) {
     for (uint32_t axis = 0; axis < t->kernel->n_parallel && n; axis++)
         if (axis != t->in && axis != t->out) n = dim_mul(t->dims, n, extent(t, axis));
     return n;
+}
+
+/* Small tiles where large ones would leave processors without work. */
+static bool choose_tile(const Tiler *t, Sched *sched) {
+    for (uint32_t edge = EDGE; edge >= SMALL_EDGE; edge /= 2) {
+        set_tile(t, edge, sched);
+        if (map_tile_elems(sched) < 1 || !fits(t, sched)) continue;
+        DimId n = count_tiles(t, sched);
+        if (n && (edge == SMALL_EDGE || dim_hi(t->dims, n) >= FEW_TILES)) return true;
+    }
+    return false;
 }
 
 /* Whether tiles are full enough, or where they are: what they could have less what there is is at
