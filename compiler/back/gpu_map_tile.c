@@ -17,10 +17,10 @@ typedef struct Way {
 
 typedef struct Tile {
     Lower *lower;
-    Point point;             /* at the tile's first element */
-    const Store *stores;     /* all of them */
+    Point point;         /* at the tile's first element */
+    const Store *stores; /* all of them */
     uint32_t n_stores;
-    ScalarId *values;        /* what they need */
+    ScalarId *values; /* what they need */
     ScalarId staged[MAP_TILE_MAX_STAGED];
     uint32_t n_staged;
     MapTilePlace places[MAP_TILE_MAX_STAGED];
@@ -126,8 +126,8 @@ static LLVMValueRef offset_of(const Tile *tile, const MapTilePlace *place, LLVMV
                               LLVMValueRef column) {
     LLVMBuilderRef b = tile->lower->unit->builder;
     LLVMValueRef lanes = number(tile, place->lanes), words = number(tile, place->word_elems);
-    LLVMValueRef twist = LLVMBuildMul(b, LLVMBuildUDiv(b, row, lanes, ""),
-                                      number(tile, place->spread), "");
+    LLVMValueRef twist =
+        LLVMBuildMul(b, LLVMBuildUDiv(b, row, lanes, ""), number(tile, place->spread), "");
     twist = LLVMBuildXor(b, twist, LLVMBuildURem(b, row, lanes, ""), "");
     twist = LLVMBuildAnd(b, twist, number(tile, place->row_words - 1), "");
     LLVMValueRef word = LLVMBuildXor(b, LLVMBuildUDiv(b, column, words, ""), twist, "");
@@ -196,8 +196,8 @@ static LLVMValueRef take_lanes(const Tile *tile, const Way *way, uint32_t i, LLV
 /* Begins the loads of what is staged: values[step * n_staged + i]. */
 static LLVMValueRef *begin_staged(const Tile *tile, const Way *way) {
     Point first = point_begin(tile, way);
-    LLVMValueRef *values = arena_array(tile->lower->unit->arena, LLVMValueRef,
-                                       (size_t)way->n_steps * tile->n_staged);
+    LLVMValueRef *values =
+        arena_array(tile->lower->unit->arena, LLVMValueRef, (size_t)way->n_steps * tile->n_staged);
     for (uint32_t step = 0; step < way->n_steps; step++) {
         Point point = point_step(tile, way, &first, step);
         for (uint32_t i = 0; i < tile->n_staged; i++)
@@ -224,8 +224,8 @@ static bool is_staged(const Tile *tile, ScalarId id) {
 static uint32_t list_ahead(const Tile *tile, bool along_in, ScalarId *loads) {
     const Kernel *kernel = tile->lower->kernel;
     uint32_t n = 0, in = tile->lower->variant->sched.axis_in;
-    const bool *needed = kernel_needed_scalars(tile->lower->unit->arena, kernel, tile->values,
-                                               tile->n_stores);
+    const bool *needed =
+        kernel_needed_scalars(tile->lower->unit->arena, kernel, tile->values, tile->n_stores);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         bool is_wanted = needed[id] && s->kind == SCALAR_LOAD && !is_staged(tile, id) &&
@@ -233,7 +233,8 @@ static uint32_t list_ahead(const Tile *tile, bool along_in, ScalarId *loads) {
         if (!is_wanted) continue;
         const bool *under =
             kernel_needed_scalars(tile->lower->unit->arena, kernel, &(ScalarId){id}, 1);
-        for (uint32_t i = 0; i < tile->n_staged; i++) is_wanted = is_wanted && !under[tile->staged[i]];
+        for (uint32_t i = 0; i < tile->n_staged; i++)
+            is_wanted = is_wanted && !under[tile->staged[i]];
         if (is_wanted) loads[n++] = id;
     }
     return n;
@@ -242,8 +243,7 @@ static uint32_t list_ahead(const Tile *tile, bool along_in, ScalarId *loads) {
 /* What all steps have in common, once it is loaded. */
 static void share_values(const Tile *tile, const Way *way, Point *first, Point *points) {
     uint32_t n = scalar_count(tile->lower->kernel->scalars);
-    point_prepare(first, tile->values, tile->n_stores,
-                  1u << tile->lower->variant->sched.axis_in);
+    point_prepare(first, tile->values, tile->n_stores, 1u << tile->lower->variant->sched.axis_in);
     for (uint32_t step = 0; step < way->n_steps; step++)
         for (ScalarId id = 1; id <= n; id++)
             if (!points[step].values[id]) points[step].values[id] = first->values[id];

@@ -422,8 +422,8 @@ static void put_extents(Writer *w, const Launch *launch, uint32_t k, Predicate *
         const Variant *other = &launch->kernels[i].variants[predicate->variant];
         asks_multiple = asks_multiple && (own->multiple_dim != other->multiple_dim ||
                                           own->multiple_of != other->multiple_of);
-        asks_other = asks_other &&
-                     (own->other_dim != other->other_dim || own->other_of != other->other_of);
+        asks_other =
+            asks_other && (own->other_dim != other->other_dim || own->other_of != other->other_of);
         asks_limit = asks_limit && (own->limit_dim != other->limit_dim ||
                                     own->limit != other->limit || own->least != other->least);
     }

@@ -3,9 +3,9 @@
 
 enum {
     WORD_BYTES = 4,
-    BANK_BYTES = 128,       /* of all banks */
-    NEAR_BYTES = 16,        /* from element to element, at most, of what lies along an axis */
-    SECTOR_BYTES = 32,      /* and at least, of what runs against the grain */
+    BANK_BYTES = 128,        /* of all banks */
+    NEAR_BYTES = 16,         /* from element to element, at most, of what lies along an axis */
+    SECTOR_BYTES = 32,       /* and at least, of what runs against the grain */
     MAX_AHEAD_REGISTERS = 48 /* of a thread; judged */
 };
 

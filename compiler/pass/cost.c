@@ -32,7 +32,7 @@ static const double CLUSTER_PASS_US = 1.2; /* at least, of a pass: what blocks s
 /* Of maps, measured on an H200 (docs/RESULTS.md): what sectors take beside lines, where each lane's
  * element lies in one of its own, and what tiles reach of memory's rate; the latter judged. */
 static const double SECTOR_SHARE = 1.55, TILE_SHARE = 0.85;
-static const double CACHE_WAIT = 0.35;     /* for the last cache, of the wait for memory; judged */
+static const double CACHE_WAIT = 0.35; /* for the last cache, of the wait for memory; judged */
 
 /* Whether all strides but the contiguous one are multiples of what maps are aligned to. */
 static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *variant) {
@@ -50,8 +50,8 @@ static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *varia
 static bool applies(const Coster *c, const Kernel *kernel, const Variant *variant) {
     bool is_whole = !variant->multiple_dim || variant->multiple_of <= 1 ||
                     fmod(cost_number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
-    is_whole = is_whole && (!variant->other_dim ||
-                            fmod(cost_number(c, variant->other_dim), (double)variant->other_of) == 0);
+    is_whole = is_whole && (!variant->other_dim || fmod(cost_number(c, variant->other_dim),
+                                                        (double)variant->other_of) == 0);
     double limited = variant->limit_dim ? cost_number(c, variant->limit_dim) : 0;
     bool fits = !variant->limit_dim ||
                 (limited >= (double)variant->least && limited <= (double)variant->limit);
@@ -198,7 +198,8 @@ static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live
         p->cost->read_bytes += is_held ? foot.bytes - held : foot.bytes;
         if (!is_held) p->cost->read_bytes += read_again(c, p, buffer, live[s], foot.bytes);
         if (is_held && !is_again) p->held_bytes += held;
-        double moved = foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s], true) : foot.bytes;
+        double moved =
+            foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s], true) : foot.bytes;
         p->cost->cache_bytes += moved > foot.bytes ? moved : foot.bytes;
         if (foot.bytes > first) first = foot.bytes;
     }

@@ -17,10 +17,10 @@
 #include <math.h>
 
 enum {
-    OWN_REGISTERS = 6,   /* counters, the thread's place */
+    OWN_REGISTERS = 6,       /* counters, the thread's place */
     MAP_TILE_REGISTERS = 16, /* places in two orders; judged */
-    MAX_ARGUMENTS = 4,   /* whose addresses are there at once, besides: a register each */
-    TILE_REGISTERS = 14, /* counters and addresses of a contraction by tiles */
+    MAX_ARGUMENTS = 4,       /* whose addresses are there at once, besides: a register each */
+    TILE_REGISTERS = 14,     /* counters and addresses of a contraction by tiles */
     MANY_ALIVE = 64,
     SPREAD_REGISTERS = 160, /* of values side by side; beyond it does, ... */
     SPREAD_PAIRS = 110,     /* ... where lanes are rounded in pairs, ... */
@@ -479,8 +479,8 @@ static double column_registers(const Kernel *kernel, const Sched *sched) {
     return size;
 }
 
-/* Of a tile, beside what an element takes: what is loaded ahead waits, and a thread has the loads of
- * all its elements under way before it works on the first. */
+/* Of a tile, beside what an element takes: what is loaded ahead waits, and a thread has the loads
+ * of all its elements under way before it works on the first. */
 static double map_tile_registers(Arena *arena, const Kernel *kernel, const Sched *sched,
                                  double peak) {
     if (!sched->lanes_in) return 0;

@@ -12,9 +12,9 @@ enum {
     MAX_EDGE = 256,
     FEW_TILES = 132, /* processors */
     MAX_LANES = 8,
-    MAX_TILE_BYTES = 32 * 1024,  /* of shared memory: several blocks fit on a processor */
-    MAX_UNROLLED_PRIMS = 4096,   /* of a thread, whose whole tile is written out; judged */
-    LEAST_SHARE = 4              /* of a tile, on the average, that must have elements: 1 / 4 */
+    MAX_TILE_BYTES = 32 * 1024, /* of shared memory: several blocks fit on a processor */
+    MAX_UNROLLED_PRIMS = 4096,  /* of a thread, whose whole tile is written out; judged */
+    LEAST_SHARE = 4             /* of a tile, on the average, that must have elements: 1 / 4 */
 };
 
 typedef struct Tiler {
@@ -87,8 +87,8 @@ static bool find_in(Tiler *t) {
         t->in = axis;
     }
     if (most)
-        t->n_staged = map_tile_staged(t->arena, t->kernel, t->in, t->out, t->staged,
-                                      MAP_TILE_MAX_STAGED);
+        t->n_staged =
+            map_tile_staged(t->arena, t->kernel, t->in, t->out, t->staged, MAP_TILE_MAX_STAGED);
     return most > 0;
 }
 
@@ -144,8 +144,8 @@ static bool choose_tile(const Tiler *t, Sched *sched) {
 static bool ask_full(const Tiler *t, Variant *variant) {
     const Sched *sched = &variant->sched;
     DimId rows = kernel_n_rows(t->kernel);
-    DimId least = dim_mul_const(t->dims, variant->grid,
-                                (int64_t)sched->tile_m * sched->tile_n / LEAST_SHARE);
+    DimId least =
+        dim_mul_const(t->dims, variant->grid, (int64_t)sched->tile_m * sched->tile_n / LEAST_SHARE);
     if (!rows || !least) return false;
     DimId lacking = dim_sub(t->dims, least, rows);
     if (!lacking || dim_lo(t->dims, lacking) > 0) return false;
@@ -251,8 +251,8 @@ static Variant wide_variant(const Tiler *t, Variant variant) {
     return variant;
 }
 
-uint32_t sched_map_tiles(Arena *arena, const Plan *plan, const Kernel *kernel,
-                         const Target *target, const Variant *base, Variant *variants) {
+uint32_t sched_map_tiles(Arena *arena, const Plan *plan, const Kernel *kernel, const Target *target,
+                         const Variant *base, Variant *variants) {
     Tiler t = {.arena = arena,
                .plan = plan,
                .kernel = kernel,

@@ -83,7 +83,8 @@ static inline Value param(Maker *m, Dtype dtype, Axes axes) {
     return (Value){name, dtype, axes};
 }
 
-STR_PRINTF(4, 5) static inline Value bind(Maker *m, Dtype dtype, Axes axes, const char *format, ...) {
+STR_PRINTF(4, 5)
+static inline Value bind(Maker *m, Dtype dtype, Axes axes, const char *format, ...) {
     va_list args;
     va_start(args, format);
     const char *expression = str_vformat(m->arena, format, args);
