@@ -45,6 +45,23 @@ static Way way_new(const Tile *tile, bool is_in) {
     return way;
 }
 
+/* Counts tiles along one of the two axes, places along another. */
+static DimId count_along(const Tile *tile, uint32_t axis) {
+    Lower *lower = tile->lower;
+    const Sched *sched = &lower->variant->sched;
+    DimId extent = index_axis_extent(scalartab_indices(lower->kernel->scalars), axis);
+    if (axis == lower->lane_axis) return dim_ceil_div(lower_dims(lower), extent, sched->tile_n);
+    if (axis == sched->axis_in) return dim_ceil_div(lower_dims(lower), extent, sched->tile_m);
+    return extent;
+}
+
+static uint32_t length_along(const Tile *tile, uint32_t axis) {
+    const Sched *sched = &tile->lower->variant->sched;
+    return axis == tile->lower->lane_axis ? sched->tile_n
+           : axis == sched->axis_in       ? sched->tile_m
+                                          : 1;
+}
+
 /* Points. */
 
 static LLVMValueRef plus(const Tile *tile, LLVMValueRef index, LLVMValueRef i32) {
@@ -54,11 +71,9 @@ static LLVMValueRef plus(const Tile *tile, LLVMValueRef index, LLVMValueRef i32)
 /* Whether a place along the axis exists; NULL: it does, since tiles divide the extent. */
 static LLVMValueRef is_inside(const Tile *tile, const Point *point, uint32_t axis) {
     Lower *lower = tile->lower;
-    const Sched *sched = &lower->variant->sched;
     const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     DimId extent = index_axis_extent(tab, axis);
-    uint32_t length = axis == sched->axis_in ? sched->tile_m : sched->tile_n;
-    if (dim_multiple(lower_dims(lower), extent) % length == 0) return NULL;
+    if (dim_multiple(lower_dims(lower), extent) % length_along(tile, axis) == 0) return NULL;
     return LLVMBuildICmp(lower->unit->builder, LLVMIntULT, point->axis[axis],
                          lower_dim(lower, extent), "");
 }
@@ -89,29 +104,26 @@ static Point point_step(const Tile *tile, const Way *way, const Point *first, ui
     return point;
 }
 
-/* The block's tile: along `out` first, then along `in`, then over all other axes. */
+/* The block's tile: along `out` first, then along `in`, then over all other axes. A grid has 32
+ * bits, and so have all that it is a product of: 64 take much longer to divide. */
 static void find_tile(Tile *tile) {
     Lower *lower = tile->lower;
-    LLVMBuilderRef builder = lower->unit->builder;
-    const Sched *sched = &lower->variant->sched;
-    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
-    DimTab *dims = lower_dims(lower);
-    uint32_t sides[2] = {lower->lane_axis, sched->axis_in};
-    LLVMValueRef rest = gpu_block(lower);
-    for (uint32_t i = 0; i < 2; i++) {
-        uint32_t length = i ? sched->tile_m : sched->tile_n;
-        DimId count = dim_ceil_div(dims, index_axis_extent(tab, sides[i]), length);
-        LLVMValueRef n = lower_divisor(lower, count);
-        LLVMValueRef at = LLVMBuildURem(builder, rest, n, "");
-        tile->point.axis[sides[i]] =
-            LLVMBuildMul(builder, at, lower_index_const(lower, length), "");
-        rest = LLVMBuildUDiv(builder, rest, n, "");
-    }
-    for (uint32_t axis = lower->kernel->n_parallel; axis-- > 0;) {
-        if (axis == sides[0] || axis == sides[1]) continue;
-        LLVMValueRef n = lower_divisor(lower, index_axis_extent(tab, axis));
-        tile->point.axis[axis] = LLVMBuildURem(builder, rest, n, "");
-        rest = LLVMBuildUDiv(builder, rest, n, "");
+    const Unit *unit = lower->unit;
+    uint32_t axes[MAX_AXES] = {lower->lane_axis, lower->variant->sched.axis_in}, n = 2;
+    for (uint32_t axis = lower->kernel->n_parallel; axis-- > 0;)
+        if (axis != axes[0] && axis != axes[1]) axes[n++] = axis;
+    LLVMValueRef rest = lower->block ? lower->block : gpu_special(unit, "ctaid.x");
+    rest = unit_index_cast(unit, rest, unit->i32);
+    for (uint32_t i = 0; i < n; i++) {
+        LLVMValueRef at = rest;
+        if (i + 1 < n) {
+            LLVMValueRef count = lower_divisor(lower, count_along(tile, axes[i]));
+            count = unit_index_cast(unit, count, unit->i32);
+            at = LLVMBuildURem(unit->builder, rest, count, "");
+            rest = LLVMBuildUDiv(unit->builder, rest, count, "");
+        }
+        LLVMValueRef length = lower_index_const(lower, length_along(tile, axes[i]));
+        tile->point.axis[axes[i]] = LLVMBuildMul(unit->builder, gpu_index(lower, at), length, "");
     }
 }
 
