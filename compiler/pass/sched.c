@@ -6,6 +6,7 @@
 #include "pass/pressure.h"
 #include "pass/sched_gemm.h"
 #include "pass/sched_map_tile.h"
+#include "pass/unjoin.h"
 
 #include <string.h>
 
@@ -637,6 +638,7 @@ void sched_in_launch(Arena *arena, const Plan *plan, Kernel *kernel, GemmLaunch 
 }
 
 void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
+    if (target->device == DEVICE_GPU) unjoin_for_tiles(arena, plan, kernel, target);
     Scheduler s = scheduler_new(arena, plan, kernel, target);
     if (kernel->form == FORM_CONTRACT)
         schedule_contract(&s, (GemmLaunch){.products = 1});

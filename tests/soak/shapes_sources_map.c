@@ -55,9 +55,18 @@ static Value before_turn(Maker *m, Value v) {
     return kind == 2 ? unary(m, v) : v;
 }
 
+/* The last two axes as one. */
+static Value joined(Maker *m, Value v) {
+    Axes axes = v.axes;
+    axes.n--;
+    axes.of[axes.n - 1] = str_format(m->arena, "(%s) * (%s)", axes.of[axes.n - 1], axes.of[axes.n]);
+    return bind(m, v.dtype, axes, "reshape(%s, %s)", v.name, shape_text(m, &axes, 0));
+}
+
 const char *make_map_tile(Maker *m) {
     Value v = before_turn(m, input(m, m->dtype, drawn_axes(m)));
     v = turned(m, v, orders[v.axes.n][rng_below(&m->rng, 3)]);
+    if (rng_chance(&m->rng, 30)) v = joined(m, v);
     finish(m, chain(m, v, rng_below(&m->rng, 3)));
     return source(m);
 }

@@ -44,6 +44,17 @@ static const Choice choices[] = {
     /* Every other element of what runs against the grain. */
     {"graph g(x: f32[4096, 4096]) -> (y: f32[2048, 4096]) { y = transpose(x[:, ::2]) }", 64, 64, 4,
      4, 2},
+    /* Axes that a reshape joins are taken apart, one or two of them. */
+    {"graph g(x: bf16[64, 56, 56, 256]) -> (y: bf16[64, 802816]) {\n"
+     "  y = reshape(transpose(x, [0, 3, 1, 2]), [64, 802816]) }",
+     64, 64, 8, 8, 2},
+    {"graph g(x: f32[64, 256, 56, 56]) -> (y: f32[51380224]) {\n"
+     "  y = relu(reshape(transpose(x, [0, 2, 3, 1]), [51380224])) }",
+     64, 64, 4, 4, 2},
+    {"dim B in 1..64\ndim C in 1..512\ndim H in 1..64\n"
+     "graph g(x: bf16[B, H, H, C]) -> (y: bf16[B, C * H * H]) {\n"
+     "  y = reshape(transpose(x, [0, 3, 1, 2]), [B, C * H * H]) }",
+     64, 64, 8, 8, 4},
     /* Nothing runs against the grain. */
     {"graph g(x: bf16[4096, 4096], b: bf16[4096]) -> (y: bf16[4096, 4096]) { y = relu(x + b) }", 0,
      0, 0, 8, 2},
@@ -173,4 +184,24 @@ Test(map_tile, prices_are_those_that_were_measured) {
                      us);
         arena_free(arena);
     }
+}
+
+/* Of the transpose between symbols: tiles where they are full, wide ones where both sides are. */
+Test(map_tile, extents_choose_the_variant) {
+    static const struct {
+        int64_t dims[2];
+        uint32_t variant;
+    } runs[] = {{{4096, 4096}, 0}, {{4096, 4095}, 1}, {{4095, 4096}, 1}, {{1, 4096}, 3},
+                {{65536, 1}, 2},   {{64, 64}, 0},     {{8, 64}, 2},      {{16, 64}, 0}};
+    Arena *arena = arena_new(NULL);
+    Module *module = plans_parse(arena, choices[6].source);
+    const Card *card = card_get(CARD_H200);
+    const Plan *plan = plans_price(arena, module, 0, false, TARGET_SM_90A, card, NULL).plan;
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        const int64_t *dims = cost_dims(arena, module->dims, runs[i].dims);
+        uint32_t variant = cost_plan(arena, plan, card, dims)->kernels[0].variant;
+        cr_expect_eq(variant, runs[i].variant, "%lld x %lld: %u", (long long)runs[i].dims[0],
+                     (long long)runs[i].dims[1], variant);
+    }
+    arena_free(arena);
 }
