@@ -18,7 +18,7 @@
 
 enum {
     OWN_REGISTERS = 6,       /* counters, the thread's place */
-    MAP_TILE_REGISTERS = 16, /* places in two orders; judged */
+    MAP_TILE_REGISTERS = 10, /* places in two orders */
     MAX_ARGUMENTS = 4,       /* whose addresses are there at once, besides: a register each */
     TILE_REGISTERS = 14,     /* counters and addresses of a contraction by tiles */
     MANY_ALIVE = 64,
@@ -479,13 +479,14 @@ static double column_registers(const Kernel *kernel, const Sched *sched) {
     return size;
 }
 
-/* Of a tile, beside what an element takes: what is loaded ahead waits, and a thread has the loads
- * of all its elements under way before it works on the first. */
+/* Of a tile, beside what an element takes: a thread has the loads of all its elements under way.
+ * The assembler begins those that are loaded ahead when it has put the others into shared memory,
+ * where it would have too few registers for both. */
 static double map_tile_registers(Arena *arena, const Kernel *kernel, const Sched *sched,
                                  double peak) {
     if (!sched->lanes_in) return 0;
     MapTileHeld held = map_tile_held(arena, kernel, sched);
-    return held.ahead + fmax(0, held.staged - peak) + MAP_TILE_REGISTERS;
+    return fmax(0, fmax(held.staged, held.ahead) - peak) + MAP_TILE_REGISTERS;
 }
 
 static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *sched,
