@@ -51,7 +51,7 @@ uint32_t map_tile_staged(Arena *arena, const Kernel *kernel, uint32_t in, uint32
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (!live[id] || s->kind != SCALAR_LOAD || !is_staged(kernel, s, in, out)) continue;
-        if (staged && n < most) staged[n] = id;
+        if (n < most) staged[n] = id;
         n++;
     }
     return n;

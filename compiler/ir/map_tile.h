@@ -12,8 +12,8 @@
 
 enum { MAP_TILE_THREADS = 256, MAP_TILE_MAX_STAGED = 8 };
 
-/* The loads among the live scalars that go through shared memory when lanes go along `out` and
- * tiles along `in` too, ascending. Without places: NULL. Returns how many there are. */
+/* The live loads that go through shared memory when lanes go along `out` and tiles along `in` too,
+ * ascending, `most` of them at most. Returns how many there are. */
 uint32_t map_tile_staged(Arena *arena, const Kernel *kernel, uint32_t in, uint32_t out,
                          ScalarId *staged, uint32_t most);
 /* Whether the load is one of them, in tiles of this schedule. */
