@@ -188,6 +188,9 @@ typedef struct frt_variant_info {
     int32_t block;  /* CUDA: threads; CPU: least units handed to one thread at a time */
     bool waits;     /* at its entry for what was launched before it: it may be launched earlier */
     bool has_price; /* the cheapest of its group that applies is taken */
+    /* CUDA: the grid's blocks are shared out among no more than the device has multiprocessors, in
+     * whole clusters of so many; 0: each is launched. */
+    int32_t cluster;
 } frt_variant_info;
 
 /* Declares `var`, ready to be filled. */

@@ -94,6 +94,10 @@ static frt_status read_attributes(CudaState *state, Device *device, frt_error *e
                                            state->device);
     }
     if (result == CUDA_SUCCESS) {
+        result = api->cuDeviceGetAttribute(&device->n_processors, CUDA_DEVICE_N_PROCESSORS,
+                                           state->device);
+    }
+    if (result == CUDA_SUCCESS) {
         result = api->cuDeviceGetName(device->name, (int)sizeof device->name, state->device);
     }
     if (result == CUDA_SUCCESS) {

@@ -470,12 +470,30 @@ static frt_status read_measures(Reader *reader) {
     return text_measures(r, &reader->group);
 }
 
-/* What may follow the predicate: `waits`, then a price. */
+/* `waits` and `resident`, in that order, from field `next` on, which comes behind them. */
+static frt_status read_launch_options(TextReader *r, Variant *variant, uint32_t *next) {
+    variant->waits = *next < r->n_fields && slice_is(r->fields[*next], FRT_WAITS);
+    *next += variant->waits;
+    Slice piece, rest = *next < r->n_fields ? r->fields[*next] : (Slice){NULL, 0};
+    if (!slice_cut(&rest, ':', &piece) || !slice_is(piece, FRT_RESIDENT)) {
+        return FRT_OK;
+    }
+    ++*next;
+    int64_t cluster = 0;
+    frt_status status = text_int(r, rest, FRT_MAX_CLUSTER, "cluster", &cluster);
+    variant->cluster = (int32_t)cluster;
+    return !status && cluster < 1 ? text_fail(r, "a cluster of 0 blocks") : status;
+}
+
+/* What may follow the predicate, a price last. */
 static frt_status read_options(Reader *reader, Variant *variant) {
     TextReader *r = &reader->text;
-    variant->waits = r->n_fields > 6 && r->m->target == FRT_TARGET_KIND_CUDA &&
-                     slice_is(r->fields[6], FRT_WAITS);
-    uint32_t next = variant->waits ? 7 : 6;
+    uint32_t next = 6;
+    frt_status status =
+        r->m->target == FRT_TARGET_KIND_CUDA ? read_launch_options(r, variant, &next) : FRT_OK;
+    if (status) {
+        return status;
+    }
     bool has_price = next < r->n_fields;
     if (has_price && (!reader->is_group || next + 1 < r->n_fields)) {
         return text_fail(r, "a variant has fields too many, or no measures open its group");
@@ -607,7 +625,7 @@ static const struct {
     {FRT_D_WORKSPACE, 2, 2, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_workspace},
     {FRT_D_LAUNCH, 6, 6, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_launch},
     {FRT_D_MEASURES, 1, 1 + FRT_MAX_MEASURES, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_measures},
-    {FRT_D_VARIANT, 6, 8, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_variant},
+    {FRT_D_VARIANT, 6, 9, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_variant},
     {FRT_D_MAP, 5, 4 + FRT_MAX_MAP_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_map},
     {FRT_D_COPY, 5, 5, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_copy},
     {FRT_D_END, 1, 1, STAGE_GRAPH, STAGE_GRAPH, STAGE_END, read_end},
