@@ -470,27 +470,12 @@ static frt_status read_measures(Reader *reader) {
     return text_measures(r, &reader->group);
 }
 
-/* `waits` and `resident`, in that order, from field `next` on, which comes behind them. */
-static frt_status read_launch_options(TextReader *r, Variant *variant, uint32_t *next) {
-    variant->waits = *next < r->n_fields && slice_is(r->fields[*next], FRT_WAITS);
-    *next += variant->waits;
-    Slice piece, rest = *next < r->n_fields ? r->fields[*next] : (Slice){NULL, 0};
-    if (!slice_cut(&rest, ':', &piece) || !slice_is(piece, FRT_RESIDENT)) {
-        return FRT_OK;
-    }
-    ++*next;
-    int64_t cluster = 0;
-    frt_status status = text_int(r, rest, FRT_MAX_CLUSTER, "cluster", &cluster);
-    variant->cluster = (int32_t)cluster;
-    return !status && cluster < 1 ? text_fail(r, "a cluster of 0 blocks") : status;
-}
-
 /* What may follow the predicate, a price last. */
 static frt_status read_options(Reader *reader, Variant *variant) {
     TextReader *r = &reader->text;
     uint32_t next = 6;
     frt_status status =
-        r->m->target == FRT_TARGET_KIND_CUDA ? read_launch_options(r, variant, &next) : FRT_OK;
+        r->m->target == FRT_TARGET_KIND_CUDA ? text_launch_options(r, variant, &next) : FRT_OK;
     if (status) {
         return status;
     }
