@@ -476,18 +476,12 @@ static frt_status read_options(Reader *reader, Variant *variant) {
     uint32_t next = 6;
     frt_status status =
         r->m->target == FRT_TARGET_KIND_CUDA ? text_launch_options(r, variant, &next) : FRT_OK;
-    if (status) {
-        return status;
-    }
-    bool has_price = next < r->n_fields;
-    if (has_price && (!reader->is_group || next + 1 < r->n_fields)) {
+    if (!status && next < r->n_fields && (!reader->is_group || next + 1 < r->n_fields)) {
         return text_fail(r, "a variant has fields too many, or no measures open its group");
     }
-    reader->is_group = has_price;
-    if (has_price) {
-        variant->price = reader->group;
-    }
-    return has_price ? text_price(r, r->fields[next], &variant->price) : FRT_OK;
+    reader->is_group = next < r->n_fields;
+    variant->price = reader->is_group ? reader->group : (Price){.group = 0};
+    return status || !reader->is_group ? status : text_price(r, r->fields[next], &variant->price);
 }
 
 static frt_status read_variant(Reader *reader) {
