@@ -160,7 +160,7 @@ class Contender:
 class Fusec(Contender):
     def __init__(self, libraries, target, case, buffers):
         super().__init__("fusec", case.layout)
-        self.programs, self.execs = [], []
+        self.programs, self.execs, self.outputs = [], [], []
         try:
             self.make(libraries, target, case, buffers)
         except Exception:
@@ -210,14 +210,37 @@ class Fusec(Contender):
                 math.prod(exec_.shape(name)) * fusert.DTYPE_BYTES[dtype]
                 for name, dtype in program.persistent())
         self.execs.append(exec_)
+        self.outputs.append(outputs)
 
         def call():
             exec_.run(torch.cuda.current_stream().cuda_stream)
             return outputs
         self.calls.append(call)
 
+    def n_differing(self, replay):
+        """Of how many sets a replay of calls, which follow one another closely, leaves other bits
+        than a call by itself."""
+        for outputs in self.outputs:
+            for t in outputs:
+                t.fill_(float("nan"))
+        torch.cuda.synchronize()
+        replay()
+        torch.cuda.synchronize()
+        n = 0
+        for call, outputs in zip(self.calls, self.outputs):
+            replayed = [t.clone() for t in outputs]
+            for t in outputs:
+                t.fill_(float("nan"))
+            torch.cuda.synchronize()
+            call()
+            torch.cuda.synchronize()
+            n += not all(torch.equal(a.flatten().view(torch.uint8), b.flatten().view(torch.uint8))
+                         for a, b in zip(replayed, outputs, strict=True))
+        return n
+
     def close(self):
         super().close()
+        self.outputs = []
         for exec_ in self.execs:
             exec_.close()
         for program in self.programs:
