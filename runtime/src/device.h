@@ -100,7 +100,7 @@ struct Device {
     int32_t n_threads;    /* that run */
     bool loads_together;  /* pieces that are needed at once become one code */
     int32_t n_loaders;    /* else: threads that load them */
-    int32_t n_processors; /* CUDA: that have blocks of their own */
+    frt_device_info info; /* all but its size */
     bool has_maps;        /* variants with tensor maps may be chosen */
     bool has_overlap;
     bool has_graphs;

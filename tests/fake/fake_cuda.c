@@ -161,6 +161,7 @@ static int fake_cuDeviceGetAttribute(int *value, int attribute, int device) {
     *value = attribute == 75   ? fake_cuda.major
              : attribute == 76 ? fake_cuda.minor
              : attribute == 97 ? 232448
+             : attribute == 13 ? 1980000
              : attribute == 16 ? fake_cuda.n_processors
                                : device;
     return 0;
