@@ -50,6 +50,12 @@ class TorchOps:
         return x.mT
 
     @staticmethod
+    def conv3x3(x, w):
+        w = w.reshape(3, 3, x.shape[3], -1).permute(3, 2, 0, 1)
+        y = torch.nn.functional.conv2d(x.permute(0, 3, 1, 2), w, padding=1)
+        return y.permute(0, 2, 3, 1)
+
+    @staticmethod
     def causal(s):
         i = torch.arange(s.shape[-1], device=s.device)
         return torch.where(i[None, :] <= i[:, None], s, float("-inf"))
@@ -92,6 +98,12 @@ def make_jax_ops():
         @staticmethod
         def swap(x):
             return jnp.swapaxes(x, -1, -2)
+
+        @staticmethod
+        def conv3x3(x, w):
+            return jax.lax.conv_general_dilated(
+                x, w.reshape(3, 3, x.shape[3], -1), (1, 1), "SAME",
+                dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
         @staticmethod
         def causal(s):
