@@ -405,24 +405,30 @@ static void put_alignment(Writer *w, const Plan *plan, const Kernel *kernel, uin
     predicate->is_first = false;
 }
 
+static void put_multiple(Writer *w, DimId dim, int64_t of, Predicate *predicate) {
+    text_puts(&w->text, predicate->is_first ? "m:" : "&m:");
+    put_expr(w, dim);
+    text_printf(&w->text, ":%" PRId64, of);
+    predicate->is_first = false;
+}
+
 /* What kernel `k` of the launch asks of extents, unless one before it asks the same. */
 static void put_extents(Writer *w, const Launch *launch, uint32_t k, Predicate *predicate) {
     const Variant *own = &launch->kernels[k].variants[predicate->variant];
     bool asks_multiple = own->multiple_dim != DIM_NONE && own->multiple_of > 1;
+    bool asks_other = own->other_dim != DIM_NONE;
     bool asks_limit = own->limit_dim != DIM_NONE;
     for (uint32_t i = 0; i < k; i++) {
         const Variant *other = &launch->kernels[i].variants[predicate->variant];
         asks_multiple = asks_multiple && (own->multiple_dim != other->multiple_dim ||
                                           own->multiple_of != other->multiple_of);
+        asks_other =
+            asks_other && (own->other_dim != other->other_dim || own->other_of != other->other_of);
         asks_limit = asks_limit && (own->limit_dim != other->limit_dim ||
                                     own->limit != other->limit || own->least != other->least);
     }
-    if (asks_multiple) {
-        text_puts(&w->text, predicate->is_first ? "m:" : "&m:");
-        put_expr(w, own->multiple_dim);
-        text_printf(&w->text, ":%" PRId64, own->multiple_of);
-        predicate->is_first = false;
-    }
+    if (asks_multiple) put_multiple(w, own->multiple_dim, own->multiple_of, predicate);
+    if (asks_other) put_multiple(w, own->other_dim, own->other_of, predicate);
     if (asks_limit) {
         text_puts(&w->text, predicate->is_first ? "l:" : "&l:");
         put_expr(w, own->limit_dim);

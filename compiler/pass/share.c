@@ -95,6 +95,8 @@ static void write_variants(Writer *w) {
                     s->tile_m, s->tile_n, s->tile_k, s->warps_m, s->warps_n, s->stages, s->cluster,
                     s->products, s->tail_n, s->store_warps, s->lanes_along_k, s->min_blocks,
                     v->is_resident);
+        text_printf(&w->out, "in %u %u %u %lld\n", s->lanes_in, s->axis_in, v->other_dim,
+                    (long long)v->other_of);
         write_maps(w, v);
         for (uint32_t k = 0; k < v->keeps.n; k++) {
             const Keep *keep = &v->keeps.data[k];
