@@ -288,8 +288,8 @@ static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes,
     return true;
 }
 
-/* On a CPU prices are no better than MORE_KERNELS: a plan of more kernels must be worth more, unless
- * the one at hand is none. */
+/* On a CPU prices are no better than MORE_KERNELS: a plan of more kernels must be worth more,
+ * unless the one at hand is none. */
 static bool is_better(const Chooser *c, const Offer *now, const Offer *other, const Prices *apart) {
     bool has_more = c->target->device == DEVICE_CPU && other->n_launches > now->n_launches &&
                     choose_is_no_slower(&c->points, &now->prices, apart);
