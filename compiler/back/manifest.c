@@ -451,12 +451,6 @@ static bool put_predicate(Writer *w, const Plan *plan, const Launch *launch, uin
     return predicate.is_first;
 }
 
-static void put_grid(Writer *w, const Launch *launch, uint32_t v) {
-    put_dim(w, launch_grid(w->dims, launch, v));
-    int64_t limit = launch->kernels->variants[v].grid_limit;
-    if (limit) text_printf(&w->text, ",%" PRId64 ",min", limit);
-}
-
 /* Which argument of the launch is argument `arg` of its kernel `k`. */
 static uint32_t position_of(const Plan *plan, const Launch *launch, uint32_t k, uint32_t arg) {
     uint32_t position = 0;
@@ -516,12 +510,13 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     write_measures(w, launch->kernels, v);
     begin_line(w, FRT_D_VARIANT);
     put_name(w, variant->symbol);
-    put_grid(w, launch, v);
+    put_dim(w, launch_grid(w->dims, launch, v));
     put_int(w, block_of(w, launch->kernels, variant));
     /* Beyond what the kernel itself declares. */
     put_int(w, (int64_t)launch_shared_bytes(launch, v) + variant->chip_bytes);
     bool always = put_predicate(w, plan, launch, v);
     if (w->input->target->has_overlap) put_word(w, FRT_WAITS);
+    if (variant->is_resident) text_printf(&w->text, " " FRT_RESIDENT ":%u", variant->sched.cluster);
     if (variant->price.group) put_price(w, &variant->price);
     end_line(w);
     LaunchMap maps[MAX_LAUNCH_MAPS];

@@ -255,7 +255,7 @@ typedef struct Variant {
     bool is_shared; /* the function is another kernel's, which is structurally the same */
     Sched sched;
     DimId grid;            /* blocks (GPU) or work units (CPU) */
-    int64_t grid_limit;    /* GPU: at most so many blocks, which share the work; 0: no limit */
+    bool is_resident;      /* GPU: no more blocks than processors, which share the grid's */
     uint32_t shared_bytes; /* GPU: of dynamic shared memory */
     TensorMap maps[MAX_MAPS];
     uint32_t n_maps;

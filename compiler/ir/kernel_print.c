@@ -235,7 +235,7 @@ static void print_variant(const Printer *p, const Variant *v) {
         text_printf(p->out, " mult %lld", (long long)v->other_of);
     }
     if (v->price.group) print_price(p, &v->price);
-    if (v->grid_limit) text_printf(p->out, ", at most %lld blocks", (long long)v->grid_limit);
+    if (v->is_resident) text_puts(p->out, ", shared out among a block a processor");
     for (uint32_t i = 0; i < v->keeps.n; i++)
         text_printf(p->out, "%s s%u", i ? "," : ", keeps", v->keeps.data[i].value);
     text_puts(p->out, "\n");

@@ -544,7 +544,7 @@ static void price_kernel(Coster *c, uint32_t index) {
     p.begins = cost->starts && !c->launch_begun;
     c->launch_begun = c->launch_begun || p.begins;
     c->out->n_launches += p.begins;
-    if (p.variant->grid_limit) cost->n_blocks = fmin(cost->n_blocks, (double)p.variant->grid_limit);
+    if (p.variant->is_resident) cost->n_blocks = fmin(cost->n_blocks, c->card->n_processors);
     cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
     const Pressure *most = is_part ? &c->beside.most : is_phase ? &cost[-1].pressure : NULL;
     if (most && (is_part || most->n_blocks < cost->pressure.n_blocks)) {

@@ -58,7 +58,7 @@ static bool multiply_alike(const Kernel *a, const Variant *of_a, const Kernel *b
     const Sched *s = &of_a->sched, *t = &of_b->sched;
     bool is_same = s->tile_m == t->tile_m && s->tile_n == t->tile_n && s->stages == t->stages &&
                    s->products == t->products && s->store_warps == t->store_warps &&
-                   of_a->grid_limit == of_b->grid_limit &&
+                   of_a->is_resident == of_b->is_resident &&
                    gemm_factor_dtype(a) == gemm_factor_dtype(b);
     for (uint32_t i = 0; i < of_a->n_maps && is_same; i++)
         is_same = of_a->maps[i].axes[1].box == of_b->maps[i].axes[1].box &&

@@ -180,6 +180,39 @@ Test(choose, moves_are_made_where_they_pay) {
     }
 }
 
+/* Of `y` and `exp` which one is stored: the one value that readers of both make of them, if that is
+ * cheaper than another pass over the rows. */
+Test(choose, what_readers_make_of_several_values_is_stored_in_their_place) {
+    static const struct {
+        const char *source;
+        TargetId target;
+        bool is_joined;
+    } cases[] = {
+        {"graph g(x: f32[4096, 1024]) -> (z: f32[1024]) { y = softmax(x); z = sum(y, axis=0) }",
+         TARGET_SM_90A, true},
+        {"graph g(x: f32[4096, 1024]) -> (z: f32[1024]) { y = softmax(x); z = sum(y, axis=0) }",
+         TARGET_SM_80, true},
+        {"graph g(x: f32[4096, 1024], a: f32[4096, 1024]) -> (z: f32[1024]) {\n"
+         "  y = softmax(x)\n  z = sum(y * a, axis=0)\n}",
+         TARGET_SM_90A, true},
+        {"graph g(x: f32[4096, 1024]) -> (z: f32[1024]) { y = softmax(x); z = sum(y, axis=0) }",
+         TARGET_CPU, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena *arena = arena_new(NULL);
+        const Plan *plan = priced(arena, cases[i].source, cases[i].target, false, NULL).plan;
+        bool stores_exp = false, stores_y = false;
+        for (uint32_t b = 0; b < plan->buffers.n; b++) {
+            const Node *node = graph_node(plan->graph, plan->buffers.data[b].node);
+            stores_exp = stores_exp || node->op == OP_EXP;
+            stores_y = stores_y || (node->name && strcmp(node->name, "y") == 0);
+        }
+        cr_expect(stores_y == cases[i].is_joined && stores_exp != cases[i].is_joined,
+                  "%s: exp %d, y %d", cases[i].source, stores_exp, stores_y);
+        arena_free(arena);
+    }
+}
+
 Test(choose, the_rule) {
     CostPoints points = {.n = 3, .n_diagonal = 3};
     static const struct {

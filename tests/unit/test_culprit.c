@@ -20,6 +20,8 @@ typedef struct Refused {
     "dim B in 1..4096\ngraph g(x: f32[B, 512], w: f32[512, 512]) -> (y: f32[B, " \
     "512]) {\n"
 
+#define SOFTMAX_HEAD "graph g(x: f32[4096, 1024]) -> (z: f32[1024]) {\n"
+
 static const Refused refused[] = {
     {"a norm and the products of it",
      NORM_HEAD "  fuse must {\n    n = rmsnorm(x, w)\n    y = n @ u\n    z = n @ v\n  }\n}\n",
@@ -36,6 +38,20 @@ static const Refused refused[] = {
       "`s` has to be stored before `matmul` of `s @ w` reads it: a matmul's kernel",
       "`sum` of `sum(s, axis=0, keep=true)` is stored before `y` reads it"},
      "before `s` reads it",
+     NULL},
+    {"columns of a softmax: no edge inside it is at fault",
+     SOFTMAX_HEAD "  fuse must {\n    y = softmax(x)\n    z = sum(y, axis=0)\n  }\n}\n",
+     {"`y` has to be stored before `z` reads it: the user runs over",
+      "Or leave `z` out of the block, and what rests on it."},
+     "of `softmax(x)`",
+     SOFTMAX_HEAD "  fuse must { y = softmax(x) }\n  z = sum(y, axis=0)\n}\n"},
+    {"the same of a def, with more behind it",
+     "def soft(x) = exp(x - max(x, axis=1, keep=true)) / sum(exp(x - max(x, axis=1, keep=true)), "
+     "axis=1, keep=true)\n" SOFTMAX_HEAD "  fuse must {\n    y = soft(x)\n"
+     "    r = relu(y - 0.25)\n    z = sum(r, axis=0) * 2.0\n  }\n}\n",
+     {"`y` has to be stored before `sub` of `y - 0.25` reads it: the user runs over",
+      "Or leave `sub` of `y - 0.25` out of the block, and what rests on it."},
+     "before `y` reads it",
      NULL},
     {"a norm behind a product's epilogue, and what follows",
      "dim B in 1..4096\n"
