@@ -274,7 +274,8 @@ static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes,
     Plan *plan = fuse_graph(c->arena, c->scratch, part->excerpt.graph, options, &ignored);
     if (!plan) return false;
     if (has_layouts(part->excerpt.graph, c->target)) layout_plan(c->arena, plan, c->target);
-    spread_plan(c->arena, plan, c->target);
+    arena_reset(c->scratch);
+    spread_plan(c->arena, c->scratch, plan, c->target);
     sched_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
     if (part->has_windows) chain_kernels(c->arena, c->scratch, plan, c->target);
@@ -398,7 +399,8 @@ static Plan *make_plan(Chooser *c) {
                            .part = c->cut.part};
     arena_reset(c->scratch);
     Plan *plan = fuse_graph(c->arena, c->scratch, c->graph, options, c->diags);
-    if (plan) spread_plan(c->arena, plan, c->target);
+    arena_reset(c->scratch);
+    if (plan) spread_plan(c->arena, c->scratch, plan, c->target);
     arena_reset(c->scratch);
     return plan;
 }
