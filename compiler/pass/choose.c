@@ -304,6 +304,14 @@ static bool is_worth_windows(const Chooser *c, const Offer *now, const Offer *ot
     return other->n_launches < now->n_launches && !is_better(c, other, now, apart);
 }
 
+/* At equal price fewer launches win. */
+static bool is_worth(const Chooser *c, const Offer *now, const Offer *other, const Prices *apart) {
+    bool waits = c->target->device == DEVICE_GPU && other->n_launches > now->n_launches;
+    bool is_as_good = waits && choose_is_no_slower(&c->points, &now->prices, apart) &&
+                      choose_may_join(&c->points, &now->prices, &other->prices);
+    return !is_as_good && is_better(c, now, other, apart);
+}
+
 /* The part's wishes after all moves that pay; false: none does. */
 static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
     uint32_t n = part->excerpt.graph->nodes.n;
@@ -322,8 +330,7 @@ static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
         if (!moves[i](part, &moved) || !price_part(c, part, &moved, &other) ||
             other.n_broken > now.n_broken)
             continue;
-        if (!(moves[i] == read_windows ? is_worth_windows(c, &now, &other, &apart)
-                                       : is_better(c, &now, &other, &apart)))
+        if (!(moves[i] == read_windows ? is_worth_windows : is_worth)(c, &now, &other, &apart))
             continue;
         *wishes = moved;
         now = other;

@@ -305,7 +305,7 @@ static void add_pieces(Spreader *s, bool keeps) {
 static bool may_be_changed(const Plan *plan, const Kernel *kernel) {
     bool is_whole = kernel->stages.n > 1 || kernel_stores_inner(kernel);
     if (kernel->is_init || kernel->segment_axis != NO_AXIS || !is_whole) return false;
-    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+    for (uint32_t i = 0; i < kernel->nodes.n && kernel->stages.n > 1; i++)
         if (graph_block(plan->graph, kernel->nodes.data[i], BLOCK_MUST)) return false;
     return true;
 }

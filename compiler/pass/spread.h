@@ -6,7 +6,8 @@
  * same. Where extents leave no choice, and of columns, a kernel of one pass that stores elements as
  * it goes is split if that has the better price.
  *
- * What is wanted as one kernel by `fuse must` is one at all extents. */
+ * What is wanted as one kernel by `fuse must` is one at all extents, if it has several passes: a
+ * split of one stores nothing for its own readers but partial results. */
 #ifndef FUSEC_SPREAD_H
 #define FUSEC_SPREAD_H
 
