@@ -349,6 +349,16 @@ static void note_passed(Grouper *p, const Anchor *anchor, const Group *lone, uin
     }
 }
 
+/* Whether rows would rather take the anchor than this group does: it goes over columns, of which a
+ * second pass costs more, and no block of the source has both. */
+static bool yields_to_rows(const Grouper *p, uint32_t index, NodeId anchor) {
+    const Group *group = &p->g->groups.data[index];
+    uint32_t block = graph_block(p->graph, anchor, BLOCK_MUST);
+    for (uint32_t i = 0; block && i < group->reduces.n; i++)
+        if (graph_block(p->graph, group->reduces.data[i], BLOCK_MUST) == block) return false;
+    return group->axes && !(group->axes >> (group->domain.rank - 1) & 1);
+}
+
 /* Places an anchor and returns its group: the latest that can take it, or a new one. Groups before
  * `after` - 1 are too early: the anchor depends on that one's results. */
 static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
@@ -367,6 +377,13 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     ComposeFailure failure, why = {.reason = REASON_BETWEEN};
     uint32_t merged = after ? group_merge_for(p, &lone, anchor, after - 1) : GROUP_NONE;
     if (merged != GROUP_NONE) return merged;
+    uint32_t joined = after && yields_to_rows(p, after - 1, anchor->node)
+                          ? group_join_earlier(p, &lone, anchor, after, true)
+                          : GROUP_NONE;
+    if (joined != GROUP_NONE) {
+        note_passed(p, anchor, &lone, joined, after);
+        return joined;
+    }
     for (uint32_t i = p->g->groups.n; i-- > (after ? after - 1 : 0);) {
         const Group *group = &p->g->groups.data[i];
         if (group->is_closed && i + 1 == after) why.reason = REASON_SLOWER;
@@ -376,6 +393,11 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
             return i;
         }
         if (i + 1 == after) why = failure;
+    }
+    joined = group_join_earlier(p, &lone, anchor, after, false);
+    if (joined != GROUP_NONE) {
+        note_passed(p, anchor, &lone, joined, after);
+        return joined;
     }
     for (uint32_t k = 0; k < lone.loads.n; k++) {
         NodeId load = lone.loads.data[k];

@@ -1,8 +1,11 @@
-/* Merging groups: rows of several tensors in one kernel. Reductions over tensors that have nothing
- * in common open groups of their own, since nothing tells then that they will meet. Where an anchor
- * needs the results of several, over rows of one domain, the earlier ones move into the latest, if
- * with all of them that can take the anchor, and if no group between needs what they make. See
- * group_state.h. */
+/* Merging groups, and moving them.
+ *
+ * Rows of several tensors in one kernel: reductions over tensors that have nothing in common open
+ * groups of their own, since nothing tells then that they will meet. Where an anchor needs the
+ * results of several, over rows of one domain, the earlier ones move into the latest, if with all
+ * of them that can take the anchor, and if no group between needs what they make. Where the latest
+ * cannot take it, or goes over columns, an earlier one may be moved behind that. See group_state.h.
+ */
 #include "pass/group_state.h"
 
 #include <string.h>
@@ -100,6 +103,15 @@ static Group sum_of(const Grouper *p, const bool *is_source, uint32_t into) {
     return sum;
 }
 
+/* Groups have moved: place, by where they were. */
+static void note_places(Grouper *p, const uint32_t *place) {
+    for (uint32_t i = 0; i < p->g->refusals.n; i++)
+        p->g->refusals.data[i].group = place[p->g->refusals.data[i].group];
+    for (NodeId id = 0; id < p->graph->nodes.n; id++)
+        if (p->g->group_of[id] != GROUP_NONE) p->g->group_of[id] = place[p->g->group_of[id]];
+    p->n_last = 0;
+}
+
 /* Takes the groups out that have become part of `into`; returns where that is then. */
 static uint32_t close_up(Grouper *p, const bool *is_source, uint32_t into) {
     uint32_t *place = arena_array(p->arena, uint32_t, p->g->groups.n), n = 0;
@@ -111,11 +123,7 @@ static uint32_t close_up(Grouper *p, const bool *is_source, uint32_t into) {
     p->g->groups.n = n;
     for (uint32_t i = 0; i < into; i++)
         if (is_source[i]) place[i] = place[into];
-    for (uint32_t i = 0; i < p->g->refusals.n; i++)
-        p->g->refusals.data[i].group = place[p->g->refusals.data[i].group];
-    for (NodeId id = 0; id < p->graph->nodes.n; id++)
-        if (p->g->group_of[id] != GROUP_NONE) p->g->group_of[id] = place[p->g->group_of[id]];
-    p->n_last = 0;
+    note_places(p, place);
     return place[into];
 }
 
@@ -132,5 +140,42 @@ uint32_t group_merge_for(Grouper *p, const Group *lone, const Anchor *anchor, ui
     if (group_try_join(p, into, anchor, &failure)) return close_up(p, is_source, into);
     memcpy(of, before, n * sizeof *of);
     p->g->groups.data[into] = kept;
+    return GROUP_NONE;
+}
+
+/* Takes a group from one place to another, those between move up. */
+static void move_group(Grouper *p, uint32_t from, uint32_t to) {
+    uint32_t *place = arena_array(p->arena, uint32_t, p->g->groups.n);
+    Group moved = p->g->groups.data[from];
+    for (uint32_t i = 0; i < p->g->groups.n; i++) place[i] = i;
+    for (uint32_t i = from; i != to;) {
+        uint32_t next = from < to ? i + 1 : i - 1;
+        p->g->groups.data[i] = p->g->groups.data[next];
+        place[next] = i;
+        i = next;
+    }
+    p->g->groups.data[to] = moved;
+    place[from] = to;
+    note_places(p, place);
+}
+
+static bool may_follow(const Grouper *p, uint32_t from, uint32_t after) {
+    const Group *group = &p->g->groups.data[from];
+    return !group->fixed && !group->is_closed && !is_bound_to_place(p, group) &&
+           !is_needed_before(p, from, after);
+}
+
+uint32_t group_join_earlier(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t after,
+                            bool of_rows) {
+    for (uint32_t k = 0; k < lone->loads.n; k++) {
+        uint32_t from = p->g->group_of[lone->loads.data[k]];
+        if (from == GROUP_NONE || from + 1 >= after || !may_follow(p, from, after) ||
+            (of_rows && !goes_over_rows(p, &p->g->groups.data[from])))
+            continue;
+        ComposeFailure failure;
+        move_group(p, from, after - 1);
+        if (group_try_join(p, after - 1, anchor, &failure)) return after - 1;
+        move_group(p, after - 1, from);
+    }
     return GROUP_NONE;
 }

@@ -79,6 +79,13 @@ bool group_widen(Grouper *p, uint32_t index, const Anchor *anchor);
  * the latest of them, and adds it. Returns where that group is then; GROUP_NONE: it cannot be. */
 uint32_t group_merge_for(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t into);
 
+/* Adds the anchor, which alone is `lone` and needs what group `after` - 1 makes, to an earlier group
+ * that makes something for it, if that can follow all up to there, which it then does: so that it is
+ * no matter which of them the source has first. `of_rows`: only to one over rows. Returns where that
+ * group is then; GROUP_NONE: there is none. */
+uint32_t group_join_earlier(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t after,
+                            bool of_rows);
+
 /* Finds the round's windows: of products that one slice reads, and of those that options name. */
 void group_find_windows(Grouper *p);
 /* Whether a group is to be opened for the node, or joined, that folds what it is made of: a

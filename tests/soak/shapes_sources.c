@@ -267,9 +267,16 @@ static const char *make_row_loop(Maker *m) {
     return reduction(m, AXES("R", "C"), 1);
 }
 
+/* Those who make partial results may store elements too. */
+static void also_store(Maker *m, Value v) {
+    if (rng_chance(&m->rng, 40)) output(m, unary(m, v));
+    if (rng_chance(&m->rng, 20)) output(m, v);
+}
+
 static const char *make_row_segments(Maker *m) {
     dim(m, "R", 1, 40, 1), dim(m, "C", 1, 1 << 18, 1);
     Value v = chain(m, input(m, m->dtype, AXES("R", "C")), rng_below(&m->rng, 3));
+    also_store(m, v);
     finish(m, bind(m, v.dtype, AXES("R"), "%s(%s, axis=1)", PICK(m, "sum", "max", "min"), v.name));
     return source(m);
 }
@@ -283,7 +290,11 @@ static const char *make_column(Maker *m) {
 static const char *make_column_segments(Maker *m) {
     bool is_long = rng_chance(&m->rng, 33);
     dim(m, "N", 1, is_long ? 1 << 18 : 8192, 1), dim(m, "M", 1, is_long ? 48 : 2048, 1);
-    return reduction(m, AXES("N", "M"), 0);
+    if (rng_chance(&m->rng, 50)) return reduction(m, AXES("N", "M"), 0);
+    Value v = chain(m, input(m, m->dtype, AXES("N", "M")), rng_below(&m->rng, 3));
+    also_store(m, v);
+    finish(m, bind(m, v.dtype, AXES("M"), "%s(%s, axis=0)", PICK(m, "sum", "max", "min"), v.name));
+    return source(m);
 }
 
 /* Products. */
