@@ -391,6 +391,7 @@ typedef struct Plan {
     Vec(Edge) edges;
     Vec(RunPitch) run_pitches;
     Vec(Apart) aparts;
+    bool has_ties;             /* values that rows or columns could have been made with */
     bool may_rewrite;          /* arithmetic may be changed, within a bound */
     VecDim workspace;          /* bytes: the largest of these, 0 of none */
     DimId peak_bytes_unshared; /* what temps would take without reuse; DIM_NONE: no dim says */

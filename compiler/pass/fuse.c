@@ -306,6 +306,7 @@ Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions o
     if (!grouping) return report(graph, diags, failure);
     Plan *plan = arena_array(arena, Plan, 1);
     plan->graph = graph;
+    plan->has_ties = grouping->has_ties;
     plan->peak_bytes_unshared = dim_const(graph->dims, 0);
     Fuser f = {
         .arena = arena, .scratch = scratch, .graph = graph, .grouping = grouping, .plan = plan};

@@ -349,16 +349,6 @@ static void note_passed(Grouper *p, const Anchor *anchor, const Group *lone, uin
     }
 }
 
-/* Whether rows would rather take the anchor than this group does: it goes over columns, of which a
- * second pass costs more, and no block of the source has both. */
-static bool yields_to_rows(const Grouper *p, uint32_t index, NodeId anchor) {
-    const Group *group = &p->g->groups.data[index];
-    uint32_t block = graph_block(p->graph, anchor, BLOCK_MUST);
-    for (uint32_t i = 0; block && i < group->reduces.n; i++)
-        if (graph_block(p->graph, group->reduces.data[i], BLOCK_MUST) == block) return false;
-    return group->axes && !(group->axes >> (group->domain.rank - 1) & 1);
-}
-
 /* Places an anchor and returns its group: the latest that can take it, or a new one. Groups before
  * `after` - 1 are too early: the anchor depends on that one's results. */
 static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
@@ -377,9 +367,7 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     ComposeFailure failure, why = {.reason = REASON_BETWEEN};
     uint32_t merged = after ? group_merge_for(p, &lone, anchor, after - 1) : GROUP_NONE;
     if (merged != GROUP_NONE) return merged;
-    uint32_t joined = after && yields_to_rows(p, after - 1, anchor->node)
-                          ? group_join_earlier(p, &lone, anchor, after, true)
-                          : GROUP_NONE;
+    uint32_t joined = group_join_preferred(p, &lone, anchor, after);
     if (joined != GROUP_NONE) {
         note_passed(p, anchor, &lone, joined, after);
         return joined;
@@ -394,7 +382,7 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
         }
         if (i + 1 == after) why = failure;
     }
-    joined = group_join_earlier(p, &lone, anchor, after, false);
+    joined = group_join_earlier(p, &lone, anchor, after);
     if (joined != GROUP_NONE) {
         note_passed(p, anchor, &lone, joined, after);
         return joined;
@@ -582,6 +570,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .graph = graph,
                  .off = off,
                  .has_cores = options.has_cores,
+                 .by_columns = options.by_columns,
                  .apart = options.apart,
                  .unmerged = options.unmerged,
                  .alone = options.alone,

@@ -10,9 +10,15 @@
 
 #include <string.h>
 
+KernelForm group_form(const Grouper *p, const Group *group) {
+    if (!group->axes) return FORM_MAP;
+    if (group->reduces.n && graph_is_contraction(p->graph, group->reduces.data[0]))
+        return FORM_CONTRACT;
+    return group->axes >> (group->domain.rank - 1) & 1 ? FORM_ROW : FORM_COLUMN;
+}
+
 static bool goes_over_rows(const Grouper *p, const Group *group) {
-    return group->reduces.n && !graph_is_contraction(p->graph, group->reduces.data[0]) &&
-           group->domain.rank && (group->axes >> (group->domain.rank - 1) & 1);
+    return group->reduces.n && group_form(p, group) == FORM_ROW;
 }
 
 /* Whether the group stores something that has its place among others' values. */
@@ -165,17 +171,51 @@ static bool may_follow(const Grouper *p, uint32_t from, uint32_t after) {
            !is_needed_before(p, from, after);
 }
 
-uint32_t group_join_earlier(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t after,
-                            bool of_rows) {
+/* The group before `after` - 1 that makes what the anchor loads as its `k`th, if that may be
+ * moved. */
+static uint32_t earlier_maker(const Grouper *p, const Group *lone, uint32_t k, uint32_t after) {
+    uint32_t from = p->g->group_of[lone->loads.data[k]];
+    return from == GROUP_NONE || from + 1 >= after || !may_follow(p, from, after) ? GROUP_NONE
+                                                                                  : from;
+}
+
+static bool join_moved(Grouper *p, const Anchor *anchor, uint32_t from, uint32_t after) {
+    ComposeFailure failure;
+    move_group(p, from, after - 1);
+    if (group_try_join(p, after - 1, anchor, &failure)) return true;
+    move_group(p, after - 1, from);
+    return false;
+}
+
+uint32_t group_join_earlier(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t after) {
     for (uint32_t k = 0; k < lone->loads.n; k++) {
-        uint32_t from = p->g->group_of[lone->loads.data[k]];
-        if (from == GROUP_NONE || from + 1 >= after || !may_follow(p, from, after) ||
-            (of_rows && !goes_over_rows(p, &p->g->groups.data[from])))
-            continue;
-        ComposeFailure failure;
-        move_group(p, from, after - 1);
-        if (group_try_join(p, after - 1, anchor, &failure)) return after - 1;
-        move_group(p, after - 1, from);
+        uint32_t from = earlier_maker(p, lone, k, after);
+        if (from != GROUP_NONE && join_moved(p, anchor, from, after)) return after - 1;
+    }
+    return GROUP_NONE;
+}
+
+/* Whether a block of the source has the anchor and a reduction of the group. */
+static bool is_wanted_in(const Grouper *p, const Group *group, NodeId anchor) {
+    uint32_t block = graph_block(p->graph, anchor, BLOCK_MUST);
+    for (uint32_t i = 0; block && i < group->reduces.n; i++)
+        if (graph_block(p->graph, group->reduces.data[i], BLOCK_MUST) == block) return true;
+    return false;
+}
+
+uint32_t group_join_preferred(Grouper *p, const Group *lone, const Anchor *anchor,
+                              uint32_t after) {
+    const Group *latest = after ? &p->g->groups.data[after - 1] : NULL;
+    KernelForm own = latest ? group_form(p, latest) : FORM_MAP;
+    KernelForm other = own == FORM_ROW ? FORM_COLUMN : FORM_ROW;
+    if ((own != FORM_ROW && own != FORM_COLUMN) || is_wanted_in(p, latest, anchor->node))
+        return GROUP_NONE;
+    for (uint32_t k = 0; k < lone->loads.n; k++) {
+        uint32_t from = earlier_maker(p, lone, k, after);
+        if (from == GROUP_NONE || group_form(p, &p->g->groups.data[from]) != other) continue;
+        p->g->has_ties = true;
+        bool is_preferred = (other == FORM_COLUMN) == p->by_columns;
+        if (is_preferred && join_moved(p, anchor, from, after)) return after - 1;
     }
     return GROUP_NONE;
 }
