@@ -203,8 +203,7 @@ static bool is_wanted_in(const Grouper *p, const Group *group, NodeId anchor) {
     return false;
 }
 
-uint32_t group_join_preferred(Grouper *p, const Group *lone, const Anchor *anchor,
-                              uint32_t after) {
+uint32_t group_join_preferred(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t after) {
     const Group *latest = after ? &p->g->groups.data[after - 1] : NULL;
     KernelForm own = latest ? group_form(p, latest) : FORM_MAP;
     KernelForm other = own == FORM_ROW ? FORM_COLUMN : FORM_ROW;

@@ -81,10 +81,10 @@ uint32_t group_merge_for(Grouper *p, const Group *lone, const Anchor *anchor, ui
 
 /* The form of a group's kernel. */
 KernelForm group_form(const Grouper *p, const Group *group);
-/* Adds the anchor, which alone is `lone` and needs what group `after` - 1 makes, to an earlier group
- * that makes something for it, if that can follow all up to there, which it then does: so that it is
- * no matter which of them the source has first. Returns where that group is then; GROUP_NONE: there
- * is none. */
+/* Adds the anchor, which alone is `lone` and needs what group `after` - 1 makes, to an earlier
+ * group that makes something for it, if that can follow all up to there, which it then does: so
+ * that it is no matter which of them the source has first. Returns where that group is then;
+ * GROUP_NONE: there is none. */
 uint32_t group_join_earlier(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t after);
 /* Where rows and columns make something for the anchor: the same for those of the form that options
  * prefer, if the latest is of the other. */

@@ -372,8 +372,7 @@ static bool is_better_split(Arena *arena, Arena *scratch, const Plan *plan, cons
     Plan whole = *plan, split = *plan;
     memset(&whole.kernels, 0, sizeof whole.kernels);
     memset(&split.kernels, 0, sizeof split.kernels);
-    split.buffers.data =
-        arena_copy(scratch, plan->buffers.data, plan->buffers.n * sizeof(Buffer));
+    split.buffers.data = arena_copy(scratch, plan->buffers.data, plan->buffers.n * sizeof(Buffer));
     split.buffers.capacity = plan->buffers.n;
     vec_push(scratch, &whole.kernels, *kernel);
     Spreader s = spreader_new(scratch, &split, kernel, DIM_NONE);

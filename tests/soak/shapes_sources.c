@@ -268,17 +268,18 @@ static const char *make_row_loop(Maker *m) {
 }
 
 /* Those who make partial results may store elements too. */
-static void also_store(Maker *m, Value v) {
+static const char *single_pass(Maker *m, Axes axes, uint32_t axis) {
+    Value v = chain(m, input(m, m->dtype, axes), rng_below(&m->rng, 3));
     if (rng_chance(&m->rng, 40)) output(m, unary(m, v));
     if (rng_chance(&m->rng, 20)) output(m, v);
+    const char *op = PICK(m, "sum", "max", "min");
+    finish(m, bind(m, v.dtype, AXES(axes.of[1 - axis]), "%s(%s, axis=%u)", op, v.name, axis));
+    return source(m);
 }
 
 static const char *make_row_segments(Maker *m) {
     dim(m, "R", 1, 40, 1), dim(m, "C", 1, 1 << 18, 1);
-    Value v = chain(m, input(m, m->dtype, AXES("R", "C")), rng_below(&m->rng, 3));
-    also_store(m, v);
-    finish(m, bind(m, v.dtype, AXES("R"), "%s(%s, axis=1)", PICK(m, "sum", "max", "min"), v.name));
-    return source(m);
+    return single_pass(m, AXES("R", "C"), 1);
 }
 
 static const char *make_column(Maker *m) {
@@ -290,11 +291,8 @@ static const char *make_column(Maker *m) {
 static const char *make_column_segments(Maker *m) {
     bool is_long = rng_chance(&m->rng, 33);
     dim(m, "N", 1, is_long ? 1 << 18 : 8192, 1), dim(m, "M", 1, is_long ? 48 : 2048, 1);
-    if (rng_chance(&m->rng, 50)) return reduction(m, AXES("N", "M"), 0);
-    Value v = chain(m, input(m, m->dtype, AXES("N", "M")), rng_below(&m->rng, 3));
-    also_store(m, v);
-    finish(m, bind(m, v.dtype, AXES("M"), "%s(%s, axis=0)", PICK(m, "sum", "max", "min"), v.name));
-    return source(m);
+    return rng_chance(&m->rng, 50) ? reduction(m, AXES("N", "M"), 0)
+                                   : single_pass(m, AXES("N", "M"), 0);
 }
 
 /* Products. */
