@@ -44,6 +44,11 @@ static const struct {
      " -> (d: f32[T, 1024], db: f32[1024]) {\n"
      "  d = where(x > 0.0, t, 0.0)\n  db = sum(d, axis=0)\n}\n",
      {2, 2, 2}},
+    {"columns, which prices can hardly tell from a map and a sum",
+     "graph g(x: f32[1024, 1024], t: f32[1024, 1024])"
+     " -> (d: f32[1024, 1024], db: f32[1024]) {\n"
+     "  d = where(x > 0.0, t, 0.0)\n  db = sum(d, axis=0)\n}\n",
+     {2, 2, 2}},
     {"a block of the source",
      "graph g(x: f16[1999, 72], r: f16[1999, 72]) -> (h: f16[1999, 72], s: f16[72]) {\n"
      "  fuse must {\n    h = x + r\n    s = sum(h * h, axis=0)\n  }\n}\n",
