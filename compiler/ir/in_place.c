@@ -70,7 +70,7 @@ static bool may_in_stage(Arena *arena, const Plan *plan, const Kernel *kernel, u
                          const Store *store) {
     uint32_t own = stage_of(kernel, store);
     const bool *all = kernel_live_scalars(arena, kernel);
-    if (own == kernel->stages.n || kernel->segment_axis != NO_AXIS || gathers(kernel, all) ||
+    if (own == kernel->stages.n || gathers(kernel, all) ||
         !has_point_for_each(plan, kernel, &plan->buffers.data[store->buffer]) ||
         !reads_at_all(kernel, taken, all))
         return false;

@@ -227,6 +227,12 @@ const Store *kernel_find_store(const Kernel *kernel, uint32_t buffer) {
     return find_to(kernel->row_stores.data, kernel->row_stores.n, buffer);
 }
 
+bool kernel_stores_inner(const Kernel *kernel) {
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        if (kernel->stages.data[i].stores.n) return true;
+    return false;
+}
+
 bool kernel_stores_to(const Kernel *kernel, uint32_t buffer) {
     return kernel_find_store(kernel, buffer) != NULL;
 }

@@ -398,6 +398,7 @@ typedef struct Plan {
     Vec(Edge) edges;
     Vec(RunPitch) run_pitches;
     Vec(Apart) aparts;
+    bool has_ties;             /* values that rows or columns could have been made with */
     bool may_rewrite;          /* arithmetic may be changed, within a bound */
     VecDim workspace;          /* bytes: the largest of these, 0 of none */
     DimId peak_bytes_unshared; /* what temps would take without reuse; DIM_NONE: no dim says */
@@ -541,6 +542,8 @@ uint64_t kernel_args_read_once(const Plan *plan, const Kernel *kernel);
 bool kernel_only_reads(const Kernel *kernel, uint32_t buffer);
 /* Fills args and symbols from what the kernel's programs touch. */
 void kernel_note_interface(Arena *arena, Kernel *kernel);
+/* Whether a pass stores values of elements, not of rows. */
+bool kernel_stores_inner(const Kernel *kernel);
 /* The kernel's first store to the buffer, or NULL. */
 const Store *kernel_find_store(const Kernel *kernel, uint32_t buffer);
 /* Elements of the buffer before the kernel's pointer to it; DIM_NONE: none. */

@@ -259,9 +259,9 @@ static bool is_once_a_stage(const Places *p, const Kernel *kernel, const Store *
     DimTab *dims = p->plan->graph->dims;
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     DimId elems = shape_n_elems(dims, &p->plan->buffers.data[store->buffer].shape);
-    if (kernel->segment_axis != NO_AXIS) return false;
     for (uint32_t axis = 0; axis < index_n_axes(tab); axis++) {
-        bool is_loop = axis < kernel->n_parallel || axis >= kernel->first_reduced;
+        bool is_loop = axis != kernel->segment_axis &&
+                       (axis < kernel->n_parallel || axis >= kernel->first_reduced);
         bool is_one = dim_equals_const(dims, index_axis_extent(tab, axis), 1);
         if (is_loop && !is_one && !(index_axes(tab, store->address) >> axis & 1)) return false;
     }

@@ -19,6 +19,7 @@ enum {
     MAX_ROUNDS = 3,
     MAX_PARTS = 32,      /* excerpts that are priced */
     MAX_CUTS = 8,        /* kernels that are tried to be cut */
+    MAX_TIE_NODES = 512, /* of graphs that are planned twice */
     FEW_SCALARS = 100,   /* too few for a thread's registers */
     MANY_REGISTERS = 200 /* of values alone, of which more may be needed than there are */
 };
@@ -264,6 +265,7 @@ static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes,
     Diags ignored = {.arena = c->arena};
     FuseOptions options = {.pads_rows = c->target->device == DEVICE_GPU,
                            .has_cores = c->target->device == DEVICE_CPU,
+                           .by_columns = c->by_columns,
                            .apart = wishes->apart,
                            .unmerged = wishes->unmerged,
                            .store = wishes->store,
@@ -275,7 +277,8 @@ static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes,
     Plan *plan = fuse_graph(c->arena, c->scratch, part->excerpt.graph, options, &ignored);
     if (!plan) return false;
     if (has_layouts(part->excerpt.graph, c->target)) layout_plan(c->arena, plan, c->target);
-    spread_plan(c->arena, plan, c->target);
+    arena_reset(c->scratch);
+    spread_plan(c->arena, c->scratch, plan, c->target);
     sched_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
     if (part->has_windows) chain_kernels(c->arena, c->scratch, plan, c->target);
@@ -310,6 +313,14 @@ static bool is_worth_windows(const Chooser *c, const Offer *now, const Offer *ot
     return other->n_launches < now->n_launches && !is_better(c, other, now, apart);
 }
 
+/* At equal price fewer launches win. */
+static bool is_worth(const Chooser *c, const Offer *now, const Offer *other, const Prices *apart) {
+    bool waits = c->target->device == DEVICE_GPU && other->n_launches > now->n_launches;
+    bool is_as_good = waits && choose_is_no_slower(&c->points, &now->prices, apart) &&
+                      choose_may_join(&c->points, &now->prices, &other->prices);
+    return !is_as_good && is_better(c, now, other, apart);
+}
+
 /* The part's wishes after all moves that pay; false: none does. */
 static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
     uint32_t n = part->excerpt.graph->nodes.n;
@@ -328,8 +339,7 @@ static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
         if (!moves[i](part, &moved) || !price_part(c, part, &moved, &other) ||
             other.n_broken > now.n_broken)
             continue;
-        if (!(moves[i] == read_windows ? is_worth_windows(c, &now, &other, &apart)
-                                       : is_better(c, &now, &other, &apart)))
+        if (!(moves[i] == read_windows ? is_worth_windows : is_worth)(c, &now, &other, &apart))
             continue;
         *wishes = moved;
         now = other;
@@ -394,6 +404,7 @@ static bool improve_kernel(Chooser *c, const Plan *plan, const Kernel *kernel) {
 static Plan *make_plan(Chooser *c) {
     FuseOptions options = {.pads_rows = c->target->device == DEVICE_GPU,
                            .has_cores = c->target->device == DEVICE_CPU,
+                           .by_columns = c->by_columns,
                            .apart = c->wishes.apart,
                            .unmerged = c->wishes.unmerged,
                            .store = c->wishes.store,
@@ -405,7 +416,8 @@ static Plan *make_plan(Chooser *c) {
                            .part = c->cut.part};
     arena_reset(c->scratch);
     Plan *plan = fuse_graph(c->arena, c->scratch, c->graph, options, c->diags);
-    if (plan) spread_plan(c->arena, plan, c->target);
+    arena_reset(c->scratch);
+    if (plan) spread_plan(c->arena, c->scratch, plan, c->target);
     arena_reset(c->scratch);
     return plan;
 }
@@ -520,26 +532,69 @@ static void say_priced(const Chooser *c, Plan *plan) {
     }
 }
 
+/* Ties. */
+
+static Chooser chooser_new(const Chooser *model, bool by_columns) {
+    uint32_t n = model->graph->nodes.n;
+    Chooser c = *model;
+    c.by_columns = by_columns;
+    c.wishes = wishes_new(c.arena, n);
+    c.is_settled = arena_array(c.arena, bool, n);
+    c.is_asked = arena_array(c.arena, bool, n);
+    c.is_sliced = arena_array(c.arena, bool, n);
+    c.cut = (Cut){.store = arena_array(c.arena, bool, n),
+                  .again = c.wishes.again,
+                  .part = arena_array(c.arena, uint32_t, n)};
+    return c;
+}
+
+static Plan *best_plan(Chooser *c) {
+    Plan *plan = cut_kernels(c, try_moves(c, keep_blocks(c, make_plan(c))));
+    if (plan) say_priced(c, plan);
+    return plan;
+}
+
+static Offer offer_of(Chooser *c, Plan *plan) {
+    Offer offer;
+    arena_reset(c->scratch);
+    sched_plan(c->arena, plan, c->target);
+    offer.n_broken = n_broken(c->scratch, plan);
+    note_launches(c, plan, &offer);
+    offer.prices = choose_price(c->scratch, plan, c->target, &c->points);
+    return offer;
+}
+
+/* Values that rows or columns may be made with go with rows, unless it is better that all go with
+ * columns: never with whichever the source has first. */
+static Plan *break_ties(const Chooser *model, Plan *plan) {
+    Diags ignored = {.arena = model->arena};
+    Chooser c = chooser_new(model, true);
+    Prices apart;
+    c.diags = &ignored;
+    Plan *other = best_plan(&c);
+    if (!other || !choose_price_ops(c.arena, c.scratch, c.graph, c.target, &c.points, &apart))
+        return plan;
+    Offer by_rows = offer_of(&c, plan), by_columns = offer_of(&c, other);
+    bool is_as_good = by_columns.n_launches < by_rows.n_launches &&
+                      choose_joins(&c.points, &by_columns.prices, &by_rows.prices);
+    bool is_chosen = by_columns.n_broken <= by_rows.n_broken &&
+                     (is_as_good || is_worth(&c, &by_rows, &by_columns, &apart));
+    return is_chosen ? other : plan;
+}
+
 Plan *choose_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
                   Diags *diags) {
-    uint32_t n = graph->nodes.n;
-    Chooser c = {.arena = arena,
-                 .scratch = scratch,
-                 .graph = graph,
-                 .target = target,
-                 .points = cost_points(arena, graph->dims, target->device),
-                 .diags = diags,
-                 .wishes = wishes_new(arena, n),
-                 .op_cost = op_costs(arena),
-                 .users = window_users(arena, graph),
-                 .is_settled = arena_array(arena, bool, n),
-                 .is_asked = arena_array(arena, bool, n),
-                 .is_sliced = arena_array(arena, bool, n)};
-    c.cut = (Cut){.store = arena_array(arena, bool, n),
-                  .again = c.wishes.again,
-                  .part = arena_array(arena, uint32_t, n)};
-    Plan *plan = cut_kernels(&c, try_moves(&c, keep_blocks(&c, make_plan(&c))));
-    if (plan) say_priced(&c, plan);
+    Chooser model = {.arena = arena,
+                     .scratch = scratch,
+                     .graph = graph,
+                     .target = target,
+                     .points = cost_points(arena, graph->dims, target->device),
+                     .diags = diags,
+                     .op_cost = op_costs(arena),
+                     .users = window_users(arena, graph)};
+    Chooser c = chooser_new(&model, false);
+    Plan *plan = best_plan(&c);
+    if (plan && plan->has_ties && graph->nodes.n <= MAX_TIE_NODES) plan = break_ties(&model, plan);
     for (uint32_t k = 0; plan && k < plan->kernels.n; k++) plan->kernels.data[k].n_variants = 0;
     arena_reset(scratch);
     return plan;

@@ -25,7 +25,7 @@ static double most_reduced(const Chooser *c, const Kernel *kernel) {
  * pass that stores as it goes keeps from being split too. */
 static bool has_long_passes(const Chooser *c, const Kernel *kernel) {
     bool is_row = kernel->form == FORM_ROW, is_column = kernel->form == FORM_COLUMN;
-    bool is_whole = kernel->stages.n > 1 || kernel->stages.data[0].stores.n > 0;
+    bool is_whole = kernel->stages.n > 1 || kernel_stores_inner(kernel);
     int least = is_column ? LONG_COLUMN : c->target->device == DEVICE_GPU ? LONG_ROW : 0;
     return (is_row || is_column) && is_whole && most_reduced(c, kernel) > least;
 }
@@ -191,7 +191,8 @@ static bool find_joined(const Chooser *c, const Plan *plan, const Kernel *kernel
                         bool *is_joined) {
     uint64_t *from = arena_array(c->scratch, uint64_t, c->graph->nodes.n);
     *maker = (Maker){.kernel = kernel};
-    if (kernel->form != FORM_ROW || kernel->is_init) return false;
+    if (kernel->form != FORM_ROW || kernel->is_init || kernel->segment_axis != NO_AXIS)
+        return false;
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
         if (!stores_temp(plan, kernel, buffer)) continue;
@@ -275,9 +276,8 @@ static bool find_sliced(const Chooser *c, const Plan *plan, const Kernel *kernel
 }
 
 bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) {
-    if (kernel->is_init || kernel->segment_axis != NO_AXIS ||
-        c->is_settled[choose_main_node(kernel)])
-        return false;
+    bool is_partial = kernel->segment_axis != NO_AXIS && !kernel_stores_inner(kernel);
+    if (kernel->is_init || is_partial || c->is_settled[choose_main_node(kernel)]) return false;
     Maker map;
     if (kernel->form != FORM_CONTRACT)
         return has_long_passes(c, kernel) || has_merged_rows(c, kernel) ||
@@ -319,8 +319,11 @@ typedef struct Draft {
     bool *in, *out, *spread, *window, *joined, *ahead[2];
 } Draft;
 
+/* Partial results go with what the next kernel makes of them. */
 static bool add_product(Draft *d, const Kernel *kernel) {
-    kernel_each_store(kernel, mark_stored, d->out);
+    Kernel stores = *kernel;
+    if (kernel->segment_axis != NO_AXIS) stores.row_stores = kernel[1].row_stores;
+    kernel_each_store(&stores, mark_stored, d->out);
     return add_nodes(d->c->graph, kernel, d->in);
 }
 

@@ -26,6 +26,7 @@ typedef struct Chooser {
     bool *is_asked;          /* per node: computing it in what multiplies it has been priced */
     bool *is_sliced;         /* per node: making slices of it in its place has been priced */
     uint32_t n_parts;
+    bool by_columns; /* see FuseOptions */
 } Chooser;
 
 /* A kernel, those that make a factor for it, and others that these make it for. Or a product and

@@ -601,8 +601,8 @@ static bool compose_target(Composer *c, Target target, Store *store, bool *is_ro
 }
 
 static void collect_nodes(Composer *c, Kernel *kernel) {
-    c->group->has_passes =
-        kernel->form != FORM_MAP && (kernel->stages.n > 1 || kernel->stages.data[0].stores.n > 0);
+    c->group->has_passes = kernel->form != FORM_MAP && kernel->stages.n > 1;
+    c->group->has_inner = kernel->form != FORM_MAP && kernel_stores_inner(kernel);
     c->group->loads.n = 0;
     kernel->nodes.n = 0;
     ComposeMarks *marks = c->marks;

@@ -31,7 +31,8 @@ typedef struct Group {
     Vec(Target) targets;
     /* As last composed: */
     Vec(NodeId) loads; /* nodes it reads from memory */
-    bool has_passes;   /* its reductions need more than one pass, or inner values are stored */
+    bool has_passes;   /* its reductions, or what it stores, need more than one pass */
+    bool has_inner;    /* it reduces, and stores inner values besides */
     uint32_t fixed;    /* the source's kernel this is, plus 1; 0: free */
     bool is_closed;    /* nothing may join */
     bool is_whole;     /* a map over a value that it stores parts of */
@@ -77,7 +78,7 @@ typedef struct ComposeFailure {
 } ComposeFailure;
 
 /* Composes `group` into `kernel` (name, args, symbols, variants stay empty). On failure says why.
- * Sets group->loads, group->has_passes and kernel->nodes. */
+ * Sets group->loads, has_passes, has_inner and kernel->nodes. */
 bool compose_group(Arena *arena, const ComposeInput *input, Group *group, Kernel *kernel,
                    ComposeFailure *failure);
 

@@ -138,10 +138,11 @@ static bool is_read(const Fuser *f, NodeId producer, NodeId consumer) {
 }
 
 /* Why no kernel of the user is the one that makes the value, where that is all that keeps them
- * apart. */
+ * apart. An output, too, is read from memory by a kernel that a price keeps from storing it. */
 static ReasonId why_refused(const Fuser *f, NodeId producer, NodeId consumer) {
-    ReasonId why = f->grouping->why_stored[producer];
-    if (why != f->grouping->why_apart[producer]) return why;
+    ReasonId why = f->grouping->why_stored[producer], apart = f->grouping->why_apart[producer];
+    bool is_priced = why == REASON_OUTPUT && apart == REASON_SLOWER;
+    if (why != apart && !is_priced) return why;
     for (uint32_t i = 0; i < f->grouping->refusals.n; i++) {
         const Refusal *refusal = &f->grouping->refusals.data[i];
         if (refusal->load == producer && contains(&f->makers[consumer], refusal->group))
@@ -313,6 +314,7 @@ Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions o
     if (!grouping) return report(graph, diags, failure);
     Plan *plan = arena_array(arena, Plan, 1);
     plan->graph = graph;
+    plan->has_ties = grouping->has_ties;
     plan->peak_bytes_unshared = dim_const(graph->dims, 0);
     Fuser f = {
         .arena = arena, .scratch = scratch, .graph = graph, .grouping = grouping, .plan = plan};

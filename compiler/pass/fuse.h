@@ -10,9 +10,10 @@
 #include "ir/kernel.h"
 
 typedef struct FuseOptions {
-    bool off;       /* one kernel per op of the graph */
-    bool pads_rows; /* of intermediates that products read: see pitch.h */
-    bool has_cores; /* a CPU's, which compute so little at once that memory seldom hides it */
+    bool off;        /* one kernel per op of the graph */
+    bool pads_rows;  /* of intermediates that products read: see pitch.h */
+    bool has_cores;  /* a CPU's, which compute so little at once that memory seldom hides it */
+    bool by_columns; /* what rows and columns make something for goes with columns, not with rows */
     /* Per node, or NULL: reductions whose results no pass over the same rows uses in their own
      * kernel. */
     const bool *apart;

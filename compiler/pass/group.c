@@ -2,15 +2,14 @@
 #include "pass/group_state.h"
 
 #include "pass/prepare.h"
+#include "pass/split.h"
 #include "pass/window.h"
 
 #include <string.h>
 
 enum {
     MAX_SCALARS = 4096, /* per kernel: compile time grows faster than its size */
-    MAX_ROUNDS = 16,
-    FEW_ROWS = 64,
-    LONG_ROW = 32768
+    MAX_ROUNDS = 16
 };
 
 static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
@@ -103,6 +102,7 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailur
     arena_rewind(p->arena, mark);
     if (!ok) return false;
     group->has_passes = attempted.has_passes;
+    group->has_inner = attempted.has_inner;
     group->loads.n = group->loads.capacity = n_loads;
     group->loads.data = arena_copy(p->arena, p->loads, n_loads * sizeof *p->loads);
     return true;
@@ -171,10 +171,10 @@ static bool add_anchor(Arena *arena, const Grouper *p, Group *group, const Ancho
     return true;
 }
 
-/* Several passes over few long rows would leave most of a GPU idle, so they stay apart and the
- * reduction is split over the machine. One kernel also sums partials of partials no deeper. */
-static bool is_starved(const Grouper *p, const Group *group) {
-    if (graph_is_contraction(p->graph, group->reduces.data[0])) return false;
+/* Why the group's passes stay apart, so that each is split over the machine; REASON_NONE: they need
+ * not. */
+static ReasonId why_starved(const Grouper *p, const Group *group) {
+    if (graph_is_contraction(p->graph, group->reduces.data[0])) return REASON_NONE;
     DimTab *dims = p->graph->dims;
     double rows = 1, length = 1;
     for (uint32_t d = 0; d < group->domain.rank; d++) {
@@ -185,9 +185,7 @@ static bool is_starved(const Grouper *p, const Group *group) {
             rows *= hi;
     }
     bool is_row = group->axes >> (group->domain.rank - 1) & 1;
-    KernelForm form = is_row ? FORM_ROW : FORM_COLUMN;
-    double segment = (double)reduce_order(form, DEVICE_GPU).segment_elems;
-    return (rows < FEW_ROWS && length > LONG_ROW) || length > segment * segment;
+    return split_need(is_row ? FORM_ROW : FORM_COLUMN, rows, length);
 }
 
 static bool is_kept_apart(const Grouper *p, const Group *group) {
@@ -233,11 +231,13 @@ bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFai
     bool ok = try_group(p, &joined, index, failure);
     bool is_place = failure->reason == REASON_OTHER_DOMAIN || failure->reason == REASON_MISALIGNED;
     if (!ok && is_product && is_place) failure->reason = REASON_TILES;
-    if (ok && joined.has_passes && is_starved(p, &joined)) {
-        *failure = (ComposeFailure){.reason = REASON_FEW_ROWS, .node = anchor->node};
+    ReasonId starved = ok && joined.has_passes ? why_starved(p, &joined) : REASON_NONE;
+    if (starved) {
+        *failure = (ComposeFailure){.reason = starved, .node = anchor->node};
         ok = false;
     }
-    if (ok && joined.has_passes && !joined.fixed && is_kept_apart(p, &joined)) {
+    bool is_whole = joined.has_passes || joined.has_inner;
+    if (ok && is_whole && !joined.fixed && is_kept_apart(p, &joined)) {
         *failure = (ComposeFailure){.reason = REASON_SLOWER, .node = anchor->node};
         ok = false;
     }
@@ -367,6 +367,11 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     ComposeFailure failure, why = {.reason = REASON_BETWEEN};
     uint32_t merged = after ? group_merge_for(p, &lone, anchor, after - 1) : GROUP_NONE;
     if (merged != GROUP_NONE) return merged;
+    uint32_t joined = group_join_preferred(p, &lone, anchor, after);
+    if (joined != GROUP_NONE) {
+        note_passed(p, anchor, &lone, joined, after);
+        return joined;
+    }
     for (uint32_t i = p->g->groups.n; i-- > (after ? after - 1 : 0);) {
         const Group *group = &p->g->groups.data[i];
         if (group->is_closed && i + 1 == after) why.reason = REASON_SLOWER;
@@ -376,6 +381,11 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
             return i;
         }
         if (i + 1 == after) why = failure;
+    }
+    joined = group_join_earlier(p, &lone, anchor, after);
+    if (joined != GROUP_NONE) {
+        note_passed(p, anchor, &lone, joined, after);
+        return joined;
     }
     for (uint32_t k = 0; k < lone.loads.n; k++) {
         NodeId load = lone.loads.data[k];
@@ -560,6 +570,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .graph = graph,
                  .off = off,
                  .has_cores = options.has_cores,
+                 .by_columns = options.by_columns,
                  .apart = options.apart,
                  .unmerged = options.unmerged,
                  .alone = options.alone,

@@ -1,10 +1,11 @@
 /* Grouping: which reductions and stored values share a kernel, and which values must be stored.
  *
  * Anchors (reductions, and nodes that must be stored) are taken in topological order. Each joins
- * the latest group that can compute it and that no other group it depends on has to follow;
- * otherwise it opens a new group. So groups are in launch order and no cycle can arise. What is not
- * an anchor is computed where it is used; when that turns out to repeat costly work, it becomes a
- * stored anchor and grouping starts over. */
+ * the latest group that can compute it and that no other group it depends on has to follow, or an
+ * earlier one that can follow these; otherwise it opens a new group. So groups are in launch order
+ * and no cycle can arise. What is not an anchor is computed where it is used; when that turns out
+ * to repeat costly work, it becomes a stored anchor and grouping starts over.
+ */
 #ifndef FUSEC_GROUP_H
 #define FUSEC_GROUP_H
 
@@ -27,6 +28,7 @@ typedef struct Grouping {
     const bool *is_placed;   /* per node: concats whose pieces are stored in their place */
     const NodeId *window_of; /* per node: the product that it is a window of, or NODE_NONE */
     ReasonId *why_apart;     /* per node: why the first that loads it is in another group */
+    bool has_ties;           /* see Plan */
     const bool *can_prepare; /* per node: see prepare.h; groups are of such values or of others */
 } Grouping;
 

@@ -35,7 +35,7 @@ typedef struct Grouper {
     NodeId *loads; /* room for every node, while a composition's memory is given up */
     ComposeMarks *marks;
     const Graph *graph;
-    bool off, has_cores;
+    bool off, has_cores, by_columns;
     const bool *can_prepare;                                                /* per node */
     const bool *apart, *unmerged, *alone, *placed, *cut, *again, *windowed; /* see FuseOptions */
     const uint32_t *part;
@@ -78,6 +78,17 @@ bool group_widen(Grouper *p, uint32_t index, const Anchor *anchor);
 /* Merges groups over rows whose results the anchor, which alone is `lone`, needs into group `into`,
  * the latest of them, and adds it. Returns where that group is then; GROUP_NONE: it cannot be. */
 uint32_t group_merge_for(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t into);
+
+/* The form of a group's kernel. */
+KernelForm group_form(const Grouper *p, const Group *group);
+/* Adds the anchor, which alone is `lone` and needs what group `after` - 1 makes, to an earlier
+ * group that makes something for it, if that can follow all up to there, which it then does: so
+ * that it is no matter which of them the source has first. Returns where that group is then;
+ * GROUP_NONE: there is none. */
+uint32_t group_join_earlier(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t after);
+/* Where rows and columns make something for the anchor: the same for those of the form that options
+ * prefer, if the latest is of the other. */
+uint32_t group_join_preferred(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t after);
 
 /* Finds the round's windows: of products that one slice reads, and of those that options name. */
 void group_find_windows(Grouper *p);

@@ -6,9 +6,25 @@ static int64_t segment_elems(const Kernel *kernel) {
     return reduce_order(kernel->form, DEVICE_GPU).segment_elems;
 }
 
-static bool is_single_pass(const Kernel *kernel) {
-    return (kernel->form == FORM_ROW || kernel->form == FORM_COLUMN) && kernel->stages.n == 1 &&
-           kernel->stages.data[0].stores.n == 0;
+ReasonId split_need(KernelForm form, double rows, double length) {
+    enum { FEW_ROWS = 64, LONG_ROW = 32768 };
+    double segment = (double)reduce_order(form, DEVICE_GPU).segment_elems;
+    if (rows < FEW_ROWS && length > LONG_ROW) return REASON_FEW_ROWS;
+    return length > segment * segment ? REASON_SEGMENTS : REASON_NONE;
+}
+
+static double most_of(const Kernel *kernel, uint32_t first, uint32_t n) {
+    const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    double most = 1;
+    for (uint32_t axis = first; axis < first + n; axis++)
+        most *= (double)dim_hi(dims, kernel_axis_extent(kernel, axis));
+    return most;
+}
+
+static bool is_needed(const Kernel *kernel) {
+    double rows = most_of(kernel, 0, kernel->n_parallel);
+    return split_need(kernel->form, rows,
+                      most_of(kernel, kernel->first_reduced, kernel->n_reduced)) != REASON_NONE;
 }
 
 static uint32_t add_partial(Arena *arena, Plan *plan, NodeId node, Dtype dtype, DimId rows,
@@ -58,17 +74,23 @@ static ScalarId through_memory(Arena *arena, Plan *plan, Kernel *partial, uint32
     return scalar_load(scalars, dtype, buffer, address, GUARD_NONE);
 }
 
-static bool is_long(const Plan *plan, const Kernel *kernel) {
-    return dim_hi(plan->graph->dims, kernel_n_reduced(kernel)) > segment_elems(kernel);
+bool split_may(const Plan *plan, const Kernel *kernel) {
+    bool reduces = kernel->form == FORM_ROW || kernel->form == FORM_COLUMN;
+    return reduces && kernel->stages.n == 1 && kernel->segment_axis == NO_AXIS &&
+           dim_hi(plan->graph->dims, kernel_n_reduced(kernel)) > segment_elems(kernel);
 }
 
 void split_kernel(Arena *arena, Plan *plan, Kernel kernel) {
-    if (!is_single_pass(&kernel) || !is_long(plan, &kernel)) {
+    if (split_may(plan, &kernel) && (!kernel_stores_inner(&kernel) || is_needed(&kernel)))
+        split_in_two(arena, plan, kernel);
+    else
         vec_push(arena, &plan->kernels, kernel);
-        return;
-    }
+}
+
+void split_in_two(Arena *arena, Plan *plan, Kernel kernel) {
     IndexTab *tab = scalartab_indices(kernel.scalars);
     DimId n = dim_ceil_div(plan->graph->dims, kernel_n_reduced(&kernel), segment_elems(&kernel));
+    memset(&kernel.args, 0, sizeof kernel.args); /* to be noted anew, in two arrays */
     Kernel partial = kernel, finish = kernel;
     partial.name = str_format(arena, "%s_part", kernel.name);
     partial.segment_axis = index_new_axis(tab, n);
@@ -86,6 +108,8 @@ void split_kernel(Arena *arena, Plan *plan, Kernel kernel) {
     }
     finish.first_reduced = partial.segment_axis;
     finish.n_reduced = 1;
+    memset(&finish.stages, 0, sizeof finish.stages);
+    vec_push(arena, &finish.stages, (Stage){.reduces = kernel.stages.data[0].reduces});
     vec_push(arena, &plan->kernels, partial);
     vec_push(arena, &plan->kernels, finish);
 }

@@ -1,8 +1,11 @@
 /* A stage that reduces becomes a kernel of its own, whose results lie in memory for those behind
- * it; what stages store is one map over all elements. See spread.h. */
+ * it, and stores what its stage does; what is left to be stored is one map over all elements. See
+ * spread.h. */
 #include "pass/spread.h"
 
 #include "ir/card.h"
+#include "pass/choose.h"
+#include "pass/excerpt.h"
 #include "pass/rebuild.h"
 #include "pass/sched.h"
 #include "pass/split.h"
@@ -123,7 +126,8 @@ typedef struct Piece {
 /* For each row, or for each element too. Returns its number plus 1. */
 static uint32_t add_temp(Spreader *s, NodeId node, Dtype dtype, bool has_elements) {
     DimTab *dims = s->plan->graph->dims;
-    DimId rows = dim_mul(dims, kernel_n_rows(&s->whole), s->when);
+    DimId rows = kernel_n_rows(&s->whole);
+    if (s->when) rows = dim_mul(dims, rows, s->when);
     uint32_t ordinal = 0;
     for (uint32_t i = 0; i < s->plan->buffers.n; i++)
         ordinal += s->plan->buffers.data[i].kind == BUFFER_TEMP;
@@ -192,12 +196,15 @@ static Store copy_store(Piece *piece, const Store *store) {
 static void add_piece(Spreader *s, Piece *piece) {
     uint32_t n = s->plan->kernels.n;
     piece->kernel.name = str_format(s->arena, "%s_spread%u", s->whole.name, n);
-    split_kernel(s->arena, s->plan, piece->kernel);
+    if (split_may(s->plan, &piece->kernel))
+        split_in_two(s->arena, s->plan, piece->kernel);
+    else
+        vec_push(s->arena, &s->plan->kernels, piece->kernel);
 }
 
 /* One stage; with what is stored for each row, if it is the last. */
 static void add_reducing(Spreader *s, const Stage *stage, bool is_last, bool are_needed) {
-    Piece piece = piece_new(s, FORM_ROW);
+    Piece piece = piece_new(s, s->whole.form);
     Kernel *kernel = &piece.kernel;
     uint32_t axes = (1u << kernel->n_parallel) - 1;
     Stage own = {.reduces = {0}};
@@ -209,6 +216,8 @@ static void add_reducing(Spreader *s, const Stage *stage, bool is_last, bool are
         vec_push(s->arena, &kernel->reduces, reduce);
         vec_push(s->arena, &own.reduces, i);
     }
+    for (uint32_t i = 0; i < stage->stores.n; i++)
+        vec_push(s->arena, &own.stores, copy_store(&piece, &stage->stores.data[i]));
     vec_push(s->arena, &kernel->stages, own);
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         uint32_t slot = stage->reduces.data[i];
@@ -229,10 +238,11 @@ static void add_reducing(Spreader *s, const Stage *stage, bool is_last, bool are
     add_piece(s, &piece);
 }
 
-static void add_map(Spreader *s) {
+/* What stages from `first` on store. */
+static void add_map(Spreader *s, uint32_t first) {
     Piece piece = piece_new(s, FORM_MAP);
     Stage own = {.reduces = {0}};
-    for (uint32_t i = 0; i < s->whole.stages.n; i++) {
+    for (uint32_t i = first; i < s->whole.stages.n; i++) {
         const Stage *stage = &s->whole.stages.data[i];
         for (uint32_t k = 0; k < stage->stores.n; k++)
             vec_push(s->arena, &own.stores, copy_store(&piece, &stage->stores.data[k]));
@@ -282,54 +292,112 @@ static void keep_costly(Spreader *s, uint32_t stage) {
 }
 
 static void add_pieces(Spreader *s, bool keeps) {
-    uint32_t last = 0;
-    bool has_stores = false;
-    for (uint32_t i = 0; i < s->whole.stages.n; i++) {
-        has_stores = has_stores || s->whole.stages.data[i].stores.n;
-        if (s->whole.stages.data[i].reduces.n) last = i;
-    }
+    uint32_t last = s->whole.stages.n - 1;
+    while (!s->whole.stages.data[last].reduces.n) last--;
+    bool has_stores = last + 1 < s->whole.stages.n;
     for (uint32_t i = 0; i <= last; i++) {
         if (keeps) keep_costly(s, i);
         add_reducing(s, &s->whole.stages.data[i], i == last, i < last || has_stores);
     }
-    if (has_stores) add_map(s);
+    if (has_stores) add_map(s, last + 1);
 }
 
-static bool may_be_spread(const Plan *plan, const Kernel *kernel) {
-    bool is_one_pass = kernel->stages.n == 1 && !kernel->stages.data[0].stores.n;
-    if (kernel->is_init || kernel->form != FORM_ROW || kernel->segment_axis != NO_AXIS ||
-        is_one_pass)
-        return false;
-    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+static bool may_be_changed(const Plan *plan, const Kernel *kernel) {
+    bool is_whole = kernel->stages.n > 1 || kernel_stores_inner(kernel);
+    if (kernel->is_init || kernel->segment_axis != NO_AXIS || !is_whole) return false;
+    for (uint32_t i = 0; i < kernel->nodes.n && kernel->stages.n > 1; i++)
         if (graph_block(plan->graph, kernel->nodes.data[i], BLOCK_MUST)) return false;
     return true;
 }
 
-/* Puts what stands for the plan's last kernel behind it. */
-static void spread_last(Arena *arena, Plan *plan, const Target *target) {
-    uint32_t k = plan->kernels.n - 1, n_slots = plan->kernels.data[k].reduces.n;
+static Spreader spreader_new(Arena *arena, Plan *plan, const Kernel *whole, DimId when) {
+    return (Spreader){.arena = arena,
+                      .plan = plan,
+                      .whole = *whole,
+                      .when = when,
+                      .results = arena_array(arena, uint32_t, whole->reduces.n),
+                      .kept = arena_array(arena, uint32_t, scalar_count(whole->scalars) + 1)};
+}
+
+/* Puts what stands for the plan's last kernel behind it; false: nothing does. */
+static bool spread_last(Arena *arena, Plan *plan, const Target *target) {
+    uint32_t k = plan->kernels.n - 1;
+    const Kernel whole = plan->kernels.data[k];
     DimTab *dims = plan->graph->dims;
-    Spreader s = {.arena = arena, .plan = plan, .whole = plan->kernels.data[k]};
     RowSpread spread;
-    s.when = find_few(arena, plan, s.whole, target, &spread);
-    if (s.when == DIM_NONE) return;
-    s.results = arena_array(arena, uint32_t, n_slots);
-    s.kept = arena_array(arena, uint32_t, scalar_count(s.whole.scalars) + (size_t)1);
+    if (whole.form != FORM_ROW) return false;
+    DimId when = find_few(arena, plan, whole, target, &spread);
+    if (when == DIM_NONE) return false;
+    Spreader s = spreader_new(arena, plan, &whole, when);
     add_pieces(&s, target->device == DEVICE_CPU);
     plan->kernels.data[k].when = dim_sub(dims, dim_const(dims, 1), s.when);
     spread.n = plan->kernels.n - 1 - k;
     plan->kernels.data[k].spread = spread;
     for (uint32_t i = k + 1; i < plan->kernels.n; i++)
         kernel_note_interface(arena, &plan->kernels.data[i]);
+    return true;
 }
 
-void spread_plan(Arena *arena, Plan *plan, const Target *target) {
+/* By price. */
+
+static Prices price_of(Arena *arena, Plan *alone, const Target *target, const CostPoints *points) {
+    for (uint32_t k = 0; k < alone->kernels.n; k++)
+        kernel_note_interface(arena, &alone->kernels.data[k]);
+    sched_plan(arena, alone, target);
+    return choose_price(arena, alone, target, points);
+}
+
+/* Of what the kernel computes, as a kernel for each op. */
+static bool price_ops(Arena *arena, Arena *scratch, const Plan *plan, const Kernel *kernel,
+                      const Target *target, const CostPoints *points, Prices *ops) {
+    const Graph *graph = plan->graph;
+    bool *in = arena_array(scratch, bool, graph->nodes.n);
+    bool *out = arena_array(scratch, bool, graph->nodes.n);
+    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+        NodeId id = kernel->nodes.data[i];
+        in[id] = graph_class(graph, id) != CLASS_SOURCE;
+    }
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (kernel_stores_to(kernel, kernel->args.data[i]))
+            out[kernel_find_store(kernel, kernel->args.data[i])->node] = true;
+    const Graph *excerpt = excerpt_of(scratch, graph, in, out).graph;
+    return choose_price_ops(arena, scratch, excerpt, target, points, ops);
+}
+
+/* Whether a kernel of a single pass, which stores elements as it goes, is better off split. */
+static bool is_better_split(Arena *arena, Arena *scratch, const Plan *plan, const Kernel *kernel,
+                            const Target *target) {
+    if (!split_may(plan, kernel)) return false;
+    CostPoints points = cost_points(scratch, plan->graph->dims, target->device);
+    Plan whole = *plan, split = *plan;
+    memset(&whole.kernels, 0, sizeof whole.kernels);
+    memset(&split.kernels, 0, sizeof split.kernels);
+    split.buffers.data = arena_copy(scratch, plan->buffers.data, plan->buffers.n * sizeof(Buffer));
+    split.buffers.capacity = plan->buffers.n;
+    vec_push(scratch, &whole.kernels, *kernel);
+    Spreader s = spreader_new(scratch, &split, kernel, DIM_NONE);
+    add_pieces(&s, false);
+    Prices now = price_of(scratch, &whole, target, &points);
+    Prices other = price_of(scratch, &split, target, &points), ops;
+    return price_ops(arena, scratch, plan, kernel, target, &points, &ops) &&
+           choose_is_better(&points, &now, &other, &ops);
+}
+
+static void split_last(Arena *arena, Plan *plan) {
+    Kernel whole = plan->kernels.data[--plan->kernels.n];
+    split_in_two(arena, plan, whole);
+    for (uint32_t k = plan->kernels.n - 2; k < plan->kernels.n; k++)
+        kernel_note_interface(arena, &plan->kernels.data[k]);
+}
+
+void spread_plan(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
     uint32_t n = plan->kernels.n;
     const Kernel *before = plan->kernels.data;
     memset(&plan->kernels, 0, sizeof plan->kernels);
     for (uint32_t k = 0; k < n; k++) {
         vec_push(arena, &plan->kernels, before[k]);
-        if (may_be_spread(plan, &before[k])) spread_last(arena, plan, target);
+        if (!may_be_changed(plan, &before[k]) || spread_last(arena, plan, target)) continue;
+        if (is_better_split(arena, scratch, plan, &before[k], target)) split_last(arena, plan);
     }
     const char *fault = plan_verify(plan, arena);
     if (fault) ice(arena, "spread plan of %s: %s", plan->graph->name, fault);

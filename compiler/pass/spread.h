@@ -3,9 +3,11 @@
  * too, the plan holds beside the kernel the same in kernels of one pass each, which are split over
  * the machine (pass/split.h). Which of the two start follows from the extents when a run is
  * prepared: grids of the others are 0 then, and so are their temps (Kernel.when). The bits are the
- * same.
+ * same. Where extents leave no choice, and of columns, a kernel of one pass that stores elements as
+ * it goes is split if that has the better price.
  *
- * What is wanted as one kernel by `fuse must` is one at all extents. */
+ * What is wanted as one kernel by `fuse must` is one at all extents, if it has several passes: a
+ * split of one stores nothing for its own readers but partial results. */
 #ifndef FUSEC_SPREAD_H
 #define FUSEC_SPREAD_H
 
@@ -13,6 +15,6 @@
 #include "ir/target.h"
 
 /* Requires a fused plan without layouts that is not scheduled. */
-void spread_plan(Arena *arena, Plan *plan, const Target *target);
+void spread_plan(Arena *arena, Arena *scratch, Plan *plan, const Target *target);
 
 #endif

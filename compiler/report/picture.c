@@ -72,13 +72,21 @@ static uint32_t buffer_read(const Plan *plan, uint32_t buffer, const int64_t *di
     return dims ? footprint_source(plan, buffer, dims) : buffer;
 }
 
+/* Whether one of its passes stores to the buffer. */
+static bool stores_elements(const Kernel *kernel, uint32_t buffer) {
+    Kernel passes = *kernel;
+    passes.row_stores.n = 0;
+    return kernel_stores_to(&passes, buffer);
+}
+
 static void note_makers(Builder *b) {
     for (uint32_t i = 0; i < b->plan->kernels.n; i++) {
         const Kernel *kernel = &b->plan->kernels.data[i];
         for (uint32_t k = 0; k < kernel->args.n; k++) {
             uint32_t buffer = kernel->args.data[k];
             if (!kernel_stores_to(kernel, buffer)) continue;
-            if (kernel->segment_axis != NO_AXIS) b->is_partial[buffer] = true;
+            if (kernel->segment_axis != NO_AXIS && !stores_elements(kernel, buffer))
+                b->is_partial[buffer] = true;
             if (kernel_lays_out(b->plan, kernel)) b->is_laid_out[buffer] = true;
         }
     }

@@ -64,11 +64,19 @@ static const char *make_row_loop(Maker *m) {
     return reduction(m, AXES("R", "C"), 1);
 }
 
+/* Those who make partial results may store elements too. */
+static const char *single_pass(Maker *m, Axes axes, uint32_t axis) {
+    Value v = chain(m, input(m, m->dtype, axes), rng_below(&m->rng, 3));
+    if (rng_chance(&m->rng, 40)) output(m, unary(m, v));
+    if (rng_chance(&m->rng, 20)) output(m, v);
+    const char *op = PICK(m, "sum", "max", "min");
+    finish(m, bind(m, v.dtype, AXES(axes.of[1 - axis]), "%s(%s, axis=%u)", op, v.name, axis));
+    return source(m);
+}
+
 static const char *make_row_segments(Maker *m) {
     dim(m, "R", 1, 40, 1), dim(m, "C", 1, 1 << 18, 1);
-    Value v = chain(m, input(m, m->dtype, AXES("R", "C")), rng_below(&m->rng, 3));
-    finish(m, bind(m, v.dtype, AXES("R"), "%s(%s, axis=1)", PICK(m, "sum", "max", "min"), v.name));
-    return source(m);
+    return single_pass(m, AXES("R", "C"), 1);
 }
 
 static const char *make_column(Maker *m) {
@@ -78,9 +86,10 @@ static const char *make_column(Maker *m) {
 
 /* Every third long enough that there are segments of segments. */
 static const char *make_column_segments(Maker *m) {
-    bool is_long = rng_chance(&m->rng, 33);
+    uint32_t kind = (uint32_t)rng_below(&m->rng, 100);
+    bool is_long = kind < 33, has_one_pass = kind % 2 == 0;
     dim(m, "N", 1, is_long ? 1 << 18 : 8192, 1), dim(m, "M", 1, is_long ? 48 : 2048, 1);
-    return reduction(m, AXES("N", "M"), 0);
+    return (has_one_pass ? single_pass : reduction)(m, AXES("N", "M"), 0);
 }
 
 /* Products. */

@@ -120,15 +120,28 @@ static const Flip flips[] = {
      "graph g(x: f32[1024, 1024]) -> (y: f32[1024, 1024]) {\n  m = max(x, axis=1, keep=true)\n  y "
      "= x - m\n}",
      false, HOPPER},
-    {REASON_BETWEEN, "m", "y",
-     "graph g(x: f32[1024, 1024]) -> (y: f32[1024, 1024]) {\n"
-     "  m = max(x, axis=1, keep=true)\n  y = (x - sum(x, axis=0)) * m\n}",
-     "graph g(x: f32[1024, 1024], s: f32[1024]) -> (y: f32[1024, 1024]) {\n"
-     "  m = max(x, axis=1, keep=true)\n  y = (x - s) * m\n}",
+    {REASON_BETWEEN, "s", "y",
+     "graph g(x: f32[256, 16384]) -> (y: f32[256, 16384]) {\n"
+     "  s = sum(x, axis=0)\n  y = s * (x - max(x, axis=1, keep=true))\n}",
+     "graph g(x: f32[256, 16384], m: f32[256, 1]) -> (y: f32[256, 16384]) {\n"
+     "  s = sum(x, axis=0)\n  y = s * (x - m)\n}",
      false, HOPPER},
     {REASON_FEW_ROWS, "s", "y",
      "graph g(x: f32[100000]) -> (y: f32[100000]) {\n  s = sum(x)\n  y = x / s\n}",
      "graph g(x: f32[10000]) -> (y: f32[10000]) {\n  s = sum(x)\n  y = x / s\n}", false, HOPPER},
+    {REASON_SEGMENTS, "s", "y",
+     "graph g(x: f32[100000, 65536]) -> (y: f32[100000, 65536]) {\n"
+     "  s = sum(x, axis=0)\n  y = x / s\n}",
+     "graph g(x: f32[60000, 65536]) -> (y: f32[60000, 65536]) {\n"
+     "  s = sum(x, axis=0)\n  y = x / s\n}",
+     false, HOPPER},
+    /* an output, but that is not why */
+    {REASON_SLOWER, "h", "s",
+     "graph g(x: bf16[70001, 6], r: bf16[70001, 6]) -> (h: bf16[70001, 6], s: bf16[6]) {\n"
+     "  h = x + r\n  s = sum(h, axis=0)\n}",
+     "graph g(x: bf16[70001, 6], r: bf16[70001, 6]) -> (h: bf16[70001, 6], s: bf16[6]) {\n"
+     "  fuse must {\n    h = x + r\n    s = sum(h, axis=0)\n  }\n}",
+     false, HOPPER},
     {REASON_COSTLY, "e", "b",
      "graph g(x: f32[1000000]) -> (y: f32[999998]) {\n  e = sin(cos(tanh(exp(x))))\n  b = e[2:]\n  "
      "c = e[:-2]\n  y "
