@@ -137,6 +137,7 @@ uint32_t contract_n_chains(const DimTab *dims, DimId k);
 typedef struct Sched {
     uint32_t lanes;     /* consecutive elements per step along the lane axis: the last parallel
                          * axis, in FORM_ROW the last reduced one */
+    bool is_flat;       /* GPU FORM_MAP: lanes go on from row to row (ir/flat.h) */
     uint32_t lanes_out; /* CPU FORM_MAP: the lane axis is so many before the last, which is short */
     uint32_t unroll;    /* steps in flight */
     uint32_t threads;   /* GPU: per block. CPU: 1 */
@@ -484,6 +485,8 @@ VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant);
 /* The axis that lanes of a variant go along, where a contraction does not choose another; or
  * NO_AXIS. */
 uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched);
+/* All axes (bit set) that lanes of such a variant go along. */
+uint32_t kernel_lane_axes(const Kernel *kernel, const Sched *sched);
 /* CPU: whether rows are so short that the ends of their reductions are worth taking together, in
  * groups of as many as there are lanes, of KERNEL_GROUP_ELEMS elements at most: what they read,
  * keep and store stays in the nearest cache. */

@@ -4,12 +4,14 @@
 #include "pass/cost_prims.h"
 #include "pass/keep.h"
 #include "pass/pressure.h"
+#include "pass/sched_flat.h"
 #include "pass/sched_gemm.h"
 
 #include <string.h>
 
 enum {
     MAP_THREADS = 256,
+    MAP_ROW_BYTES = 8, /* of an access that a row's own vectors are kept for: judged */
     ROW_BLOCK_THREADS = 128, /* rows of a warp or less share a block; a larger team is a block,
                               * since barriers are the block's */
     COLUMN_THREADS = 256,    /* along the columns, by 8 chains, by segments side by side */
@@ -157,13 +159,9 @@ static bool has_registers(const Scheduler *s, const Sched *sched) {
     return pressure_least(s->arena, s->kernel, sched) <= MAX_THREAD_REGISTERS;
 }
 
-static DimId map_grid(const Scheduler *s, uint32_t lanes) {
-    return dim_ceil_div(s->dims, kernel_n_rows(s->kernel), (int64_t)lanes * MAP_THREADS);
-}
-
 static void gpu_map(Scheduler *s, Variant variant) {
     variant.sched.threads = MAP_THREADS;
-    variant.grid = map_grid(s, variant.sched.lanes);
+    variant.grid = sched_map_grid(s->kernel, &variant.sched);
     add_variant(s, variant);
 }
 
@@ -430,37 +428,62 @@ static void gpu_variant(Scheduler *s, Variant variant) {
     by_form[s->kernel->form](s, variant);
 }
 
-/* Vector accesses where the lane extent allows them, under conditions on pointers and, for a
- * symbolic extent, on its multiple; then one element at a time, which always applies. */
-static void schedule_gpu(Scheduler *s) {
-    Sched sched = {
-        .lanes = 1, .unroll = 1, .is_wide = is_wide(s), .pairs_bf16 = s->target->has_bf16};
-    uint32_t lanes = s->target->vector_bytes / widest_bytes(s);
-    if (lanes > 8) lanes = 8;
+/* As many lanes as registers let it have. */
+static uint32_t lanes_in_registers(const Scheduler *s, Sched sched) {
+    for (; sched.lanes > 1; sched.lanes /= 2)
+        if (has_registers(s, &sched) && !pressure_is_spread(s->arena, s->kernel, &sched)) break;
+    return sched.lanes;
+}
+
+/* Vectors that go on from row to row, where rows are not known to be whole vectors of `row_lanes`;
+ * lanes 1: they would be no better. *replaces: those of a row are of no use beside them. */
+static Variant flat_variant(const Scheduler *s, Sched sched, uint32_t row_lanes, bool *replaces) {
     DimId extent = lane_extent(s);
     int64_t value, known = dim_multiple(s->dims, extent);
     bool is_const = dim_is_const(s->dims, extent, &value);
-    while (lanes > 1 && is_const && value % lanes) lanes /= 2;
-    for (; lanes > 1; lanes /= 2) {
-        sched.lanes = lanes;
-        if (has_registers(s, &sched) && !pressure_is_spread(s->arena, s->kernel, &sched)) break;
+    sched.is_flat = true;
+    sched.lanes = lanes_in_registers(s, sched);
+    FlatUse use = sched_flat_use(s->arena, s->kernel, sched.lanes);
+    bool is_enough = use.has_others && is_const && row_lanes * widest_bytes(s) >= MAP_ROW_BYTES;
+    if (!use.may || known % sched.lanes == 0 || is_enough) sched.lanes = 1;
+    *replaces = sched.lanes > 1 && (is_const || !use.has_others);
+    return (Variant){.sched = sched,
+                     .align_bytes = s->target->vector_bytes,
+                     .align_args = use.wide_args,
+                     .multiple_of = 1};
+}
+
+/* Vectors along the lane axis, under conditions on pointers and, for a symbolic extent, on its
+ * multiple. */
+static void gpu_row_vectors(Scheduler *s, Sched sched) {
+    DimId extent = lane_extent(s);
+    Variant variant = {.sched = sched, .align_bytes = s->target->vector_bytes};
+    if (dim_multiple(s->dims, extent) % sched.lanes) {
+        variant.multiple_dim = extent;
+        variant.multiple_of = sched.lanes;
     }
-    sched.lanes = 1;
-    if (lanes > 1 && !(is_const && value == 0) && s->lane_axis != NO_AXIS) {
-        Variant variant = {.sched = sched, .align_bytes = 1};
-        variant.sched.lanes = lanes;
-        if (known % lanes) {
-            variant.multiple_dim = extent;
-            variant.multiple_of = lanes;
-        }
-        index_assume_multiple(s->indices, variant.multiple_dim, variant.multiple_of);
-        variant.align_args = wide_arguments(s, lanes);
-        index_assume_multiple(s->indices, DIM_NONE, 1);
-        if (variant.align_args) {
-            variant.align_bytes = s->target->vector_bytes;
-            gpu_variant(s, variant);
-        }
-    }
+    index_assume_multiple(s->indices, variant.multiple_dim, variant.multiple_of);
+    variant.align_args = wide_arguments(s, sched.lanes);
+    index_assume_multiple(s->indices, DIM_NONE, 1);
+    if (variant.align_args) gpu_variant(s, variant);
+}
+
+/* Vector accesses where they are possible; then one element at a time, which always applies. */
+static void schedule_gpu(Scheduler *s) {
+    Sched sched = {
+        .lanes = 1, .unroll = 1, .is_wide = is_wide(s), .pairs_bf16 = s->target->has_bf16};
+    Sched vectors = sched;
+    vectors.lanes = s->target->vector_bytes / widest_bytes(s);
+    if (vectors.lanes > 8) vectors.lanes = 8;
+    int64_t value;
+    bool is_const = dim_is_const(s->dims, lane_extent(s), &value), replaces = false;
+    Sched wide = vectors;
+    while (vectors.lanes > 1 && is_const && value % vectors.lanes) vectors.lanes /= 2;
+    vectors.lanes = lanes_in_registers(s, vectors);
+    Variant flat = flat_variant(s, wide, vectors.lanes, &replaces);
+    bool has_vectors = vectors.lanes > 1 && !(is_const && value == 0) && s->lane_axis != NO_AXIS;
+    if (has_vectors && !replaces) gpu_row_vectors(s, vectors);
+    if (flat.sched.lanes > 1) gpu_variant(s, flat);
     gpu_variant(s, (Variant){.sched = sched, .align_bytes = 1, .multiple_of = 1});
 }
 

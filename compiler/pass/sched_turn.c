@@ -1,6 +1,7 @@
 /* Schedules of turns. See sched_turn.h. */
 #include "pass/sched_turn.h"
 
+#include "pass/sched_flat.h"
 #include "pass/sched_gemm.h"
 
 enum {
@@ -67,7 +68,7 @@ bool sched_turn(const Kernel *kernel, uint32_t threads, Variant *variant) {
     sched->threads = threads;
     switch (kernel->form) {
     case FORM_MAP:
-        variant->grid = ceil_div(kernel, rows, (int64_t)sched->lanes * threads);
+        variant->grid = sched_map_grid(kernel, sched);
         return true;
     case FORM_ROW: /* the barriers of a team of several warps are the block's; no row of a cluster
                     */

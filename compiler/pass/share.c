@@ -86,8 +86,8 @@ static void write_variants(Writer *w) {
         const Variant *v = &w->kernel->variants[i];
         const Sched *s = &v->sched;
         text_printf(
-            &w->out, "variant %u %u %u %u %u %lld %u %u %d %u %u %u %llx %u %lld %u %lld %lld\n",
-            s->lanes, s->lanes_out, s->unroll, s->threads, s->team, (long long)s->unit_elems,
+            &w->out, "variant %u %d %u %u %u %u %lld %u %u %d %u %u %u %llx %u %lld %u %lld %lld\n",
+            s->lanes, s->is_flat, s->lanes_out, s->unroll, s->threads, s->team, (long long)s->unit_elems,
             s->resident, s->slots, s->is_wide, v->grid, v->shared_bytes, v->align_bytes,
             (unsigned long long)v->align_args, v->multiple_dim, (long long)v->multiple_of,
             v->limit_dim, (long long)v->least, (long long)v->limit);
