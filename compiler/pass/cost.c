@@ -302,12 +302,14 @@ double cost_use(const Coster *c, const Pricing *p, double wanted) {
     return warps < wanted ? warps / wanted : 1;
 }
 
-/* Of a map that waits `wait_us` for memory where that is as busy as can be, and `peak_us` is its
- * least time there: the less DRAM has to do, the sooner it answers. t is the solution of
- * t = wait_us * (IDLE_WAIT + BUSY_WAIT * peak_us / t). */
-static double waiting_us(double wait_us, double peak_us) {
-    double idle = wait_us * IDLE_WAIT;
-    return (idle + sqrt(idle * idle + 4 * wait_us * BUSY_WAIT * peak_us)) / 2;
+/* Of a map that waits `us` for memory if that is as busy as can be, and takes `peak_us` there at
+ * least: behind the first loads, the less DRAM has to do, the sooner it answers. Not of gathers,
+ * whose loads wait for one another. t is the solution of
+ * t = us * (IDLE_WAIT + BUSY_WAIT * peak_us / t). */
+static double stream_us(const Coster *c, const Pricing *p, double us, double peak_us) {
+    if (p->kernel->form != FORM_MAP || p->wait_us > c->card->latency_us) return us;
+    double first = fmin(us, p->wait_us), rest = us - first, idle = rest * IDLE_WAIT;
+    return first + (idle + sqrt(idle * idle + 4 * rest * BUSY_WAIT * peak_us)) / 2;
 }
 
 /* Of what DRAM delivers and takes; what is read, from there or from the cache, can come no faster
@@ -323,8 +325,7 @@ static double dram_us(const Coster *c, const Pricing *p) {
         own = fmin(own, (p->cost->read_bytes + p->held_bytes) / p->cost->n_blocks);
     double bytes = at_once * own;
     double us = bytes > 0 ? waited * p->wait_us / bytes : 0;
-    if (p->kernel->form == FORM_MAP) us = waiting_us(us, all / peak);
-    return fmax(all / peak, us);
+    return fmax(all / peak, stream_us(c, p, us, all / peak));
 }
 
 static uint32_t index_depth(const IndexTab *tab, IndexId id, const uint32_t *depth) {
