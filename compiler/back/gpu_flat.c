@@ -89,8 +89,8 @@ void gpu_flat_map(Lower *lower) {
     LLVMBuilderRef builder = unit->builder;
     const Sched *sched = &lower->variant->sched;
     LLVMValueRef thread = gpu_index(lower, gpu_thread(unit));
-    LLVMValueRef first = LLVMBuildMul(builder, gpu_block(lower),
-                                      lower_index_const(lower, sched->threads), "");
+    LLVMValueRef first =
+        LLVMBuildMul(builder, gpu_block(lower), lower_index_const(lower, sched->threads), "");
     LLVMValueRef step = LLVMBuildAdd(builder, first, thread, "");
     LLVMValueRef lanes = lower_index_const(lower, sched->lanes);
     LLVMValueRef total = lower_dim(lower, kernel_n_rows(lower->kernel));

@@ -414,7 +414,8 @@ static void store_lanes(Point *point, const Store *store, uint32_t arg, LLVMValu
     Unit *unit = lower->unit;
     Dtype dtype = lower->plan->buffers.data[store->buffer].dtype;
     uint32_t align = access_align(point, store->address, arg, dtype);
-    if (point_motion(point, store->address) != LANES_CONTIGUOUS || (unit_is_gpu(unit) && point->mask)) {
+    if (point_motion(point, store->address) != LANES_CONTIGUOUS ||
+        (unit_is_gpu(unit) && point->mask)) {
         store_each_lane(point, store, arg, value, dtype_bytes(dtype));
     } else if (point->mask) {
         store_masked(point, store, arg, value, dtype_bytes(dtype));
@@ -434,7 +435,8 @@ static void store_inside(Point *point, const Store *store, uint32_t arg, LLVMVal
     Point some = *point;
     some.mask = and_opt(unit, point->mask, inside);
     If rest = {NULL};
-    if (unit_is_gpu(unit) && !point->mask && point_motion(point, store->address) == LANES_CONTIGUOUS) {
+    if (unit_is_gpu(unit) && !point->mask &&
+        point_motion(point, store->address) == LANES_CONTIGUOUS) {
         LLVMValueRef all = unit_intrinsic(unit, "llvm.vector.reduce.and", &type, 1, &inside, 1);
         If whole = if_begin(unit, lower->function, all);
         store_lanes(point, store, arg, value);

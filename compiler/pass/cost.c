@@ -31,7 +31,7 @@ static const double CLUSTER_PASS_US = 1.2; /* at least, of a pass: what blocks s
  * and with a bias of 16384 x 8191 in bf16 and f32 took 392, 365 and 411 us; this gives 392, 366 and
  * 414. */
 static const double IDLE_WAIT = 0.56, BUSY_WAIT = 0.34;
-static const double CACHE_WAIT = 0.35;     /* for the last cache, of the wait for memory; judged */
+static const double CACHE_WAIT = 0.35; /* for the last cache, of the wait for memory; judged */
 
 /* Whether all strides but the contiguous one are multiples of what maps are aligned to. */
 static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *variant) {

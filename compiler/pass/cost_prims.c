@@ -16,9 +16,9 @@ static const double MAP_UNIT_CLOCKS = 6;     /* of a map's unit that is a run of
 static const double ROW_EXACT_CLOCKS = 0.5;  /* of a row's own value, for each prim: instructions */
 static const double ROW_TARGET_CLOCKS = 2;   /* the same of functions, one step after the other */
 static const double CPU_TO_BF16 = 7;         /* instructions of rounding to bf16 */
-static const double COORDINATE = 3; /* instructions: one more, compared with the extent, or 0 */
-static const double GPU_EXP = 9;             /* seven, one of which takes as long as eight */
-static const double ROW_QUOTIENT = 4;        /* GPU: of a quotient by a row's own value */
+static const double COORDINATE = 3;   /* instructions: one more, compared with the extent, or 0 */
+static const double GPU_EXP = 9;      /* seven, one of which takes as long as eight */
+static const double ROW_QUOTIENT = 4; /* GPU: of a quotient by a row's own value */
 
 static double of_dtype(const Card *card, Dtype dtype, double prims) {
     return dtype == DT_F64 ? prims / card->f64_rate : prims;

@@ -11,7 +11,7 @@
 
 enum {
     MAP_THREADS = 256,
-    MAP_ROW_BYTES = 8, /* of an access that a row's own vectors are kept for: judged */
+    MAP_ROW_BYTES = 8,       /* of an access that a row's own vectors are kept for: judged */
     ROW_BLOCK_THREADS = 128, /* rows of a warp or less share a block; a larger team is a block,
                               * since barriers are the block's */
     COLUMN_THREADS = 256,    /* along the columns, by 8 chains, by segments side by side */

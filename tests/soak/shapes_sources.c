@@ -205,6 +205,16 @@ static const char *make_map(Maker *m) {
     return source(m);
 }
 
+/* Rows of any length, an odd one where it is known. */
+static const char *make_map_flat(Maker *m) {
+    Axes axes = {{"N", "M", "K"}, 1 + rng_below(&m->rng, 3)};
+    const char *odd = str_format(m->arena, "%d", (int)rng_between(&m->rng, 2, 2000) | 1);
+    if (rng_chance(&m->rng, 50)) axes.of[axes.n - 1] = odd;
+    for (uint32_t k = 0; k < axes.n; k++)
+        if (axes.of[k][0] > '9') dim(m, axes.of[k], 2, 1000, 1);
+    finish(m, chain(m, viewed(m, input(m, m->dtype, axes)), 2));
+    return source(m);
+}
 /* Reductions. */
 
 static Value reduced(Maker *m, Value v, uint32_t axis, const char *rest) {

@@ -30,6 +30,10 @@ static bool is_map(const Used *u) {
     return u->kernel->form == FORM_MAP;
 }
 
+static bool is_map_flat(const Used *u) {
+    return u->kernel->form == FORM_MAP && u->variant->sched.is_flat;
+}
+
 static bool is_row(const Used *u) {
     return is_row_form(u);
 }
