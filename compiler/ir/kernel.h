@@ -145,8 +145,9 @@ typedef struct Sched {
                          * that a block has threads / (8 * team) segments side by side */
     int64_t unit_elems; /* CPU: elements of the lane axis per work unit (map, column) */
     uint32_t resident; /* GPU FORM_ROW: steps of a row kept in registers over all stages; 0: none */
-    uint32_t slots;    /* GPU FORM_ROW: accumulators per reduction: 1, or resident, for a team of a
-                        * warp at most and a row of n_chains elements at most */
+    uint32_t slots;    /* GPU FORM_ROW: accumulators per reduction, a power of two; of more than one
+                        * each has every so many-th step of a resident row, so that team * slots
+                        * * lanes is n_chains or holds the row */
     bool is_wide;      /* indices need 64 bits */
     bool pairs_bf16;   /* GPU: which computes bf16 by itself, two lanes at a time, as it does f16 */
     uint32_t min_blocks; /* GPU: that the assembler must make room for on a processor, so that it

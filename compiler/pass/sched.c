@@ -29,6 +29,8 @@ enum {
     MAX_RESIDENT_STEPS = 16,
     MANY_STEPS = 8,
     MAX_SLOTS = 8,
+    LEAST_TEAM = 8,       /* of rows of single elements: a sector of f32 */
+    LARGE_TEAM_SLOTS = 4, /* the same, of rows that are more than a warp's */
     UNROLL = 4,       /* steps in flight */
     FEW_BLOCKS = 132, /* a processor has one at most */
     CPU_MAP_UNIT = 4096,
@@ -182,19 +184,32 @@ static void hurry(const Scheduler *s, Sched *sched) {
     sched->min_blocks = sched->threads < FINISH_THREADS ? FINISH_THREADS / sched->threads : 1;
 }
 
-/* Threads for a row of at most `length` elements: all chains, or all elements where they are fewer;
- * a row of up to n_chains elements is a warp's alone, in a few steps. */
+/* Into how many accumulators a thread divides what it keeps of a row of `length` elements, which
+ * would have `threads` threads with one each. Of vectors a row of up to n_chains elements is a
+ * warp's alone. Of single elements a thread has several, so that there are more rows at a time and
+ * less is done to join threads. */
+static uint32_t row_slots(const Sched *sched, int64_t length, uint32_t threads) {
+    uint32_t slots = threads / WARP_THREADS;
+    bool fits_warp = threads <= WARP_THREADS * MAX_SLOTS;
+    if (sched->lanes > 1)
+        return slots > 1 && fits_warp && length <= reduce_order(FORM_ROW, DEVICE_GPU).n_chains
+                   ? slots
+                   : 1;
+    slots = fits_warp ? threads / LEAST_TEAM : LARGE_TEAM_SLOTS;
+    if (slots < LARGE_TEAM_SLOTS) return 1;
+    if (slots > MAX_SLOTS) slots = MAX_SLOTS;
+    while (slots > 1 && length > (int64_t)threads / slots * MAX_RESIDENT_STEPS) slots /= 2;
+    return slots;
+}
+
+/* Threads for a row of at most `length` elements: all chains, or all elements where they are fewer,
+ * divided by slots. */
 static void choose_team(Sched *sched, int64_t length, bool may_reside) {
-    uint32_t chains = reduce_order(FORM_ROW, DEVICE_GPU).n_chains, most = chains / sched->lanes;
+    uint32_t most = reduce_order(FORM_ROW, DEVICE_GPU).n_chains / sched->lanes;
     uint32_t wanted = ceil_pow2((length + sched->lanes - 1) / sched->lanes);
-    sched->slots = 1;
-    sched->team = wanted < most ? wanted : most;
-    bool fits_warp = may_reside && length <= chains &&
-                     sched->team <= (uint32_t)WARP_THREADS * MAX_SLOTS &&
-                     sched->team > WARP_THREADS;
-    if (!fits_warp) return;
-    sched->slots = sched->team / WARP_THREADS;
-    sched->team = WARP_THREADS;
+    uint32_t threads = wanted < most ? wanted : most;
+    sched->slots = may_reside ? row_slots(sched, length, threads) : 1;
+    sched->team = threads / sched->slots;
 }
 
 /* Team and block for such rows; returns the steps that a team takes for one. */
