@@ -280,8 +280,7 @@ static Acc join_threads(const Row *row, const Reduce *reduce, Acc *parts) {
         parts[s] = acc_join_lanes(row->lower, reduce, parts[s], row->sched->lanes);
     for (; offset < row->sched->team && offset < WARP; offset *= 2) {
         if (n == 1) {
-            parts[0] =
-                acc_combine(row->lower, reduce, parts[0], shuffle(row, parts[0], offset));
+            parts[0] = acc_combine(row->lower, reduce, parts[0], shuffle(row, parts[0], offset));
             continue;
         }
         share_slots(row, reduce, parts, n, offset);

@@ -31,8 +31,8 @@ enum {
     MAX_SLOTS = 8,
     LEAST_TEAM = 8,       /* of rows of single elements: a sector of f32 */
     LARGE_TEAM_SLOTS = 4, /* the same, of rows that are more than a warp's */
-    UNROLL = 4,       /* steps in flight */
-    FEW_BLOCKS = 132, /* a processor has one at most */
+    UNROLL = 4,           /* steps in flight */
+    FEW_BLOCKS = 132,     /* a processor has one at most */
     CPU_MAP_UNIT = 4096,
     CPU_MAP_STRIDED_UNIT =
         16,                 /* where some access strides: short runs, so that the lines it touches

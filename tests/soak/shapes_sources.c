@@ -201,20 +201,16 @@ static const char *make_map(Maker *m) {
     Axes axes = {{"N", "M", "K"}, rank};
     for (uint32_t k = 0; k < rank; k++) dim(m, axes.of[k], 3, hi[rank - 1], 1);
     uint32_t n_steps = 1 + rng_below(&m->rng, 3);
-    finish(m, chain(m, viewed(m, input(m, m->dtype, axes)), n_steps));
-    return source(m);
+    return finish(m, chain(m, viewed(m, input(m, m->dtype, axes)), n_steps)), source(m);
 }
 
-/* Rows of any length, an odd one where it is known. */
 static const char *make_map_flat(Maker *m) {
-    Axes axes = {{"N", "M", "K"}, 1 + rng_below(&m->rng, 3)};
-    const char *odd = str_format(m->arena, "%d", (int)rng_between(&m->rng, 2, 2000) | 1);
-    if (rng_chance(&m->rng, 50)) axes.of[axes.n - 1] = odd;
-    for (uint32_t k = 0; k < axes.n; k++)
-        if (axes.of[k][0] > '9') dim(m, axes.of[k], 2, 1000, 1);
-    finish(m, chain(m, viewed(m, input(m, m->dtype, axes)), 2));
-    return source(m);
+    const char *odd = str_format(m->arena, "%d", 2 * (int)rng_between(&m->rng, 0, 500) + 1);
+    Axes axes = {{"N", "M", odd}, 2 + rng_below(&m->rng, 2)};
+    dim(m, "N", 3, 500, 1), dim(m, "M", 3, 500, 1);
+    return finish(m, chain(m, viewed(m, input(m, m->dtype, axes)), 2)), source(m);
 }
+
 /* Reductions. */
 
 static Value reduced(Maker *m, Value v, uint32_t axis, const char *rest) {
@@ -265,6 +261,10 @@ static const char *make_row_warp(Maker *m) {
 static const char *make_row_block(Maker *m) {
     dim(m, "R", 1, 512, 1), dim(m, "C", 1025, 8192, rng_chance(&m->rng, 25) ? 8 : 1);
     return reduction(m, AXES("R", "C"), 1);
+}
+
+static const char *make_row_slots(Maker *m) {
+    return dim(m, "R", 1, 512, 1), reduction(m, AXES("R", number(m, 17, 4095)), 1);
 }
 
 static const char *make_row_cluster(Maker *m) {

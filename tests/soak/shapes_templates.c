@@ -42,6 +42,10 @@ static bool is_row_warp(const Used *u) {
     return is_row_form(u) && u->variant->sched.resident && u->variant->sched.team <= WARP;
 }
 
+static bool is_row_slots(const Used *u) {
+    return is_row_form(u) && u->variant->sched.slots > 1 && u->variant->sched.lanes == 1;
+}
+
 static bool is_row_cluster(const Used *u) {
     return is_row_form(u) && u->variant->sched.cluster > 1;
 }
