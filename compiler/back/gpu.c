@@ -141,6 +141,10 @@ void template_gpu_map(Lower *lower) {
         gpu_map_tile(lower);
         return;
     }
+    if (sched->is_flat) {
+        gpu_flat_map(lower);
+        return;
+    }
     Point point = point_new(lower, sched->lanes);
     LLVMValueRef thread = gpu_thread(unit);
     if (lower->index_type != unit->i32)

@@ -58,6 +58,8 @@ void gpu_mbarrier_wait(const Lower *lower, LLVMValueRef barrier, LLVMValueRef pa
  * the wait for the launches before: until they have ended and what they wrote is seen. `lowers` are
  * the turns', or begin with one that knows the unit and the plan. */
 void gpu_begin(Lower *lowers, const Launch *launch);
+/* The template of maps whose schedule is flat. */
+void gpu_flat_map(Lower *lower);
 /* Where the kernel writes as it reads, more than caches hold: what it reads once is the last that
  * the last cache gives up, so that what it has written leaves for memory in between. Else the two
  * wait for one another there. A template calls it once, before it loads. */

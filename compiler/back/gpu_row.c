@@ -29,7 +29,7 @@ typedef struct Row {
     Point point;         /* the row */
     Point steps[MAX_RESIDENT];
     uint32_t n_steps;     /* resident steps, 0 when looping */
-    uint32_t n_slots;     /* accumulators per reduction: 1, or one per step of a row in one warp */
+    uint32_t n_slots;     /* accumulators per reduction: step s of a resident row has s mod these */
     LLVMValueRef *shared; /* per slot: one entry per warp; index arrays follow */
     LLVMValueRef *parts;  /* the same with one word per block of the cluster */
     LLVMValueRef *sent;   /* per stage that reduces: the barrier of its parts */
@@ -204,51 +204,95 @@ static void join_cluster(Row *row, const Stage *stage, Acc *accs) {
 }
 
 static LLVMValueRef through_shared(const Row *row, LLVMValueRef array, LLVMValueRef value,
-                                   bool is_write) {
+                                   LLVMValueRef at, bool is_write) {
     Unit *unit = row->unit;
     LLVMTypeRef type = LLVMTypeOf(value);
-    uint32_t n_warps = row->sched->team / WARP;
-    if (is_write) {
-        LLVMValueRef warp = LLVMBuildLShr(unit->builder, row->thread, unit_i32(unit, 5), "");
-        return LLVMBuildStore(unit->builder, value, gpu_shared_at(unit, array, type, warp));
-    }
-    LLVMValueRef at = LLVMBuildAnd(unit->builder, row->lane, unit_i32(unit, n_warps - 1), "");
-    return LLVMBuildLoad2(unit->builder, type, gpu_shared_at(unit, array, type, at), "");
+    LLVMValueRef pointer = gpu_shared_at(unit, array, type, at);
+    return is_write ? LLVMBuildStore(unit->builder, value, pointer)
+                    : LLVMBuildLoad2(unit->builder, type, pointer, "");
 }
 
+/* The slot that a lane has when slots are shared out: see share_slots. */
+static LLVMValueRef own_slot(const Row *row) {
+    LLVMBuilderRef builder = row->unit->builder;
+    LLVMValueRef slot = unit_i32(row->unit, 0), one = unit_i32(row->unit, 1);
+    for (uint32_t bit = 0; 1u << bit < row->n_slots; bit++) {
+        LLVMValueRef own = LLVMBuildLShr(builder, row->lane, unit_i32(row->unit, bit), "");
+        slot = LLVMBuildShl(builder, slot, one, "");
+        slot = LLVMBuildOr(builder, slot, LLVMBuildAnd(builder, own, one, ""), "");
+    }
+    return slot;
+}
+
+/* Sums of warps to all threads, by way of one array: warps of a slot lie side by side, so that the
+ * lowest bits of the place are the warp's and the next ones the slot's. */
 static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
     Unit *unit = row->unit;
-    LLVMValueRef zero = unit_i32(unit, 0);
-    LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->lane, zero, "");
+    LLVMBuilderRef builder = unit->builder;
+    uint32_t n_warps = row->sched->team / WARP, n_parts = n_warps * row->n_slots;
+    LLVMValueRef writes =
+        LLVMBuildICmp(builder, LLVMIntULT, row->lane, unit_i32(unit, row->n_slots), "");
+    LLVMValueRef to = LLVMBuildLShr(builder, row->thread, unit_i32(unit, 5), "");
+    if (row->n_slots > 1) {
+        LLVMValueRef slot = LLVMBuildMul(builder, own_slot(row), unit_i32(unit, n_warps), "");
+        to = LLVMBuildAdd(builder, to, slot, "");
+    }
+    LLVMValueRef from = LLVMBuildAnd(builder, row->lane, unit_i32(unit, n_parts - 1), "");
     uint32_t n_slots = row->kernel->reduces.n;
-    If leads = if_begin(unit, row->lower->function, is_first);
+    If leads = if_begin(unit, row->lower->function, writes);
     for (uint32_t i = 0; i < n; i++) {
-        through_shared(row, row->shared[slots[i]], accs[i].value, true);
+        through_shared(row, row->shared[slots[i]], accs[i].value, to, true);
         if (accs[i].index)
-            through_shared(row, row->shared[n_slots + slots[i]], accs[i].index, true);
+            through_shared(row, row->shared[n_slots + slots[i]], accs[i].index, to, true);
     }
     if_end(unit, &leads);
     gpu_barrier(unit);
     for (uint32_t i = 0; i < n; i++) {
         const Reduce *reduce = &row->kernel->reduces.data[slots[i]];
-        accs[i].value = through_shared(row, row->shared[slots[i]], accs[i].value, false);
+        accs[i].value = through_shared(row, row->shared[slots[i]], accs[i].value, from, false);
         if (accs[i].index)
             accs[i].index =
-                through_shared(row, row->shared[n_slots + slots[i]], accs[i].index, false);
-        for (uint32_t offset = 1; offset < row->sched->team / WARP; offset *= 2) {
-            Acc other = shuffle(row, accs[i], offset);
-            accs[i] = acc_combine(row->lower, reduce, accs[i], other);
-        }
+                through_shared(row, row->shared[n_slots + slots[i]], accs[i].index, from, false);
+        for (uint32_t offset = 1; offset < n_parts; offset *= 2)
+            accs[i] = acc_combine(row->lower, reduce, accs[i], shuffle(row, accs[i], offset));
     }
 }
 
-static Acc join_threads(const Row *row, const Reduce *reduce, Acc acc) {
-    acc = acc_join_lanes(row->lower, reduce, acc, row->sched->lanes);
-    for (uint32_t offset = 1; offset < row->sched->team && offset < WARP; offset *= 2) {
-        Acc other = shuffle(row, acc, offset);
-        acc = acc_combine(row->lower, reduce, acc, other);
+/* Each of two lanes goes on with half of the `n` slots, and gives its part of the others away. */
+static void share_slots(const Row *row, const Reduce *reduce, Acc *parts, uint32_t n,
+                        uint32_t offset) {
+    const Unit *unit = row->unit;
+    LLVMValueRef bit = LLVMBuildAnd(unit->builder, row->lane, unit_i32(unit, offset), "");
+    LLVMValueRef is_upper = LLVMBuildICmp(unit->builder, LLVMIntNE, bit, unit_i32(unit, 0), "");
+    for (uint32_t s = 0; s < n / 2; s++) {
+        Acc low = parts[s], high = parts[s + n / 2];
+        Acc given = acc_select(row->lower, is_upper, low, high);
+        Acc kept = acc_select(row->lower, is_upper, high, low);
+        parts[s] = acc_combine(row->lower, reduce, kept, shuffle(row, given, offset));
     }
-    return acc;
+}
+
+/* The slots' accumulators over the threads of a warp, or of a team that is less; then over the
+ * slots, but for a larger team, whose lanes have a slot each. */
+static Acc join_threads(const Row *row, const Reduce *reduce, Acc *parts) {
+    uint32_t n = row->n_slots, offset = 1, shared = 1;
+    for (uint32_t s = 0; s < n; s++)
+        parts[s] = acc_join_lanes(row->lower, reduce, parts[s], row->sched->lanes);
+    for (; offset < row->sched->team && offset < WARP; offset *= 2) {
+        if (n == 1) {
+            parts[0] = acc_combine(row->lower, reduce, parts[0], shuffle(row, parts[0], offset));
+            continue;
+        }
+        share_slots(row, reduce, parts, n, offset);
+        shared *= 2;
+        n /= 2;
+    }
+    for (; n > 1; n /= 2)
+        for (uint32_t s = 0; s < n / 2; s++)
+            parts[s] = acc_combine(row->lower, reduce, parts[2 * s], parts[2 * s + 1]);
+    for (offset = shared / 2; offset > 0 && row->sched->team <= WARP; offset /= 2)
+        parts[0] = acc_combine(row->lower, reduce, parts[0], shuffle(row, parts[0], offset));
+    return parts[0];
 }
 
 /* `accs` has n_slots rows of MAX_STAGE_VALUES; the result is in the first. */
@@ -256,12 +300,8 @@ static void join_team(const Row *row, const uint32_t *slots, Acc *accs, uint32_t
     for (uint32_t i = 0; i < n; i++) {
         const Reduce *reduce = &row->kernel->reduces.data[slots[i]];
         Acc parts[MAX_SLOTS];
-        for (uint32_t s = 0; s < row->n_slots; s++)
-            parts[s] = join_threads(row, reduce, accs[s * MAX_STAGE_VALUES + i]);
-        for (uint32_t half = row->n_slots / 2; half > 0; half /= 2)
-            for (uint32_t s = 0; s < half; s++)
-                parts[s] = acc_combine(row->lower, reduce, parts[2 * s], parts[2 * s + 1]);
-        accs[i] = parts[0];
+        for (uint32_t s = 0; s < row->n_slots; s++) parts[s] = accs[s * MAX_STAGE_VALUES + i];
+        accs[i] = join_threads(row, reduce, parts);
     }
     if (row->sched->team > WARP) join_warps(row, slots, accs, n);
 }

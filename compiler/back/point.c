@@ -106,10 +106,9 @@ static LLVMValueRef load_masked(Point *point, const Scalar *s, uint32_t arg, LLV
 /* Bytes up to which a contiguous vector access at this index is known to be aligned. */
 static uint32_t access_align(const Point *point, IndexId index, uint32_t arg, Dtype dtype) {
     const Lower *lower = point->lower;
-    IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     uint32_t bytes = dtype_bytes(dtype), align = lower->variant->align_bytes;
     uint32_t lanes = lower->variant->align_args >> arg & 1 ? point->lanes : 1;
-    while (lanes > 1 && !index_is_multiple(tab, index, point->lane_axis, lanes)) lanes /= 2;
+    while (lanes > 1 && !point_is_multiple(point, index, lanes)) lanes /= 2;
     if (align <= bytes) return bytes;
     return lanes * bytes < align ? lanes * bytes : align;
 }
@@ -195,8 +194,7 @@ static LLVMValueRef load_value(Point *point, const Scalar *s) {
         return load_one(lower, arg, s->dtype, point_index_at(point, s->index, false), condition);
     if (point->mask && condition) condition = unit_splat(unit, condition, point->lanes);
     condition = and_opt(unit, condition, point->mask);
-    bool is_contiguous = index_lane_motion(scalartab_indices(lower->kernel->scalars), s->index,
-                                           point->lane_axis, point->lanes) == LANES_CONTIGUOUS;
+    bool is_contiguous = point_motion(point, s->index) == LANES_CONTIGUOUS;
     uint32_t align = access_align(point, s->index, arg, s->dtype);
     if (!is_contiguous) return load_each_lane(point, s, arg, condition);
     if (!unit_is_gpu(unit))
@@ -414,18 +412,14 @@ static void store_to_chip(Point *point, const Store *store, uint32_t arg, Dtype 
     LLVMSetAlignment(LLVMBuildStore(unit->builder, value, pointer), lanes * dtype_bytes(dtype));
 }
 
-static bool is_contiguous(const Point *point, IndexId address) {
-    IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
-    return index_lane_motion(tab, address, point->lane_axis, point->lanes) == LANES_CONTIGUOUS;
-}
-
 /* All lanes, but for those that the point's mask leaves out. */
 static void store_lanes(Point *point, const Store *store, uint32_t arg, LLVMValueRef value) {
     Lower *lower = point->lower;
     Unit *unit = lower->unit;
     Dtype dtype = lower->plan->buffers.data[store->buffer].dtype;
     uint32_t align = access_align(point, store->address, arg, dtype);
-    if (!is_contiguous(point, store->address) || (unit_is_gpu(unit) && point->mask)) {
+    if (point_motion(point, store->address) != LANES_CONTIGUOUS ||
+        (unit_is_gpu(unit) && point->mask)) {
         store_each_lane(point, store, arg, value, dtype_bytes(dtype));
     } else if (point->mask) {
         store_masked(point, store, arg, value, dtype_bytes(dtype));
@@ -445,7 +439,8 @@ static void store_inside(Point *point, const Store *store, uint32_t arg, LLVMVal
     Point some = *point;
     some.mask = and_opt(unit, point->mask, inside);
     If rest = {NULL};
-    if (unit_is_gpu(unit) && !point->mask && is_contiguous(point, store->address)) {
+    if (unit_is_gpu(unit) && !point->mask &&
+        point_motion(point, store->address) == LANES_CONTIGUOUS) {
         LLVMValueRef all = unit_intrinsic(unit, "llvm.vector.reduce.and", &type, 1, &inside, 1);
         If whole = if_begin(unit, lower->function, all);
         store_lanes(point, store, arg, value);

@@ -75,6 +75,9 @@ typedef struct Point {
     uint32_t lanes;
     uint32_t lane_axis;          /* the Lower's, unless a template lays lanes along another axis */
     LLVMValueRef axis[MAX_AXES]; /* index_type, at lane 0 */
+    /* Of a flat map (ir/flat.h): the number of the element at lane 0, index_type, and per axis that
+     * needs it the lanes' coordinates; lane_axis has no part in it then. NULL: it is none. */
+    LLVMValueRef flat, *coordinates;
     LLVMValueRef active;    /* i1: whether this point exists at all, or NULL: it does. Loads stay in
                              * bounds where it is false; stores are the template's to skip. */
     LLVMValueRef mask;      /* <lanes x i1>: lanes that exist, or NULL: all (CPU tails) */

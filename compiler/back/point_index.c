@@ -1,7 +1,10 @@
 /* Indices and guards at a point. See point_index.h. */
 #include "back/point_index.h"
 
+#include "ir/flat.h"
+
 bool point_on_lanes(const Point *point, uint32_t axes) {
+    if (point->flat) return point->lanes > 1 && axes;
     return point->lanes > 1 && point->lane_axis != NO_AXIS && (axes >> point->lane_axis & 1);
 }
 
@@ -18,6 +21,7 @@ static LLVMValueRef atom_at(Point *point, const IndexAtom *atom, bool per_lane) 
     LLVMValueRef operand, divisor, value;
     switch (atom->kind) {
     case ATOM_AXIS:
+        if (per_lane && point->flat) return point->coordinates[atom->axis];
         value = point->axis[atom->axis];
         if (!per_lane) return value;
         value = unit_splat(lower->unit, value, point->lanes);
@@ -78,6 +82,33 @@ static LLVMValueRef moving_term_at(Point *point, const IndexAtom *atom, DimId co
     return LLVMBuildMul(lower->unit->builder, value, c, "");
 }
 
+LaneMotion point_motion(const Point *point, IndexId index) {
+    IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
+    DimId offset;
+    if (!point->flat) return index_lane_motion(tab, index, point->lane_axis, point->lanes);
+    if (flat_is_in_order(point->lower->kernel, index, &offset)) return LANES_CONTIGUOUS;
+    return index_axes(tab, index) ? LANES_VARYING : LANES_UNIFORM;
+}
+
+bool point_is_multiple(const Point *point, IndexId index, int64_t multiple) {
+    IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
+    DimId offset;
+    if (!point->flat) return index_is_multiple(tab, index, point->lane_axis, multiple);
+    return flat_is_in_order(point->lower->kernel, index, &offset) &&
+           dim_multiple(indextab_dims(tab), offset) % multiple == 0;
+}
+
+/* The element's number and what is added to it. */
+static LLVMValueRef flat_index(const Point *point, DimId offset, bool per_lane) {
+    const Unit *unit = point->lower->unit;
+    LLVMValueRef first = point->flat;
+    if (!dim_equals_const(lower_dims(point->lower), offset, 0))
+        first = LLVMBuildAdd(unit->builder, first, lower_dim(point->lower, offset), "");
+    if (!per_lane) return first;
+    first = unit_splat(unit, first, point->lanes);
+    return LLVMBuildAdd(unit->builder, first, lane_numbers(point), "");
+}
+
 /* Sums the terms that do not move with the lanes as scalars first, constants last. */
 LLVMValueRef point_index_at(Point *point, IndexId id, bool per_lane) {
     Lower *lower = point->lower;
@@ -85,6 +116,9 @@ LLVMValueRef point_index_at(Point *point, IndexId id, bool per_lane) {
     const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     DimTab *dims = lower_dims(lower);
     IndexExpr expr = index_expr(tab, id);
+    DimId offset;
+    if (point->flat && flat_is_in_order(lower->kernel, id, &offset))
+        return flat_index(point, offset, per_lane);
     LLVMValueRef total = lower_dim(lower, expr.offset);
     LLVMValueRef rest = NULL;
     bool is_zero = dim_equals_const(dims, expr.offset, 0);
@@ -115,13 +149,13 @@ LLVMValueRef point_index(Point *point, IndexId id) {
  * or no border lies between them. */
 static bool is_guard_uniform(const Point *point, const Guard *g) {
     IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
-    uint32_t axis = point->lane_axis, lanes = point->lanes;
     if (!point_on_lanes(point, index_axes(tab, g->index))) return true;
-    LaneMotion motion = index_lane_motion(tab, g->index, axis, lanes);
+    LaneMotion motion = point_motion(point, g->index);
     if (motion != LANES_CONTIGUOUS) return motion == LANES_UNIFORM;
     IndexId lo = index_dim(tab, g->lo), hi = index_dim(tab, g->hi);
-    return index_is_multiple(tab, g->index, axis, lanes) &&
-           index_is_multiple(tab, lo, axis, lanes) && index_is_multiple(tab, hi, axis, lanes);
+    uint32_t axis = point->lane_axis, lanes = point->lanes;
+    return point_is_multiple(point, g->index, lanes) && index_is_multiple(tab, lo, axis, lanes) &&
+           index_is_multiple(tab, hi, axis, lanes);
 }
 
 /* Whether lo <= index < hi: i1, or per lane when it varies. */

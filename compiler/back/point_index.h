@@ -6,6 +6,9 @@
 
 /* Whether what depends on these axes (bit set) differs from lane to lane. */
 bool point_on_lanes(const Point *point, uint32_t axes);
+/* How the index moves from lane to lane, and whether it is a multiple where the lanes begin. */
+LaneMotion point_motion(const Point *point, IndexId index);
+bool point_is_multiple(const Point *point, IndexId index, int64_t multiple);
 /* The index at lane 0, or per lane. */
 LLVMValueRef point_index_at(Point *point, IndexId id, bool per_lane);
 /* Whether the whole conjunction holds: i1, or per lane where no multiple of the lanes' number is

@@ -467,6 +467,11 @@ uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched) {
     return kernel->n_parallel ? kernel->n_parallel - 1 - sched->lanes_out : NO_AXIS;
 }
 
+uint32_t kernel_lane_axes(const Kernel *kernel, const Sched *sched) {
+    uint32_t axis = kernel_lane_axis(kernel, sched);
+    return sched->is_flat ? (1u << kernel->n_parallel) - 1 : axis == NO_AXIS ? 0 : 1u << axis;
+}
+
 bool kernel_has_groups(const Kernel *kernel, const Variant *variant) {
     int64_t most = variant_row_elems(kernel, variant);
     uint32_t lanes = variant->sched.lanes;

@@ -137,6 +137,7 @@ uint32_t contract_n_chains(const DimTab *dims, DimId k);
 typedef struct Sched {
     uint32_t lanes;     /* consecutive elements per step along the lane axis: the last parallel
                          * axis, in FORM_ROW the last reduced one */
+    bool is_flat;       /* GPU FORM_MAP: lanes go on from row to row (ir/flat.h) */
     uint32_t lanes_out; /* FORM_MAP: the lane axis is so many before the last, which is short (CPU)
                          * or is not the one along which results lie (GPU, in tiles) */
     /* GPU: FORM_MAP in tiles (ir/map_tile.h) of tile_m elements along axis_in by tile_n along the
@@ -149,8 +150,9 @@ typedef struct Sched {
                          * that a block has threads / (8 * team) segments side by side */
     int64_t unit_elems; /* CPU: elements of the lane axis per work unit (map, column) */
     uint32_t resident; /* GPU FORM_ROW: steps of a row kept in registers over all stages; 0: none */
-    uint32_t slots;    /* GPU FORM_ROW: accumulators per reduction: 1, or resident, for a team of a
-                        * warp at most and a row of n_chains elements at most */
+    uint32_t slots;    /* GPU FORM_ROW: accumulators per reduction, a power of two; of more than one
+                        * each has every so many-th step of a resident row, so that team * slots
+                        * * lanes is n_chains or holds the row */
     bool is_wide;      /* indices need 64 bits */
     bool pairs_bf16;   /* GPU: which computes bf16 by itself, two lanes at a time, as it does f16 */
     uint32_t min_blocks; /* GPU: that the assembler must make room for on a processor, so that it
@@ -492,6 +494,8 @@ VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant);
 /* The axis that lanes of a variant go along, where a contraction does not choose another; or
  * NO_AXIS. */
 uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched);
+/* All axes (bit set) that lanes of such a variant go along. */
+uint32_t kernel_lane_axes(const Kernel *kernel, const Sched *sched);
 /* CPU: whether rows are so short that the ends of their reductions are worth taking together, in
  * groups of as many as there are lanes, of KERNEL_GROUP_ELEMS elements at most: what they read,
  * keep and store stays in the nearest cache. */

@@ -215,6 +215,7 @@ static void print_variant(const Printer *p, const Variant *v) {
                 ", lanes %u, unroll %u, threads %u, team %u, unit %lld, resident %u, slots %u%s",
                 s->lanes, s->unroll, s->threads, s->team, (long long)s->unit_elems, s->resident,
                 s->slots, s->is_wide ? ", wide" : "");
+    if (s->is_flat) text_puts(p->out, ", flat");
     if (s->lanes_out && !s->lanes_in) text_printf(p->out, ", lanes out %u", s->lanes_out);
     print_tile(p, v);
     if (v->align_bytes > 1) text_printf(p->out, ", aligned %u", v->align_bytes);

@@ -32,6 +32,11 @@ static const double CLUSTER_PASS_US = 1.2; /* at least, of a pass: what blocks s
 /* Of maps, measured on an H200 (docs/RESULTS.md): what sectors take beside lines, where each lane's
  * element lies in one of its own, and what tiles reach of memory's rate; the latter judged. */
 static const double SECTOR_SHARE = 1.55, TILE_SHARE = 0.85;
+/* Shares of the latency. Maps of an element a thread: of 2^27 - 1 bf16, two read for one written,
+ * and with a bias of 16384 x 8191 in bf16 and f32 took 392, 365 and 411 us; this gives 392, 366 and
+ * 414. A sum over columns, bf16 of 16384 x 4095, took 44 and is given 57 (by the full latency 74).
+ */
+static const double IDLE_WAIT = 0.56, BUSY_WAIT = 0.34;
 static const double CACHE_WAIT = 0.35; /* for the last cache, of the wait for memory; judged */
 
 /* Whether all strides but the contiguous one are multiples of what maps are aligned to. */
@@ -271,8 +276,7 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     uint32_t n = scalar_count(kernel->scalars) + 1;
     bool *is_done = arena_array(c->arena, bool, n);
-    uint32_t axis = kernel_lane_axis(kernel, &p->variant->sched);
-    uint32_t lanes = axis == NO_AXIS ? 0 : 1u << axis;
+    uint32_t lanes = kernel_lane_axes(kernel, &p->variant->sched);
     double n_points = p->rows * walked(p) * lane_fill(c, p);
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
         const double *shares = footprint_shares(c->arena, kernel, s, c->values);
@@ -292,6 +296,7 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     if (is_contraction(kernel)) return;
     p->cost->n_prims += p->rows * row_end_prims(c->card, kernel, p->variant, c->values, live);
     p->cost->n_prims += p->cost->n_blocks * map_unit_prims(c->card, kernel);
+    if (p->variant->sched.is_flat) p->cost->n_prims += n_points * flat_prims(c->arena, kernel);
     p->cost->n_prims += n_points * kernel->reduces.n;
     p->cost->n_prims += n_points * tile_prims(p);
     for (uint32_t i = 0; i < p->variant->keeps.n; i++) {
@@ -328,6 +333,17 @@ double cost_use(const Coster *c, const Pricing *p, double wanted) {
     return warps < wanted ? warps / wanted : 1;
 }
 
+/* Of a map, or of columns, that waits `us` for memory if that is as busy as can be, and takes
+ * `peak_us` there at least: behind the first loads, the less DRAM has to do, the sooner it answers.
+ * Not of gathers, whose loads wait for one another. t is the solution of t = us * (IDLE_WAIT +
+ * BUSY_WAIT * peak_us / t). */
+static double stream_us(const Coster *c, const Pricing *p, double us, double peak_us) {
+    bool is_stream = p->kernel->form == FORM_MAP || p->kernel->form == FORM_COLUMN;
+    if (!is_stream || p->wait_us > c->card->latency_us) return us;
+    double first = fmin(us, p->wait_us), rest = us - first, idle = rest * IDLE_WAIT;
+    return first + (idle + sqrt(idle * idle + 4 * rest * BUSY_WAIT * peak_us)) / 2;
+}
+
 /* Of what DRAM delivers and takes; what is read, from there or from the cache, can come no faster
  * than the loads in flight allow. */
 static double dram_us(const Coster *c, const Pricing *p) {
@@ -340,7 +356,8 @@ static double dram_us(const Coster *c, const Pricing *p) {
     if (!cost_gemm_has_tiles(p) && p->cost->n_blocks > 0) /* no more than there is */
         own = fmin(own, (p->cost->read_bytes + p->held_bytes) / p->cost->n_blocks);
     double bytes = at_once * own;
-    return fmax(all / peak, bytes > 0 ? waited * p->wait_us / bytes : 0);
+    double us = bytes > 0 ? waited * p->wait_us / bytes : 0;
+    return fmax(all / peak, stream_us(c, p, us, all / peak));
 }
 
 static uint32_t index_depth(const IndexTab *tab, IndexId id, const uint32_t *depth) {

@@ -1,6 +1,7 @@
 /* See cost_prims.h. */
 #include "pass/cost_prims.h"
 
+#include "ir/flat.h"
 #include "pass/footprint.h"
 #include "pass/keep.h"
 
@@ -15,8 +16,9 @@ static const double MAP_UNIT_CLOCKS = 6;     /* of a map's unit that is a run of
 static const double ROW_EXACT_CLOCKS = 0.5;  /* of a row's own value, for each prim: instructions */
 static const double ROW_TARGET_CLOCKS = 2;   /* the same of functions, one step after the other */
 static const double CPU_TO_BF16 = 7;         /* instructions of rounding to bf16 */
-static const double GPU_EXP = 9;             /* seven, one of which takes as long as eight */
-static const double ROW_QUOTIENT = 4;        /* GPU: of a quotient by a row's own value */
+static const double COORDINATE = 3;   /* instructions: one more, compared with the extent, or 0 */
+static const double GPU_EXP = 9;      /* seven, one of which takes as long as eight */
+static const double ROW_QUOTIENT = 4; /* GPU: of a quotient by a row's own value */
 
 static double of_dtype(const Card *card, Dtype dtype, double prims) {
     return dtype == DT_F64 ? prims / card->f64_rate : prims;
@@ -82,6 +84,12 @@ double row_end_prims(const Card *card, const Kernel *kernel, const Variant *vari
 double map_unit_prims(const Card *card, const Kernel *kernel) {
     bool has_rows = kernel->form == FORM_MAP && kernel->n_parallel > 1;
     return has_rows && card->device == DEVICE_CPU ? MAP_UNIT_CLOCKS * card->lanes : 0;
+}
+
+double flat_prims(Arena *arena, const Kernel *kernel) {
+    uint32_t axes = flat_coordinates(arena, kernel), first = 0;
+    while (axes && !(axes >> first & 1)) first++;
+    return axes ? COORDINATE * (kernel->n_parallel - first) : 0;
 }
 
 double parallel_prims(Arena *arena, const Card *card, const Kernel *kernel, bool *const *live) {

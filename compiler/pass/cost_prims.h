@@ -15,6 +15,8 @@ double row_end_prims(const Card *card, const Kernel *kernel, const Variant *vari
                      const int64_t *dims, bool *const *live);
 /* Of a unit of FORM_MAP on a CPU beside its elements; else 0. */
 double map_unit_prims(const Card *card, const Kernel *kernel);
+/* Of an element of a flat map, for where it is. */
+double flat_prims(Arena *arena, const Kernel *kernel);
 
 /* Prims of an element that may go on at once: all over those that wait for one another, stage by
  * stage. */

@@ -157,19 +157,19 @@ static bool is_narrow(const Walk *w, ScalarId id) {
 }
 
 /* In registers; 16-bit elements are held in pairs. */
-static double own_size(const Walk *w, ScalarId id, uint32_t axis, uint32_t lanes) {
+static double own_size(const Walk *w, ScalarId id, uint32_t axes, uint32_t lanes) {
     const Scalar *s = scalar_get(w->scalars, id);
     if (s->kind == SCALAR_CONST) return 0;
-    bool varies = axis != NO_AXIS && (s->axes >> axis & 1);
+    bool varies = (s->axes & axes) != 0;
     double bytes = dtype_bytes(s->dtype) < 2 ? 2 : dtype_bytes(s->dtype);
     return (varies ? lanes : 1) * bytes / 4;
 }
 
 /* The same where pairs stay pairs: a widened value is the one that it is made from. */
-static double paired_size(const Walk *w, ScalarId id, uint32_t axis, uint32_t lanes) {
-    if (!is_narrow(w, id)) return own_size(w, id, axis, lanes);
+static double paired_size(const Walk *w, ScalarId id, uint32_t axes, uint32_t lanes) {
+    if (!is_narrow(w, id)) return own_size(w, id, axes, lanes);
     bool is_widened = scalar_get(w->scalars, id)->kind == SCALAR_CVT;
-    return is_widened ? 0 : own_size(w, id, axis, lanes) / 2;
+    return is_widened ? 0 : own_size(w, id, axes, lanes) / 2;
 }
 
 /* The largest sums of what is alive at once. */
@@ -177,7 +177,7 @@ typedef struct Peak {
     double all, branching; /* `branching`: while the code of a primitive is a branch of its own */
 } Peak;
 
-static Peak peak_of(Arena *arena, const Walk *w, uint32_t axis, uint32_t lanes, bool in_pairs) {
+static Peak peak_of(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes, bool in_pairs) {
     double *change = arena_array(arena, double, w->n + 2), alive = 0;
     uint32_t *last = arena_copy(arena, w->last, (scalar_count(w->scalars) + 1) * sizeof *last);
     Peak peak = {0, 0};
@@ -189,7 +189,7 @@ static Peak peak_of(Arena *arena, const Walk *w, uint32_t axis, uint32_t lanes, 
     }
     for (uint32_t i = 0; i < w->n; i++) {
         ScalarId id = w->order[i];
-        double size = in_pairs ? paired_size(w, id, axis, lanes) : own_size(w, id, axis, lanes);
+        double size = in_pairs ? paired_size(w, id, axes, lanes) : own_size(w, id, axes, lanes);
         change[i + 1] += size;
         change[last[id] + 1 > w->n + 1 ? w->n + 1 : last[id] + 1] -= size;
     }
@@ -202,12 +202,12 @@ static Peak peak_of(Arena *arena, const Walk *w, uint32_t axis, uint32_t lanes, 
     return peak;
 }
 
-static double peak_size(Arena *arena, const Walk *w, uint32_t axis, uint32_t lanes) {
-    return peak_of(arena, w, axis, lanes, false).all;
+static double peak_size(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes) {
+    return peak_of(arena, w, axes, lanes, false).all;
 }
 
 /* The most primitives, in registers, of which none waits for another of them. */
-static double breadth(Arena *arena, const Walk *w, uint32_t axis, uint32_t lanes) {
+static double breadth(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes) {
     uint32_t *level = arena_array(arena, uint32_t, scalar_count(w->scalars) + 1);
     double *sizes = arena_array(arena, double, w->n + 2), most = 0;
     for (uint32_t i = 0; i < w->n; i++) {
@@ -217,22 +217,22 @@ static double breadth(Arena *arena, const Walk *w, uint32_t axis, uint32_t lanes
             if (s->args[k] && level[s->args[k]] > own) own = level[s->args[k]];
         level[w->order[i]] = own + (s->kind == SCALAR_PRIM);
         if (s->kind != SCALAR_PRIM) continue;
-        sizes[own + 1] += paired_size(w, w->order[i], axis, lanes);
+        sizes[own + 1] += paired_size(w, w->order[i], axes, lanes);
         most = fmax(most, sizes[own + 1]);
     }
     return most;
 }
 
 /* Further lanes of what is loaded in the stage, and of what is stored at once. */
-static double wide_size(const Walk *w, const Stage *stage, uint32_t axis, uint32_t lanes) {
+static double wide_size(const Walk *w, const Stage *stage, uint32_t axes, uint32_t lanes) {
     double loaded = 0, stored = 0;
     for (uint32_t i = 0; i < w->n; i++) {
         if (scalar_get(w->scalars, w->order[i])->kind != SCALAR_LOAD) continue;
-        loaded += own_size(w, w->order[i], axis, lanes) - own_size(w, w->order[i], axis, 1);
+        loaded += own_size(w, w->order[i], axes, lanes) - own_size(w, w->order[i], axes, 1);
     }
     for (uint32_t i = 0; i < stage->stores.n; i++) {
         ScalarId value = stage->stores.data[i].value;
-        double own = own_size(w, value, axis, lanes) - own_size(w, value, axis, 1);
+        double own = own_size(w, value, axes, lanes) - own_size(w, value, axes, 1);
         if (own > stored) stored = own;
     }
     return LOADED_SHARE * loaded + STORED_SHARE * stored;
@@ -269,25 +269,25 @@ static bool rounds_pairs(const Walk *w) {
 
 /* Whether the assembler works on all lanes at once: so many values can be made one beside the
  * other, and wait for their use, that it puts them in no order of lanes any more. */
-static bool is_spread(Arena *arena, const Walk *w, uint32_t axis, uint32_t lanes) {
+static bool is_spread(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes) {
     if (lanes == 1) return false;
-    double all = peak_of(arena, w, axis, lanes, true).all;
-    double side_by_side = fmin(all, breadth(arena, w, axis, lanes));
+    double all = peak_of(arena, w, axes, lanes, true).all;
+    double side_by_side = fmin(all, breadth(arena, w, axes, lanes));
     if (rounds_pairs(w)) return side_by_side >= SPREAD_PAIRS || all >= MOST_PAIRS;
     return side_by_side >= SPREAD_REGISTERS;
 }
 
 /* As an estimate; `is_least`: to be safe, since chains of many values may go either way. */
-static double size_of_stage(Arena *arena, const Walk *w, const Stage *stage, uint32_t axis,
+static double size_of_stage(Arena *arena, const Walk *w, const Stage *stage, uint32_t axes,
                             uint32_t lanes, bool is_least) {
     uint32_t together = lanes > 1 && w->kernel->form == FORM_MAP && rounds_pairs(w) ? 2 : 1;
-    double own = peak_size(arena, w, axis, together);
-    Peak all = peak_of(arena, w, axis, lanes, true);
-    if (is_least && own > MANY_ALIVE * together) return peak_size(arena, w, axis, lanes);
-    if (is_spread(arena, w, axis, lanes)) return all.all;
-    bool is_broad = breadth(arena, w, axis, lanes) >= BROAD_SHARE * all.all;
+    double own = peak_size(arena, w, axes, together);
+    Peak all = peak_of(arena, w, axes, lanes, true);
+    if (is_least && own > MANY_ALIVE * together) return peak_size(arena, w, axes, lanes);
+    if (is_spread(arena, w, axes, lanes)) return all.all;
+    bool is_broad = breadth(arena, w, axes, lanes) >= BROAD_SHARE * all.all;
     if (lanes == 1 && is_broad) own = all.all;
-    own += wide_size(w, stage, axis, lanes);
+    own += wide_size(w, stage, axes, lanes);
     return w->kernel->form == FORM_MAP ? fmax(own, all.branching) : own;
 }
 
@@ -295,7 +295,7 @@ static double size_of_stage(Arena *arena, const Walk *w, const Stage *stage, uin
 static double peak_of_stages(Arena *arena, const Kernel *kernel, const Sched *sched, bool needs,
                              bool is_least) {
     double peak = 0;
-    uint32_t axis = kernel_lane_axis(kernel, sched), lanes = sched->lanes;
+    uint32_t axes = kernel_lane_axes(kernel, sched), lanes = sched->lanes;
     for (uint32_t i = 0; i <= kernel->stages.n; i++) {
         ArenaMark mark = arena_mark(arena);
         Walk w = walk_new(arena, kernel);
@@ -303,7 +303,7 @@ static double peak_of_stages(Arena *arena, const Kernel *kernel, const Sched *sc
         Stage rest = {.stores = {.data = kernel->row_stores.data, .n = kernel->row_stores.n}};
         const Stage *stage = i < kernel->stages.n ? &kernel->stages.data[i] : &rest;
         reach_stage(&w, stage);
-        double own = size_of_stage(arena, &w, stage, axis, lanes, is_least);
+        double own = size_of_stage(arena, &w, stage, axes, lanes, is_least);
         if (needs) own += own_needs(&w, lanes);
         if (own > peak) peak = own;
         arena_rewind(arena, mark);
@@ -343,7 +343,7 @@ static double kept_size(Arena *arena, const Kernel *kernel, const Sched *sched) 
     for (uint32_t i = 1; i < kernel->stages.n; i++, size = 0) {
         for (ScalarId id = 1; id < n; id++)
             if (first[id] && first[id] <= i && last[id] > i)
-                size += own_size(&w, id, kernel_lane_axis(kernel, sched), sched->lanes);
+                size += own_size(&w, id, kernel_lane_axes(kernel, sched), sched->lanes);
         if (size > most) most = size;
     }
     arena_rewind(arena, mark);
@@ -445,7 +445,7 @@ static double loaded_size(Arena *arena, const Kernel *kernel, const Sched *sched
     reach_stage(&w, &kernel->stages.data[0]);
     for (uint32_t i = 0; i < w.n; i++)
         if (scalar_get(w.scalars, w.order[i])->kind == SCALAR_LOAD)
-            size += own_size(&w, w.order[i], kernel_lane_axis(kernel, sched), sched->lanes);
+            size += own_size(&w, w.order[i], kernel_lane_axes(kernel, sched), sched->lanes);
     arena_rewind(arena, mark);
     return size;
 }
@@ -527,7 +527,7 @@ bool pressure_is_spread(Arena *arena, const Kernel *kernel, const Sched *sched) 
     w.pairs_bf16 = sched->pairs_bf16;
     bool is_map = kernel->form == FORM_MAP;
     if (is_map) reach_stage(&w, &kernel->stages.data[0]);
-    bool spread = is_map && is_spread(arena, &w, kernel_lane_axis(kernel, sched), sched->lanes);
+    bool spread = is_map && is_spread(arena, &w, kernel_lane_axes(kernel, sched), sched->lanes);
     arena_rewind(arena, mark);
     return spread;
 }

@@ -4,6 +4,7 @@
 #include "pass/cost_prims.h"
 #include "pass/keep.h"
 #include "pass/pressure.h"
+#include "pass/sched_flat.h"
 #include "pass/sched_gemm.h"
 #include "pass/sched_map_tile.h"
 #include "pass/unjoin.h"
@@ -12,6 +13,7 @@
 
 enum {
     MAP_THREADS = 256,
+    MAP_ROW_BYTES = 8,       /* of an access that a row's own vectors are kept for: judged */
     ROW_BLOCK_THREADS = 128, /* rows of a warp or less share a block; a larger team is a block,
                               * since barriers are the block's */
     COLUMN_THREADS = 256,    /* along the columns, by 8 chains, by segments side by side */
@@ -29,8 +31,10 @@ enum {
     MAX_RESIDENT_STEPS = 16,
     MANY_STEPS = 8,
     MAX_SLOTS = 8,
-    UNROLL = 4,       /* steps in flight */
-    FEW_BLOCKS = 132, /* a processor has one at most */
+    LEAST_TEAM = 8,       /* of rows of single elements: a sector of f32 */
+    LARGE_TEAM_SLOTS = 4, /* the same, of rows that are more than a warp's */
+    UNROLL = 4,           /* steps in flight */
+    FEW_BLOCKS = 132,     /* a processor has one at most */
     CPU_MAP_UNIT = 4096,
     CPU_MAP_STRIDED_UNIT =
         16,                 /* where some access strides: short runs, so that the lines it touches
@@ -159,13 +163,9 @@ static bool has_registers(const Scheduler *s, const Sched *sched) {
     return pressure_least(s->arena, s->kernel, sched) <= MAX_THREAD_REGISTERS;
 }
 
-static DimId map_grid(const Scheduler *s, uint32_t lanes) {
-    return dim_ceil_div(s->dims, kernel_n_rows(s->kernel), (int64_t)lanes * MAP_THREADS);
-}
-
 static void gpu_map(Scheduler *s, Variant variant) {
     variant.sched.threads = MAP_THREADS;
-    variant.grid = map_grid(s, variant.sched.lanes);
+    variant.grid = sched_map_grid(s->kernel, &variant.sched);
     add_variant(s, variant);
 }
 
@@ -186,19 +186,32 @@ static void hurry(const Scheduler *s, Sched *sched) {
     sched->min_blocks = sched->threads < FINISH_THREADS ? FINISH_THREADS / sched->threads : 1;
 }
 
-/* Threads for a row of at most `length` elements: all chains, or all elements where they are fewer;
- * a row of up to n_chains elements is a warp's alone, in a few steps. */
+/* Into how many accumulators a thread divides what it keeps of a row of `length` elements, which
+ * would have `threads` threads with one each. Of vectors a row of up to n_chains elements is a
+ * warp's alone. Of single elements a thread has several, so that there are more rows at a time and
+ * less is done to join threads. */
+static uint32_t row_slots(const Sched *sched, int64_t length, uint32_t threads) {
+    uint32_t slots = threads / WARP_THREADS;
+    bool fits_warp = threads <= WARP_THREADS * MAX_SLOTS;
+    if (sched->lanes > 1)
+        return slots > 1 && fits_warp && length <= reduce_order(FORM_ROW, DEVICE_GPU).n_chains
+                   ? slots
+                   : 1;
+    slots = fits_warp ? threads / LEAST_TEAM : LARGE_TEAM_SLOTS;
+    if (slots < LARGE_TEAM_SLOTS) return 1;
+    if (slots > MAX_SLOTS) slots = MAX_SLOTS;
+    while (slots > 1 && length > (int64_t)threads / slots * MAX_RESIDENT_STEPS) slots /= 2;
+    return slots;
+}
+
+/* Threads for a row of at most `length` elements: all chains, or all elements where they are fewer,
+ * divided by slots. */
 static void choose_team(Sched *sched, int64_t length, bool may_reside) {
-    uint32_t chains = reduce_order(FORM_ROW, DEVICE_GPU).n_chains, most = chains / sched->lanes;
+    uint32_t most = reduce_order(FORM_ROW, DEVICE_GPU).n_chains / sched->lanes;
     uint32_t wanted = ceil_pow2((length + sched->lanes - 1) / sched->lanes);
-    sched->slots = 1;
-    sched->team = wanted < most ? wanted : most;
-    bool fits_warp = may_reside && length <= chains &&
-                     sched->team <= (uint32_t)WARP_THREADS * MAX_SLOTS &&
-                     sched->team > WARP_THREADS;
-    if (!fits_warp) return;
-    sched->slots = sched->team / WARP_THREADS;
-    sched->team = WARP_THREADS;
+    uint32_t threads = wanted < most ? wanted : most;
+    sched->slots = may_reside ? row_slots(sched, length, threads) : 1;
+    sched->team = threads / sched->slots;
 }
 
 /* Team and block for such rows; returns the steps that a team takes for one. */
@@ -440,38 +453,63 @@ static void gpu_map_tiles(Scheduler *s, Sched sched) {
     for (uint32_t i = 0; i < n; i++) add_variant(s, tiles[i]);
 }
 
-/* Vector accesses where the lane extent allows them, under conditions on pointers and, for a
- * symbolic extent, on its multiple; then one element at a time, which always applies. */
-static void schedule_gpu(Scheduler *s) {
-    Sched sched = {
-        .lanes = 1, .unroll = 1, .is_wide = is_wide(s), .pairs_bf16 = s->target->has_bf16};
-    uint32_t lanes = s->target->vector_bytes / widest_bytes(s);
-    if (lanes > 8) lanes = 8;
-    gpu_map_tiles(s, sched);
+/* As many lanes as registers let it have. */
+static uint32_t lanes_in_registers(const Scheduler *s, Sched sched) {
+    for (; sched.lanes > 1; sched.lanes /= 2)
+        if (has_registers(s, &sched) && !pressure_is_spread(s->arena, s->kernel, &sched)) break;
+    return sched.lanes;
+}
+
+/* Vectors that go on from row to row, where rows are not known to be whole vectors of `row_lanes`;
+ * lanes 1: they would be no better. *replaces: those of a row are of no use beside them. */
+static Variant flat_variant(const Scheduler *s, Sched sched, uint32_t row_lanes, bool *replaces) {
     DimId extent = lane_extent(s);
     int64_t value, known = dim_multiple(s->dims, extent);
     bool is_const = dim_is_const(s->dims, extent, &value);
-    while (lanes > 1 && is_const && value % lanes) lanes /= 2;
-    for (; lanes > 1; lanes /= 2) {
-        sched.lanes = lanes;
-        if (has_registers(s, &sched) && !pressure_is_spread(s->arena, s->kernel, &sched)) break;
+    sched.is_flat = true;
+    sched.lanes = lanes_in_registers(s, sched);
+    FlatUse use = sched_flat_use(s->arena, s->kernel, sched.lanes);
+    bool is_enough = use.has_others && is_const && row_lanes * widest_bytes(s) >= MAP_ROW_BYTES;
+    if (!use.may || known % sched.lanes == 0 || is_enough) sched.lanes = 1;
+    *replaces = sched.lanes > 1 && (is_const || !use.has_others);
+    return (Variant){.sched = sched,
+                     .align_bytes = s->target->vector_bytes,
+                     .align_args = use.wide_args,
+                     .multiple_of = 1};
+}
+
+/* Vectors along the lane axis, under conditions on pointers and, for a symbolic extent, on its
+ * multiple. */
+static void gpu_row_vectors(Scheduler *s, Sched sched) {
+    DimId extent = lane_extent(s);
+    Variant variant = {.sched = sched, .align_bytes = s->target->vector_bytes};
+    if (dim_multiple(s->dims, extent) % sched.lanes) {
+        variant.multiple_dim = extent;
+        variant.multiple_of = sched.lanes;
     }
-    sched.lanes = 1;
-    if (lanes > 1 && !(is_const && value == 0) && s->lane_axis != NO_AXIS) {
-        Variant variant = {.sched = sched, .align_bytes = 1};
-        variant.sched.lanes = lanes;
-        if (known % lanes) {
-            variant.multiple_dim = extent;
-            variant.multiple_of = lanes;
-        }
-        index_assume_multiple(s->indices, variant.multiple_dim, variant.multiple_of);
-        variant.align_args = wide_arguments(s, lanes);
-        index_assume_multiple(s->indices, DIM_NONE, 1);
-        if (variant.align_args) {
-            variant.align_bytes = s->target->vector_bytes;
-            gpu_variant(s, variant);
-        }
-    }
+    index_assume_multiple(s->indices, variant.multiple_dim, variant.multiple_of);
+    variant.align_args = wide_arguments(s, sched.lanes);
+    index_assume_multiple(s->indices, DIM_NONE, 1);
+    if (variant.align_args) gpu_variant(s, variant);
+}
+
+/* Vector accesses where they are possible; then one element at a time, which always applies. */
+static void schedule_gpu(Scheduler *s) {
+    Sched sched = {
+        .lanes = 1, .unroll = 1, .is_wide = is_wide(s), .pairs_bf16 = s->target->has_bf16};
+    gpu_map_tiles(s, sched);
+    Sched vectors = sched;
+    vectors.lanes = s->target->vector_bytes / widest_bytes(s);
+    if (vectors.lanes > 8) vectors.lanes = 8;
+    int64_t value;
+    bool is_const = dim_is_const(s->dims, lane_extent(s), &value), replaces = false;
+    Sched wide = vectors;
+    while (vectors.lanes > 1 && is_const && value % vectors.lanes) vectors.lanes /= 2;
+    vectors.lanes = lanes_in_registers(s, vectors);
+    Variant flat = flat_variant(s, wide, vectors.lanes, &replaces);
+    bool has_vectors = vectors.lanes > 1 && !(is_const && value == 0) && s->lane_axis != NO_AXIS;
+    if (has_vectors && !replaces) gpu_row_vectors(s, vectors);
+    if (flat.sched.lanes > 1) gpu_variant(s, flat);
     gpu_variant(s, (Variant){.sched = sched, .align_bytes = 1, .multiple_of = 1});
 }
 

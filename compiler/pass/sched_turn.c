@@ -1,6 +1,7 @@
 /* Schedules of turns. See sched_turn.h. */
 #include "pass/sched_turn.h"
 
+#include "pass/sched_flat.h"
 #include "pass/sched_gemm.h"
 
 enum {
@@ -69,7 +70,7 @@ bool sched_turn(const Kernel *kernel, uint32_t threads, Variant *variant) {
     case FORM_MAP: /* one element at a time where lanes lie along another axis than the last */
         if (sched->lanes_out) sched->lanes = 1;
         sched->lanes_out = sched->lanes_in = 0;
-        variant->grid = ceil_div(kernel, rows, (int64_t)sched->lanes * threads);
+        variant->grid = sched_map_grid(kernel, sched);
         return true;
     case FORM_ROW: /* the barriers of a team of several warps are the block's; no row of a cluster
                     */

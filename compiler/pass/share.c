@@ -86,11 +86,11 @@ static void write_variants(Writer *w) {
         const Variant *v = &w->kernel->variants[i];
         const Sched *s = &v->sched;
         text_printf(
-            &w->out, "variant %u %u %u %u %u %lld %u %u %d %u %u %u %llx %u %lld %u %lld %lld\n",
-            s->lanes, s->lanes_out, s->unroll, s->threads, s->team, (long long)s->unit_elems,
-            s->resident, s->slots, s->is_wide, v->grid, v->shared_bytes, v->align_bytes,
-            (unsigned long long)v->align_args, v->multiple_dim, (long long)v->multiple_of,
-            v->limit_dim, (long long)v->least, (long long)v->limit);
+            &w->out, "variant %u %d %u %u %u %u %lld %u %u %d %u %u %u %llx %u %lld %u %lld %lld\n",
+            s->lanes, s->is_flat, s->lanes_out, s->unroll, s->threads, s->team,
+            (long long)s->unit_elems, s->resident, s->slots, s->is_wide, v->grid, v->shared_bytes,
+            v->align_bytes, (unsigned long long)v->align_args, v->multiple_dim,
+            (long long)v->multiple_of, v->limit_dim, (long long)v->least, (long long)v->limit);
         text_printf(&w->out, "tile %d %u %u %u %u %u %u %u %u %u %u %d %u %d\n", (int)s->engine,
                     s->tile_m, s->tile_n, s->tile_k, s->warps_m, s->warps_n, s->stages, s->cluster,
                     s->products, s->tail_n, s->store_warps, s->lanes_along_k, s->min_blocks,

@@ -201,6 +201,7 @@ static inline Value viewed(Maker *m, Value v) {
 
 /* Families of maps, in shapes_sources_map.c. */
 const char *make_map(Maker *m);
+const char *make_map_flat(Maker *m);
 const char *make_map_tile(Maker *m);
 
 #endif

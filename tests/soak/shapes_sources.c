@@ -54,6 +54,10 @@ static const char *make_row_block(Maker *m) {
     return reduction(m, AXES("R", "C"), 1);
 }
 
+static const char *make_row_slots(Maker *m) {
+    return dim(m, "R", 1, 512, 1), reduction(m, AXES("R", number(m, 17, 4095)), 1);
+}
+
 static const char *make_row_cluster(Maker *m) {
     dim(m, "R", 1, 96, 1);
     return reduction(m, AXES("R", number(m, 16390, 32760)), 1);

@@ -11,6 +11,14 @@ const char *make_map(Maker *m) {
     return source(m);
 }
 
+const char *make_map_flat(Maker *m) {
+    const char *odd = str_format(m->arena, "%d", 2 * (int)rng_between(&m->rng, 0, 500) + 1);
+    Axes axes = {{"N", "M", odd}, 2 + rng_below(&m->rng, 2)};
+    dim(m, "N", 3, 500, 1), dim(m, "M", 3, 500, 1);
+    finish(m, chain(m, viewed(m, input(m, m->dtype, axes)), 2));
+    return source(m);
+}
+
 /* Maps in tiles. */
 
 /* Orders of axes in which another one is last. */

@@ -34,12 +34,20 @@ static bool is_map_tile(const Used *u) {
     return is_map(u) && u->variant->sched.lanes_in > 0;
 }
 
+static bool is_map_flat(const Used *u) {
+    return u->kernel->form == FORM_MAP && u->variant->sched.is_flat;
+}
+
 static bool is_row(const Used *u) {
     return is_row_form(u);
 }
 
 static bool is_row_warp(const Used *u) {
     return is_row_form(u) && u->variant->sched.resident && u->variant->sched.team <= WARP;
+}
+
+static bool is_row_slots(const Used *u) {
+    return is_row_form(u) && u->variant->sched.slots > 1 && u->variant->sched.lanes == 1;
 }
 
 static bool is_row_cluster(const Used *u) {

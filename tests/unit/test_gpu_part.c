@@ -123,15 +123,18 @@ Test(gpu_part, kernels_of_other_code_start_together, .timeout = 300) {
 /* Of parts with conditions of their own, all must hold; the grid is all of theirs. */
 Test(gpu_part, conditions_and_blocks_add_up) {
     Program p = compile("dim B in 1..1024\ndim T in 1..1024\n"
-                        "graph g(x: f32[B], y: f32[T]) -> (p: f32[B], q: f32[T]) {\n"
-                        "  p = exp(x)\n  q = tanh(y)\n}\n",
+                        "graph g(x: f32[8, B], b: f32[B], y: f32[8, T], t: f32[T])"
+                        " -> (p: f32[8, B], q: f32[8, T]) {\n"
+                        "  p = exp(x) + b\n  q = tanh(y) + t\n}\n",
                         TARGET_SM_80);
     static const char *const lines[] = {
-        " B,1023,+,1024,/,T,1023,+,1024,/,+ 256 0 a0:16&a1:16&a2:16&a3:16&m:B:4&m:T:4\n",
-        " B,255,+,256,/,T,255,+,256,/,+ 256 0 -\n"};
+        " 8,B,*,1016,+,1024,/,8,T,*,1016,+,1024,/,+ 256 0 "
+        "a0:16&a1:16&a2:16&a3:16&a4:16&a5:16&m:B:4&m:T:4\n",
+        " 8,B,*,1016,+,1024,/,8,T,*,1016,+,1024,/,+ 256 0 a0:16&a2:16&a3:16&a5:16\n",
+        " 8,B,*,248,+,256,/,8,T,*,248,+,256,/,+ 256 0 -\n"};
     cr_assert_eq(p.launch.n, 2);
-    cr_expect_eq(p.launch.kernels->n_variants, 2);
-    for (int i = 0; i < 2; i++)
+    cr_expect_eq(p.launch.kernels->n_variants, 3);
+    for (int i = 0; i < 3; i++)
         cr_expect(strstr(p.compiled.bytes, lines[i]), "no `%s` in\n%.2000s", lines[i],
                   p.compiled.bytes);
     compile_free(&p.compiled);

@@ -64,6 +64,42 @@ Test(gpu_row, long_rows_are_kept_by_clusters) {
     }
 }
 
+/* Softmax over rows that are no whole vectors. */
+static const struct {
+    int length;
+    uint32_t threads, team, resident, slots;
+} odd_rows[] = {{3, 128, 4, 1, 1},      {15, 128, 16, 1, 1},    {17, 128, 8, 3, 4},
+                {33, 128, 8, 5, 8},     {101, 128, 16, 7, 8},   {255, 128, 32, 8, 8},
+                {257, 128, 128, 3, 4},  {1001, 256, 256, 4, 4}, {4095, 256, 256, 16, 4},
+                {8191, 512, 512, 16, 2}};
+
+/* The fewer threads a row has, the more rows there are at a time. Threads of a warp share out what
+ * they have, half at each step, so that joining them takes an exchange for every slot but one, one
+ * for each bit of a lane's number that is left, and then one for each bit of what lanes share. */
+Test(gpu_row, rows_of_single_elements_have_several_accumulators_a_thread) {
+    for (size_t i = 0; i < sizeof odd_rows / sizeof *odd_rows; i++) {
+        char source[160];
+        snprintf(source, sizeof source,
+                 "graph g(x: f32[70001, %d]) -> (y: f32[70001, %d]) {\n  y = softmax(x)\n}\n",
+                 odd_rows[i].length, odd_rows[i].length);
+        Compiled c = compiled_new(source, TARGET_SM_90A);
+        cr_assert_eq(c.plan->kernels.n, 1, "%s", source);
+        const Sched *s = &c.plan->kernels.data[0].variants[0].sched;
+        bool is_wanted = s->lanes == 1 && s->threads == odd_rows[i].threads &&
+                         s->team == odd_rows[i].team && s->resident == odd_rows[i].resident &&
+                         s->slots == odd_rows[i].slots;
+        cr_expect(is_wanted, "%sthreads %u, team %u, resident %u, slots %u", source, s->threads,
+                  s->team, s->resident, s->slots);
+        uint32_t in_warp = s->team < 32 ? s->team : 32, n = s->slots - 1;
+        for (uint32_t k = in_warp / s->slots; k > 1; k /= 2) n++;
+        for (uint32_t k = s->team > 32 ? s->team / 32 * s->slots : s->slots; k > 1; k /= 2) n++;
+        uint32_t n_found = ptx_count(compiled_function(&c, &c.plan->kernels.data[0], 0), "shfl");
+        cr_expect_eq(n_found, 2 * n, "%s%u exchanges, not %u", source, n_found, 2 * n);
+        cr_expect_eq(spilled_bytes(&c), 0, "%s", source);
+        compile_free(&c);
+    }
+}
+
 /* Where clusters are, one launch is predicted to be the fastest. */
 Test(gpu_row, one_launch_where_there_are_clusters) {
     static const char source[] =
