@@ -164,26 +164,44 @@ static double read_again(const Coster *c, const Pricing *p, uint32_t buffer, con
     return (most - 1) * bytes;
 }
 
+/* What a stage after the first reads, of the buffer's `bytes`, is what one before read, but for
+ * `fresh` ones. */
+static double read_anew(const Coster *c, const Pricing *p, double bytes, double fresh) {
+    bool is_held = p->variant->sched.resident || holds_rows(c, p, bytes);
+    return is_held ? fresh : bytes;
+}
+
+static double read_first(Coster *c, Pricing *p, uint32_t buffer, const bool *live, Footprint foot) {
+    FootprintSeen *seen = &c->seen[buffer];
+    bool is_held = is_cached(c, buffer);
+    if (!is_held) *seen = (FootprintSeen){.hulls = NULL};
+    double fresh = footprint_see_loads(c->arena, c->plan, p->kernel, buffer, live, c->values, foot,
+                                       seen);
+    if (!is_held) return fresh + read_again(c, p, buffer, live, foot.bytes);
+    p->held_bytes += foot.bytes - fresh;
+    return fresh;
+}
+
 static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live) {
     const Kernel *kernel = p->kernel;
     bool is_on_chip = c->plan->buffers.data[buffer].is_on_chip;
-    double first = 0;
+    bool is_again = false;
     for (uint32_t s = 0; s <= kernel->stages.n && !is_on_chip; s++) {
         Footprint foot = footprint_loads(c->arena, c->plan, kernel, buffer, live[s], c->values);
         if (foot.elems <= 0) continue;
-        bool is_again = first > 0;
-        if (is_again && p->variant->sched.resident) continue;
-        bool is_held = is_again ? holds_rows(c, p, foot.bytes) : is_cached(c, buffer);
-        double held = is_again ? foot.bytes : fmin(foot.bytes, c->seen[buffer]);
-        p->cost->read_bytes += is_held ? foot.bytes - held : foot.bytes;
-        if (!is_held) p->cost->read_bytes += read_again(c, p, buffer, live[s], foot.bytes);
-        if (is_held && !is_again) p->held_bytes += held;
+        if (is_again) {
+            double fresh = footprint_see_loads(c->arena, c->plan, kernel, buffer, live[s],
+                                               c->values, foot, &c->seen[buffer]);
+            p->cost->read_bytes += read_anew(c, p, foot.bytes, fresh);
+            if (p->variant->sched.resident) continue;
+        } else {
+            p->cost->read_bytes += read_first(c, p, buffer, live[s], foot);
+        }
         double moved = foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s]) : foot.bytes;
-        p->cost->cache_bytes += moved > foot.bytes ? moved : foot.bytes;
-        if (foot.bytes > first) first = foot.bytes;
+        p->cost->cache_bytes += fmax(moved, foot.bytes);
+        is_again = true;
     }
-    if (first > 0) c->touched[buffer] = -1;
-    c->seen[buffer] = fmax(c->seen[buffer], first);
+    if (is_again) c->touched[buffer] = -1;
 }
 
 static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
@@ -195,7 +213,7 @@ static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
     bool is_temp = c->plan->buffers.data[buffer].kind == BUFFER_TEMP;
     if (is_temp && foot.bytes <= c->card->cache_bytes) p->left_bytes += foot.bytes;
     c->touched[buffer] = -1;
-    c->seen[buffer] += foot.bytes; /* kernels that store to one buffer store pieces of it */
+    footprint_see_stores(c->arena, c->plan, p->kernel, buffer, c->values, foot, &c->seen[buffer]);
 }
 
 /* What is gathered twice from a tensor larger than the cache is read twice, unless little passed
@@ -543,20 +561,26 @@ static void price_kernel(Coster *c, uint32_t index) {
     settle_cache(c, kernel, cost);
 }
 
+static void empty_cache(Coster *c) {
+    c->passed = 0;
+    c->touched = arena_array(c->arena, double, c->plan->buffers.n);
+    c->seen = arena_array(c->arena, FootprintSeen, c->plan->buffers.n);
+}
+
 /* A run finds nothing in the cache that init steps left there. */
 static void price_init(Coster *c) {
     PlanCost *out = c->out;
     out->n_init = plan_n_init(c->plan);
+    empty_cache(c);
     for (uint32_t k = 0; k < out->n_init; k++) {
         price_kernel(c, k);
         out->init_bytes += out->kernels[k].read_bytes + out->kernels[k].written_bytes;
         out->init_us += out->kernels[k].us;
     }
-    c->passed = 0;
     out->n_init_steps = out->n_launches;
     out->n_launches = 0;
     c->has_begun = false;
-    for (uint32_t b = 0; b < c->plan->buffers.n; b++) c->touched[b] = c->seen[b] = 0;
+    empty_cache(c);
 }
 
 /* All but what the whole graph needs: bytes at least, and those of its tensors. */
@@ -571,9 +595,7 @@ static PlanCost *price_kernels(Arena *arena, const Plan *plan, const Card *card,
                 .plan = plan,
                 .card = card,
                 .dims = plan->graph->dims,
-                .values = dims,
-                .touched = arena_array(arena, double, plan->buffers.n),
-                .seen = arena_array(arena, double, plan->buffers.n)};
+                .values = dims};
     price_init(&c);
     for (uint32_t k = out->n_init; k < plan->kernels.n; k++) {
         price_kernel(&c, k);

@@ -16,10 +16,25 @@ typedef struct Footprint {
     double bytes; /* of the sectors they lie in */
 } Footprint;
 
+typedef struct FootprintHulls FootprintHulls;
+
 /* Of `kernel`'s loads from `buffer` among the scalars marked in `live` (scalar_count + 1 flags;
  * NULL: all). `dims` by symbol. */
 Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                           const bool *live, const int64_t *dims);
+/* What of a buffer some kernels, one after the other, have touched. Of loads whose addresses are made
+ * of axes alone it is known which, of others how many. Zeros to begin with. */
+typedef struct FootprintSeen {
+    FootprintHulls *hulls; /* NULL: none */
+    double bytes;          /* of all */
+} FootprintSeen;
+/* The bytes of `own`, what footprint_loads gives, that were not touched before; from now on they
+ * are. */
+double footprint_see_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
+                           const bool *live, const int64_t *dims, Footprint own,
+                           FootprintSeen *seen);
+void footprint_see_stores(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
+                          const int64_t *dims, Footprint own, FootprintSeen *seen);
 /* The buffer that loads from `buffer` read at these values of the dims: of a copy without elements
  * what it stands for, else itself. */
 uint32_t footprint_source(const Plan *plan, uint32_t buffer, const int64_t *dims);
