@@ -96,7 +96,7 @@ static double lane_stride(const Coster *c, const Kernel *kernel, IndexId address
         double own = cost_number(c, expr.terms[i].coefficient);
         if (atom.kind == ATOM_AXIS && atom.axis == axis) stride += own;
         if (atom.kind == ATOM_MOD) stride += own * lane_stride(c, kernel, atom.operand, axis);
-        if (atom.kind == ATOM_VALUE && (atom.axes >> axis & 1)) stride += own;
+        if (atom.kind == ATOM_VALUE && (atom.moved_by >> axis & 1)) stride += own;
     }
     return stride;
 }
@@ -126,9 +126,10 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
         if (load->kind != SCALAR_LOAD || load->buffer != buffer || !live[id]) continue;
         uint32_t axes = index_axes(scalartab_indices(kernel->scalars), load->index);
         double points = footprint_points(kernel, axes, c->values);
+        double all = p->rows * p->reduced;
         if (is_tiled) points *= cost_gemm_reads(c, p, axes);
-        total += is_even ? points * elem_bytes
-                         : access_bytes(c, p, load->index, p->rows * p->reduced, elem_bytes);
+        if (!is_even && load->guard) all *= footprint_guard_share(kernel, load->guard, c->values);
+        total += is_even ? points * elem_bytes : access_bytes(c, p, load->index, all, elem_bytes);
     }
     return total;
 }

@@ -20,6 +20,7 @@ typedef struct BoxTerm {
 typedef struct Box {
     const Kernel *kernel;
     double offset, share; /* share: of the points that the guards leave, 0 to 1 */
+    uint32_t moved_by;    /* axes */
     uint32_t n;
     BoxTerm terms[MAX_BOX_TERMS]; /* ascending by stride */
 } Box;
@@ -57,7 +58,7 @@ static void atom_range(const Measurer *m, const IndexAtom *atom, double *begin, 
         return;
     case ATOM_VALUE: {
         double extent = number(m, atom->divisor);
-        double n = footprint_points(m->kernel, atom->axes, m->values);
+        double n = footprint_points(m->kernel, atom->moved_by, m->values);
         *end = extent > 0 ? extent * -expm1(n * log1p(-1 / (extent + 1e-9))) : 0;
         if (extent <= 1) *end = extent;
         return;
@@ -104,7 +105,10 @@ static void add_term(Box *box, BoxTerm term) {
 
 static Box box_of(const Measurer *m, IndexId address) {
     IndexExpr expr = index_expr(m->indices, address);
-    Box box = {.kernel = m->kernel, .offset = number(m, expr.offset), .share = 1};
+    Box box = {.kernel = m->kernel,
+               .offset = number(m, expr.offset),
+               .share = 1,
+               .moved_by = index_moved_by(m->indices, address)};
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(m->indices, expr.terms[i].atom);
         BoxTerm term = {.atom = expr.terms[i].atom,
@@ -134,7 +138,9 @@ static void cut(const Measurer *m, Box *box, IndexId index, double lo, double hi
         if (term->end < term->begin) term->end = term->begin;
         return;
     }
-    box->share *= left / all;
+    uint32_t axes = index_moved_by(m->indices, index);
+    bool moves = (axes & box->moved_by) != 0; /* else it leaves all of the box somewhere, or nothing */
+    box->share *= moves ? left / all : left > 0;
 }
 
 static void cut_by(const Measurer *m, Box *box, GuardId id) {
@@ -371,8 +377,7 @@ void footprint_see_stores(Arena *arena, const Plan *plan, const Kernel *kernel, 
         add_all_stores(arena, &m, buffer, seen_hulls(arena, seen));
 }
 
-/* The part of the places of its axes that a guard leaves. */
-static double guard_share(const Kernel *kernel, GuardId guard, const int64_t *dims) {
+double footprint_guard_share(const Kernel *kernel, GuardId guard, const int64_t *dims) {
     IndexTab *indices = scalartab_indices(kernel->scalars);
     Measurer m = {
         .kernel = kernel, .indices = indices, .dims = indextab_dims(indices), .values = dims};
@@ -396,6 +401,6 @@ double *footprint_shares(Arena *arena, const Kernel *kernel, uint32_t stage, con
     for (uint32_t i = 0; i < of->stores.n; i++) has_guards = has_guards || of->stores.data[i].guard;
     const ScalarNeed *needs = has_guards ? stage_needs(arena, kernel, of) : NULL;
     for (ScalarId id = 1; id < n; id++)
-        shares[id] = needs && needs[id].n == 1 ? guard_share(kernel, needs[id].guard, dims) : 1;
+        shares[id] = needs && needs[id].n == 1 ? footprint_guard_share(kernel, needs[id].guard, dims) : 1;
     return shares;
 }

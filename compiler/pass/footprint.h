@@ -50,6 +50,9 @@ Footprint footprint_stores(Arena *arena, const Plan *plan, const Kernel *kernel,
 /* Times that a value is computed: the product of the extents of the axes (bit set). */
 double footprint_points(const Kernel *kernel, uint32_t axes, const int64_t *dims);
 
+/* The part of the places of its axes that a guard leaves, 0 to 1. */
+double footprint_guard_share(const Kernel *kernel, GuardId guard, const int64_t *dims);
+
 /* Per scalar that a stage (the number of stages: the stores after all) needs: the part of the
  * stage's points at which it is computed, from 0 to 1, which is less for what one guarded store
  * alone needs. */
