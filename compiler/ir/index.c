@@ -184,8 +184,7 @@ IndexId index_axis(IndexTab *tab, uint32_t axis) {
     if (dim_equals_const(tab->dims, tab->extents.data[axis], 1))
         return index_dim(tab, dim_const(tab->dims, 0));
     uint32_t own = 1u << axis;
-    return of_atom(tab,
-                   (IndexAtom){.kind = ATOM_AXIS, .axis = axis, .axes = own, .moved_by = own});
+    return of_atom(tab, (IndexAtom){.kind = ATOM_AXIS, .axis = axis, .axes = own, .moved_by = own});
 }
 
 IndexId index_value(IndexTab *tab, uint32_t scalar, DimId extent, uint32_t axes,

@@ -79,14 +79,13 @@ ScalarId scalar_const(ScalarTab *tab, Dtype dtype, double number) {
 }
 
 ScalarId scalar_load(ScalarTab *tab, Dtype dtype, uint32_t buffer, IndexId address, GuardId guard) {
-    return intern(tab,
-                  (Scalar){.kind = SCALAR_LOAD,
-                           .dtype = dtype,
-                           .buffer = buffer,
-                           .index = address,
-                           .guard = guard,
-                           .axes = index_axes(tab->indices, address) | guard_axes(tab, guard),
-                           .moved_by = index_moved_by(tab->indices, address)});
+    return intern(tab, (Scalar){.kind = SCALAR_LOAD,
+                                .dtype = dtype,
+                                .buffer = buffer,
+                                .index = address,
+                                .guard = guard,
+                                .axes = index_axes(tab->indices, address) | guard_axes(tab, guard),
+                                .moved_by = index_moved_by(tab->indices, address)});
 }
 
 ScalarId scalar_index(ScalarTab *tab, IndexId index) {
@@ -117,19 +116,17 @@ ScalarId scalar_inside(ScalarTab *tab, GuardId guard) {
 }
 
 ScalarId scalar_stage(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes) {
-    return intern(tab, (Scalar){.kind = SCALAR_STAGE,
-                                .dtype = dtype,
-                                .slot = slot,
-                                .axes = axes,
-                                .moved_by = axes});
+    return intern(
+        tab,
+        (Scalar){
+            .kind = SCALAR_STAGE, .dtype = dtype, .slot = slot, .axes = axes, .moved_by = axes});
 }
 
 ScalarId scalar_extreme(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes) {
-    return intern(tab, (Scalar){.kind = SCALAR_EXTREME,
-                                .dtype = dtype,
-                                .slot = slot,
-                                .axes = axes,
-                                .moved_by = axes});
+    return intern(
+        tab,
+        (Scalar){
+            .kind = SCALAR_EXTREME, .dtype = dtype, .slot = slot, .axes = axes, .moved_by = axes});
 }
 
 /* Whether every value of `from` is a value of `to`, so that a round trip through `to` is exact. */

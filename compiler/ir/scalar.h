@@ -34,12 +34,12 @@ typedef struct Scalar {
     Dtype dtype;
     PrimId prim;
     ScalarId args[3];
-    double number;   /* CONST */
-    uint32_t buffer; /* LOAD: index into the plan's buffers */
-    IndexId index;   /* LOAD: element address; INDEX */
-    GuardId guard;   /* LOAD, INSIDE */
-    uint32_t slot;   /* STAGE, EXTREME */
-    uint32_t axes;   /* bit set of loop axes it depends on */
+    double number;     /* CONST */
+    uint32_t buffer;   /* LOAD: index into the plan's buffers */
+    IndexId index;     /* LOAD: element address; INDEX */
+    GuardId guard;     /* LOAD, INSIDE */
+    uint32_t slot;     /* STAGE, EXTREME */
+    uint32_t axes;     /* bit set of loop axes it depends on */
     uint32_t moved_by; /* those that change its value where it has one: not a load's guard's */
 } Scalar;
 

@@ -153,6 +153,11 @@ static bool store_joined(const Part *part, Wishes *wishes) {
     return set_all(part, wishes->store, part->is_joined);
 }
 
+/* In kernels by themselves: stored by one that goes over rows, it would be across memory again. */
+static bool turned_alone(const Part *part, Wishes *wishes) {
+    return set_all(part, wishes->alone, part->is_turned);
+}
+
 static bool flag_reductions(const Graph *graph, bool *flags) {
     bool changes = false;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
@@ -189,8 +194,8 @@ static bool all_alone(const Part *part, Wishes *wishes) {
 }
 
 static Move *const moves[] = {compute_factors, compute_left, compute_right, store_factors,
-                              store_joined,    read_windows, rows_unmerged, reduce_apart,
-                              store_pieces,    all_alone};
+                              store_joined,    turned_alone, read_windows,  rows_unmerged,
+                              reduce_apart,    store_pieces, all_alone};
 
 static Wishes wishes_new(Arena *arena, uint32_t n) {
     return (Wishes){.apart = arena_array(arena, bool, n),

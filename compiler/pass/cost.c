@@ -5,6 +5,7 @@
 #include "pass/cost_gemm.h"
 #include "pass/cost_prims.h"
 #include "pass/cost_relay.h"
+#include "pass/cost_stride.h"
 #include "pass/cost_totals.h"
 
 #include <math.h>
@@ -85,28 +86,12 @@ static uint32_t choose_variant(const Coster *c, const Launch *launch) {
     return chosen < n ? chosen : 0;
 }
 
-/* Elements that the address moves when the lane axis goes on by one; remainders count, quotients
- * stand still. */
-static double lane_stride(const Coster *c, const Kernel *kernel, IndexId address, uint32_t axis) {
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    IndexExpr expr = index_expr(tab, address);
-    double stride = 0;
-    for (uint32_t i = 0; i < expr.n_terms; i++) {
-        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
-        double own = cost_number(c, expr.terms[i].coefficient);
-        if (atom.kind == ATOM_AXIS && atom.axis == axis) stride += own;
-        if (atom.kind == ATOM_MOD) stride += own * lane_stride(c, kernel, atom.operand, axis);
-        if (atom.kind == ATOM_VALUE && (atom.moved_by >> axis & 1)) stride += own;
-    }
-    return stride;
-}
-
 /* Bytes that one load or store moves between cache and processors: a sector for each element that
  * has no neighbour in the same warp. */
 static double access_bytes(const Coster *c, const Pricing *p, IndexId address, double points,
                            double elem_bytes) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
-    double stride = axis == NO_AXIS ? 0 : fabs(lane_stride(c, p->kernel, address, axis));
+    double stride = axis == NO_AXIS ? 0 : fabs(cost_axis_stride(c, p->kernel, address, axis));
     if (stride == 0) return points * elem_bytes / WARP_THREADS;
     return points * fmin(stride * elem_bytes, SECTOR_BYTES);
 }
@@ -176,8 +161,8 @@ static double read_first(Coster *c, Pricing *p, uint32_t buffer, const bool *liv
     FootprintSeen *seen = &c->seen[buffer];
     bool is_held = is_cached(c, buffer);
     if (!is_held) *seen = (FootprintSeen){.hulls = NULL};
-    double fresh = footprint_see_loads(c->arena, c->plan, p->kernel, buffer, live, c->values, foot,
-                                       seen);
+    double fresh =
+        footprint_see_loads(c->arena, c->plan, p->kernel, buffer, live, c->values, foot, seen);
     if (!is_held) return fresh + read_again(c, p, buffer, live, foot.bytes);
     p->held_bytes += foot.bytes - fresh;
     return fresh;
@@ -282,7 +267,7 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     if (is_contraction(kernel)) return;
     p->cost->n_prims += p->rows * row_end_prims(c->card, kernel, p->variant, c->values, live);
     p->cost->n_prims += p->cost->n_blocks * map_unit_prims(c->card, kernel);
-    p->cost->n_prims += n_points * kernel->reduces.n;
+    p->cost->n_prims += n_points * kernel->reduces.n + cost_stride_prims(c, p, live);
     for (uint32_t i = 0; i < p->variant->keeps.n; i++) {
         ScalarId kept = p->variant->keeps.data[i].value;
         p->cost->n_prims += n_points * keep_prims(c->card, kernel, kept);
@@ -364,7 +349,7 @@ static uint32_t load_depth(const Coster *c, const Kernel *kernel, const bool *li
 /* Whether the lanes of a warp read elements of their own. */
 static bool is_spread(const Coster *c, const Pricing *p, const Scalar *load) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
-    return axis == NO_AXIS || lane_stride(c, p->kernel, load->index, axis) != 0;
+    return axis == NO_AXIS || cost_axis_stride(c, p->kernel, load->index, axis) != 0;
 }
 
 static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {

@@ -139,7 +139,8 @@ static void cut(const Measurer *m, Box *box, IndexId index, double lo, double hi
         return;
     }
     uint32_t axes = index_moved_by(m->indices, index);
-    bool moves = (axes & box->moved_by) != 0; /* else it leaves all of the box somewhere, or nothing */
+    bool moves =
+        (axes & box->moved_by) != 0; /* else it leaves all of the box somewhere, or nothing */
     box->share *= moves ? left / all : left > 0;
 }
 
@@ -401,6 +402,7 @@ double *footprint_shares(Arena *arena, const Kernel *kernel, uint32_t stage, con
     for (uint32_t i = 0; i < of->stores.n; i++) has_guards = has_guards || of->stores.data[i].guard;
     const ScalarNeed *needs = has_guards ? stage_needs(arena, kernel, of) : NULL;
     for (ScalarId id = 1; id < n; id++)
-        shares[id] = needs && needs[id].n == 1 ? footprint_guard_share(kernel, needs[id].guard, dims) : 1;
+        shares[id] =
+            needs && needs[id].n == 1 ? footprint_guard_share(kernel, needs[id].guard, dims) : 1;
     return shares;
 }

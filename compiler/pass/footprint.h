@@ -22,8 +22,8 @@ typedef struct FootprintHulls FootprintHulls;
  * NULL: all). `dims` by symbol. */
 Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                           const bool *live, const int64_t *dims);
-/* What of a buffer some kernels, one after the other, have touched. Of loads whose addresses are made
- * of axes alone it is known which, of others how many. Zeros to begin with. */
+/* What of a buffer some kernels, one after the other, have touched. Of loads whose addresses are
+ * made of axes alone it is known which, of others how many. Zeros to begin with. */
 typedef struct FootprintSeen {
     FootprintHulls *hulls; /* NULL: none */
     double bytes;          /* of all */

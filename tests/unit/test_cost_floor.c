@@ -1,5 +1,5 @@
-/* The floor of what a graph moves: no plan moves less, and a floor is no estimate beyond what a plan
- * moves. */
+/* The floor of what a graph moves: no plan moves less, and a floor is no estimate beyond what a
+ * plan moves. */
 #include "lib/plans.h"
 
 #include <criterion/criterion.h>

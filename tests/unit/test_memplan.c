@@ -265,8 +265,9 @@ Test(memplan, a_symbolic_length_costs_no_memory) {
     }
 }
 
-/* Sizes each of which is proven to be above the next, though the last and the first of such a chain,
- * with roundings of several extents and a copy's width in them, cannot be compared at once. */
+/* Sizes each of which is proven to be above the next, though the last and the first of such a
+ * chain, with roundings of several extents and a copy's width in them, cannot be compared at once.
+ */
 Test(memplan, a_chain_of_comparisons_gives_a_place) {
     static const char source[] =
         "dim M in 1..65536\n"
