@@ -115,6 +115,21 @@ Test(choose, joined_pairs_are_no_slower_than_their_ops) {
                        targets[i]);
 }
 
+/* Factors that are copied for their rows are so at symbolic extents too: to store what is computed
+ * pays where the copy engine can have both. */
+Test(choose, copies_of_symbolic_extents_are_priced) {
+    static const char source[] =
+        "dim M in 1..65536\ngraph g(x: f16[M, 1024], v: f16[1024, 100]) -> (y: f16[M, 100]) {\n"
+        "  y = concat([x[:, 512:], x[:, :512]], axis=1) @ v\n}\n";
+    Arena *arena = arena_new(NULL);
+    PricedPlan plan = priced(arena, source, TARGET_SM_90A, false, NULL);
+    expect_no_loss(source, TARGET_SM_90A);
+    cr_expect_eq(plan.cost->n_launches, 2, "%u launches", plan.cost->n_launches);
+    cr_expect_eq(plan.plan->kernels.data[plan.plan->kernels.n - 1].variants[0].sched.engine,
+                 CONTRACT_WGMMA);
+    arena_free(arena);
+}
+
 /* What a move makes of a kernel: launches, and that a contract of the source keeps it from it. */
 static const struct {
     const char *head, *body;
