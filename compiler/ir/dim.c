@@ -67,6 +67,17 @@ DimTab *dimtab_new(Arena *arena) {
     return tab;
 }
 
+/* Arrays are never written to but at their end: they are shared until there is something to add. */
+DimTab *dimtab_copy(Arena *arena, const DimTab *tab) {
+    DimTab *copy = arena_copy(arena, tab, sizeof *tab);
+    copy->arena = arena;
+    copy->symbols.capacity = copy->symbols.n;
+    copy->atoms.capacity = copy->atoms.n;
+    copy->monomials.capacity = copy->monomials.n;
+    copy->dims.capacity = copy->dims.n;
+    return copy;
+}
+
 uint32_t dim_declare(DimTab *tab, DimSymbol symbol) {
     uint32_t index = tab->symbols.n;
     /* Those with rules come from plans, which may go before the table does. */

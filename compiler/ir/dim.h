@@ -39,6 +39,8 @@ typedef struct DimSymbol {
 } DimSymbol;
 
 DimTab *dimtab_new(Arena *arena);
+/* A table of the same dims by the same ids, to which others are added. */
+DimTab *dimtab_copy(Arena *arena, const DimTab *tab);
 /* Declares a symbol; its index counts from 0 in order of declaration. lo >= 0, multiple >= 1. */
 uint32_t dim_declare(DimTab *tab, DimSymbol symbol);
 uint32_t dim_n_symbols(const DimTab *tab);

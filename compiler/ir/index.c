@@ -10,7 +10,7 @@ typedef struct Expr {
     DimId offset;
     uint32_t n_terms;
     const IndexTerm *terms;
-    uint32_t axes;
+    uint32_t axes, moved_by;
     uint32_t weight;
 } Expr;
 
@@ -166,6 +166,7 @@ static IndexId intern_sum(IndexTab *tab, Sum *sum) {
         IndexAtom atom = tab->atoms.data[sum->terms[i].atom];
         bool is_nested = atom.kind == ATOM_DIV || atom.kind == ATOM_MOD;
         expr.axes |= atom.axes;
+        expr.moved_by |= atom.moved_by;
         expr.weight += 1 + (is_nested ? index_weight(tab, atom.operand) : 0);
         if (expr.weight > INDEX_MAX_WEIGHT) expr.weight = INDEX_MAX_WEIGHT;
     }
@@ -187,12 +188,17 @@ static IndexId of_atom(IndexTab *tab, IndexAtom atom) {
 IndexId index_axis(IndexTab *tab, uint32_t axis) {
     if (dim_equals_const(tab->dims, tab->extents.data[axis], 1))
         return index_dim(tab, dim_const(tab->dims, 0));
-    return of_atom(tab, (IndexAtom){.kind = ATOM_AXIS, .axis = axis, .axes = 1u << axis});
+    uint32_t own = 1u << axis;
+    return of_atom(tab, (IndexAtom){.kind = ATOM_AXIS, .axis = axis, .axes = own, .moved_by = own});
 }
 
-IndexId index_value(IndexTab *tab, uint32_t scalar, DimId extent, uint32_t axes) {
-    return of_atom(
-        tab, (IndexAtom){.kind = ATOM_VALUE, .divisor = extent, .value = scalar, .axes = axes});
+IndexId index_value(IndexTab *tab, uint32_t scalar, DimId extent, uint32_t axes,
+                    uint32_t moved_by) {
+    return of_atom(tab, (IndexAtom){.kind = ATOM_VALUE,
+                                    .divisor = extent,
+                                    .value = scalar,
+                                    .axes = axes,
+                                    .moved_by = moved_by});
 }
 
 IndexId index_add(IndexTab *tab, IndexId a, IndexId b) {
@@ -281,7 +287,11 @@ IndexId index_div(IndexTab *tab, IndexId a, DimId divisor) {
             inner.kind == ATOM_DIV ? dim_mul(tab->dims, inner.divisor, divisor) : DIM_NONE;
         if (joined) return index_add(tab, q, index_div(tab, inner.operand, joined));
     }
-    IndexAtom atom = {.kind = ATOM_DIV, .operand = r, .divisor = divisor, .axes = expr.axes};
+    IndexAtom atom = {.kind = ATOM_DIV,
+                      .operand = r,
+                      .divisor = divisor,
+                      .axes = expr.axes,
+                      .moved_by = expr.moved_by};
     return index_add(tab, q, of_atom(tab, atom));
 }
 
@@ -295,7 +305,8 @@ IndexId index_mod(IndexTab *tab, IndexId a, DimId divisor) {
     return of_atom(tab, (IndexAtom){.kind = ATOM_MOD,
                                     .operand = r,
                                     .divisor = divisor,
-                                    .axes = tab->exprs.data[r].axes});
+                                    .axes = tab->exprs.data[r].axes,
+                                    .moved_by = tab->exprs.data[r].moved_by});
 }
 
 IndexExpr index_expr(const IndexTab *tab, IndexId id) {
@@ -318,6 +329,10 @@ uint32_t index_weight(const IndexTab *tab, IndexId id) {
 
 uint32_t index_axes(const IndexTab *tab, IndexId id) {
     return tab->exprs.data[id].axes;
+}
+
+uint32_t index_moved_by(const IndexTab *tab, IndexId id) {
+    return tab->exprs.data[id].moved_by;
 }
 
 bool index_is_gathered(const IndexTab *tab, IndexId id) {

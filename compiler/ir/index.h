@@ -22,6 +22,9 @@ typedef struct IndexAtom {
     DimId divisor;   /* DIV, MOD; for VALUE the extent: the value is in [0, divisor) */
     uint32_t value;  /* ATOM_VALUE: the ScalarId of an i32 */
     uint32_t axes;   /* bit set of the loop axes it depends on */
+    /* Those that change its number: not those of which it is known only whether it has one, as of a
+     * value that is read under a guard. */
+    uint32_t moved_by;
 } IndexAtom;
 
 typedef struct IndexTerm {
@@ -46,7 +49,7 @@ DimId index_axis_extent(const IndexTab *tab, uint32_t axis);
 
 IndexId index_dim(IndexTab *tab, DimId value); /* constant over the axes */
 IndexId index_axis(IndexTab *tab, uint32_t axis);
-IndexId index_value(IndexTab *tab, uint32_t scalar, DimId extent, uint32_t axes);
+IndexId index_value(IndexTab *tab, uint32_t scalar, DimId extent, uint32_t axes, uint32_t moved_by);
 IndexId index_add(IndexTab *tab, IndexId a, IndexId b);
 IndexId index_add_dim(IndexTab *tab, IndexId a, DimId b);
 IndexId index_scale(IndexTab *tab, IndexId a, DimId factor);
@@ -60,6 +63,8 @@ IndexAtom index_atom(const IndexTab *tab, uint32_t atom);
 bool index_is_dim(const IndexTab *tab, IndexId id, DimId *value);
 /* Bit set of the axes it depends on, through gathers too. */
 uint32_t index_axes(const IndexTab *tab, IndexId id);
+/* Of these, those that change its number. */
+uint32_t index_moved_by(const IndexTab *tab, IndexId id);
 /* Whether it rests on a value that is read from memory. */
 bool index_is_gathered(const IndexTab *tab, IndexId id);
 /* Terms to compute for it, those under divisions again for each: at most INDEX_MAX_WEIGHT. */

@@ -79,13 +79,13 @@ ScalarId scalar_const(ScalarTab *tab, Dtype dtype, double number) {
 }
 
 ScalarId scalar_load(ScalarTab *tab, Dtype dtype, uint32_t buffer, IndexId address, GuardId guard) {
-    return intern(tab,
-                  (Scalar){.kind = SCALAR_LOAD,
-                           .dtype = dtype,
-                           .buffer = buffer,
-                           .index = address,
-                           .guard = guard,
-                           .axes = index_axes(tab->indices, address) | guard_axes(tab, guard)});
+    return intern(tab, (Scalar){.kind = SCALAR_LOAD,
+                                .dtype = dtype,
+                                .buffer = buffer,
+                                .index = address,
+                                .guard = guard,
+                                .axes = index_axes(tab->indices, address) | guard_axes(tab, guard),
+                                .moved_by = index_moved_by(tab->indices, address)});
 }
 
 ScalarId scalar_index(ScalarTab *tab, IndexId index) {
@@ -97,7 +97,13 @@ ScalarId scalar_index(ScalarTab *tab, IndexId index) {
     return intern(tab, (Scalar){.kind = SCALAR_INDEX,
                                 .dtype = DT_I32,
                                 .index = index,
-                                .axes = index_axes(tab->indices, index)});
+                                .axes = index_axes(tab->indices, index),
+                                .moved_by = index_moved_by(tab->indices, index)});
+}
+
+IndexId scalar_as_index(ScalarTab *tab, ScalarId value, DimId extent) {
+    const Scalar *s = &tab->nodes.data[value];
+    return index_value(tab->indices, value, extent, s->axes, s->moved_by);
 }
 
 ScalarId scalar_inside(ScalarTab *tab, GuardId guard) {
@@ -105,16 +111,22 @@ ScalarId scalar_inside(ScalarTab *tab, GuardId guard) {
     return intern(tab, (Scalar){.kind = SCALAR_INSIDE,
                                 .dtype = DT_BOOL,
                                 .guard = guard,
-                                .axes = guard_axes(tab, guard)});
+                                .axes = guard_axes(tab, guard),
+                                .moved_by = guard_axes(tab, guard)});
 }
 
 ScalarId scalar_stage(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes) {
-    return intern(tab, (Scalar){.kind = SCALAR_STAGE, .dtype = dtype, .slot = slot, .axes = axes});
+    return intern(
+        tab,
+        (Scalar){
+            .kind = SCALAR_STAGE, .dtype = dtype, .slot = slot, .axes = axes, .moved_by = axes});
 }
 
 ScalarId scalar_extreme(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes) {
-    return intern(tab,
-                  (Scalar){.kind = SCALAR_EXTREME, .dtype = dtype, .slot = slot, .axes = axes});
+    return intern(
+        tab,
+        (Scalar){
+            .kind = SCALAR_EXTREME, .dtype = dtype, .slot = slot, .axes = axes, .moved_by = axes});
 }
 
 /* Whether every value of `from` is a value of `to`, so that a round trip through `to` is exact. */
@@ -133,8 +145,11 @@ ScalarId scalar_cvt(ScalarTab *tab, ScalarId a, Dtype dtype) {
         Dtype from = tab->nodes.data[original].dtype;
         if (from == dtype && is_widening(from, operand.dtype)) return original;
     }
-    return intern(tab,
-                  (Scalar){.kind = SCALAR_CVT, .dtype = dtype, .args = {a}, .axes = operand.axes});
+    return intern(tab, (Scalar){.kind = SCALAR_CVT,
+                                .dtype = dtype,
+                                .args = {a},
+                                .axes = operand.axes,
+                                .moved_by = operand.moved_by});
 }
 
 static bool fold(ScalarTab *tab, PrimId prim, Dtype dtype, const ScalarId *args, uint32_t arity,
@@ -162,7 +177,10 @@ ScalarId scalar_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, Scalar
     if (prim == PRIM_SELECT && tab->nodes.data[a].kind == SCALAR_CONST)
         return tab->nodes.data[a].number != 0 ? b : c;
     Scalar s = {.kind = SCALAR_PRIM, .dtype = dtype, .prim = prim, .args = {a, b, c}};
-    for (uint32_t i = 0; i < info->arity; i++) s.axes |= tab->nodes.data[args[i]].axes;
+    for (uint32_t i = 0; i < info->arity; i++) {
+        s.axes |= tab->nodes.data[args[i]].axes;
+        s.moved_by |= tab->nodes.data[args[i]].moved_by;
+    }
     return intern(tab, s);
 }
 

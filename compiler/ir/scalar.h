@@ -34,12 +34,13 @@ typedef struct Scalar {
     Dtype dtype;
     PrimId prim;
     ScalarId args[3];
-    double number;   /* CONST */
-    uint32_t buffer; /* LOAD: index into the plan's buffers */
-    IndexId index;   /* LOAD: element address; INDEX */
-    GuardId guard;   /* LOAD, INSIDE */
-    uint32_t slot;   /* STAGE, EXTREME */
-    uint32_t axes;   /* bit set of loop axes it depends on */
+    double number;     /* CONST */
+    uint32_t buffer;   /* LOAD: index into the plan's buffers */
+    IndexId index;     /* LOAD: element address; INDEX */
+    GuardId guard;     /* LOAD, INSIDE */
+    uint32_t slot;     /* STAGE, EXTREME */
+    uint32_t axes;     /* bit set of loop axes it depends on */
+    uint32_t moved_by; /* those that change its value where it has one: not a load's guard's */
 } Scalar;
 
 typedef struct ScalarTab ScalarTab;
@@ -53,6 +54,8 @@ ScalarId scalar_const(ScalarTab *tab, Dtype dtype, double number);
 ScalarId scalar_load(ScalarTab *tab, Dtype dtype, uint32_t buffer, IndexId address, GuardId guard);
 ScalarId scalar_index(ScalarTab *tab, IndexId index);
 ScalarId scalar_inside(ScalarTab *tab, GuardId guard);
+/* The other way round, of an i32 in [0, extent). */
+IndexId scalar_as_index(ScalarTab *tab, ScalarId value, DimId extent);
 /* `axes`: the parallel axes, on all of which the result is taken to depend. */
 ScalarId scalar_stage(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes);
 ScalarId scalar_extreme(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes);

@@ -90,19 +90,21 @@ bool choose_may_join(const CostPoints *points, const Prices *together, const Pri
            (most <= HOST_US && mean(points, together, apart) < 1);
 }
 
-/* Whether products wait for copies of their factors, or for elements, is known of known extents
- * alone: others would get symbols of their own. */
-static bool has_layouts(const Graph *graph, const Target *target) {
-    return target->device == DEVICE_GPU && dim_n_symbols(graph->dims) == 0;
+/* The graph for a plan that goes again: copies of what products read, as a GPU has them, may get
+ * symbols of their own. */
+static const Graph *graph_for_trial(Arena *arena, const Graph *graph) {
+    Graph *own = arena_copy(arena, graph, sizeof *graph);
+    own->dims = dimtab_copy(arena, graph->dims);
+    return own;
 }
 
 bool choose_price_ops(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
                       const CostPoints *points, Prices *prices) {
     Diags ignored = {.arena = arena};
     FuseOptions options = {.off = true, .pads_rows = target->device == DEVICE_GPU};
-    Plan *plan = fuse_graph(arena, scratch, graph, options, &ignored);
+    Plan *plan = fuse_graph(arena, scratch, graph_for_trial(arena, graph), options, &ignored);
     if (!plan) return false;
-    if (has_layouts(graph, target)) layout_plan(arena, plan, target);
+    if (target->device == DEVICE_GPU) layout_plan(arena, plan, target);
     sched_plan(arena, plan, target);
     *prices = choose_price(scratch, plan, target, points);
     return true;
@@ -155,6 +157,11 @@ static bool store_joined(const Part *part, Wishes *wishes) {
     return set_all(part, wishes->store, part->is_joined);
 }
 
+/* In kernels by themselves: stored by one that goes over rows, it would be across memory again. */
+static bool turned_alone(const Part *part, Wishes *wishes) {
+    return set_all(part, wishes->alone, part->is_turned);
+}
+
 static bool flag_reductions(const Graph *graph, bool *flags) {
     bool changes = false;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
@@ -191,8 +198,8 @@ static bool all_alone(const Part *part, Wishes *wishes) {
 }
 
 static Move *const moves[] = {compute_factors, compute_left, compute_right, store_factors,
-                              store_joined,    read_windows, rows_unmerged, reduce_apart,
-                              store_pieces,    all_alone};
+                              store_joined,    turned_alone, read_windows,  rows_unmerged,
+                              reduce_apart,    store_pieces, all_alone};
 
 static Wishes wishes_new(Arena *arena, uint32_t n) {
     return (Wishes){.apart = arena_array(arena, bool, n),
@@ -274,9 +281,10 @@ static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes,
                            .again = wishes->again,
                            .windowed = wishes->windowed};
     arena_reset(c->scratch);
-    Plan *plan = fuse_graph(c->arena, c->scratch, part->excerpt.graph, options, &ignored);
+    const Graph *graph = graph_for_trial(c->arena, part->excerpt.graph);
+    Plan *plan = fuse_graph(c->arena, c->scratch, graph, options, &ignored);
     if (!plan) return false;
-    if (has_layouts(part->excerpt.graph, c->target)) layout_plan(c->arena, plan, c->target);
+    if (c->target->device == DEVICE_GPU) layout_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
     spread_plan(c->arena, c->scratch, plan, c->target);
     sched_plan(c->arena, plan, c->target);

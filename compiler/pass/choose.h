@@ -1,7 +1,7 @@
 /* Choosing between plans by price. Fusion's own rules say what can be one kernel and mostly should;
  * where that is predicted to be slower, the plan is changed by moves: reductions apart, rows of
  * several tensors in kernels of their own, a factor of a matmul stored or computed in the matmul, a
- * concat stored in pieces, every op a kernel by itself, a kernel cut in two.
+ * concat stored in pieces, a transpose or every op a kernel by itself, a kernel cut in two.
  *
  * A move concerns one kernel (and what makes a factor for it), and is priced on an excerpt of the
  * graph with that alone, at all points of cost_points. It is taken when, by the geometric mean over

@@ -210,6 +210,10 @@ static bool has_joined(const Chooser *c, const Plan *plan, const Kernel *kernel)
     return find_joined(c, plan, kernel, &maker, arena_array(c->scratch, bool, c->graph->nodes.n));
 }
 
+static bool has_turned(const Chooser *c, const Kernel *kernel) {
+    return choose_find_turned(c, kernel, arena_array(c->scratch, bool, c->graph->nodes.n));
+}
+
 /* Whether the units of a product on a CPU, which may be few, have other work that is worth more. */
 static bool has_costly_stores(const Chooser *c, const Kernel *kernel) {
     bool is_costly = false;
@@ -282,7 +286,7 @@ bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) 
     if (kernel->form != FORM_CONTRACT)
         return has_long_passes(c, kernel) || has_merged_rows(c, kernel) ||
                joins_tensors(c, kernel) || find_users(plan, kernel, &map) ||
-               has_joined(c, plan, kernel);
+               has_joined(c, plan, kernel) || has_turned(c, kernel);
     for (uint32_t side = 0; side < 2; side++) {
         Maker maker = maker_of_factor(plan, kernel, side);
         if (is_spread(c, kernel, side) || (maker.kernel && !is_asked(plan, c, &maker))) return true;
@@ -316,7 +320,7 @@ static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
 typedef struct Draft {
     const Chooser *c;
     const Plan *plan;
-    bool *in, *out, *spread, *window, *joined, *ahead[2];
+    bool *in, *out, *spread, *window, *joined, *turned, *ahead[2];
 } Draft;
 
 /* Partial results go with what the next kernel makes of them. */
@@ -422,7 +426,8 @@ bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, 
     const Graph *graph = c->graph;
     uint32_t n = graph->nodes.n;
     Draft d = {.c = c, .plan = plan};
-    bool **all[] = {&d.in, &d.out, &d.spread, &d.window, &d.joined, &d.ahead[0], &d.ahead[1]};
+    bool **all[] = {&d.in,     &d.out,    &d.spread,   &d.window,
+                    &d.joined, &d.turned, &d.ahead[0], &d.ahead[1]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i] = arena_array(c->scratch, bool, n);
     for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT && !has_windows; side++)
@@ -431,6 +436,7 @@ bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, 
     bool has_users = !has_windows && find_users(plan, kernel, &map);
     if (has_users ? !add_users(&d, &map) : !add_product(&d, kernel) || !add_joined(&d, kernel))
         return false;
+    if (!has_windows) choose_find_turned(c, kernel, d.turned);
     if ((has_windows && !add_sliced(&d, kernel)) || breaks_block(graph, d.in)) return false;
     part->excerpt = excerpt_of(c->arena, graph, d.in, d.out);
     uint32_t n_copies = part->excerpt.graph->nodes.n;
@@ -438,6 +444,7 @@ bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, 
     part->may_place = arena_array(c->arena, bool, n_copies);
     part->may_window = arena_array(c->arena, bool, n_copies);
     part->is_joined = arena_array(c->arena, bool, n_copies);
+    part->is_turned = arena_array(c->arena, bool, n_copies);
     part->has_windows = has_windows;
     for (uint32_t side = 0; side < 2; side++)
         part->is_ahead[side] = arena_array(c->arena, bool, n_copies);
@@ -447,6 +454,7 @@ bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, 
         part->may_place[id] = d.in[of] && may_place(graph, of);
         part->may_window[id] = d.window[of];
         part->is_joined[id] = d.in[of] && d.joined[of];
+        part->is_turned[id] = d.in[of] && d.turned[of];
         for (uint32_t side = 0; side < 2; side++) part->is_ahead[side][id] = d.ahead[side][of];
     }
     return true;

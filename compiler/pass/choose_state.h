@@ -37,6 +37,7 @@ typedef struct Part {
     bool *is_ahead[2]; /* by side, per node of it: of a kernel that makes such a factor */
     bool *may_place;   /* per node of it: a concat that may be stored in pieces */
     bool *is_joined;   /* per node of it: what readers make first of several values of one kernel */
+    bool *is_turned;   /* per node of it: transposes of what rows are folded over, or made of */
     bool has_windows;
     bool *may_window; /* per node of it: the product that may be made slice by slice */
 } Part;
@@ -48,6 +49,8 @@ NodeId choose_main_node(const Kernel *kernel);
 /* Whether kernels read slices of its product that may be made in its place, which has not been
  * priced yet. */
 bool choose_has_slices(const Chooser *c, const Plan *plan, const Kernel *kernel);
+/* CPU: flags, per node, transposes in a kernel of folds. False: there are none. */
+bool choose_find_turned(const Chooser *c, const Kernel *kernel, bool *is_turned);
 /* False: the source says which kernel some of it is, or wants it in one with something else. */
 bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, bool has_windows,
                       Part *part);

@@ -206,7 +206,7 @@ static ScalarId pull_gather(Composer *c, const Node *node, const IndexId *coords
     }
     IndexId arg_coords[MAX_RANK];
     memcpy(arg_coords, coords, axis * sizeof *coords);
-    arg_coords[axis] = index_value(c->indices, row, extent, scalar_get(c->scalars, row)->axes);
+    arg_coords[axis] = scalar_as_index(c->scalars, row, extent);
     for (uint32_t k = axis + 1; k < data->shape.rank; k++) arg_coords[k] = coords[k + n - 1];
     ScalarId value = pull(c, node->args[0], arg_coords, guard);
     if (!value || !own) return value;

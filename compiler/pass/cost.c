@@ -6,6 +6,7 @@
 #include "pass/cost_gemm.h"
 #include "pass/cost_prims.h"
 #include "pass/cost_relay.h"
+#include "pass/cost_stride.h"
 #include "pass/cost_totals.h"
 
 #include <math.h>
@@ -97,28 +98,12 @@ static uint32_t choose_variant(const Coster *c, const Launch *launch) {
     return chosen < n ? chosen : 0;
 }
 
-/* Elements that the address moves when the lane axis goes on by one; remainders count, quotients
- * stand still. */
-static double lane_stride(const Coster *c, const Kernel *kernel, IndexId address, uint32_t axis) {
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    IndexExpr expr = index_expr(tab, address);
-    double stride = 0;
-    for (uint32_t i = 0; i < expr.n_terms; i++) {
-        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
-        double own = cost_number(c, expr.terms[i].coefficient);
-        if (atom.kind == ATOM_AXIS && atom.axis == axis) stride += own;
-        if (atom.kind == ATOM_MOD) stride += own * lane_stride(c, kernel, atom.operand, axis);
-        if (atom.kind == ATOM_VALUE && (atom.axes >> axis & 1)) stride += own;
-    }
-    return stride;
-}
-
-/* Bytes that one load moves between cache and processors: a sector for each element that has no
- * neighbour in the same warp. */
+/* Bytes that one load or store moves between cache and processors: a sector for each element that
+ * has no neighbour in the same warp. */
 static double access_bytes(const Coster *c, const Pricing *p, IndexId address, double points,
                            double elem_bytes) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
-    double stride = axis == NO_AXIS ? 0 : fabs(lane_stride(c, p->kernel, address, axis));
+    double stride = axis == NO_AXIS ? 0 : fabs(cost_axis_stride(c, p->kernel, address, axis));
     if (stride == 0) return points * elem_bytes / WARP_THREADS;
     return points * fmin(stride * elem_bytes, SECTOR_BYTES);
 }
@@ -131,7 +116,7 @@ static bool is_contraction(const Kernel *kernel) {
 static double access_weight(const Coster *c, const Pricing *p, const Scalar *load) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
     if (p->kernel->form != FORM_MAP || c->card->device == DEVICE_CPU || axis == NO_AXIS) return 1;
-    double stride = fabs(lane_stride(c, p->kernel, load->index, axis));
+    double stride = fabs(cost_axis_stride(c, p->kernel, load->index, axis));
     return stride * dtype_bytes(load->dtype) < SECTOR_BYTES ? 1 : SECTOR_SHARE;
 }
 
@@ -148,11 +133,13 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
         if (load->kind != SCALAR_LOAD || load->buffer != buffer || !live[id]) continue;
         uint32_t axes = index_axes(scalartab_indices(kernel->scalars), load->index);
         double points = footprint_points(kernel, axes, c->values);
+        double all = p->rows * p->reduced;
         if (is_tiled) points *= cost_gemm_reads(c, p, axes);
+        if (!is_even && load->guard) all *= footprint_guard_share(kernel, load->guard, c->values);
         if (is_even || map_tile_stages(kernel, &p->variant->sched, load))
             total += points * elem_bytes;
         else
-            total += access_bytes(c, p, load->index, p->rows * p->reduced, elem_bytes) *
+            total += access_bytes(c, p, load->index, all, elem_bytes) *
                      (weighed ? access_weight(c, p, load) : 1);
     }
     return total;
@@ -189,27 +176,44 @@ static double read_again(const Coster *c, const Pricing *p, uint32_t buffer, con
     return (most - 1) * bytes;
 }
 
+/* What a stage after the first reads, of the buffer's `bytes`, is what one before read, but for
+ * `fresh` ones. */
+static double read_anew(const Coster *c, const Pricing *p, double bytes, double fresh) {
+    bool is_held = p->variant->sched.resident || holds_rows(c, p, bytes);
+    return is_held ? fresh : bytes;
+}
+
+static double read_first(Coster *c, Pricing *p, uint32_t buffer, const bool *live, Footprint foot) {
+    FootprintSeen *seen = &c->seen[buffer];
+    bool is_held = is_cached(c, buffer);
+    if (!is_held) *seen = (FootprintSeen){.hulls = NULL};
+    double fresh =
+        footprint_see_loads(c->arena, c->plan, p->kernel, buffer, live, c->values, foot, seen);
+    if (!is_held) return fresh + read_again(c, p, buffer, live, foot.bytes);
+    p->held_bytes += foot.bytes - fresh;
+    return fresh;
+}
+
 static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live) {
     const Kernel *kernel = p->kernel;
     bool is_on_chip = c->plan->buffers.data[buffer].is_on_chip;
-    double first = 0;
+    bool is_again = false;
     for (uint32_t s = 0; s <= kernel->stages.n && !is_on_chip; s++) {
         Footprint foot = footprint_loads(c->arena, c->plan, kernel, buffer, live[s], c->values);
         if (foot.elems <= 0) continue;
-        bool is_again = first > 0;
-        if (is_again && p->variant->sched.resident) continue;
-        bool is_held = is_again ? holds_rows(c, p, foot.bytes) : is_cached(c, buffer);
-        double held = is_again ? foot.bytes : fmin(foot.bytes, c->seen[buffer]);
-        p->cost->read_bytes += is_held ? foot.bytes - held : foot.bytes;
-        if (!is_held) p->cost->read_bytes += read_again(c, p, buffer, live[s], foot.bytes);
-        if (is_held && !is_again) p->held_bytes += held;
-        double moved =
-            foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s], true) : foot.bytes;
-        p->cost->cache_bytes += moved > foot.bytes ? moved : foot.bytes;
-        if (foot.bytes > first) first = foot.bytes;
+        if (is_again) {
+            double fresh = footprint_see_loads(c->arena, c->plan, kernel, buffer, live[s],
+                                               c->values, foot, &c->seen[buffer]);
+            p->cost->read_bytes += read_anew(c, p, foot.bytes, fresh);
+            if (p->variant->sched.resident) continue;
+        } else {
+            p->cost->read_bytes += read_first(c, p, buffer, live[s], foot);
+        }
+        double moved = foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s], true) : foot.bytes;
+        p->cost->cache_bytes += fmax(moved, foot.bytes);
+        is_again = true;
     }
-    if (first > 0) c->touched[buffer] = -1;
-    c->seen[buffer] = fmax(c->seen[buffer], first);
+    if (is_again) c->touched[buffer] = -1;
 }
 
 static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
@@ -221,7 +225,7 @@ static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
     bool is_temp = c->plan->buffers.data[buffer].kind == BUFFER_TEMP;
     if (is_temp && foot.bytes <= c->card->cache_bytes) p->left_bytes += foot.bytes;
     c->touched[buffer] = -1;
-    c->seen[buffer] += foot.bytes; /* kernels that store to one buffer store pieces of it */
+    footprint_see_stores(c->arena, c->plan, p->kernel, buffer, c->values, foot, &c->seen[buffer]);
 }
 
 /* What is gathered twice from a tensor larger than the cache is read twice, unless little passed
@@ -297,7 +301,7 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     p->cost->n_prims += p->rows * row_end_prims(c->card, kernel, p->variant, c->values, live);
     p->cost->n_prims += p->cost->n_blocks * map_unit_prims(c->card, kernel);
     if (p->variant->sched.is_flat) p->cost->n_prims += n_points * flat_prims(c->arena, kernel);
-    p->cost->n_prims += n_points * kernel->reduces.n;
+    p->cost->n_prims += n_points * kernel->reduces.n + cost_stride_prims(c, p, live);
     p->cost->n_prims += n_points * tile_prims(p);
     for (uint32_t i = 0; i < p->variant->keeps.n; i++) {
         ScalarId kept = p->variant->keeps.data[i].value;
@@ -392,7 +396,7 @@ static uint32_t load_depth(const Coster *c, const Kernel *kernel, const bool *li
 /* Whether the lanes of a warp read elements of their own. */
 static bool is_spread(const Coster *c, const Pricing *p, const Scalar *load) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
-    return axis == NO_AXIS || lane_stride(c, p->kernel, load->index, axis) != 0;
+    return axis == NO_AXIS || cost_axis_stride(c, p->kernel, load->index, axis) != 0;
 }
 
 static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
@@ -592,20 +596,26 @@ static void price_kernel(Coster *c, uint32_t index) {
     settle_cache(c, kernel, cost);
 }
 
+static void empty_cache(Coster *c) {
+    c->passed = 0;
+    c->touched = arena_array(c->arena, double, c->plan->buffers.n);
+    c->seen = arena_array(c->arena, FootprintSeen, c->plan->buffers.n);
+}
+
 /* A run finds nothing in the cache that init steps left there. */
 static void price_init(Coster *c) {
     PlanCost *out = c->out;
     out->n_init = plan_n_init(c->plan);
+    empty_cache(c);
     for (uint32_t k = 0; k < out->n_init; k++) {
         price_kernel(c, k);
         out->init_bytes += out->kernels[k].read_bytes + out->kernels[k].written_bytes;
         out->init_us += out->kernels[k].us;
     }
-    c->passed = 0;
     out->n_init_steps = out->n_launches;
     out->n_launches = 0;
     c->has_begun = false;
-    for (uint32_t b = 0; b < c->plan->buffers.n; b++) c->touched[b] = c->seen[b] = 0;
+    empty_cache(c);
 }
 
 /* All but what the whole graph needs: bytes at least, and those of its tensors. */
@@ -620,9 +630,7 @@ static PlanCost *price_kernels(Arena *arena, const Plan *plan, const Card *card,
                 .plan = plan,
                 .card = card,
                 .dims = plan->graph->dims,
-                .values = dims,
-                .touched = arena_array(arena, double, plan->buffers.n),
-                .seen = arena_array(arena, double, plan->buffers.n)};
+                .values = dims};
     price_init(&c);
     for (uint32_t k = out->n_init; k < plan->kernels.n; k++) {
         price_kernel(&c, k);

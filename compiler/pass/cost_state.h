@@ -22,8 +22,8 @@ typedef struct Coster {
     Beside beside;   /* of the launch at hand */
     double *touched; /* per buffer: `passed` before the last kernel that touched it, plus 1; 0: none
                         did; negative: the kernel at hand does */
-    double *seen;    /* per buffer: bytes of it that kernels so far touched, at least */
-    double passed;   /* bytes of DRAM so far */
+    FootprintSeen *seen;          /* per buffer: what the cache may have of it */
+    double passed;                /* bytes of DRAM so far */
     bool launch_begun, has_begun; /* something of this launch, something at all has started */
 } Coster;
 

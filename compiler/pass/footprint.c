@@ -20,6 +20,7 @@ typedef struct BoxTerm {
 typedef struct Box {
     const Kernel *kernel;
     double offset, share; /* share: of the points that the guards leave, 0 to 1 */
+    uint32_t moved_by;    /* axes */
     uint32_t n;
     BoxTerm terms[MAX_BOX_TERMS]; /* ascending by stride */
 } Box;
@@ -57,7 +58,7 @@ static void atom_range(const Measurer *m, const IndexAtom *atom, double *begin, 
         return;
     case ATOM_VALUE: {
         double extent = number(m, atom->divisor);
-        double n = footprint_points(m->kernel, atom->axes, m->values);
+        double n = footprint_points(m->kernel, atom->moved_by, m->values);
         *end = extent > 0 ? extent * -expm1(n * log1p(-1 / (extent + 1e-9))) : 0;
         if (extent <= 1) *end = extent;
         return;
@@ -104,7 +105,10 @@ static void add_term(Box *box, BoxTerm term) {
 
 static Box box_of(const Measurer *m, IndexId address) {
     IndexExpr expr = index_expr(m->indices, address);
-    Box box = {.kernel = m->kernel, .offset = number(m, expr.offset), .share = 1};
+    Box box = {.kernel = m->kernel,
+               .offset = number(m, expr.offset),
+               .share = 1,
+               .moved_by = index_moved_by(m->indices, address)};
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(m->indices, expr.terms[i].atom);
         BoxTerm term = {.atom = expr.terms[i].atom,
@@ -134,7 +138,10 @@ static void cut(const Measurer *m, Box *box, IndexId index, double lo, double hi
         if (term->end < term->begin) term->end = term->begin;
         return;
     }
-    box->share *= left / all;
+    uint32_t axes = index_moved_by(m->indices, index);
+    bool moves =
+        (axes & box->moved_by) != 0; /* else it leaves all of the box somewhere, or nothing */
+    box->share *= moves ? left / all : left > 0;
 }
 
 static void cut_by(const Measurer *m, Box *box, GuardId id) {
@@ -214,12 +221,12 @@ static bool extend(Box *hull, const Box *box) {
     return fabs(rest) < 0.5;
 }
 
-typedef struct Union {
+struct FootprintHulls {
     Vec(Box) hulls;
     Vec(Footprint) sums; /* of the boxes in each hull */
-} Union;
+};
 
-static void union_add(Arena *arena, const Measurer *m, Union *all, const Box *box) {
+static void union_add(Arena *arena, const Measurer *m, FootprintHulls *all, const Box *box) {
     Footprint own = box_measure(m, box);
     for (uint32_t i = 0; i < all->hulls.n; i++) {
         if (!has_same_terms(&all->hulls.data[i], box) || !extend(&all->hulls.data[i], box))
@@ -232,7 +239,7 @@ static void union_add(Arena *arena, const Measurer *m, Union *all, const Box *bo
     vec_push(arena, &all->sums, own);
 }
 
-static Footprint union_measure(const Measurer *m, const Union *all) {
+static Footprint union_measure(const Measurer *m, const FootprintHulls *all) {
     Footprint total = {0};
     for (uint32_t i = 0; i < all->hulls.n; i++) {
         Footprint hull = box_measure(m, &all->hulls.data[i]), sum = all->sums.data[i];
@@ -260,11 +267,12 @@ static Measurer measurer_of(const Plan *plan, const Kernel *kernel, uint32_t buf
     return m;
 }
 
-/* Those of the kernel's loads whose addresses are made of axes alone. */
-static void add_loads_by_axes(Arena *arena, const Measurer *m, uint32_t buffer, Union *all) {
+/* Those of the kernel's loads, of the ones in `live`, whose addresses are made of axes alone. */
+static void add_loads_by_axes(Arena *arena, const Measurer *m, uint32_t buffer, const bool *live,
+                              FootprintHulls *all) {
     for (ScalarId id = 1; id <= scalar_count(m->kernel->scalars); id++) {
         const Scalar *load = scalar_get(m->kernel->scalars, id);
-        if (load->kind != SCALAR_LOAD || load->buffer != buffer) continue;
+        if (load->kind != SCALAR_LOAD || load->buffer != buffer || (live && !live[id])) continue;
         Box box = box_of(m, load->index);
         cut_by(m, &box, load->guard);
         if (goes_by_axes(&box)) union_add(arena, m, all, &box);
@@ -274,7 +282,7 @@ static void add_loads_by_axes(Arena *arena, const Measurer *m, uint32_t buffer, 
 Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                           const bool *live, const int64_t *dims) {
     Measurer m = measurer_of(plan, kernel, buffer, dims);
-    Union all = {0};
+    FootprintHulls all = {0};
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer || (live && !live[id])) continue;
@@ -283,6 +291,28 @@ Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, 
         union_add(arena, &m, &all, &box);
     }
     return union_measure(&m, &all);
+}
+
+static FootprintHulls *seen_hulls(Arena *arena, FootprintSeen *seen) {
+    if (!seen->hulls) seen->hulls = arena_array(arena, FootprintHulls, 1);
+    return seen->hulls;
+}
+
+/* Some of what is known now may have been among the others before. Of a whole buffer nothing need
+ * be known. */
+double footprint_see_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
+                           const bool *live, const int64_t *dims, Footprint own,
+                           FootprintSeen *seen) {
+    Measurer m = measurer_of(plan, kernel, buffer, dims);
+    double known = own.bytes;
+    if (fmax(own.bytes, seen->bytes) < m.n_elems * m.elem_bytes) {
+        FootprintHulls *hulls = seen_hulls(arena, seen);
+        add_loads_by_axes(arena, &m, buffer, live, hulls);
+        known = fmax(known, union_measure(&m, hulls).bytes);
+    }
+    double fresh = fmax(0, known - seen->bytes);
+    seen->bytes += fresh;
+    return fresh;
 }
 
 uint32_t footprint_source(const Plan *plan, uint32_t buffer, const int64_t *dims) {
@@ -296,7 +326,7 @@ Footprint footprint_least_loads(Arena *arena, const Plan *plan, uint32_t first, 
                                 const int64_t *dims) {
     Footprint most = {0};
     Measurer m = {.kernel = NULL};
-    Union all = {0};
+    FootprintHulls all = {0};
     for (uint32_t k = first; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
         for (uint32_t i = 0; i < kernel->args.n && !kernel_is_spread(kernel); i++) {
@@ -305,7 +335,7 @@ Footprint footprint_least_loads(Arena *arena, const Plan *plan, uint32_t first, 
             Footprint own = footprint_loads(arena, plan, kernel, arg, NULL, dims);
             if (own.bytes > most.bytes) most = own;
             m = measurer_of(plan, kernel, arg, dims);
-            add_loads_by_axes(arena, &m, arg, &all);
+            add_loads_by_axes(arena, &m, arg, NULL, &all);
         }
     }
     Footprint whole = m.kernel ? union_measure(&m, &all) : most;
@@ -313,7 +343,7 @@ Footprint footprint_least_loads(Arena *arena, const Plan *plan, uint32_t first, 
 }
 
 static void add_stores(Arena *arena, const Measurer *m, const Store *stores, uint32_t n,
-                       uint32_t buffer, Union *all) {
+                       uint32_t buffer, FootprintHulls *all) {
     for (uint32_t i = 0; i < n; i++) {
         if (stores[i].buffer != buffer) continue;
         Box box = box_of(m, stores[i].address);
@@ -323,19 +353,32 @@ static void add_stores(Arena *arena, const Measurer *m, const Store *stores, uin
     }
 }
 
+static void add_all_stores(Arena *arena, const Measurer *m, uint32_t buffer, FootprintHulls *all) {
+    const Kernel *kernel = m->kernel;
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        add_stores(arena, m, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n,
+                   buffer, all);
+    add_stores(arena, m, kernel->row_stores.data, kernel->row_stores.n, buffer, all);
+}
+
 Footprint footprint_stores(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                            const int64_t *dims) {
     Measurer m = measurer_of(plan, kernel, buffer, dims);
-    Union all = {0};
-    for (uint32_t i = 0; i < kernel->stages.n; i++)
-        add_stores(arena, &m, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n,
-                   buffer, &all);
-    add_stores(arena, &m, kernel->row_stores.data, kernel->row_stores.n, buffer, &all);
+    FootprintHulls all = {0};
+    add_all_stores(arena, &m, buffer, &all);
     return union_measure(&m, &all);
 }
 
-/* The part of the places of its axes that a guard leaves. */
-static double guard_share(const Kernel *kernel, GuardId guard, const int64_t *dims) {
+/* Kernels that store to one buffer store pieces of it. */
+void footprint_see_stores(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
+                          const int64_t *dims, Footprint own, FootprintSeen *seen) {
+    Measurer m = measurer_of(plan, kernel, buffer, dims);
+    seen->bytes = fmin(seen->bytes + own.bytes, m.n_elems * m.elem_bytes);
+    if (seen->bytes < m.n_elems * m.elem_bytes)
+        add_all_stores(arena, &m, buffer, seen_hulls(arena, seen));
+}
+
+double footprint_guard_share(const Kernel *kernel, GuardId guard, const int64_t *dims) {
     IndexTab *indices = scalartab_indices(kernel->scalars);
     Measurer m = {
         .kernel = kernel, .indices = indices, .dims = indextab_dims(indices), .values = dims};
@@ -359,6 +402,7 @@ double *footprint_shares(Arena *arena, const Kernel *kernel, uint32_t stage, con
     for (uint32_t i = 0; i < of->stores.n; i++) has_guards = has_guards || of->stores.data[i].guard;
     const ScalarNeed *needs = has_guards ? stage_needs(arena, kernel, of) : NULL;
     for (ScalarId id = 1; id < n; id++)
-        shares[id] = needs && needs[id].n == 1 ? guard_share(kernel, needs[id].guard, dims) : 1;
+        shares[id] =
+            needs && needs[id].n == 1 ? footprint_guard_share(kernel, needs[id].guard, dims) : 1;
     return shares;
 }

@@ -16,10 +16,25 @@ typedef struct Footprint {
     double bytes; /* of the sectors they lie in */
 } Footprint;
 
+typedef struct FootprintHulls FootprintHulls;
+
 /* Of `kernel`'s loads from `buffer` among the scalars marked in `live` (scalar_count + 1 flags;
  * NULL: all). `dims` by symbol. */
 Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                           const bool *live, const int64_t *dims);
+/* What of a buffer some kernels, one after the other, have touched. Of loads whose addresses are
+ * made of axes alone it is known which, of others how many. Zeros to begin with. */
+typedef struct FootprintSeen {
+    FootprintHulls *hulls; /* NULL: none */
+    double bytes;          /* of all */
+} FootprintSeen;
+/* The bytes of `own`, what footprint_loads gives, that were not touched before; from now on they
+ * are. */
+double footprint_see_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
+                           const bool *live, const int64_t *dims, Footprint own,
+                           FootprintSeen *seen);
+void footprint_see_stores(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
+                          const int64_t *dims, Footprint own, FootprintSeen *seen);
 /* The buffer that loads from `buffer` read at these values of the dims: of a copy without elements
  * what it stands for, else itself. */
 uint32_t footprint_source(const Plan *plan, uint32_t buffer, const int64_t *dims);
@@ -34,6 +49,9 @@ Footprint footprint_stores(Arena *arena, const Plan *plan, const Kernel *kernel,
 
 /* Times that a value is computed: the product of the extents of the axes (bit set). */
 double footprint_points(const Kernel *kernel, uint32_t axes, const int64_t *dims);
+
+/* The part of the places of its axes that a guard leaves, 0 to 1. */
+double footprint_guard_share(const Kernel *kernel, GuardId guard, const int64_t *dims);
 
 /* Per scalar that a stage (the number of stages: the stores after all) needs: the part of the
  * stage's points at which it is computed, from 0 to 1, which is less for what one guarded store

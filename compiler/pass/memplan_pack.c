@@ -167,6 +167,8 @@ static void try_place(const Packer *p, Item *item, const Level *from) {
     item->to = to;
 }
 
+/* A bound of all that it meets is clear of them, whether or not each can be compared to it at once:
+ * that it is above the last bound, and that above the one before, was proven. */
 static bool place_item(Packer *p, Item *item) {
     Level bound = level_of_counts(p, new_counts(p));
     item->from = item->to = (Level){.dim = DIM_NONE};
@@ -177,8 +179,10 @@ static bool place_item(Packer *p, Item *item) {
         try_place(p, item, &other->to);
         if (bound.dim) bound = bound_of(p, &bound, &other->to);
     }
-    if (!item->from.dim && bound.dim) try_place(p, item, &bound);
-    return item->from.dim != DIM_NONE;
+    if (item->from.dim) return true;
+    item->from = bound;
+    if (bound.dim) item->to = level_above(p, &bound, item);
+    return item->to.dim != DIM_NONE;
 }
 
 /* Keeps the ends that no other is always above. */

@@ -15,7 +15,7 @@ static IndexId rebuild_atom(Rebuild *r, IndexAtom atom) {
         break;
     }
     value = rebuild_scalar(r, atom.value);
-    return index_value(to, value, atom.divisor, scalar_get(r->to, value)->axes);
+    return scalar_as_index(r->to, value, atom.divisor);
 }
 
 IndexId rebuild_index(Rebuild *r, IndexId id) {

@@ -55,6 +55,7 @@ static const char *const bodies[] = {
     "x: D[R, K], w: D[K, N], s: D[N] -> D[R, N] { y = x @ (w * s) }",
     "x: D[R, K], w: D[K, N], v: D[K, N] -> D[R, N] { y = silu(x @ w) * (x @ v) }",
     "x: D[R, K], z: D[R, K], w: D[2 * K, N] -> D[R, N] { y = concat([x, z], axis=1) @ w }",
+    "x: D[N, R], b: D[N] -> D[R, N] { y = rmsnorm(transpose(x), b) }",
 };
 
 static void put_replaced(Text *text, const char *body, const char *const (*words)[2], size_t n) {
@@ -99,6 +100,33 @@ Test(choose, no_plan_is_predicted_to_be_slower_than_its_ops) {
                                      extents[size / 10][0], extents[size / 10][1]),
                            targets[i % 3]);
         }
+    arena_free(arena);
+}
+
+/* Pairs beside each other, of whose lanes every other one is taken. */
+Test(choose, joined_pairs_are_no_slower_than_their_ops) {
+    static const TargetId targets[] = {TARGET_SM_90A, TARGET_CPU};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        expect_no_loss("dim T in 1..65536\n"
+                       "graph g(x: f32[T, 64], c: f32[T, 32], s: f32[T, 32]) -> (y: f32[T, 64]) {\n"
+                       "  a = x[:, ::2]; b = x[:, 1::2]\n  e = reshape(a * c - b * s, [T, 32, 1])\n"
+                       "  o = reshape(a * s + b * c, [T, 32, 1])\n"
+                       "  y = reshape(concat([e, o], axis=2), [T, 64])\n}\n",
+                       targets[i]);
+}
+
+/* Factors that are copied for their rows are so at symbolic extents too: to store what is computed
+ * pays where the copy engine can have both. */
+Test(choose, copies_of_symbolic_extents_are_priced) {
+    static const char source[] =
+        "dim M in 1..65536\ngraph g(x: f16[M, 1024], v: f16[1024, 100]) -> (y: f16[M, 100]) {\n"
+        "  y = concat([x[:, 512:], x[:, :512]], axis=1) @ v\n}\n";
+    Arena *arena = arena_new(NULL);
+    PricedPlan plan = priced(arena, source, TARGET_SM_90A, false, NULL);
+    expect_no_loss(source, TARGET_SM_90A);
+    cr_expect_eq(plan.cost->n_launches, 2, "%u launches", plan.cost->n_launches);
+    cr_expect_eq(plan.plan->kernels.data[plan.plan->kernels.n - 1].variants[0].sched.engine,
+                 CONTRACT_WGMMA);
     arena_free(arena);
 }
 
@@ -156,6 +184,15 @@ static const struct {
      TARGET_CPU, 1, 1},
     {"dim B in 1..65536\ngraph g(x: f32[B, 2]) -> (y: f32[B, 2])", "y = log_softmax(x)", TARGET_CPU,
      6, 1},
+    /* rows across memory on a CPU: a map of short runs turns them */
+    {"dim M in 1..8192\ndim N in 1..8192\ngraph g(t: f32[N, M]) -> (y: f32[M, N])",
+     "y = softmax(transpose(t))", TARGET_CPU, 2, 1},
+    {"dim M in 1..8192\ndim N in 1..8192\ngraph g(t: f32[N, M], x: f32[M, N]) -> (y: f32[M, N])",
+     "y = softmax(transpose(t) + x)", TARGET_CPU, 2, 1},
+    {"dim M in 1..8192\ndim N in 1..8192\ngraph g(a: f32[M, N]) -> (y: f32[N, M])",
+     "y = transpose(softmax(a))", TARGET_CPU, 2, 1},
+    {"dim M in 1..65536\ndim N in 1..65536\ngraph g(t: f32[N, M], b: f32[N]) -> (y: f32[M, N])",
+     "y = rmsnorm(transpose(t), b)", TARGET_CPU, 2, 1},
     /* a costly map that few read, of few elements: computed by both */
     {"dim B in 1..16\ngraph g(x: f32[17, 16]) -> (y: f32[17, 16], u: f32[B, 17, 16])",
      "v = tanh(x) / exp(x); y = v + sin(v); u = expand(v, [B, 17, 16]) * 2.0", TARGET_SM_90A, 1, 1},

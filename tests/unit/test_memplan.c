@@ -265,6 +265,30 @@ Test(memplan, a_symbolic_length_costs_no_memory) {
     }
 }
 
+/* Sizes each of which is proven to be above the next, though the last and the first of such a
+ * chain, with roundings of several extents and a copy's width in them, cannot be compared at once.
+ */
+Test(memplan, a_chain_of_comparisons_gives_a_place) {
+    static const char source[] =
+        "dim M in 1..65536\n"
+        "graph g(x: f16[M, 100], b: f16[100], w: f16[16, 100], v: f16[100, 16], i: i32[M],\n"
+        "        e: f16[50, 100]) -> (a5: f16[M, 100], a9: f16[M, 100], a6: f16[M, 16]) {\n"
+        " a2 = where(cast(x, f32) > 0.0, x, x)\n a3 = x @ v\n a4 = rmsnorm(x, b)\n"
+        " a5 = a4 + sum(a4)\n a6 = a2 @ v\n a8 = a3 @ w\n a9 = gather(e, i) + a8\n}\n";
+    static const int64_t values[] = {1, 63, 1024, 65536};
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        int64_t at[DIM_MAX_SYMBOLS] = {values[i]};
+        for (int k = 1; k < DIM_MAX_SYMBOLS; k++) at[k] = -1;
+        PricedPlan apart = plans_price(arena, plans_parse(arena, source), 0, true, TARGET_SM_90A,
+                                       card_get(CARD_H200), at);
+        cr_assert(apart.plan, "no place");
+        cr_expect_null(plan_verify_places(apart.plan, arena));
+        cr_expect(apart.cost->workspace_bytes <= 1800.0 * (double)values[i] + 8192);
+    }
+    arena_free(arena);
+}
+
 /* What becomes of `b`, which is made of `a` in a kernel of its own. */
 typedef struct InPlace {
     const char *what, *params, *body; /* of f32[64, 64] each, result `y` */
