@@ -28,7 +28,7 @@ fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Targ
                           bool no_fuse, const char **artifact, size_t *n_artifact) {
     DriverOptions options = {.kind = target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
                              .target = target,
-                             .numerics = "strict",
+                             .is_fast = cli->is_fast,
                              .no_fuse = no_fuse,
                              .rewrites = cli->rewrites};
     Driver driver;
@@ -69,11 +69,12 @@ fusec_status exec_open_path(Cli *cli, Exec *exec) {
     fusec_status status = cli_read(cli, cli->path, READ_EITHER, &bytes, &n_bytes);
     if (status) return status;
     if (cli_is_artifact(bytes, n_bytes)) {
-        if (cli->no_fuse || cli->target || cli->rewrites)
+        if (cli->no_fuse || cli->target || cli->is_fast || cli->rewrites)
             return cli_fail(cli, FUSEC_USAGE, "%s is compiled already: %s means nothing for it",
                             cli->path,
                             cli->no_fuse  ? "--no-fuse"
                             : cli->target ? "--target"
+                            : cli->is_fast ? "--numerics"
                                           : "--rewrite");
         return exec_open(cli, exec, bytes, n_bytes, cli->graph);
     }

@@ -71,9 +71,9 @@ fusec_status verify_mismatch(const Trio *t, const char *what) {
              v->target->name, data_info(v->data)->name, (int)n_first, what);
     if (what[n_first]) fputs(what + n_first + 1, stderr);
     fprintf(stderr,
-            "  again: fusec verify %s --graph=%s --target=%s --data=%s --seed=%" PRIu64 "%s%s\n",
+            "  again: fusec verify %s --graph=%s --target=%s --data=%s --seed=%" PRIu64 "%s%s%s\n",
             v->cli->path, exec->graph_info.name, v->target->name, data_info(v->data)->name,
-            v->cli->seed, text_str(&dims),
+            v->cli->seed, text_str(&dims), v->cli->is_fast ? " --numerics=fast" : "",
             v->cli->rewrites == FUSEC_REWRITES_ON    ? " --rewrite"
             : v->cli->rewrites == FUSEC_REWRITES_OFF ? " --no-rewrite"
                                                      : "");
@@ -256,7 +256,7 @@ static fusec_status verify_graphs(Verification *v) {
 static fusec_status compile_all(Verification *v) {
     DriverOptions options = {.kind = v->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
                              .target = v->target,
-                             .numerics = "strict",
+                             .is_fast = v->cli->is_fast,
                              .rewrites = v->cli->rewrites};
     Driver *drivers[] = {&v->fused, &v->unfused, &v->probed};
     for (int i = 0; i < 3; i++) {

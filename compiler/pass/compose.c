@@ -126,7 +126,7 @@ static ScalarId pull_eltwise(Composer *c, const Node *node, const IndexId *coord
         args[i] = scalar_const(c->scalars, scalar_get(c->scalars, args[0])->dtype,
                                dtype_round(node->dtype, info->default_last));
     ScalarId body = info->body(c->scalars, node->dtype, args[0], args[1], args[2]);
-    return scalar_cvt(c->scalars, body, node->dtype);
+    return scalar_round(c->scalars, body, node->dtype);
 }
 
 /* Sums start from -0, which changes no sum; but a sum over nothing is +0. */
@@ -387,6 +387,7 @@ static void composer_init(Composer *c, Arena *arena, const ComposeInput *input, 
                     .group = group};
     c->indices = indextab_new(arena, c->dims);
     c->scalars = scalartab_new(arena, c->indices);
+    if (c->graph->is_fast) scalartab_set_fast(c->scalars);
     kernel->scalars = c->scalars;
     kernel->n_parallel = make_axes(c, plan, false);
     kernel->first_reduced = kernel->n_parallel;
