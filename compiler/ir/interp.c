@@ -89,16 +89,23 @@ bool interp_shape(const Graph *graph, NodeId node, const int64_t *symbol_values,
 
 bool interp_node(const Graph *graph, NodeId node, const int64_t *symbol_values, const Tensor *args,
                  Tensor *out, double *bounds, Arena *arena, const char **error) {
+    return interp_node_within(graph, node, symbol_values, args, NULL, out, bounds, arena, error);
+}
+
+bool interp_node_within(const Graph *graph, NodeId node, const int64_t *symbol_values,
+                        const Tensor *args, const double *const *errors, Tensor *out,
+                        double *bounds, Arena *arena, const char **error) {
     Eval e = eval_new(graph, node, symbol_values, arena, error);
     if (!eval_shape(&e, e.node, out) || (e.node->n_args && !args)) return false;
     e.args = args;
+    e.errors = errors;
     e.out = out;
     e.bounds = bounds;
     if (!check_args(&e)) return false;
     int64_t n = tensor_n_elems(out);
     out->data = arena_array(arena, double, (size_t)n);
     for (int64_t i = 0; bounds && i < n; i++) bounds[i] = 0;
-    return dispatch(&e);
+    return dispatch(&e) && (!bounds || !graph->is_fast || interp_widen(&e));
 }
 
 /* Whole graphs. */
@@ -138,6 +145,40 @@ bool interp_graph(const Graph *graph, const int64_t *symbol_values, const Tensor
     for (NodeId id = 0; id < graph->nodes.n; id++)
         if (!is_bound[id] && !eval_with(graph, id, symbol_values, values, arena, error))
             return false;
+    return true;
+}
+
+/* A product's left factor may be off by what a rewrite adds, too. */
+static const double *slacken(const InterpSlack *slack, const Tensor *factor, const double *errors,
+                             Arena *arena) {
+    int64_t n = tensor_n_elems(factor);
+    double *wider = arena_array(arena, double, (size_t)n + 1);
+    for (int64_t i = 0; i < n; i++)
+        wider[i] = (errors ? errors[i] : 0) + slack->relative * fabs(factor->data[i]) +
+                   slack->absolute;
+    return wider;
+}
+
+bool interp_graph_bounds(const Graph *graph, const int64_t *symbol_values, const Tensor *values,
+                         const InterpSlack *slack, uint32_t n_slack, double **bounds, Arena *arena,
+                         const char **error) {
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        Tensor out, *args = arena_array(arena, Tensor, node->n_args);
+        const double **errors = arena_array(arena, const double *, node->n_args);
+        bounds[id] = NULL;
+        if (graph_is_bound(graph, id)) continue;
+        for (uint32_t k = 0; k < node->n_args; k++) {
+            args[k] = values[node->args[k]];
+            errors[k] = bounds[node->args[k]];
+        }
+        for (uint32_t i = 0; i < n_slack; i++)
+            if (slack[i].product == id) errors[0] = slacken(&slack[i], &args[0], errors[0], arena);
+        bounds[id] = arena_array(arena, double, (size_t)tensor_n_elems(&values[id]) + 1);
+        if (!interp_node_within(graph, id, symbol_values, args, errors, &out, bounds[id], arena,
+                                error))
+            return false;
+    }
     return true;
 }
 

@@ -99,7 +99,7 @@ static int usage(const char *wrong) {
         "       soak --merge FILE..\n"
         "       soak --merge-shapes N TARGET FILE..\n"
         "random graphs take --coverage=FILE, for --merge; they and shapes take --seconds=N, after "
-        "which none is begun\n",
+        "which none is begun; all take --numerics=fast\n",
         wrong);
     return 2;
 }
@@ -131,6 +131,10 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
         uint64_t n;
         if (!read_number(argument + 9, &n) || n > UINT32_MAX) return false;
         rig_repeat_runs((uint32_t)n);
+        return true;
+    }
+    if (strcmp(argument, "--numerics=fast") == 0) {
+        compile_with_fast_numerics();
         return true;
     }
     if (strcmp(argument, "--small") == 0) return soak->is_small = true;
