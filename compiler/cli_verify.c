@@ -326,8 +326,8 @@ static fusec_status verify_target(Verification *v) {
     printf("\n");
     if (v->cli->is_fast)
         printf("  fast: %u outputs of fused programs, %" PRId64 " elements within what their "
-               "graph's bounds add up to\n",
-               v->fast_counts.n_nodes, v->fast_counts.n_elems);
+               "graph's bounds add up to, of %" PRId64 " any number would be\n",
+               v->fast_counts.n_nodes, v->fast_counts.n_elems, v->fast_counts.n_any);
     else
         verify_print_rewritten(v);
     return FUSEC_OK;

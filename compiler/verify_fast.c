@@ -41,18 +41,21 @@ static bool load_list(const Graph *graph, const GraphInput *list, uint32_t n,
 }
 
 /* What each of the plan's rewrites adds, at this size. */
-static const InterpSlack *list_slack(const Plan *plan, const Tensor *values, Arena *arena,
-                                     uint32_t *n) {
+static bool list_slack(const Plan *plan, const int64_t *symbol_values, Arena *arena,
+                       InterpReach *reach, const char **error) {
     InterpSlack *slack = arena_array(arena, InterpSlack, plan->kernels.n);
-    *n = 0;
+    reach->slack = slack;
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         Rewrite rewrite;
+        Tensor weights;
         if (!rewrite_of(plan, k, &rewrite)) continue;
-        const Tensor *weights = &values[graph_node(plan->graph, rewrite.product)->args[0]];
-        RewriteBound bound = rewrite_bound(&rewrite, (double)weights->dims[weights->rank - 1]);
-        slack[(*n)++] = (InterpSlack){rewrite.product, bound.relative, bound.absolute};
+        NodeId factor = graph_node(plan->graph, rewrite.product)->args[0];
+        if (!interp_shape(plan->graph, factor, symbol_values, &weights, arena, error)) return false;
+        RewriteBound bound = rewrite_bound(&rewrite, (double)weights.dims[weights.rank - 1]);
+        slack[reach->n_slack++] =
+            (InterpSlack){rewrite.product, bound.relative, bound.absolute};
     }
-    return slack;
+    return true;
 }
 
 bool verify_fast_reference(const Plan *plan, const int64_t *symbol_values,
@@ -64,17 +67,15 @@ bool verify_fast_reference(const Plan *plan, const int64_t *symbol_values,
     *reference = (FastReference){.plan = plan,
                                  .values = arena_array(arena, Tensor, graph->nodes.n),
                                  .bounds = arena_array(arena, double *, graph->nodes.n)};
-    if (!is_small(graph, symbol_values, arena, error) ||
-        !load_list(graph, graph->inputs.data, graph->inputs.n, symbol_values, bytes, arena, inputs,
-                   error) ||
-        !load_list(graph, graph->params.data, graph->params.n, symbol_values, bytes, arena, params,
-                   error) ||
-        !interp_graph(graph, symbol_values, inputs, params, reference->values, arena, error))
-        return false;
-    uint32_t n_slack;
-    const InterpSlack *slack = list_slack(plan, reference->values, arena, &n_slack);
-    return interp_graph_bounds(graph, symbol_values, reference->values, slack, n_slack,
-                               reference->bounds, arena, error);
+    InterpReach reach = {.bounds = reference->bounds};
+    return is_small(graph, symbol_values, arena, error) &&
+           list_slack(plan, symbol_values, arena, &reach, error) &&
+           load_list(graph, graph->inputs.data, graph->inputs.n, symbol_values, bytes, arena,
+                     inputs, error) &&
+           load_list(graph, graph->params.data, graph->params.n, symbol_values, bytes, arena,
+                     params, error) &&
+           interp_graph_within(graph, symbol_values, inputs, params, reference->values, &reach,
+                               arena, error);
 }
 
 bool verify_fast_value(const FastReference *reference, NodeId id, const uint8_t *bytes,
@@ -92,6 +93,7 @@ bool verify_fast_value(const FastReference *reference, NodeId id, const uint8_t 
     }
     counts->n_nodes++;
     counts->n_elems += n;
+    for (int64_t i = 0; bounds && i < n; i++) counts->n_any += isinf(bounds[i]) != 0;
     if (n_wrong == 0) return true;
     verify_name_node(reference->plan->graph, id, report);
     const Kernel *kernel = verify_kernel_of(reference->plan, id);

@@ -123,31 +123,6 @@ static bool bind(const Graph *graph, const GraphInput *input, const int64_t *sym
     return true;
 }
 
-static bool eval_with(const Graph *graph, NodeId id, const int64_t *symbol_values, Tensor *values,
-                      Arena *arena, const char **error) {
-    const Node *node = graph_node(graph, id);
-    Tensor *args = arena_array(arena, Tensor, node->n_args);
-    for (uint32_t k = 0; k < node->n_args; k++) args[k] = values[node->args[k]];
-    return interp_node(graph, id, symbol_values, args, &values[id], NULL, arena, error);
-}
-
-bool interp_graph(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
-                  const Tensor *params, Tensor *values, Arena *arena, const char **error) {
-    bool *is_bound = arena_array(arena, bool, graph->nodes.n);
-    for (uint32_t i = 0; i < graph->inputs.n + graph->params.n; i++) {
-        bool is_param = i >= graph->inputs.n;
-        uint32_t k = is_param ? i - graph->inputs.n : i;
-        const GraphInput *input = is_param ? &graph->params.data[k] : &graph->inputs.data[k];
-        const Tensor *given = is_param ? &params[k] : &inputs[k];
-        if (!bind(graph, input, symbol_values, given, values, arena, error)) return false;
-        is_bound[input->node] = true;
-    }
-    for (NodeId id = 0; id < graph->nodes.n; id++)
-        if (!is_bound[id] && !eval_with(graph, id, symbol_values, values, arena, error))
-            return false;
-    return true;
-}
-
 /* A product's left factor may be off by what a rewrite adds, too. */
 static const double *slacken(const InterpSlack *slack, const Tensor *factor, const double *errors,
                              Arena *arena) {
@@ -159,26 +134,49 @@ static const double *slacken(const InterpSlack *slack, const Tensor *factor, con
     return wider;
 }
 
-bool interp_graph_bounds(const Graph *graph, const int64_t *symbol_values, const Tensor *values,
-                         const InterpSlack *slack, uint32_t n_slack, double **bounds, Arena *arena,
-                         const char **error) {
-    for (NodeId id = 0; id < graph->nodes.n; id++) {
-        const Node *node = graph_node(graph, id);
-        Tensor out, *args = arena_array(arena, Tensor, node->n_args);
-        const double **errors = arena_array(arena, const double *, node->n_args);
-        bounds[id] = NULL;
-        if (graph_is_bound(graph, id)) continue;
-        for (uint32_t k = 0; k < node->n_args; k++) {
-            args[k] = values[node->args[k]];
-            errors[k] = bounds[node->args[k]];
-        }
-        for (uint32_t i = 0; i < n_slack; i++)
-            if (slack[i].product == id) errors[0] = slacken(&slack[i], &args[0], errors[0], arena);
-        bounds[id] = arena_array(arena, double, (size_t)tensor_n_elems(&values[id]) + 1);
-        if (!interp_node_within(graph, id, symbol_values, args, errors, &out, bounds[id], arena,
-                                error))
-            return false;
+/* `reach` NULL: values alone. */
+static bool eval_with(const Graph *graph, NodeId id, const int64_t *symbol_values, Tensor *values,
+                      const InterpReach *reach, Arena *arena, const char **error) {
+    const Node *node = graph_node(graph, id);
+    Tensor type, *args = arena_array(arena, Tensor, node->n_args);
+    const double **errors = arena_array(arena, const double *, node->n_args);
+    double *bounds = NULL;
+    for (uint32_t k = 0; k < node->n_args; k++) {
+        args[k] = values[node->args[k]];
+        if (reach) errors[k] = reach->bounds[node->args[k]];
     }
+    for (uint32_t i = 0; reach && i < reach->n_slack; i++)
+        if (reach->slack[i].product == id)
+            errors[0] = slacken(&reach->slack[i], &args[0], errors[0], arena);
+    if (reach) {
+        if (!interp_shape(graph, id, symbol_values, &type, arena, error)) return false;
+        bounds = reach->bounds[id] = arena_array(arena, double, (size_t)tensor_n_elems(&type) + 1);
+    }
+    return interp_node_within(graph, id, symbol_values, args, errors, &values[id], bounds, arena,
+                              error);
+}
+
+bool interp_graph(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
+                  const Tensor *params, Tensor *values, Arena *arena, const char **error) {
+    return interp_graph_within(graph, symbol_values, inputs, params, values, NULL, arena, error);
+}
+
+bool interp_graph_within(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
+                         const Tensor *params, Tensor *values, const InterpReach *reach,
+                         Arena *arena, const char **error) {
+    bool *is_bound = arena_array(arena, bool, graph->nodes.n);
+    for (uint32_t i = 0; i < graph->inputs.n + graph->params.n; i++) {
+        bool is_param = i >= graph->inputs.n;
+        uint32_t k = is_param ? i - graph->inputs.n : i;
+        const GraphInput *input = is_param ? &graph->params.data[k] : &graph->inputs.data[k];
+        const Tensor *given = is_param ? &params[k] : &inputs[k];
+        if (!bind(graph, input, symbol_values, given, values, arena, error)) return false;
+        is_bound[input->node] = true;
+    }
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        if (!is_bound[id] &&
+            !eval_with(graph, id, symbol_values, values, reach, arena, error))
+            return false;
     return true;
 }
 

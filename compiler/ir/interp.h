@@ -53,16 +53,22 @@ typedef struct InterpSlack {
     NodeId product;
     double relative, absolute;
 } InterpSlack;
-
-/* How far the values of a fast graph, evaluated as by interp_graph (whose `values` these are), may
- * be off: `bounds` gets an array per node, NULL for those that are bound. */
-bool interp_graph_bounds(const Graph *graph, const int64_t *symbol_values, const Tensor *values,
-                         const InterpSlack *slack, uint32_t n_slack, double **bounds, Arena *arena,
-                         const char **error);
+/* How far the values of a fast graph may be off, given exact inputs and params: `bounds`, one
+ * pointer per node, get an array each; those that are bound, NULL. */
+typedef struct InterpReach {
+    const InterpSlack *slack;
+    uint32_t n_slack;
+    double **bounds;
+} InterpReach;
 
 /* Evaluates the whole graph: inputs and params in the order of the graph's lists, values of the
  * right dtype and shape; `values` has graph->nodes.n entries, all filled. */
 bool interp_graph(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
                   const Tensor *params, Tensor *values, Arena *arena, const char **error);
+
+/* The same, with bounds where `reach` is not NULL. */
+bool interp_graph_within(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
+                         const Tensor *params, Tensor *values, const InterpReach *reach,
+                         Arena *arena, const char **error);
 
 #endif

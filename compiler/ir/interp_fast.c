@@ -213,14 +213,15 @@ static bool widen_cast(const Eval *e) {
         double x = e->args[0].data[i], error = errors[i];
         if (error == 0) continue;
         bool is_known = isfinite(error) && isfinite(x) && dtype_kind(from) == KIND_FLOAT;
-        if (!is_known || fabs(x) + error > dtype_max(to))
+        if (to == DT_BOOL && is_known)
+            e->bounds[i] = fabs(x) > error ? 0 : INTERP_ANY;
+        else if (!is_known || fabs(x) + error > dtype_max(to))
             e->bounds[i] = INTERP_ANY;
         else if (dtype_kind(to) == KIND_FLOAT)
             e->bounds[i] = interp_rounded_bound(to, x, error);
         else
             e->bounds[i] = fmax(apart(dtype_round(to, x + error), e->out->data[i]),
                                 apart(dtype_round(to, x - error), e->out->data[i]));
-        if (to == DT_BOOL && e->bounds[i] > 0) e->bounds[i] = INTERP_ANY;
     }
     return true;
 }
@@ -231,7 +232,6 @@ static Eval in_double(const Eval *e, Node *node, Tensor *args, Tensor *out) {
     Eval own = *e;
     *node = *e->node;
     node->attrs.number = 0;
-    node->attrs.precision = PRECISION_FULL;
     *out = *e->out;
     out->dtype = DT_F64;
     out->data = arena_array(e->arena, double, (size_t)tensor_n_elems(out) + 1);
@@ -263,7 +263,7 @@ static bool widen_moved(const Eval *e) {
     return true;
 }
 
-/* The reduction or product of |x| + by * error, or of x + by * error. */
+/* The reduction of |x| + by * error, or of x + by * error. */
 static bool evaluate(const Eval *e, OpId op, bool is_magnitude, double by, const double **result) {
     Node node;
     Tensor out, *args = arena_array(e->arena, Tensor, e->node->n_args);
@@ -281,7 +281,7 @@ static bool evaluate(const Eval *e, OpId op, bool is_magnitude, double by, const
         }
     }
     *result = out.data;
-    return own.info->cls == CLASS_CONTRACT ? interp_matmul(&own) : interp_reduce(&own);
+    return interp_reduce(&own);
 }
 
 /* What the arguments' errors add up to per element of the result. */
@@ -348,23 +348,42 @@ static const double *factor_errors(const Eval *e, uint32_t k, bool *is_any) {
     return rounded;
 }
 
+/* What rounding and the factors' errors make of a dot product of magnitudes `without`, which they
+ * raise to `with`. */
+static double dot_error(const Eval *e, double with, double without, int64_t n, bool is_any) {
+    double u = 2 * ((double)n + 2) * interp_unit_roundoff(dtype_compute(e->out->dtype));
+    if (with == without || (isnan(without) && !is_any)) return 0;
+    bool is_known = dtype_kind(e->out->dtype) == KIND_FLOAT && isfinite(with);
+    return is_known ? (with - without) * (1 + 1e-9) + u * with : INTERP_ANY;
+}
+
+/* One matrix of the batch: elements from `first` on; a and b begin at `offsets`. */
+static void widen_matrix(const Eval *e, const double *const *errors, const int64_t *offsets,
+                         int64_t first, bool is_any) {
+    const Tensor *a = &e->args[0], *b = &e->args[1];
+    int64_t n_terms = a->dims[a->rank - 1], n = b->dims[b->rank - 1];
+    for (int64_t i = 0; i < a->dims[a->rank - 2] * n; i++) {
+        double with = 0, without = 0;
+        for (int64_t k = 0; k < n_terms; k++) {
+            int64_t at_a = offsets[0] + i / n * n_terms + k, at_b = offsets[1] + k * n + i % n;
+            double x = fabs(a->data[at_a]), y = fabs(b->data[at_b]);
+            without += x * y;
+            with += (x + errors[0][at_a]) * (y + errors[1][at_b]);
+        }
+        widen(e, first + i, dot_error(e, with, without, n_terms, is_any));
+    }
+}
+
 static bool widen_matmul(const Eval *e) {
     bool is_any = false;
-    const double *with, *without;
-    const double *factors[2] = {factor_errors(e, 0, &is_any), factor_errors(e, 1, &is_any)};
-    Eval own = *e;
-    own.errors = factors;
-    int64_t n = tensor_n_elems(e->out);
-    bool is_float = dtype_kind(e->out->dtype) == KIND_FLOAT;
-    if (!evaluate(&own, OP_MATMUL, true, 1, &with) || !evaluate(&own, OP_MATMUL, true, 0, &without))
-        return false;
-    int64_t n_terms = e->args[0].dims[e->args[0].rank - 1];
-    double u = 2 * ((double)n_terms + 2) * interp_unit_roundoff(dtype_compute(e->out->dtype));
-    for (int64_t i = 0; i < n; i++) {
-        if (with[i] == without[i] || (isnan(without[i]) && !is_any)) continue;
-        bool is_known = is_float && isfinite(with[i]);
-        widen(e, i, is_known ? (with[i] - without[i]) * (1 + 1e-9) + u * with[i] : INTERP_ANY);
-    }
+    const double *errors[2] = {factor_errors(e, 0, &is_any), factor_errors(e, 1, &is_any)};
+    Tensor batch = *e->out;
+    batch.rank -= 2;
+    int64_t n_elems = tensor_n_elems(e->out), n_batches = tensor_n_elems(&batch);
+    Walk walk = walk_over(&batch);
+    if (!walk_add_batch(&walk, &e->args[0]) || !walk_add_batch(&walk, &e->args[1])) return false;
+    for (int64_t i = 0; n_elems > 0 && i < n_batches; i++, walk_next(&walk))
+        widen_matrix(e, errors, walk.offsets, i * (n_elems / n_batches), is_any);
     return true;
 }
 

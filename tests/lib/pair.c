@@ -172,6 +172,8 @@ static bool compare_fast(const Pair *pair, PairCounts *counts, Arena *arena, Tex
         is_right = verify_fast_value(&reference, output->node, fused, arena, &judged, report) &&
                    is_right;
     }
+    counts->n_fast += (uint64_t)judged.n_elems;
+    counts->n_fast_any += (uint64_t)judged.n_any;
     return is_right;
 }
 

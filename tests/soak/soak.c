@@ -78,6 +78,8 @@ void soak_add_counts(Soak *soak, const PairCounts *counts) {
     sum->n_elems += counts->n_elems;
     sum->n_finite += counts->n_finite;
     sum->n_any += counts->n_any;
+    sum->n_fast += counts->n_fast;
+    sum->n_fast_any += counts->n_fast_any;
     sum->n_prepared += counts->n_prepared;
 }
 
@@ -298,6 +300,10 @@ int main(int argc, char **argv) {
     frt_program_free(keeper);
     is_lacking |= !tell_coverage(&soak);
     const PairCounts *c = &soak.counts;
+    if (c->n_fast)
+        printf("fast: %" PRIu64 " elements of fused programs within what bounds add up to, %" PRIu64
+               " unbounded\n",
+               c->n_fast, c->n_fast_any);
     if (!soak.is_faults)
         printf("%" PRIu64 " runs, %" PRIu64 " after init steps; %" PRIu64 " values and %" PRIu64
                " elements against the interpreter "
