@@ -352,9 +352,23 @@ static const double *factor_errors(const Eval *e, uint32_t k, bool *is_any) {
  * raise to `with`. */
 static double dot_error(const Eval *e, double with, double without, int64_t n, bool is_any) {
     double u = 2 * ((double)n + 2) * interp_unit_roundoff(dtype_compute(e->out->dtype));
-    if (with == without || (isnan(without) && !is_any)) return 0;
+    if (isfinite(without) ? with == without : !is_any) return 0;
     bool is_known = dtype_kind(e->out->dtype) == KIND_FLOAT && isfinite(with);
     return is_known ? (with - without) * (1 + 1e-9) + u * with : INTERP_ANY;
+}
+
+/* Sums and products of 16 bits go on as they are; of one that overflows only the rounded one is
+ * infinite. */
+static void widen_unrounded(const Eval *e) {
+    Dtype dtype = e->out->dtype;
+    int64_t n = tensor_n_elems(e->out);
+    if (dtype_compute(dtype) == dtype || !e->info->orders) return;
+    for (int64_t i = 0; i < n; i++) {
+        if (isinf(e->out->data[i]))
+            e->bounds[i] = fmax(e->bounds[i], DBL_TRUE_MIN);
+        else if (isfinite(e->bounds[i]) && isfinite(e->out->data[i]))
+            e->bounds[i] += dtype_ulp(dtype, e->out->data[i]);
+    }
 }
 
 /* One matrix of the batch: elements from `first` on; a and b begin at `offsets`. */
@@ -399,6 +413,8 @@ bool interp_widen(const Eval *e) {
     case CLASS_CONCAT:
         return !has_errors(e) || widen_moved(e);
     case CLASS_REDUCE:
+        widen_unrounded(e);
+        return !has_errors(e) || widen_reduce(e);
     case CLASS_ARGREDUCE:
         return !has_errors(e) || widen_reduce(e);
     case CLASS_CONTRACT:
