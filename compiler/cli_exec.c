@@ -72,10 +72,10 @@ fusec_status exec_open_path(Cli *cli, Exec *exec) {
         if (cli->no_fuse || cli->target || cli->is_fast || cli->rewrites)
             return cli_fail(cli, FUSEC_USAGE, "%s is compiled already: %s means nothing for it",
                             cli->path,
-                            cli->no_fuse  ? "--no-fuse"
-                            : cli->target ? "--target"
+                            cli->no_fuse   ? "--no-fuse"
+                            : cli->target  ? "--target"
                             : cli->is_fast ? "--numerics"
-                                          : "--rewrite");
+                                           : "--rewrite");
         return exec_open(cli, exec, bytes, n_bytes, cli->graph);
     }
     const Target *target;

@@ -41,12 +41,11 @@ typedef struct DriverHook {
     void (*placed)(void *user, Arena *arena, Plan *plan, bool is_fused);
 } DriverHook;
 
-
 typedef struct DriverOptions {
     fusec_kind kind;
     const Target *target;
     bool is_fast;        /* --numerics=fast, not strict */
-    const char *weights;  /* replaces the source's name of the weights file; or NULL */
+    const char *weights; /* replaces the source's name of the weights file; or NULL */
     bool no_fuse, explain, explain_json;
     fusec_rewrites rewrites;
     bool plans;          /* makes plans for kinds of output that need none */

@@ -52,8 +52,7 @@ static bool list_slack(const Plan *plan, const int64_t *symbol_values, Arena *ar
         NodeId factor = graph_node(plan->graph, rewrite.product)->args[0];
         if (!interp_shape(plan->graph, factor, symbol_values, &weights, arena, error)) return false;
         RewriteBound bound = rewrite_bound(&rewrite, (double)weights.dims[weights.rank - 1]);
-        slack[reach->n_slack++] =
-            (InterpSlack){rewrite.product, bound.relative, bound.absolute};
+        slack[reach->n_slack++] = (InterpSlack){rewrite.product, bound.relative, bound.absolute};
     }
     return true;
 }

@@ -12,7 +12,8 @@ typedef struct FastReference {
 } FastReference;
 
 /* From the elements of what is bound, `bytes` per node. Rewrites of `plan` widen the bounds. False,
- * and a reason in `*error`: it is too large for the interpreter, or nothing to judge by is there. */
+ * and a reason in `*error`: it is too large for the interpreter, or nothing to judge by is there.
+ */
 bool verify_fast_reference(const Plan *plan, const int64_t *symbol_values,
                            const uint8_t *const *bytes, Arena *arena, FastReference *reference,
                            const char **error);

@@ -1,6 +1,6 @@
-/* The shorter forms that --numerics=fast takes of f32, on NVIDIA's machines. Bounds: prims.def. Their
- * results for zeros, infinities, NaN and negative numbers are those of the functions they stand for;
- * none flushes what is below the normal numbers. */
+/* The shorter forms that --numerics=fast takes of f32, on NVIDIA's machines. Bounds: prims.def.
+ * Their results for zeros, infinities, NaN and negative numbers are those of the functions they
+ * stand for; none flushes what is below the normal numbers. */
 #include "back/math_ops.h"
 
 static bool has_machine(const Fp *p) {

@@ -129,8 +129,8 @@ static const double *slacken(const InterpSlack *slack, const Tensor *factor, con
     int64_t n = tensor_n_elems(factor);
     double *wider = arena_array(arena, double, (size_t)n + 1);
     for (int64_t i = 0; i < n; i++)
-        wider[i] = (errors ? errors[i] : 0) + slack->relative * fabs(factor->data[i]) +
-                   slack->absolute;
+        wider[i] =
+            (errors ? errors[i] : 0) + slack->relative * fabs(factor->data[i]) + slack->absolute;
     return wider;
 }
 
@@ -174,8 +174,7 @@ bool interp_graph_within(const Graph *graph, const int64_t *symbol_values, const
         is_bound[input->node] = true;
     }
     for (NodeId id = 0; id < graph->nodes.n; id++)
-        if (!is_bound[id] &&
-            !eval_with(graph, id, symbol_values, values, reach, arena, error))
+        if (!is_bound[id] && !eval_with(graph, id, symbol_values, values, reach, arena, error))
             return false;
     return true;
 }

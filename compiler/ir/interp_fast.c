@@ -1,7 +1,7 @@
-/* Bounds of --numerics=fast, which widen those of the interpreter: an element may be off by what its
- * arguments are (`errors`), by what prims.def allows each primitive of its op's body, and by a last
- * place, since it may be rounded or not. Values stay the interpreter's; of bodies nothing is taken
- * but how errors go through them. */
+/* Bounds of --numerics=fast, which widen those of the interpreter: an element may be off by what
+ * its arguments are (`errors`), by what prims.def allows each primitive of its op's body, and by a
+ * last place, since it may be rounded or not. Values stay the interpreter's; of bodies nothing is
+ * taken but how errors go through them. */
 #include "ir/interp_node.h"
 
 #include <float.h>
@@ -90,8 +90,7 @@ static Near float_near(PrimId prim, Dtype dtype, const Near *x, uint32_t arity) 
         is_exact = is_exact && x[k].error == 0;
         is_known = is_known && isfinite(x[k].error) && (isfinite(x[k].value) || x[k].error == 0);
     }
-    if (!is_exact)
-        r.error = is_known ? passed_error(prim, dtype, x, arity, r.value) : INTERP_ANY;
+    if (!is_exact) r.error = is_known ? passed_error(prim, dtype, x, arity, r.value) : INTERP_ANY;
     if (isnan(r.error) || (!is_exact && !isfinite(r.value))) r.error = INTERP_ANY;
     if (isfinite(r.value) && isfinite(r.error))
         r.error += prim_error(prim, dtype, fabs(r.value) + r.error);
@@ -167,9 +166,9 @@ static bool has_errors(const Eval *e) {
 }
 
 static double *errors_or_zeros(const Eval *e, uint32_t k) {
-    return e->errors && e->errors[k] ? (double *)(uintptr_t)e->errors[k]
-                                     : arena_array(e->arena, double,
-                                                   (size_t)tensor_n_elems(&e->args[k]) + 1);
+    return e->errors && e->errors[k]
+               ? (double *)(uintptr_t)e->errors[k]
+               : arena_array(e->arena, double, (size_t)tensor_n_elems(&e->args[k]) + 1);
 }
 
 static bool widen_eltwise(const Eval *e) {
@@ -184,8 +183,7 @@ static bool widen_eltwise(const Eval *e) {
     bool is_float = dtype_kind(data) == KIND_FLOAT;
     Body body = is_float ? body_of(e, data) : (Body){.n = 0};
     Near args[WALK_MAX_OPERANDS] = {{0, 0}, {0, 0}, {0, 0}};
-    if (n_args < e->info->max_args)
-        args[n_args].value = dtype_round(data, e->info->default_last);
+    if (n_args < e->info->max_args) args[n_args].value = dtype_round(data, e->info->default_last);
     int64_t n = tensor_n_elems(e->out);
     for (int64_t i = 0; i < n; i++, walk_next(&walk)) {
         double given = 0;
@@ -253,8 +251,7 @@ static bool widen_moved(const Eval *e) {
     for (uint32_t k = 0; k < e->node->n_args; k++) {
         const double *errors = errors_or_zeros(e, k);
         int64_t n = tensor_n_elems(&args[k]);
-        for (int64_t i = 0; i < n && is_gather && k == 1; i++)
-            is_lost = is_lost || errors[i] > 0;
+        for (int64_t i = 0; i < n && is_gather && k == 1; i++) is_lost = is_lost || errors[i] > 0;
         if (!(is_gather && k == 1)) args[k].data = (double *)(uintptr_t)errors;
     }
     if (!(is_concat ? interp_concat(&moved) : interp_view(&moved))) return false;
@@ -317,8 +314,8 @@ static bool widen_reduce(const Eval *e) {
     if (!sum_errors(e, &given)) return false;
     if (is_float && !is_index && !is_product && e->info->combine != PRIM_ADD)
         return widen_extremes(e);
-    if (is_float && !is_index && (!evaluate(e, e->node->op, true, 1, &with) ||
-                                  !evaluate(e, e->node->op, true, 0, &without)))
+    if (is_float && !is_index &&
+        (!evaluate(e, e->node->op, true, 1, &with) || !evaluate(e, e->node->op, true, 0, &without)))
         return false;
     double u = (n_terms(e) + 3) * interp_unit_roundoff(dtype_compute(e->out->dtype));
     for (int64_t i = 0; i < n; i++) {

@@ -28,8 +28,8 @@ bool interp_view(const Eval *e);
 bool interp_concat(const Eval *e);
 bool interp_matmul(const Eval *e);
 
-/* Of fast graphs: makes of `bounds`, for exact arguments and strict numerics, those of fast ones, for
- * arguments within `errors`. */
+/* Of fast graphs: makes of `bounds`, for exact arguments and strict numerics, those of fast ones,
+ * for arguments within `errors`. */
 bool interp_widen(const Eval *e);
 
 /* Sets the error, prefixed with the node's op and name; returns false. */

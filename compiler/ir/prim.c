@@ -112,7 +112,7 @@ static double greatest(double a, double b) {
 }
 
 static double eval_float(PrimId prim, double a, double b) {
-    switch ((int)prim) {
+    switch ((int)prim_full(prim)) {
     case PRIM_ADD:
         return a + b;
     case PRIM_SUB:
@@ -120,7 +120,6 @@ static double eval_float(PrimId prim, double a, double b) {
     case PRIM_MUL:
         return a * b;
     case PRIM_DIV:
-    case PRIM_DIV_22:
         return a / b;
     case PRIM_REM:
         return fmod(a, b);
@@ -133,7 +132,6 @@ static double eval_float(PrimId prim, double a, double b) {
     case PRIM_MAX:
         return greatest(a, b);
     case PRIM_SQRT:
-    case PRIM_SQRT_22:
         return sqrt(a);
     case PRIM_RSQRT_22:
         return 1 / sqrt(a);
@@ -144,29 +142,22 @@ static double eval_float(PrimId prim, double a, double b) {
     case PRIM_RINT:
         return nearbyint(a);
     case PRIM_EXP:
-    case PRIM_EXP_16:
         return exp(a);
     case PRIM_EXP2:
         return exp2(a);
     case PRIM_LOG:
-    case PRIM_LOG_21:
         return log(a);
     case PRIM_LOG2:
-    case PRIM_LOG2_22:
         return log2(a);
     case PRIM_SIN:
-    case PRIM_SIN_20:
         return sin(a);
     case PRIM_COS:
-    case PRIM_COS_20:
         return cos(a);
     case PRIM_TANH:
-    case PRIM_TANH_10:
         return tanh(a);
     case PRIM_ERF:
         return erf(a);
     case PRIM_LOGISTIC:
-    case PRIM_LOGISTIC_16:
         return a < 0 ? exp(a) / (1 + exp(a)) : 1 / (1 + exp(-a));
     case PRIM_NORMAL:
     case PRIM_NORMAL_12:

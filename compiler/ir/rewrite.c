@@ -29,8 +29,8 @@ bool rewrite_of(const Plan *plan, uint32_t k, Rewrite *rewrite) {
                          .exponents = graph_node(plan->graph, greatest)->args[0],
                          .product = product,
                          .power = online->power,
-                         .has_short_weights = scalar_get(rows->scalars, online->weight)->prim !=
-                                              online->power,
+                         .has_short_weights =
+                             scalar_get(rows->scalars, online->weight)->prim != online->power,
                          .weights = gemm_factor_dtype(result),
                          .rounded = graph_node(plan->graph, product)->dtype,
                          .width = result->variants[0].sched.tile_k,

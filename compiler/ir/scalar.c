@@ -53,7 +53,8 @@ static bool scalar_same(const Scalar *a, const Scalar *b) {
     return a->kind == b->kind && a->dtype == b->dtype && a->prim == b->prim &&
            a->args[0] == b->args[0] && a->args[1] == b->args[1] && a->args[2] == b->args[2] &&
            a->buffer == b->buffer && a->index == b->index && a->guard == b->guard &&
-           a->slot == b->slot && a->is_loose == b->is_loose && memcmp(&a->number, &b->number, sizeof a->number) == 0;
+           a->slot == b->slot && a->is_loose == b->is_loose &&
+           memcmp(&a->number, &b->number, sizeof a->number) == 0;
 }
 
 static uint32_t *find_bucket(ScalarTab *tab, const Scalar *s) {

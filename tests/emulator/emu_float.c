@@ -127,7 +127,10 @@ static double approximately(double exact, double operand, double relative, doubl
 /* To 2^-20.5 within a turn, to 2^-14.7 within fifty, and beyond not at all. */
 static double wave(double exact, double operand) {
     double size = fabs(operand);
-    return approximately(exact, operand, 0, size < 6.2832 ? 0x1.6ap-21 : size < 314 ? 0x1.3ap-15 : 1);
+    return approximately(exact, operand, 0,
+                         size < 6.2832 ? 0x1.6ap-21
+                         : size < 314  ? 0x1.3ap-15
+                                       : 1);
 }
 
 static double log_to_base_2(double a) {

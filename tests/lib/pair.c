@@ -169,8 +169,8 @@ static bool compare_fast(const Pair *pair, PairCounts *counts, Arena *arena, Tex
     for (uint32_t i = 0; i < graph->outputs.n; i++) {
         const GraphOutput *output = &graph->outputs.data[i];
         const uint8_t *fused = rig_result(&pair->fused_rig, output->name, &n_bytes);
-        is_right = verify_fast_value(&reference, output->node, fused, arena, &judged, report) &&
-                   is_right;
+        is_right =
+            verify_fast_value(&reference, output->node, fused, arena, &judged, report) && is_right;
     }
     counts->n_fast += (uint64_t)judged.n_elems;
     counts->n_fast_any += (uint64_t)judged.n_any;

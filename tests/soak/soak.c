@@ -17,8 +17,10 @@
  * --plant=FAULT compiles them with a mistake of
  * lib/faults.def, to see that happen. Ends with the coverage table (random graphs) and `N passed, N
  * failed, N skipped`; fails when anything failed, nothing passed, or N >= 200 random graphs left a
- * gap in the table. --coverage=FILE leaves the table's counts for --merge instead, which fails for
- * gaps in the same way. Random graphs and shapes begin no program after --seconds=N. */
+ * gap in the table. All take --numerics=fast: fused programs are then held to what the
+ * interpreter's bounds add up to, not to the unfused ones. --coverage=FILE leaves the table's
+ * counts for --merge instead, which fails for gaps in the same way. Random graphs and shapes begin
+ * no program after --seconds=N. */
 #include "soak.h"
 
 #include "lib/faults.h"
