@@ -28,6 +28,10 @@ void scalartab_set_fast(ScalarTab *tab) {
     tab->is_fast = true;
 }
 
+bool scalartab_is_fast(const ScalarTab *tab) {
+    return tab->is_fast;
+}
+
 IndexTab *scalartab_indices(const ScalarTab *tab) {
     return tab->indices;
 }

@@ -49,6 +49,7 @@ ScalarTab *scalartab_new(Arena *arena, IndexTab *indices);
 /* From here on programs are of --numerics=fast: shorter forms of primitives, and the roundings of
  * scalar_round only where the narrow value itself is asked for. */
 void scalartab_set_fast(ScalarTab *tab);
+bool scalartab_is_fast(const ScalarTab *tab);
 IndexTab *scalartab_indices(const ScalarTab *tab);
 uint32_t scalar_count(const ScalarTab *tab); /* ids run from 1 to count */
 const Scalar *scalar_get(const ScalarTab *tab, ScalarId id);

@@ -2,6 +2,8 @@
  * values may be off. That results are right is for `soak --numerics=fast`. */
 #include "ir/interp.h"
 #include "lib/compiled.h"
+#include "lib/faults.h"
+#include "lib/pair.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -218,4 +220,37 @@ Test(fast, overflow_is_known_where_it_is_stored) {
     cr_expect(isinf(quotient[0]) && isfinite(quotient[3]));
     arena_free(c.arena);
     arena_free(next.arena);
+}
+
+/* Whether the fused program is within what the bounds add up to. */
+static bool is_right(const char *source, Text *report) {
+    Pair pair;
+    PairCounts counts = {0};
+    RigOptions options = RIG_OPTIONS_INIT;
+    options.program.no_weights = true;
+    const int64_t extents[DIM_MAX_SYMBOLS] = {33, 33, 33, 33};
+    PairData data = {.fill = FILL_UNIFORM, .seed = 5};
+    bool ok = pair_compile(&pair, source, target_get(TARGET_CPU), report) &&
+              pair_open(&pair, 0, &options, report) && pair_place(&pair, extents, report) &&
+              pair_run(&pair, &data, &counts, report);
+    pair_free(&pair);
+    return ok && counts.n_fast_any < counts.n_fast / 8; /* an argmax may be any */
+}
+
+Test(fast, mistakes_are_out_of_the_bounds) {
+    static const FaultId faults[] = {
+        FAULT_wrong_op,        FAULT_swapped_operands, FAULT_wrong_axis,
+        FAULT_missing_mask,    FAULT_wrong_branch,     FAULT_shifted_slice,
+        FAULT_wrong_index_map, FAULT_dropped_element,  FAULT_dropped_cast};
+    compile_with_fast_numerics();
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        const FaultInfo *info = fault_info(faults[i]);
+        Text report = {.arena = arena_new(NULL)};
+        uint32_t n_planted = 0;
+        compile_with((DriverHook){0});
+        cr_expect(is_right(info->source, &report), "%s: %s", info->name, text_str(&report));
+        compile_with(fault_hook(faults[i], &n_planted));
+        cr_expect(!is_right(info->source, &report) && n_planted > 0, "%s", info->name);
+        arena_free(report.arena);
+    }
 }
