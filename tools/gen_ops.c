@@ -165,12 +165,16 @@ static void print_fast(void) {
         print_bound(info->absolute, "");
         printf(" | %s |\n", info->how);
     }
-    puts("\n`div` of a constant is a product with its reciprocal. What these make of zeros, "
-         "infinities, NaN and numbers outside their domain is what the others make of them. "
-         "*PTX ISA*: the bound that NVIDIA's manual of the instruction states; the emulator of the "
-         "tests is off by as much, and `tests/unit/test_emulated_math.c` sweeps each form against "
-         "its bound there. *Measured*: by `bench/gpu_ulp.py` on a GPU. The named rewrites of "
-         "arithmetic are allowed too, unless `--no-rewrite` takes them out.");
+    puts(
+        "\n`div` of a constant is a product with its reciprocal. What these make of zeros, "
+        "infinities, NaN and numbers outside their domain is what the others make of them. "
+        "*PTX ISA*: the bound that NVIDIA's manual of the instruction states; *measured*: by the "
+        "sweep of each form against its bound in `tests/unit/test_emulated_math.c`, on an emulator "
+        "whose `tanh`, `lg2`, `sqrt`, `rsqrt`, `sin`, `cos` and `div.full` are off by as much as "
+        "the manual allows, while its `ex2` and `rcp` are rounded correctly. None of these was "
+        "swept on a GPU in this mode yet. A cast to the dtype that a value has already is none, in "
+        "either mode: to round, cast to another one and back. The named rewrites of "
+        "arithmetic are allowed too, unless `--no-rewrite` takes them out.");
 }
 
 int main(void) {
