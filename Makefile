@@ -51,7 +51,7 @@ PASS_SRC = $(wildcard compiler/pass/*.c)
 REPORT_SRC = $(wildcard compiler/report/*.c)
 # What needs no LLVM: also the part that the fast tests link.
 CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC) $(PASS_SRC) $(REPORT_SRC) compiler/back/manifest.c compiler/npy.c compiler/verify.c \
-  compiler/verify_rewrite.c compiler/bisect.c
+  compiler/verify_rewrite.c compiler/verify_fast.c compiler/bisect.c
 ifeq ($(CONFIG),fuzz)
 CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC)
 endif

@@ -257,8 +257,8 @@ static bool parse_number(Cli *cli, OptionId id, const char *value) {
 }
 
 static bool parse_numerics(Cli *cli, const char *mode) {
-    return strcmp(mode, "strict") == 0 ||
-           fail(cli, FUSEC_USAGE, "--numerics=%s is not implemented; there is strict", mode);
+    return driver_numerics_by_name(mode, &cli->is_fast) ||
+           fail(cli, FUSEC_USAGE, "--numerics wants strict or fast, not `%s`", mode);
 }
 
 static const char *card_name_at(size_t index) {

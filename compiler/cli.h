@@ -54,6 +54,7 @@ struct Cli {
     bool replay, in_order, cache, load_all;
     bool told_of_weights; /* that they are not there, and random ones serve */
     fusec_rewrites rewrites;
+    bool is_fast; /* --numerics=fast */
     bool no_fuse, explain, time_passes, json, verbose, color;
     uint32_t print_after; /* bit set of passes */
     const char *dump_to;

@@ -73,7 +73,7 @@ static bool try(void *user, BisectTrial *trial) {
     Trier *t = user;
     DriverOptions options = {.kind = t->in->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
                              .target = t->in->target,
-                             .numerics = "strict",
+                             .is_fast = t->in->cli->is_fast,
                              .rewrites = t->in->cli->rewrites,
                              .hook = {.user = t, .fused = add_taps, .placed = pass_on}};
     Driver driver;

@@ -179,7 +179,7 @@ fusec_status cli_compile(Cli *cli) {
     if (status) return status;
     DriverOptions options = {.kind = cli->kind,
                              .target = cli->target,
-                             .numerics = "strict",
+                             .is_fast = cli->is_fast,
                              .no_fuse = cli->no_fuse,
                              .rewrites = cli->rewrites,
                              .weights = cli->weights,

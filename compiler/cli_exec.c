@@ -28,7 +28,7 @@ fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Targ
                           bool no_fuse, const char **artifact, size_t *n_artifact) {
     DriverOptions options = {.kind = target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
                              .target = target,
-                             .numerics = "strict",
+                             .is_fast = cli->is_fast,
                              .no_fuse = no_fuse,
                              .rewrites = cli->rewrites};
     Driver driver;
@@ -63,12 +63,13 @@ fusec_status exec_choose_target(const Cli *cli, const Target **target) {
 }
 
 fusec_status exec_open_artifact(Cli *cli, Exec *exec, const char *bytes, size_t n_bytes) {
-    if (cli->no_fuse || cli->target || cli->rewrites)
+    if (cli->no_fuse || cli->target || cli->is_fast || cli->rewrites)
         return cli_fail(cli, FUSEC_USAGE, "%s is compiled already: %s means nothing for it",
                         cli->path,
-                        cli->no_fuse  ? "--no-fuse"
-                        : cli->target ? "--target"
-                                      : "--rewrite");
+                        cli->no_fuse   ? "--no-fuse"
+                        : cli->target  ? "--target"
+                        : cli->is_fast ? "--numerics"
+                                       : "--rewrite");
     return exec_open(cli, exec, bytes, n_bytes, cli->graph);
 }
 

@@ -91,7 +91,7 @@ fusec_status cli_page_open(CliPage *page, Exec *exec) {
     page->text = text;
     DriverOptions options = {.kind = page->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
                              .target = page->target,
-                             .numerics = "strict",
+                             .is_fast = cli->is_fast,
                              .no_fuse = cli->no_fuse,
                              .rewrites = cli->rewrites,
                              .card = cli->card};

@@ -2,7 +2,9 @@
  * runs the fused program, the unfused one, and the unfused one with every value as an output. The
  * first two must agree to the bit with each other and with the third, whose every value must be
  * within its op's bound of the reference interpreter. A fused program that is wrong is bisected.
- * One whose arithmetic is rewritten is for cli_verify_rewrite.c. */
+ * One whose arithmetic is rewritten is for cli_verify_rewrite.c. With --numerics=fast the fused one
+ * need not agree with the others to the bit: it is held to the reference of the whole graph within
+ * bounds that grow from value to value (verify_fast.h). */
 #include "cli_verify.h"
 
 #include "cli_bisect.h"
@@ -71,9 +73,9 @@ fusec_status verify_mismatch(const Trio *t, const char *what) {
              v->target->name, data_info(v->data)->name, (int)n_first, what);
     if (what[n_first]) fputs(what + n_first + 1, stderr);
     fprintf(stderr,
-            "  again: fusec verify %s --graph=%s --target=%s --data=%s --seed=%" PRIu64 "%s%s\n",
+            "  again: fusec verify %s --graph=%s --target=%s --data=%s --seed=%" PRIu64 "%s%s%s\n",
             v->cli->path, exec->graph_info.name, v->target->name, data_info(v->data)->name,
-            v->cli->seed, text_str(&dims),
+            v->cli->seed, text_str(&dims), v->cli->is_fast ? " --numerics=fast" : "",
             v->cli->rewrites == FUSEC_REWRITES_ON    ? " --rewrite"
             : v->cli->rewrites == FUSEC_REWRITES_OFF ? " --no-rewrite"
                                                      : "");
@@ -167,6 +169,30 @@ static fusec_status compare_fused(Trio *t, const uint8_t *const *bytes) {
     return verify_mismatch(t, text_str(&what));
 }
 
+/* Of fast programs, what the fused one stores against the reference of the whole graph. */
+static fusec_status compare_fast(Trio *t, const uint8_t *const *bytes) {
+    Verification *v = t->v;
+    const Plan *plan = v->fused.plans[v->graph];
+    const char *error = NULL;
+    Arena *arena = arena_new(&v->probed.escape);
+    if (!arena) return cli_fail_memory(v->cli);
+    Text report = {.arena = t->arena};
+    FastReference reference;
+    bool ok = true;
+    if (!verify_fast_reference(plan, t->probed.dim_values, bytes, arena, &reference, &error)) {
+        v->counts.n_skipped++;
+        arena_free(arena);
+        return FUSEC_OK;
+    }
+    for (uint32_t i = 0; i < plan->graph->outputs.n && ok; i++) {
+        const GraphOutput *output = &plan->graph->outputs.data[i];
+        ok = verify_fast_value(&reference, output->node, exec_find(&t->fused, output->name)->host,
+                               arena, &v->fast_counts, &report);
+    }
+    arena_free(arena);
+    return ok ? FUSEC_OK : verify_mismatch(t, text_str(&report));
+}
+
 fusec_status verify_start(Trio *t, Exec *exec, const Driver *driver) {
     Verification *v = t->v;
     const char *name = driver->module->graphs.data[v->graph]->name;
@@ -181,6 +207,12 @@ fusec_status verify_run(const Trio *t, Exec *exec) {
     return status ? status : exec_run(exec);
 }
 
+static fusec_status compare_strict(Trio *t, const uint8_t *const *bytes) {
+    bool is_rewritten = verify_is_rewritten(t->v);
+    fusec_status status = is_rewritten ? verify_rewritten(t) : compare_fused(t, bytes);
+    return status ? status : verify_elsewhere(t, bytes);
+}
+
 /* The unfused program is judged first: it is what the fused one is judged by. The reference is
  * slow, and sees the largest size with one kind of inputs only. */
 static fusec_status verify_data(Trio *t) {
@@ -193,9 +225,8 @@ static fusec_status verify_data(Trio *t) {
     const uint8_t *const *bytes = verify_node_bytes(t, graph, &t->probed);
     if (t->v->is_judged) status = compare_nodes(t, bytes);
     if (!status) status = compare_unfused(t);
-    if (!status && !verify_is_rewritten(t->v)) status = compare_fused(t, bytes);
-    if (!status && verify_is_rewritten(t->v)) status = verify_rewritten(t);
-    if (!status) status = verify_elsewhere(t, bytes);
+    if (!status && t->v->cli->is_fast && t->v->is_judged) status = compare_fast(t, bytes);
+    if (!status && !t->v->cli->is_fast) status = compare_strict(t, bytes);
     t->v->n_runs++;
     return status;
 }
@@ -207,7 +238,7 @@ static fusec_status verify_size(Trio *t) {
     if (!status) status = registers_warn(&t->fused);
     if (!status) status = verify_start(t, &t->unfused, &v->unfused);
     if (!status) status = verify_start(t, &t->probed, &v->probed);
-    if (!status && verify_is_rewritten(v)) status = verify_start_rewritten(t);
+    if (!status && !v->cli->is_fast && verify_is_rewritten(v)) status = verify_start_rewritten(t);
     for (uint32_t kind = 0; kind < DATA_COUNT && !status; kind++) {
         v->data = (DataKind)kind;
         if (v->cli->data && !(v->cli->data >> kind & 1)) continue;
@@ -256,7 +287,7 @@ static fusec_status verify_graphs(Verification *v) {
 static fusec_status compile_all(Verification *v) {
     DriverOptions options = {.kind = v->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
                              .target = v->target,
-                             .numerics = "strict",
+                             .is_fast = v->cli->is_fast,
                              .rewrites = v->cli->rewrites};
     Driver *drivers[] = {&v->fused, &v->unfused, &v->probed};
     for (int i = 0; i < 3; i++) {
@@ -269,11 +300,11 @@ static fusec_status compile_all(Verification *v) {
         if (status) return status;
         if (is_fused && v->target->device == DEVICE_GPU) registers_note(v->cli, drivers[i]);
     }
-    return verify_compile_rewritten(v, &options);
+    return v->cli->is_fast ? FUSEC_OK : verify_compile_rewritten(v, &options);
 }
 
 static fusec_status verify_target(Verification *v) {
-    v->counts = (VerifyCounts){0};
+    v->counts = v->fast_counts = (VerifyCounts){0};
     v->n_runs = 0;
     v->rewritten = v->elsewhere_counts = (RewriteCounts){0};
     v->fused = v->unfused = v->probed = v->tapped = v->given = v->elsewhere = (Driver){0};
@@ -293,7 +324,12 @@ static fusec_status verify_target(Verification *v) {
            v->counts.n_elems);
     if (v->counts.n_skipped) printf("; %u nodes too large for the reference", v->counts.n_skipped);
     printf("\n");
-    verify_print_rewritten(v);
+    if (v->cli->is_fast)
+        printf("  fast: %u outputs of fused programs, %" PRId64 " elements within what their "
+               "graph's bounds add up to, of %" PRId64 " any number would be\n",
+               v->fast_counts.n_nodes, v->fast_counts.n_elems, v->fast_counts.n_any);
+    else
+        verify_print_rewritten(v);
     return FUSEC_OK;
 }
 

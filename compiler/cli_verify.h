@@ -5,6 +5,7 @@
 #include "cli_exec.h"
 #include "pass/tap.h"
 #include "verify.h"
+#include "verify_fast.h"
 #include "verify_rewrite.h"
 
 /* A product whose arithmetic is rewritten. */
@@ -39,7 +40,7 @@ typedef struct Verification {
     uint32_t n_chosen;       /* how many those were */
     DataKind data;
     bool is_judged; /* by the reference: all but the largest size with all but the first inputs */
-    VerifyCounts counts;
+    VerifyCounts counts, fast_counts;
     RewriteCounts rewritten, elsewhere_counts;
     uint32_t n_runs;
 } Verification;

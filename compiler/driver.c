@@ -17,6 +17,8 @@
 #include "pass/turn.h"
 #include "report/dot.h"
 
+#include <frt_manifest.h>
+
 #include <time.h>
 
 static const PassInfo passes[PASS_COUNT] = {
@@ -42,9 +44,18 @@ const Target *driver_default_target(fusec_kind kind) {
     return target_get(kinds[kind].device == KIND_FOR_CPU ? TARGET_CPU : TARGET_SM_80);
 }
 
+const char *driver_numerics(bool is_fast) {
+    return is_fast ? FRT_NUMERICS_FAST : FRT_NUMERICS_STRICT;
+}
+
+bool driver_numerics_by_name(const char *name, bool *is_fast) {
+    *is_fast = strcmp(name, FRT_NUMERICS_FAST) == 0;
+    return *is_fast || strcmp(name, FRT_NUMERICS_STRICT) == 0;
+}
+
 bool driver_rewrites(const DriverOptions *options) {
     if (options->no_fuse) return false;
-    return options->rewrites ? options->rewrites == FUSEC_REWRITES_ON : DRIVER_REWRITES;
+    return options->rewrites ? options->rewrites == FUSEC_REWRITES_ON : options->is_fast;
 }
 
 bool driver_kind_fits(fusec_kind kind, const Target *target) {
@@ -168,6 +179,8 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
     Source *source = source_new(driver->arena, kept, text, n_bytes);
     driver->module = front_parse(driver->arena, driver->strings, &driver->diags, source);
     if (!driver->module) return FUSEC_INPUT;
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++)
+        driver->module->graphs.data[i]->is_fast = driver->options.is_fast;
     if (driver->options.weights)
         driver->module->weights = strtab_intern_z(driver->strings, driver->options.weights);
     for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
@@ -405,7 +418,7 @@ static const char *run_manifest(Driver *driver) {
     ManifestInput input = {.module = driver->module,
                            .plans = driver->plans,
                            .target = driver->options.target,
-                           .numerics = driver->options.numerics,
+                           .numerics = driver_numerics(driver->options.is_fast),
                            .rewrites = driver_rewrites(&driver->options),
                            .compiler = FUSEC_VERSION};
     const char *text = manifest_text(driver->arena, &input, &driver->diags);

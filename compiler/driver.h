@@ -41,14 +41,11 @@ typedef struct DriverHook {
     void (*placed)(void *user, Arena *arena, Plan *plan, bool is_fused);
 } DriverHook;
 
-/* Whether arithmetic is rewritten where nobody says: FUSEC_REWRITES_DEFAULT. */
-enum { DRIVER_REWRITES = false };
-
 typedef struct DriverOptions {
     fusec_kind kind;
     const Target *target;
-    const char *numerics; /* "strict" */
-    const char *weights;  /* replaces the source's name of the weights file; or NULL */
+    bool is_fast;        /* --numerics=fast, not strict */
+    const char *weights; /* replaces the source's name of the weights file; or NULL */
     bool no_fuse, explain, explain_json;
     fusec_rewrites rewrites;
     bool plans;          /* makes plans for kinds of output that need none */
@@ -94,7 +91,10 @@ bool driver_price(Driver *driver, uint32_t graph, ExplainInput *input);
 /* Renews the checksum of an artifact whose bytes were changed; false when it is none. */
 bool driver_seal(char *artifact, size_t n_bytes);
 
-/* Whether arithmetic may be rewritten, within a bound. */
+/* `strict` or `fast`, and back; false: it is neither. */
+const char *driver_numerics(bool is_fast);
+bool driver_numerics_by_name(const char *name, bool *is_fast);
+/* Whether arithmetic may be rewritten, within a bound: as asked for, else in fast programs. */
 bool driver_rewrites(const DriverOptions *options);
 /* What a kind of output compiles for when no target is named. */
 const Target *driver_default_target(fusec_kind kind);

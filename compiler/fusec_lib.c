@@ -59,7 +59,6 @@ static fusec_status read_options(fusec_result *result, const fusec_options *give
         return FUSEC_USAGE;
     }
     *options = (DriverOptions){.kind = given->kind,
-                               .numerics = "strict",
                                .no_fuse = given->no_fuse,
                                .rewrites = given->rewrites,
                                .weights = given->weights,
@@ -68,8 +67,8 @@ static fusec_status read_options(fusec_result *result, const fusec_options *give
         given->target ? target_by_name(given->target) : driver_default_target(given->kind);
     result->usage = result->usage_text;
     size_t n = sizeof result->usage_text;
-    if (given->numerics && strcmp(given->numerics, "strict") != 0) {
-        snprintf(result->usage_text, n, "numerics `%.40s` are not implemented, only `strict`",
+    if (given->numerics && !driver_numerics_by_name(given->numerics, &options->is_fast)) {
+        snprintf(result->usage_text, n, "numerics `%.40s` are neither `strict` nor `fast`",
                  given->numerics);
         return FUSEC_USAGE;
     }

@@ -10,6 +10,7 @@ typedef struct VerifyCounts {
     uint32_t n_nodes;   /* compared with the reference */
     uint32_t n_skipped; /* too large for it */
     int64_t n_elems;
+    int64_t n_any; /* of fast programs: that nothing is known of */
 } VerifyCounts;
 
 /* Each node's value against the reference applied to the program's own values of its arguments, so

@@ -1,6 +1,7 @@
 /* Prints docs/OPS.md from the op table and the prelude. */
 #include "ir/op.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -132,6 +133,50 @@ static void print_composites(void) {
     }
 }
 
+/* A power of 2 where it is one. */
+static void print_bound(double bound, const char *what) {
+    int exponent;
+    if (bound <= 0) return;
+    if (frexp(bound, &exponent) == 0.5)
+        printf("2^%d%s", exponent - 1, what);
+    else
+        printf("%g%s", bound, what);
+}
+
+static void print_fast(void) {
+    puts(
+        "\n## Fast numerics\n\n`--numerics=fast` is held to wider bounds. Values of f16 and bf16 "
+        "that a kernel hands from op to op stay f32, so that an op's result may be off by one more "
+        "unit in its last place or be of a wider range (a `cast` and every store round); a product "
+        "that only a sum or a difference takes is not rounded by itself; of f32, quotients and the "
+        "functions below are approximated where the target has an instruction for them, which CPUs "
+        "have not. Of f64 and of all other functions nothing is, `pow` among them: y log2(x) has "
+        "no "
+        "bound in f32. How far a result may be off follows from the primitives that the op is made "
+        "of, `compiler/ir/prims.def`.\n\n| instead of | within, relatively | and absolutely | on a "
+        "GPU |\n|---|---|---|---|");
+    for (int p = 1; p < PRIM_COUNT; p++) {
+        const PrimInfo *info = prim_info((PrimId)p);
+        if (!*info->how) continue;
+        const char *name = info->of ? prim_info(info->of)->name : info->name;
+        printf("| `%.*s` | ", (int)strcspn(name, "_"), name);
+        print_bound(info->relative, "");
+        printf(" | ");
+        print_bound(info->absolute, "");
+        printf(" | %s |\n", info->how);
+    }
+    puts(
+        "\n`div` of a constant is a product with its reciprocal. What these make of zeros, "
+        "infinities, NaN and numbers outside their domain is what the others make of them. "
+        "*PTX ISA*: the bound that NVIDIA's manual of the instruction states; *measured*: by the "
+        "sweep of each form against its bound in `tests/unit/test_emulated_math.c`, on an emulator "
+        "whose `tanh`, `lg2`, `sqrt`, `rsqrt`, `sin`, `cos` and `div.full` are off by as much as "
+        "the manual allows, while its `ex2` and `rcp` are rounded correctly. None of these was "
+        "swept on a GPU in this mode yet. A cast to the dtype that a value has already is none, in "
+        "either mode: to round, cast to another one and back. The named rewrites of "
+        "arithmetic are allowed too, unless `--no-rewrite` takes them out.");
+}
+
 int main(void) {
     puts("# Ops\n\nGenerated from `compiler/ir/ops.def` and `dsl/prelude.g` by `make docs`; do not "
          "edit.\n\nEvery op computes in f32 for f16 and bf16 (else in its own dtype) and rounds "
@@ -147,5 +192,6 @@ int main(void) {
             print_others((OpClass)cls);
     }
     print_composites();
+    print_fast();
     return 0;
 }

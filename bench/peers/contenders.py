@@ -170,8 +170,9 @@ class Contender:
 
 
 class Fusec(Contender):
-    def __init__(self, libraries, target, case, buffers):
-        super().__init__("fusec", case.layout)
+    def __init__(self, libraries, target, case, buffers, numerics="strict"):
+        super().__init__("fusec" if numerics == "strict" else numerics, case.layout)
+        self.numerics = numerics
         self.programs, self.execs, self.outputs = [], [], []
         try:
             self.make(libraries, target, case, buffers)
@@ -182,7 +183,7 @@ class Fusec(Contender):
     def make(self, libraries, target, case, buffers):
         is_fixed = any(t.is_param for t in case.inputs)
         begin = time.perf_counter()
-        artifact = libraries.compile(case.source, target, "workload.g")
+        artifact = libraries.compile(case.source, target, "workload.g", self.numerics)
         middle = time.perf_counter()
         program = libraries.program(artifact)
         end = time.perf_counter()

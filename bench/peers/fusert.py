@@ -165,10 +165,11 @@ class Libraries:
             raise Error(f"there is no target for a device of sm_{sm}")
         return max(older, key=lambda n: int(n[3:]))
 
-    def compile(self, source, target, name):
+    def compile(self, source, target, name, numerics="strict"):
         """Source text to an artifact's bytes."""
         text = source.encode()
-        options = fusec_options(c.sizeof(fusec_options), KIND_PTX, target.encode(), name.encode())
+        options = fusec_options(c.sizeof(fusec_options), KIND_PTX, target.encode(), name.encode(),
+                                numerics.encode())
         result = P()
         status = self.fusec.fusec_compile(text, len(text), c.byref(options), c.byref(result))
         try:

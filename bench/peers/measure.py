@@ -18,7 +18,7 @@ import report
 import timing
 
 # Seconds that making a contender may take, for the time budget: the slowest seen and some more.
-EXPECTED_S = {"fusec": 3, "eager": 1, "lt": 1, "sdpa": 2, "compile": 5, "autotune": 40, "xla": 9}
+EXPECTED_S = {"fusec": 3, "fast": 3, "eager": 1, "lt": 1, "sdpa": 2, "compile": 5, "autotune": 40, "xla": 9}
 
 
 def say(*words):
@@ -90,7 +90,7 @@ class Row:
         """What was timed is right too: replayed, fusec gives the bits that were found to be right."""
         for contender in self.made:
             key = f"{contender.name}/{contender.layout}" if contender.layout else contender.name
-            if contender.name != "fusec" or key not in self.timers:
+            if contender.name not in ("fusec", "fast") or key not in self.timers:
                 continue
             n = contender.n_differing(self.timers[key].graph.replay)
             if n:
@@ -110,6 +110,9 @@ class Row:
                 case, self.options.seed, self.options.rotate_mib << 20, self.options.max_sets))
             self.attempt("fusec", layout, lambda case, buffers: contenders.Fusec(
                 self.libraries, self.target, case, buffers))
+            if self.options.fast:
+                self.attempt("fast", layout, lambda case, buffers: contenders.Fusec(
+                    self.libraries, self.target, case, buffers, "fast"))
             plain = case.eager or (lambda torch_, *inputs: case.fn(contenders.TorchOps, *inputs))
             for name, function in (("eager", plain), ("lt", case.lt), ("sdpa", case.sdpa)):
                 if function and name in peers:
@@ -158,7 +161,8 @@ class Row:
 
 def describe(libraries, target, options):
     return {"date": datetime.date.today().isoformat(), "card": card(), "target": target,
-            "numerics": "strict", "versions": versions(libraries),
+            "numerics": "strict, fast" if options.fast else "strict",
+            "versions": versions(libraries),
             "command": "peers.py " + " ".join(sys.argv[1:]), "rounds": options.rounds,
             "rotate_mib": options.rotate_mib}
 

@@ -42,6 +42,8 @@ def parse(argv):
     parser.add_argument("--max-sets", type=int, default=64, help="sets of buffers at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--target", help="of fusec (the device's own)")
+    parser.add_argument("--fast", action="store_true",
+                        help="fusec with --numerics=fast too, in a column of its own")
     parser.add_argument("--shapes", type=int, default=0, metavar="N",
                         help="N random shapes of relu(x @ w + b) instead, against cuBLASLt")
     parser.add_argument("--symbolic", action="store_true",

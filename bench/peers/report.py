@@ -114,7 +114,8 @@ def rate(row):
 
 def row_cells(row):
     either = "sdpa" if any(k.startswith("sdpa") for k in row["entries"]) else "lt"
-    return [row["name"], cell(row, "fusec"), cell(row, "eager"), cell(row, either),
+    return [row["name"], cell(row, "fusec"), cell(row, "fast"), cell(row, "eager"),
+            cell(row, either),
             cell(row, "compile"), cell(row, "xla"),
             f"{row['ratio']:.2f}" if row["ratio"] else "-",
             f"{row['target']:.2f}" if row["target"] else "-", rate(row),
@@ -122,7 +123,7 @@ def row_cells(row):
             fusec_compile_cell(row), compile_cell(row, "compile"), compile_cell(row, "xla")]
 
 
-HEAD = ["workload", "fusec", "eager", "cuBLASLt / SDPA", "torch.compile", "XLA",
+HEAD = ["workload", "fusec", "fusec fast", "eager", "cuBLASLt / SDPA", "torch.compile", "XLA",
         "best peer / ours", "wanted", "ours", "of limit", "fusec: PTX + load", "torch.compile",
         "XLA"]
 

@@ -58,6 +58,16 @@ LLVMValueRef math_logistic_16(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_tanh_10(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_normal_12(const MathCtx *m, LLVMValueRef x);
 LLVMValueRef math_pow(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
+/* math_fast.c: shorter forms of f32, within what prims.def says of them; by NVIDIA's own
+ * approximations, elsewhere by the functions above. Sine and cosine branch on a GPU, as math_frem
+ * does. */
+LLVMValueRef math_div_22(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef math_sqrt_22(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_rsqrt_22(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_log_21(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_log2_22(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_sin_20(const MathCtx *m, LLVMValueRef x);
+LLVMValueRef math_cos_20(const MathCtx *m, LLVMValueRef x);
 
 /* C's fmod, exact: the sign of x, x when y is infinite, NaN when x is infinite or y is zero.
  * float has no branch. double loops (one round for each 2^50 in the quotient, 42 at most):

@@ -1,4 +1,5 @@
 /* Emitting scalar programs. See point.h. */
+#include "back/point_contract.h"
 #include "back/point_index.h"
 #include "back/point_narrow.h"
 #include "back/point_quotient.h"
@@ -220,6 +221,8 @@ static LLVMValueRef prim_value(Point *point, const Scalar *s) {
     const PrimInfo *info = prim_info(s->prim);
     LLVMValueRef args[3] = {NULL}, narrow = point_narrow_compared(point, s);
     if (narrow) return narrow;
+    LLVMValueRef contracted = point_contracted(point, s);
+    if (contracted) return contracted;
     bool any_vector = false;
     for (uint32_t i = 0; i < info->arity; i++) {
         args[i] = point_value(point, s->args[i]);

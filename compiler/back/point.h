@@ -66,6 +66,7 @@ typedef struct Lower {
     uint32_t lane_axis;                    /* NO_AXIS when the kernel has no axes to put lanes on */
     LLVMBasicBlockRef entry;   /* holds what is computed once; its terminator comes last */
     Vec(MathDivisor) divisors; /* what lanes divide by together */
+    uint32_t *uses;            /* per ScalarId, as point_contract.c counts; NULL before */
     LLVMValueRef *dims;        /* per DimId, in the entry block; grown on demand */
     uint32_t n_dims;
 } Lower;

@@ -250,6 +250,12 @@ static MathUnary unary_function(PrimId prim) {
                                                     [PRIM_EXP2] = math_exp2,
                                                     [PRIM_LOG] = math_log,
                                                     [PRIM_LOG2] = math_log2,
+                                                    [PRIM_SQRT_22] = math_sqrt_22,
+                                                    [PRIM_RSQRT_22] = math_rsqrt_22,
+                                                    [PRIM_LOG_21] = math_log_21,
+                                                    [PRIM_LOG2_22] = math_log2_22,
+                                                    [PRIM_SIN_20] = math_sin_20,
+                                                    [PRIM_COS_20] = math_cos_20,
                                                     [PRIM_SIN] = math_sin,
                                                     [PRIM_COS] = math_cos,
                                                     [PRIM_TANH] = math_tanh,
@@ -272,6 +278,7 @@ static LLVMValueRef float_prim(const Unit *unit, PrimId prim, LLVMValueRef a, LL
     if (prim == PRIM_SUB) return LLVMBuildFSub(builder, a, b, "");
     if (prim == PRIM_MUL) return LLVMBuildFMul(builder, a, b, "");
     if (prim == PRIM_DIV) return math_div(m, a, b);
+    if (prim == PRIM_DIV_22) return math_div_22(m, a, b);
     if (prim == PRIM_NEG) return LLVMBuildFNeg(builder, a, "");
     if (prim == PRIM_REM) return math_frem(m, a, b);
     if (prim == PRIM_MIN) return math_minimum(m, a, b);

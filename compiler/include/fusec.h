@@ -68,7 +68,7 @@ typedef enum fusec_kind {
 /* Rewrites that change arithmetic within a bound (docs/ARCHITECTURE.md), as softmax between two
  * products computed in one pass. The result's ledger and the artifact name what was rewritten. */
 typedef enum fusec_rewrites {
-    FUSEC_REWRITES_DEFAULT, /* of this version: off */
+    FUSEC_REWRITES_DEFAULT, /* off; with fast numerics on */
     FUSEC_REWRITES_ON,      /* where they are known to be faster */
     FUSEC_REWRITES_OFF
 } fusec_rewrites;
@@ -79,7 +79,7 @@ typedef struct fusec_options {
     const char *target;      /* by name (fusec_target_name); NULL: sm_80, for OBJECT cpu */
     const char *source_name; /* in messages, and its last part in the artifact;
                                 NULL: "input.g" */
-    const char *numerics;    /* NULL or "strict" */
+    const char *numerics;    /* "strict" or "fast"; NULL: strict */
     bool no_fuse;            /* one kernel per op */
     bool explain;            /* make fusec_result_explanation too */
     const char *weights;     /* the name that the artifact gives its weights file, relative to its

@@ -93,6 +93,7 @@ typedef struct Graph {
     Vec(GraphOutput) outputs;
     Vec(FixedKernel) fixed_kernels;
     Vec(uint32_t) kernel_of; /* empty, or one entry per node */
+    bool is_fast;            /* --numerics=fast: what values may be, and so the bounds on them */
 } Graph;
 
 /* One source file after sema. All graphs share the DimTab and the string table. */

@@ -89,16 +89,23 @@ bool interp_shape(const Graph *graph, NodeId node, const int64_t *symbol_values,
 
 bool interp_node(const Graph *graph, NodeId node, const int64_t *symbol_values, const Tensor *args,
                  Tensor *out, double *bounds, Arena *arena, const char **error) {
+    return interp_node_within(graph, node, symbol_values, args, NULL, out, bounds, arena, error);
+}
+
+bool interp_node_within(const Graph *graph, NodeId node, const int64_t *symbol_values,
+                        const Tensor *args, const double *const *errors, Tensor *out,
+                        double *bounds, Arena *arena, const char **error) {
     Eval e = eval_new(graph, node, symbol_values, arena, error);
     if (!eval_shape(&e, e.node, out) || (e.node->n_args && !args)) return false;
     e.args = args;
+    e.errors = errors;
     e.out = out;
     e.bounds = bounds;
     if (!check_args(&e)) return false;
     int64_t n = tensor_n_elems(out);
     out->data = arena_array(arena, double, (size_t)n);
     for (int64_t i = 0; bounds && i < n; i++) bounds[i] = 0;
-    return dispatch(&e);
+    return dispatch(&e) && (!bounds || !graph->is_fast || interp_widen(&e));
 }
 
 /* Whole graphs. */
@@ -116,16 +123,47 @@ static bool bind(const Graph *graph, const GraphInput *input, const int64_t *sym
     return true;
 }
 
+/* A product's left factor may be off by what a rewrite adds, too. */
+static const double *slacken(const InterpSlack *slack, const Tensor *factor, const double *errors,
+                             Arena *arena) {
+    int64_t n = tensor_n_elems(factor);
+    double *wider = arena_array(arena, double, (size_t)n + 1);
+    for (int64_t i = 0; i < n; i++)
+        wider[i] =
+            (errors ? errors[i] : 0) + slack->relative * fabs(factor->data[i]) + slack->absolute;
+    return wider;
+}
+
+/* `reach` NULL: values alone. */
 static bool eval_with(const Graph *graph, NodeId id, const int64_t *symbol_values, Tensor *values,
-                      Arena *arena, const char **error) {
+                      const InterpReach *reach, Arena *arena, const char **error) {
     const Node *node = graph_node(graph, id);
-    Tensor *args = arena_array(arena, Tensor, node->n_args);
-    for (uint32_t k = 0; k < node->n_args; k++) args[k] = values[node->args[k]];
-    return interp_node(graph, id, symbol_values, args, &values[id], NULL, arena, error);
+    Tensor type, *args = arena_array(arena, Tensor, node->n_args);
+    const double **errors = arena_array(arena, const double *, node->n_args);
+    double *bounds = NULL;
+    for (uint32_t k = 0; k < node->n_args; k++) {
+        args[k] = values[node->args[k]];
+        if (reach) errors[k] = reach->bounds[node->args[k]];
+    }
+    for (uint32_t i = 0; reach && i < reach->n_slack; i++)
+        if (reach->slack[i].product == id)
+            errors[0] = slacken(&reach->slack[i], &args[0], errors[0], arena);
+    if (reach) {
+        if (!interp_shape(graph, id, symbol_values, &type, arena, error)) return false;
+        bounds = reach->bounds[id] = arena_array(arena, double, (size_t)tensor_n_elems(&type) + 1);
+    }
+    return interp_node_within(graph, id, symbol_values, args, errors, &values[id], bounds, arena,
+                              error);
 }
 
 bool interp_graph(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
                   const Tensor *params, Tensor *values, Arena *arena, const char **error) {
+    return interp_graph_within(graph, symbol_values, inputs, params, values, NULL, arena, error);
+}
+
+bool interp_graph_within(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
+                         const Tensor *params, Tensor *values, const InterpReach *reach,
+                         Arena *arena, const char **error) {
     bool *is_bound = arena_array(arena, bool, graph->nodes.n);
     for (uint32_t i = 0; i < graph->inputs.n + graph->params.n; i++) {
         bool is_param = i >= graph->inputs.n;
@@ -136,7 +174,7 @@ bool interp_graph(const Graph *graph, const int64_t *symbol_values, const Tensor
         is_bound[input->node] = true;
     }
     for (NodeId id = 0; id < graph->nodes.n; id++)
-        if (!is_bound[id] && !eval_with(graph, id, symbol_values, values, arena, error))
+        if (!is_bound[id] && !eval_with(graph, id, symbol_values, values, reach, arena, error))
             return false;
     return true;
 }

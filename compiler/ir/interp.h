@@ -31,9 +31,16 @@
  * (n + 1) * u * sum|terms| before their one rounding, u being the unit roundoff of the compute
  * type, and to equality where every partial sum is exact in that type; a matmul of precision tf32
  * to twice that, and one with products below the least number of the compute type to n times that
- * number more. */
+ * number more. Those of a fast graph are wider, as interp_node_within has them of exact arguments.
+ */
 bool interp_node(const Graph *graph, NodeId node, const int64_t *symbol_values, const Tensor *args,
                  Tensor *out, double *bounds, Arena *arena, const char **error);
+/* The same of a fast graph (Graph.is_fast) whose arguments are themselves off by `errors`: per
+ * argument one number per element, as `bounds` are, or NULL: it is exact. What nobody knows any
+ * more, as behind a comparison that may go either way, is INTERP_ANY. */
+bool interp_node_within(const Graph *graph, NodeId node, const int64_t *symbol_values,
+                        const Tensor *args, const double *const *errors, Tensor *out,
+                        double *bounds, Arena *arena, const char **error);
 /* How far from what `exact` rounds to anything may be that was within `error` > 0 of it before it
  * was rounded. */
 double interp_rounded_bound(Dtype dtype, double exact, double error);
@@ -41,9 +48,27 @@ double interp_rounded_bound(Dtype dtype, double exact, double error);
 bool interp_shape(const Graph *graph, NodeId node, const int64_t *symbol_values, Tensor *out,
                   Arena *arena, const char **error);
 
+/* What a rewrite may add to the left factor of a product: relatively, and to every element. */
+typedef struct InterpSlack {
+    NodeId product;
+    double relative, absolute;
+} InterpSlack;
+/* How far the values of a fast graph may be off, given exact inputs and params: `bounds`, one
+ * pointer per node, get an array each; those that are bound, NULL. */
+typedef struct InterpReach {
+    const InterpSlack *slack;
+    uint32_t n_slack;
+    double **bounds;
+} InterpReach;
+
 /* Evaluates the whole graph: inputs and params in the order of the graph's lists, values of the
  * right dtype and shape; `values` has graph->nodes.n entries, all filled. */
 bool interp_graph(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
                   const Tensor *params, Tensor *values, Arena *arena, const char **error);
+
+/* The same, with bounds where `reach` is not NULL. */
+bool interp_graph_within(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
+                         const Tensor *params, Tensor *values, const InterpReach *reach,
+                         Arena *arena, const char **error);
 
 #endif

@@ -12,6 +12,7 @@ typedef struct Eval {
     const OpInfo *info;
     const int64_t *symbol_values;
     const Tensor *args;
+    const double *const *errors; /* per argument, NULL: it is exact; or NULL: all are */
     Tensor *out;
     double *bounds;
     Arena *arena;
@@ -26,6 +27,10 @@ bool interp_argreduce(const Eval *e);
 bool interp_view(const Eval *e);
 bool interp_concat(const Eval *e);
 bool interp_matmul(const Eval *e);
+
+/* Of fast graphs: makes of `bounds`, for exact arguments and strict numerics, those of fast ones,
+ * for arguments within `errors`. */
+bool interp_widen(const Eval *e);
 
 /* Sets the error, prefixed with the node's op and name; returns false. */
 STR_PRINTF(2, 3) bool interp_fail(const Eval *e, const char *format, ...);

@@ -8,14 +8,20 @@ static const PrimInfo infos[PRIM_COUNT] = {
     [PRIM_NONE] = {.name = "none"},
 #define VALUE_EXACT true
 #define VALUE_TARGET false
-#define PRIM(sym, nm, n, types, res, cst, value, cd) \
-    [PRIM_##sym] = {.name = nm,                      \
-                    .arity = n,                      \
-                    .operands = types,               \
-                    .result = PRIM_RESULT_##res,     \
-                    .cost = cst,                     \
-                    .is_exact = VALUE_##value,       \
-                    .code = PRIM_CODE_##cd},
+#define ULP_4 0x1p-21
+#define ULP_6 0x1.8p-21
+#define PRIM(sym, nm, n, types, res, cst, value, cd, short_of, rel, abs, text) \
+    [PRIM_##sym] = {.name = nm,                                                \
+                    .arity = n,                                                \
+                    .operands = types,                                         \
+                    .result = PRIM_RESULT_##res,                               \
+                    .cost = cst,                                               \
+                    .is_exact = VALUE_##value,                                 \
+                    .code = PRIM_CODE_##cd,                                    \
+                    .of = PRIM_##short_of,                                     \
+                    .relative = (rel),                                         \
+                    .absolute = (abs),                                         \
+                    .how = text},
 #include "ir/prims.def"
 };
 
@@ -33,6 +39,34 @@ PrimId prim_rounded_to(PrimId prim, Dtype dtype) {
                      [PRIM_LOGISTIC] = PRIM_LOGISTIC_16,
                      [PRIM_NORMAL] = PRIM_NORMAL_12}};
     return shorter[dtype][prim] ? shorter[dtype][prim] : prim;
+}
+
+PrimId prim_fast(PrimId prim, Dtype dtype) {
+    for (int p = 1; p < PRIM_COUNT && dtype == DT_F32; p++)
+        if (infos[p].of == prim) return (PrimId)p;
+    return prim;
+}
+
+PrimId prim_full(PrimId prim) {
+    return infos[prim].of ? infos[prim].of : prim;
+}
+
+double prim_error(PrimId prim, Dtype dtype, double value) {
+    const PrimInfo *info = &infos[prim];
+    double rounding = dtype == DT_F64 ? 0x1p-53 : 0x1p-24, size = fabs(value);
+    double least = dtype == DT_F64 ? 0x1p-1074 : 0x1p-149;
+    switch ((int)prim) {
+    case PRIM_ADD:
+    case PRIM_SUB:
+    case PRIM_MUL:
+    case PRIM_DIV:
+    case PRIM_SQRT:
+        return rounding * size + least;
+    }
+    if (info->is_exact) return 0;
+    /* of f64 the shorter forms are the others, within 4 ULP */
+    if (dtype == DT_F64) return 16 * rounding * size + 0x1p-1022;
+    return (info->relative + rounding) * size + info->absolute + least;
 }
 
 /* The low 32 bits, as two's complement. */
@@ -78,7 +112,7 @@ static double greatest(double a, double b) {
 }
 
 static double eval_float(PrimId prim, double a, double b) {
-    switch ((int)prim) {
+    switch ((int)prim_full(prim)) {
     case PRIM_ADD:
         return a + b;
     case PRIM_SUB:
@@ -99,6 +133,8 @@ static double eval_float(PrimId prim, double a, double b) {
         return greatest(a, b);
     case PRIM_SQRT:
         return sqrt(a);
+    case PRIM_RSQRT_22:
+        return 1 / sqrt(a);
     case PRIM_FLOOR:
         return floor(a);
     case PRIM_CEIL:
@@ -106,7 +142,6 @@ static double eval_float(PrimId prim, double a, double b) {
     case PRIM_RINT:
         return nearbyint(a);
     case PRIM_EXP:
-    case PRIM_EXP_16:
         return exp(a);
     case PRIM_EXP2:
         return exp2(a);
@@ -119,12 +154,10 @@ static double eval_float(PrimId prim, double a, double b) {
     case PRIM_COS:
         return cos(a);
     case PRIM_TANH:
-    case PRIM_TANH_10:
         return tanh(a);
     case PRIM_ERF:
         return erf(a);
     case PRIM_LOGISTIC:
-    case PRIM_LOGISTIC_16:
         return a < 0 ? exp(a) / (1 + exp(a)) : 1 / (1 + exp(-a));
     case PRIM_NORMAL:
     case PRIM_NORMAL_12:

@@ -22,6 +22,10 @@ typedef struct PrimInfo {
     uint32_t cost;
     bool is_exact; /* the same on every target */
     PrimCode code; /* of floats on a GPU */
+    PrimId of;     /* what --numerics=fast takes this one in place of; or PRIM_NONE */
+    /* How far a target's f32 may be from the exact value, besides a rounding: the sum of both. */
+    double relative, absolute;
+    const char *how; /* it is computed on a GPU, where it takes another's place; Markdown */
 } PrimInfo;
 
 const PrimInfo *prim_info(PrimId prim);
@@ -29,6 +33,13 @@ const PrimInfo *prim_info(PrimId prim);
 /* What may stand for the primitive where its result, or one that depends on it as gently as an
  * activation does, is rounded to `dtype`: a cheaper one, or itself. */
 PrimId prim_rounded_to(PrimId prim, Dtype dtype);
+/* What --numerics=fast computes on operands of `dtype`: a shorter form, or the primitive itself. */
+PrimId prim_fast(PrimId prim, Dtype dtype);
+/* What a shorter form stands for, or the primitive itself. */
+PrimId prim_full(PrimId prim);
+/* How far a target's result in the compute type may be from the exact `value` of its operands,
+ * which are of `dtype`: the primitive's own error, or its rounding. */
+double prim_error(PrimId prim, Dtype dtype, double value);
 
 /* The primitive's value on numbers held in doubles, computed as for `dtype` (F64, F32, I32 or
  * BOOL), unrounded for floats. For constant folding and scalar evaluation in tests. */

@@ -29,6 +29,8 @@ bool rewrite_of(const Plan *plan, uint32_t k, Rewrite *rewrite) {
                          .exponents = graph_node(plan->graph, greatest)->args[0],
                          .product = product,
                          .power = online->power,
+                         .has_short_weights =
+                             scalar_get(rows->scalars, online->weight)->prim != online->power,
                          .weights = gemm_factor_dtype(result),
                          .rounded = graph_node(plan->graph, product)->dtype,
                          .width = result->variants[0].sched.tile_k,
@@ -71,8 +73,7 @@ static double quotient(double weight, double total) {
 
 RewriteBound rewrite_bound(const Rewrite *r, double n) {
     double n_tiles = r->width ? ceil(n / r->width) : 1;
-    double power =
-        prim_rounded_to(r->power, r->weights) == r->power ? power_error : short_power_error;
+    double power = r->has_short_weights ? short_power_error : power_error;
     double total = MOST_SPREAD * u + power + n_tiles * (power_error + u) + (n + 1) * u;
     return (RewriteBound){quotient(total + cut(n) + rounding(r->weights), total), tiny(r->weights)};
 }

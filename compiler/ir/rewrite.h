@@ -18,6 +18,7 @@ typedef struct Rewrite {
     NodeId exponents;       /* x: [.., n] */
     NodeId product;         /* [.., columns] */
     PrimId power;           /* exp or exp2 */
+    bool has_short_weights; /* weights are of a shorter form of it */
     Dtype weights, rounded; /* of the product's left factor and of its result */
     uint32_t width;         /* columns of a tile */
     bool is_limited;        /* columns that no row of a block sees are left out */

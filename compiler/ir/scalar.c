@@ -12,6 +12,7 @@ struct ScalarTab {
     Vec(Guard) guards; /* [0] stands for GUARD_NONE */
     uint32_t *buckets; /* ids, open addressing, n_buckets a power of two */
     uint32_t n_buckets;
+    bool is_fast;
 };
 
 ScalarTab *scalartab_new(Arena *arena, IndexTab *indices) {
@@ -21,6 +22,14 @@ ScalarTab *scalartab_new(Arena *arena, IndexTab *indices) {
     vec_push(arena, &tab->nodes, (Scalar){0});
     vec_push(arena, &tab->guards, (Guard){0});
     return tab;
+}
+
+void scalartab_set_fast(ScalarTab *tab) {
+    tab->is_fast = true;
+}
+
+bool scalartab_is_fast(const ScalarTab *tab) {
+    return tab->is_fast;
 }
 
 IndexTab *scalartab_indices(const ScalarTab *tab) {
@@ -48,7 +57,8 @@ static bool scalar_same(const Scalar *a, const Scalar *b) {
     return a->kind == b->kind && a->dtype == b->dtype && a->prim == b->prim &&
            a->args[0] == b->args[0] && a->args[1] == b->args[1] && a->args[2] == b->args[2] &&
            a->buffer == b->buffer && a->index == b->index && a->guard == b->guard &&
-           a->slot == b->slot && memcmp(&a->number, &b->number, sizeof a->number) == 0;
+           a->slot == b->slot && a->is_loose == b->is_loose &&
+           memcmp(&a->number, &b->number, sizeof a->number) == 0;
 }
 
 static uint32_t *find_bucket(ScalarTab *tab, const Scalar *s) {
@@ -136,9 +146,39 @@ static bool is_widening(Dtype from, Dtype to) {
     return from == DT_BOOL;
 }
 
+static bool is_loose(const ScalarTab *tab, ScalarId id);
+
+/* A choice between values (a pad, a concat) of which one is only loosely rounded. */
+static bool is_loose_choice(const ScalarTab *tab, const Scalar *s) {
+    return s->kind == SCALAR_PRIM && s->prim == PRIM_SELECT &&
+           (is_loose(tab, s->args[1]) || is_loose(tab, s->args[2]));
+}
+
+static bool is_loose(const ScalarTab *tab, ScalarId id) {
+    const Scalar *s = &tab->nodes.data[id];
+    return s->is_loose || is_loose_choice(tab, s);
+}
+
+ScalarId scalar_round(ScalarTab *tab, ScalarId a, Dtype dtype) {
+    const Scalar *operand = &tab->nodes.data[a];
+    if (!tab->is_fast || operand->dtype == dtype || operand->kind == SCALAR_CONST)
+        return scalar_cvt(tab, a, dtype);
+    return intern(tab, (Scalar){.kind = SCALAR_CVT,
+                                .dtype = dtype,
+                                .args = {a},
+                                .axes = operand->axes,
+                                .is_loose = true});
+}
+
 ScalarId scalar_cvt(ScalarTab *tab, ScalarId a, Dtype dtype) {
     Scalar operand = tab->nodes.data[a];
     if (operand.dtype == dtype) return a;
+    if (operand.is_loose) return scalar_cvt(tab, operand.args[0], dtype);
+    if (is_loose_choice(tab, &operand)) {
+        ScalarId b = scalar_cvt(tab, operand.args[1], dtype);
+        ScalarId c = scalar_cvt(tab, operand.args[2], dtype);
+        return scalar_prim(tab, PRIM_SELECT, operand.args[0], b, c);
+    }
     if (operand.kind == SCALAR_CONST) return scalar_const(tab, dtype, operand.number);
     if (operand.kind == SCALAR_CVT) {
         ScalarId original = operand.args[0];
@@ -166,6 +206,8 @@ static bool fold(ScalarTab *tab, PrimId prim, Dtype dtype, const ScalarId *args,
     return true;
 }
 
+static ScalarId fast_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, ScalarId c);
+
 ScalarId scalar_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, ScalarId c) {
     const PrimInfo *info = prim_info(prim);
     ScalarId args[3] = {a, b, c}, folded;
@@ -176,12 +218,35 @@ ScalarId scalar_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, Scalar
     if (fold(tab, prim, dtype, args, info->arity, &folded)) return folded;
     if (prim == PRIM_SELECT && tab->nodes.data[a].kind == SCALAR_CONST)
         return tab->nodes.data[a].number != 0 ? b : c;
+    if (tab->is_fast && prim_fast(prim, operand) != prim)
+        return fast_prim(tab, prim_fast(prim, operand), a, b, c);
     Scalar s = {.kind = SCALAR_PRIM, .dtype = dtype, .prim = prim, .args = {a, b, c}};
     for (uint32_t i = 0; i < info->arity; i++) {
         s.axes |= tab->nodes.data[args[i]].axes;
         s.moved_by |= tab->nodes.data[args[i]].moved_by;
     }
     return intern(tab, s);
+}
+
+/* What to multiply by where one divides by `id`, within the bound of a quotient; or SCALAR_NONE. Of
+ * square roots it is right for 0 and infinity too; of constants it must be a normal number. */
+static ScalarId fast_reciprocal(ScalarTab *tab, ScalarId id) {
+    Scalar divisor = tab->nodes.data[id];
+    if (divisor.kind == SCALAR_PRIM && divisor.prim == PRIM_SQRT_22)
+        return scalar_prim(tab, PRIM_RSQRT_22, divisor.args[0], SCALAR_NONE, SCALAR_NONE);
+    double size = fabs(divisor.number);
+    return divisor.kind == SCALAR_CONST && size >= 0x1p-126 && size <= 0x1p126
+               ? scalar_const(tab, DT_F32, 1 / divisor.number)
+               : SCALAR_NONE;
+}
+
+/* The shorter form of a primitive. */
+static ScalarId fast_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, ScalarId c) {
+    ScalarId reciprocal = prim == PRIM_DIV_22 ? fast_reciprocal(tab, b) : SCALAR_NONE;
+    if (!reciprocal) return scalar_prim(tab, prim, a, b, c);
+    const Scalar *dividend = &tab->nodes.data[a];
+    bool is_one = dividend->kind == SCALAR_CONST && dividend->number == 1;
+    return is_one ? reciprocal : scalar_prim(tab, PRIM_MUL, a, reciprocal, SCALAR_NONE);
 }
 
 GuardId guard_and(ScalarTab *tab, GuardId outer, IndexId index, DimId lo, DimId hi) {

@@ -41,11 +41,16 @@ typedef struct Scalar {
     uint32_t slot;     /* STAGE, EXTREME */
     uint32_t axes;     /* bit set of loop axes it depends on */
     uint32_t moved_by; /* those that change its value where it has one: not a load's guard's */
+    bool is_loose;     /* CVT: an op's own rounding, left out where the value is widened again */
 } Scalar;
 
 typedef struct ScalarTab ScalarTab;
 
 ScalarTab *scalartab_new(Arena *arena, IndexTab *indices);
+/* From here on programs are of --numerics=fast: shorter forms of primitives, and the roundings of
+ * scalar_round only where the narrow value itself is asked for. */
+void scalartab_set_fast(ScalarTab *tab);
+bool scalartab_is_fast(const ScalarTab *tab);
 IndexTab *scalartab_indices(const ScalarTab *tab);
 uint32_t scalar_count(const ScalarTab *tab); /* ids run from 1 to count */
 const Scalar *scalar_get(const ScalarTab *tab, ScalarId id);
@@ -60,6 +65,9 @@ IndexId scalar_as_index(ScalarTab *tab, ScalarId value, DimId extent);
 ScalarId scalar_stage(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes);
 ScalarId scalar_extreme(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes);
 ScalarId scalar_cvt(ScalarTab *tab, ScalarId a, Dtype dtype);
+/* The rounding of an op's result: scalar_cvt, but in fast programs one that whoever converts the
+ * value again passes by. */
+ScalarId scalar_round(ScalarTab *tab, ScalarId a, Dtype dtype);
 /* Unused arguments are SCALAR_NONE. Folds constants and select on a constant. */
 ScalarId scalar_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, ScalarId c);
 

@@ -29,6 +29,7 @@ typedef struct Composer {
     Kernel *kernel;        /* that gets the traces; NULL while trying */
     TraceIds *operands;    /* of what is being pulled */
     Vec(TraceIds) of_slot; /* per reduction, of what it reduces */
+    Vec(Dtype) results;    /* per reduction, its type: rounded, but in fast programs */
     ComposeFailure failure;
 } Composer;
 
@@ -126,7 +127,7 @@ static ScalarId pull_eltwise(Composer *c, const Node *node, const IndexId *coord
         args[i] = scalar_const(c->scalars, scalar_get(c->scalars, args[0])->dtype,
                                dtype_round(node->dtype, info->default_last));
     ScalarId body = info->body(c->scalars, node->dtype, args[0], args[1], args[2]);
-    return scalar_cvt(c->scalars, body, node->dtype);
+    return scalar_round(c->scalars, body, node->dtype);
 }
 
 /* Sums start from -0, which changes no sum; but a sum over nothing is +0. */
@@ -166,8 +167,9 @@ static ScalarId pull_stage(Composer *c, NodeId id, const IndexId *coords) {
     }
     const TraceIds *operands = &c->of_slot.data[c->marks->slot[id] - 1];
     for (uint32_t i = 0; i < operands->n; i++) note_operand(c, operands->data[i]);
-    return sum_or_zero(
-        c, node, scalar_stage(c->scalars, node->dtype, c->marks->slot[id] - 1, c->parallel_axes));
+    uint32_t slot = c->marks->slot[id] - 1;
+    ScalarId result = scalar_stage(c->scalars, c->results.data[slot], slot, c->parallel_axes);
+    return sum_or_zero(c, node, scalar_round(c->scalars, result, node->dtype));
 }
 
 static ScalarId pull_pad(Composer *c, const Node *node, const IndexId *coords, GuardId guard) {
@@ -387,6 +389,7 @@ static void composer_init(Composer *c, Arena *arena, const ComposeInput *input, 
                     .group = group};
     c->indices = indextab_new(arena, c->dims);
     c->scalars = scalartab_new(arena, c->indices);
+    if (c->graph->is_fast) scalartab_set_fast(c->scalars);
     kernel->scalars = c->scalars;
     kernel->n_parallel = make_axes(c, plan, false);
     kernel->first_reduced = kernel->n_parallel;
@@ -450,17 +453,18 @@ static bool compose_one(Composer *c, Kernel *kernel, NodeId id) {
     const Node *node = graph_node(c->graph, id);
     const OpInfo *info = op_info(node->op);
     Dtype acc = dtype_compute(graph_node(c->graph, node->args[0])->dtype);
+    bool is_arg = info->cls == CLASS_ARGREDUCE;
     mark(c, id, MARK_VISITED);
     ScalarId value = pull(c, node->args[0], c->coords, GUARD_NONE);
     if (!value) return false;
     Reduce reduce = {.node = id,
                      .combine = info->combine,
-                     .is_arg = info->cls == CLASS_ARGREDUCE,
+                     .is_arg = is_arg,
                      .acc = acc,
                      .identity = dtype_round(acc, info->identity),
                      .value = scalar_cvt(c->scalars, value, acc),
                      .divisor = info->divides_by_count ? reduced_count(c) : DIM_NONE,
-                     .result = node->dtype};
+                     .result = c->graph->is_fast && !is_arg ? acc : node->dtype};
     for (uint32_t d = 0; d < c->group->domain.rank && reduce.is_arg; d++)
         if (c->group->axes >> d & 1) reduce.arg_index = scalar_index(c->scalars, c->coords[d]);
     c->marks->slot[id] = kernel->reduces.n + 1;
@@ -474,6 +478,7 @@ static bool compose_reduce(Composer *c, Kernel *kernel, NodeId id) {
     bool ok = compose_one(c, kernel, id);
     c->operands = NULL;
     vec_push(c->arena, &c->of_slot, operands);
+    if (ok) vec_push(c->arena, &c->results, kernel->reduces.data[kernel->reduces.n - 1].result);
     return ok;
 }
 

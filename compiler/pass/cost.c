@@ -209,7 +209,8 @@ static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live
         } else {
             p->cost->read_bytes += read_first(c, p, buffer, live[s], foot);
         }
-        double moved = foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s], true) : foot.bytes;
+        double moved =
+            foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s], true) : foot.bytes;
         p->cost->cache_bytes += fmax(moved, foot.bytes);
         is_again = true;
     }

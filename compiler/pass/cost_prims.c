@@ -39,6 +39,9 @@ double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id) {
     bool is_gpu = card->device == DEVICE_GPU && s->kind == SCALAR_PRIM && s->dtype == DT_F32;
     if (is_gpu && is_row_quotient(kernel, s)) return ROW_QUOTIENT;
     if (is_gpu && s->prim == PRIM_EXP) return GPU_EXP;
+    bool is_full = card->device == DEVICE_CPU && s->kind == SCALAR_PRIM &&
+                   scalartab_is_fast(kernel->scalars); /* CPUs have no shorter forms */
+    if (is_full) return of_dtype(card, s->dtype, prim_info(prim_full(s->prim))->cost);
     bool narrows = s->kind == SCALAR_CVT && s->dtype == DT_BF16 && card->device == DEVICE_CPU;
     return of_dtype(card, s->dtype, narrows ? CPU_TO_BF16 : scalar_own_cost(kernel->scalars, id));
 }

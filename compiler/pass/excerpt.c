@@ -49,6 +49,7 @@ Excerpt excerpt_of(Arena *arena, const Graph *graph, const bool *in, const bool 
     Copier c = {.arena = arena, .from = graph, .copy_of = arena_array(arena, NodeId, n)};
     c.to = graph_new(arena, graph->dims, graph->source, graph->name);
     c.to->span = graph->span;
+    c.to->is_fast = graph->is_fast;
     c.to->fixed_kernels = graph->fixed_kernels;
     memset(c.copy_of, 0xFF, n * sizeof *c.copy_of);
     for (NodeId id = 0; id < n; id++) {

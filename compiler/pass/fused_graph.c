@@ -81,6 +81,7 @@ Graph *explain_fused_graph(Arena *arena, StrTab *strings, const Plan *plan) {
     c.pieces = arena_array(arena, NodeId *, from->nodes.n);
     c.to = graph_new(arena, from->dims, from->source, strtab_intern_z(strings, from->name));
     c.to->span = from->span;
+    c.to->is_fast = from->is_fast;
     c.in_memory = arena_array(arena, NodeId, from->nodes.n);
     c.in_kernel = arena_array(arena, NodeId, from->nodes.n);
     memset(c.in_memory, 0xFF, from->nodes.n * sizeof *c.in_memory);

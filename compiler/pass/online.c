@@ -5,8 +5,10 @@ static const Scalar *get(const Kernel *kernel, ScalarId id) {
     return scalar_get(kernel->scalars, id);
 }
 
+/* Or a shorter form of it. */
 static bool is_prim(const Kernel *kernel, ScalarId id, PrimId prim) {
-    return get(kernel, id)->kind == SCALAR_PRIM && get(kernel, id)->prim == prim;
+    const Scalar *s = get(kernel, id);
+    return s->kind == SCALAR_PRIM && (s->prim == prim || prim_full(s->prim) == prim);
 }
 
 /* Whether power(a + b) is power(a) power(b), and power of -infinity 0. */
@@ -51,11 +53,11 @@ static bool has_weights(const Kernel *rows, Online *online) {
     const Scalar *quotient = get(rows, rounded->args[0]);
     const Scalar *weight = get(rows, total->value);
     if (quotient->args[0] != total->value || !is_result(rows, quotient->args[1], online->total) ||
-        weight->kind != SCALAR_PRIM || !is_power(weight->prim) ||
+        weight->kind != SCALAR_PRIM || !is_power(prim_full(weight->prim)) ||
         !is_prim(rows, weight->args[0], PRIM_SUB))
         return false;
     const Scalar *below = get(rows, weight->args[0]);
-    online->power = weight->prim;
+    online->power = prim_full(weight->prim);
     online->weight = scalar_prim(rows->scalars, prim_rounded_to(weight->prim, rounded->dtype),
                                  weight->args[0], SCALAR_NONE, SCALAR_NONE);
     return below->args[0] == shift->value && is_result(rows, below->args[1], online->shift) &&

@@ -115,7 +115,30 @@ static double extreme(double a, double b, bool is_most) {
     return (a > b) == is_most ? a : b;
 }
 
-/* `test`: the sign, or < and > for extremes. */
+/* An approximation: off by as much as the PTX manual allows, by a share and a sign that hang on the
+ * operands alone. What is no number, or 0, is right. */
+static double approximately(double exact, double operand, double relative, double absolute) {
+    uint64_t hash = emu_double_bits(operand) * UINT64_C(0x9E3779B97F4A7C15);
+    double share = (double)(int32_t)(uint32_t)(hash >> 32) * 0x1p-31;
+    if (!isfinite(exact) || exact == 0) return exact;
+    return exact + share * (relative * fabs(exact) + absolute);
+}
+
+/* To 2^-20.5 within a turn, to 2^-14.7 within fifty, and beyond not at all. */
+static double wave(double exact, double operand) {
+    double size = fabs(operand);
+    return approximately(exact, operand, 0,
+                         size < 6.2832 ? 0x1.6ap-21
+                         : size < 314  ? 0x1.3ap-15
+                                       : 1);
+}
+
+static double log_to_base_2(double a) {
+    bool is_near_1 = a > 0.5 && a < 2;
+    return approximately(log2(a), a, is_near_1 ? 0 : 0x1p-22, is_near_1 ? 0x1p-22 : 0);
+}
+
+/* `test`: the sign, d(ivision of 2 ULP), or < and > for extremes. */
 static double of_two(uint8_t test, double a, double b) {
     switch (test) {
     case '+':
@@ -126,6 +149,8 @@ static double of_two(uint8_t test, double a, double b) {
         return a * b;
     case '/':
         return a / b;
+    case 'd':
+        return approximately(a / b, a + 3 * b, 0x1.8p-23, 0);
     default:
         return extreme(a, b, test == '>');
     }
@@ -175,7 +200,8 @@ static double flushed(EmuType type, double value) {
 }
 
 /* `test`: n(egative) a(bsolute) s(quare root) r(eciprocal) e(2 to the power) t(anh); capitals for
- * those that flush what is below the type's normal numbers. */
+ * those that flush what is below the type's normal numbers. Approximations: q, Q (square root, its
+ * reciprocal) l(ogarithm) i, o (sine, cosine). */
 static double of_one(EmuType type, uint8_t test, double a) {
     switch (test) {
     case 's':
@@ -188,8 +214,18 @@ static double of_one(EmuType type, uint8_t test, double a) {
         return exp2(a);
     case 'E':
         return flushed(type, exp2(flushed(type, a)));
+    case 'q':
+        return approximately(sqrt(a), a, 0x1p-23 - 0x1p-24, 0);
+    case 'Q':
+        return approximately(1 / sqrt(a), a, 0x1.12p-23 - 0x1p-24, 0);
+    case 'l':
+        return log_to_base_2(a);
+    case 'i':
+        return wave(sin(a), a);
+    case 'o':
+        return wave(cos(a), a);
     default:
-        return tanh(a);
+        return approximately(tanh(a), a, 0x1p-11, 0);
     }
 }
 

@@ -11,9 +11,14 @@ typedef struct Request {
 } Request;
 
 static DriverHook compile_hook;
+static bool compile_fast;
 
 void compile_with(DriverHook hook) {
     compile_hook = hook;
+}
+
+void compile_with_fast_numerics(void) {
+    compile_fast = true;
 }
 
 static fusec_status compile(Driver *driver, void *user) {
@@ -37,7 +42,7 @@ bool compile_source(Compiled *compiled, const char *source, const Target *target
                     CompileMode mode) {
     DriverOptions options = {.kind = target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
                              .target = target,
-                             .numerics = "strict",
+                             .is_fast = compile_fast,
                              .no_fuse = mode != COMPILE_FUSED,
                              .hook = compile_hook};
     *compiled = (Compiled){.messages = "out of memory"};

@@ -23,6 +23,9 @@ typedef struct Compiled {
 /* Changes the plans of everything that is compiled from here on; for tests of the tests. */
 void compile_with(DriverHook hook);
 
+/* --numerics=fast from here on. */
+void compile_with_fast_numerics(void);
+
 /* False on any failure; to be freed in both cases. */
 bool compile_source(Compiled *compiled, const char *source, const Target *target, CompileMode mode);
 void compile_free(Compiled *compiled);

@@ -22,7 +22,8 @@ typedef struct Pair {
 typedef struct PairCounts {
     uint64_t n_runs, n_nodes, n_skipped;
     uint64_t n_elems, n_finite, n_any;
-    uint64_t n_prepared; /* runs whose program has init steps */
+    uint64_t n_fast, n_fast_any; /* elements of fused fast programs, unbounded ones */
+    uint64_t n_prepared;         /* runs whose program has init steps */
 } PairCounts;
 
 /* All functions put what is wrong into `report`, one or more lines, and return false then. */

@@ -17,8 +17,10 @@
  * --plant=FAULT compiles them with a mistake of
  * lib/faults.def, to see that happen. Ends with the coverage table (random graphs) and `N passed, N
  * failed, N skipped`; fails when anything failed, nothing passed, or N >= 200 random graphs left a
- * gap in the table. --coverage=FILE leaves the table's counts for --merge instead, which fails for
- * gaps in the same way. Random graphs and shapes begin no program after --seconds=N. */
+ * gap in the table. All take --numerics=fast: fused programs are then held to what the
+ * interpreter's bounds add up to, not to the unfused ones. --coverage=FILE leaves the table's
+ * counts for --merge instead, which fails for gaps in the same way. Random graphs and shapes begin
+ * no program after --seconds=N. */
 #include "soak.h"
 
 #include "lib/faults.h"
@@ -78,6 +80,8 @@ void soak_add_counts(Soak *soak, const PairCounts *counts) {
     sum->n_elems += counts->n_elems;
     sum->n_finite += counts->n_finite;
     sum->n_any += counts->n_any;
+    sum->n_fast += counts->n_fast;
+    sum->n_fast_any += counts->n_fast_any;
     sum->n_prepared += counts->n_prepared;
 }
 
@@ -99,7 +103,7 @@ static int usage(const char *wrong) {
         "       soak --merge FILE..\n"
         "       soak --merge-shapes N TARGET FILE..\n"
         "random graphs take --coverage=FILE, for --merge; they and shapes take --seconds=N, after "
-        "which none is begun\n",
+        "which none is begun; all take --numerics=fast\n",
         wrong);
     return 2;
 }
@@ -131,6 +135,10 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
         uint64_t n;
         if (!read_number(argument + 9, &n) || n > UINT32_MAX) return false;
         rig_repeat_runs((uint32_t)n);
+        return true;
+    }
+    if (strcmp(argument, "--numerics=fast") == 0) {
+        compile_with_fast_numerics();
         return true;
     }
     if (strcmp(argument, "--small") == 0) return soak->is_small = true;
@@ -294,6 +302,10 @@ int main(int argc, char **argv) {
     frt_program_free(keeper);
     is_lacking |= !tell_coverage(&soak);
     const PairCounts *c = &soak.counts;
+    if (c->n_fast)
+        printf("fast: %" PRIu64 " elements of fused programs within what bounds add up to, %" PRIu64
+               " unbounded\n",
+               c->n_fast, c->n_fast_any);
     if (!soak.is_faults)
         printf("%" PRIu64 " runs, %" PRIu64 " after init steps; %" PRIu64 " values and %" PRIu64
                " elements against the interpreter "

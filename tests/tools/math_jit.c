@@ -52,8 +52,8 @@ static LLVMValueRef math_fraction_by_one(const MathCtx *m, LLVMValueRef x, LLVMV
 #define ENTRY(op, n_args) {.name = #op, .arity = n_args, EMITTER_##n_args(op)},
 
 /* Indexed by MathOp. */
-static const OpEntry op_entries[] = {MATH_FUNCTIONS(ENTRY) MATH_EXACT(ENTRY) MATH_INTEGER(ENTRY)
-                                         MATH_SHARED(ENTRY){.name = "convert", .arity = 1}};
+static const OpEntry op_entries[] = {MATH_FUNCTIONS(ENTRY) MATH_EXACT(ENTRY) MATH_INTEGER(
+    ENTRY) MATH_SHARED(ENTRY) MATH_SHORT(ENTRY){.name = "convert", .arity = 1}};
 
 const char *math_op_name(MathOp op) {
     return op_entries[op].name;

@@ -26,9 +26,16 @@
 /* float: all lanes of a vector divided by the first of y; lanes from +0 to 1, or NaN */
 #define MATH_SHARED(X) X(quotient_by_one, 2) X(fraction_by_one, 2)
 
+/* float: the shorter forms of prims.def */
+#define MATH_SHORT(X) \
+    X(exp_16, 1)      \
+    X(logistic_16, 1) \
+    X(tanh_10, 1)     \
+    X(div_22, 2) X(sqrt_22, 1) X(rsqrt_22, 1) X(log_21, 1) X(log2_22, 1) X(sin_20, 1) X(cos_20, 1)
+
 typedef enum MathOp {
 #define X(name, n_args) MATH_OP_##name,
-    MATH_FUNCTIONS(X) MATH_EXACT(X) MATH_INTEGER(X) MATH_SHARED(X)
+    MATH_FUNCTIONS(X) MATH_EXACT(X) MATH_INTEGER(X) MATH_SHARED(X) MATH_SHORT(X)
 #undef X
         MATH_OP_CONVERT
 } MathOp;

@@ -566,6 +566,39 @@ Test(cli, rewrites_are_switched_and_recorded) {
     cr_expect(strstr(run.err, "compiled already: --rewrite means nothing"), "%s", run.err);
 }
 
+/* Named in what is made, and rewrites are on unless they are switched off. */
+Test(cli, fast_numerics_are_recorded) {
+    static const struct {
+        const char *options;
+        bool is_fast, rewrites;
+    } cases[] = {{"", false, false},
+                 {"--numerics=strict", false, false},
+                 {"--numerics=fast", true, true},
+                 {"--numerics=fast --no-rewrite", true, false}};
+    static const char source[] =
+        "graph a(q: bf16[2, 64, 64], k: bf16[2, 64, 64], v: bf16[2, 64, 64]) "
+        "-> (o: bf16[2, 64, 64]) {\n  o = softmax(q @ transpose(k, perm=[0, 2, 1])) @ v\n}\n";
+    write_file("a.g", source, sizeof source - 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char command[120];
+        snprintf(command, sizeof command, "@a.g --target=sm_80 -o @a.ptx %s", cases[i].options);
+        cr_assert_eq(fusec(command, NULL), 0, "%s", run.err);
+        cr_assert_eq(fusec("inspect @a.ptx", NULL), 0, "%s", run.err);
+        cr_expect(strstr(run.out, cases[i].is_fast ? "numerics fast\n" : "numerics strict\n"),
+                  "%s: %s", cases[i].options, run.out);
+        cr_expect_eq(strstr(run.out, ", rewritten: online-weights: ") != NULL, cases[i].rewrites,
+                     "%s: %s", cases[i].options, run.out);
+    }
+    cr_assert_eq(fusec("bench @a.g --numerics=fast --device=cpu --runs=2", NULL), 0, "%s", run.err);
+    cr_expect(strstr(run.out, "fast numerics"), "%s", run.out);
+    cr_assert_eq(fusec("verify @a.g --numerics=fast --target=cpu --data=random", NULL), 0, "%s",
+                 run.err);
+    cr_expect(strstr(run.out, "  fast: 1 outputs of fused programs, 8192 elements within"), "%s",
+              run.out);
+    cr_expect_eq(fusec("run @a.ptx --numerics=fast", NULL), 2, "%s", run.out);
+    cr_expect(strstr(run.err, "compiled already: --numerics means nothing"), "%s", run.err);
+}
+
 /* What a GPU's plan could not keep is no matter on a CPU. */
 Test(cli, a_source_for_cpus_is_verified_with_rewrites) {
     static const char source[] = "graph a(x: f32[8, 16], w: f32[16, 400]) -> (y: f32[8, 400]) {\n"

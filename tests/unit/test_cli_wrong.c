@@ -31,7 +31,7 @@ Test(cli_wrong, wrong_use_is_told_and_exits_2) {
     expect("verify @good.g --data=ramps,qqqqqq", 2, "there is no kind of data `qqqqqq`");
     expect("verify @good.g --data=", 2, "--data wants names");
     expect("run @good.g --data=ramps", 2, "--data");
-    expect("@good.g --numerics=fast --emit=ptx", 2, "not implemented");
+    expect("@good.g --numerics=quick --emit=ptx", 2, "wants strict or fast, not `quick`");
     expect("@good.g --color=red --emit=ptx", 2, "auto, always or never");
     expect("run @good.g --emit=ptx", 2, "no option of fusec run");
     expect("run @good.g --dim=B", 2, "wants B=32");

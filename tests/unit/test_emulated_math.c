@@ -1,9 +1,11 @@
 /* Quotients by one divisor as a GPU computes them, on the emulated one: its way of what is unusual
  * is not the CPU's. */
 #include "emulator/emu.h"
+#include "ir/prim.h"
 #include "tools/math_jit.h"
 
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,4 +95,70 @@ Test(emulated_math, quotients_by_one_divisor_are_exact, .timeout = 300) {
         emu_module_free(&module);
         math_text_free(text);
     }
+}
+
+/* Shorter forms, within what the table says of them. The machine's own functions are off by as much
+ * as its manual allows. */
+
+static PrimId prim_of(const char *name) {
+    for (int p = 1; p < PRIM_COUNT; p++)
+        if (strcmp(prim_info((PrimId)p)->name, name) == 0) return (PrimId)p;
+    cr_assert_fail("there is no primitive %s", name);
+    return PRIM_NONE;
+}
+
+/* Bits at random, moderate numbers, and all pairs of special ones. */
+static void draw_shorts(uint64_t *state) {
+    for (uint32_t i = 0; i < N; i++) {
+        uint32_t bits = draw(state), other = draw(state);
+        bool is_special = i < N_SPECIALS * N_SPECIALS;
+        bool is_moderate = i % 2;
+        memory.x[i] = is_special    ? specials[i % N_SPECIALS]
+                      : is_moderate ? 200 * as_f32(0x3f800000 | bits >> 9) - 300
+                                    : as_f32(bits);
+        memory.y[i] = is_special    ? specials[i / N_SPECIALS]
+                      : is_moderate ? as_f32(0x3f800000 | other >> 9)
+                                    : as_f32(other);
+    }
+}
+
+static void check_short(PrimId prim, uint32_t lanes) {
+    const PrimInfo *info = prim_info(prim);
+    for (uint32_t i = 0; i < N; i++) {
+        double x = (double)memory.x[i], y = (double)memory.y[i], out = (double)memory.out[i];
+        double exact = prim_eval(prim, DT_F32, x, y, 0);
+        double bound = prim_error(prim, DT_F32, exact);
+        bool overflows = isfinite(exact) && fabs(exact) + bound > (double)FLT_MAX;
+        bool is_right = isnan(exact)   ? isnan(out) != 0
+                        : isinf(exact) ? out == exact
+                        : exact == 0   ? fabs(out) <= bound
+                        : isinf(out)   ? overflows && signbit(out) == signbit(exact)
+                                       : fabs(out - exact) <= bound;
+        cr_assert(is_right, "%s of %u lanes (%a, %a) = %a, not %a, bound %a", info->name, lanes, x,
+                  y, out, exact, bound);
+        bool has_zero = exact == 0 && out == 0 && prim != PRIM_LOG_21 && prim != PRIM_LOG2_22;
+        cr_assert(!has_zero || signbit(out) == signbit(exact), "%s (%a, %a): the sign of zero",
+                  info->name, x, y);
+    }
+}
+
+Test(emulated_math, shorter_forms_are_within_their_bounds, .timeout = 300) {
+#define SHORT(name, arity) MATH_OP_##name,
+    static const MathOp ops[] = {MATH_SHORT(SHORT)};
+    uint64_t state = 11;
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
+        for (unsigned lanes = 0; lanes <= 4; lanes += 4) {
+            const MathKernel kernel = {ops[k], CONVERT_F32, CONVERT_F32, lanes};
+            char *text = math_assembly(&kernel, 1, "sm_80");
+            cr_assert_not_null(text);
+            EmuModule module;
+            cr_assert(emu_module_init(&module, text), "%s\n%s", module.error, text);
+            for (int round = 0; round < 4; round++) {
+                draw_shorts(&state);
+                divide(module.kernels.data[0]);
+                check_short(prim_of(math_op_name(kernel.op)), lanes);
+            }
+            emu_module_free(&module);
+            math_text_free(text);
+        }
 }

@@ -91,10 +91,10 @@ Test(fusec_lib, wrong_options_are_named) {
           FUSEC_REWRITES_DEFAULT},
          FUSEC_USAGE,
          "no kind of output"},
-        {{sizeof(fusec_options), FUSEC_PTX, NULL, NULL, "fast", false, false, NULL,
+        {{sizeof(fusec_options), FUSEC_PTX, NULL, NULL, "quick", false, false, NULL,
           FUSEC_REWRITES_DEFAULT},
          FUSEC_USAGE,
-         "`fast` are not implemented"},
+         "`quick` are neither `strict` nor `fast`"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fusec_result *result = NULL;
@@ -117,6 +117,22 @@ Test(fusec_lib, older_options_are_enough) {
     options.kind = FUSEC_GRAPH;
     cr_expect(compile(good, &options, &result) == FUSEC_OK);
     fusec_result_free(result);
+}
+
+Test(fusec_lib, numerics_are_recorded) {
+    static const char *const modes[] = {NULL, "strict", "fast"};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        fusec_options options = FUSEC_OPTIONS_INIT;
+        fusec_result *result = NULL;
+        size_t n_bytes = 0;
+        options.numerics = modes[i];
+        cr_assert(compile(good, &options, &result) == FUSEC_OK);
+        const char *ptx = fusec_result_bytes(result, &n_bytes);
+        bool is_fast = strstr(ptx, "\n//@ numerics fast\n");
+        cr_expect_eq(is_fast, i == 2);
+        cr_expect_eq(strstr(ptx, "\n//@ numerics strict\n") != NULL, i < 2);
+        fusec_result_free(result);
+    }
 }
 
 /* Arithmetic is rewritten where the caller says so. */
