@@ -277,7 +277,7 @@ typedef struct Variant {
 
 enum { CHIP_ALIGN_BYTES = 16, CHIP_LANES = 4, MAX_CLUSTER = 8 };
 enum { CHIP_ACCESS_BYTES = CHIP_LANES * 8 }; /* the most that lanes read of one buffer there */
-enum { MAX_VARIANTS = 20, MAX_KERNEL_ARGS = 60 };
+enum { MAX_VARIANTS = 24, MAX_KERNEL_ARGS = 60 };
 /* GPU: tiles of a contraction are taken down so many rows of them, then to the next column. */
 enum { GEMM_GROUP_ROWS = 8 };
 

@@ -339,8 +339,8 @@ static int64_t gpu_cluster_rows(Scheduler *s, Variant variant, int64_t least, in
 }
 
 /* Lengths up to which a row may have a variant of its own: a step of a few threads, of a single
- * pass of one too, of a warp, several, and if there are several passes, what a block keeps. Returns
- * how many there are. */
+ * pass of one too, of a warp, several, and if there are several passes, what a block keeps: of
+ * single elements as much as has several slots. Returns how many there are. */
 enum { MAX_SHORT_ROWS = 8 };
 static uint32_t short_rows(const Scheduler *s, const Variant *variant,
                            int64_t lengths[MAX_SHORT_ROWS]) {
@@ -350,8 +350,9 @@ static uint32_t short_rows(const Scheduler *s, const Variant *variant,
     for (int64_t threads = 2; threads <= WARP_THREADS; threads *= 4) lengths[n++] = threads * lanes;
     lengths[n++] =
         lanes > 1 ? reduce_order(FORM_ROW, DEVICE_GPU).n_chains : (int64_t)WARP_THREADS * MAX_SLOTS;
-    if (lanes == 1 || s->kernel->stages.n == 1) return n;
-    for (int64_t length = 4096; length <= segment_elems; length *= 2) lengths[n++] = length;
+    if (s->kernel->stages.n == 1) return n;
+    int64_t least = lanes > 1 ? 4096 : 1024, most = lanes > 1 ? segment_elems : 4096;
+    for (int64_t length = least; length <= most; length *= 2) lengths[n++] = length;
     return n;
 }
 

@@ -64,7 +64,7 @@ static const char *make_row_cluster(Maker *m) {
 }
 
 static const char *make_row_loop(Maker *m) {
-    dim(m, "R", 1, 64, 1), dim(m, "C", 1, 65536, 1);
+    dim(m, "R", 1, 64, 1), dim(m, "C", 4097, 65536, 1);
     return reduction(m, AXES("R", "C"), 1);
 }
 

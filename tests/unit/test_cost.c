@@ -155,8 +155,8 @@ Test(cost, the_variant_is_the_one_that_the_dims_ask_for) {
         int64_t dim;
         bool resident;
         uint32_t lanes;
-    } cases[] = {{1024, true, 4},  {4096, true, 4},  {8192, true, 4},
-                 {16384, true, 2}, {65536, true, 4}, {1023, false, 1}};
+    } cases[] = {{1024, true, 4},  {4096, true, 4}, {8192, true, 4}, {16384, true, 2},
+                 {65536, true, 4}, {1023, true, 1}, {5001, false, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t *dims = cost_dims(f.arena, f.module->dims, &cases[i].dim);
         const PlanCost *cost = cost_plan(f.arena, f.priced.plan, card_get(CARD_H200), dims);
