@@ -33,6 +33,7 @@ typedef struct StepReport {
     frt_variant_info variant; /* of a launch that takes place */
     frt_kernel_info made;
     double us, n_bytes;
+    CliExpected expected; /* all 0: of nothing that was compiled here */
 } StepReport;
 
 typedef struct Report {
@@ -43,6 +44,7 @@ typedef struct Report {
     double in_bytes, in_us, out_bytes, out_us; /* host to device and back, once; CUDA alone */
     double n_bytes;                            /* read and written by all launches */
     double gb_per_s;
+    CliExpected expected; /* of all launches */
     StepReport *steps;
     uint32_t n_steps;
     const char *warnings[2 + MAX_SPILLS];
@@ -260,15 +262,27 @@ static void warn(const Exec *exec, Report *report) {
 
 /* Telling. */
 
+/* Nothing where it is not known. */
+static void print_known(int width, int n_digits, double value) {
+    if (value > 0)
+        printf(" %*.*f", width, n_digits, value);
+    else
+        printf(" %*s", width, "-");
+}
+
 static void print_steps(const Exec *exec, const Report *report) {
     double sum = 0;
     for (uint32_t i = 0; i < report->n_steps; i++) sum += report->steps[i].us;
-    printf("\n%12s %6s %10s%s  %s\n", "us", "%", "GB/s",
-           is_cuda(exec) ? " registers  about local shared" : "", "launch");
+    printf("\n%12s %6s %10s %10s %7s %10s%s  %s\n", "us", "%", "GB/s", "GFLOP/s", "limit %",
+           "expected", is_cuda(exec) ? " registers  about local shared" : "", "launch");
     for (uint32_t i = 0; i < report->n_steps; i++) {
         const StepReport *step = &report->steps[i];
+        const CliExpected *expected = &step->expected;
         printf("%12.3f %6.1f %10.2f", step->us, sum > 0 ? 100 * step->us / sum : 0,
                step->us > 0 ? step->n_bytes / step->us / 1e3 : 0);
+        print_known(10, 1, step->us > 0 ? expected->n_flops / step->us / 1e3 : 0);
+        print_known(7, 1, step->us > 0 ? 100 * expected->limit_us / step->us : 0);
+        print_known(10, 3, expected->us);
         if (is_cuda(exec))
             printf(" %9d %6u %5d %6d", (int)step->made.n_registers,
                    registers_estimated(exec, step->variant.symbol), (int)step->made.local_bytes,
@@ -279,11 +293,34 @@ static void print_steps(const Exec *exec, const Report *report) {
     }
 }
 
-static void print_text(const Exec *exec, const Report *report) {
-    const Spread *run = &report->run;
+static void print_expected(const Report *report) {
+    const CliExpected *expected = &report->expected;
+    double median = report->run.median;
+    if (expected->n_flops > 0)
+        printf("products %.0f operations, %.1f GFLOP/s\n", expected->n_flops,
+               median > 0 ? expected->n_flops / median / 1e3 : 0);
+    if (expected->us > 0) printf("expected %.3f us", expected->us);
+    if (expected->limit_us > 0 && median > 0)
+        printf("; at the rates of memory and products %.3f us: %.1f %% of the limit",
+               expected->limit_us, 100 * expected->limit_us / median);
+    if (expected->us > 0) printf("\n");
+}
+
+static void print_device(const Exec *exec) {
+    FRT_INFO(frt_device_info, device);
+    frt_program_get_device(exec->program, &device);
     printf("graph    %s on %s", exec->graph_info.name, frt_device_name(exec->program));
+    if (is_cuda(exec))
+        printf(", %d multiprocessors at %d MHz at most, CUDA %d.%d", (int)device.n_processors,
+               (int)device.clock_mhz, (int)(device.driver_version / 1000),
+               (int)(device.driver_version % 1000 / 10));
     if (frt_program_n_threads(exec->program) > 1)
         printf(", %d threads", (int)frt_program_n_threads(exec->program));
+}
+
+static void print_text(const Exec *exec, const Report *report) {
+    const Spread *run = &report->run;
+    print_device(exec);
     printf("\ntarget   %s, %s numerics, compiled by fusec %s", exec->info.arch, exec->info.numerics,
            exec->info.compiler);
     for (int32_t i = 0; i < exec->info.n_dims; i++)
@@ -295,6 +332,7 @@ static void print_text(const Exec *exec, const Report *report) {
     printf("time     median %.3f us, min %.3f, mean %.3f, max %.3f, p90 %.3f, p95 %.3f, p99 %.3f\n",
            run->median, run->min, run->mean, run->max, run->p90, run->p95, run->p99);
     printf("traffic  %.0f bytes, %.2f GB/s\n", report->n_bytes, report->gb_per_s);
+    print_expected(report);
     if (is_cuda(exec)) {
         printf("enqueue  median %.3f us\n", report->enqueue_us);
         printf("copies   %.0f bytes in %.3f us to the device, %.0f bytes in %.3f us from it\n",
@@ -311,6 +349,23 @@ static void print_text(const Exec *exec, const Report *report) {
     print_steps(exec, report);
 }
 
+static void put_expected(json_t *row, const CliExpected *expected) {
+    if (expected->us <= 0) return;
+    json_object_set_new(row, "flops", json_real(expected->n_flops));
+    json_object_set_new(row, "expected_us", json_real(expected->us));
+    if (expected->limit_us > 0) json_object_set_new(row, "limit_us", json_real(expected->limit_us));
+}
+
+static void put_device(json_t *root, const Exec *exec) {
+    FRT_INFO(frt_device_info, device);
+    frt_program_get_device(exec->program, &device);
+    json_object_set_new(root, "device", json_string(frt_device_name(exec->program)));
+    if (!is_cuda(exec)) return;
+    json_object_set_new(root, "driver_version", json_integer(device.driver_version));
+    json_object_set_new(root, "multiprocessors", json_integer(device.n_processors));
+    json_object_set_new(root, "clock_mhz", json_integer(device.clock_mhz));
+}
+
 static json_t *steps_json(const Exec *exec, const Report *report) {
     json_t *steps = json_array();
     for (uint32_t i = 0; i < report->n_steps; i++) {
@@ -322,6 +377,7 @@ static json_t *steps_json(const Exec *exec, const Report *report) {
             json_object_set_new(row, "kernel", json_string(step->variant.symbol));
         json_object_set_new(row, "us", json_real(step->us));
         json_object_set_new(row, "bytes", json_real(step->n_bytes));
+        put_expected(row, &step->expected);
         json_array_append_new(steps, row);
         if (!is_cuda(exec)) continue;
         json_object_set_new(row, "registers", json_integer(step->made.n_registers));
@@ -367,7 +423,7 @@ static fusec_status print_json(const Exec *exec, const Report *report) {
     for (int32_t i = 0; i < exec->info.n_dims; i++)
         json_object_set_new(dims, exec->dims[i].name, json_integer(exec->dim_values[i]));
     json_object_set_new(root, "graph", json_string(exec->graph_info.name));
-    json_object_set_new(root, "device", json_string(frt_device_name(exec->program)));
+    put_device(root, exec);
     json_object_set_new(root, "threads", json_integer(frt_program_n_threads(exec->program)));
     json_object_set_new(root, "target", json_string(exec->info.arch));
     json_object_set_new(root, "numerics", json_string(exec->info.numerics));
@@ -376,6 +432,7 @@ static fusec_status print_json(const Exec *exec, const Report *report) {
     json_object_set_new(root, "launches", json_integer(exec->graph_info.n_launches));
     json_object_set_new(root, "runs", json_integer(report->n_runs));
     put_times(root, exec, report);
+    put_expected(root, &report->expected);
     json_object_set_new(root, "steps", steps_json(exec, report));
     for (uint32_t i = 0; i < report->n_warnings; i++)
         json_array_append_new(warnings, json_string(report->warnings[i]));
@@ -439,12 +496,29 @@ static fusec_status write_page(CliPage *page, const Exec *exec, const Report *re
     return status;
 }
 
+/* Copies between tensors are steps, but none of the plan's launches. */
+static fusec_status note_expected(CliPage *page, const Exec *exec, Report *report) {
+    CliExpected *launches;
+    uint32_t n, n_seen = 0;
+    fusec_status status = cli_page_expect(page, exec, &launches, &n);
+    for (uint32_t i = 0; i < report->n_steps && !status; i++) {
+        StepReport *step = &report->steps[i];
+        if (step->info.n_variants == 0 || n_seen == n) continue;
+        step->expected = launches[n_seen++];
+        report->expected.n_flops += step->expected.n_flops;
+        report->expected.us += step->expected.us;
+        report->expected.limit_us += step->expected.limit_us;
+    }
+    return status;
+}
+
 fusec_status cli_bench(Cli *cli) {
     Exec exec;
     Report report = {0};
     CliPage page = {.cli = cli};
-    fusec_status status = cli->report ? cli_page_open(&page, &exec) : exec_open_path(cli, &exec);
+    fusec_status status = cli_page_open(&page, &exec);
     if (!status) status = bench(&exec, &report);
+    if (!status) status = note_expected(&page, &exec, &report);
     if (!status) status = tell(&exec, &report);
     if (!status && cli->report) status = write_page(&page, &exec, &report);
     exec_close(&exec);

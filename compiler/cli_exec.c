@@ -62,21 +62,23 @@ fusec_status exec_choose_target(const Cli *cli, const Target **target) {
                               "that fusec compiles for");
 }
 
+fusec_status exec_open_artifact(Cli *cli, Exec *exec, const char *bytes, size_t n_bytes) {
+    if (cli->no_fuse || cli->target || cli->rewrites)
+        return cli_fail(cli, FUSEC_USAGE, "%s is compiled already: %s means nothing for it",
+                        cli->path,
+                        cli->no_fuse  ? "--no-fuse"
+                        : cli->target ? "--target"
+                                      : "--rewrite");
+    return exec_open(cli, exec, bytes, n_bytes, cli->graph);
+}
+
 fusec_status exec_open_path(Cli *cli, Exec *exec) {
     char *bytes;
     size_t n_bytes;
     *exec = (Exec){.cli = cli};
     fusec_status status = cli_read(cli, cli->path, READ_EITHER, &bytes, &n_bytes);
     if (status) return status;
-    if (cli_is_artifact(bytes, n_bytes)) {
-        if (cli->no_fuse || cli->target || cli->rewrites)
-            return cli_fail(cli, FUSEC_USAGE, "%s is compiled already: %s means nothing for it",
-                            cli->path,
-                            cli->no_fuse  ? "--no-fuse"
-                            : cli->target ? "--target"
-                                          : "--rewrite");
-        return exec_open(cli, exec, bytes, n_bytes, cli->graph);
-    }
+    if (cli_is_artifact(bytes, n_bytes)) return exec_open_artifact(cli, exec, bytes, n_bytes);
     const Target *target;
     const char *artifact;
     status = cli_check_source(cli, bytes, n_bytes);

@@ -65,6 +65,8 @@ fusec_status exec_fail_no_tensor(Exec *exec, const char *what, const char *name,
 /* Compiles source for running on `target`. The bytes live on the cli's arena. */
 fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Target *target,
                           bool no_fuse, const char **artifact, size_t *n_artifact);
+/* Opens the artifact that the command line names; options that only a source has are refused. */
+fusec_status exec_open_artifact(Cli *cli, Exec *exec, const char *bytes, size_t n_bytes);
 /* Opens the source or artifact that the command line names, compiled for the device it asks for. */
 fusec_status exec_open_path(Cli *cli, Exec *exec);
 /* By --target, --device, or what is at hand. */

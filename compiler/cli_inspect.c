@@ -81,7 +81,8 @@ static void show_variant(const frt_module *module, int32_t graph, int32_t step, 
     printf("    %s<<<%s, %d>>>", variant.symbol, text, (int)variant.block);
     if (frt_module_predicate_text(module, graph, step, index, text, sizeof text))
         printf(" if %s", text);
-    printf("%s%s\n", variant.has_price ? ", by price" : "", variant.waits ? ", overlaps" : "");
+    printf("%s%s%s\n", variant.has_price ? ", by price" : "", variant.waits ? ", overlaps" : "",
+           variant.cluster ? ", shared out among a block a processor" : "");
 }
 
 static void show_step(const frt_module *module, int32_t graph, int32_t index) {

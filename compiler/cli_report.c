@@ -1,6 +1,7 @@
 /* The report's page from a driver. See cli_report.h. */
 #include "cli_report.h"
 
+#include "pass/cost_gemm.h"
 #include "report/report.h"
 
 static bool is_stdout(const char *path) {
@@ -79,10 +80,13 @@ fusec_status cli_page_open(CliPage *page, Exec *exec) {
     char *text;
     *exec = (Exec){.cli = cli};
     fusec_status status = cli_check_report(cli);
-    if (!status) status = cli_read_source(cli, &text, &page->n_bytes);
+    if (!status) status = cli_read(cli, cli->path, READ_EITHER, &text, &page->n_bytes);
+    if (!status && !cli->report && cli_is_artifact(text, page->n_bytes))
+        return exec_open_artifact(cli, exec, text, page->n_bytes);
+    if (!status) status = cli_check_source(cli, text, page->n_bytes);
     if (!status) status = exec_choose_target(cli, &page->target);
     if (!status) status = cli_check_card(cli, page->target);
-    if (!status) status = cli_check_place(cli, cli->report);
+    if (!status && cli->report) status = cli_check_place(cli, cli->report);
     if (status) return status;
     page->text = text;
     DriverOptions options = {.kind = page->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
@@ -95,6 +99,7 @@ fusec_status cli_page_open(CliPage *page, Exec *exec) {
     if (!page->is_open) return cli_fail_memory(cli);
     status = cli_guard(cli, &page->driver, build, page);
     const CodeBytes *code = &page->driver.code;
+    if (!status && page->target->device == DEVICE_GPU) registers_note(cli, &page->driver);
     return status ? status : exec_open(cli, exec, code->data, code->n_bytes, cli->graph);
 }
 
@@ -115,7 +120,8 @@ static fusec_status make_text(Driver *driver, void *user) {
     return status ? status : cli_write(page->cli, page->cli->report, text, strlen(text), false);
 }
 
-fusec_status cli_page_write(CliPage *page, const Exec *exec) {
+/* Dims that the runtime gives itself follow from the others. */
+static void set_dims(CliPage *page, const Exec *exec) {
     const DimTab *dims = page->driver.module->dims;
     int64_t *values = arena_array(page->cli->arena, int64_t, DIM_MAX_SYMBOLS);
     for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
@@ -125,7 +131,64 @@ fusec_status cli_page_write(CliPage *page, const Exec *exec) {
                 values[i] = exec->dim_values[k];
     }
     page->driver.options.dims = values;
+}
+
+fusec_status cli_page_write(CliPage *page, const Exec *exec) {
+    set_dims(page, exec);
     return cli_guard(page->cli, &page->driver, make_text, page);
+}
+
+/* What is expected of launches. */
+
+typedef struct Expecting {
+    const CliPage *page;
+    const Exec *exec;
+    const Card *card; /* of the device, or NULL */
+    CliExpected *launches;
+    uint32_t n;
+} Expecting;
+
+static void add_kernel(const Expecting *e, const PlanCost *cost, uint32_t k, CliExpected *sum) {
+    const Kernel *kernel = &cost->plan->kernels.data[k];
+    const KernelCost *own = &cost->kernels[k];
+    sum->us += own->us;
+    sum->n_flops += own->n_flops;
+    if (!e->card) return;
+    ContractEngine engine = kernel->variants[own->variant].sched.engine;
+    double memory = (own->read_bytes + own->written_bytes) / (e->card->dram_gbs * 1e3);
+    double work =
+        own->n_flops > 0 ? own->n_flops / (cost_gemm_peak(e->card, kernel, engine) * 1e6) : 0;
+    sum->limit_us += memory > work ? memory : work;
+}
+
+static fusec_status expect(Driver *driver, void *user) {
+    Expecting *e = user;
+    Arena *arena = e->page->cli->arena;
+    const Plan *plan = driver->plans[e->exec->graph];
+    const Card *card = e->card ? e->card : card_of_target(driver->options.target);
+    const int64_t *dims = cost_dims(driver->arena, driver->module->dims, driver->options.dims);
+    const PlanCost *cost = cost_plan(driver->arena, plan, card, dims);
+    e->launches = arena_array(arena, CliExpected, plan->kernels.n);
+    for (uint32_t first = cost->n_init; first < plan->kernels.n;) {
+        uint32_t n = plan_launch(plan, first).n;
+        for (uint32_t k = first; k < first + n; k++) add_kernel(e, cost, k, &e->launches[e->n]);
+        e->n++;
+        first += n;
+    }
+    return FUSEC_OK;
+}
+
+fusec_status cli_page_expect(CliPage *page, const Exec *exec, CliExpected **launches, uint32_t *n) {
+    const Card *card = page->cli->card;
+    *n = 0;
+    if (!page->is_open) return FUSEC_OK;
+    Expecting e = {page, exec, card ? card : card_by_device(frt_device_name(exec->program)), NULL,
+                   0};
+    set_dims(page, exec);
+    fusec_status status = cli_guard(page->cli, &page->driver, expect, &e);
+    *launches = e.launches;
+    *n = e.n;
+    return status;
 }
 
 void cli_page_close(CliPage *page) {

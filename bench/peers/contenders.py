@@ -50,6 +50,12 @@ class TorchOps:
         return x.mT
 
     @staticmethod
+    def conv3x3(x, w):
+        w = w.reshape(3, 3, x.shape[3], -1).permute(3, 2, 0, 1)
+        y = torch.nn.functional.conv2d(x.permute(0, 3, 1, 2), w, padding=1)
+        return y.permute(0, 2, 3, 1)
+
+    @staticmethod
     def causal(s):
         i = torch.arange(s.shape[-1], device=s.device)
         return torch.where(i[None, :] <= i[:, None], s, float("-inf"))
@@ -92,6 +98,12 @@ def make_jax_ops():
         @staticmethod
         def swap(x):
             return jnp.swapaxes(x, -1, -2)
+
+        @staticmethod
+        def conv3x3(x, w):
+            return jax.lax.conv_general_dilated(
+                x, w.reshape(3, 3, x.shape[3], -1), (1, 1), "SAME",
+                dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
         @staticmethod
         def causal(s):
@@ -160,7 +172,7 @@ class Contender:
 class Fusec(Contender):
     def __init__(self, libraries, target, case, buffers):
         super().__init__("fusec", case.layout)
-        self.programs, self.execs = [], []
+        self.programs, self.execs, self.outputs = [], [], []
         try:
             self.make(libraries, target, case, buffers)
         except Exception:
@@ -210,14 +222,37 @@ class Fusec(Contender):
                 math.prod(exec_.shape(name)) * fusert.DTYPE_BYTES[dtype]
                 for name, dtype in program.persistent())
         self.execs.append(exec_)
+        self.outputs.append(outputs)
 
         def call():
             exec_.run(torch.cuda.current_stream().cuda_stream)
             return outputs
         self.calls.append(call)
 
+    def n_differing(self, replay):
+        """Of how many sets a replay of calls, which follow one another closely, leaves other bits
+        than a call by itself."""
+        for outputs in self.outputs:
+            for t in outputs:
+                t.fill_(float("nan"))
+        torch.cuda.synchronize()
+        replay()
+        torch.cuda.synchronize()
+        n = 0
+        for call, outputs in zip(self.calls, self.outputs):
+            replayed = [t.clone() for t in outputs]
+            for t in outputs:
+                t.fill_(float("nan"))
+            torch.cuda.synchronize()
+            call()
+            torch.cuda.synchronize()
+            n += not all(torch.equal(a.flatten().view(torch.uint8), b.flatten().view(torch.uint8))
+                         for a, b in zip(replayed, outputs, strict=True))
+        return n
+
     def close(self):
         super().close()
+        self.outputs = []
         for exec_ in self.execs:
             exec_.close()
         for program in self.programs:

@@ -86,6 +86,17 @@ class Row:
             self.timers.pop(key, None)
             torch.cuda.synchronize()  # raises when the device is lost
 
+    def check_replays(self):
+        """What was timed is right too: replayed, fusec gives the bits that were found to be right."""
+        for contender in self.made:
+            key = f"{contender.name}/{contender.layout}" if contender.layout else contender.name
+            if contender.name != "fusec" or key not in self.timers:
+                continue
+            n = contender.n_differing(self.timers[key].graph.replay)
+            if n:
+                self.failures[key] = f"replayed, {n} sets of outputs are not what calls give"
+                self.entries.pop(key)
+
     def is_searched(self):
         return self.workload.has_matmul and \
             re.search(self.options.autotune, self.workload.name) is not None
@@ -132,6 +143,7 @@ class Row:
             for key, seconds in times.items():
                 self.entries[key]["us"], self.entries[key]["spread_us"] = timing.spread(seconds)
                 self.entries[key]["all_us"] = [round(1e6 * value, 3) for value in seconds]
+            self.check_replays()
         finally:
             for contender in self.made:
                 contender.close()

@@ -346,6 +346,33 @@ def conv1x1(images, height, width, c_in, c_out):
     return build
 
 
+def conv3x3(images, height, width, c_in, c_out):
+    """With a border of zeros. The language says it as a product for each tap, and their sum."""
+    def build(layout):
+        inputs = [Tensor("x", "bf16", (images, height, width, c_in)),
+                  weight("w", 9 * c_in, c_out, "bf16", layout), Tensor("b", "bf16", (c_out,))]
+        outputs = [Tensor("y", "bf16", (images, height, width, c_out))]
+        taps = []
+        for tap in range(9):
+            i, j, rows = tap // 3, tap % 3, f"{tap * c_in}:{(tap + 1) * c_in}"
+            part = f"w[{rows}]" if layout == "kn" else f"w[:, {rows}]"
+            taps.append(f"mm(p[:, {i}:{i + height}, {j}:{j + width}], {part})")
+        body = ["p = pad(x, low=[0, 1, 1, 0], high=[0, 1, 1, 0], value=0)",
+                f"y = relu({' + '.join(taps)} + b)"]
+
+        def fn(o, x, w, b):
+            return (o.relu(o.conv3x3(x, w if layout == "kn" else o.swap(w)) + b),)
+
+        def eager(torch, x, w, b):
+            w = w if layout == "kn" else w.t()
+            w = w.view(3, 3, c_in, c_out).permute(3, 2, 0, 1)
+            y = torch.nn.functional.conv2d(x.permute(0, 3, 1, 2), w, b, padding=1)
+            return (torch.relu(y).permute(0, 2, 3, 1),)
+        return Case(layout, text("conv3x3", inputs, outputs, body, MM[layout]), inputs, outputs,
+                    fn, 18.0 * images * height * width * c_in * c_out, "bf16", eager)
+    return build
+
+
 BOTH = ("kn", "nk")
 
 
@@ -380,6 +407,8 @@ TABLE = [
     product("blocks-12-batch1-params", blocks(12, 1, 2048, 8192, True), target=1.25),
     product("tiny-mlp-batch1", tiny_mlp(1), tolerance=1e-5, target=3.0),
     product("conv1x1", conv1x1(64, 56, 56, 256, 64)),
+    product("conv3x3-64", conv3x3(64, 56, 56, 64, 64)),
+    product("conv3x3-256", conv3x3(64, 28, 28, 256, 256)),
     Workload("attention", attention(4, 16, 4096, 128, False), has_matmul=True),
     Workload("attention-causal", attention(4, 16, 4096, 128, True), has_matmul=True),
 ]

@@ -137,6 +137,10 @@ void template_gpu_map(Lower *lower) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     uint32_t n = kernel->n_parallel;
     gpu_stream(lower);
+    if (sched->lanes_in) {
+        gpu_map_tile(lower);
+        return;
+    }
     Point point = point_new(lower, sched->lanes);
     LLVMValueRef thread = gpu_thread(unit);
     if (lower->index_type != unit->i32)

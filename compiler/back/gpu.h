@@ -65,6 +65,8 @@ void gpu_stream(Lower *lower);
 /* From here on the next launch's blocks may come in, if this one is to let them and has not yet. A
  * template whose launch may calls it once. */
 void gpu_let_in(Lower *lower);
+/* A map's block where it has a tile (ir/map_tile.h). */
+void gpu_map_tile(Lower *lower);
 typedef void GpuTemplate(Lower *);
 /* Turns of a launch's only block, each a template over all blocks of its grid. `pointers` are the
  * places in memory, per kernel and argument, of what is copied. */

@@ -393,6 +393,9 @@ static void assume(const Launch *launch, uint32_t v, bool holds) {
         index_assume_multiple(scalartab_indices(launch->kernels[k].scalars),
                               holds ? variant->multiple_dim : DIM_NONE,
                               holds ? variant->multiple_of : 1);
+        if (holds)
+            index_assume_also(scalartab_indices(launch->kernels[k].scalars), variant->other_dim,
+                              variant->other_of);
     }
 }
 

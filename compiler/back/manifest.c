@@ -405,24 +405,30 @@ static void put_alignment(Writer *w, const Plan *plan, const Kernel *kernel, uin
     predicate->is_first = false;
 }
 
+static void put_multiple(Writer *w, DimId dim, int64_t of, Predicate *predicate) {
+    text_puts(&w->text, predicate->is_first ? "m:" : "&m:");
+    put_expr(w, dim);
+    text_printf(&w->text, ":%" PRId64, of);
+    predicate->is_first = false;
+}
+
 /* What kernel `k` of the launch asks of extents, unless one before it asks the same. */
 static void put_extents(Writer *w, const Launch *launch, uint32_t k, Predicate *predicate) {
     const Variant *own = &launch->kernels[k].variants[predicate->variant];
     bool asks_multiple = own->multiple_dim != DIM_NONE && own->multiple_of > 1;
+    bool asks_other = own->other_dim != DIM_NONE;
     bool asks_limit = own->limit_dim != DIM_NONE;
     for (uint32_t i = 0; i < k; i++) {
         const Variant *other = &launch->kernels[i].variants[predicate->variant];
         asks_multiple = asks_multiple && (own->multiple_dim != other->multiple_dim ||
                                           own->multiple_of != other->multiple_of);
+        asks_other =
+            asks_other && (own->other_dim != other->other_dim || own->other_of != other->other_of);
         asks_limit = asks_limit && (own->limit_dim != other->limit_dim ||
                                     own->limit != other->limit || own->least != other->least);
     }
-    if (asks_multiple) {
-        text_puts(&w->text, predicate->is_first ? "m:" : "&m:");
-        put_expr(w, own->multiple_dim);
-        text_printf(&w->text, ":%" PRId64, own->multiple_of);
-        predicate->is_first = false;
-    }
+    if (asks_multiple) put_multiple(w, own->multiple_dim, own->multiple_of, predicate);
+    if (asks_other) put_multiple(w, own->other_dim, own->other_of, predicate);
     if (asks_limit) {
         text_puts(&w->text, predicate->is_first ? "l:" : "&l:");
         put_expr(w, own->limit_dim);
@@ -443,12 +449,6 @@ static bool put_predicate(Writer *w, const Plan *plan, const Launch *launch, uin
     for (uint32_t k = 0; k < launch->n; k++) put_extents(w, launch, k, &predicate);
     if (predicate.is_first) text_puts(&w->text, FRT_NONE);
     return predicate.is_first;
-}
-
-static void put_grid(Writer *w, const Launch *launch, uint32_t v) {
-    put_dim(w, launch_grid(w->dims, launch, v));
-    int64_t limit = launch->kernels->variants[v].grid_limit;
-    if (limit) text_printf(&w->text, ",%" PRId64 ",min", limit);
 }
 
 /* Which argument of the launch is argument `arg` of its kernel `k`. */
@@ -510,12 +510,13 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     write_measures(w, launch->kernels, v);
     begin_line(w, FRT_D_VARIANT);
     put_name(w, variant->symbol);
-    put_grid(w, launch, v);
+    put_dim(w, launch_grid(w->dims, launch, v));
     put_int(w, block_of(w, launch->kernels, variant));
     /* Beyond what the kernel itself declares. */
     put_int(w, (int64_t)launch_shared_bytes(launch, v) + variant->chip_bytes);
     bool always = put_predicate(w, plan, launch, v);
     if (w->input->target->has_overlap) put_word(w, FRT_WAITS);
+    if (variant->is_resident) text_printf(&w->text, " " FRT_RESIDENT ":%u", variant->sched.cluster);
     if (variant->price.group) put_price(w, &variant->price);
     end_line(w);
     LaunchMap maps[MAX_LAUNCH_MAPS];

@@ -206,6 +206,10 @@ static LLVMValueRef load_value(Point *point, const Scalar *s) {
                                                   : load_vector(point, s, arg, align, condition);
 }
 
+LLVMValueRef point_loaded(Point *point, ScalarId load) {
+    return load_value(point, scalar_get(point->lower->kernel->scalars, load));
+}
+
 /* Values. */
 
 static LLVMValueRef from_memory(const Unit *unit, Dtype dtype, LLVMValueRef value) {

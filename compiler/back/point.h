@@ -120,6 +120,8 @@ uint32_t point_list_loads(const Point *point, const ScalarId *roots, uint32_t n_
  * what these have already: one look tells whether any quotient is unusual, and the code for those
  * is there once. */
 void point_divide_together(Point *points, uint32_t n, const ScalarId *roots, uint32_t n_roots);
+/* What a load finds, as it lies in memory: a vector of lanes where it depends on the lane axis. */
+LLVMValueRef point_loaded(Point *point, ScalarId load);
 /* Where a load reads at lane 0. */
 LLVMValueRef point_pointer(Point *point, const Scalar *load);
 /* Index at lane 0. */

@@ -168,6 +168,10 @@ Value sema_subscript(Sema *sema, const Ast *ast, const Value *base);
 void sema_body(Sema *sema, const AstStmts *body);
 void sema_graph(Sema *sema, const AstGraph *ast);
 
+/* sema_same.c: has values that are written several times computed once; the others are dead then.
+ */
+void sema_join_same(Sema *sema);
+
 /* Calls that are not elementwise ops: front/calls.def lists them with these handlers. */
 #define CALL(handler, name, n_required, ...) Value call_##handler(Sema *sema, const Call *call);
 #include "front/calls.def"

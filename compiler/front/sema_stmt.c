@@ -322,6 +322,7 @@ void sema_graph(Sema *sema, const AstGraph *ast) {
         add_output(sema, &ast->outputs.data[i]);
     if (sema->diags->n_errors == n_errors) {
         if (n_errors == sema->n_errors_before) warn_unused(sema);
+        sema_join_same(sema);
         prune(sema);
         vec_push(sema->arena, &sema->module->graphs, graph);
     }

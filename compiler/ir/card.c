@@ -37,6 +37,12 @@ const Card *card_by_name(const char *name) {
     return NULL;
 }
 
+const Card *card_by_device(const char *name) {
+    for (int id = 0; id < CARD_COUNT && *name; id++)
+        if (strncmp(cards[id].doc, name, strlen(name)) == 0) return &cards[id];
+    return NULL;
+}
+
 const Card *card_of_target(const Target *target) {
     if (target->device == DEVICE_CPU) return &cards[CARD_CPU];
     bool is_hopper = strncmp(target->name, "sm_90", 5) == 0;

@@ -26,6 +26,8 @@ typedef struct Card {
 const Card *card_get(CardId id);
 /* NULL when there is none of this name. */
 const Card *card_by_name(const char *name);
+/* That of a device of this name, as the driver has it; NULL: none is known. */
+const Card *card_by_device(const char *name);
 /* What is priced for when no card is named. */
 const Card *card_of_target(const Target *target);
 

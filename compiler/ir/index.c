@@ -14,13 +14,18 @@ typedef struct Expr {
     uint32_t weight;
 } Expr;
 
+enum { MAX_ASSUMED = 2 };
+
 struct IndexTab {
     Arena *arena;
     DimTab *dims;
     Vec(DimId) extents;
     Vec(IndexAtom) atoms;
-    DimId assumed; /* a dim taken for a multiple of assumed_multiple, or DIM_NONE */
-    int64_t assumed_multiple;
+    struct {
+        DimId dim; /* taken for a multiple */
+        int64_t multiple;
+    } assumed[MAX_ASSUMED];
+    uint32_t n_assumed;
     Vec(Expr) exprs; /* [0] unused, so that id 0 is never an index */
 };
 
@@ -369,14 +374,24 @@ DimId index_min(IndexTab *tab, IndexId id) {
 /* Lane motion. */
 
 void index_assume_multiple(IndexTab *tab, DimId dim, int64_t multiple) {
-    tab->assumed = dim;
-    tab->assumed_multiple = multiple;
+    tab->n_assumed = 0;
+    index_assume_also(tab, dim, multiple);
+}
+
+void index_assume_also(IndexTab *tab, DimId dim, int64_t multiple) {
+    if (dim == DIM_NONE) return;
+    if (tab->n_assumed == MAX_ASSUMED) ice(tab->arena, "more than %d assumed", MAX_ASSUMED);
+    tab->assumed[tab->n_assumed].dim = dim;
+    tab->assumed[tab->n_assumed++].multiple = multiple;
 }
 
 static bool dim_divides(IndexTab *tab, DimId dim, int64_t multiple) {
     if (dim_multiple(tab->dims, dim) % multiple == 0) return true;
-    return tab->assumed && tab->assumed_multiple % multiple == 0 &&
-           dim_exact_div(tab->dims, dim, tab->assumed) != DIM_NONE;
+    for (uint32_t i = 0; i < tab->n_assumed; i++)
+        if (tab->assumed[i].multiple % multiple == 0 &&
+            dim_exact_div(tab->dims, dim, tab->assumed[i].dim) != DIM_NONE)
+            return true;
+    return false;
 }
 
 static LaneMotion atom_motion(IndexTab *tab, const IndexAtom *atom, uint32_t axis, uint32_t lanes) {

@@ -72,6 +72,8 @@ DimId index_min(IndexTab *tab, IndexId id);
 /* From here on, until changed, takes `dim` for a multiple of `multiple` (DIM_NONE: nothing taken):
  * what a variant's condition has established. */
 void index_assume_multiple(IndexTab *tab, DimId dim, int64_t multiple);
+/* Beside what is taken already. */
+void index_assume_also(IndexTab *tab, DimId dim, int64_t multiple);
 
 /* Whether `axis` moves an index by a fixed stride, which is then *stride (DIM_NONE: not at all). */
 bool index_stride(const IndexTab *tab, IndexId id, uint32_t axis, DimId *stride);

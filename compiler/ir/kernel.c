@@ -537,7 +537,7 @@ uint64_t variant_pointer_conditions(const Plan *plan, const Kernel *kernel,
 bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant) {
     bool has = variant_pointer_conditions(plan, kernel, variant) ||
                (variant->multiple_dim != DIM_NONE && variant->multiple_of > 1) ||
-               variant->limit_dim != DIM_NONE;
+               variant->other_dim != DIM_NONE || variant->limit_dim != DIM_NONE;
     for (uint32_t i = 0; i < variant->n_maps && !has; i++)
         has = !is_map_certain(plan, kernel, &variant->maps[i]);
     return has;

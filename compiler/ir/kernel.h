@@ -137,7 +137,12 @@ uint32_t contract_n_chains(const DimTab *dims, DimId k);
 typedef struct Sched {
     uint32_t lanes;     /* consecutive elements per step along the lane axis: the last parallel
                          * axis, in FORM_ROW the last reduced one */
-    uint32_t lanes_out; /* CPU FORM_MAP: the lane axis is so many before the last, which is short */
+    uint32_t lanes_out; /* FORM_MAP: the lane axis is so many before the last, which is short (CPU)
+                         * or is not the one along which results lie (GPU, in tiles) */
+    /* GPU: FORM_MAP in tiles (ir/map_tile.h) of tile_m elements along axis_in by tile_n along the
+     * lane axis: lanes_in elements of what lies along axis_in are loaded at a time. 0: it is not.
+     */
+    uint32_t lanes_in, axis_in;
     uint32_t unroll;    /* steps in flight */
     uint32_t threads;   /* GPU: per block. CPU: 1 */
     uint32_t team;      /* GPU FORM_ROW: threads per row; FORM_COLUMN: threads along columns, so
@@ -250,7 +255,7 @@ typedef struct Variant {
     bool is_shared; /* the function is another kernel's, which is structurally the same */
     Sched sched;
     DimId grid;            /* blocks (GPU) or work units (CPU) */
-    int64_t grid_limit;    /* GPU: at most so many blocks, which share the work; 0: no limit */
+    bool is_resident;      /* GPU: no more blocks than processors, which share the grid's */
     uint32_t shared_bytes; /* GPU: of dynamic shared memory */
     TensorMap maps[MAX_MAPS];
     uint32_t n_maps;
@@ -259,6 +264,8 @@ typedef struct Variant {
     uint64_t align_args; /* bit set over Kernel.args */
     DimId multiple_dim;  /* a dim that must be a multiple of multiple_of, or DIM_NONE */
     int64_t multiple_of;
+    DimId other_dim; /* another that must be a multiple of other_of, or DIM_NONE */
+    int64_t other_of;
     DimId limit_dim; /* a dim that must be at least `least` and at most `limit`, or DIM_NONE */
     int64_t least, limit;
     Price price;

@@ -187,6 +187,9 @@ static void print_tile(const Printer *p, const Variant *v) {
         if (s->lanes_along_k) text_puts(p->out, ", lanes along k");
         if (s->products > 1) text_printf(p->out, ", %u products at once", s->products);
     }
+    if (s->lanes_in)
+        text_printf(p->out, ", tile %u of i%u x %u of i%u, lanes in %u", s->tile_m, s->axis_in,
+                    s->tile_n, kernel_lane_axis(p->kernel, s), s->lanes_in);
     if (s->cluster > 1) text_printf(p->out, ", cluster %u", s->cluster);
     if (v->shared_bytes) text_printf(p->out, ", shared %u", v->shared_bytes);
     if (v->chip_bytes) text_printf(p->out, ", on chip %u", v->chip_bytes);
@@ -212,7 +215,7 @@ static void print_variant(const Printer *p, const Variant *v) {
                 ", lanes %u, unroll %u, threads %u, team %u, unit %lld, resident %u, slots %u%s",
                 s->lanes, s->unroll, s->threads, s->team, (long long)s->unit_elems, s->resident,
                 s->slots, s->is_wide ? ", wide" : "");
-    if (s->lanes_out) text_printf(p->out, ", lanes out %u", s->lanes_out);
+    if (s->lanes_out && !s->lanes_in) text_printf(p->out, ", lanes out %u", s->lanes_out);
     print_tile(p, v);
     if (v->align_bytes > 1) text_printf(p->out, ", aligned %u", v->align_bytes);
     if (v->limit_dim != DIM_NONE) {
@@ -226,8 +229,13 @@ static void print_variant(const Printer *p, const Variant *v) {
         dim_print(p->dims, v->multiple_dim, p->out);
         text_printf(p->out, " mult %lld", (long long)v->multiple_of);
     }
+    if (v->other_dim != DIM_NONE) {
+        text_puts(p->out, ", ");
+        dim_print(p->dims, v->other_dim, p->out);
+        text_printf(p->out, " mult %lld", (long long)v->other_of);
+    }
     if (v->price.group) print_price(p, &v->price);
-    if (v->grid_limit) text_printf(p->out, ", at most %lld blocks", (long long)v->grid_limit);
+    if (v->is_resident) text_puts(p->out, ", shared out among a block a processor");
     for (uint32_t i = 0; i < v->keeps.n; i++)
         text_printf(p->out, "%s s%u", i ? "," : ", keeps", v->keeps.data[i].value);
     text_puts(p->out, "\n");

@@ -25,6 +25,7 @@ enum {
 };
 static const double WORTH = 0.98; /* of the price: less than that changes the plan */
 static const double LOSS = 1.02;  /* of the price of kernels for each op: more is none of a plan */
+static const double MORE_KERNELS = 1.05;
 /* What a launch more may be worth that prices do not know, since they take launches for queued: one
  * that a host enqueues takes it 3.1 us (docs/RESULTS.md, launch cost), of which a third. */
 static const double HOST_US = 1.0;
@@ -290,8 +291,14 @@ static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes,
     return true;
 }
 
+/* On a CPU prices are no better than MORE_KERNELS: a plan of more kernels must be worth more,
+ * unless the one at hand is none. */
 static bool is_better(const Chooser *c, const Offer *now, const Offer *other, const Prices *apart) {
-    return choose_is_better(&c->points, &now->prices, &other->prices, apart);
+    bool has_more = c->target->device == DEVICE_CPU && other->n_launches > now->n_launches &&
+                    choose_is_no_slower(&c->points, &now->prices, apart);
+    Prices dear = other->prices;
+    for (uint32_t i = 0; i < c->points.n && has_more; i++) dear.us[i] *= MORE_KERNELS;
+    return choose_is_better(&c->points, &now->prices, &dear, apart);
 }
 
 /* Products whose slices meet are one launch by right, as other products that meet are, where they

@@ -2,6 +2,7 @@
  *
  * The constants below are judged, and checked by the figures of docs/RESULTS.md; rates are the
  * card's. */
+#include "ir/map_tile.h"
 #include "pass/cost_gemm.h"
 #include "pass/cost_prims.h"
 #include "pass/cost_relay.h"
@@ -15,6 +16,7 @@ enum {
     MAX_WIDTH = 4,       /* of prims that a thread has under way: more hide no more */
     HIDING_WARPS = 24,   /* that hide memory behind arithmetic, and the other way round, ... */
     HIDING_ELEMS = 32, /* ... with up to as many elements a thread that are on their way at once */
+    TILE_PRIMS = 5,    /* of an element that passes through shared memory */
     PLAIN_UNROLL = 8,  /* loads in flight of a thread that walks k by itself */
     WARP_THREADS = 32,
     REGISTER_BYTES = 4
@@ -27,7 +29,10 @@ static const double ROW_AGAIN_US = 0.6; /* of the last rows, for each further re
 static const double STEP_SHARE = 0.15; /* what a cluster of one block would not overlap, if it had a
                                         * processor for itself */
 static const double CLUSTER_PASS_US = 1.2; /* at least, of a pass: what blocks send */
-static const double CACHE_WAIT = 0.35;     /* for the last cache, of the wait for memory; judged */
+/* Of maps, measured on an H200 (docs/RESULTS.md): what sectors take beside lines, where each lane's
+ * element lies in one of its own, and what tiles reach of memory's rate; the latter judged. */
+static const double SECTOR_SHARE = 1.55, TILE_SHARE = 0.85;
+static const double CACHE_WAIT = 0.35; /* for the last cache, of the wait for memory; judged */
 
 /* Whether all strides but the contiguous one are multiples of what maps are aligned to. */
 static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *variant) {
@@ -45,6 +50,8 @@ static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *varia
 static bool applies(const Coster *c, const Kernel *kernel, const Variant *variant) {
     bool is_whole = !variant->multiple_dim || variant->multiple_of <= 1 ||
                     fmod(cost_number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
+    is_whole = is_whole && (!variant->other_dim || fmod(cost_number(c, variant->other_dim),
+                                                        (double)variant->other_of) == 0);
     double limited = variant->limit_dim ? cost_number(c, variant->limit_dim) : 0;
     bool fits = !variant->limit_dim ||
                 (limited >= (double)variant->least && limited <= (double)variant->limit);
@@ -101,8 +108,8 @@ static double lane_stride(const Coster *c, const Kernel *kernel, IndexId address
     return stride;
 }
 
-/* Bytes that one load or store moves between cache and processors: a sector for each element that
- * has no neighbour in the same warp. */
+/* Bytes that one load moves between cache and processors: a sector for each element that has no
+ * neighbour in the same warp. */
 static double access_bytes(const Coster *c, const Pricing *p, IndexId address, double points,
                            double elem_bytes) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
@@ -115,8 +122,18 @@ static bool is_contraction(const Kernel *kernel) {
     return kernel->form == FORM_CONTRACT;
 }
 
-/* Through the cache, all loads of the buffer marked in `live`. */
-static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, const bool *live) {
+/* What a map's loads take beside those of whole lines. */
+static double access_weight(const Coster *c, const Pricing *p, const Scalar *load) {
+    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
+    if (p->kernel->form != FORM_MAP || c->card->device == DEVICE_CPU || axis == NO_AXIS) return 1;
+    double stride = fabs(lane_stride(c, p->kernel, load->index, axis));
+    return stride * dtype_bytes(load->dtype) < SECTOR_BYTES ? 1 : SECTOR_SHARE;
+}
+
+/* Through the cache, all loads of the buffer marked in `live`; `weighed`: in time, as bytes of
+ * whole lines. */
+static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, const bool *live,
+                         bool weighed) {
     const Kernel *kernel = p->kernel;
     double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
     bool is_tiled = cost_gemm_has_tiles(p);
@@ -127,8 +144,11 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
         uint32_t axes = index_axes(scalartab_indices(kernel->scalars), load->index);
         double points = footprint_points(kernel, axes, c->values);
         if (is_tiled) points *= cost_gemm_reads(c, p, axes);
-        total += is_even ? points * elem_bytes
-                         : access_bytes(c, p, load->index, p->rows * p->reduced, elem_bytes);
+        if (is_even || map_tile_stages(kernel, &p->variant->sched, load))
+            total += points * elem_bytes;
+        else
+            total += access_bytes(c, p, load->index, p->rows * p->reduced, elem_bytes) *
+                     (weighed ? access_weight(c, p, load) : 1);
     }
     return total;
 }
@@ -178,7 +198,8 @@ static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live
         p->cost->read_bytes += is_held ? foot.bytes - held : foot.bytes;
         if (!is_held) p->cost->read_bytes += read_again(c, p, buffer, live[s], foot.bytes);
         if (is_held && !is_again) p->held_bytes += held;
-        double moved = foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s]) : foot.bytes;
+        double moved =
+            foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s], true) : foot.bytes;
         p->cost->cache_bytes += moved > foot.bytes ? moved : foot.bytes;
         if (foot.bytes > first) first = foot.bytes;
     }
@@ -214,7 +235,7 @@ static void price_repeats(const Coster *c, Pricing *p, uint32_t buffer, const bo
     }
     if (!any || tensor <= c->card->cache_bytes) return;
     double once = footprint_loads(c->arena, c->plan, kernel, buffer, gathered, c->values).bytes;
-    double all = load_bytes(c, p, buffer, gathered);
+    double all = load_bytes(c, p, buffer, gathered, false);
     double n_times = fmax(1, p->cost->cache_bytes / c->card->cache_bytes);
     double read = fmin(all, n_times * tensor * -expm1(-all / n_times / tensor));
     if (read > once) p->cost->read_bytes += read - once;
@@ -234,6 +255,14 @@ static double walked(const Pricing *p) {
     const Sched *sched = &p->variant->sched;
     double room = (double)sched->resident * sched->team * sched->lanes;
     return fmax(p->reduced, sched->cluster > 1 ? room * sched->cluster : room);
+}
+
+/* To put an element of each staged load into shared memory and to find it there. */
+static double tile_prims(const Pricing *p) {
+    double n = 0;
+    for (ScalarId id = 1; id <= scalar_count(p->kernel->scalars); id++)
+        n += map_tile_stages(p->kernel, &p->variant->sched, scalar_get(p->kernel->scalars, id));
+    return n * TILE_PRIMS;
 }
 
 /* A scalar is computed for every point of the axes that it depends on; one that hangs on the lanes'
@@ -264,6 +293,7 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     p->cost->n_prims += p->rows * row_end_prims(c->card, kernel, p->variant, c->values, live);
     p->cost->n_prims += p->cost->n_blocks * map_unit_prims(c->card, kernel);
     p->cost->n_prims += n_points * kernel->reduces.n;
+    p->cost->n_prims += n_points * tile_prims(p);
     for (uint32_t i = 0; i < p->variant->keeps.n; i++) {
         ScalarId kept = p->variant->keeps.data[i].value;
         p->cost->n_prims += n_points * keep_prims(c->card, kernel, kept);
@@ -358,6 +388,7 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
     }
     double steps = is_contraction(kernel) ? PLAIN_UNROLL
                    : sched->resident      ? sched->resident
+                   : sched->lanes_in      ? (double)map_tile_elems(sched) / sched->lanes
                                           : sched->unroll;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
@@ -414,6 +445,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
     /* Tiles that the copy engine brings in are in the time of a step. */
     if (!is_wgmma)
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
+    if (p->variant->sched.lanes_in) cost->memory_us /= TILE_SHARE;
     cost->arithmetic_us = cost->n_prims / prims_per_us;
     if (is_contraction(p->kernel)) cost_gemm_time(c, p, prims_per_us);
     cost->launch_us = p->begins ? launch_us(c, p) : 0;
@@ -512,7 +544,7 @@ static void price_kernel(Coster *c, uint32_t index) {
     p.begins = cost->starts && !c->launch_begun;
     c->launch_begun = c->launch_begun || p.begins;
     c->out->n_launches += p.begins;
-    if (p.variant->grid_limit) cost->n_blocks = fmin(cost->n_blocks, (double)p.variant->grid_limit);
+    if (p.variant->is_resident) cost->n_blocks = fmin(cost->n_blocks, c->card->n_processors);
     cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
     const Pressure *most = is_part ? &c->beside.most : is_phase ? &cost[-1].pressure : NULL;
     if (most && (is_part || most->n_blocks < cost->pressure.n_blocks)) {

@@ -103,9 +103,18 @@ double cost_gemm_bytes_in_flight(const Pricing *p) {
            (sched->tile_m + sched->tile_n) / sched->threads;
 }
 
-static double mma_tflops(const Coster *c, const Kernel *kernel) {
+static double mma_tflops(const Card *card, const Kernel *kernel) {
     Dtype dtype = gemm_factor_dtype(kernel);
-    return c->card->mma_tflops[dtype == DT_F64 ? 2 : dtype == DT_F32 ? 1 : 0];
+    return card->mma_tflops[dtype == DT_F64 ? 2 : dtype == DT_F32 ? 1 : 0];
+}
+
+double cost_gemm_peak(const Card *card, const Kernel *kernel, ContractEngine engine) {
+    Dtype dtype = gemm_factor_dtype(kernel);
+    if (engine == CONTRACT_WGMMA && card->wgmma_tflops > 0)
+        return card->wgmma_tflops * 2 / dtype_bytes(dtype);
+    if (engine == CONTRACT_MMA || engine == CONTRACT_WGMMA) return mma_tflops(card, kernel);
+    double lanes = card->lanes * (dtype == DT_F64 ? card->f64_rate : 1);
+    return 2e-3 * card->n_processors * card->ghz * lanes;
 }
 
 /* How busy processors are that have most blocks, and work last, were each with `wanted` warps. */
@@ -211,7 +220,7 @@ static double fetch_us(const Coster *c, const Pricing *p) {
 static bool time_tensor_cores(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     ContractEngine engine = p->variant->sched.engine;
-    double rate = mma_tflops(c, p->kernel) * 1e6;
+    double rate = mma_tflops(c->card, p->kernel) * 1e6;
     if ((engine != CONTRACT_MMA && engine != CONTRACT_WGMMA) || rate <= 0) return false;
     double use = sqrt(use_of_busy(c, p, BUSY_MMA_WARPS));
     if (engine == CONTRACT_WGMMA && c->card->wgmma_tflops > 0)

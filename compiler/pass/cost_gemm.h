@@ -25,6 +25,9 @@ double cost_gemm_use(const Coster *c, const Pricing *p, double wanted);
 void cost_gemm_time(const Coster *c, Pricing *p, double prims_per_us);
 /* What memory waits for while blocks store results, where those take longer than the products. */
 double cost_gemm_bared_us(const Coster *c, const Pricing *p);
+/* 10^12 operations per second that the engine reaches on long sums of the kernel's products, which
+ * are two operations each. */
+double cost_gemm_peak(const Card *card, const Kernel *kernel, ContractEngine engine);
 /* Whether the kernel is rows that follow a product in its blocks. */
 bool cost_is_row_phase(const Kernel *kernel);
 /* Corrects `us` of such a one on a GPU. */

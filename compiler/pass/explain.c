@@ -192,7 +192,9 @@ static void print_rewrite(const Ledger *l, uint32_t k) {
 static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
     for (uint32_t i = first; i < end; i++) {
         const Kernel *kernel = &l->plan->kernels.data[i];
-        text_printf(l->out, "  %s: %s", kernel->name, explain_form_name(kernel->form));
+        const Sched *sched = &kernel->variants[l->input->cost->kernels[i].variant].sched;
+        text_printf(l->out, "  %s: %s%s", kernel->name, explain_form_name(kernel->form),
+                    sched->lanes_in ? " in tiles" : "");
         uint32_t n_passes = kernel->online.weight ? 1 : kernel->stages.n;
         if (kernel->form != FORM_MAP)
             text_printf(l->out, ", %u %s%s", n_passes, n_passes == 1 ? "pass" : "passes",

@@ -188,11 +188,19 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
     return edge;
 }
 
+static bool is_first_use(const Node *node, uint32_t arg) {
+    for (uint32_t i = 0; i < arg; i++)
+        if (node->args[i] == node->args[arg]) return false;
+    return true;
+}
+
+/* One for each pair of ops, however often the one reads the other. */
 static void make_edges(Fuser *f) {
     for (NodeId id = 0; id < f->graph->nodes.n; id++) {
         const Node *node = graph_node(f->graph, id);
         for (uint32_t i = 0; i < node->n_args; i++)
-            vec_push(f->arena, &f->plan->edges, judge_edge(f, node->args[i], id));
+            if (is_first_use(node, i))
+                vec_push(f->arena, &f->plan->edges, judge_edge(f, node->args[i], id));
     }
     for (uint32_t i = 0; i < f->graph->outputs.n; i++) {
         Edge edge = {.producer = f->graph->outputs.data[i].node,

@@ -13,7 +13,8 @@
 enum {
     MAX_CODES = 8,           /* bodies of one function */
     MAX_BODY_SCALARS = 2048, /* in all of them: compile time grows faster than they do */
-    MAX_TERMS = 64 /* of a variant's condition: one for each argument, three for each body */
+    MAX_BODY_TERMS = 4,
+    MAX_TERMS = 64 /* of a variant's condition: one for each argument, and those of each body */
 };
 
 /* Tensor maps of the variant that has most; parts have no narrow tiles with one of their own. */
@@ -43,7 +44,7 @@ ReasonId part_limits(const Kernel *parts, uint32_t n_parts, const Kernel *kernel
         n_codes++;
         n_scalars += scalar_count(parts->scalars);
     }
-    bool fits = n_args <= MAX_KERNEL_ARGS && n_args + 3 * n_codes <= MAX_TERMS &&
+    bool fits = n_args <= MAX_KERNEL_ARGS && n_args + MAX_BODY_TERMS * n_codes <= MAX_TERMS &&
                 n_maps <= MAX_LAUNCH_MAPS && n_codes <= MAX_CODES &&
                 (n_codes == 1 || n_scalars <= MAX_BODY_SCALARS);
     return fits ? REASON_NONE : REASON_LAUNCH_FULL;
@@ -57,7 +58,7 @@ static bool multiply_alike(const Kernel *a, const Variant *of_a, const Kernel *b
     const Sched *s = &of_a->sched, *t = &of_b->sched;
     bool is_same = s->tile_m == t->tile_m && s->tile_n == t->tile_n && s->stages == t->stages &&
                    s->products == t->products && s->store_warps == t->store_warps &&
-                   of_a->grid_limit == of_b->grid_limit &&
+                   of_a->is_resident == of_b->is_resident &&
                    gemm_factor_dtype(a) == gemm_factor_dtype(b);
     for (uint32_t i = 0; i < of_a->n_maps && is_same; i++)
         is_same = of_a->maps[i].axes[1].box == of_b->maps[i].axes[1].box &&

@@ -11,14 +11,16 @@
  * random graphs (tests/unit/test_registers.c), the examples and generated chains. */
 #include "pass/pressure.h"
 
+#include "ir/map_tile.h"
 #include "ir/wgmma.h"
 
 #include <math.h>
 
 enum {
-    OWN_REGISTERS = 6,   /* counters, the thread's place */
-    MAX_ARGUMENTS = 4,   /* whose addresses are there at once, besides: a register each */
-    TILE_REGISTERS = 14, /* counters and addresses of a contraction by tiles */
+    OWN_REGISTERS = 6,       /* counters, the thread's place */
+    MAP_TILE_REGISTERS = 10, /* places in two orders */
+    MAX_ARGUMENTS = 4,       /* whose addresses are there at once, besides: a register each */
+    TILE_REGISTERS = 14,     /* counters and addresses of a contraction by tiles */
     MANY_ALIVE = 64,
     SPREAD_REGISTERS = 160, /* of values side by side; beyond it does, ... */
     SPREAD_PAIRS = 110,     /* ... where lanes are rounded in pairs, ... */
@@ -420,10 +422,11 @@ static uint32_t contract_shared(const Kernel *kernel, const Variant *variant) {
     return sched->stages * (sched->tile_m + sched->tile_n) * sched->tile_k * bytes;
 }
 
-/* Partial results on their way between warps. */
-static uint32_t reduce_shared(const Kernel *kernel, const Sched *sched) {
+/* A tile's loads, or partial results on their way between warps. */
+static uint32_t own_shared(Arena *arena, const Kernel *kernel, const Sched *sched) {
     uint32_t bytes = 0;
     bool take_turns;
+    if (sched->lanes_in) return map_tile_bytes(arena, kernel, sched);
     if (kernel->form == FORM_COLUMN) return kernel_column_shared(kernel, sched, &take_turns);
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
         const Reduce *reduce = &kernel->reduces.data[i];
@@ -476,6 +479,16 @@ static double column_registers(const Kernel *kernel, const Sched *sched) {
     return size;
 }
 
+/* Of a tile, beside what an element takes: a thread has the loads of all its elements under way.
+ * The assembler begins those that are loaded ahead when it has put the others into shared memory,
+ * where it would have too few registers for both. */
+static double map_tile_registers(Arena *arena, const Kernel *kernel, const Sched *sched,
+                                 double peak) {
+    if (!sched->lanes_in) return 0;
+    MapTileHeld held = map_tile_held(arena, kernel, sched);
+    return fmax(0, fmax(held.staged, held.ahead) - peak) + MAP_TILE_REGISTERS;
+}
+
 static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *sched,
                                bool is_least) {
     uint32_t n_arguments = kernel->args.n < MAX_ARGUMENTS ? kernel->args.n : MAX_ARGUMENTS;
@@ -483,7 +496,7 @@ static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *
     double peak = peak_of_stages(arena, kernel, sched, true, is_least);
     switch (kernel->form) {
     case FORM_MAP:
-        return size + peak;
+        return size + peak + map_tile_registers(arena, kernel, sched, peak);
     case FORM_ROW:
         return size + peak + row_registers(arena, kernel, sched, is_least);
     case FORM_COLUMN:
@@ -531,7 +544,7 @@ Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const
     Pressure p = {.registers = pressure_registers(arena, kernel, sched)};
     p.shared_bytes =
         variant->chip_bytes + (kernel->form == FORM_CONTRACT ? contract_shared(kernel, variant)
-                                                             : reduce_shared(kernel, sched));
+                                                             : own_shared(arena, kernel, sched));
     p.spills = p.registers > MAX_THREAD_REGISTERS;
     p.spilled = p.spills ? p.registers - MAX_THREAD_REGISTERS : 0;
     uint32_t held = p.spills ? MAX_THREAD_REGISTERS : p.registers;

@@ -5,6 +5,8 @@
 #include "pass/keep.h"
 #include "pass/pressure.h"
 #include "pass/sched_gemm.h"
+#include "pass/sched_map_tile.h"
+#include "pass/unjoin.h"
 
 #include <string.h>
 
@@ -430,6 +432,14 @@ static void gpu_variant(Scheduler *s, Variant variant) {
     by_form[s->kernel->form](s, variant);
 }
 
+/* Ahead of others, where loads run against the grain. */
+static void gpu_map_tiles(Scheduler *s, Sched sched) {
+    Variant base = {.sched = sched, .align_bytes = 1, .multiple_of = 1}, tiles[MAP_TILE_VARIANTS];
+    if (s->kernel->form != FORM_MAP) return;
+    uint32_t n = sched_map_tiles(s->arena, s->plan, s->kernel, s->target, &base, tiles);
+    for (uint32_t i = 0; i < n; i++) add_variant(s, tiles[i]);
+}
+
 /* Vector accesses where the lane extent allows them, under conditions on pointers and, for a
  * symbolic extent, on its multiple; then one element at a time, which always applies. */
 static void schedule_gpu(Scheduler *s) {
@@ -437,6 +447,7 @@ static void schedule_gpu(Scheduler *s) {
         .lanes = 1, .unroll = 1, .is_wide = is_wide(s), .pairs_bf16 = s->target->has_bf16};
     uint32_t lanes = s->target->vector_bytes / widest_bytes(s);
     if (lanes > 8) lanes = 8;
+    gpu_map_tiles(s, sched);
     DimId extent = lane_extent(s);
     int64_t value, known = dim_multiple(s->dims, extent);
     bool is_const = dim_is_const(s->dims, extent, &value);
@@ -627,6 +638,7 @@ void sched_in_launch(Arena *arena, const Plan *plan, Kernel *kernel, GemmLaunch 
 }
 
 void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
+    if (target->device == DEVICE_GPU) unjoin_for_tiles(arena, plan, kernel, target);
     Scheduler s = scheduler_new(arena, plan, kernel, target);
     if (kernel->form == FORM_CONTRACT)
         schedule_contract(&s, (GemmLaunch){.products = 1});

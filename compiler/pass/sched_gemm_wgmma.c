@@ -15,7 +15,7 @@ enum {
     STORE_LANES = 4,
     STORE_WARPS = WGMMA_GROUP_WARPS - 1,
     WARP_THREADS = 32,
-    N_PROCESSORS = 132, /* of an H100 or H200: any number is right, this one balances */
+    N_PROCESSORS = 132, /* of an H100 or H200, for which tiles are chosen */
     HALF_MACHINE = N_PROCESSORS / 2,
     MANY_WAVES = 6,
     MAX_WORKS = 8 /* of a launch */
@@ -279,7 +279,7 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     variant->shared_bytes = wgmma_shared_bytes(stage_bytes(g, tile), sched);
     sched->cluster = tile.cluster;
     variant->grid = blocks_of(g->dims, g->kernel, tile);
-    variant->grid_limit = N_PROCESSORS;
+    variant->is_resident = true;
     variant->n_maps = 2;
     for (uint32_t i = 0; i < 2; i++) {
         const Side *side = &g->sides[i];

@@ -66,7 +66,9 @@ bool sched_turn(const Kernel *kernel, uint32_t threads, Variant *variant) {
     if (kernel->segment_axis != NO_AXIS || variant->shared_bytes) return false;
     sched->threads = threads;
     switch (kernel->form) {
-    case FORM_MAP:
+    case FORM_MAP: /* one element at a time where lanes lie along another axis than the last */
+        if (sched->lanes_out) sched->lanes = 1;
+        sched->lanes_out = sched->lanes_in = 0;
         variant->grid = ceil_div(kernel, rows, (int64_t)sched->lanes * threads);
         return true;
     case FORM_ROW: /* the barriers of a team of several warps are the block's; no row of a cluster

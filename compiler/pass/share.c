@@ -91,10 +91,12 @@ static void write_variants(Writer *w) {
             s->resident, s->slots, s->is_wide, v->grid, v->shared_bytes, v->align_bytes,
             (unsigned long long)v->align_args, v->multiple_dim, (long long)v->multiple_of,
             v->limit_dim, (long long)v->least, (long long)v->limit);
-        text_printf(&w->out, "tile %d %u %u %u %u %u %u %u %u %u %u %d %u %lld\n", (int)s->engine,
+        text_printf(&w->out, "tile %d %u %u %u %u %u %u %u %u %u %u %d %u %d\n", (int)s->engine,
                     s->tile_m, s->tile_n, s->tile_k, s->warps_m, s->warps_n, s->stages, s->cluster,
                     s->products, s->tail_n, s->store_warps, s->lanes_along_k, s->min_blocks,
-                    (long long)v->grid_limit);
+                    v->is_resident);
+        text_printf(&w->out, "in %u %u %u %lld\n", s->lanes_in, s->axis_in, v->other_dim,
+                    (long long)v->other_of);
         write_maps(w, v);
         for (uint32_t k = 0; k < v->keeps.n; k++) {
             const Keep *keep = &v->keeps.data[k];

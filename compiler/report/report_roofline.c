@@ -5,6 +5,8 @@
  * lie too close for them, a line leads to the point. */
 #include "report/parts.h"
 
+#include "pass/cost_gemm.h"
+
 #include <math.h>
 
 enum { MOST_NUMBERED = 16 }; /* launches; the numbers of more only hide one another */
@@ -231,19 +233,15 @@ static bool has_f64(const Plan *plan) {
     return false;
 }
 
-/* The tensor cores' rate for the narrowest operands that any matmul has. */
-static double tensor_peak(const Plan *plan, const Card *card) {
+/* The best rate of tensor cores that any of the kernels uses; 0: none does. */
+static double tensor_peak(const ReportSide *side, const Card *card) {
     double best = 0;
-    for (uint32_t i = 0; i < plan->graph->nodes.n; i++) {
-        const Node *node = graph_node(plan->graph, i);
-        if (op_info(node->op)->cls != CLASS_CONTRACT) continue;
-        Dtype operand = graph_node(plan->graph, node->args[0])->dtype;
-        size_t n_bytes = dtype_bytes(operand);
-        bool is_tf32 = operand == DT_F32 && node->attrs.precision == PRECISION_TF32;
-        double rate = n_bytes == 2        ? card->mma_tflops[0]
-                      : is_tf32           ? card->mma_tflops[1]
-                      : operand == DT_F64 ? card->mma_tflops[2]
-                                          : 0;
+    for (uint32_t k = 0; k < side->plan->kernels.n; k++) {
+        const Kernel *kernel = &side->plan->kernels.data[k];
+        ContractEngine engine = kernel->variants[side->cost->kernels[k].variant].sched.engine;
+        bool is_tensor = engine == CONTRACT_MMA || engine == CONTRACT_WGMMA;
+        if (kernel->form != FORM_CONTRACT || !is_tensor) continue;
+        double rate = cost_gemm_peak(card, kernel, engine);
         if (rate > best) best = rate;
     }
     return 1e12 * best;
@@ -256,7 +254,7 @@ void report_roofline(const Page *page) {
     Roofline r = {.page = page, .memory_rate = 1e9 * card->dram_gbs};
     r.peak = 2e9 * card->n_processors * card->ghz * card->lanes * /* a multiply-add is two */
              (has_f64(graph->after.plan) ? card->f64_rate : 1);
-    r.tensor_peak = tensor_peak(graph->after.plan, card);
+    r.tensor_peak = tensor_peak(&graph->after, card);
     add_side(&r, &graph->before, page->before, false);
     add_side(&r, &graph->after, page->after, true);
     if (r.spots.n == 0) return;

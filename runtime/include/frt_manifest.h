@@ -35,6 +35,9 @@
 #define FRT_D_COPY "copy"
 #define FRT_D_END "end"
 #define FRT_WAITS "waits" /* of a variant: it may be launched while the one before it ends */
+#define FRT_RESIDENT                                                                       \
+    "resident"            /* of a variant: a block a processor at most shares the grid out \
+                           */
 #define FRT_PRICE "price" /* of a variant: what counts where the cheapest is taken */
 #define FRT_X_BYTES FRT_EXTENSION_PREFIX "bytes"       /* size of a persistent temp, for the eye */
 #define FRT_X_REWRITES FRT_EXTENSION_PREFIX "rewrites" /* whether arithmetic might be rewritten */
@@ -73,6 +76,7 @@ enum {
     FRT_MAX_MAP_BOX = 256,    /* elements along an axis */
     FRT_MAP_ALIGN_BYTES = 16, /* of addresses, strides and the innermost side of a box */
     FRT_MAP_BYTES = 128,      /* of the kernel parameter */
+    FRT_MAX_CLUSTER = 16,
     FRT_MAX_BLOCK = 1024,     /* CUDA; on the CPU a block is at most 2^31-1 units */
     FRT_MAX_FUNCTIONS = 65536 /* of the PTX */
 };

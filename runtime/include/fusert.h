@@ -188,6 +188,9 @@ typedef struct frt_variant_info {
     int32_t block;  /* CUDA: threads; CPU: least units handed to one thread at a time */
     bool waits;     /* at its entry for what was launched before it: it may be launched earlier */
     bool has_price; /* the cheapest of its group that applies is taken */
+    /* CUDA: the grid's blocks are shared out among no more than the device has multiprocessors, in
+     * whole clusters of so many; 0: each is launched. */
+    int32_t cluster;
 } frt_variant_info;
 
 /* Declares `var`, ready to be filled. */
@@ -368,8 +371,18 @@ typedef struct frt_load_info {
 FRT_API frt_status frt_program_get_load(const frt_program *program, frt_load_info *info);
 
 FRT_API const frt_module *frt_program_module(const frt_program *program);
-FRT_API int32_t frt_program_graph(const frt_program *program);     /* its index in the module */
-FRT_API const char *frt_device_name(const frt_program *program);   /* "NVIDIA H200", "AMD EPYC" */
+FRT_API int32_t frt_program_graph(const frt_program *program);   /* its index in the module */
+FRT_API const char *frt_device_name(const frt_program *program); /* "NVIDIA H200", "AMD EPYC" */
+
+/* What the device is besides, on CUDA; on the CPU all 0. */
+typedef struct frt_device_info {
+    size_t struct_size;
+    int32_t driver_version;     /* the CUDA version that the driver has: 13000 is 13.0 */
+    int32_t compute_capability; /* 90 is 9.0 */
+    int32_t n_processors;       /* multiprocessors */
+    int32_t clock_mhz;          /* theirs, at most */
+} frt_device_info;
+FRT_API frt_status frt_program_get_device(const frt_program *program, frt_device_info *info);
 FRT_API int32_t frt_program_n_threads(const frt_program *program); /* 1 on CUDA */
 
 /* Plain device memory and blocking copies, for tools and examples. A copy waits for all earlier

@@ -17,6 +17,8 @@ enum {
     CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
     CUDA_JIT_SPLIT_COMPILE = 34, /* threads that compile one module's functions */
 
+    CUDA_DEVICE_CLOCK_KHZ = 13,
+    CUDA_DEVICE_N_PROCESSORS = 16,
     CUDA_DEVICE_MAJOR = 75,
     CUDA_DEVICE_MINOR = 76,
     CUDA_DEVICE_MAX_SHARED_OPTIN = 97,

@@ -97,10 +97,11 @@ struct Device {
     const DeviceOps *ops; /* NULL: not open */
     void *state;
     frt_allocator allocator;
-    int32_t n_threads;   /* that run */
-    bool loads_together; /* pieces that are needed at once become one code */
-    int32_t n_loaders;   /* else: threads that load them */
-    bool has_maps;       /* variants with tensor maps may be chosen */
+    int32_t n_threads;    /* that run */
+    bool loads_together;  /* pieces that are needed at once become one code */
+    int32_t n_loaders;    /* else: threads that load them */
+    frt_device_info info; /* all but its size */
+    bool has_maps;        /* variants with tensor maps may be chosen */
     bool has_overlap;
     bool has_graphs;
     char name[128];

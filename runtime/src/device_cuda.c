@@ -85,13 +85,18 @@ static frt_status read_attributes(CudaState *state, Device *device, frt_error *e
     const CudaApi *api = &state->api;
     int major = 0;
     int minor = 0;
-    int result = api->cuDeviceGetAttribute(&major, CUDA_DEVICE_MAJOR, state->device);
-    if (result == CUDA_SUCCESS) {
-        result = api->cuDeviceGetAttribute(&minor, CUDA_DEVICE_MINOR, state->device);
-    }
-    if (result == CUDA_SUCCESS) {
-        result = api->cuDeviceGetAttribute(&state->max_shared, CUDA_DEVICE_MAX_SHARED_OPTIN,
-                                           state->device);
+    int clock_khz = 0;
+    const struct {
+        int attribute;
+        int *value;
+    } wanted[] = {{CUDA_DEVICE_MAJOR, &major},
+                  {CUDA_DEVICE_MINOR, &minor},
+                  {CUDA_DEVICE_MAX_SHARED_OPTIN, &state->max_shared},
+                  {CUDA_DEVICE_N_PROCESSORS, &device->info.n_processors},
+                  {CUDA_DEVICE_CLOCK_KHZ, &clock_khz}};
+    int result = CUDA_SUCCESS;
+    for (size_t i = 0; result == CUDA_SUCCESS && i < sizeof wanted / sizeof *wanted; i++) {
+        result = api->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute, state->device);
     }
     if (result == CUDA_SUCCESS) {
         result = api->cuDeviceGetName(device->name, (int)sizeof device->name, state->device);
@@ -100,6 +105,9 @@ static frt_status read_attributes(CudaState *state, Device *device, frt_error *e
         result = api->cuDriverGetVersion(&state->driver_version);
     }
     state->sm = major * 10 + minor;
+    device->info.compute_capability = state->sm;
+    device->info.driver_version = state->driver_version;
+    device->info.clock_mhz = clock_khz / 1000;
     return cuda_check(state, result, "asking the CUDA device what it is", err);
 }
 

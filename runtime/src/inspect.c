@@ -155,7 +155,8 @@ frt_status frt_module_get_variant(const frt_module *module, int32_t graph, int32
     GIVE(info, (frt_variant_info){.symbol = v->symbol,
                                   .block = v->block,
                                   .waits = v->waits,
-                                  .has_price = v->price.group > 0});
+                                  .has_price = v->price.group > 0,
+                                  .cluster = v->cluster});
     return FRT_OK;
 }
 

@@ -95,8 +95,9 @@ typedef struct Variant {
     Expr grid;   /* blocks, or work units on the CPU */
     Expr shared; /* bytes */
     int32_t block;
-    bool waits;  /* at its entry for what was launched before it: CUDA */
-    Price price; /* the cheapest of a group that applies is taken */
+    int32_t cluster; /* CUDA: no more blocks than processors, in clusters of so many; 0: all */
+    bool waits;      /* at its entry for what was launched before it: CUDA */
+    Price price;     /* the cheapest of a group that applies is taken */
     Predicate when;
     uint32_t first_map, n_maps; /* neither terms nor maps: always applies */
 } Variant;

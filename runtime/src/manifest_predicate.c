@@ -1,4 +1,5 @@
-/* Predicates in the manifest, terms joined by `&`, and prices. */
+/* What a variant may have besides its kernel: a predicate, terms joined by `&`, options of the
+ * launch, and a price. */
 #include "manifest_text.h"
 
 /* `aN:BYTES`, `m:EXPR:K` or `l:EXPR:K`. */
@@ -57,6 +58,20 @@ frt_status text_predicate(TextReader *r, Slice s, uint32_t n_args, Predicate *pr
         }
     }
     return status;
+}
+
+frt_status text_launch_options(TextReader *r, Variant *variant, uint32_t *next) {
+    variant->waits = *next < r->n_fields && slice_is(r->fields[*next], FRT_WAITS);
+    *next += variant->waits;
+    Slice piece, rest = *next < r->n_fields ? r->fields[*next] : (Slice){NULL, 0};
+    if (!slice_cut(&rest, ':', &piece) || !slice_is(piece, FRT_RESIDENT)) {
+        return FRT_OK;
+    }
+    ++*next;
+    int64_t cluster = 0;
+    frt_status status = text_int(r, rest, FRT_MAX_CLUSTER, "cluster", &cluster);
+    variant->cluster = (int32_t)cluster;
+    return !status && cluster < 1 ? text_fail(r, "a cluster of 0 blocks") : status;
 }
 
 frt_status text_price(TextReader *r, Slice s, Price *price) {

@@ -470,21 +470,18 @@ static frt_status read_measures(Reader *reader) {
     return text_measures(r, &reader->group);
 }
 
-/* What may follow the predicate: `waits`, then a price. */
+/* What may follow the predicate, a price last. */
 static frt_status read_options(Reader *reader, Variant *variant) {
     TextReader *r = &reader->text;
-    variant->waits = r->n_fields > 6 && r->m->target == FRT_TARGET_KIND_CUDA &&
-                     slice_is(r->fields[6], FRT_WAITS);
-    uint32_t next = variant->waits ? 7 : 6;
-    bool has_price = next < r->n_fields;
-    if (has_price && (!reader->is_group || next + 1 < r->n_fields)) {
+    uint32_t next = 6;
+    frt_status status =
+        r->m->target == FRT_TARGET_KIND_CUDA ? text_launch_options(r, variant, &next) : FRT_OK;
+    if (!status && next < r->n_fields && (!reader->is_group || next + 1 < r->n_fields)) {
         return text_fail(r, "a variant has fields too many, or no measures open its group");
     }
-    reader->is_group = has_price;
-    if (has_price) {
-        variant->price = reader->group;
-    }
-    return has_price ? text_price(r, r->fields[next], &variant->price) : FRT_OK;
+    reader->is_group = next < r->n_fields;
+    variant->price = reader->is_group ? reader->group : (Price){.group = 0};
+    return status || !reader->is_group ? status : text_price(r, r->fields[next], &variant->price);
 }
 
 static frt_status read_variant(Reader *reader) {
@@ -607,7 +604,7 @@ static const struct {
     {FRT_D_WORKSPACE, 2, 2, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_workspace},
     {FRT_D_LAUNCH, 6, 6, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_launch},
     {FRT_D_MEASURES, 1, 1 + FRT_MAX_MEASURES, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_measures},
-    {FRT_D_VARIANT, 6, 8, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_variant},
+    {FRT_D_VARIANT, 6, 9, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_variant},
     {FRT_D_MAP, 5, 4 + FRT_MAX_MAP_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_map},
     {FRT_D_COPY, 5, 5, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_copy},
     {FRT_D_END, 1, 1, STAGE_GRAPH, STAGE_GRAPH, STAGE_END, read_end},

@@ -53,6 +53,9 @@ frt_status text_expr(TextReader *r, Slice s, const char *what, Expr *expr);
 
 /* A field with a predicate over `n_args` arguments; `-` has no terms. In manifest_predicate.c. */
 frt_status text_predicate(TextReader *r, Slice s, uint32_t n_args, Predicate *predicate);
+/* `waits` and `resident:CLUSTER`, which a variant of a CUDA kernel may have in that order, from
+ * field `next` on, which comes behind them. */
+frt_status text_launch_options(TextReader *r, Variant *variant, uint32_t *next);
 /* `price:BLOCKS:PER_WAVE:PERCENT:FIXED`, and `:WEIGHT` for each measure, which `price` has. */
 frt_status text_price(TextReader *r, Slice s, Price *price);
 /* The fields of a line of measures. */

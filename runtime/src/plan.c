@@ -256,8 +256,19 @@ static frt_status set_params(const frt_program *program, const Step *step, Launc
     return FRT_OK;
 }
 
-static frt_status size_launch(const Manifest *m, const Variant *variant, DimValues dims,
+/* The most blocks that the variant is launched with: those of a grid that is shared out are all on
+ * the device at once, clusters whole. */
+static int64_t most_blocks(const frt_program *program, const Variant *variant) {
+    if (variant->cluster == 0) {
+        return INT64_MAX;
+    }
+    int64_t n_clusters = program->device.info.n_processors / variant->cluster;
+    return (n_clusters > 0 ? n_clusters : 1) * variant->cluster;
+}
+
+static frt_status size_launch(const frt_program *program, const Variant *variant, DimValues dims,
                               Launch *launch, frt_error *err) {
+    const Manifest *m = program->m;
     bool is_cuda = m->target == FRT_TARGET_KIND_CUDA;
     int64_t shared;
     frt_status status =
@@ -270,6 +281,10 @@ static frt_status size_launch(const Manifest *m, const Variant *variant, DimValu
     }
     if (status) {
         return status;
+    }
+    int64_t most = most_blocks(program, variant);
+    if (launch->grid > most) {
+        launch->grid = most;
     }
     if (launch->grid < 0 || (is_cuda && launch->grid > INT32_MAX) || shared < 0 ||
         shared > INT32_MAX) {
@@ -297,7 +312,7 @@ static frt_status prepare_launch(frt_program *program, const Step *step, PlanSte
         return status;
     }
     const Variant *variant = &m->variants[step->first_variant + chosen];
-    status = size_launch(m, variant, dims, launch, err);
+    status = size_launch(program, variant, dims, launch, err);
     if (!status) {
         status = encode_maps(program, variant, planned, specs, err);
     }

@@ -292,6 +292,16 @@ int32_t frt_program_graph(const frt_program *program) {
     return program ? program->graph_index : -1;
 }
 
+frt_status frt_program_get_device(const frt_program *program, frt_device_info *info) {
+    if (!program || !info) {
+        return FRT_E_INVALID_ARGUMENT;
+    }
+    frt_device_info full = program->device.info;
+    full.struct_size = info->struct_size;
+    memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
+    return FRT_OK;
+}
+
 const char *frt_device_name(const frt_program *program) {
     return program ? program->device.name : "";
 }

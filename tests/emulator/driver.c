@@ -141,7 +141,9 @@ static int emu_cuDeviceGetAttribute(int *value, int attribute, int device) {
     *value = attribute == CUDA_DEVICE_MAJOR              ? from_environment("FUSEC_EMU_MAJOR", 9)
              : attribute == CUDA_DEVICE_MINOR            ? from_environment("FUSEC_EMU_MINOR", 0)
              : attribute == CUDA_DEVICE_MAX_SHARED_OPTIN ? MOST_SHARED
-                                                         : 0;
+             : attribute == CUDA_DEVICE_CLOCK_KHZ        ? 1000000
+             : attribute == CUDA_DEVICE_N_PROCESSORS ? from_environment("FUSEC_EMU_PROCESSORS", 132)
+                                                     : 0;
     return SUCCESS;
 }
 

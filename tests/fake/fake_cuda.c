@@ -29,7 +29,8 @@ static _Thread_local void *stack[16] = {&callers_context};
 static _Thread_local int depth = 1;
 
 void fake_cuda_reset(void) {
-    fake_cuda = (FakeCuda){.driver_version = 12080, .n_devices = 1, .major = 9};
+    fake_cuda =
+        (FakeCuda){.driver_version = 12080, .n_devices = 1, .major = 9, .n_processors = 132};
     depth = 1;
     for (int i = 0; i < n_kernels; i++) {
         kernels[i].n_loads = 0;
@@ -160,6 +161,8 @@ static int fake_cuDeviceGetAttribute(int *value, int attribute, int device) {
     *value = attribute == 75   ? fake_cuda.major
              : attribute == 76 ? fake_cuda.minor
              : attribute == 97 ? 232448
+             : attribute == 13 ? 1980000
+             : attribute == 16 ? fake_cuda.n_processors
                                : device;
     return 0;
 }

@@ -17,7 +17,7 @@ typedef struct FakeCuda {
     /* What the device is; reset sets a healthy sm_90. */
     int driver_version;
     int n_devices;
-    int major, minor;
+    int major, minor, n_processors;
     const char *missing; /* symbol that the driver lacks, or NULL */
     const char *refused; /* entry that the compiler does not take, or NULL */
     long compile_us;     /* what compiling PTX takes at least */

@@ -30,6 +30,10 @@ static bool is_map(const Used *u) {
     return u->kernel->form == FORM_MAP;
 }
 
+static bool is_map_tile(const Used *u) {
+    return is_map(u) && u->variant->sched.lanes_in > 0;
+}
+
 static bool is_row(const Used *u) {
     return is_row_form(u);
 }

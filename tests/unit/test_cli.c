@@ -452,6 +452,19 @@ Test(cli, verify_bench_and_inspect_work) {
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         cr_expect(strstr(run.out, keys[i]), "no %s in\n%s", keys[i], run.out);
     expect("@good.g -o @a.ptx", 0, "");
+    /* What is expected is the source's to tell, and limits are those of cards that are known. */
+    static const char products[] = "graph g(x: f32[64, 48], w: f32[48, 32]) -> (y: f32[64, 32]) {\n"
+                                   "  y = relu(x @ w)\n}\n";
+    write_file("products.g", products, sizeof products - 1);
+    expect("bench @products.g --device=cpu --runs=20", 0, "products 196608 operations, ");
+    cr_expect(strstr(run.out, "\nexpected ") && !strstr(run.out, "of the limit"), "%s", run.out);
+    expect("bench @products.g --device=cpu --runs=20 --card=cpu", 0, "% of the limit");
+    expect("bench @products.g --device=cpu --runs=20 --card=cpu --json", 0, "\"limit_us\": ");
+    cr_expect(strstr(run.out, "\"flops\": 196608.0"), "%s", run.out);
+    expect("@products.g --target=cpu-native -o @products.o", 0, "");
+    expect("bench @products.o --runs=20", 0, "median");
+    cr_expect(!strstr(run.out, "\nproducts ") && !strstr(run.out, "\nexpected "), "%s", run.out);
+    expect("bench @products.g --device=cpu --runs=20 --card=h200", 2, "runs nothing that is made");
     expect("inspect @a.ptx", 0, "input x: f32[B, 8]");
     cr_expect(strstr(run.out, "graph g: 1 launch, "), "%s", run.out);
     cr_expect(strstr(run.out, "dim B in 1..64"), "%s", run.out);

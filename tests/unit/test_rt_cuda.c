@@ -14,6 +14,11 @@ Test(rt_cuda, a_run_is_two_enqueued_steps_on_the_callers_stream) {
     rt_add_kernels();
     cr_assert_eq(rt_open_program(&rig, rt_manifest, &options), FRT_OK, "%s", rig.err.message);
     cr_expect_str_eq(frt_device_name(rig.program), "Fake GPU 0");
+    FRT_INFO(frt_device_info, device);
+    cr_expect_eq(frt_program_get_device(rig.program, &device), FRT_OK);
+    cr_expect(device.driver_version == 12080 && device.compute_capability == 90 &&
+              device.n_processors == 132 && device.clock_mhz == 1980);
+    cr_expect_eq(frt_program_get_device(NULL, &device), FRT_E_INVALID_ARGUMENT);
     cr_expect(strncmp(fake_cuda.image, ".version 7.0", 12) == 0, "the driver gets the PTX alone");
     cr_expect_eq(fake_cuda.max_dynamic_shared, 232448 - 1024);
     cr_expect_eq(fake_cuda_count("cuFuncSetAttribute"), 1, "only where it is needed");

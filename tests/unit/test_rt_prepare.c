@@ -3,6 +3,7 @@
 #include "../fake/rt_rig.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* A product y = x @ w, up to its launches. */
@@ -102,6 +103,40 @@ Test(rt_prepare, a_map_is_encoded_when_something_of_it_changed) {
     }
     rt_close_rig(&rig);
     rt_expect_nothing_held("after maps");
+}
+
+Test(rt_prepare, a_shared_grid_has_a_block_for_each_processor_of_the_device) {
+    static const struct {
+        int n_processors;
+        const char *resident;
+        int64_t rows;
+        unsigned grid;
+    } cases[] = {
+        {132, "resident:1", 2000, 132}, {114, "resident:1", 2000, 114},
+        {114, "resident:1", 50, 50},    {113, "resident:2", 2000, 112},
+        {132, "resident:4", 2000, 132}, {1, "resident:2", 2000, 2},
+        {0, "resident:1", 2000, 1},     {132, "waits resident:1", 2000, 132},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        RtRig rig;
+        char option[64];
+        frt_program_options options = rt_options();
+        snprintf(option, sizeof option, "k_plain B 64 0 - %s", cases[i].resident);
+        char *shared = text_replace(product, "k_plain B 64 0 -", option);
+        char *text = text_replace(shared, "l:B:1000", "l:B:1");
+        fake_cuda_reset();
+        fake_cuda.n_processors = cases[i].n_processors;
+        fake_cuda_add_kernel("k_mapped", k_mapped);
+        fake_cuda_add_kernel("k_plain", k_plain);
+        cr_assert_eq(rt_open_program(&rig, text, &options), FRT_OK, "%s", rig.err.message);
+        cr_assert_eq(frt_exec_create(rig.program, &rig.exec, &rig.err), FRT_OK);
+        cr_assert_eq(run(&rig, cases[i].rows, X, W), FRT_OK, "%s", rig.err.message);
+        cr_expect_eq(fake_cuda.grid, cases[i].grid, "case %zu: %u blocks", i, fake_cuda.grid);
+        rt_close_rig(&rig);
+        free(shared);
+        free(text);
+    }
+    rt_expect_nothing_held("after shared grids");
 }
 
 /* Of 10 blocks a wave. Of a group the cheapest is taken of those that apply and have maps: k_a to
