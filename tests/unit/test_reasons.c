@@ -120,11 +120,11 @@ static const Flip flips[] = {
      "graph g(x: f32[1024, 1024]) -> (y: f32[1024, 1024]) {\n  m = max(x, axis=1, keep=true)\n  y "
      "= x - m\n}",
      false, HOPPER},
-    {REASON_BETWEEN, "s", "y",
+    {REASON_BETWEEN, "m", "y",
      "graph g(x: f32[256, 16384]) -> (y: f32[256, 16384]) {\n"
-     "  s = sum(x, axis=0)\n  y = s * (x - max(x, axis=1, keep=true))\n}",
-     "graph g(x: f32[256, 16384], m: f32[256, 1]) -> (y: f32[256, 16384]) {\n"
-     "  s = sum(x, axis=0)\n  y = s * (x - m)\n}",
+     "  m = max(x, axis=1, keep=true)\n  y = (x - sum(x, axis=0)) * m\n}",
+     "graph g(x: f32[256, 16384], s: f32[16384]) -> (y: f32[256, 16384]) {\n"
+     "  m = max(x, axis=1, keep=true)\n  y = (x - s) * m\n}",
      false, HOPPER},
     {REASON_FEW_ROWS, "s", "y",
      "graph g(x: f32[100000]) -> (y: f32[100000]) {\n  s = sum(x)\n  y = x / s\n}",
