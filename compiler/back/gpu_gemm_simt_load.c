@@ -249,21 +249,24 @@ static int64_t known_stride(const Simt *g, const Side *side, uint32_t axis) {
     return stride;
 }
 
-/* The elements from the group of step 0 to that of step `s`, in memory; 0: no known constant. */
-static int64_t distance(const Simt *g, const Side *side, uint32_t s) {
-    int64_t most = MAX_OFFSET / g->acc_bytes, n = 0;
+/* The bytes from the group of step `base` to that of step `s`, in memory. False: no known constant
+ * that an instruction has room for. */
+static bool distance(const Simt *g, const Side *side, uint32_t base, uint32_t s, int64_t *bytes) {
     const uint32_t axes[2] = {gemm_axis_k(g->lower->kernel), side->axis};
-    const uint32_t more[2] = {side->more_k[s], side->more_own[s]};
+    const int64_t more[2] = {(int64_t)side->more_k[s] - side->more_k[base],
+                             (int64_t)side->more_own[s] - side->more_own[base]};
+    *bytes = 0;
     for (uint32_t i = 0; i < 2; i++) {
         int64_t stride = more[i] ? known_stride(g, side, axes[i]) : 0;
-        if (stride < 0 || stride > most) return 0;
-        n += stride * more[i];
+        if (stride < 0 || stride > MAX_OFFSET) return false;
+        *bytes += stride * more[i] * g->acc_bytes;
     }
-    return n < most ? n : 0;
+    return (more[0] || more[1]) && *bytes < MAX_OFFSET && *bytes > -MAX_OFFSET;
 }
 
 static void copy_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLVMValueRef buffer) {
     Place to = {NULL, 0}, from = {NULL, 0};
+    uint32_t base = 0; /* the step whose group lies at `from.at` */
     for (uint32_t s = 0; s < side->n_steps; s++) {
         LLVMValueRef in_k, k = group_k(g, side, s, begin, &in_k);
         LLVMValueRef exists = LLVMBuildAnd(g->unit->builder, side->exists[s], in_k, "");
@@ -273,10 +276,10 @@ static void copy_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLV
             LLVMValueRef at = group_at(g, side, s, buffer);
             to.at = LLVMBuildPtrToInt(g->unit->builder, at, g->unit->i32, "");
         }
-        from.more_bytes = distance(g, side, s) * g->acc_bytes;
-        if (!from.more_bytes) {
+        if (s == 0 || !distance(g, side, base, s, &from.more_bytes)) {
             Point point = group_point(g, side, s, k, exists);
-            from.at = point_pointer(&point, side->copied);
+            from = (Place){point_pointer(&point, side->copied), 0};
+            base = s;
         }
         copy_group(g, side, to, from, exists);
         end_group(g, &group);

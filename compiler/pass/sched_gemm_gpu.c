@@ -35,7 +35,7 @@ static const GemmTiles tile_sizes[N_SIZES] = {{32, 32, 32, 2, 2, 128, 4, FULL_MA
  * processor has one, as much of the right factor under way as memory wants (some 40 KiB a
  * processor), and no more threads that multiply than the rows need, since each reads fragments. */
 enum { N_FEW = 4 };
-static const GemmTiles few_tiles[N_FEW] = {{4, 32, 64, 1, 1, 128, 8, 0},
+static const GemmTiles few_tiles[N_FEW] = {{8, 32, 64, 1, 2, 128, 8, 0},
                                            {16, 32, 64, 1, 4, 128, 8, 0},
                                            {32, 32, 32, 2, 2, 128, 10, 0},
                                            {64, 32, 32, 2, 2, 128, 8, 0}};
@@ -142,9 +142,18 @@ static const GemmTiles *largest_tiles(const GemmGpu *g) {
                                                                                  : narrow;
 }
 
+/* Blocks of the launch, of at least so many rows if it is this product alone. */
+static int64_t least_blocks(const GemmGpu *g, const GemmTiles *tiles, int64_t rows) {
+    int64_t all = dim_lo(g->dims, gemm_launch_grid(&g->launch, g->kernel, tiles->m, tiles->n));
+    DimId line = gemm_gpu_grid(g->kernel, UINT32_MAX, tiles->n); /* tiles side by side */
+    int64_t own = dim_lo(g->dims, line) * ((rows + tiles->m - 1) / tiles->m);
+    return g->launch.n_parts <= 1 && own > all ? own : all;
+}
+
 /* Adds the variant for every size of tile, from `first`, that some extents call for. The last
- * applies always; none is larger than an extent without need. */
-static void add_sizes(GemmGpu *g, Variant variant, uint32_t first) {
+ * applies always; none is larger than an extent without need. `least`: there are so many rows where
+ * no variant before applies. */
+static void add_sizes(GemmGpu *g, Variant variant, uint32_t first, int64_t least) {
     for (uint32_t i = first; i < N_SIZES; i++) {
         bool is_last = i + 1 == N_SIZES || dim_hi(g->dims, g->m) <= tile_sizes[i].m ||
                        dim_hi(g->dims, g->n) <= tile_sizes[i].n;
@@ -152,7 +161,7 @@ static void add_sizes(GemmGpu *g, Variant variant, uint32_t first) {
         if (!is_last) {
             DimId blocks =
                 gemm_launch_grid(&g->launch, g->kernel, tile_sizes[i + 1].m, tile_sizes[i + 1].n);
-            if (dim_lo(g->dims, blocks) > tile_sizes[i].most_larger) continue;
+            if (least_blocks(g, &tile_sizes[i + 1], least) > tile_sizes[i].most_larger) continue;
             is_last = dim_hi(g->dims, blocks) <= tile_sizes[i].most_larger;
             if (!is_last) {
                 variant.limit_dim = blocks;
@@ -164,20 +173,27 @@ static void add_sizes(GemmGpu *g, Variant variant, uint32_t first) {
     }
 }
 
-/* Adds the variants for few rows, of a k that is worth stages, from tile `first` to `end`. True:
- * there are no more rows. */
-static bool add_few_rows(GemmGpu *g, Variant variant, uint32_t first, uint32_t end) {
-    bool is_deep = dim_hi(g->dims, g->k) >= STAGED_DEPTH;
-    for (uint32_t i = first; i < end && is_deep && dim_lo(g->dims, g->m) <= few_tiles[end - 1].m;
-         i++) {
-        bool is_last = dim_hi(g->dims, g->m) <= few_tiles[i].m;
-        if (dim_lo(g->dims, g->m) > few_tiles[i].m) continue;
+/* Adds the variants for few rows, of a k that is worth stages, from tile `first` to `end`; returns
+ * how many rows there are at least where none applies, -1 where one always does. */
+static int64_t add_few_rows(GemmGpu *g, Variant variant, uint32_t first, uint32_t end) {
+    int64_t least = dim_lo(g->dims, g->m), most = dim_hi(g->dims, g->m);
+    if (dim_hi(g->dims, g->k) < STAGED_DEPTH || least > few_tiles[end - 1].m) return least;
+    for (uint32_t i = first; i < end; i++) {
+        bool is_last = most <= few_tiles[i].m;
+        if (least > few_tiles[i].m) continue;
         variant.limit_dim = is_last ? DIM_NONE : g->m;
         variant.limit = is_last ? 0 : few_tiles[i].m;
         add(g, variant, &few_tiles[i]);
-        if (is_last) return true;
+        if (is_last) return -1;
     }
-    return false;
+    return few_tiles[end - 1].m + 1;
+}
+
+/* The same, and those for more rows. */
+static void add_all_sizes(GemmGpu *g, Variant variant, uint32_t first_few, uint32_t end_few,
+                          uint32_t first) {
+    int64_t least = add_few_rows(g, variant, first_few, end_few);
+    if (least >= 0) add_sizes(g, variant, first, least);
 }
 
 /* Whether something the kernel reads or writes is contiguous along an axis. */
@@ -255,9 +271,9 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
         add(g, variant, &tiles_row);
         return;
     }
-    if (has_vectors && !add_few_rows(g, wide, 0, N_FEW)) add_sizes(g, wide, 0);
+    if (has_vectors) add_all_sizes(g, wide, 0, N_FEW, 0);
     uint32_t first = has_vectors ? FEW_SPARE : 0, end = has_vectors ? FEW_SPARE + 1 : N_FEW;
-    if (!add_few_rows(g, variant, first, end)) add_sizes(g, variant, 1);
+    add_all_sizes(g, variant, first, end, 1);
 }
 
 enum { PLAIN_THREADS = 128 };
@@ -324,7 +340,8 @@ static DimId n_tiles_of_rows(const GemmLaunch *launch, const Kernel *kernel, uin
 
 /* The smallest tiles where they are better than any of wgmma's: few rows, and no more tiles than
  * run at once, or one for each product. Along a deep k wgmma's rows, of a number that is known to
- * be small, are better fetched than those of 32; those of 16 are not. */
+ * be small, are better fetched than those of 32; those of 16 are not. What is loaded element by
+ * element waits for memory at each step, which copies for wgmma's sake, and maps, do not. */
 static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, Variant *few) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
@@ -336,6 +353,7 @@ static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, Va
     bool is_deep = dim_lo(dims, kernel_n_reduced(kernel)) >= DEEP;
     if (is_deep && dim_hi(dims, m) <= FEW_ROWS && few->sched.tile_m == FEW_ROWS) return false;
     if (few->sched.tile_m > FEW_ROWS || dim_lo(dims, m) > FEW_ROWS) return false;
+    if (!sched_gemm_mma_copies(kernel, few)) return false;
     if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * FULL_MACHINE)) return false;
     few->limit_dim = dim_hi(dims, m) <= FEW_ROWS ? DIM_NONE : m;
     few->limit = few->limit_dim ? FEW_ROWS : 0;
