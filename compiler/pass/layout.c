@@ -1,6 +1,7 @@
 /* Laying factors of contractions out anew. See layout.h. */
 #include "pass/layout.h"
 
+#include "pass/layout_price.h"
 #include "pass/packer.h"
 #include "pass/pitch.h"
 #include "pass/run_pitch.h"
@@ -9,8 +10,7 @@
 
 enum {
     MAX_GROWTH = 2,           /* how many times as large padding may make a matrix, ... */
-    SMALL_BYTES = 256 * 1024, /* ... unless that is no more than this: little of a cache */
-    WORTH_TURNING = 2048      /* rows of the other factor: judged, of f32 on an H200 */
+    SMALL_BYTES = 256 * 1024  /* ... unless that is no more than this: little of a cache */
 };
 
 typedef struct Layout {
@@ -89,33 +89,39 @@ static Wish along_k(const Packing *p, const Kernel *gemm, bool is_left) {
                   .stored = pitch};
 }
 
-/* Whether the factor lies as wgmma takes 32 bits (ir/wgmma.h), or may be laid out so. */
-typedef enum { ALONG_K_NEVER, ALONG_K_READY, ALONG_K_PARAM, ALONG_K_COPIED } AlongK;
+/* How the factor is to lie so that wgmma takes 32 bits of it (ir/wgmma.h). False: it does. */
+static bool find_along_k(const Packing *p, uint32_t gemm, bool is_left, Wish *wish) {
+    const Kernel *kernel = &p->plan->kernels.data[gemm];
+    Rows rows = rows_of_factor(kernel, is_left);
+    if (rows.is_plain && rows.inner == gemm_axis_k(kernel) && rows.fit) return false;
+    bool is_param = comes_from_params(p, kernel, *packer_factor(kernel, is_left));
+    *wish = along_k(p, kernel, is_left);
+    wish->made_of = is_param ? MADE_OF_PARAMS : MADE_OF_INPUTS;
+    return true;
+}
 
-static AlongK judge_along_k(const Packing *p, const Kernel *gemm, bool is_left) {
-    Rows rows = rows_of_factor(gemm, is_left);
-    if (rows.is_plain && rows.inner == gemm_axis_k(gemm) && rows.fit) return ALONG_K_READY;
-    if (comes_from_params(p, gemm, *packer_factor(gemm, is_left))) return ALONG_K_PARAM;
-    uint32_t other = is_left ? gemm_axis_n(gemm) : gemm_axis_m(gemm);
-    DimId extent = kernel_axis_extent(gemm, other);
-    return dim_lo(p->dims, extent) >= WORTH_TURNING ? ALONG_K_COPIED : ALONG_K_NEVER;
+/* Whether the copies that every run makes pay, at all extents. */
+static bool pays(Layout *l, uint32_t gemm, const Wish *wishes, uint32_t n) {
+    CostPoints points = cost_points(l->packing.arena, l->packing.dims, DEVICE_GPU);
+    LayoutPrices prices;
+    bool is_copied = false;
+    for (uint32_t i = 0; i < n; i++) is_copied = is_copied || wishes[i].made_of == MADE_OF_INPUTS;
+    return !is_copied ||
+           (layout_price(&l->packing, gemm, wishes, n, l->target, &points, &prices) &&
+            choose_is_better(&points, &prices.as_is, &prices.laid_out, &prices.as_is));
 }
 
 /* tf32: both factors along k, or none: one alone would not do. */
 static bool lay_out_tf32(Layout *l, uint32_t gemm) {
-    AlongK sides[2];
+    Wish wishes[MAX_WISHES];
+    uint32_t n = 0;
     bool any = false;
     for (int is_left = 0; is_left < 2; is_left++) {
-        const Kernel *kernel = &l->packing.plan->kernels.data[gemm];
-        sides[is_left] = judge_along_k(&l->packing, kernel, is_left);
-        if (sides[is_left] == ALONG_K_NEVER) return false;
+        if (!find_along_k(&l->packing, gemm, is_left, &wishes[n])) continue;
+        if (wishes[n++].pitch == DIM_NONE) return false;
     }
-    for (int is_left = 0; is_left < 2; is_left++) {
-        if (sides[is_left] == ALONG_K_READY) continue;
-        Wish wish = along_k(&l->packing, &l->packing.plan->kernels.data[gemm], is_left);
-        wish.made_of = sides[is_left] == ALONG_K_PARAM ? MADE_OF_PARAMS : MADE_OF_INPUTS;
-        any = (wish.pitch && packer_lay_out(&l->packing, gemm, wish)) || any;
-    }
+    if (!n || !pays(l, gemm, wishes, n)) return false;
+    for (uint32_t i = 0; i < n; i++) any = packer_lay_out(&l->packing, gemm, wishes[i]) || any;
     return any;
 }
 
