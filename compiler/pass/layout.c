@@ -2,6 +2,7 @@
 #include "pass/layout.h"
 
 #include "pass/layout_price.h"
+#include "pass/layout_when.h"
 #include "pass/packer.h"
 #include "pass/pitch.h"
 #include "pass/run_pitch.h"
@@ -111,24 +112,52 @@ static bool pays(Layout *l, uint32_t gemm, const Wish *wishes, uint32_t n) {
             choose_is_better(&points, &prices.as_is, &prices.laid_out, &prices.as_is));
 }
 
-/* tf32: both factors along k, or none: one alone would not do. */
+/* How many factors are to lie otherwise; 0 also where one cannot: one alone would not do. */
+static uint32_t find_wishes(const Packing *p, uint32_t gemm, Wish wishes[MAX_WISHES]) {
+    uint32_t n = 0;
+    for (int is_left = 0; is_left < 2; is_left++) {
+        if (!find_along_k(p, gemm, is_left, &wishes[n])) continue;
+        if (wishes[n++].pitch == DIM_NONE) return 0;
+    }
+    return n;
+}
+
+/* tf32: both factors along k, or none. */
 static bool lay_out_tf32(Layout *l, uint32_t gemm) {
     Wish wishes[MAX_WISHES];
-    uint32_t n = 0;
+    uint32_t n = find_wishes(&l->packing, gemm, wishes);
     bool any = false;
-    for (int is_left = 0; is_left < 2; is_left++) {
-        if (!find_along_k(&l->packing, gemm, is_left, &wishes[n])) continue;
-        if (wishes[n++].pitch == DIM_NONE) return false;
-    }
     if (!n || !pays(l, gemm, wishes, n)) return false;
     for (uint32_t i = 0; i < n; i++) any = packer_lay_out(&l->packing, gemm, wishes[i]) || any;
     return any;
 }
 
+/* Whether wgmma takes it where both factors lie along k. */
+static bool wants_along_k(const Layout *l, const Kernel *kernel) {
+    return kernel->form == FORM_CONTRACT && !kernel->is_init && l->target->has_wgmma &&
+           kernel->reduces.data[0].precision == PRECISION_TF32 &&
+           sched_gemm_gpu_copies(l->packing.plan, kernel);
+}
+
+/* Of products that were left as they are, those that pay to be laid out at some extents: from the
+ * last on, since each moves the kernels behind it. */
+static bool lay_out_at_some(Layout *l) {
+    Plan *plan = l->packing.plan;
+    bool any = false;
+    for (uint32_t k = plan->kernels.n; k-- > 0;) {
+        Wish wishes[MAX_WISHES];
+        if (!wants_along_k(l, &plan->kernels.data[k])) continue;
+        uint32_t n = find_wishes(&l->packing, k, wishes);
+        Packing own = {.arena = l->packing.arena, .plan = plan, .dims = l->packing.dims};
+        any = (n && layout_where_it_pays(&own, k, wishes, n, l->target)) || any;
+    }
+    return any;
+}
+
 static bool lay_out_gpu(Layout *l, uint32_t gemm) {
-    const Reduce *reduce = &l->packing.plan->kernels.data[gemm].reduces.data[0];
-    if (!sched_gemm_gpu_copies(l->packing.plan, &l->packing.plan->kernels.data[gemm])) return false;
-    if (reduce->precision == PRECISION_TF32 && l->target->has_wgmma) return lay_out_tf32(l, gemm);
+    const Kernel *kernel = &l->packing.plan->kernels.data[gemm];
+    if (!sched_gemm_gpu_copies(l->packing.plan, kernel)) return false;
+    if (wants_along_k(l, kernel)) return lay_out_tf32(l, gemm);
     bool right = prepare_rows(l, gemm, false);
     bool left = prepare_rows(l, gemm, true);
     bool copied = run_pitch_copy_factors(&l->packing, gemm, l->target);
@@ -145,7 +174,7 @@ void layout_plan(Arena *arena, Plan *plan, const Target *target) {
         if (kernel->form != FORM_CONTRACT || kernel->is_init) continue;
         any = (target->device == DEVICE_CPU ? lay_out_cpu(&l, i) : lay_out_gpu(&l, i)) || any;
     }
-    if (!any) return;
-    run_pitch_place_copies(plan, n);
-    prepare_order(arena, plan);
+    if (any) run_pitch_place_copies(plan, n);
+    any = (target->device == DEVICE_GPU && lay_out_at_some(&l)) || any;
+    if (any) prepare_order(arena, plan);
 }
