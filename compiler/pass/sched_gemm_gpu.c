@@ -237,10 +237,11 @@ static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lan
     return any;
 }
 
-/* Sizes that hold whole rows. */
+/* Sizes that hold whole rows; the few of a narrow product are streamed. */
 static void add_row_sizes(GemmGpu *g, Variant variant) {
     uint32_t i = 0;
     while (i + 1 < N_ROW_TILES && dim_hi(g->dims, g->n) > row_tiles[i][0].n) i++;
+    if (i == 0 && add_few_rows(g, variant, 0, 1) < 0) return;
     const GemmTiles *low = &row_tiles[i][0], *high = &row_tiles[i][1];
     DimId blocks = gemm_gpu_grid(g->kernel, high->m, high->n);
     bool is_few = dim_hi(g->dims, blocks) <= low->most_larger;
