@@ -180,8 +180,8 @@ static void begin_tiles(Simt *g) {
     if_end(g->unit, &first);
 }
 
-/* The whole of k. The barrier comes before a tile's last rows are computed, which then hide that the
- * next tile's first rows are loaded. */
+/* The whole of k. The barrier comes before a tile's last rows are computed, which then hide that
+ * the next tile's first rows are loaded. */
 static void accumulate(Simt *g, LLVMValueRef *sums) {
     Unit *unit = g->unit;
     LLVMBuilderRef builder = unit->builder;

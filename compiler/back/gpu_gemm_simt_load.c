@@ -70,7 +70,8 @@ static void choose_lanes(const Simt *g, Side *side) {
  * as far as vectors of it let them. */
 static void choose_pitch(Side *side) {
     bool is_along_own = side->lane_axis == side->axis;
-    side->pitch = side->tile + (is_along_own && side->lanes > side->size ? side->lanes : side->size);
+    side->pitch =
+        side->tile + (is_along_own && side->lanes > side->size ? side->lanes : side->size);
 }
 
 void simt_side_init(const Simt *g, Side *side) {
@@ -261,7 +262,7 @@ static bool distance(const Simt *g, const Side *side, uint32_t base, uint32_t s,
         if (stride < 0 || stride > MAX_OFFSET) return false;
         *bytes += stride * more[i] * g->acc_bytes;
     }
-    return (more[0] || more[1]) && *bytes < MAX_OFFSET && *bytes > -MAX_OFFSET;
+    return (more[0] || more[1]) && *bytes<MAX_OFFSET && * bytes> - MAX_OFFSET;
 }
 
 static void copy_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLVMValueRef buffer) {

@@ -14,7 +14,8 @@ enum {
 };
 /* Of the barrier of a tile, judged; of a block until its first tile is there and from its last one
  * on, in times of memory's latency. Products of f32 with a w of 4096 x 4096 on an H200, fragments
- * being loaded one row ahead: 1 output a thread 70.7 us, 8 outputs 91 to 93, 32 outputs 95 to 98. */
+ * being loaded one row ahead: 1 output a thread 70.7 us, 8 outputs 91 to 93, 32 outputs 95 to 98.
+ */
 static const double BARRIER_CLOCKS = 40, BLOCK_LATENCIES = 1;
 /* Of a scheduler's clocks, those that start something: threads with many outputs wait less. f32
  * 1024^3 takes 64.9 us, 4096^3 2652. */

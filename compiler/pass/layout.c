@@ -10,8 +10,8 @@
 #include "pass/sched_gemm.h"
 
 enum {
-    MAX_GROWTH = 2,           /* how many times as large padding may make a matrix, ... */
-    SMALL_BYTES = 256 * 1024  /* ... unless that is no more than this: little of a cache */
+    MAX_GROWTH = 2,          /* how many times as large padding may make a matrix, ... */
+    SMALL_BYTES = 256 * 1024 /* ... unless that is no more than this: little of a cache */
 };
 
 typedef struct Layout {

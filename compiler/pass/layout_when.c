@@ -15,7 +15,7 @@ typedef struct Chooser {
     const Wish *wishes;
     uint32_t n_wishes;
     const Target *target;
-    DimId measure; /* rows of the other factor, for each of which a copy is read again */
+    DimId measure;   /* rows of the other factor, for each of which a copy is read again */
     uint32_t symbol; /* the only one in it */
 } Chooser;
 
@@ -144,7 +144,6 @@ bool layout_where_it_pays(Packing *packing, uint32_t gemm, const Wish *wishes, u
     kernels[gemm + n_new] = moved[0];
     for (uint32_t k = 1; k < n_new; k++) n_copies += !moved[k].is_init;
     kernels[gemm].when = dim_sub(packing->dims, dim_const(packing->dims, 1), when);
-    kernels[gemm].spread =
-        (RowSpread){.n = n_copies + 1, .margin = c.measure, .least = least};
+    kernels[gemm].spread = (RowSpread){.n = n_copies + 1, .margin = c.measure, .least = least};
     return true;
 }

@@ -263,7 +263,8 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
     }
     uint32_t n_variants = 0;
     if (c->launch.has_rows) return add_row_choice(c, choice, is_best, base, variants);
-    if (c->has_low && choice->copies_both && add_low(c, base, variants, &n_variants)) return n_variants;
+    if (c->has_low && choice->copies_both && add_low(c, base, variants, &n_variants))
+        return n_variants;
     const Tile *only = !choice->copies_both                   ? &computed_tile
                        : c->few && fits_tile(c, c->few, true) ? c->few
                                                               : NULL;

@@ -82,8 +82,9 @@ static DimId find_few(Arena *arena, const Plan *plan, Kernel kernel, const Targe
         spread->lanes = cluster->multiple_dim ? cluster->multiple_of : 1;
     }
     DimId few = where(dims, spread);
-    return few == DIM_NONE || dim_is_const(dims, few, &value) ? DIM_NONE
-                                                                : dim_name_value(arena, dims, "rows.few", few);
+    return few == DIM_NONE || dim_is_const(dims, few, &value)
+               ? DIM_NONE
+               : dim_name_value(arena, dims, "rows.few", few);
 }
 
 /* The kernels. */

@@ -259,10 +259,14 @@ Test(gpu_gemm, few_rows_are_streamed) {
         int m, k;
         const char *right;
         uint32_t tile_m, least_bytes;
-    } cases[] = {{2, 4096, "w", 8, 40 << 10},        {8, 4096, "transpose(w)", 8, 40 << 10},
-                 {9, 4096, "w", 16, 40 << 10},       {16, 4095, "w", 16, 40 << 10},
-                 {32, 4096, "transpose(w)", 32, 32 << 10}, {33, 4096, "w", 64, 24 << 10},
-                 {64, 300, "w", 64, 24 << 10},       {16, 128, "w", 32, 0},
+    } cases[] = {{2, 4096, "w", 8, 40 << 10},
+                 {8, 4096, "transpose(w)", 8, 40 << 10},
+                 {9, 4096, "w", 16, 40 << 10},
+                 {16, 4095, "w", 16, 40 << 10},
+                 {32, 4096, "transpose(w)", 32, 32 << 10},
+                 {33, 4096, "w", 64, 24 << 10},
+                 {64, 300, "w", 64, 24 << 10},
+                 {16, 128, "w", 32, 0},
                  {65, 4096, "w", 64, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Batch batch = {.arena = arena_new(NULL), .target = target_get(TARGET_SM_90A)};
