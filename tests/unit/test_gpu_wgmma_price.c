@@ -3,6 +3,7 @@
 #include "lib/compiled.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 /* As the runtime has it. */
@@ -100,24 +101,21 @@ Test(gpu_wgmma_price, rows_choose_tiles, .timeout = 120) {
  */
 Test(gpu_wgmma_price, few_rows_of_odd_products_are_copied) {
     static const struct {
-        const char *extents; /* of k and n */
+        int k, n;
         bool has_few;
-    } cases[] = {{"4095, 4095", false}, {"4096, 4095", false}, {"4096, 4096", true}};
+    } cases[] = {{4095, 4095, false}, {4096, 4095, false}, {4096, 4096, true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char source[256];
-        int k = 0, n = 0;
-        cr_assert_eq(sscanf(cases[i].extents, "%d, %d", &k, &n), 2);
-        snprintf(
-            source, sizeof source,
-            "dim M in 1..4096\ngraph g(x: bf16[M, %d], w: bf16[%d, %d]) -> (y: bf16[M, %d]) {\n"
-            "  y = x @ w\n}\n",
-            k, k, n, n);
+        int k = cases[i].k, n = cases[i].n;
+        snprintf(source, sizeof source,
+                 "dim M in 1..4096\n"
+                 "graph g(x: bf16[M, %d], w: bf16[%d, %d]) -> (y: bf16[M, %d]) {\n  y = x @ w\n}\n",
+                 k, k, n, n);
         Compiled compiled = compiled_new(source, TARGET_SM_90A);
         uint32_t first = 0;
         while (compiled.plan->kernels.data[first].form == FORM_MAP) first++;
         const Variant *variant = &compiled.plan->kernels.data[first].variants[0];
-        cr_expect_eq(variant->sched.engine == CONTRACT_MMA, cases[i].has_few, "%s",
-                     cases[i].extents);
+        cr_expect_eq(variant->sched.engine == CONTRACT_MMA, cases[i].has_few, "%d, %d", k, n);
         compile_free(&compiled);
     }
 }
