@@ -27,21 +27,20 @@ static bool is_copied(const Chooser *c, bool is_left) {
     return any;
 }
 
-/* False: no extent decides, or several symbols do. */
-static bool find_measure(Chooser *c) {
+/* What may decide: the rows of the other factor, or else how deep the product is. False: it does
+ * not go with one declared symbol, or has nothing to do with the copies. */
+static bool take_measure(Chooser *c, uint32_t axis) {
     const Kernel *kernel = &c->packing->plan->kernels.data[c->gemm];
     const DimTab *dims = c->packing->dims;
-    for (int is_left = 0; is_left < 2; is_left++) {
-        uint32_t axis = is_left ? gemm_axis_n(kernel) : gemm_axis_m(kernel);
-        DimId extent = kernel_axis_extent(kernel, axis);
-        uint64_t used = dim_symbols_used(dims, extent);
-        if (!is_copied(c, is_left) || !used || (used & (used - 1))) continue;
-        c->measure = extent;
-        c->symbol = 0;
-        while (!(used >> c->symbol & 1)) c->symbol++;
-        if (!dim_symbol_info(dims, c->symbol)->rule) return true;
-    }
-    return false;
+    DimId extent = kernel_axis_extent(kernel, axis);
+    uint64_t used = dim_symbols_used(dims, extent);
+    bool is_depth = axis == gemm_axis_k(kernel);
+    if (!used || (used & (used - 1)) || (!is_depth && !is_copied(c, axis == gemm_axis_n(kernel))))
+        return false;
+    c->measure = extent;
+    c->symbol = 0;
+    while (!(used >> c->symbol & 1)) c->symbol++;
+    return !dim_symbol_info(dims, c->symbol)->rule;
 }
 
 /* Values of the symbol, ascending, the others as always. */
@@ -88,6 +87,16 @@ static int64_t find_least(const Chooser *c) {
     return first < points.n ? (int64_t)dim_number(dims, c->measure, points.dims[first]) : 0;
 }
 
+/* Sets the measure that decides; 0: none does. */
+static int64_t find_measure(Chooser *c) {
+    const Kernel *kernel = &c->packing->plan->kernels.data[c->gemm];
+    const uint32_t axes[3] = {gemm_axis_m(kernel), gemm_axis_n(kernel), gemm_axis_k(kernel)};
+    int64_t least = 0;
+    for (uint32_t i = 0; i < 3 && least == 0; i++)
+        if (take_measure(c, axes[i])) least = find_least(c);
+    return least;
+}
+
 /* Of rows that may follow in its blocks there is one kernel, and what is wanted as one is one. */
 static bool may_be_two(const Plan *plan, const Kernel *kernel) {
     DimTab *dims = plan->graph->dims;
@@ -122,8 +131,8 @@ bool layout_where_it_pays(Packing *packing, uint32_t gemm, const Wish *wishes, u
     Chooser c = {packing, gemm, wishes, n_wishes, target, DIM_NONE, 0};
     Plan *plan = packing->plan;
     Arena *arena = packing->arena;
-    if (!may_be_two(plan, &plan->kernels.data[gemm]) || !find_measure(&c)) return false;
-    int64_t least = find_least(&c);
+    if (!may_be_two(plan, &plan->kernels.data[gemm])) return false;
+    int64_t least = find_measure(&c);
     DimId when = least > 0 ? name(&c, least) : DIM_NONE;
     if (when == DIM_NONE) return false;
     uint32_t n = plan->kernels.n;

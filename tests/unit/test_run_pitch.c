@@ -186,6 +186,22 @@ Test(run_pitch, factors_of_tf32_are_turned_for_many_rows) {
     arena_free(arena);
 }
 
+/* Where all extents are open, the depth may decide. */
+Test(run_pitch, factors_of_tf32_are_turned_for_deep_products) {
+    Arena *arena = arena_new(NULL);
+    const Case c = {"tf32 of any extents",
+                    "graph g(x: f32[K, M], w: f32[K, N]) -> (y: f32[M, N]) {\n"
+                    "  y = matmul(transpose(x), w, precision=\"tf32\")\n}\n",
+                    2, 0};
+    const Plan *plan = lay_out(arena, &c, TARGET_SM_90A);
+    cr_assert_eq(plan->kernels.n, 4);
+    cr_expect_eq(plan->kernels.data[0].spread.n, 3);
+    cr_expect_eq(plan->kernels.data[0].spread.margin,
+                 kernel_axis_extent(&plan->kernels.data[0], gemm_axis_k(&plan->kernels.data[0])));
+    cr_expect_null(plan_verify(plan, arena));
+    arena_free(arena);
+}
+
 /* Pitches and widths are what the rules say, addresses being aligned. */
 Test(run_pitch, symbols_follow_their_rules) {
     static const struct {
