@@ -18,7 +18,8 @@
 
 #include <string.h>
 
-enum { MAX_OUTPUTS = 128, MAX_SIDE = 16, MAX_VALUES = MAX_OUTPUTS + 2 * MAX_SIDE };
+enum { MAX_OUTPUTS = 128, MAX_SIDE = 16 };
+enum { MAX_VALUES = MAX_OUTPUTS + SIMT_MAX_AHEAD * 2 * MAX_SIDE };
 /* From here on a thread's outputs leave the assembler no choice of register banks if they also lie
  * in fours. */
 enum { MANY_OUTPUTS = 64 };
@@ -66,10 +67,11 @@ static void multiply_row(const Simt *g, LLVMValueRef (*row)[MAX_SIDE], LLVMValue
         }
 }
 
-/* What the loop over k carries: the thread's outputs so far, and the next row's fragments. */
+/* What the loop over k carries: the thread's outputs so far, and the next rows' fragments, row k in
+ * place k mod `ahead`. */
 typedef struct Work {
     LLVMValueRef sums[MAX_OUTPUTS];
-    LLVMValueRef row[2][MAX_SIDE];
+    LLVMValueRef rows[SIMT_MAX_AHEAD][2][MAX_SIDE];
 } Work;
 
 /* Row `k` of a buffer. */
@@ -83,32 +85,46 @@ static void load_row(const Simt *g, LLVMValueRef buffer, uint32_t k,
     }
 }
 
-/* Rows [from, to) of `buffer`, ascending. The row after is loaded before a row is computed: of
- * `next`, when that was the last. */
+/* Rows [from, to) of `buffer`, ascending. A row some way ahead is loaded before a row is computed:
+ * of `next`, when `buffer` has no more. */
 static void compute(const Simt *g, LLVMValueRef buffer, LLVMValueRef next, uint32_t from,
                     uint32_t to, Work *work) {
+    uint32_t ahead = simt_rows_ahead(g->sched), depth = g->sched->tile_k;
     for (uint32_t k = from; k < to; k++) {
-        LLVMValueRef row[2][MAX_SIDE];
-        memcpy(row, work->row, sizeof row);
-        bool is_last = k + 1 == g->sched->tile_k;
-        load_row(g, is_last ? next : buffer, is_last ? 0 : k + 1, work->row);
+        LLVMValueRef row[2][MAX_SIDE], (*place)[MAX_SIDE] = work->rows[k % ahead];
+        memcpy(row, place, sizeof row);
+        bool is_next = k + ahead >= depth;
+        load_row(g, is_next ? next : buffer, (k + ahead) % depth, place);
         multiply_row(g, row, work->sums);
     }
 }
 
-static uint32_t pack(const Simt *g, const Work *work, LLVMValueRef *values) {
-    uint32_t rm = n_outputs(&g->sides[0]), rn = n_outputs(&g->sides[1]);
-    memcpy(values, work->sums, rm * rn * sizeof *values);
-    memcpy(values + rm * rn, work->row[0], rm * sizeof *values);
-    memcpy(values + rm * rn + rm, work->row[1], rn * sizeof *values);
-    return rm * rn + rm + rn;
+/* Copies `n` values of the list to its end, or back. */
+static void pack_some(LLVMValueRef *own, uint32_t n, LLVMValueRef **list, bool is_back) {
+    if (is_back)
+        memcpy(own, *list, n * sizeof *own);
+    else
+        memcpy(*list, own, n * sizeof *own);
+    *list += n;
 }
 
-static void unpack(const Simt *g, const LLVMValueRef *values, Work *work) {
+static uint32_t pack_or_unpack(const Simt *g, Work *work, LLVMValueRef *values, bool is_back) {
     uint32_t rm = n_outputs(&g->sides[0]), rn = n_outputs(&g->sides[1]);
-    memcpy(work->sums, values, rm * rn * sizeof *values);
-    memcpy(work->row[0], values + rm * rn, rm * sizeof *values);
-    memcpy(work->row[1], values + rm * rn + rm, rn * sizeof *values);
+    LLVMValueRef *end = values;
+    pack_some(work->sums, rm * rn, &end, is_back);
+    for (uint32_t i = 0; i < simt_rows_ahead(g->sched); i++) {
+        pack_some(work->rows[i][0], rm, &end, is_back);
+        pack_some(work->rows[i][1], rn, &end, is_back);
+    }
+    return (uint32_t)(end - values);
+}
+
+static uint32_t pack(const Simt *g, Work *work, LLVMValueRef *values) {
+    return pack_or_unpack(g, work, values, false);
+}
+
+static void unpack(const Simt *g, LLVMValueRef *values, Work *work) {
+    pack_or_unpack(g, work, values, true);
 }
 
 /* The same, by the threads that have outputs. */
@@ -164,19 +180,20 @@ static void begin_tiles(Simt *g) {
     if_end(g->unit, &first);
 }
 
-/* The whole of k. The barrier comes before a tile's last row is computed, which then hides that the
- * next tile's first row is loaded. */
+/* The whole of k. The barrier comes before a tile's last rows are computed, which then hide that
+ * the next tile's first rows are loaded. */
 static void accumulate(Simt *g, LLVMValueRef *sums) {
     Unit *unit = g->unit;
     LLVMBuilderRef builder = unit->builder;
     Point points[2][MAX_STEPS];
     uint32_t depth = g->sched->tile_k, ahead = g->sched->stages - 1;
+    uint32_t n_rows = simt_rows_ahead(g->sched);
     Work work;
     LLVMValueRef values[MAX_VALUES + 2];
     LLVMValueRef zero = lower_index_const(g->lower, 0), step = lower_index_const(g->lower, depth);
     begin_tiles(g);
     for (uint32_t i = 0; i < MAX_OUTPUTS; i++) work.sums[i] = unit_number(unit, g->acc, 0);
-    load_row(g, unit_i32(unit, 0), 0, work.row);
+    for (uint32_t k = 0; k < n_rows; k++) load_row(g, unit_i32(unit, 0), k, work.rows[k]);
     uint32_t n = pack(g, &work, values);
     values[n] = unit_i32(unit, 0);
     values[n + 1] = unit_i32(unit, (int64_t)ahead * g->buffer_bytes);
@@ -187,9 +204,9 @@ static void accumulate(Simt *g, LLVMValueRef *sums) {
     LLVMValueRef later = lower_index_const(g->lower, (int64_t)ahead * depth);
     simt_copy_tile(g, LLVMBuildAdd(builder, loop.index, later, ""), free);
     simt_fetch_tile(g, LLVMBuildAdd(builder, loop.index, step, ""), points);
-    compute_some(g, buffer, next, 0, depth - 1, &work);
+    compute_some(g, buffer, next, 0, depth - n_rows, &work);
     finish_tile(g, next, points);
-    compute_some(g, buffer, next, depth - 1, depth, &work);
+    compute_some(g, buffer, next, depth - n_rows, depth, &work);
     pack(g, &work, values);
     values[n] = next;
     values[n + 1] = next_buffer(g, free);

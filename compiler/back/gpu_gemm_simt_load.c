@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-enum { MAX_OFFSET = 1 << 23 }; /* bytes, of an address in an instruction */
+enum {
+    MAX_OFFSET = 1 << 23, /* bytes, of an address in an instruction */
+    BANKS = 32            /* of shared memory: elements that are written at once */
+};
 
 /* How a factor is loaded. */
 
@@ -63,16 +66,17 @@ static void choose_lanes(const Simt *g, Side *side) {
     if (side->n_steps > MAX_STEPS) ice(g->unit->arena, "tile of too many elements per thread");
 }
 
-/* Rows of shared memory are padded so that what is stored across them falls into different banks.
- */
-static void choose_pitch(Side *side, uint32_t acc_bytes) {
-    bool has_vectors = side->size > 1 || (side->lane_axis == side->axis && side->lanes > 1);
-    side->pitch = side->tile + (has_vectors ? SIMT_FRAGMENT_BYTES / acc_bytes : 1);
+/* Rows of shared memory are padded so that what is stored across them falls into different banks,
+ * as far as vectors of it let them. */
+static void choose_pitch(Side *side) {
+    bool is_along_own = side->lane_axis == side->axis;
+    side->pitch =
+        side->tile + (is_along_own && side->lanes > side->size ? side->lanes : side->size);
 }
 
 void simt_side_init(const Simt *g, Side *side) {
     choose_lanes(g, side);
-    choose_pitch(side, g->acc_bytes);
+    choose_pitch(side);
 }
 
 /* Whether the thread has a group in step `s` (i1), or NULL: all have. */
@@ -92,32 +96,51 @@ static LLVMValueRef group_exists(const Simt *g, const Side *side, uint32_t s, LL
     return has ? LLVMBuildAnd(builder, has, is_inside, "") : is_inside;
 }
 
+/* Neighbouring threads take groups that are neighbours along the lane axis: `across` of them, of
+ * what lies along k so many as fall into different banks; then such runs side by side along the
+ * other axis, and then the next ones along this. In step `s` a thread's group is a constant further
+ * along each axis where all steps are whole. */
+static void place_group(const Simt *g, Side *side, uint32_t s, bool is_along_k) {
+    LLVMBuilderRef builder = g->unit->builder;
+    uint32_t lanes = side->lanes, length = is_along_k ? g->sched->tile_k : side->tile;
+    uint32_t width = is_along_k ? side->tile : g->sched->tile_k, across = length / lanes;
+    uint32_t most = BANKS / side->size / lanes, threads = g->sched->threads;
+    if (is_along_k && across > most && most) across = most;
+    bool is_whole = threads % across == 0, is_wide = is_whole && threads / across >= width;
+    uint32_t beside = is_wide || !is_whole ? width : threads / across, n_beside = width / beside;
+    uint32_t further = threads / across / beside * across * lanes;
+    LLVMValueRef group = is_whole ? g->block.thread : simt_plus(g, g->block.thread, s * threads);
+    LLVMValueRef fast = LLVMBuildURem(builder, group, unit_i32(g->unit, across), "");
+    LLVMValueRef slow = LLVMBuildUDiv(builder, group, unit_i32(g->unit, across), "");
+    if (is_wide && across * lanes < length) {
+        LLVMValueRef run = LLVMBuildUDiv(builder, slow, unit_i32(g->unit, width), "");
+        slow = LLVMBuildURem(builder, slow, unit_i32(g->unit, width), "");
+        run = LLVMBuildMul(builder, run, unit_i32(g->unit, across), "");
+        fast = LLVMBuildAdd(builder, fast, run, "");
+    }
+    fast = LLVMBuildMul(builder, fast, unit_i32(g->unit, lanes), "");
+    uint32_t more_slow = is_whole ? s % n_beside * beside : 0;
+    uint32_t more_fast = is_whole ? s / n_beside * further : 0;
+    side->own[s] = is_along_k ? slow : fast;
+    side->at_k[s] = is_along_k ? fast : slow;
+    side->more_own[s] = is_along_k ? more_slow : more_fast;
+    side->more_k[s] = is_along_k ? more_fast : more_slow;
+}
+
 /* Where the groups of this thread stand, and what of the factor can be computed before the loop
- * over k. Neighbouring threads take neighbours along the lane axis. */
+ * over k. */
 void simt_side_place(const Simt *g, Side *side) {
     LLVMBuilderRef builder = g->unit->builder;
     const Lower *lower = g->lower;
-    uint32_t k = gemm_axis_k(lower->kernel), lanes = side->lanes;
-    bool is_along_k = side->lane_axis == k;
-    uint32_t across = (is_along_k ? g->sched->tile_k : side->tile) / lanes;
-    bool is_whole = g->sched->threads % across == 0;
+    uint32_t k = gemm_axis_k(lower->kernel);
     for (uint32_t s = 0; s < side->n_steps; s++) {
-        LLVMValueRef group = g->block.thread;
-        uint32_t more = is_whole ? s * (g->sched->threads / across) : 0;
-        if (!is_whole) group = simt_plus(g, group, s * g->sched->threads);
-        LLVMValueRef fast = LLVMBuildURem(builder, group, unit_i32(g->unit, across), "");
-        fast = LLVMBuildMul(builder, fast, unit_i32(g->unit, lanes), "");
-        LLVMValueRef slow = LLVMBuildUDiv(builder, group, unit_i32(g->unit, across), "");
-        side->own[s] = is_along_k ? slow : fast;
-        side->at_k[s] = is_along_k ? fast : slow;
-        side->more_own[s] = is_along_k ? more : 0;
-        side->more_k[s] = is_along_k ? 0 : more;
+        place_group(g, side, s, side->lane_axis == k);
         LLVMValueRef index = LLVMBuildAdd(builder, side->begin, gpu_index(lower, side->own[s]), "");
         index = simt_plus(g, index, side->more_own[s]);
         side->exists[s] = group_exists(g, side, s, index);
         Point *point = &side->points[s];
         *point = point_inside(&g->block.point);
-        point->lanes = lanes;
+        point->lanes = side->lanes;
         point->lane_axis = side->lane_axis;
         point->axis[side->axis] = index;
         point->active = side->exists[s];
@@ -216,22 +239,35 @@ static void end_group(const Simt *g, If *group) {
     if (group->after) if_end(g->unit, group);
 }
 
-/* The elements from the group of step 0 to that of step `s`, in memory; 0: no known constant. */
-static int64_t distance(const Simt *g, const Side *side, uint32_t s) {
+/* Elements from one place to the next along an axis, in memory; -1: no known constant. */
+static int64_t known_stride(const Simt *g, const Side *side, uint32_t axis) {
     const Lower *lower = g->lower;
-    uint32_t axis = side->more_k[s] ? gemm_axis_k(lower->kernel) : side->axis;
-    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
-    int64_t stride, most = MAX_OFFSET / g->acc_bytes;
+    int64_t stride;
     DimId dim;
-    if (!index_stride(tab, side->copied->index, axis, &dim) || !dim ||
-        !dim_is_const(lower_dims(lower), dim, &stride) || stride < 0)
-        return 0;
-    int64_t n = stride * (side->more_k[s] + side->more_own[s]);
-    return n < most ? n : 0;
+    if (!index_stride(scalartab_indices(lower->kernel->scalars), side->copied->index, axis, &dim) ||
+        !dim || !dim_is_const(lower_dims(lower), dim, &stride))
+        return -1;
+    return stride;
+}
+
+/* The bytes from the group of step `base` to that of step `s`, in memory. False: no known constant
+ * that an instruction has room for. */
+static bool distance(const Simt *g, const Side *side, uint32_t base, uint32_t s, int64_t *bytes) {
+    const uint32_t axes[2] = {gemm_axis_k(g->lower->kernel), side->axis};
+    const int64_t more[2] = {(int64_t)side->more_k[s] - side->more_k[base],
+                             (int64_t)side->more_own[s] - side->more_own[base]};
+    *bytes = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        int64_t stride = more[i] ? known_stride(g, side, axes[i]) : 0;
+        if (stride < 0 || stride > MAX_OFFSET) return false;
+        *bytes += stride * more[i] * g->acc_bytes;
+    }
+    return (more[0] || more[1]) && *bytes<MAX_OFFSET && * bytes> - MAX_OFFSET;
 }
 
 static void copy_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLVMValueRef buffer) {
     Place to = {NULL, 0}, from = {NULL, 0};
+    uint32_t base = 0; /* the step whose group lies at `from.at` */
     for (uint32_t s = 0; s < side->n_steps; s++) {
         LLVMValueRef in_k, k = group_k(g, side, s, begin, &in_k);
         LLVMValueRef exists = LLVMBuildAnd(g->unit->builder, side->exists[s], in_k, "");
@@ -241,10 +277,10 @@ static void copy_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLV
             LLVMValueRef at = group_at(g, side, s, buffer);
             to.at = LLVMBuildPtrToInt(g->unit->builder, at, g->unit->i32, "");
         }
-        from.more_bytes = distance(g, side, s) * g->acc_bytes;
-        if (!from.more_bytes) {
+        if (s == 0 || !distance(g, side, base, s, &from.more_bytes)) {
             Point point = group_point(g, side, s, k, exists);
-            from.at = point_pointer(&point, side->copied);
+            from = (Place){point_pointer(&point, side->copied), 0};
+            base = s;
         }
         copy_group(g, side, to, from, exists);
         end_group(g, &group);

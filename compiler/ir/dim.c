@@ -596,34 +596,6 @@ double dim_number(const DimTab *tab, DimId dim, const int64_t *symbol_values) {
     return dim != DIM_NONE && dim_eval(tab, dim, symbol_values, &value) ? (double)value : 0;
 }
 
-static bool is_at_most(const DimTab *tab, DimId dim, const int64_t *values, int64_t most) {
-    int64_t value;
-    return dim != DIM_NONE && dim_eval(tab, dim, values, &value) && value <= most;
-}
-
-bool dim_rule_copies(const DimTab *tab, const DimRule *rule, const int64_t *symbol_values,
-                     int64_t *extent) {
-    if (!dim_eval(tab, rule->extent, symbol_values, extent)) return false;
-    bool is_small = is_at_most(tab, rule->depth, symbol_values, rule->small_depth) &&
-                    is_at_most(tab, rule->work, symbol_values, rule->small_work);
-    bool is_seldom = is_at_most(tab, rule->n_reads, symbol_values, rule->small_reads);
-    return *extent % (is_seldom ? rule->whole : rule->best) != 0 && !is_small;
-}
-
-void dim_follow_rules(const DimTab *tab, int64_t *symbol_values) {
-    for (uint32_t i = 0; i < tab->symbols.n; i++) {
-        const DimRule *rule = tab->symbols.data[i].rule;
-        int64_t extent = 0;
-        if (!rule) continue;
-        if (rule->value != DIM_NONE)
-            symbol_values[i] = dim_eval(tab, rule->value, symbol_values, &extent) ? extent : 0;
-        else if (dim_rule_copies(tab, rule, symbol_values, &extent))
-            symbol_values[i] = (extent + rule->padded - 1) / rule->padded * rule->padded;
-        else
-            symbol_values[i] = rule->is_width ? 0 : extent;
-    }
-}
-
 /* Structure and printing. */
 
 int64_t dim_constant_part(const DimTab *tab, DimId dim) {

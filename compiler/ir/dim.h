@@ -81,6 +81,11 @@ bool dim_eval(const DimTab *tab, DimId dim, const int64_t *symbol_values, int64_
 /* The same as a number; 0 for DIM_NONE and where there is no value. */
 double dim_number(const DimTab *tab, DimId dim, const int64_t *symbol_values);
 
+/* 1 where value >= bound, else 0; DIM_NONE: out of range. */
+DimId dim_at_least(DimTab *tab, DimId value, int64_t bound);
+/* A symbol that stands for a value of 0 or 1, the same for the same; behind the name there is a
+ * number, for others than the first. DIM_NONE: there are no symbols left. */
+DimId dim_name_value(Arena *arena, DimTab *tab, const char *name, DimId value);
 /* Whether rows are copied, addresses being aligned; `*extent` is what they have. False too where
  * that is not known. */
 bool dim_rule_copies(const DimTab *tab, const DimRule *rule, const int64_t *symbol_values,

@@ -180,8 +180,9 @@ static void put_back(Chain *c, const Kernel *saved) {
 
 static bool try_continue(Chain *c) {
     const Kernel *reader = &c->plan->kernels.data[c->next];
-    if (!goes_on(c) || reader->link != LINK_NONE || plan_launch(c->plan, c->next).n > 1 ||
-        reader->is_init != c->launch.kernels->is_init || !has_operands(c) || !has_room(c))
+    if (!goes_on(c) || reader->link != LINK_NONE || reader->when != DIM_NONE ||
+        plan_launch(c->plan, c->next).n > 1 || reader->is_init != c->launch.kernels->is_init ||
+        !has_operands(c) || !has_room(c))
         return false;
     Kernel *saved = arena_copy(c->scratch, &c->plan->kernels.data[c->first],
                                (c->next - c->first + 1) * sizeof *saved);

@@ -68,7 +68,8 @@ static bool joins_products(Chain *c) {
 }
 
 bool chain_is_tiled(const Kernel *kernel) {
-    return kernel->form == FORM_CONTRACT && !has_engine(kernel, CONTRACT_PLAIN);
+    return kernel->form == FORM_CONTRACT && kernel->when == DIM_NONE &&
+           !has_engine(kernel, CONTRACT_PLAIN);
 }
 
 /* Whether one loop along k multiplies for both, and what passes stays in registers. */

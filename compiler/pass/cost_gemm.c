@@ -6,6 +6,7 @@
 #include "pass/cost_prims.h"
 #include "pass/cost_rows.h"
 #include "pass/cost_relay.h"
+#include "pass/cost_simt.h"
 
 #include <math.h>
 
@@ -13,7 +14,6 @@ enum {
     BUSY_MMA_WARPS = 8, /* of a processor, that keep its tensor cores busy */
     WARP_THREADS = 32
 };
-static const double LARGE_FMA_EFFICIENCY = 0.9; /* f32 4096^3 */
 static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its products */
 static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
 static const double READ_SHARE = 1.5;  /* of what a cache keeps, where all blocks read the same */
@@ -232,15 +232,6 @@ static bool time_tensor_cores(const Coster *c, Pricing *p) {
     return true;
 }
 
-/* Of a GPU's threads with many outputs each, more of what they start is products. */
-static double fma_efficiency(const Coster *c, const Pricing *p) {
-    const Sched *sched = &p->variant->sched;
-    if (c->card->device == DEVICE_CPU) return FMA_EFFICIENCY;
-    bool has_many =
-        sched->engine == CONTRACT_FMA && sched->tile_m * sched->tile_n / sched->threads >= 64;
-    return has_many ? LARGE_FMA_EFFICIENCY : FMA_EFFICIENCY;
-}
-
 /* The warps that multiply go over the rows, then; meanwhile the next tiles' factors come. */
 static double wgmma_rows_us(const Coster *c, const Pricing *p, const Sched *sched, double prims) {
     const KernelCost *product = p->cost - 1;
@@ -264,7 +255,11 @@ void cost_gemm_time(const Coster *c, Pricing *p, double prims_per_us) {
     const Kernel *kernel = p->kernel;
     KernelCost *cost = p->cost;
     if (time_tensor_cores(c, p)) return;
-    double efficiency = fma_efficiency(c, p);
+    if (c->card->device == DEVICE_GPU && p->variant->sched.engine == CONTRACT_FMA) {
+        cost->arithmetic_us += fmax(cost_simt_us(c, p), least_us(c, p));
+        return;
+    }
+    double efficiency = FMA_EFFICIENCY;
     if (kernel->reduces.data[0].acc == DT_F64) efficiency *= c->card->f64_rate;
     cost->arithmetic_us += fmax(cost->n_flops / 2 / (prims_per_us * efficiency), least_us(c, p));
 }

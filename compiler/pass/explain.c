@@ -155,7 +155,9 @@ static void print_price(const Ledger *l, const KernelCost *cost) {
 }
 
 /* Where others stand for the kernel. */
-static void print_spread(const Ledger *l, const RowSpread *spread) {
+static void print_spread(const Ledger *l, const Kernel *kernel) {
+    const RowSpread *spread = &kernel->spread;
+    bool is_product = kernel->form == FORM_CONTRACT;
     text_puts(l->out, "    where ");
     dim_print(l->dims, spread->margin, l->out);
     text_printf(l->out, " >= %lld", (long long)spread->least);
@@ -169,7 +171,8 @@ static void print_spread(const Ledger *l, const RowSpread *spread) {
             text_printf(l->out, " is no multiple of %lld", (long long)spread->lanes);
         }
     }
-    text_printf(l->out, ", rows are few and long: the next %u start in its place\n", spread->n);
+    text_printf(l->out, ", %s: the next %u start in its place\n",
+                is_product ? "copies of factors pay" : "rows are few and long", spread->n);
 }
 
 /* What a rewritten kernel is held to, at these extents. */
@@ -209,7 +212,7 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
             print_price(l, &l->input->cost->kernels[i]);
         else
             text_puts(l->out, "    does not start at these extents\n");
-        if (kernel->spread.n) print_spread(l, &kernel->spread);
+        if (kernel->spread.n) print_spread(l, kernel);
     }
 }
 

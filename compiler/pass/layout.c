@@ -1,6 +1,8 @@
 /* Laying factors of contractions out anew. See layout.h. */
 #include "pass/layout.h"
 
+#include "pass/layout_price.h"
+#include "pass/layout_when.h"
 #include "pass/packer.h"
 #include "pass/pitch.h"
 #include "pass/run_pitch.h"
@@ -8,9 +10,8 @@
 #include "pass/sched_gemm.h"
 
 enum {
-    MAX_GROWTH = 2,           /* how many times as large padding may make a matrix, ... */
-    SMALL_BYTES = 256 * 1024, /* ... unless that is no more than this: little of a cache */
-    WORTH_TURNING = 2048      /* rows of the other factor: judged, of f32 on an H200 */
+    MAX_GROWTH = 2,          /* how many times as large padding may make a matrix, ... */
+    SMALL_BYTES = 256 * 1024 /* ... unless that is no more than this: little of a cache */
 };
 
 typedef struct Layout {
@@ -89,40 +90,74 @@ static Wish along_k(const Packing *p, const Kernel *gemm, bool is_left) {
                   .stored = pitch};
 }
 
-/* Whether the factor lies as wgmma takes 32 bits (ir/wgmma.h), or may be laid out so. */
-typedef enum { ALONG_K_NEVER, ALONG_K_READY, ALONG_K_PARAM, ALONG_K_COPIED } AlongK;
-
-static AlongK judge_along_k(const Packing *p, const Kernel *gemm, bool is_left) {
-    Rows rows = rows_of_factor(gemm, is_left);
-    if (rows.is_plain && rows.inner == gemm_axis_k(gemm) && rows.fit) return ALONG_K_READY;
-    if (comes_from_params(p, gemm, *packer_factor(gemm, is_left))) return ALONG_K_PARAM;
-    uint32_t other = is_left ? gemm_axis_n(gemm) : gemm_axis_m(gemm);
-    DimId extent = kernel_axis_extent(gemm, other);
-    return dim_lo(p->dims, extent) >= WORTH_TURNING ? ALONG_K_COPIED : ALONG_K_NEVER;
+/* How the factor is to lie so that wgmma takes 32 bits of it (ir/wgmma.h). False: it does. */
+static bool find_along_k(const Packing *p, uint32_t gemm, bool is_left, Wish *wish) {
+    const Kernel *kernel = &p->plan->kernels.data[gemm];
+    Rows rows = rows_of_factor(kernel, is_left);
+    if (rows.is_plain && rows.inner == gemm_axis_k(kernel) && rows.fit) return false;
+    bool is_param = comes_from_params(p, kernel, *packer_factor(kernel, is_left));
+    *wish = along_k(p, kernel, is_left);
+    wish->made_of = is_param ? MADE_OF_PARAMS : MADE_OF_INPUTS;
+    return true;
 }
 
-/* tf32: both factors along k, or none: one alone would not do. */
-static bool lay_out_tf32(Layout *l, uint32_t gemm) {
-    AlongK sides[2];
-    bool any = false;
+/* Whether the copies that every run makes pay, at all extents. */
+static bool pays(Layout *l, uint32_t gemm, const Wish *wishes, uint32_t n) {
+    CostPoints points = cost_points(l->packing.arena, l->packing.dims, DEVICE_GPU);
+    LayoutPrices prices;
+    bool is_copied = false;
+    for (uint32_t i = 0; i < n; i++) is_copied = is_copied || wishes[i].made_of == MADE_OF_INPUTS;
+    return !is_copied ||
+           (layout_price(&l->packing, gemm, wishes, n, l->target, &points, &prices) &&
+            choose_is_better(&points, &prices.as_is, &prices.laid_out, &prices.as_is));
+}
+
+/* How many factors are to lie otherwise; 0 also where one cannot: one alone would not do. */
+static uint32_t find_wishes(const Packing *p, uint32_t gemm, Wish wishes[MAX_WISHES]) {
+    uint32_t n = 0;
     for (int is_left = 0; is_left < 2; is_left++) {
-        const Kernel *kernel = &l->packing.plan->kernels.data[gemm];
-        sides[is_left] = judge_along_k(&l->packing, kernel, is_left);
-        if (sides[is_left] == ALONG_K_NEVER) return false;
+        if (!find_along_k(p, gemm, is_left, &wishes[n])) continue;
+        if (wishes[n++].pitch == DIM_NONE) return 0;
     }
-    for (int is_left = 0; is_left < 2; is_left++) {
-        if (sides[is_left] == ALONG_K_READY) continue;
-        Wish wish = along_k(&l->packing, &l->packing.plan->kernels.data[gemm], is_left);
-        wish.made_of = sides[is_left] == ALONG_K_PARAM ? MADE_OF_PARAMS : MADE_OF_INPUTS;
-        any = (wish.pitch && packer_lay_out(&l->packing, gemm, wish)) || any;
+    return n;
+}
+
+/* tf32: both factors along k, or none. */
+static bool lay_out_tf32(Layout *l, uint32_t gemm) {
+    Wish wishes[MAX_WISHES];
+    uint32_t n = find_wishes(&l->packing, gemm, wishes);
+    bool any = false;
+    if (!n || !pays(l, gemm, wishes, n)) return false;
+    for (uint32_t i = 0; i < n; i++) any = packer_lay_out(&l->packing, gemm, wishes[i]) || any;
+    return any;
+}
+
+/* Whether wgmma takes it where both factors lie along k. */
+static bool wants_along_k(const Layout *l, const Kernel *kernel) {
+    return kernel->form == FORM_CONTRACT && !kernel->is_init && l->target->has_wgmma &&
+           kernel->reduces.data[0].precision == PRECISION_TF32 &&
+           sched_gemm_gpu_copies(l->packing.plan, kernel);
+}
+
+/* Of products that were left as they are, those that pay to be laid out at some extents: from the
+ * last on, since each moves the kernels behind it. */
+static bool lay_out_at_some(Layout *l) {
+    Plan *plan = l->packing.plan;
+    bool any = false;
+    for (uint32_t k = plan->kernels.n; k-- > 0;) {
+        Wish wishes[MAX_WISHES];
+        if (!wants_along_k(l, &plan->kernels.data[k])) continue;
+        uint32_t n = find_wishes(&l->packing, k, wishes);
+        Packing own = {.arena = l->packing.arena, .plan = plan, .dims = l->packing.dims};
+        any = (n && layout_where_it_pays(&own, k, wishes, n, l->target)) || any;
     }
     return any;
 }
 
 static bool lay_out_gpu(Layout *l, uint32_t gemm) {
-    const Reduce *reduce = &l->packing.plan->kernels.data[gemm].reduces.data[0];
-    if (!sched_gemm_gpu_copies(l->packing.plan, &l->packing.plan->kernels.data[gemm])) return false;
-    if (reduce->precision == PRECISION_TF32 && l->target->has_wgmma) return lay_out_tf32(l, gemm);
+    const Kernel *kernel = &l->packing.plan->kernels.data[gemm];
+    if (!sched_gemm_gpu_copies(l->packing.plan, kernel)) return false;
+    if (wants_along_k(l, kernel)) return lay_out_tf32(l, gemm);
     bool right = prepare_rows(l, gemm, false);
     bool left = prepare_rows(l, gemm, true);
     bool copied = run_pitch_copy_factors(&l->packing, gemm, l->target);
@@ -139,7 +174,7 @@ void layout_plan(Arena *arena, Plan *plan, const Target *target) {
         if (kernel->form != FORM_CONTRACT || kernel->is_init) continue;
         any = (target->device == DEVICE_CPU ? lay_out_cpu(&l, i) : lay_out_gpu(&l, i)) || any;
     }
-    if (!any) return;
-    run_pitch_place_copies(plan, n);
-    prepare_order(arena, plan);
+    if (any) run_pitch_place_copies(plan, n);
+    any = (target->device == DEVICE_GPU && lay_out_at_some(&l)) || any;
+    if (any) prepare_order(arena, plan);
 }

@@ -46,6 +46,8 @@ bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel);
  * `is_spare`: the last variant, which always applies, is for odd pointers and small products. */
 uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
                         const Target *target, bool is_spare, Variant *variants);
+/* Whether such a variant copies both factors to shared memory, several steps of k ahead. */
+bool sched_gemm_mma_copies(const Kernel *kernel, const Variant *variant);
 /* Of factors of this dtype, the most columns of a tile. */
 int64_t sched_gemm_mma_widest_rows(Dtype dtype);
 /* The same from shared memory, for targets that have it: 0 when the factors do not lie so that the

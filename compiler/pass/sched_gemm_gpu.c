@@ -8,11 +8,18 @@
 
 /* Blocks that a machine of the class of an A100 or H200 runs at once, below which smaller tiles are
  * faster though they read more. */
-enum { FULL_MACHINE = 132, VECTOR_BYTES = 16, FEW_ROWS = 32, DEEP = 1024 };
+enum {
+    FULL_MACHINE = 132,
+    VECTOR_BYTES = 16,
+    FEW_ROWS = 32,
+    DEEP = 1024,
+    MAX_STAGES_BYTES = 96 * 1024, /* every target has them, and two blocks share a processor */
+    STAGED_DEPTH = 256            /* of k, from which on stages of few rows fill */
+};
 
 /* `most_larger`: it is taken where the next larger tile would give at most so many blocks. */
 typedef struct GemmTiles {
-    uint32_t m, n, k, warps_m, warps_n, threads, most_larger;
+    uint32_t m, n, k, warps_m, warps_n, threads, stages, most_larger;
 } GemmTiles;
 
 /* Ascending. A thread has at most 64 accumulators. Where few blocks run at
@@ -20,24 +27,34 @@ typedef struct GemmTiles {
  * smallest wait for shared memory more than they compute, so that half a machine of the next is
  * better. */
 enum { N_SIZES = 3 };
-static const GemmTiles tile_sizes[N_SIZES] = {{32, 32, 32, 2, 2, 128, FULL_MACHINE / 2},
-                                              {64, 64, 16, 2, 2, 128, FULL_MACHINE},
-                                              {128, 128, 8, 2, 4, 256, 0}};
+static const GemmTiles tile_sizes[N_SIZES] = {{32, 32, 32, 2, 2, 128, 4, FULL_MACHINE / 2},
+                                              {64, 64, 16, 2, 2, 128, 2, FULL_MACHINE},
+                                              {128, 128, 8, 2, 4, 256, 2, 0}};
+/* Few rows, as many as a tile has at most: the right factor is streamed once. An output is one
+ * chain along k, so what counts is that a step of it waits for nothing: narrow tiles, so that every
+ * processor has one, as much of the right factor under way as memory wants (some 40 KiB a
+ * processor), and no more threads that multiply than the rows need, since each reads fragments. */
+enum { N_FEW = 4 };
+static const GemmTiles few_tiles[N_FEW] = {{8, 32, 64, 1, 2, 128, 8, 0},
+                                           {16, 32, 64, 1, 4, 128, 8, 0},
+                                           {32, 32, 32, 2, 2, 128, 10, 0},
+                                           {64, 32, 32, 2, 2, 128, 8, 0}};
+enum { FEW_SPARE = 2 }; /* of those, the one for odd pointers */
 /* In place of the largest, twice as wide: 8 by 16 accumulators a thread read 6 fragments for 128
  * multiplications, 8 by 8 read 4 for 64. 4096^3 in f32 takes 96 % of the time (2652 and 2775 us).
  */
-static const GemmTiles tiles_wide = {128, 256, 8, 2, 4, 256, 0};
+static const GemmTiles tiles_wide = {128, 256, 8, 2, 4, 256, 2, 0};
 enum { WIDE_PERCENT = 96 };
 /* Of rows that are to be whole, by their columns; the lower where the higher would leave processors
  * idle, since what passes on chip is little then, too. */
 static const GemmTiles row_tiles[][2] = {
-    {{32, 32, 32, 2, 2, 128, FULL_MACHINE / 2}, {64, 32, 16, 2, 2, 128, 0}},
-    {{32, 64, 32, 2, 2, 128, FULL_MACHINE / 2}, {64, 64, 16, 2, 2, 128, 0}},
-    {{32, 128, 32, 1, 4, 128, FULL_MACHINE / 2}, {64, 128, 8, 1, 4, 128, 0}},
-    {{32, 256, 16, 1, 8, 256, FULL_MACHINE / 2}, {64, 256, 8, 1, 8, 256, 0}}};
+    {{32, 32, 32, 2, 2, 128, 2, FULL_MACHINE / 2}, {64, 32, 16, 2, 2, 128, 2, 0}},
+    {{32, 64, 32, 2, 2, 128, 2, FULL_MACHINE / 2}, {64, 64, 16, 2, 2, 128, 2, 0}},
+    {{32, 128, 32, 1, 4, 128, 2, FULL_MACHINE / 2}, {64, 128, 8, 1, 4, 128, 2, 0}},
+    {{32, 256, 16, 1, 8, 256, 2, FULL_MACHINE / 2}, {64, 256, 8, 1, 8, 256, 2, 0}}};
 enum { N_ROW_TILES = sizeof row_tiles / sizeof *row_tiles };
 /* One row, of many: a warp has the outputs, all threads load for it. */
-static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 0};
+static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 8, 0};
 
 typedef struct GemmGpu {
     const Kernel *kernel;
@@ -93,9 +110,14 @@ static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
     sched->warps_m = tiles->warps_m;
     sched->warps_n = tiles->warps_n;
     sched->threads = tiles->threads;
-    sched->stages = 2;
-    uint32_t bytes = simt_part_bytes(sched, dtype_bytes(g->kernel->reduces.data[0].acc));
-    variant.shared_bytes = sched_gemm_dynamic_bytes(bytes);
+    uint32_t acc_bytes = dtype_bytes(g->kernel->reduces.data[0].acc);
+    uint32_t stage = simt_stage_bytes(sched, acc_bytes), part = simt_part_bytes(sched, acc_bytes);
+    sched->stages = tiles->stages;
+    while (sched->stages > 2 && (sched->stages * stage > MAX_STAGES_BYTES ||
+                                 (sched->stages - 1) * tiles->k >= dim_hi(g->dims, g->k)))
+        sched->stages--;
+    uint32_t bytes = sched->stages * stage;
+    variant.shared_bytes = sched_gemm_dynamic_bytes(bytes > part ? bytes : part);
     variant.grid = gemm_gpu_grid(g->kernel, tiles->m, tiles->n);
     g->variants[g->n_variants++] = variant;
 }
@@ -120,9 +142,18 @@ static const GemmTiles *largest_tiles(const GemmGpu *g) {
                                                                                  : narrow;
 }
 
+/* Blocks of the launch, of at least so many rows if it is this product alone. */
+static int64_t least_blocks(const GemmGpu *g, const GemmTiles *tiles, int64_t rows) {
+    int64_t all = dim_lo(g->dims, gemm_launch_grid(&g->launch, g->kernel, tiles->m, tiles->n));
+    DimId line = gemm_gpu_grid(g->kernel, UINT32_MAX, tiles->n); /* tiles side by side */
+    int64_t own = dim_lo(g->dims, line) * ((rows + tiles->m - 1) / tiles->m);
+    return g->launch.n_parts <= 1 && own > all ? own : all;
+}
+
 /* Adds the variant for every size of tile, from `first`, that some extents call for. The last
- * applies always; none is larger than an extent without need. */
-static void add_sizes(GemmGpu *g, Variant variant, uint32_t first) {
+ * applies always; none is larger than an extent without need. `least`: there are so many rows where
+ * no variant before applies. */
+static void add_sizes(GemmGpu *g, Variant variant, uint32_t first, int64_t least) {
     for (uint32_t i = first; i < N_SIZES; i++) {
         bool is_last = i + 1 == N_SIZES || dim_hi(g->dims, g->m) <= tile_sizes[i].m ||
                        dim_hi(g->dims, g->n) <= tile_sizes[i].n;
@@ -130,7 +161,7 @@ static void add_sizes(GemmGpu *g, Variant variant, uint32_t first) {
         if (!is_last) {
             DimId blocks =
                 gemm_launch_grid(&g->launch, g->kernel, tile_sizes[i + 1].m, tile_sizes[i + 1].n);
-            if (dim_lo(g->dims, blocks) > tile_sizes[i].most_larger) continue;
+            if (least_blocks(g, &tile_sizes[i + 1], least) > tile_sizes[i].most_larger) continue;
             is_last = dim_hi(g->dims, blocks) <= tile_sizes[i].most_larger;
             if (!is_last) {
                 variant.limit_dim = blocks;
@@ -140,6 +171,29 @@ static void add_sizes(GemmGpu *g, Variant variant, uint32_t first) {
         add(g, variant, i + 1 < N_SIZES ? &tile_sizes[i] : largest_tiles(g));
         if (is_last) return;
     }
+}
+
+/* Adds the variants for few rows, of a k that is worth stages, from tile `first` to `end`; returns
+ * how many rows there are at least where none applies, -1 where one always does. */
+static int64_t add_few_rows(GemmGpu *g, Variant variant, uint32_t first, uint32_t end) {
+    int64_t least = dim_lo(g->dims, g->m), most = dim_hi(g->dims, g->m);
+    if (dim_hi(g->dims, g->k) < STAGED_DEPTH || least > few_tiles[end - 1].m) return least;
+    for (uint32_t i = first; i < end; i++) {
+        bool is_last = most <= few_tiles[i].m;
+        if (least > few_tiles[i].m) continue;
+        variant.limit_dim = is_last ? DIM_NONE : g->m;
+        variant.limit = is_last ? 0 : few_tiles[i].m;
+        add(g, variant, &few_tiles[i]);
+        if (is_last) return -1;
+    }
+    return few_tiles[end - 1].m + 1;
+}
+
+/* The same, and those for more rows. */
+static void add_all_sizes(GemmGpu *g, Variant variant, uint32_t first_few, uint32_t end_few,
+                          uint32_t first) {
+    int64_t least = add_few_rows(g, variant, first_few, end_few);
+    if (least >= 0) add_sizes(g, variant, first, least);
 }
 
 /* Whether something the kernel reads or writes is contiguous along an axis. */
@@ -183,10 +237,11 @@ static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lan
     return any;
 }
 
-/* Sizes that hold whole rows. */
+/* Sizes that hold whole rows; the few of a narrow product are streamed. */
 static void add_row_sizes(GemmGpu *g, Variant variant) {
     uint32_t i = 0;
     while (i + 1 < N_ROW_TILES && dim_hi(g->dims, g->n) > row_tiles[i][0].n) i++;
+    if (i == 0 && add_few_rows(g, variant, 0, 1) < 0) return;
     const GemmTiles *low = &row_tiles[i][0], *high = &row_tiles[i][1];
     DimId blocks = gemm_gpu_grid(g->kernel, high->m, high->n);
     bool is_few = dim_hi(g->dims, blocks) <= low->most_larger;
@@ -217,14 +272,9 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
         add(g, variant, &tiles_row);
         return;
     }
-    if (has_vectors && dim_lo(g->dims, g->m) <= 1 && dim_hi(g->dims, g->m) > 1) {
-        Variant one = wide;
-        one.limit_dim = g->m;
-        one.limit = 1;
-        add(g, one, &tiles_row);
-    }
-    if (has_vectors) add_sizes(g, wide, 0);
-    add_sizes(g, variant, 1);
+    if (has_vectors) add_all_sizes(g, wide, 0, N_FEW, 0);
+    uint32_t first = has_vectors ? FEW_SPARE : 0, end = has_vectors ? FEW_SPARE + 1 : N_FEW;
+    add_all_sizes(g, variant, first, end, 1);
 }
 
 enum { PLAIN_THREADS = 128 };
@@ -291,7 +341,8 @@ static DimId n_tiles_of_rows(const GemmLaunch *launch, const Kernel *kernel, uin
 
 /* The smallest tiles where they are better than any of wgmma's: few rows, and no more tiles than
  * run at once, or one for each product. Along a deep k wgmma's rows, of a number that is known to
- * be small, are better fetched than those of 32; those of 16 are not. */
+ * be small, are better fetched than those of 32; those of 16 are not. What is loaded element by
+ * element waits for memory at each step, which copies for wgmma's sake, and maps, do not. */
 static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, Variant *few) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
@@ -303,6 +354,7 @@ static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, Va
     bool is_deep = dim_lo(dims, kernel_n_reduced(kernel)) >= DEEP;
     if (is_deep && dim_hi(dims, m) <= FEW_ROWS && few->sched.tile_m == FEW_ROWS) return false;
     if (few->sched.tile_m > FEW_ROWS || dim_lo(dims, m) > FEW_ROWS) return false;
+    if (!sched_gemm_mma_copies(kernel, few)) return false;
     if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * FULL_MACHINE)) return false;
     few->limit_dim = dim_hi(dims, m) <= FEW_ROWS ? DIM_NONE : m;
     few->limit = few->limit_dim ? FEW_ROWS : 0;

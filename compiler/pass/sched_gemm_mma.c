@@ -42,6 +42,9 @@ static const Tile spare_tile = {32, 32, DEPTH_BYTES, 2, 2, 3};
 /* Of f64, whose accumulators take twice the registers; computing takes more than memory. */
 static const Tile wide_small_tile = {64, 64, DEPTH_BYTES, 2, 2, 4};
 static const Tile wide_large_tile = {128, 128, DEPTH_BYTES, 2, 4, 3};
+/* Few rows of it, as many as a tile has: as narrow as to give every processor a tile. */
+enum { N_WIDE_FEW = 2, LOW_DEPTH = 256 };
+static const Tile wide_few_tiles[N_WIDE_FEW] = {{32, 32, 256, 2, 2, 6}, {64, 32, 128, 2, 2, 6}};
 /* Of columns that are to be whole. Few rows of them are gone over by as many warps as may be. */
 static const Tile rows_tile = {64, 128, DEPTH_BYTES, 2, 2, 4};
 static const Tile rows_wide_tile = {64, 256, DEPTH_BYTES, 2, 4, 3};
@@ -58,6 +61,7 @@ typedef struct Chooser {
     ScalarId left, right;
     uint32_t elem_bytes, chunk_elems;
     const Tile *few, *small, *large; /* few: may be NULL */
+    bool has_low;                    /* tiles for few rows */
     const Tile *rows;                /* the only one, if rows need it; else NULL */
 } Chooser;
 
@@ -231,6 +235,21 @@ static uint32_t add_row_choice(const Chooser *c, const Choice *choice, bool is_b
     return n + 1;
 }
 
+/* Adds the tiles for few rows, under the condition that they are; true when that is certain. */
+static bool add_low(const Chooser *c, Variant base, Variant *variants, uint32_t *n_variants) {
+    DimId m = kernel_axis_extent(c->kernel, gemm_axis_m(c->kernel));
+    bool is_certain = false;
+    for (uint32_t i = 0; i < N_WIDE_FEW && !is_certain; i++) {
+        if (dim_lo(c->dims, m) > wide_few_tiles[i].m) continue;
+        is_certain = dim_hi(c->dims, m) <= wide_few_tiles[i].m;
+        set_tile(c, &base, &wide_few_tiles[i]);
+        base.limit_dim = is_certain ? DIM_NONE : m;
+        base.limit = is_certain ? 0 : wide_few_tiles[i].m;
+        variants[(*n_variants)++] = base;
+    }
+    return is_certain;
+}
+
 /* Small tiles where larger ones are few or mostly empty: by what is known, else by a condition. */
 static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
                            Variant *variants) {
@@ -244,6 +263,8 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
     }
     uint32_t n_variants = 0;
     if (c->launch.has_rows) return add_row_choice(c, choice, is_best, base, variants);
+    if (c->has_low && choice->copies_both && add_low(c, base, variants, &n_variants))
+        return n_variants;
     const Tile *only = !choice->copies_both                   ? &computed_tile
                        : c->few && fits_tile(c, c->few, true) ? c->few
                                                               : NULL;
@@ -298,6 +319,15 @@ static const Tile *few_of(const Chooser *c, const Target *target) {
     return is_clustered ? &few_rows_deep_tile : &few_rows_tile;
 }
 
+/* Of elements so wide that larger tiles compute for longer than memory takes, but for few rows of a
+ * deep k. */
+static bool has_low(const Chooser *c) {
+    DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
+    bool is_deep = dim_multiple(c->dims, k) % (2 * DEPTH_BYTES / c->elem_bytes) == 0 &&
+                   dim_hi(c->dims, k) >= LOW_DEPTH;
+    return c->elem_bytes == 8 && !c->launch.has_rows && is_deep;
+}
+
 /* NULL: any tile that is small or large may hold them, or they need not be whole. */
 static const Tile *rows_of(const Chooser *c) {
     uint32_t n = gemm_axis_n(c->kernel);
@@ -310,8 +340,7 @@ int64_t sched_gemm_mma_widest_rows(Dtype dtype) {
     return dtype == DT_F64 ? wide_rows_tile.n : rows_wide_tile.n;
 }
 
-uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
-                        const Target *target, bool is_spare, Variant *variants) {
+static Chooser chooser_of(const Kernel *kernel, GemmLaunch launch) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
     Chooser c = {.kernel = kernel,
@@ -322,8 +351,20 @@ uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launc
                  .right = gemm_unrounded(kernel, reduce->factor),
                  .elem_bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype)};
     c.chunk_elems = CHUNK_BYTES / c.elem_bytes;
+    return c;
+}
+
+bool sched_gemm_mma_copies(const Kernel *kernel, const Variant *variant) {
+    Chooser c = chooser_of(kernel, (GemmLaunch){.products = 1});
+    return choose(&c, variant->multiple_dim).copies_both;
+}
+
+uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
+                        const Target *target, bool is_spare, Variant *variants) {
+    Chooser c = chooser_of(kernel, launch);
     bool is_wide = c.elem_bytes == 8;
     c.few = few_of(&c, target);
+    c.has_low = has_low(&c);
     c.small = is_wide ? &wide_small_tile : &small_tile;
     c.large = is_wide ? &wide_large_tile : &large_tile;
     c.rows = rows_of(&c);

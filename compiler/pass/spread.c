@@ -30,48 +30,20 @@ typedef struct Spreader {
 
 /* Where they are spread. */
 
-/* 1 where value >= bound, else 0; DIM_NONE: out of range. */
-static DimId at_least(DimTab *dims, DimId value, int64_t bound) {
-    if (value == DIM_NONE) return DIM_NONE;
-    int64_t below = bound - dim_lo(dims, value), above = dim_hi(dims, value) - bound + 1;
-    int64_t span = below > above ? below : above;
-    if (span < 1 || span >= DIM_LIMIT / 2) return DIM_NONE;
-    DimId moved = dim_add(dims, value, dim_const(dims, span - bound));
-    return moved == DIM_NONE ? DIM_NONE : dim_div(dims, moved, dim_const(dims, span));
-}
-
 /* 1 where it is no multiple, else 0. */
 static DimId is_ragged(DimTab *dims, DimId value, int64_t multiple) {
     DimId whole = dim_div(dims, value, dim_const(dims, multiple));
     DimId rest = dim_sub(dims, value, dim_mul_const(dims, whole, multiple));
-    return at_least(dims, rest, 1);
+    return dim_at_least(dims, rest, 1);
 }
 
 static DimId where(DimTab *dims, const RowSpread *spread) {
-    DimId few = at_least(dims, spread->margin, spread->least);
+    DimId few = dim_at_least(dims, spread->margin, spread->least);
     if (few == DIM_NONE || !spread->clustered) return few;
-    DimId longer = at_least(dims, spread->length, spread->clustered + 1);
+    DimId longer = dim_at_least(dims, spread->length, spread->clustered + 1);
     DimId any = dim_add(dims, longer, is_ragged(dims, spread->inner, spread->lanes));
     any = dim_add(dims, any, dim_const(dims, 1));
     return dim_mul(dims, few, dim_div(dims, any, dim_const(dims, 2)));
-}
-
-/* A symbol for it. */
-static DimId name(Arena *arena, DimTab *dims, DimId value) {
-    uint32_t n = 1;
-    for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
-        const DimRule *rule = dim_symbol_info(dims, i)->rule;
-        if (rule && rule->value == value) return dim_symbol(dims, i);
-        n += rule && rule->value != DIM_NONE;
-    }
-    if (dim_n_symbols(dims) == DIM_MAX_SYMBOLS) return DIM_NONE;
-    DimRule rule = {.value = value};
-    DimSymbol symbol = {.name = n > 1 ? str_format(arena, "rows.few%u", n) : "rows.few",
-                        .lo = 0,
-                        .hi = 1,
-                        .multiple = 1,
-                        .rule = &rule};
-    return dim_symbol(dims, dim_declare(dims, symbol));
 }
 
 /* The longest rows that a cluster of blocks takes. */
@@ -113,7 +85,9 @@ static DimId find_few(Arena *arena, const Plan *plan, Kernel kernel, const Targe
         spread->lanes = cluster->multiple_dim ? cluster->multiple_of : 1;
     }
     DimId few = where(dims, spread);
-    return few == DIM_NONE || dim_is_const(dims, few, &value) ? DIM_NONE : name(arena, dims, few);
+    return few == DIM_NONE || dim_is_const(dims, few, &value)
+               ? DIM_NONE
+               : dim_name_value(arena, dims, "rows.few", few);
 }
 
 /* The kernels. */

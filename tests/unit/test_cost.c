@@ -255,6 +255,10 @@ static const struct {
     {"graph g(x: f32[4096, 4096], w: f32[4096, 4096]) -> (y: f32[4096, 4096]) {\n"
      "  y = x @ transpose(w)\n}",
      TARGET_SM_90A, 2652, 0.1},
+    {"graph g(x: f32[1024, 1024], w: f32[1024, 1024]) -> (y: f32[1024, 1024]) {\n  y = x @ w\n}",
+     TARGET_SM_90A, 64.9, 0.25},
+    {"graph g(x: f32[256, 256], w: f32[256, 256]) -> (y: f32[256, 256]) {\n  y = x @ w\n}",
+     TARGET_SM_90A, 5.5, 0.25},
     {"graph g(x: bf16[256, 131072]) -> (y: bf16[256, 131072]) {\n"
      "  fuse must { y = softmax(x, axis=1) }\n}",
      TARGET_SM_90A, 43.7, 0.1},
@@ -284,6 +288,29 @@ Test(cost, products_take_what_they_were_measured_to) {
         Fixture f = fixture_new(products[i].source, products[i].target, CARD_H200);
         expect_near(f.priced.cost->us, products[i].us, products[i].tolerance, products[i].source);
         arena_free(f.arena);
+    }
+}
+
+/* Few rows take what memory takes, or their multiplications; more rows never less, whichever tile
+ * they have. */
+Test(cost, more_rows_take_no_less) {
+    static const char *const dtypes[] = {"f32", "f64"};
+    static const int rows[] = {2, 8, 9, 16, 17, 32, 33, 64, 65, 128, 256};
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+        double before = 0;
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            char source[256];
+            snprintf(source, sizeof source,
+                     "graph g(x: %s[%d, 4096], w: %s[4096, 4096]) -> (y: %s[%d, 4096]) {\n"
+                     "  y = x @ w\n}\n",
+                     dtypes[d], rows[i], dtypes[d], dtypes[d], rows[i]);
+            Fixture f = fixture_new(source, TARGET_SM_90A, CARD_H200);
+            double us = f.priced.cost->us;
+            cr_expect_geq(us, 0.99 * before, "%s %d: %g after %g", dtypes[d], rows[i], us, before);
+            if (rows[i] <= 16) cr_expect_lt(us, d ? 40 : 30, "%s %d: %g", dtypes[d], rows[i], us);
+            before = us;
+            arena_free(f.arena);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
  * as the schedule says and with nothing spilled. What they compute is checked where there is a GPU.
  */
 #include "back/back.h"
+#include "ir/simt.h"
 #include "lib/plans.h"
 #include "lib/ptx.h"
 #include "pass/sched.h"
@@ -229,8 +230,7 @@ Test(gpu_gemm, pads_with_zeros_of_both_signs) {
     arena_free(batch.arena);
 }
 
-/* One row takes its own kernel, whatever its extent's multiple; larger tiles come with more work.
- */
+/* Few rows take tiles of their own, for as many as these have; larger ones come with more work. */
 Test(gpu_gemm, variants_by_extent) {
     Batch batch = {.arena = arena_new(NULL), .target = target_get(TARGET_SM_90A)};
     Plan *plan = add_program(&batch, "dim M in 1..8192\n"
@@ -239,15 +239,56 @@ Test(gpu_gemm, variants_by_extent) {
     const Kernel *kernel = &plan->kernels.data[0];
     cr_assert_geq(kernel->n_variants, 4);
     const Variant *first = &kernel->variants[0];
-    cr_expect_eq(first->sched.tile_m, 1);
-    cr_expect_eq(first->limit, 1);
+    cr_expect_eq(first->sched.tile_m, 8);
+    cr_expect_eq(first->limit, 8);
     cr_expect_eq(first->multiple_dim, DIM_NONE);
     for (uint32_t v = 1; v < kernel->n_variants; v++) {
         const Variant *before = &kernel->variants[v - 1], *now = &kernel->variants[v];
         if (now->align_args == before->align_args)
-            cr_expect_gt(now->sched.tile_m, before->sched.tile_m);
+            cr_expect_gt(now->sched.tile_m * now->sched.tile_n,
+                         before->sched.tile_m * before->sched.tile_n);
     }
     arena_free(batch.arena);
+}
+
+/* A tile of few rows has some 40 KiB of the right factor under way and room for a block beside it;
+ * its fragments come so many steps ahead that nobody waits for shared memory. Where k is short,
+ * there are the tiles of other products. */
+Test(gpu_gemm, few_rows_are_streamed) {
+    static const struct {
+        int m, k;
+        const char *right;
+        uint32_t tile_m, least_bytes;
+    } cases[] = {{2, 4096, "w", 8, 40 << 10},
+                 {8, 4096, "transpose(w)", 8, 40 << 10},
+                 {9, 4096, "w", 16, 40 << 10},
+                 {16, 4095, "w", 16, 40 << 10},
+                 {32, 4096, "transpose(w)", 32, 32 << 10},
+                 {33, 4096, "w", 64, 24 << 10},
+                 {64, 300, "w", 64, 24 << 10},
+                 {16, 128, "w", 32, 0},
+                 {65, 4096, "w", 64, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Batch batch = {.arena = arena_new(NULL), .target = target_get(TARGET_SM_90A)};
+        bool is_turned = cases[i].right[0] == 't';
+        int n = 4096, k = cases[i].k;
+        Plan *plan = add_program(
+            &batch, str_format(batch.arena,
+                               "graph g(x: f32[%d, %d], w: f32[%d, %d]) -> (y: f32[%d, %d]) {\n"
+                               "  y = x @ %s\n}\n",
+                               cases[i].m, k, is_turned ? n : k, is_turned ? k : n, cases[i].m, n,
+                               cases[i].right));
+        const Variant *variant = &plan->kernels.data[0].variants[0];
+        const Sched *sched = &variant->sched;
+        cr_expect_eq(sched->tile_m, cases[i].tile_m, "case %zu: %u", i, sched->tile_m);
+        cr_expect_leq(variant->shared_bytes, 96 << 10);
+        uint32_t ahead = simt_rows_ahead(sched);
+        cr_expect_eq(sched->tile_k % ahead, 0);
+        uint32_t under_way = (sched->stages - 1) * sched->tile_k * sched->tile_n * 4;
+        cr_expect_geq(under_way, cases[i].least_bytes, "case %zu", i);
+        if (cases[i].least_bytes) cr_expect_geq(ahead, 4);
+        arena_free(batch.arena);
+    }
 }
 
 /* A plain load is copied: by 16 bytes where it lies along its own axis, by elements where it lies

@@ -3,6 +3,7 @@
 #include "lib/compiled.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 /* As the runtime has it. */
@@ -93,4 +94,28 @@ Test(gpu_wgmma_price, rows_choose_tiles, .timeout = 120) {
                   "%lld rows: %u x %u", (long long)choices[i].m, s->tile_m, s->tile_n);
     }
     compile_free(&compiled);
+}
+
+/* Few rows are not multiplied element by element in front of the tiles that prices compare, where
+ * copies give these their rows; where factors can be copied to shared memory as they lie, they are.
+ */
+Test(gpu_wgmma_price, few_rows_of_odd_products_are_copied) {
+    static const struct {
+        int k, n;
+        bool has_few;
+    } cases[] = {{4095, 4095, false}, {4096, 4095, false}, {4096, 4096, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char source[256];
+        int k = cases[i].k, n = cases[i].n;
+        snprintf(source, sizeof source,
+                 "dim M in 1..4096\n"
+                 "graph g(x: bf16[M, %d], w: bf16[%d, %d]) -> (y: bf16[M, %d]) {\n  y = x @ w\n}\n",
+                 k, k, n, n);
+        Compiled compiled = compiled_new(source, TARGET_SM_90A);
+        uint32_t first = 0;
+        while (compiled.plan->kernels.data[first].form == FORM_MAP) first++;
+        const Variant *variant = &compiled.plan->kernels.data[first].variants[0];
+        cr_expect_eq(variant->sched.engine == CONTRACT_MMA, cases[i].has_few, "%d, %d", k, n);
+        compile_free(&compiled);
+    }
 }

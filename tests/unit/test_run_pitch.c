@@ -111,7 +111,8 @@ Test(run_pitch, factors_of_inputs_are_copied) {
     }
 }
 
-/* The copy engine's products take 32 bits along k alone. */
+/* The copy engine's products take 32 bits along k alone; whether a copy pays is a matter of prices.
+ */
 Test(run_pitch, factors_of_tf32_are_turned_where_it_pays) {
     static const Case turned[] = {
         {"tf32 along n, for many rows",
@@ -122,6 +123,27 @@ Test(run_pitch, factors_of_tf32_are_turned_where_it_pays) {
          "graph g(x: f32[64, 512], w: f32[512, 256]) -> (y: f32[64, 256]) {\n"
          "  y = matmul(x, w, precision=\"tf32\")\n}\n",
          0, 0},
+        {"tf32 along n, deep",
+         "graph g(x: f32[1024, 4096], w: f32[4096, 4096]) -> (y: f32[1024, 4096]) {\n"
+         "  y = matmul(x, w, precision=\"tf32\")\n}\n",
+         1, 0},
+        {"tf32, both factors across k",
+         "graph g(x: f32[4096, 1024], w: f32[4096, 4096]) -> (y: f32[1024, 4096]) {\n"
+         "  y = matmul(transpose(x), w, precision=\"tf32\")\n}\n",
+         2, 0},
+        {"tf32, batches of enough work",
+         "graph g(x: f32[8, 1024, 1024], w: f32[8, 1024, 1024]) -> (y: f32[8, 1024, 1024]) {\n"
+         "  y = matmul(x, w, precision=\"tf32\")\n}\n",
+         1, 0},
+        {"tf32, batches of little",
+         "graph g(x: f32[64, 256, 64], w: f32[64, 64, 256]) -> (y: f32[64, 256, 256]) {\n"
+         "  y = matmul(x, w, precision=\"tf32\")\n}\n",
+         0, 0},
+        {"tf32, rows that are many enough whatever they are",
+         "dim L in 1024..8192\n"
+         "graph g(x: f32[L, 4096], w: f32[4096, 4096]) -> (y: f32[L, 4096]) {\n"
+         "  y = matmul(x, w, precision=\"tf32\")\n}\n",
+         1, 0},
         {"tf32 along n, prepared",
          "graph g(x: f32[64, 512]) -> (y: f32[64, 256]) {\n  param w: f32[512, 256] = \"w\"\n"
          "  y = matmul(x, w, precision=\"tf32\")\n}\n",
@@ -135,6 +157,49 @@ Test(run_pitch, factors_of_tf32_are_turned_where_it_pays) {
         cr_expect_eq(n_copies(plan), 0, "%s without wgmma", turned[i].what);
         arena_free(arena);
     }
+}
+
+/* Where few rows and many may run, there are two kernels, of which one starts: from some number of
+ * rows on, where both ways take about as long, the one that reads the copy. */
+Test(run_pitch, factors_of_tf32_are_turned_for_many_rows) {
+    Arena *arena = arena_new(NULL);
+    const Case c = {"tf32 of any rows",
+                    "graph g(x: f32[M, 4096], w: f32[4096, 4096]) -> (y: f32[M, 4096]) {\n"
+                    "  y = matmul(x, w, precision=\"tf32\")\n}\n",
+                    1, 0};
+    const Plan *plan = lay_out(arena, &c, TARGET_SM_90A);
+    const DimTab *tab = plan->graph->dims;
+    const int64_t given[] = {64, 4096};
+    cr_assert_eq(plan->kernels.n, 3);
+    cr_expect_eq(plan->kernels.data[0].spread.n, 2);
+    cr_expect_null(plan_verify(plan, arena));
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        int64_t values[DIM_MAX_SYMBOLS] = {given[i], 1, 1};
+        dim_follow_rules(tab, values);
+        for (uint32_t k = 0; k < plan->kernels.n; k++)
+            cr_expect_eq(kernel_starts(plan, &plan->kernels.data[k], values), (k > 0) == (i > 0),
+                         "%d rows: kernel %u", (int)given[i], k);
+        const Buffer *copy = &plan->buffers.data[plan->buffers.n - 1];
+        cr_expect_eq(dim_number(tab, buffer_bytes(plan->graph->dims, copy), values),
+                     i ? 4096.0 * 4096 * 4 : 0);
+    }
+    arena_free(arena);
+}
+
+/* Where all extents are open, the depth may decide. */
+Test(run_pitch, factors_of_tf32_are_turned_for_deep_products) {
+    Arena *arena = arena_new(NULL);
+    const Case c = {"tf32 of any extents",
+                    "graph g(x: f32[K, M], w: f32[K, N]) -> (y: f32[M, N]) {\n"
+                    "  y = matmul(transpose(x), w, precision=\"tf32\")\n}\n",
+                    2, 0};
+    const Plan *plan = lay_out(arena, &c, TARGET_SM_90A);
+    cr_assert_eq(plan->kernels.n, 4);
+    cr_expect_eq(plan->kernels.data[0].spread.n, 3);
+    cr_expect_eq(plan->kernels.data[0].spread.margin,
+                 kernel_axis_extent(&plan->kernels.data[0], gemm_axis_k(&plan->kernels.data[0])));
+    cr_expect_null(plan_verify(plan, arena));
+    arena_free(arena);
 }
 
 /* Pitches and widths are what the rules say, addresses being aligned. */
