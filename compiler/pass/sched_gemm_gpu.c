@@ -177,6 +177,7 @@ static void add_sizes(GemmGpu *g, Variant variant, uint32_t first, int64_t least
  * how many rows there are at least where none applies, -1 where one always does. */
 static int64_t add_few_rows(GemmGpu *g, Variant variant, uint32_t first, uint32_t end) {
     int64_t least = dim_lo(g->dims, g->m), most = dim_hi(g->dims, g->m);
+    if (least < 0) least = 0; /* what is known of a difference of dims */
     if (dim_hi(g->dims, g->k) < STAGED_DEPTH || least > few_tiles[end - 1].m) return least;
     for (uint32_t i = first; i < end; i++) {
         bool is_last = most <= few_tiles[i].m;
