@@ -199,6 +199,8 @@ static bool widen_eltwise(const Eval *e) {
             e->bounds[i] = DBL_TRUE_MIN; /* infinite if it is rounded */
         else
             widen(e, i, result.error);
+        /* A zero of what may have had either sign. */
+        if (given > 0 && e->bounds[i] == 0 && e->out->data[i] == 0) e->bounds[i] = DBL_TRUE_MIN;
     }
     return true;
 }
