@@ -315,7 +315,8 @@ typedef struct Kernel {
     uint32_t first_reduced, n_reduced; /* axes [first_reduced, first_reduced + n_reduced) */
     /* A partial reduces one segment of the reduced elements per row and stores the raw
      * accumulators: its rows run over the parallel axes and, innermost (FORM_ROW) or outermost
-     * (FORM_COLUMN), this axis of segments. NO_AXIS when it is no partial. */
+     * (FORM_COLUMN), this axis of segments. Of a contraction it is one of the parallel axes, the
+     * one before m. NO_AXIS when it is no partial. */
     uint32_t segment_axis;
     /* FORM_CONTRACT, CPU: the factor whose elements lie side by side in the register tile is a load
      * from panels of this many: element (k, c) of panel p at (p * depth + k) * panel_columns + c,

@@ -1,4 +1,4 @@
-/* Splitting long reductions over the machine. */
+/* Splitting long reductions and products over the machine. */
 #ifndef FUSEC_SPLIT_H
 #define FUSEC_SPLIT_H
 
@@ -9,5 +9,9 @@
  * itself, however many there are: the order of summation is that of ReduceOrder either way. Adds
  * the partials' buffers. */
 void split_kernel(Arena *arena, Plan *plan, Kernel kernel);
+
+/* Adds a buffer of partials of this reduction. */
+uint32_t split_add_partials(Arena *arena, Plan *plan, NodeId node, Dtype dtype, DimId outer,
+                            DimId inner);
 
 #endif

@@ -1,0 +1,128 @@
+/* Each number of segments is priced as the plan of a graph that is the product alone. See
+ * segments.h. */
+#include "pass/segments.h"
+
+#include "pass/cost.h"
+#include "pass/fuse.h"
+#include "pass/layout.h"
+#include "pass/sched.h"
+
+#include <math.h>
+
+enum {
+    MAX_SEGMENTS = 128,
+    LEAST_ELEMS = 512,     /* of one: judged */
+    STEP_ELEMS = 64,       /* what its elements are a multiple of: tiles' depths, and a line */
+    FULL_TILE = 128 * 128, /* with such a tile for each processor there are enough */
+};
+/* The gain that it takes, since an order of summation should not hang on what a model knows no
+ * better. Judged. */
+static const double WORTH = 0.85, WORTH_US = 2;
+
+typedef struct Segmenter {
+    Arena *trial, *scratch;
+    const Graph *graph;
+    const Target *target;
+} Segmenter;
+
+static const Shape *operand_shape(const Graph *graph, const Node *matmul, uint32_t side) {
+    return &graph_node(graph, matmul->args[side])->shape;
+}
+
+/* The largest, as numbers of another graph. */
+static Shape largest(const DimTab *from, const Shape *shape, DimTab *to) {
+    Shape known = {.rank = shape->rank};
+    for (uint32_t d = 0; d < shape->rank; d++)
+        known.dims[d] = dim_const(to, dim_hi(from, shape->dims[d]));
+    return known;
+}
+
+/* A graph of two inputs and their product. */
+static Graph *graph_alone(const Segmenter *s, const Node *matmul, int64_t n_segments) {
+    DimTab *dims = dimtab_new(s->trial);
+    Graph *alone = graph_new(s->trial, dims, NULL, "product");
+    Node product = *matmul;
+    NodeId args[2];
+    for (uint32_t side = 0; side < 2; side++) {
+        Shape shape = largest(s->graph->dims, operand_shape(s->graph, matmul, side), dims);
+        Node operand = {.op = OP_INPUT, .dtype = matmul->dtype, .shape = shape};
+        args[side] = graph_add(alone, operand);
+        vec_push(s->trial, &alone->inputs, (GraphInput){.name = "", .node = args[side]});
+    }
+    product.args = args;
+    product.shape = largest(s->graph->dims, &matmul->shape, dims);
+    product.attrs.segments = n_segments;
+    NodeId id = graph_add(alone, product);
+    vec_push(s->trial, &alone->outputs, (GraphOutput){.name = "", .node = id});
+    return alone;
+}
+
+static double price(const Segmenter *s, const Node *matmul, int64_t n_segments) {
+    Diags ignored = {.arena = s->trial};
+    arena_reset(s->trial);
+    const Graph *alone = graph_alone(s, matmul, n_segments);
+    FuseOptions options = {.off = true, .pads_rows = true};
+    Plan *plan = fuse_graph(s->trial, s->scratch, alone, options, &ignored);
+    arena_reset(s->scratch);
+    if (!plan) return INFINITY;
+    layout_plan(s->trial, plan, s->target);
+    sched_plan(s->trial, plan, s->target);
+    const int64_t *none = cost_dims(s->trial, alone->dims, NULL);
+    return cost_us(s->trial, plan, card_of_target(s->target), none);
+}
+
+/* Whether k is known, and the product may leave processors idle whatever else it is. */
+static bool may_pay(const Segmenter *s, const Node *matmul, int64_t *k) {
+    DimTab *dims = s->graph->dims;
+    const Shape *left = operand_shape(s->graph, matmul, 0);
+    DimId n = shape_n_elems(dims, &matmul->shape);
+    double most = card_of_target(s->target)->n_processors * FULL_TILE;
+    return dim_is_const(dims, left->dims[left->rank - 1], k) && *k >= 2 * LEAST_ELEMS &&
+           n != DIM_NONE && dim_hi(dims, n) > 0 && (double)dim_hi(dims, n) < most;
+}
+
+static int64_t choose(const Segmenter *s, const Node *matmul) {
+    int64_t k, best = 1;
+    if (!may_pay(s, matmul, &k)) return 1;
+    double whole = price(s, matmul, 1), best_us = fmin(whole * WORTH, whole - WORTH_US);
+    for (int64_t n = 2; n <= MAX_SEGMENTS && k / n >= LEAST_ELEMS; n *= 2) {
+        if (k % (n * STEP_ELEMS)) continue;
+        double us = price(s, matmul, n);
+        if (us < best_us) best = n, best_us = us;
+    }
+    return best;
+}
+
+/* One that is the same but for its operands' values. */
+static const Node *find_same(const Graph *graph, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    for (NodeId other = 0; other < id; other++) {
+        const Node *before = graph_node(graph, other);
+        if (before->op == node->op && before->dtype == node->dtype &&
+            before->attrs.precision == node->attrs.precision &&
+            shape_equal(operand_shape(graph, before, 0), operand_shape(graph, node, 0)) &&
+            shape_equal(operand_shape(graph, before, 1), operand_shape(graph, node, 1)))
+            return before;
+    }
+    return NULL;
+}
+
+void segments_choose(Arena *trial, Arena *scratch, Graph *graph, const Target *target) {
+    Segmenter s = {.trial = trial, .scratch = scratch, .graph = graph, .target = target};
+    for (NodeId id = 0; id < graph->nodes.n && target->device == DEVICE_GPU; id++) {
+        if (!graph_is_contraction(graph, id)) continue;
+        const Node *same = find_same(graph, id);
+        Node *matmul = graph_node(graph, id);
+        matmul->attrs.segments = same ? same->attrs.segments : choose(&s, matmul);
+    }
+    arena_reset(trial);
+}
+
+int64_t segments_of(const Graph *graph, NodeId matmul) {
+    uint32_t block = graph_block(graph, matmul, BLOCK_MUST);
+    for (NodeId id = 0; block && id < graph->nodes.n; id++)
+        if (id != matmul && graph_is_reduction(graph, id) &&
+            graph_block(graph, id, BLOCK_MUST) == block)
+            return 1;
+    return graph_node(graph, matmul)->attrs.segments;
+}

@@ -1,0 +1,13 @@
+/* Splitting long products over the machine. */
+#ifndef FUSEC_SPLIT_PRODUCT_H
+#define FUSEC_SPLIT_PRODUCT_H
+
+#include "ir/kernel.h"
+
+/* Appends `kernel`, a contraction, to the plan: as a partial kernel, the product with segments of k
+ * as one more batch axis, which stores its accumulators, and a finishing one, which sums them as
+ * elements of a column (ReduceOrder) and has all that followed the product. False, and nothing has
+ * changed: its matmul has no segments (Attrs.segments), or is to stay one kernel. */
+bool split_product(Arena *arena, Plan *plan, const Kernel *kernel);
+
+#endif
