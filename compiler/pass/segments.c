@@ -12,7 +12,7 @@
 enum {
     MAX_SEGMENTS = 128,
     LEAST_ELEMS = 512,     /* of one: judged */
-    STEP_ELEMS = 64,       /* what its elements are a multiple of: tiles' depths, and a line */
+    STEP_ELEMS = 8,        /* what they are a multiple of: whole accesses of 16 bytes */
     FULL_TILE = 128 * 128, /* with such a tile for each processor there are enough */
 };
 /* The gain that it takes, since an order of summation should not hang on what a model knows no
@@ -85,7 +85,7 @@ static int64_t choose(const Segmenter *s, const Node *matmul) {
     int64_t k, best = 1;
     if (!may_pay(s, matmul, &k)) return 1;
     double whole = price(s, matmul, 1), best_us = fmin(whole * WORTH, whole - WORTH_US);
-    for (int64_t n = 2; n <= MAX_SEGMENTS && k / n >= LEAST_ELEMS; n *= 2) {
+    for (int64_t n = 2; n <= MAX_SEGMENTS && k / n >= LEAST_ELEMS; n++) {
         if (k % (n * STEP_ELEMS)) continue;
         double us = price(s, matmul, n);
         if (us < best_us) best = n, best_us = us;
