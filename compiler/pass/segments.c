@@ -77,7 +77,8 @@ static bool may_pay(const Segmenter *s, const Node *matmul, int64_t *k) {
     const Shape *left = operand_shape(s->graph, matmul, 0);
     DimId n = shape_n_elems(dims, &matmul->shape);
     double most = card_of_target(s->target)->n_processors * FULL_TILE;
-    return dim_is_const(dims, left->dims[left->rank - 1], k) && *k >= 2 * LEAST_ELEMS &&
+    return s->target->device == DEVICE_GPU &&
+           dim_is_const(dims, left->dims[left->rank - 1], k) && *k >= 2 * LEAST_ELEMS &&
            n != DIM_NONE && dim_hi(dims, n) > 0 && (double)dim_hi(dims, n) < most;
 }
 
@@ -109,7 +110,7 @@ static const Node *find_same(const Graph *graph, NodeId id) {
 
 void segments_choose(Arena *trial, Arena *scratch, Graph *graph, const Target *target) {
     Segmenter s = {.trial = trial, .scratch = scratch, .graph = graph, .target = target};
-    for (NodeId id = 0; id < graph->nodes.n && target->device == DEVICE_GPU; id++) {
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
         if (!graph_is_contraction(graph, id)) continue;
         const Node *same = find_same(graph, id);
         Node *matmul = graph_node(graph, id);
