@@ -1,4 +1,4 @@
-/* Each number of segments is priced as the plan of a graph that is the product alone. See
+/* Each length of segments is priced as the plan of a graph that is the product alone. See
  * segments.h. */
 #include "pass/segments.h"
 
@@ -12,9 +12,12 @@
 enum {
     MAX_SEGMENTS = 128,
     LEAST_ELEMS = 512,     /* of one: judged */
-    STEP_ELEMS = 8,        /* what they are a multiple of: whole accesses of 16 bytes */
+    ACCESS_ELEMS = 8,      /* what they are a multiple of: whole accesses of 16 bytes; or, ... */
+    STEP_ELEMS = 64,       /* ... where the last is shorter, whole steps of a tile */
     FULL_TILE = 128 * 128, /* with such a tile for each processor there are enough */
 };
+/* How many are tried where the last may be shorter. */
+static const int64_t uneven[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, MAX_SEGMENTS};
 /* The gain that it takes, since an order of summation should not hang on what a model knows no
  * better. Judged. */
 static const double WORTH = 0.85, WORTH_US = 2;
@@ -38,7 +41,7 @@ static Shape largest(const DimTab *from, const Shape *shape, DimTab *to) {
 }
 
 /* A graph of two inputs and their product. */
-static Graph *graph_alone(const Segmenter *s, const Node *matmul, int64_t n_segments) {
+static Graph *graph_alone(const Segmenter *s, const Node *matmul, int64_t segment_elems) {
     DimTab *dims = dimtab_new(s->trial);
     Graph *alone = graph_new(s->trial, dims, NULL, "product");
     Node product = *matmul;
@@ -51,16 +54,16 @@ static Graph *graph_alone(const Segmenter *s, const Node *matmul, int64_t n_segm
     }
     product.args = args;
     product.shape = largest(s->graph->dims, &matmul->shape, dims);
-    product.attrs.segments = n_segments;
+    product.attrs.segment_elems = segment_elems;
     NodeId id = graph_add(alone, product);
     vec_push(s->trial, &alone->outputs, (GraphOutput){.name = "", .node = id});
     return alone;
 }
 
-static double price(const Segmenter *s, const Node *matmul, int64_t n_segments) {
+static double price(const Segmenter *s, const Node *matmul, int64_t segment_elems) {
     Diags ignored = {.arena = s->trial};
     arena_reset(s->trial);
-    const Graph *alone = graph_alone(s, matmul, n_segments);
+    const Graph *alone = graph_alone(s, matmul, segment_elems);
     FuseOptions options = {.off = true, .pads_rows = true};
     Plan *plan = fuse_graph(s->trial, s->scratch, alone, options, &ignored);
     arena_reset(s->scratch);
@@ -82,16 +85,32 @@ static bool may_pay(const Segmenter *s, const Node *matmul, int64_t *k) {
            n != DIM_NONE && dim_hi(dims, n) > 0 && (double)dim_hi(dims, n) < most;
 }
 
+/* What has been found: of no segments at first. */
+typedef struct Best {
+    int64_t segment_elems;
+    double us;
+} Best;
+
+static void try_segments(const Segmenter *s, const Node *matmul, int64_t segment_elems, double worth,
+                         Best *best) {
+    double us = price(s, matmul, segment_elems);
+    if (us < best->us * worth) *best = (Best){segment_elems, us};
+}
+
+/* Segments alike, and where others are worth a kernel more, a last one that is shorter. */
 static int64_t choose(const Segmenter *s, const Node *matmul) {
-    int64_t k, best = 1;
-    if (!may_pay(s, matmul, &k)) return 1;
-    double whole = price(s, matmul, 1), best_us = fmin(whole * WORTH, whole - WORTH_US);
-    for (int64_t n = 2; n <= MAX_SEGMENTS && k / n >= LEAST_ELEMS; n++) {
-        if (k % (n * STEP_ELEMS)) continue;
-        double us = price(s, matmul, n);
-        if (us < best_us) best = n, best_us = us;
+    int64_t k;
+    if (!may_pay(s, matmul, &k)) return 0;
+    double whole = price(s, matmul, 0);
+    Best best = {0, fmin(whole * WORTH, whole - WORTH_US)};
+    for (int64_t n = 2; n <= MAX_SEGMENTS && k / n >= LEAST_ELEMS; n++)
+        if (k % (n * ACCESS_ELEMS) == 0) try_segments(s, matmul, k / n, 1, &best);
+    for (size_t i = 0; i < sizeof uneven / sizeof *uneven; i++) {
+        int64_t step = uneven[i] * STEP_ELEMS, elems = (k + step - 1) / step * STEP_ELEMS;
+        if (k % elems && elems < k && elems >= LEAST_ELEMS)
+            try_segments(s, matmul, elems, WORTH, &best);
     }
-    return best;
+    return best.segment_elems;
 }
 
 /* One that is the same but for its operands' values. */
@@ -114,16 +133,16 @@ void segments_choose(Arena *trial, Arena *scratch, Graph *graph, const Target *t
         if (!graph_is_contraction(graph, id)) continue;
         const Node *same = find_same(graph, id);
         Node *matmul = graph_node(graph, id);
-        matmul->attrs.segments = same ? same->attrs.segments : choose(&s, matmul);
+        matmul->attrs.segment_elems = same ? same->attrs.segment_elems : choose(&s, matmul);
     }
     arena_reset(trial);
 }
 
-int64_t segments_of(const Graph *graph, NodeId matmul) {
+int64_t segments_elems(const Graph *graph, NodeId matmul) {
     uint32_t block = graph_block(graph, matmul, BLOCK_MUST);
     for (NodeId id = 0; block && id < graph->nodes.n; id++)
         if (id != matmul && graph_is_reduction(graph, id) &&
             graph_block(graph, id, BLOCK_MUST) == block)
-            return 1;
-    return graph_node(graph, matmul)->attrs.segments;
+            return 0;
+    return graph_node(graph, matmul)->attrs.segment_elems;
 }

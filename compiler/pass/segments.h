@@ -10,12 +10,12 @@
 
 #include "ir/target.h"
 
-/* Notes them with the graph's matmuls (Attrs.segments). Before anything is fused; `trial` and
+/* Notes them with the graph's matmuls (Attrs.segment_elems). Before anything is fused; `trial` and
  * `scratch` are only used during the call. */
 void segments_choose(Arena *trial, Arena *scratch, Graph *graph, const Target *target);
 
-/* Of the matmul's k; 1: it is one. It is in a `fuse must` block with another reduction, which would
- * have to start behind the last segment. */
-int64_t segments_of(const Graph *graph, NodeId matmul);
+/* Elements of each but the last, which may have fewer; 0: it is one. So it is in a `fuse must` block
+ * with another reduction, which would have to start behind the last segment. */
+int64_t segments_elems(const Graph *graph, NodeId matmul);
 
 #endif

@@ -5,31 +5,37 @@
 #include "pass/segments.h"
 #include "pass/split.h"
 
-/* What the partial kernel is made of: the whole one's programs over other axes. */
+/* Segments of one length. */
+typedef struct Segments {
+    int64_t first, n, n_elems;
+    uint32_t buffer; /* of their partials: segments, outermost, by the product's elements */
+} Segments;
+
+/* What partial kernels are made of: the whole one's programs over other axes. */
 typedef struct ProductSplit {
     Arena *arena;
     Plan *plan;
     const Kernel *whole;
-    int64_t n_segments, segment_elems;
-    uint32_t buffer; /* of the partials: segments, outermost, by the product's elements */
+    int64_t k, segment_elems;
 } ProductSplit;
 
 /* Segments are a batch, the innermost, of which each has its own part of k. */
-static Rebuild segment_axes(const ProductSplit *s, Kernel *partial) {
+static Rebuild segment_axes(const ProductSplit *s, const Segments *segments, Kernel *partial) {
     const IndexTab *from = scalartab_indices(s->whole->scalars);
     DimTab *dims = s->plan->graph->dims;
     IndexTab *to = indextab_new(s->arena, dims);
     uint32_t m = gemm_axis_m(s->whole), k = gemm_axis_k(s->whole);
-    DimId length = dim_const(dims, s->segment_elems);
     Rebuild rebuild = {.arena = s->arena, .from = s->whole->scalars};
     for (uint32_t axis = 0; axis < s->whole->n_parallel; axis++) {
         if (axis == m)
-            partial->segment_axis = index_new_axis(to, dim_const(dims, s->n_segments));
+            partial->segment_axis = index_new_axis(to, dim_const(dims, segments->n));
         rebuild.axes[axis] = index_axis(to, index_new_axis(to, index_axis_extent(from, axis)));
     }
     partial->n_parallel = s->whole->n_parallel + 1;
-    partial->first_reduced = index_new_axis(to, length);
-    IndexId begin = index_scale(to, index_axis(to, partial->segment_axis), length);
+    partial->first_reduced = index_new_axis(to, dim_const(dims, segments->n_elems));
+    IndexId begin = index_axis(to, partial->segment_axis);
+    begin = index_add_dim(to, begin, dim_const(dims, segments->first));
+    begin = index_scale(to, begin, dim_const(dims, s->segment_elems));
     rebuild.axes[k] = index_add(to, begin, index_axis(to, partial->first_reduced));
     rebuild.to = partial->scalars = scalartab_new(s->arena, to);
     return rebuild;
@@ -72,11 +78,13 @@ static IndexId partial_address(const Kernel *kernel, IndexId segment) {
     return at;
 }
 
-static void add_partial(const ProductSplit *s) {
+static Segments add_partial(const ProductSplit *s, Str suffix, int64_t first, int64_t n,
+                            int64_t n_elems) {
+    Segments segments = {.first = first, .n = n, .n_elems = n_elems};
     Kernel partial = *s->whole;
     Reduce reduce = s->whole->reduces.data[0];
-    partial.name = str_format(s->arena, "%s_part", s->whole->name);
-    Rebuild rebuild = segment_axes(s, &partial);
+    partial.name = str_format(s->arena, "%s_%s", s->whole->name, suffix);
+    Rebuild rebuild = segment_axes(s, &segments, &partial);
     reduce.value = rebuild_scalar(&rebuild, reduce.value);
     reduce.factor = rebuild_scalar(&rebuild, reduce.factor);
     reduce.result = reduce.acc;
@@ -84,27 +92,53 @@ static void add_partial(const ProductSplit *s) {
     memset(&partial.reduces, 0, sizeof partial.reduces);
     memset(&partial.row_stores, 0, sizeof partial.row_stores);
     vec_push(s->arena, &partial.reduces, reduce);
+    segments.buffer =
+        split_add_partials(s->arena, s->plan, reduce.node, reduce.acc,
+                           dim_const(s->plan->graph->dims, n), kernel_n_rows(s->whole));
     IndexId segment = index_axis(scalartab_indices(partial.scalars), partial.segment_axis);
     uint32_t axes = (1u << partial.n_parallel) - 1;
-    Store store = {.buffer = s->buffer,
+    Store store = {.buffer = segments.buffer,
                    .address = partial_address(&partial, segment),
                    .value = scalar_stage(partial.scalars, reduce.acc, 0, axes),
                    .node = reduce.node};
     vec_push(s->arena, &partial.row_stores, store);
     vec_push(s->arena, &s->plan->kernels, partial);
+    return segments;
 }
 
-/* What follows the product goes on from the same result, in the same loops. */
-static void add_finish(const ProductSplit *s) {
+/* Of the segment, where it is one of these. */
+static ScalarId load_partial(const Kernel *kernel, const Segments *segments, IndexId segment,
+                             GuardId guard, Dtype dtype) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimId before = dim_const(indextab_dims(tab), -segments->first);
+    IndexId address = partial_address(kernel, index_add_dim(tab, segment, before));
+    return scalar_load(kernel->scalars, dtype, segments->buffer, address, guard);
+}
+
+static GuardId guard_of(const Kernel *kernel, const Segments *segments, IndexId segment) {
+    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    return guard_and(kernel->scalars, GUARD_NONE, segment, dim_const(dims, segments->first),
+                     dim_const(dims, segments->first + segments->n));
+}
+
+/* What follows the product goes on from the same result, in the same loops. `last`: the shorter
+ * segment, or none. */
+static void add_finish(const ProductSplit *s, const Segments *alike, const Segments *last) {
     Kernel finish = *s->whole;
-    IndexTab *tab = scalartab_indices(finish.scalars);
+    ScalarTab *scalars = finish.scalars;
+    IndexTab *tab = scalartab_indices(scalars);
     Reduce sum = s->whole->reduces.data[0];
-    uint32_t axis = index_new_axis(tab, dim_const(s->plan->graph->dims, s->n_segments));
-    IndexId address = partial_address(&finish, index_axis(tab, axis));
+    uint32_t axis = index_new_axis(tab, dim_const(s->plan->graph->dims, alike->n + last->n));
+    IndexId segment = index_axis(tab, axis);
+    GuardId guard = last->n ? guard_of(&finish, alike, segment) : GUARD_NONE;
     finish.form = FORM_COLUMN;
     finish.first_reduced = axis;
     finish.n_reduced = 1;
-    sum.value = scalar_load(finish.scalars, sum.acc, s->buffer, address, GUARD_NONE);
+    sum.value = load_partial(&finish, alike, segment, guard, sum.acc);
+    if (last->n)
+        sum.value = scalar_prim(scalars, PRIM_SELECT, scalar_inside(scalars, guard), sum.value,
+                                load_partial(&finish, last, segment,
+                                             guard_of(&finish, last, segment), sum.acc));
     sum.factor = SCALAR_NONE;
     sum.precision = PRECISION_FULL;
     sum.identity = op_info(OP_SUM)->identity;
@@ -114,16 +148,13 @@ static void add_finish(const ProductSplit *s) {
 }
 
 bool split_product(Arena *arena, Plan *plan, const Kernel *kernel) {
-    DimTab *dims = plan->graph->dims;
-    NodeId node = kernel->reduces.data[0].node;
     ProductSplit s = {.arena = arena, .plan = plan, .whole = kernel};
-    int64_t k;
-    s.n_segments = segments_of(plan->graph, node);
-    if (s.n_segments <= 1 || !dim_is_const(dims, kernel_n_reduced(kernel), &k)) return false;
-    s.segment_elems = k / s.n_segments;
-    DimId rows = kernel_n_rows(kernel), segments = dim_const(dims, s.n_segments);
-    s.buffer = split_add_partials(arena, plan, node, kernel->reduces.data[0].acc, segments, rows);
-    add_partial(&s);
-    add_finish(&s);
+    s.segment_elems = segments_elems(plan->graph, kernel->reduces.data[0].node);
+    if (!s.segment_elems || !dim_is_const(plan->graph->dims, kernel_n_reduced(kernel), &s.k))
+        return false;
+    int64_t n = s.k / s.segment_elems, rest = s.k % s.segment_elems;
+    Segments last = {.n = 0}, alike = add_partial(&s, "part", 0, n, s.segment_elems);
+    if (rest) last = add_partial(&s, "rest", n, 1, rest);
+    add_finish(&s, &alike, &last);
     return true;
 }
