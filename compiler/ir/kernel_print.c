@@ -147,8 +147,8 @@ static void print_axes(const Printer *p) {
     for (uint32_t axis = 0; axis < index_n_axes(p->indices); axis++) {
         const char *role = axis == p->kernel->segment_axis ? "segment"
                            : axis < p->kernel->n_parallel  ? "parallel"
-                           : is_reduced(p->kernel, axis)     ? "reduced"
-                                                             : NULL;
+                           : is_reduced(p->kernel, axis)   ? "reduced"
+                                                           : NULL;
         if (!role) continue;
         text_printf(p->out, " i%u: %s ", axis, role);
         dim_print(p->dims, index_axis_extent(p->indices, axis), p->out);

@@ -80,9 +80,9 @@ static bool may_pay(const Segmenter *s, const Node *matmul, int64_t *k) {
     const Shape *left = operand_shape(s->graph, matmul, 0);
     DimId n = shape_n_elems(dims, &matmul->shape);
     double most = card_of_target(s->target)->n_processors * FULL_TILE;
-    return s->target->device == DEVICE_GPU &&
-           dim_is_const(dims, left->dims[left->rank - 1], k) && *k >= 2 * LEAST_ELEMS &&
-           n != DIM_NONE && dim_hi(dims, n) > 0 && (double)dim_hi(dims, n) < most;
+    return s->target->device == DEVICE_GPU && dim_is_const(dims, left->dims[left->rank - 1], k) &&
+           *k >= 2 * LEAST_ELEMS && n != DIM_NONE && dim_hi(dims, n) > 0 &&
+           (double)dim_hi(dims, n) < most;
 }
 
 /* What has been found: of no segments at first. */
@@ -91,8 +91,8 @@ typedef struct Best {
     double us;
 } Best;
 
-static void try_segments(const Segmenter *s, const Node *matmul, int64_t segment_elems, double worth,
-                         Best *best) {
+static void try_segments(const Segmenter *s, const Node *matmul, int64_t segment_elems,
+                         double worth, Best *best) {
     double us = price(s, matmul, segment_elems);
     if (us < best->us * worth) *best = (Best){segment_elems, us};
 }

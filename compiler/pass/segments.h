@@ -14,8 +14,8 @@
  * `scratch` are only used during the call. */
 void segments_choose(Arena *trial, Arena *scratch, Graph *graph, const Target *target);
 
-/* Elements of each but the last, which may have fewer; 0: it is one. So it is in a `fuse must` block
- * with another reduction, which would have to start behind the last segment. */
+/* Elements of each but the last, which may have fewer; 0: it is one. So it is in a `fuse must`
+ * block with another reduction, which would have to start behind the last segment. */
 int64_t segments_elems(const Graph *graph, NodeId matmul);
 
 #endif

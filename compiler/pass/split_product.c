@@ -27,8 +27,7 @@ static Rebuild segment_axes(const ProductSplit *s, const Segments *segments, Ker
     uint32_t m = gemm_axis_m(s->whole), k = gemm_axis_k(s->whole);
     Rebuild rebuild = {.arena = s->arena, .from = s->whole->scalars};
     for (uint32_t axis = 0; axis < s->whole->n_parallel; axis++) {
-        if (axis == m)
-            partial->segment_axis = index_new_axis(to, dim_const(dims, segments->n));
+        if (axis == m) partial->segment_axis = index_new_axis(to, dim_const(dims, segments->n));
         rebuild.axes[axis] = index_axis(to, index_new_axis(to, index_axis_extent(from, axis)));
     }
     partial->n_parallel = s->whole->n_parallel + 1;
@@ -136,9 +135,9 @@ static void add_finish(const ProductSplit *s, const Segments *alike, const Segme
     finish.n_reduced = 1;
     sum.value = load_partial(&finish, alike, segment, guard, sum.acc);
     if (last->n)
-        sum.value = scalar_prim(scalars, PRIM_SELECT, scalar_inside(scalars, guard), sum.value,
-                                load_partial(&finish, last, segment,
-                                             guard_of(&finish, last, segment), sum.acc));
+        sum.value = scalar_prim(
+            scalars, PRIM_SELECT, scalar_inside(scalars, guard), sum.value,
+            load_partial(&finish, last, segment, guard_of(&finish, last, segment), sum.acc));
     sum.factor = SCALAR_NONE;
     sum.precision = PRECISION_FULL;
     sum.identity = op_info(OP_SUM)->identity;
