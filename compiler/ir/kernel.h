@@ -121,7 +121,8 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device);
  * row or column on a GPU: element k goes to chain k mod contract_n_chains, every chain is fused
  * multiply-adds from +0, ascending in k, and all chains are joined by a balanced tree, lowest bit
  * of the chain number first. The choice rests on dtypes, the operands' own extents (not on how a
- * kernel's loops share them) and target alone. */
+ * kernel's loops share them) and target alone. Of a matmul with segments (Attrs.segment_elems) each
+ * has this order, and their accumulators are elements of a column (ReduceOrder). */
 typedef enum {
     CONTRACT_FMA,
     CONTRACT_MMA,

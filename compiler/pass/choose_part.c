@@ -265,7 +265,7 @@ static bool add_slice_readers(const Plan *plan, const Kernel *kernel, Sliced *sl
 
 static bool find_sliced(const Chooser *c, const Plan *plan, const Kernel *kernel, Sliced *sliced) {
     *sliced = (Sliced){.n_readers = 0};
-    if (kernel->form != FORM_CONTRACT) return false;
+    if (kernel->form != FORM_CONTRACT || kernel->segment_axis != NO_AXIS) return false;
     NodeId product = kernel->reduces.data[0].node;
     const Windows *windows = &sliced->windows;
     return !c->wishes.windowed[product] && !c->is_sliced[product] &&
@@ -275,7 +275,8 @@ static bool find_sliced(const Chooser *c, const Plan *plan, const Kernel *kernel
 }
 
 bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) {
-    if (kernel->is_init || kernel->segment_axis != NO_AXIS ||
+    bool is_partial = kernel->segment_axis != NO_AXIS;
+    if (kernel->is_init || (is_partial && kernel->form != FORM_CONTRACT) ||
         c->is_settled[choose_main_node(kernel)])
         return false;
     Maker map;
@@ -319,8 +320,11 @@ typedef struct Draft {
     bool *in, *out, *spread, *window, *joined, *ahead[2];
 } Draft;
 
+/* What stores the results is behind the partials of a product. */
 static bool add_product(Draft *d, const Kernel *kernel) {
-    kernel_each_store(kernel, mark_stored, d->out);
+    const Kernel *last = kernel;
+    while (last->form == FORM_CONTRACT && last->segment_axis != NO_AXIS) last++;
+    kernel_each_store(last, mark_stored, d->out);
     return add_nodes(d->c->graph, kernel, d->in);
 }
 

@@ -436,14 +436,12 @@ static const char *make_vector_cluster(Maker *m) {
     return make_vector_n(m);
 }
 
-/* Few outputs of a long k, which a whole number of segments may divide; a third have a batch, or a
- * number of rows that runs know. */
+/* Few outputs of a long k; of a batch, or of a number of rows that runs know. */
 static const char *make_product_segments(Maker *m) {
     Product p = {.m = number(m, 2, 24), .n = number(m, 1, 24), .is_tf32 = rng_chance(&m->rng, 30)};
     p.k = rng_chance(&m->rng, 70) ? eights(m, 600, 1500) : number(m, 5000, 12000);
-    uint32_t kind = rng_below(&m->rng, 6);
-    if (kind == 0) p.batch = number(m, 2, 3);
-    if (kind == 1) dim(m, "M", 1, 24, 1), p.m = "M";
+    if (rng_chance(&m->rng, 20)) p.batch = number(m, 2, 3);
+    if (rng_chance(&m->rng, 20)) dim(m, "M", 1, 24, 1), p.m = "M";
     return product_alone(m, &p);
 }
 
