@@ -13,6 +13,7 @@
 #include "pass/layout.h"
 #include "pass/memplan.h"
 #include "pass/sched.h"
+#include "pass/segments.h"
 #include "pass/share.h"
 #include "pass/turn.h"
 #include "report/dot.h"
@@ -206,6 +207,8 @@ static bool run_fuse(Driver *driver, Plan **plans) {
     double begin = now_seconds();
     uint32_t n = driver->module->graphs.n;
     for (uint32_t i = 0; i < n; i++) {
+        segments_choose(driver->trial, driver->scratch, driver->module->graphs.data[i],
+                        driver->options.target);
         plans[i] = fuse(driver, driver->module->graphs.data[i], driver->options.no_fuse);
         if (!plans[i]) return false;
         plans[i]->may_rewrite = driver_rewrites(&driver->options);

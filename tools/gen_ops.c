@@ -34,7 +34,9 @@ static const char *const class_docs[] = {
     [CLASS_CONCAT] = "Its parts are read where they lie. One that is stored is written in parts by "
                      "the kernels that make them, or by one that joins them where that takes fewer "
                      "launches.",
-    [CLASS_CONTRACT] = "Matrix products.",
+    [CLASS_CONTRACT] = "Matrix products. Accumulated as sums are, in an order fixed by the "
+                       "matmul's own extents, dtype and target; few outputs of a long `k` on a "
+                       "GPU in segments, whose sums are rounded once, together.",
 };
 
 static void print_dtypes(DtypeSet set) {

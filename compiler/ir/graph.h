@@ -25,7 +25,7 @@ const char *precision_name(Precision precision);
 
 /* What an op needs besides its arguments. Which fields count is said by the op's class and row:
  *   const: number            iota: axis (its index along that axis is the value)
- *   reduce: axes, keep       matmul: precision
+ *   reduce: axes, keep       matmul: precision, segment_elems
  *   transpose: perm[k] = the argument axis that becomes axis k
  *   reshape, expand: none beyond the node's own shape
  *   slice: begin, step per axis (the extent is the node's shape)
@@ -35,6 +35,7 @@ const char *precision_name(Precision precision);
 typedef struct Attrs {
     double number;
     Precision precision;
+    int64_t segment_elems; /* of k, which are summed apart (pass/segments.h); 0: all are one sum */
     int32_t axis;
     uint32_t axes; /* bit set */
     bool keep;

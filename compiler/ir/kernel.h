@@ -121,7 +121,8 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device);
  * row or column on a GPU: element k goes to chain k mod contract_n_chains, every chain is fused
  * multiply-adds from +0, ascending in k, and all chains are joined by a balanced tree, lowest bit
  * of the chain number first. The choice rests on dtypes, the operands' own extents (not on how a
- * kernel's loops share them) and target alone. */
+ * kernel's loops share them) and target alone. Of a matmul with segments (Attrs.segment_elems) each
+ * has this order, and their accumulators are elements of a column (ReduceOrder). */
 typedef enum {
     CONTRACT_FMA,
     CONTRACT_MMA,
@@ -324,7 +325,8 @@ typedef struct Kernel {
     uint32_t first_reduced, n_reduced; /* axes [first_reduced, first_reduced + n_reduced) */
     /* A partial reduces one segment of the reduced elements per row and stores the raw
      * accumulators: its rows run over the parallel axes and, innermost (FORM_ROW) or outermost
-     * (FORM_COLUMN), this axis of segments. NO_AXIS when it is no partial. */
+     * (FORM_COLUMN), this axis of segments. Of a contraction it is one of the parallel axes, the
+     * one before m. NO_AXIS when it is no partial. */
     uint32_t segment_axis;
     /* FORM_CONTRACT, CPU: the factor whose elements lie side by side in the register tile is a load
      * from panels of this many: element (k, c) of panel p at (p * depth + k) * panel_columns + c,

@@ -145,10 +145,10 @@ static bool is_reduced(const Kernel *kernel, uint32_t axis) {
 static void print_axes(const Printer *p) {
     text_puts(p->out, "  axes");
     for (uint32_t axis = 0; axis < index_n_axes(p->indices); axis++) {
-        const char *role = axis < p->kernel->n_parallel      ? "parallel"
-                           : axis == p->kernel->segment_axis ? "segment"
-                           : is_reduced(p->kernel, axis)     ? "reduced"
-                                                             : NULL;
+        const char *role = axis == p->kernel->segment_axis ? "segment"
+                           : axis < p->kernel->n_parallel  ? "parallel"
+                           : is_reduced(p->kernel, axis)   ? "reduced"
+                                                           : NULL;
         if (!role) continue;
         text_printf(p->out, " i%u: %s ", axis, role);
         dim_print(p->dims, index_axis_extent(p->indices, axis), p->out);

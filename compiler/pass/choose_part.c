@@ -270,7 +270,7 @@ static bool add_slice_readers(const Plan *plan, const Kernel *kernel, Sliced *sl
 
 static bool find_sliced(const Chooser *c, const Plan *plan, const Kernel *kernel, Sliced *sliced) {
     *sliced = (Sliced){.n_readers = 0};
-    if (kernel->form != FORM_CONTRACT) return false;
+    if (kernel->form != FORM_CONTRACT || kernel->segment_axis != NO_AXIS) return false;
     NodeId product = kernel->reduces.data[0].node;
     const Windows *windows = &sliced->windows;
     return !c->wishes.windowed[product] && !c->is_sliced[product] &&
@@ -280,7 +280,8 @@ static bool find_sliced(const Chooser *c, const Plan *plan, const Kernel *kernel
 }
 
 bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) {
-    bool is_partial = kernel->segment_axis != NO_AXIS && !kernel_stores_inner(kernel);
+    bool is_partial = kernel->segment_axis != NO_AXIS && kernel->form != FORM_CONTRACT &&
+                      !kernel_stores_inner(kernel);
     if (kernel->is_init || is_partial || c->is_settled[choose_main_node(kernel)]) return false;
     Maker map;
     if (kernel->form != FORM_CONTRACT)
@@ -323,10 +324,12 @@ typedef struct Draft {
     bool *in, *out, *spread, *window, *joined, *turned, *ahead[2];
 } Draft;
 
-/* Partial results go with what the next kernel makes of them. */
+/* Partial results go with what the last kernel behind them makes of them. */
 static bool add_product(Draft *d, const Kernel *kernel) {
     Kernel stores = *kernel;
-    if (kernel->segment_axis != NO_AXIS) stores.row_stores = kernel[1].row_stores;
+    const Kernel *last = kernel;
+    while (last->segment_axis != NO_AXIS) last++;
+    stores.row_stores = last->row_stores;
     kernel_each_store(&stores, mark_stored, d->out);
     return add_nodes(d->c->graph, kernel, d->in);
 }

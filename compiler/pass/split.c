@@ -1,6 +1,8 @@
 /* Splitting long reductions. See split.h. */
 #include "pass/split.h"
 
+#include "pass/split_product.h"
+
 /* A segment is the same on every device, so that one plan serves all. */
 static int64_t segment_elems(const Kernel *kernel) {
     return reduce_order(kernel->form, DEVICE_GPU).segment_elems;
@@ -27,15 +29,15 @@ static bool is_needed(const Kernel *kernel) {
                       most_of(kernel, kernel->first_reduced, kernel->n_reduced)) != REASON_NONE;
 }
 
-static uint32_t add_partial(Arena *arena, Plan *plan, NodeId node, Dtype dtype, DimId rows,
-                            DimId segments) {
+uint32_t split_add_partials(Arena *arena, Plan *plan, NodeId node, Dtype dtype, DimId outer,
+                            DimId inner) {
     uint32_t ordinal = 0;
     for (uint32_t i = 0; i < plan->buffers.n; i++)
         ordinal += plan->buffers.data[i].kind == BUFFER_TEMP;
     Buffer buffer = {.kind = BUFFER_TEMP,
                      .ordinal = ordinal,
                      .dtype = dtype,
-                     .shape = {.rank = 2, .dims = {rows, segments}},
+                     .shape = {.rank = 2, .dims = {outer, inner}},
                      .node = node,
                      .name = str_format(arena, "t%u", ordinal),
                      .offset_bytes = dim_const(plan->graph->dims, 0)};
@@ -64,8 +66,8 @@ static ScalarId through_memory(Arena *arena, Plan *plan, Kernel *partial, uint32
     uint32_t axes = (1u << partial->n_parallel) - 1;
     DimId rows = kernel_n_rows(partial);
     if (partial->when) rows = dim_mul(plan->graph->dims, rows, partial->when);
-    uint32_t buffer = add_partial(arena, plan, reduce->node, dtype, rows,
-                                  index_axis_extent(tab, partial->segment_axis));
+    uint32_t buffer = split_add_partials(arena, plan, reduce->node, dtype, rows,
+                                         index_axis_extent(tab, partial->segment_axis));
     IndexId address = partial_address(partial, partial->segment_axis);
     ScalarId value = reduce->is_arg && !is_index ? scalar_extreme(scalars, dtype, slot, axes)
                                                  : scalar_stage(scalars, dtype, slot, axes);
@@ -81,6 +83,7 @@ bool split_may(const Plan *plan, const Kernel *kernel) {
 }
 
 void split_kernel(Arena *arena, Plan *plan, Kernel kernel) {
+    if (kernel.form == FORM_CONTRACT && split_product(arena, plan, &kernel)) return;
     if (split_may(plan, &kernel) && (!kernel_stores_inner(&kernel) || is_needed(&kernel)))
         split_in_two(arena, plan, kernel);
     else

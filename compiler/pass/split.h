@@ -1,6 +1,6 @@
-/* Splitting long reductions over the machine: segments of rows or columns are reduced to partials
- * by one kernel, which stores what else is stored of their elements as it goes over them, and these
- * by another. The order of summation is that of ReduceOrder either way. */
+/* Splitting long reductions and products over the machine: segments of rows or columns are reduced
+ * to partials by one kernel, which stores what else is stored of their elements as it goes over
+ * them, and these by another. The order of summation is that of ReduceOrder either way. */
 #ifndef FUSEC_SPLIT_H
 #define FUSEC_SPLIT_H
 
@@ -21,5 +21,9 @@ void split_kernel(Arena *arena, Plan *plan, Kernel kernel);
 /* Appends it in two: the one that makes partials, whose buffers are added, and the one that goes
  * over them by itself, however many there are. It may be split. */
 void split_in_two(Arena *arena, Plan *plan, Kernel kernel);
+
+/* Adds a buffer of partials of this reduction. */
+uint32_t split_add_partials(Arena *arena, Plan *plan, NodeId node, Dtype dtype, DimId outer,
+                            DimId inner);
 
 #endif

@@ -128,8 +128,7 @@ static void add_ops(Builder *b) {
     graph_sort_nodes(b->ops.data, b->ops.n);
     for (uint32_t k = 0; k < b->ops.n; k++) {
         NodeId id = b->ops.data[k];
-        OpClass cls = graph_class(b->graph, id);
-        bool is_reduce = cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE;
+        bool is_reduce = graph_is_reduction(b->graph, id);
         const char *suffix = b->read_of[id]                                          ? " of parts"
                              : is_reduce && b->into->kernel->segment_axis != NO_AXIS ? " in parts"
                                                                                      : "";

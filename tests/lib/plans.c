@@ -8,6 +8,7 @@
 #include "pass/layout.h"
 #include "pass/memplan.h"
 #include "pass/sched.h"
+#include "pass/segments.h"
 #include "pass/share.h"
 #include "pass/turn.h"
 
@@ -58,8 +59,11 @@ static PricedPlan price(Arena *arena, const Module *module, uint32_t index, Link
     bool off = links == LINKS_NONE;
     Diags diags = {.arena = arena};
     Arena *scratch = arena_new(NULL);
-    const Graph *graph = module->graphs.data[index];
+    Graph *graph = module->graphs.data[index];
     PricedPlan priced = {NULL, NULL};
+    Arena *trial = arena_new(NULL);
+    segments_choose(trial, scratch, graph, target_get(target));
+    arena_free(trial);
     FuseOptions apart = {.off = true, .pads_rows = target_get(target)->device == DEVICE_GPU};
     priced.plan = off ? fuse_graph(arena, scratch, graph, apart, &diags)
                       : choose_plan(arena, scratch, graph, target_get(target), &diags);

@@ -246,6 +246,15 @@ static const char *make_vector_cluster(Maker *m) {
     return make_vector_n(m);
 }
 
+/* Few outputs of a long k; of a batch, or of a number of rows that runs know. */
+static const char *make_product_segments(Maker *m) {
+    Product p = {.m = number(m, 2, 24), .n = number(m, 1, 24), .is_tf32 = rng_chance(&m->rng, 30)};
+    p.k = rng_chance(&m->rng, 70) ? eights(m, 600, 1500) : number(m, 5000, 12000);
+    if (rng_chance(&m->rng, 20)) p.batch = number(m, 2, 3);
+    if (rng_chance(&m->rng, 20)) dim(m, "M", 1, 24, 1), p.m = "M";
+    return product_alone(m, &p);
+}
+
 static const char *make_plain(Maker *m) {
     Product p = {maybe_batch(m, 8), "M", "N", "1", false, false};
     dim(m, "M", 1, 2048, 1), dim(m, "N", 1, 2048, 1);

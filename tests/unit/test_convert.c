@@ -244,7 +244,7 @@ Test(convert, x86_objects_need_no_symbol) {
 }
 
 /* An add or mul without .rn may be fused by ptxas, which would change the bits. Subnormals may be
- * lost by reciprocals alone, of which division sees what became. */
+ * lost by reciprocals alone, of which division sees what became, and by powers of fast programs. */
 static void check_ptx(const char *cpu) {
     static const unsigned widths[] = {0, 2};
     static const char *const banned[] = {"add.f32", "mul.f32", "sub.f32", "add.f64",
@@ -258,7 +258,8 @@ static void check_ptx(const char *cpu) {
         cr_assert_null(strstr(ptx, banned[i]), "%s in the PTX for %s", banned[i], cpu);
     }
     cr_assert_gt(ptx_count(ptx, "rcp.approx.ftz"), 0, "no vector was divided");
-    cr_assert_eq(ptx_count(ptx, ".ftz"), ptx_count(ptx, "rcp.approx.ftz"), "%s", cpu);
+    cr_assert_eq(ptx_count(ptx, ".ftz"),
+                 ptx_count(ptx, "rcp.approx.ftz") + ptx_count(ptx, "ex2.approx.ftz"), "%s", cpu);
     Arena *arena = arena_new(NULL);
     PtxReport report;
     if (ptx_assemble(arena, ptx, strlen(ptx), (PtxOptions){.target = cpu, .level = "1"}, &report))

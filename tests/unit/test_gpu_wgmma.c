@@ -458,7 +458,7 @@ Test(gpu_wgmma, few_rows_fetch_no_zeros) {
     } cases[] = {{20, 24, 11264, 1}, {64, 64, 16384, 1}, {128, 64, 16384, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char source[512], bytes[32];
-        write_source(source, sizeof source, "bf16", 0, 0, cases[i].m, 1024, 4096);
+        write_source(source, sizeof source, "bf16", 0, 0, cases[i].m, 1024, 1536);
         Program p = compile(source, TARGET_SM_90A);
         const Variant *variant = &p.kernel->variants[0];
         cr_assert_eq(variant->sched.engine, CONTRACT_WGMMA);

@@ -342,7 +342,7 @@ Test(launch, gated_pairs_are_one_launch) {
                           : str_format(arena, "g: %s[%s, 4096], u: %s[%s, 4096], ", d, m, d, m);
         const char *source = str_format(
             arena,
-            "dim B in 1..8192\ngraph p(x: %s[%s, 2048], a: %s[2048, 4096], b: %s[2048, 4096])"
+            "dim B in 1..8192\ngraph p(x: %s[%s, 960], a: %s[960, 4096], b: %s[960, 4096])"
             " -> (%sy: %s[%s, 4096]) {\n  g = x @ a\n  u = x @ b\n  y = silu(g) * u\n}\n",
             d, m, d, d, outputs, d, m);
         Module *module = plans_parse(arena, source);

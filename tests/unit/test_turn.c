@@ -55,8 +55,8 @@ static const Case cases[] = {
      "  z = softmax(relu((u * q) @ w) @ w, axis=1) @ w\n}\n",
      {1, 4}},
     /* Work for the whole machine parts what is small. */
-    {"graph large(x: f32[1, 64], a: f32[64, 64], b: f32[64, 8192], c: f32[8192, 64], "
-     "d: f32[64, 16]) -> (y: f32[1, 16]) {\n  y = (((relu(x @ a) @ b) @ c) @ d)\n}\n",
+    {"graph large(x: f32[1, 64], a: f32[64, 64], b: f32[64, 8192], c: f32[8192, 512], "
+     "d: f32[512, 16]) -> (y: f32[1, 16]) {\n  y = (((relu(x @ a) @ b) @ c) @ d)\n}\n",
      {1, 1, 1, 1}},
     /* The source wants a value apart. */
     {"graph never(x: f32[1, 64], a: f32[64, 64], b: f32[64, 64]) -> (y: f32[1, 64]) {\n"
