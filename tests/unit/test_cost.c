@@ -281,6 +281,15 @@ static const struct {
      TARGET_SM_90, 7.1, 0.1},
     {"graph g(x: bf16[367, 151], w: bf16[151, 417]) -> (y: bf16[367, 417]) {\n  y = x @ w\n}",
      TARGET_SM_90, 9.3, 0.1},
+    /* few rows, by tiles that stream the right factor */
+    {"graph g(x: f32[8, 4096], w: f32[4096, 4096]) -> (y: f32[8, 4096]) { y = x @ w }",
+     TARGET_SM_90A, 32.7, 0.2},
+    {"graph g(x: f32[16, 4096], w: f32[4096, 4096]) -> (y: f32[16, 4096]) { y = x @ w }",
+     TARGET_SM_90A, 32.6, 0.1},
+    {"graph g(x: f32[32, 4096], w: f32[4096, 4096]) -> (y: f32[32, 4096]) { y = x @ w }",
+     TARGET_SM_90A, 47.7, 0.1},
+    {"graph g(x: f32[64, 4096], w: f32[4096, 4096]) -> (y: f32[64, 4096]) { y = x @ w }",
+     TARGET_SM_90A, 84.4, 0.15},
 };
 
 Test(cost, products_take_what_they_were_measured_to) {
@@ -307,7 +316,7 @@ Test(cost, more_rows_take_no_less) {
             Fixture f = fixture_new(source, TARGET_SM_90A, CARD_H200);
             double us = f.priced.cost->us;
             cr_expect_geq(us, 0.99 * before, "%s %d: %g after %g", dtypes[d], rows[i], us, before);
-            if (rows[i] <= 16) cr_expect_lt(us, d ? 40 : 30, "%s %d: %g", dtypes[d], rows[i], us);
+            if (rows[i] <= 16) cr_expect_lt(us, d ? 40 : 35, "%s %d: %g", dtypes[d], rows[i], us);
             before = us;
             arena_free(f.arena);
         }
