@@ -1,5 +1,6 @@
-/* Rows that are read or stored across memory, which a map of short runs does better than passes
- * over whole rows. See choose_state.h. */
+/* What is read or stored across memory, which a map by itself does better than passes over whole
+ * rows: in short runs, on a GPU in tiles, where what goes on with guards has none. See
+ * choose_state.h. */
 #include "pass/choose_state.h"
 
 /* Whether elements of its last axis lie apart where they come from. */
@@ -12,8 +13,9 @@ static bool is_turn(const Graph *graph, NodeId id) {
 }
 
 bool choose_find_turned(const Chooser *c, const Kernel *kernel, bool *is_turned) {
-    bool is_fold = kernel->form == FORM_ROW || kernel->form == FORM_COLUMN, any = false;
-    for (uint32_t i = 0; i < kernel->nodes.n && is_fold && c->target->device == DEVICE_CPU; i++) {
+    bool is_map = kernel->form == FORM_MAP && c->target->device == DEVICE_GPU;
+    bool may_pay = kernel->form == FORM_ROW || kernel->form == FORM_COLUMN || is_map, any = false;
+    for (uint32_t i = 0; i < kernel->nodes.n && may_pay; i++) {
         NodeId id = kernel->nodes.data[i];
         if (is_turn(c->graph, id)) is_turned[id] = any = true;
     }

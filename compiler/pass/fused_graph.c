@@ -62,8 +62,15 @@ static void note_copy(void *user, const Store *store) {
     if (store->piece) note_piece(user, store, 0);
 }
 
-/* One block: a kernel, or a finishing kernel for itself and its partials. */
-static void clone_kernel(Cloner *c, const Kernel *last) {
+/* What the partials' kernel stores of the elements that it goes over. */
+static void note_elements(Cloner *c, const Kernel *partial) {
+    for (uint32_t s = 0; s < partial->stages.n; s++)
+        for (uint32_t i = 0; i < partial->stages.data[s].stores.n; i++)
+            note_stored(c, &partial->stages.data[s].stores.data[i]);
+}
+
+/* One block: a kernel, or a finishing kernel for itself and its partials, which are before it. */
+static void clone_kernel(Cloner *c, const Kernel *last, uint32_t n_partials) {
     vec_push(c->arena, &c->to->fixed_kernels,
              (FixedKernel){.name = last->name, .span = last->span});
     memset(c->in_kernel, 0xFF, c->from->nodes.n * sizeof *c->in_kernel);
@@ -72,6 +79,7 @@ static void clone_kernel(Cloner *c, const Kernel *last) {
         if (graph_is_bound(c->from, id) || c->in_kernel[id] != NODE_NONE) continue;
         c->in_kernel[id] = clone_node(c, id, c->to->fixed_kernels.n);
     }
+    for (uint32_t k = n_partials; k > 0; k--) note_elements(c, last - k);
     kernel_each_store(last, note_stored, c);
 }
 
@@ -98,13 +106,15 @@ Graph *explain_fused_graph(Arena *arena, StrTab *strings, const Plan *plan) {
         param.node = c.in_memory[param.node];
         vec_push(arena, &c.to->params, param);
     }
-    for (uint32_t i = 0; i < plan->kernels.n; i++) {
+    for (uint32_t i = 0, n_partials = 0; i < plan->kernels.n; i++) {
         const Kernel *kernel = &plan->kernels.data[i];
-        if (kernel->segment_axis != NO_AXIS || kernel_is_spread(kernel)) continue;
-        if (kernel->nodes.n)
-            clone_kernel(&c, kernel);
-        else
+        if (kernel_is_spread(kernel)) continue;
+        bool is_partial = kernel->segment_axis != NO_AXIS;
+        if (!is_partial && kernel->nodes.n)
+            clone_kernel(&c, kernel, n_partials);
+        else if (!is_partial)
             kernel_each_store(kernel, note_copy, &c);
+        n_partials = is_partial ? n_partials + 1 : 0;
     }
     for (uint32_t i = 0; i < from->outputs.n; i++) {
         GraphOutput output = from->outputs.data[i];

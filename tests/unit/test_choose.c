@@ -56,6 +56,8 @@ static const char *const bodies[] = {
     "x: D[R, K], w: D[K, N], v: D[K, N] -> D[R, N] { y = silu(x @ w) * (x @ v) }",
     "x: D[R, K], z: D[R, K], w: D[2 * K, N] -> D[R, N] { y = concat([x, z], axis=1) @ w }",
     "x: D[N, R], b: D[N] -> D[R, N] { y = rmsnorm(transpose(x), b) }",
+    "x: D[N, R] -> D[R] { y = sum(transpose(x), axis=1) }",
+    "x: D[N, R] -> D[R + 2, N] { y = pad(transpose(x), low=[1, 0], high=[1, 0], value=0.0) }",
 };
 
 static void put_replaced(Text *text, const char *body, const char *const (*words)[2], size_t n) {

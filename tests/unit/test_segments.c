@@ -4,6 +4,7 @@
 #include "pass/split.h"
 
 #include "lib/plans.h"
+#include "pass/explain.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -83,6 +84,24 @@ Test(segments, elements_are_stored_as_they_are_reduced) {
             PricedPlan plan = priced(arena, cases[i].source, targets[t]);
             cr_expect_eq(plan.cost->n_launches, cases[i].n_launches[t], "%s, %s: %u launches",
                          cases[i].what, target_get(targets[t])->name, plan.cost->n_launches);
+            arena_free(arena);
+        }
+}
+
+/* As a program that fixes the kernels, with elements and sums of one kernel. */
+Test(segments, a_dump_of_them_starts_as_many) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int t = 0; t < N_TARGETS; t++) {
+            Arena *arena = arena_new(NULL);
+            Text text = {.arena = arena};
+            Module *module = plans_parse(arena, cases[i].source);
+            const Card *card = card_of_target(target_get(targets[t]));
+            PricedPlan plan = plans_price(arena, module, 0, false, targets[t], card, NULL);
+            module->graphs.data[0] = explain_fused_graph(arena, strtab_new(arena), plan.plan);
+            module_print(module, &text);
+            PricedPlan again = priced(arena, text_str(&text), targets[t]);
+            cr_expect_eq(again.cost->n_launches, plan.cost->n_launches, "%s, %s:\n%s",
+                         cases[i].what, target_get(targets[t])->name, text_str(&text));
             arena_free(arena);
         }
 }
