@@ -1,5 +1,6 @@
 /* The search. See bisect.h. */
 #include "bisect.h"
+#include "ir/launch.h"
 
 #include "ir/index_eval.h"
 #include "ir/interp.h"

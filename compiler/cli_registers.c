@@ -1,5 +1,6 @@
 /* Registers as estimated when compiling, beside those of the driver. See cli_exec.h. */
 #include "cli_exec.h"
+#include "ir/launch.h"
 #include "pass/pressure.h"
 
 #include <stdio.h>

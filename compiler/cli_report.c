@@ -1,5 +1,6 @@
 /* The report's page from a driver. See cli_report.h. */
 #include "cli_report.h"
+#include "ir/launch.h"
 
 #include "pass/cost_gemm.h"
 #include "report/report.h"

@@ -30,8 +30,8 @@ fusec_status cli_report_text(Driver *driver, const CliTimes *times, const char *
 typedef struct CliExpected {
     double n_flops; /* of its products: two for each multiplication */
     double us;      /* by the cost model */
-    double
-        limit_us; /* that memory or multiplying takes at the device's rates; 0: they are unknown */
+    /* That memory or multiplying takes at the device's rates; 0: they are unknown. */
+    double limit_us;
 } CliExpected;
 
 /* A source that is measured, and its page. All zero but for `cli` before it is opened. */

@@ -4,6 +4,7 @@
 
 #include "back/acc.h"
 #include "back/template.h"
+#include "ir/launch.h"
 
 enum { WARP = 32, GPU_SHARED_ALIGN = 16 /* bytes, of arrays in shared memory */ };
 

@@ -5,6 +5,7 @@
  * elements, and what a warp writes falls into different banks. */
 #include "back/gpu_gemm_simt.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -262,7 +263,7 @@ static bool distance(const Simt *g, const Side *side, uint32_t base, uint32_t s,
         if (stride < 0 || stride > MAX_OFFSET) return false;
         *bytes += stride * more[i] * g->acc_bytes;
     }
-    return (more[0] || more[1]) && *bytes<MAX_OFFSET && * bytes> - MAX_OFFSET;
+    return (more[0] || more[1]) && llabs(*bytes) < MAX_OFFSET;
 }
 
 static void copy_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLVMValueRef buffer) {

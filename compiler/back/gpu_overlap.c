@@ -1,5 +1,6 @@
 /* Launches that overlap (programmatic dependent launch). See gpu.h and docs/ARCHITECTURE.md. */
 #include "back/gpu.h"
+#include "ir/launch.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
  * between the blocks that the one block stands for, a barrier lets all threads see what was left
  * and use the same shared memory again. */
 #include "back/gpu.h"
+#include "ir/launch.h"
 
 #include <string.h>
 

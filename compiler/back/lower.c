@@ -5,6 +5,7 @@
  * CPU: void kernel(ptr arguments, ptr dims, i64 begin, i64 end), arguments of all kernels likewise.
  */
 #include "back/lower.h"
+#include "ir/launch.h"
 
 #include "back/gpu.h"
 #include "back/template.h"

@@ -1,5 +1,6 @@
 /* The manifest as text, one directive per line. See manifest.h. */
 #include "back/manifest.h"
+#include "ir/launch.h"
 
 #include <frt_manifest.h>
 #include <inttypes.h>

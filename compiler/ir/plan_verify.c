@@ -1,5 +1,5 @@
 /* The plan's invariants, checked after fusion and splitting. */
-#include "ir/kernel.h"
+#include "ir/launch.h"
 
 #include <stdlib.h>
 #include <string.h>

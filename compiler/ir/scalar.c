@@ -167,6 +167,7 @@ ScalarId scalar_round(ScalarTab *tab, ScalarId a, Dtype dtype) {
                                 .dtype = dtype,
                                 .args = {a},
                                 .axes = operand->axes,
+                                .moved_by = operand->moved_by,
                                 .is_loose = true});
 }
 

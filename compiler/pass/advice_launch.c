@@ -1,20 +1,15 @@
 /* Launches that are apart, and the price of `fuse must` blocks, by compiling the changed graph. See
  * advice.h. */
+#include "ir/launch.h"
 #include "pass/advice.h"
 
 #include "pass/contract.h"
-
-static bool computes(const Launch *launch, NodeId id) {
-    for (uint32_t k = 0; k < launch->n; k++)
-        if (vec_has(&launch->kernels[k].nodes, id)) return true;
-    return false;
-}
 
 /* Whether one launch of the plan computes both. */
 static bool start_together(const Plan *plan, NodeId one, NodeId other) {
     for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
         Launch launch = plan_launch(plan, k);
-        if (computes(&launch, one) && computes(&launch, other)) return true;
+        if (launch_computes(&launch, one) && launch_computes(&launch, other)) return true;
     }
     return false;
 }

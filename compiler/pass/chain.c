@@ -1,6 +1,7 @@
 /* Greedy: each contraction takes the first kernel that can continue it, if the price agrees. See
  * chain.h. */
 #include "pass/chain.h"
+#include "ir/launch.h"
 
 #include "pass/chain_state.h"
 #include "pass/plain.h"

@@ -1,4 +1,5 @@
 /* Room on chip for what passes between phases on a GPU. See chain_state.h. */
+#include "ir/launch.h"
 #include "ir/simt.h"
 #include "ir/wgmma.h"
 #include "pass/chain_state.h"

@@ -1,4 +1,5 @@
 /* Rows that continue a product. See chain_state.h. */
+#include "ir/launch.h"
 #include "ir/wgmma.h"
 #include "pass/chain_state.h"
 #include "pass/sched.h"

@@ -2,6 +2,7 @@
 #ifndef FUSEC_CHAIN_STATE_H
 #define FUSEC_CHAIN_STATE_H
 
+#include "ir/launch.h"
 #include "pass/choose.h"
 
 typedef struct Chain {

@@ -1,6 +1,7 @@
 /* Greedy: a kernel's moves are tried in the order of the table, each on top of those taken. When
  * all kernels had theirs, the graph is planned anew with what was taken; what that leaves of new
  * kernels gets another round. Kernels that spill come last. See choose.h. */
+#include "ir/launch.h"
 #include "pass/choose_state.h"
 
 #include "pass/chain.h"
@@ -25,7 +26,7 @@ enum {
 };
 static const double WORTH = 0.98; /* of the price: less than that changes the plan */
 static const double LOSS = 1.02;  /* of the price of kernels for each op: more is none of a plan */
-static const double MORE_KERNELS = 1.05;
+static const double MORE_KERNELS = 1.05; /* judged: what a CPU plan of more must be better by */
 /* What a launch more may be worth that prices do not know, since they take launches for queued: one
  * that a host enqueues takes it 3.1 us (docs/RESULTS.md, launch cost), of which a third. */
 static const double HOST_US = 1.0;

@@ -49,7 +49,8 @@ NodeId choose_main_node(const Kernel *kernel);
 /* Whether kernels read slices of its product that may be made in its place, which has not been
  * priced yet. */
 bool choose_has_slices(const Chooser *c, const Plan *plan, const Kernel *kernel);
-/* CPU: flags, per node, transposes in a kernel of folds. False: there are none. */
+/* Flags, per node, transposes that a kernel over rows or columns reads, of a GPU a map too. False:
+ * there are none. */
 bool choose_find_turned(const Chooser *c, const Kernel *kernel, bool *is_turned);
 /* False: the source says which kernel some of it is, or wants it in one with something else. */
 bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, bool has_windows,

@@ -2,6 +2,7 @@
  *
  * The constants below are judged, and checked by the figures of docs/RESULTS.md; rates are the
  * card's. */
+#include "ir/launch.h"
 #include "ir/map_tile.h"
 #include "pass/cost_gemm.h"
 #include "pass/cost_prims.h"
@@ -538,9 +539,8 @@ static Beside price_beside(const Coster *c, uint32_t first) {
     if (!launch_has_parts(parts)) return (Beside){.parts = {0}};
     beside.variant = choose_variant(c, parts);
     beside.most = most_pressure(c, parts, beside.variant);
-    for (uint32_t k = 0; k < parts->n; k++) {
+    for (uint32_t k = 0; k < parts->n; k++)
         beside.n_blocks += cost_number(c, parts->kernels[k].variants[beside.variant].grid);
-    }
     return beside;
 }
 

@@ -2,6 +2,7 @@
 #ifndef FUSEC_COST_STATE_H
 #define FUSEC_COST_STATE_H
 
+#include "ir/launch.h"
 #include "pass/cost.h"
 
 /* What the parts of a launch have in common; none of them: the launch is no such. */

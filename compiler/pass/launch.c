@@ -2,6 +2,7 @@
  * may take together, since many fill the machine where two do not, then one by one. See launch.h.
  */
 #include "pass/launch.h"
+#include "ir/launch.h"
 
 #include "pass/choose.h"
 #include "pass/part.h"
@@ -140,18 +141,13 @@ static ReasonId judge(const Joiner *j, const Trial *trial, TrialPrices *prices) 
                : REASON_NONE;
 }
 
-static bool computes(const Launch *launch, NodeId id) {
-    for (uint32_t k = 0; k < launch->n; k++)
-        if (vec_has(&launch->kernels[k].nodes, id)) return true;
-    return false;
-}
-
 /* Whether it computes a value of the block that the other does not compute again. */
 static bool has_own(const Graph *graph, const Launch *launch, const Launch *other, uint32_t block) {
     for (uint32_t k = 0; k < launch->n; k++)
         for (uint32_t i = 0; i < launch->kernels[k].nodes.n; i++) {
             NodeId id = launch->kernels[k].nodes.data[i];
-            if (graph_block(graph, id, BLOCK_MUST) == block && !computes(other, id)) return true;
+            if (graph_block(graph, id, BLOCK_MUST) == block && !launch_computes(other, id))
+                return true;
         }
     return false;
 }

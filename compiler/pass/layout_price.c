@@ -26,10 +26,7 @@ Kernel layout_twin(Arena *arena, const Plan *plan, const Kernel *gemm) {
     memset(&twin.traces, 0, sizeof twin.traces);
     vec_push(arena, &twin.reduces, reduce);
     for (uint32_t i = 0; i < gemm->row_stores.n; i++) {
-        Store store = gemm->row_stores.data[i];
-        store.value = rebuild_scalar(&rebuild, store.value);
-        store.address = rebuild_index(&rebuild, store.address);
-        store.guard = rebuild_guard(&rebuild, store.guard);
+        Store store = rebuild_store(&rebuild, gemm->row_stores.data[i]);
         store.trace = 0;
         vec_push(arena, &twin.row_stores, store);
     }

@@ -1,5 +1,6 @@
 /* Placing temps. See memplan.h. */
 #include "pass/memplan.h"
+#include "ir/launch.h"
 
 #include "ir/in_place.h"
 #include "pass/memplan_pack.h"

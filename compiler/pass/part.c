@@ -5,6 +5,7 @@
  * what asks of pointers alone stays as long as the other list goes on. So the launch has a variant
  * for sizes of either side, and few for odd pointers. */
 #include "pass/part.h"
+#include "ir/launch.h"
 
 #include "pass/sched.h"
 

@@ -76,3 +76,19 @@ ScalarId rebuild_scalar(Rebuild *r, ScalarId id) {
     }
     return r->copies[id];
 }
+
+Store rebuild_store(Rebuild *r, Store store) {
+    store.address = rebuild_index(r, store.address);
+    store.value = rebuild_scalar(r, store.value);
+    store.guard = rebuild_guard(r, store.guard);
+    return store;
+}
+
+Trace rebuild_trace(Rebuild *r, Trace trace, uint32_t rank) {
+    IndexId *coords = arena_array(r->arena, IndexId, rank);
+    for (uint32_t k = 0; k < rank; k++) coords[k] = rebuild_index(r, trace.coords[k]);
+    trace.coords = coords;
+    trace.value = rebuild_scalar(r, trace.value);
+    trace.guard = rebuild_guard(r, trace.guard);
+    return trace;
+}

@@ -2,7 +2,7 @@
 #ifndef FUSEC_REBUILD_H
 #define FUSEC_REBUILD_H
 
-#include "ir/scalar.h"
+#include "ir/kernel.h"
 
 typedef struct Rebuild {
     Arena *arena;
@@ -20,5 +20,10 @@ typedef struct Rebuild {
 ScalarId rebuild_scalar(Rebuild *rebuild, ScalarId id);
 IndexId rebuild_index(Rebuild *rebuild, IndexId id);
 GuardId rebuild_guard(Rebuild *rebuild, GuardId id);
+/* The same store, of copies. Its trace is still the other kernel's. */
+Store rebuild_store(Rebuild *rebuild, Store store);
+/* The same value at the same coordinates, which are `rank` ones, of copies. Its operands are still
+ * the other kernel's. */
+Trace rebuild_trace(Rebuild *rebuild, Trace trace, uint32_t rank);
 
 #endif

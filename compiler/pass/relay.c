@@ -1,5 +1,6 @@
 /* Finding relays and sizing them. See relay.h. */
 #include "pass/relay.h"
+#include "ir/launch.h"
 
 #include "ir/relay.h"
 #include "pass/chain_state.h"

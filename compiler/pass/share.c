@@ -2,6 +2,7 @@
  * by position, reductions, stores and schedules. Buffers' names and places, and
  * where in them a kernel begins to store, do not count. */
 #include "pass/share.h"
+#include "ir/launch.h"
 
 #include "ir/in_place.h"
 

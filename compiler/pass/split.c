@@ -29,22 +29,6 @@ static bool is_needed(const Kernel *kernel) {
                       most_of(kernel, kernel->first_reduced, kernel->n_reduced)) != REASON_NONE;
 }
 
-uint32_t split_add_partials(Arena *arena, Plan *plan, NodeId node, Dtype dtype, DimId outer,
-                            DimId inner) {
-    uint32_t ordinal = 0;
-    for (uint32_t i = 0; i < plan->buffers.n; i++)
-        ordinal += plan->buffers.data[i].kind == BUFFER_TEMP;
-    Buffer buffer = {.kind = BUFFER_TEMP,
-                     .ordinal = ordinal,
-                     .dtype = dtype,
-                     .shape = {.rank = 2, .dims = {outer, inner}},
-                     .node = node,
-                     .name = str_format(arena, "t%u", ordinal),
-                     .offset_bytes = dim_const(plan->graph->dims, 0)};
-    vec_push(arena, &plan->buffers, buffer);
-    return plan->buffers.n - 1;
-}
-
 /* Where the partial of a row and segment lies: segments innermost for rows, outermost for columns,
  * so that both the writing and the reading kernel run along memory. */
 static IndexId partial_address(const Kernel *kernel, uint32_t segment_axis) {
@@ -66,8 +50,8 @@ static ScalarId through_memory(Arena *arena, Plan *plan, Kernel *partial, uint32
     uint32_t axes = (1u << partial->n_parallel) - 1;
     DimId rows = kernel_n_rows(partial);
     if (partial->when) rows = dim_mul(plan->graph->dims, rows, partial->when);
-    uint32_t buffer = split_add_partials(arena, plan, reduce->node, dtype, rows,
-                                         index_axis_extent(tab, partial->segment_axis));
+    Shape shape = {.rank = 2, .dims = {rows, index_axis_extent(tab, partial->segment_axis)}};
+    uint32_t buffer = plan_add_temp(arena, plan, reduce->node, dtype, shape);
     IndexId address = partial_address(partial, partial->segment_axis);
     ScalarId value = reduce->is_arg && !is_index ? scalar_extreme(scalars, dtype, slot, axes)
                                                  : scalar_stage(scalars, dtype, slot, axes);

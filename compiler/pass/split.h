@@ -22,8 +22,4 @@ void split_kernel(Arena *arena, Plan *plan, Kernel kernel);
  * over them by itself, however many there are. It may be split. */
 void split_in_two(Arena *arena, Plan *plan, Kernel kernel);
 
-/* Adds a buffer of partials of this reduction. */
-uint32_t split_add_partials(Arena *arena, Plan *plan, NodeId node, Dtype dtype, DimId outer,
-                            DimId inner);
-
 #endif

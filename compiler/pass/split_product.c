@@ -48,15 +48,10 @@ static void copy_traces(const ProductSplit *s, Rebuild *rebuild, Kernel *partial
     memset(&partial->traces, 0, sizeof partial->traces);
     for (uint32_t i = 0; i < whole->traces.n; i++) {
         const Trace *from = &whole->traces.data[i];
-        uint32_t rank = graph_node(s->plan->graph, from->node)->shape.rank;
-        IndexId *coords = arena_array(s->arena, IndexId, rank);
         if (!is_factor[from->value]) continue;
-        for (uint32_t d = 0; d < rank; d++) coords[d] = rebuild_index(rebuild, from->coords[d]);
-        Trace copy = {.node = from->node,
-                      .value = rebuild_scalar(rebuild, from->value),
-                      .guard = rebuild_guard(rebuild, from->guard),
-                      .coords = coords,
-                      .is_loaded = from->is_loaded};
+        Trace copy =
+            rebuild_trace(rebuild, *from, graph_node(s->plan->graph, from->node)->shape.rank);
+        memset(&copy.operands, 0, sizeof copy.operands);
         for (uint32_t k = 0; k < from->operands.n; k++)
             if (copy_of[from->operands.data[k]])
                 vec_push(s->arena, &copy.operands, copy_of[from->operands.data[k]] - 1);
@@ -91,9 +86,9 @@ static Segments add_partial(const ProductSplit *s, Str suffix, int64_t first, in
     memset(&partial.reduces, 0, sizeof partial.reduces);
     memset(&partial.row_stores, 0, sizeof partial.row_stores);
     vec_push(s->arena, &partial.reduces, reduce);
-    segments.buffer =
-        split_add_partials(s->arena, s->plan, reduce.node, reduce.acc,
-                           dim_const(s->plan->graph->dims, n), kernel_n_rows(s->whole));
+    Shape shape = {.rank = 2,
+                   .dims = {dim_const(s->plan->graph->dims, n), kernel_n_rows(s->whole)}};
+    segments.buffer = plan_add_temp(s->arena, s->plan, reduce.node, reduce.acc, shape);
     IndexId segment = index_axis(scalartab_indices(partial.scalars), partial.segment_axis);
     uint32_t axes = (1u << partial.n_parallel) - 1;
     Store store = {.buffer = segments.buffer,

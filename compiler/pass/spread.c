@@ -102,19 +102,8 @@ static uint32_t add_temp(Spreader *s, NodeId node, Dtype dtype, bool has_element
     DimTab *dims = s->plan->graph->dims;
     DimId rows = kernel_n_rows(&s->whole);
     if (s->when) rows = dim_mul(dims, rows, s->when);
-    uint32_t ordinal = 0;
-    for (uint32_t i = 0; i < s->plan->buffers.n; i++)
-        ordinal += s->plan->buffers.data[i].kind == BUFFER_TEMP;
-    Buffer buffer = {
-        .kind = BUFFER_TEMP,
-        .ordinal = ordinal,
-        .dtype = dtype,
-        .shape = {.rank = has_elements ? 2 : 1, .dims = {rows, kernel_n_reduced(&s->whole)}},
-        .node = node,
-        .name = str_format(s->arena, "t%u", ordinal),
-        .offset_bytes = dim_const(dims, 0)};
-    vec_push(s->arena, &s->plan->buffers, buffer);
-    return s->plan->buffers.n;
+    Shape shape = {.rank = has_elements ? 2 : 1, .dims = {rows, kernel_n_reduced(&s->whole)}};
+    return plan_add_temp(s->arena, s->plan, node, dtype, shape) + 1;
 }
 
 /* Loads in the place of what lies in memory. */
@@ -159,10 +148,7 @@ static Piece piece_new(const Spreader *s, KernelForm form) {
 }
 
 static Store copy_store(Piece *piece, const Store *store) {
-    Store copy = *store;
-    copy.value = rebuild_scalar(&piece->rebuild, store->value);
-    copy.address = rebuild_index(&piece->rebuild, store->address);
-    copy.guard = rebuild_guard(&piece->rebuild, store->guard);
+    Store copy = rebuild_store(&piece->rebuild, *store);
     copy.trace = 0;
     return copy;
 }

@@ -113,25 +113,16 @@ bool tap_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Tap *
     return n_elems(kernel, tap) != DIM_NONE;
 }
 
-static uint32_t count(const Plan *plan, BufferKind kind) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < plan->buffers.n; i++) n += plan->buffers.data[i].kind == kind;
-    return n;
-}
-
 /* What init kernels store is prepared; it gets its name with all that is. */
 static uint32_t add_buffer(Arena *arena, Plan *plan, const Kernel *kernel, const Tap *tap,
                            ScalarId value, Str name) {
     BufferKind kind = kernel->is_init ? BUFFER_PREPARED : BUFFER_OUTPUT;
     Buffer buffer = {.kind = kind,
-                     .ordinal = count(plan, kind),
                      .dtype = scalar_get(kernel->scalars, value)->dtype,
                      .shape = {.rank = 1, .dims = {n_elems(kernel, tap)}},
                      .node = kernel->traces.data[tap->trace].node,
-                     .name = name,
-                     .offset_bytes = dim_const(plan->graph->dims, 0)};
-    vec_push(arena, &plan->buffers, buffer);
-    return plan->buffers.n - 1;
+                     .name = name};
+    return plan_add_buffer(arena, plan, buffer);
 }
 
 static IndexId address(const Kernel *kernel, const Tap *tap) {
@@ -182,7 +173,7 @@ void tap_show(Arena *arena, Plan *plan, uint32_t buffer, Str name) {
         tap_copy(arena, plan, buffer, name);
         return;
     }
-    shown->ordinal = count(plan, BUFFER_OUTPUT);
+    shown->ordinal = plan_n_buffers(plan, BUFFER_OUTPUT);
     shown->kind = BUFFER_OUTPUT;
     shown->name = name;
 }
@@ -232,5 +223,5 @@ void tap_store(Arena *arena, Plan *plan, const Tap *taps, uint32_t n_taps) {
     }
     drop_stand_ins(plan);
     for (uint32_t t = 0; t < n_taps; t++) show_prepared(arena, plan, &taps[t], t, buffers[t]);
-    if (count(plan, BUFFER_PREPARED)) prepare_order(arena, plan);
+    if (plan_n_buffers(plan, BUFFER_PREPARED)) prepare_order(arena, plan);
 }

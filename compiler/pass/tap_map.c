@@ -64,18 +64,15 @@ void tap_copy(Arena *arena, Plan *plan, uint32_t buffer, Str name) {
     for (uint32_t k = 0; k < output.shape.rank; k++) n = dim_mul(dims, n, output.shape.dims[k]);
     output.kind = BUFFER_OUTPUT;
     output.name = name;
-    output.ordinal = 0;
     output.shape = (Shape){.rank = 1, .dims = {n}};
-    for (uint32_t i = 0; i < plan->buffers.n; i++)
-        output.ordinal += plan->buffers.data[i].kind == BUFFER_OUTPUT;
-    vec_push(arena, &plan->buffers, output);
+    uint32_t to = plan_add_buffer(arena, plan, output);
 
     Str own = str_format(arena, "%s_copy%u", plan->graph->name, plan->kernels.n);
     Kernel map = new_map(arena, dims, own, (Span){0});
     IndexId at = add_axis(&map, n);
     Stage stage = {.reduces = {.n = 0}};
     vec_push(arena, &stage.stores,
-             (Store){.buffer = plan->buffers.n - 1,
+             (Store){.buffer = to,
                      .address = at,
                      .value = scalar_load(map.scalars, output.dtype, buffer, at, GUARD_NONE),
                      .node = output.node});

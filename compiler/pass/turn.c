@@ -1,6 +1,7 @@
 /* The longest runs of small kernels are tried first; one that is not cheaper as a launch of turns
  * is parted at the kernel that loses most. See turn.h. */
 #include "pass/turn.h"
+#include "ir/launch.h"
 
 #include "pass/chain.h"
 #include "pass/choose.h"

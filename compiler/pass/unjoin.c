@@ -76,23 +76,6 @@ static Rebuild rebuild_new(Arena *arena, const Kernel *kernel, Cut cut) {
     return r;
 }
 
-static Store copy_store(Rebuild *r, Store store) {
-    store.address = rebuild_index(r, store.address);
-    store.value = rebuild_scalar(r, store.value);
-    store.guard = rebuild_guard(r, store.guard);
-    return store;
-}
-
-static Trace copy_trace(Rebuild *r, const Graph *graph, Trace trace) {
-    uint32_t rank = graph_node(graph, trace.node)->shape.rank;
-    IndexId *coords = arena_array(r->arena, IndexId, rank);
-    for (uint32_t k = 0; k < rank; k++) coords[k] = rebuild_index(r, trace.coords[k]);
-    trace.coords = coords;
-    trace.value = rebuild_scalar(r, trace.value);
-    trace.guard = rebuild_guard(r, trace.guard);
-    return trace;
-}
-
 static Kernel apart(Arena *arena, const Graph *graph, const Kernel *kernel, Cut cut) {
     Rebuild r = rebuild_new(arena, kernel, cut);
     Kernel copy = *kernel;
@@ -101,13 +84,15 @@ static Kernel apart(Arena *arena, const Graph *graph, const Kernel *kernel, Cut 
     copy.scalars = r.to;
     copy.n_parallel = copy.first_reduced = kernel->n_parallel + 1;
     for (uint32_t i = 0; i < stage->stores.n; i++)
-        vec_push(arena, &own.stores, copy_store(&r, stage->stores.data[i]));
+        vec_push(arena, &own.stores, rebuild_store(&r, stage->stores.data[i]));
     copy.stages.data = arena_copy(arena, &own, sizeof own);
     copy.stages.n = copy.stages.capacity = 1;
     copy.traces.data = arena_array(arena, Trace, kernel->traces.n);
     copy.traces.capacity = kernel->traces.n;
-    for (uint32_t i = 0; i < kernel->traces.n; i++)
-        copy.traces.data[i] = copy_trace(&r, graph, kernel->traces.data[i]);
+    for (uint32_t i = 0; i < kernel->traces.n; i++) {
+        Trace trace = kernel->traces.data[i];
+        copy.traces.data[i] = rebuild_trace(&r, trace, graph_node(graph, trace.node)->shape.rank);
+    }
     return copy;
 }
 

@@ -1,5 +1,6 @@
 /* From a plan to what its pictures show. See picture.h. */
 #include "report/picture.h"
+#include "ir/launch.h"
 
 #include "base/number.h"
 

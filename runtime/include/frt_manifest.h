@@ -35,9 +35,8 @@
 #define FRT_D_COPY "copy"
 #define FRT_D_END "end"
 #define FRT_WAITS "waits" /* of a variant: it may be launched while the one before it ends */
-#define FRT_RESIDENT                                                                       \
-    "resident"            /* of a variant: a block a processor at most shares the grid out \
-                           */
+/* Of a variant: a block a processor at most shares the grid out. */
+#define FRT_RESIDENT "resident"
 #define FRT_PRICE "price" /* of a variant: what counts where the cheapest is taken */
 #define FRT_X_BYTES FRT_EXTENSION_PREFIX "bytes"       /* size of a persistent temp, for the eye */
 #define FRT_X_REWRITES FRT_EXTENSION_PREFIX "rewrites" /* whether arithmetic might be rewritten */

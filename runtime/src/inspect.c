@@ -1,22 +1,13 @@
 /* Introspection of a module: getters over the manifest, by index, and readable expressions; and
  * what a program's device says about its kernels. */
 #include "error.h"
+#include "give.h"
 #include "program.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Copy a filled info out without writing past what the caller's version of it holds. */
-#define GIVE(info, ...)                                                                  \
-    do {                                                                                 \
-        size_t n_given =                                                                 \
-            (info)->struct_size < sizeof *(info) ? (info)->struct_size : sizeof *(info); \
-        size_t n_declared = (info)->struct_size;                                         \
-        memcpy((info), &(__VA_ARGS__), n_given);                                         \
-        (info)->struct_size = n_declared;                                                \
-    } while (0)
 
 static const Graph *find_graph(const frt_module *module, int32_t graph) {
     bool is_good = module && graph >= 0 && (uint32_t)graph < module->manifest.n_graphs;

@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include "error.h"
+#include "give.h"
 #include "mem.h"
 #include "plan.h"
 #include "port.h"
@@ -267,9 +268,8 @@ frt_status frt_program_get_init(frt_program *program, frt_init_info *info) {
     pthread_mutex_lock(&program->lock);
     frt_init_info full = program->init;
     pthread_mutex_unlock(&program->lock);
-    full.struct_size = info->struct_size;
     full.n_steps = count_init_steps(program);
-    memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
+    GIVE(info, full);
     return FRT_OK;
 }
 
@@ -279,8 +279,7 @@ frt_status frt_program_get_load(const frt_program *program, frt_load_info *info)
     }
     frt_load_info full;
     kernels_describe_load(program->kernels, &full);
-    full.struct_size = info->struct_size;
-    memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
+    GIVE(info, full);
     return FRT_OK;
 }
 
@@ -296,9 +295,7 @@ frt_status frt_program_get_device(const frt_program *program, frt_device_info *i
     if (!program || !info) {
         return FRT_E_INVALID_ARGUMENT;
     }
-    frt_device_info full = program->device.info;
-    full.struct_size = info->struct_size;
-    memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
+    GIVE(info, program->device.info);
     return FRT_OK;
 }
 

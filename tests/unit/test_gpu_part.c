@@ -1,6 +1,7 @@
 /* Parts of other codes in one launch, as schedules, manifest and code: which start together, under
  * what conditions, in what grid, and that the assembler takes them as it takes them apart. Results
  * are checked where there is a GPU, by soak. */
+#include "ir/launch.h"
 #include "lib/compiled.h"
 
 #include <criterion/criterion.h>

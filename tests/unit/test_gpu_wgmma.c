@@ -1,6 +1,7 @@
 /* Contractions by wgmma as code: when they are chosen, what each layout of the factors becomes,
  * what the manifest says of it, and that the assembler takes it as it is meant. That results are
  * right is for the tests that run on a GPU. */
+#include "ir/launch.h"
 #include "ir/wgmma.h"
 #include "lib/compiled.h"
 

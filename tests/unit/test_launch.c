@@ -1,4 +1,5 @@
 /* Kernels that are the same but for their buffers start together, unless one waits for another. */
+#include "ir/launch.h"
 #include "ir/wgmma.h"
 #include "lib/plans.h"
 #include "lib/text_file.h"

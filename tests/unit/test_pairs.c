@@ -2,6 +2,7 @@
  * kept of them besides the gate. The assembler takes them without a spill to speak of, and what a
  * block reads back it does not read as if nobody wrote it. That results are right is for the tests
  * that run. */
+#include "ir/launch.h"
 #include "lib/compiled.h"
 
 #include <criterion/criterion.h>

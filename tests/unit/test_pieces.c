@@ -1,5 +1,6 @@
 /* Concats as writes: which are stored in pieces by the kernels that make these, how many launches
  * and temporaries that leaves, and where the runtime is told the pieces lie. */
+#include "ir/launch.h"
 #include "lib/plans.h"
 
 #include <criterion/criterion.h>

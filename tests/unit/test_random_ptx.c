@@ -1,5 +1,6 @@
 /* Random programs compile for GPUs, which `make test` has none of: no crash, nothing refused, and
  * the assembler, where there is one, takes what comes out. bench/gpu_check.sh runs them. */
+#include "ir/launch.h"
 #include "lib/compiled.h"
 #include "lib/random_graph.h"
 

@@ -4,6 +4,7 @@
  *
  * takes N random graphs and the examples, each for both targets, and names every function whose
  * estimate is off by more than a quarter. Without it a few graphs are looked at; chains always. */
+#include "ir/launch.h"
 #include "lib/compiled.h"
 #include "lib/random_graph.h"
 #include "lib/text_file.h"

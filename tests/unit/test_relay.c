@@ -1,6 +1,7 @@
 /* Relays: which rows between two products pass tile by tile, what the plan says of them, that the
  * assembler takes the code, and what the rewrite to one pass recognises. That results are right is
  * for the tests that run (soak --shapes, relay). */
+#include "ir/launch.h"
 #include "lib/compile.h"
 #include "lib/ptx.h"
 

@@ -2,6 +2,7 @@
  * many columns and by which engine, and that the assembler takes the code without a spill. That
  * results are right is for the tests that run (soak --shapes, phase-rows, phase-wide and
  * phase-wgmma). */
+#include "ir/launch.h"
 #include "lib/compiled.h"
 
 #include <criterion/criterion.h>

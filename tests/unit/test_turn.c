@@ -1,5 +1,6 @@
 /* Small kernels taking turns in one block: which do, what stays on chip, and that the code is what
  * the assembler takes without spills. Results are checked where there is a GPU. */
+#include "ir/launch.h"
 #include "lib/compiled.h"
 
 #include <criterion/criterion.h>
