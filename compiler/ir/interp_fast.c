@@ -92,6 +92,9 @@ static Near float_near(PrimId prim, Dtype dtype, const Near *x, uint32_t arity) 
     }
     if (!is_exact) r.error = is_known ? passed_error(prim, dtype, x, arity, r.value) : INTERP_ANY;
     if (isnan(r.error) || (!is_exact && !isfinite(r.value))) r.error = INTERP_ANY;
+    /* Added to something it may not be rounded before (fma). */
+    bool is_finite = isfinite(x[0].value) && isfinite(x[1].value);
+    if (prim == PRIM_MUL && is_exact && is_finite && isinf(r.value)) r.error = DBL_TRUE_MIN;
     if (isfinite(r.value) && isfinite(r.error))
         r.error += prim_error(prim, dtype, fabs(r.value) + r.error);
     return r;

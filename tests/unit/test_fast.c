@@ -222,6 +222,22 @@ Test(fast, overflow_is_known_where_it_is_stored) {
     arena_free(next.arena);
 }
 
+/* Of f64, too, which is no wider than what it is computed in: an fma adds before it rounds. */
+Test(fast, a_product_that_overflows_may_be_a_number_in_a_sum) {
+    static const double large[] = {1e200, 1e200, 2, INFINITY};
+    static const double opposite[] = {-INFINITY, 1, 1, 1};
+    Case c = case_new(DT_F64, large, large, true);
+    const double *product = bounds_of(&c, OP_MUL, DT_F64, 2, NULL);
+    cr_expect(product[0] > 0 && product[0] < 1e-300 && product[2] < 1e-14 && product[3] == 0);
+    static const double products[] = {INFINITY, INFINITY, 4, INFINITY};
+    Case next = case_new(DT_F64, products, opposite, true);
+    const double *const errors[] = {product, NULL};
+    const double *sum = bounds_of(&next, OP_ADD, DT_F64, 2, errors);
+    cr_expect(isinf(sum[0]) && isinf(sum[1]) && isfinite(sum[2]) && sum[3] == 0);
+    arena_free(c.arena);
+    arena_free(next.arena);
+}
+
 /* Whether the fused program is within what the bounds add up to. */
 static bool is_right(const char *source, Text *report) {
     Pair pair;
