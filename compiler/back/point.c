@@ -137,7 +137,7 @@ static LLVMValueRef load_vector(Point *point, const Scalar *s, uint32_t arg, uin
 
 /* On chip. The access runs through the kernel's place axes in order, so that the place within the
  * tile follows from the axes (contraction), or is the address less that of the tile's first element
- * (rows, which lie without gaps). */
+ * (rows, which lie as in memory). */
 static LLVMValueRef chip_pointer(Point *point, uint32_t arg, IndexId index, Dtype dtype,
                                  LLVMValueRef condition) {
     Lower *lower = point->lower;

@@ -26,7 +26,8 @@ uint64_t launch_symbols(const Launch *launch) {
  * have room on a processor with 164 KiB. */
 static DimId chip_pitch(const Plan *plan, const Kernel *reader, const Sched *sched,
                         const Buffer *buffer) {
-    if (reader->form == FORM_ROW) return buffer->shape.dims[buffer->shape.rank - 1];
+    Shape layout = buffer_layout(buffer);
+    if (reader->form == FORM_ROW) return layout.dims[layout.rank - 1];
     uint32_t pad = CHIP_ALIGN_BYTES / dtype_bytes(buffer->dtype);
     return dim_const(plan->graph->dims, sched->tile_n + (pad < CHIP_LANES ? pad : CHIP_LANES));
 }

@@ -109,9 +109,12 @@ static uint32_t row_bytes(const Chain *c) {
     const Kernel *reader = &c->plan->kernels.data[c->next];
     int64_t bytes = 0;
     for (uint32_t i = 0; i < reader->args.n; i++) {
-        uint32_t buffer = reader->args.data[i];
-        if (launch_stores_to(&c->launch, buffer) && chain_is_private(c, buffer))
-            bytes += most_columns(c) * dtype_bytes(c->plan->buffers.data[buffer].dtype);
+        const Buffer *buffer = &c->plan->buffers.data[reader->args.data[i]];
+        Shape layout = buffer_layout(buffer);
+        if (launch_stores_to(&c->launch, reader->args.data[i]) &&
+            chain_is_private(c, reader->args.data[i]))
+            bytes += dim_hi(c->plan->graph->dims, layout.dims[layout.rank - 1]) *
+                     dtype_bytes(buffer->dtype);
     }
     return bytes <= MAX_ROW_BYTES ? (uint32_t)bytes : 0;
 }

@@ -317,6 +317,13 @@ static const char *row_of_tile(Maker *m, int multiple) {
     return "N";
 }
 
+/* Rows may be the left factor of another product, which wants them so far apart. */
+static void finish_rows(Maker *m, const Product *p, Value rows) {
+    bool is_matrix = rows.axes.n == 2 && is_float(rows.dtype) && rng_chance(&m->rng, 50);
+    Product next = {NULL, p->m, number(m, 2, 64), p->n, true, p->is_tf32};
+    finish(m, is_matrix ? times(m, &next, rows, right_factor(m, &next)) : rows);
+}
+
 /* One or two outputs, made of whole rows of a product in the kernel of the product. */
 static const char *rows_in_tiles(Maker *m, const Product *p) {
     Value a = left_factor(m, p), b = right_factor(m, p);
@@ -326,7 +333,7 @@ static const char *rows_in_tiles(Maker *m, const Product *p) {
     Value r = reduced(m, h, h.axes.n - 1, "M");
     text_puts(&m->body, "  }\n");
     if (rng_chance(&m->rng, 20)) output(m, h);
-    finish(m, r);
+    finish_rows(m, p, r);
     return source(m);
 }
 
@@ -338,7 +345,7 @@ static const char *make_phase_rows(Maker *m) {
     dim(m, "M", 1, 2048, 1), dim(m, "K", 1, 1024, 1);
     if (rng_chance(&m->rng, 50)) return rows_in_tiles(m, &p);
     Value h = binary(m, product(m, &p));
-    finish(m, reduced(m, h, 1, "M"));
+    finish_rows(m, &p, reduced(m, h, 1, "M"));
     return source(m);
 }
 
