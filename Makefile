@@ -198,7 +198,7 @@ $(PROVE_TEST): $(O)/tests/unit/test_prove.o $(filter-out %/fusec.o,$(call objs,$
 SHAPES_TEST = $(B)/tests/unit/test_shapes
 $(SHAPES_TEST): | $(B)/tests/soak/soak
 $(SHAPES_TEST): $(O)/tests/unit/test_shapes.o $(O)/tests/soak/shapes_sources.o \
-  $(O)/tests/soak/shapes_sources_map.o \
+  $(O)/tests/soak/shapes_sources_map.o $(O)/tests/soak/shapes_sources_im2col.o \
   $(O)/tests/soak/shapes_templates.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 

@@ -24,6 +24,7 @@ EXAMPLES = "dsl/examples"
 SIZES = {  # of each example: a small and a large one
     "blackscholes": [{"N": 1 << 14}, {"N": 1 << 24}],
     "digits": [{"B": 64}, {"B": 16384}],
+    "residual_conv": [{"B": 1}, {"B": 64}],
     "heat2d": [{"H": 512, "W": 512}, {"H": 8192, "W": 8192}],
     "mlp": [{"B": 64}, {"B": 4096}],
     "pointwise": [{"N": 1 << 14}, {"N": 1 << 25}],

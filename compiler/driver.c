@@ -195,7 +195,8 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
 }
 
 static Plan *fuse(Driver *driver, const Graph *graph, bool off) {
-    FuseOptions apart = {.off = true, .pads_rows = driver->options.target->device == DEVICE_GPU};
+    FuseOptions apart = fuse_options_for(driver->options.target);
+    apart.off = true;
     Plan *plan = off ? fuse_graph(driver->arena, driver->scratch, graph, apart, &driver->diags)
                      : choose_plan(driver->arena, driver->scratch, graph, driver->options.target,
                                    &driver->diags);

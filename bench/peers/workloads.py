@@ -347,18 +347,15 @@ def conv1x1(images, height, width, c_in, c_out):
 
 
 def conv3x3(images, height, width, c_in, c_out):
-    """With a border of zeros. The language says it as a product for each tap, and their sum."""
+    """With a border of zeros: the product of each pixel's taps, side by side, with all weights."""
     def build(layout):
         inputs = [Tensor("x", "bf16", (images, height, width, c_in)),
                   weight("w", 9 * c_in, c_out, "bf16", layout), Tensor("b", "bf16", (c_out,))]
         outputs = [Tensor("y", "bf16", (images, height, width, c_out))]
-        taps = []
-        for tap in range(9):
-            i, j, rows = tap // 3, tap % 3, f"{tap * c_in}:{(tap + 1) * c_in}"
-            part = f"w[{rows}]" if layout == "kn" else f"w[:, {rows}]"
-            taps.append(f"mm(p[:, {i}:{i + height}, {j}:{j + width}], {part})")
+        taps = ", ".join(f"p[:, {i}:{i + height}, {j}:{j + width}]"
+                         for i in range(3) for j in range(3))
         body = ["p = pad(x, low=[0, 1, 1, 0], high=[0, 1, 1, 0], value=0)",
-                f"y = relu({' + '.join(taps)} + b)"]
+                f"y = relu(mm(concat([{taps}], axis=3), w) + b)"]
 
         def fn(o, x, w, b):
             return (o.relu(o.conv3x3(x, w if layout == "kn" else o.swap(w)) + b),)

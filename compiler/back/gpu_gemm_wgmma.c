@@ -3,6 +3,7 @@
  * Every output is one chain of wgmma steps of 16 from +0, ascending in k, k padded with zeros: bit
  * for bit the chain of gpu_gemm_mma.c, as measured on an H200. */
 #include "back/gpu_gemm_wgmma_drain.h"
+#include "back/gpu_im2col.h"
 
 enum { GROUP_THREADS = WGMMA_GROUP_WARPS * WARP, BLOCK_ELEMS = 64 };
 /* Of 168 registers per thread, three groups' worth, the copying group leaves most to the others. */
@@ -199,8 +200,8 @@ typedef struct Copy {
     bool to_all;
 } Copy;
 
-static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block,
-                       LLVMValueRef barrier, Copy copy) {
+static void copy_box(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block,
+                     LLVMValueRef barrier, Copy copy) {
     static const char *const names[] = {[2] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d",
                                         [3] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d",
                                         [4] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.4d",
@@ -226,6 +227,21 @@ static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *b
     args[n++] = unit_int(unit->i1, side->is_read_once);
     args[n++] = unit_i32(unit, 0);
     unit_intrinsic(unit, names[side->map->rank], NULL, 0, args, n);
+}
+
+static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block,
+                       LLVMValueRef barrier, Copy copy) {
+    if (!side->map->im2col) {
+        copy_box(w, side, block, barrier, copy);
+        return;
+    }
+    WindowsCopy windows = {.windows = side->map->im2col,
+                           .map = side->parameter,
+                           .to = wgmma_at(w, copy.bytes),
+                           .barrier = barrier,
+                           .row = coordinate(w, copy.own),
+                           .k = coordinate(w, copy.k)};
+    gpu_im2col_copy(w->unit, &windows);
 }
 
 /* `number` times `step`, as an i32 and as an index. */

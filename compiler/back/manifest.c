@@ -461,6 +461,24 @@ static uint32_t position_of(const Plan *plan, const Launch *launch, uint32_t k, 
     return position;
 }
 
+static void put_map_axis(Writer *w, DimId size, DimId stride, uint32_t box) {
+    put_dim(w, size);
+    text_puts(&w->text, ":");
+    put_expr(w, stride);
+    text_printf(&w->text, ":%u", box);
+}
+
+static void put_windows(Writer *w, const TensorMap *map) {
+    const Im2col *windows = map->im2col;
+    put_map_axis(w, dim_const(w->dims, windows->n_channels), map->axes[0].stride, map->axes[0].box);
+    for (uint32_t i = 0; i < windows->n_spatial; i++) {
+        const Im2colAxis *axis = &windows->axes[i];
+        text_printf(&w->text, " %" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64,
+                    axis->size, axis->stride, axis->lower, im2col_upper(axis), axis->step);
+    }
+    put_map_axis(w, windows->n_images, dim_const(w->dims, windows->image_stride), map->axes[1].box);
+}
+
 static void write_map(Writer *w, const Plan *plan, const Launch *launch, uint32_t v, LaunchMap at) {
     const Kernel *kernel = &launch->kernels[at.kernel];
     const TensorMap *map = &kernel->variants[v].maps[at.map];
@@ -470,12 +488,11 @@ static void write_map(Writer *w, const Plan *plan, const Launch *launch, uint32_
     if (map->is_tf32) text_puts(&w->text, ":" FRT_MAP_TF32);
     put_int(w, map->swizzle_bytes);
     put_dim(w, map->offset);
-    for (uint32_t i = 0; i < map->rank; i++) {
-        put_dim(w, index_axis_extent(tab, map->axes[i].axis));
-        text_puts(&w->text, ":");
-        put_expr(w, map->axes[i].stride);
-        text_printf(&w->text, ":%u", map->axes[i].box);
+    for (uint32_t i = 0; i < map->rank && !map->im2col; i++) {
+        DimId size = index_axis_extent(tab, map->axes[i].axis);
+        put_map_axis(w, size, map->axes[i].stride, map->axes[i].box);
     }
+    if (map->im2col) put_windows(w, map);
     end_line(w);
 }
 

@@ -4,6 +4,7 @@
 #define FUSEC_KERNEL_H
 
 #include "ir/graph.h"
+#include "ir/im2col.h"
 #include "ir/scalar.h"
 
 typedef enum {
@@ -218,6 +219,9 @@ typedef struct MapAxis {
 } MapAxis;
 typedef struct TensorMap {
     uint32_t arg; /* of Kernel.args */
+    /* Of a left factor that is windows over an image: the first axis is k, whose box is taken of
+     * each of as many pixels as the box of the last one, m, has, row by row. NULL: of no such. */
+    const Im2col *im2col;
     uint32_t swizzle_bytes;
     bool is_tf32; /* the copy engine rounds elements of f32 to tf32 on their way */
     DimId offset; /* elements */

@@ -167,6 +167,9 @@ static void print_maps(const Printer *p, const Variant *v) {
             dim_print(p->dims, map->axes[k].stride, p->out);
             text_printf(p->out, " by %u", map->axes[k].box);
         }
+        if (map->im2col)
+            text_printf(p->out, ", windows of %u taps along %u axes", map->im2col->n_taps,
+                        map->im2col->n_spatial);
         text_puts(p->out, "\n");
     }
 }

@@ -32,6 +32,10 @@ bool scalartab_is_fast(const ScalarTab *tab) {
     return tab->is_fast;
 }
 
+Arena *scalartab_arena(const ScalarTab *tab) {
+    return tab->arena;
+}
+
 IndexTab *scalartab_indices(const ScalarTab *tab) {
     return tab->indices;
 }

@@ -52,6 +52,7 @@ ScalarTab *scalartab_new(Arena *arena, IndexTab *indices);
 void scalartab_set_fast(ScalarTab *tab);
 bool scalartab_is_fast(const ScalarTab *tab);
 IndexTab *scalartab_indices(const ScalarTab *tab);
+Arena *scalartab_arena(const ScalarTab *tab);
 uint32_t scalar_count(const ScalarTab *tab); /* ids run from 1 to count */
 const Scalar *scalar_get(const ScalarTab *tab, ScalarId id);
 

@@ -49,8 +49,9 @@ static bool joins_products(Chain *c) {
     Kernel *kernels[MAX_PRODUCTS], *saved[MAX_PRODUCTS];
     uint32_t n = c->launch.n + 1;
     Kernel *first = &c->plan->kernels.data[c->first], *reader = &c->plan->kernels.data[c->next];
-    bool goes = c->target->device == DEVICE_CPU ? sched_gemm_cpu_goes_with(first, reader)
-                                                : sched_gemm_wgmma_goes_with(first, reader);
+    bool goes = c->target->device == DEVICE_CPU
+                    ? sched_gemm_cpu_goes_with(first, reader)
+                    : sched_gemm_wgmma_goes_with(c->plan, first, reader);
     bool has_rows = first[c->launch.n - 1].form == FORM_ROW;
     if (n > MAX_PRODUCTS || has_rows || !goes) return false;
     bool go_together = true;

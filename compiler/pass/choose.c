@@ -102,7 +102,8 @@ static const Graph *graph_for_trial(Arena *arena, const Graph *graph) {
 bool choose_price_ops(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
                       const CostPoints *points, Prices *prices) {
     Diags ignored = {.arena = arena};
-    FuseOptions options = {.off = true, .pads_rows = target->device == DEVICE_GPU};
+    FuseOptions options = fuse_options_for(target);
+    options.off = true;
     Plan *plan = fuse_graph(arena, scratch, graph_for_trial(arena, graph), options, &ignored);
     if (!plan) return false;
     if (target->device == DEVICE_GPU) layout_plan(arena, plan, target);
@@ -268,19 +269,23 @@ static void note_launches(const Chooser *c, const Plan *plan, Offer *offer) {
     }
 }
 
+static FuseOptions options_with(const Chooser *c, const Wishes *wishes) {
+    FuseOptions options = fuse_options_for(c->target);
+    options.by_columns = c->by_columns;
+    options.apart = wishes->apart;
+    options.unmerged = wishes->unmerged;
+    options.store = wishes->store;
+    options.alone = wishes->alone;
+    options.placed = wishes->placed;
+    options.again = wishes->again;
+    options.windowed = wishes->windowed;
+    return options;
+}
+
 /* Of the part planned with these wishes. False: it cannot be. */
 static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes, Offer *offer) {
     Diags ignored = {.arena = c->arena};
-    FuseOptions options = {.pads_rows = c->target->device == DEVICE_GPU,
-                           .has_cores = c->target->device == DEVICE_CPU,
-                           .by_columns = c->by_columns,
-                           .apart = wishes->apart,
-                           .unmerged = wishes->unmerged,
-                           .store = wishes->store,
-                           .alone = wishes->alone,
-                           .placed = wishes->placed,
-                           .again = wishes->again,
-                           .windowed = wishes->windowed};
+    FuseOptions options = options_with(c, wishes);
     arena_reset(c->scratch);
     const Graph *graph = graph_for_trial(c->arena, part->excerpt.graph);
     Plan *plan = fuse_graph(c->arena, c->scratch, graph, options, &ignored);
@@ -411,18 +416,10 @@ static bool improve_kernel(Chooser *c, const Plan *plan, const Kernel *kernel) {
 /* Whole plans. */
 
 static Plan *make_plan(Chooser *c) {
-    FuseOptions options = {.pads_rows = c->target->device == DEVICE_GPU,
-                           .has_cores = c->target->device == DEVICE_CPU,
-                           .by_columns = c->by_columns,
-                           .apart = c->wishes.apart,
-                           .unmerged = c->wishes.unmerged,
-                           .store = c->wishes.store,
-                           .alone = c->wishes.alone,
-                           .placed = c->wishes.placed,
-                           .windowed = c->wishes.windowed,
-                           .cut = c->cut.store,
-                           .again = c->cut.again,
-                           .part = c->cut.part};
+    FuseOptions options = options_with(c, &c->wishes);
+    options.cut = c->cut.store;
+    options.again = c->cut.again;
+    options.part = c->cut.part;
     arena_reset(c->scratch);
     Plan *plan = fuse_graph(c->arena, c->scratch, c->graph, options, c->diags);
     arena_reset(c->scratch);

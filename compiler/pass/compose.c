@@ -1,7 +1,9 @@
 /* Pulling values through bodies and index maps. See compose.h. */
 #include "pass/compose.h"
 
+#include "ir/wgmma.h"
 #include "pass/compose_memo.h"
+#include "pass/im2col.h"
 #include "pass/indexmap.h"
 #include "pass/place.h"
 
@@ -483,7 +485,7 @@ static bool compose_reduce(Composer *c, Kernel *kernel, NodeId id) {
 }
 
 /* Turns coordinates of a piece into those of the concat. */
-static void join_coords(Composer *c, Target target, IndexId *coords) {
+static void join_coords(Composer *c, StoreTarget target, IndexId *coords) {
     const Node *whole = graph_node(c->graph, target.whole);
     uint32_t axis = (uint32_t)whole->attrs.axis;
     for (uint32_t i = 0; i + 1 < target.piece; i++) {
@@ -575,7 +577,7 @@ static ScalarId pull_along(Composer *c, const PlacePath *path, PlaceCoords *at) 
     return value;
 }
 
-static bool compose_target(Composer *c, Target target, Store *store, bool *is_row) {
+static bool compose_target(Composer *c, StoreTarget target, Store *store, bool *is_row) {
     PlacePath path;
     if (!find_path(c, target.node, &path))
         return fail(c, REASON_OTHER_DOMAIN, target.node) != SCALAR_NONE;
@@ -662,6 +664,16 @@ static AxisPlan plan_axes(const Group *group, const Kernel *kernel) {
     return plan;
 }
 
+/* The batches of a product as one axis with m, though some index takes them apart. False: the right
+ * factor moves with one of them. */
+static bool join_rows(const Group *group, const Kernel *kernel, AxisPlan *plan) {
+    const Scalar *factor = scalar_get(kernel->scalars, kernel->reduces.data[0].factor);
+    uint32_t n_batches = group->domain.rank - 3;
+    if (factor->axes & ((1u << n_batches) - 1)) return false;
+    for (uint32_t d = 0; d < n_batches; d++) plan->joins[d] = true;
+    return n_batches > 0;
+}
+
 bool compose_group(Arena *arena, const ComposeInput *input, Group *group, Kernel *kernel,
                    ComposeFailure *failure) {
     AxisPlan separate = {{false}};
@@ -670,6 +682,14 @@ bool compose_group(Arena *arena, const ComposeInput *input, Group *group, Kernel
     ArenaMark mark = arena_mark(input->scratch);
     bool ok = compose_with(input->scratch, input, group, &separate, kernel, failure);
     AxisPlan plan = ok ? plan_axes(group, kernel) : separate;
+    AxisPlan joined = plan;
+    if (ok && input->has_im2col && im2col_may_be(kernel) && join_rows(group, kernel, &joined)) {
+        memset(&group->loads, 0, sizeof group->loads);
+        int64_t depth = wgmma_depth(gemm_factor_dtype(kernel));
+        if (compose_with(input->scratch, input, group, &joined, kernel, failure) &&
+            im2col_find(kernel, input->buffers, depth))
+            plan = joined;
+    }
     memset(&group->loads, 0, sizeof group->loads);
     arena_rewind(input->scratch, mark);
     return ok && compose_with(arena, input, group, &plan, kernel, failure);

@@ -14,12 +14,12 @@
 
 /* A value to store: into output `output`, or into the node's temp when that is OUTPUT_NONE; or
  * where it lies in `whole`, a stored concat, as its argument `piece` - 1. */
-typedef struct Target {
+typedef struct StoreTarget {
     NodeId node;
     uint32_t output;
     NodeId whole;
     uint32_t piece; /* 0: no part of anything */
-} Target;
+} StoreTarget;
 
 typedef struct Group {
     Shape domain;
@@ -28,7 +28,7 @@ typedef struct Group {
      * DIM_NONE: the product as a whole. */
     DimId begin[MAX_RANK];
     Vec(NodeId) reduces; /* ascending */
-    Vec(Target) targets;
+    Vec(StoreTarget) targets;
     /* As last composed: */
     Vec(NodeId) loads; /* nodes it reads from memory */
     bool has_passes;   /* its reductions, or what it stores, need more than one pass */
@@ -68,7 +68,8 @@ typedef struct ComposeInput {
     const uint32_t *buffer_of_node;
     const uint32_t *buffer_of_output;
     const Buffer *buffers;
-    bool *is_part; /* per node, or NULL: is set for slices that a store leaves out the rest of */
+    bool *is_part;   /* per node, or NULL: is set for slices that a store leaves out the rest of */
+    bool has_im2col; /* FuseOptions */
     uint32_t max_scalars;
 } ComposeInput;
 

@@ -81,11 +81,12 @@ void cost_gemm_count(const Coster *c, Pricing *p, bool *const *live) {
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         if (live[kernel->stages.n][id])
             p->cost->n_prims += passes * p->rows * shares[id] * scalar_prims(c->card, kernel, id);
-        if (!live[0][id] || scalar_get(kernel->scalars, id)->kind == SCALAR_LOAD) continue;
+        bool is_fetched = p->variant->sched.engine == CONTRACT_WGMMA; /* by the copy engine */
+        if (!live[0][id] || is_fetched || scalar_get(kernel->scalars, id)->kind == SCALAR_LOAD)
+            continue;
         uint32_t axes = scalar_get(kernel->scalars, id)->axes;
         double points = footprint_points(kernel, axes, c->values);
-        if (cost_gemm_has_tiles(p) && p->variant->sched.engine != CONTRACT_WGMMA)
-            points *= cost_gemm_reads(c, p, axes);
+        if (cost_gemm_has_tiles(p)) points *= cost_gemm_reads(c, p, axes);
         p->cost->n_prims += points * scalar_prims(c->card, kernel, id);
     }
 }
@@ -145,6 +146,7 @@ static double wgmma_tile_us(const Coster *c, const Pricing *p, uint32_t tile_n) 
     double step = WGMMA_STEP_US / wgmma_products(sched) +
                   tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
     double drain = sched->store_warps ? 0 : WGMMA_DRAIN_US * tile_n;
+    if (p->variant->maps[0].im2col) step = fmax(step, wgmma_windows_us(sched->tile_m, tile_n));
     return drain + ceil(p->reduced / sched->tile_k) * step;
 }
 

@@ -17,6 +17,7 @@ typedef struct Fuser {
     const Graph *graph;
     Grouping *grouping;
     Plan *plan;
+    bool has_im2col;
     uint32_t *buffer_of_node;
     uint32_t *buffer_of_output;
     bool *is_part;  /* per node: slices whose rest a kernel makes and does not store */
@@ -278,6 +279,7 @@ static bool compose_all(Fuser *f, ComposeFailure *failure) {
                               .buffer_of_output = f->buffer_of_output,
                               .buffers = f->plan->buffers.data,
                               .is_part = f->is_part,
+                              .has_im2col = f->has_im2col,
                               .max_scalars = MAX_SCALARS_FINAL};
         Kernel kernel = {.name = NULL};
         if (!compose_group(f->arena, &input, group, &kernel, failure)) return false;
@@ -307,6 +309,12 @@ static Plan *report(const Graph *graph, Diags *diags, ComposeFailure failure) {
     return NULL;
 }
 
+FuseOptions fuse_options_for(const Target *target) {
+    return (FuseOptions){.pads_rows = target->device == DEVICE_GPU,
+                         .has_im2col = target->has_wgmma,
+                         .has_cores = target->device == DEVICE_CPU};
+}
+
 Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
                  Diags *diags) {
     ComposeFailure failure = {.reason = REASON_NONE};
@@ -316,8 +324,12 @@ Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions o
     plan->graph = graph;
     plan->has_ties = grouping->has_ties;
     plan->peak_bytes_unshared = dim_const(graph->dims, 0);
-    Fuser f = {
-        .arena = arena, .scratch = scratch, .graph = graph, .grouping = grouping, .plan = plan};
+    Fuser f = {.arena = arena,
+               .scratch = scratch,
+               .graph = graph,
+               .grouping = grouping,
+               .plan = plan,
+               .has_im2col = options.has_im2col};
     f.buffer_of_node = arena_array(scratch, uint32_t, graph->nodes.n);
     f.buffer_of_output = arena_array(scratch, uint32_t, graph->outputs.n);
     memset(f.buffer_of_node, 0xFF, graph->nodes.n * sizeof *f.buffer_of_node);

@@ -7,11 +7,12 @@
 #define FUSEC_FUSE_H
 
 #include "base/diag.h"
-#include "ir/kernel.h"
+#include "ir/target.h"
 
 typedef struct FuseOptions {
     bool off;        /* one kernel per op of the graph */
     bool pads_rows;  /* of intermediates that products read: see pitch.h */
+    bool has_im2col; /* rows that are windows over an image can be fetched from there: im2col.h */
     bool has_cores;  /* a CPU's, which compute so little at once that memory seldom hides it */
     bool by_columns; /* what rows and columns make something for goes with columns, not with rows */
     /* Per node, or NULL: reductions whose results no pass over the same rows uses in their own
@@ -27,6 +28,8 @@ typedef struct FuseOptions {
     const bool *again;    /* computed in several kernels, whatever that costs */
     const uint32_t *part; /* that the node belongs to */
 } FuseOptions;
+/* What the target says. */
+FuseOptions fuse_options_for(const Target *target);
 
 /* `scratch`, another arena than any that holds the graph or the plan, is only used during the call.
  * The plan lives on `arena`. A fixed kernel that cannot be one kernel is reported to `diags`; then

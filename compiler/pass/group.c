@@ -77,7 +77,8 @@ static Group group_copy(Arena *arena, const Group *group) {
     Group copy = *group;
     copy.reduces.data = arena_copy(arena, group->reduces.data, group->reduces.n * sizeof(NodeId));
     copy.reduces.capacity = copy.reduces.n;
-    copy.targets.data = arena_copy(arena, group->targets.data, group->targets.n * sizeof(Target));
+    copy.targets.data =
+        arena_copy(arena, group->targets.data, group->targets.n * sizeof(StoreTarget));
     copy.targets.capacity = copy.targets.n;
     copy.loads.data = NULL;
     copy.loads.n = copy.loads.capacity = 0;
@@ -143,11 +144,11 @@ static uint32_t anchor_axes(const Grouper *p, NodeId id) {
     return is_product ? 1u << node->shape.rank : node->attrs.axes;
 }
 
-static Target target_of(const Anchor *anchor) {
-    return (Target){.node = anchor->node,
-                    .output = anchor->output,
-                    .whole = anchor->whole,
-                    .piece = anchor->piece};
+static StoreTarget target_of(const Anchor *anchor) {
+    return (StoreTarget){.node = anchor->node,
+                         .output = anchor->output,
+                         .whole = anchor->whole,
+                         .piece = anchor->piece};
 }
 
 static bool add_anchor(Arena *arena, const Grouper *p, Group *group, const Anchor *anchor) {
@@ -202,7 +203,7 @@ static bool shares_load(const Group *a, const Group *b) {
 }
 
 /* What is part of a concat is made by every run, as the other parts are. */
-static bool is_init_target(const Grouper *p, const Target *target) {
+static bool is_init_target(const Grouper *p, const StoreTarget *target) {
     return p->can_prepare[target->node] && target->output == OUTPUT_NONE && !target->piece;
 }
 
@@ -223,7 +224,7 @@ bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFai
     Group joined = group_copy(p->arena, &p->g->groups.data[index]);
     bool is_product = joined.reduces.n && graph_is_contraction(p->graph, joined.reduces.data[0]);
     *failure = (ComposeFailure){.reason = why_not_added(p, &joined), .node = anchor->node};
-    Target target = target_of(anchor);
+    StoreTarget target = target_of(anchor);
     if (!joined.fixed && group_is_init(p, &joined) != is_init_target(p, &target)) return false;
     if (!add_anchor(p->arena, p, &joined, anchor)) return false;
     uint32_t made_by = p->g->group_of[anchor->node];
@@ -406,7 +407,7 @@ static void anchor_node(Grouper *p, NodeId id, uint32_t output) {
     Anchor anchor = {.node = id, .is_reduction = group_folds(p, id), .output = output};
     if (made_by != GROUP_NONE) {
         vec_push(p->arena, &p->g->groups.data[made_by].targets,
-                 (Target){.node = id, .output = output});
+                 (StoreTarget){.node = id, .output = output});
         return;
     }
     uint32_t index = place_anchor(p, &anchor, group_dependency(p, id));
@@ -521,7 +522,7 @@ static void store_loaded(Grouper *p) {
             if (p->g->is_stored[id]) continue;
             p->g->is_stored[id] = true;
             Group *maker = &p->g->groups.data[p->g->group_of[id]];
-            vec_push(p->arena, &maker->targets, (Target){.node = id, .output = OUTPUT_NONE});
+            vec_push(p->arena, &maker->targets, (StoreTarget){.node = id, .output = OUTPUT_NONE});
         }
     }
 }
@@ -542,7 +543,7 @@ static void drop_unread(Grouper *p) {
         Group *group = &p->g->groups.data[i];
         uint32_t n_kept = 0, n = group->targets.n;
         for (uint32_t k = 0; k < n; k++) {
-            Target target = group->targets.data[k];
+            StoreTarget target = group->targets.data[k];
             bool is_last = n_kept == 0 && k + 1 == n;
             bool is_read = target.output != OUTPUT_NONE || target.piece || is_loaded[target.node] ||
                            is_last ||

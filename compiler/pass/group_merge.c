@@ -24,7 +24,7 @@ static bool goes_over_rows(const Grouper *p, const Group *group) {
 /* Whether the group stores something that has its place among others' values. */
 static bool is_bound_to_place(const Grouper *p, const Group *group) {
     for (uint32_t i = 0; i < group->targets.n; i++) {
-        const Target *target = &group->targets.data[i];
+        const StoreTarget *target = &group->targets.data[i];
         if (target->piece || (p->cut && p->cut[target->node])) return true;
     }
     return false;

@@ -26,7 +26,7 @@ typedef struct Anchor {
     NodeId node;
     bool is_reduction; /* fold it; otherwise store it */
     uint32_t output;
-    NodeId whole; /* see Target */
+    NodeId whole; /* see StoreTarget */
     uint32_t piece;
 } Anchor;
 

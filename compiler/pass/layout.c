@@ -1,6 +1,8 @@
 /* Laying factors of contractions out anew. See layout.h. */
 #include "pass/layout.h"
 
+#include "ir/wgmma.h"
+#include "pass/im2col.h"
 #include "pass/layout_price.h"
 #include "pass/layout_when.h"
 #include "pass/packer.h"
@@ -95,6 +97,7 @@ static bool find_along_k(const Packing *p, uint32_t gemm, bool is_left, Wish *wi
     const Kernel *kernel = &p->plan->kernels.data[gemm];
     Rows rows = rows_of_factor(kernel, is_left);
     if (rows.is_plain && rows.inner == gemm_axis_k(kernel) && rows.fit) return false;
+    if (is_left && im2col_find(kernel, p->plan->buffers.data, wgmma_depth(DT_F32))) return false;
     bool is_param = comes_from_params(p, kernel, *packer_factor(kernel, is_left));
     *wish = along_k(p, kernel, is_left);
     wish->made_of = is_param ? MADE_OF_PARAMS : MADE_OF_INPUTS;

@@ -52,12 +52,13 @@ bool sched_gemm_mma_copies(const Kernel *kernel, const Variant *variant);
 int64_t sched_gemm_mma_widest_rows(Dtype dtype);
 /* The same from shared memory, for targets that have it: 0 when the factors do not lie so that the
  * copy engine can fetch them. Each variant's maps are a condition; something must follow them. */
-uint32_t sched_gemm_wgmma(const Kernel *kernel, GemmLaunch launch, Variant *variants);
+uint32_t sched_gemm_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
+                          Variant *variants);
 /* Whether the maps can be made wherever pointers are aligned and the product is not small. */
-bool sched_gemm_wgmma_fits(const Kernel *kernel);
+bool sched_gemm_wgmma_fits(const Plan *plan, const Kernel *kernel);
 /* Whether both are such, of the same left factor and of right factors that lie alike: then the same
  * blocks can make both. */
-bool sched_gemm_wgmma_goes_with(const Kernel *a, const Kernel *b);
+bool sched_gemm_wgmma_goes_with(const Plan *plan, const Kernel *a, const Kernel *b);
 
 /* CPU: the axis (m or n) along which the register tile's elements lie side by side, and how many of
  * them a tile has. */

@@ -370,14 +370,14 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     const Scalar *left = scalar_get(kernel->scalars, kernel->reduces.data[0].value);
     memcpy(others, variants, sizeof others);
     bool is_wgmma = target->has_wgmma && left->dtype != DT_F64;
-    bool fits = is_wgmma && sched_gemm_wgmma_fits(kernel);
+    bool fits = is_wgmma && sched_gemm_wgmma_fits(plan, kernel);
     uint32_t n_others = sched_gemm_mma(plan, kernel, launch, target, fits, others), n = 0;
     Variant few = others[0];
     bool has_few = launch.has_rows ? few.sched.tile_m <= FEW_ROWS
                                    : limit_to_few_rows(kernel, &launch, &few),
          is_always_few = has_few && !few.limit_dim;
     if (has_few) wgmma++;
-    if (is_wgmma && !is_always_few) n = sched_gemm_wgmma(kernel, launch, wgmma);
+    if (is_wgmma && !is_always_few) n = sched_gemm_wgmma(plan, kernel, launch, wgmma);
     if (n == 0) {
         memcpy(variants, others, sizeof others);
         return n_others;

@@ -67,7 +67,8 @@ static double price(const Segmenter *s, const Node *matmul, int64_t segment_elem
     Diags ignored = {.arena = s->trial};
     arena_reset(s->trial);
     const Graph *alone = graph_alone(s, matmul, segment_elems);
-    FuseOptions options = {.off = true, .pads_rows = true};
+    FuseOptions options = fuse_options_for(s->target);
+    options.off = true;
     Plan *plan = fuse_graph(s->trial, s->scratch, alone, options, &ignored);
     arena_reset(s->scratch);
     if (!plan) return INFINITY;

@@ -78,6 +78,7 @@ static void write_maps(Writer *w, const Variant *v) {
         for (uint32_t k = 0; k < map->rank; k++)
             text_printf(&w->out, " %u,%u,%u", map->axes[k].axis, map->axes[k].stride,
                         map->axes[k].box);
+        if (map->im2col) text_puts(&w->out, " im2col"); /* of what the factor is made of */
         text_puts(&w->out, "\n");
     }
 }

@@ -72,9 +72,11 @@ enum {
     FRT_MAX_UNLESS = 4, /* predicates of one pitch */
     FRT_MAX_MAPS = 16,  /* of one variant */
     FRT_MAX_MAP_RANK = 5,
-    FRT_MAX_MAP_BOX = 256,    /* elements along an axis */
-    FRT_MAP_ALIGN_BYTES = 16, /* of addresses, strides and the innermost side of a box */
-    FRT_MAP_BYTES = 128,      /* of the kernel parameter */
+    FRT_MAX_MAP_BOX = 256,      /* elements along an axis */
+    FRT_MAX_MAP_CORNER = 32768, /* pixels, of windows of one axis */
+    FRT_MAX_MAP_STEP = 8,       /* the driver's */
+    FRT_MAP_ALIGN_BYTES = 16,   /* of addresses, strides and the innermost side of a box */
+    FRT_MAP_BYTES = 128,        /* of the kernel parameter */
     FRT_MAX_CLUSTER = 16,
     FRT_MAX_BLOCK = 1024,     /* CUDA; on the CPU a block is at most 2^31-1 units */
     FRT_MAX_FUNCTIONS = 65536 /* of the PTX */

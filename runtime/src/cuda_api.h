@@ -28,7 +28,7 @@ enum {
     CUDA_FUNC_N_REGISTERS = 4,
     CUDA_FUNC_MAX_DYNAMIC_SHARED = 8,
 
-    /* cuTensorMapEncodeTiled: no interleaving, zeros outside the tensor */
+    /* cuTensorMapEncodeTiled and -Im2col: no interleaving, zeros outside the tensor */
     CUDA_MAP_INTERLEAVE_NONE = 0,
     CUDA_MAP_L2_PROMOTION_256 = 3,
     CUDA_MAP_FILL_ZEROS = 0,

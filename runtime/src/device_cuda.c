@@ -190,7 +190,7 @@ static frt_status cuda_open(Device *device, const frt_module *module,
         mem_free(state);
         return status;
     }
-    device->has_maps = state->api.cuTensorMapEncodeTiled != NULL;
+    device->has_maps = state->api.cuTensorMapEncodeTiled && state->api.cuTensorMapEncodeIm2col;
     device->has_overlap = !options->in_order && state->api.cuLaunchKernelEx != NULL &&
                           state->driver_version >= CUDA_OVERLAP_DRIVER;
     device->has_graphs = cuda_has_graphs(&state->api);
@@ -319,15 +319,19 @@ static int map_dtype(const MapSpec *spec) {
 }
 
 static frt_status cuda_encode_map(Device *device, const MapSpec *spec, void *map, frt_error *err) {
-    static const uint32_t ones[FRT_MAX_MAP_RANK] = {1, 1, 1, 1, 1};
     CudaState *state = device->state;
     int swizzle = spec->swizzle == 128 ? 3 : spec->swizzle == 64 ? 2 : spec->swizzle == 32 ? 1 : 0;
-    return cuda_check(state,
-                      state->api.cuTensorMapEncodeTiled(
-                          map, map_dtype(spec), spec->rank, spec->data, spec->sizes,
-                          spec->stride_bytes + 1, spec->box, ones, CUDA_MAP_INTERLEAVE_NONE,
-                          swizzle, CUDA_MAP_L2_PROMOTION_256, CUDA_MAP_FILL_ZEROS),
-                      "describing a tensor to the copy engine", err);
+    int result = spec->is_im2col
+                     ? state->api.cuTensorMapEncodeIm2col(
+                           map, map_dtype(spec), spec->rank, spec->data, spec->sizes,
+                           spec->stride_bytes + 1, spec->lower + 1, spec->upper + 1, spec->box[0],
+                           spec->box[spec->rank - 1], spec->steps, CUDA_MAP_INTERLEAVE_NONE,
+                           swizzle, CUDA_MAP_L2_PROMOTION_256, CUDA_MAP_FILL_ZEROS)
+                     : state->api.cuTensorMapEncodeTiled(
+                           map, map_dtype(spec), spec->rank, spec->data, spec->sizes,
+                           spec->stride_bytes + 1, spec->box, spec->steps, CUDA_MAP_INTERLEAVE_NONE,
+                           swizzle, CUDA_MAP_L2_PROMOTION_256, CUDA_MAP_FILL_ZEROS);
+    return cuda_check(state, result, "describing a tensor to the copy engine", err);
 }
 
 /* The launch may begin while the kernel before it in the stream ends, if that one lets it: this one

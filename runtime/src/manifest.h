@@ -65,6 +65,8 @@ typedef struct Pitch {
 typedef struct MapAxis {
     Expr size, stride;
     uint32_t box;
+    int32_t lower, upper; /* im2col, of an axis along which windows lie: corners of their pixels */
+    uint32_t step;        /* and how many pixels apart these are; 0: of no such axis */
 } MapAxis;
 
 /* How the copy engine is to see a launch argument: a box of up to FRT_MAX_MAP_RANK axes that it
@@ -75,6 +77,7 @@ typedef struct Map {
     uint32_t swizzle; /* bytes: 0, 32, 64 or 128 */
     Expr offset;      /* elements from the argument's address */
     uint32_t rank;    /* 1 to FRT_MAX_MAP_RANK */
+    bool is_im2col;   /* all axes but the first and the last are such that windows lie along */
     MapAxis axes[FRT_MAX_MAP_RANK];
 } Map;
 

@@ -1,4 +1,5 @@
-/* The manifest's `map` line: `map ARG[:tf32] SWIZZLE OFFSET SIZE:STRIDE:BOX...`. */
+/* The manifest's `map` line: `map ARG[:tf32] SWIZZLE OFFSET SIZE:STRIDE:BOX...`, with
+ * SIZE:STRIDE:LOWER:UPPER:STEP for axes along which windows lie. */
 #include "manifest_text.h"
 
 enum { FIRST_AXIS = 4, WIDEST_SWIZZLE = 128 };
@@ -13,10 +14,45 @@ static frt_status read_swizzle(TextReader *r, Map *map) {
     return status;
 }
 
+static frt_status read_corner(TextReader *r, Slice s, int32_t *corner) {
+    int64_t value = 0;
+    bool is_negative = s.n > 1 && s.bytes[0] == '-';
+    if (is_negative) {
+        s = (Slice){s.bytes + 1, s.n - 1};
+    }
+    frt_status status = text_int(r, s, FRT_MAX_MAP_CORNER, "corner", &value);
+    *corner = (int32_t)(is_negative ? -value : value);
+    return status;
+}
+
+/* LOWER:UPPER:STEP, of an axis along which windows lie. */
+static frt_status read_windows(TextReader *r, Slice lower, Slice s, MapAxis *axis) {
+    Slice upper;
+    int64_t step = 0;
+    if (!slice_cut(&s, ':', &upper) || !s.bytes) {
+        return text_fail(r, "an axis of windows is not SIZE:STRIDE:LOWER:UPPER:STEP");
+    }
+    frt_status status = read_corner(r, lower, &axis->lower);
+    if (!status) {
+        status = read_corner(r, upper, &axis->upper);
+    }
+    if (!status) {
+        status = text_int(r, s, FRT_MAX_MAP_STEP, "step", &step);
+    }
+    if (!status && step < 1) {
+        return text_fail(r, "windows of a map take no step");
+    }
+    axis->step = (uint32_t)step;
+    axis->box = 1;
+    return status;
+}
+
 static frt_status read_axis(TextReader *r, Slice s, MapAxis *axis) {
     Slice size;
     Slice stride;
+    Slice lower;
     int64_t box;
+    *axis = (MapAxis){.step = 0};
     if (!slice_cut(&s, ':', &size) || !slice_cut(&s, ':', &stride) || !s.bytes) {
         return text_fail(r, "an axis of a map is not SIZE:STRIDE:BOX");
     }
@@ -24,8 +60,11 @@ static frt_status read_axis(TextReader *r, Slice s, MapAxis *axis) {
     if (!status) {
         status = text_expr(r, stride, "stride", &axis->stride);
     }
+    if (!status && slice_cut(&s, ':', &lower) && s.bytes) {
+        return read_windows(r, lower, s, axis);
+    }
     if (!status) {
-        status = text_int(r, s, FRT_MAX_MAP_BOX, "box", &box);
+        status = text_int(r, lower, FRT_MAX_MAP_BOX, "box", &box);
     }
     if (!status && box < 1) {
         return text_fail(r, "a map has an empty box");
@@ -48,6 +87,18 @@ static frt_status read_arg(TextReader *r, int64_t last_arg, Map *map) {
     return status;
 }
 
+/* Windows lie along all axes between the first and the last, or along none. */
+static frt_status check_windows(TextReader *r, Map *map) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < map->rank; i++) {
+        n += map->axes[i].step > 0;
+    }
+    map->is_im2col = n > 0;
+    bool is_good =
+        n == 0 || (n + 2 == map->rank && !map->axes[0].step && !map->axes[map->rank - 1].step);
+    return is_good ? FRT_OK : text_fail(r, "windows lie along the wrong axes of a map");
+}
+
 frt_status text_map(TextReader *r, int64_t last_arg, Map *map) {
     int64_t stride;
     *map = (Map){.rank = r->n_fields - FIRST_AXIS};
@@ -64,5 +115,5 @@ frt_status text_map(TextReader *r, int64_t last_arg, Map *map) {
     if (!status && (!expr_is_const(r->m->tokens, map->axes[0].stride, &stride) || stride != 1)) {
         return text_fail(r, "the innermost stride of a map is not 1");
     }
-    return status;
+    return status ? status : check_windows(r, map);
 }

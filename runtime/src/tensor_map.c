@@ -18,8 +18,11 @@ bool map_make(const Manifest *m, const Map *map, frt_dtype dtype, void *data, Di
               MapSpec *spec) {
     int64_t elem_bytes = (int64_t)frt_dtype_bytes(dtype);
     int64_t offset;
-    *spec = (MapSpec){
-        .dtype = dtype, .is_tf32 = map->is_tf32, .swizzle = map->swizzle, .rank = map->rank};
+    *spec = (MapSpec){.dtype = dtype,
+                      .is_tf32 = map->is_tf32,
+                      .swizzle = map->swizzle,
+                      .rank = map->rank,
+                      .is_im2col = map->is_im2col};
     if (!value_in(m, map->offset, dims, 0, INT64_MAX / elem_bytes, &offset)) {
         return false;
     }
@@ -40,16 +43,20 @@ bool map_make(const Manifest *m, const Map *map, frt_dtype dtype, void *data, Di
         spec->sizes[i] = (uint64_t)size;
         spec->stride_bytes[i] = (uint64_t)(stride * elem_bytes);
         spec->box[i] = axis->box;
+        spec->steps[i] = axis->step ? axis->step : 1;
+        spec->lower[i] = axis->lower;
+        spec->upper[i] = axis->upper;
     }
     return true;
 }
 
 bool map_is_same(const MapSpec *a, const MapSpec *b) {
     bool is_same = a->data == b->data && a->dtype == b->dtype && a->is_tf32 == b->is_tf32 &&
-                   a->swizzle == b->swizzle && a->rank == b->rank;
+                   a->swizzle == b->swizzle && a->rank == b->rank && a->is_im2col == b->is_im2col;
     for (uint32_t i = 0; is_same && i < a->rank; i++) {
         is_same = a->sizes[i] == b->sizes[i] && a->stride_bytes[i] == b->stride_bytes[i] &&
-                  a->box[i] == b->box[i];
+                  a->box[i] == b->box[i] && a->steps[i] == b->steps[i] &&
+                  a->lower[i] == b->lower[i] && a->upper[i] == b->upper[i];
     }
     return is_same;
 }

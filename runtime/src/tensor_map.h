@@ -11,9 +11,12 @@ typedef struct MapSpec {
     bool is_tf32;
     uint32_t swizzle; /* bytes */
     uint32_t rank;
+    bool is_im2col;
     uint64_t sizes[FRT_MAX_MAP_RANK];
     uint64_t stride_bytes[FRT_MAX_MAP_RANK];
     uint32_t box[FRT_MAX_MAP_RANK];
+    uint32_t steps[FRT_MAX_MAP_RANK];                     /* 1 but along windows */
+    int lower[FRT_MAX_MAP_RANK], upper[FRT_MAX_MAP_RANK]; /* im2col, from the second axis on */
 } MapSpec;
 
 /* The map over `data` for these dims. False when the copy engine cannot take it: an address or

@@ -252,7 +252,24 @@ static int emu_cuTensorMapEncodeTiled(void *map, int dtype, uint32_t rank, void 
     if (interleave || fill ||
         !fake_map_make(&made, dtype, rank, data, sizes, stride_bytes, box, element_strides))
         return INVALID_VALUE;
-    made.swizzle = swizzle;
+    made.swizzle = (int16_t)swizzle;
+    memcpy(map, &made, sizeof made);
+    return SUCCESS;
+}
+
+static int emu_cuTensorMapEncodeIm2col(void *map, int dtype, uint32_t rank, void *data,
+                                       const uint64_t *sizes, const uint64_t *stride_bytes,
+                                       const int *lower, const int *upper, uint32_t n_channels,
+                                       uint32_t n_pixels, const uint32_t *element_strides,
+                                       int interleave, int swizzle, int l2_promotion, int fill) {
+    const FakeWindows windows = {lower, upper, n_channels, n_pixels};
+    FakeMap made;
+    (void)l2_promotion;
+    if (interleave || fill ||
+        !fake_map_make_im2col(&made, dtype, rank, data, sizes, stride_bytes, &windows,
+                              element_strides))
+        return INVALID_VALUE;
+    made.swizzle = (int16_t)swizzle;
     memcpy(map, &made, sizeof made);
     return SUCCESS;
 }

@@ -137,6 +137,7 @@ typedef struct EmuCopy {
     uint8_t *from;          /* or NULL: `value` */
     const void *map;        /* or NULL; of a tensor map's: */
     int32_t at[5];          /* where its box begins */
+    uint32_t offsets[3];    /* of windows */
     uint32_t offset;        /* in shared memory */
     uint32_t blocks;        /* bits */
     uint32_t n_bytes, read; /* the rest is 0 */

@@ -97,7 +97,7 @@ static uint32_t elem_bytes_of(const FakeMap *map) {
 
 static uint32_t box_bytes(const FakeMap *map) {
     uint32_t n = elem_bytes_of(map);
-    for (uint32_t i = 0; i < map->rank; i++) n *= map->box[i];
+    for (uint32_t i = 0; i < map->rank; i++) n *= map->box[i] ? map->box[i] : 1;
     return n;
 }
 
@@ -106,12 +106,12 @@ static uint32_t swizzled(const FakeMap *map, uint32_t offset) {
     return map->swizzle == SWIZZLE_128 ? offset ^ ((offset >> ROW_BITS & 7) << 4) : offset;
 }
 
-/* The element at these places of the box, 0 outside of the tensor. */
-static uint32_t element(const FakeMap *map, const EmuCopy *copy, const uint32_t *in_box) {
+/* The element there, 0 outside of the tensor. */
+static uint32_t element(const FakeMap *map, const int64_t *place) {
     uint32_t bytes = elem_bytes_of(map), bits = 0;
     const uint8_t *from = map->data;
     for (uint32_t i = 0; i < map->rank; i++) {
-        int64_t at = (int64_t)copy->at[i] + in_box[i];
+        int64_t at = place[i];
         if (at < 0 || (uint64_t)at >= map->sizes[i]) return 0;
         from += (i ? map->stride_bytes[i] : bytes) * (uint64_t)at;
     }
@@ -120,13 +120,43 @@ static uint32_t element(const FakeMap *map, const EmuCopy *copy, const uint32_t 
     return bits;
 }
 
+static void put_element(const EmuCopy *copy, uint8_t *shared, uint32_t done, const int64_t *place) {
+    uint32_t bits = element(copy->map, place);
+    memcpy(shared + swizzled(copy->map, copy->offset + done), &bits, elem_bytes_of(copy->map));
+}
+
 static void copy_box(const EmuCopy *copy, uint8_t *shared) {
     const FakeMap *map = copy->map;
     uint32_t in_box[5] = {0}, bytes = elem_bytes_of(map), n = box_bytes(map);
     for (uint32_t done = 0; done < n; done += bytes) {
-        uint32_t bits = element(map, copy, in_box);
-        memcpy(shared + swizzled(map, copy->offset + done), &bits, bytes);
+        int64_t place[5];
+        for (uint32_t i = 0; i < map->rank; i++) place[i] = (int64_t)copy->at[i] + in_box[i];
+        put_element(copy, shared, done, place);
         for (uint32_t i = 0; i < map->rank && ++in_box[i] == map->box[i]; i++) in_box[i] = 0;
+    }
+}
+
+/* Channels of one pixel after the other, each at the offsets from its own place. Pixels go on along
+ * the innermost axis up to the corner, and then from the other corner on along the next. */
+static void copy_windows(const EmuCopy *copy, uint8_t *shared) {
+    const FakeMap *map = copy->map;
+    uint32_t bytes = elem_bytes_of(map), last = map->rank - 1u, done = 0;
+    int64_t at[5], place[5];
+    for (uint32_t i = 0; i <= last; i++) at[i] = copy->at[i];
+    for (uint32_t pixel = 0; pixel < map->box[last]; pixel++) {
+        for (uint32_t i = 1; i < last; i++) place[i] = at[i] + copy->offsets[i - 1];
+        place[last] = at[last];
+        for (uint32_t c = 0; c < map->box[0]; c++, done += bytes) {
+            place[0] = at[0] + c;
+            put_element(copy, shared, done, place);
+        }
+        uint32_t axis = 1;
+        for (; axis < last; axis++) {
+            at[axis] += map->steps[axis];
+            if (at[axis] < (int64_t)map->sizes[axis] + map->upper[axis - 1]) break;
+            at[axis] = map->lower[axis - 1];
+        }
+        if (axis == last) at[last]++;
     }
 }
 
@@ -138,11 +168,15 @@ void emu_copy_now(EmuMachine *machine, const EmuCopy *copy) {
         note_bytes(machine, machine->blocks[copy->block].shared, copy->barrier, copy->n_bytes);
         return;
     }
+    const FakeMap *map = copy->map;
     for (uint32_t rank = 0; rank < machine->kernel->cluster; rank++) {
         uint8_t *shared = machine->blocks[rank].shared;
         if (!(copy->blocks >> rank & 1)) continue;
-        copy_box(copy, shared);
-        note_bytes(machine, shared, copy->barrier, box_bytes(copy->map));
+        if (map->is_im2col)
+            copy_windows(copy, shared);
+        else
+            copy_box(copy, shared);
+        note_bytes(machine, shared, copy->barrier, box_bytes(map));
     }
 }
 
@@ -154,8 +188,8 @@ void emu_copy_any(EmuMachine *machine) {
     emu_copy_now(machine, &copy);
 }
 
-/* Where to, the map, coordinates, the barrier; then blocks and a hint, if there are any. `width`:
- * coordinates; `test`: m for several blocks. */
+/* Where to, the map, coordinates, the barrier; then offsets of windows, blocks and a hint, if there
+ * are any. `width`: coordinates; `test`: m for several blocks, w for windows. */
 EmuOutcome emu_tensor_copy(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EmuMachine *machine = warp->machine;
     EMU_EACH_LANE(lane, mask) {
@@ -170,7 +204,10 @@ EmuOutcome emu_tensor_copy(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
                           : 1u << emu_block_of(warp, to)->rank;
         for (uint32_t i = 0; i < inst->width; i++)
             copy.at[i] = (int32_t)emu_get(warp, &inst->x[2 + i], lane);
-        bool is_good = map->rank == inst->width && copy.offset % 128 == 0 &&
+        for (uint32_t i = 0; i + 2 < inst->width && inst->test == 'w'; i++)
+            copy.offsets[i] = (uint32_t)emu_get(warp, &inst->x[3 + inst->width + i], lane) & 0xFFFF;
+        bool is_good = map->rank == inst->width && map->is_im2col == (inst->test == 'w') &&
+                       copy.offset % 128 == 0 &&
                        copy.offset + box_bytes(map) <= machine->shared_bytes &&
                        copy.blocks < 1u << machine->kernel->cluster &&
                        copy.barrier + BARRIER_BYTES <= machine->shared_bytes;

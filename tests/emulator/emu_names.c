@@ -153,7 +153,7 @@ static void read_rest(EmuInst *inst, const char *name) {
     }
     if (inst->run == emu_tensor_copy) {
         inst->width = (uint8_t)(name[strlen("cp.async.bulk.tensor.")] - '0');
-        inst->test = strstr(name, ".multicast") ? 'm' : 0;
+        inst->test = strstr(name, ".multicast") ? 'm' : strstr(name, ".im2col") ? 'w' : 0;
     }
     choose_by_type(inst);
 }

@@ -545,7 +545,24 @@ static int fake_cuTensorMapEncodeTiled(void *map, int dtype, uint32_t rank, void
     if (!is_good ||
         !fake_map_make(&fake, dtype, rank, data, sizes, stride_bytes, box, element_strides))
         return 1;
-    fake.swizzle = swizzle;
+    fake.swizzle = (int16_t)swizzle;
+    memcpy(map, &fake, sizeof fake);
+    return 0;
+}
+
+static int fake_cuTensorMapEncodeIm2col(void *map, int dtype, uint32_t rank, void *data,
+                                        const uint64_t *sizes, const uint64_t *stride_bytes,
+                                        const int *lower, const int *upper, uint32_t n_channels,
+                                        uint32_t n_pixels, const uint32_t *element_strides,
+                                        int interleave, int swizzle, int l2_promotion, int fill) {
+    FAIL_IF(enter_current("cuTensorMapEncodeIm2col"));
+    const FakeWindows windows = {lower, upper, n_channels, n_pixels};
+    FakeMap fake;
+    bool is_good = (uintptr_t)map % 64 == 0 && interleave == 0 && fill == 0 && l2_promotion <= 3;
+    if (!is_good || !fake_map_make_im2col(&fake, dtype, rank, data, sizes, stride_bytes, &windows,
+                                          element_strides))
+        return 1;
+    fake.swizzle = (int16_t)swizzle;
     memcpy(map, &fake, sizeof fake);
     return 0;
 }

@@ -203,5 +203,7 @@ static inline Value viewed(Maker *m, Value v) {
 const char *make_map(Maker *m);
 const char *make_map_flat(Maker *m);
 const char *make_map_tile(Maker *m);
+/* Of windows over images, in shapes_sources_im2col.c. */
+const char *make_im2col(Maker *m);
 
 #endif

@@ -112,6 +112,10 @@ static bool is_wgmma_store(const Used *u) {
     return is_engine(u, CONTRACT_WGMMA) && u->variant->sched.store_warps > 0;
 }
 
+static bool is_im2col(const Used *u) {
+    return is_engine(u, CONTRACT_WGMMA) && u->variant->maps[0].im2col;
+}
+
 static bool is_product_segments(const Used *u) {
     return u->kernel->form == FORM_CONTRACT && u->kernel->segment_axis != NO_AXIS;
 }

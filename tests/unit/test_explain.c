@@ -176,9 +176,9 @@ Test(explain, random_programs_parse_back_to_the_same_plan) {
 }
 
 Test(explain, every_example_parses_back_to_the_same_plan) {
-    static const char *const names[] = {"pointwise", "softmax",      "residual_layernorm",
-                                        "heat2d",    "blackscholes", "views",
-                                        "digits",    "mlp",          "transformer"};
+    static const char *const names[] = {
+        "pointwise", "softmax", "residual_layernorm", "heat2d",       "blackscholes", "views",
+        "digits",    "mlp",     "transformer",        "residual_conv"};
     Arena *arena = arena_new(NULL);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         expect_same_plan(read_text(arena, str_format(arena, "dsl/examples/%s.g", names[i])),

@@ -206,6 +206,7 @@ Test(launch, counts_with_wgmma) {
     static const Count counts[] = {
         {"dsl/examples/transformer.g", 9},
         {"dsl/examples/mlp.g", 2},
+        {"dsl/examples/residual_conv.g", 2},
         {"dim B in 1..4096\ngraph g(x: bf16[B, 512], a: bf16[512, 512], b: bf16[512, 512],"
          " c: bf16[512, 512]) -> (q: bf16[B, 512], k: bf16[B, 512], v: bf16[B, 512]) {\n"
          "  q = x @ a\n  k = x @ b\n  v = x @ c\n}\n",

@@ -1,0 +1,96 @@
+/* Programs for windows over images: products of taps side by side, which convolutions are. */
+#include "shapes_maker.h"
+
+/* Along one axis of the image. */
+typedef struct Side {
+    int n_taps, apart, step, low, high; /* apart: from tap to tap; low, high: padded */
+    int n, size;                        /* windows; the image's pixels */
+} Side;
+
+static int below(Maker *m, int n) {
+    return (int)rng_below(&m->rng, (uint32_t)n);
+}
+
+static Side drawn_side(Maker *m, int most) {
+    Side s = {.n_taps = 1 + below(m, 3), .apart = 1 + below(m, 2), .step = 1 + below(m, 2)};
+    int reach = (s.n_taps - 1) * s.apart;
+    bool is_padded = rng_chance(&m->rng, 70);
+    s.low = is_padded ? below(m, reach + 1) : 0;
+    s.high = is_padded ? below(m, reach + 1) : 0;
+    s.n = reach / s.step + 1 + below(m, most);
+    s.size = (s.n - 1) * s.step + reach + 1 - s.low - s.high;
+    return s;
+}
+
+static Value padded(Maker *m, Value image, const Side *sides, uint32_t n_sides) {
+    Text low = {.arena = m->arena}, high = {.arena = m->arena};
+    Axes axes = image.axes;
+    bool any = false;
+    for (uint32_t i = 0; i < n_sides; i++) {
+        any = any || sides[i].low || sides[i].high;
+        text_printf(&low, ", %d", sides[i].low);
+        text_printf(&high, ", %d", sides[i].high);
+        axes.of[i + 1] = str_format(m->arena, "%d", sides[i].size + sides[i].low + sides[i].high);
+    }
+    if (!any) return image;
+    return bind(m, image.dtype, axes, "pad(%s, low=[0%s, 0], high=[0%s, 0], value=0)", image.name,
+                text_str(&low), text_str(&high));
+}
+
+/* The pixels of tap `number` of all windows. */
+static const char *tap_of(Maker *m, Value image, const Side *sides, uint32_t n_sides, int number) {
+    Text text = {.arena = m->arena};
+    text_printf(&text, "%s[:", image.name);
+    for (uint32_t i = 0; i < n_sides; i++) {
+        int begin = number % sides[i].n_taps * sides[i].apart;
+        number /= sides[i].n_taps;
+        text_printf(&text, ", %d:%d:%d", begin, begin + (sides[i].n - 1) * sides[i].step + 1,
+                    sides[i].step);
+    }
+    text_puts(&text, "]");
+    return text_str(&text);
+}
+
+static Value windows(Maker *m, Value image, const Side *sides, uint32_t n_sides, int n_taps,
+                     const char *k) {
+    Text taps = {.arena = m->arena};
+    Axes axes = image.axes;
+    for (int t = 0; t < n_taps; t++)
+        text_printf(&taps, "%s%s", t ? ", " : "", tap_of(m, image, sides, n_sides, t));
+    for (uint32_t i = 0; i < n_sides; i++) axes.of[i + 1] = str_format(m->arena, "%d", sides[i].n);
+    axes.of[axes.n - 1] = k;
+    return bind(m, image.dtype, axes, "concat([%s], axis=%u)", text_str(&taps), axes.n - 1);
+}
+
+const char *make_im2col(Maker *m) {
+    uint32_t n_sides = 1 + rng_below(&m->rng, 2);
+    Side sides[2];
+    int n_taps = 1, depth = 128 / (int)dtype_bytes(m->dtype),
+        n_channels = depth * (1 + below(m, 2));
+    Axes axes = {{"B"}, n_sides + 2};
+    dim(m, "B", 1, 9, 1);
+    for (uint32_t i = 0; i < n_sides; i++) {
+        sides[i] = drawn_side(m, n_sides == 1 ? 120 : 12);
+        if (i + 1 == n_sides && n_taps == 1 && sides[i].n_taps == 1) {
+            sides[i].n_taps = 2; /* one tap is no concat */
+            sides[i].size += sides[i].apart;
+        }
+        n_taps *= sides[i].n_taps;
+        axes.of[i + 1] = str_format(m->arena, "%d", sides[i].size);
+    }
+    axes.of[axes.n - 1] = str_format(m->arena, "%d", n_channels);
+    const char *k = str_format(m->arena, "%d", n_taps * n_channels);
+    const char *n = str_format(m->arena, "%d", 8 * (1 + below(m, 30)));
+    Value image = input(m, m->dtype, axes);
+    bool is_turned = m->dtype == DT_F32 || rng_chance(&m->rng, 30);
+    Value w = input(m, m->dtype, is_turned ? AXES(n, k) : AXES(k, n));
+    text_puts(&m->body, "  fuse must {\n");
+    Value c = windows(m, padded(m, image, sides, n_sides), sides, n_sides, n_taps, k);
+    axes = c.axes;
+    axes.of[axes.n - 1] = n;
+    Value y = bind(m, c.dtype, axes, is_turned ? "matmul(%s, transpose(%s)%s)" : "matmul(%s, %s%s)",
+                   c.name, w.name, m->dtype == DT_F32 ? ", precision=\"tf32\"" : "");
+    text_puts(&m->body, "  }\n");
+    finish(m, chain(m, y, rng_below(&m->rng, 3)));
+    return source(m);
+}
