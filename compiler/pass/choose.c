@@ -335,9 +335,19 @@ static bool is_worth(const Chooser *c, const Offer *now, const Offer *other, con
     return !is_as_good && is_better(c, now, other, apart);
 }
 
-/* The part's wishes after all moves that pay; false: none does. */
+typedef bool Worth(const Chooser *, const Offer *now, const Offer *other, const Prices *apart);
+
+/* What the move makes of these wishes, if it makes anything and breaks no block of the source. */
+static bool try_move(const Chooser *c, const Part *part, Move *move, const Wishes *from,
+                     const Offer *now, Wishes *moved, Offer *other) {
+    *moved = wishes_copy(c->arena, from, part->excerpt.graph->nodes.n);
+    return move(part, moved) && price_part(c, part, moved, other) &&
+           other->n_broken <= now->n_broken;
+}
+
+/* The part's wishes after all moves that pay; false: none does. One that paid may stand in the way
+ * of a later one, which is tried in its place too. */
 static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
-    uint32_t n = part->excerpt.graph->nodes.n;
     Offer now, other;
     Prices apart;
     if (!price_part(c, part, wishes, &now)) return false;
@@ -345,15 +355,17 @@ static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
     if (!choose_price_ops(c->arena, c->scratch, part->excerpt.graph, c->target, &c->points, &apart))
         return false;
     bool improves = false;
+    Wishes moved, before;
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
-        Wishes moved = wishes_copy(c->arena, wishes, n);
         bool is_last = moves[i] == all_alone;
         if ((moves[i] == read_windows) != part->has_windows) continue;
         if (is_last && choose_is_no_slower(&c->points, &now.prices, &apart)) continue;
-        if (!moves[i](part, &moved) || !price_part(c, part, &moved, &other) ||
-            other.n_broken > now.n_broken)
-            continue;
-        if (!(moves[i] == read_windows ? is_worth_windows : is_worth)(c, &now, &other, &apart))
+        Worth *pays = moves[i] == read_windows ? is_worth_windows : is_worth;
+        if (try_move(c, part, moves[i], wishes, &now, &moved, &other) &&
+            pays(c, &now, &other, &apart))
+            before = *wishes;
+        else if (!improves || !try_move(c, part, moves[i], &before, &now, &moved, &other) ||
+                 !pays(c, &now, &other, &apart))
             continue;
         *wishes = moved;
         now = other;

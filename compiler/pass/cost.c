@@ -34,6 +34,9 @@ static const double CLUSTER_PASS_US = 1.2; /* at least, of a pass: what blocks s
 /* Of maps, measured on an H200 (docs/RESULTS.md): what sectors take beside lines, where each lane's
  * element lies in one of its own, and what tiles reach of memory's rate; the latter judged. */
 static const double SECTOR_SHARE = 1.55, TILE_SHARE = 0.85;
+/* The same of stores of rows, which fill sectors piece by piece: softmax of 16384 x 4096 in bf16
+ * and x less its maximum of 8192 x 4096 in f32, both stored transposed, took 969 and 577 us. */
+static const double STORE_SHARE = 3.3;
 /* Shares of the latency. Maps of an element a thread: of 2^27 - 1 bf16, two read for one written,
  * and with a bias of 16384 x 8191 in bf16 and f32 took 392, 365 and 411 us; this gives 392, 366 and
  * 414. A sum over columns, bf16 of 16384 x 4095, took 44 and is given 57 (by the full latency 74).
@@ -218,12 +221,29 @@ static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live
     if (is_again) c->touched[buffer] = -1;
 }
 
+/* Beyond whole lines, in time as bytes of these: what rows store with a sector for each element. */
+static double scattered_bytes(const Coster *c, const Pricing *p, uint32_t buffer) {
+    const Kernel *kernel = p->kernel;
+    uint32_t axis = kernel_lane_axis(kernel, &p->variant->sched);
+    double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
+    if (is_contraction(kernel) || c->card->device == DEVICE_CPU || axis == NO_AXIS) return 0;
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        for (uint32_t i = 0; i < kernel->stages.data[s].stores.n; i++) {
+            const Store *store = &kernel->stages.data[s].stores.data[i];
+            double stride = fabs(cost_axis_stride(c, kernel, store->address, axis)) * elem_bytes;
+            if (store->buffer == buffer && stride >= SECTOR_BYTES)
+                total += p->rows * p->reduced * (STORE_SHARE * SECTOR_BYTES - elem_bytes);
+        }
+    return total;
+}
+
 static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
     if (c->plan->buffers.data[buffer].is_on_chip) return;
     Footprint foot = footprint_stores(c->arena, c->plan, p->kernel, buffer, c->values);
     if (foot.elems <= 0) return;
     p->cost->written_bytes += foot.bytes;
     p->cost->cache_bytes += foot.bytes;
+    if (foot.bytes > SMALL_BYTES) p->cost->cache_bytes += scattered_bytes(c, p, buffer);
     bool is_temp = c->plan->buffers.data[buffer].kind == BUFFER_TEMP;
     if (is_temp && foot.bytes <= c->card->cache_bytes) p->left_bytes += foot.bytes;
     c->touched[buffer] = -1;

@@ -39,7 +39,8 @@ static const Case cases[] = {
     {"one piece twice, and read elsewhere too",
      "graph g(a: f32[B, 64], b: f32[64]) -> (y: f32[B, 128], z: f32[64, B]) {\n"
      "  s = softmax(a)\n  y = concat([s, s], axis=1)\n  z = transpose(s + b)\n}\n",
-     .rules = {1, 1, 0, 2}, .cpu = {2, 2, 1, 2}}, /* rows are stored across memory by a map */
+     .rules = {1, 1, 0, 2}, /* rows are stored across memory by a map */
+     .cpu = {2, 2, 1, 2}, .gpu = {2, 2, 1, 2}},
     {"rearranged pieces",
      "graph g(a: f32[B, 64], b: f32[B, 64]) -> (y: f32[2, B]) {\n"
      "  y = concat([reshape(sum(a, axis=1), [1, B]), reshape(sum(b, axis=1), [1, B])], axis=0)\n"
