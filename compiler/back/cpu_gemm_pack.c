@@ -5,9 +5,6 @@
  * along their own axis, so that vectors along k are transposed in registers. */
 #include "back/cpu_gemm.h"
 
-/* An index that moves alike over this many neighbours does so from any start. */
-enum { ANY_START_LANES = 1 << 20 };
-
 /* Memory. */
 
 LLVMValueRef gemm_element(const Gemm *gemm, LLVMValueRef base, LLVMValueRef at) {
@@ -82,7 +79,7 @@ void gemm_choose_layout(Gemm *gemm) {
     const Lower *lower = gemm->lower;
     GemmFactor *row = &gemm->row, *column = &gemm->column;
     row->is_along_k = is_smooth(lower, row->value, gemm->k_axis, gemm->lanes) ||
-                      !is_smooth(lower, row->value, row->axis, ANY_START_LANES);
+                      !is_smooth(lower, row->value, row->axis, POINT_ANY_START);
     column->is_along_k = gemm->lanes > 1 &&
                          !is_smooth(lower, column->value, column->axis, gemm->lanes) &&
                          is_smooth(lower, column->value, gemm->k_axis, gemm->lanes);
@@ -99,6 +96,7 @@ Point gemm_factor_point(const Gemm *gemm, const GemmFactor *factor) {
     Point point = point_inside(&gemm->point);
     point.lanes = gemm->lanes;
     point.lane_axis = factor->is_along_k ? gemm->k_axis : factor->axis;
+    point.begins_anywhere = factor == &gemm->row && !factor->is_along_k;
     return point;
 }
 

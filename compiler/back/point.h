@@ -71,10 +71,14 @@ typedef struct Lower {
     uint32_t n_dims;
 } Lower;
 
+/* An index that moves alike over this many neighbours does so from any start. */
+enum { POINT_ANY_START = 1 << 20 };
+
 typedef struct Point {
     Lower *lower;
     uint32_t lanes;
     uint32_t lane_axis;          /* the Lower's, unless a template lays lanes along another axis */
+    bool begins_anywhere;        /* along that axis, and not at a multiple of the lanes */
     LLVMValueRef axis[MAX_AXES]; /* index_type, at lane 0 */
     /* Of a flat map (ir/flat.h): the number of the element at lane 0, index_type, and per axis that
      * needs it the lanes' coordinates; lane_axis has no part in it then. NULL: it is none. */

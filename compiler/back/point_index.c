@@ -85,7 +85,8 @@ static LLVMValueRef moving_term_at(Point *point, const IndexAtom *atom, DimId co
 LaneMotion point_motion(const Point *point, IndexId index) {
     IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
     DimId offset;
-    if (!point->flat) return index_lane_motion(tab, index, point->lane_axis, point->lanes);
+    uint32_t lanes = point->begins_anywhere ? POINT_ANY_START : point->lanes;
+    if (!point->flat) return index_lane_motion(tab, index, point->lane_axis, lanes);
     if (flat_is_in_order(point->lower->kernel, index, &offset)) return LANES_CONTIGUOUS;
     return index_axes(tab, index) ? LANES_VARYING : LANES_UNIFORM;
 }
@@ -93,7 +94,8 @@ LaneMotion point_motion(const Point *point, IndexId index) {
 bool point_is_multiple(const Point *point, IndexId index, int64_t multiple) {
     IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
     DimId offset;
-    if (!point->flat) return index_is_multiple(tab, index, point->lane_axis, multiple);
+    uint32_t axis = point->begins_anywhere ? NO_AXIS : point->lane_axis;
+    if (!point->flat) return index_is_multiple(tab, index, axis, multiple);
     return flat_is_in_order(point->lower->kernel, index, &offset) &&
            dim_multiple(indextab_dims(tab), offset) % multiple == 0;
 }

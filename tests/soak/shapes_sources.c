@@ -109,11 +109,43 @@ static Axes matrix(const Product *p, const char *rows, const char *columns, bool
     return p->batch && has_batch ? AXES(p->batch, rows, columns) : AXES(rows, columns);
 }
 
+/* An extent that may be made of two: so many, and the rest. */
+#define PIECE "16"
+static const char *longer(Maker *m, const char *extent) {
+    return str_format(m->arena, "%s + " PIECE, extent);
+}
+
+/* Of the two pieces of a matrix with such an extent along `axis`, the second an input or zeros. */
+static Value pieces(Maker *m, Axes whole, uint32_t axis, const char *plus) {
+    Axes first = whole, second = whole;
+    first.of[axis] = str_format(m->arena, "%.*s", (int)(plus - whole.of[axis]), whole.of[axis]);
+    second.of[axis] = PIECE;
+    const char *name = input(m, m->dtype, first).name;
+    if (rng_chance(&m->rng, 50))
+        return bind(m, m->dtype, whole, "concat([%s, %s], axis=%u)", name,
+                    input(m, m->dtype, second).name, axis);
+    Text high = {.arena = m->arena}, low = {.arena = m->arena};
+    for (uint32_t k = 0; k < whole.n; k++) {
+        text_printf(&low, "%s0", k ? ", " : "");
+        text_printf(&high, "%s%s", k ? ", " : "", k == axis ? PIECE : "0");
+    }
+    return bind(m, m->dtype, whole, "pad(%s, low=[%s], high=[%s])", name, text_str(&low),
+                text_str(&high));
+}
+
+static Value matrix_input(Maker *m, const Product *p, Axes axes) {
+    for (uint32_t k = 0; k < axes.n && !p->is_plain; k++) {
+        const char *plus = strstr(axes.of[k], " + " PIECE);
+        if (plus && rng_chance(&m->rng, 60)) return pieces(m, axes, k, plus);
+    }
+    return input(m, m->dtype, axes);
+}
+
 static Value factor(Maker *m, const Product *p, Axes axes, bool is_turned) {
     Axes there = axes;
     uint32_t last = axes.n - 1;
     if (is_turned) there.of[last] = axes.of[last - 1], there.of[last - 1] = axes.of[last];
-    Value v = input(m, m->dtype, there);
+    Value v = matrix_input(m, p, there);
     if (!p->is_plain && rng_chance(&m->rng, 30)) v = binary(m, v);
     if (!is_turned) return v;
     return bind(m, v.dtype, axes, "transpose(%s, perm=%s)", v.name,
@@ -151,9 +183,14 @@ static const char *maybe_batch(Maker *m, int hi) {
     return "B";
 }
 
+/* Pieces may meet where vectors do. */
 static const char *make_simt(Maker *m) {
     Product p = {maybe_batch(m, 16), "M", "N", "K", false, false};
-    dim(m, "M", 1, 1500, 1), dim(m, "N", 1, 1500, 1), dim(m, "K", 1, 2048, 1);
+    bool is_long = rng_chance(&m->rng, 40);
+    int multiple = is_long && rng_chance(&m->rng, 70) ? 16 : 1;
+    dim(m, "M", 1, 1500, multiple), dim(m, "N", 1, 1500, multiple);
+    dim(m, "K", 1, 2048, multiple);
+    if (is_long) p.m = longer(m, "M"), p.n = longer(m, "N"), p.k = longer(m, "K");
     return product_alone(m, &p);
 }
 

@@ -2,6 +2,7 @@
  * ascending in k, whatever the extents, layouts, vector width, alignment and number of threads. */
 #include "ir/tensor.h"
 #include "lib/compiled.h"
+#include "lib/pair.h"
 #include "lib/rig.h"
 #include "lib/rng.h"
 
@@ -416,4 +417,40 @@ Test(cpu_gemm, products_without_elements_compile) {
         cr_expect(ok, "%s\n%s", sources[i / 2], compiled.messages);
         compile_free(&compiled);
     }
+}
+
+static bool is_right(const char *source, Text *report) {
+    Pair pair;
+    PairCounts counts = {0};
+    RigOptions options = RIG_OPTIONS_INIT;
+    options.program.no_weights = true;
+    const int64_t extents[DIM_MAX_SYMBOLS] = {33};
+    PairData data = {.fill = FILL_UNIFORM, .seed = 5};
+    bool ok = pair_compile(&pair, source, target_get(TARGET_CPU), report) &&
+              pair_open(&pair, 0, &options, report) && pair_place(&pair, extents, report) &&
+              pair_run(&pair, &data, &counts, report);
+    pair_free(&pair);
+    return ok;
+}
+
+/* Panels of rows begin at no multiple of the lanes, so that a border which is one may lie within a
+ * vector. */
+Test(cpu_gemm, rows_may_be_made_of_pieces, .timeout = 120) {
+    static const char *const pieces[] = {
+        "transpose(concat([a, a * 2.0], axis=1))", "transpose(pad(a, low=[0, 0], high=[0, 64]))",
+        "transpose(pad(a, low=[0, 64], high=[0, 0]))", "concat([b, b * 2.0], axis=0)",
+        "transpose(where(iota([48, 128], axis=1) < 64, concat([a, a], axis=1), 0.5))"};
+    static const char *const dtypes[] = {"f32", "f64", "bf16"};
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+            Text report = {.arena = arena_new(NULL)};
+            const char *t = dtypes[d];
+            const char *source = str_format(
+                report.arena,
+                "graph g(a: %s[48, 64], b: %s[64, 48], w: %s[48, 40]) -> (y: %s[128, 40]) {\n"
+                "  fuse must { y = (%s) @ w }\n}\n",
+                t, t, t, t, pieces[i]);
+            cr_expect(is_right(source, &report), "%s%s", source, text_str(&report));
+            arena_free(report.arena);
+        }
 }
