@@ -127,36 +127,18 @@ LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef ele
     return LLVMBuildGEP2(unit->builder, element, array, &index, 1, "");
 }
 
-/* One step of lanes elements per thread, an exact grid: many small blocks balance better over the
- * machine than a loop in each. */
-void template_gpu_map(Lower *lower) {
-    Unit *unit = lower->unit;
+/* The thread's step `u` of those that its block has: it is active where there is such a step. */
+static Point map_step(Lower *lower, LLVMValueRef first, LLVMValueRef n_steps, uint32_t u) {
+    const Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
-    const Kernel *kernel = lower->kernel;
     const Sched *sched = &lower->variant->sched;
-    const IndexTab *tab = scalartab_indices(kernel->scalars);
-    uint32_t n = kernel->n_parallel;
-    gpu_stream(lower);
-    if (sched->lanes_in) {
-        gpu_map_tile(lower);
-        return;
-    }
-    if (sched->is_flat) {
-        gpu_flat_map(lower);
-        return;
-    }
+    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    uint32_t n = lower->kernel->n_parallel;
     Point point = point_new(lower, sched->lanes);
-    LLVMValueRef thread = gpu_thread(unit);
-    if (lower->index_type != unit->i32)
-        thread = LLVMBuildZExt(builder, thread, lower->index_type, "");
-    LLVMValueRef block = gpu_block(lower);
-    LLVMValueRef first = LLVMBuildMul(builder, block, lower_index_const(lower, sched->threads), "");
-    LLVMValueRef step = LLVMBuildAdd(builder, first, thread, "");
     LLVMValueRef lanes = lower_index_const(lower, sched->lanes);
-    LLVMValueRef total = lower_dim(lower, kernel_n_rows(kernel));
-    LLVMValueRef n_steps = LLVMBuildUDiv(builder, total, lanes, "");
-    If exists =
-        if_begin(unit, lower->function, LLVMBuildICmp(builder, LLVMIntULT, step, n_steps, ""));
+    LLVMValueRef more = lower_index_const(lower, (int64_t)u * sched->threads);
+    LLVMValueRef step = u ? LLVMBuildAdd(builder, first, more, "") : first;
+    point.active = LLVMBuildICmp(builder, LLVMIntULT, step, n_steps, "");
     if (n == 1) {
         point.axis[0] = LLVMBuildMul(builder, step, lanes, "");
     } else if (n > 1) {
@@ -167,9 +149,46 @@ void template_gpu_map(Lower *lower) {
         point.axis[n - 1] = LLVMBuildMul(builder, column, lanes, "");
         lower_split(lower, row, 0, n - 1, &point);
     }
+    return point;
+}
+
+/* An exact grid: many small blocks balance better over the machine than a loop in each. A thread
+ * has one step, or a few of single elements, since a processor begins no more than some eleven
+ * blocks in a microsecond; then all of its loads come before its first store. */
+void template_gpu_map(Lower *lower) {
+    Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    const Kernel *kernel = lower->kernel;
+    const Sched *sched = &lower->variant->sched;
     const Stage *stage = &kernel->stages.data[0];
-    point_prepare_stores(&point, stage->stores.data,
-                         stage->stores.n); /* no load moves past a store */
-    point_store_all(&point, stage->stores.data, stage->stores.n);
-    if_end(unit, &exists);
+    gpu_stream(lower);
+    if (sched->lanes_in) {
+        gpu_map_tile(lower);
+        return;
+    }
+    if (sched->is_flat) {
+        gpu_flat_map(lower);
+        return;
+    }
+    LLVMValueRef thread = gpu_index(lower, gpu_thread(unit)), block = gpu_block(lower);
+    LLVMValueRef of_block = lower_index_const(lower, (int64_t)sched->threads * sched->unroll);
+    LLVMValueRef first = LLVMBuildMul(builder, block, of_block, "");
+    first = LLVMBuildAdd(builder, first, thread, "");
+    LLVMValueRef lanes = lower_index_const(lower, sched->lanes);
+    LLVMValueRef n_steps =
+        LLVMBuildUDiv(builder, lower_dim(lower, kernel_n_rows(kernel)), lanes, "");
+    Point points[MAP_MAX_UNROLL];
+    bool is_one = sched->unroll == 1;
+    If exists;
+    for (uint32_t u = 0; u < sched->unroll; u++) {
+        points[u] = map_step(lower, first, n_steps, u);
+        if (is_one) exists = if_begin(unit, lower->function, points[u].active);
+        if (is_one) points[u].active = NULL;
+        point_prepare_stores(&points[u], stage->stores.data, stage->stores.n);
+    }
+    for (uint32_t u = 0; u < sched->unroll; u++) {
+        if (!is_one) exists = if_begin(unit, lower->function, points[u].active);
+        point_store_all(&points[u], stage->stores.data, stage->stores.n);
+        if_end(unit, &exists);
+    }
 }

@@ -1,17 +1,18 @@
-/* Contractions with a k of at most one: a thread per element. Such products are outer products; the
- * other templates take the rest. */
+/* Contractions with a k of at most one: a thread for a few elements. Such products are outer
+ * products; the other templates take the rest. */
 #include "back/gpu.h"
 #include "back/gpu_gemm.h"
 
-static LLVMValueRef element(Lower *lower) {
+/* Of the thread's, `u` of those that its block has. */
+static LLVMValueRef element(Lower *lower, uint32_t u) {
     const Unit *unit = lower->unit;
-    LLVMValueRef thread = gpu_thread(unit);
-    if (lower->index_type != unit->i32)
-        thread = LLVMBuildZExt(unit->builder, thread, lower->index_type, "");
-    LLVMValueRef block = gpu_block(lower);
-    LLVMValueRef threads = lower_index_const(lower, lower->variant->sched.threads);
-    LLVMValueRef first = LLVMBuildMul(unit->builder, block, threads, "");
-    return LLVMBuildAdd(unit->builder, first, thread, "");
+    const Sched *sched = &lower->variant->sched;
+    LLVMValueRef thread = gpu_index(lower, gpu_thread(unit)), block = gpu_block(lower);
+    LLVMValueRef of_block = lower_index_const(lower, (int64_t)sched->threads * sched->unroll);
+    LLVMValueRef first = LLVMBuildMul(unit->builder, block, of_block, "");
+    first = LLVMBuildAdd(unit->builder, first, thread, "");
+    LLVMValueRef more = lower_index_const(lower, (int64_t)u * sched->threads);
+    return u ? LLVMBuildAdd(unit->builder, first, more, "") : first;
 }
 
 static LLVMValueRef factor_at(Point *point, ScalarId id, Dtype acc) {
@@ -28,39 +29,56 @@ static LLVMValueRef multiply_add(const Unit *unit, Dtype acc, LLVMValueRef a, LL
     return LLVMBuildAdd(unit->builder, sum, product, "");
 }
 
-/* One chain of multiply-adds, ascending in k. */
+static LLVMValueRef product_at(Point *point, LLVMValueRef k, LLVMValueRef sum) {
+    const Reduce *reduce = &point->lower->kernel->reduces.data[0];
+    Point at = point_inside(point);
+    at.axis[point->lower->kernel->first_reduced] = k;
+    LLVMValueRef left = factor_at(&at, reduce->value, reduce->acc);
+    LLVMValueRef right = factor_at(&at, reduce->factor, reduce->acc);
+    return multiply_add(point->lower->unit, reduce->acc, left, right, sum);
+}
+
+/* Of one product, or of none. */
 static LLVMValueRef sum_over_k(Point *point) {
     Lower *lower = point->lower;
     const Unit *unit = lower->unit;
     const Reduce *reduce = &lower->kernel->reduces.data[0];
     LLVMValueRef sum = unit_number(unit, reduce->acc, 0);
     LLVMValueRef zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
-    LLVMValueRef n = lower_dim(lower, kernel_n_reduced(lower->kernel));
-    Loop loop = loop_begin(unit, lower->function, zero, n, one);
+    DimId n = kernel_n_reduced(lower->kernel);
+    if (dim_equals_const(lower_dims(lower), n, 1)) return product_at(point, zero, sum);
+    Loop loop = loop_begin(unit, lower->function, zero, lower_dim(lower, n), one);
     loop_carry(unit, &loop, &sum, 1);
-    Point at = point_inside(point);
-    at.axis[lower->kernel->first_reduced] = loop.index;
-    LLVMValueRef left = factor_at(&at, reduce->value, reduce->acc);
-    LLVMValueRef right = factor_at(&at, reduce->factor, reduce->acc);
-    sum = multiply_add(unit, reduce->acc, left, right, sum);
+    sum = product_at(point, loop.index, sum);
     loop_end_carry(unit, &loop, &sum, 1);
     return sum;
 }
 
-void template_gpu_gemm_plain(Lower *lower) {
+static Point outer_product(Lower *lower, uint32_t u) {
     const Unit *unit = lower->unit;
     const Kernel *kernel = lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
     Point point = point_new(lower, 1);
-    LLVMValueRef at = element(lower);
-    LLVMValueRef total = lower_dim(lower, kernel_n_rows(kernel));
-    point.active = LLVMBuildICmp(unit->builder, LLVMIntULT, at, total, "");
+    LLVMValueRef at = element(lower, u);
+    point.active =
+        LLVMBuildICmp(unit->builder, LLVMIntULT, at, lower_dim(lower, kernel_n_rows(kernel)), "");
     lower_split(lower, at, 0, kernel->n_parallel, &point);
     LLVMValueRef sum = sum_over_k(&point);
     point.results[0] = convert_value(&unit->math, sum, unit_convert_type(reduce->acc),
                                      unit_convert_type(reduce->result));
     point_prepare_stores(&point, kernel->row_stores.data, kernel->row_stores.n);
-    If exists = if_begin(unit, lower->function, point.active);
-    point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
-    if_end(unit, &exists);
+    return point;
+}
+
+void template_gpu_gemm_plain(Lower *lower) {
+    const Unit *unit = lower->unit;
+    const Kernel *kernel = lower->kernel;
+    uint32_t unroll = lower->variant->sched.unroll;
+    Point points[MAP_MAX_UNROLL];
+    for (uint32_t u = 0; u < unroll; u++) points[u] = outer_product(lower, u);
+    for (uint32_t u = 0; u < unroll; u++) {
+        If exists = if_begin(unit, lower->function, points[u].active);
+        point_store_all(&points[u], kernel->row_stores.data, kernel->row_stores.n);
+        if_end(unit, &exists);
+    }
 }

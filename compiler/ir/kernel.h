@@ -146,7 +146,8 @@ typedef struct Sched {
      * lane axis: lanes_in elements of what lies along axis_in are loaded at a time. 0: it is not.
      */
     uint32_t lanes_in, axis_in;
-    uint32_t unroll;    /* steps in flight */
+    uint32_t unroll;    /* steps in flight; of a map on a GPU, and of CONTRACT_PLAIN: of a thread,
+                         * `threads` steps apart, MAP_MAX_UNROLL at most */
     uint32_t threads;   /* GPU: per block. CPU: 1 */
     uint32_t team;      /* GPU FORM_ROW: threads per row; FORM_COLUMN: threads along columns, so
                          * that a block has threads / (8 * team) segments side by side */
@@ -187,6 +188,8 @@ typedef struct Sched {
      * block are tile_m (then tile_n is 1) or tile_n. */
     bool lanes_along_k;
 } Sched;
+
+enum { MAP_MAX_UNROLL = 4 };
 
 /* CONTRACT_VECTOR goes over k in passes, each with a group of chains that a block's threads hold at
  * once. */

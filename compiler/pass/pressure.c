@@ -536,12 +536,26 @@ uint32_t pressure_least(Arena *arena, const Kernel *kernel, const Sched *sched) 
     return registers(arena, kernel, sched, true);
 }
 
+uint32_t pressure_lanes(Arena *arena, const Kernel *kernel, Sched sched) {
+    for (; sched.lanes > 1; sched.lanes /= 2)
+        if (pressure_least(arena, kernel, &sched) <= MAX_THREAD_REGISTERS &&
+            !pressure_is_spread(arena, kernel, &sched))
+            break;
+    return sched.lanes;
+}
+
+/* A map's thread has all its steps at once. */
+static uint32_t registers_of_thread(Arena *arena, const Kernel *kernel, Sched sched) {
+    if (kernel->form == FORM_MAP && sched.unroll > 1) sched.lanes *= sched.unroll;
+    return pressure_registers(arena, kernel, &sched);
+}
+
 Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const Variant *variant,
                      const Card *card) {
     (void)plan;
     const Sched *sched = &variant->sched;
     if (card->device == DEVICE_CPU) return (Pressure){.n_blocks = 1, .occupancy = 1};
-    Pressure p = {.registers = pressure_registers(arena, kernel, sched)};
+    Pressure p = {.registers = registers_of_thread(arena, kernel, *sched)};
     p.shared_bytes =
         variant->chip_bytes + (kernel->form == FORM_CONTRACT ? contract_shared(kernel, variant)
                                                              : own_shared(arena, kernel, sched));

@@ -31,6 +31,9 @@ uint32_t pressure_least(Arena *arena, const Kernel *kernel, const Sched *sched);
  * where it goes through fewer lanes one after the other. */
 bool pressure_is_spread(Arena *arena, const Kernel *kernel, const Sched *sched);
 
+/* Halves the lanes until a thread has registers for them. */
+uint32_t pressure_lanes(Arena *arena, const Kernel *kernel, Sched sched);
+
 /* The most scalars alive at once while the kernel's stages are computed for one element, in
  * registers of 32 bits. */
 uint32_t pressure_live(Arena *arena, const Kernel *kernel);

@@ -163,8 +163,21 @@ static bool has_registers(const Scheduler *s, const Sched *sched) {
     return pressure_least(s->arena, s->kernel, sched) <= MAX_THREAD_REGISTERS;
 }
 
+/* Of single elements a thread has several, if it has registers for as many lanes. Where vectors
+ * come first, nothing but odd addresses is left for these. */
+static uint32_t map_unroll(const Scheduler *s, const Variant *variant) {
+    const Variant *before = &s->kernel->variants[s->kernel->n_variants - 1];
+    bool is_rare = s->kernel->n_variants && !before->multiple_dim && !before->other_dim;
+    if (variant->sched.lanes > 1 || is_rare) return 1;
+    Sched sched = variant->sched;
+    sched.lanes = MAP_MAX_UNROLL;
+    return pressure_lanes(s->arena, s->kernel, sched);
+}
+
 static void gpu_map(Scheduler *s, Variant variant) {
     variant.sched.threads = MAP_THREADS;
+    if (!variant.sched.is_flat && !variant.sched.lanes_in)
+        variant.sched.unroll = map_unroll(s, &variant);
     variant.grid = sched_map_grid(s->kernel, &variant.sched);
     add_variant(s, variant);
 }
@@ -454,13 +467,6 @@ static void gpu_map_tiles(Scheduler *s, Sched sched) {
     for (uint32_t i = 0; i < n; i++) add_variant(s, tiles[i]);
 }
 
-/* As many lanes as registers let it have. */
-static uint32_t lanes_in_registers(const Scheduler *s, Sched sched) {
-    for (; sched.lanes > 1; sched.lanes /= 2)
-        if (has_registers(s, &sched) && !pressure_is_spread(s->arena, s->kernel, &sched)) break;
-    return sched.lanes;
-}
-
 /* Vectors that go on from row to row, where rows are not known to be whole vectors of `row_lanes`;
  * lanes 1: they would be no better. *replaces: those of a row are of no use beside them. */
 static Variant flat_variant(const Scheduler *s, Sched sched, uint32_t row_lanes, bool *replaces) {
@@ -468,7 +474,7 @@ static Variant flat_variant(const Scheduler *s, Sched sched, uint32_t row_lanes,
     int64_t value, known = dim_multiple(s->dims, extent);
     bool is_const = dim_is_const(s->dims, extent, &value);
     sched.is_flat = true;
-    sched.lanes = lanes_in_registers(s, sched);
+    sched.lanes = pressure_lanes(s->arena, s->kernel, sched);
     FlatUse use = sched_flat_use(s->arena, s->kernel, sched.lanes);
     bool is_enough = use.has_others && is_const && row_lanes * widest_bytes(s) >= MAP_ROW_BYTES;
     if (!use.may || known % sched.lanes == 0 || is_enough) sched.lanes = 1;
@@ -506,7 +512,7 @@ static void schedule_gpu(Scheduler *s) {
     bool is_const = dim_is_const(s->dims, lane_extent(s), &value), replaces = false;
     Sched wide = vectors;
     while (vectors.lanes > 1 && is_const && value % vectors.lanes) vectors.lanes /= 2;
-    vectors.lanes = lanes_in_registers(s, vectors);
+    vectors.lanes = pressure_lanes(s->arena, s->kernel, vectors);
     Variant flat = flat_variant(s, wide, vectors.lanes, &replaces);
     bool has_vectors = vectors.lanes > 1 && !(is_const && value == 0) && s->lane_axis != NO_AXIS;
     if (has_vectors && !replaces) gpu_row_vectors(s, vectors);

@@ -278,7 +278,7 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     add_all_sizes(g, variant, first, end, 1);
 }
 
-enum { PLAIN_THREADS = 128 };
+enum { PLAIN_THREADS = 256 };
 
 static bool has_unit_k(const Kernel *kernel) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -409,7 +409,9 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, GemmLaunch launc
     if (has_unit_k(kernel)) {
         variants[0].sched.engine = CONTRACT_PLAIN;
         variants[0].sched.threads = PLAIN_THREADS;
-        variants[0].grid = dim_ceil_div(g.dims, kernel_n_rows(kernel), PLAIN_THREADS);
+        variants[0].sched.unroll = MAP_MAX_UNROLL;
+        variants[0].grid =
+            dim_ceil_div(g.dims, kernel_n_rows(kernel), PLAIN_THREADS * MAP_MAX_UNROLL);
         return 1;
     }
     ProductKind kind = product_kind(plan, kernel);
