@@ -10,7 +10,7 @@
 
 #include <llvm-c/Target.h>
 
-enum { MAX_RESIDENT = 16, MAX_SLOTS = 8 };
+enum { MAX_RESIDENT = 16, MAX_SLOTS = 16 };
 
 typedef struct Row {
     Lower *lower;

@@ -25,23 +25,22 @@ enum {
     MAX_RESIDENT_ELEMS = 64, /* per thread: registers */
     FEW_RESIDENT_ELEMS = 32,
     MANY_ROW_THREADS = 512,
-    MANY_REGISTERS =
-        86, /* at least, as estimated; in three blocks of 256 the assembler makes 80 do */
+    MANY_REGISTERS = 86, /* as estimated; in three blocks of 256 the assembler makes 80 do */
     MOST_BLOCK_REGISTERS = 37 * 1024, /* the same; the assembler takes up to half as many again */
     MAX_RESIDENT_STEPS = 16,
     MANY_STEPS = 8,
-    MAX_SLOTS = 8,
+    MAX_SLOTS = 16, /* of single elements */
+    VECTOR_SLOTS = 8,
     LEAST_TEAM = 8,       /* of rows of single elements: a sector of f32 */
     LARGE_TEAM_SLOTS = 4, /* the same, of rows that are more than a warp's */
     UNROLL = 4,           /* steps in flight */
     FEW_BLOCKS = 132,     /* a processor has one at most */
     CPU_MAP_UNIT = 4096,
-    CPU_MAP_STRIDED_UNIT =
-        16,                 /* where some access strides: short runs, so that the lines it touches
-                             * are used again by the next row while they are in the cache */
-    ROW_CLOCKS = 6,         /* of such a row, beside its elements */
-    STRIDED_CLOCKS = 2,     /* of one element */
-    CPU_MAP_OUT_UNIT = 256, /* where rows are short: so many of them, whose lines stay close */
+    CPU_MAP_STRIDED_UNIT = 16, /* where some access strides: short runs, so that the lines it
+                                * touches are used by the next row while they are in the cache */
+    ROW_CLOCKS = 6,            /* of such a row, beside its elements */
+    STRIDED_CLOCKS = 2,        /* of one element */
+    CPU_MAP_OUT_UNIT = 256,    /* where rows are short: so many of them, whose lines stay close */
     CPU_COLUMN_UNIT = 1024,
     CPU_ROW_LANES = 8 /* at least, unless they are wider */
 };
@@ -205,14 +204,15 @@ static void hurry(const Scheduler *s, Sched *sched) {
  * less is done to join threads. */
 static uint32_t row_slots(const Sched *sched, int64_t length, uint32_t threads) {
     uint32_t slots = threads / WARP_THREADS;
-    bool fits_warp = threads <= WARP_THREADS * MAX_SLOTS;
     if (sched->lanes > 1)
-        return slots > 1 && fits_warp && length <= reduce_order(FORM_ROW, DEVICE_GPU).n_chains
+        return slots > 1 && slots <= VECTOR_SLOTS &&
+                       length <= reduce_order(FORM_ROW, DEVICE_GPU).n_chains
                    ? slots
                    : 1;
-    slots = fits_warp ? threads / LEAST_TEAM : LARGE_TEAM_SLOTS;
+    uint32_t in_warp = slots > VECTOR_SLOTS ? slots : VECTOR_SLOTS;
+    slots = slots <= MAX_SLOTS ? threads / LEAST_TEAM : LARGE_TEAM_SLOTS;
     if (slots < LARGE_TEAM_SLOTS) return 1;
-    if (slots > MAX_SLOTS) slots = MAX_SLOTS;
+    if (slots > in_warp) slots = in_warp;
     while (slots > 1 && length > (int64_t)threads / slots * MAX_RESIDENT_STEPS) slots /= 2;
     return slots;
 }
@@ -352,19 +352,20 @@ static int64_t gpu_cluster_rows(Scheduler *s, Variant variant, int64_t least, in
 }
 
 /* Lengths up to which a row may have a variant of its own: a step of a few threads, of a single
- * pass of one too, of a warp, several, and if there are several passes, what a block keeps: of
- * single elements as much as has several slots. Returns how many there are. */
-enum { MAX_SHORT_ROWS = 8 };
+ * pass of one too, of a warp, several, and if there are several passes, or single elements, what a
+ * block keeps: of these as much as has several slots. Returns how many there are. */
+enum { MAX_SHORT_ROWS = 9 };
 static uint32_t short_rows(const Scheduler *s, const Variant *variant,
                            int64_t lengths[MAX_SHORT_ROWS]) {
     uint32_t lanes = variant->sched.lanes, n = 0;
     int64_t segment_elems = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems;
     if (s->kernel->stages.n == 1) lengths[n++] = lanes;
     for (int64_t threads = 2; threads <= WARP_THREADS; threads *= 4) lengths[n++] = threads * lanes;
-    lengths[n++] =
-        lanes > 1 ? reduce_order(FORM_ROW, DEVICE_GPU).n_chains : (int64_t)WARP_THREADS * MAX_SLOTS;
-    if (s->kernel->stages.n == 1) return n;
-    int64_t least = lanes > 1 ? 4096 : 1024, most = lanes > 1 ? segment_elems : 4096;
+    int64_t of_warp = (int64_t)WARP_THREADS * VECTOR_SLOTS;
+    lengths[n++] = lanes > 1 ? reduce_order(FORM_ROW, DEVICE_GPU).n_chains : of_warp;
+    if (s->kernel->stages.n == 1 && lanes > 1) return n;
+    int64_t least = lanes > 1 ? 4096 : 2 * of_warp;
+    int64_t most = lanes > 1 ? segment_elems : 4096;
     for (int64_t length = least; length <= most; length *= 2) lengths[n++] = length;
     return n;
 }

@@ -335,7 +335,7 @@ Test(gpu_wgmma, factors_that_lie_badly_are_not_mapped) {
         "  y = a @ transpose(b, perm=[1, 0])\n}\n",
         "graph g(a: bf16[24, 64], b: bf16[64, 132]) -> (y: bf16[24, 132]) {\n  y = a @ b\n}\n",
         "graph g(a: f16[300, 64], b: f16[64, 128]) -> (y: f16[308, 128]) {\n"
-        "  y = pad(a, low=[8, 0], high=[0, 0]) @ b\n}\n",
+        "  y = pad(a, low=[8, 0], high=[0, 0], value=1) @ b\n}\n",
         "graph g(a: f32[304, 64], b: f32[64, 128]) -> (y: f32[304, 128]) {\n  y = a @ b\n}\n",
     };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
