@@ -342,6 +342,8 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     if (p->variant->sched.is_flat) p->cost->n_prims += n_points * flat_prims(c->arena, kernel);
     p->cost->n_prims += n_points * kernel->reduces.n + cost_stride_prims(c, p, live);
     p->cost->n_prims += n_points * tile_prims(p);
+    p->cost->n_prims +=
+        n_points * single_access_prims(c->card, c->plan, kernel, &p->variant->sched);
     for (uint32_t i = 0; i < p->variant->keeps.n; i++) {
         ScalarId kept = p->variant->keeps.data[i].value;
         p->cost->n_prims += n_points * keep_prims(c->card, kernel, kept);

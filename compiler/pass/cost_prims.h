@@ -13,6 +13,10 @@ double keep_prims(const Card *card, const Kernel *kernel, ScalarId id);
  * stage, and of the stores after the last, what it has. */
 double row_end_prims(const Card *card, const Kernel *kernel, const Variant *variant,
                      const int64_t *dims, bool *const *live);
+/* GPU, of an element of a row that is accessed by single elements: what its loads and stores take
+ * beside those of vectors; else 0. */
+double single_access_prims(const Card *card, const Plan *plan, const Kernel *kernel,
+                           const Sched *sched);
 /* Of a unit of FORM_MAP on a CPU beside its elements; else 0. */
 double map_unit_prims(const Card *card, const Kernel *kernel);
 /* Of an element of a flat map, for where it is. */

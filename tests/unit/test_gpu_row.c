@@ -2,8 +2,10 @@
  * between those, and that the assembler hardly spills. Results are checked where there is a GPU, by
  * the sweep. */
 #include "lib/compiled.h"
+#include "lib/plans.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -239,5 +241,34 @@ Test(gpu_row, rows_of_two_tensors_hardly_spill, .timeout = 300) {
         cr_expect_eq(p.plan->kernels.n, 1, "%s", source);
         cr_expect_leq(spilled_bytes(&p), 64, "%s", source);
         compile_free(&p);
+    }
+}
+
+/* Microseconds on an H200, of rows of single elements. */
+Test(gpu_row, prices_are_what_was_measured) {
+    static const struct {
+        int n_rows, length;
+        const char *expression;
+        double us;
+    } rows[] = {{261123, 257, "softmax(x)", 118},        {131328, 511, "softmax(x)", 96},
+                {16384, 4095, "softmax(x)", 85},         {1000000, 33, "softmax(x)", 71},
+                {9586980, 7, "softmax(x)", 365},         {261123, 257, "layernorm(x, a, b)", 120},
+                {67041, 1001, "layernorm(x, a, b)", 136}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Arena *arena = arena_new(NULL);
+        int m = rows[i].n_rows, n = rows[i].length;
+        const char *source =
+            str_format(arena,
+                       "graph g(x: bf16[%d, %d], a: bf16[%d], b: bf16[%d])"
+                       " -> (y: bf16[%d, %d], z: bf16) {\n  y = %s\n  z = a[0] + b[0]\n}\n",
+                       m, n, n, n, m, n, rows[i].expression);
+        Module *module = plans_parse(arena, source);
+        PricedPlan p =
+            plans_price(arena, module, 0, false, TARGET_SM_90A, card_get(CARD_H200), NULL);
+        double us = 0;
+        for (uint32_t k = 0; k < p.plan->kernels.n; k++)
+            us += p.plan->kernels.data[k].form == FORM_ROW ? p.cost->kernels[k].us : 0;
+        cr_expect_lt(fabs(us - rows[i].us), 0.25 * rows[i].us, "%s%.1f us", source, us);
+        arena_free(arena);
     }
 }
