@@ -381,6 +381,7 @@ const ReasonInfo *reason_info(ReasonId id);
 
 typedef struct Edge {
     NodeId producer, consumer; /* NODE_NONE consumer: an output */
+    uint32_t output;           /* which of the graph's that is */
     EdgeVerdict verdict;
     ReasonId reason;
 } Edge;

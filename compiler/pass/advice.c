@@ -65,9 +65,13 @@ static void add_sources(Arena *arena, const Graph *graph, NodeId below, VecU32 *
     if (nodes->n == 0) *nodes = literals;
 }
 
+/* With all that its call of a def makes. */
 static void add_blocked(Arena *arena, const Graph *graph, NodeId id, BlockKind kind,
                         VecU32 *nodes) {
-    if (graph_block(graph, id, kind)) advice_add_node(arena, nodes, id);
+    uint32_t block = graph_block(graph, id, kind);
+    for (NodeId of = 0; of < graph->nodes.n && block; of++)
+        if (graph_block(graph, of, kind) == block && advice_is_same_unit(graph, id, of))
+            advice_add_node(arena, nodes, of);
 }
 
 /* What is to leave its block: an end of the edge, or what else has the value stored. */

@@ -97,6 +97,8 @@ Plan *advice_try(AdvicePlanner *planner, const Graph *graph, const Advice *advic
  * that its call of a def makes, with two what lies on a path between them, and with one of such a
  * block all of it. False: it would hold what other blocks have, beyond the ends. */
 bool advice_block(Arena *arena, const Graph *graph, const VecU32 *ends, VecU32 *nodes);
+/* Whether no block of a source can part them: ops of one call of a def, or of one expression. */
+bool advice_is_same_unit(const Graph *graph, NodeId a, NodeId b);
 /* Whether the node is the last of its call, or an op by itself: what a block is named by. */
 bool advice_is_unit_end(const Graph *graph, NodeId id);
 /* Puts the node into the list, which is ascending. */

@@ -15,7 +15,7 @@ static bool is_same_place(const Node *a, const Node *b) {
     return a->span.end && a->span.begin == b->span.begin && a->span.end == b->span.end;
 }
 
-static bool is_same_unit(const Graph *graph, NodeId a, NodeId b) {
+bool advice_is_same_unit(const Graph *graph, NodeId a, NodeId b) {
     const Node *one = graph_node(graph, a), *other = graph_node(graph, b);
     if (one->call || other->call) return one->call == other->call;
     bool is_source = graph_class(graph, a) == CLASS_SOURCE || graph_class(graph, b) == CLASS_SOURCE;
@@ -25,7 +25,7 @@ static bool is_same_unit(const Graph *graph, NodeId a, NodeId b) {
 static const uint32_t *find_units(Arena *arena, const Graph *graph) {
     uint32_t *units = arena_array(arena, uint32_t, graph->nodes.n);
     for (NodeId id = 0; id < graph->nodes.n; id++)
-        units[id] = id && is_same_unit(graph, id, id - 1) ? units[id - 1] : id;
+        units[id] = id && advice_is_same_unit(graph, id, id - 1) ? units[id - 1] : id;
     return units;
 }
 
@@ -86,5 +86,5 @@ bool advice_block(Arena *arena, const Graph *graph, const VecU32 *ends, VecU32 *
 }
 
 bool advice_is_unit_end(const Graph *graph, NodeId id) {
-    return id + 1 == graph->nodes.n || !is_same_unit(graph, id, id + 1);
+    return id + 1 == graph->nodes.n || !advice_is_same_unit(graph, id, id + 1);
 }

@@ -36,6 +36,17 @@ static void put_values(const Graph *graph, const NodeId *nodes, uint32_t n, Text
     }
 }
 
+/* The same of what is to leave a block, a value for each call. */
+static void put_freed(const Graph *graph, const VecU32 *nodes, Text *text) {
+    VecU32 ends = {0};
+    for (uint32_t i = 0; i < nodes->n; i++) {
+        bool goes_on =
+            i + 1 < nodes->n && advice_is_same_unit(graph, nodes->data[i], nodes->data[i + 1]);
+        if (!goes_on) vec_push(text->arena, &ends, nodes->data[i]);
+    }
+    put_values(graph, ends.data, ends.n, text);
+}
+
 /* What a block is to hold: a value for each call, and what its ops are to be first, if they are
  * parts of longer statements or stand apart. */
 static void put_block(const Graph *graph, const VecU32 *nodes, Text *text) {
@@ -151,6 +162,8 @@ static void put_step(const Graph *graph, const Advice *advice, uint32_t i, Text 
         text_add(text, reason->step, (size_t)(names - reason->step));
         if (step->kind == ADVICE_MUST)
             put_block(graph, &step->nodes, text);
+        else if (step->kind == ADVICE_FREE)
+            put_freed(graph, &step->nodes, text);
         else
             put_values(graph, step->nodes.data, step->nodes.n, text);
         text_puts(text, names + 2);

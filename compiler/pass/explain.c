@@ -39,12 +39,6 @@ static void print_node(const Ledger *l, NodeId id) {
     text_printf(l->out, " (line %u:%u)", at.line, at.column);
 }
 
-Str explain_output_name(const Graph *graph, NodeId id) {
-    for (uint32_t i = 0; i < graph->outputs.n; i++)
-        if (graph->outputs.data[i].node == id) return graph->outputs.data[i].name;
-    return "?";
-}
-
 static void print_us(const Ledger *l, double us) {
     advice_put_us(l->out, us);
 }
@@ -57,7 +51,7 @@ static void print_edge(const Ledger *l, uint32_t i) {
     print_node(l, edge->producer);
     text_puts(l->out, " -> ");
     if (edge->consumer == NODE_NONE)
-        text_printf(l->out, "output %s", explain_output_name(l->graph, edge->producer));
+        text_printf(l->out, "output %s", l->graph->outputs.data[edge->output].name);
     else
         print_node(l, edge->consumer);
     text_printf(l->out, ": %s  [%s]  %s, ", edge->verdict == EDGE_FUSED ? "fused" : "stored",

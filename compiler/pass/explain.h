@@ -22,8 +22,6 @@ void explain_print(const ExplainInput *input, Arena *arena, Text *out);
 /* The graph's entry in the list of graphs. */
 void explain_json(const ExplainInput *input, JsonText *json);
 
-/* The first output that holds the node's value. */
-Str explain_output_name(const Graph *graph, NodeId id);
 AdviceTotals explain_totals(const ExplainInput *input);
 /* ` at B = 64, T = 8`: the dims' values that kernels take. */
 void explain_put_point(const ExplainInput *input, const int64_t *values, bool says_chosen,

@@ -31,9 +31,9 @@ static void put_node(const Writer *w, const char *name, NodeId id) {
     jsontext_end(w->json, '}');
 }
 
-static void put_output(const Writer *w, NodeId id) {
+static void put_output(const Writer *w, uint32_t output) {
     jsontext_begin(w->json, "to", '{');
-    jsontext_string(w->json, "output", explain_output_name(w->graph, id));
+    jsontext_string(w->json, "output", w->graph->outputs.data[output].name);
     jsontext_end(w->json, '}');
 }
 
@@ -67,7 +67,7 @@ static void put_change(const Writer *w, const Advice *advice) {
 static void put_ends(const Writer *w, const Edge *edge) {
     put_node(w, "from", edge->producer);
     if (edge->consumer == NODE_NONE)
-        put_output(w, edge->producer);
+        put_output(w, edge->output);
     else
         put_node(w, "to", edge->consumer);
 }

@@ -184,7 +184,7 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
         else if (is_prepared(f, producer) && is_of_runs(f, consumer))
             edge.reason = REASON_PREPARED;
         else if (!is_read(f, producer, consumer))
-            edge = (Edge){producer, consumer, EDGE_FUSED, REASON_UNREAD};
+            edge.verdict = EDGE_FUSED, edge.reason = REASON_UNREAD;
     }
     return edge;
 }
@@ -206,6 +206,7 @@ static void make_edges(Fuser *f) {
     for (uint32_t i = 0; i < f->graph->outputs.n; i++) {
         Edge edge = {.producer = f->graph->outputs.data[i].node,
                      .consumer = NODE_NONE,
+                     .output = i,
                      .verdict = EDGE_STORED,
                      .reason = REASON_OUTPUT};
         vec_push(f->arena, &f->plan->edges, edge);

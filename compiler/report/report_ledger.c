@@ -127,10 +127,7 @@ static const char *value_text(const Page *page, NodeId id) {
 static const char *consumer_text(const Page *page, const Edge *edge) {
     const Graph *graph = page->graph->after.plan->graph;
     if (edge->consumer != NODE_NONE) return value_text(page, edge->consumer);
-    for (uint32_t i = 0; i < graph->outputs.n; i++)
-        if (graph->outputs.data[i].node == edge->producer)
-            return str_format(page->arena, "output %s", graph->outputs.data[i].name);
-    return "output";
+    return str_format(page->arena, "output %s", graph->outputs.data[edge->output].name);
 }
 
 static const char *place_text(const Page *page, const Edge *edge) {

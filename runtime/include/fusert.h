@@ -386,7 +386,8 @@ FRT_API frt_status frt_program_get_device(const frt_program *program, frt_device
 FRT_API int32_t frt_program_n_threads(const frt_program *program); /* 1 on CUDA */
 
 /* Plain device memory and blocking copies, for tools and examples. A copy waits for all earlier
- * work of the device context. Sizes in bytes; a size of 0 is allowed. Thread-safe. */
+ * work of the device context, in whatever stream, and has arrived when the call returns. Sizes in
+ * bytes; a size of 0 is allowed. Thread-safe. */
 FRT_API frt_status frt_device_alloc(frt_program *program, size_t n_bytes, void **data,
                                     frt_error *err);
 FRT_API void frt_device_free(frt_program *program, void *data, size_t n_bytes);

@@ -284,18 +284,31 @@ static void cuda_free(Device *device, void *data) {
     state->api.cuMemFree((uint64_t)(uintptr_t)data);
 }
 
+static frt_status cuda_sync_all(Device *device, frt_error *err) {
+    CudaState *state = device->state;
+    return cuda_check(state, state->api.cuCtxSynchronize(), "waiting for the device", err);
+}
+
+/* A copy waits for the legacy stream alone, and one from pageable memory may return before it has
+ * arrived: streams that do not block would meet it. */
 static frt_status cuda_upload(Device *device, void *to, const void *from, size_t n,
                               frt_error *err) {
     CudaState *state = device->state;
-    return cuda_check(state, state->api.cuMemcpyHtoD((uint64_t)(uintptr_t)to, from, n),
-                      "copying to the device", err);
+    frt_status status = cuda_sync_all(device, err);
+    if (!status) {
+        status = cuda_check(state, state->api.cuMemcpyHtoD((uint64_t)(uintptr_t)to, from, n),
+                            "copying to the device", err);
+    }
+    return status ? status : cuda_sync_all(device, err);
 }
 
 static frt_status cuda_download(Device *device, void *to, const void *from, size_t n,
                                 frt_error *err) {
     CudaState *state = device->state;
-    return cuda_check(state, state->api.cuMemcpyDtoH(to, (uint64_t)(uintptr_t)from, n),
-                      "copying from the device", err);
+    frt_status status = cuda_sync_all(device, err);
+    return status ? status
+                  : cuda_check(state, state->api.cuMemcpyDtoH(to, (uint64_t)(uintptr_t)from, n),
+                               "copying from the device", err);
 }
 
 /* CUtensorMapDataType. */
@@ -379,11 +392,6 @@ static frt_status cuda_copy(Device *device, void *to, const void *from, size_t n
 static frt_status cuda_sync(Device *device, void *stream, frt_error *err) {
     CudaState *state = device->state;
     return cuda_check(state, state->api.cuStreamSynchronize(stream), "waiting for the stream", err);
-}
-
-static frt_status cuda_sync_all(Device *device, frt_error *err) {
-    CudaState *state = device->state;
-    return cuda_check(state, state->api.cuCtxSynchronize(), "waiting for the device", err);
 }
 
 typedef struct CudaTimer {

@@ -449,6 +449,35 @@ Test(advice, blocks_can_be_written, .timeout = 240) {
 }
 
 /* One that names parts of a longer statement, followed by hand. */
+/* What a call expands to leaves a block together. */
+Test(advice, calls_leave_a_block_whole) {
+    static const struct {
+        const char *source, *value;
+    } cases[] = {{"graph g(x: f32[1024]) -> (y: f32[1024]) { fuse never { y = softmax(x) } }\n",
+                  "Take `y` (line 1:60) out of"},
+                 {"def f(x) { a = x * 2.0; return exp(a) + a }\n"
+                  "graph g(x: f32[1024]) -> (y: f32[1024]) {\n"
+                  "  b = f(x)\n  fuse never { y = f(b) }\n}\n",
+                  "Take `y` (line 1:32) out of"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena *arena = arena_new(NULL);
+        Compiled program = {"never.g", plans_parse(arena, cases[i].source), TARGET_CPU};
+        Plan *plan = plan_of(&program, arena, program.module->graphs.data[0]);
+        const Advice *advices = settle(&program, arena, plan);
+        uint32_t n = 0;
+        for (uint32_t e = 0; e < plan->edges.n; e++) {
+            const Advice *advice = &advices[e];
+            if (plan->edges.data[e].reason != REASON_NEVER) continue;
+            n++;
+            const char *text = advice_text(arena, plan->graph, advice);
+            cr_expect(advice->is_tried && strstr(text, cases[i].value), "%s", text);
+            cr_expect_eq(advice->then.n_launches, 1, "%s", text);
+        }
+        cr_expect_geq(n, 3u);
+        arena_free(arena);
+    }
+}
+
 Test(advice, says_how_a_block_is_written) {
     static const char head[] = "dim B in 1..4096\n"
                                "graph g(x: bf16[B, 256], u: bf16[256, 768], d: bf16[768, 256])\n"

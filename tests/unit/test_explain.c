@@ -68,6 +68,17 @@ Test(explain, stored_edges_say_why) {
     arena_free(f.arena);
 }
 
+Test(explain, each_output_has_its_name) {
+    Fixture f = fixture_new("graph g(x: f32[8]) -> (y: f32[8], z: f32[8], w: f32[8]) {\n"
+                            "  y = relu(x)\n  z = relu(x)\n  w = x\n}\n",
+                            0);
+    const char *ledger = ledger_of(&f);
+    expect_line(ledger, "y (line 2:7) -> output y: stored  [output]");
+    expect_line(ledger, "y (line 2:7) -> output z: stored  [output]");
+    expect_line(ledger, "-> output w: stored  [output]");
+    arena_free(f.arena);
+}
+
 Test(explain, init_steps_are_apart_from_a_run) {
     Fixture f = fixture_new("graph g(x: f32[100, 64]) -> (y: f32[100, 64]) {\n"
                             "  param w: f32[64, 64] = \"w\"\n  y = x * max(w, axis=0)\n}\n",
