@@ -16,12 +16,12 @@ static void note_maker(void *user, const Store *store) {
     vec_push(list->arena, of, list->kernel);
 }
 
-EdgeCosts edge_costs(Arena *arena, const PlanCost *unfused) {
+EdgeCosts edge_costs(Arena *arena, const PlanCost *fused, const PlanCost *unfused) {
     const Plan *plan = unfused->plan;
     MakerList list = {.arena = arena, .makers = arena_array(arena, VecU32, plan->graph->nodes.n)};
     for (; list.kernel < plan->kernels.n; list.kernel++)
         kernel_each_store(&plan->kernels.data[list.kernel], note_maker, &list);
-    return (EdgeCosts){.unfused = unfused, .makers = list.makers};
+    return (EdgeCosts){.fused = fused, .unfused = unfused, .makers = list.makers};
 }
 
 /* Adds up the kernels that make the node; how many there are. */
@@ -40,6 +40,27 @@ static uint32_t add_makers(const EdgeCosts *costs, NodeId node, KernelCost *sum)
     return makers->n;
 }
 
+/* Of the plan's kernel that computes the two ops and no other; NULL: it has none. */
+static const KernelCost *find_pair(const EdgeCosts *costs, const Edge *edge) {
+    const Plan *plan = costs->fused->plan;
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        bool is_linked =
+            kernel->link != LINK_NONE || (k + 1 < plan->kernels.n && kernel[1].link != LINK_NONE);
+        uint32_t n = 0, n_own = 0;
+        for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+            NodeId id = kernel->nodes.data[i];
+            if (graph_class(plan->graph, id) == CLASS_SOURCE) continue;
+            n++;
+            n_own += id == edge->producer || id == edge->consumer;
+        }
+        if (n == 2 && n_own == 2 && !is_linked && kernel->segment_axis == NO_AXIS &&
+            costs->fused->kernels[k].starts)
+            return &costs->fused->kernels[k];
+    }
+    return NULL;
+}
+
 EdgeCost edge_cost(const EdgeCosts *costs, const Edge *edge) {
     const Graph *graph = costs->unfused->plan->graph;
     const Node *node = graph_node(graph, edge->producer);
@@ -54,7 +75,9 @@ EdgeCost edge_cost(const EdgeCosts *costs, const Edge *edge) {
     double all = both.read_bytes + both.written_bytes;
     double saved = fmin(2 * bytes, all), left = all > 0 ? 1 - saved / all : 1;
     double us = fmax(both.memory_us * left, fmax(both.arithmetic_us, both.tensor_us));
+    const KernelCost *pair = find_pair(costs, edge);
+    double together = pair ? pair->us : consumer.launch_us + us;
     return (EdgeCost){.saved_bytes = saved,
-                      .fused_us = edge->verdict == EDGE_FUSED ? consumer.launch_us + us : 0,
+                      .fused_us = edge->verdict == EDGE_FUSED ? together : 0,
                       .unfused_us = both.us};
 }

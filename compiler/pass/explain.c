@@ -318,7 +318,7 @@ void explain_print(const ExplainInput *input, Arena *arena, Text *out) {
                 .graph = plan->graph,
                 .dims = plan->graph->dims,
                 .out = &own,
-                .edges = edge_costs(arena, input->unfused_cost)};
+                .edges = edge_costs(arena, input->cost, input->unfused_cost)};
     uint32_t n_fused, n_stored;
     text_printf(&own, "graph %s\n", plan->graph->name);
     print_edges(&l, &n_fused, &n_stored);

@@ -324,7 +324,7 @@ void explain_json(const ExplainInput *input, JsonText *json) {
                 .plan = plan,
                 .graph = plan->graph,
                 .dims = plan->graph->dims,
-                .edges = edge_costs(json->out->arena, input->unfused_cost)};
+                .edges = edge_costs(json->out->arena, input->cost, input->unfused_cost)};
     jsontext_begin(json, NULL, '{');
     jsontext_string(json, "name", plan->graph->name);
     put_dims(&w);

@@ -184,7 +184,8 @@ static void report_edges(const Page *page) {
     static const char *const titles[] = {"value",  "goes to", "line",        "verdict",
                                          "reason", "size",    "two kernels", "one kernel"};
     const Plan *plan = page->graph->after.plan;
-    const EdgeCosts costs = edge_costs(page->arena, page->graph->before.cost);
+    const EdgeCosts costs =
+        edge_costs(page->arena, page->graph->after.cost, page->graph->before.cost);
     text_puts(page->out, "<h3>Edges</h3>\n<p class=\"note\">What flows from op to op, and why it "
                          "stays in registers or goes through memory. The times are predictions for "
                          "the edge's two ops by themselves. Literals are left out.</p>\n"

@@ -68,6 +68,22 @@ Test(explain, stored_edges_say_why) {
     arena_free(f.arena);
 }
 
+/* What follows the words in the ledger, as a number. */
+static double number_after(const char *ledger, const char *words) {
+    const char *at = strstr(ledger, words);
+    cr_assert(at, "no `%s` in\n%s", words, ledger);
+    return strtod(at + strlen(words), NULL);
+}
+
+Test(explain, two_ops_that_are_a_kernel_take_what_it_takes) {
+    Fixture f = fixture_for("graph g(y: bf16[257, 3000], j: i32[3000]) -> (v: bf16[3001, 3003]) {\n"
+                            "  v = pad(gather(y, j, axis=0), low=[0, 1], high=[1, 2])\n}\n",
+                            0, TARGET_SM_90A, CARD_H200);
+    const char *ledger = ledger_of(&f);
+    cr_expect_eq(number_after(ledger, ", together "), number_after(ledger, "takes "), "%s", ledger);
+    arena_free(f.arena);
+}
+
 Test(explain, each_output_has_its_name) {
     Fixture f = fixture_new("graph g(x: f32[8]) -> (y: f32[8], z: f32[8], w: f32[8]) {\n"
                             "  y = relu(x)\n  z = relu(x)\n  w = x\n}\n",
