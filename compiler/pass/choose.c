@@ -18,11 +18,12 @@
 
 enum {
     MAX_ROUNDS = 3,
-    MAX_PARTS = 32,      /* excerpts that are priced */
-    MAX_CUTS = 8,        /* kernels that are tried to be cut */
-    MAX_TIE_NODES = 512, /* of graphs that are planned twice */
-    FEW_SCALARS = 100,   /* too few for a thread's registers */
-    MANY_REGISTERS = 200 /* of values alone, of which more may be needed than there are */
+    MAX_PARTS = 32,       /* excerpts that are priced */
+    MAX_CUTS = 8,         /* kernels that are tried to be cut */
+    MAX_TIE_NODES = 512,  /* of graphs that are planned twice */
+    MAX_HELD_NODES = 128, /* of graphs whose plans are held against their ops apart */
+    FEW_SCALARS = 100,    /* too few for a thread's registers */
+    MANY_REGISTERS = 200  /* of values alone, of which more may be needed than there are */
 };
 static const double WORTH = 0.98; /* of the price: less than that changes the plan */
 static const double LOSS = 1.02;  /* of the price of kernels for each op: more is none of a plan */
@@ -566,12 +567,6 @@ static Chooser chooser_new(const Chooser *model, bool by_columns) {
     return c;
 }
 
-static Plan *best_plan(Chooser *c) {
-    Plan *plan = cut_kernels(c, try_moves(c, keep_blocks(c, make_plan(c))));
-    if (plan) say_priced(c, plan);
-    return plan;
-}
-
 static Offer offer_of(Chooser *c, Plan *plan) {
     Offer offer;
     arena_reset(c->scratch);
@@ -580,6 +575,28 @@ static Offer offer_of(Chooser *c, Plan *plan) {
     note_launches(c, plan, &offer);
     offer.prices = choose_price(c->scratch, plan, c->target, &c->points);
     return offer;
+}
+
+/* A plan that is slower somewhere than its ops apart has its kernels looked at again, those too of
+ * which nothing said that a move may pay. */
+static Plan *hold_against_ops(Chooser *c, Plan *plan) {
+    Prices apart;
+    if (!plan || c->graph->nodes.n > MAX_HELD_NODES) return plan;
+    Prices now = offer_of(c, plan).prices;
+    arena_reset(c->scratch);
+    if (!choose_price_ops(c->arena, c->scratch, c->graph, c->target, &c->points, &apart) ||
+        choose_is_no_slower(&c->points, &now, &apart))
+        return plan;
+    c->asks_all = true;
+    memset(c->is_settled, 0, c->graph->nodes.n * sizeof *c->is_settled);
+    return try_moves(c, plan);
+}
+
+static Plan *best_plan(Chooser *c) {
+    Plan *plan = hold_against_ops(c, try_moves(c, keep_blocks(c, make_plan(c))));
+    plan = cut_kernels(c, plan);
+    if (plan) say_priced(c, plan);
+    return plan;
 }
 
 /* Values that rows or columns may be made with go with rows, unless it is better that all go with

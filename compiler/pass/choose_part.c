@@ -279,11 +279,19 @@ static bool find_sliced(const Chooser *c, const Plan *plan, const Kernel *kernel
            window_are_alike(c->graph, windows) && add_slice_readers(plan, kernel, sliced);
 }
 
+static uint32_t n_ops(const Graph *graph, const Kernel *kernel) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        n += graph_class(graph, kernel->nodes.data[i]) != CLASS_SOURCE;
+    return n;
+}
+
 bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) {
     bool is_partial = kernel->segment_axis != NO_AXIS && kernel->form != FORM_CONTRACT &&
                       !kernel_stores_inner(kernel);
     if (kernel->is_init || is_partial || c->is_settled[choose_main_node(kernel)]) return false;
     Maker map;
+    if (c->asks_all && n_ops(c->graph, kernel) > 1) return true;
     if (kernel->form != FORM_CONTRACT)
         return has_long_passes(c, kernel) || has_merged_rows(c, kernel) ||
                joins_tensors(c, kernel) || find_users(plan, kernel, &map) ||

@@ -27,6 +27,7 @@ typedef struct Chooser {
     bool *is_sliced;         /* per node: making slices of it in its place has been priced */
     uint32_t n_parts;
     bool by_columns; /* see FuseOptions */
+    bool asks_all;   /* every kernel of several ops may have moves that pay */
 } Chooser;
 
 /* A kernel, those that make a factor for it, and others that these make it for. Or a product and
