@@ -14,8 +14,7 @@
 enum {
     MAP_THREADS = 256,
     MAP_ROW_BYTES = 8,       /* of an access that a row's own vectors are kept for: judged */
-    ROW_BLOCK_THREADS = 128, /* rows of a warp or less share a block; a larger team is a block,
-                              * since barriers are the block's */
+    ROW_BLOCK_THREADS = 128, /* of a warp or less each; a larger team is a block, as barriers are */
     COLUMN_THREADS = 256,    /* along the columns, by 8 chains, by segments side by side */
     COLUMN_CHAINS = 8,
     WIDE_COLUMNS = 1024, /* that give every processor a block though each takes whole sectors */
@@ -165,12 +164,13 @@ static bool has_registers(const Scheduler *s, const Sched *sched) {
 /* Of single elements a thread has several, if it has registers for as many lanes. Where vectors
  * come first, nothing but odd addresses is left for these. */
 static uint32_t map_unroll(const Scheduler *s, const Variant *variant) {
-    const Variant *before = &s->kernel->variants[s->kernel->n_variants - 1];
-    bool is_rare = s->kernel->n_variants && !before->multiple_dim && !before->other_dim;
-    if (variant->sched.lanes > 1 || is_rare) return 1;
+    uint32_t n = s->kernel->n_variants;
+    const Variant *before = n ? &s->kernel->variants[n - 1] : NULL;
+    bool is_rare = before && !before->multiple_dim && !before->other_dim;
     Sched sched = variant->sched;
     sched.lanes = MAP_MAX_UNROLL;
-    return pressure_lanes(s->arena, s->kernel, sched);
+    bool has_several = variant->sched.lanes == 1 && !is_rare;
+    return has_several ? pressure_lanes(s->arena, s->kernel, sched) : 1;
 }
 
 static void gpu_map(Scheduler *s, Variant variant) {
