@@ -283,20 +283,21 @@ static FuseOptions options_with(const Chooser *c, const Wishes *wishes) {
     return options;
 }
 
-/* Of the part planned with these wishes. False: it cannot be. */
-static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes, Offer *offer) {
+/* Of the graph planned with these wishes. False: it cannot be. */
+static bool price_graph(const Chooser *c, const Graph *graph, const Wishes *wishes,
+                        bool has_windows, Offer *offer) {
     Diags ignored = {.arena = c->arena};
     FuseOptions options = options_with(c, wishes);
     arena_reset(c->scratch);
-    const Graph *graph = graph_for_trial(c->arena, part->excerpt.graph);
-    Plan *plan = fuse_graph(c->arena, c->scratch, graph, options, &ignored);
+    Plan *plan =
+        fuse_graph(c->arena, c->scratch, graph_for_trial(c->arena, graph), options, &ignored);
     if (!plan) return false;
     if (c->target->device == DEVICE_GPU) layout_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
     spread_plan(c->arena, c->scratch, plan, c->target);
     sched_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
-    if (part->has_windows) chain_kernels(c->arena, c->scratch, plan, c->target);
+    if (has_windows) chain_kernels(c->arena, c->scratch, plan, c->target);
     arena_reset(c->scratch);
     offer->n_broken = n_broken(c->scratch, plan);
     if (c->target->device == DEVICE_GPU) join_launches(c, plan);
@@ -304,6 +305,10 @@ static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes,
     note_launches(c, plan, offer);
     offer->prices = choose_price(c->scratch, plan, c->target, &c->points);
     return true;
+}
+
+static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes, Offer *offer) {
+    return price_graph(c, part->excerpt.graph, wishes, part->has_windows, offer);
 }
 
 /* On a CPU prices are no better than MORE_KERNELS: a plan of more kernels must be worth more,
@@ -399,6 +404,14 @@ static void copy_wishes(Wishes *to, const Wishes *from, const Excerpt *excerpt, 
     copy_flags(to->windowed, from->windowed, excerpt, back);
 }
 
+static void note_taken(Chooser *c, const Excerpt *excerpt) {
+    if (c->n_taken == MAX_TAKEN) return;
+    bool *taken = arena_array(c->arena, bool, c->graph->nodes.n);
+    for (NodeId id = 0; id < excerpt->graph->nodes.n; id++)
+        taken[excerpt->of[id]] = !graph_is_bound(excerpt->graph, id);
+    c->taken[c->n_taken++] = taken;
+}
+
 /* Whether moves of a part pay; then they are among the wishes. */
 static bool improve_part(Chooser *c, const Plan *plan, const Kernel *kernel, bool has_windows) {
     Part part;
@@ -409,6 +422,7 @@ static bool improve_part(Chooser *c, const Plan *plan, const Kernel *kernel, boo
     copy_wishes(&wishes, &c->wishes, &part.excerpt, false);
     if (!improve(c, &part, &wishes)) return false;
     copy_wishes(&c->wishes, &wishes, &part.excerpt, true);
+    if (!has_windows) note_taken(c, &part.excerpt);
     return true;
 }
 
@@ -567,26 +581,50 @@ static Chooser chooser_new(const Chooser *model, bool by_columns) {
     return c;
 }
 
-static Offer offer_of(Chooser *c, Plan *plan) {
-    Offer offer;
-    arena_reset(c->scratch);
-    sched_plan(c->arena, plan, c->target);
-    offer.n_broken = n_broken(c->scratch, plan);
-    note_launches(c, plan, &offer);
-    offer.prices = choose_price(c->scratch, plan, c->target, &c->points);
-    return offer;
+static void without(Wishes *wishes, const bool *taken, uint32_t n) {
+    bool *const flags[] = {wishes->apart,  wishes->unmerged, wishes->store,   wishes->alone,
+                           wishes->placed, wishes->again,    wishes->windowed};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        for (NodeId id = 0; id < n; id++) flags[i][id] = flags[i][id] && !taken[id];
 }
 
-/* A plan that is slower somewhere than its ops apart has its kernels looked at again, those too of
- * which nothing said that a move may pay. */
+static bool price_whole(const Chooser *c, const Wishes *wishes, Offer *offer) {
+    bool has_windows = false;
+    for (NodeId id = 0; id < c->graph->nodes.n; id++)
+        has_windows = has_windows || wishes->windowed[id];
+    return price_graph(c, c->graph, wishes, has_windows, offer);
+}
+
+/* Moves that paid for a part by itself, whose inputs come from memory, may not in the whole. */
+static bool take_back(Chooser *c, Offer now, const Prices *apart) {
+    bool any = false;
+    for (uint32_t i = 0; i < c->n_taken; i++) {
+        Offer other;
+        Wishes wishes = wishes_copy(c->arena, &c->wishes, c->graph->nodes.n);
+        without(&wishes, c->taken[i], c->graph->nodes.n);
+        if (!price_whole(c, &wishes, &other) || other.n_broken > now.n_broken ||
+            !is_worth(c, &now, &other, apart))
+            continue;
+        c->wishes = wishes;
+        c->cut.again = wishes.again;
+        now = other;
+        any = true;
+    }
+    return any;
+}
+
+/* The whole plan beside its ops apart. One that is slower somewhere has its kernels looked at
+ * again, those too of which nothing said that a move may pay. */
 static Plan *hold_against_ops(Chooser *c, Plan *plan) {
     Prices apart;
-    if (!plan || c->graph->nodes.n > MAX_HELD_NODES) return plan;
-    Prices now = offer_of(c, plan).prices;
+    Offer now;
+    bool is_large = c->graph->nodes.n > MAX_HELD_NODES;
+    if (!plan || is_large || !price_whole(c, &c->wishes, &now)) return plan;
     arena_reset(c->scratch);
-    if (!choose_price_ops(c->arena, c->scratch, c->graph, c->target, &c->points, &apart) ||
-        choose_is_no_slower(&c->points, &now, &apart))
+    if (!choose_price_ops(c->arena, c->scratch, c->graph, c->target, &c->points, &apart))
         return plan;
+    if (choose_is_no_slower(&c->points, &now.prices, &apart))
+        return take_back(c, now, &apart) ? make_plan(c) : plan;
     c->asks_all = true;
     memset(c->is_settled, 0, c->graph->nodes.n * sizeof *c->is_settled);
     return try_moves(c, plan);
@@ -597,6 +635,16 @@ static Plan *best_plan(Chooser *c) {
     plan = cut_kernels(c, plan);
     if (plan) say_priced(c, plan);
     return plan;
+}
+
+static Offer offer_of(Chooser *c, Plan *plan) {
+    Offer offer;
+    arena_reset(c->scratch);
+    sched_plan(c->arena, plan, c->target);
+    offer.n_broken = n_broken(c->scratch, plan);
+    note_launches(c, plan, &offer);
+    offer.prices = choose_price(c->scratch, plan, c->target, &c->points);
+    return offer;
 }
 
 /* Values that rows or columns may be made with go with rows, unless it is better that all go with

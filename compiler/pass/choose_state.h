@@ -12,6 +12,8 @@ typedef struct Wishes {
     bool *apart, *unmerged, *store, *alone, *placed, *again, *windowed;
 } Wishes;
 
+enum { MAX_TAKEN = 4 };
+
 typedef struct Chooser {
     Arena *arena, *scratch;
     const Graph *graph;
@@ -28,6 +30,9 @@ typedef struct Chooser {
     uint32_t n_parts;
     bool by_columns; /* see FuseOptions */
     bool asks_all;   /* every kernel of several ops may have moves that pay */
+    /* Per node, of the first parts whose moves were taken: what they hold. */
+    const bool *taken[MAX_TAKEN];
+    uint32_t n_taken;
 } Chooser;
 
 /* A kernel, those that make a factor for it, and others that these make it for. Or a product and

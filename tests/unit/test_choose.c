@@ -154,6 +154,21 @@ Test(choose, no_plan_is_slower_than_its_ops) {
             expect_no_loss(sources[i], targets[t]);
 }
 
+/* Alone, whose input comes from memory, the softmax is faster with its sums apart; here another
+ * kernel has read that. */
+Test(choose, moves_are_taken_back_where_the_whole_is_better_without) {
+    static const TargetId targets[] = {TARGET_SM_90A, TARGET_SM_80};
+    for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+        Arena *arena = arena_new(NULL);
+        const char *source = "graph g(x: f16[437, 255], w: f16[437, 100])"
+                             " -> (a: f16[255, 100], b: f16[437, 255]) {\n"
+                             "  a = transpose(x) @ w\n  b = softmax(x, axis=0)\n}\n";
+        PricedPlan plan = priced(arena, source, targets[t], false, NULL);
+        cr_expect_eq(plan.cost->n_launches, 3, "%u launches", plan.cost->n_launches);
+        arena_free(arena);
+    }
+}
+
 /* What a move makes of a kernel: launches, and that a contract of the source keeps it from it. */
 static const struct {
     const char *head, *body;
