@@ -27,6 +27,7 @@ enum {
 };
 static const double WORTH = 0.98; /* of the price: less than that changes the plan */
 static const double LOSS = 1.02;  /* of the price of kernels for each op: more is none of a plan */
+static const double HELD_LOSS = 1.05;    /* the same of whole plans, before more moves are made */
 static const double MORE_KERNELS = 1.05; /* judged: what a CPU plan of more must be better by */
 /* What a launch more may be worth that prices do not know, since they take launches for queued: one
  * that a host enqueues takes it 3.1 us (docs/RESULTS.md, launch cost), of which a third. */
@@ -613,8 +614,16 @@ static bool take_back(Chooser *c, Offer now, const Prices *apart) {
     return any;
 }
 
-/* The whole plan beside its ops apart. One that is slower somewhere has its kernels looked at
- * again, those too of which nothing said that a move may pay. */
+/* Whether the plan loses more than prices may be wrong by. */
+static bool loses(const Chooser *c, const Prices *now, const Prices *apart) {
+    bool loses = false;
+    for (uint32_t i = 0; i < c->points.n; i++)
+        loses = loses || now->us[i] > HELD_LOSS * apart->us[i];
+    return loses;
+}
+
+/* The whole plan beside its ops apart. One that loses somewhere has its kernels looked at again,
+ * those too of which nothing said that a move may pay. */
 static Plan *hold_against_ops(Chooser *c, Plan *plan) {
     Prices apart;
     Offer now;
@@ -623,8 +632,7 @@ static Plan *hold_against_ops(Chooser *c, Plan *plan) {
     arena_reset(c->scratch);
     if (!choose_price_ops(c->arena, c->scratch, c->graph, c->target, &c->points, &apart))
         return plan;
-    if (choose_is_no_slower(&c->points, &now.prices, &apart))
-        return take_back(c, now, &apart) ? make_plan(c) : plan;
+    if (!loses(c, &now.prices, &apart)) return take_back(c, now, &apart) ? make_plan(c) : plan;
     c->asks_all = true;
     memset(c->is_settled, 0, c->graph->nodes.n * sizeof *c->is_settled);
     return try_moves(c, plan);
