@@ -1,5 +1,5 @@
 /* Arenas as chains of blocks. Debug builds poison what a reset gives up, so a stale pointer fails.
- */
+ * The largest block is kept for the next time, unless a sanitizer watches. */
 #include "base/arena.h"
 
 #include <stdarg.h>
@@ -18,7 +18,8 @@ typedef struct Block {
 
 struct Arena {
     Escape *escape;
-    Block *head; /* newest first; the last is the first block */
+    Block *head;  /* newest first; the last is the first block */
+    Block *spare; /* or NULL */
     size_t used_bytes;
 };
 
@@ -48,6 +49,7 @@ Arena *arena_new(Escape *escape) {
 
 void arena_free(Arena *arena) {
     if (!arena) return;
+    free(arena->spare);
     for (Block *block = arena->head; block;) {
         Block *next = block->next;
         free(block);
@@ -60,10 +62,35 @@ ArenaMark arena_mark(const Arena *arena) {
     return (ArenaMark){.block = arena->head, .used = arena->head->used, .total = arena->used_bytes};
 }
 
+static void give_up(Arena *arena, Block *block) {
+#ifndef __SANITIZE_ADDRESS__
+    if (!arena->spare || arena->spare->capacity < block->capacity) {
+        Block *smaller = arena->spare;
+        arena->spare = block;
+        block = smaller;
+    }
+#else
+    (void)arena;
+#endif
+    free(block);
+}
+
+/* The spare one, if it has room. */
+static Block *next_block(Arena *arena, size_t capacity, size_t least) {
+    Block *block = arena->spare;
+    if (block && block->capacity >= least) {
+        arena->spare = NULL;
+        *block = (Block){.capacity = block->capacity};
+        return block;
+    }
+    block = block_new(capacity);
+    return block || capacity == least ? block : block_new(least);
+}
+
 void arena_rewind(Arena *arena, ArenaMark mark) {
     while (arena->head != mark.block) {
         Block *next = arena->head->next;
-        free(arena->head);
+        give_up(arena, arena->head);
         arena->head = next;
     }
 #ifndef NDEBUG
@@ -86,8 +113,7 @@ void *arena_try_alloc(Arena *arena, size_t n_bytes) {
     if (block->capacity - block->used < n_bytes) {
         size_t capacity = block->capacity * 2;
         if (capacity < n_bytes) capacity = n_bytes;
-        Block *fresh = block_new(capacity);
-        if (!fresh && capacity > n_bytes) fresh = block_new(n_bytes);
+        Block *fresh = next_block(arena, capacity, n_bytes);
         if (!fresh) return NULL;
         fresh->next = block;
         arena->head = block = fresh;
