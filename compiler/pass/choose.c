@@ -596,7 +596,8 @@ static bool price_whole(const Chooser *c, const Wishes *wishes, Offer *offer) {
     return price_graph(c, c->graph, wishes, has_windows, offer);
 }
 
-/* Moves that paid for a part by itself, whose inputs come from memory, may not in the whole. */
+/* Moves that paid for a part by itself, whose inputs come from memory, may not in the whole: where
+ * it is better without them, and nowhere slower. */
 static bool take_back(Chooser *c, Offer now, const Prices *apart) {
     bool any = false;
     for (uint32_t i = 0; i < c->n_taken; i++) {
@@ -604,7 +605,8 @@ static bool take_back(Chooser *c, Offer now, const Prices *apart) {
         Wishes wishes = wishes_copy(c->arena, &c->wishes, c->graph->nodes.n);
         without(&wishes, c->taken[i], c->graph->nodes.n);
         if (!price_whole(c, &wishes, &other) || other.n_broken > now.n_broken ||
-            !is_worth(c, &now, &other, apart))
+            !is_worth(c, &now, &other, apart) ||
+            !choose_is_no_slower(&c->points, &other.prices, &now.prices))
             continue;
         c->wishes = wishes;
         c->cut.again = wishes.again;
@@ -622,8 +624,8 @@ static bool loses(const Chooser *c, const Prices *now, const Prices *apart) {
     return loses;
 }
 
-/* The whole plan beside its ops apart. One that loses somewhere has its kernels looked at again,
- * those too of which nothing said that a move may pay. */
+/* The whole plan beside its ops apart. Where one loses somewhere, those of its kernels have moves
+ * too of which nothing said that one may pay. */
 static Plan *hold_against_ops(Chooser *c, Plan *plan) {
     Prices apart;
     Offer now;
@@ -634,7 +636,6 @@ static Plan *hold_against_ops(Chooser *c, Plan *plan) {
         return plan;
     if (!loses(c, &now.prices, &apart)) return take_back(c, now, &apart) ? make_plan(c) : plan;
     c->asks_all = true;
-    memset(c->is_settled, 0, c->graph->nodes.n * sizeof *c->is_settled);
     return try_moves(c, plan);
 }
 
