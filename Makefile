@@ -73,6 +73,7 @@ objs = $(patsubst %.c,$(O)/%.o,$(patsubst $(GEN)/%.c,gen/%.c,$(1)))
 tests = $(patsubst tests/%.c,$(B)/tests/%,$(1))
 PLAIN_TESTS = $(call tests,$(PLAIN_TEST_SRC))
 LLVM_TESTS = $(call tests,$(LLVM_TEST_SRC))
+EMULATED_TESTS = $(call tests,$(shell grep -l '"emulator/emu\.h"' $(LLVM_TEST_SRC) /dev/null))
 
 CORE_LIB = $(O)/libcore.a
 BACK_LIB = $(O)/libback.a
@@ -184,7 +185,7 @@ $(RT_TESTS): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(RT_LIB)
 	$(test_link) $(TEST_LIBS)
 $(filter-out $(RT_TESTS) %/test_emulator,$(PLAIN_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(TEST_LIBS)
-$(filter-out $(RT_TESTS) %/test_prove %/test_shapes %/test_emulated_math,$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+$(filter-out $(RT_TESTS) %/test_prove %/test_shapes $(EMULATED_TESTS),$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
 # Runs verify in its own process, with mistakes planted.
@@ -215,8 +216,7 @@ EMULATOR_TEST = $(B)/tests/unit/test_emulator
 $(EMULATOR_TEST): $(O)/tests/unit/test_emulator.o $(EMULATOR_OBJ) $(TEST_LIB) $(CORE_LIB)
 	$(test_link) $(TEST_LIBS)
 
-EMULATED_MATH_TEST = $(B)/tests/unit/test_emulated_math
-$(EMULATED_MATH_TEST): $(O)/tests/unit/test_emulated_math.o $(EMULATOR_OBJ) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
+$(EMULATED_TESTS): $(B)/tests/%: $(O)/tests/%.o $(EMULATOR_OBJ) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
 $(B)/tests/unit/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc

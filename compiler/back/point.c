@@ -135,6 +135,24 @@ static LLVMValueRef load_vector(Point *point, const Scalar *s, uint32_t arg, uin
                : plain_load(lower, arg, type, pointer, align);
 }
 
+/* GPU: whether a tensor that is not empty holds as many elements as there are lanes, so that those
+ * at 0 can be read where no lane exists. A caller's may be smaller; memory of our own is padded. */
+static bool begins_with_lanes(const Point *point, uint32_t arg) {
+    const Kernel *kernel = point->lower->kernel;
+    const Buffer *buffer = &point->lower->plan->buffers.data[kernel->args.data[arg]];
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimId n = shape_n_elems(indextab_dims(tab), &buffer->shape);
+    return buffer->kind == BUFFER_TEMP || dim_lo(indextab_dims(tab), n) >= point->lanes ||
+           index_is_multiple(tab, index_dim(tab, n), NO_AXIS, point->lanes);
+}
+
+/* Whether lanes stand beside one another somewhere in the kernel, whatever the extents are. */
+static bool has_lanes(const Point *point) {
+    const Kernel *kernel = point->lower->kernel;
+    DimId n = kernel_axis_extent(kernel, point->lane_axis);
+    return dim_lo(indextab_dims(scalartab_indices(kernel->scalars)), n) > 0;
+}
+
 /* On chip. The access runs through the kernel's place axes in order, so that the place within the
  * tile follows from the axes (contraction), or is the address less that of the tile's first element
  * (rows, which lie as in memory). */
@@ -201,8 +219,10 @@ static LLVMValueRef load_value(Point *point, const Scalar *s) {
     if (!unit_is_gpu(unit))
         return condition ? load_masked(point, s, arg, condition)
                          : load_vector(point, s, arg, align, NULL);
-    return condition && unit_is_vector(condition) ? load_each_lane(point, s, arg, condition)
-                                                  : load_vector(point, s, arg, align, condition);
+    bool is_vector = !condition || (!unit_is_vector(condition) && ((!guard && has_lanes(point)) ||
+                                                                   begins_with_lanes(point, arg)));
+    return is_vector ? load_vector(point, s, arg, align, condition)
+                     : load_each_lane(point, s, arg, condition);
 }
 
 LLVMValueRef point_loaded(Point *point, ScalarId load) {

@@ -35,9 +35,18 @@ static void add_second(Maker *m, Value first, uint32_t axis) {
     output(m, bind(m, first.dtype, first.axes, "%s * %s", first.name, most.name));
 }
 
+/* All of a matrix, or what is left without its first columns. */
+static Value input_or_slice(Maker *m, Axes axes) {
+    if (rng_chance(&m->rng, 80)) return input(m, m->dtype, axes);
+    uint32_t n_ahead = 1 + rng_below(&m->rng, 8);
+    const char *columns = str_format(m->arena, "%s + %u", axes.of[1], n_ahead);
+    Value whole = input(m, m->dtype, AXES(axes.of[0], columns));
+    return bind(m, m->dtype, axes, "%s[:, %u:]", whole.name, n_ahead);
+}
+
 /* Over rows or columns, with what is done to elements before, and perhaps twice. */
 static const char *reduction(Maker *m, Axes axes, uint32_t axis) {
-    Value v = chain(m, input(m, m->dtype, axes), rng_below(&m->rng, 3));
+    Value v = chain(m, input_or_slice(m, axes), rng_below(&m->rng, 3));
     finish(m, reduced(m, v, axis, axes.of[1 - axis]));
     if (rng_chance(&m->rng, 40)) output(m, reduced(m, v, axis, axes.of[1 - axis]));
     if (rng_chance(&m->rng, 25)) add_second(m, v, axis);
@@ -45,7 +54,7 @@ static const char *reduction(Maker *m, Axes axes, uint32_t axis) {
 }
 
 static const char *make_row_warp(Maker *m) {
-    dim(m, "R", 1, 4096, 1), dim(m, "C", 1, 1024, rng_chance(&m->rng, 25) ? 8 : 1);
+    dim(m, "R", 1, 4096, 1), dim(m, "C", 0, 1024, rng_chance(&m->rng, 25) ? 8 : 1);
     return reduction(m, AXES("R", "C"), 1);
 }
 

@@ -120,7 +120,7 @@ Test(shapes, what_goes_wrong_is_seen, .timeout = 240) {
     static char said[SAID_BYTES];
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         char arguments[256];
-        snprintf(arguments, sizeof arguments, "8 1 --only=%s --plant=%s", mistakes[i].only,
+        snprintf(arguments, sizeof arguments, "24 1 --only=%s --plant=%s", mistakes[i].only,
                  mistakes[i].plant);
         cr_expect_eq(soak(arguments, said), 1, "%s", arguments);
         cr_expect(strstr(said, mistakes[i].shows), "%s: %.2000s", arguments, said);
