@@ -91,7 +91,8 @@ LLVM_SHARED = -L$(shell $(LLVM_CONFIG) --libdir) $(shell $(LLVM_CONFIG) --link-s
 # fusec, but libfusert.so needs the shared one.
 JANSSON = -Wl,-Bstatic -ljansson -Wl,-Bdynamic
 
-# For whole runs: all processors, unless the command line says how many.
+# For whole runs: all processors, unless the command line says how many. Recipes begin with + so
+# that they share the jobs.
 AGAIN = $(MAKE) --no-print-directory $(if $(findstring j,$(filter-out --%,$(MAKEFLAGS))),,-j$(shell nproc))
 
 .DELETE_ON_ERROR:
@@ -268,7 +269,7 @@ check-llvm: $(LLVM_TESTS) ## Run the tests that link LLVM
 	@sh tools/run_tests.sh $(B) $(LLVM_TESTS)
 
 asan: build/fusec ## Run the tests that need no LLVM under the address and undefined behaviour sanitizers
-	@$(AGAIN) CONFIG=asan check-asan
+	+@$(AGAIN) CONFIG=asan check-asan
 check-asan: $(PLAIN_TESTS)
 	@sh tools/run_tests.sh $(B) $(PLAIN_TESTS)
 
@@ -291,7 +292,7 @@ $(filter-out $(RT_FUZZERS),$(FUZZERS)): build/fuzz/%: $(O)/tests/fuzz/%.o $(CORE
 endif
 fuzzers-built: $(FUZZERS)
 fuzz: ## Run each fuzzer for FUZZ_SECONDS
-	@$(AGAIN) CONFIG=fuzz fuzzers-built
+	+@$(AGAIN) CONFIG=fuzz fuzzers-built
 	@sh tools/run_fuzz.sh $(FUZZ_SECONDS) $(FUZZERS)
 
 build/stream: bench/stream.c
@@ -304,7 +305,7 @@ build/openblas: bench/openblas.c build/libfusert.a
 .PHONY: bench-openblas
 bench-openblas: ## Time f32 matrix products on THREADS cores beside OpenBLAS, which it installs (THREADS="1 2")
 	@LLVM_MAJOR=$(LLVM_MAJOR) sh tools/deps.sh libopenblas0-pthread
-	@$(AGAIN) build/fusec build/openblas
+	+@$(AGAIN) build/fusec build/openblas
 	@sh bench/openblas.sh build/fusec build/openblas $(THREADS)
 
 build/time_runs: $(O)/tools/time_runs.o
@@ -313,8 +314,8 @@ compile-time: build/fusec build/time_runs ## Check how long every example takes 
 	@sh tools/compile_time.sh build/time_runs build/fusec $(EXAMPLES)
 
 check-all: all dist build/time_runs $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK) $(EMULATOR)
-	@$(AGAIN) CONFIG=asan tests-built
-	@$(AGAIN) CONFIG=fuzz fuzzers-built
+	+@$(AGAIN) CONFIG=asan tests-built
+	+@$(AGAIN) CONFIG=fuzz fuzzers-built
 	@sh tools/test_all.sh "$(PLAIN_TESTS) $(LLVM_TESTS)" \
 	  "$(patsubst build/%,build/asan/%,$(PLAIN_TESTS))" "$(SOAK)" "$(N) $(SEED)" \
 	  "$(FUZZ_SECONDS)" "$(FUZZERS)" "$(TARBALL)" $(EMULATOR)
@@ -322,7 +323,7 @@ tests-built: $(PLAIN_TESTS)
 
 test: ## Install what is missing, build everything, run every test
 	@$(MAKE) --no-print-directory deps
-	@$(AGAIN) check-all
+	+@$(AGAIN) check-all
 
 # ---- checks of the source itself ----
 
@@ -331,7 +332,7 @@ ci-checks: layers format-check docs-check wc-check same-check ## Check includes,
 .PHONY: same-check clang-built
 clang-built: $(B)/fusec
 same-check: build/fusec ## Check that a build by clang writes the same artifacts, byte for byte
-	@$(AGAIN) CONFIG=clang clang-built
+	+@$(AGAIN) CONFIG=clang clang-built
 	@sh tools/same_outputs.sh build/fusec build/clang/fusec $(EXAMPLES)
 
 layers: ## Check who includes whom
@@ -379,7 +380,7 @@ check-install: dist ## Build outside programs against an installation and agains
 .PHONY: demo
 demo: ## Install what is missing, build, and run the digits example
 	@$(MAKE) --no-print-directory deps
-	@$(AGAIN) build/fusec build/libfusert.a
+	+@$(AGAIN) build/fusec build/libfusert.a
 	@CC="$(CC)" sh tools/demo.sh
 
 clean: ## Remove everything that was built
