@@ -1,5 +1,5 @@
-/* Contractions with a k of at most one: a thread for a few elements. Such products are outer
- * products; the other templates take the rest. */
+/* Contractions without tiles: a thread for a few elements, each one chain of multiply-adds. Outer
+ * products are such, and products that are too small for a tile. */
 #include "back/gpu.h"
 #include "back/gpu_gemm.h"
 
@@ -38,7 +38,6 @@ static LLVMValueRef product_at(Point *point, LLVMValueRef k, LLVMValueRef sum) {
     return multiply_add(point->lower->unit, reduce->acc, left, right, sum);
 }
 
-/* Of one product, or of none. */
 static LLVMValueRef sum_over_k(Point *point) {
     Lower *lower = point->lower;
     const Unit *unit = lower->unit;
@@ -46,7 +45,12 @@ static LLVMValueRef sum_over_k(Point *point) {
     LLVMValueRef sum = unit_number(unit, reduce->acc, 0);
     LLVMValueRef zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
     DimId n = kernel_n_reduced(lower->kernel);
-    if (dim_equals_const(lower_dims(lower), n, 1)) return product_at(point, zero, sum);
+    int64_t depth;
+    if (dim_is_const(lower_dims(lower), n, &depth) && depth <= PLAIN_MAX_WRITTEN) {
+        for (int64_t k = 0; k < depth; k++)
+            sum = product_at(point, lower_index_const(lower, k), sum);
+        return sum;
+    }
     Loop loop = loop_begin(unit, lower->function, zero, lower_dim(lower, n), one);
     loop_carry(unit, &loop, &sum, 1);
     sum = product_at(point, loop.index, sum);
@@ -54,7 +58,7 @@ static LLVMValueRef sum_over_k(Point *point) {
     return sum;
 }
 
-static Point outer_product(Lower *lower, uint32_t u) {
+static Point element_point(Lower *lower, uint32_t u) {
     const Unit *unit = lower->unit;
     const Kernel *kernel = lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
@@ -75,7 +79,7 @@ void template_gpu_gemm_plain(Lower *lower) {
     const Kernel *kernel = lower->kernel;
     uint32_t unroll = lower->variant->sched.unroll;
     Point points[MAP_MAX_UNROLL];
-    for (uint32_t u = 0; u < unroll; u++) points[u] = outer_product(lower, u);
+    for (uint32_t u = 0; u < unroll; u++) points[u] = element_point(lower, u);
     for (uint32_t u = 0; u < unroll; u++) {
         If exists = if_begin(unit, lower->function, points[u].active);
         point_store_all(&points[u], kernel->row_stores.data, kernel->row_stores.n);

@@ -117,7 +117,8 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 /* How a contraction is computed. It fixes the order of summation: CONTRACT_FMA is one chain of
  * fused multiply-adds per element, ascending in k, on every device; CONTRACT_MMA is the tensor
  * core's, in ascending steps of its k (of f64 that is CONTRACT_FMA's chain); CONTRACT_PLAIN is
- * CONTRACT_FMA's chain without tiles, for a k of one. CONTRACT_WGMMA is CONTRACT_MMA's order by
+ * CONTRACT_FMA's chain without tiles, for a k of one and products too small for a tile; of
+ * tensor cores' dtypes the same, the factors converted. CONTRACT_WGMMA is CONTRACT_MMA's order by
  * other instructions, so that variants of one kernel may differ in it. CONTRACT_VECTOR is for one
  * row or column on a GPU: element k goes to chain k mod contract_n_chains, every chain is fused
  * multiply-adds from +0, ascending in k, and all chains are joined by a balanced tree, lowest bit
@@ -190,6 +191,8 @@ typedef struct Sched {
 } Sched;
 
 enum { MAP_MAX_UNROLL = 4 };
+/* CONTRACT_PLAIN: a known k of up to so many steps is written out, all loads first. */
+enum { PLAIN_MAX_WRITTEN = 16 };
 
 /* CONTRACT_VECTOR goes over k in passes, each with a group of chains that a block's threads hold at
  * once. */

@@ -449,9 +449,10 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
         p->bytes_in_flight = cost_gemm_bytes_in_flight(p);
         return;
     }
-    double steps = sched->resident   ? sched->resident
-                   : sched->lanes_in ? (double)map_tile_elems(sched) / sched->lanes
-                                     : sched->unroll;
+    double steps = is_contraction(kernel) ? cost_gemm_plain_steps(p)
+                   : sched->resident      ? sched->resident
+                   : sched->lanes_in      ? (double)map_tile_elems(sched) / sched->lanes
+                                          : sched->unroll;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (s->kind == SCALAR_LOAD && live[0][id] && is_spread(c, p, s))

@@ -19,6 +19,8 @@ double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, do
 void cost_gemm_count(const Coster *c, Pricing *p, bool *const *live);
 /* Of one thread; not of CONTRACT_PLAIN, which has no tiles and whose loads tell. */
 double cost_gemm_bytes_in_flight(const Pricing *p);
+/* What a thread of CONTRACT_PLAIN has loads of at once. */
+double cost_gemm_plain_steps(const Pricing *p);
 /* The part of the machine that has work, were each of its processors busy with `wanted` warps. */
 double cost_gemm_use(const Coster *c, const Pricing *p, double wanted);
 /* Sets tensor_us, or adds to arithmetic_us. `prims_per_us`: of the part that has work. */

@@ -4,6 +4,7 @@
 
 #include "ir/simt.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Blocks that a machine of the class of an A100 or H200 runs at once, below which smaller tiles are
@@ -278,25 +279,86 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     add_all_sizes(g, variant, first, end, 1);
 }
 
-enum { PLAIN_THREADS = 256 };
+/* What has a chain for each output and nothing else: PLAIN_MOST multiply-adds at most where a tile
+ * would be, of a depth that a thread goes through alone, and enough such places, or as many as say
+ * that there will be: fewer go in tiles, which others can follow in one launch. A million f32
+ * products of 3 x 3 x 3 took 5668 us on an H200 in tiles and take 34, 100,000 of 8 x 8 x 8 272 and
+ * 40, of bf16 133 and 38; 32,768 of 16 x 16 x 16 96 and 136. */
+enum { PLAIN_THREADS = 256, PLAIN_ROWS = 64, PLAIN_MOST = 1024, PLAIN_DEPTH = 64 };
+enum { PLAIN_LEAST_PLACES = 2048, PLAIN_MANY_PLACES = 1 << 16 };
 
 static bool has_unit_k(const Kernel *kernel) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     return dim_hi(indextab_dims(tab), index_axis_extent(tab, gemm_axis_k(kernel))) <= 1;
 }
 
-/* Whether the product has one row or one column: of the operands as the graph has them, since the
- * axes of a kernel depend on what is fused. Batches that share the right operand are rows. */
+/* Whether batches share the right operand, and so are rows. */
+static bool shares_right(const Graph *graph, const Shape *right) {
+    bool is_shared = true;
+    for (uint32_t d = 0; d + 2 < right->rank; d++)
+        is_shared = is_shared && dim_equals_const(graph->dims, right->dims[d], 1);
+    return is_shared;
+}
+
+typedef int64_t Bound(const DimTab *dims, DimId dim);
+
+/* Tiles of PLAIN_ROWS rows, and all columns, of the product as the graph has it; *in_tile: its
+ * multiply-adds in each. */
+static double n_places(const Plan *plan, const Kernel *kernel, Bound *bound, double *in_tile) {
+    const Graph *graph = plan->graph;
+    const Node *node = graph_node(graph, kernel->reduces.data[0].node);
+    const Shape *out = &node->shape, *right = &graph_node(graph, node->args[1])->shape;
+    double batches = 1, rows = (double)bound(graph->dims, out->dims[out->rank - 2]);
+    double columns = (double)bound(graph->dims, out->dims[out->rank - 1]);
+    double depth = (double)bound(graph->dims, right->dims[right->rank - 2]);
+    for (uint32_t d = 0; d + 2 < out->rank; d++)
+        batches *= (double)bound(graph->dims, out->dims[d]);
+    if (shares_right(graph, right)) {
+        rows *= batches;
+        batches = 1;
+    }
+    *in_tile = fmin(rows, PLAIN_ROWS) * columns * depth;
+    return batches * ceil(rows / PLAIN_ROWS);
+}
+
+static bool is_tiny(const Plan *plan, const Kernel *kernel) {
+    const Graph *graph = plan->graph;
+    const Node *node = graph_node(graph, kernel->reduces.data[0].node);
+    const Shape *out = &node->shape, *right = &graph_node(graph, node->args[1])->shape;
+    bool is_vector = dim_hi(graph->dims, out->dims[out->rank - 1]) <= 1;
+    double least, most;
+    double n_least = n_places(plan, kernel, dim_lo, &least);
+    double n_most = n_places(plan, kernel, dim_hi, &most);
+    return !(is_vector && shares_right(graph, right)) && most <= PLAIN_MOST &&
+           dim_hi(graph->dims, right->dims[right->rank - 2]) <= PLAIN_DEPTH &&
+           (n_least >= PLAIN_LEAST_PLACES || n_most >= PLAIN_MANY_PLACES);
+}
+
+static bool is_plain(const Plan *plan, const Kernel *kernel) {
+    return has_unit_k(kernel) || is_tiny(plan, kernel);
+}
+
+static void add_plain(GemmGpu *g) {
+    Variant *variant = &g->variants[g->n_variants++];
+    int64_t depth = dim_hi(g->dims, g->k);
+    uint32_t unroll = MAP_MAX_UNROLL;
+    while (unroll > 1 && unroll * depth > PLAIN_MAX_WRITTEN) unroll /= 2;
+    variant->sched.engine = CONTRACT_PLAIN;
+    variant->sched.threads = PLAIN_THREADS;
+    variant->sched.unroll = unroll;
+    variant->grid = dim_ceil_div(g->dims, kernel_n_rows(g->kernel), PLAIN_THREADS * unroll);
+}
+
+/* Whether the product has one row or one column: of the operands as the graph has them too. */
 typedef enum { PRODUCT_MATRIX, PRODUCT_ROW, PRODUCT_COLUMN } ProductKind;
 
 static ProductKind product_kind(const Plan *plan, const Kernel *kernel) {
     const Graph *graph = plan->graph;
     const Node *node = graph_node(graph, kernel->reduces.data[0].node);
-    const Shape *out = &node->shape, *right = &graph_node(graph, node->args[1])->shape;
-    bool has_rows = dim_hi(graph->dims, out->dims[out->rank - 2]) > 1, is_shared = true;
+    const Shape *out = &node->shape;
+    bool has_rows = dim_hi(graph->dims, out->dims[out->rank - 2]) > 1;
+    bool is_shared = shares_right(graph, &graph_node(graph, node->args[1])->shape);
     if (dim_hi(graph->dims, out->dims[out->rank - 1]) <= 1) return PRODUCT_COLUMN;
-    for (uint32_t d = 0; d + 2 < right->rank; d++)
-        is_shared = is_shared && dim_equals_const(graph->dims, right->dims[d], 1);
     for (uint32_t d = 0; d + 2 < out->rank && is_shared; d++)
         has_rows = has_rows || dim_hi(graph->dims, out->dims[d]) > 1;
     return has_rows ? PRODUCT_MATRIX : PRODUCT_ROW;
@@ -315,12 +377,12 @@ static bool has_tensor_cores(const Kernel *kernel) {
 }
 
 bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel) {
-    return !has_unit_k(kernel) && product_kind(plan, kernel) == PRODUCT_MATRIX &&
+    return !is_plain(plan, kernel) && product_kind(plan, kernel) == PRODUCT_MATRIX &&
            has_tensor_cores(kernel);
 }
 
 int64_t sched_gemm_widest_rows(const Plan *plan, const Kernel *kernel) {
-    if (has_unit_k(kernel) || product_kind(plan, kernel) != PRODUCT_MATRIX) return 0;
+    if (is_plain(plan, kernel) || product_kind(plan, kernel) != PRODUCT_MATRIX) return 0;
     Dtype left = scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
     return has_tensor_cores(kernel) ? sched_gemm_mma_widest_rows(left)
                                     : row_tiles[N_ROW_TILES - 1][0].n;
@@ -406,13 +468,9 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, GemmLaunch launc
     g.n = index_axis_extent(tab, gemm_axis_n(kernel));
     g.k = index_axis_extent(tab, gemm_axis_k(kernel));
     for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i].sched.is_wide = is_wide(plan, kernel);
-    if (has_unit_k(kernel)) {
-        variants[0].sched.engine = CONTRACT_PLAIN;
-        variants[0].sched.threads = PLAIN_THREADS;
-        variants[0].sched.unroll = MAP_MAX_UNROLL;
-        variants[0].grid =
-            dim_ceil_div(g.dims, kernel_n_rows(kernel), PLAIN_THREADS * MAP_MAX_UNROLL);
-        return 1;
+    if (is_plain(plan, kernel)) {
+        add_plain(&g);
+        return g.n_variants;
     }
     ProductKind kind = product_kind(plan, kernel);
     if (kind != PRODUCT_MATRIX)

@@ -48,7 +48,8 @@ static bool contract_turn(const Kernel *kernel, Variant *variant) {
         set_fma_tile(kernel, variant);
         return true;
     case CONTRACT_PLAIN:
-        variant->grid = ceil_div(kernel, kernel_n_rows(kernel), variant->sched.threads);
+        variant->grid =
+            ceil_div(kernel, kernel_n_rows(kernel), variant->sched.threads * variant->sched.unroll);
         return true;
     case CONTRACT_VECTOR:
         sched_gemm_vector_turn(kernel, variant);

@@ -301,7 +301,20 @@ static const char *make_product_segments(Maker *m) {
     return product_alone(m, &p);
 }
 
+/* Too small for a tile: many of a batch, or very many rows. */
+static const char *tiny_product(Maker *m) {
+    Product p = {.m = number(m, 1, 8), .n = number(m, 1, 8), .k = number(m, 1, 16)};
+    bool has_rows = rng_chance(&m->rng, 30);
+    dim(m, "B", 1, has_rows ? 1 << 23 : 1 << 17, 1);
+    if (has_rows)
+        p = (Product){.m = "B", .n = number(m, 2, 4), .k = number(m, 1, 4)};
+    else
+        p.batch = "B";
+    return product_alone(m, &p);
+}
+
 static const char *make_plain(Maker *m) {
+    if (rng_chance(&m->rng, 60)) return tiny_product(m);
     Product p = {maybe_batch(m, 8), "M", "N", "1", false, false};
     dim(m, "M", 1, 2048, 1), dim(m, "N", 1, 2048, 1);
     return product_alone(m, &p);

@@ -272,3 +272,26 @@ Test(gpu_row, prices_are_what_was_measured) {
         arena_free(arena);
     }
 }
+
+/* Nor those of norms, which read weights as they store: at 16 bits three blocks share a processor.
+ * Most where steps are masked, by 17000 elements. */
+Test(gpu_row, norms_of_long_rows_hardly_spill, .timeout = 300) {
+    static const char *const bodies[] = {"layernorm(x, a, b)", "rmsnorm(x, a)",
+                                         "layernorm(x + z, a, b)"};
+    static const struct {
+        int length;
+        uint32_t most;
+    } rows[] = {{10000, 8}, {16384, 8}, {17000, 48}, {131072, 24}};
+    for (size_t i = 0; i < 3 * 4 * 2; i++) {
+        const char *dtype = i & 1 ? "bf16" : "f32";
+        int n = rows[i / 2 % 4].length;
+        char source[512];
+        snprintf(source, sizeof source,
+                 "graph g(x: %s[512, %d], z: %s[512, %d], a: %s[%d], b: %s[%d]) -> (y: %s[512, %d])"
+                 " {\n  fuse must { y = %s }\n}\n",
+                 dtype, n, dtype, n, dtype, n, dtype, n, dtype, n, bodies[i / 8]);
+        Compiled p = compiled_new(source, TARGET_SM_90A);
+        cr_expect_leq(spilled_bytes(&p), rows[i / 2 % 4].most, "%s", source);
+        compile_free(&p);
+    }
+}
