@@ -7,7 +7,7 @@
 
 #include "ir/dim.h"
 
-enum { IM2COL_MAX_SPATIAL = 3, IM2COL_MAX_TAPS = 32 };
+enum { IM2COL_MAX_SPATIAL = 3, IM2COL_MAX_TAPS = 64 };
 
 /* Of an axis along which windows lie. The row's number along it is m / per % n, and its own pixel
  * lower + step times that. */

@@ -126,3 +126,25 @@ Test(im2col, prices_are_what_was_measured) {
         arena_free(arena);
     }
 }
+
+/* 7 x 7 of them are a tree of concats. */
+Test(im2col, many_taps_are_fetched_too) {
+    Arena *arena = arena_new(NULL);
+    Text taps = {.arena = arena};
+    for (int t = 0; t < 49; t++)
+        text_printf(&taps, "%sp[:, %d:%d + 28, %d:%d + 28]", t ? ", " : "", t / 7, t / 7, t % 7,
+                    t % 7);
+    Compiled c = compiled_new(
+        str_format(
+            arena,
+            "graph g(x: bf16[64, 28, 28, 64], w: bf16[3136, 64]) -> (y: bf16[64, 28, 28, 64])"
+            " {\n  p = pad(x, low=[0, 3, 3, 0], high=[0, 3, 3, 0])\n"
+            "  y = relu(concat([%s], axis=3) @ w)\n}\n",
+            text_str(&taps)),
+        TARGET_SM_90A);
+    cr_expect_eq(c.plan->kernels.n, 1, "%u kernels", c.plan->kernels.n);
+    cr_expect(strstr(c.bytes, ".im2col."));
+    cr_expect(compiled_is_in_registers(&c));
+    compile_free(&c);
+    arena_free(arena);
+}
