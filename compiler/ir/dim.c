@@ -1,10 +1,11 @@
 /* Dims as canonical polynomials over symbols and irreducible floor divisions.
  *
  * A monomial is an interned sorted list of atoms; a dim is a constant and terms sorted by monomial.
- * Everything is found by linear search over ids of equal hash: a graph has a few hundred dims. */
+ * Monomials are found by linear search: a graph has a few. */
 #include "ir/dim.h"
 
 #include "base/checked.h"
+#include "base/hashids.h"
 #include "base/vec.h"
 
 #include <string.h>
@@ -20,7 +21,6 @@ typedef struct Term {
 } Term;
 
 typedef struct Dim {
-    uint64_t hash;
     int64_t constant;
     uint32_t n_terms;
     const Term *terms; /* ascending by monomial */
@@ -33,6 +33,7 @@ struct DimTab {
     Vec(DimAtom) atoms;
     Vec(Monomial) monomials;
     Vec(Dim) dims; /* [0] stands for DIM_NONE */
+    HashIds ids;   /* of dims */
 };
 
 enum { MAX_TERMS = 256 };
@@ -75,6 +76,7 @@ DimTab *dimtab_copy(Arena *arena, const DimTab *tab) {
     copy->atoms.capacity = copy->atoms.n;
     copy->monomials.capacity = copy->monomials.n;
     copy->dims.capacity = copy->dims.n;
+    copy->ids = hashids_copy(arena, &tab->ids);
     return copy;
 }
 
@@ -249,16 +251,17 @@ static DimId intern_sum(DimTab *tab, Sum *sum) {
         hash = hash_bytes(hash, &sum->terms.data[i].coefficient, sizeof(int64_t));
         hash = hash_bytes(hash, &sum->terms.data[i].monomial, sizeof(uint32_t));
     }
-    for (DimId id = 1; id < tab->dims.n; id++) {
+    uint32_t probe = 0;
+    for (DimId id; (id = hashids_next(&tab->ids, hash, &probe));) {
         const Dim *dim = get(tab, id);
-        if (dim->hash != hash || dim->constant != sum->constant || dim->n_terms != n) continue;
+        if (dim->constant != sum->constant || dim->n_terms != n) continue;
         bool same = true;
         for (uint32_t i = 0; same && i < n; i++)
             same = dim->terms[i].coefficient == sum->terms.data[i].coefficient &&
                    dim->terms[i].monomial == sum->terms.data[i].monomial;
         if (same) return id;
     }
-    Dim dim = {.hash = hash, .constant = sum->constant, .n_terms = n};
+    Dim dim = {.constant = sum->constant, .n_terms = n};
     dim.lo = dim.hi = sum->constant;
     dim.multiple = gcd(sum->constant, 0);
     for (uint32_t i = 0; i < n; i++) {
@@ -275,6 +278,7 @@ static DimId intern_sum(DimTab *tab, Sum *sum) {
     for (uint32_t i = 0; i < n && is_worth_tightening(tab, sum); i++) tighten(tab, sum, i, &dim);
     dim.terms = arena_copy(tab->arena, sum->terms.data, n * sizeof(Term));
     vec_push(tab->arena, &tab->dims, dim);
+    hashids_add(tab->arena, &tab->ids, hash, tab->dims.n - 1);
     return tab->dims.n - 1;
 }
 

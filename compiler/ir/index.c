@@ -3,10 +3,10 @@
  * D), and D*floor(x / D) + x mod D = x. */
 #include "ir/index.h"
 
+#include "base/hashids.h"
 #include "base/vec.h"
 
 typedef struct Expr {
-    uint64_t hash;
     DimId offset;
     uint32_t n_terms;
     const IndexTerm *terms;
@@ -27,6 +27,7 @@ struct IndexTab {
     } assumed[MAX_ASSUMED];
     uint32_t n_assumed;
     Vec(Expr) exprs; /* [0] unused, so that id 0 is never an index */
+    HashIds ids;     /* of exprs */
 };
 
 enum { MAX_TERMS = 64 };
@@ -154,13 +155,14 @@ static IndexId intern_sum(IndexTab *tab, Sum *sum) {
     if (overflows) ice(tab->arena, "an address passes 2^62");
     uint64_t hash = hash_bytes(STR_HASH_SEED, &sum->offset, sizeof sum->offset);
     hash = hash_bytes(hash, sum->terms, sum->n * sizeof *sum->terms);
-    for (IndexId id = 1; id < tab->exprs.n; id++) {
+    uint32_t probe = 0;
+    for (IndexId id; (id = hashids_next(&tab->ids, hash, &probe));) {
         const Expr *e = &tab->exprs.data[id];
-        if (e->hash == hash && e->offset == sum->offset && e->n_terms == sum->n &&
+        if (e->offset == sum->offset && e->n_terms == sum->n &&
             memcmp(e->terms, sum->terms, sum->n * sizeof *sum->terms) == 0)
             return id;
     }
-    Expr expr = {.hash = hash, .offset = sum->offset, .n_terms = sum->n};
+    Expr expr = {.offset = sum->offset, .n_terms = sum->n};
     expr.terms = arena_copy(tab->arena, sum->terms, sum->n * sizeof *sum->terms);
     for (uint32_t i = 0; i < sum->n; i++) {
         IndexAtom atom = tab->atoms.data[sum->terms[i].atom];
@@ -171,6 +173,7 @@ static IndexId intern_sum(IndexTab *tab, Sum *sum) {
         if (expr.weight > INDEX_MAX_WEIGHT) expr.weight = INDEX_MAX_WEIGHT;
     }
     vec_push(tab->arena, &tab->exprs, expr);
+    hashids_add(tab->arena, &tab->ids, hash, tab->exprs.n - 1);
     return tab->exprs.n - 1;
 }
 

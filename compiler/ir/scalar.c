@@ -1,6 +1,7 @@
 /* The scalar DAG: hash-consing with constant folding, guards, cost and printing. */
 #include "ir/scalar.h"
 
+#include "base/hashids.h"
 #include "base/vec.h"
 
 #include <math.h>
@@ -10,15 +11,13 @@ struct ScalarTab {
     IndexTab *indices;
     Vec(Scalar) nodes; /* [0] stands for SCALAR_NONE */
     Vec(Guard) guards; /* [0] stands for GUARD_NONE */
-    uint32_t *buckets; /* ids, open addressing, n_buckets a power of two */
-    uint32_t n_buckets;
+    HashIds ids;       /* of nodes */
     bool is_fast;
 };
 
 ScalarTab *scalartab_new(Arena *arena, IndexTab *indices) {
     ScalarTab *tab = arena_array(arena, ScalarTab, 1);
-    *tab = (ScalarTab){.arena = arena, .indices = indices, .n_buckets = 256};
-    tab->buckets = arena_array(arena, uint32_t, tab->n_buckets);
+    *tab = (ScalarTab){.arena = arena, .indices = indices};
     vec_push(arena, &tab->nodes, (Scalar){0});
     vec_push(arena, &tab->guards, (Guard){0});
     return tab;
@@ -65,25 +64,13 @@ static bool scalar_same(const Scalar *a, const Scalar *b) {
            memcmp(&a->number, &b->number, sizeof a->number) == 0;
 }
 
-static uint32_t *find_bucket(ScalarTab *tab, const Scalar *s) {
-    for (uint64_t i = scalar_hash(s);; i++) {
-        uint32_t *bucket = &tab->buckets[i & (tab->n_buckets - 1)];
-        if (!*bucket || scalar_same(&tab->nodes.data[*bucket], s)) return bucket;
-    }
-}
-
-static void grow_buckets(ScalarTab *tab) {
-    tab->n_buckets *= 2;
-    tab->buckets = arena_array(tab->arena, uint32_t, tab->n_buckets);
-    for (uint32_t id = 1; id < tab->nodes.n; id++) *find_bucket(tab, &tab->nodes.data[id]) = id;
-}
-
 static ScalarId intern(ScalarTab *tab, Scalar s) {
-    uint32_t *bucket = find_bucket(tab, &s);
-    if (*bucket) return *bucket;
+    uint64_t hash = scalar_hash(&s);
+    uint32_t probe = 0;
+    for (ScalarId id; (id = hashids_next(&tab->ids, hash, &probe));)
+        if (scalar_same(&tab->nodes.data[id], &s)) return id;
     vec_push(tab->arena, &tab->nodes, s);
-    *bucket = tab->nodes.n - 1;
-    if (tab->nodes.n * 2 > tab->n_buckets) grow_buckets(tab);
+    hashids_add(tab->arena, &tab->ids, hash, tab->nodes.n - 1);
     return tab->nodes.n - 1;
 }
 

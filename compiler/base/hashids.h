@@ -1,0 +1,35 @@
+/* Ids by hashes, for tables that intern. Zeros: none. What has an id stays where the table has it;
+ * this knows its hash. Grows from an arena, and never shrinks. */
+#ifndef FUSEC_HASHIDS_H
+#define FUSEC_HASHIDS_H
+
+#include "base/arena.h"
+
+#include <stdint.h>
+
+typedef struct HashSlot {
+    uint64_t hash;
+    uint32_t id; /* 0: the slot is free */
+} HashSlot;
+
+typedef struct HashIds {
+    HashSlot *slots; /* open addressing */
+    uint32_t n_slots, n;
+} HashIds;
+
+/* The next id with this hash, 0 after the last; *probe is 0 before the first. */
+static inline uint32_t hashids_next(const HashIds *ids, uint64_t hash, uint32_t *probe) {
+    while (*probe < ids->n_slots) {
+        const HashSlot *slot = &ids->slots[(hash + (*probe)++) & (ids->n_slots - 1)];
+        if (!slot->id) return 0;
+        if (slot->hash == hash) return slot->id;
+    }
+    return 0;
+}
+
+/* The id, not 0, must not be there with this hash. */
+void hashids_add(Arena *arena, HashIds *ids, uint64_t hash, uint32_t id);
+/* Of its own slots, for a copy of a table. */
+HashIds hashids_copy(Arena *arena, const HashIds *ids);
+
+#endif
