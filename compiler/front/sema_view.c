@@ -13,7 +13,8 @@ bool sema_check_shape(Sema *sema, Span span, const Shape *shape) {
                        dim_str(sema->dims, sema->arena, dim), (long long)dim_lo(sema->dims, dim));
             return false;
         }
-        n_bytes = dim ? dim_mul(sema->dims, n_bytes, dim) : DIM_NONE;
+        bool is_empty = dim && dim_equals_const(sema->dims, dim, 0); /* strides pass the others */
+        n_bytes = !dim ? DIM_NONE : is_empty ? n_bytes : dim_mul(sema->dims, n_bytes, dim);
     }
     if (n_bytes != DIM_NONE) return true;
     sema_error(sema, DIAG_DIM_OVERFLOW, span, "a tensor of shape %s can pass 2^62 bytes",
