@@ -23,17 +23,26 @@ import workloads  # noqa: E402
 PEERS = ("eager", "lt", "sdpa", "compile", "xla")
 
 
+def regex(text):
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"`{text}` is no regex: {error}") from error
+    return text
+
+
 def parse(argv):
     parser = argparse.ArgumentParser(description="time fusec beside its peers on one GPU")
     parser.add_argument("--lib", default="build",
                         help="folder of libfusec.so and libfusert.so (build)")
-    parser.add_argument("--filter", default="", help="workloads whose name this regex finds")
+    parser.add_argument("--filter", default="", type=regex,
+                        help="workloads whose name this regex finds")
     parser.add_argument("--budget-seconds", type=float, default=0,
                         help="begin nothing that would not end in this time")
     parser.add_argument("--out", default=".", help="folder for peers.json and roofline.svg")
     parser.add_argument("--peers", default=",".join(PEERS), help="which (eager,lt,...)")
     parser.add_argument("--layouts", default="kn,nk", help="of right operands")
-    parser.add_argument("--autotune", default=".",
+    parser.add_argument("--autotune", default=".", type=regex,
                         help="regex of the workloads with a matmul for which torch.compile may"
                         " search (max-autotune); the others are compiled as they come")
     parser.add_argument("--rounds", type=int, default=11, help="of timing, at least")
