@@ -433,6 +433,15 @@ static uint32_t launched_at(const Search *s, uint32_t kernel) {
     return k;
 }
 
+/* The kernel's argument `i`, if both are temporaries in memory and share a byte. */
+static const Buffer *find_sharer(const Search *s, const Kernel *kernel, uint32_t i,
+                                 const Buffer *a) {
+    const Buffer *b = &s->in->placed->buffers.data[kernel->args.data[i]];
+    bool are_temps = a->kind == BUFFER_TEMP && b->kind == BUFFER_TEMP;
+    bool are_in_memory = !a->is_on_chip && !b->is_on_chip;
+    return a != b && are_temps && are_in_memory && overlaps(s, a, b) ? b : NULL;
+}
+
 /* Temporaries that something between the store and the load writes to, at the same place. */
 static void put_overlaps(Search *s, uint32_t buffer, uint32_t writer, uint32_t reader) {
     const Plan *placed = s->in->placed;
@@ -440,11 +449,8 @@ static void put_overlaps(Search *s, uint32_t buffer, uint32_t writer, uint32_t r
     for (uint32_t k = launched_at(s, writer); k <= last && k < placed->kernels.n; k++) {
         const Kernel *kernel = &placed->kernels.data[k];
         for (uint32_t i = 0; i < kernel->args.n; i++) {
-            uint32_t other = kernel->args.data[i];
-            const Buffer *b = &placed->buffers.data[other];
-            if (other == buffer || b->kind != BUFFER_TEMP || b->is_on_chip ||
-                !overlaps(s, &placed->buffers.data[buffer], b))
-                continue;
+            const Buffer *b = find_sharer(s, kernel, i, &placed->buffers.data[buffer]);
+            if (!b) continue;
             text_printf(&s->text, "  kernel %s has `%s` in the same place, for ", kernel->name,
                         b->name);
             put_node(s, b->node);
@@ -477,11 +483,13 @@ static bool find_transit(const Search *s, uint32_t load, Transit *transit) {
     return transit->store != NULL;
 }
 
-/* Runs again with the temporary in memory and apart, where it can be looked at. */
+/* Runs again with the temporary in memory and apart, where it can be looked at, and with a tap of
+ * what is wrong, if that is not the output itself. */
 static void look_into(Search *s, Transit *transit) {
-    Spot *spot = &s->spots.data[s->wrong], kept = *spot;
+    Spot *spot = s->wrong == SPOT_NONE ? NULL : &s->spots.data[s->wrong];
     const Buffer *buffer = &s->plan->buffers.data[transit->store->buffer];
-    BisectTrial trial = {.taps = &spot->tap, .n_taps = 1, .shown = transit->store->buffer};
+    BisectTrial trial = {.shown = transit->store->buffer};
+    if (spot) trial = (BisectTrial){&spot->tap, 1, .shown = trial.shown};
     const uint8_t *expected = s->in->expected[store_holds(s->plan, transit->store)];
     int64_t n_bytes;
     bool is_shown = buffer->kind == BUFFER_TEMP || buffer->kind == BUFFER_PREPARED;
@@ -492,6 +500,9 @@ static void look_into(Search *s, Transit *transit) {
         return;
     transit->is_stored_wrong =
         verify_bits(buffer->dtype, trial.shown_bytes, expected, (size_t)n_bytes) >= 0;
+    transit->is_cured = !trial.is_wrong;
+    if (!spot) return;
+    Spot kept = *spot;
     judge_spot(s, spot, trial.bytes[0]);
     transit->is_cured = spot->state == SPOT_RIGHT;
     *spot = kept;
@@ -549,6 +560,39 @@ static bool judge_transit(Search *s, uint32_t load, BisectVerdict *verdict) {
     return transit.is_cured || transit.is_stored_wrong;
 }
 
+/* Whether the kernel that reads the temporary has another in the same place. */
+static bool is_gone_over(const Search *s, const Transit *transit) {
+    const Plan *placed = s->in->placed;
+    uint32_t k = launched_at(s, transit->reader), n = 0;
+    for (uint32_t i = 0; k < placed->kernels.n && i < placed->kernels.data[k].args.n; i++)
+        n += find_sharer(s, &placed->kernels.data[k], i,
+                         &placed->buffers.data[transit->store->buffer]) != NULL;
+    return n > 0;
+}
+
+/* Whether the value, which may be right where a tap finds it, is overwritten by the kernel that
+ * loads it, in a place where that needs it again; says so then. */
+static bool judge_gone_over(Search *s, uint32_t load, BisectVerdict *verdict) {
+    Transit transit;
+    if (!trace_of(s, load)->is_loaded || s->n_trials == MAX_TRIALS ||
+        !find_transit(s, load, &transit) || !is_gone_over(s, &transit))
+        return false;
+    look_into(s, &transit);
+    if (!transit.is_cured) return false;
+    verdict->node = store_holds(s->plan, transit.store);
+    put_lost(s, &transit, verdict);
+    return true;
+}
+
+/* The same of all loads, or of those before the op in its kernel. */
+static bool judge_all_gone_over(Search *s, BisectVerdict *verdict) {
+    bool is_op = s->wrong != SPOT_NONE;
+    uint32_t from = is_op ? s->first_spot[s->spots.data[s->wrong].kernel] : 0;
+    for (uint32_t i = from; i < (is_op ? s->wrong : s->spots.n); i++)
+        if (judge_gone_over(s, i, verdict)) return true;
+    return false;
+}
+
 static void finish_load(Search *s, BisectVerdict *verdict) {
     const Spot *spot = &s->spots.data[s->wrong];
     NodeId node = trace_of(s, s->wrong)->node;
@@ -576,6 +620,7 @@ static void finish_op(Search *s, BisectVerdict *verdict) {
             judge_transit(s, suspect, verdict))
             return;
     }
+    if (judge_all_gone_over(s, verdict)) return;
     verdict->kind = BISECT_OP;
     verdict->node = trace->node;
     text_puts(&s->text, "  first wrong: ");
@@ -605,6 +650,7 @@ static const Spot *find_suspect(Search *s) {
 static void finish_output(Search *s, BisectVerdict *verdict) {
     const Spot *spot = find_suspect(s);
     const char *kernel = kernel_at(s, s->root_kernel)->name;
+    if (s->is_gone && judge_all_gone_over(s, verdict)) return;
     verdict->kind = s->is_gone ? BISECT_SCHEDULE : BISECT_STORE;
     verdict->node = spot->state == SPOT_RIGHT ? store_holds(s->plan, s->root) : s->root->node;
     text_puts(&s->text, "  first wrong: ");

@@ -6,6 +6,8 @@
  * that are not long go in groups (cpu_row_group.c). */
 #include "back/cpu_row.h"
 
+#include "ir/in_place.h"
+
 static const CpuArray *chains_at(const Row *row, uint32_t level, uint32_t i) {
     return &row->chains[level * row->stage->reduces.n + i];
 }
@@ -37,6 +39,19 @@ static Point row_point(const Row *row, LLVMValueRef at, LLVMValueRef mask) {
     return point;
 }
 
+/* Loads what a store of the step may go over (ir/in_place.h): a value that was kept is stored
+ * without the load that it is made of, which something stored behind it may want. */
+static void load_ahead(const Row *row, Point *point) {
+    const Lower *lower = row->lower;
+    const Kernel *kernel = lower->kernel;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (row->live[id] && s->kind == SCALAR_LOAD &&
+            in_place_may_any(lower->unit->arena, lower->plan, kernel, s->buffer))
+            point_value(point, id);
+    }
+}
+
 /* What a step leaves behind: stores, and values for later stages. */
 static void row_step_stores(const Row *row, Point *point, LLVMValueRef at) {
     for (uint32_t i = 0; i < row->n_kept; i++) {
@@ -45,6 +60,7 @@ static void row_step_stores(const Row *row, Point *point, LLVMValueRef at) {
         Acc value = {.value = point_lanes(point, keep->value)};
         cpu_array_store(row->lower, &row->kept[i].array, at, value, row->lanes);
     }
+    if (row->n_kept && row->stage->stores.n > 1) load_ahead(row, point);
     point_store_all(point, row->stage->stores.data, row->stage->stores.n);
 }
 

@@ -15,11 +15,27 @@ static const Store *row_store_to(const Kernel *kernel, uint32_t buffer) {
     return NULL;
 }
 
+/* Whether the kernel multiplies what is in the buffer: a block fetches factors for all of its tile
+ * before the first element of what it makes is there. Of an axis of k of one element the index does
+ * not tell. */
+static bool is_factor(Arena *scratch, const Kernel *kernel, uint32_t buffer) {
+    if (kernel->form != FORM_CONTRACT) return false;
+    ArenaMark mark = arena_mark(scratch);
+    const bool *is_reduced = kernel_reduced_scalars(scratch, kernel);
+    bool is = false;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        is = is || (is_reduced[id] && s->kind == SCALAR_LOAD && s->buffer == buffer);
+    }
+    arena_rewind(scratch, mark);
+    return is;
+}
+
 /* Whether all loads of the buffer are where the kernel's own loops stand. */
-static bool reads_in_place(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
+static bool reads_in_place(const Chain *c, const Kernel *kernel, uint32_t buffer) {
     uint32_t n = kernel->n_parallel + (kernel->form == FORM_ROW ? kernel->n_reduced : 0);
     PlainAxes axes = plain_first_axes(n);
-    return plain_reads(plan, kernel, &axes, buffer);
+    return plain_reads(c->plan, kernel, &axes, buffer) && !is_factor(c->scratch, kernel, buffer);
 }
 
 bool chain_is_apart(const Plan *plan, const Kernel *kernel) {
@@ -52,7 +68,7 @@ static bool passes(const Chain *c, uint32_t buffer) {
         PlainAxes axes = plain_first_axes(kernel->n_parallel);
         return !store->piece && !store->guard && kernel->form == FORM_CONTRACT && axes.n > 0 &&
                store->address == plain_address(kernel, &axes, &c->plan->buffers.data[buffer]) &&
-               reads_in_place(c->plan, reader, buffer);
+               reads_in_place(c, reader, buffer);
     }
     return false;
 }

@@ -433,6 +433,34 @@ static bool is_right(const char *source, Text *report) {
     return ok;
 }
 
+/* What a launch makes is no factor in it, though of one step of k an element of the product is made
+ * of the element of the factor that lies at the same place. */
+Test(cpu_gemm, factors_are_made_by_launches_before, .timeout = 120) {
+    static const struct {
+        const char *a, *b, *y, *body;
+    } graphs[] = {
+        {"1, 1", "1, 5", "1, 5", "y = a @ (a @ b)"},
+        {"1, 1", "5, 1", "5, 1", "y = b @ a @ a"},
+        {"B, 1, 1", "B, 1, 3", "B, 1, 3", "y = a @ (a @ b)"},
+        {"1, 8", "1, 8", "1, 8", "k = a @ transpose(b)\n  y = k @ (k @ a)"},
+        {"1, 1", "1, B", "1, B", "p = a @ b\n  y = a @ (p + 0.5) * p"},
+        {"B, 16, 1", "B, 1, 1", "B, 1, 1",
+         "s = max(a, axis=1, keep=true)\n  p = s @ b\n  q = s @ p\n  y = q @ p"},
+    };
+    static const char *const dtypes[] = {"f32", "f64", "bf16", "f16"};
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+            Text report = {.arena = arena_new(NULL)};
+            const char *t = dtypes[d];
+            const char *source = str_format(
+                report.arena,
+                "dim B in 1..40\ngraph g(a: %s[%s], b: %s[%s]) -> (y: %s[%s]) {\n  %s\n}\n", t,
+                graphs[i].a, t, graphs[i].b, t, graphs[i].y, graphs[i].body);
+            cr_expect(is_right(source, &report), "%s%s", source, text_str(&report));
+            arena_free(report.arena);
+        }
+}
+
 /* Panels of rows begin at no multiple of the lanes, so that a border which is one may lie within a
  * vector. */
 Test(cpu_gemm, rows_may_be_made_of_pieces, .timeout = 120) {

@@ -121,3 +121,27 @@ Test(keep, fused_rows_have_the_bits_of_unfused_ones) {
         arena_free(arena);
     }
 }
+
+/* What is stored over what a kept value is made of: the same stage makes another of that. */
+Test(keep, what_a_store_goes_over_is_read_before) {
+    static const int64_t extents[] = {8, 64, 65, 1000, 0};
+    static const char *const bodies[] = {
+        "fuse must { p = softmax(t)\n q = t * 2.0 + p }",
+        "fuse must { p = softmax(t)\n q = pad(t[:, :-4] * 2.0, low=[0, 0], high=[0, 4]) + p }",
+        "fuse must { p = log_softmax(exp(t))\n q = t / (2.0 + abs(p)) }",
+        "fuse must { h = exp(t)\n p = h / sum(h, axis=1, keep=true)\n q = sigmoid(t) - p }",
+    };
+    static const char *const dtypes[] = {"f32", "f64"};
+    for (size_t i = 0; i < 2 * sizeof bodies / sizeof *bodies; i++) {
+        Arena *arena = arena_new(NULL);
+        const char *t = dtypes[i % 2];
+        expect_same(str_format(arena,
+                               "dim D in 8..4096\n"
+                               "graph g(x: %s[19, D]) -> (y: %s[19, D], z: %s[19, D]) {\n"
+                               "  fuse never { t = tanh(x) }\n  %s\n"
+                               "  fuse never { y = -p }\n  fuse never { z = -q }\n}\n",
+                               t, t, t, bodies[i / 2]),
+                    extents);
+        arena_free(arena);
+    }
+}

@@ -325,6 +325,10 @@ static const InPlace in_place[] = {
      "fuse never { a = exp(x) }\n b = softmax(a)\n"
      " fuse never { y = -b }",
      true},
+    {"rows of which the same pass makes something else", "x",
+     "fuse never { a = exp(x) }\n fuse must { b = softmax(a)\n c = a * 2.0 + b }\n"
+     " fuse never { y = b * c }",
+     true},
     {"columns", "x",
      "fuse never { a = exp(x) }\n b = a - max(a, axis=0, keep=true)\n"
      " fuse never { y = -b }",
