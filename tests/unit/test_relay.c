@@ -251,3 +251,26 @@ Test(relay, never_keeps_values_in_memory) {
         cr_expect(plan->kernels.data[k].link != LINK_RELAY);
     compile_free(&compiled);
 }
+
+/* What reads rows behind a product may be anything: a map, which reduces nothing, or rows. */
+Test(relay, readers_that_are_no_products_are_left_alone) {
+    static const char *const readers[][2] = {{"100, 64", "gather(p, i, axis=0)"},
+                                             {"62, 64", "p[2:] + p[1:-1] * p[:-2]"},
+                                             {"64, 64", "p + sum(p, axis=[0, 1], keep=true)"},
+                                             {"64, 64", "p + max(p, axis=0, keep=true)"},
+                                             {"128, 64", "concat([p, p], axis=0)"}};
+    static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
+    for (size_t i = 0; i < sizeof readers / sizeof *readers * 2; i++) {
+        Arena *arena = arena_new(NULL);
+        Compiled compiled;
+        const char *source =
+            str_format(arena,
+                       "graph g(x: bf16[64, 64], w: bf16[64, 64], i: i32[100]) -> (y: bf16[%s]) {\n"
+                       "  s = x @ w\n  p = softmax(s)\n  y = %s\n}\n",
+                       readers[i / 2][0], readers[i / 2][1]);
+        cr_expect(compile_source(&compiled, source, target_get(targets[i % 2]), COMPILE_FUSED),
+                  "%s%s", source, compiled.messages);
+        compile_free(&compiled);
+        arena_free(arena);
+    }
+}
