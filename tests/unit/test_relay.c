@@ -274,3 +274,57 @@ Test(relay, readers_that_are_no_products_are_left_alone) {
         arena_free(arena);
     }
 }
+
+/* Blocks with what the rows make and the product of it, which as a factor would be computed in that
+ * product's own kernel: they are kept where the launch passes it, else refused for that reason. */
+static const struct {
+    const char *dtype, *outputs, *body;
+    bool is_relay;
+} blocks[] = {
+    {"bf16", "y: bf16[8, 8]", "s = x @ w\n  fuse must {\n    p = softmax(s)\n    y = p @ v\n  }",
+     true},
+    {"f16", "y: f16[8, 8]", "fuse must {\n    s = x @ w\n    p = softmax(s)\n    y = p @ v\n  }",
+     true},
+    {"f16", "y: f16[8, 8]",
+     "s = x @ w\n  fuse must {\n    p = cast(log_softmax(cast(s, f32)), f16)\n"
+     "    y = relu(p @ v)\n  }",
+     true},
+    {"bf16", "y: bf16[8, 8]",
+     "s = x @ w\n  fuse must {\n    p = reshape(softmax(s), [1, 8, 8])\n"
+     "    y = reshape(p @ v, [8, 8])\n  }",
+     true},
+    {"bf16", "y: bf16[8, 8], p: bf16[8, 8]",
+     "s = x @ w\n  fuse must {\n    p = softmax(s)\n    y = p @ v\n  }", false},
+    {"f16", "y: f16[8, 8], z: f16[8, 8]",
+     "s = x @ w\n  fuse must {\n    p = softmax(s)\n    y = p @ v\n    z = p @ w\n  }", false},
+    {"bf16", "y: bf16[8, 8]", "s = x @ w\n  fuse must {\n    p = softmax(s)\n    y = v @ p\n  }",
+     false},
+};
+
+static void check_block(size_t i, TargetId id) {
+    Arena *arena = arena_new(NULL);
+    Compiled compiled;
+    const char *d = blocks[i].dtype;
+    const char *source =
+        str_format(arena, "graph g(x: %s[8, 8], w: %s[8, 8], v: %s[8, 8]) -> (%s) {\n  %s\n}\n", d,
+                   d, d, blocks[i].outputs, blocks[i].body);
+    bool ok = compile_source(&compiled, source, target_get(id), COMPILE_FUSED);
+    cr_expect_eq(ok, blocks[i].is_relay, "%s%s", source, ok ? "" : compiled.messages);
+    if (ok) {
+        Launch launch = plan_launch(compiled.driver.plans[0], 0);
+        cr_expect(launch_is_relay(&launch) && launch.n == RELAY_KERNELS, "%s", source);
+        cr_expect_eq(compiled.driver.plans[0]->kernels.n, RELAY_KERNELS, "%s", source);
+    } else {
+        cr_expect(strstr(compiled.messages, "has to be stored before `y` reads it: a matmul's"),
+                  "%s%s", source, compiled.messages);
+    }
+    compile_free(&compiled);
+    arena_free(arena);
+}
+
+Test(relay, blocks_may_hold_the_product_of_the_rows) {
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        check_block(i, TARGET_SM_80);
+        check_block(i, TARGET_SM_90A);
+    }
+}
