@@ -365,6 +365,19 @@ static void divide_resident(Row *row, const Stage *stage) {
     point_divide_together(row->steps, row->n_steps, roots, n_roots);
 }
 
+/* Later stages go on with the step's point: what is computed inside the branch is not for them. */
+static void store_resident(const Row *row, const Stage *stage, Point *point) {
+    LLVMValueRef stores = stage->stores.n ? store_condition(row, point) : NULL;
+    if (!stores) {
+        gpu_stage_store(point, stage);
+        return;
+    }
+    If exists = if_begin(row->unit, row->lower->function, stores);
+    Point inside = point_inside(point);
+    gpu_stage_store(&inside, stage);
+    if_end(row->unit, &exists);
+}
+
 static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
     divide_resident(row, stage);
     uint32_t n_loaded = 0;
@@ -380,11 +393,7 @@ static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
                 point->active ? acc_select(row->lower, point->active, joined, accs[i]) : joined;
         }
         point_prepare_stores(point, stage->stores.data, stage->stores.n);
-        If exists = {NULL};
-        LLVMValueRef stores = store_condition(row, point);
-        if (stores && stage->stores.n) exists = if_begin(row->unit, row->lower->function, stores);
-        gpu_stage_store(point, stage);
-        if (exists.after) if_end(row->unit, &exists);
+        store_resident(row, stage, point);
     }
 }
 

@@ -1,5 +1,6 @@
-/* What choosing works on, shared by its two halves: choose.c prices moves, choose_part.c finds the
- * kernels that have moves and takes them out of the graph. Internal to them. */
+/* What choosing works on, shared by its parts: choose.c prices moves, choose_part.c finds the
+ * kernels that have moves and takes them out of the graph, choose_block.c keeps the blocks of the
+ * source. Internal to them. */
 #ifndef FUSEC_CHOOSE_STATE_H
 #define FUSEC_CHOOSE_STATE_H
 
@@ -9,7 +10,7 @@
 
 /* What is asked of fusion beyond its own rules, per node. */
 typedef struct Wishes {
-    bool *apart, *unmerged, *store, *alone, *placed, *again, *windowed;
+    bool *apart, *unmerged, *store, *alone, *placed, *again, *windowed, *passed;
 } Wishes;
 
 enum { MAX_TAKEN = 4 };
@@ -61,5 +62,14 @@ bool choose_find_turned(const Chooser *c, const Kernel *kernel, bool *is_turned)
 /* False: the source says which kernel some of it is, or wants it in one with something else. */
 bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, bool has_windows,
                       Part *part);
+
+Wishes choose_copy_wishes(Arena *arena, const Wishes *wishes, uint32_t n);
+/* The plan with the chooser's wishes and cuts, not scheduled; NULL: there is none. */
+Plan *choose_make_plan(Chooser *c);
+/* The graph's with these wishes, scheduled, of which `has_chains` launches are linked. */
+Plan *choose_plan_trial(const Chooser *c, const Graph *graph, const Wishes *wishes,
+                        bool has_chains);
+/* The plan, or one that keeps more of the `fuse must` blocks. */
+Plan *choose_keep_blocks(Chooser *c, Plan *plan);
 
 #endif

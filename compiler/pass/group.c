@@ -577,6 +577,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .alone = options.alone,
                  .placed = options.placed,
                  .windowed = options.windowed,
+                 .passed = options.passed,
                  .cut = options.cut,
                  .again = options.again,
                  .part = options.part};

@@ -5,6 +5,7 @@
 
 #include "pass/chain.h"
 #include "pass/choose.h"
+#include "pass/contract.h"
 #include "pass/launch.h"
 #include "pass/sched_turn.h"
 #include "pass/share.h"
@@ -244,8 +245,10 @@ static void put_run(Plan *plan, uint32_t first, const Trial *run) {
 
 /* What is around the run, with it as a launch (`run`) or as it is, once the rest is chained and
  * joined: kernels that need not wait for each other have blocks for all processors in launches of
- * parts, not one, and may find their like outside the run. */
-static const PlanCost *price_around(const Turns *t, const Trial *own, const Trial *run) {
+ * parts, not one, and may find their like outside the run. `*n_broken`: edges of the plan that
+ * `fuse must` blocks want fused and that are not. */
+static const PlanCost *price_around(const Turns *t, const Trial *own, const Trial *run,
+                                    uint32_t *n_broken) {
     const Kernel *kernels = t->plan->kernels.data;
     uint32_t first = own->begin, end = own->end + AROUND, least = plan_n_init(t->plan);
     first = first > least + AROUND ? first - AROUND : least;
@@ -253,19 +256,24 @@ static const PlanCost *price_around(const Turns *t, const Trial *own, const Tria
     if (end > t->plan->kernels.n) end = t->plan->kernels.n;
     Trial all = trial_of(t, first, end);
     if (run) put_run(&all.plan, first, run);
-    all.plan.edges.n = 0;
     const Plan *plan = &all.plan;
+    if (!plan->graph->fixed_kernels.n) all.plan.edges.n = 0;
+    all.plan.edges.data =
+        arena_copy(t->scratch, plan->edges.data, plan->edges.n * sizeof *plan->edges.data);
     chain_kernels(t->arena, t->scratch, &all.plan, t->target);
+    *n_broken = contract_n_broken(plan);
     share_classify(t->scratch, &plan, 1);
     launch_join(t->arena, t->scratch, &all.plan, t->target);
     return cost_plan(t->scratch, plan, card_of_target(t->target), t->dims);
 }
 
 static bool pays_around(const Turns *t, const Trial *before, const Trial *run) {
-    const PlanCost *with = price_around(t, before, run), *without = price_around(t, before, NULL);
+    uint32_t n_broken, n_broken_apart;
+    const PlanCost *with = price_around(t, before, run, &n_broken);
+    const PlanCost *without = price_around(t, before, NULL, &n_broken_apart);
     uint32_t n_saved =
         without->n_launches > with->n_launches ? without->n_launches - with->n_launches : 0;
-    return with->us < choose_tie_us(without->us, n_saved);
+    return n_broken <= n_broken_apart && with->us < choose_tie_us(without->us, n_saved);
 }
 
 /* Whether the run became a launch; otherwise what is before *stop is to be tried, and what is from

@@ -43,6 +43,9 @@ int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_composite(RandomState *s, Dtype dtype, int arg);
 /* A pattern of several ops, by its number. */
 int random_make_pattern(RandomState *s, uint64_t number);
+/* Rows that others take more of than their elements, by its number; false: it did not come to that.
+ */
+bool random_make_row_pattern(RandomState *s, uint64_t number);
 /* A reduction over exactly these axes. */
 int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes);
 int random_make_argreduce_axis(RandomState *s, OpId op, int arg, uint32_t axis);

@@ -295,3 +295,26 @@ Test(gpu_row, norms_of_long_rows_hardly_spill, .timeout = 300) {
         compile_free(&p);
     }
 }
+
+/* A part that cuts an access is stored from what all lanes have, by those rows that exist: what is
+ * computed for it in the branch around that, later stages compute for themselves. (LLVM's verifier
+ * finds it if they do not.) */
+Test(gpu_row, parts_that_early_stages_store_leave_nothing_to_later_ones) {
+    static const struct {
+        const char *rows, *columns;
+    } shapes[] = {{"8", "24"}, {"B", "24"}, {"B", "100"}, {"B", "1024"}};
+    static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_86, TARGET_SM_90A};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes * 3; i++) {
+        char source[512];
+        const char *m = shapes[i / 3].rows, *n = shapes[i / 3].columns;
+        snprintf(source, sizeof source,
+                 "dim B in 1..4096\n"
+                 "graph g(t: f32[%s, %s]) -> (b: f32[%s, %s - 1], d: f32[%s, %s]) {\n"
+                 "  fuse must {\n    c = t * sum(t, axis=1, keep=true)\n    e = softmax(t)\n"
+                 "    b = c[..., 1:]\n    d = e * c\n  }\n}\n",
+                 m, n, m, n, m, n);
+        Compiled p = compiled_new(source, targets[i % 3]);
+        cr_expect_eq(p.plan->kernels.n, 1, "%s", source);
+        compile_free(&p);
+    }
+}

@@ -251,3 +251,80 @@ Test(relay, never_keeps_values_in_memory) {
         cr_expect(plan->kernels.data[k].link != LINK_RELAY);
     compile_free(&compiled);
 }
+
+/* What reads rows behind a product may be anything: a map, which reduces nothing, or rows. */
+Test(relay, readers_that_are_no_products_are_left_alone) {
+    static const char *const readers[][2] = {{"100, 64", "gather(p, i, axis=0)"},
+                                             {"62, 64", "p[2:] + p[1:-1] * p[:-2]"},
+                                             {"64, 64", "p + sum(p, axis=[0, 1], keep=true)"},
+                                             {"64, 64", "p + max(p, axis=0, keep=true)"},
+                                             {"128, 64", "concat([p, p], axis=0)"}};
+    static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
+    for (size_t i = 0; i < sizeof readers / sizeof *readers * 2; i++) {
+        Arena *arena = arena_new(NULL);
+        Compiled compiled;
+        const char *source =
+            str_format(arena,
+                       "graph g(x: bf16[64, 64], w: bf16[64, 64], i: i32[100]) -> (y: bf16[%s]) {\n"
+                       "  s = x @ w\n  p = softmax(s)\n  y = %s\n}\n",
+                       readers[i / 2][0], readers[i / 2][1]);
+        cr_expect(compile_source(&compiled, source, target_get(targets[i % 2]), COMPILE_FUSED),
+                  "%s%s", source, compiled.messages);
+        compile_free(&compiled);
+        arena_free(arena);
+    }
+}
+
+/* Blocks with what the rows make and the product of it, which as a factor would be computed in that
+ * product's own kernel: they are kept where the launch passes it, else refused for that reason. */
+static const struct {
+    const char *dtype, *outputs, *body;
+    bool is_relay;
+} blocks[] = {
+    {"bf16", "y: bf16[8, 8]", "s = x @ w\n  fuse must {\n    p = softmax(s)\n    y = p @ v\n  }",
+     true},
+    {"f16", "y: f16[8, 8]", "fuse must {\n    s = x @ w\n    p = softmax(s)\n    y = p @ v\n  }",
+     true},
+    {"f16", "y: f16[8, 8]",
+     "s = x @ w\n  fuse must {\n    p = cast(log_softmax(cast(s, f32)), f16)\n"
+     "    y = relu(p @ v)\n  }",
+     true},
+    {"bf16", "y: bf16[8, 8]",
+     "s = x @ w\n  fuse must {\n    p = reshape(softmax(s), [1, 8, 8])\n"
+     "    y = reshape(p @ v, [8, 8])\n  }",
+     true},
+    {"bf16", "y: bf16[8, 8], p: bf16[8, 8]",
+     "s = x @ w\n  fuse must {\n    p = softmax(s)\n    y = p @ v\n  }", false},
+    {"f16", "y: f16[8, 8], z: f16[8, 8]",
+     "s = x @ w\n  fuse must {\n    p = softmax(s)\n    y = p @ v\n    z = p @ w\n  }", false},
+    {"bf16", "y: bf16[8, 8]", "s = x @ w\n  fuse must {\n    p = softmax(s)\n    y = v @ p\n  }",
+     false},
+};
+
+static void check_block(size_t i, TargetId id) {
+    Arena *arena = arena_new(NULL);
+    Compiled compiled;
+    const char *d = blocks[i].dtype;
+    const char *source =
+        str_format(arena, "graph g(x: %s[8, 8], w: %s[8, 8], v: %s[8, 8]) -> (%s) {\n  %s\n}\n", d,
+                   d, d, blocks[i].outputs, blocks[i].body);
+    bool ok = compile_source(&compiled, source, target_get(id), COMPILE_FUSED);
+    cr_expect_eq(ok, blocks[i].is_relay, "%s%s", source, ok ? "" : compiled.messages);
+    if (ok) {
+        Launch launch = plan_launch(compiled.driver.plans[0], 0);
+        cr_expect(launch_is_relay(&launch) && launch.n == RELAY_KERNELS, "%s", source);
+        cr_expect_eq(compiled.driver.plans[0]->kernels.n, RELAY_KERNELS, "%s", source);
+    } else {
+        cr_expect(strstr(compiled.messages, "has to be stored before `y` reads it: a matmul's"),
+                  "%s%s", source, compiled.messages);
+    }
+    compile_free(&compiled);
+    arena_free(arena);
+}
+
+Test(relay, blocks_may_hold_the_product_of_the_rows) {
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        check_block(i, TARGET_SM_80);
+        check_block(i, TARGET_SM_90A);
+    }
+}

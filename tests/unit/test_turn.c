@@ -59,6 +59,10 @@ static const Case cases[] = {
     {"graph large(x: f32[1, 64], a: f32[64, 64], b: f32[64, 8192], c: f32[8192, 512], "
      "d: f32[512, 16]) -> (y: f32[1, 16]) {\n  y = (((relu(x @ a) @ b) @ c) @ d)\n}\n",
      {1, 1, 1, 1}},
+    /* Rows and a product of theirs. */
+    {"graph free(x: f32[40, 128], w: f32[128, 96], v: f32[96, 32]) -> (y: f32[40, 32]) {\n"
+     "  s = x @ w\n  p = s - max(s, axis=1, keep=true)\n  y = relu(p @ v)\n}\n",
+     {1, 2}},
     /* The source wants a value apart. */
     {"graph never(x: f32[1, 64], a: f32[64, 64], b: f32[64, 64]) -> (y: f32[1, 64]) {\n"
      "  h = relu(x @ a)\n  fuse never {\n    y = h @ b\n  }\n}\n",
@@ -229,4 +233,20 @@ Test(turn, copies_make_a_function) {
     cr_expect_gt(kernels[0]->variants[0].chip_bytes, kernels[1]->variants[0].chip_bytes);
     cr_expect(!kernels[1]->variants[0].is_shared);
     compile_free(&c);
+}
+
+/* Of rows that would rather take turns with a product of theirs, where the source wants them in the
+ * blocks of the product that they are made of. */
+Test(turn, no_block_of_the_source_is_taken_apart) {
+    static const char source[] =
+        "graph must(x: f32[40, 128], w: f32[128, 96], v: f32[96, 32]) -> (y: f32[40, 32]) {\n"
+        "  fuse must {\n    s = x @ w\n    p = s - max(s, axis=1, keep=true)\n  }\n"
+        "  y = relu(p @ v)\n}\n";
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        Compiled c = compiled_new(source, targets[i]);
+        Launch launch = plan_launch(c.plan, 0);
+        cr_expect_eq(launch.n, 2);
+        cr_expect(!launch_has_turns(&launch) && launch.kernels[1].link == LINK_PHASE);
+        compile_free(&c);
+    }
 }
