@@ -307,3 +307,15 @@ Test(fuse, rows_of_several_tensors_are_one_kernel) {
         arena_free(arena);
     }
 }
+
+/* Loops are not joined where one of them has no iterations, since nothing tells them apart then. */
+Test(fuse, nothing_is_divided_by_an_extent_of_zero) {
+    Arena *arena = arena_new(NULL);
+    Module *module = plans_parse(arena, "dim B in 0..8\n"
+                                        "graph g(q: f16[1, B, 0, 32], k: f16[1, B, 0, 32], "
+                                        "v: f16[1, B, 0, 4]) -> (y: f16[1, B, 0, 4]) {\n"
+                                        "  s = (q @ transpose(k, perm=[0, 1, 3, 2])) * 0.25\n"
+                                        "  y = softmax(s) @ v\n}\n");
+    cr_expect_not_null(plans_fuse(arena, module, 0, false));
+    arena_free(arena);
+}
