@@ -577,7 +577,7 @@ static bool shrink(Grouper *p) {
 }
 
 Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
-                      ComposeFailure *failure) {
+                      GroupFailure *failure) {
     bool off = options.off;
     uint32_t n = graph->nodes.n;
     Grouper p = {.arena = arena,
@@ -619,7 +619,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
         bool grew = p.failure.reason == REASON_TOO_LARGE && shrink(&p);
         if (!grew && (off || !group_store_more(&p))) break;
     }
-    *failure = p.failure;
+    *failure = (GroupFailure){.why = p.failure, .anchor = p.failed};
     if (p.failure.reason) return NULL;
     store_loaded(&p);
     if (!off) {
