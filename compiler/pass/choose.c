@@ -191,6 +191,15 @@ static bool read_windows(const Part *part, Wishes *wishes) {
     return set_all(part, wishes->windowed, part->may_window);
 }
 
+/* The pieces are stored where they are made, as they are; what joins them copies. */
+static bool joined_alone(const Part *part, Wishes *wishes) {
+    const Graph *graph = part->excerpt.graph;
+    bool changes = false;
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        changes = set(wishes->alone, id, graph_class(graph, id) == CLASS_CONCAT) || changes;
+    return changes;
+}
+
 static bool all_alone(const Part *part, Wishes *wishes) {
     const Graph *graph = part->excerpt.graph;
     bool changes = false;
@@ -201,7 +210,7 @@ static bool all_alone(const Part *part, Wishes *wishes) {
 
 static Move *const moves[] = {compute_factors, compute_left, compute_right, store_factors,
                               store_joined,    turned_alone, read_windows,  rows_unmerged,
-                              reduce_apart,    store_pieces, all_alone};
+                              reduce_apart,    store_pieces, joined_alone,  all_alone};
 
 static Wishes wishes_new(Arena *arena, uint32_t n) {
     return (Wishes){.apart = arena_array(arena, bool, n),
@@ -362,7 +371,7 @@ static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
     bool improves = false;
     Wishes moved, before;
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
-        bool is_last = moves[i] == all_alone;
+        bool is_last = moves[i] == joined_alone || moves[i] == all_alone;
         if ((moves[i] == read_windows) != part->has_windows) continue;
         if (is_last && choose_is_no_slower(&c->points, &now.prices, &apart)) continue;
         Worth *pays = moves[i] == read_windows ? is_worth_windows : choose_is_worth;

@@ -164,6 +164,21 @@ Test(choose, no_plan_is_slower_than_its_ops) {
             expect_no_loss(sources[i], targets[t]);
 }
 
+/* Pieces, of which one in a `fuse never` block keeps the concat from being stored in pieces, are
+ * computed each in a kernel of its own, which is whole, and no lane computes them all. */
+Test(choose, what_a_never_block_keeps_from_its_place_is_joined_alone) {
+    static const char source[] =
+        "dim T in 1..4096\n"
+        "graph g(x: bf16[9, 8, T], v: bf16[9, 8, T], y: bf16[9, T, T]) -> (z: bf16[9, T + 16, T]) "
+        "{\n  fuse never {\n    u = v * 2.0\n  }\n"
+        "  z = concat([u, sqrt(abs(x)), y], axis=1)\n}\n";
+    Arena *arena = arena_new(NULL);
+    PricedPlan plan = priced(arena, source, TARGET_CPU, false, NULL);
+    cr_expect_eq(plan.cost->n_launches, 3, "%u launches", plan.cost->n_launches);
+    expect_no_loss(source, TARGET_CPU);
+    arena_free(arena);
+}
+
 /* Alone, whose input comes from memory, the softmax is faster with its sums apart; here another
  * kernel has read that. */
 Test(choose, moves_are_taken_back_where_the_whole_is_better_without) {
