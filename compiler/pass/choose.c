@@ -18,16 +18,14 @@
 
 enum {
     MAX_ROUNDS = 3,
-    MAX_PARTS = 32,       /* excerpts that are priced */
-    MAX_CUTS = 8,         /* kernels that are tried to be cut */
-    MAX_TIE_NODES = 512,  /* of graphs that are planned twice */
-    MAX_HELD_NODES = 128, /* of graphs whose plans are held against their ops apart */
-    FEW_SCALARS = 100,    /* too few for a thread's registers */
-    MANY_REGISTERS = 200  /* of values alone, of which more may be needed than there are */
+    MAX_PARTS = 32,      /* excerpts that are priced */
+    MAX_CUTS = 8,        /* kernels that are tried to be cut */
+    MAX_TIE_NODES = 512, /* of graphs that are planned twice */
+    FEW_SCALARS = 100,   /* too few for a thread's registers */
+    MANY_REGISTERS = 200 /* of values alone, of which more may be needed than there are */
 };
 static const double WORTH = 0.98; /* of the price: less than that changes the plan */
 static const double LOSS = 1.02;  /* of the price of kernels for each op: more is none of a plan */
-static const double HELD_LOSS = 1.05;    /* the same of whole plans, before more moves are made */
 static const double MORE_KERNELS = 1.05; /* judged: what a CPU plan of more must be better by */
 /* What a launch more may be worth that prices do not know, since they take launches for queued: one
  * that a host enqueues takes it 3.1 us (docs/RESULTS.md, launch cost), of which a third. */
@@ -57,7 +55,7 @@ static double worst(const CostPoints *points, const Prices *a, const Prices *b) 
 }
 
 /* On the diagonal: corners are for what must not be lost, wherever it is. */
-static double mean(const CostPoints *points, const Prices *a, const Prices *b) {
+double choose_mean(const CostPoints *points, const Prices *a, const Prices *b) {
     double sum = 0;
     for (uint32_t i = 0; i < points->n_diagonal; i++) sum += log(a->us[i] / b->us[i]);
     return exp(sum / points->n_diagonal);
@@ -67,7 +65,7 @@ bool choose_is_better(const CostPoints *points, const Prices *now, const Prices 
                       const Prices *apart) {
     double loss_now = worst(points, now, apart), loss_other = worst(points, other, apart);
     if (loss_other > LOSS) return loss_other < loss_now * WORTH;
-    return loss_now > LOSS || mean(points, other, now) < WORTH;
+    return loss_now > LOSS || choose_mean(points, other, now) < WORTH;
 }
 
 bool choose_is_no_slower(const CostPoints *points, const Prices *plan, const Prices *other) {
@@ -90,7 +88,7 @@ bool choose_may_join(const CostPoints *points, const Prices *together, const Pri
         most = fmax(most, together->us[i] - apart->us[i] * LOSS);
     }
     return choose_joins(points, together, &as_good) ||
-           (most <= HOST_US && mean(points, together, apart) < 1);
+           (most <= HOST_US && choose_mean(points, together, apart) < 1);
 }
 
 /* The graph for a plan that goes again: copies of what products read, as a GPU has them, may get
@@ -193,6 +191,15 @@ static bool read_windows(const Part *part, Wishes *wishes) {
     return set_all(part, wishes->windowed, part->may_window);
 }
 
+/* The pieces are stored where they are made, as they are; what joins them copies. */
+static bool joined_alone(const Part *part, Wishes *wishes) {
+    const Graph *graph = part->excerpt.graph;
+    bool changes = false;
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        changes = set(wishes->alone, id, graph_class(graph, id) == CLASS_CONCAT) || changes;
+    return changes;
+}
+
 static bool all_alone(const Part *part, Wishes *wishes) {
     const Graph *graph = part->excerpt.graph;
     bool changes = false;
@@ -203,7 +210,7 @@ static bool all_alone(const Part *part, Wishes *wishes) {
 
 static Move *const moves[] = {compute_factors, compute_left, compute_right, store_factors,
                               store_joined,    turned_alone, read_windows,  rows_unmerged,
-                              reduce_apart,    store_pieces, all_alone};
+                              reduce_apart,    store_pieces, joined_alone,  all_alone};
 
 static Wishes wishes_new(Arena *arena, uint32_t n) {
     return (Wishes){.apart = arena_array(arena, bool, n),
@@ -233,13 +240,6 @@ static void join_launches(const Chooser *c, Plan *plan) {
     share_classify(c->scratch, plans, 1);
     launch_join(c->arena, c->scratch, plan, c->target);
 }
-
-/* What a plan costs, how far it takes `fuse must` blocks apart, and what it starts. */
-typedef struct Offer {
-    Prices prices;
-    uint32_t n_broken, n_launches;
-    bool is_at_once; /* blocks make several products with the same instructions */
-} Offer;
 
 /* Edges that a block wants fused and that are stored, and kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {
@@ -322,6 +322,13 @@ static bool price_part(const Chooser *c, const Part *part, const Wishes *wishes,
     return price_graph(c, part->excerpt.graph, wishes, part->has_windows, offer);
 }
 
+bool choose_price_whole(const Chooser *c, const Wishes *wishes, Offer *offer) {
+    bool has_windows = false;
+    for (NodeId id = 0; id < c->graph->nodes.n; id++)
+        has_windows = has_windows || wishes->windowed[id];
+    return price_graph(c, c->graph, wishes, has_windows, offer);
+}
+
 /* On a CPU prices are no better than MORE_KERNELS: a plan of more kernels must be worth more,
  * unless the one at hand is none. */
 static bool is_better(const Chooser *c, const Offer *now, const Offer *other, const Prices *apart) {
@@ -345,7 +352,7 @@ static bool is_worth_windows(const Chooser *c, const Offer *now, const Offer *ot
 }
 
 /* At equal price fewer launches win. */
-static bool is_worth(const Chooser *c, const Offer *now, const Offer *other, const Prices *apart) {
+bool choose_is_worth(const Chooser *c, const Offer *now, const Offer *other, const Prices *apart) {
     bool waits = c->target->device == DEVICE_GPU && other->n_launches > now->n_launches;
     bool is_as_good = waits && choose_is_no_slower(&c->points, &now->prices, apart) &&
                       choose_may_join(&c->points, &now->prices, &other->prices);
@@ -374,10 +381,10 @@ static bool improve(const Chooser *c, const Part *part, Wishes *wishes) {
     bool improves = false;
     Wishes moved, before;
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
-        bool is_last = moves[i] == all_alone;
+        bool is_last = moves[i] == joined_alone || moves[i] == all_alone;
         if ((moves[i] == read_windows) != part->has_windows) continue;
         if (is_last && choose_is_no_slower(&c->points, &now.prices, &apart)) continue;
-        Worth *pays = moves[i] == read_windows ? is_worth_windows : is_worth;
+        Worth *pays = moves[i] == read_windows ? is_worth_windows : choose_is_worth;
         if (try_move(c, part, moves[i], wishes, &now, &moved, &other) &&
             pays(c, &now, &other, &apart))
             before = *wishes;
@@ -467,7 +474,7 @@ Plan *choose_make_plan(Chooser *c) {
     return plan;
 }
 
-static Plan *try_moves(Chooser *c, Plan *plan) {
+Plan *choose_try_moves(Chooser *c, Plan *plan) {
     bool changes = true;
     for (int round = 0; plan && changes && round < MAX_ROUNDS; round++) {
         changes = false;
@@ -562,66 +569,8 @@ static Chooser chooser_new(const Chooser *model, bool by_columns) {
     return c;
 }
 
-static void without(Wishes *wishes, const bool *taken, uint32_t n) {
-    bool *const flags[] = {wishes->apart,  wishes->unmerged, wishes->store,   wishes->alone,
-                           wishes->placed, wishes->again,    wishes->windowed};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        for (NodeId id = 0; id < n; id++) flags[i][id] = flags[i][id] && !taken[id];
-}
-
-static bool price_whole(const Chooser *c, const Wishes *wishes, Offer *offer) {
-    bool has_windows = false;
-    for (NodeId id = 0; id < c->graph->nodes.n; id++)
-        has_windows = has_windows || wishes->windowed[id];
-    return price_graph(c, c->graph, wishes, has_windows, offer);
-}
-
-/* Moves that paid for a part by itself, whose inputs come from memory, may not in the whole: where
- * it is better without them, and nowhere slower. */
-static bool take_back(Chooser *c, Offer now, const Prices *apart) {
-    bool any = false;
-    for (uint32_t i = 0; i < c->n_taken; i++) {
-        Offer other;
-        Wishes wishes = choose_copy_wishes(c->arena, &c->wishes, c->graph->nodes.n);
-        without(&wishes, c->taken[i], c->graph->nodes.n);
-        if (!price_whole(c, &wishes, &other) || other.n_broken > now.n_broken ||
-            !is_worth(c, &now, &other, apart) ||
-            !choose_is_no_slower(&c->points, &other.prices, &now.prices))
-            continue;
-        c->wishes = wishes;
-        c->cut.again = wishes.again;
-        now = other;
-        any = true;
-    }
-    return any;
-}
-
-/* Whether the plan loses more than prices may be wrong by. */
-static bool loses(const Chooser *c, const Prices *now, const Prices *apart) {
-    bool loses = false;
-    for (uint32_t i = 0; i < c->points.n; i++)
-        loses = loses || now->us[i] > HELD_LOSS * apart->us[i];
-    return loses;
-}
-
-/* The whole plan beside its ops apart. Where one loses somewhere, those of its kernels have moves
- * too of which nothing said that one may pay. */
-static Plan *hold_against_ops(Chooser *c, Plan *plan) {
-    Prices apart;
-    Offer now;
-    bool is_large = c->graph->nodes.n > MAX_HELD_NODES;
-    if (!plan || is_large || !price_whole(c, &c->wishes, &now)) return plan;
-    arena_reset(c->scratch);
-    if (!choose_price_ops(c->arena, c->scratch, c->graph, c->target, &c->points, &apart))
-        return plan;
-    if (!loses(c, &now.prices, &apart))
-        return take_back(c, now, &apart) ? choose_make_plan(c) : plan;
-    c->asks_all = true;
-    return try_moves(c, plan);
-}
-
 static Plan *best_plan(Chooser *c) {
-    Plan *plan = hold_against_ops(c, try_moves(c, choose_keep_blocks(c, choose_make_plan(c))));
+    Plan *plan = choose_hold(c, choose_try_moves(c, choose_keep_blocks(c, choose_make_plan(c))));
     plan = cut_kernels(c, plan);
     if (plan) say_priced(c, plan);
     return plan;
@@ -651,7 +600,7 @@ static Plan *break_ties(const Chooser *model, Plan *plan) {
     bool is_as_good = by_columns.n_launches < by_rows.n_launches &&
                       choose_joins(&c.points, &by_columns.prices, &by_rows.prices);
     bool is_chosen = by_columns.n_broken <= by_rows.n_broken &&
-                     (is_as_good || is_worth(&c, &by_rows, &by_columns, &apart));
+                     (is_as_good || choose_is_worth(&c, &by_rows, &by_columns, &apart));
     return is_chosen ? other : plan;
 }
 

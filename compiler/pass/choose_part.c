@@ -410,12 +410,17 @@ static bool add_sliced(Draft *d, const Kernel *kernel) {
 }
 
 /* Copies are in no block of a dump, which leaves one of a concat at most to fusion's own rules. A
- * concat in a `fuse must` block is to be of one kernel. */
+ * concat in a `fuse must` block is to be of one kernel, and a piece in a `fuse never` block is
+ * stored as if there was no concat, which an excerpt that only reads it does not know. */
 static bool may_place(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     uint32_t n_copies = 0;
-    for (uint32_t i = 0; i < node->n_args; i++) n_copies += graph_is_bound(graph, node->args[i]);
-    return graph_class(graph, id) == CLASS_CONCAT && n_copies <= 1 &&
+    bool has_apart = false;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        n_copies += graph_is_bound(graph, node->args[i]);
+        has_apart = has_apart || graph_block(graph, node->args[i], BLOCK_NEVER);
+    }
+    return graph_class(graph, id) == CLASS_CONCAT && n_copies <= 1 && !has_apart &&
            !graph_block(graph, id, BLOCK_MUST);
 }
 

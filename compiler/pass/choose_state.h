@@ -1,6 +1,6 @@
 /* What choosing works on, shared by its parts: choose.c prices moves, choose_part.c finds the
  * kernels that have moves and takes them out of the graph, choose_block.c keeps the blocks of the
- * source. Internal to them. */
+ * source, choose_hold.c looks at whole plans. Internal to them. */
 #ifndef FUSEC_CHOOSE_STATE_H
 #define FUSEC_CHOOSE_STATE_H
 
@@ -36,6 +36,13 @@ typedef struct Chooser {
     uint32_t n_taken;
 } Chooser;
 
+/* What a plan costs, how far it takes `fuse must` blocks apart, and what it starts. */
+typedef struct Offer {
+    Prices prices;
+    uint32_t n_broken, n_launches;
+    bool is_at_once; /* blocks make several products with the same instructions */
+} Offer;
+
 /* A kernel, those that make a factor for it, and others that these make it for. Or a product and
  * the kernels that read slices of it, which has windows and no other moves. */
 typedef struct Part {
@@ -48,6 +55,26 @@ typedef struct Part {
     bool has_windows;
     bool *may_window; /* per node of it: the product that may be made slice by slice */
 } Part;
+
+/* Of `n` nodes. */
+Wishes choose_copy_wishes(Arena *arena, const Wishes *wishes, uint32_t n);
+
+/* Whole plans. */
+
+/* The geometric mean of the ratios over the diagonal of the points. */
+double choose_mean(const CostPoints *points, const Prices *a, const Prices *b);
+/* Of the graph planned with these wishes. False: it cannot be. */
+bool choose_price_whole(const Chooser *c, const Wishes *wishes, Offer *offer);
+/* Whether the other is taken in place of what there is; at equal price fewer launches win. */
+bool choose_is_worth(const Chooser *c, const Offer *now, const Offer *other, const Prices *apart);
+/* The plan with the chooser's wishes and cuts, not scheduled; NULL as for fuse_graph. */
+Plan *choose_make_plan(Chooser *c);
+/* Has the moves of the plan's kernels tried. */
+Plan *choose_try_moves(Chooser *c, Plan *plan);
+/* The plan, or one that is nowhere slower than its ops apart where the plan is. */
+Plan *choose_hold(Chooser *c, Plan *plan);
+
+/* Parts. */
 
 /* Whether a move may pay for the kernel, which has had none yet. */
 bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel);
@@ -63,9 +90,6 @@ bool choose_find_turned(const Chooser *c, const Kernel *kernel, bool *is_turned)
 bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, bool has_windows,
                       Part *part);
 
-Wishes choose_copy_wishes(Arena *arena, const Wishes *wishes, uint32_t n);
-/* The plan with the chooser's wishes and cuts, not scheduled; NULL: there is none. */
-Plan *choose_make_plan(Chooser *c);
 /* The graph's with these wishes, scheduled, of which `has_chains` launches are linked. */
 Plan *choose_plan_trial(const Chooser *c, const Graph *graph, const Wishes *wishes,
                         bool has_chains);

@@ -651,7 +651,7 @@ static bool splits_rows(const Group *group, const Kernel *kernel, uint32_t d, ui
 }
 
 /* Which neighbouring axes every index treats as one. */
-static AxisPlan plan_axes(const Group *group, const Kernel *kernel) {
+static AxisPlan plan_axes(const DimTab *dims, const Group *group, const Kernel *kernel) {
     AxisPlan plan = {{false}};
     uint32_t axis[2] = {0, kernel->n_parallel};
     for (uint32_t d = 0; d < group->domain.rank; d++) {
@@ -659,7 +659,9 @@ static AxisPlan plan_axes(const Group *group, const Kernel *kernel) {
         uint32_t own = axis[kind]++;
         bool is_m = kernel->form == FORM_CONTRACT && d + 3 == group->domain.rank;
         bool is_split = is_m || splits_rows(group, kernel, d, own);
-        plan.joins[d] = next < MAX_RANK && !is_split && indexmap_axes_join(kernel, own);
+        /* By an extent of 0 nothing is divided. */
+        bool may_join = next < MAX_RANK && !is_split && dim_hi(dims, group->domain.dims[next]) > 0;
+        plan.joins[d] = may_join && indexmap_axes_join(kernel, own);
     }
     return plan;
 }
@@ -681,7 +683,7 @@ bool compose_group(Arena *arena, const ComposeInput *input, Group *group, Kernel
     if (is_trial) return compose_with(arena, input, group, &separate, kernel, failure);
     ArenaMark mark = arena_mark(input->scratch);
     bool ok = compose_with(input->scratch, input, group, &separate, kernel, failure);
-    AxisPlan plan = ok ? plan_axes(group, kernel) : separate;
+    AxisPlan plan = ok ? plan_axes(input->graph->dims, group, kernel) : separate;
     AxisPlan joined = plan;
     if (ok && input->has_im2col && im2col_may_be(kernel) && join_rows(group, kernel, &joined)) {
         memset(&group->loads, 0, sizeof group->loads);

@@ -27,6 +27,7 @@ typedef struct Group {
     /* Of a window (pass/window.h), per axis of the domain: where it begins in the product; all
      * DIM_NONE: the product as a whole. */
     DimId begin[MAX_RANK];
+    uint32_t window;     /* the slice that is such a window, plus 1; 0: none */
     Vec(NodeId) reduces; /* ascending */
     Vec(StoreTarget) targets;
     /* As last composed: */

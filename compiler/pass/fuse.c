@@ -12,9 +12,17 @@
 
 #define MAX_SCALARS_FINAL UINT32_MAX
 
+/* A group that no kernel can be: why, and what it is there for. */
+typedef struct FuseFailure {
+    ComposeFailure why;
+    bool is_fixed; /* by the source */
+    VecU32 nodes;
+} FuseFailure;
+
 typedef struct Fuser {
     Arena *arena, *scratch;
     const Graph *graph;
+    const bool *unlowered; /* FuseOptions */
     Grouping *grouping;
     Plan *plan;
     bool has_im2col;
@@ -263,7 +271,25 @@ static void drop_dead_loads(const Fuser *f, const Kernel *kernel, Group *group) 
     arena_rewind(f->scratch, mark);
 }
 
-static bool compose_all(Fuser *f, ComposeFailure *failure) {
+static void note_failure(const Fuser *f, const Group *group, FuseFailure *failure) {
+    failure->is_fixed = group->fixed != 0;
+    vec_push(f->scratch, &failure->nodes, failure->why.node);
+    if (group->window) vec_push(f->scratch, &failure->nodes, group->window - 1);
+    for (uint32_t i = 0; i < group->reduces.n; i++)
+        vec_push(f->scratch, &failure->nodes, group->reduces.data[i]);
+    for (uint32_t i = 0; i < group->targets.n; i++)
+        vec_push(f->scratch, &failure->nodes, group->targets.data[i].node);
+}
+
+/* Whether the kernel is of several ops, one of which a test says cannot be so. */
+static bool is_unlowered(const Fuser *f, const Kernel *kernel, ComposeFailure *why) {
+    for (uint32_t i = 0; f->unlowered && kernel->nodes.n > 1 && i < kernel->nodes.n; i++)
+        if (f->unlowered[kernel->nodes.data[i]])
+            *why = (ComposeFailure){.reason = REASON_OTHER_DOMAIN, .node = kernel->nodes.data[i]};
+    return why->reason != REASON_NONE;
+}
+
+static bool compose_all(Fuser *f, FuseFailure *failure) {
     uint32_t n_groups = f->grouping->groups.n;
     ComposeMarks marks = compose_marks_new(f->scratch, f->graph);
     f->makers = arena_array(f->scratch, VecU32, f->graph->nodes.n);
@@ -283,7 +309,11 @@ static bool compose_all(Fuser *f, ComposeFailure *failure) {
                               .has_im2col = f->has_im2col,
                               .max_scalars = MAX_SCALARS_FINAL};
         Kernel kernel = {.name = NULL};
-        if (!compose_group(f->arena, &input, group, &kernel, failure)) return false;
+        if (!compose_group(f->arena, &input, group, &kernel, &failure->why) ||
+            is_unlowered(f, &kernel, &failure->why)) {
+            note_failure(f, group, failure);
+            return false;
+        }
         drop_dead_loads(f, &kernel, group);
         kernel.name = kernel_name(f, group, i, &kernel.span);
         for (uint32_t k = 0; k < kernel.nodes.n; k++)
@@ -298,15 +328,15 @@ static bool compose_all(Fuser *f, ComposeFailure *failure) {
     return true;
 }
 
-static Plan *report(const Graph *graph, Diags *diags, ComposeFailure failure) {
-    const Node *node = graph_node(graph, failure.node);
-    if (op_info(node->op)->cls == CLASS_CONTRACT)
-        diag_report(diags, DIAG_NO_LOWERING, graph->source, node->span,
-                    "`%s` has no kernel template yet", op_info(node->op)->name);
-    else
+static Plan *report(const Graph *graph, Diags *diags, const FuseFailure *failure) {
+    const Node *node = graph_node(graph, failure->why.node);
+    if (failure->is_fixed)
         diag_report(diags, DIAG_FIXED_KERNEL, graph->source, node->span,
                     "this cannot be part of its `kernel` block: %s",
-                    reason_info(failure.reason)->text);
+                    reason_info(failure->why.reason)->text);
+    else
+        diag_report(diags, DIAG_NO_LOWERING, graph->source, node->span,
+                    "`%s` has no kernel template yet", op_info(node->op)->name);
     return NULL;
 }
 
@@ -316,11 +346,18 @@ FuseOptions fuse_options_for(const Target *target) {
                          .has_cores = target->device == DEVICE_CPU};
 }
 
-Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
-                 Diags *diags) {
-    ComposeFailure failure = {.reason = REASON_NONE};
-    Grouping *grouping = group_graph(scratch, graph, options, &failure);
-    if (!grouping) return report(graph, diags, failure);
+static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
+                       FuseFailure *failure) {
+    GroupFailure refused;
+    *failure = (FuseFailure){.is_fixed = false};
+    Grouping *grouping = group_graph(scratch, graph, options, &refused);
+    if (!grouping) {
+        failure->why = refused.why;
+        failure->is_fixed = refused.anchor == NODE_NONE && !options.off;
+        vec_push(scratch, &failure->nodes, refused.why.node);
+        if (refused.anchor != NODE_NONE) vec_push(scratch, &failure->nodes, refused.anchor);
+        return NULL;
+    }
     Plan *plan = arena_array(arena, Plan, 1);
     plan->graph = graph;
     plan->has_ties = grouping->has_ties;
@@ -330,14 +367,48 @@ Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions o
                .graph = graph,
                .grouping = grouping,
                .plan = plan,
+               .unlowered = options.unlowered,
                .has_im2col = options.has_im2col};
     f.buffer_of_node = arena_array(scratch, uint32_t, graph->nodes.n);
     f.buffer_of_output = arena_array(scratch, uint32_t, graph->outputs.n);
     memset(f.buffer_of_node, 0xFF, graph->nodes.n * sizeof *f.buffer_of_node);
     make_buffers(&f, options.pads_rows ? pitch_rows(scratch, graph, grouping->is_stored) : NULL);
-    if (!compose_all(&f, &failure)) return report(graph, diags, failure);
+    if (!compose_all(&f, failure)) return NULL;
     make_edges(&f);
     const char *fault = plan_verify(plan, scratch);
     if (fault) ice(arena, "fused plan of %s: %s", graph->name, fault);
     return plan;
+}
+
+static bool set_alone(const Graph *graph, bool *alone, NodeId id) {
+    bool changes = !alone[id] && !graph_block(graph, id, BLOCK_KERNEL);
+    alone[id] = alone[id] || changes;
+    return changes;
+}
+
+/* Has kernels by themselves made of what that group was there for; where they are, of all ops.
+ * False: they are. */
+static bool take_apart(Arena *scratch, const Graph *graph, const FuseFailure *failure,
+                       FuseOptions *options) {
+    uint32_t n = graph->nodes.n;
+    bool *alone = arena_array(scratch, bool, n), any = false;
+    if (options->alone) memcpy(alone, options->alone, n * sizeof *alone);
+    for (uint32_t i = 0; i < failure->nodes.n; i++)
+        any = set_alone(graph, alone, failure->nodes.data[i]) || any;
+    bool is_known = any;
+    for (NodeId id = 0; id < n && !is_known; id++) any = set_alone(graph, alone, id) || any;
+    options->alone = alone;
+    return any;
+}
+
+Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
+                 Diags *diags) {
+    for (;;) {
+        FuseFailure failure;
+        Plan *plan = fuse_once(arena, scratch, graph, options, &failure);
+        if (plan) return plan;
+        bool may_part = !failure.is_fixed && !options.off;
+        if (!may_part || !take_apart(scratch, graph, &failure, &options))
+            return report(graph, diags, &failure);
+    }
 }

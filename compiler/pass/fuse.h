@@ -30,13 +30,15 @@ typedef struct FuseOptions {
     const bool *cut;      /* stored, and read by kernels of another part from memory alone */
     const bool *again;    /* computed in several kernels, whatever that costs */
     const uint32_t *part; /* that the node belongs to */
+    /* Per node, or NULL; of tests: in no kernel of several ops, as if none was lowered. */
+    const bool *unlowered;
 } FuseOptions;
 /* What the target says. */
 FuseOptions fuse_options_for(const Target *target);
 
 /* `scratch`, another arena than any that holds the graph or the plan, is only used during the call.
  * The plan lives on `arena`. A fixed kernel that cannot be one kernel is reported to `diags`; then
- * NULL. */
+ * NULL. Any other group that cannot is taken apart into its ops. */
 Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
                  Diags *diags);
 

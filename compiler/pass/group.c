@@ -85,6 +85,16 @@ static Group group_copy(Arena *arena, const Group *group) {
     return copy;
 }
 
+/* A window's elements are made whoever stores them, with all that the elementwise work on the
+ * product reads. */
+static void add_window(const Grouper *p, Group *group) {
+    for (uint32_t i = 0; i < group->targets.n; i++)
+        if (group->targets.data[i].node + 1 == group->window) return;
+    if (!group->window) return;
+    StoreTarget target = {.node = group->window - 1, .output = OUTPUT_NONE};
+    vec_push(p->arena, &group->targets, target);
+}
+
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,
                    uint32_t *makers) {
     ArenaMark mark = arena_mark(p->arena);
@@ -96,6 +106,7 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailur
                           .max_scalars = MAX_SCALARS};
     Kernel kernel = {.name = NULL};
     Group attempted = group_copy(p->arena, group);
+    add_window(p, &attempted);
     bool ok = compose_group(p->arena, &input, &attempted, &kernel, failure);
     uint32_t n_loads = ok ? attempted.loads.n : 0;
     if (n_loads) memcpy(p->loads, attempted.loads.data, n_loads * sizeof *p->loads);
@@ -167,8 +178,10 @@ static bool add_anchor(Arena *arena, const Grouper *p, Group *group, const Ancho
     if (group->axes && group->axes != axes) return false;
     group->axes = axes; /* a map becomes a reduction's group: its stores stay inner */
     vec_push(arena, &group->reduces, of);
-    if (of != anchor->node)
+    if (of != anchor->node) {
         memcpy(group->begin, graph_node(p->graph, anchor->node)->attrs.begin, sizeof group->begin);
+        group->window = anchor->node + 1;
+    }
     return true;
 }
 
@@ -564,7 +577,7 @@ static bool shrink(Grouper *p) {
 }
 
 Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
-                      ComposeFailure *failure) {
+                      GroupFailure *failure) {
     bool off = options.off;
     uint32_t n = graph->nodes.n;
     Grouper p = {.arena = arena,
@@ -607,7 +620,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
         bool grew = p.failure.reason == REASON_TOO_LARGE && shrink(&p);
         if (!grew && (off || !group_store_more(&p))) break;
     }
-    *failure = p.failure;
+    *failure = (GroupFailure){.why = p.failure, .anchor = p.failed};
     if (p.failure.reason) return NULL;
     store_loaded(&p);
     if (!off) {

@@ -32,11 +32,16 @@ typedef struct Grouping {
     const bool *can_prepare; /* per node: see prepare.h; groups are of such values or of others */
 } Grouping;
 
+/* A group that no kernel can be. */
+typedef struct GroupFailure {
+    ComposeFailure why;
+    NodeId anchor; /* what the group is there for; NODE_NONE: the source has fixed it */
+} GroupFailure;
+
 /* `arena` holds everything, intermediate attempts included. With options.off, every node but
- * literals is an anchor of its own. NULL when a fixed kernel of the source cannot be kept:
- * `failure` says why.
+ * literals is an anchor of its own. NULL when a fixed kernel of the source cannot be kept, or a
+ * group not be composed: `failure` says why.
  */
-Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
-                      ComposeFailure *failure);
+Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options, GroupFailure *failure);
 
 #endif

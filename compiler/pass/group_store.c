@@ -111,7 +111,7 @@ static bool is_frontier(const Grouper *p, NodeId id, const uint32_t *makers) {
 static bool is_inlined(const Grouper *p, NodeId id, const uint32_t *makers) {
     OpClass cls = graph_class(p->graph, id);
     return (cls == CLASS_ELTWISE || cls == CLASS_CAST) && p->g->group_of[id] == GROUP_NONE &&
-           makers[id] > 0;
+           makers[id] > 0 && !p->is_inside[id];
 }
 
 static bool store_factors(Grouper *p, const uint32_t *makers) {
@@ -138,7 +138,7 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
         for (uint32_t i = 0; i < node->n_args; i++)
             below[id] =
                 below[id] || below[node->args[i]] || graph_is_reduction(graph, node->args[i]);
-        if (!is_inlined(p, id, makers) || (p->again && p->again[id]) || p->is_inside[id]) continue;
+        if (!is_inlined(p, id, makers) || (p->again && p->again[id])) continue;
         double repeats = repetition(p, id, &p->users[id]);
         bool has_views = false;
         for (uint32_t i = 0; i < p->users[id].n; i++)

@@ -116,6 +116,8 @@ DimId *pitch_rows(Arena *arena, const Graph *graph, const bool *is_stored) {
         const Node *node = graph_node(graph, id);
         if (!p.is_wanted[id] || p.is_broken[id]) continue;
         DimId extent = node->shape.dims[node->shape.rank - 1];
+        /* Of rows of one element there is nothing to read row by row. */
+        if (dim_equals_const(graph->dims, extent, 1)) continue;
         DimId pitch = pitch_of(graph->dims, extent, node->dtype);
         pitches[id] = pitch == extent ? DIM_NONE : pitch;
     }

@@ -145,11 +145,38 @@ Test(choose, no_plan_is_slower_than_its_ops) {
         "graph g(a: bf16[164, 8, 904], w: bf16[904, 64], s: bf16[164, 1, 64])"
         " -> (y: bf16[164, 8, 64]) {\n  y = (a @ w) * s\n}\n",
         "dim K in 1..8192\ndim M in 1..8192\ndim N in 1..8192\n"
-        "graph g(x: bf16[K, M], w: bf16[K, N]) -> (y: bf16[M, N]) {\n  y = transpose(x) @ w\n}\n"};
+        "graph g(x: bf16[K, M], w: bf16[K, N]) -> (y: bf16[M, N]) {\n  y = transpose(x) @ w\n}\n",
+        /* of several kernels that are faster each, but leave less in the cache */
+        "dim B in 0..300\n"
+        "graph g(x: i32[B, 8, 64], i: i32[B], b: i32[64], s: i32[B])"
+        " -> (a: i32[B, B, 64], c: i32[B, B, 64], y: i32[B, 64]) {\n"
+        "  a = gather(x, i, axis=1)\n  c = a - b\n  y = s @ c\n}\n",
+        "dim B in 2..65536 mult 2\n"
+        "graph g(w: f64[B, 24], a: f64[24, 1]) -> (y: f64[12, 8, 8]) {\n"
+        "  e = expand(w @ a, [12, B, 8])\n  y = transpose(e, perm=[0, 2, 1]) @ e\n}\n",
+        "graph g(a: f32[16, 1, 8, 1], b: f32[1], c: f32[16, 1, 8, 1])"
+        " -> (s: f32[16, 1, 8, 1], y: f32[16, 1, 8, 64]) {\n"
+        "  v = where(iota([8, 1], axis=1) <= iota([8, 1], axis=0), a - b - c, 0.25)\n"
+        "  s = softmax(v, axis=3)\n  y = gather(s, iota([64], axis=0) * 3 + 5, axis=3)\n}\n"};
     static const TargetId targets[] = {TARGET_SM_90A, TARGET_SM_80, TARGET_CPU};
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
         for (size_t t = 0; t < sizeof targets / sizeof *targets; t++)
             expect_no_loss(sources[i], targets[t]);
+}
+
+/* Pieces, of which one in a `fuse never` block keeps the concat from being stored in pieces, are
+ * computed each in a kernel of its own, which is whole, and no lane computes them all. */
+Test(choose, what_a_never_block_keeps_from_its_place_is_joined_alone) {
+    static const char source[] =
+        "dim T in 1..4096\n"
+        "graph g(x: bf16[9, 8, T], v: bf16[9, 8, T], y: bf16[9, T, T]) -> (z: bf16[9, T + 16, T]) "
+        "{\n  fuse never {\n    u = v * 2.0\n  }\n"
+        "  z = concat([u, sqrt(abs(x)), y], axis=1)\n}\n";
+    Arena *arena = arena_new(NULL);
+    PricedPlan plan = priced(arena, source, TARGET_CPU, false, NULL);
+    cr_expect_eq(plan.cost->n_launches, 3, "%u launches", plan.cost->n_launches);
+    expect_no_loss(source, TARGET_CPU);
+    arena_free(arena);
 }
 
 /* Alone, whose input comes from memory, the softmax is faster with its sums apart; here another

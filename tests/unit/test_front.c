@@ -195,6 +195,7 @@ static const struct {
     const char *id, *reason;
 } tested_elsewhere[] = {
     {"internal", "a fault of the compiler itself: no input is known to cause one"},
+    {"no-lowering", "what no kernel can be is taken apart: no program is known to cause one"},
 };
 
 Test(front, every_diagnostic_has_a_wrong_program) {

@@ -186,6 +186,10 @@ Test(fuse, fixed_kernels_are_kept_or_refused) {
                            "    s = sum(x, axis=1)\n    y = sum(x * 2.0, axis=0) + s[0]\n  }\n}\n");
     const char *errors = plans_refusal(arena, module, 0);
     cr_expect(strstr(errors, "fixed-kernel"), "%s", errors);
+    module = plans_parse(arena, "graph g(x: f32[8, 8], w: f32[8, 8]) -> (y: f32[8]) {\n"
+                                "  kernel a {\n    v = sum(x, axis=1)\n    y = v @ w\n  }\n}\n");
+    errors = plans_refusal(arena, module, 0);
+    cr_expect(strstr(errors, "fixed-kernel"), "%s", errors);
     arena_free(arena);
 }
 
@@ -306,4 +310,41 @@ Test(fuse, rows_of_several_tensors_are_one_kernel) {
                      rows_of_several[i].what, plan->kernels.n);
         arena_free(arena);
     }
+}
+
+/* Loops are not joined where one of them has no iterations, since nothing tells them apart then. */
+Test(fuse, nothing_is_divided_by_an_extent_of_zero) {
+    Arena *arena = arena_new(NULL);
+    Module *module = plans_parse(arena, "dim B in 0..8\n"
+                                        "graph g(q: f16[1, B, 0, 32], k: f16[1, B, 0, 32], "
+                                        "v: f16[1, B, 0, 4]) -> (y: f16[1, B, 0, 4]) {\n"
+                                        "  s = (q @ transpose(k, perm=[0, 1, 3, 2])) * 0.25\n"
+                                        "  y = softmax(s) @ v\n}\n");
+    cr_expect_not_null(plans_fuse(arena, module, 0, false));
+    arena_free(arena);
+}
+
+/* Where no kernel can be what a group is, its ops are kernels by themselves. */
+Test(fuse, what_no_kernel_can_be_is_taken_apart) {
+    Arena *arena = arena_new(NULL), *scratch = arena_new(NULL);
+    Module *module = plans_parse(arena, "graph g(x: f32[8, 24], a: f32[24, 16]) -> (y: f32[8, 15], "
+                                        "z: f32[8]) {\n"
+                                        "  h = relu(x @ a)\n  y = softmax(h[:, 1:])\n"
+                                        "  z = sum(exp(x), axis=1)\n}\n");
+    const Graph *graph = module->graphs.data[0];
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        bool *unlowered = arena_array(arena, bool, graph->nodes.n);
+        Diags diags = {.arena = arena};
+        FuseOptions options = {.unlowered = unlowered};
+        unlowered[id] = true;
+        Plan *plan = fuse_graph(arena, scratch, graph, options, &diags);
+        cr_assert(plan, "node %u", id);
+        for (uint32_t k = 0; k < plan->kernels.n; k++)
+            for (uint32_t i = 0; i < plan->kernels.data[k].nodes.n; i++)
+                cr_expect(plan->kernels.data[k].nodes.data[i] != id ||
+                              plan->kernels.data[k].nodes.n == 1,
+                          "node %u", id);
+    }
+    arena_free(scratch);
+    arena_free(arena);
 }

@@ -49,6 +49,10 @@ static const Case cases[] = {
      "graph g(x: bf16[64, 96], a: bf16[96, 101]) -> (y: bf16[101]) {\n"
      "  h = x @ a\n  y = max(h, 0)\n}\n",
      0},
+    {"rows of one element",
+     "graph g(x: f64[64, 24], a: f64[24, 1]) -> (y: f64[4, 8, 8]) {\n"
+     "  e = expand(x @ a, [4, 64, 8])\n  y = transpose(e, perm=[0, 2, 1]) @ e\n}\n",
+     0},
     {"rows that another reader merges",
      "graph g(x: bf16[64, 96], a: bf16[96, 101], b: bf16[101, 64]) -> (y: bf16[64, 64], s: "
      "bf16[8]) {\n"

@@ -178,3 +178,46 @@ Test(window, no_byte_and_no_product_is_added) {
     cr_expect_float_eq(priced.cost->read_bytes + priced.cost->written_bytes, least, least * 0.2);
     arena_free(arena);
 }
+
+/* What is sliced rests on products of which one at most is made for the slice alone, and on what
+ * another kernel makes. */
+static const char *const sliced[] = {
+    "x @ a",
+    "(x @ a) + (x @ b)",
+    "silu(x @ a) * (x @ b)",
+    "(x @ a) + (y @ b)",
+    "(x @ a) + (x @ b) * (y @ a)",
+    "(x @ a) * softmax(y @ b)",
+    "(x @ a) + mean(y, axis=1, keep=true)",
+    "relu((x @ a) - sum(y, axis=0)[:16])",
+};
+
+typedef struct Reader {
+    const char *text, *type;
+} Reader;
+
+static const Reader readers[] = {
+    {"softmax(h[:, :-1])", "f32[8, 15]"}, {"sum(h[:, 1:], axis=1)", "f32[8]"},
+    {"sum(h[2:], axis=0)", "f32[16]"},    {"argmax(h[:, :-1], axis=1)", "i32[8]"},
+    {"transpose(h[:, :8])", "f32[8, 8]"}, {"h[0] @ w", "f32[4]"},
+    {"h[:, :-1] @ w[:-1]", "f32[8, 4]"},  {"h[:, ::2] @ w[:8]", "f32[8, 4]"},
+    {"exp(h[:, 3:7])", "f32[8, 4]"},
+};
+
+Test(window, whatever_reads_a_slice_of_products_compiles, .timeout = 120) {
+    static const TargetId targets[] = {TARGET_CPU, TARGET_SM_80, TARGET_SM_90A};
+    for (size_t i = 0; i < sizeof sliced / sizeof *sliced; i++)
+        for (size_t k = 0; k < sizeof readers / sizeof *readers; k++)
+            for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+                Arena *arena = arena_new(NULL);
+                const char *source =
+                    str_format(arena,
+                               "graph g(x: f32[8, 24], y: f32[8, 24], a: f32[24, 16], "
+                               "b: f32[24, 16], w: f32[16, 4]) -> (z: %s) {\n"
+                               "  h = %s\n  z = %s\n}\n",
+                               readers[k].type, sliced[i], readers[k].text);
+                PricedPlan priced = price(arena, plans_parse(arena, source), targets[t]);
+                cr_expect_not_null(priced.plan, "%s\n%s", target_get(targets[t])->name, source);
+                arena_free(arena);
+            }
+}
