@@ -212,17 +212,21 @@ static Wishes wishes_new(Arena *arena, uint32_t n) {
                     .alone = arena_array(arena, bool, n),
                     .placed = arena_array(arena, bool, n),
                     .again = arena_array(arena, bool, n),
-                    .windowed = arena_array(arena, bool, n)};
+                    .windowed = arena_array(arena, bool, n),
+                    .held = arena_array(arena, bool, n),
+                    .loose = arena_array(arena, bool, n)};
 }
 
-static Wishes wishes_copy(Arena *arena, const Wishes *wishes, uint32_t n) {
+Wishes choose_copy_wishes(Arena *arena, const Wishes *wishes, uint32_t n) {
     return (Wishes){.apart = arena_copy(arena, wishes->apart, n * sizeof(bool)),
                     .unmerged = arena_copy(arena, wishes->unmerged, n * sizeof(bool)),
                     .store = arena_copy(arena, wishes->store, n * sizeof(bool)),
                     .alone = arena_copy(arena, wishes->alone, n * sizeof(bool)),
                     .placed = arena_copy(arena, wishes->placed, n * sizeof(bool)),
                     .again = arena_copy(arena, wishes->again, n * sizeof(bool)),
-                    .windowed = arena_copy(arena, wishes->windowed, n * sizeof(bool))};
+                    .windowed = arena_copy(arena, wishes->windowed, n * sizeof(bool)),
+                    .held = arena_copy(arena, wishes->held, n * sizeof(bool)),
+                    .loose = arena_copy(arena, wishes->loose, n * sizeof(bool))};
 }
 
 /* Equal kernels start together, and fill the machine together. */
@@ -281,6 +285,8 @@ static FuseOptions options_with(const Chooser *c, const Wishes *wishes) {
     options.placed = wishes->placed;
     options.again = wishes->again;
     options.windowed = wishes->windowed;
+    options.held = wishes->held;
+    options.loose = wishes->loose;
     return options;
 }
 
@@ -347,7 +353,7 @@ typedef bool Worth(const Chooser *, const Offer *now, const Offer *other, const 
 /* What the move makes of these wishes, if it makes anything and breaks no block of the source. */
 static bool try_move(const Chooser *c, const Part *part, Move *move, const Wishes *from,
                      const Offer *now, Wishes *moved, Offer *other) {
-    *moved = wishes_copy(c->arena, from, part->excerpt.graph->nodes.n);
+    *moved = choose_copy_wishes(c->arena, from, part->excerpt.graph->nodes.n);
     return move(part, moved) && price_part(c, part, moved, other) &&
            other->n_broken <= now->n_broken;
 }
@@ -403,6 +409,8 @@ static void copy_wishes(Wishes *to, const Wishes *from, const Excerpt *excerpt, 
     copy_flags(to->placed, from->placed, excerpt, back);
     copy_flags(to->again, from->again, excerpt, back);
     copy_flags(to->windowed, from->windowed, excerpt, back);
+    copy_flags(to->held, from->held, excerpt, back);
+    copy_flags(to->loose, from->loose, excerpt, back);
 }
 
 static void note_taken(Chooser *c, const Excerpt *excerpt) {
@@ -443,7 +451,7 @@ static bool improve_kernel(Chooser *c, const Plan *plan, const Kernel *kernel) {
 
 /* Whole plans. */
 
-static Plan *make_plan(Chooser *c) {
+Plan *choose_make_plan(Chooser *c) {
     FuseOptions options = options_with(c, &c->wishes);
     options.cut = c->cut.store;
     options.again = c->cut.again;
@@ -456,44 +464,13 @@ static Plan *make_plan(Chooser *c) {
     return plan;
 }
 
-/* Whether who is not in the value's block reads it. */
-static bool ends_block(const Chooser *c, NodeId id, uint32_t block) {
-    for (uint32_t i = 0; i < c->users[id].n; i++)
-        if (graph_block(c->graph, c->users[id].data[i], BLOCK_MUST) != block) return true;
-    return false;
-}
-
-/* What a `fuse must` block makes for others may be computed where they read it, and what it rests
- * on is stored then: where that breaks the block, its results are stored instead. */
-static Plan *keep_blocks(Chooser *c, Plan *plan) {
-    uint32_t n_nodes = c->graph->nodes.n, n_broken = plan ? contract_n_broken(plan) : 0;
-    if (n_broken == 0) return plan;
-    bool *is_broken = arena_array(c->arena, bool, c->graph->fixed_kernels.n + (size_t)1);
-    for (uint32_t i = 0; i < plan->edges.n; i++)
-        if (contract_breaks(plan, &plan->edges.data[i]))
-            is_broken[graph_block(c->graph, plan->edges.data[i].producer, BLOCK_MUST)] = true;
-    Wishes before = c->wishes;
-    c->wishes = wishes_copy(c->arena, &before, n_nodes);
-    c->cut.again = c->wishes.again;
-    for (NodeId id = 0; id < n_nodes; id++) {
-        uint32_t block = graph_block(c->graph, id, BLOCK_MUST);
-        bool is_source = graph_class(c->graph, id) == CLASS_SOURCE;
-        if (is_broken[block] && !is_source && ends_block(c, id, block)) c->wishes.store[id] = true;
-    }
-    Plan *kept = make_plan(c);
-    if (kept && contract_n_broken(kept) < n_broken) return kept;
-    c->wishes = before;
-    c->cut.again = before.again;
-    return plan;
-}
-
 static Plan *try_moves(Chooser *c, Plan *plan) {
     bool changes = true;
     for (int round = 0; plan && changes && round < MAX_ROUNDS; round++) {
         changes = false;
         for (uint32_t k = 0; k < plan->kernels.n && c->n_parts < MAX_PARTS; k++)
             changes = improve_kernel(c, plan, &plan->kernels.data[k]) || changes;
-        if (changes) plan = make_plan(c);
+        if (changes) plan = choose_make_plan(c);
     }
     return plan;
 }
@@ -527,7 +504,7 @@ static Plan *cut_apart(Chooser *c, const Plan *plan, double us, uint32_t kernel,
                         card_of_target(c->target), registers, c->points.dims[0], (CutAim)aim,
                         &c->cut))
             continue;
-        Plan *other = make_plan(c);
+        Plan *other = choose_make_plan(c);
         double other_us = other ? price(c, other)->us : 0;
         if (!other || other_us >= best_us) continue;
         best = other, best_us = other_us, best_cut = c->cut;
@@ -602,7 +579,7 @@ static bool take_back(Chooser *c, Offer now, const Prices *apart) {
     bool any = false;
     for (uint32_t i = 0; i < c->n_taken; i++) {
         Offer other;
-        Wishes wishes = wishes_copy(c->arena, &c->wishes, c->graph->nodes.n);
+        Wishes wishes = choose_copy_wishes(c->arena, &c->wishes, c->graph->nodes.n);
         without(&wishes, c->taken[i], c->graph->nodes.n);
         if (!price_whole(c, &wishes, &other) || other.n_broken > now.n_broken ||
             !is_worth(c, &now, &other, apart) ||
@@ -634,14 +611,15 @@ static Plan *hold_against_ops(Chooser *c, Plan *plan) {
     arena_reset(c->scratch);
     if (!choose_price_ops(c->arena, c->scratch, c->graph, c->target, &c->points, &apart))
         return plan;
-    if (!loses(c, &now.prices, &apart)) return take_back(c, now, &apart) ? make_plan(c) : plan;
+    if (!loses(c, &now.prices, &apart))
+        return take_back(c, now, &apart) ? choose_make_plan(c) : plan;
     c->asks_all = true;
     return try_moves(c, plan);
 }
 
 static Plan *best_plan(Chooser *c) {
-    Plan *plan = hold_against_ops(c, try_moves(c, keep_blocks(c, make_plan(c))));
-    plan = cut_kernels(c, plan);
+    Plan *plan = hold_against_ops(c, try_moves(c, choose_keep_blocks(c, choose_make_plan(c))));
+    plan = choose_hold_blocks(c, cut_kernels(c, plan));
     if (plan) say_priced(c, plan);
     return plan;
 }

@@ -9,7 +9,7 @@
 
 /* What is asked of fusion beyond its own rules, per node. */
 typedef struct Wishes {
-    bool *apart, *unmerged, *store, *alone, *placed, *again, *windowed;
+    bool *apart, *unmerged, *store, *alone, *placed, *again, *windowed, *held, *loose;
 } Wishes;
 
 enum { MAX_TAKEN = 4 };
@@ -47,6 +47,15 @@ typedef struct Part {
     bool has_windows;
     bool *may_window; /* per node of it: the product that may be made slice by slice */
 } Part;
+
+Wishes choose_copy_wishes(Arena *arena, const Wishes *wishes, uint32_t n_nodes);
+/* The graph's plan with the wishes and cuts at hand. NULL: it cannot be. */
+Plan *choose_make_plan(Chooser *c);
+
+/* The plan, or one with other wishes that leaves fewer edges of `fuse must` blocks stored. */
+Plan *choose_keep_blocks(Chooser *c, Plan *plan);
+/* The plan, or one that keeps blocks which it does not, with launches linked. */
+Plan *choose_hold_blocks(Chooser *c, Plan *plan);
 
 /* Whether a move may pay for the kernel, which has had none yet. */
 bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel);

@@ -276,6 +276,7 @@ static bool compose_all(Fuser *f, ComposeFailure *failure) {
                               .group_of = f->grouping->group_of,
                               .group = i,
                               .is_stored = f->grouping->is_stored,
+                              .is_held = f->grouping->is_held,
                               .buffer_of_node = f->buffer_of_node,
                               .buffer_of_output = f->buffer_of_output,
                               .buffers = f->plan->buffers.data,

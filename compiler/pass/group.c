@@ -45,7 +45,8 @@ static void find_dependency(Grouper *p) {
         NodeId arg = node->args[i];
         uint32_t made_by = p->g->group_of[arg];
         LastGroups of_arg = p->last_groups[arg];
-        if (made_by != GROUP_NONE) {
+        bool is_again = p->held && p->held[arg] && graph_shares_must(p->graph, arg, id);
+        if (made_by != GROUP_NONE && !is_again) {
             const Group *group = &p->g->groups.data[made_by];
             of_arg.any = made_by + 1 + (p->g->is_placed[arg] || is_cut(p, arg, id));
             of_arg.of_run = !group->fixed && group_is_init(p, group) ? 0 : of_arg.any;
@@ -93,6 +94,7 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailur
                           .group_of = p->g->group_of,
                           .group = index,
                           .is_costly = p->wants_store,
+                          .is_held = p->held,
                           .max_scalars = MAX_SCALARS};
     Kernel kernel = {.name = NULL};
     Group attempted = group_copy(p->arena, group);
@@ -425,6 +427,7 @@ static Grouping *grouping_new(const Grouper *p) {
     g->is_placed = p->is_placed;
     g->window_of = p->window_of;
     g->why_apart = arena_array(p->arena, ReasonId, n);
+    g->is_held = p->held;
     g->can_prepare = p->can_prepare;
     memset(g->group_of, 0xFF, n * sizeof *g->group_of);
     return g;
@@ -578,6 +581,8 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .placed = options.placed,
                  .windowed = options.windowed,
                  .cut = options.cut,
+                 .held = options.held,
+                 .loose = options.loose,
                  .again = options.again,
                  .part = options.part};
     p.wants_store = arena_array(arena, bool, n);

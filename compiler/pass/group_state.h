@@ -36,8 +36,9 @@ typedef struct Grouper {
     ComposeMarks *marks;
     const Graph *graph;
     bool off, has_cores, by_columns;
-    const bool *can_prepare;                                                /* per node */
-    const bool *apart, *unmerged, *alone, *placed, *cut, *again, *windowed; /* see FuseOptions */
+    const bool *can_prepare; /* per node */
+    const bool *apart, *unmerged, *alone, *placed, *cut, *again, *windowed, *held,
+        *loose; /* see FuseOptions */
     const uint32_t *part;
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */
