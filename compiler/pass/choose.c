@@ -506,7 +506,8 @@ static Plan *cut_apart(Chooser *c, const Plan *plan, double us, uint32_t kernel,
             continue;
         Plan *other = choose_make_plan(c);
         double other_us = other ? price(c, other)->us : 0;
-        if (!other || other_us >= best_us) continue;
+        if (!other || other_us >= best_us || contract_n_broken(other) > contract_n_broken(plan))
+            continue;
         best = other, best_us = other_us, best_cut = c->cut;
     }
     c->cut = best_cut;

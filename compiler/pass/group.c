@@ -222,6 +222,29 @@ static ReasonId why_not_added(const Grouper *p, const Group *group) {
     return is_product ? REASON_TILES : REASON_OTHER_DOMAIN;
 }
 
+/* Whether the source wants the anchor in one kernel with something that the group makes. */
+static bool is_insisted(const Grouper *p, const Group *group, NodeId anchor) {
+    for (uint32_t i = 0; i < group->reduces.n; i++)
+        if (graph_shares_must(p->graph, group->reduces.data[i], anchor) &&
+            group->reduces.data[i] != anchor)
+            return true;
+    for (uint32_t i = 0; i < group->targets.n; i++)
+        if (graph_shares_must(p->graph, group->targets.data[i].node, anchor) &&
+            group->targets.data[i].node != anchor)
+            return true;
+    return group->fixed != 0;
+}
+
+/* The price that speaks against what the group has become; REASON_NONE: none does. */
+static ReasonId why_priced(const Grouper *p, const Group *group, NodeId anchor) {
+    ReasonId starved = group->has_passes ? why_starved(p, group) : REASON_NONE;
+    bool is_whole = group->has_passes || group->has_inner;
+    bool is_apart = is_whole && is_kept_apart(p, group);
+    if (starved == REASON_SEGMENTS) return starved; /* more than a price */
+    if ((!starved && !is_apart) || is_insisted(p, group, anchor)) return REASON_NONE;
+    return starved ? starved : REASON_SLOWER;
+}
+
 bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure) {
     Group joined = group_copy(p->arena, &p->g->groups.data[index]);
     bool is_product = joined.reduces.n && graph_is_contraction(p->graph, joined.reduces.data[0]);
@@ -234,14 +257,9 @@ bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFai
     bool ok = try_group(p, &joined, index, failure);
     bool is_place = failure->reason == REASON_OTHER_DOMAIN || failure->reason == REASON_MISALIGNED;
     if (!ok && is_product && is_place) failure->reason = REASON_TILES;
-    ReasonId starved = ok && joined.has_passes ? why_starved(p, &joined) : REASON_NONE;
-    if (starved) {
-        *failure = (ComposeFailure){.reason = starved, .node = anchor->node};
-        ok = false;
-    }
-    bool is_whole = joined.has_passes || joined.has_inner;
-    if (ok && is_whole && !joined.fixed && is_kept_apart(p, &joined)) {
-        *failure = (ComposeFailure){.reason = REASON_SLOWER, .node = anchor->node};
+    ReasonId priced = ok ? why_priced(p, &joined, anchor->node) : REASON_NONE;
+    if (priced) {
+        *failure = (ComposeFailure){.reason = priced, .node = anchor->node};
         ok = false;
     }
     p->g->group_of[anchor->node] = made_by;

@@ -601,7 +601,8 @@ Test(cli, fast_numerics_are_recorded) {
 
 /* What a GPU's plan could not keep is no matter on a CPU. */
 Test(cli, a_source_for_cpus_is_verified_with_rewrites) {
-    static const char source[] = "graph a(x: f32[8, 16], w: f32[16, 400]) -> (y: f32[8, 400]) {\n"
+    static const char source[] = "dim B in 1..64\n"
+                                 "graph a(x: f32[B, 16], w: f32[16, 400]) -> (y: f32[B, 400]) {\n"
                                  "  fuse must {\n    h = x @ w\n    y = softmax(h)\n  }\n}\n";
     write_file("a.g", source, sizeof source - 1);
     cr_expect_eq(fusec("@a.g --emit=sched --target=sm_80", NULL), 1);

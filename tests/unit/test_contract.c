@@ -139,6 +139,15 @@ static const Must musts[] = {
     {"graph g(x: f32[16, 16], a: f32[16, 7], b: f32[16, 7]) -> (y: f32[16, 7]) {\n"
      "  fuse must { m = x * 2.0; p = m @ a }\n  y = silu(p) * (m @ b)\n}",
      TARGET_CPU, true},
+    /* passes over few long rows are a matter of price */
+    {"graph g(x: f32[100000]) -> (y: f32[100000]) {\n  fuse must { y = softmax(x) }\n}",
+     TARGET_SM_90A, true},
+    {"graph g(x: f32[100000]) -> (y: f32[100000]) {\n  fuse must { y = softmax(x) }\n}", TARGET_CPU,
+     true},
+    /* what turns of one launch hand over may be an output */
+    {"graph g(x: f32[8, 4], a: f32[4, 8], w: f32[8, 1]) -> (p: f32[8, 8], y: f32[8, 1]) {\n"
+     "  fuse must { p = x @ a; q = silu(p); y = q @ w }\n}",
+     TARGET_SM_80, true},
     /* not what rests on a reduction that would be stored for that alone */
     {"graph g(x: bf16[512, 256], u: bf16[256, 256]) -> (n: bf16[512, 256], y: bf16[512, 256]) {\n"
      "  fuse must { n = softmax(x); y = n @ u }\n}",
@@ -174,6 +183,15 @@ Test(contract, must_is_kept_or_reported) {
             cr_expect(diag->severity != SEVERITY_ERROR || diag->id == DIAG_FUSE_MUST);
         arena_free(arena);
     }
+}
+
+/* A price does not speak against the source's own kernel either. */
+Test(contract, a_kernel_may_go_over_few_long_rows) {
+    Arena *arena = arena_new(NULL);
+    const Module *module = plans_parse(
+        arena, "graph g(x: f32[100000]) -> (y: f32[100000]) {\n  kernel k { y = softmax(x) }\n}");
+    cr_expect_eq(plans_fuse(arena, module, 0, false)->kernels.n, 1);
+    arena_free(arena);
 }
 
 Test(contract, printed_graphs_keep_them) {
