@@ -67,6 +67,9 @@ typedef struct GraphOutput {
     Str name;
     NodeId node;
     Span span;
+    /* Of an input or param as it is, which no op makes: the fixed kernel that copies it, plus 1; 0:
+     * any may. It has nodes besides. */
+    uint32_t copied_by;
 } GraphOutput;
 
 /* A block of the source: a user's or a dump's fixed kernel, `kernel name { ... }`; or a contract on

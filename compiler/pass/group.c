@@ -16,6 +16,13 @@ static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
     return graph_block(graph, id, BLOCK_KERNEL);
 }
 
+/* The same of what an anchor stores. */
+static uint32_t fixed_anchor(const Grouper *p, const Anchor *anchor) {
+    bool is_output = anchor->output != OUTPUT_NONE;
+    uint32_t copied_by = is_output ? p->graph->outputs.data[anchor->output].copied_by : 0;
+    return copied_by ? copied_by : fixed_kernel(p->graph, anchor->node);
+}
+
 bool group_is_lone(const Grouper *p, NodeId id) {
     bool is_wanted = graph_block(p->graph, id, BLOCK_NEVER) || (p->alone && p->alone[id]);
     return !p->off && is_wanted && !graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id);
@@ -373,7 +380,7 @@ static void note_passed(Grouper *p, const Anchor *anchor, const Group *lone, uin
 /* Places an anchor and returns its group: the latest that can take it, or a new one. Groups before
  * `after` - 1 are too early: the anchor depends on that one's results. */
 static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
-    uint32_t fixed = p->off ? 0 : fixed_kernel(p->graph, anchor->node);
+    uint32_t fixed = p->off ? 0 : fixed_anchor(p, anchor);
     if (fixed) return place_fixed(p, anchor, fixed, after);
     uint32_t alone = open_group(p, anchor);
     bool is_copy =
@@ -510,7 +517,8 @@ static void run_round(Grouper *p) {
         for (uint32_t o = 0; o < graph->outputs.n; o++) {
             if (graph->outputs.data[o].node != id) continue;
             is_output = true;
-            if (!p->is_placed[id]) anchor_node(p, id, o);
+            bool is_later = !p->off && graph->outputs.data[o].copied_by;
+            if (!p->is_placed[id] && !is_later) anchor_node(p, id, o);
         }
         bool is_fixed = leaves_fixed(p, id);
         bool is_apart = group_is_lone(p, id) || (feeds_lone(p, id) && !graph_is_literal(graph, id));
@@ -529,6 +537,8 @@ static void run_round(Grouper *p) {
             hand_over(p, id);
         }
     }
+    for (uint32_t o = 0; o < graph->outputs.n && !p->off; o++) /* once their kernels are there */
+        if (graph->outputs.data[o].copied_by) anchor_node(p, graph->outputs.data[o].node, o);
 }
 
 /* What grouping made us load is stored; reductions get their store here. */
