@@ -121,11 +121,11 @@ static bool goes_over(const Relayer *s, const Kernel *rows, const Kernel *scores
 
 /* Whether the left factor is what the rows make, and no more of it is read. */
 static bool multiplies(const Relayer *s, const Kernel *result, const Kernel *scores) {
+    if (!is_product(result)) return false; /* others may have no reduction at all */
     const Scalar *left = scalar_get(result->scalars, result->reduces.data[0].value);
     PlainAxes axes = plain_first_axes(result->n_parallel - 1);
     DimId n = kernel_axis_extent(result, gemm_axis_n(result));
-    if (!is_product(result) || left->kind != SCALAR_LOAD || left->buffer != s->passed[1] ||
-        result->n_parallel > MAX_RANK)
+    if (left->kind != SCALAR_LOAD || left->buffer != s->passed[1] || result->n_parallel > MAX_RANK)
         return false;
     axes.of[axes.n++] = gemm_axis_k(result);
     return plain_reads(s->plan, result, &axes, s->passed[1]) &&
