@@ -13,7 +13,7 @@ enum {
 };
 
 static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
-    return graph_block(graph, id, BLOCK_KERNEL);
+    return graph_is_bound(graph, id) ? 0 : graph_block(graph, id, BLOCK_KERNEL);
 }
 
 /* The same of what an anchor stores. */
