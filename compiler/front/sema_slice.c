@@ -65,8 +65,8 @@ static bool require_le(Sema *sema, Span span, NodeId arg, const char *what, DimI
                    a_text, b_text);
     else
         sema_error(sema, DIAG_SLICE_BOUNDS, span,
-                   "%s may be out of range: %s <= %s does not hold for all dims", what, a_text,
-                   b_text);
+                   "%s may be out of range: %s <= %s is not known to hold for all dims", what,
+                   a_text, b_text);
     sema_note_tensor(sema, arg);
     if (never) return false;
     int64_t value;

@@ -46,6 +46,7 @@ typedef struct Binding {
     Value value;
     Span span; /* of the name where it was bound */
     bool is_used;
+    uint32_t block; /* of a graph, whose statement bound it, plus 1; 0: none */
 } Binding;
 
 /* Names in order of binding, found by hash. */

@@ -31,6 +31,7 @@ static void bind(Sema *sema, const Ast *target, Value value) {
         if (!node->name) node->name = target->name;
     }
     scope_add(sema->arena, &sema->frame->scope, target->name, value, target->span);
+    scope_find(&sema->frame->scope, target->name)->block = sema->kernel;
 }
 
 static void stmt_bind(Sema *sema, const AstStmt *stmt) {
@@ -228,6 +229,9 @@ static void add_output(Sema *sema, const AstDecl *decl) {
         return;
     }
     GraphOutput output = {.name = decl->name, .node = node, .span = decl->span};
+    uint32_t block = graph_is_bound(sema->graph, node) ? binding->block : 0;
+    if (block && sema->graph->fixed_kernels.data[block - 1].kind == BLOCK_KERNEL)
+        output.copied_by = block;
     vec_push(sema->arena, &sema->graph->outputs, output);
 }
 
@@ -286,6 +290,8 @@ static void compact_kernels(Sema *sema) {
     moved[0] = 0;
     for (NodeId id = 0; id < graph->nodes.n; id++)
         graph->kernel_of.data[id] = moved[graph->kernel_of.data[id]];
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        graph->outputs.data[i].copied_by = moved[graph->outputs.data[i].copied_by];
     graph->fixed_kernels.n = n;
     if (n == 0) graph->kernel_of.n = 0;
 }

@@ -9,8 +9,12 @@ bool sema_check_shape(Sema *sema, Span span, const Shape *shape) {
     for (uint32_t k = 0; k < shape->rank; k++) {
         DimId dim = shape->dims[k];
         if (dim != DIM_NONE && dim_lo(sema->dims, dim) < 0) {
-            sema_error(sema, DIAG_BAD_DIM, span, "extent `%s` can be negative: down to %lld",
+            bool is_proved = dim_prove_le(sema->dims, dim_const(sema->dims, 0), dim);
+            sema_error(sema, DIAG_BAD_DIM, span,
+                       is_proved ? "the terms of extent `%s`, each by itself, reach down to %lld"
+                                 : "extent `%s` can be negative: down to %lld",
                        dim_str(sema->dims, sema->arena, dim), (long long)dim_lo(sema->dims, dim));
+            if (is_proved) diag_help(sema->diags, "Narrow the dims' ranges until they do not.");
             return false;
         }
         bool is_empty = dim && dim_equals_const(sema->dims, dim, 0); /* strides pass the others */

@@ -1,5 +1,7 @@
 /* Proofs about dims with floor divisions by constants. The difference is multiplied by the
- * divisors, then every d * floor(n / d) is replaced by a bound in n. */
+ * divisors, then every d * floor(n / d) is replaced by a bound in n. And of polynomials that ranges
+ * of their terms, each by itself, do not tell: with every symbol counted from its least value, all
+ * coefficients are at least 0. */
 #include "ir/graph.h"
 
 static const int64_t max_scale = 1 << 20;
@@ -81,13 +83,43 @@ static DimId relaxed(DimTab *dims, DimId dim, bool exactly) {
     return sum;
 }
 
-enum { MAX_ROUNDS = 4 }; /* divisions inside divisions */
+enum { MAX_ROUNDS = 4, MAX_TERMS = 16, MAX_ATOMS = 6 }; /* divisions inside divisions */
+
+/* The term with each of its symbols as its least value more; DIM_NONE: it has divisions, which
+ * could simplify with others. */
+static DimId shifted_term(DimTab *dims, DimTerm term) {
+    DimId product = dim_const(dims, term.coefficient);
+    for (uint32_t i = 0; i < term.n_atoms && product; i++) {
+        DimId atom = atom_dim(dims, term.atoms[i]);
+        if (dim_atom(dims, term.atoms[i]).is_division) return DIM_NONE;
+        DimId shifted = dim_add(dims, atom, dim_const(dims, dim_lo(dims, atom)));
+        product = shifted ? dim_mul(dims, product, shifted) : DIM_NONE;
+    }
+    return product;
+}
+
+/* Whether the dim is at least 0 for all that its symbols may be above their least values. */
+static bool rises_from_zero(DimTab *dims, DimId dim) {
+    uint32_t n = dim_n_terms(dims, dim);
+    DimId sum = dim_const(dims, dim_constant_part(dims, dim));
+    if (n > MAX_TERMS) return false;
+    for (uint32_t i = 0; i < n && sum; i++) {
+        DimTerm term = dim_term(dims, dim, i);
+        if (term.n_atoms > MAX_ATOMS) return false;
+        DimId shifted = shifted_term(dims, term);
+        sum = shifted ? dim_add(dims, sum, shifted) : DIM_NONE;
+    }
+    if (!sum || dim_constant_part(dims, sum) < 0) return false;
+    for (uint32_t i = 0; i < dim_n_terms(dims, sum); i++)
+        if (dim_term(dims, sum, i).coefficient < 0) return false;
+    return true;
+}
 
 bool dim_prove_le(DimTab *dims, DimId a, DimId b) {
     if (dim_always_le(dims, a, b)) return true;
     DimId difference = a && b ? dim_sub(dims, b, a) : DIM_NONE;
     for (int i = 0; i < MAX_ROUNDS && difference; i++) {
-        if (dim_lo(dims, difference) >= 0) return true;
+        if (dim_lo(dims, difference) >= 0 || rises_from_zero(dims, difference)) return true;
         difference = relaxed(dims, difference, false);
     }
     return false;

@@ -67,6 +67,9 @@ typedef struct GraphOutput {
     Str name;
     NodeId node;
     Span span;
+    /* Of an input or param as it is, which no op makes: the fixed kernel that copies it, plus 1; 0:
+     * any may. It has nodes besides. */
+    uint32_t copied_by;
 } GraphOutput;
 
 /* A block of the source: a user's or a dump's fixed kernel, `kernel name { ... }`; or a contract on
@@ -141,6 +144,11 @@ static inline bool graph_is_bound(const Graph *graph, NodeId id) {
 static inline uint32_t graph_block(const Graph *graph, NodeId id, BlockKind kind) {
     uint32_t k = graph->kernel_of.n ? graph->kernel_of.data[id] : 0;
     return k && graph->fixed_kernels.data[k - 1].kind == kind ? k : 0;
+}
+/* Whether one `fuse must` block has both. */
+static inline bool graph_shares_must(const Graph *graph, NodeId a, NodeId b) {
+    uint32_t block = graph_block(graph, a, BLOCK_MUST);
+    return block && graph_block(graph, b, BLOCK_MUST) == block;
 }
 
 /* Ascending. */

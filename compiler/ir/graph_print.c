@@ -271,6 +271,9 @@ static bool kernel_is_ready(const Graph *graph, uint32_t k, const bool *printed)
         for (uint32_t i = 0; kernel_of(graph, id) == k && i < node->n_args; i++)
             if (!printed[node->args[i]] && kernel_of(graph, node->args[i]) != k) return false;
     }
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        if (graph->outputs.data[i].copied_by == k && !printed[graph->outputs.data[i].node])
+            return false;
     return true;
 }
 
@@ -279,6 +282,16 @@ static bool node_is_ready(const Graph *graph, NodeId id, const bool *printed) {
     for (uint32_t i = 0; i < node->n_args; i++)
         if (!printed[node->args[i]]) return false;
     return true;
+}
+
+/* Outputs that are other names of nodes: in kernel `k`, or (0) in none. */
+static void print_copies(const Printer *p, uint32_t k) {
+    for (uint32_t i = 0; i < p->graph->outputs.n; i++) {
+        const GraphOutput *output = &p->graph->outputs.data[i];
+        Str name = p->names[output->node];
+        if (output->copied_by != k || strcmp(name, output->name) == 0) continue;
+        text_printf(p->out, "%s%s = %s\n", k ? "    " : "  ", output->name, name);
+    }
 }
 
 static void print_kernel(const Printer *p, uint32_t k, bool *printed) {
@@ -290,6 +303,7 @@ static void print_kernel(const Printer *p, uint32_t k, bool *printed) {
         print_stmt(p, id, true);
         printed[id] = true;
     }
+    print_copies(p, k);
     text_puts(p->out, "  }\n");
 }
 
@@ -339,11 +353,7 @@ void graph_print(const Graph *graph, Text *out) {
     print_decls(&printer, true);
     text_puts(out, " {\n");
     print_body(&printer, arena);
-    for (uint32_t i = 0; i < graph->outputs.n; i++) {
-        const GraphOutput *output = &graph->outputs.data[i];
-        Str name = printer.names[output->node];
-        if (strcmp(name, output->name) != 0) text_printf(out, "  %s = %s\n", output->name, name);
-    }
+    print_copies(&printer, 0);
     text_puts(out, "}\n");
 }
 

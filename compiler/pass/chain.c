@@ -105,15 +105,16 @@ void chain_set_on_chip(Chain *c, uint32_t buffer, bool is_on_chip) {
 }
 
 /* Of the edges over which the last kernel of the launch takes what those before it made. */
-static void set_passed_edges(Chain *c, EdgeVerdict verdict, ReasonId reason) {
-    Launch before = {.kernels = c->launch.kernels, .n = c->launch.n - 1};
-    const Kernel *reader = &c->launch.kernels[before.n];
+static void set_passed_edges(Plan *plan, const Launch *launch, EdgeVerdict verdict,
+                             ReasonId reason) {
+    Launch before = {.kernels = launch->kernels, .n = launch->n - 1};
+    const Kernel *reader = &launch->kernels[before.n];
     for (uint32_t i = 0; i < reader->args.n; i++) {
         uint32_t buffer = reader->args.data[i];
-        const Buffer *passed = &c->plan->buffers.data[buffer];
+        const Buffer *passed = &plan->buffers.data[buffer];
         if (!launch_stores_to(&before, buffer)) continue;
-        for (uint32_t e = 0; e < c->plan->edges.n; e++) {
-            Edge *edge = &c->plan->edges.data[e];
+        for (uint32_t e = 0; e < plan->edges.n; e++) {
+            Edge *edge = &plan->edges.data[e];
             if (edge->producer != passed->node || edge->verdict != EDGE_STORED ||
                 edge->consumer == NODE_NONE || !vec_has(&reader->nodes, edge->consumer))
                 continue;
@@ -123,7 +124,20 @@ static void set_passed_edges(Chain *c, EdgeVerdict verdict, ReasonId reason) {
     }
 }
 
+/* What passes through memory from one turn of a launch to a later one. */
+static void mark_turns(Plan *plan) {
+    for (uint32_t first = 0; first < plan->kernels.n; first += plan_launch(plan, first).n) {
+        Launch launch = plan_launch(plan, first);
+        if (!plan_is_turn(plan, first)) continue;
+        for (uint32_t n = launch.n; n > 1; n--) {
+            Launch begun = {.kernels = launch.kernels, .n = n};
+            set_passed_edges(plan, &begun, EDGE_FUSED, REASON_SAME_BLOCK);
+        }
+    }
+}
+
 void chain_mark_edges(Plan *plan) {
+    mark_turns(plan);
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         Edge *edge = &plan->edges.data[i];
         bool is_stored = edge->verdict == EDGE_STORED || edge->reason == REASON_SAME_BLOCK;
@@ -213,12 +227,12 @@ static bool try_continue(Chain *c) {
     link(c);
     if (is_gpu) chain_set_chip_bytes(c);
     if (!is_contract(c) && !chain_pays(c, &apart)) {
-        set_passed_edges(c, EDGE_STORED, REASON_SLOWER);
+        set_passed_edges(c->plan, &c->launch, EDGE_STORED, REASON_SLOWER);
         leave_chip(c);
         put_back(c, saved);
         return false;
     }
-    set_passed_edges(c, EDGE_FUSED, REASON_SAME_BLOCK);
+    set_passed_edges(c->plan, &c->launch, EDGE_FUSED, REASON_SAME_BLOCK);
     chain_mark_edges(c->plan);
     return true;
 }

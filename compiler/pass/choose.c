@@ -220,7 +220,8 @@ static Wishes wishes_new(Arena *arena, uint32_t n) {
                     .placed = arena_array(arena, bool, n),
                     .again = arena_array(arena, bool, n),
                     .windowed = arena_array(arena, bool, n),
-                    .passed = arena_array(arena, bool, n)};
+                    .held = arena_array(arena, bool, n),
+                    .loose = arena_array(arena, bool, n)};
 }
 
 Wishes choose_copy_wishes(Arena *arena, const Wishes *wishes, uint32_t n) {
@@ -231,7 +232,8 @@ Wishes choose_copy_wishes(Arena *arena, const Wishes *wishes, uint32_t n) {
                     .placed = arena_copy(arena, wishes->placed, n * sizeof(bool)),
                     .again = arena_copy(arena, wishes->again, n * sizeof(bool)),
                     .windowed = arena_copy(arena, wishes->windowed, n * sizeof(bool)),
-                    .passed = arena_copy(arena, wishes->passed, n * sizeof(bool))};
+                    .held = arena_copy(arena, wishes->held, n * sizeof(bool)),
+                    .loose = arena_copy(arena, wishes->loose, n * sizeof(bool))};
 }
 
 /* Equal kernels start together, and fill the machine together. */
@@ -283,33 +285,27 @@ static FuseOptions options_with(const Chooser *c, const Wishes *wishes) {
     options.placed = wishes->placed;
     options.again = wishes->again;
     options.windowed = wishes->windowed;
-    options.passed = wishes->passed;
+    options.held = wishes->held;
+    options.loose = wishes->loose;
     return options;
-}
-
-Plan *choose_plan_trial(const Chooser *c, const Graph *graph, const Wishes *wishes,
-                        bool has_chains) {
-    Diags ignored = {.arena = c->arena};
-    FuseOptions options = options_with(c, wishes);
-    arena_reset(c->scratch);
-    Plan *plan =
-        fuse_graph(c->arena, c->scratch, graph_for_trial(c->arena, graph), options, &ignored);
-    if (!plan) return NULL;
-    if (c->target->device == DEVICE_GPU) layout_plan(c->arena, plan, c->target);
-    arena_reset(c->scratch);
-    spread_plan(c->arena, c->scratch, plan, c->target);
-    sched_plan(c->arena, plan, c->target);
-    arena_reset(c->scratch);
-    if (has_chains) chain_kernels(c->arena, c->scratch, plan, c->target);
-    arena_reset(c->scratch);
-    return plan;
 }
 
 /* Of the graph planned with these wishes. False: it cannot be. */
 static bool price_graph(const Chooser *c, const Graph *graph, const Wishes *wishes,
                         bool has_windows, Offer *offer) {
-    Plan *plan = choose_plan_trial(c, graph, wishes, has_windows);
+    Diags ignored = {.arena = c->arena};
+    FuseOptions options = options_with(c, wishes);
+    arena_reset(c->scratch);
+    Plan *plan =
+        fuse_graph(c->arena, c->scratch, graph_for_trial(c->arena, graph), options, &ignored);
     if (!plan) return false;
+    if (c->target->device == DEVICE_GPU) layout_plan(c->arena, plan, c->target);
+    arena_reset(c->scratch);
+    spread_plan(c->arena, c->scratch, plan, c->target);
+    sched_plan(c->arena, plan, c->target);
+    arena_reset(c->scratch);
+    if (has_windows) chain_kernels(c->arena, c->scratch, plan, c->target);
+    arena_reset(c->scratch);
     offer->n_broken = n_broken(c->scratch, plan);
     if (c->target->device == DEVICE_GPU) join_launches(c, plan);
     arena_reset(c->scratch);
@@ -420,7 +416,8 @@ static void copy_wishes(Wishes *to, const Wishes *from, const Excerpt *excerpt, 
     copy_flags(to->placed, from->placed, excerpt, back);
     copy_flags(to->again, from->again, excerpt, back);
     copy_flags(to->windowed, from->windowed, excerpt, back);
-    copy_flags(to->passed, from->passed, excerpt, back);
+    copy_flags(to->held, from->held, excerpt, back);
+    copy_flags(to->loose, from->loose, excerpt, back);
 }
 
 static void note_taken(Chooser *c, const Excerpt *excerpt) {
@@ -516,7 +513,8 @@ static Plan *cut_apart(Chooser *c, const Plan *plan, double us, uint32_t kernel,
             continue;
         Plan *other = choose_make_plan(c);
         double other_us = other ? price(c, other)->us : 0;
-        if (!other || other_us >= best_us) continue;
+        if (!other || other_us >= best_us || contract_n_broken(other) > contract_n_broken(plan))
+            continue;
         best = other, best_us = other_us, best_cut = c->cut;
     }
     c->cut = best_cut;
@@ -571,7 +569,7 @@ static Chooser chooser_new(const Chooser *model, bool by_columns) {
 
 static Plan *best_plan(Chooser *c) {
     Plan *plan = choose_hold(c, choose_try_moves(c, choose_keep_blocks(c, choose_make_plan(c))));
-    plan = cut_kernels(c, plan);
+    plan = choose_hold_blocks(c, cut_kernels(c, plan));
     if (plan) say_priced(c, plan);
     return plan;
 }

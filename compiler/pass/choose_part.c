@@ -424,13 +424,15 @@ static bool may_place(const Graph *graph, NodeId id) {
            !graph_block(graph, id, BLOCK_MUST);
 }
 
-/* Whether the source wants what is in the part and what is not in one kernel. */
-static bool breaks_block(const Graph *graph, const bool *in) {
+/* Whether the source wants what is in the part and what is not in one kernel, and has it so by
+ * where the one is stored. */
+static bool breaks_block(const Chooser *c, const bool *in) {
+    const Graph *graph = c->graph;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
         uint32_t block = graph_block(graph, id, BLOCK_MUST);
         for (uint32_t i = 0; block && i < node->n_args; i++)
-            if (in[id] != in[node->args[i]] &&
+            if (in[id] != in[node->args[i]] && !c->wishes.held[node->args[i]] &&
                 graph_block(graph, node->args[i], BLOCK_MUST) == block)
                 return true;
     }
@@ -453,7 +455,7 @@ bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, 
     if (has_users ? !add_users(&d, &map) : !add_product(&d, kernel) || !add_joined(&d, kernel))
         return false;
     if (!has_windows) choose_find_turned(c, kernel, d.turned);
-    if ((has_windows && !add_sliced(&d, kernel)) || breaks_block(graph, d.in)) return false;
+    if ((has_windows && !add_sliced(&d, kernel)) || breaks_block(c, d.in)) return false;
     part->excerpt = excerpt_of(c->arena, graph, d.in, d.out);
     uint32_t n_copies = part->excerpt.graph->nodes.n;
     part->is_spread = arena_array(c->arena, bool, n_copies);

@@ -10,7 +10,7 @@
 
 /* What is asked of fusion beyond its own rules, per node. */
 typedef struct Wishes {
-    bool *apart, *unmerged, *store, *alone, *placed, *again, *windowed, *passed;
+    bool *apart, *unmerged, *store, *alone, *placed, *again, *windowed, *held, *loose;
 } Wishes;
 
 enum { MAX_TAKEN = 4 };
@@ -74,6 +74,13 @@ Plan *choose_try_moves(Chooser *c, Plan *plan);
 /* The plan, or one that is nowhere slower than its ops apart where the plan is. */
 Plan *choose_hold(Chooser *c, Plan *plan);
 
+/* Blocks of the source. */
+
+/* The plan, or one with other wishes that leaves fewer edges of `fuse must` blocks stored. */
+Plan *choose_keep_blocks(Chooser *c, Plan *plan);
+/* The plan, or one that keeps blocks which it does not, with launches linked. */
+Plan *choose_hold_blocks(Chooser *c, Plan *plan);
+
 /* Parts. */
 
 /* Whether a move may pay for the kernel, which has had none yet. */
@@ -89,11 +96,5 @@ bool choose_find_turned(const Chooser *c, const Kernel *kernel, bool *is_turned)
 /* False: the source says which kernel some of it is, or wants it in one with something else. */
 bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, bool has_windows,
                       Part *part);
-
-/* The graph's with these wishes, scheduled, of which `has_chains` launches are linked. */
-Plan *choose_plan_trial(const Chooser *c, const Graph *graph, const Wishes *wishes,
-                        bool has_chains);
-/* The plan, or one that keeps more of the `fuse must` blocks. */
-Plan *choose_keep_blocks(Chooser *c, Plan *plan);
 
 #endif

@@ -28,6 +28,7 @@ typedef struct Composer {
     ComposeMarks *marks;
     ComposeMemo memo;
     NodeId placing;        /* a target that is pulled where it is stored */
+    NodeId reader;         /* whose arguments are being pulled, or NODE_NONE */
     Kernel *kernel;        /* that gets the traces; NULL while trying */
     TraceIds *operands;    /* of what is being pulled */
     Vec(TraceIds) of_slot; /* per reduction, of what it reduces */
@@ -40,28 +41,11 @@ static ScalarId fail(Composer *c, ReasonId reason, NodeId node) {
     return SCALAR_NONE;
 }
 
-/* Marks. */
-
-ComposeMarks compose_marks_new(Arena *arena, const Graph *graph) {
-    uint32_t n = graph->nodes.n;
-    return (ComposeMarks){.slot = arena_array(arena, uint32_t, n),
-                          .flags = arena_array(arena, uint8_t, n),
-                          .touched = arena_array(arena, NodeId, n)};
-}
-
 static void mark(Composer *c, NodeId id, uint8_t flag) {
-    ComposeMarks *m = c->marks;
-    if (!m->flags[id]) m->touched[m->n_touched++] = id;
-    m->flags[id] |= flag;
+    compose_mark(c->marks, id, flag);
 }
 
-static void clear_marks(ComposeMarks *m) {
-    for (uint32_t i = 0; i < m->n_touched; i++) {
-        NodeId id = m->touched[i];
-        m->slot[id] = m->flags[id] = 0;
-    }
-    m->n_touched = 0;
-}
+/* What is read. */
 
 static bool is_in_memory(const Composer *c, NodeId id) {
     const ComposeInput *input = c->input;
@@ -69,6 +53,13 @@ static bool is_in_memory(const Composer *c, NodeId id) {
     if (graph_is_bound(c->graph, id)) return true;
     return made_by != GROUP_NONE && made_by != input->group &&
            (!input->is_stored || input->is_stored[id]);
+}
+
+/* Whether it is in memory, and computed all the same for who reads it. */
+static bool is_made_again(const Composer *c, NodeId id) {
+    const bool *held = c->input->is_held;
+    return held && held[id] && c->reader != NODE_NONE &&
+           graph_shares_must(c->graph, id, c->reader) && is_in_memory(c, id);
 }
 
 /* Traces. */
@@ -83,7 +74,8 @@ static uint32_t add_trace(Composer *c, const MemoEntry *entry, const TraceIds *o
                    .value = entry->value,
                    .guard = entry->guard,
                    .coords = entry->coords,
-                   .is_loaded = is_in_memory(c, entry->node) && !c->marks->slot[entry->node]};
+                   .is_loaded = is_in_memory(c, entry->node) && !entry->is_again &&
+                                !c->marks->slot[entry->node]};
     for (uint32_t i = 0; i < operands->n; i++)
         vec_push(c->arena, &trace.operands, operands->data[i]);
     vec_push(c->arena, &c->kernel->traces, trace);
@@ -277,10 +269,8 @@ static bool is_target(const Group *group, NodeId id) {
     return false;
 }
 
-static ScalarId pull_node(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
+static ScalarId pull_op(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
     const Node *node = graph_node(c->graph, id);
-    if (c->marks->slot[id]) return pull_stage(c, id, coords);
-    if (is_in_memory(c, id)) return pull_load(c, id, coords, guard);
     if (scalar_count(c->scalars) > c->input->max_scalars) return fail(c, REASON_TOO_LARGE, id);
     if (c->input->is_costly && c->input->is_costly[id] && is_target(c->group, id) &&
         id != c->placing && !is_in_place(c, id, coords))
@@ -307,9 +297,20 @@ static ScalarId pull_node(Composer *c, NodeId id, const IndexId *coords, GuardId
     return fail(c, REASON_OTHER_DOMAIN, id);
 }
 
+static ScalarId pull_node(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
+    if (c->marks->slot[id]) return pull_stage(c, id, coords);
+    if (is_in_memory(c, id) && !is_made_again(c, id)) return pull_load(c, id, coords, guard);
+    NodeId reader = c->reader;
+    c->reader = id;
+    ScalarId value = pull_op(c, id, coords, guard);
+    c->reader = reader;
+    return value;
+}
+
 static ScalarId pull(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
     uint32_t rank = graph_node(c->graph, id)->shape.rank;
     MemoEntry key = memo_key(id, guard, coords, rank);
+    key.is_again = is_made_again(c, id);
     const MemoEntry *found = memo_find(&c->memo, &key);
     if (found) {
         note_operand(c, found->trace);
@@ -387,6 +388,7 @@ static void composer_init(Composer *c, Arena *arena, const ComposeInput *input, 
                     .graph = input->graph,
                     .dims = input->graph->dims,
                     .placing = NODE_NONE,
+                    .reader = NODE_NONE,
                     .kernel = input->buffer_of_node ? kernel : NULL,
                     .group = group};
     c->indices = indextab_new(arena, c->dims);
@@ -451,6 +453,7 @@ static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
 }
 
 static bool compose_one(Composer *c, Kernel *kernel, NodeId id) {
+    c->reader = id;
     if (graph_is_contraction(c->graph, id)) return compose_contract(c, kernel, id);
     const Node *node = graph_node(c->graph, id);
     const OpInfo *info = op_info(node->op);
@@ -478,6 +481,7 @@ static bool compose_reduce(Composer *c, Kernel *kernel, NodeId id) {
     TraceIds operands = {0};
     c->operands = &operands;
     bool ok = compose_one(c, kernel, id);
+    c->reader = NODE_NONE;
     c->operands = NULL;
     vec_push(c->arena, &c->of_slot, operands);
     if (ok) vec_push(c->arena, &c->results, kernel->reduces.data[kernel->reduces.n - 1].result);
@@ -638,7 +642,7 @@ static bool compose_with(Arena *arena, const ComposeInput *input, Group *group,
         compose_arrange_stages(arena, kernel, stores, is_row, group->targets.n);
         collect_nodes(&c, kernel);
     }
-    clear_marks(c.marks);
+    compose_clear_marks(c.marks);
     return ok;
 }
 

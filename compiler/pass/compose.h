@@ -48,6 +48,8 @@ typedef struct ComposeMarks {
     uint32_t n_touched;
 } ComposeMarks;
 ComposeMarks compose_marks_new(Arena *arena, const Graph *graph);
+void compose_mark(ComposeMarks *marks, NodeId id, uint8_t flag);
+void compose_clear_marks(ComposeMarks *marks);
 
 #define GROUP_NONE UINT32_MAX
 
@@ -64,6 +66,7 @@ typedef struct ComposeInput {
     /* Per node: costly values, which a group that stores them may not compute at other places too.
      */
     const bool *is_costly;
+    const bool *is_held; /* per node, or NULL: see FuseOptions */
     /* Per node: the buffer to load it from, and per target: the buffer to store to. NULL while
      * trying: then loads name the node and stores UINT32_MAX. */
     const uint32_t *buffer_of_node;

@@ -15,6 +15,7 @@ MemoEntry memo_key(NodeId node, GuardId guard, const IndexId *coords, uint32_t r
 
 static bool is_same(const MemoEntry *a, const MemoEntry *b) {
     return a->hash == b->hash && a->node == b->node && a->guard == b->guard &&
+           a->is_again == b->is_again &&
            memcmp(a->coords, b->coords, b->rank * sizeof *b->coords) == 0;
 }
 

@@ -11,6 +11,7 @@ typedef struct MemoEntry {
     GuardId guard;
     const IndexId *coords; /* `rank` of them, one per axis of the node */
     uint32_t rank;
+    bool is_again; /* computed, though it is in memory */
     ScalarId value;
     uint32_t trace;
 } MemoEntry;

@@ -302,6 +302,7 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
                               .group_of = f->grouping->group_of,
                               .group = i,
                               .is_stored = f->grouping->is_stored,
+                              .is_held = f->grouping->is_held,
                               .buffer_of_node = f->buffer_of_node,
                               .buffer_of_output = f->buffer_of_output,
                               .buffers = f->plan->buffers.data,
@@ -328,10 +329,18 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
     return true;
 }
 
+/* Of what is no op, its copy: the output's. */
+static Span failed_span(const Graph *graph, NodeId id) {
+    for (uint32_t i = 0; graph_is_bound(graph, id) && i < graph->outputs.n; i++)
+        if (graph->outputs.data[i].node == id && graph->outputs.data[i].copied_by)
+            return graph->outputs.data[i].span;
+    return graph_node(graph, id)->span;
+}
+
 static Plan *report(const Graph *graph, Diags *diags, const FuseFailure *failure) {
     const Node *node = graph_node(graph, failure->why.node);
     if (failure->is_fixed)
-        diag_report(diags, DIAG_FIXED_KERNEL, graph->source, node->span,
+        diag_report(diags, DIAG_FIXED_KERNEL, graph->source, failed_span(graph, failure->why.node),
                     "this cannot be part of its `kernel` block: %s",
                     reason_info(failure->why.reason)->text);
     else

@@ -23,9 +23,12 @@ typedef struct FuseOptions {
     const bool *alone;    /* per node, or NULL: kernels by themselves */
     const bool *placed;   /* per node, or NULL: concats stored in pieces by however many kernels */
     const bool *windowed; /* per node, or NULL: products of which each slice is a kernel's own */
-    /* Per node, or NULL: factors that may be stored though their readers are in the same `fuse
-     * must` block, since a launch passes them on chip. */
-    const bool *passed;
+    /* Per node, or NULL: computed by whoever reads it in its `fuse must` block, though it is stored
+     * for others. */
+    const bool *held;
+    /* Per node, or NULL: stored where a price asks for it, though its `fuse must` block has all
+     * that reads it: it may be handed over within a launch then. */
+    const bool *loose;
     /* Where kernels are cut in two; NULL, or all three per node. */
     const bool *cut;      /* stored, and read by kernels of another part from memory alone */
     const bool *again;    /* computed in several kernels, whatever that costs */

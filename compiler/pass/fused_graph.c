@@ -8,9 +8,10 @@ typedef struct Cloner {
     const Plan *plan;
     const Graph *from;
     Graph *to;
-    NodeId *in_memory; /* per node of `from`: the clone that every kernel may read */
-    NodeId *in_kernel; /* per node of `from`: its clone in the current kernel */
-    NodeId **pieces;   /* per node of `from` that is stored in pieces: clones of its arguments */
+    NodeId *in_memory;   /* per node of `from`: the clone that every kernel may read */
+    NodeId *in_kernel;   /* per node of `from`: its clone in the current kernel */
+    uint32_t *copied_by; /* per output: see GraphOutput */
+    NodeId **pieces;     /* per node of `from` that is stored in pieces: clones of its arguments */
 } Cloner;
 
 static NodeId clone_node(Cloner *c, NodeId id, uint32_t kernel);
@@ -51,6 +52,9 @@ static void note_piece(Cloner *c, const Store *store, uint32_t kernel) {
 
 static void note_stored(void *user, const Store *store) {
     Cloner *c = user;
+    const Buffer *buffer = &c->plan->buffers.data[store->buffer];
+    if (graph_is_bound(c->from, store->node) && !store->piece && buffer->kind == BUFFER_OUTPUT)
+        c->copied_by[buffer->ordinal] = c->to->fixed_kernels.n;
     if (store->piece)
         note_piece(c, store, c->to->fixed_kernels.n);
     else if (c->in_memory[store->node] == NODE_NONE)
@@ -92,6 +96,7 @@ Graph *explain_fused_graph(Arena *arena, StrTab *strings, const Plan *plan) {
     c.to->is_fast = from->is_fast;
     c.in_memory = arena_array(arena, NodeId, from->nodes.n);
     c.in_kernel = arena_array(arena, NodeId, from->nodes.n);
+    c.copied_by = arena_array(arena, uint32_t, from->outputs.n);
     memset(c.in_memory, 0xFF, from->nodes.n * sizeof *c.in_memory);
     memset(c.in_kernel, 0xFF, from->nodes.n * sizeof *c.in_kernel);
     for (NodeId id = 0; id < from->nodes.n; id++)
@@ -118,6 +123,7 @@ Graph *explain_fused_graph(Arena *arena, StrTab *strings, const Plan *plan) {
     }
     for (uint32_t i = 0; i < from->outputs.n; i++) {
         GraphOutput output = from->outputs.data[i];
+        output.copied_by = c.copied_by[i];
         output.node = c.in_memory[output.node];
         if (output.node == NODE_NONE)
             ice(arena, "output %s of graph %s is never stored", output.name, from->name);

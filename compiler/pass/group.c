@@ -13,7 +13,14 @@ enum {
 };
 
 static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
-    return graph_block(graph, id, BLOCK_KERNEL);
+    return graph_is_bound(graph, id) ? 0 : graph_block(graph, id, BLOCK_KERNEL);
+}
+
+/* The same of what an anchor stores. */
+static uint32_t fixed_anchor(const Grouper *p, const Anchor *anchor) {
+    bool is_output = anchor->output != OUTPUT_NONE;
+    uint32_t copied_by = is_output ? p->graph->outputs.data[anchor->output].copied_by : 0;
+    return copied_by ? copied_by : fixed_kernel(p->graph, anchor->node);
 }
 
 bool group_is_lone(const Grouper *p, NodeId id) {
@@ -45,7 +52,8 @@ static void find_dependency(Grouper *p) {
         NodeId arg = node->args[i];
         uint32_t made_by = p->g->group_of[arg];
         LastGroups of_arg = p->last_groups[arg];
-        if (made_by != GROUP_NONE) {
+        bool is_again = p->held && p->held[arg] && graph_shares_must(p->graph, arg, id);
+        if (made_by != GROUP_NONE && !is_again) {
             const Group *group = &p->g->groups.data[made_by];
             of_arg.any = made_by + 1 + (p->g->is_placed[arg] || is_cut(p, arg, id));
             of_arg.of_run = !group->fixed && group_is_init(p, group) ? 0 : of_arg.any;
@@ -103,6 +111,7 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailur
                           .group_of = p->g->group_of,
                           .group = index,
                           .is_costly = p->wants_store,
+                          .is_held = p->held,
                           .max_scalars = MAX_SCALARS};
     Kernel kernel = {.name = NULL};
     Group attempted = group_copy(p->arena, group);
@@ -233,6 +242,29 @@ static ReasonId why_not_added(const Grouper *p, const Group *group) {
     return is_product ? REASON_TILES : REASON_OTHER_DOMAIN;
 }
 
+/* Whether the source wants the anchor in one kernel with something that the group makes. */
+static bool is_insisted(const Grouper *p, const Group *group, NodeId anchor) {
+    for (uint32_t i = 0; i < group->reduces.n; i++)
+        if (graph_shares_must(p->graph, group->reduces.data[i], anchor) &&
+            group->reduces.data[i] != anchor)
+            return true;
+    for (uint32_t i = 0; i < group->targets.n; i++)
+        if (graph_shares_must(p->graph, group->targets.data[i].node, anchor) &&
+            group->targets.data[i].node != anchor)
+            return true;
+    return group->fixed != 0;
+}
+
+/* The price that speaks against what the group has become; REASON_NONE: none does. */
+static ReasonId why_priced(const Grouper *p, const Group *group, NodeId anchor) {
+    ReasonId starved = group->has_passes ? why_starved(p, group) : REASON_NONE;
+    bool is_whole = group->has_passes || group->has_inner;
+    bool is_apart = is_whole && is_kept_apart(p, group);
+    if (starved == REASON_SEGMENTS) return starved; /* more than a price */
+    if ((!starved && !is_apart) || is_insisted(p, group, anchor)) return REASON_NONE;
+    return starved ? starved : REASON_SLOWER;
+}
+
 bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure) {
     Group joined = group_copy(p->arena, &p->g->groups.data[index]);
     bool is_product = joined.reduces.n && graph_is_contraction(p->graph, joined.reduces.data[0]);
@@ -245,14 +277,9 @@ bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFai
     bool ok = try_group(p, &joined, index, failure);
     bool is_place = failure->reason == REASON_OTHER_DOMAIN || failure->reason == REASON_MISALIGNED;
     if (!ok && is_product && is_place) failure->reason = REASON_TILES;
-    ReasonId starved = ok && joined.has_passes ? why_starved(p, &joined) : REASON_NONE;
-    if (starved) {
-        *failure = (ComposeFailure){.reason = starved, .node = anchor->node};
-        ok = false;
-    }
-    bool is_whole = joined.has_passes || joined.has_inner;
-    if (ok && is_whole && !joined.fixed && is_kept_apart(p, &joined)) {
-        *failure = (ComposeFailure){.reason = REASON_SLOWER, .node = anchor->node};
+    ReasonId priced = ok ? why_priced(p, &joined, anchor->node) : REASON_NONE;
+    if (priced) {
+        *failure = (ComposeFailure){.reason = priced, .node = anchor->node};
         ok = false;
     }
     p->g->group_of[anchor->node] = made_by;
@@ -366,7 +393,7 @@ static void note_passed(Grouper *p, const Anchor *anchor, const Group *lone, uin
 /* Places an anchor and returns its group: the latest that can take it, or a new one. Groups before
  * `after` - 1 are too early: the anchor depends on that one's results. */
 static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
-    uint32_t fixed = p->off ? 0 : fixed_kernel(p->graph, anchor->node);
+    uint32_t fixed = p->off ? 0 : fixed_anchor(p, anchor);
     if (fixed) return place_fixed(p, anchor, fixed, after);
     uint32_t alone = open_group(p, anchor);
     bool is_copy =
@@ -438,6 +465,7 @@ static Grouping *grouping_new(const Grouper *p) {
     g->is_placed = p->is_placed;
     g->window_of = p->window_of;
     g->why_apart = arena_array(p->arena, ReasonId, n);
+    g->is_held = p->held;
     g->can_prepare = p->can_prepare;
     memset(g->group_of, 0xFF, n * sizeof *g->group_of);
     return g;
@@ -502,7 +530,8 @@ static void run_round(Grouper *p) {
         for (uint32_t o = 0; o < graph->outputs.n; o++) {
             if (graph->outputs.data[o].node != id) continue;
             is_output = true;
-            if (!p->is_placed[id]) anchor_node(p, id, o);
+            bool is_later = !p->off && graph->outputs.data[o].copied_by;
+            if (!p->is_placed[id] && !is_later) anchor_node(p, id, o);
         }
         bool is_fixed = leaves_fixed(p, id);
         bool is_apart = group_is_lone(p, id) || (feeds_lone(p, id) && !graph_is_literal(graph, id));
@@ -521,6 +550,8 @@ static void run_round(Grouper *p) {
             hand_over(p, id);
         }
     }
+    for (uint32_t o = 0; o < graph->outputs.n && !p->off; o++) /* once their kernels are there */
+        if (graph->outputs.data[o].copied_by) anchor_node(p, graph->outputs.data[o].node, o);
 }
 
 /* What grouping made us load is stored; reductions get their store here. */
@@ -590,8 +621,9 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .alone = options.alone,
                  .placed = options.placed,
                  .windowed = options.windowed,
-                 .passed = options.passed,
                  .cut = options.cut,
+                 .held = options.held,
+                 .loose = options.loose,
                  .again = options.again,
                  .part = options.part};
     p.wants_store = arena_array(arena, bool, n);

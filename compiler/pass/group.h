@@ -29,6 +29,7 @@ typedef struct Grouping {
     const NodeId *window_of; /* per node: the product that it is a window of, or NODE_NONE */
     ReasonId *why_apart;     /* per node: why the first that loads it is in another group */
     bool has_ties;           /* see Plan */
+    const bool *is_held;     /* per node, or NULL: see FuseOptions */
     const bool *can_prepare; /* per node: see prepare.h; groups are of such values or of others */
 } Grouping;
 

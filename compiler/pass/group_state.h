@@ -38,7 +38,7 @@ typedef struct Grouper {
     bool off, has_cores, by_columns;
     const bool *can_prepare; /* per node */
     /* see FuseOptions */
-    const bool *apart, *unmerged, *alone, *placed, *cut, *again, *windowed, *passed;
+    const bool *apart, *unmerged, *alone, *placed, *cut, *again, *windowed, *held, *loose;
     const uint32_t *part;
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */

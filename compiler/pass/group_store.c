@@ -58,7 +58,7 @@ static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
  * `fuse must` block. */
 static bool must_fuse(const Grouper *p, NodeId id) {
     uint32_t block = graph_block(p->graph, id, BLOCK_MUST);
-    if (p->passed && p->passed[id]) return false;
+    if (p->loose && p->loose[id]) return false;
     for (uint32_t i = 0; block && i < p->users[id].n; i++)
         if (graph_block(p->graph, p->users[id].data[i], BLOCK_MUST) != block) return false;
     return block && p->users[id].n;

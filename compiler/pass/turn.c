@@ -318,6 +318,69 @@ static void part_run(Turns *t, uint32_t begin, uint32_t end) {
     }
 }
 
+/* Edges of `fuse must` blocks that stay stored once the rest is chained, with the run as a launch
+ * or (NULL) without: flags, per node, their producers and consumers. */
+static uint32_t find_broken(const Turns *t, const Trial *run, bool *is_end) {
+    Trial all = trial_of(t, 0, t->plan->kernels.n);
+    all.plan.edges.data =
+        arena_copy(t->scratch, t->plan->edges.data, t->plan->edges.n * sizeof *t->plan->edges.data);
+    if (run) put_run(&all.plan, 0, run);
+    chain_mark_edges(&all.plan);
+    chain_kernels(t->arena, t->scratch, &all.plan, t->target);
+    for (uint32_t i = 0; i < all.plan.edges.n; i++) {
+        const Edge *edge = &all.plan.edges.data[i];
+        if (is_end && contract_breaks(&all.plan, edge))
+            is_end[edge->producer] = is_end[edge->consumer] = true;
+    }
+    return contract_n_broken(&all.plan);
+}
+
+/* The kernels from the first to the last that make such values of the block. */
+static void find_hull(const Turns *t, uint32_t block, const bool *is_end, uint32_t *begin,
+                      uint32_t *end) {
+    *begin = t->plan->kernels.n;
+    *end = 0;
+    for (uint32_t k = plan_n_init(t->plan); k < t->plan->kernels.n; k++) {
+        const Kernel *kernel = &t->plan->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+            NodeId id = kernel->nodes.data[i];
+            if (!is_end[id] || graph_block(t->plan->graph, id, BLOCK_MUST) != block) continue;
+            if (k < *begin) *begin = k;
+            *end = k + 1;
+        }
+    }
+}
+
+/* Turns that keep a block of the source, whatever they cost. */
+static void keep_block(Turns *t, uint32_t block, const bool *is_end, uint32_t *n_broken) {
+    uint32_t begin, end, size = 0;
+    uint8_t sizes = UINT8_MAX;
+    find_hull(t, block, is_end, &begin, &end);
+    if (end < begin + 2 || end - begin > MAX_TURNS) return;
+    for (uint32_t k = begin; k < end; k++) sizes &= plan_launch(t->plan, k).n > 1 ? 0 : t->sizes[k];
+    Trial run = trial_of(t, begin, end);
+    if (!sizes) return;
+    while (!(sizes >> size & 1)) size++;
+    if (!make_turns(t, &run, block_threads[size])) return;
+    uint32_t n_left = find_broken(t, &run, NULL);
+    if (n_left >= *n_broken) return;
+    *n_broken = n_left;
+    put_run(t->plan, 0, &run);
+    chain_mark_edges(t->plan);
+}
+
+static void keep_blocks(Turns *t) {
+    const Graph *graph = t->plan->graph;
+    if (!contract_n_broken(t->plan)) return;
+    ArenaMark mark = arena_mark(t->scratch);
+    bool *is_end = arena_array(t->scratch, bool, graph->nodes.n);
+    uint32_t n_broken = find_broken(t, NULL, is_end);
+    for (uint32_t b = 1; b <= graph->fixed_kernels.n && n_broken; b++)
+        if (graph->fixed_kernels.data[b - 1].kind == BLOCK_MUST)
+            keep_block(t, b, is_end, &n_broken);
+    arena_rewind(t->scratch, mark);
+}
+
 void turn_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
     Turns t = {.arena = arena, .scratch = scratch, .plan = plan, .target = target};
     t.dims = cost_dims(arena, plan->graph->dims, NULL);
@@ -325,4 +388,5 @@ void turn_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target
     for (uint32_t k = 0; k < plan->kernels.n; k++)
         t.sizes[k] = sizes_of(&t, &plan->kernels.data[k]);
     part_run(&t, plan_n_init(plan), plan->kernels.n);
+    keep_blocks(&t);
 }

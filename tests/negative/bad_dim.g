@@ -11,6 +11,11 @@ dim E in 1..1.5
 # error@+1 bad-dim: `F` must be an integer, not a string
 dim F = "8"
 dim N in 0..8
+dim M in 2..8
+# error@+1 bad-dim: the terms of extent `-M + M*M`, each by itself, reach down to -4 (help: Narrow the
+graph f(x: f32[M*M - M], z: f32[N]) -> (y: f32[N]) {
+  y = z
+}
 # error@+1 bad-dim: extent `N - 1` can be negative: down to -1
 graph g(x: f32[N - 1], z: f32[N]) -> (y: f32[N]) {
   # error@+1 bad-dim: divisor `N` is not always positive

@@ -9,9 +9,9 @@ graph g(x: f32[B, 12], z: f32[H]) -> (y: f32[B, 12]) {
   c = x[:, -13]
   # error@+1 slice-bounds: begin of the slice out of range: 5 is more than 4
   d = x[:, 5:4]
-  # error@+1 slice-bounds: begin of the slice may be out of range: 2 <= B does not hold for all dims (help: Declare `dim B in 2..64`.
+  # error@+1 slice-bounds: begin of the slice may be out of range: 2 <= B is not known to hold for all dims (help: Declare `dim B in 2..64`.
   e = x[2:]
-  # error@+1 slice-bounds: end of the slice may be out of range: 9 <= H does not hold for all dims (note: `H` ranges over 8..64
+  # error@+1 slice-bounds: end of the slice may be out of range: 9 <= H is not known to hold for all dims (note: `H` ranges over 8..64
   f = z[:9]
   h = z[:8]
   # error@+1 slice-bounds: index 2 of a list of 2

@@ -599,9 +599,20 @@ Test(cli, fast_numerics_are_recorded) {
     cr_expect(strstr(run.err, "compiled already: --numerics means nothing"), "%s", run.err);
 }
 
+/* The ledger tries to make an input of what a kernel of the source prepares. */
+Test(cli, what_fixed_kernels_prepare_is_explained) {
+    static const char source[] = "weights \"w.safetensors\"\n"
+                                 "graph g(x: f32[8]) -> (y: f32[8]) {\n  param p: f32[8] = \"p\"\n"
+                                 "  kernel a { v = exp(p) }\n  kernel b { y = x * v }\n}\n";
+    write_file("a.g", source, sizeof source - 1);
+    cr_assert_eq(fusec("@a.g --explain --target=cpu", NULL), 0, "%s", run.err);
+    cr_expect(strstr(run.out, "prepared"), "%s", run.out);
+}
+
 /* What a GPU's plan could not keep is no matter on a CPU. */
 Test(cli, a_source_for_cpus_is_verified_with_rewrites) {
-    static const char source[] = "graph a(x: f32[8, 16], w: f32[16, 400]) -> (y: f32[8, 400]) {\n"
+    static const char source[] = "dim B in 1..64\n"
+                                 "graph a(x: f32[B, 16], w: f32[16, 400]) -> (y: f32[B, 400]) {\n"
                                  "  fuse must {\n    h = x @ w\n    y = softmax(h)\n  }\n}\n";
     write_file("a.g", source, sizeof source - 1);
     cr_expect_eq(fusec("@a.g --emit=sched --target=sm_80", NULL), 1);

@@ -121,6 +121,37 @@ static const Must musts[] = {
     /* what leaves the block may be stored besides */
     {"graph g(x: f32[64]) -> (h: f32[64], y: f32[64]) {\n  fuse must { h = exp(x); y = h + x }\n}",
      TARGET_SM_90A, true},
+    /* ... and is computed again where the block's other kernels read it */
+    {"graph g(x: f32[4, 8], w: f32[8]) -> (h: f32[4, 8], y: f32[4]) {\n"
+     "  fuse must { h = relu(x); y = h @ w }\n}",
+     TARGET_CPU, true},
+    {"graph g(x: f16[64, 64], w: f16[64, 64]) -> (h: f16[64, 64], y: f16[64, 64]) {\n"
+     "  fuse must { h = transpose(x); y = h @ w }\n}",
+     TARGET_SM_90A, true},
+    {"graph g(x: f16[64, 64]) -> (h: f16[64, 64], y: f16[64, 66]) {\n"
+     "  fuse must { h = x * 2.0; y = pad(h, low=[0, 1], high=[0, 1]) }\n}",
+     TARGET_SM_80, true},
+    {"dim B in 3..300\ngraph g(x: f64[13, 2, B])"
+     " -> (p: f64[13, 2, B], q: f64[13, 1, B], y: f64[13, 1, B]) {\n  p = x * 2.0\n"
+     "  fuse must { q = p[:, 1:]; y = softmax(q, axis=[0, 1, 2]) }\n}",
+     TARGET_CPU, true},
+    /* ... also where a price would have it stored for who is outside */
+    {"graph g(x: f32[16, 16], a: f32[16, 7], b: f32[16, 7]) -> (y: f32[16, 7]) {\n"
+     "  fuse must { m = x * 2.0; p = m @ a }\n  y = silu(p) * (m @ b)\n}",
+     TARGET_CPU, true},
+    /* passes over few long rows are a matter of price */
+    {"graph g(x: f32[100000]) -> (y: f32[100000]) {\n  fuse must { y = softmax(x) }\n}",
+     TARGET_SM_90A, true},
+    {"graph g(x: f32[100000]) -> (y: f32[100000]) {\n  fuse must { y = softmax(x) }\n}", TARGET_CPU,
+     true},
+    /* what turns of one launch hand over may be an output */
+    {"graph g(x: f32[8, 4], a: f32[4, 8], w: f32[8, 1]) -> (p: f32[8, 8], y: f32[8, 1]) {\n"
+     "  fuse must { p = x @ a; q = silu(p); y = q @ w }\n}",
+     TARGET_SM_80, true},
+    /* not what rests on a reduction that would be stored for that alone */
+    {"graph g(x: bf16[512, 256], u: bf16[256, 256]) -> (n: bf16[512, 256], y: bf16[512, 256]) {\n"
+     "  fuse must { n = softmax(x); y = n @ u }\n}",
+     TARGET_CPU, false},
     /* edges across the border are no concern of it */
     {"graph g(x: f32[64, 100]) -> (y: f32[100]) {\n  s = softmax(x, axis=1)\n"
      "  fuse must { t = s * 2.0; y = sum(t, axis=0) }\n}",
@@ -152,6 +183,15 @@ Test(contract, must_is_kept_or_reported) {
             cr_expect(diag->severity != SEVERITY_ERROR || diag->id == DIAG_FUSE_MUST);
         arena_free(arena);
     }
+}
+
+/* A price does not speak against the source's own kernel either. */
+Test(contract, a_kernel_may_go_over_few_long_rows) {
+    Arena *arena = arena_new(NULL);
+    const Module *module = plans_parse(
+        arena, "graph g(x: f32[100000]) -> (y: f32[100000]) {\n  kernel k { y = softmax(x) }\n}");
+    cr_expect_eq(plans_fuse(arena, module, 0, false)->kernels.n, 1);
+    arena_free(arena);
 }
 
 Test(contract, printed_graphs_keep_them) {

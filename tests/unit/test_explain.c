@@ -180,6 +180,12 @@ Test(explain, the_fused_graph_parses_back_to_the_same_plan) {
         "graph g(x: f32[8, 9]) -> (y: f32[9, 8], z: f32[8, 9]) { z = -x\n y = transpose(z) }\n",
         "graph g(x: f32[1000]) -> (y: f32[998]) { e = exp(x)\n y = e[2:] - e[:-2] + e[1:-1] }\n",
         "graph g(x: f32[4]) -> (y: f32[4]) { y = x }\n",
+        "graph g(x: f32[8, 8]) -> (y: f32[8, 8], z: f32[8, 8]) { z = x\n y = x + 1.0 }\n",
+        "graph g(x: f32[8, 64]) -> (y: f32[], z: f32[8, 64], u: f32[8, 64])"
+        " { z = x\n y = max(x, axis=[0, 1])\n u = x }\n",
+        "graph g(x: f32[8, 8], t: f32[8, 8]) -> (y: f32[8, 8], z: f32[8, 8], u: f32[8, 8], s: "
+        "f32[8])"
+        " { z = x\n s = sum(t, axis=0)\n u = t\n y = x + s }\n",
     };
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
         expect_same_plan(sources[i], sources[i]);

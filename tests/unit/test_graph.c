@@ -1,6 +1,8 @@
 /* Graphs: shape rules, proofs about dims, printing, and that graph_verify sees what is broken. */
 #include "ir/graph.h"
 
+#include "lib/rng.h"
+
 #include <criterion/criterion.h>
 
 typedef struct World {
@@ -118,6 +120,35 @@ Test(graph, proofs_about_divisions_are_sound_and_find_what_slices_need) {
     DimId eighth = dim_div(w.dims, w.h, dim_const(w.dims, 8));
     cr_expect(dim_prove_equal(w.dims, dim_mul_const(w.dims, eighth, 8), w.h));
     cr_expect_not(dim_prove_le(w.dims, DIM_NONE, w.b));
+    arena_free(w.arena);
+}
+
+/* h is at least 8. */
+Test(graph, proofs_about_polynomials_are_sound_and_count_from_the_least_values) {
+    World w = world_new();
+    DimId squares[] = {dim_mul(w.dims, w.h, w.h), dim_mul(w.dims, w.h, w.b),
+                       dim_mul(w.dims, w.b, w.b)};
+    DimId area = dim_sub(w.dims, squares[0], w.h);
+    cr_expect(dim_prove_le(w.dims, dim_const(w.dims, 56), area));
+    cr_expect_not(dim_prove_le(w.dims, dim_const(w.dims, 57), area));
+    cr_expect(dim_prove_le(w.dims, dim_mul_const(w.dims, w.b, 8), squares[1]));
+    cr_expect_not(dim_prove_le(w.dims, dim_mul_const(w.dims, w.b, 9), squares[1]));
+    Rng rng = rng_new(1);
+    DimId zero = dim_const(w.dims, 0);
+    uint32_t n_proved = 0;
+    for (int i = 0; i < 2000; i++) {
+        DimId linear = dim_add(w.dims, dim_mul_const(w.dims, w.h, rng_between(&rng, -20, 20)),
+                               dim_mul_const(w.dims, w.b, rng_between(&rng, -20, 20)));
+        DimId sum = dim_add(w.dims, linear, dim_const(w.dims, rng_between(&rng, -90, 90)));
+        for (int k = 0; k < 3; k++) {
+            DimId square = dim_mul_const(w.dims, squares[k], rng_between(&rng, -2, 4));
+            sum = dim_add(w.dims, sum, square);
+        }
+        if (!dim_prove_le(w.dims, zero, sum)) continue;
+        n_proved++;
+        cr_expect(holds_everywhere(&w, zero, sum, false), "0 <= %s", dim_str(w.dims, w.arena, sum));
+    }
+    cr_expect(n_proved > 100, "%u", n_proved);
     arena_free(w.arena);
 }
 

@@ -155,6 +155,17 @@ Test(relay, nothing_goes_on_in_its_blocks) {
 }
 
 /* Those whose kernels stand between another's, too. */
+/* What reads the rows may have no reduction at all. */
+Test(relay, a_map_of_the_rows_is_no_product) {
+    static const char source[] = "graph g(x: f16[64, 64], w: f16[64, 64]) -> (y: f16[64, 64]) {\n"
+                                 "  kernel a { s = x @ w }\n  kernel b { p = softmax(s) }\n"
+                                 "  kernel c { y = exp(transpose(p)) }\n}\n";
+    Compiled compiled;
+    cr_expect(compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED), "%s",
+              compiled.messages);
+    compile_free(&compiled);
+}
+
 Test(relay, several_are_found) {
     static const char source[] =
         "graph a(q: bf16[64, 128, 64], r: bf16[64, 128, 64], k: bf16[64, 512, 64])\n"
