@@ -51,6 +51,8 @@ int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes);
 int random_make_argreduce_axis(RandomState *s, OpId op, int arg, uint32_t axis);
 /* A value, of a kind by its number, and slices of it; false: it did not come to that. */
 bool random_make_parts(RandomState *s, uint64_t number);
+/* Several statements of short extents, which read what is there again and again. */
+void random_make_again(RandomState *s);
 
 /* Values and what they are made of. */
 RandomValue *random_value(RandomState *s, int value);

@@ -112,7 +112,8 @@ Test(tap, nothing_moves_in_random_programs, .timeout = 60) {
         n_moved += check_source(random_graph_source(arena, seed, &options));
         arena_free(arena);
     }
-    cr_expect_leq(n_moved, 8, "in %u something may move", n_moved);
+    /* Some where rows are drawn beside what they are made of (lib/random_again.c). */
+    cr_expect_leq(n_moved, 12, "in %u something may move", n_moved);
 }
 
 static const char attention[] =
