@@ -299,13 +299,21 @@ static bool compose_all(Fuser *f, ComposeFailure *failure) {
     return true;
 }
 
+/* Of what is no op, its copy: the output's. */
+static Span failed_span(const Graph *graph, NodeId id) {
+    for (uint32_t i = 0; graph_is_bound(graph, id) && i < graph->outputs.n; i++)
+        if (graph->outputs.data[i].node == id && graph->outputs.data[i].copied_by)
+            return graph->outputs.data[i].span;
+    return graph_node(graph, id)->span;
+}
+
 static Plan *report(const Graph *graph, Diags *diags, ComposeFailure failure) {
     const Node *node = graph_node(graph, failure.node);
     if (op_info(node->op)->cls == CLASS_CONTRACT)
         diag_report(diags, DIAG_NO_LOWERING, graph->source, node->span,
                     "`%s` has no kernel template yet", op_info(node->op)->name);
     else
-        diag_report(diags, DIAG_FIXED_KERNEL, graph->source, node->span,
+        diag_report(diags, DIAG_FIXED_KERNEL, graph->source, failed_span(graph, failure.node),
                     "this cannot be part of its `kernel` block: %s",
                     reason_info(failure.reason)->text);
     return NULL;
