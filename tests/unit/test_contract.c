@@ -194,6 +194,17 @@ Test(contract, a_kernel_may_go_over_few_long_rows) {
     arena_free(arena);
 }
 
+/* The statement is no op: the output stands for it. */
+Test(contract, a_copy_that_its_kernel_cannot_hold_is_shown_at_the_output) {
+    Arena *arena = arena_new(NULL);
+    const Module *module =
+        plans_parse(arena, "graph g(x: f32[8, 8], t: f32[4])\n-> (y: f32[8, 8], z: f32[4]) {\n"
+                           "  kernel k { z = t; y = x + 1.0 }\n}");
+    const char *errors = plans_refusal(arena, module, 0);
+    cr_expect(strstr(errors, "test.g:2:19: error: this cannot be part"), "%s", errors);
+    arena_free(arena);
+}
+
 Test(contract, printed_graphs_keep_them) {
     for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
         Arena *arena = arena_new(NULL);
