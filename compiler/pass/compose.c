@@ -41,10 +41,6 @@ static ScalarId fail(Composer *c, ReasonId reason, NodeId node) {
     return SCALAR_NONE;
 }
 
-static void mark(Composer *c, NodeId id, uint8_t flag) {
-    compose_mark(c->marks, id, flag);
-}
-
 /* What is read. */
 
 static bool is_in_memory(const Composer *c, NodeId id) {
@@ -95,7 +91,7 @@ static IndexId address_in(Composer *c, uint32_t buffer, const Shape *shape, cons
 
 static ScalarId pull_load(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
     const Node *node = graph_node(c->graph, id);
-    mark(c, id, MARK_LOADED);
+    compose_mark(c->marks, id, MARK_LOADED);
     uint32_t buffer = c->input->buffer_of_node ? c->input->buffer_of_node[id] : id;
     IndexId address = address_in(c, buffer, &node->shape, coords);
     return scalar_load(c->scalars, node->dtype, buffer, address, guard);
@@ -275,7 +271,7 @@ static ScalarId pull_op(Composer *c, NodeId id, const IndexId *coords, GuardId g
     if (c->input->is_costly && c->input->is_costly[id] && is_target(c->group, id) &&
         id != c->placing && !is_in_place(c, id, coords))
         return fail(c, REASON_MISALIGNED, id);
-    mark(c, id, MARK_VISITED);
+    compose_mark(c->marks, id, MARK_VISITED);
     switch (op_info(node->op)->cls) {
     case CLASS_SOURCE:
         return pull_source(c, node, coords);
@@ -439,7 +435,7 @@ static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
             factors[side] =
                 scalar_prim(c->scalars, PRIM_TF32, factors[side], SCALAR_NONE, SCALAR_NONE);
     }
-    mark(c, id, MARK_VISITED);
+    compose_mark(c->marks, id, MARK_VISITED);
     c->marks->slot[id] = kernel->reduces.n + 1;
     vec_push(c->arena, &kernel->reduces,
              (Reduce){.node = id,
@@ -459,7 +455,7 @@ static bool compose_one(Composer *c, Kernel *kernel, NodeId id) {
     const OpInfo *info = op_info(node->op);
     Dtype acc = dtype_compute(graph_node(c->graph, node->args[0])->dtype);
     bool is_arg = info->cls == CLASS_ARGREDUCE;
-    mark(c, id, MARK_VISITED);
+    compose_mark(c->marks, id, MARK_VISITED);
     ScalarId value = pull(c, node->args[0], c->coords, GUARD_NONE);
     if (!value) return false;
     Reduce reduce = {.node = id,
@@ -570,7 +566,7 @@ static ScalarId pull_along(Composer *c, const PlacePath *path, PlaceCoords *at) 
         NodeId id = path->nodes[i];
         const Node *node = graph_node(c->graph, id);
         if (op_info(node->op)->cls == CLASS_VIEW) {
-            mark(c, id, MARK_VISITED);
+            compose_mark(c->marks, id, MARK_VISITED);
             place_follow(c->scalars, c->graph, id, at);
             if (c->input->is_part && node->op == OP_SLICE) c->input->is_part[id] = true;
         } else {
