@@ -56,7 +56,8 @@ static const Case cases[] = {
     {"rows that another reader merges",
      "graph g(x: bf16[64, 96], a: bf16[96, 101], b: bf16[101, 64]) -> (y: bf16[64, 64], s: "
      "bf16[8]) {\n"
-     "  h = relu(x @ a)\n  y = h @ b\n  s = max(reshape(h, [8, 808]), 1)\n}\n",
+     "  h = relu(x @ a)\n  y = h @ b\n"
+     "  fuse must { r = reshape(h, [8, 808])\n    s = max(r, 1) }\n}\n",
      0},
 };
 
