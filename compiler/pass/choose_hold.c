@@ -14,7 +14,7 @@ enum {
     MAX_TRIES = 64        /* of kernels made of their ops */
 };
 static const double LOSS = 1.02; /* of the price of kernels for each op: more is none of a plan */
-static const double HELD_LOSS = 1.05; /* the same, before more moves are made */
+static const double HELD_LOSS = 1.05; /* the same, where prices may be wrong by more */
 static const double WORTH = 0.98;     /* of what is lost: less than that changes the plan */
 
 static void without(Wishes *wishes, const bool *taken, uint32_t n) {
@@ -58,10 +58,13 @@ static bool loses(const Chooser *c, const Prices *now, const Prices *apart) {
 
 /* Ops apart. */
 
-/* What the plan is slower by than may be, over all points. */
+/* What the plan is slower by than may be, over all points. Beside the sizes that dims have by
+ * default, which come first, prices may be wrong by more: what is much faster at most sizes is not
+ * taken apart for a few percent at one. */
 static double excess(const Chooser *c, const Prices *now, const Prices *apart) {
     double sum = 0;
-    for (uint32_t i = 0; i < c->points.n; i++) sum += fmax(0, now->us[i] / apart->us[i] - LOSS);
+    for (uint32_t i = 0; i < c->points.n; i++)
+        sum += fmax(0, now->us[i] / apart->us[i] - (i ? HELD_LOSS : LOSS));
     return sum;
 }
 
