@@ -17,6 +17,12 @@ typedef struct HashIds {
     uint32_t n_slots, n;
 } HashIds;
 
+/* A hash, continued by a word; begin with 0. */
+static inline uint64_t hash_mix(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15u; /* 2^64 over the golden ratio */
+    return hash ^ hash >> 32;
+}
+
 /* The next id with this hash, 0 after the last; *probe is 0 before the first. */
 static inline uint32_t hashids_next(const HashIds *ids, uint64_t hash, uint32_t *probe) {
     while (*probe < ids->n_slots) {

@@ -246,10 +246,10 @@ static DimId intern_sum(DimTab *tab, Sum *sum) {
     if (sum->failed) return DIM_NONE;
     sum_normalise(sum);
     uint32_t n = sum->terms.n;
-    uint64_t hash = hash_bytes(STR_HASH_SEED, &sum->constant, sizeof sum->constant);
+    uint64_t hash = hash_mix(0, (uint64_t)sum->constant);
     for (uint32_t i = 0; i < n; i++) {
-        hash = hash_bytes(hash, &sum->terms.data[i].coefficient, sizeof(int64_t));
-        hash = hash_bytes(hash, &sum->terms.data[i].monomial, sizeof(uint32_t));
+        hash = hash_mix(hash, (uint64_t)sum->terms.data[i].coefficient);
+        hash = hash_mix(hash, sum->terms.data[i].monomial);
     }
     uint32_t probe = 0;
     for (DimId id; (id = hashids_next(&tab->ids, hash, &probe));) {

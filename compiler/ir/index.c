@@ -153,8 +153,9 @@ static IndexId intern_sum(IndexTab *tab, Sum *sum) {
     bool overflows = !sum->offset;
     for (uint32_t i = 0; i < sum->n; i++) overflows = overflows || !sum->terms[i].coefficient;
     if (overflows) ice(tab->arena, "an address passes 2^62");
-    uint64_t hash = hash_bytes(STR_HASH_SEED, &sum->offset, sizeof sum->offset);
-    hash = hash_bytes(hash, sum->terms, sum->n * sizeof *sum->terms);
+    uint64_t hash = hash_mix(0, sum->offset);
+    for (uint32_t i = 0; i < sum->n; i++)
+        hash = hash_mix(hash, (uint64_t)sum->terms[i].atom << 32 | sum->terms[i].coefficient);
     uint32_t probe = 0;
     for (IndexId id; (id = hashids_next(&tab->ids, hash, &probe));) {
         const Expr *e = &tab->exprs.data[id];

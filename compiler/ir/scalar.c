@@ -48,11 +48,14 @@ const Scalar *scalar_get(const ScalarTab *tab, ScalarId id) {
 }
 
 static uint64_t scalar_hash(const Scalar *s) {
-    uint32_t words[9] = {(uint32_t)s->kind, (uint32_t)s->dtype, (uint32_t)s->prim,
-                         s->args[0],        s->args[1],         s->args[2],
-                         s->buffer,         s->index,           s->guard ^ s->slot << 16};
-    uint64_t hash = hash_bytes(STR_HASH_SEED, words, sizeof words);
-    return hash_bytes(hash, &s->number, sizeof s->number);
+    uint64_t number, hash = 0;
+    uint32_t words[] = {
+        (uint32_t)s->kind, (uint32_t)s->dtype, (uint32_t)s->prim, s->args[0], s->args[1],
+        s->args[2],        s->buffer,          s->index,          s->guard,   s->slot};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i += 2)
+        hash = hash_mix(hash, (uint64_t)words[i] << 32 | words[i + 1]);
+    memcpy(&number, &s->number, sizeof number);
+    return hash_mix(hash, number);
 }
 
 /* Numbers compare by their bits: -0.0 is not 0.0 and NaN equals itself. */

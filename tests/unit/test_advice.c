@@ -244,7 +244,7 @@ static void follow_all(const char *source, const char *name, Tally *tally) {
     arena_free(arena);
 }
 
-Test(advice, of_random_programs, .timeout = 240) {
+Test(advice, of_random_programs, .timeout = 600) {
     Tally tally = {0};
     for (uint64_t seed = 0; seed < N_SEEDS; seed++) {
         Arena *arena = arena_new(NULL);
