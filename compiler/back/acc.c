@@ -10,32 +10,27 @@ Acc acc_identity(const Lower *lower, const Reduce *reduce, uint32_t lanes) {
     return acc;
 }
 
-static LLVMValueRef is_nan(const Unit *unit, Dtype dtype, LLVMValueRef value) {
-    if (dtype_kind(dtype) != KIND_FLOAT)
-        return LLVMConstNull(unit_vector_of(
-            unit->i1, unit_is_vector(value) ? LLVMGetVectorSize(LLVMTypeOf(value)) : 1));
-    return LLVMBuildFCmp(unit->builder, LLVMRealUNO, value, value, "");
+/* Whether b's value comes before a's: a NaN before numbers, then the greater (or smaller). */
+static LLVMValueRef is_ahead(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
+    LLVMBuilderRef builder = lower->unit->builder;
+    bool is_max = reduce->combine == PRIM_MAX;
+    if (dtype_kind(reduce->acc) != KIND_FLOAT)
+        return unit_prim(lower->unit, PRIM_LT, reduce->acc, is_max ? a.value : b.value,
+                         is_max ? b.value : a.value, NULL);
+    LLVMRealPredicate better = is_max ? LLVMRealUGT : LLVMRealULT; /* or one is a NaN */
+    LLVMValueRef wins = LLVMBuildFCmp(builder, better, b.value, a.value, "");
+    LLVMValueRef is_number = LLVMBuildFCmp(builder, LLVMRealORD, a.value, a.value, "");
+    return LLVMBuildAnd(builder, wins, is_number, "");
 }
 
-/* Whether b's element comes before a's: a NaN first, then the greater (or smaller), then the lower
- * index. */
+/* Whether b's element comes before a's: by value, then the lower index. */
 static LLVMValueRef is_better(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
-    const Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
-    bool is_max = reduce->combine == PRIM_MAX;
-    LLVMValueRef nan_a = is_nan(unit, reduce->acc, a.value);
-    LLVMValueRef nan_b = is_nan(unit, reduce->acc, b.value);
-    LLVMValueRef less = unit_prim(unit, PRIM_LT, reduce->acc, is_max ? a.value : b.value,
-                                  is_max ? b.value : a.value, NULL);
-    LLVMValueRef equal = unit_prim(unit, PRIM_EQ, reduce->acc, a.value, b.value, NULL);
-    LLVMValueRef not_nan_a = LLVMBuildNot(builder, nan_a, "");
-    LLVMValueRef only_b = LLVMBuildAnd(builder, nan_b, not_nan_a, "");
-    LLVMValueRef both = LLVMBuildAnd(builder, nan_a, nan_b, "");
-    LLVMValueRef wins = LLVMBuildOr(builder, only_b, less, "");
-    LLVMValueRef ties = LLVMBuildOr(builder, both, equal, "");
-    LLVMValueRef lower_index = LLVMBuildICmp(builder, LLVMIntSLT, b.index, a.index, "");
-    LLVMValueRef wins_tie = LLVMBuildAnd(builder, ties, lower_index, "");
-    return LLVMBuildOr(builder, wins, wins_tie, "");
+    LLVMBuilderRef builder = lower->unit->builder;
+    LLVMValueRef is_behind = is_ahead(lower, reduce, b, a);
+    LLVMValueRef is_lower = LLVMBuildICmp(builder, LLVMIntSLT, b.index, a.index, "");
+    LLVMValueRef wins_tie =
+        LLVMBuildAnd(builder, is_lower, LLVMBuildNot(builder, is_behind, ""), "");
+    return LLVMBuildOr(builder, is_ahead(lower, reduce, a, b), wins_tie, "");
 }
 
 /* Whether it is the identity, written as such: constants of a kind are one. */
@@ -49,6 +44,13 @@ Acc acc_combine(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
     if (is_identity(lower, reduce, a.value)) return b;
     return (Acc){unit_prim(lower->unit, reduce->combine, reduce->acc, a.value, b.value, NULL),
                  NULL};
+}
+
+/* Elements that equal the identity leave its index, which becomes 0 in the end: if all of them do,
+ * the first is the one. */
+Acc acc_take(const Lower *lower, const Reduce *reduce, Acc acc, Acc element) {
+    if (!reduce->is_arg) return acc_combine(lower, reduce, acc, element);
+    return acc_select(lower, is_ahead(lower, reduce, acc, element), element, acc);
 }
 
 Acc acc_element(Point *point, const Reduce *reduce) {

@@ -11,6 +11,8 @@ typedef struct Acc {
 } Acc;
 Acc acc_identity(const Lower *lower, const Reduce *reduce, uint32_t lanes);
 Acc acc_combine(const Lower *lower, const Reduce *reduce, Acc a, Acc b);
+/* What the accumulator is with an element behind all that it has. */
+Acc acc_take(const Lower *lower, const Reduce *reduce, Acc acc, Acc element);
 /* The element of a reduction at a point. */
 Acc acc_element(Point *point, const Reduce *reduce);
 /* `condition ? a : b` */

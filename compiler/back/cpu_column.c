@@ -94,7 +94,7 @@ static void element_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
         Acc acc = acc_element(&point, reduce);
         LLVMValueRef chain = add(column, column->row_chain, at);
         Acc before = cpu_array_load(lower, chains, chain, column->lanes);
-        acc = acc_combine(lower, reduce, before, acc);
+        acc = acc_take(lower, reduce, before, acc);
         cpu_array_store(lower, chains, chain, acc, column->lanes);
     }
     point_store_all(&point, column->stage->stores.data, column->stage->stores.n);

@@ -75,7 +75,7 @@ static void row_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
         if (mask) acc = acc_select(lower, mask, acc, acc_identity(lower, reduce, row->lanes));
         LLVMValueRef chain = cpu_modulo(lower, at, row->order.n_chains);
         Acc before = cpu_array_load(lower, chains_at(row, 0, i), chain, row->lanes);
-        acc = acc_combine(lower, reduce, before, acc);
+        acc = acc_take(lower, reduce, before, acc);
         cpu_array_store(lower, chains_at(row, 0, i), chain, acc, row->lanes);
     }
     row_step_stores(row, &point, at);
@@ -102,7 +102,7 @@ static CpuSpan row_rounds(const Row *row, CpuSpan span) {
         Point point = row_point(row, at, NULL);
         for (uint32_t i = 0; i < n; i++) {
             Acc acc = acc_element(&point, row_reduce(row, i));
-            accs[k * n + i] = acc_combine(lower, row_reduce(row, i), accs[k * n + i], acc);
+            accs[k * n + i] = acc_take(lower, row_reduce(row, i), accs[k * n + i], acc);
         }
         row_step_stores(row, &point, at);
     }

@@ -14,7 +14,7 @@
  * and elsewhere. With all of a row's layernorm of 2048 x 16384 and 512 x 131072 bf16 spilled and
  * took 77 and 153 us on an H200, with so many 39 and 93; residual and layernorm of 512 x 131072
  * f32, by two blocks, take 226, with fewer 264. */
-enum { MAX_RESIDENT = 16, MAX_SLOTS = 16, FEW_AHEAD_BYTES = 64, AHEAD_BYTES = 128 };
+enum { MAX_RESIDENT = 32, MAX_SLOTS = 32, FEW_AHEAD_BYTES = 64, AHEAD_BYTES = 128 };
 
 typedef struct Row {
     Lower *lower;
@@ -388,7 +388,7 @@ static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
         for (uint32_t i = 0; i < stage->reduces.n; i++) {
             const Reduce *reduce = stage_reduce(row->kernel, stage, i);
             Acc element = acc_element(point, reduce);
-            Acc joined = acc_combine(row->lower, reduce, accs[i], element);
+            Acc joined = acc_take(row->lower, reduce, accs[i], element);
             accs[i] =
                 point->active ? acc_select(row->lower, point->active, joined, accs[i]) : joined;
         }

@@ -30,7 +30,7 @@ static void gpu_stage_visit(Point *point, const Stage *stage, Acc *accs) {
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         const Reduce *reduce = reduce_of(point->lower, stage, i);
         Acc element = acc_element(point, reduce);
-        accs[i] = acc_combine(point->lower, reduce, accs[i], element);
+        accs[i] = acc_take(point->lower, reduce, accs[i], element);
     }
     point_prepare_stores(point, stage->stores.data, stage->stores.n);
 }

@@ -105,7 +105,7 @@ void point_divide_together(Point *points, uint32_t n, const ScalarId *roots, uin
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *s = scalar_get(scalars, id);
         if (!wanted[id] || points->values[id] || !divides_alike(points, n, s)) continue;
-        for (uint32_t i = 0; i < n; i += most)
+        for (uint32_t i = 0; i < n && (n - i) * points->lanes > 1; i += most)
             divide_together(points + i, n - i < most ? n - i : most, id, s);
     }
 }

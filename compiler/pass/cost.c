@@ -19,6 +19,7 @@ enum {
     HIDING_WARPS = 24,   /* that hide memory behind arithmetic, and the other way round, ... */
     HIDING_ELEMS = 32, /* ... with up to as many elements a thread that are on their way at once */
     TILE_PRIMS = 5,    /* of an element that passes through shared memory */
+    ARG_PRIMS = 5,     /* to compare one and to choose it and its place; counted in the code */
     WARP_THREADS = 32,
     REGISTER_BYTES = 4
 };
@@ -340,7 +341,9 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     p->cost->n_prims += p->rows * row_end_prims(c->card, kernel, p->variant, c->values, live);
     p->cost->n_prims += p->cost->n_blocks * map_unit_prims(c->card, kernel);
     if (p->variant->sched.is_flat) p->cost->n_prims += n_points * flat_prims(c->arena, kernel);
-    p->cost->n_prims += n_points * kernel->reduces.n + cost_stride_prims(c, p, live);
+    for (uint32_t i = 0; i < kernel->reduces.n; i++)
+        p->cost->n_prims += n_points * (kernel->reduces.data[i].is_arg ? ARG_PRIMS : 1);
+    p->cost->n_prims += cost_stride_prims(c, p, live);
     p->cost->n_prims += n_points * tile_prims(p);
     p->cost->n_prims +=
         n_points * single_access_prims(c->card, c->plan, kernel, &p->variant->sched);

@@ -84,25 +84,28 @@ double row_end_prims(const Card *card, const Kernel *kernel, const Variant *vari
     return clocks * card->lanes;
 }
 
-/* Fitted to softmax and layernorm of rows of 257 to 1001 bf16 on an H200, which took 96 to 136 us
- * where f32 took 73 and 78 (docs/RESULTS.md); of f32 judged. */
-static double of_single(Dtype dtype) {
-    return dtype_bytes(dtype) <= 2 ? 9 : 4;
+/* Fitted to softmax and layernorm of rows of 15 to 5001 bf16 on an H200, which took 83 to 127 us
+ * where f32 took 73 to 77 (docs/RESULTS.md); of f32 judged. What all rows read lies nearer. */
+static double of_single(Dtype dtype, bool is_own) {
+    double prims = dtype_bytes(dtype) <= 2 ? 9 : 4;
+    return is_own ? prims : prims / 2;
 }
 
 double single_access_prims(const Card *card, const Plan *plan, const Kernel *kernel,
                            const Sched *sched) {
     double prims = 0;
     if (card->device == DEVICE_CPU || kernel->form != FORM_ROW || sched->lanes > 1) return 0;
-    uint32_t axis = kernel_lane_axis(kernel, sched);
+    uint32_t axis = kernel_lane_axis(kernel, sched), of_rows = (1u << kernel->n_parallel) - 1;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars) && axis != NO_AXIS; id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        if (s->kind == SCALAR_LOAD && (s->moved_by >> axis & 1)) prims += of_single(s->dtype);
+        if (s->kind == SCALAR_LOAD && (s->moved_by >> axis & 1))
+            prims += of_single(s->dtype, (s->axes & of_rows) != 0);
     }
     for (uint32_t i = 0; i < kernel->stages.n; i++)
-        for (uint32_t k = 0; k < kernel->stages.data[i].stores.n; k++)
-            prims +=
-                of_single(plan->buffers.data[kernel->stages.data[i].stores.data[k].buffer].dtype);
+        for (uint32_t k = 0; k < kernel->stages.data[i].stores.n; k++) {
+            const Store *store = &kernel->stages.data[i].stores.data[k];
+            prims += of_single(plan->buffers.data[store->buffer].dtype, true);
+        }
     return prims;
 }
 

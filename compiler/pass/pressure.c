@@ -56,6 +56,8 @@ static const double ONLY_STEP_SHARE = 0.6; /* of an only step: the rest lies amo
 static const double ARG_SHARE = 0.5;       /* of an index for each lane */
 static const double STEP_SHARE = 1;        /* addresses and sums of each further step, ... */
 static const double ONCE_SHARE = 2.25;   /* ... where nothing is kept: all are under way at once */
+static const double SINGLE_SHARE = 0.35; /* the same of single elements, ... */
+static const double SINGLE_ONCE_SHARE = 1.1, MOST_ONCE = 18; /* ... so many at once */
 static const double TEAM_SHARE = 2.25;   /* of a thread that does not have its row to itself */
 static const double COLUMN_SHARE = 0.25; /* of values over columns */
 static const double WIDE_SHARE = 1.5;    /* of indices of 64 bits */
@@ -467,7 +469,10 @@ static double row_registers(Arena *arena, const Kernel *kernel, const Sched *sch
     double further = sched->resident - 1, loaded = loaded_size(arena, kernel, sched);
     size += kept * (further > 0 ? sched->resident : ONLY_STEP_SHARE);
     if (is_least) return size;
-    return size + (kept > 0 ? STEP_SHARE : ONCE_SHARE + LOADED_SHARE * loaded) * further;
+    bool is_single = sched->lanes == 1;
+    if (kept > 0) return size + (is_single ? SINGLE_SHARE : STEP_SHARE) * further;
+    double once = is_single ? SINGLE_ONCE_SHARE : ONCE_SHARE;
+    return size + (once + LOADED_SHARE * loaded) * (is_single ? fmin(further, MOST_ONCE) : further);
 }
 
 /* Sums of a segment and of the one before it, and where the rows are. */

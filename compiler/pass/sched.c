@@ -7,33 +7,27 @@
 #include "pass/sched_flat.h"
 #include "pass/sched_gemm.h"
 #include "pass/sched_map_tile.h"
+#include "pass/sched_row.h"
 #include "pass/unjoin.h"
 
 #include <string.h>
 
 enum {
     MAP_THREADS = 256,
-    MAP_ROW_BYTES = 8,       /* of an access that a row's own vectors are kept for: judged */
-    ROW_BLOCK_THREADS = 128, /* of a warp or less each; a larger team is a block, as barriers are */
-    COLUMN_THREADS = 256,    /* along the columns, by 8 chains, by segments side by side */
+    MAP_ROW_BYTES = 8,    /* of an access that a row's own vectors are kept for: judged */
+    COLUMN_THREADS = 256, /* along the columns, by 8 chains, by segments side by side */
     COLUMN_CHAINS = 8,
     WIDE_COLUMNS = 1024, /* that give every processor a block though each takes whole sectors */
     FINISH_UNROLL = 16,
     FINISH_THREADS = 512, /* on a processor: there are few, with registers for all of its loads */
     WARP_THREADS = 32,
     MAX_RESIDENT_ELEMS = 64, /* per thread: registers */
-    FEW_RESIDENT_ELEMS = 32,
     MANY_ROW_THREADS = 512,
     MANY_REGISTERS = 86, /* as estimated; in three blocks of 256 the assembler makes 80 do */
     MOST_BLOCK_REGISTERS = 37 * 1024, /* the same; the assembler takes up to half as many again */
-    MAX_RESIDENT_STEPS = 16,
     MANY_STEPS = 8,
-    MAX_SLOTS = 16, /* of single elements */
-    VECTOR_SLOTS = 8,
-    LEAST_TEAM = 8,       /* of rows of single elements: a sector of f32 */
-    LARGE_TEAM_SLOTS = 4, /* the same, of rows that are more than a warp's */
-    UNROLL = 4,           /* steps in flight */
-    FEW_BLOCKS = 132,     /* a processor has one at most */
+    UNROLL = 4,       /* steps in flight */
+    FEW_BLOCKS = 132, /* a processor has one at most */
     CPU_MAP_UNIT = 4096,
     CPU_MAP_STRIDED_UNIT = 16, /* where some access strides: short runs, so that the lines it
                                 * touches are used by the next row while they are in the cache */
@@ -56,12 +50,6 @@ typedef struct Scheduler {
 
 static int64_t min_i64(int64_t a, int64_t b) {
     return a < b ? a : b;
-}
-
-static uint32_t ceil_pow2(int64_t n) {
-    uint32_t p = 1;
-    while (p < n && p < 1u << 30) p *= 2;
-    return p;
 }
 
 /* The widest element among the kernel's arguments, in bytes. */
@@ -198,53 +186,11 @@ static void hurry(const Scheduler *s, Sched *sched) {
     sched->min_blocks = sched->threads < FINISH_THREADS ? FINISH_THREADS / sched->threads : 1;
 }
 
-/* Into how many accumulators a thread divides what it keeps of a row of `length` elements, which
- * would have `threads` threads with one each. Of vectors a row of up to n_chains elements is a
- * warp's alone. Of single elements a thread has several, so that there are more rows at a time and
- * less is done to join threads. */
-static uint32_t row_slots(const Sched *sched, int64_t length, uint32_t threads) {
-    uint32_t slots = threads / WARP_THREADS;
-    if (sched->lanes > 1)
-        return slots > 1 && slots <= VECTOR_SLOTS &&
-                       length <= reduce_order(FORM_ROW, DEVICE_GPU).n_chains
-                   ? slots
-                   : 1;
-    uint32_t in_warp = slots > VECTOR_SLOTS ? slots : VECTOR_SLOTS;
-    slots = slots <= MAX_SLOTS ? threads / LEAST_TEAM : LARGE_TEAM_SLOTS;
-    if (slots < LARGE_TEAM_SLOTS) return 1;
-    if (slots > in_warp) slots = in_warp;
-    while (slots > 1 && length > (int64_t)threads / slots * MAX_RESIDENT_STEPS) slots /= 2;
-    return slots;
-}
-
-/* Threads for a row of at most `length` elements: all chains, or all elements where they are fewer,
- * divided by slots. */
-static void choose_team(Sched *sched, int64_t length, bool may_reside) {
-    uint32_t most = reduce_order(FORM_ROW, DEVICE_GPU).n_chains / sched->lanes;
-    uint32_t wanted = ceil_pow2((length + sched->lanes - 1) / sched->lanes);
-    uint32_t threads = wanted < most ? wanted : most;
-    sched->slots = may_reside ? row_slots(sched, length, threads) : 1;
-    sched->team = threads / sched->slots;
-}
-
-/* Team and block for such rows; returns the steps that a team takes for one. */
-static int64_t choose_row(Sched *sched, int64_t length, bool may_reside) {
-    choose_team(sched, length, may_reside);
-    sched->threads = sched->team > WARP_THREADS ? sched->team : ROW_BLOCK_THREADS;
-    int64_t stride = (int64_t)sched->team * sched->lanes;
-    return (length + stride - 1) / stride;
-}
-
-static uint32_t block_registers(const Scheduler *s, Sched *sched, int64_t steps) {
-    sched->resident = (uint32_t)steps;
-    return pressure_least(s->arena, s->kernel, sched) * sched->threads;
-}
-
 /* Whether a thread is to have fewer elements, by narrower accesses and more threads. Up to 256 of
  * them that is faster; beyond, it takes less time to compile. */
-static bool is_crowded(const Sched *sched, int64_t steps, bool is_known) {
+static bool is_crowded(const Sched *sched, bool is_known) {
     uint32_t most = is_known ? MANY_ROW_THREADS / 2 : MANY_ROW_THREADS;
-    return steps * sched->lanes > FEW_RESIDENT_ELEMS && sched->threads < most;
+    return sched->resident * sched->lanes > FEW_RESIDENT_ELEMS && sched->threads < most;
 }
 
 /* How many large blocks are to fit on a processor, in different stages: the assembler would rather
@@ -260,6 +206,48 @@ static uint32_t large_blocks(const Scheduler *s, Sched *sched) {
     return has_room && sched->threads == MANY_ROW_THREADS ? 2 : 1;
 }
 
+/* Loads of elements that lanes have of their own, each of these axes (bit set; 0: any). */
+static uint32_t n_loads(const Scheduler *s, uint32_t of_axes) {
+    const ScalarTab *scalars = s->kernel->scalars;
+    const bool *live = kernel_live_scalars(s->arena, s->kernel);
+    uint32_t n = 0;
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *load = scalar_get(scalars, id);
+        bool is_of = !of_axes || (load->axes & of_axes);
+        n += live[id] && load->kind == SCALAR_LOAD && (load->axes >> s->lane_axis & 1) && is_of;
+    }
+    return n;
+}
+
+static uint32_t row_axes(const Scheduler *s) {
+    return (1u << s->kernel->n_parallel) - 1;
+}
+
+static RowUse row_use(const Scheduler *s, int64_t length, uint32_t most_steps) {
+    RowUse use = {.length = length,
+                  .rows = dim_hi(s->dims, kernel_n_rows(s->kernel)),
+                  .elem_bytes = widest_bytes(s),
+                  .n_loads = n_loads(s, row_axes(s)),
+                  .most_steps = most_steps};
+    for (uint32_t k = 0; k < s->kernel->stages.n; k++)
+        use.n_stores += s->kernel->stages.data[k].stores.n;
+    return use;
+}
+
+static bool has_room(const Scheduler *s, Sched *sched) {
+    return sched->resident * sched->lanes <= MAX_RESIDENT_ELEMS &&
+           sched->resident <= MOST_ROW_STEPS && has_registers(s, sched) &&
+           pressure_least(s->arena, s->kernel, sched) * sched->threads <= MOST_BLOCK_REGISTERS;
+}
+
+/* Many steps take long to compile: not for rows that may leave half of them empty. In a cluster
+ * weights beside so many steps, which are masked there, spill. */
+static uint32_t most_steps(const Scheduler *s, bool is_cluster, bool may_be_short) {
+    if (may_be_short) return MANY_STEPS;
+    bool has_weights = n_loads(s, 0) > n_loads(s, row_axes(s));
+    return is_cluster && has_weights ? MOST_ROW_STEPS / 2 : MOST_ROW_STEPS;
+}
+
 /* Rows of `least` to `length` elements in registers over all stages; those longer than a segment in
  * the registers of a cluster, which would be wasted on shorter ones. Of partial results a segment
  * is none that needs to stay, but rows that are one each may. False: they do not fit. */
@@ -270,33 +258,20 @@ static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t leng
     if (n_blocks > s->target->max_cluster || (n_blocks > 1 && least <= segment)) return false;
     sched->cluster = n_blocks > 1 ? (uint32_t)n_blocks : 0;
     if (n_blocks > 1) length = least = segment;
-    int64_t steps = choose_row(sched, length, true);
-    while (sched->lanes > 1 && is_crowded(sched, steps, least == length)) {
+    RowUse use = row_use(s, length, most_steps(s, n_blocks > 1, least <= length / 2));
+    sched->resident = (uint32_t)sched_row_few(sched, &use);
+    while (sched->lanes > 1 && is_crowded(sched, least == length)) {
         sched->lanes /= 2;
-        steps = choose_row(sched, length, true);
+        sched->resident = (uint32_t)sched_row_few(sched, &use);
     }
-    sched->resident = (uint32_t)steps;
-    /* Many steps take long to compile: not for rows that may leave half of them empty. */
-    if (steps > MANY_STEPS && least <= length / 2) return false;
-    return steps * sched->lanes <= MAX_RESIDENT_ELEMS && steps <= MAX_RESIDENT_STEPS &&
-           has_registers(s, sched) && block_registers(s, sched, steps) <= MOST_BLOCK_REGISTERS;
-}
-
-/* Loads of elements that lanes have of their own. */
-static uint32_t n_loads(const Scheduler *s) {
-    const ScalarTab *scalars = s->kernel->scalars;
-    const bool *live = kernel_live_scalars(s->arena, s->kernel);
-    uint32_t n = 0;
-    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
-        const Scalar *load = scalar_get(scalars, id);
-        n += live[id] && load->kind == SCALAR_LOAD && (load->axes >> s->lane_axis & 1);
-    }
-    return n;
+    while (!has_room(s, sched))
+        if (!sched_row_widen(sched, 2 * sched->team)) return false;
+    return sched->resident <= use.most_steps;
 }
 
 /* Partial results by few blocks: each has more on its way, if that is of few tensors. */
 static void add_deep(Scheduler *s, Variant variant) {
-    uint32_t n = n_loads(s), unroll = n == 1 ? 4 * UNROLL : n == 2 ? 2 * UNROLL : 0;
+    uint32_t n = n_loads(s, 0), unroll = n == 1 ? 4 * UNROLL : n == 2 ? 2 * UNROLL : 0;
     bool is_partial = s->kernel->segment_axis != NO_AXIS;
     if (!is_partial || variant.limit_dim || variant.sched.unroll != UNROLL || !unroll ||
         dim_lo(s->dims, variant.grid) > FEW_BLOCKS)
@@ -317,8 +292,8 @@ static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t len
     if (!is_resident && variant.limit_dim) return false;
     if (!is_resident) {
         sched = variant.sched;
-        int64_t steps = choose_row(&sched, length, false);
-        sched.unroll = steps > UNROLL ? UNROLL : 1;
+        RowUse use = row_use(s, length, 0);
+        sched.unroll = sched_row_all(&sched, &use) > UNROLL ? UNROLL : 1;
     }
     sched.min_blocks = large_blocks(s, &sched);
     if (!is_resident && finishes_split(s)) hurry(s, &sched);
@@ -353,20 +328,19 @@ static int64_t gpu_cluster_rows(Scheduler *s, Variant variant, int64_t least, in
 
 /* Lengths up to which a row may have a variant of its own: a step of a few threads, of a single
  * pass of one too, of a warp, several, and if there are several passes, or single elements, what a
- * block keeps: of these as much as has several slots. Returns how many there are. */
-enum { MAX_SHORT_ROWS = 9 };
+ * block keeps. Returns how many there are. */
+enum { MAX_SHORT_ROWS = 11, MOST_WARP_STEPS = 8 };
 static uint32_t short_rows(const Scheduler *s, const Variant *variant,
                            int64_t lengths[MAX_SHORT_ROWS]) {
     uint32_t lanes = variant->sched.lanes, n = 0;
-    int64_t segment_elems = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems;
+    ReduceOrder order = reduce_order(FORM_ROW, DEVICE_GPU);
     if (s->kernel->stages.n == 1) lengths[n++] = lanes;
     for (int64_t threads = 2; threads <= WARP_THREADS; threads *= 4) lengths[n++] = threads * lanes;
-    int64_t of_warp = (int64_t)WARP_THREADS * VECTOR_SLOTS;
-    lengths[n++] = lanes > 1 ? reduce_order(FORM_ROW, DEVICE_GPU).n_chains : of_warp;
+    if (lengths[n - 1] * MOST_WARP_STEPS < order.n_chains) lengths[n++] = 256;
+    if (lanes > 1) lengths[n++] = order.n_chains;
     if (s->kernel->stages.n == 1 && lanes > 1) return n;
-    int64_t least = lanes > 1 ? 4096 : 2 * of_warp;
-    int64_t most = lanes > 1 ? segment_elems : 4096;
-    for (int64_t length = least; length <= most; length *= 2) lengths[n++] = length;
+    for (int64_t length = lanes > 1 ? 4096 : 512; length <= order.segment_elems; length *= 2)
+        lengths[n++] = length;
     return n;
 }
 

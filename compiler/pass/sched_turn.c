@@ -3,6 +3,7 @@
 
 #include "pass/sched_flat.h"
 #include "pass/sched_gemm.h"
+#include "pass/sched_row.h"
 
 enum {
     WARP_THREADS = 32,
@@ -75,7 +76,8 @@ bool sched_turn(const Kernel *kernel, uint32_t threads, Variant *variant) {
         return true;
     case FORM_ROW: /* the barriers of a team of several warps are the block's; no row of a cluster
                     */
-        if (sched->cluster > 1 || (sched->team > WARP_THREADS && sched->team != threads))
+        if (sched->cluster > 1 || (sched->team > WARP_THREADS && sched->team != threads &&
+                                   !sched_row_widen(sched, threads)))
             return false;
         variant->grid = ceil_div(kernel, rows, threads / sched->team);
         return true;
