@@ -282,7 +282,8 @@ static Tried try_steps(Settler *s, Advice *advice, const Edge *edge) {
                          forms_of(plan, edge->consumer) == forms_of(s->plan, edge->consumer);
         return tried;
     }
-    tried.flips = contract_n_broken(plan) <= s->n_broken;
+    /* An edge that breaks a block is not to break it elsewhere instead. */
+    tried.flips = contract_n_broken(plan) + contract_breaks(s->plan, edge) <= s->n_broken;
     if (tried.flips)
         price_steps(s, plan, advice);
     else
@@ -340,7 +341,7 @@ static void settle_on_ops(Edge *edge, Advice *advice) {
 }
 
 static void settle_edge(Settler *s, Edge *edge, Advice *advice) {
-    bool is_alike = true;
+    bool is_alike = true, breaks = contract_breaks(s->plan, edge);
     while (true) {
         AdviceStep *last = &advice->steps[advice->n_steps - 1];
         AdviceKind kind = last->kind;
@@ -361,7 +362,7 @@ static void settle_edge(Settler *s, Edge *edge, Advice *advice) {
         if (may_insist && advice->steps[advice->n_steps - 1].kind == ADVICE_OPS) break;
     }
     bool is_left = advice->steps[advice->n_steps - 1].kind == ADVICE_OPS;
-    if (is_left && is_alike) settle_on_ops(edge, advice);
+    if (is_left && (is_alike || breaks)) settle_on_ops(edge, advice);
 }
 
 /* Whether an input is among what the value is made of. */

@@ -123,6 +123,12 @@ uint32_t contract_n_broken(const Plan *plan) {
     return n;
 }
 
+/* Whether the culprit tells more than the edge, which the attempt may have stored as an output. */
+static bool tells_more(const Culprit *culprit, const Edge *edge, bool breaks) {
+    return culprit->folded != NODE_NONE || !breaks ||
+           (edge->reason == REASON_OUTPUT && culprit->reason != REASON_OUTPUT);
+}
+
 bool contract_check(const Plan *plan, const Advice *advices, const VecCulprit *culprits,
                     Diags *diags) {
     bool is_kept = true;
@@ -132,7 +138,7 @@ bool contract_check(const Plan *plan, const Advice *advices, const VecCulprit *c
         bool breaks = contract_breaks(plan, edge);
         if (breaks) is_kept = false;
         bool is_said = breaks && says_no_more(plan, edge);
-        if (culprit && (culprit->folded != NODE_NONE || !breaks)) {
+        if (culprit && tells_more(culprit, edge, breaks)) {
             if (!is_repeated(plan, culprits, (uint32_t)(culprit - culprits->data)))
                 report_culprit(plan, culprit, diags);
         } else if (breaks && !is_said &&

@@ -87,13 +87,14 @@ static NodeId folded_factor(const Finder *f, const Wish *wish) {
     return is_factor ? folded : NODE_NONE;
 }
 
-/* What breaks a block of these nodes alone: the edge's own reason, else the first; REASON_NONE:
- * nothing does, or no more is compiled. */
-static ReasonId try_wish(const Finder *f, const Wish *wish) {
+/* What breaks a block of these nodes alone, if these are no outputs: the edge's own reason, else
+ * the first; REASON_NONE: nothing does, or no more is compiled. */
+static ReasonId try_wish(const Finder *f, const Wish *wish, const VecU32 *dropped) {
     Advice advice = f->loose;
     const Edge *own = &f->plan->edges.data[wish->edge];
     ReasonId reason = REASON_NONE;
     advice.steps[advice.n_steps++] = (AdviceStep){.kind = ADVICE_MUST, .nodes = wish->all};
+    advice.steps[advice.n_steps++] = (AdviceStep){.kind = ADVICE_OUTPUT, .nodes = *dropped};
     const Plan *then = advice_try(f->planner, f->plan->graph, &advice);
     for (uint32_t i = 0; then && i < then->edges.n; i++) {
         const Edge *edge = &then->edges.data[i];
@@ -104,10 +105,38 @@ static ReasonId try_wish(const Finder *f, const Wish *wish) {
     return reason;
 }
 
+/* What is read among the nodes. */
+static VecU32 read_inside(const Finder *f, const VecU32 *nodes) {
+    VecU32 read = {0};
+    for (uint32_t i = 0; i < f->plan->edges.n; i++) {
+        const Edge *edge = &f->plan->edges.data[i];
+        if (edge->consumer != NODE_NONE && vec_has(nodes, edge->producer) &&
+            vec_has(nodes, edge->consumer))
+            advice_add_node(f->arena, &read, edge->producer);
+    }
+    return read;
+}
+
+static bool is_output(const Graph *graph, NodeId id) {
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        if (graph->outputs.data[i].node == id) return true;
+    return false;
+}
+
+/* That a value is an output is in the way where nothing is without that, and of its own edge. */
+static ReasonId reason_alone(const Finder *f, const Wish *wish) {
+    VecU32 none = {0}, read = read_inside(f, &wish->all);
+    ReasonId reason = try_wish(f, wish, &none);
+    if (reason != REASON_OUTPUT) return reason;
+    ReasonId other = try_wish(f, wish, &read);
+    const Edge *own = &f->plan->edges.data[wish->edge];
+    return other || !is_output(f->plan->graph, own->producer) ? other : reason;
+}
+
 /* A value that is stored for others too has their reason in a block without them. What came between
  * those ops in the attempt to keep the whole block then says more. */
 static ReasonId reason_of(const Finder *f, const Wish *wish) {
-    ReasonId reason = try_wish(f, wish);
+    ReasonId reason = reason_alone(f, wish);
     bool is_choice = reason == REASON_FACTOR || reason == REASON_COSTLY || reason == REASON_SLOWER;
     for (uint32_t i = 0; is_choice && i < f->plan->edges.n; i++) {
         const Edge *edge = &f->plan->edges.data[i];

@@ -53,6 +53,21 @@ static const Refused refused[] = {
       "Or leave `sub` of `y - 0.25` out of the block, and what rests on it."},
      "before `y` reads it",
      NULL},
+    {"rows of what columns made, which is an output: no output is at fault",
+     "graph g(x: f32[400000, 32]) -> (t: f32[400000, 32], y: f32[400000]) {\n  fuse must {\n"
+     "    t = x * max(x, axis=0, keep=true)\n    y = sum(t, axis=1)\n  }\n}\n",
+     {"`max` of `max(x, axis=0, keep=true)` has to be stored before `t` reads it: the user runs"},
+     "output",
+     "graph g(x: f32[400000, 32]) -> (t: f32[400000, 32], y: f32[400000]) {\n"
+     "  fuse must { t = x * max(x, axis=0, keep=true) }\n  y = sum(t, axis=1)\n}\n"},
+    {"columns of a softmax that is an output",
+     "graph g(x: f32[70000, 64]) -> (s: f32[70000, 64], y: f32[64]) {\n  fuse must {\n"
+     "    s = softmax(x)\n    y = sum(s, axis=0)\n  }\n}\n",
+     {"`s` is stored before `y` reads it: the user runs over",
+      "Or leave `y` out of the block, and what rests on it."},
+     "output",
+     "graph g(x: f32[70000, 64]) -> (s: f32[70000, 64], y: f32[64]) {\n"
+     "  fuse must { s = softmax(x) }\n  y = sum(s, axis=0)\n}\n"},
     {"a norm behind a product's epilogue, and what follows",
      "dim B in 1..4096\n"
      "graph g(h: bf16[B, 2048], x: bf16[B, 2048], w: bf16[2048], u: bf16[2048, 2048])\n"
