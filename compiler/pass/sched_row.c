@@ -19,11 +19,11 @@ enum {
     WIDE_TEAM = 4,
     WIDE_BLOCK_BYTES = 8192,
     /* Of a few rows, which all run at once: threads that other kernels' blocks have too, beside
-     * which such rows may start, and elements of one that waits for them alone, of a warp, and
-     * where none are stored. */
+     * which such rows may start, and what one may have that waits for it alone: steps of single
+     * elements, of a whole warp, and elements where none are stored. */
     LONE_THREADS = 256,
-    LONE_ELEMS = 4,
-    LONE_WARP_ELEMS = 8,
+    LONE_STEPS = 4,
+    LONE_WARP_STEPS = 8,
     LONE_LOADED_ELEMS = 20
 };
 
@@ -69,12 +69,11 @@ static bool has_many_steps(const Sched *sched, const RowUse *use, uint32_t team)
 
 /* Whether machine and row have room for twice as many threads. */
 static bool is_lone(const Sched *sched, const RowUse *use, uint32_t team) {
-    int64_t elems = row_steps(sched, team, use->length) * sched->lanes;
-    int64_t most = !use->n_stores         ? LONE_LOADED_ELEMS
-                   : team == WARP_THREADS ? LONE_WARP_ELEMS
-                                          : LONE_ELEMS;
-    return elems > most && team < LONE_THREADS &&
-           use->rows <= MACHINE_THREADS / (2 * (int64_t)team);
+    int64_t steps = row_steps(sched, team, use->length);
+    if (team >= LONE_THREADS || use->rows > MACHINE_THREADS / (2 * (int64_t)team)) return false;
+    if (!use->n_stores) return steps * sched->lanes > LONE_LOADED_ELEMS;
+    if (sched->lanes > 1) return steps > 1 && team != WARP_THREADS;
+    return steps > (team == WARP_THREADS ? LONE_WARP_STEPS : LONE_STEPS);
 }
 
 int64_t sched_row_few(Sched *sched, const RowUse *use) {

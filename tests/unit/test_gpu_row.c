@@ -107,6 +107,29 @@ Test(gpu_row, rows_of_single_elements_have_several_accumulators_a_thread) {
     }
 }
 
+/* Rows that all run at once have more threads each, as long as these have something to do. */
+Test(gpu_row, a_few_rows_have_more_threads) {
+    static const struct {
+        int n_rows, length;
+        uint32_t lanes, threads, team, resident;
+    } rows[] = {{1, 10, 2, 128, 8, 1},      {64, 200, 8, 128, 32, 1},
+                {64, 1001, 1, 256, 256, 4}, {512, 1001, 1, 256, 256, 4},
+                {4096, 7, 1, 128, 2, 4},    {4096, 1001, 1, 128, 32, 32}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char source[160];
+        snprintf(source, sizeof source,
+                 "graph g(x: bf16[%d, %d]) -> (y: bf16[%d, %d]) {\n  y = softmax(x)\n}\n",
+                 rows[i].n_rows, rows[i].length, rows[i].n_rows, rows[i].length);
+        Compiled c = compiled_new(source, TARGET_SM_90A);
+        const Sched *s = &c.plan->kernels.data[0].variants[0].sched;
+        bool is_wanted = s->lanes == rows[i].lanes && s->threads == rows[i].threads &&
+                         s->team == rows[i].team && s->resident == rows[i].resident;
+        cr_expect(is_wanted, "%slanes %u, threads %u, team %u, resident %u", source, s->lanes,
+                  s->threads, s->team, s->resident);
+        compile_free(&c);
+    }
+}
+
 /* Where clusters are, one launch is predicted to be the fastest. */
 Test(gpu_row, one_launch_where_there_are_clusters) {
     static const char source[] =
