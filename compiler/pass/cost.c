@@ -396,6 +396,7 @@ static double stream_us(const Coster *c, const Pricing *p, double us, double pea
  * than the loads in flight allow. */
 static double dram_us(const Coster *c, const Pricing *p) {
     double peak = c->card->dram_gbs * 1e3, all = p->cost->read_bytes + p->cost->written_bytes;
+    peak *= single_access_share(c->card, p->kernel, &p->variant->sched);
     if (c->card->device == DEVICE_CPU) return (all - p->left_bytes) / peak;
     if (p->bytes_in_flight <= 0) return all / peak;
     double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);

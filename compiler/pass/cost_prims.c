@@ -109,6 +109,17 @@ double single_access_prims(const Card *card, const Plan *plan, const Kernel *ker
     return prims;
 }
 
+double single_access_share(const Card *card, const Kernel *kernel, const Sched *sched) {
+    uint32_t axis = kernel_lane_axis(kernel, sched), least = 8;
+    if (card->device == DEVICE_CPU || kernel->form != FORM_ROW || sched->lanes > 1) return 1;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars) && axis != NO_AXIS; id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        bool is_own = s->kind == SCALAR_LOAD && (s->moved_by >> axis & 1);
+        if (is_own && dtype_bytes(s->dtype) < least) least = dtype_bytes(s->dtype);
+    }
+    return least <= 2 ? 0.8 : least <= 4 ? 0.9 : 1;
+}
+
 double map_unit_prims(const Card *card, const Kernel *kernel) {
     bool has_rows = kernel->form == FORM_MAP && kernel->n_parallel > 1;
     return has_rows && card->device == DEVICE_CPU ? MAP_UNIT_CLOCKS * card->lanes : 0;

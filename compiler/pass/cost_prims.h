@@ -17,6 +17,9 @@ double row_end_prims(const Card *card, const Kernel *kernel, const Variant *vari
  * beside those of vectors; else 0. */
 double single_access_prims(const Card *card, const Plan *plan, const Kernel *kernel,
                            const Sched *sched);
+/* The share of memory's rate that such rows reach: sums of 7 to 16383 columns took 35 to 48 us in
+ * bf16 and 33 to 40 in f32, of whole vectors 33. */
+double single_access_share(const Card *card, const Kernel *kernel, const Sched *sched);
 /* Of a unit of FORM_MAP on a CPU beside its elements; else 0. */
 double map_unit_prims(const Card *card, const Kernel *kernel);
 /* Of an element of a flat map, for where it is. */
