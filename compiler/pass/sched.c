@@ -23,6 +23,7 @@ enum {
     WARP_THREADS = 32,
     MAX_RESIDENT_ELEMS = 64, /* per thread: registers */
     MANY_ROW_THREADS = 512,
+    MANY_SINGLE_REGISTERS = 64,
     MANY_REGISTERS = 86, /* as estimated; in three blocks of 256 the assembler makes 80 do */
     MOST_BLOCK_REGISTERS = 37 * 1024, /* the same; the assembler takes up to half as many again */
     MANY_STEPS = 8,
@@ -240,6 +241,12 @@ static bool has_room(const Scheduler *s, Sched *sched) {
            pressure_least(s->arena, s->kernel, sched) * sched->threads <= MOST_BLOCK_REGISTERS;
 }
 
+/* Single elements of several tensors at once, so that few blocks fit on a processor. */
+static bool keeps_many(const Scheduler *s, const Sched *sched) {
+    uint32_t most = MANY_SINGLE_REGISTERS + (sched->is_wide ? sched->resident : 0);
+    return sched->lanes == 1 && pressure_least(s->arena, s->kernel, sched) > most;
+}
+
 /* Many steps take long to compile: not for rows that may leave half of them empty. In a cluster
  * weights beside so many steps, which are masked there, spill. */
 static uint32_t most_steps(const Scheduler *s, bool is_cluster, bool may_be_short) {
@@ -258,7 +265,8 @@ static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t leng
     if (n_blocks > s->target->max_cluster || (n_blocks > 1 && least <= segment)) return false;
     sched->cluster = n_blocks > 1 ? (uint32_t)n_blocks : 0;
     if (n_blocks > 1) length = least = segment;
-    RowUse use = row_use(s, length, most_steps(s, n_blocks > 1, least <= length / 2));
+    bool may_be_short = least <= length / 2;
+    RowUse use = row_use(s, length, most_steps(s, n_blocks > 1, may_be_short));
     sched->resident = (uint32_t)sched_row_few(sched, &use);
     while (sched->lanes > 1 && is_crowded(sched, least == length)) {
         sched->lanes /= 2;
@@ -266,7 +274,10 @@ static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t leng
     }
     while (!has_room(s, sched))
         if (!sched_row_widen(sched, 2 * sched->team)) return false;
-    return sched->resident <= use.most_steps;
+    while (keeps_many(s, sched))
+        if (!sched_row_widen(sched, 2 * sched->team)) break;
+    bool is_wasteful = may_be_short && sched->team > MANY_ROW_THREADS;
+    return sched->resident <= use.most_steps && !is_wasteful;
 }
 
 /* Partial results by few blocks: each has more on its way, if that is of few tensors. */
@@ -354,7 +365,8 @@ static void gpu_row(Scheduler *s, Variant variant) {
     if (!is_whole) length = min_i64(length, segment);
     uint32_t n_lengths = kernel_is_spread(s->kernel) ? 0 : short_rows(s, &variant, lengths);
     for (uint32_t i = 0; i < n_lengths; i++) {
-        if (length < lengths[i] * 2 || least > lengths[i]) continue;
+        bool is_near = length < lengths[i] * 2 && (variant.sched.lanes > 1 || lengths[i] < 1024);
+        if (is_near || length <= lengths[i] || least > lengths[i]) continue;
         Variant resident = variant;
         resident.limit_dim = n;
         resident.limit = lengths[i];

@@ -16,15 +16,16 @@ enum {
     /* Of stores as wide as there are: threads side by side, and what a block has that needs no more
      * rows. */
     VECTOR_BYTES = 16,
+    WORD_BYTES = 4,
     WIDE_TEAM = 4,
     WIDE_BLOCK_BYTES = 8192,
     /* Of a few rows, which all run at once: threads that other kernels' blocks have too, beside
-     * which such rows may start, and what one may have that waits for it alone: steps of single
-     * elements, of a whole warp, and elements where none are stored. */
+     * which such rows may start, and steps of single elements that one may have which waits for
+     * them alone, and a whole warp. Whether any are stored is the same to them, so that they start
+     * together. */
     LONE_THREADS = 256,
     LONE_STEPS = 4,
-    LONE_WARP_STEPS = 8,
-    LONE_LOADED_ELEMS = 20
+    LONE_WARP_STEPS = 16
 };
 
 static int64_t row_steps(const Sched *sched, uint32_t team, int64_t length) {
@@ -59,7 +60,8 @@ static bool has_many_steps(const Sched *sched, const RowUse *use, uint32_t team)
     int64_t steps = row_steps(sched, team, use->length);
     bool is_wide = use->n_stores && sched->lanes * use->elem_bytes >= VECTOR_BYTES;
     uint32_t few = !use->n_stores ? LOADED_STEPS : is_wide ? 1 : STORED_STEPS;
-    if (steps > use->most_steps || steps * sched->lanes > FEW_RESIDENT_ELEMS) return true;
+    int64_t words = steps * sched->lanes * (use->elem_bytes > WORD_BYTES ? 2 : 1);
+    if (steps > use->most_steps || words > FEW_RESIDENT_ELEMS) return true;
     if (team >= WARP_THREADS) return false;
     if (is_wide &&
         (team < WIDE_TEAM || block_bytes(use, BLOCK_THREADS, 2 * team) >= WIDE_BLOCK_BYTES))
@@ -71,7 +73,6 @@ static bool has_many_steps(const Sched *sched, const RowUse *use, uint32_t team)
 static bool is_lone(const Sched *sched, const RowUse *use, uint32_t team) {
     int64_t steps = row_steps(sched, team, use->length);
     if (team >= LONE_THREADS || use->rows > MACHINE_THREADS / (2 * (int64_t)team)) return false;
-    if (!use->n_stores) return steps * sched->lanes > LONE_LOADED_ELEMS;
     if (sched->lanes > 1) return steps > 1 && team != WARP_THREADS;
     return steps > (team == WARP_THREADS ? LONE_WARP_STEPS : LONE_STEPS);
 }
