@@ -134,6 +134,12 @@ static inline bool graph_is_literal(const Graph *graph, NodeId id) {
     return graph_node(graph, id)->op == OP_CONST;
 }
 
+static inline bool graph_is_output(const Graph *graph, NodeId id) {
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        if (graph->outputs.data[i].node == id) return true;
+    return false;
+}
+
 /* Whether its value comes from outside: an input or a param. */
 static inline bool graph_is_bound(const Graph *graph, NodeId id) {
     OpId op = graph_node(graph, id)->op;

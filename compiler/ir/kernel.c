@@ -491,7 +491,7 @@ uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched) {
 
 uint32_t kernel_lane_axes(const Kernel *kernel, const Sched *sched) {
     uint32_t axis = kernel_lane_axis(kernel, sched);
-    return sched->is_flat ? (1u << kernel->n_parallel) - 1 : axis == NO_AXIS ? 0 : 1u << axis;
+    return sched->is_flat ? kernel_parallel_axes(kernel) : axis == NO_AXIS ? 0 : 1u << axis;
 }
 
 bool kernel_has_groups(const Kernel *kernel, const Variant *variant) {

@@ -468,6 +468,10 @@ DimId kernel_axis_extent(const Kernel *kernel, uint32_t axis);
 /* Products of the extents of the parallel axes (without segments) and of the reduced axes. */
 DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);
+/* Bit set. */
+static inline uint32_t kernel_parallel_axes(const Kernel *kernel) {
+    return (1u << kernel->n_parallel) - 1;
+}
 /* Per scalar id: whether the kernel's reductions and stores need it, as arguments or in places and
  * guards; or the roots, which count too. */
 bool *kernel_live_scalars(Arena *arena, const Kernel *kernel);

@@ -395,7 +395,7 @@ static void composer_init(Composer *c, Arena *arena, const ComposeInput *input, 
     kernel->first_reduced = kernel->n_parallel;
     kernel->n_reduced = make_axes(c, plan, true);
     kernel->segment_axis = NO_AXIS;
-    c->parallel_axes = (1u << kernel->n_parallel) - 1;
+    c->parallel_axes = kernel_parallel_axes(kernel);
     bool inner_reduced = group->domain.rank && (group->axes >> (group->domain.rank - 1) & 1);
     kernel->form = !group->axes ? FORM_MAP : inner_reduced ? FORM_ROW : FORM_COLUMN;
     if (group->reduces.n && graph_is_contraction(c->graph, group->reduces.data[0]))

@@ -91,15 +91,24 @@ static double of_single(Dtype dtype, bool is_own) {
     return is_own ? prims : prims / 2;
 }
 
+static bool has_singles(const Card *card, const Kernel *kernel, const Sched *sched) {
+    return card->device == DEVICE_GPU && kernel->form == FORM_ROW && sched->lanes <= 1;
+}
+
+/* Whether it loads an element for each of the row. */
+static bool loads_singles(const Kernel *kernel, const Sched *sched, const Scalar *s) {
+    uint32_t axis = kernel_lane_axis(kernel, sched);
+    return s->kind == SCALAR_LOAD && axis != NO_AXIS && (s->moved_by >> axis & 1);
+}
+
 double single_access_prims(const Card *card, const Plan *plan, const Kernel *kernel,
                            const Sched *sched) {
     double prims = 0;
-    if (card->device == DEVICE_CPU || kernel->form != FORM_ROW || sched->lanes > 1) return 0;
-    uint32_t axis = kernel_lane_axis(kernel, sched), of_rows = (1u << kernel->n_parallel) - 1;
-    for (ScalarId id = 1; id <= scalar_count(kernel->scalars) && axis != NO_AXIS; id++) {
+    uint32_t of_rows = kernel_parallel_axes(kernel);
+    if (!has_singles(card, kernel, sched)) return 0;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        if (s->kind == SCALAR_LOAD && (s->moved_by >> axis & 1))
-            prims += of_single(s->dtype, (s->axes & of_rows) != 0);
+        if (loads_singles(kernel, sched, s)) prims += of_single(s->dtype, (s->axes & of_rows) != 0);
     }
     for (uint32_t i = 0; i < kernel->stages.n; i++)
         for (uint32_t k = 0; k < kernel->stages.data[i].stores.n; k++) {
@@ -110,12 +119,12 @@ double single_access_prims(const Card *card, const Plan *plan, const Kernel *ker
 }
 
 double single_access_share(const Card *card, const Kernel *kernel, const Sched *sched) {
-    uint32_t axis = kernel_lane_axis(kernel, sched), least = 8;
-    if (card->device == DEVICE_CPU || kernel->form != FORM_ROW || sched->lanes > 1) return 1;
-    for (ScalarId id = 1; id <= scalar_count(kernel->scalars) && axis != NO_AXIS; id++) {
+    uint32_t least = 8;
+    if (!has_singles(card, kernel, sched)) return 1;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        bool is_own = s->kind == SCALAR_LOAD && (s->moved_by >> axis & 1);
-        if (is_own && dtype_bytes(s->dtype) < least) least = dtype_bytes(s->dtype);
+        bool is_less = dtype_bytes(s->dtype) < least;
+        if (is_less && loads_singles(kernel, sched, s)) least = dtype_bytes(s->dtype);
     }
     return least <= 2 ? 0.8 : least <= 4 ? 0.9 : 1;
 }

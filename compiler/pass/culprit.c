@@ -117,12 +117,6 @@ static VecU32 read_inside(const Finder *f, const VecU32 *nodes) {
     return read;
 }
 
-static bool is_output(const Graph *graph, NodeId id) {
-    for (uint32_t i = 0; i < graph->outputs.n; i++)
-        if (graph->outputs.data[i].node == id) return true;
-    return false;
-}
-
 /* That a value is an output is in the way where nothing is without that, and of its own edge. */
 static ReasonId reason_alone(const Finder *f, const Wish *wish) {
     VecU32 none = {0}, read = read_inside(f, &wish->all);
@@ -130,7 +124,7 @@ static ReasonId reason_alone(const Finder *f, const Wish *wish) {
     if (reason != REASON_OUTPUT) return reason;
     ReasonId other = try_wish(f, wish, &read);
     const Edge *own = &f->plan->edges.data[wish->edge];
-    return other || !is_output(f->plan->graph, own->producer) ? other : reason;
+    return other || !graph_is_output(f->plan->graph, own->producer) ? other : reason;
 }
 
 /* A value that is stored for others too has their reason in a block without them. What came between

@@ -201,12 +201,6 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
     return changed;
 }
 
-static bool is_output(const Graph *graph, NodeId id) {
-    for (uint32_t i = 0; i < graph->outputs.n; i++)
-        if (graph->outputs.data[i].node == id) return true;
-    return false;
-}
-
 /* The last value that everything made from `source` goes through, elementwise and in its shape,
  * and that takes no more memory, within its `fuse must` block if it is in one; NODE_NONE if there
  * is none. `*output`: an output that is such a
@@ -230,12 +224,12 @@ static NodeId last_handover(const Grouper *p, NodeId source, bool *passed, NodeI
         if (!is_plain || !shape_equal(&node->shape, &from->shape)) break;
         passed[id] = true;
         n_open -= n_met;
-        bool is_end = is_output(graph, id) || p->wants_store[id];
+        bool is_end = graph_is_output(graph, id) || p->wants_store[id];
         if (n_open == 0 && !is_end && p->handover[id] != HANDOVER_REFUSED &&
             graph_block(graph, id, BLOCK_MUST) == block &&
             dtype_bytes(node->dtype) <= dtype_bytes(from->dtype))
             found = id;
-        if (is_end && n_open == 0 && is_output(graph, id)) *output = id;
+        if (is_end && n_open == 0 && graph_is_output(graph, id)) *output = id;
         if (is_end) break;
         n_open += p->users[id].n;
     }
@@ -249,7 +243,7 @@ static bool find_handovers(Grouper *p) {
     bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);
     const bool *is_loaded = group_find_loaded(p);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
-        if (!group_folds(p, id) || is_output(p->graph, id) || !is_loaded[id]) continue;
+        if (!group_folds(p, id) || graph_is_output(p->graph, id) || !is_loaded[id]) continue;
         NodeId output, last = last_handover(p, id, passed, &output);
         if (last == NODE_NONE || p->handover[last] == HANDOVER_WANTED || p->wants_store[last])
             continue;
@@ -262,7 +256,7 @@ static bool find_handovers(Grouper *p) {
 void group_judge_outputs(Grouper *p) {
     bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
-        NodeId output = is_output(p->graph, id) ? id : NODE_NONE;
+        NodeId output = graph_is_output(p->graph, id) ? id : NODE_NONE;
         if (!group_folds(p, id)) continue;
         if (output == NODE_NONE) last_handover(p, id, passed, &output);
         if (output != NODE_NONE && p->g->why_apart[output])

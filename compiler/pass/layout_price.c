@@ -18,8 +18,7 @@ Kernel layout_twin(Arena *arena, const Plan *plan, const Kernel *gemm) {
         rebuild.axes[k] = index_axis(to, index_new_axis(to, index_axis_extent(from, k)));
     reduce.value = rebuild_scalar(&rebuild, reduce.value);
     reduce.factor = rebuild_scalar(&rebuild, reduce.factor);
-    ScalarId result =
-        scalar_stage(rebuild.to, reduce.result, 0, (uint32_t)((1u << gemm->n_parallel) - 1));
+    ScalarId result = scalar_stage(rebuild.to, reduce.result, 0, kernel_parallel_axes(gemm));
     rebuild.results = arena_copy(arena, &result, sizeof result);
     memset(&twin.reduces, 0, sizeof twin.reduces);
     memset(&twin.row_stores, 0, sizeof twin.row_stores);

@@ -220,16 +220,12 @@ static uint32_t n_loads(const Scheduler *s, uint32_t of_axes) {
     return n;
 }
 
-static uint32_t row_axes(const Scheduler *s) {
-    return (1u << s->kernel->n_parallel) - 1;
-}
-
-static RowUse row_use(const Scheduler *s, int64_t length, uint32_t most_steps) {
+static RowUse row_use(const Scheduler *s, int64_t length) {
     RowUse use = {.length = length,
                   .rows = dim_hi(s->dims, kernel_n_rows(s->kernel)),
                   .elem_bytes = widest_bytes(s),
-                  .n_loads = n_loads(s, row_axes(s)),
-                  .most_steps = most_steps};
+                  .n_loads = n_loads(s, kernel_parallel_axes(s->kernel)),
+                  .most_steps = MOST_ROW_STEPS};
     for (uint32_t k = 0; k < s->kernel->stages.n; k++)
         use.n_stores += s->kernel->stages.data[k].stores.n;
     return use;
@@ -249,10 +245,11 @@ static bool keeps_many(const Scheduler *s, const Sched *sched) {
 
 /* Many steps take long to compile: not for rows that may leave half of them empty. In a cluster
  * weights beside so many steps, which are masked there, spill. */
-static uint32_t most_steps(const Scheduler *s, bool is_cluster, bool may_be_short) {
+static uint32_t most_steps(const Scheduler *s, const RowUse *use, bool is_cluster,
+                           bool may_be_short) {
     if (may_be_short) return MANY_STEPS;
-    bool has_weights = n_loads(s, 0) > n_loads(s, row_axes(s));
-    return is_cluster && has_weights ? MOST_ROW_STEPS / 2 : MOST_ROW_STEPS;
+    bool has_weights = is_cluster && n_loads(s, 0) > use->n_loads;
+    return has_weights ? MOST_ROW_STEPS / 2 : MOST_ROW_STEPS;
 }
 
 /* Rows of `least` to `length` elements in registers over all stages; those longer than a segment in
@@ -266,7 +263,8 @@ static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t leng
     sched->cluster = n_blocks > 1 ? (uint32_t)n_blocks : 0;
     if (n_blocks > 1) length = least = segment;
     bool may_be_short = least <= length / 2;
-    RowUse use = row_use(s, length, most_steps(s, n_blocks > 1, may_be_short));
+    RowUse use = row_use(s, length);
+    use.most_steps = most_steps(s, &use, n_blocks > 1, may_be_short);
     sched->resident = (uint32_t)sched_row_few(sched, &use);
     while (sched->lanes > 1 && is_crowded(sched, least == length)) {
         sched->lanes /= 2;
@@ -303,7 +301,7 @@ static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t len
     if (!is_resident && variant.limit_dim) return false;
     if (!is_resident) {
         sched = variant.sched;
-        RowUse use = row_use(s, length, 0);
+        RowUse use = row_use(s, length);
         sched.unroll = sched_row_all(&sched, &use) > UNROLL ? UNROLL : 1;
     }
     sched.min_blocks = large_blocks(s, &sched);

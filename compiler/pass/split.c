@@ -47,7 +47,7 @@ static ScalarId through_memory(Arena *arena, Plan *plan, Kernel *partial, uint32
     ScalarTab *scalars = partial->scalars;
     IndexTab *tab = scalartab_indices(scalars);
     Dtype dtype = is_index ? DT_I32 : reduce->acc;
-    uint32_t axes = (1u << partial->n_parallel) - 1;
+    uint32_t axes = kernel_parallel_axes(partial);
     DimId rows = kernel_n_rows(partial);
     if (partial->when) rows = dim_mul(plan->graph->dims, rows, partial->when);
     Shape shape = {.rank = 2, .dims = {rows, index_axis_extent(tab, partial->segment_axis)}};

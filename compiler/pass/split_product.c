@@ -90,7 +90,7 @@ static Segments add_partial(const ProductSplit *s, Str suffix, int64_t first, in
                    .dims = {dim_const(s->plan->graph->dims, n), kernel_n_rows(s->whole)}};
     segments.buffer = plan_add_temp(s->arena, s->plan, reduce.node, reduce.acc, shape);
     IndexId segment = index_axis(scalartab_indices(partial.scalars), partial.segment_axis);
-    uint32_t axes = (1u << partial.n_parallel) - 1;
+    uint32_t axes = kernel_parallel_axes(&partial);
     Store store = {.buffer = segments.buffer,
                    .address = partial_address(&partial, segment),
                    .value = scalar_stage(partial.scalars, reduce.acc, 0, axes),

@@ -166,7 +166,7 @@ static void add_piece(Spreader *s, Piece *piece) {
 static void add_reducing(Spreader *s, const Stage *stage, bool is_last, bool are_needed) {
     Piece piece = piece_new(s, s->whole.form);
     Kernel *kernel = &piece.kernel;
-    uint32_t axes = (1u << kernel->n_parallel) - 1;
+    uint32_t axes = kernel_parallel_axes(kernel);
     Stage own = {.reduces = {0}};
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         uint32_t slot = stage->reduces.data[i];

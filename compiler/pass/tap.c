@@ -94,7 +94,7 @@ bool tap_is_idle(Arena *arena, const Kernel *kernel, uint32_t trace) {
 
 bool tap_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Tap *tap) {
     const Kernel *kernel = &plan->kernels.data[k];
-    uint32_t parallel = (1u << kernel->n_parallel) - 1;
+    uint32_t parallel = kernel_parallel_axes(kernel);
     uint32_t inner = parallel | ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
     *tap = (Tap){.kernel = k, .trace = trace};
     const bool *live = live_scalars(arena, kernel);

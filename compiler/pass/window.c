@@ -11,12 +11,6 @@ VecU32 *window_users(Arena *arena, const Graph *graph) {
     return users;
 }
 
-static bool is_output(const Graph *graph, NodeId id) {
-    for (uint32_t i = 0; i < graph->outputs.n; i++)
-        if (graph->outputs.data[i].node == id) return true;
-    return false;
-}
-
 /* Elements of this dtype side by side in whole accesses. */
 static bool is_whole(const Graph *graph, DimId elems, Dtype dtype) {
     return dim_multiple(graph->dims, elems) * dtype_bytes(dtype) % ACCESS_BYTES == 0;
@@ -66,7 +60,7 @@ static bool is_elementwise(const Graph *graph, NodeId product, NodeId id) {
 }
 
 static bool may_be_inside(const Graph *graph, NodeId product, NodeId id) {
-    return !is_output(graph, id) && !graph_block(graph, id, BLOCK_NEVER) &&
+    return !graph_is_output(graph, id) && !graph_block(graph, id, BLOCK_NEVER) &&
            graph_block(graph, id, BLOCK_KERNEL) == graph_block(graph, product, BLOCK_KERNEL);
 }
 
