@@ -3,6 +3,16 @@
 
 #include <stdint.h>
 
+bool acc_is_ordered(const Lower *lower, const Reduce *reduce) {
+    return op_info(graph_node(lower->plan->graph, reduce->node)->op)->orders;
+}
+
+bool acc_stage_is_ordered(const Lower *lower, const Stage *stage) {
+    for (uint32_t i = 0; i < stage->reduces.n; i++)
+        if (acc_is_ordered(lower, stage_reduce(lower->kernel, stage, i))) return true;
+    return false;
+}
+
 Acc acc_identity(const Lower *lower, const Reduce *reduce, uint32_t lanes) {
     const Unit *unit = lower->unit;
     Acc acc = {unit_splat(unit, unit_number(unit, reduce->acc, reduce->identity), lanes), NULL};
@@ -82,6 +92,30 @@ Acc acc_join_lanes(const Lower *lower, const Reduce *reduce, Acc acc, uint32_t l
         for (uint32_t i = 0; i < n / 2; i++)
             parts[i] = acc_combine(lower, reduce, parts[2 * i], parts[2 * i + 1]);
     return parts[0];
+}
+
+Reduce acc_extreme(const Reduce *reduce) {
+    Reduce extreme = *reduce;
+    extreme.is_arg = false;
+    return extreme;
+}
+
+Reduce acc_first(const Reduce *reduce) {
+    Reduce first = acc_extreme(reduce);
+    first.combine = PRIM_MIN;
+    first.acc = DT_I32;
+    first.identity = INT32_MAX;
+    return first;
+}
+
+Acc acc_places(const Lower *lower, const Reduce *reduce, Acc acc, Acc extreme) {
+    Reduce first = acc_first(reduce);
+    uint32_t lanes = 1;
+    if (unit_is_vector(acc.value)) lanes = LLVMGetVectorSize(LLVMTypeOf(acc.value));
+    extreme.value = unit_splat(lower->unit, extreme.value, lanes);
+    Acc index = {acc.index, NULL};
+    return acc_select(lower, is_ahead(lower, reduce, acc, extreme),
+                      acc_identity(lower, &first, lanes), index);
 }
 
 static LLVMValueRef divide(const Lower *lower, const Reduce *reduce, LLVMValueRef value) {

@@ -9,6 +9,10 @@
 typedef struct Acc {
     LLVMValueRef value, index;
 } Acc;
+/* Whether the result depends on the order in which elements are combined, to the last bit. */
+bool acc_is_ordered(const Lower *lower, const Reduce *reduce);
+/* Whether that of any of the stage's reductions does. */
+bool acc_stage_is_ordered(const Lower *lower, const Stage *stage);
 Acc acc_identity(const Lower *lower, const Reduce *reduce, uint32_t lanes);
 Acc acc_combine(const Lower *lower, const Reduce *reduce, Acc a, Acc b);
 /* What the accumulator is with an element behind all that it has. */
@@ -19,6 +23,14 @@ Acc acc_element(Point *point, const Reduce *reduce);
 Acc acc_select(const Lower *lower, LLVMValueRef condition, Acc a, Acc b);
 /* Joins the lanes, lowest bit of the lane number first. */
 Acc acc_join_lanes(const Lower *lower, const Reduce *reduce, Acc acc, uint32_t lanes);
+/* Joins accumulators of an arg-reduction in two rounds, each of an instruction or two where
+ * acc_combine has ten: reductions of the values alone, then of the indices alone. acc_extreme has
+ * the combination of the first, acc_first of the second, for accumulators without an index;
+ * acc_places makes those of the second from `acc` and the first one's result: the index where
+ * the value is the extreme, else that of no element. */
+Reduce acc_extreme(const Reduce *reduce);
+Reduce acc_first(const Reduce *reduce);
+Acc acc_places(const Lower *lower, const Reduce *reduce, Acc acc, Acc extreme);
 /* Sets results and extremes of slot at the point from the final accumulator. */
 void acc_finish(Point *point, uint32_t slot, Acc acc);
 

@@ -158,14 +158,6 @@ void cpu_array_fill(const Lower *lower, const CpuArray *array, int64_t n_elems, 
 
 /* Order. */
 
-static bool is_order_bound(const Lower *lower, const Stage *stage) {
-    for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        const Reduce *reduce = stage_reduce(lower->kernel, stage, i);
-        if (op_info(graph_node(lower->plan->graph, reduce->node)->op)->orders) return true;
-    }
-    return false;
-}
-
 CpuOrder cpu_stage_order(const Lower *lower, const Stage *stage, uint32_t lanes) {
     const Kernel *kernel = lower->kernel;
     ReduceOrder rule = reduce_order(kernel->form, DEVICE_CPU);
@@ -175,7 +167,7 @@ CpuOrder cpu_stage_order(const Lower *lower, const Stage *stage, uint32_t lanes)
     if (!lower->variant->sched.is_wide && most > INT32_MAX) most = INT32_MAX;
     uint32_t least_chains = kernel->form == FORM_ROW ? lanes : 1;
     while (order.n_chains > least_chains && order.n_chains / 2 >= most) order.n_chains /= 2;
-    if (kernel->segment_axis != NO_AXIS || !is_order_bound(lower, stage)) return order;
+    if (kernel->segment_axis != NO_AXIS || !acc_stage_is_ordered(lower, stage)) return order;
     for (int64_t n = most; n > order.segment_elems; order.n_levels++)
         n = n / order.segment_elems + (n % order.segment_elems != 0);
     return order;

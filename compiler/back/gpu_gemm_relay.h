@@ -89,9 +89,5 @@ void relay_end_online(Relay *s, const RelayState *state);
 static inline LLVMValueRef relay_index(const Relay *s, int64_t value) {
     return lower_index_const(s->lower, value);
 }
-/* Whether no order of the elements makes a difference. */
-static inline bool relay_is_free(const Reduce *reduce) {
-    return reduce->combine == PRIM_MAX || reduce->combine == PRIM_MIN;
-}
 
 #endif

@@ -18,7 +18,7 @@ typedef struct Sums {
 } Sums;
 
 static uint32_t n_accs(const Relay *s, const Reduce *reduce) {
-    return relay_is_free(reduce) ? 1 : s->n_groups;
+    return acc_is_ordered(s->rows_lower, reduce) ? s->n_groups : 1;
 }
 
 /* Both as flat lists of values, or back from them. */
@@ -73,7 +73,7 @@ static void visit(const Relay *s, const ScoreTile *at, Sums *sums) {
             LLVMValueRef exists = relay_group_exists(s, at, g);
             for (uint32_t i = 0; i < sums->stage->reduces.n; i++) {
                 const Reduce *reduce = stage_reduce(s->rows_kernel, sums->stage, i);
-                Acc *acc = &sums->groups[i][r][relay_is_free(reduce) ? 0 : g];
+                Acc *acc = &sums->groups[i][r][acc_is_ordered(s->rows_lower, reduce) ? g : 0];
                 Acc none = acc_identity(s->rows_lower, reduce, point.lanes);
                 Acc element = acc_element(&point, reduce);
                 if (exists) element = acc_select(s->rows_lower, exists, element, none);
@@ -100,7 +100,7 @@ Acc relay_join_threads(const Relay *s, const Reduce *reduce, Acc acc) {
 static Acc join_lot(const Relay *s, const Reduce *reduce, const Acc *groups) {
     Acc parts[MAX_PAIRS];
     uint32_t n = s->n_pairs;
-    if (relay_is_free(reduce))
+    if (!acc_is_ordered(s->rows_lower, reduce))
         return relay_join_threads(
             s, reduce, acc_join_lanes(s->rows_lower, reduce, groups[0], s->group * PAIR));
     for (uint32_t i = 0; i < n; i++) {

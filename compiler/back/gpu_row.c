@@ -276,10 +276,16 @@ static void share_slots(const Row *row, const Reduce *reduce, Acc *parts, uint32
     }
 }
 
+/* Accumulators of a reduction in a thread. Where no order can be seen one is enough, and threads
+ * have nothing to share out. */
+static uint32_t slots_of(const Row *row, const Reduce *reduce) {
+    return acc_is_ordered(row->lower, reduce) ? row->n_slots : 1;
+}
+
 /* The slots' accumulators over the threads of a warp, or of a team that is less; then over the
  * slots, but for a larger team, whose lanes have a slot each. */
 static Acc join_threads(const Row *row, const Reduce *reduce, Acc *parts) {
-    uint32_t n = row->n_slots, offset = 1, shared = 1;
+    uint32_t n = slots_of(row, reduce), offset = 1, shared = 1;
     for (uint32_t s = 0; s < n; s++)
         parts[s] = acc_join_lanes(row->lower, reduce, parts[s], row->sched->lanes);
     for (; offset < row->sched->team && offset < WARP; offset *= 2) {
@@ -299,13 +305,22 @@ static Acc join_threads(const Row *row, const Reduce *reduce, Acc *parts) {
     return parts[0];
 }
 
+static Acc join_arg(const Row *row, const Reduce *reduce, Acc acc) {
+    Reduce extreme = acc_extreme(reduce), first = acc_first(reduce);
+    Acc values = {acc.value, NULL};
+    Acc best = join_threads(row, &extreme, &values);
+    Acc places = acc_places(row->lower, reduce, acc, best);
+    return (Acc){best.value, join_threads(row, &first, &places).value};
+}
+
 /* `accs` has n_slots rows of MAX_STAGE_VALUES; the result is in the first. */
 static void join_team(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         const Reduce *reduce = &row->kernel->reduces.data[slots[i]];
         Acc parts[MAX_SLOTS];
         for (uint32_t s = 0; s < row->n_slots; s++) parts[s] = accs[s * MAX_STAGE_VALUES + i];
-        accs[i] = join_threads(row, reduce, parts);
+        accs[i] =
+            reduce->is_arg ? join_arg(row, reduce, parts[0]) : join_threads(row, reduce, parts);
     }
     if (row->sched->team > WARP) join_warps(row, slots, accs, n);
 }
@@ -384,13 +399,11 @@ static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
     for (uint32_t s = 0; s < row->n_steps; s++) {
         Point *point = &row->steps[s];
         if (stage->stores.n && s == n_loaded) n_loaded = load_resident(row, stage, s);
-        Acc *accs = all_accs + s % row->n_slots * MAX_STAGE_VALUES;
         for (uint32_t i = 0; i < stage->reduces.n; i++) {
             const Reduce *reduce = stage_reduce(row->kernel, stage, i);
-            Acc element = acc_element(point, reduce);
-            Acc joined = acc_take(row->lower, reduce, accs[i], element);
-            accs[i] =
-                point->active ? acc_select(row->lower, point->active, joined, accs[i]) : joined;
+            Acc *acc = all_accs + s % slots_of(row, reduce) * MAX_STAGE_VALUES + i;
+            Acc joined = acc_take(row->lower, reduce, *acc, acc_element(point, reduce));
+            *acc = point->active ? acc_select(row->lower, point->active, joined, *acc) : joined;
         }
         point_prepare_stores(point, stage->stores.data, stage->stores.n);
         store_resident(row, stage, point);

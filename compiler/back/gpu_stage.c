@@ -39,15 +39,6 @@ void gpu_stage_store(Point *point, const Stage *stage) {
     point_store_all(point, stage->stores.data, stage->stores.n);
 }
 
-/* Whether the result of one of its reductions depends on their order. */
-static bool gpu_stage_is_ordered(const Lower *lower, const Stage *stage) {
-    for (uint32_t i = 0; i < stage->reduces.n; i++) {
-        NodeId node = reduce_of(lower, stage, i)->node;
-        if (op_info(graph_node(lower->plan->graph, node)->op)->orders) return true;
-    }
-    return false;
-}
-
 int64_t gpu_most_reduced(const Lower *lower) {
     const Variant *variant = lower->variant;
     DimId n = kernel_n_reduced(lower->kernel);
@@ -57,7 +48,7 @@ int64_t gpu_most_reduced(const Lower *lower) {
 
 bool gpu_stage_has_segments(const Lower *lower, const Stage *stage) {
     const Kernel *kernel = lower->kernel;
-    return kernel->segment_axis == NO_AXIS && gpu_stage_is_ordered(lower, stage) &&
+    return kernel->segment_axis == NO_AXIS && acc_stage_is_ordered(lower, stage) &&
            gpu_most_reduced(lower) > reduce_order(kernel->form, DEVICE_GPU).segment_elems;
 }
 

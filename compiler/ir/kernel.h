@@ -154,7 +154,7 @@ typedef struct Sched {
                          * that a block has threads / (8 * team) segments side by side */
     int64_t unit_elems; /* CPU: elements of the lane axis per work unit (map, column) */
     uint32_t resident; /* GPU FORM_ROW: steps of a row kept in registers over all stages; 0: none */
-    uint32_t slots;    /* GPU FORM_ROW: accumulators per reduction, a power of two; of more than one
+    uint32_t slots;    /* GPU FORM_ROW: accumulators per sum, a power of two; of more than one
                         * each has every so many-th step of a resident row, so that team * slots
                         * * lanes is n_chains or holds the row */
     bool is_wide;      /* indices need 64 bits */

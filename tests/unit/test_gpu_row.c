@@ -76,9 +76,10 @@ static const struct {
                 {1001, 128, 32, 32, 32}, {4095, 128, 128, 32, 8}, {8191, 256, 256, 32, 4}};
 
 /* The fewer threads a row has, the more rows there are at a time. Threads of a warp share out what
- * they have, half at each step, so that joining them takes an exchange for every slot but one, or
- * until there is a slot for each, one for each bit of a lane's number that is left, and then one
- * for each bit of what lanes share. */
+ * they have of a sum, half at each step, so that joining it takes an exchange for every slot but
+ * one, or until there is a slot for each, one for each bit of a lane's number that is left, and
+ * then one for each bit of what lanes share. A maximum, which no order changes, has one accumulator
+ * and takes one for each bit. */
 Test(gpu_row, rows_of_single_elements_have_several_accumulators_a_thread) {
     for (size_t i = 0; i < sizeof odd_rows / sizeof *odd_rows; i++) {
         char source[160];
@@ -95,16 +96,34 @@ Test(gpu_row, rows_of_single_elements_have_several_accumulators_a_thread) {
                   s->team, s->resident, s->slots);
         uint32_t in_warp = s->team < 32 ? s->team : 32, n = 0, held = s->slots, shared = 1;
         for (uint32_t k = in_warp; k > 1; k /= 2) {
-            n += held > 1 ? held / 2 : 1;
+            n += 1 + (held > 1 ? held / 2 : 1);
             shared *= held > 1 ? 2 : 1;
             held = held > 1 ? held / 2 : 1;
         }
-        for (uint32_t k = s->team > 32 ? s->team / 32 * s->slots : shared; k > 1; k /= 2) n++;
+        for (uint32_t k = s->team > 32 ? s->team / 32 * s->slots : 1; k > 1; k /= 2) n += 2;
+        for (uint32_t k = s->team > 32 ? 1 : shared; k > 1; k /= 2) n++;
         uint32_t n_found = ptx_count(compiled_function(&c, &c.plan->kernels.data[0], 0), "shfl");
-        cr_expect_eq(n_found, 2 * n, "%s%u exchanges, not %u", source, n_found, 2 * n);
+        cr_expect_eq(n_found, n, "%s%u exchanges, not %u", source, n_found, n);
         cr_expect_eq(spilled_bytes(&c), 0, "%s", source);
         compile_free(&c);
     }
+}
+
+/* Threads agree on the extreme before they look for where it is: two exchanges for each bit of a
+ * lane's number, and beside that four comparisons and choices for an element. */
+Test(gpu_row, an_argmax_finds_the_value_then_its_place) {
+    Compiled c = compiled_new("graph g(x: bf16[130816, 513]) -> (y: i32[130816]) {\n"
+                              "  y = argmax(x, axis=1)\n}\n",
+                              TARGET_SM_90A);
+    const Kernel *kernel = &c.plan->kernels.data[0];
+    const Sched *s = &kernel->variants[0].sched;
+    cr_assert(s->team == 32 && s->slots > 1, "team %u, slots %u", s->team, s->slots);
+    Str text = compiled_function(&c, kernel, 0);
+    cr_expect_eq(ptx_count(text, "shfl"), 10);
+    uint32_t n_chosen = ptx_count(text, "selp"), most = 2 * s->resident + 8;
+    cr_expect_leq(n_chosen, most, "%u choices, not %u", n_chosen, most);
+    cr_expect_eq(spilled_bytes(&c), 0);
+    compile_free(&c);
 }
 
 /* Rows that all run at once have more threads each, as long as these have something to do. */
