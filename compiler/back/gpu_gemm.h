@@ -67,10 +67,8 @@ typedef struct GemmPart {
     LLVMValueRef n_next; /* i32: rows right behind them that are drained next, or NULL: none */
     uint32_t between;    /* elements from a phase's results to the next's; 0: n_columns */
     bool is_rounded;     /* the elements are of the result dtype */
-    bool is_own; /* one row or column, whose element i thread i has put there: needs no barrier */
 } GemmPart;
 void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part);
-
 /* Drains a tile in `n_parts` parts of part->run rows of each run, one after the other through the
  * same shared memory: `put` stores the accumulators of part i there. The epilogue is there once. */
 void gpu_gemm_drain_parts(const GemmBlock *block, GemmPart part, uint32_t n_parts,
@@ -124,5 +122,16 @@ GemmRows gpu_gemm_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPar
 enum { GEMM_MAX_EARLY_VALUES = GEMM_MAX_UNROLL * GEMM_MAX_PHASES * GEMM_MAX_EARLY_LOADS };
 uint32_t gpu_gemm_begin_rows(const GemmRows *rows, LLVMValueRef *values);
 void gpu_gemm_drain_rows(const GemmRows *rows, LLVMValueRef *values);
+
+/* One element of a part that is not in shared memory, by the thread that has it: what is loaded for
+ * element `element` (i32, row by row), then the rest, with the product's result in its
+ * accumulator's dtype. */
+typedef struct GemmOne {
+    GemmPhase phase;
+    LLVMValueRef row; /* index_type: of the matrix */
+    LLVMValueRef early[GEMM_MAX_EARLY_LOADS];
+} GemmOne;
+GemmOne gpu_gemm_begin_one(const GemmBlock *block, const GemmPart *part, LLVMValueRef element);
+void gpu_gemm_drain_one(const GemmOne *one, LLVMValueRef value);
 
 #endif

@@ -343,20 +343,23 @@ static LLVMValueRef row_ahead(const GemmRows *rows, LLVMValueRef row, uint32_t n
     return LLVMBuildAdd(unit->builder, row, unit_i32(unit, (int64_t)rows->step * n_steps), "");
 }
 
+static void load_row_early(const GemmPhase *phase, LLVMValueRef row, LLVMValueRef *values) {
+    const Kernel *kernel = phase->block.lower->kernel;
+    const GemmColumn *column = &phase->column;
+    Point point = point_inside(&column->point);
+    point.active = is_inside(&phase->block, row, point.axis[gemm_axis_n(kernel)]);
+    point.axis[gemm_axis_m(kernel)] = row;
+    for (uint32_t i = 0; i < column->n_early; i++)
+        values[i] = point_value(&point, column->early[i]);
+}
+
 /* Begins the loads of an iteration's rows, the first of which is `first` (i32, in the part). */
 static void load_phase_early(const GemmRows *rows, const GemmPhase *phase, LLVMValueRef first,
                              LLVMValueRef *values) {
-    const GemmBlock *block = &phase->block;
-    const GemmColumn *column = &phase->column;
     uint32_t n_early = n_early_loads(rows);
-    const Kernel *kernel = block->lower->kernel;
-    for (uint32_t u = 0; u < rows->unroll && column->n_early; u++) {
-        LLVMValueRef row = row_of_part(block, rows->part, row_ahead(rows, first, u));
-        Point point = point_inside(&column->point);
-        point.active = is_inside(block, row, point.axis[gemm_axis_n(kernel)]);
-        point.axis[gemm_axis_m(kernel)] = row;
-        for (uint32_t i = 0; i < column->n_early; i++)
-            values[u * n_early + i] = point_value(&point, column->early[i]);
+    for (uint32_t u = 0; u < rows->unroll && phase->column.n_early; u++) {
+        LLVMValueRef row = row_of_part(&phase->block, rows->part, row_ahead(rows, first, u));
+        load_row_early(phase, row, values + (size_t)u * n_early);
     }
 }
 
@@ -450,7 +453,7 @@ void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
     const Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
     uint32_t threads = lower->variant->sched.threads;
-    uint32_t lanes = part->is_own ? 1 : gpu_gemm_lanes(block, part->n_columns);
+    uint32_t lanes = gpu_gemm_lanes(block, part->n_columns);
     uint32_t groups = part->n_columns / lanes, width = groups < threads ? groups : threads;
     uint32_t unroll = gpu_gemm_rows_at_once(lower);
     LLVMValueRef across = unit_i32(unit, width), values[GEMM_MAX_EARLY_VALUES];
@@ -465,6 +468,24 @@ void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
         gpu_gemm_begin_rows(&rows, values);
         gpu_gemm_drain_rows(&rows, values);
     }
+}
+
+GemmOne gpu_gemm_begin_one(const GemmBlock *block, const GemmPart *part, LLVMValueRef element) {
+    const Unit *unit = block->lower->unit;
+    LLVMValueRef n_columns = unit_i32(unit, part->n_columns);
+    LLVMValueRef row = LLVMBuildUDiv(unit->builder, element, n_columns, "");
+    LLVMValueRef column = LLVMBuildURem(unit->builder, element, n_columns, "");
+    GemmOne one = {.phase = {.block = *block, .column = gpu_gemm_column(block, column, 1)},
+                   .row = row_of_part(block, part, row)};
+    gpu_gemm_load_early(&one.phase, 1);
+    load_row_early(&one.phase, one.row, one.early);
+    return one;
+}
+
+void gpu_gemm_drain_one(const GemmOne *one, LLVMValueRef value) {
+    value = rounded(one->phase.block.lower, value);
+    Pending pending = compute_outputs(&one->phase, one->row, value, one->early, NULL, 0);
+    store_outputs(&pending, 1);
 }
 
 void gpu_gemm_drain_parts(const GemmBlock *block, GemmPart part, uint32_t n_parts,

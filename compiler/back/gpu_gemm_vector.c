@@ -33,9 +33,10 @@ typedef struct Vector {
     LLVMValueRef own_k;        /* index_type: the thread's first chain (of this pass) */
     Point outputs[MAX_OUTPUTS];
     LLVMValueRef sums[MAX_OUTPUTS][MAX_SLOTS];
-    /* In shared memory, of n_outputs each: n_parts of each pass that is kept, n_groups and one; the
-     * same where one is enough. */
-    LLVMValueRef parts, groups, part;
+    /* In shared memory, of n_outputs each: n_parts of each pass that is kept; n_groups, where there
+     * are several of them. */
+    LLVMValueRef parts, groups;
+    GemmOne *ones; /* a thread's outputs, where it joins what there is of them; NULL: not begun */
 } Vector;
 
 static LLVMValueRef add(const Vector *v, LLVMValueRef a, LLVMValueRef b) {
@@ -47,6 +48,46 @@ static LLVMValueRef join(const Vector *v, LLVMValueRef *values, uint32_t n) {
     for (; n > 1; n /= 2)
         for (uint32_t i = 0; i < n / 2; i++) values[i] = add(v, values[2 * i], values[2 * i + 1]);
     return values[0];
+}
+
+/* Outputs. */
+
+static GemmPart part_of(const Vector *v) {
+    const Sched *sched = v->sched;
+    return (GemmPart){.shared = v->parts,
+                      .pitch = sched->tile_n,
+                      .n_rows = sched->tile_m,
+                      .n_columns = sched->tile_n,
+                      .run = sched->tile_m,
+                      .run_stride = sched->tile_m};
+}
+
+/* Of an output in shared memory: then a thread joins them, and goes on with the output. */
+static bool has_several_sums(const Vector *v) {
+    return v->n_groups > 1 || v->n_parts > 1;
+}
+
+/* Output `done` + thread, i32, and whether there is one. */
+static LLVMValueRef own_output(const Vector *v, uint32_t done, LLVMValueRef *exists) {
+    LLVMBuilderRef builder = v->unit->builder;
+    LLVMValueRef output = LLVMBuildAdd(builder, v->block.thread, unit_i32(v->unit, done), "");
+    *exists = LLVMBuildICmp(builder, LLVMIntULT, output, unit_i32(v->unit, v->n_outputs), "");
+    return output;
+}
+
+/* Begins, once, what a thread loads for its outputs: it is there when the sums are. Threads without
+ * an output load the first one's. */
+static void begin_outputs(Vector *v) {
+    Unit *unit = v->unit;
+    GemmPart part = part_of(v);
+    uint32_t threads = v->sched->threads;
+    if (v->ones || !has_several_sums(v)) return;
+    v->ones = arena_array(unit->arena, GemmOne, (v->n_outputs + threads - 1) / threads);
+    for (uint32_t done = 0; done < v->n_outputs; done += threads) {
+        LLVMValueRef exists, output = own_output(v, done, &exists);
+        output = LLVMBuildSelect(unit->builder, exists, output, unit_i32(unit, 0), "");
+        v->ones[done / threads] = gpu_gemm_begin_one(&v->block, &part, output);
+    }
 }
 
 /* Walking k. */
@@ -262,21 +303,17 @@ static void leave_chains(const Vector *v) {
     if_end(unit, &leads);
 }
 
-/* Joins `n` rows of `from` from row `first` (i32) on to row `row` of `to`, which may be that of the
- * cluster's first block. */
-static void join_rows(const Vector *v, LLVMValueRef from, LLVMValueRef first, uint32_t n,
-                      LLVMValueRef to, LLVMValueRef row, LLVMValueRef column, bool is_remote) {
-    Unit *unit = v->unit;
-    LLVMBuilderRef builder = unit->builder;
-    LLVMTypeRef type = unit_value_type(unit, v->acc, 1);
+/* Joins `n` rows of `from` from row `first` (i32) on. */
+static LLVMValueRef join_rows(const Vector *v, LLVMValueRef from, LLVMValueRef first, uint32_t n,
+                              LLVMValueRef column) {
+    LLVMBuilderRef builder = v->unit->builder;
+    LLVMTypeRef type = unit_value_type(v->unit, v->acc, 1);
     LLVMValueRef values[MAX_PARTS];
     for (uint32_t i = 0; i < n; i++) {
-        LLVMValueRef at = LLVMBuildAdd(builder, first, unit_i32(unit, i), "");
+        LLVMValueRef at = LLVMBuildAdd(builder, first, unit_i32(v->unit, i), "");
         values[i] = LLVMBuildLoad2(builder, type, shared_at(v, from, at, column), "");
     }
-    LLVMValueRef sum = join(v, values, n), pointer = shared_at(v, to, row, column);
-    if (is_remote) pointer = gpu_cluster_at(unit, pointer, unit_i32(unit, 0));
-    LLVMBuildStore(builder, sum, pointer);
+    return join(v, values, n);
 }
 
 /* The sums of the groups of chains from `group` (i32) on that are kept, from the block's threads to
@@ -294,51 +331,49 @@ static void join_kept(const Vector *v, LLVMValueRef group) {
         LLVMValueRef column = LLVMBuildURem(builder, sum, unit_i32(unit, v->n_outputs), "");
         LLVMValueRef first = LLVMBuildMul(builder, kept, unit_i32(unit, v->n_parts), "");
         LLVMValueRef row = LLVMBuildAdd(builder, group, kept, "");
-        join_rows(v, v->parts, first, v->n_parts, v->groups, row, column, v->rank != NULL);
+        LLVMValueRef joined = join_rows(v, v->parts, first, v->n_parts, column);
+        LLVMValueRef pointer = shared_at(v, v->groups, row, column);
+        if (v->rank) pointer = gpu_cluster_at(unit, pointer, unit_i32(unit, 0));
+        LLVMBuildStore(builder, joined, pointer);
         if_end(unit, &exists);
     }
 }
 
-/* The groups' sums of an output, by its thread. */
-static void join_groups(const Vector *v) {
-    LLVMValueRef zero = unit_i32(v->unit, 0), column = v->block.thread;
-    LLVMValueRef has_output =
-        LLVMBuildICmp(v->unit->builder, LLVMIntULT, column, unit_i32(v->unit, v->n_outputs), "");
-    If one = if_begin(v->unit, v->lower->function, has_output);
-    join_rows(v, v->groups, zero, v->n_groups, v->part, zero, column, false);
-    if_end(v->unit, &one);
-}
-
-/* Where a thread for each output has joined it, the same thread goes on with it. */
-static void drain(const Vector *v) {
-    const Sched *sched = v->sched;
-    GemmPart part = {.shared = v->part,
-                     .pitch = sched->tile_n,
-                     .n_rows = sched->tile_m,
-                     .n_columns = sched->tile_n,
-                     .run = sched->tile_m,
-                     .run_stride = sched->tile_m,
-                     .is_own = v->part != v->parts};
-    if (!part.is_own) gpu_barrier(v->unit);
-    gpu_gemm_drain(&v->block, &part);
-}
-
-/* The first block of a cluster, or the only one, has all groups' sums. */
-static void finish(Vector *v) {
-    Unit *unit = v->unit;
-    If is_first = {.after = NULL};
-    if (v->rank) {
-        gpu_cluster_arrive(unit);
-        gpu_cluster_wait(unit);
-        is_first =
-            if_begin(unit, v->lower->function,
-                     LLVMBuildICmp(unit->builder, LLVMIntEQ, v->rank, unit_i32(unit, 0), ""));
-    } else if (v->n_groups > 1) {
-        gpu_barrier(unit);
+/* The first block of a cluster, or the only one, goes on when it has all sums. */
+static void wait_for_sums(const Vector *v, If *first) {
+    const Unit *unit = v->unit;
+    if (!v->rank) {
+        gpu_barrier(v->unit);
+        return;
     }
-    if (v->n_groups > 1) join_groups(v);
-    drain(v);
-    if (is_first.after) if_end(unit, &is_first);
+    gpu_cluster_arrive(v->unit);
+    gpu_cluster_wait(v->unit);
+    LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, v->rank, unit_i32(unit, 0), "");
+    *first = if_begin(v->unit, v->lower->function, is_first);
+}
+
+static void drain_joined(const Vector *v) {
+    LLVMValueRef from = v->n_groups > 1 ? v->groups : v->parts, zero = unit_i32(v->unit, 0), exists;
+    uint32_t n = v->n_groups > 1 ? v->n_groups : v->n_parts, threads = v->sched->threads;
+    If first = {.after = NULL};
+    wait_for_sums(v, &first);
+    for (uint32_t done = 0; done < v->n_outputs; done += threads) {
+        LLVMValueRef output = own_output(v, done, &exists);
+        If one = if_begin(v->unit, v->lower->function, exists);
+        gpu_gemm_drain_one(&v->ones[done / threads], join_rows(v, from, zero, n, output));
+        if_end(v->unit, &one);
+    }
+    if (first.after) if_end(v->unit, &first);
+}
+
+static void finish(Vector *v) {
+    if (has_several_sums(v)) {
+        drain_joined(v);
+        return;
+    }
+    GemmPart part = part_of(v);
+    gpu_barrier(v->unit);
+    gpu_gemm_drain(&v->block, &part);
 }
 
 /* Set-up. */
@@ -404,11 +439,9 @@ static void make_shared(Vector *v) {
     LLVMTypeRef type = unit_value_type(v->unit, v->acc, 1);
     if (v->n_parts > MAX_PARTS || v->n_groups > MAX_PARTS)
         ice(v->unit->arena, "more than %d parts of a sum", MAX_PARTS);
-    v->part = v->parts = v->groups = gpu_shared(v->unit, type, v->n_outputs, "sums");
+    v->parts = gpu_shared(v->unit, type, v->n_kept * v->n_parts * v->n_outputs, "parts");
     if (v->n_groups > 1)
         v->groups = gpu_shared(v->unit, type, v->n_groups * v->n_outputs, "groups");
-    if (v->n_parts > 1 || v->n_groups > 1)
-        v->parts = gpu_shared(v->unit, type, v->n_kept * v->n_parts * v->n_outputs, "parts");
 }
 
 static void place_thread(Vector *v) {
@@ -454,10 +487,10 @@ static void vector_init(Vector *v, Lower *lower) {
 /* Lanes along k: all chains at once. */
 static void run_chains(Vector *v) {
     v->own_k = chain_of(v, unit_i32(v->unit, 0));
+    begin_outputs(v);
     sum_over_k(v);
     gpu_let_in(v->lower);
     leave_chains(v);
-    if (v->n_parts > 1) join_kept(v, unit_i32(v->unit, 0));
 }
 
 typedef Step Round[MAX_UNROLL][MAX_SLOTS];
@@ -483,6 +516,7 @@ static void run_straight(Vector *v, LLVMValueRef group) {
             chain_of(v, LLVMBuildAdd(v->unit->builder, group, unit_i32(v->unit, kept), ""));
         if (kept < v->n_kept) load_straight(v, own, i % n_rounds, &rounds[i % 2]);
         if (i == 0) continue;
+        if (kept == v->n_kept) begin_outputs(v); /* behind the last of the matrix */
         if (before % n_rounds == 0) clear_sums(v);
         for (uint32_t u = 0; u < v->sched->unroll; u++) add_round(v, rounds[before % 2][u]);
         if (i % n_rounds == 0) leave_outputs(v, before / n_rounds);
@@ -521,6 +555,7 @@ static void run_outputs(Vector *v) {
     Loop passes = {.index = NULL};
     LLVMValueRef pass = unit_i32(unit, 0);
     bool has_loop = v->n_passes > v->n_kept;
+    if (has_loop || !v->n_rounds) begin_outputs(v);
     if (has_loop) {
         if (v->rank) gpu_cluster_wait(unit);
         passes = loop_begin(unit, v->lower->function, pass, unit_i32(unit, v->n_passes),
@@ -531,7 +566,7 @@ static void run_outputs(Vector *v) {
     run_kept(v, group);
     if (!has_loop) gpu_let_in(v->lower);
     if (v->rank && !has_loop) gpu_cluster_wait(unit);
-    if (v->parts != v->part) join_kept(v, group);
+    if (v->n_groups > 1) join_kept(v, group);
     if (!has_loop) return;
     gpu_barrier(unit);
     loop_end(unit, &passes);

@@ -417,8 +417,7 @@ static uint32_t contract_shared(const Kernel *kernel, const Variant *variant) {
     if (sched->engine == CONTRACT_PLAIN) return 0;
     if (sched->engine == CONTRACT_VECTOR) {
         VectorPasses p = kernel_vector_passes(kernel, variant);
-        uint32_t n_sums = 1 + (p.n_groups > 1 ? p.n_groups : 0);
-        if (p.n_parts > 1 || p.n_groups > 1) n_sums += p.n_kept * p.n_parts;
+        uint32_t n_sums = p.n_kept * p.n_parts + (p.n_groups > 1 ? p.n_groups : 0);
         return n_sums * sched->tile_m * sched->tile_n * dtype_bytes(reduce->acc);
     }
     return sched->stages * (sched->tile_m + sched->tile_n) * sched->tile_k * bytes;
