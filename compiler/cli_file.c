@@ -54,6 +54,7 @@ void cli_catch_signals(void) {
     for (int i = 0; i < N_NUMBERS; i++) sigaction(numbers[i], &action, NULL);
     action.sa_handler = on_abort;
     sigaction(SIGABRT, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a write past the limit fails then, as on a full disk */
 }
 
 /* Where a file exists that is not yet, or no longer, in the list, signals have to wait. */

@@ -7,6 +7,8 @@
 
 enum { MAX_STORES = 64 };
 enum { CHEAP = 8, MODERATE = 40 }; /* costs of an epilogue, in prims */
+/* Registers for loads of rows under way, beside accumulators that are still to be drained. */
+enum { MOST_EARLY_WORDS = 32 };
 
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes) {
     DimId extent = kernel_axis_extent(lower->kernel, axis);
@@ -396,10 +398,25 @@ static void compute_row(const GemmRows *rows, LLVMValueRef row, const LLVMValueR
     }
 }
 
+/* Registers that a row's early loads wait in. */
+static uint32_t early_words(const GemmPhase *phases, uint32_t n_phases) {
+    uint32_t n = 0;
+    for (uint32_t p = 0; p < n_phases; p++) {
+        const GemmColumn *column = &phases[p].column;
+        for (uint32_t i = 0; i < column->n_early; i++) {
+            const ScalarTab *scalars = phases[p].block.lower->kernel->scalars;
+            uint32_t bytes = dtype_bytes(scalar_get(scalars, column->early[i])->dtype);
+            n += (column->point.lanes * bytes + 3) / 4;
+        }
+    }
+    return n;
+}
+
 GemmRows gpu_gemm_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPart *part,
                        LLVMValueRef first, uint32_t step, uint32_t unroll) {
     uint32_t n_steps = part->n_rows / step;
-    while (unroll > 1 && n_steps % unroll) unroll /= 2;
+    uint32_t words = early_words(phases, n_phases);
+    while (unroll > 1 && (n_steps % unroll || unroll * words > MOST_EARLY_WORDS)) unroll /= 2;
     return (GemmRows){.phases = phases,
                       .n_phases = n_phases,
                       .part = part,

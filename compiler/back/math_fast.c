@@ -64,7 +64,8 @@ static Val any_lane(const Fp *p, Val condition) {
     return fp_intrinsic(p->m, "llvm.vector.reduce.or", type, &condition, 1);
 }
 
-/* Where any lane is larger, all are computed the long way; infinity and NaN too. */
+/* What is larger goes the long way, infinity and NaN too; lanes beside it keep what they would have
+ * without it. */
 static Val sine(const MathCtx *m, Val x, const char *text, Val (*full)(const MathCtx *, Val)) {
     Fp p = fp_of(m, x);
     if (!has_machine(&p)) return full(m, x);
@@ -79,7 +80,7 @@ static Val sine(const MathCtx *m, Val x, const char *text, Val (*full)(const Mat
     LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(m->context, function, "turned");
     LLVMBuildCondBr(b, any, large, done);
     LLVMPositionBuilderAtEnd(b, large);
-    Val values[2] = {quick, full(m, x)};
+    Val values[2] = {quick, fp_select(&p, is_large, full(m, x), quick)};
     LLVMBasicBlockRef blocks[2] = {here, LLVMGetInsertBlock(b)};
     LLVMBuildBr(b, done);
     LLVMPositionBuilderAtEnd(b, done);

@@ -98,6 +98,15 @@ static bool is_int_or_float(const Value *value) {
     return value->kind == VALUE_INT || value->kind == VALUE_FLOAT;
 }
 
+/* Whether the result is beyond the doubles, or 0 for being too small. What divides by 0 is infinite
+ * by itself. */
+static bool is_lost(Sugar sugar, double a, double b, double result) {
+    if (!isfinite(a) || !isfinite(b)) return false;
+    if (isinf(result)) return sugar != SUGAR_DIV || b != 0;
+    bool has_zero = a == 0 || (sugar == SUGAR_MUL && b == 0);
+    return result == 0 && !has_zero && (sugar == SUGAR_MUL || sugar == SUGAR_DIV);
+}
+
 /* Of two numbers at least one of which has a point. */
 static Value mixed_arith(Sema *sema, Sugar sugar, const Value *a, const Value *b, Span span) {
     double number;
@@ -105,7 +114,13 @@ static Value mixed_arith(Sema *sema, Sugar sugar, const Value *a, const Value *b
         return value_poison();
     if (b->kind == VALUE_INT && !sema_literal(sema, b, DT_F64, false, &number))
         return value_poison();
-    number = float_arith(sugar, as_double(sema, a), as_double(sema, b));
+    double left = as_double(sema, a), right = as_double(sema, b);
+    number = float_arith(sugar, left, right);
+    if (is_lost(sugar, left, right, number)) {
+        sema_error(sema, DIAG_LITERAL_RANGE, span, "the result, in doubles, %s",
+                   number == 0 ? "rounds to 0" : "is out of range");
+        return value_poison();
+    }
     return (Value){.kind = VALUE_FLOAT, .number = number, .span = span};
 }
 

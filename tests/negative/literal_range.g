@@ -16,5 +16,13 @@ graph g(x: f32[8], h: f16[8], i: i32[8]) -> (y: f32[8]) {
   k = where(true, i, inf)
   # error@+1 literal-range: `true`, taken as f32, is no number
   l = x + true
-  y = x
+  # error@+1 literal-range: number larger than any f64
+  m = x + 1e400
+  # error@+1 literal-range: number that rounds to 0 as f64
+  n = x * 0.01e-400
+  # error@+1 literal-range: the result, in doubles, is out of range
+  o = x + 1e308 * 10.0
+  # error@+1 literal-range: the result, in doubles, rounds to 0
+  p = x + 1e-300 / 1e300
+  y = x + 0e-400 * 0.0e9 + 4.9e-324 * 0.0
 }

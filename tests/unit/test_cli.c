@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -39,6 +40,20 @@ Test(cli, a_failed_compilation_leaves_the_old_output) {
     write_file("bad.g", "graph", 5);
     write_file("a.ptx", "old", 3);
     expect("@bad.g -o @a.ptx", 1, "[syntax]");
+    read_file(path_of("a.ptx"), text);
+    cr_expect_str_eq(text, "old");
+}
+
+/* As `ulimit -f` sets it: no signal, nothing half written. */
+Test(cli, a_limit_of_file_sizes_is_an_error) {
+    char text[MAX_TEXT];
+    write_file("a.ptx", "old", 3);
+    struct rlimit before, limit;
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = (struct rlimit){.rlim_cur = 2048, .rlim_max = before.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    expect("@good.g -o @a.ptx", 3, "File too large");
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
     read_file(path_of("a.ptx"), text);
     cr_expect_str_eq(text, "old");
 }

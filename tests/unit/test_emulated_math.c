@@ -162,3 +162,30 @@ Test(emulated_math, shorter_forms_are_within_their_bounds, .timeout = 300) {
             math_text_free(text);
         }
 }
+
+/* What a lane has does not depend on the others: with large ones among them it is the same. */
+Test(emulated_math, shorter_forms_are_the_same_beside_others, .timeout = 300) {
+    static const MathOp ops[] = {MATH_SHORT(SHORT)};
+    static float alone[N];
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
+        for (unsigned lanes = 0; lanes <= 4; lanes += 4) {
+            const MathKernel kernel = {ops[k], CONVERT_F32, CONVERT_F32, lanes};
+            char *text = math_assembly(&kernel, 1, "sm_80");
+            cr_assert_not_null(text);
+            EmuModule module;
+            cr_assert(emu_module_init(&module, text), "%s\n%s", module.error, text);
+            uint64_t state = 29;
+            draw_shorts(&state);
+            for (uint32_t i = 0; i < N; i += 4) memory.x[i] = 0x1p20f + (float)i;
+            divide(module.kernels.data[0]);
+            if (lanes == 0) memcpy(alone, memory.out, sizeof alone);
+            for (uint32_t i = 0; i < N; i++)
+                cr_assert(isnan(alone[i]) ? isnan(memory.out[i]) != 0
+                                          : memcmp(&alone[i], &memory.out[i], 4) == 0,
+                          "%s (%a, %a) = %a beside others, %a alone", math_op_name(kernel.op),
+                          (double)memory.x[i], (double)memory.y[i], (double)memory.out[i],
+                          (double)alone[i]);
+            emu_module_free(&module);
+            math_text_free(text);
+        }
+}

@@ -406,6 +406,29 @@ Test(gpu_wgmma, epilogues_assemble_as_meant, .timeout = 300) {
     }
 }
 
+/* What is loaded for rows to come waits beside accumulators. */
+Test(gpu_wgmma, several_wide_residuals_fit, .timeout = 300) {
+    static const char *const bodies[] = {
+        "y = matmul(a, transpose(b, perm=[1, 0]), precision=\"tf32\") * r - s",
+        "y = where(r > s, matmul(a, transpose(b, perm=[1, 0]), precision=\"tf32\"), t)",
+        "y = cast(c @ transpose(d, perm=[1, 0]), f32) * r - s + t",
+        "y = cast(cast(c @ transpose(d, perm=[1, 0]), f64) + cast(r, f64), f32) * s"};
+    static const char *const extents[] = {"4096", "M"};
+    for (size_t i = 0; i < 2 * sizeof bodies / sizeof *bodies; i++) {
+        char source[512];
+        const char *m = extents[i & 1];
+        snprintf(source, sizeof source,
+                 "dim M in 1..8192\ngraph g(a: f32[%s, 4096], b: f32[4096, 4096], "
+                 "c: bf16[%s, 4096], d: bf16[4096, 4096], r: f32[%s, 4096], s: f32[%s, 4096], "
+                 "t: f32[%s, 4096]) -> (y: f32[%s, 4096]) {\n  %s\n}\n",
+                 m, m, m, m, m, m, bodies[i / 2]);
+        Program p = compile(source, TARGET_SM_90A);
+        cr_expect_geq(n_by_engine(&p, CONTRACT_WGMMA), 1, "%s", source);
+        cr_expect(assembles_as_meant(&p), "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
 /* Every variant with maps can be passed over; the last asks for nothing. Symbolic extents have a
  * variant per size, which is taken where its price is the least, known ones a single tile, wide
  * where the problem is large. */
