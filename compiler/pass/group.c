@@ -9,6 +9,7 @@
 
 enum {
     MAX_SCALARS = 4096, /* per kernel: compile time grows faster than its size */
+    MAX_PRIMS = 8192,   /* simple ones, beyond which nothing joins a kernel: 200 sines */
     MAX_ROUNDS = 16
 };
 
@@ -103,6 +104,17 @@ static void add_window(const Grouper *p, Group *group) {
     vec_push(p->arena, &group->targets, target);
 }
 
+/* Whether what has joined makes more code than is worth a kernel less. */
+static bool is_overfull(const Group *group, const Kernel *kernel) {
+    double prims = 0;
+    if (group->reduces.n + group->targets.n <= 1) return false;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        prims += s->kind == SCALAR_PRIM ? prim_info(s->prim)->cost : 1;
+    }
+    return prims > MAX_PRIMS;
+}
+
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,
                    uint32_t *makers) {
     ArenaMark mark = arena_mark(p->arena);
@@ -117,6 +129,10 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailur
     Group attempted = group_copy(p->arena, group);
     add_window(p, &attempted);
     bool ok = compose_group(p->arena, &input, &attempted, &kernel, failure);
+    if (ok && is_overfull(group, &kernel)) {
+        *failure = (ComposeFailure){.reason = REASON_TOO_LARGE};
+        ok = false;
+    }
     uint32_t n_loads = ok ? attempted.loads.n : 0;
     if (n_loads) memcpy(p->loads, attempted.loads.data, n_loads * sizeof *p->loads);
     for (uint32_t i = 0; ok && makers && i < kernel.nodes.n; i++) makers[kernel.nodes.data[i]]++;

@@ -279,6 +279,22 @@ Test(fuse, views_of_views_stay_small, .timeout = 20) {
     arena_free(arena);
 }
 
+/* Of a chain of many calls a kernel has no more code than is quickly made; simple ops are one. */
+Test(fuse, a_kernel_has_only_so_much_code, .timeout = 60) {
+    for (int is_simple = 0; is_simple < 2; is_simple++) {
+        Arena *arena = arena_new(NULL);
+        Text text = {.arena = arena};
+        text_puts(&text, "graph g(x: f32[1024]) -> (y: f32[1024]) {\n  v0 = x\n");
+        for (int i = 0; i < 1000; i++)
+            text_printf(&text, "  v%d = %s(v%d) + x\n", i + 1, is_simple ? "relu" : "sin", i);
+        text_puts(&text, "  y = v1000\n}\n");
+        Plan *plan = plans_fuse(arena, plans_parse(arena, text_str(&text)), 0, false);
+        uint32_t n = plan->kernels.n;
+        cr_expect(is_simple ? n == 1 : n >= 5 && n <= 10, "%u kernels", n);
+        arena_free(arena);
+    }
+}
+
 /* What `y` is of x, z and w, all f32[64, 64], and in how many kernels. */
 static const struct {
     const char *what, *body;
