@@ -9,7 +9,8 @@
 
 enum {
     MAX_SCALARS = 4096, /* per kernel: compile time grows faster than its size */
-    MAX_PRIMS = 8192,   /* simple ones, beyond which nothing joins a kernel: 200 sines */
+    MAX_PRIMS = 8192,   /* simple ones, beyond which nothing much joins a CPU's: 200 sines */
+    MUCH_PRIMS = 512,
     MAX_ROUNDS = 16
 };
 
@@ -104,15 +105,22 @@ static void add_window(const Grouper *p, Group *group) {
     vec_push(p->arena, &group->targets, target);
 }
 
-/* Whether what has joined makes more code than is worth a kernel less. */
-static bool is_overfull(const Group *group, const Kernel *kernel) {
-    double prims = 0;
-    if (group->reduces.n + group->targets.n <= 1) return false;
+static double count_prims(const Kernel *kernel) {
+    double n = 0;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        prims += s->kind == SCALAR_PRIM ? prim_info(s->prim)->cost : 1;
+        n += s->kind == SCALAR_PRIM ? prim_info(s->prim)->cost : 1;
     }
-    return prims > MAX_PRIMS;
+    return n;
+}
+
+/* Whether what joins makes more code than is worth a kernel less, being much by itself and having
+ * next to none in common with what is there: else it would be made twice, or stored. LLVM takes
+ * seconds for what no memory is saved by on a CPU; PTX is written as fast as it is long. */
+static bool is_overfull(const Grouper *p, const Group *before, double prims) {
+    const double least = 0.9; /* of both apart */
+    return p->has_cores && before->prims > 0 && prims > MAX_PRIMS && p->lone_prims > MUCH_PRIMS &&
+           prims > least * (before->prims + p->lone_prims);
 }
 
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,
@@ -129,7 +137,8 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailur
     Group attempted = group_copy(p->arena, group);
     add_window(p, &attempted);
     bool ok = compose_group(p->arena, &input, &attempted, &kernel, failure);
-    if (ok && is_overfull(group, &kernel)) {
+    double prims = ok ? count_prims(&kernel) : 0;
+    if (ok && !makers && is_overfull(p, group, prims)) {
         *failure = (ComposeFailure){.reason = REASON_TOO_LARGE};
         ok = false;
     }
@@ -138,6 +147,7 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailur
     for (uint32_t i = 0; ok && makers && i < kernel.nodes.n; i++) makers[kernel.nodes.data[i]]++;
     arena_rewind(p->arena, mark);
     if (!ok) return false;
+    group->prims = prims;
     group->has_passes = attempted.has_passes;
     group->has_inner = attempted.has_inner;
     group->loads.n = group->loads.capacity = n_loads;
@@ -421,6 +431,7 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
     }
     Group lone = p->g->groups.data[alone];
     p->g->groups.n--;
+    p->lone_prims = graph_block(p->graph, anchor->node, BLOCK_MUST) ? 0 : lone.prims;
     ComposeFailure failure, why = {.reason = REASON_BETWEEN};
     uint32_t merged = after ? group_merge_for(p, &lone, anchor, after - 1) : GROUP_NONE;
     if (merged != GROUP_NONE) return merged;

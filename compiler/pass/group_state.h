@@ -54,6 +54,7 @@ typedef struct Grouper {
     VecU32 *users;           /* per node */
     LastGroups *last_groups; /* per node below n_last */
     uint32_t n_last;
+    double lone_prims; /* Group.prims of what is placed now, by itself */
     ComposeFailure failure;
     NodeId failed; /* the anchor that no group of its own could take; NODE_NONE: the source's could
                     * not */

@@ -279,20 +279,28 @@ Test(fuse, views_of_views_stay_small, .timeout = 20) {
     arena_free(arena);
 }
 
-/* Of a chain of many calls a kernel has no more code than is quickly made; simple ops are one. */
+/* Of a chain of many calls a CPU's kernel has no more code than is quickly made; simple ops are
+ * one, and so is whatever must be. */
 Test(fuse, a_kernel_has_only_so_much_code, .timeout = 60) {
-    for (int is_simple = 0; is_simple < 2; is_simple++) {
-        Arena *arena = arena_new(NULL);
-        Text text = {.arena = arena};
-        text_puts(&text, "graph g(x: f32[1024]) -> (y: f32[1024]) {\n  v0 = x\n");
-        for (int i = 0; i < 1000; i++)
-            text_printf(&text, "  v%d = %s(v%d) + x\n", i + 1, is_simple ? "relu" : "sin", i);
-        text_puts(&text, "  y = v1000\n}\n");
-        Plan *plan = plans_fuse(arena, plans_parse(arena, text_str(&text)), 0, false);
-        uint32_t n = plan->kernels.n;
-        cr_expect(is_simple ? n == 1 : n >= 5 && n <= 10, "%u kernels", n);
-        arena_free(arena);
-    }
+    for (int is_simple = 0; is_simple < 2; is_simple++)
+        for (int is_must = 0; is_must < 2; is_must++) {
+            Arena *arena = arena_new(NULL), *scratch = arena_new(NULL);
+            Text text = {.arena = arena};
+            text_puts(&text, "graph g(x: f32[1024]) -> (y: f32[1024]) {\n  v0 = x\n");
+            text_puts(&text, is_must ? "fuse must {\n" : "");
+            for (int i = 0; i < 500; i++)
+                text_printf(&text, "  v%d = %s(v%d) + x\n", i + 1, is_simple ? "relu" : "sin", i);
+            text_printf(&text, "%s  y = v500\n}\n", is_must ? "}\n" : "");
+            const Graph *graph = plans_parse(arena, text_str(&text))->graphs.data[0];
+            Diags diags = {.arena = arena};
+            Plan *plan =
+                fuse_graph(arena, scratch, graph, (FuseOptions){.has_cores = true}, &diags);
+            cr_assert(plan);
+            uint32_t n = plan->kernels.n;
+            cr_expect(is_simple || is_must ? n == 1 : n >= 3 && n <= 5, "%u kernels", n);
+            arena_free(scratch);
+            arena_free(arena);
+        }
 }
 
 /* What `y` is of x, z and w, all f32[64, 64], and in how many kernels. */
