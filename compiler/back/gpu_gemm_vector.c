@@ -8,7 +8,8 @@
  * accumulators.
  *
  * Chain numbers are laid out so that joining lanes, slots (or slots last), threads, warps, passes
- * and blocks, in this order, is the tree. Sums end in shared memory, for gpu_gemm_drain. */
+ * and blocks, in this order, is the tree. Its last part is joined from shared memory by the thread
+ * that goes on with the output; whole sums end there, for gpu_gemm_drain. */
 #include "back/gpu_gemm.h"
 
 #include <string.h>
