@@ -45,8 +45,7 @@ static LLVMValueRef is_better(const Lower *lower, const Reduce *reduce, Acc a, A
 
 /* Whether it is the identity, written as such: constants of a kind are one. */
 static bool is_identity(const Lower *lower, const Reduce *reduce, LLVMValueRef value) {
-    uint32_t lanes = unit_is_vector(value) ? LLVMGetVectorSize(LLVMTypeOf(value)) : 1;
-    return value == acc_identity(lower, reduce, lanes).value;
+    return value == acc_identity(lower, reduce, unit_lanes(value)).value;
 }
 
 Acc acc_combine(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
@@ -94,28 +93,31 @@ Acc acc_join_lanes(const Lower *lower, const Reduce *reduce, Acc acc, uint32_t l
     return parts[0];
 }
 
-Reduce acc_extreme(const Reduce *reduce) {
+/* Of the values alone. */
+static Reduce extreme_of(const Reduce *reduce) {
     Reduce extreme = *reduce;
     extreme.is_arg = false;
     return extreme;
 }
 
-Reduce acc_first(const Reduce *reduce) {
-    Reduce first = acc_extreme(reduce);
+/* Of the indices alone. */
+static Reduce first_of(const Reduce *reduce) {
+    Reduce first = extreme_of(reduce);
     first.combine = PRIM_MIN;
     first.acc = DT_I32;
     first.identity = INT32_MAX;
     return first;
 }
 
-Acc acc_places(const Lower *lower, const Reduce *reduce, Acc acc, Acc extreme) {
-    Reduce first = acc_first(reduce);
-    uint32_t lanes = 1;
-    if (unit_is_vector(acc.value)) lanes = LLVMGetVectorSize(LLVMTypeOf(acc.value));
-    extreme.value = unit_splat(lower->unit, extreme.value, lanes);
-    Acc index = {acc.index, NULL};
-    return acc_select(lower, is_ahead(lower, reduce, acc, extreme),
-                      acc_identity(lower, &first, lanes), index);
+Acc acc_join_arg(const Lower *lower, const Reduce *reduce, Acc acc, AccJoin *join,
+                 const void *user) {
+    Reduce extreme = extreme_of(reduce), first = first_of(reduce);
+    uint32_t lanes = unit_lanes(acc.value);
+    Acc best = join(user, &extreme, (Acc){acc.value, NULL}), index = {acc.index, NULL};
+    Acc spread = {unit_splat(lower->unit, best.value, lanes), NULL};
+    Acc place = acc_select(lower, is_ahead(lower, reduce, acc, spread),
+                           acc_identity(lower, &first, lanes), index);
+    return (Acc){best.value, join(user, &first, place).value};
 }
 
 static LLVMValueRef divide(const Lower *lower, const Reduce *reduce, LLVMValueRef value) {
@@ -124,8 +126,7 @@ static LLVMValueRef divide(const Lower *lower, const Reduce *reduce, LLVMValueRe
     LLVMValueRef count = lower_dim64(writable, reduce->divisor);
     LLVMTypeRef type = unit_value_type(unit, reduce->acc, 1);
     LLVMValueRef number = LLVMBuildSIToFP(unit->builder, count, type, "");
-    if (unit_is_vector(value))
-        number = unit_splat(unit, number, LLVMGetVectorSize(LLVMTypeOf(value)));
+    number = unit_splat(unit, number, unit_lanes(value));
     return LLVMBuildFDiv(unit->builder, value, number, "");
 }
 
@@ -135,8 +136,7 @@ void acc_finish(Point *point, uint32_t slot, Acc acc) {
     const Reduce *reduce = &lower->kernel->reduces.data[slot];
     if (reduce->is_arg) {
         LLVMTypeRef type = LLVMTypeOf(acc.index);
-        LLVMValueRef none = unit_i32(unit, INT32_MAX);
-        if (unit_is_vector(acc.index)) none = unit_splat(unit, none, LLVMGetVectorSize(type));
+        LLVMValueRef none = unit_splat(unit, unit_i32(unit, INT32_MAX), unit_lanes(acc.index));
         LLVMValueRef is_empty = LLVMBuildICmp(unit->builder, LLVMIntEQ, acc.index, none, "");
         point->results[slot] =
             LLVMBuildSelect(unit->builder, is_empty, LLVMConstNull(type), acc.index, "");

@@ -24,13 +24,11 @@ Acc acc_select(const Lower *lower, LLVMValueRef condition, Acc a, Acc b);
 /* Joins the lanes, lowest bit of the lane number first. */
 Acc acc_join_lanes(const Lower *lower, const Reduce *reduce, Acc acc, uint32_t lanes);
 /* Joins accumulators of an arg-reduction in two rounds, each of an instruction or two where
- * acc_combine has ten: reductions of the values alone, then of the indices alone. acc_extreme has
- * the combination of the first, acc_first of the second, for accumulators without an index;
- * acc_places makes those of the second from `acc` and the first one's result: the index where
- * the value is the extreme, else that of no element. */
-Reduce acc_extreme(const Reduce *reduce);
-Reduce acc_first(const Reduce *reduce);
-Acc acc_places(const Lower *lower, const Reduce *reduce, Acc acc, Acc extreme);
+ * acc_combine has ten: `join` gets the values, to be combined as the reduction that it is given
+ * says, which has no index; then, likewise, the indices of those that are the extreme. */
+typedef Acc AccJoin(const void *user, const Reduce *reduce, Acc acc);
+Acc acc_join_arg(const Lower *lower, const Reduce *reduce, Acc acc, AccJoin *join,
+                 const void *user);
 /* Sets results and extremes of slot at the point from the final accumulator. */
 void acc_finish(Point *point, uint32_t slot, Acc acc);
 

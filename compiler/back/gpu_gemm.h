@@ -69,6 +69,7 @@ typedef struct GemmPart {
     bool is_rounded;     /* the elements are of the result dtype */
 } GemmPart;
 void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part);
+
 /* Drains a tile in `n_parts` parts of part->run rows of each run, one after the other through the
  * same shared memory: `put` stores the accumulators of part i there. The epilogue is there once. */
 void gpu_gemm_drain_parts(const GemmBlock *block, GemmPart part, uint32_t n_parts,

@@ -68,12 +68,13 @@ static bool has_several_sums(const Vector *v) {
     return v->n_groups > 1 || v->n_parts > 1;
 }
 
-/* Output `done` + thread, i32, and whether there is one. */
-static LLVMValueRef own_output(const Vector *v, uint32_t done, LLVMValueRef *exists) {
+/* The thread's own of `total` things, i32, when `done` of them are others', and whether it exists.
+ */
+static LLVMValueRef own_of(const Vector *v, uint32_t total, uint32_t done, LLVMValueRef *exists) {
     LLVMBuilderRef builder = v->unit->builder;
-    LLVMValueRef output = LLVMBuildAdd(builder, v->block.thread, unit_i32(v->unit, done), "");
-    *exists = LLVMBuildICmp(builder, LLVMIntULT, output, unit_i32(v->unit, v->n_outputs), "");
-    return output;
+    LLVMValueRef own = LLVMBuildAdd(builder, v->block.thread, unit_i32(v->unit, done), "");
+    *exists = LLVMBuildICmp(builder, LLVMIntULT, own, unit_i32(v->unit, total), "");
+    return own;
 }
 
 /* Begins, once, what a thread loads for its outputs: it is there when the sums are. Threads without
@@ -85,7 +86,7 @@ static void begin_outputs(Vector *v) {
     if (v->ones || !has_several_sums(v)) return;
     v->ones = arena_array(unit->arena, GemmOne, (v->n_outputs + threads - 1) / threads);
     for (uint32_t done = 0; done < v->n_outputs; done += threads) {
-        LLVMValueRef exists, output = own_output(v, done, &exists);
+        LLVMValueRef exists, output = own_of(v, v->n_outputs, done, &exists);
         output = LLVMBuildSelect(unit->builder, exists, output, unit_i32(unit, 0), "");
         v->ones[done / threads] = gpu_gemm_begin_one(&v->block, &part, output);
     }
@@ -325,9 +326,8 @@ static void join_kept(const Vector *v, LLVMValueRef group) {
     uint32_t total = v->n_kept * v->n_outputs;
     gpu_barrier(unit);
     for (uint32_t done = 0; done < total; done += v->sched->threads) {
-        LLVMValueRef sum = LLVMBuildAdd(builder, v->block.thread, unit_i32(unit, done), "");
-        LLVMValueRef is_sum = LLVMBuildICmp(builder, LLVMIntULT, sum, unit_i32(unit, total), "");
-        If exists = if_begin(unit, v->lower->function, is_sum);
+        LLVMValueRef exists, sum = own_of(v, total, done, &exists);
+        If one = if_begin(unit, v->lower->function, exists);
         LLVMValueRef kept = LLVMBuildUDiv(builder, sum, unit_i32(unit, v->n_outputs), "");
         LLVMValueRef column = LLVMBuildURem(builder, sum, unit_i32(unit, v->n_outputs), "");
         LLVMValueRef first = LLVMBuildMul(builder, kept, unit_i32(unit, v->n_parts), "");
@@ -336,7 +336,7 @@ static void join_kept(const Vector *v, LLVMValueRef group) {
         LLVMValueRef pointer = shared_at(v, v->groups, row, column);
         if (v->rank) pointer = gpu_cluster_at(unit, pointer, unit_i32(unit, 0));
         LLVMBuildStore(builder, joined, pointer);
-        if_end(unit, &exists);
+        if_end(unit, &one);
     }
 }
 
@@ -359,7 +359,7 @@ static void drain_joined(const Vector *v) {
     If first = {.after = NULL};
     wait_for_sums(v, &first);
     for (uint32_t done = 0; done < v->n_outputs; done += threads) {
-        LLVMValueRef output = own_output(v, done, &exists);
+        LLVMValueRef output = own_of(v, v->n_outputs, done, &exists);
         If one = if_begin(v->unit, v->lower->function, exists);
         gpu_gemm_drain_one(&v->ones[done / threads], join_rows(v, from, zero, n, output));
         if_end(v->unit, &one);

@@ -305,12 +305,8 @@ static Acc join_threads(const Row *row, const Reduce *reduce, Acc *parts) {
     return parts[0];
 }
 
-static Acc join_arg(const Row *row, const Reduce *reduce, Acc acc) {
-    Reduce extreme = acc_extreme(reduce), first = acc_first(reduce);
-    Acc values = {acc.value, NULL};
-    Acc best = join_threads(row, &extreme, &values);
-    Acc places = acc_places(row->lower, reduce, acc, best);
-    return (Acc){best.value, join_threads(row, &first, &places).value};
+static Acc join_one(const void *row, const Reduce *reduce, Acc acc) {
+    return join_threads(row, reduce, &acc);
 }
 
 /* `accs` has n_slots rows of MAX_STAGE_VALUES; the result is in the first. */
@@ -319,8 +315,8 @@ static void join_team(const Row *row, const uint32_t *slots, Acc *accs, uint32_t
         const Reduce *reduce = &row->kernel->reduces.data[slots[i]];
         Acc parts[MAX_SLOTS];
         for (uint32_t s = 0; s < row->n_slots; s++) parts[s] = accs[s * MAX_STAGE_VALUES + i];
-        accs[i] =
-            reduce->is_arg ? join_arg(row, reduce, parts[0]) : join_threads(row, reduce, parts);
+        accs[i] = reduce->is_arg ? acc_join_arg(row->lower, reduce, parts[0], join_one, row)
+                                 : join_threads(row, reduce, parts);
     }
     if (row->sched->team > WARP) join_warps(row, slots, accs, n);
 }

@@ -75,6 +75,10 @@ bool unit_is_vector(LLVMValueRef value) {
     return LLVMGetTypeKind(LLVMTypeOf(value)) == LLVMVectorTypeKind;
 }
 
+uint32_t unit_lanes(LLVMValueRef value) {
+    return unit_is_vector(value) ? LLVMGetVectorSize(LLVMTypeOf(value)) : 1;
+}
+
 LLVMValueRef unit_splat(const Unit *unit, LLVMValueRef scalar, uint32_t lanes) {
     if (lanes <= 1 || unit_is_vector(scalar)) return scalar;
     if (LLVMIsConstant(scalar)) {
@@ -174,8 +178,7 @@ void unit_branch(const Unit *unit, LLVMBasicBlockRef block) {
 static LLVMValueRef gpu_int_extreme(const Unit *unit, const char *name, LLVMValueRef a,
                                     LLVMValueRef b) {
     LLVMTypeRef type = LLVMTypeOf(a);
-    LLVMValueRef signs = LLVMConstInt(unit->i32, 0x80000000, 0);
-    if (unit_is_vector(a)) signs = unit_splat(unit, signs, LLVMGetVectorSize(type));
+    LLVMValueRef signs = unit_splat(unit, LLVMConstInt(unit->i32, 0x80000000, 0), unit_lanes(a));
     LLVMValueRef args[2];
     args[0] = LLVMBuildXor(unit->builder, a, signs, "");
     args[1] = LLVMBuildXor(unit->builder, b, signs, "");

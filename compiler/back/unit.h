@@ -38,6 +38,8 @@ ConvertType unit_convert_type(Dtype dtype);
 /* `type` itself for one lane. */
 LLVMTypeRef unit_vector_of(LLVMTypeRef type, uint32_t lanes);
 bool unit_is_vector(LLVMValueRef value);
+/* 1: a scalar. */
+uint32_t unit_lanes(LLVMValueRef value);
 LLVMValueRef unit_splat(const Unit *unit, LLVMValueRef scalar, uint32_t lanes);
 /* A number of `dtype`'s value type. */
 LLVMValueRef unit_number(const Unit *unit, Dtype dtype, double number);

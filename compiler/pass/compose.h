@@ -32,7 +32,7 @@ typedef struct Group {
     Vec(StoreTarget) targets;
     /* As last composed: */
     Vec(NodeId) loads; /* nodes it reads from memory */
-    double prims;      /* of its code, in simple ones; 0: not composed yet */
+    double prims;      /* of a CPU's code, in simple ones; 0: not composed yet */
     bool has_passes;   /* its reductions, or what it stores, need more than one pass */
     bool has_inner;    /* it reduces, and stores inner values besides */
     uint32_t fixed;    /* the source's kernel this is, plus 1; 0: free */

@@ -114,15 +114,6 @@ static double count_prims(const Kernel *kernel) {
     return n;
 }
 
-/* Whether what joins makes more code than is worth a kernel less, being much by itself and having
- * next to none in common with what is there: else it would be made twice, or stored. LLVM takes
- * seconds for what no memory is saved by on a CPU; PTX is written as fast as it is long. */
-static bool is_overfull(const Grouper *p, const Group *before, double prims) {
-    const double least = 0.9; /* of both apart */
-    return p->has_cores && before->prims > 0 && prims > MAX_PRIMS && p->lone_prims > MUCH_PRIMS &&
-           prims > least * (before->prims + p->lone_prims);
-}
-
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,
                    uint32_t *makers) {
     ArenaMark mark = arena_mark(p->arena);
@@ -137,11 +128,7 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailur
     Group attempted = group_copy(p->arena, group);
     add_window(p, &attempted);
     bool ok = compose_group(p->arena, &input, &attempted, &kernel, failure);
-    double prims = ok ? count_prims(&kernel) : 0;
-    if (ok && !makers && is_overfull(p, group, prims)) {
-        *failure = (ComposeFailure){.reason = REASON_TOO_LARGE};
-        ok = false;
-    }
+    double prims = ok && p->has_cores ? count_prims(&kernel) : 0;
     uint32_t n_loads = ok ? attempted.loads.n : 0;
     if (n_loads) memcpy(p->loads, attempted.loads.data, n_loads * sizeof *p->loads);
     for (uint32_t i = 0; ok && makers && i < kernel.nodes.n; i++) makers[kernel.nodes.data[i]]++;
@@ -155,13 +142,26 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailur
     return true;
 }
 
+/* Whether what has joined the group, whose prims were `before`, makes more code than is worth a
+ * kernel less, being much by itself and having next to none in common with what was there: else it
+ * would be made twice, or stored. LLVM takes seconds for what no memory is saved by on a CPU; PTX
+ * is written as fast as it is long. */
+static bool is_overfull(const Grouper *p, const Group *group, double before) {
+    const double least = 0.9; /* of both apart */
+    return !group->fixed && before > 0 && group->prims > MAX_PRIMS && p->lone_prims > MUCH_PRIMS &&
+           group->prims > least * (before + p->lone_prims);
+}
+
 /* A full group is refused before it is composed: in large graphs most groups that share a load with
  * an anchor are full. */
 static bool try_group(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure) {
     uint32_t n_values = group->reduces.n + group->targets.n;
+    double before = group->prims;
     bool is_full = n_values > MAX_GROUP_VALUES;
     if (!is_full && !group_attempt(p, group, index, failure, NULL)) return false;
-    if (!is_full && (group->loads.n <= MAX_GROUP_LOADS || n_values <= 1)) return true;
+    is_full = is_full || (n_values > 1 && group->loads.n > MAX_GROUP_LOADS) ||
+              is_overfull(p, group, before);
+    if (!is_full) return true;
     *failure = (ComposeFailure){.reason = REASON_TOO_LARGE};
     return false;
 }

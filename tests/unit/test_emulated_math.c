@@ -29,6 +29,19 @@ static void divide(const EmuKernel *kernel) {
     cr_assert(emu_run(kernel, &launch, error, sizeof error), "%s", error);
 }
 
+/* For math_text_free, after the module's. */
+static char *load(const MathKernel *kernel, EmuModule *module) {
+    char *text = math_assembly(kernel, 1, "sm_80");
+    cr_assert_not_null(text);
+    cr_assert(emu_module_init(module, text), "%s\n%s", module->error, text);
+    return text;
+}
+
+/* To the bit, or both NaN. */
+static bool is_same(float want, float out) {
+    return isnan(want) ? isnan(out) : memcmp(&want, &out, sizeof want) == 0;
+}
+
 static float as_f32(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
@@ -67,9 +80,8 @@ static void draw_operands(uint64_t *state, uint32_t round, uint32_t lanes, bool 
 static void check(const char *op, uint32_t lanes) {
     for (uint32_t i = 0; i < N; i++) {
         float y = memory.y[i / lanes * lanes], want = memory.x[i] / y, out = memory.out[i];
-        bool is_same = isnan(want) ? isnan(out) : memcmp(&want, &out, sizeof want) == 0;
-        cr_assert(is_same, "%s of %u lanes: %a / %a = %a, want %a", op, lanes, (double)memory.x[i],
-                  (double)y, (double)out, (double)want);
+        cr_assert(is_same(want, out), "%s of %u lanes: %a / %a = %a, want %a", op, lanes,
+                  (double)memory.x[i], (double)y, (double)out, (double)want);
     }
 }
 
@@ -82,10 +94,8 @@ Test(emulated_math, quotients_by_one_divisor_are_exact, .timeout = 300) {
                                    .from = CONVERT_F32,
                                    .to = CONVERT_F32,
                                    .lanes = widths[k / 2]};
-        char *text = math_assembly(&kernel, 1, "sm_80");
-        cr_assert_not_null(text);
         EmuModule module;
-        cr_assert(emu_module_init(&module, text), "%s\n%s", module.error, text);
+        char *text = load(&kernel, &module);
         uint64_t state = k;
         for (uint32_t round = 0; round < 4; round++) {
             draw_operands(&state, round, kernel.lanes, are_fractions);
@@ -149,10 +159,8 @@ Test(emulated_math, shorter_forms_are_within_their_bounds, .timeout = 300) {
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
         for (unsigned lanes = 0; lanes <= 4; lanes += 4) {
             const MathKernel kernel = {ops[k], CONVERT_F32, CONVERT_F32, lanes};
-            char *text = math_assembly(&kernel, 1, "sm_80");
-            cr_assert_not_null(text);
             EmuModule module;
-            cr_assert(emu_module_init(&module, text), "%s\n%s", module.error, text);
+            char *text = load(&kernel, &module);
             for (int round = 0; round < 4; round++) {
                 draw_shorts(&state);
                 divide(module.kernels.data[0]);
@@ -170,18 +178,15 @@ Test(emulated_math, shorter_forms_are_the_same_beside_others, .timeout = 300) {
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
         for (unsigned lanes = 0; lanes <= 4; lanes += 4) {
             const MathKernel kernel = {ops[k], CONVERT_F32, CONVERT_F32, lanes};
-            char *text = math_assembly(&kernel, 1, "sm_80");
-            cr_assert_not_null(text);
             EmuModule module;
-            cr_assert(emu_module_init(&module, text), "%s\n%s", module.error, text);
+            char *text = load(&kernel, &module);
             uint64_t state = 29;
             draw_shorts(&state);
             for (uint32_t i = 0; i < N; i += 4) memory.x[i] = 0x1p20f + (float)i;
             divide(module.kernels.data[0]);
             if (lanes == 0) memcpy(alone, memory.out, sizeof alone);
             for (uint32_t i = 0; i < N; i++)
-                cr_assert(isnan(alone[i]) ? isnan(memory.out[i]) != 0
-                                          : memcmp(&alone[i], &memory.out[i], 4) == 0,
+                cr_assert(is_same(alone[i], memory.out[i]),
                           "%s (%a, %a) = %a beside others, %a alone", math_op_name(kernel.op),
                           (double)memory.x[i], (double)memory.y[i], (double)memory.out[i],
                           (double)alone[i]);

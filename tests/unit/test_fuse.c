@@ -303,6 +303,26 @@ Test(fuse, a_kernel_has_only_so_much_code, .timeout = 60) {
         }
 }
 
+/* The source's own kernels are as large as they are, whatever was placed before. */
+Test(fuse, a_fixed_kernel_has_all_its_code, .timeout = 60) {
+    Arena *arena = arena_new(NULL), *scratch = arena_new(NULL);
+    Text text = {.arena = arena};
+    text_puts(&text, "graph g(x: f32[1024], w: f32[512]) -> (a: f32[512], y: f32[1024], "
+                     "z: f32[1024]) {\n  u0 = w\n  v0 = x\n  q0 = x\n");
+    for (int i = 0; i < 100; i++) text_printf(&text, "  u%d = sin(u%d) + w\n", i + 1, i);
+    text_puts(&text, "  a = u100\n  kernel k {\n");
+    for (int i = 0; i < 120; i++)
+        text_printf(&text, "  v%d = sin(v%d) + x\n  q%d = cos(q%d) + x\n", i + 1, i, i + 1, i);
+    text_puts(&text, "  }\n  y = v120\n  z = q120\n}\n");
+    const Graph *graph = plans_parse(arena, text_str(&text))->graphs.data[0];
+    Diags diags = {.arena = arena};
+    Plan *plan = fuse_graph(arena, scratch, graph, (FuseOptions){.has_cores = true}, &diags);
+    cr_assert(plan);
+    cr_expect_eq(plan->kernels.n, 2);
+    arena_free(scratch);
+    arena_free(arena);
+}
+
 /* What `y` is of x, z and w, all f32[64, 64], and in how many kernels. */
 static const struct {
     const char *what, *body;
