@@ -1,8 +1,8 @@
 /* The graph: a typed tensor DAG. Nodes are indices into one array in topological order (arguments
  * come before users), each with the source range it came from. Made by the front end, changed by
  * passes, read by all. */
-#ifndef FUSEC_GRAPH_H
-#define FUSEC_GRAPH_H
+#ifndef FUSEC_IR_GRAPH_H
+#define FUSEC_IR_GRAPH_H
 
 #include "base/source.h"
 #include "base/vec.h"
@@ -35,7 +35,8 @@ const char *precision_name(Precision precision);
 typedef struct Attrs {
     double number;
     Precision precision;
-    int64_t segment_elems; /* of k, which are summed apart (pass/segments.h); 0: all are one sum */
+    int64_t segment_elems; /* of k, which are summed apart (search/split_k_choice.h); 0: all are one
+                              sum */
     int32_t axis;
     uint32_t axes; /* bit set */
     bool keep;

@@ -1,6 +1,6 @@
 /* From a plan to what its pictures show. See picture.h. */
 #include "report/picture.h"
-#include "ir/launch.h"
+#include "plan/launch.h"
 
 #include "base/number.h"
 

@@ -5,7 +5,7 @@
  * lie too close for them, a line leads to the point. */
 #include "report/parts.h"
 
-#include "pass/cost_gemm.h"
+#include "cost/gemm.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #include "lib/compile.h"
 #include "lib/pair.h"
 #include "lib/text_file.h"
-#include "npy.h"
+#include "interp/npy.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "lib/faults.h"
 
 #include "lib/rng.h"
-#include "pass/indexmap.h"
+#include "ir/indexmap.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #ifndef FUSEC_TESTS_PAIR_H
 #define FUSEC_TESTS_PAIR_H
 
-#include "ir/interp.h"
+#include "interp/interp.h"
 #include "lib/check.h"
 #include "lib/compile.h"
 #include "lib/random_data.h"

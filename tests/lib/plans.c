@@ -2,15 +2,15 @@
 #include "lib/plans.h"
 
 #include "front/sema.h"
-#include "pass/chain.h"
-#include "pass/choose.h"
-#include "pass/launch.h"
-#include "pass/layout.h"
-#include "pass/memplan.h"
-#include "pass/sched.h"
-#include "pass/segments.h"
-#include "pass/share.h"
-#include "pass/turn.h"
+#include "launch/sequence.h"
+#include "search/search.h"
+#include "launch/parallel.h"
+#include "layout/layout.h"
+#include "memory/memplan.h"
+#include "schedule/schedule.h"
+#include "search/split_k_choice.h"
+#include "launch/dedup.h"
+#include "launch/one_block.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #define FUSEC_TESTS_RANDOM_DATA_H
 
 #include "ir/dim.h"
-#include "ir/tensor.h"
+#include "interp/tensor.h"
 #include "lib/rng.h"
 
 /* A value for each symbol within its range and multiple; often the least or the greatest. At most

@@ -1,5 +1,5 @@
 /* Which templates a run used, and how many shapes each has met. See shapes.h. */
-#include "ir/launch.h"
+#include "plan/launch.h"
 #include "shapes.h"
 
 #include <inttypes.h>

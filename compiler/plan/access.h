@@ -1,0 +1,19 @@
+/* Plain accesses: those of a buffer by some axes of a kernel in order, as its elements lie. Two
+ * kernels that access one so meet at the same place of it. */
+#ifndef FUSEC_PLAN_ACCESS_H
+#define FUSEC_PLAN_ACCESS_H
+
+#include "plan/kernel.h"
+
+/* Axes of a kernel, the innermost last. */
+typedef struct PlainAxes {
+    uint32_t n, of[MAX_RANK];
+} PlainAxes;
+
+/* The kernel's first `n`; none where they are more than MAX_RANK. */
+PlainAxes plain_first_axes(uint32_t n);
+IndexId plain_address(const Kernel *kernel, const PlainAxes *axes, const Buffer *buffer);
+/* Whether every load of the buffer is such, and where no guard is. */
+bool plain_reads(const Plan *plan, const Kernel *kernel, const PlainAxes *axes, uint32_t buffer);
+
+#endif

@@ -1,0 +1,16 @@
+/* Keeping values of a row between stages, on a CPU: instead of computing them again. */
+#ifndef FUSEC_SCHEDULE_ROW_CACHE_H
+#define FUSEC_SCHEDULE_ROW_CACHE_H
+
+#include "plan/kernel.h"
+
+/* Bytes of stack for what a row keeps: threads of a caller may have no more than 128 KiB. */
+enum { KEEP_BYTES = 64 * 1024 };
+/* In prims, of storing a value or of loading it: as a load of an argument without its index. */
+enum { KEEP_COST = 2 };
+
+/* What the kernel should keep where the variant applies, which is cheaper in all than to compute it
+ * in each stage that needs it. Lives on the arena. */
+Keeps keep_values(Arena *arena, const Kernel *kernel, const Variant *variant);
+
+#endif
