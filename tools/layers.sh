@@ -18,8 +18,7 @@ forbid() {
 }
 
 # What may be included against the order, as `folder->folder`: none is to be added.
-exceptions='interp->plan ir->plan machine->plan cost->schedule cost->layout launch->search launch->explain
-    layout->fuse layout->search split->search search->explain'
+exceptions='launch->search split->search'
 
 above() { # above FOLDER: the folders behind it, without the exceptions, as a pattern
     seen= pattern=

@@ -6,6 +6,7 @@
 
 #include "base/diag.h"
 #include "machine/target.h"
+#include "plan/kernel.h"
 
 typedef struct ManifestInput {
     const Module *module;

@@ -3,8 +3,8 @@
 #ifndef FUSEC_CLI_BISECT_H
 #define FUSEC_CLI_BISECT_H
 
-#include "verify/bisect.h"
 #include "cli/exec.h"
+#include "verify/bisect.h"
 
 typedef struct BisectCase {
     Cli *cli;

@@ -1,8 +1,8 @@
 /* Programs on devices. See exec.h. */
 #include "cli/exec.h"
 
-#include "interp/tensor.h"
 #include "interp/npy.h"
+#include "interp/tensor.h"
 
 #include <errno.h>
 #include <inttypes.h>

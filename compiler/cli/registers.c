@@ -1,7 +1,7 @@
 /* Registers as estimated when compiling, beside those of the driver. See exec.h. */
 #include "cli/exec.h"
-#include "plan/launch.h"
 #include "cost/pressure.h"
+#include "plan/launch.h"
 
 #include <stdio.h>
 

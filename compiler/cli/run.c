@@ -1,7 +1,7 @@
 /* `fusec run`: once, with inputs from files or at random. */
 #include "cli/exec.h"
-#include "interp/tensor.h"
 #include "interp/npy.h"
+#include "interp/tensor.h"
 
 #include <stdio.h>
 

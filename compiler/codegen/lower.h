@@ -3,6 +3,7 @@
 #define FUSEC_CODEGEN_LOWER_H
 
 #include "codegen/llvm/module.h"
+#include "plan/kernel.h"
 
 /* A plan's functions: one per kernel variant that does not share another kernel's, in their order.
  * lower_function adds number `i`. */

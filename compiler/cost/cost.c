@@ -2,13 +2,13 @@
  *
  * The constants below are judged, and checked by the figures of docs/RESULTS.md; rates are the
  * card's. */
-#include "plan/launch.h"
-#include "plan/map_tile.h"
 #include "cost/gemm.h"
-#include "cost/prims.h"
 #include "cost/gemm_rows_gemm.h"
+#include "cost/prims.h"
 #include "cost/stride.h"
 #include "cost/totals.h"
+#include "plan/launch.h"
+#include "plan/map_tile.h"
 
 #include <math.h>
 

@@ -2,8 +2,8 @@
 #ifndef FUSEC_COST_COST_STATE_H
 #define FUSEC_COST_COST_STATE_H
 
-#include "plan/launch.h"
 #include "cost/cost.h"
+#include "plan/launch.h"
 
 /* What the parts of a launch have in common; none of them: the launch is no such. */
 typedef struct Beside {

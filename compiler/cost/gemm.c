@@ -1,12 +1,12 @@
 /* See gemm.h. The constants are judged, and checked by the figures of docs/RESULTS.md. */
 #include "cost/gemm.h"
 
-#include "plan/wgmma.h"
-#include "cost/mma.h"
-#include "cost/prims.h"
 #include "cost/gemm_rows.h"
 #include "cost/gemm_rows_gemm.h"
+#include "cost/mma.h"
+#include "cost/prims.h"
 #include "cost/simt.h"
+#include "plan/wgmma.h"
 
 #include <math.h>
 

@@ -2,8 +2,8 @@
  * overlap: what a relay takes is the sum of its parts, 0.8 to 1.1 of it as measured. */
 #include "cost/gemm_rows_gemm.h"
 
-#include "plan/gemm_rows_gemm.h"
 #include "cost/prims.h"
+#include "plan/gemm_rows_gemm.h"
 
 #include <math.h>
 

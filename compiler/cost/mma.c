@@ -1,8 +1,7 @@
 /* See mma.h. */
 #include "cost/mma.h"
 
-#include "layout/pad_dynamic.h"
-#include "layout/pad.h"
+#include "plan/operand.h"
 
 /* A step; and, judged by halves, each factor of it that is fetched element by element: on an H200
  * 367 x 417 by k = 9, 65 and 151, of which both are, took 3.8, 7.1 and 9.3 us with a launch. */
@@ -34,7 +33,7 @@ double cost_fetch_step_us(Arena *arena, const Kernel *gemm, const Variant *varia
     index_assume_multiple(tab, variant->multiple_dim,
                           variant->multiple_dim ? variant->multiple_of : 1);
     for (int is_left = 0; is_left < 2; is_left++) {
-        Rows rows = rows_of_factor(gemm, is_left);
+        OperandRows rows = gemm_operand_rows(gemm, is_left);
         if (rows.is_plain && rows.fit) continue;
         n_fetched++;
         n_narrow += !is_wide(arena, gemm, is_left);

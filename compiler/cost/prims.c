@@ -1,9 +1,8 @@
 /* See prims.h. */
 #include "cost/prims.h"
 
-#include "plan/flat.h"
 #include "cost/footprint.h"
-#include "schedule/row_cache.h"
+#include "plan/flat.h"
 
 #include <math.h>
 

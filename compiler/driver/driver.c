@@ -2,21 +2,21 @@
 #include "driver/driver.h"
 
 #include "artifact/manifest.h"
+#include "explain/explain.h"
+#include "explain/must_check.h"
 #include "front/ast.h"
 #include "front/sema.h"
-#include "launch/sequence.h"
-#include "search/search.h"
-#include "explain/must.h"
-#include "explain/explain.h"
 #include "fuse/fuse.h"
-#include "launch/parallel.h"
-#include "layout/layout.h"
-#include "memory/memplan.h"
-#include "schedule/schedule.h"
-#include "search/split_k_choice.h"
 #include "launch/dedup.h"
 #include "launch/one_block.h"
+#include "launch/parallel.h"
+#include "launch/sequence.h"
+#include "layout/layout.h"
+#include "memory/memplan.h"
 #include "report/dot.h"
+#include "schedule/schedule.h"
+#include "search/search.h"
+#include "search/split_k_choice.h"
 
 #include <frt_manifest.h>
 
@@ -291,13 +291,13 @@ static Plan *unsettled(Arena *arena, const Plan *plan) {
  * hold up. */
 static bool keeps_contracts(Driver *driver, const Plan *plan) {
     Diags ignored = {.arena = driver->arena};
-    if (contract_check(plan, NULL, NULL, &ignored)) return true;
+    if (must_check(plan, NULL, NULL, &ignored)) return true;
     Plan *settled = unsettled(driver->arena, plan);
     AdvicePlanner planner = {.plan = plan_changed, .user = driver, .trial = driver->trial};
     VecCulprit culprits = culprit_find(driver->arena, settled, &planner);
     const Advice *advices = advice_settle(driver->arena, settled, &planner);
     arena_reset(driver->trial);
-    return contract_check(settled, advices, &culprits, &driver->diags);
+    return must_check(settled, advices, &culprits, &driver->diags);
 }
 
 static bool run_schedule(Driver *driver, Plan **plans) {

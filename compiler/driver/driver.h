@@ -6,8 +6,8 @@
 #ifndef FUSEC_DRIVER_DRIVER_H
 #define FUSEC_DRIVER_DRIVER_H
 
-#include "codegen/codegen.h"
 #include "base/diag.h"
+#include "codegen/codegen.h"
 #include "explain/explain.h"
 
 #include <fusec.h>

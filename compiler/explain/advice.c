@@ -2,7 +2,7 @@
  * held it, hangs on everything else that grouping then does; so it is not predicted but tried. */
 #include "explain/advice.h"
 
-#include "explain/must.h"
+#include "explain/must_check.h"
 
 enum { MAX_TRIED_NODES = 1 << 14 }; /* of all graphs compiled for one ledger */
 
@@ -227,7 +227,7 @@ typedef struct Tried {
 /* The first edge that a `fuse must` block wants fused and that is not. */
 static ReasonId broken_reason(const Plan *plan) {
     for (uint32_t i = 0; i < plan->edges.n; i++)
-        if (contract_breaks(plan, &plan->edges.data[i])) return plan->edges.data[i].reason;
+        if (must_breaks(plan, &plan->edges.data[i])) return plan->edges.data[i].reason;
     return REASON_NONE;
 }
 
@@ -283,7 +283,7 @@ static Tried try_steps(Settler *s, Advice *advice, const Edge *edge) {
         return tried;
     }
     /* An edge that breaks a block is not to break it elsewhere instead. */
-    tried.flips = contract_n_broken(plan) + contract_breaks(s->plan, edge) <= s->n_broken;
+    tried.flips = must_n_broken(plan) + must_breaks(s->plan, edge) <= s->n_broken;
     if (tried.flips)
         price_steps(s, plan, advice);
     else
@@ -341,7 +341,7 @@ static void settle_on_ops(Edge *edge, Advice *advice) {
 }
 
 static void settle_edge(Settler *s, Edge *edge, Advice *advice) {
-    bool is_alike = true, breaks = contract_breaks(s->plan, edge);
+    bool is_alike = true, breaks = must_breaks(s->plan, edge);
     while (true) {
         AdviceStep *last = &advice->steps[advice->n_steps - 1];
         AdviceKind kind = last->kind;
@@ -382,8 +382,7 @@ static bool has_input(Arena *arena, const Graph *graph, NodeId id) {
 Advice *advice_settle(Arena *arena, Plan *plan, AdvicePlanner *planner) {
     const Graph *graph = plan->graph;
     Advice *advices = arena_array(arena, Advice, plan->edges.n);
-    Settler s = {
-        .arena = arena, .plan = plan, .planner = planner, .n_broken = contract_n_broken(plan)};
+    Settler s = {.arena = arena, .plan = plan, .planner = planner, .n_broken = must_n_broken(plan)};
     for (uint32_t i = 0; planner && i < planner->points.n; i++)
         s.now_us[i] = planner->price_at(planner->user, arena, plan, planner->points.dims[i]);
     for (uint32_t i = 0; i < plan->edges.n; i++) {

@@ -1,9 +1,9 @@
 /* Launches that are apart, and the price of `fuse must` blocks, by compiling the changed graph. See
  * advice.h. */
-#include "plan/launch.h"
 #include "explain/advice.h"
+#include "plan/launch.h"
 
-#include "explain/must.h"
+#include "explain/must_check.h"
 
 /* Whether one launch of the plan computes both. */
 static bool start_together(const Plan *plan, NodeId one, NodeId other) {
@@ -34,8 +34,7 @@ static void settle_pair(Arena *arena, const Plan *plan, AdviceTotals now, Advice
     Plan *then = advice_try(planner, graph, &tried);
     if (!then) return;
     tried.then = planner->price(planner->user, planner->trial, then);
-    if (contract_n_broken(then) > contract_n_broken(plan) ||
-        tried.then.n_launches >= now.n_launches ||
+    if (must_n_broken(then) > must_n_broken(plan) || tried.then.n_launches >= now.n_launches ||
         !start_together(then, apart->kernel_node, apart->other_node))
         return;
     tried.is_tried = tried.is_priced = true;

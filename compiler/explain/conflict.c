@@ -2,7 +2,7 @@
  * that the block has of the kernels that make its ends then. */
 #include "explain/conflict.h"
 
-#include "explain/must.h"
+#include "explain/must_check.h"
 
 typedef struct Finder {
     Arena *arena;
@@ -98,7 +98,7 @@ static ReasonId try_wish(const Finder *f, const Wish *wish, const VecU32 *droppe
     const Plan *then = advice_try(f->planner, f->plan->graph, &advice);
     for (uint32_t i = 0; then && i < then->edges.n; i++) {
         const Edge *edge = &then->edges.data[i];
-        if (!contract_breaks(then, edge) || !vec_has(&wish->all, edge->producer)) continue;
+        if (!must_breaks(then, edge) || !vec_has(&wish->all, edge->producer)) continue;
         bool is_own = edge->producer == own->producer && edge->consumer == own->consumer;
         if (is_own || !reason) reason = edge->reason;
     }
@@ -134,8 +134,7 @@ static ReasonId reason_of(const Finder *f, const Wish *wish) {
     bool is_choice = reason == REASON_FACTOR || reason == REASON_COSTLY || reason == REASON_SLOWER;
     for (uint32_t i = 0; is_choice && i < f->plan->edges.n; i++) {
         const Edge *edge = &f->plan->edges.data[i];
-        if (contract_breaks(f->plan, edge) && vec_has(&wish->all, edge->producer))
-            return edge->reason;
+        if (must_breaks(f->plan, edge) && vec_has(&wish->all, edge->producer)) return edge->reason;
     }
     return reason;
 }
@@ -157,7 +156,7 @@ static bool holds_without(const Finder *f, NodeId left) {
     if (kept.n < 2) return false;
     advice.steps[advice.n_steps++] = (AdviceStep){.kind = ADVICE_MUST, .nodes = kept};
     const Plan *then = advice_try(f->planner, graph, &advice);
-    return then && contract_n_broken(then) == 0;
+    return then && must_n_broken(then) == 0;
 }
 
 /* Whether the two are of one expression of the source: one call, of a def or of what the language
@@ -213,7 +212,7 @@ static void search_block(Finder *f) {
 static bool is_broken(const Plan *plan, uint32_t block) {
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         const Edge *edge = &plan->edges.data[i];
-        if (contract_breaks(plan, edge) &&
+        if (must_breaks(plan, edge) &&
             graph_block(plan->graph, edge->consumer, BLOCK_MUST) == block)
             return true;
     }

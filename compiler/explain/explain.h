@@ -4,8 +4,8 @@
 #define FUSEC_EXPLAIN_EXPLAIN_H
 
 #include "base/jsontext.h"
-#include "explain/advice.h"
 #include "cost/edge.h"
+#include "explain/advice.h"
 
 /* Both plans of one graph are scheduled, placed and priced for the same card and dims; the second
  * was made with fusion off. */

@@ -4,8 +4,8 @@
 
 #include "base/diag.h"
 #include "fuse/group.h"
-#include "layout/pad.h"
 #include "fuse/hoist.h"
+#include "layout/pad.h"
 #include "split/split_reduce.h"
 
 #include <string.h>

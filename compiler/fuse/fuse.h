@@ -8,6 +8,7 @@
 
 #include "base/diag.h"
 #include "machine/target.h"
+#include "plan/kernel.h"
 
 typedef struct FuseOptions {
     bool off;        /* one kernel per op of the graph */

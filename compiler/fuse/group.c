@@ -2,8 +2,8 @@
 #include "fuse/group_state.h"
 
 #include "fuse/hoist.h"
-#include "split/split_reduce.h"
 #include "fuse/gemm_slice.h"
+#include "split/split_reduce.h"
 
 #include <string.h>
 

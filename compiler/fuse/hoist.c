@@ -83,22 +83,6 @@ static void make_prepared(void *user, const Store *store) {
     plan->buffers.data[store->buffer].kind = BUFFER_PREPARED;
 }
 
-void prepare_order(Arena *arena, Plan *plan) {
-    uint32_t n = 0, n_kernels = plan->kernels.n, n_of[2] = {0, 0};
-    Kernel *ordered = arena_array(arena, Kernel, n_kernels);
-    for (int run = 0; run < 2; run++)
-        for (uint32_t i = 0; i < n_kernels; i++)
-            if (plan->kernels.data[i].is_init == (run == 0)) ordered[n++] = plan->kernels.data[i];
-    for (uint32_t i = 0; i < n_kernels; i++) plan->kernels.data[i] = ordered[i];
-    for (uint32_t i = 0; i < plan->buffers.n; i++) {
-        Buffer *buffer = &plan->buffers.data[i];
-        if (buffer->kind != BUFFER_TEMP && buffer->kind != BUFFER_PREPARED) continue;
-        bool is_temp = buffer->kind == BUFFER_TEMP;
-        buffer->ordinal = n_of[is_temp]++;
-        buffer->name = str_format(arena, "%s%u", is_temp ? "t" : "p", buffer->ordinal);
-    }
-}
-
 /* Whether there are any. */
 static bool mark_init(Arena *arena, Plan *plan, const bool *is_in_run) {
     uint64_t symbols = graph_param_symbols(plan->graph);
@@ -138,5 +122,5 @@ void prepare_plan(Arena *arena, Plan *plan) {
             if (!plan->kernels.data[i].is_init)
                 kernel_each_store(&plan->kernels.data[i], note_shared, &shared);
     } while (shared.changed);
-    if (any) prepare_order(arena, plan);
+    if (any) plan_order_init(arena, plan);
 }

@@ -16,8 +16,4 @@ bool *prepare_nodes(Arena *arena, const Graph *graph);
  * no output and need no dim but those that params fix; moves them before the others. */
 void prepare_plan(Arena *arena, Plan *plan);
 
-/* Puts init kernels first, otherwise in the order in which they are, and numbers temps and prepared
- * buffers anew. */
-void prepare_order(Arena *arena, Plan *plan);
-
 #endif

@@ -1,11 +1,12 @@
 /* Pulling values through bodies and index maps. See inline.h. */
 #include "fuse/inline.h"
 
-#include "plan/wgmma.h"
 #include "fuse/inline_memo.h"
-#include "plan/find_im2col.h"
-#include "ir/indexmap.h"
 #include "fuse/store_map.h"
+#include "ir/indexmap.h"
+#include "plan/access.h"
+#include "plan/find_im2col.h"
+#include "plan/wgmma.h"
 
 #include <math.h>
 #include <string.h>
@@ -661,7 +662,7 @@ static AxisPlan plan_axes(const DimTab *dims, const Group *group, const Kernel *
         bool is_split = is_m || splits_rows(group, kernel, d, own);
         /* By an extent of 0 nothing is divided. */
         bool may_join = next < MAX_RANK && !is_split && dim_hi(dims, group->domain.dims[next]) > 0;
-        plan.joins[d] = may_join && indexmap_axes_join(kernel, own);
+        plan.joins[d] = may_join && kernel_axes_join(kernel, own);
     }
     return plan;
 }

@@ -7,8 +7,8 @@
 #ifndef FUSEC_INTERP_INTERP_H
 #define FUSEC_INTERP_INTERP_H
 
-#include "ir/graph.h"
 #include "interp/tensor.h"
+#include "ir/graph.h"
 
 #include <math.h>
 

@@ -193,4 +193,9 @@ void module_print(const Module *module, Text *out);
  * returns NULL, or what is wrong. */
 const char *graph_verify(const Graph *graph, Arena *arena);
 
+/* Split-K: elements of k of each segment of a matmul but the last, which may have fewer; 0: it has
+ * one segment. So it is in a `fuse must`
+ * block with another reduction, which would have to start behind the last segment. */
+int64_t graph_segment_elems(const Graph *graph, NodeId matmul);
+
 #endif

@@ -1,8 +1,9 @@
-/* Index maps of the view ops, and questions about the indices of a composed kernel. */
+/* Index maps of the view ops, and questions about indices. */
 #ifndef FUSEC_IR_INDEXMAP_H
 #define FUSEC_IR_INDEXMAP_H
 
-#include "plan/kernel.h"
+#include "ir/graph.h"
+#include "ir/scalar.h"
 
 /* Element address of coordinates in a contiguous row-major tensor. */
 IndexId indexmap_address(IndexTab *tab, const Shape *shape, const IndexId *coords);
@@ -24,8 +25,4 @@ void indexmap_push(IndexTab *tab, const Graph *graph, NodeId node, IndexId *coor
 /* The largest entry of `of_scalar` over the gathered values in a scalar's indices and guards. */
 uint32_t indexmap_last_value(const IndexTab *tab, const ScalarTab *scalars, const Scalar *s,
                              const uint32_t *of_scalar);
-/* Whether kernel axes `axis` and `axis` + 1 can be one loop: everywhere the outer steps by the
- * inner's step times its extent. */
-bool indexmap_axes_join(const Kernel *kernel, uint32_t axis);
-
 #endif

@@ -2,11 +2,11 @@
 #include "launch/gemm_rows_gemm.h"
 #include "plan/launch.h"
 
-#include "plan/gemm_rows_gemm.h"
-#include "launch/sequence_state.h"
-#include "search/search.h"
 #include "launch/online_softmax.h"
+#include "cost/compare.h"
+#include "launch/sequence_state.h"
 #include "plan/access.h"
+#include "plan/gemm_rows_gemm.h"
 #include "schedule/gemm.h"
 
 #include <string.h>

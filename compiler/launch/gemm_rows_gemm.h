@@ -5,8 +5,9 @@
 #ifndef FUSEC_LAUNCH_GEMM_ROWS_GEMM_H
 #define FUSEC_LAUNCH_GEMM_ROWS_GEMM_H
 
-#include "machine/target.h"
 #include "cost/cost.h"
+#include "machine/target.h"
+#include "plan/kernel.h"
 
 /* Links what can be a relay, where the price agrees or `fuse must` insists: gives the three
  * kernels variants that go together and takes what passes between them out of memory. Requires

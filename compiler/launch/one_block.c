@@ -4,11 +4,11 @@
 #include "plan/launch.h"
 
 #include "launch/sequence.h"
-#include "search/search.h"
-#include "explain/must.h"
-#include "launch/parallel.h"
-#include "schedule/one_block.h"
+#include "cost/compare.h"
 #include "launch/dedup.h"
+#include "launch/parallel.h"
+#include "plan/must.h"
+#include "schedule/one_block.h"
 
 #include <string.h>
 
@@ -261,7 +261,7 @@ static const PlanCost *price_around(const Turns *t, const Trial *own, const Tria
     all.plan.edges.data =
         arena_copy(t->scratch, plan->edges.data, plan->edges.n * sizeof *plan->edges.data);
     chain_kernels(t->arena, t->scratch, &all.plan, t->target);
-    *n_broken = contract_n_broken(plan);
+    *n_broken = must_n_broken(plan);
     share_classify(t->scratch, &plan, 1);
     launch_join(t->arena, t->scratch, &all.plan, t->target);
     return cost_plan(t->scratch, plan, card_of_target(t->target), t->dims);
@@ -329,10 +329,10 @@ static uint32_t find_broken(const Turns *t, const Trial *run, bool *is_end) {
     chain_kernels(t->arena, t->scratch, &all.plan, t->target);
     for (uint32_t i = 0; i < all.plan.edges.n; i++) {
         const Edge *edge = &all.plan.edges.data[i];
-        if (is_end && contract_breaks(&all.plan, edge))
+        if (is_end && must_breaks(&all.plan, edge))
             is_end[edge->producer] = is_end[edge->consumer] = true;
     }
-    return contract_n_broken(&all.plan);
+    return must_n_broken(&all.plan);
 }
 
 /* The kernels from the first to the last that make such values of the block. */
@@ -371,7 +371,7 @@ static void keep_block(Turns *t, uint32_t block, const bool *is_end, uint32_t *n
 
 static void keep_blocks(Turns *t) {
     const Graph *graph = t->plan->graph;
-    if (!contract_n_broken(t->plan)) return;
+    if (!must_n_broken(t->plan)) return;
     ArenaMark mark = arena_mark(t->scratch);
     bool *is_end = arena_array(t->scratch, bool, graph->nodes.n);
     uint32_t n_broken = find_broken(t, NULL, is_end);

@@ -9,6 +9,7 @@
 #define FUSEC_LAUNCH_ONE_BLOCK_H
 
 #include "machine/target.h"
+#include "plan/kernel.h"
 
 void turn_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target);
 

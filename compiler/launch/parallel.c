@@ -4,8 +4,8 @@
 #include "launch/parallel.h"
 #include "plan/launch.h"
 
-#include "search/search.h"
 #include "launch/parallel_fit.h"
+#include "cost/compare.h"
 
 #include <string.h>
 

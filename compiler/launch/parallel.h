@@ -9,6 +9,7 @@
 #define FUSEC_LAUNCH_PARALLEL_H
 
 #include "machine/target.h"
+#include "plan/kernel.h"
 
 /* Moves kernels behind the launch that they join, links them as parts, and notes in Plan.aparts why
  * others stay by themselves. What is tried is bounded, whatever the graph. */

@@ -4,8 +4,8 @@
 #include "plan/launch.h"
 
 #include "launch/sequence_state.h"
-#include "plan/access.h"
 #include "launch/gemm_rows_gemm.h"
+#include "plan/access.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Rows that continue a product. See sequence_state.h. */
+#include "launch/sequence_state.h"
 #include "plan/launch.h"
 #include "plan/wgmma.h"
-#include "launch/sequence_state.h"
 #include "schedule/schedule.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Room on chip for what passes between phases on a GPU. See sequence_state.h. */
+#include "launch/sequence_state.h"
 #include "plan/launch.h"
 #include "plan/simt.h"
 #include "plan/wgmma.h"
-#include "launch/sequence_state.h"
 
 enum {
     MAX_CHIP_BYTES = 64 * 1024, /* leaves two blocks of large tiles on a multiprocessor */

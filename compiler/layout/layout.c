@@ -1,14 +1,13 @@
 /* Laying factors of contractions out anew. See layout.h. */
 #include "layout/layout.h"
 
-#include "plan/wgmma.h"
-#include "plan/find_im2col.h"
-#include "layout/price.h"
-#include "layout/pack_dynamic.h"
 #include "layout/pack.h"
+#include "layout/pack_dynamic.h"
 #include "layout/pad.h"
 #include "layout/pad_dynamic.h"
-#include "fuse/hoist.h"
+#include "layout/price.h"
+#include "plan/find_im2col.h"
+#include "plan/wgmma.h"
 #include "schedule/gemm.h"
 
 enum {
@@ -39,7 +38,7 @@ static bool comes_from_params(const Packing *p, const Kernel *gemm, ScalarId val
 
 static bool prepare_factor(Layout *l, uint32_t gemm, Wish wish) {
     const Kernel *kernel = &l->packing.plan->kernels.data[gemm];
-    ScalarId value = *packer_factor(kernel, wish.is_left);
+    ScalarId value = *gemm_operand(kernel, wish.is_left);
     return comes_from_params(&l->packing, kernel, value) && packer_lay_out(&l->packing, gemm, wish);
 }
 
@@ -64,7 +63,7 @@ static bool lay_out_cpu(Layout *l, uint32_t gemm) {
 static bool prepare_rows(Layout *l, uint32_t gemm, bool is_left) {
     const Kernel *kernel = &l->packing.plan->kernels.data[gemm];
     DimTab *dims = l->packing.dims;
-    Rows rows = rows_of_factor(kernel, is_left);
+    OperandRows rows = gemm_operand_rows(kernel, is_left);
     if (!rows.is_plain || rows.fit) return false;
     DimId pitch = dim_round_up(dims, rows.extent, LINE_BYTES / rows.elem_bytes);
     uint32_t k = gemm_axis_k(kernel), across = rows.inner == k ? rows.axis : k;
@@ -95,10 +94,10 @@ static Wish along_k(const Packing *p, const Kernel *gemm, bool is_left) {
 /* How the factor is to lie so that wgmma takes 32 bits of it (plan/wgmma.h). False: it does. */
 static bool find_along_k(const Packing *p, uint32_t gemm, bool is_left, Wish *wish) {
     const Kernel *kernel = &p->plan->kernels.data[gemm];
-    Rows rows = rows_of_factor(kernel, is_left);
+    OperandRows rows = gemm_operand_rows(kernel, is_left);
     if (rows.is_plain && rows.inner == gemm_axis_k(kernel) && rows.fit) return false;
     if (is_left && im2col_find(kernel, p->plan->buffers.data, wgmma_depth(DT_F32))) return false;
-    bool is_param = comes_from_params(p, kernel, *packer_factor(kernel, is_left));
+    bool is_param = comes_from_params(p, kernel, *gemm_operand(kernel, is_left));
     *wish = along_k(p, kernel, is_left);
     wish->made_of = is_param ? MADE_OF_PARAMS : MADE_OF_INPUTS;
     return true;
@@ -179,5 +178,5 @@ void layout_plan(Arena *arena, Plan *plan, const Target *target) {
     }
     if (any) run_pitch_place_copies(plan, n);
     any = (target->device == DEVICE_GPU && lay_out_at_some(&l)) || any;
-    if (any) prepare_order(arena, plan);
+    if (any) plan_order_init(arena, plan);
 }

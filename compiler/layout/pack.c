@@ -21,11 +21,6 @@ typedef struct Packer {
     IndexId store, load; /* addresses, in `to` and in `from` */
 } Packer;
 
-ScalarId *packer_factor(const Kernel *gemm, bool is_left) {
-    Reduce *reduce = &gemm->reduces.data[0];
-    return is_left ? &reduce->value : &reduce->factor;
-}
-
 /* One more axis of the new buffer, inside the ones so far, which lie `pitch` apart for the reader.
  * Returns the index along it in `to`; `at` is the same in `from`. */
 static IndexId add_pitched_axis(Packer *p, DimId extent, DimId pitch, IndexId at) {
@@ -153,7 +148,7 @@ static uint32_t add_kernel(Packer *p, ScalarId value) {
 
 bool packer_lay_out(Packing *l, uint32_t gemm, Wish wish) {
     Kernel kernel = l->plan->kernels.data[gemm];
-    ScalarId *factor = packer_factor(&kernel, wish.is_left);
+    ScalarId *factor = gemm_operand(&kernel, wish.is_left);
     Packer p = {.packing = l,
                 .gemm = &kernel,
                 .wish = wish,

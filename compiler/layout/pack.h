@@ -3,7 +3,7 @@
 #ifndef FUSEC_LAYOUT_PACK_H
 #define FUSEC_LAYOUT_PACK_H
 
-#include "plan/kernel.h"
+#include "plan/operand.h"
 
 /* What the factor comes from: init kernels prepare what is made of params alone, others run every
  * time. */
@@ -35,9 +35,6 @@ typedef struct Packing {
     DimTab *dims;
     Vec(Made) made;
 } Packing;
-
-/* Where the kernel has its left or right factor. */
-ScalarId *packer_factor(const Kernel *gemm, bool is_left);
 
 /* Has the factor of kernel `gemm` laid out so, by a kernel that is added at the end of the plan, or
  * was for another. False, and nothing has changed, where that cannot be. */

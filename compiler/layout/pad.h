@@ -8,12 +8,7 @@
 #ifndef FUSEC_LAYOUT_PAD_H
 #define FUSEC_LAYOUT_PAD_H
 
-#include "plan/kernel.h"
-
-enum {
-    ACCESS_BYTES = 16, /* the widest access, and what the copy engine steps by */
-    LINE_BYTES = 128   /* of memory */
-};
+#include "plan/operand.h"
 
 /* Elements from row to row, of rows of `extent`; DIM_NONE where that could be too large. */
 DimId pitch_of(DimTab *dims, DimId extent, Dtype dtype);

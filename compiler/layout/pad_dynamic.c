@@ -20,27 +20,9 @@ enum {
     WAITING_WORK = 1 << 26
 };
 
-Rows rows_of_factor(const Kernel *gemm, bool is_left) {
-    ScalarId factor = gemm_unrounded(gemm, *packer_factor(gemm, is_left));
-    const Scalar *s = scalar_get(gemm->scalars, factor);
-    IndexTab *tab = scalartab_indices(gemm->scalars);
-    uint32_t k = gemm_axis_k(gemm);
-    Rows rows = {.axis = is_left ? gemm_axis_m(gemm) : gemm_axis_n(gemm),
-                 .elem_bytes = dtype_bytes(s->dtype)};
-    if (s->kind != SCALAR_LOAD || s->guard) return rows;
-    bool is_along_k = index_lane_motion(tab, s->index, k, 2) == LANES_CONTIGUOUS;
-    rows.inner = is_along_k ? k : rows.axis;
-    rows.is_plain =
-        is_along_k || index_lane_motion(tab, s->index, rows.axis, 2) == LANES_CONTIGUOUS;
-    rows.extent = index_axis_extent(tab, rows.inner);
-    rows.fit = rows.is_plain &&
-               index_is_multiple(tab, s->index, rows.inner, ACCESS_BYTES / rows.elem_bytes);
-    return rows;
-}
-
 /* Whether the factor's elements lie as in a matrix of its batches, rows and `inner`, without
  * gaps: then it can be read in place of a copy. */
-static bool is_dense(const Kernel *gemm, const Rows *rows, const Scalar *s) {
+static bool is_dense(const Kernel *gemm, const OperandRows *rows, const Scalar *s) {
     IndexTab *tab = scalartab_indices(gemm->scalars);
     uint32_t k = gemm_axis_k(gemm), outer = rows->inner == k ? rows->axis : k;
     IndexId dense = index_dim(tab, dim_const(indextab_dims(tab), 0));
@@ -56,7 +38,7 @@ static bool is_dense(const Kernel *gemm, const Rows *rows, const Scalar *s) {
     return dense == s->index;
 }
 
-static DimRule rule_of(const Packing *p, const Kernel *gemm, const Rows *rows) {
+static DimRule rule_of(const Packing *p, const Kernel *gemm, const OperandRows *rows) {
     IndexTab *tab = scalartab_indices(gemm->scalars);
     DimId n_rows = kernel_n_rows(gemm), depth = kernel_n_reduced(gemm);
     uint32_t m = gemm_axis_m(gemm), other = rows->axis == m ? gemm_axis_n(gemm) : m;
@@ -134,8 +116,8 @@ static bool is_known(const Packing *p, const DimRule *rule) {
 
 /* Whether the factor could have to be copied, and then can. */
 static bool may_copy(const Packing *p, const Kernel *gemm, const Target *target, bool is_left) {
-    Rows rows = rows_of_factor(gemm, is_left);
-    const Scalar *s = scalar_get(gemm->scalars, *packer_factor(gemm, is_left));
+    OperandRows rows = gemm_operand_rows(gemm, is_left);
+    const Scalar *s = scalar_get(gemm->scalars, *gemm_operand(gemm, is_left));
     DimRule rule = rule_of(p, gemm, &rows);
     BufferKind kind = p->plan->buffers.data[s->buffer].kind;
     int64_t extent;
@@ -152,8 +134,8 @@ static bool may_copy(const Packing *p, const Kernel *gemm, const Target *target,
 
 /* How the factor is to be copied. False: there are no symbols left to say when. */
 static bool find_wish(Packing *p, const Kernel *gemm, bool is_left, Wish *wish) {
-    Rows rows = rows_of_factor(gemm, is_left);
-    uint32_t source = scalar_get(gemm->scalars, *packer_factor(gemm, is_left))->buffer;
+    OperandRows rows = gemm_operand_rows(gemm, is_left);
+    uint32_t source = scalar_get(gemm->scalars, *gemm_operand(gemm, is_left))->buffer;
     DimRule rule = rule_of(p, gemm, &rows);
     *wish = (Wish){
         .is_left = is_left, .made_of = MADE_OF_INPUTS, .axis = rows.axis, .inner = rows.inner};
@@ -174,7 +156,7 @@ bool run_pitch_copy_factors(Packing *p, uint32_t gemm, const Target *target) {
     Wish wishes[2];
     bool wants[2];
     for (int is_left = 0; is_left < 2; is_left++) {
-        Rows rows = rows_of_factor(kernel, is_left);
+        OperandRows rows = gemm_operand_rows(kernel, is_left);
         if (!rows.is_plain || rows.elem_bytes != HALF_BYTES) return false;
         wants[is_left] = !rows.fit;
         if (!rows.fit && !may_copy(p, kernel, target, is_left)) return false;

@@ -10,18 +10,9 @@
 #ifndef FUSEC_LAYOUT_PAD_DYNAMIC_H
 #define FUSEC_LAYOUT_PAD_DYNAMIC_H
 
-#include "machine/target.h"
 #include "layout/pack.h"
-
-/* How a factor lies, if it is a load without conditions and runs along k or its own axis. */
-typedef struct Rows {
-    bool is_plain;
-    bool fit;             /* rows begin at multiples of 16 bytes, whatever the symbols are */
-    uint32_t axis, inner; /* its own, and the one that it runs along */
-    DimId extent;         /* of the latter */
-    uint32_t elem_bytes;
-} Rows;
-Rows rows_of_factor(const Kernel *gemm, bool is_left);
+#include "machine/target.h"
+#include "plan/kernel.h"
 
 /* Has both factors of kernel `gemm` copied as far as they need it; false where neither is, since
  * one alone would not do, or it is not worth it. */

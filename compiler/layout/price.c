@@ -1,9 +1,8 @@
 /* A plan of the contraction alone is scheduled and priced twice. See price.h. */
 #include "layout/price.h"
 
-#include "fuse/hoist.h"
-#include "plan/rebuild.h"
 #include "layout/pad_dynamic.h"
+#include "plan/rebuild.h"
 #include "schedule/schedule.h"
 
 #include <string.h>
@@ -63,7 +62,7 @@ bool layout_price(Packing *packing, uint32_t gemm, const Wish *wishes, uint32_t 
     for (uint32_t i = 0; i < n_wishes; i++)
         if (!packer_lay_out(&own, 0, wishes[i])) return false;
     run_pitch_place_copies(&laid_out, 1);
-    prepare_order(arena, &laid_out);
+    plan_order_init(arena, &laid_out);
     prices->laid_out = price(arena, &laid_out, target, points);
     return true;
 }

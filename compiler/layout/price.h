@@ -2,8 +2,8 @@
 #ifndef FUSEC_LAYOUT_PRICE_H
 #define FUSEC_LAYOUT_PRICE_H
 
-#include "search/search.h"
 #include "layout/pack.h"
+#include "cost/compare.h"
 
 enum { MAX_WISHES = 2 };
 

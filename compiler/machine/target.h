@@ -3,7 +3,10 @@
 #ifndef FUSEC_MACHINE_TARGET_H
 #define FUSEC_MACHINE_TARGET_H
 
-#include "plan/kernel.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum { DEVICE_CPU, DEVICE_GPU } DeviceClass;
 
 typedef enum {
 #define TARGET(sym, name, device, machine, ptx_version, vector_bytes, bf16, f64_mma, tf32, wgmma, \

@@ -2,8 +2,8 @@
 #include "memory/memplan.h"
 #include "plan/launch.h"
 
-#include "plan/in_place.h"
 #include "memory/place.h"
+#include "plan/in_place.h"
 
 #define ROOM_NONE UINT32_MAX
 

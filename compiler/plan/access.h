@@ -16,4 +16,8 @@ IndexId plain_address(const Kernel *kernel, const PlainAxes *axes, const Buffer 
 /* Whether every load of the buffer is such, and where no guard is. */
 bool plain_reads(const Plan *plan, const Kernel *kernel, const PlainAxes *axes, uint32_t buffer);
 
+/* Whether kernel axes `axis` and `axis` + 1 can be one loop: everywhere the outer steps by the
+ * inner's step times its extent. */
+bool kernel_axes_join(const Kernel *kernel, uint32_t axis);
+
 #endif

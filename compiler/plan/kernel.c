@@ -600,3 +600,19 @@ void kernel_note_interface(Arena *arena, Kernel *kernel) {
     for (uint32_t axis = 0; axis < index_n_axes(tab); axis++)
         kernel->symbols |= dim_symbols_used(dims, index_axis_extent(tab, axis));
 }
+
+void plan_order_init(Arena *arena, Plan *plan) {
+    uint32_t n = 0, n_kernels = plan->kernels.n, n_of[2] = {0, 0};
+    Kernel *ordered = arena_array(arena, Kernel, n_kernels);
+    for (int run = 0; run < 2; run++)
+        for (uint32_t i = 0; i < n_kernels; i++)
+            if (plan->kernels.data[i].is_init == (run == 0)) ordered[n++] = plan->kernels.data[i];
+    for (uint32_t i = 0; i < n_kernels; i++) plan->kernels.data[i] = ordered[i];
+    for (uint32_t i = 0; i < plan->buffers.n; i++) {
+        Buffer *buffer = &plan->buffers.data[i];
+        if (buffer->kind != BUFFER_TEMP && buffer->kind != BUFFER_PREPARED) continue;
+        bool is_temp = buffer->kind == BUFFER_TEMP;
+        buffer->ordinal = n_of[is_temp]++;
+        buffer->name = str_format(arena, "%s%u", is_temp ? "t" : "p", buffer->ordinal);
+    }
+}

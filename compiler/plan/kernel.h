@@ -4,8 +4,9 @@
 #define FUSEC_PLAN_KERNEL_H
 
 #include "ir/graph.h"
-#include "plan/im2col.h"
 #include "ir/scalar.h"
+#include "machine/target.h"
+#include "plan/im2col.h"
 
 typedef enum {
     BUFFER_INPUT,
@@ -111,7 +112,6 @@ typedef struct ReduceOrder {
     int64_t segment_elems;
 } ReduceOrder;
 
-typedef enum { DEVICE_CPU, DEVICE_GPU } DeviceClass;
 ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 
 /* How a contraction is computed. It fixes the order of summation: CONTRACT_FMA is one chain of
@@ -540,6 +540,9 @@ uint32_t plan_add_buffer(Arena *arena, Plan *plan, Buffer buffer);
 uint32_t plan_add_temp(Arena *arena, Plan *plan, NodeId node, Dtype dtype, Shape shape);
 /* How many of the plan's kernels are init kernels: those before this one. */
 uint32_t plan_n_init(const Plan *plan);
+/* Puts init kernels first, otherwise in the order in which they are, and numbers temps and prepared
+ * buffers anew. */
+void plan_order_init(Arena *arena, Plan *plan);
 /* Whether it has something to do at values of the dims, by symbol: others may stand for it, or what
  * it copies is read as it is. */
 bool kernel_starts(const Plan *plan, const Kernel *kernel, const int64_t *dims);

@@ -3,6 +3,7 @@
 #define FUSEC_SCHEDULE_GEMM_H
 
 #include "machine/target.h"
+#include "plan/kernel.h"
 
 /* What starts with a contraction: phases, whose products blocks make at once where they use wgmma,
  * and units of a CPU always, or parts, itself among them, which fill the machine together. 1 and 0:

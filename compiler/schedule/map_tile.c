@@ -2,8 +2,8 @@
  * enough; wide accesses on each side where its extent and all pointers allow them. */
 #include "schedule/map_tile.h"
 
-#include "plan/map_tile.h"
 #include "cost/pressure.h"
+#include "plan/map_tile.h"
 
 enum {
     LEAST_EXTENT = 8, /* of either axis; shorter ones share lines anyhow */

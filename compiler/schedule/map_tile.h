@@ -3,8 +3,8 @@
 #ifndef FUSEC_SCHEDULE_MAP_TILE_H
 #define FUSEC_SCHEDULE_MAP_TILE_H
 
-#include "plan/kernel.h"
 #include "machine/target.h"
+#include "plan/kernel.h"
 
 enum { MAP_TILE_VARIANTS = 2 };
 

@@ -5,6 +5,8 @@
  * that reads the one before: a step loads its elements before it stores them. */
 #include "schedule/row_cache.h"
 
+#include "cost/prims.h"
+
 #include <string.h>
 
 enum { LEAST_GAIN = 4, MAX_CANDIDATES = 256 }; /* in prims; judged */

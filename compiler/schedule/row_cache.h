@@ -6,8 +6,6 @@
 
 /* Bytes of stack for what a row keeps: threads of a caller may have no more than 128 KiB. */
 enum { KEEP_BYTES = 64 * 1024 };
-/* In prims, of storing a value or of loading it: as a load of an argument without its index. */
-enum { KEEP_COST = 2 };
 
 /* What the kernel should keep where the variant applies, which is cheaper in all than to compute it
  * in each stage that needs it. Lives on the arena. */

@@ -2,13 +2,13 @@
  */
 #include "schedule/schedule.h"
 
-#include "cost/prims.h"
-#include "schedule/row_cache.h"
 #include "cost/pressure.h"
+#include "cost/prims.h"
 #include "schedule/flat.h"
 #include "schedule/gemm.h"
 #include "schedule/map_tile.h"
 #include "schedule/row.h"
+#include "schedule/row_cache.h"
 #include "schedule/split_axes.h"
 
 #include <string.h>

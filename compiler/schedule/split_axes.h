@@ -4,8 +4,8 @@
 #ifndef FUSEC_SCHEDULE_SPLIT_AXES_H
 #define FUSEC_SCHEDULE_SPLIT_AXES_H
 
-#include "plan/kernel.h"
 #include "machine/target.h"
+#include "plan/kernel.h"
 
 /* Takes axes of the map apart where it has no tiles as it is, and has some then. It computes the
  * same. */

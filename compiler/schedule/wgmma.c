@@ -7,8 +7,8 @@
  *
  * Several products of one left factor may be made by the same blocks: their right factors' tiles
  * lie side by side, and are one wide tile to the instruction. */
-#include "plan/wgmma.h"
 #include "plan/find_im2col.h"
+#include "plan/wgmma.h"
 #include "schedule/gemm.h"
 #include "schedule/wgmma_price.h"
 

@@ -1,11 +1,11 @@
 /* Keeping `fuse must` blocks, by wishes: prices have no say in that. See search_state.h. */
 #include "search/search_state.h"
 
-#include "launch/sequence.h"
-#include "explain/must.h"
-#include "layout/layout.h"
-#include "schedule/schedule.h"
 #include "launch/one_block.h"
+#include "launch/sequence.h"
+#include "layout/layout.h"
+#include "plan/must.h"
+#include "schedule/schedule.h"
 
 enum {
     MAX_ROUNDS = 4,
@@ -29,7 +29,7 @@ static bool ends_block(const Chooser *c, NodeId id, uint32_t block) {
 static bool *broken_blocks(const Chooser *c, const Plan *plan) {
     bool *is_broken = arena_array(c->arena, bool, c->graph->fixed_kernels.n + (size_t)1);
     for (uint32_t i = 0; i < plan->edges.n; i++)
-        if (contract_breaks(plan, &plan->edges.data[i]))
+        if (must_breaks(plan, &plan->edges.data[i]))
             is_broken[graph_block(c->graph, plan->edges.data[i].producer, BLOCK_MUST)] = true;
     return is_broken;
 }
@@ -37,7 +37,7 @@ static bool *broken_blocks(const Chooser *c, const Plan *plan) {
 /* What a `fuse must` block makes for others may be computed where they read it, and what it rests
  * on is stored then: where that breaks the block, its results are stored instead. */
 static Plan *store_results(Chooser *c, Plan *plan) {
-    uint32_t n_nodes = c->graph->nodes.n, n_broken = plan ? contract_n_broken(plan) : 0;
+    uint32_t n_nodes = c->graph->nodes.n, n_broken = plan ? must_n_broken(plan) : 0;
     if (n_broken == 0) return plan;
     const bool *is_broken = broken_blocks(c, plan);
     Wishes before = c->wishes;
@@ -49,7 +49,7 @@ static Plan *store_results(Chooser *c, Plan *plan) {
         if (is_broken[block] && !is_source && ends_block(c, id, block)) c->wishes.store[id] = true;
     }
     Plan *kept = choose_make_plan(c);
-    if (kept && contract_n_broken(kept) < n_broken) return kept;
+    if (kept && must_n_broken(kept) < n_broken) return kept;
     c->wishes = before;
     c->cut.again = before.again;
     return plan;
@@ -123,8 +123,7 @@ static bool hold_more(const Chooser *c, const Plan *plan, bool *held) {
     const bool *leaves = leaving_blocks(c), *rests = resting_inside(c, leaves);
     uint32_t *depth = arena_array(c->arena, uint32_t, n);
     for (uint32_t i = 0; i < plan->edges.n; i++)
-        if (contract_breaks(plan, &plan->edges.data[i]))
-            is_broken[plan->edges.data[i].producer] = true;
+        if (must_breaks(plan, &plan->edges.data[i])) is_broken[plan->edges.data[i].producer] = true;
     for (NodeId id = 0; id < n; id++) {
         if (!held[id] && (!is_broken[id] || !leaves[id] || rests[id])) continue;
         depth[id] = held_depth(c->graph, held, depth, id);
@@ -149,7 +148,7 @@ static Plan *try_way(Chooser *c, Plan *plan, bool loosens, bool holds) {
     c->cut.again = c->wishes.again;
     if (loosens) loosen(c, broken_blocks(c, plan));
     Plan *other = loosens ? linked_plan(c) : plan;
-    for (int round = 0; holds && other && contract_n_broken(other) && round < MAX_ROUNDS; round++)
+    for (int round = 0; holds && other && must_n_broken(other) && round < MAX_ROUNDS; round++)
         other = hold_more(c, other, c->wishes.held) ? linked_plan(c) : NULL;
     bool any = false;
     const bool *is_broken = other ? broken_blocks(c, other) : NULL;
@@ -161,7 +160,7 @@ static Plan *try_way(Chooser *c, Plan *plan, bool loosens, bool holds) {
             any || c->wishes.held[id] != before.held[id] || c->wishes.loose[id] != before.loose[id];
     }
     if (any) other = linked_plan(c);
-    if (any && other && contract_n_broken(other) < contract_n_broken(plan)) return other;
+    if (any && other && must_n_broken(other) < must_n_broken(plan)) return other;
     c->wishes = before;
     c->cut.again = before.again;
     return plan;
@@ -171,7 +170,7 @@ Plan *choose_hold_blocks(Chooser *c, Plan *plan) {
     Diags ignored = {.arena = c->arena}, *diags = c->diags;
     Wishes before = c->wishes;
     Plan *first = plan && has_contracts(c->graph) ? linked_plan(c) : NULL, *linked = first;
-    for (int way = 1; linked && contract_n_broken(linked) && way < 4; way++)
+    for (int way = 1; linked && must_n_broken(linked) && way < 4; way++)
         linked = try_way(c, linked, way & 1, way & 2);
     if (linked == first) return plan;
     c->diags = &ignored;

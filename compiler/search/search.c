@@ -4,15 +4,15 @@
 #include "plan/launch.h"
 #include "search/search_state.h"
 
-#include "launch/sequence.h"
-#include "explain/must.h"
 #include "fuse/fuse.h"
-#include "launch/parallel.h"
-#include "layout/layout.h"
-#include "schedule/schedule.h"
-#include "launch/dedup.h"
-#include "split/dispatch_rows.h"
 #include "fuse/gemm_slice.h"
+#include "launch/dedup.h"
+#include "launch/parallel.h"
+#include "launch/sequence.h"
+#include "layout/layout.h"
+#include "plan/must.h"
+#include "schedule/schedule.h"
+#include "split/dispatch_rows.h"
 
 #include <math.h>
 
@@ -24,73 +24,7 @@ enum {
     FEW_SCALARS = 100,   /* too few for a thread's registers */
     MANY_REGISTERS = 200 /* of values alone, of which more may be needed than there are */
 };
-static const double WORTH = 0.98; /* of the price: less than that changes the plan */
-static const double LOSS = 1.02;  /* of the price of kernels for each op: more is none of a plan */
 static const double MORE_KERNELS = 1.05; /* judged: what a CPU plan of more must be better by */
-/* What a launch more may be worth that prices do not know, since they take launches for queued: one
- * that a host enqueues takes it 3.1 us (docs/RESULTS.md, launch cost), of which a third. */
-static const double HOST_US = 1.0;
-/* What prices of small kernels cannot tell: of 48 pairs (docs/RESULTS.md, rows in the blocks of
- * their product) half of the differences are off by more than 0.6 us. */
-static const double TIE_US = 0.25;
-
-/* Prices. */
-
-Prices choose_price(Arena *arena, const Plan *plan, const Target *target,
-                    const CostPoints *points) {
-    Prices prices = {{0}};
-    for (uint32_t i = 0; i < points->n; i++) {
-        ArenaMark mark = arena_mark(arena);
-        prices.us[i] = cost_us(arena, plan, card_of_target(target), points->dims[i]);
-        arena_rewind(arena, mark);
-    }
-    return prices;
-}
-
-/* The largest ratio over the points. */
-static double worst(const CostPoints *points, const Prices *a, const Prices *b) {
-    double most = 0;
-    for (uint32_t i = 0; i < points->n; i++) most = fmax(most, a->us[i] / b->us[i]);
-    return most;
-}
-
-/* On the diagonal: corners are for what must not be lost, wherever it is. */
-double choose_mean(const CostPoints *points, const Prices *a, const Prices *b) {
-    double sum = 0;
-    for (uint32_t i = 0; i < points->n_diagonal; i++) sum += log(a->us[i] / b->us[i]);
-    return exp(sum / points->n_diagonal);
-}
-
-bool choose_is_better(const CostPoints *points, const Prices *now, const Prices *other,
-                      const Prices *apart) {
-    double loss_now = worst(points, now, apart), loss_other = worst(points, other, apart);
-    if (loss_other > LOSS) return loss_other < loss_now * WORTH;
-    return loss_now > LOSS || choose_mean(points, other, now) < WORTH;
-}
-
-bool choose_is_no_slower(const CostPoints *points, const Prices *plan, const Prices *other) {
-    return worst(points, plan, other) <= LOSS;
-}
-
-bool choose_joins(const CostPoints *points, const Prices *together, const Prices *apart) {
-    return !choose_is_better(points, together, apart, apart);
-}
-
-double choose_tie_us(double us, uint32_t n_launches) {
-    return n_launches ? us * LOSS + TIE_US * n_launches : us;
-}
-
-bool choose_may_join(const CostPoints *points, const Prices *together, const Prices *apart) {
-    Prices as_good = *apart;
-    double most = 0;
-    for (uint32_t i = 0; i < points->n; i++) {
-        as_good.us[i] += TIE_US;
-        most = fmax(most, together->us[i] - apart->us[i] * LOSS);
-    }
-    return choose_joins(points, together, &as_good) ||
-           (most <= HOST_US && choose_mean(points, together, apart) < 1);
-}
-
 /* The graph for a plan that goes again: copies of what products read, as a GPU has them, may get
  * symbols of their own. */
 static const Graph *graph_for_trial(Arena *arena, const Graph *graph) {
@@ -246,7 +180,7 @@ static void join_launches(const Chooser *c, Plan *plan) {
 /* Edges that a block wants fused and that are stored, and kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {
     const Graph *graph = plan->graph;
-    uint32_t n = contract_n_broken(plan);
+    uint32_t n = must_n_broken(plan);
     uint32_t *last = arena_array(arena, uint32_t, graph->fixed_kernels.n + (size_t)1);
     for (uint32_t i = 0; i < plan->kernels.n; i++) {
         const Kernel *kernel = &plan->kernels.data[i];
@@ -503,7 +437,7 @@ static Plan *cut_apart(Chooser *c, const Plan *plan, double us, uint32_t kernel,
                        uint32_t registers) {
     Cut before = c->cut, best_cut = before;
     Plan *best = NULL;
-    double best_us = us * WORTH;
+    double best_us = us * PRICE_WORTH;
     for (int aim = 0; aim < CUT_AIM_COUNT; aim++) {
         c->cut = cut_copy(c->arena, &before, c->graph->nodes.n);
         arena_reset(c->scratch);
@@ -513,8 +447,7 @@ static Plan *cut_apart(Chooser *c, const Plan *plan, double us, uint32_t kernel,
             continue;
         Plan *other = choose_make_plan(c);
         double other_us = other ? price(c, other)->us : 0;
-        if (!other || other_us >= best_us || contract_n_broken(other) > contract_n_broken(plan))
-            continue;
+        if (!other || other_us >= best_us || must_n_broken(other) > must_n_broken(plan)) continue;
         best = other, best_us = other_us, best_cut = c->cut;
     }
     c->cut = best_cut;

@@ -5,8 +5,8 @@
 #define FUSEC_SEARCH_SEARCH_STATE_H
 
 #include "search/search.h"
-#include "search/spill_split.h"
 #include "ir/subgraph.h"
+#include "search/spill_split.h"
 
 /* What is asked of fusion beyond its own rules, per node. */
 typedef struct Wishes {
@@ -61,8 +61,6 @@ Wishes choose_copy_wishes(Arena *arena, const Wishes *wishes, uint32_t n);
 
 /* Whole plans. */
 
-/* The geometric mean of the ratios over the diagonal of the points. */
-double choose_mean(const CostPoints *points, const Prices *a, const Prices *b);
 /* Of the graph planned with these wishes. False: it cannot be. */
 bool choose_price_whole(const Chooser *c, const Wishes *wishes, Offer *offer);
 /* Whether the other is taken in place of what there is; at equal price fewer launches win. */

@@ -143,12 +143,3 @@ void segments_choose(Arena *trial, Arena *scratch, Graph *graph, const Target *t
     }
     arena_reset(trial);
 }
-
-int64_t segments_elems(const Graph *graph, NodeId matmul) {
-    uint32_t block = graph_block(graph, matmul, BLOCK_MUST);
-    for (NodeId id = 0; block && id < graph->nodes.n; id++)
-        if (id != matmul && graph_is_reduction(graph, id) &&
-            graph_block(graph, id, BLOCK_MUST) == block)
-            return 0;
-    return graph_node(graph, matmul)->attrs.segment_elems;
-}

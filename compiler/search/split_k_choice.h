@@ -8,14 +8,11 @@
 #ifndef FUSEC_SEARCH_SPLIT_K_CHOICE_H
 #define FUSEC_SEARCH_SPLIT_K_CHOICE_H
 
+#include "ir/graph.h"
 #include "machine/target.h"
 
 /* Notes them with the graph's matmuls (Attrs.segment_elems). Before anything is fused; `trial` and
  * `scratch` are only used during the call. */
 void segments_choose(Arena *trial, Arena *scratch, Graph *graph, const Target *target);
-
-/* Elements of each but the last, which may have fewer; 0: it is one. So it is in a `fuse must`
- * block with another reduction, which would have to start behind the last segment. */
-int64_t segments_elems(const Graph *graph, NodeId matmul);
 
 #endif

@@ -3,11 +3,11 @@
  * dispatch_rows.h. */
 #include "split/dispatch_rows.h"
 
-#include "machine/card.h"
-#include "search/search.h"
 #include "ir/subgraph.h"
+#include "machine/card.h"
 #include "plan/rebuild.h"
 #include "schedule/schedule.h"
+#include "search/search.h"
 #include "split/split_reduce.h"
 
 /* Of a single row, f32: shorter ones take a block, or a core, less time than the launches of

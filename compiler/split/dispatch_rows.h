@@ -11,8 +11,8 @@
 #ifndef FUSEC_SPLIT_DISPATCH_ROWS_H
 #define FUSEC_SPLIT_DISPATCH_ROWS_H
 
-#include "plan/kernel.h"
 #include "machine/target.h"
+#include "plan/kernel.h"
 
 /* Requires a fused plan without layouts that is not scheduled. */
 void spread_plan(Arena *arena, Arena *scratch, Plan *plan, const Target *target);

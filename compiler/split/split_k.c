@@ -2,7 +2,6 @@
 #include "split/split_k.h"
 
 #include "plan/rebuild.h"
-#include "search/split_k_choice.h"
 #include "split/split_reduce.h"
 
 /* Segments of one length. */
@@ -143,7 +142,7 @@ static void add_finish(const ProductSplit *s, const Segments *alike, const Segme
 
 bool split_product(Arena *arena, Plan *plan, const Kernel *kernel) {
     ProductSplit s = {.arena = arena, .plan = plan, .whole = kernel};
-    s.segment_elems = segments_elems(plan->graph, kernel->reduces.data[0].node);
+    s.segment_elems = graph_segment_elems(plan->graph, kernel->reduces.data[0].node);
     if (!s.segment_elems || !dim_is_const(plan->graph->dims, kernel_n_reduced(kernel), &s.k))
         return false;
     int64_t n = s.k / s.segment_elems, rest = s.k % s.segment_elems;

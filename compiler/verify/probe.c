@@ -2,7 +2,6 @@
 #include "verify/probe.h"
 
 #include "fuse/inline.h"
-#include "fuse/hoist.h"
 #include "verify/probe_map.h"
 
 typedef struct Roots {
@@ -223,5 +222,5 @@ void tap_store(Arena *arena, Plan *plan, const Tap *taps, uint32_t n_taps) {
     }
     drop_stand_ins(plan);
     for (uint32_t t = 0; t < n_taps; t++) show_prepared(arena, plan, &taps[t], t, buffers[t]);
-    if (plan_n_buffers(plan, BUFFER_PREPARED)) prepare_order(arena, plan);
+    if (plan_n_buffers(plan, BUFFER_PREPARED)) plan_order_init(arena, plan);
 }

@@ -3,9 +3,9 @@
  * extents and dtypes. Every tensor ends where an unreadable page begins. */
 #include "codegen/codegen.h"
 #include "front/sema.h"
+#include "fuse/fuse.h"
 #include "lib/compare.h"
 #include "lib/rng.h"
-#include "fuse/fuse.h"
 #include "schedule/schedule.h"
 
 #include <criterion/criterion.h>

@@ -1,8 +1,8 @@
 /* Every op on every dtype it takes has code on every target: LLVM aborts on what it cannot select,
  * so each cell is named before it is lowered. */
 #include "codegen/codegen.h"
-#include "lib/ptx.h"
 #include "fuse/fuse.h"
+#include "lib/ptx.h"
 #include "schedule/schedule.h"
 
 #include <criterion/criterion.h>

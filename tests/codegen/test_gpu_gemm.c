@@ -3,9 +3,9 @@
  * as the schedule says and with nothing spilled. What they compute is checked where there is a GPU.
  */
 #include "codegen/codegen.h"
-#include "plan/simt.h"
 #include "lib/plans.h"
 #include "lib/ptx.h"
+#include "plan/simt.h"
 #include "schedule/schedule.h"
 
 #include <criterion/criterion.h>

@@ -1,8 +1,8 @@
 /* Parts of other codes in one launch, as schedules, manifest and code: which start together, under
  * what conditions, in what grid, and that the assembler takes them as it takes them apart. Results
  * are checked where there is a GPU, by soak. */
-#include "plan/launch.h"
 #include "lib/compiled.h"
+#include "plan/launch.h"
 
 #include <criterion/criterion.h>
 #include <fusert.h>

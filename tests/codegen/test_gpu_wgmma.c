@@ -1,9 +1,9 @@
 /* Contractions by wgmma as code: when they are chosen, what each layout of the factors becomes,
  * what the manifest says of it, and that the assembler takes it as it is meant. That results are
  * right is for the tests that run on a GPU. */
+#include "lib/compiled.h"
 #include "plan/launch.h"
 #include "plan/wgmma.h"
-#include "lib/compiled.h"
 
 #include <criterion/criterion.h>
 #include <fusert.h>

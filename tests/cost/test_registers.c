@@ -4,12 +4,12 @@
  *
  * takes N random graphs and the examples, each for both targets, and names every function whose
  * estimate is off by more than a quarter. Without it a few graphs are looked at; chains always. */
-#include "plan/launch.h"
+#include "cost/pressure.h"
+#include "explain/explain.h"
 #include "lib/compiled.h"
 #include "lib/random_graph.h"
 #include "lib/text_file.h"
-#include "explain/explain.h"
-#include "cost/pressure.h"
+#include "plan/launch.h"
 
 #include <criterion/criterion.h>
 #include <glob.h>

@@ -2,7 +2,7 @@
  * compiled again, and the edge must have the other verdict, and no `fuse must` block be broken;
  * where the ledger says that only other ops would do, `fuse must` is refused for the same reason.
  */
-#include "explain/must.h"
+#include "explain/must_check.h"
 
 #include "lib/plans.h"
 #include "lib/random_graph.h"
@@ -194,11 +194,11 @@ static void follow_edge(Compiled *program, const Plan *plan, const Edge *edge, c
     Plan *after = plan_of(program, arena, changed);
     const Edge *then = after ? find_edge(after, edge) : NULL;
     bool is_said = then && says(edge, advice, then);
-    bool breaks = after && contract_n_broken(after) > contract_n_broken(plan);
+    bool breaks = after && must_n_broken(after) > must_n_broken(plan);
     if (after && !flips) settle(program, arena, after);
     bool is_right =
         then &&
-        (flips ? then->verdict != edge->verdict && !contract_n_broken(after)
+        (flips ? then->verdict != edge->verdict && !must_n_broken(after)
                : breaks || (then->verdict == EDGE_STORED && (is_said || says(edge, advice, then))));
     tally->n_followed[last->kind]++;
     tally->n_edges++;
@@ -507,6 +507,6 @@ Test(advice, says_how_a_block_is_written) {
                         "  y = x + c\n}\n",
                         head);
     program = (Compiled){source, plans_parse(arena, source), TARGET_SM_90A};
-    cr_expect_eq(contract_n_broken(plan_of(&program, arena, program.module->graphs.data[0])), 0u);
+    cr_expect_eq(must_n_broken(plan_of(&program, arena, program.module->graphs.data[0])), 0u);
     arena_free(arena);
 }

@@ -1,6 +1,6 @@
 /* `fuse must` and `fuse never`: what they ask of a plan, where they give way, and that printing
  * keeps them. */
-#include "explain/must.h"
+#include "explain/must_check.h"
 
 #include "lib/plans.h"
 
@@ -176,8 +176,7 @@ Test(contract, must_is_kept_or_reported) {
         Arena *arena = arena_new(NULL);
         Diags diags = {.arena = arena};
         const Plan *plan = plan_of(arena, musts[i].source, musts[i].target).plan;
-        cr_expect(contract_check(plan, NULL, NULL, &diags) == musts[i].is_kept, "%s",
-                  musts[i].source);
+        cr_expect(must_check(plan, NULL, NULL, &diags) == musts[i].is_kept, "%s", musts[i].source);
         cr_expect((diags.n_errors == 0) == musts[i].is_kept);
         for (const Diag *diag = diags.first; diag; diag = diag->next)
             cr_expect(diag->severity != SEVERITY_ERROR || diag->id == DIAG_FUSE_MUST);

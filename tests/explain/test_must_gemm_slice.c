@@ -1,6 +1,6 @@
 /* A `fuse must` block around ops whose edges fusion fuses anyway is kept: prices, which a block
  * sets aside, cannot refuse it. */
-#include "explain/must.h"
+#include "explain/must_check.h"
 
 #include "lib/plans.h"
 #include "lib/random_graph.h"
@@ -43,7 +43,7 @@ static bool is_fused(const Plan *plan, Window window) {
 static const char *messages(Arena *arena, const Plan *plan) {
     Diags diags = {.arena = arena};
     Text text = {.arena = arena};
-    contract_check(plan, NULL, NULL, &diags);
+    must_check(plan, NULL, NULL, &diags);
     diag_print(&diags, &text);
     return text_str(&text);
 }
@@ -53,7 +53,7 @@ static bool is_kept(const char *source, Window window, TargetId target, uint64_t
     const Card *card = card_of_target(target_get(target));
     const Module *module = parse_with(arena, source, window);
     const Plan *plan = plans_price(arena, module, 0, false, target, card, NULL).plan;
-    bool is_kept = plan && contract_n_broken(plan) == 0;
+    bool is_kept = plan && must_n_broken(plan) == 0;
     cr_expect(is_kept, "seed %llu for %s, ops %u to %u:\n%s%s", (unsigned long long)seed,
               target_get(target)->name, window.begin, window.end - 1,
               plan ? messages(arena, plan) : "no plan\n", source);

@@ -5,11 +5,11 @@
  * its own line) whose message holds the text; `(note: ...` or `(help: ...` at its end announces
  * what must be said along. A diagnostic inside the prelude counts where the call is. In
  * tests/golden the lines from `#| ` on are the graph that the file is to give. */
+#include "explain/must_check.h"
 #include "front/ast.h"
 #include "front/sema.h"
-#include "lib/text_file.h"
-#include "explain/must.h"
 #include "fuse/fuse.h"
+#include "lib/text_file.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -169,7 +169,7 @@ static void fuse_graphs(Parsed *parsed) {
         Arena *scratch = arena_new(NULL);
         const Plan *plan = fuse_graph(parsed->arena, scratch, parsed->module->graphs.data[i],
                                       (FuseOptions){.off = false}, &parsed->diags);
-        if (plan) contract_check(plan, NULL, NULL, &parsed->diags);
+        if (plan) must_check(plan, NULL, NULL, &parsed->diags);
         arena_free(scratch);
     }
 }

@@ -1,7 +1,7 @@
 /* Concats as writes: which are stored in pieces by the kernels that make these, how many launches
  * and temporaries that leaves, and where the runtime is told the pieces lie. */
-#include "plan/launch.h"
 #include "lib/plans.h"
+#include "plan/launch.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Init steps in plans: what is hoisted and what is not, layouts, and what the verifier refuses. */
-#include "lib/plans.h"
-#include "explain/must.h"
 #include "explain/explain.h"
+#include "explain/must_check.h"
 #include "layout/layout.h"
+#include "lib/plans.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -200,8 +200,7 @@ Test(prepare, what_is_prepared_breaks_no_contract) {
         Diags diags = {.arena = arena};
         const Plan *plan = price_source(arena, source, false).plan;
         cr_expect(plan_n_init(plan) > 0);
-        cr_expect_eq(contract_check(plan, NULL, NULL, &diags), blocks[i].is_kept, "%s",
-                     blocks[i].body);
+        cr_expect_eq(must_check(plan, NULL, NULL, &diags), blocks[i].is_kept, "%s", blocks[i].body);
         arena_free(arena);
     }
 }

@@ -1,6 +1,6 @@
 /* Index expressions: simplified forms against brute force over every value of small axes. */
-#include "ir/index.h"
 #include "interp/index_eval.h"
+#include "ir/index.h"
 #include "lib/rng.h"
 
 #include <criterion/criterion.h>

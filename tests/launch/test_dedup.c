@@ -1,7 +1,7 @@
 /* Structurally equal kernels share their code, whatever their tensors are called. */
+#include "launch/dedup.h"
 #include "lib/plans.h"
 #include "schedule/schedule.h"
-#include "launch/dedup.h"
 
 #include <criterion/criterion.h>
 

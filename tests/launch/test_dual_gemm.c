@@ -2,8 +2,8 @@
  * kept of them besides the gate. The assembler takes them without a spill to speak of, and what a
  * block reads back it does not read as if nobody wrote it. That results are right is for the tests
  * that run. */
-#include "plan/launch.h"
 #include "lib/compiled.h"
+#include "plan/launch.h"
 
 #include <criterion/criterion.h>
 

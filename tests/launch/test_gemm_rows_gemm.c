@@ -1,9 +1,9 @@
 /* Relays: which rows between two products pass tile by tile, what the plan says of them, that the
  * assembler takes the code, and what the rewrite to one pass recognises. That results are right is
  * for the tests that run (soak --shapes, relay). */
-#include "plan/launch.h"
 #include "lib/compile.h"
 #include "lib/ptx.h"
+#include "plan/launch.h"
 
 #include "plan/gemm_rows_gemm.h"
 
@@ -16,9 +16,9 @@ typedef struct Rows {
     const char *dtype, *columns, *depth, *width; /* N, K and columns of the result */
     const char *scores, *rows;
     bool is_relay, is_online, is_limited;
-} Rows;
+} OperandRows;
 
-static const Rows rows[] = {
+static const OperandRows rows[] = {
     {"bf16", "N", "64", "64", SCORES, "softmax(s)", true, true, false},
     {"bf16", "N", "128", "128", CAUSAL("<= iota([M, N], axis=0)"), "softmax(s)", true, true, true},
     {"f16", "N", "80", "40", CAUSAL("< iota([M, N], axis=0) + 3"), "softmax(s)", true, true, false},

@@ -1,7 +1,7 @@
 /* Small kernels taking turns in one block: which do, what stays on chip, and that the code is what
  * the assembler takes without spills. Results are checked where there is a GPU. */
-#include "plan/launch.h"
 #include "lib/compiled.h"
+#include "plan/launch.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

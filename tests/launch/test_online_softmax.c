@@ -1,9 +1,9 @@
 /* The rewrite to one pass, evaluated on the host as the plan has it: held to its bound against a
  * softmax in double, on scores that are hard for it; and mistakes in it pass the bound. What a GPU
  * makes of it is for `fusec verify --rewrite` there. */
-#include "plan/rewrite.h"
 #include "lib/compile.h"
 #include "lib/rng.h"
+#include "plan/rewrite.h"
 
 #include <criterion/criterion.h>
 

@@ -1,13 +1,13 @@
 /* Kernels that are the same but for their buffers start together, unless one waits for another. */
-#include "plan/launch.h"
-#include "plan/wgmma.h"
+#include "launch/dedup.h"
+#include "launch/parallel.h"
+#include "launch/sequence.h"
 #include "lib/plans.h"
 #include "lib/text_file.h"
-#include "launch/sequence.h"
-#include "launch/parallel.h"
 #include "memory/memplan.h"
+#include "plan/launch.h"
+#include "plan/wgmma.h"
 #include "schedule/schedule.h"
-#include "launch/dedup.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -2,21 +2,21 @@
  * many columns and by which engine, and that the assembler takes the code without a spill. That
  * results are right is for the tests that run (soak --shapes, phase-rows, phase-wide and
  * phase-wgmma). */
-#include "plan/launch.h"
 #include "lib/compiled.h"
+#include "plan/launch.h"
 
 #include <criterion/criterion.h>
 
 typedef struct Rows {
     const char *dtype, *columns, *precision, *body;
     bool is_kept; /* `fuse must` is obeyed */
-} Rows;
+} OperandRows;
 
 #define SOFTMAX "y = softmax(h, axis=1)"
 #define LAYERNORM "y = layernorm(h, g, b)"
 #define RMSNORM "y = rmsnorm(h, g)"
 
-static const Rows rows[] = {
+static const OperandRows rows[] = {
     {"bf16", "64", "full", LAYERNORM, true},  {"bf16", "128", "full", SOFTMAX, true},
     {"f16", "256", "full", LAYERNORM, true},  {"bf16", "201", "full", SOFTMAX, true},
     {"bf16", "N", "full", RMSNORM, true},     {"f32", "256", "tf32", SOFTMAX, true},

@@ -1,12 +1,12 @@
 /* Copies of factors whose rows lie badly: where they are made, and that products of them are, to
  * the bit, products of what they are copies of. The latter runs on the CPU, whose own schedules
  * copy nothing: a hook lays its plans out as for a GPU. */
+#include "fuse/hoist.h"
+#include "layout/layout.h"
+#include "layout/pad_dynamic.h"
 #include "lib/compile.h"
 #include "lib/pair.h"
 #include "lib/plans.h"
-#include "layout/layout.h"
-#include "layout/pad_dynamic.h"
-#include "fuse/hoist.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -249,7 +249,7 @@ static void copy_factors(void *user, Arena *arena, Plan *plan, bool is_fused) {
     *n = plan->kernels.n - first;
     if (*n == 0) return;
     run_pitch_place_copies(plan, first);
-    prepare_order(arena, plan);
+    plan_order_init(arena, plan);
 }
 
 /* Without elements; whole; odd and copied; odd and little. */

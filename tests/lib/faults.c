@@ -1,8 +1,8 @@
 /* The mistakes. See faults.h. */
 #include "lib/faults.h"
 
-#include "lib/rng.h"
 #include "ir/indexmap.h"
+#include "lib/rng.h"
 
 #include <string.h>
 

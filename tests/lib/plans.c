@@ -2,15 +2,15 @@
 #include "lib/plans.h"
 
 #include "front/sema.h"
-#include "launch/sequence.h"
-#include "search/search.h"
+#include "launch/dedup.h"
+#include "launch/one_block.h"
 #include "launch/parallel.h"
+#include "launch/sequence.h"
 #include "layout/layout.h"
 #include "memory/memplan.h"
 #include "schedule/schedule.h"
+#include "search/search.h"
 #include "search/split_k_choice.h"
-#include "launch/dedup.h"
-#include "launch/one_block.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

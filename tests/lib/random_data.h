@@ -2,8 +2,8 @@
 #ifndef FUSEC_TESTS_RANDOM_DATA_H
 #define FUSEC_TESTS_RANDOM_DATA_H
 
-#include "ir/dim.h"
 #include "interp/tensor.h"
+#include "ir/dim.h"
 #include "lib/rng.h"
 
 /* A value for each symbol within its range and multiple; often the least or the greatest. At most

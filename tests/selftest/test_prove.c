@@ -3,10 +3,10 @@
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "driver/driver.h"
 #include "fake/fake_cuda.h"
+#include "launch/online_softmax.h"
 #include "lib/compile.h"
 #include "lib/prove.h"
 #include "lib/random_graph.h"
-#include "launch/online_softmax.h"
 #include "verify/probe.h"
 
 #include <criterion/criterion.h>

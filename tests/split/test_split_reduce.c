@@ -3,8 +3,8 @@
  * `fusec verify` and on a GPU. */
 #include "split/split_reduce.h"
 
-#include "lib/plans.h"
 #include "explain/explain.h"
+#include "lib/plans.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

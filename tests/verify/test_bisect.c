@@ -2,12 +2,12 @@
  * value is zero but those that a test says are one. */
 #include "verify/bisect.h"
 
-#include "lib/plans.h"
-#include "launch/sequence.h"
+#include "launch/dedup.h"
 #include "launch/parallel.h"
+#include "launch/sequence.h"
+#include "lib/plans.h"
 #include "memory/memplan.h"
 #include "schedule/schedule.h"
-#include "launch/dedup.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

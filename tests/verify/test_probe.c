@@ -3,8 +3,8 @@
 
 #include "lib/plans.h"
 #include "lib/random_graph.h"
-#include "plan/in_place.h"
 #include "memory/memplan.h"
+#include "plan/in_place.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

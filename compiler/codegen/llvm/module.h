@@ -5,6 +5,7 @@
 
 #include "codegen/llvm/convert.h"
 #include "codegen/math/math.h"
+#include "ir/graph.h"
 #include "machine/target.h"
 
 typedef struct Unit {

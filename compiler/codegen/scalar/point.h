@@ -10,6 +10,7 @@
 #define FUSEC_CODEGEN_SCALAR_POINT_H
 
 #include "codegen/llvm/module.h"
+#include "plan/kernel.h"
 
 /* A buffer on chip: rows of the block's tile in shared memory. `base` NULL: it is in memory. */
 typedef struct Chip {

@@ -2,8 +2,8 @@
  * part in it: loads, indices and guards are evaluated as the plan has them. See rewrite.h. */
 #include "interp/index_eval.h"
 #include "interp/interp_node.h"
-#include "plan/rewrite.h"
 #include "interp/scalar_eval.h"
+#include "plan/rewrite.h"
 
 /* Opening. */
 

@@ -1,5 +1,5 @@
-/* See must.h. */
-#include "explain/must.h"
+/* See must_check.h. */
+#include "explain/must_check.h"
 
 #include <string.h>
 
@@ -23,7 +23,7 @@ static bool says_no_more(const Plan *plan, const Edge *edge) {
     const Node *consumer = graph_node(plan->graph, edge->consumer);
     for (const Edge *other = plan->edges.data; other < edge && consumer->span.end; other++) {
         if (other->producer != edge->producer || other->reason != edge->reason ||
-            !contract_breaks(plan, other))
+            !must_breaks(plan, other))
             continue;
         const Node *reader = graph_node(plan->graph, other->consumer);
         if (reader->span.begin == consumer->span.begin && reader->span.end == consumer->span.end)
@@ -110,32 +110,18 @@ static const Culprit *find_culprit(const VecCulprit *culprits, uint32_t edge) {
     return NULL;
 }
 
-bool contract_breaks(const Plan *plan, const Edge *edge) {
-    if (edge->consumer == NODE_NONE || edge->verdict == EDGE_FUSED) return false;
-    if (edge->reason == REASON_PREPARED) return false;
-    uint32_t block = graph_block(plan->graph, edge->producer, BLOCK_MUST);
-    return block && graph_block(plan->graph, edge->consumer, BLOCK_MUST) == block;
-}
-
-uint32_t contract_n_broken(const Plan *plan) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < plan->edges.n; i++) n += contract_breaks(plan, &plan->edges.data[i]);
-    return n;
-}
-
 /* Whether the culprit tells more than the edge, which the attempt may have stored as an output. */
 static bool tells_more(const Culprit *culprit, const Edge *edge, bool breaks) {
     return culprit->folded != NODE_NONE || !breaks ||
            (edge->reason == REASON_OUTPUT && culprit->reason != REASON_OUTPUT);
 }
 
-bool contract_check(const Plan *plan, const Advice *advices, const VecCulprit *culprits,
-                    Diags *diags) {
+bool must_check(const Plan *plan, const Advice *advices, const VecCulprit *culprits, Diags *diags) {
     bool is_kept = true;
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         const Edge *edge = &plan->edges.data[i];
         const Culprit *culprit = find_culprit(culprits, i);
-        bool breaks = contract_breaks(plan, edge);
+        bool breaks = must_breaks(plan, edge);
         if (breaks) is_kept = false;
         bool is_said = breaks && says_no_more(plan, edge);
         if (culprit && tells_more(culprit, edge, breaks)) {
