@@ -15,7 +15,7 @@ static const char *const class_titles[] = {
     [CLASS_ARGREDUCE] = "Reductions to an index",
     [CLASS_VIEW] = "Views",
     [CLASS_CONCAT] = "Concatenation",
-    [CLASS_CONTRACT] = "Contractions",
+    [CLASS_MATMUL] = "Contractions",
 };
 static const char *const class_docs[] = {
     [CLASS_SOURCE] = "Values from outside, and literals.",
@@ -34,9 +34,9 @@ static const char *const class_docs[] = {
     [CLASS_CONCAT] = "Its parts are read where they lie. One that is stored is written in parts by "
                      "the kernels that make them, or by one that joins them where that takes fewer "
                      "launches.",
-    [CLASS_CONTRACT] = "Matrix products. Accumulated as sums are, in an order fixed by the "
-                       "matmul's own extents, dtype and target; few outputs of a long `k` on a "
-                       "GPU in segments, whose sums are rounded once, together.",
+    [CLASS_MATMUL] = "Matrix products. Accumulated as sums are, in an order fixed by the "
+                     "matmul's own extents, dtype and target; few outputs of a long `k` on a "
+                     "GPU in segments, whose sums are rounded once, together.",
 };
 
 static void print_dtypes(DtypeSet set) {
@@ -187,7 +187,7 @@ int main(void) {
          "the last place of the dtype or, where a number follows, absolutely (f64 has one of its "
          "own); `exact` is "
          "correctly rounded, to the bit on every target. NaN passes through. i32 wraps.");
-    for (int cls = 0; cls <= CLASS_CONTRACT; cls++) {
+    for (int cls = 0; cls <= CLASS_MATMUL; cls++) {
         printf("\n## %s\n\n%s\n\n", class_titles[cls], class_docs[cls]);
         if (cls == CLASS_ELTWISE)
             print_eltwise();

@@ -281,7 +281,7 @@ static void put_whole_rows(Writer *w, const DimRule *rule, int64_t whole, Dtype 
 }
 
 /* What a copy is no use for: rows that are good where they are, and what costs more to copy. */
-static void write_pitch(Writer *w, const Plan *plan, const RunPitch *pitch) {
+static void write_pitch(Writer *w, const Plan *plan, const DynamicPitch *pitch) {
     const DimSymbol *symbol = dim_symbol_info(w->dims, pitch->pitch);
     const DimRule *rule = symbol->rule;
     const Buffer *source = &plan->buffers.data[pitch->source];
@@ -319,8 +319,8 @@ static void write_prepared_bytes(Writer *w, const Buffer *buffer) {
 
 static void write_buffers(Writer *w, const Plan *plan) {
     for (int made = 0; made < 2; made++) {
-        for (uint32_t i = 0; made && i < plan->run_pitches.n; i++)
-            write_pitch(w, plan, &plan->run_pitches.data[i]);
+        for (uint32_t i = 0; made && i < plan->dynamic_pitches.n; i++)
+            write_pitch(w, plan, &plan->dynamic_pitches.data[i]);
         for (uint32_t i = 0; i < plan->buffers.n; i++) {
             const Buffer *buffer = &plan->buffers.data[i];
             bool is_made = buffer->kind == BUFFER_TEMP || buffer->kind == BUFFER_PREPARED;
@@ -531,9 +531,9 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     put_dim(w, launch_grid(w->dims, launch, v));
     put_int(w, block_of(w, launch->kernels, variant));
     /* Beyond what the kernel itself declares. */
-    put_int(w, (int64_t)launch_shared_bytes(launch, v) + variant->chip_bytes);
+    put_int(w, (int64_t)launch_shared_bytes(launch, v) + variant->smem_bytes);
     bool always = put_predicate(w, plan, launch, v);
-    if (w->input->target->has_overlap) put_word(w, FRT_WAITS);
+    if (w->input->target->has_pdl) put_word(w, FRT_WAITS);
     if (variant->is_resident) text_printf(&w->text, " " FRT_RESIDENT ":%u", variant->sched.cluster);
     if (variant->price.group) put_price(w, &variant->price);
     end_line(w);
@@ -550,7 +550,7 @@ static void put_label(Writer *w, const Launch *launch) {
 
 static void write_rewrites(Writer *w, const Launch *launch) {
     for (uint32_t k = 0; k < launch->n; k++) {
-        if (!launch->kernels[k].online.weight) continue;
+        if (!launch->kernels[k].online_softmax.weight) continue;
         begin_line(w, FRT_X_REWRITE);
         put_word(w, ONLINE_NAME);
         end_line(w);

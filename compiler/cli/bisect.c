@@ -56,7 +56,7 @@ static void hand_over(Trier *t) {
     for (uint32_t i = 0; i < trial->n_taps; i++) {
         const uint8_t **bytes = arena_array(arena, const uint8_t *, trial->taps[i].scalars.n);
         for (uint32_t k = 0; k < trial->taps[i].scalars.n; k++) {
-            bytes[k] = exec_find(&t->exec, tap_name(arena, i, k))->host;
+            bytes[k] = exec_find(&t->exec, probe_name(arena, i, k))->host;
         }
         trial->bytes[i] = bytes;
     }

@@ -15,7 +15,7 @@ typedef struct VerifyProduct {
     NodeId again; /* in `given`: its own node, whose place the input has taken */
     /* Where it is stored by `tapped`. */
     bool has_tap;
-    Tap tap;
+    Probe tap;
     uint32_t n; /* of the graph's taps */
     const ScalarTab *scalars;
     Trace trace;

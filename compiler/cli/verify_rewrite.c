@@ -51,7 +51,7 @@ void verify_give_products(Verification *v) {
 static bool find_tap(Arena *arena, const Plan *plan, VerifyProduct *product) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        if (kernel->form != FORM_CONTRACT || kernel->is_init ||
+        if (kernel->form != FORM_GEMM || kernel->is_init ||
             kernel->reduces.data[0].node != product->rewrite.product)
             continue;
         for (uint32_t t = 0; t < kernel->traces.n; t++) {
@@ -59,7 +59,7 @@ static bool find_tap(Arena *arena, const Plan *plan, VerifyProduct *product) {
             if (trace->node != product->rewrite.product || trace->is_loaded) continue;
             product->scalars = kernel->scalars;
             product->trace = *trace;
-            return tap_place(arena, plan, k, t, &product->tap);
+            return probe_place(arena, plan, k, t, &product->tap);
         }
     }
     return false;
@@ -68,7 +68,7 @@ static bool find_tap(Arena *arena, const Plan *plan, VerifyProduct *product) {
 static void put_taps(void *user, Arena *arena, Plan *plan, bool is_fused) {
     Verification *v = user;
     const DriverHook *hook = &v->cli->hook;
-    Vec(Tap) taps = {.n = 0};
+    Vec(Probe) taps = {.n = 0};
     if (hook->fused) hook->fused(hook->user, arena, plan, is_fused);
     for (uint32_t i = 0; i < v->products.n; i++) {
         VerifyProduct *product = &v->products.data[i];
@@ -76,7 +76,7 @@ static void put_taps(void *user, Arena *arena, Plan *plan, bool is_fused) {
         product->has_tap = find_tap(arena, plan, product);
         if (product->has_tap) vec_push(arena, &taps, product->tap);
     }
-    if (taps.n) tap_store(arena, plan, taps.data, taps.n);
+    if (taps.n) probe_store(arena, plan, taps.data, taps.n);
     v->n_tapped++;
 }
 
@@ -156,10 +156,10 @@ static const int64_t *symbol_values(const Trio *t, const Exec *exec) {
 }
 
 /* A product's elements, from those of its tap: which are there. */
-typedef struct Untapped {
+typedef struct Unprobed {
     uint8_t *bytes;
     bool *is_there;
-} Untapped;
+} Unprobed;
 
 typedef struct Walker {
     const IndexCode *coords[MAX_RANK];
@@ -198,7 +198,7 @@ static int64_t element_at(const Walker *w) {
     return element;
 }
 
-static void step(Walker *w, const Tap *tap) {
+static void step(Walker *w, const Probe *tap) {
     for (uint32_t k = tap->n_axes; k-- > 0;) {
         uint32_t axis = tap->axes[k];
         if (++w->axes[axis] < w->extents[axis]) return;
@@ -206,12 +206,12 @@ static void step(Walker *w, const Tap *tap) {
     }
 }
 
-static bool untap(Trio *t, const VerifyProduct *product, Untapped *out) {
+static bool untap(Trio *t, const VerifyProduct *product, Unprobed *out) {
     Walker w;
-    const ExecTensor *tap = exec_find(&t->tapped, tap_name(t->arena, product->n, 0));
+    const ExecTensor *tap = exec_find(&t->tapped, probe_name(t->arena, product->n, 0));
     if (!tap || !walker_init(t, product, &w)) return false;
     size_t size = dtype_bytes(w.type.dtype), n = (size_t)tensor_n_elems(&w.type);
-    *out = (Untapped){arena_array(t->arena, uint8_t, n * size + 1),
+    *out = (Unprobed){arena_array(t->arena, uint8_t, n * size + 1),
                       arena_array(t->arena, bool, n + 1)};
     for (size_t i = 0; i * size < tap->n_bytes; i++, step(&w, &product->tap)) {
         int64_t element = element_at(&w);
@@ -254,7 +254,7 @@ static fusec_status judge(const Trio *t, const RewriteCase *c, const RewriteValu
     return verify_mismatch(t, text_str(&what));
 }
 
-static fusec_status give(Trio *t, const VerifyProduct *product, const Untapped *value) {
+static fusec_status give(Trio *t, const VerifyProduct *product, const Unprobed *value) {
     frt_error error = FRT_ERROR_INIT;
     const ExecTensor *input = exec_find(&t->given, given_name(t->arena, product->rewrite.product));
     memcpy(input->host, value->bytes, input->n_bytes);
@@ -263,7 +263,7 @@ static fusec_status give(Trio *t, const VerifyProduct *product, const Untapped *
                : FUSEC_OK;
 }
 
-static fusec_status judge_product(Trio *t, const VerifyProduct *product, const Untapped *untapped) {
+static fusec_status judge_product(Trio *t, const VerifyProduct *product, const Unprobed *untapped) {
     Verification *v = t->v;
     const Graph *graph = v->given.module->graphs.data[v->graph];
     const uint8_t *const *bytes = verify_node_bytes(t, graph, &t->given);
@@ -281,7 +281,7 @@ static fusec_status judge_product(Trio *t, const VerifyProduct *product, const U
 fusec_status verify_rewritten(Trio *t) {
     Verification *v = t->v;
     const ExecTensor *expected;
-    Untapped *values = arena_array(t->arena, Untapped, v->products.n);
+    Unprobed *values = arena_array(t->arena, Unprobed, v->products.n);
     fusec_status status = verify_run(t, &t->tapped);
     if (!status) status = exec_fill(&t->given, v->data);
     for (uint32_t i = 0; i < v->products.n && !status; i++) {

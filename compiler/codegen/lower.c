@@ -81,7 +81,7 @@ static void add_maps(Lower *lower, uint32_t n_maps) {
  * registers for one more block. And registers can move between warps only when their number at
  * entry is known. */
 static uint32_t least_blocks(const Lower *lower, const Launch *launch) {
-    if (lower->kernel->form == FORM_CONTRACT || launch_has_turns(launch)) return 1;
+    if (lower->kernel->form == FORM_GEMM || launch_is_one_block(launch)) return 1;
     uint32_t least = lower->variant->sched.min_blocks;
     for (uint32_t k = 0; k < launch->n; k++) {
         uint32_t own = launch->kernels[k].variants[variant_number(lower)].sched.min_blocks;
@@ -118,11 +118,11 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
 
 /* Where a buffer of the launch lies in the block's shared memory. */
 static LLVMValueRef chip_base(const Lower *lower, const Launch *launch, uint32_t buffer,
-                              ChipPlace *place) {
+                              SmemPlace *place) {
     const Unit *unit = lower->unit;
     uint32_t v = variant_number(lower);
     const Sched *sched = &launch->kernels->variants[v].sched;
-    launch_chip_place(lower->plan, launch, sched, buffer, place);
+    launch_smem_place(lower->plan, launch, sched, buffer, place);
     int64_t begin = launch_shared_bytes(launch, v);
     LLVMValueRef offset = unit_i32(unit, begin + place->offset_bytes);
     return gpu_shared_at(unit, gpu_shared_dynamic(unit), unit->i8, offset);
@@ -132,7 +132,7 @@ static LLVMValueRef chip_base(const Lower *lower, const Launch *launch, uint32_t
  * is on chip has its place there instead, unless phases run at once and pass it in registers. */
 static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param) {
     const Kernel *kernel = lower->kernel;
-    Chip *chips = arena_array(lower->unit->arena, Chip, kernel->args.n);
+    Smem *chips = arena_array(lower->unit->arena, Smem, kernel->args.n);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
         if (!lower->plan->buffers.data[buffer].is_on_chip) {
@@ -140,7 +140,7 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
             continue;
         }
         if (lower->n_together > 1) continue;
-        ChipPlace place = {0, DIM_NONE};
+        SmemPlace place = {0, DIM_NONE};
         chips[i].base = chip_base(lower, launch, buffer, &place);
         chips[i].pitch = place.pitch;
     }
@@ -173,7 +173,7 @@ static LLVMValueRef *move_to_chip(Lower *turn, const Launch *launch) {
         in_memory[i] = turn->pointers[i];
         turn->may_change[i] = turn->may_change[i] || is_copied;
         if (!is_copied && !turn->chips[i].base) continue;
-        ChipPlace place = {0, DIM_NONE};
+        SmemPlace place = {0, DIM_NONE};
         turn->pointers[i] = skip_begin(turn, i, chip_base(turn, launch, buffer, &place));
     }
     turn->chips = NULL;
@@ -197,16 +197,16 @@ static uint32_t n_tensor_params(const Lower *lower, const Launch *launch) {
 static GpuTemplate *const gpu_templates[] = {[FORM_MAP] = template_gpu_map,
                                              [FORM_ROW] = template_gpu_row,
                                              [FORM_COLUMN] = template_gpu_column,
-                                             [FORM_CONTRACT] = template_gpu_contract};
+                                             [FORM_GEMM] = template_gpu_contract};
 
 static bool uses_wgmma(const Lower *lower) {
-    return lower->kernel->form == FORM_CONTRACT && lower->variant->sched.engine == CONTRACT_WGMMA;
+    return lower->kernel->form == FORM_GEMM && lower->variant->sched.engine == GEMM_WGMMA;
 }
 
 static void lower_turns(Lower *turns, const Launch *launch) {
     LLVMValueRef **in_memory = arena_array(turns->unit->arena, LLVMValueRef *, launch->n);
     for (uint32_t k = 0; k < launch->n; k++) in_memory[k] = move_to_chip(&turns[k], launch);
-    gpu_turns(turns, launch, in_memory, gpu_templates);
+    gpu_one_block(turns, launch, in_memory, gpu_templates);
 }
 
 /* Phases run one after the other; a barrier lets each see what the one before left on chip, and use
@@ -220,7 +220,7 @@ static void lower_phases(Lower *phases, const Launch *launch) {
     if (n > n_together && uses_wgmma(phases)) phases->rows = &phases[--n];
     for (uint32_t k = 0; k < n; k += n_together) {
         if (k) gpu_barrier(unit);
-        unit->math.overlaps_quotients = launch->kernels[k].form == FORM_CONTRACT;
+        unit->math.overlaps_quotients = launch->kernels[k].form == FORM_GEMM;
         gpu_templates[launch->kernels[k].form](&phases[k]);
     }
 }
@@ -248,10 +248,10 @@ static void lower_beside(Lower *own, const Lower *lower, const Launch *launch, u
 static Lower *make_phases(Lower *lower, const Launch *launch, SharedTiles *tiles) {
     uint32_t param = 0, n_together = 1;
     while (uses_wgmma(lower) && n_together < launch->n &&
-           launch->kernels[n_together].form == FORM_CONTRACT)
+           launch->kernels[n_together].form == FORM_GEMM)
         n_together++;
-    if (launch_is_relay(launch)) n_together = launch->n;
-    if (launch_is_relay(launch) && launch->n != RELAY_KERNELS)
+    if (launch_is_gemm_rows_gemm(launch)) n_together = launch->n;
+    if (launch_is_gemm_rows_gemm(launch) && launch->n != GEMM_ROWS_GEMM_KERNELS)
         ice(lower->unit->arena, "a relay of %u kernels", launch->n);
     Lower *phases = arena_array(lower->unit->arena, Lower, launch->n);
     for (uint32_t k = 0; k < launch->n; k++) {
@@ -286,7 +286,7 @@ static void lower_parts(Lower *lower, const Launch *launch, SharedTiles *tiles) 
         map += kernel->variants[v].n_maps;
     }
     if (!uses_wgmma(lower)) {
-        gpu_parts(lower, bodies, n, gpu_templates);
+        gpu_parallel(lower, bodies, n, gpu_templates);
         return;
     }
     for (uint32_t i = 0; i < n; i++) bodies[i].n_codes = n;
@@ -301,13 +301,13 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     uint32_t n_tensors = n_tensor_params(lower, launch);
     take_symbols(lower, launch, n_tensors);
     add_maps(lower, n_launch_maps(lower, launch));
-    Lower *phases = launch_has_parts(launch) ? NULL : make_phases(lower, launch, &tiles);
+    Lower *phases = launch_is_parallel(launch) ? NULL : make_phases(lower, launch, &tiles);
     gpu_begin(phases ? phases : lower, launch);
     LLVMBasicBlockRef body = unit_block(unit, lower->function, "body");
     unit_goto(unit, body);
     if (!phases)
         lower_parts(lower, launch, &tiles);
-    else if (launch_has_turns(launch))
+    else if (launch_is_one_block(launch))
         lower_turns(phases, launch);
     else
         lower_phases(phases, launch);
@@ -381,7 +381,7 @@ static void lower_cpu(Lower *lower, const Launch *launch) {
                                      LLVMValueRef) = {[FORM_MAP] = template_cpu_map,
                                                       [FORM_ROW] = template_cpu_row,
                                                       [FORM_COLUMN] = template_cpu_column,
-                                                      [FORM_CONTRACT] = template_cpu_contract};
+                                                      [FORM_GEMM] = template_cpu_contract};
     templates[phases->kernel->form](phases, LLVMGetParam(lower->function, 2),
                                     LLVMGetParam(lower->function, 3));
     close_entry(lower, body);

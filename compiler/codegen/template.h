@@ -8,10 +8,10 @@
 #include "codegen/scalar/point.h"
 
 /* CPU: work units [begin, end), i64.
- *   map     unit = a run of sched.unit_elems elements of the last parallel axis, or of one
+ *   map     unit = a run of sched.chunk_elems elements of the last parallel axis, or of one
  *           sched.lanes_out before it
  *   row     unit = one row (of one segment, for a partial)
- *   column  unit = a strip of sched.unit_elems columns (of one segment, for a partial) */
+ *   column  unit = a strip of sched.chunk_elems columns (of one segment, for a partial) */
 void template_cpu_map(Lower *lower, LLVMValueRef begin, LLVMValueRef end);
 void template_cpu_row(Lower *lower, LLVMValueRef begin, LLVMValueRef end);
 void template_cpu_column(Lower *lower, LLVMValueRef begin, LLVMValueRef end);

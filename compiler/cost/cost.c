@@ -128,7 +128,7 @@ static double access_bytes(const Coster *c, const Pricing *p, IndexId address, d
 }
 
 static bool is_contraction(const Kernel *kernel) {
-    return kernel->form == FORM_CONTRACT;
+    return kernel->form == FORM_GEMM;
 }
 
 /* What a map's loads take beside those of whole lines. */
@@ -149,7 +149,7 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
     const Kernel *kernel = p->kernel;
     double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
     bool is_tiled = cost_gemm_has_tiles(p);
-    bool is_even = is_tiled || p->variant->sched.engine == CONTRACT_VECTOR; /* in whole runs */
+    bool is_even = is_tiled || p->variant->sched.engine == GEMM_GEMV; /* in whole runs */
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer || !live[id]) continue;
@@ -170,8 +170,8 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
 /* Whether the cache holds all rows that are worked on at once. */
 static bool holds_rows(const Coster *c, const Pricing *p, double footprint_bytes) {
     double at_once = c->card->n_processors * p->cost->pressure.n_blocks;
-    if (c->card->device == DEVICE_GPU && p->variant->sched.team)
-        at_once *= (double)p->variant->sched.threads / p->variant->sched.team;
+    if (c->card->device == DEVICE_GPU && p->variant->sched.threads_per_row)
+        at_once *= (double)p->variant->sched.threads / p->variant->sched.threads_per_row;
     double share = p->rows > at_once ? at_once / p->rows : 1;
     return footprint_bytes * share <= c->card->cache_bytes;
 }
@@ -182,7 +182,7 @@ static bool is_cached(const Coster *c, uint32_t buffer) {
     return c->touched[buffer] > 0 && c->passed - (c->touched[buffer] - 1) <= c->card->cache_bytes;
 }
 
-/* What tiles of a contraction read of the buffer after the first time. */
+/* What tiles of a GEMM read of the buffer after the first time. */
 static double read_again(const Coster *c, const Pricing *p, uint32_t buffer, const bool *live,
                          double bytes) {
     const Kernel *kernel = p->kernel;
@@ -302,7 +302,7 @@ static double lane_fill(const Coster *c, const Pricing *p) {
 /* Elements of a row that its threads go through: all that a resident one has room for. */
 static double walked(const Pricing *p) {
     const Sched *sched = &p->variant->sched;
-    double room = (double)sched->resident * sched->team * sched->lanes;
+    double room = (double)sched->resident * sched->threads_per_row * sched->lanes;
     return fmax(p->reduced, sched->cluster > 1 ? room * sched->cluster : room);
 }
 
@@ -330,9 +330,9 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
             double points = s == kernel->stages.n ? p->rows
                             : varies              ? n_points
                                                   : n_points / WARP_THREADS;
-            bool is_kept = keeps_value(p->variant->keeps, id, s);
+            bool is_kept = row_cache_has(p->variant->row_cache, id, s);
             double prims =
-                is_kept ? keep_prims(c->card, kernel, id) : scalar_prims(c->card, kernel, id);
+                is_kept ? row_cache_prims(c->card, kernel, id) : scalar_prims(c->card, kernel, id);
             p->cost->n_prims += points * shares[id] * prims;
             is_done[id] = p->variant->sched.resident > 0;
         }
@@ -347,9 +347,9 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     p->cost->n_prims += n_points * tile_prims(p);
     p->cost->n_prims +=
         n_points * single_access_prims(c->card, c->plan, kernel, &p->variant->sched);
-    for (uint32_t i = 0; i < p->variant->keeps.n; i++) {
-        ScalarId kept = p->variant->keeps.data[i].value;
-        p->cost->n_prims += n_points * keep_prims(c->card, kernel, kept);
+    for (uint32_t i = 0; i < p->variant->row_cache.n; i++) {
+        ScalarId kept = p->variant->row_cache.data[i].value;
+        p->cost->n_prims += n_points * row_cache_prims(c->card, kernel, kept);
     }
 }
 
@@ -449,7 +449,7 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
     p->wait_us = c->card->latency_us;
-    if (is_contraction(kernel) && sched->engine != CONTRACT_PLAIN) {
+    if (is_contraction(kernel) && sched->engine != GEMM_NAIVE) {
         p->bytes_in_flight = cost_gemm_bytes_in_flight(p);
         return;
     }
@@ -507,7 +507,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
         is_contraction(p->kernel) ? cost_gemm_use(c, p, wanted) : sqrt(cost_use(c, p, wanted));
     double prims_per_us =
         c->card->n_processors * c->card->lanes * c->card->ghz * 1e3 * (use > 0 ? use : 1);
-    bool is_wgmma = is_contraction(p->kernel) && p->variant->sched.engine == CONTRACT_WGMMA;
+    bool is_wgmma = is_contraction(p->kernel) && p->variant->sched.engine == GEMM_WGMMA;
     cost->memory_us = dram_us(c, p);
     /* Tiles that the copy engine brings in are in the time of a step. */
     if (!is_wgmma)
@@ -524,7 +524,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
         bared = fmax(bared, CLUSTER_PASS_US * p->kernel->stages.n);
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared + again_us(c, p);
     if (cost_is_row_phase(p->kernel)) cost_gemm_time_rows(c, p);
-    if (cost_is_relayed(c, p->kernel)) cost_relay_time(c, p);
+    if (cost_is_gemm_rows_gemm(c, p->kernel)) cost_gemm_rows_gemm_time(c, p);
 }
 
 /* Whether the turn loads from memory itself. */
@@ -580,7 +580,7 @@ static Pressure most_pressure(const Coster *c, const Launch *parts, uint32_t v) 
 static Beside price_beside(const Coster *c, uint32_t first) {
     Beside beside = {.parts = plan_launch(c->plan, first)};
     const Launch *parts = &beside.parts;
-    if (!launch_has_parts(parts)) return (Beside){.parts = {0}};
+    if (!launch_is_parallel(parts)) return (Beside){.parts = {0}};
     beside.variant = choose_variant(c, parts);
     beside.most = most_pressure(c, parts, beside.variant);
     for (uint32_t k = 0; k < parts->n; k++)
@@ -591,17 +591,17 @@ static Beside price_beside(const Coster *c, uint32_t first) {
 static void price_kernel(Coster *c, uint32_t index) {
     const Kernel *kernel = &c->plan->kernels.data[index];
     KernelCost *cost = &c->out->kernels[index];
-    if (kernel->link == LINK_NONE) {
+    if (kernel->link == LAUNCH_SINGLE) {
         c->beside = price_beside(c, index);
         c->launch_begun = false;
     }
     bool is_part = c->beside.parts.n > 0;
-    bool is_phase = kernel->link == LINK_PHASE; /* whose blocks are those of the one before */
+    bool is_phase = kernel->link == LAUNCH_SEQUENCE; /* whose blocks are those of the one before */
     cost->variant = is_part    ? c->beside.variant
                     : is_phase ? cost[-1].variant
                                : choose_variant(c, &(Launch){.kernels = kernel, .n = 1});
     Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
-    p.is_turn = plan_is_turn(c->plan, index);
+    p.is_turn = plan_is_one_block(c->plan, index);
     p.rows = cost_number(c, kernel_n_rows(kernel));
     p.reduced = cost_number(c, kernel_n_reduced(kernel));
     cost->n_blocks = cost_number(c, p.variant->grid);
@@ -620,15 +620,15 @@ static void price_kernel(Coster *c, uint32_t index) {
     if (kernel->when != DIM_NONE && !cost->starts) return;
     bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
     for (uint32_t s = 0; s <= kernel->stages.n; s++)
-        live[s] = stage_live_scalars(c->arena, kernel, p.variant->keeps, s);
+        live[s] = stage_live_scalars(c->arena, kernel, p.variant->row_cache, s);
     for (uint32_t i = 0; i < kernel->args.n; i++) price_read(c, &p, kernel->args.data[i], live);
     for (uint32_t i = 0; i < kernel->args.n; i++) price_write(c, &p, kernel->args.data[i]);
     for (uint32_t i = 0; i < kernel->args.n; i++)
         price_repeats(c, &p, kernel->args.data[i], live[0]);
     if (is_contraction(kernel))
         cost_gemm_count(c, &p, live);
-    else if (kernel->online.weight)
-        cost_relay_count(c, &p);
+    else if (kernel->online_softmax.weight)
+        cost_gemm_rows_gemm_count(c, &p);
     else
         count_prims(c, &p, live);
     p.parallel = is_contraction(kernel) ? 1 : parallel_prims(c->arena, c->card, kernel, live);

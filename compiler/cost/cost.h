@@ -22,7 +22,7 @@ typedef struct KernelCost {
     double read_bytes, written_bytes;
     double cache_bytes; /* through the last level of the cache, those of DRAM among them */
     double n_prims;     /* instructions, roughly, over all elements */
-    double n_flops;     /* of a contraction: two for each product */
+    double n_flops;     /* of a GEMM: two for each product */
     double n_blocks;
     double launch_us; /* 0 for what runs in the launch of a kernel before it */
     double memory_us, arithmetic_us, tensor_us;

@@ -45,8 +45,8 @@ static const KernelCost *find_pair(const EdgeCosts *costs, const Edge *edge) {
     const Plan *plan = costs->fused->plan;
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        bool is_linked =
-            kernel->link != LINK_NONE || (k + 1 < plan->kernels.n && kernel[1].link != LINK_NONE);
+        bool is_linked = kernel->link != LAUNCH_SINGLE ||
+                         (k + 1 < plan->kernels.n && kernel[1].link != LAUNCH_SINGLE);
         uint32_t n = 0, n_own = 0;
         for (uint32_t i = 0; i < kernel->nodes.n; i++) {
             NodeId id = kernel->nodes.data[i];

@@ -18,7 +18,7 @@ static const double PRIM_US = 0.00065, ELEM_US = 0.05, OWN_ELEM_US = 0.0108;
 static const double TILE_US = 1.0;
 
 double cost_rows_product_us(const Sched *product, double waves, double k, uint32_t elem_bytes) {
-    if (product->engine == CONTRACT_WGMMA) return 0; /* it is further ahead */
+    if (product->engine == GEMM_WGMMA) return 0; /* it is further ahead */
     double bytes = (double)(product->tile_m + product->tile_n) * product->tile_k * elem_bytes;
     return waves * ceil(k / product->tile_k) * (STEP_US + bytes / STEP_BYTES_PER_US);
 }
@@ -34,6 +34,6 @@ double cost_rows_wgmma_us(const Sched *product, double waves, double columns, do
 }
 
 double cost_rows_begin_us(const Sched *product, double columns) {
-    bool is_wide = columns > WIDE_COLUMNS && product->engine != CONTRACT_WGMMA;
+    bool is_wide = columns > WIDE_COLUMNS && product->engine != GEMM_WGMMA;
     return BEGIN_US + (is_wide ? WIDE_US : 0);
 }

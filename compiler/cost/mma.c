@@ -3,11 +3,11 @@
 
 #include "plan/operand.h"
 
-/* A step; and, judged by halves, each factor of it that is fetched element by element: on an H200
+/* A step; and, judged by halves, each operand of it that is fetched element by element: on an H200
  * 367 x 417 by k = 9, 65 and 151, of which both are, took 3.8, 7.1 and 9.3 us with a launch. */
 static const double WAIT_US = 0.5, ELEMENTS_US = 0.45;
 
-/* Whether wide accesses fetch all that the factor is computed from. */
+/* Whether wide accesses fetch all that the operand is computed from. */
 static bool is_wide(Arena *arena, const Kernel *gemm, bool is_left) {
     const Reduce *reduce = &gemm->reduces.data[0];
     IndexTab *tab = scalartab_indices(gemm->scalars);
@@ -27,7 +27,7 @@ static bool is_wide(Arena *arena, const Kernel *gemm, bool is_left) {
     return true;
 }
 
-double cost_fetch_step_us(Arena *arena, const Kernel *gemm, const Variant *variant) {
+double cost_mma_fetch_step_us(Arena *arena, const Kernel *gemm, const Variant *variant) {
     IndexTab *tab = scalartab_indices(gemm->scalars);
     uint32_t n_fetched = 0, n_narrow = 0;
     index_assume_multiple(tab, variant->multiple_dim,

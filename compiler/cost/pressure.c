@@ -20,13 +20,13 @@ enum {
     OWN_REGISTERS = 6,       /* counters, the thread's place */
     MAP_TILE_REGISTERS = 10, /* places in two orders */
     MAX_ARGUMENTS = 4,       /* whose addresses are there at once, besides: a register each */
-    TILE_REGISTERS = 14,     /* counters and addresses of a contraction by tiles */
+    TILE_REGISTERS = 14,     /* counters and addresses of a GEMM by tiles */
     MANY_ALIVE = 64,
     SPREAD_REGISTERS = 160, /* of values side by side; beyond it does, ... */
     SPREAD_PAIRS = 110,     /* ... where lanes are rounded in pairs, ... */
     MOST_PAIRS = 240,       /* ... or where there are so many in all */
     LEAST_REGISTERS = 8,
-    FRAGMENT_REGISTERS = 24,  /* of a contraction's addresses and copies on their way, ... */
+    FRAGMENT_REGISTERS = 24,  /* of a GEMM's addresses and copies on their way, ... */
     FIXED_REGISTERS = 8,      /* ... where all extents are numbers */
     MMA_REGISTERS = 10,       /* the same by tensor cores: always, ... */
     MMA_OPEN_REGISTERS = 11,  /* ... where extents are no numbers, ... */
@@ -371,9 +371,9 @@ static double acc_size(const Kernel *kernel, uint32_t lanes) {
 static double vector_registers(const Kernel *kernel, const Sched *sched) {
     const Reduce *reduce = &kernel->reduces.data[0];
     uint32_t bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype);
-    double outputs = sched->lanes_along_k
-                         ? (double)sched->tile_m * sched->tile_n * sched->team / sched->threads
-                         : 1;
+    double outputs = sched->lanes_along_k ? (double)sched->tile_m * sched->tile_n *
+                                                sched->threads_per_row / sched->threads
+                                          : 1;
     double chains = sched->slots * sched->lanes, loaded = sched->unroll * bytes / 4.0 * chains;
     return chains * outputs * dtype_bytes(reduce->acc) / 4 + loaded * (outputs + 1) +
            VECTOR_REGISTERS;
@@ -390,7 +390,7 @@ static double wgmma_registers(const Sched *sched) {
     return own < most && !is_shared_out ? own : most;
 }
 
-/* Where a thread's share of the factors is. */
+/* Where a thread's share of the operands is. */
 static double mma_places(const Kernel *kernel, const Sched *sched) {
     double size = MMA_REGISTERS + (kernel->symbols ? MMA_OPEN_REGISTERS : 0);
     bool has_steps = row_elems(kernel) > sched->tile_k;
@@ -399,12 +399,12 @@ static double mma_places(const Kernel *kernel, const Sched *sched) {
 
 static double contract_registers(const Kernel *kernel, const Sched *sched) {
     const Reduce *reduce = &kernel->reduces.data[0];
-    if (sched->engine == CONTRACT_PLAIN) return 0;
-    if (sched->engine == CONTRACT_VECTOR) return vector_registers(kernel, sched);
-    if (sched->engine == CONTRACT_WGMMA) return wgmma_registers(sched);
+    if (sched->engine == GEMM_NAIVE) return 0;
+    if (sched->engine == GEMM_GEMV) return vector_registers(kernel, sched);
+    if (sched->engine == GEMM_WGMMA) return wgmma_registers(sched);
     double words = dtype_bytes(reduce->acc) / 4.0;
     double tile = words * sched->tile_m * sched->tile_n / sched->threads;
-    if (sched->engine == CONTRACT_MMA) return MMA_SHARE * tile + mma_places(kernel, sched);
+    if (sched->engine == GEMM_MMA) return MMA_SHARE * tile + mma_places(kernel, sched);
     double sides = (double)sched->tile_m / sched->warps_m + (double)sched->tile_n / sched->warps_n;
     return tile + sides / 2 * words + (kernel->symbols ? FRAGMENT_REGISTERS : FIXED_REGISTERS);
 }
@@ -414,9 +414,9 @@ static uint32_t contract_shared(const Kernel *kernel, const Variant *variant) {
     const Reduce *reduce = &kernel->reduces.data[0];
     uint32_t bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype);
     if (variant->shared_bytes) return variant->shared_bytes;
-    if (sched->engine == CONTRACT_PLAIN) return 0;
-    if (sched->engine == CONTRACT_VECTOR) {
-        VectorPasses p = kernel_vector_passes(kernel, variant);
+    if (sched->engine == GEMM_NAIVE) return 0;
+    if (sched->engine == GEMM_GEMV) {
+        GemvPasses p = kernel_gemv_passes(kernel, variant);
         uint32_t n_sums = p.n_kept * p.n_parts + (p.n_groups > 1 ? p.n_groups : 0);
         return n_sums * sched->tile_m * sched->tile_n * dtype_bytes(reduce->acc);
     }
@@ -432,7 +432,8 @@ static uint32_t own_shared(Arena *arena, const Kernel *kernel, const Sched *sche
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
         const Reduce *reduce = &kernel->reduces.data[i];
         uint32_t own = dtype_bytes(reduce->acc) + (reduce->is_arg ? 4 : 0);
-        if (kernel->form == FORM_ROW && sched->team > WARP_THREADS) bytes += WARP_THREADS * own;
+        if (kernel->form == FORM_ROW && sched->threads_per_row > WARP_THREADS)
+            bytes += WARP_THREADS * own;
         if (kernel->form == FORM_ROW && sched->cluster > 1) bytes += sched->cluster * own;
     }
     return bytes;
@@ -461,7 +462,7 @@ static double arg_size(const Kernel *kernel, uint32_t lanes) {
 
 /* Beside the values of a step. */
 static double row_registers(Arena *arena, const Kernel *kernel, const Sched *sched, bool is_least) {
-    double size = (sched->team > 1 ? TEAM_SHARE : 0) + arg_size(kernel, sched->lanes);
+    double size = (sched->threads_per_row > 1 ? TEAM_SHARE : 0) + arg_size(kernel, sched->lanes);
     if (!sched->resident) return size + (is_least ? 0 : ROW_LOOP_REGISTERS);
     double kept = kept_size(arena, kernel, sched);
     if (sched->is_wide) size += sched->resident; /* addresses of steps that may not exist */
@@ -479,7 +480,7 @@ static double column_registers(const Kernel *kernel, const Sched *sched) {
     int64_t rows = row_elems(kernel);
     double size = COLUMN_REGISTERS + 2 * acc_size(kernel, sched->lanes);
     if (rows > 1) size += COLUMN_ROWS_REGISTERS;
-    if (rows > COLUMN_LONG * (int64_t)sched->team) size += COLUMN_LONG_REGISTERS;
+    if (rows > COLUMN_LONG * (int64_t)sched->threads_per_row) size += COLUMN_LONG_REGISTERS;
     return size;
 }
 
@@ -505,9 +506,9 @@ static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *
         return size + peak + row_registers(arena, kernel, sched, is_least);
     case FORM_COLUMN:
         return size + COLUMN_SHARE * peak + column_registers(kernel, sched);
-    case FORM_CONTRACT: {
+    case FORM_GEMM: {
         double main = contract_registers(kernel, sched), most = main > peak ? main : peak;
-        bool has_tiles = sched->engine != CONTRACT_PLAIN && sched->engine != CONTRACT_VECTOR;
+        bool has_tiles = sched->engine != GEMM_NAIVE && sched->engine != GEMM_GEMV;
         return (has_tiles ? TILE_REGISTERS : size) + most;
     }
     }
@@ -561,8 +562,8 @@ Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const
     if (card->device == DEVICE_CPU) return (Pressure){.n_blocks = 1, .occupancy = 1};
     Pressure p = {.registers = registers_of_thread(arena, kernel, *sched)};
     p.shared_bytes =
-        variant->chip_bytes + (kernel->form == FORM_CONTRACT ? contract_shared(kernel, variant)
-                                                             : own_shared(arena, kernel, sched));
+        variant->smem_bytes + (kernel->form == FORM_GEMM ? contract_shared(kernel, variant)
+                                                         : own_shared(arena, kernel, sched));
     p.spills = p.registers > MAX_THREAD_REGISTERS;
     p.spilled = p.spills ? p.registers - MAX_THREAD_REGISTERS : 0;
     uint32_t held = p.spills ? MAX_THREAD_REGISTERS : p.registers;

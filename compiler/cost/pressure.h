@@ -23,7 +23,7 @@ Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const
                      const Card *card);
 
 /* Registers of a thread, of 32 bits, for a schedule of which lanes, resident, team, threads and,
- * for contractions, tiles and engine are set. */
+ * for GEMMs, tiles and engine are set. */
 uint32_t pressure_registers(Arena *arena, const Kernel *kernel, const Sched *sched);
 /* The same without what the assembler takes as it pleases, to have more loads of a row at once. */
 uint32_t pressure_least(Arena *arena, const Kernel *kernel, const Sched *sched);

@@ -45,8 +45,8 @@ double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id) {
     return of_dtype(card, s->dtype, narrows ? CPU_TO_BF16 : scalar_own_cost(kernel->scalars, id));
 }
 
-double keep_prims(const Card *card, const Kernel *kernel, ScalarId id) {
-    return of_dtype(card, scalar_get(kernel->scalars, id)->dtype, KEEP_COST);
+double row_cache_prims(const Card *card, const Kernel *kernel, ScalarId id) {
+    return of_dtype(card, scalar_get(kernel->scalars, id)->dtype, ROW_CACHE_COST);
 }
 
 static bool is_live(const Kernel *kernel, bool *const *live, ScalarId id) {

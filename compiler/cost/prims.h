@@ -8,9 +8,9 @@
 /* Of one scalar; those of f64 take as long as several. */
 double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id);
 /* In prims, of storing a value or of loading it: as a load of an argument without its index. */
-enum { KEEP_COST = 2 };
+enum { ROW_CACHE_COST = 2 };
 /* Of storing a value that a row keeps, or of loading it. */
-double keep_prims(const Card *card, const Kernel *kernel, ScalarId id);
+double row_cache_prims(const Card *card, const Kernel *kernel, ScalarId id);
 /* Of a row of FORM_ROW on a CPU beside its elements; else 0. `dims` by symbol; `live`: per
  * stage, and of the stores after the last, what it has. */
 double row_end_prims(const Card *card, const Kernel *kernel, const Variant *variant,

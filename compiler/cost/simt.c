@@ -21,7 +21,7 @@ static const double BARRIER_CLOCKS = 40, BLOCK_LATENCIES = 1;
  * 1024^3 takes 64.9 us, 4096^3 2652. */
 static const double STARTS = 0.85, MANY_STARTS = 1;
 enum { MANY_OUTPUTS = 64 };
-/* Stages of few rows, which stream the right factor: f32 by 4096 x 4096 on an H200, fragments being
+/* Stages of few rows, which stream the rhs: f32 by 4096 x 4096 on an H200, fragments being
  * loaded rows ahead: 2 to 16 rows take 31 to 33 us, 32 rows 48, 33 and 64 rows 69 and 84. */
 static const double STREAMED = 1.3;
 

@@ -67,7 +67,7 @@ static double element_clocks(double stride_bytes, double n_lines) {
 /* Elements of the lanes' axis before the next row. */
 static double run_elems(const Coster *c, const Pricing *p, uint32_t axis) {
     double n = footprint_points(p->kernel, 1u << axis, c->values);
-    double unit = (double)p->variant->sched.unit_elems;
+    double unit = (double)p->variant->sched.chunk_elems;
     return p->kernel->form != FORM_ROW && unit > 0 ? fmin(n, unit) : n;
 }
 
@@ -86,13 +86,13 @@ static double access_clocks(const Coster *c, const Pricing *p, uint32_t buffer, 
 double cost_stride_prims(const Coster *c, const Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     double clocks = 0;
-    if (c->card->device == DEVICE_GPU || kernel->form == FORM_CONTRACT) return 0;
+    if (c->card->device == DEVICE_GPU || kernel->form == FORM_GEMM) return 0;
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         const Stage *stage = &kernel->stages.data[s];
         for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
             const Scalar *load = scalar_get(kernel->scalars, id);
-            bool is_read =
-                live[s][id] && load->kind == SCALAR_LOAD && !keeps_value(p->variant->keeps, id, s);
+            bool is_read = live[s][id] && load->kind == SCALAR_LOAD &&
+                           !row_cache_has(p->variant->row_cache, id, s);
             if (is_read) clocks += access_clocks(c, p, load->buffer, load->index);
         }
         for (uint32_t i = 0; i < stage->stores.n; i++)

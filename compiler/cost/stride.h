@@ -10,7 +10,7 @@
 double cost_axis_stride(const Coster *c, const Kernel *kernel, IndexId address, uint32_t axis);
 
 /* CPU: prims of all that the kernel reads and stores lane by lane, in every pass over its rows;
- * else 0, and of contractions, which pack what they read. `live`: per stage, and of the stores
+ * else 0, and of GEMMs, which pack what they read. `live`: per stage, and of the stores
  * after the last, what it has. */
 double cost_stride_prims(const Coster *c, const Pricing *p, bool *const *live);
 

@@ -198,7 +198,7 @@ static Plan *fuse(Driver *driver, const Graph *graph, bool off) {
     FuseOptions apart = fuse_options_for(driver->options.target);
     apart.off = true;
     Plan *plan = off ? fuse_graph(driver->arena, driver->scratch, graph, apart, &driver->diags)
-                     : choose_plan(driver->arena, driver->scratch, graph, driver->options.target,
+                     : search_plan(driver->arena, driver->scratch, graph, driver->options.target,
                                    &driver->diags);
     arena_reset(driver->scratch);
     return plan;
@@ -208,8 +208,8 @@ static bool run_fuse(Driver *driver, Plan **plans) {
     double begin = now_seconds();
     uint32_t n = driver->module->graphs.n;
     for (uint32_t i = 0; i < n; i++) {
-        segments_choose(driver->trial, driver->scratch, driver->module->graphs.data[i],
-                        driver->options.target);
+        split_k_choose(driver->trial, driver->scratch, driver->module->graphs.data[i],
+                       driver->options.target);
         plans[i] = fuse(driver, driver->module->graphs.data[i], driver->options.no_fuse);
         if (!plans[i]) return false;
         plans[i]->may_rewrite = driver_rewrites(&driver->options);
@@ -239,15 +239,15 @@ static void schedule(const Driver *driver, Arena *arena, Plan *plan) {
     const Target *target = driver->options.target;
     sched_plan(arena, plan, target);
     if (driver->options.no_fuse) return;
-    if (target->device == DEVICE_GPU) turn_kernels(arena, driver->scratch, plan, target);
-    chain_kernels(arena, driver->scratch, plan, target);
+    if (target->device == DEVICE_GPU) one_block_kernels(arena, driver->scratch, plan, target);
+    sequence_kernels(arena, driver->scratch, plan, target);
 }
 
 /* Of a graph changed as advice says. */
 static Plan *plan_changed(void *user, Arena *arena, const Graph *graph) {
     Driver *driver = user;
     Diags ignored = {.arena = arena};
-    Plan *plan = choose_plan(arena, driver->scratch, graph, driver->options.target, &ignored);
+    Plan *plan = search_plan(arena, driver->scratch, graph, driver->options.target, &ignored);
     if (plan) {
         plan->may_rewrite = driver_rewrites(&driver->options);
         layout_plan(arena, plan, driver->options.target);
@@ -265,9 +265,9 @@ static AdviceTotals price_changed(void *user, Arena *arena, Plan *plan) {
     Driver *driver = user;
     const DriverOptions *options = &driver->options;
     const Plan *const plans[] = {plan};
-    share_classify(driver->scratch, plans, 1);
+    dedup_classify(driver->scratch, plans, 1);
     if (options->target->device == DEVICE_GPU && !options->no_fuse)
-        launch_join(arena, driver->scratch, plan, options->target);
+        parallel_kernels(arena, driver->scratch, plan, options->target);
     arena_reset(driver->scratch);
     const int64_t *dims = cost_dims(arena, plan->graph->dims, options->dims);
     const PlanCost *cost = cost_plan(arena, plan, ledger_card(options), dims);
@@ -294,10 +294,10 @@ static bool keeps_contracts(Driver *driver, const Plan *plan) {
     if (must_check(plan, NULL, NULL, &ignored)) return true;
     Plan *settled = unsettled(driver->arena, plan);
     AdvicePlanner planner = {.plan = plan_changed, .user = driver, .trial = driver->trial};
-    VecCulprit culprits = culprit_find(driver->arena, settled, &planner);
+    VecConflict conflicts = conflict_find(driver->arena, settled, &planner);
     const Advice *advices = advice_settle(driver->arena, settled, &planner);
     arena_reset(driver->trial);
-    return must_check(settled, advices, &culprits, &driver->diags);
+    return must_check(settled, advices, &conflicts, &driver->diags);
 }
 
 static bool run_schedule(Driver *driver, Plan **plans) {
@@ -305,10 +305,10 @@ static bool run_schedule(Driver *driver, Plan **plans) {
     bool links = driver->options.target->device == DEVICE_GPU && !driver->options.no_fuse;
     for (uint32_t i = 0; i < driver->module->graphs.n; i++)
         schedule(driver, driver->arena, plans[i]);
-    share_classify(driver->scratch, driver->plans, driver->module->graphs.n);
+    dedup_classify(driver->scratch, driver->plans, driver->module->graphs.n);
     for (uint32_t i = 0; i < driver->module->graphs.n && links; i++)
-        launch_join(driver->arena, driver->scratch, plans[i], driver->options.target);
-    share_functions(driver->scratch, driver->plans, driver->module->graphs.n);
+        parallel_kernels(driver->arena, driver->scratch, plans[i], driver->options.target);
+    dedup_functions(driver->scratch, driver->plans, driver->module->graphs.n);
     arena_reset(driver->scratch);
     bool is_kept = true;
     for (uint32_t i = 0; i < driver->module->graphs.n && !driver->options.no_fuse; i++)

@@ -10,15 +10,15 @@ typedef struct Finder {
     AdvicePlanner *planner;
     uint32_t block;
     Advice loose; /* all nodes out of the block */
-    VecCulprit found;
+    VecConflict found;
 } Finder;
 
 /* An edge of the block that is stored without it, and what the kernels of its ends make. */
-typedef struct Wish {
+typedef struct PackRequest {
     uint32_t edge;
     VecU32 above, all; /* of the producer's kernel; of both */
-} Wish;
-typedef Vec(Wish) VecWish;
+} PackRequest;
+typedef Vec(PackRequest) VecWish;
 
 static bool is_inside(const Finder *f, const Edge *edge) {
     return edge->consumer != NODE_NONE &&
@@ -54,51 +54,51 @@ static void add_nodes(const Finder *f, const Kernel *kernel, VecU32 *nodes) {
 }
 
 static VecWish find_wishes(const Finder *f, const Plan *free) {
-    VecWish wishes = {0};
+    VecWish decisions = {0};
     for (uint32_t i = 0; i < free->edges.n; i++) {
         const Edge *edge = &free->edges.data[i];
         if (!is_inside(f, edge) || edge->verdict == EDGE_FUSED || edge->reason == REASON_PREPARED)
             continue;
-        Wish wish = {.edge = i};
-        add_nodes(f, maker_of(free, edge->producer, true), &wish.above);
-        add_nodes(f, maker_of(free, edge->producer, true), &wish.all);
-        add_nodes(f, maker_of(free, edge->consumer, false), &wish.all);
-        advice_add_node(f->arena, &wish.all, edge->producer);
-        advice_add_node(f->arena, &wish.all, edge->consumer);
-        vec_push(f->arena, &wishes, wish);
+        PackRequest request = {.edge = i};
+        add_nodes(f, maker_of(free, edge->producer, true), &request.above);
+        add_nodes(f, maker_of(free, edge->producer, true), &request.all);
+        add_nodes(f, maker_of(free, edge->consumer, false), &request.all);
+        advice_add_node(f->arena, &request.all, edge->producer);
+        advice_add_node(f->arena, &request.all, edge->consumer);
+        vec_push(f->arena, &decisions, request);
     }
-    return wishes;
+    return decisions;
 }
 
-/* The reduction that the edge's value rests on, if a matmul is to take it as a factor. */
-static NodeId folded_factor(const Finder *f, const Wish *wish) {
+/* The reduction that the edge's value rests on, if a matmul is to take it as an operand. */
+static NodeId folded_factor(const Finder *f, const PackRequest *request) {
     const Graph *graph = f->plan->graph;
-    const Edge *edge = &f->plan->edges.data[wish->edge];
+    const Edge *edge = &f->plan->edges.data[request->edge];
     NodeId folded = NODE_NONE;
     bool is_factor = false;
-    for (uint32_t i = 0; i < wish->all.n; i++) {
-        NodeId id = wish->all.data[i];
-        is_factor = is_factor || (id >= edge->consumer && graph_is_contraction(graph, id));
+    for (uint32_t i = 0; i < request->all.n; i++) {
+        NodeId id = request->all.data[i];
+        is_factor = is_factor || (id >= edge->consumer && graph_is_matmul(graph, id));
     }
-    for (uint32_t i = 0; i < wish->above.n && wish->above.data[i] <= edge->producer; i++) {
-        OpClass cls = graph_class(graph, wish->above.data[i]);
-        if (cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE) folded = wish->above.data[i];
+    for (uint32_t i = 0; i < request->above.n && request->above.data[i] <= edge->producer; i++) {
+        OpClass cls = graph_class(graph, request->above.data[i]);
+        if (cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE) folded = request->above.data[i];
     }
     return is_factor ? folded : NODE_NONE;
 }
 
 /* What breaks a block of these nodes alone, if these are no outputs: the edge's own reason, else
  * the first; REASON_NONE: nothing does, or no more is compiled. */
-static ReasonId try_wish(const Finder *f, const Wish *wish, const VecU32 *dropped) {
+static ReasonId try_wish(const Finder *f, const PackRequest *request, const VecU32 *dropped) {
     Advice advice = f->loose;
-    const Edge *own = &f->plan->edges.data[wish->edge];
+    const Edge *own = &f->plan->edges.data[request->edge];
     ReasonId reason = REASON_NONE;
-    advice.steps[advice.n_steps++] = (AdviceStep){.kind = ADVICE_MUST, .nodes = wish->all};
+    advice.steps[advice.n_steps++] = (AdviceStep){.kind = ADVICE_MUST, .nodes = request->all};
     advice.steps[advice.n_steps++] = (AdviceStep){.kind = ADVICE_OUTPUT, .nodes = *dropped};
     const Plan *then = advice_try(f->planner, f->plan->graph, &advice);
     for (uint32_t i = 0; then && i < then->edges.n; i++) {
         const Edge *edge = &then->edges.data[i];
-        if (!must_breaks(then, edge) || !vec_has(&wish->all, edge->producer)) continue;
+        if (!must_breaks(then, edge) || !vec_has(&request->all, edge->producer)) continue;
         bool is_own = edge->producer == own->producer && edge->consumer == own->consumer;
         if (is_own || !reason) reason = edge->reason;
     }
@@ -118,23 +118,24 @@ static VecU32 read_inside(const Finder *f, const VecU32 *nodes) {
 }
 
 /* That a value is an output is in the way where nothing is without that, and of its own edge. */
-static ReasonId reason_alone(const Finder *f, const Wish *wish) {
-    VecU32 none = {0}, read = read_inside(f, &wish->all);
-    ReasonId reason = try_wish(f, wish, &none);
+static ReasonId reason_alone(const Finder *f, const PackRequest *request) {
+    VecU32 none = {0}, read = read_inside(f, &request->all);
+    ReasonId reason = try_wish(f, request, &none);
     if (reason != REASON_OUTPUT) return reason;
-    ReasonId other = try_wish(f, wish, &read);
-    const Edge *own = &f->plan->edges.data[wish->edge];
+    ReasonId other = try_wish(f, request, &read);
+    const Edge *own = &f->plan->edges.data[request->edge];
     return other || !graph_is_output(f->plan->graph, own->producer) ? other : reason;
 }
 
 /* A value that is stored for others too has their reason in a block without them. What came between
  * those ops in the attempt to keep the whole block then says more. */
-static ReasonId reason_of(const Finder *f, const Wish *wish) {
-    ReasonId reason = reason_alone(f, wish);
+static ReasonId reason_of(const Finder *f, const PackRequest *request) {
+    ReasonId reason = reason_alone(f, request);
     bool is_choice = reason == REASON_FACTOR || reason == REASON_COSTLY || reason == REASON_SLOWER;
     for (uint32_t i = 0; is_choice && i < f->plan->edges.n; i++) {
         const Edge *edge = &f->plan->edges.data[i];
-        if (must_breaks(f->plan, edge) && vec_has(&wish->all, edge->producer)) return edge->reason;
+        if (must_breaks(f->plan, edge) && vec_has(&request->all, edge->producer))
+            return edge->reason;
     }
     return reason;
 }
@@ -169,12 +170,12 @@ static bool is_one_call(const Graph *graph, NodeId a, NodeId b) {
 
 /* Who is to leave the block: the reader. If both ends are of one call it is no fault of that call,
  * but of who takes its result into the block. */
-static void find_left(const Finder *f, Culprit *culprit) {
+static void find_left(const Finder *f, Conflict *conflict) {
     const Graph *graph = f->plan->graph;
-    const Edge *own = &f->plan->edges.data[culprit->edge];
-    culprit->left = NODE_NONE;
+    const Edge *own = &f->plan->edges.data[conflict->edge];
+    conflict->left = NODE_NONE;
     if (!is_one_call(graph, own->producer, own->consumer)) {
-        if (holds_without(f, own->consumer)) culprit->left = own->consumer;
+        if (holds_without(f, own->consumer)) conflict->left = own->consumer;
         return;
     }
     for (uint32_t i = 0; i < f->plan->edges.n; i++) {
@@ -182,8 +183,8 @@ static void find_left(const Finder *f, Culprit *culprit) {
         if (!is_inside(f, edge) || !is_one_call(graph, edge->producer, own->producer) ||
             is_one_call(graph, edge->consumer, own->producer) || !holds_without(f, edge->consumer))
             continue;
-        culprit->edge = i;
-        culprit->left = edge->consumer;
+        conflict->edge = i;
+        conflict->left = edge->consumer;
         return;
     }
 }
@@ -197,15 +198,15 @@ static void search_block(Finder *f) {
     f->loose = (Advice){.steps = {step}, .n_steps = 1};
     const Plan *free = advice_try(f->planner, graph, &f->loose);
     if (!free || free->edges.n != f->plan->edges.n) return;
-    VecWish wishes = find_wishes(f, free);
-    for (uint32_t i = 0; i < wishes.n; i++) {
-        const Wish *wish = &wishes.data[i];
-        Culprit culprit = {.edge = wish->edge, .block = f->block};
-        culprit.reason = reason_of(f, wish);
-        culprit.folded = folded_factor(f, wish);
-        if (!culprit.reason) continue;
-        find_left(f, &culprit);
-        vec_push(f->arena, &f->found, culprit);
+    VecWish decisions = find_wishes(f, free);
+    for (uint32_t i = 0; i < decisions.n; i++) {
+        const PackRequest *request = &decisions.data[i];
+        Conflict conflict = {.edge = request->edge, .block = f->block};
+        conflict.reason = reason_of(f, request);
+        conflict.folded = folded_factor(f, request);
+        if (!conflict.reason) continue;
+        find_left(f, &conflict);
+        vec_push(f->arena, &f->found, conflict);
     }
 }
 
@@ -219,7 +220,7 @@ static bool is_broken(const Plan *plan, uint32_t block) {
     return false;
 }
 
-VecCulprit culprit_find(Arena *arena, const Plan *plan, AdvicePlanner *planner) {
+VecConflict conflict_find(Arena *arena, const Plan *plan, AdvicePlanner *planner) {
     Finder f = {.arena = arena, .plan = plan, .planner = planner};
     for (f.block = 1; f.block <= plan->graph->fixed_kernels.n; f.block++)
         if (is_broken(plan, f.block)) search_block(&f);

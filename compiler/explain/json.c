@@ -213,17 +213,17 @@ static void put_rewrite(const Writer *w, uint32_t k) {
 
 /* Kernels [first, end) of the plan, as a list. */
 static void put_kernels(const Writer *w, const char *list, uint32_t first, uint32_t end) {
-    static const char *const links[] = {[LINK_NONE] = NULL,
-                                        [LINK_PART] = "part",
-                                        [LINK_PHASE] = "phase",
-                                        [LINK_TURN] = "turn",
-                                        [LINK_RELAY] = "relay"};
+    static const char *const links[] = {[LAUNCH_SINGLE] = NULL,
+                                        [LAUNCH_PARALLEL] = "part",
+                                        [LAUNCH_SEQUENCE] = "phase",
+                                        [LAUNCH_ONE_BLOCK] = "turn",
+                                        [LAUNCH_GEMM_ROWS_GEMM] = "relay"};
     uint32_t launch = 0;
     jsontext_begin(w->json, list, '[');
     for (uint32_t i = first; i < end; i++) {
         const Kernel *kernel = &w->plan->kernels.data[i];
         const KernelCost *cost = &w->input->cost->kernels[i];
-        launch += i > first && kernel->link == LINK_NONE;
+        launch += i > first && kernel->link == LAUNCH_SINGLE;
         jsontext_begin(w->json, NULL, '{');
         jsontext_string(w->json, "name", kernel->name);
         put_place(w, kernel->span);
@@ -231,7 +231,7 @@ static void put_kernels(const Writer *w, const char *list, uint32_t first, uint3
         jsontext_number(w->json, "launch", launch);
         jsontext_string(w->json, "link", links[kernel->link]);
         jsontext_string(w->json, "variant", kernel->variants[cost->variant].symbol);
-        jsontext_number(w->json, "passes", kernel->online.weight ? 1 : kernel->stages.n);
+        jsontext_number(w->json, "passes", kernel->online_softmax.weight ? 1 : kernel->stages.n);
         put_rewrite(w, i);
         jsontext_bool(w->json, "partial", kernel->segment_axis != NO_AXIS);
         jsontext_bool(w->json, "starts", cost->starts);

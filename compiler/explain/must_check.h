@@ -11,8 +11,9 @@
 
 /* Reports every edge inside a `fuse must` block that is stored, once for all ops of one call that
  * read the value; false if there is one. Requires a scheduled plan with its launches linked, since
- * what passes on chip counts as fused. `advices`: per edge, or NULL. `culprits`, or NULL: of a
+ * what passes on chip counts as fused. `advices`: per edge, or NULL. `conflicts`, or NULL: of a
  * block that has any, these edges are reported, and not what else the attempt stored. */
-bool must_check(const Plan *plan, const Advice *advices, const VecCulprit *culprits, Diags *diags);
+bool must_check(const Plan *plan, const Advice *advices, const VecConflict *conflicts,
+                Diags *diags);
 
 #endif

@@ -118,7 +118,7 @@ const char *explain_form_name(KernelForm form) {
     static const char *const forms[] = {[FORM_MAP] = "map",
                                         [FORM_ROW] = "reduction along rows",
                                         [FORM_COLUMN] = "reduction along columns",
-                                        [FORM_CONTRACT] = "matmul"};
+                                        [FORM_GEMM] = "matmul"};
     return forms[form];
 }
 
@@ -150,8 +150,8 @@ static void print_price(const Ledger *l, const KernelCost *cost) {
 
 /* Where others stand for the kernel. */
 static void print_spread(const Ledger *l, const Kernel *kernel) {
-    const RowSpread *spread = &kernel->spread;
-    bool is_product = kernel->form == FORM_CONTRACT;
+    const RowDispatch *spread = &kernel->spread;
+    bool is_product = kernel->form == FORM_GEMM;
     text_puts(l->out, "    where ");
     dim_print(l->dims, spread->margin, l->out);
     text_printf(l->out, " >= %lld", (long long)spread->least);
@@ -192,12 +192,12 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
         const Sched *sched = &kernel->variants[l->input->cost->kernels[i].variant].sched;
         text_printf(l->out, "  %s: %s%s", kernel->name, explain_form_name(kernel->form),
                     sched->lanes_in ? " in tiles" : "");
-        uint32_t n_passes = kernel->online.weight ? 1 : kernel->stages.n;
+        uint32_t n_passes = kernel->online_softmax.weight ? 1 : kernel->stages.n;
         if (kernel->form != FORM_MAP)
             text_printf(l->out, ", %u %s%s", n_passes, n_passes == 1 ? "pass" : "passes",
                         kernel->segment_axis == NO_AXIS ? "" : ", partial results of segments");
-        text_puts(l->out, kernel_link_text(kernel->link));
-        if (kernel->online.weight) text_printf(l->out, ", rewritten: %s", ONLINE_NAME);
+        text_puts(l->out, launch_mode_text(kernel->link));
+        if (kernel->online_softmax.weight) text_printf(l->out, ", rewritten: %s", ONLINE_NAME);
         text_puts(l->out, "\n");
         print_rewrite(l, i);
         print_buffers(l, kernel, false);
@@ -214,7 +214,7 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
 static DimId traffic(const Ledger *l, const Plan *plan) {
     DimId total = dim_const(l->dims, 0);
     for (uint32_t i = plan_n_init(plan); i < plan->kernels.n; i++)
-        if (!kernel_is_spread(&plan->kernels.data[i]))
+        if (!kernel_is_fallback(&plan->kernels.data[i]))
             total = add(l, total, kernel_bytes(plan, &plan->kernels.data[i]));
     return total;
 }

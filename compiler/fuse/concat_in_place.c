@@ -15,14 +15,14 @@ static bool has_joiner(const Grouper *p, NodeId id) {
 }
 
 /* Whether a kernel of the round can store the piece; it is made there, or from what is. */
-static bool is_taken(Grouper *p, const Anchor *piece) {
+static bool is_taken(Grouper *p, const Root *piece) {
     uint32_t made_by = p->g->group_of[piece->node];
     if (made_by != GROUP_NONE) return true;
     uint32_t after = group_dependency(p, piece->node);
     if (after == 0 || after > p->g->groups.n) return false;
     Group *group = &p->g->groups.data[after - 1], before = *group;
     if (group->fixed || group->is_closed) return false;
-    ComposeFailure failure;
+    InlineFailure failure;
     bool can_join = group_try_join(p, after - 1, piece, &failure);
     p->g->groups.data[after - 1] = before;
     return can_join;
@@ -43,8 +43,7 @@ static bool gains(Grouper *p, NodeId whole) {
     bool is_priced = p->placed && p->placed[whole];
     uint32_t n_taken = 0, n_new = 0;
     for (uint32_t i = 0; i < node->n_args; i++) {
-        Anchor piece = {
-            .node = node->args[i], .output = OUTPUT_NONE, .whole = whole, .piece = i + 1};
+        Root piece = {.node = node->args[i], .output = OUTPUT_NONE, .whole = whole, .piece = i + 1};
         if (stays_apart(p, piece.node)) return false;
         bool taken = is_taken(p, &piece);
         n_taken += taken;

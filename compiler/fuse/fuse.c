@@ -14,7 +14,7 @@
 
 /* A group that no kernel can be: why, and what it is there for. */
 typedef struct FuseFailure {
-    ComposeFailure why;
+    InlineFailure why;
     bool is_fixed; /* by the source */
     VecU32 nodes;
 } FuseFailure;
@@ -162,7 +162,7 @@ static ReasonId why_refused(const Fuser *f, NodeId producer, NodeId consumer) {
 
 /* Whether a kernel multiplies for the user alone. */
 static bool is_window(const Fuser *f, NodeId producer, NodeId consumer) {
-    return f->grouping->window_of[consumer] != NODE_NONE &&
+    return f->grouping->gemm_slice_of[consumer] != NODE_NONE &&
            graph_node(f->graph, consumer)->args[0] == producer;
 }
 
@@ -282,35 +282,35 @@ static void note_failure(const Fuser *f, const Group *group, FuseFailure *failur
 }
 
 /* Whether the kernel is of several ops, one of which a test says cannot be so. */
-static bool is_unlowered(const Fuser *f, const Kernel *kernel, ComposeFailure *why) {
+static bool is_unlowered(const Fuser *f, const Kernel *kernel, InlineFailure *why) {
     for (uint32_t i = 0; f->unlowered && kernel->nodes.n > 1 && i < kernel->nodes.n; i++)
         if (f->unlowered[kernel->nodes.data[i]])
-            *why = (ComposeFailure){.reason = REASON_OTHER_DOMAIN, .node = kernel->nodes.data[i]};
+            *why = (InlineFailure){.reason = REASON_OTHER_DOMAIN, .node = kernel->nodes.data[i]};
     return why->reason != REASON_NONE;
 }
 
 static bool compose_all(Fuser *f, FuseFailure *failure) {
     uint32_t n_groups = f->grouping->groups.n;
-    ComposeMarks marks = compose_marks_new(f->scratch, f->graph);
+    InlineMarks marks = inline_marks_new(f->scratch, f->graph);
     f->makers = arena_array(f->scratch, VecU32, f->graph->nodes.n);
     f->is_part = arena_array(f->scratch, bool, f->graph->nodes.n);
     for (uint32_t i = 0; i < n_groups; i++) {
         Group *group = &f->grouping->groups.data[i];
-        ComposeInput input = {.graph = f->graph,
-                              .marks = &marks,
-                              .scratch = f->scratch,
-                              .group_of = f->grouping->group_of,
-                              .group = i,
-                              .is_stored = f->grouping->is_stored,
-                              .is_held = f->grouping->is_held,
-                              .buffer_of_node = f->buffer_of_node,
-                              .buffer_of_output = f->buffer_of_output,
-                              .buffers = f->plan->buffers.data,
-                              .is_part = f->is_part,
-                              .has_im2col = f->has_im2col,
-                              .max_scalars = MAX_SCALARS_FINAL};
+        InlineInput input = {.graph = f->graph,
+                             .marks = &marks,
+                             .scratch = f->scratch,
+                             .group_of = f->grouping->group_of,
+                             .group = i,
+                             .is_stored = f->grouping->is_stored,
+                             .is_held = f->grouping->is_held,
+                             .buffer_of_node = f->buffer_of_node,
+                             .buffer_of_output = f->buffer_of_output,
+                             .buffers = f->plan->buffers.data,
+                             .is_part = f->is_part,
+                             .has_im2col = f->has_im2col,
+                             .max_scalars = MAX_SCALARS_FINAL};
         Kernel kernel = {.name = NULL};
-        if (!compose_group(f->arena, &input, group, &kernel, &failure->why) ||
+        if (!inline_group(f->arena, &input, group, &kernel, &failure->why) ||
             is_unlowered(f, &kernel, &failure->why)) {
             note_failure(f, group, failure);
             return false;
@@ -325,7 +325,7 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
         point_at_pieces(f, &f->plan->kernels.data[i]);
         kernel_note_interface(f->arena, &f->plan->kernels.data[i]);
     }
-    prepare_plan(f->arena, f->plan);
+    hoist_plan(f->arena, f->plan);
     return true;
 }
 
@@ -362,9 +362,9 @@ static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOpt
     Grouping *grouping = group_graph(scratch, graph, options, &refused);
     if (!grouping) {
         failure->why = refused.why;
-        failure->is_fixed = refused.anchor == NODE_NONE && !options.off;
+        failure->is_fixed = refused.root == NODE_NONE && !options.off;
         vec_push(scratch, &failure->nodes, refused.why.node);
-        if (refused.anchor != NODE_NONE) vec_push(scratch, &failure->nodes, refused.anchor);
+        if (refused.root != NODE_NONE) vec_push(scratch, &failure->nodes, refused.root);
         return NULL;
     }
     Plan *plan = arena_array(arena, Plan, 1);
@@ -381,7 +381,7 @@ static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOpt
     f.buffer_of_node = arena_array(scratch, uint32_t, graph->nodes.n);
     f.buffer_of_output = arena_array(scratch, uint32_t, graph->outputs.n);
     memset(f.buffer_of_node, 0xFF, graph->nodes.n * sizeof *f.buffer_of_node);
-    make_buffers(&f, options.pads_rows ? pitch_rows(scratch, graph, grouping->is_stored) : NULL);
+    make_buffers(&f, options.pads_rows ? pad_rows(scratch, graph, grouping->is_stored) : NULL);
     if (!compose_all(&f, failure)) return NULL;
     make_edges(&f);
     const char *fault = plan_verify(plan, scratch);

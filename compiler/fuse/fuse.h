@@ -23,7 +23,7 @@ typedef struct FuseOptions {
     const bool *store;    /* per node, or NULL: stored, since its reader is faster then */
     const bool *alone;    /* per node, or NULL: kernels by themselves */
     const bool *placed;   /* per node, or NULL: concats stored in pieces by however many kernels */
-    const bool *windowed; /* per node, or NULL: products of which each slice is a kernel's own */
+    const bool *gemm_sliced; /* per node, or NULL: products of which each slice is a kernel's own */
     /* Per node, or NULL: computed by whoever reads it in its `fuse must` block, though it is stored
      * for others. */
     const bool *held;

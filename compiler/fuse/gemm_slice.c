@@ -3,7 +3,7 @@
 
 enum { ACCESS_BYTES = 16 };
 
-VecU32 *window_users(Arena *arena, const Graph *graph) {
+VecU32 *gemm_slice_users(Arena *arena, const Graph *graph) {
     VecU32 *users = arena_array(arena, VecU32, graph->nodes.n);
     for (NodeId id = 0; id < graph->nodes.n; id++)
         for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
@@ -64,11 +64,10 @@ static bool may_be_inside(const Graph *graph, NodeId product, NodeId id) {
            graph_block(graph, id, BLOCK_KERNEL) == graph_block(graph, product, BLOCK_KERNEL);
 }
 
-bool window_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeId product,
-                 Windows *windows) {
-    *windows = (Windows){.inside = {.n = 0}};
-    if (!graph_is_contraction(graph, product) || !may_be_inside(graph, product, product))
-        return false;
+bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeId product,
+                     GemmSlices *windows) {
+    *windows = (GemmSlices){.inside = {.n = 0}};
+    if (!graph_is_matmul(graph, product) || !may_be_inside(graph, product, product)) return false;
     vec_push(arena, &windows->inside, product);
     for (uint32_t i = 0; i < windows->inside.n; i++) {
         const VecU32 *readers = &users[windows->inside.data[i]];
@@ -90,7 +89,7 @@ bool window_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeId p
     return true;
 }
 
-bool window_are_alike(const Graph *graph, const Windows *windows) {
+bool gemm_slices_are_alike(const Graph *graph, const GemmSlices *windows) {
     DimTab *dims = graph->dims;
     const Shape *shape = &graph_node(graph, windows->slices.data[0])->shape;
     DimId sum = dim_const(dims, 0), own = shape_n_elems(dims, shape);

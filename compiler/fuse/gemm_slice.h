@@ -7,21 +7,21 @@
 
 #include "ir/graph.h"
 
-typedef struct Windows {
+typedef struct GemmSlices {
     VecU32 inside; /* the product, and what is made of it before it is sliced */
     VecU32 slices;
-} Windows;
+} GemmSlices;
 
 /* Finds what reads the product. `users`: per node. False: something else than slices does, or they
  * take steps, or `fuse never` or `kernel` blocks stand between, or operands that begin where a
  * slice does might be read element by element. */
-bool window_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeId product,
-                 Windows *windows);
+bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeId product,
+                     GemmSlices *windows);
 
 /* Whether all slices have one shape, and no more elements than the product. */
-bool window_are_alike(const Graph *graph, const Windows *windows);
+bool gemm_slices_are_alike(const Graph *graph, const GemmSlices *windows);
 
 /* Per node: those that read it, ascending. */
-VecU32 *window_users(Arena *arena, const Graph *graph);
+VecU32 *gemm_slice_users(Arena *arena, const Graph *graph);
 
 #endif

@@ -18,11 +18,11 @@ static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
     return graph_is_bound(graph, id) ? 0 : graph_block(graph, id, BLOCK_KERNEL);
 }
 
-/* The same of what an anchor stores. */
-static uint32_t fixed_anchor(const Grouper *p, const Anchor *anchor) {
-    bool is_output = anchor->output != OUTPUT_NONE;
-    uint32_t copied_by = is_output ? p->graph->outputs.data[anchor->output].copied_by : 0;
-    return copied_by ? copied_by : fixed_kernel(p->graph, anchor->node);
+/* The same of what a root stores. */
+static uint32_t fixed_anchor(const Grouper *p, const Root *root) {
+    bool is_output = root->output != OUTPUT_NONE;
+    uint32_t copied_by = is_output ? p->graph->outputs.data[root->output].copied_by : 0;
+    return copied_by ? copied_by : fixed_kernel(p->graph, root->node);
 }
 
 bool group_is_lone(const Grouper *p, NodeId id) {
@@ -114,20 +114,20 @@ static double count_prims(const Kernel *kernel) {
     return n;
 }
 
-bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,
+bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure,
                    uint32_t *makers) {
     ArenaMark mark = arena_mark(p->arena);
-    ComposeInput input = {.graph = p->graph,
-                          .marks = p->marks,
-                          .group_of = p->g->group_of,
-                          .group = index,
-                          .is_costly = p->wants_store,
-                          .is_held = p->held,
-                          .max_scalars = MAX_SCALARS};
+    InlineInput input = {.graph = p->graph,
+                         .marks = p->marks,
+                         .group_of = p->g->group_of,
+                         .group = index,
+                         .is_costly = p->wants_store,
+                         .is_held = p->held,
+                         .max_scalars = MAX_SCALARS};
     Kernel kernel = {.name = NULL};
     Group attempted = group_copy(p->arena, group);
     add_window(p, &attempted);
-    bool ok = compose_group(p->arena, &input, &attempted, &kernel, failure);
+    bool ok = inline_group(p->arena, &input, &attempted, &kernel, failure);
     double prims = ok && p->has_cores ? count_prims(&kernel) : 0;
     uint32_t n_loads = ok ? attempted.loads.n : 0;
     if (n_loads) memcpy(p->loads, attempted.loads.data, n_loads * sizeof *p->loads);
@@ -153,8 +153,8 @@ static bool is_overfull(const Grouper *p, const Group *group, double before) {
 }
 
 /* A full group is refused before it is composed: in large graphs most groups that share a load with
- * an anchor are full. */
-static bool try_group(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure) {
+ * a root are full. */
+static bool try_group(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure) {
     uint32_t n_values = group->reduces.n + group->targets.n;
     double before = group->prims;
     bool is_full = n_values > MAX_GROUP_VALUES;
@@ -162,23 +162,23 @@ static bool try_group(const Grouper *p, Group *group, uint32_t index, ComposeFai
     is_full = is_full || (n_values > 1 && group->loads.n > MAX_GROUP_LOADS) ||
               is_overfull(p, group, before);
     if (!is_full) return true;
-    *failure = (ComposeFailure){.reason = REASON_TOO_LARGE};
+    *failure = (InlineFailure){.reason = REASON_TOO_LARGE};
     return false;
 }
 
 /* What is folded for the node. */
 static NodeId folded(const Grouper *p, NodeId id) {
-    return p->window_of[id] != NODE_NONE ? p->window_of[id] : id;
+    return p->gemm_slice_of[id] != NODE_NONE ? p->gemm_slice_of[id] : id;
 }
 
-/* A contraction's domain is its own shape, or that of the window, and, innermost, the contracted
+/* A GEMM's domain is its own shape, or that of the window, and, innermost, the contracted
  * axis. */
-static Shape anchor_domain(const Grouper *p, const Anchor *anchor) {
-    const Node *node = graph_node(p->graph, anchor->node);
-    if (!anchor->is_reduction) return node->shape;
-    NodeId of = folded(p, anchor->node);
+static Shape anchor_domain(const Grouper *p, const Root *root) {
+    const Node *node = graph_node(p->graph, root->node);
+    if (!root->is_reduction) return node->shape;
+    NodeId of = folded(p, root->node);
     Shape of_arg = graph_node(p->graph, graph_node(p->graph, of)->args[0])->shape;
-    if (!graph_is_contraction(p->graph, of)) return of_arg;
+    if (!graph_is_matmul(p->graph, of)) return of_arg;
     Shape domain = node->shape;
     if (domain.rank < MAX_RANK) domain.dims[domain.rank++] = of_arg.dims[of_arg.rank - 1];
     return domain;
@@ -186,36 +186,33 @@ static Shape anchor_domain(const Grouper *p, const Anchor *anchor) {
 
 static uint32_t anchor_axes(const Grouper *p, NodeId id) {
     const Node *node = graph_node(p->graph, id);
-    bool is_product = graph_is_contraction(p->graph, folded(p, id));
+    bool is_product = graph_is_matmul(p->graph, folded(p, id));
     return is_product ? 1u << node->shape.rank : node->attrs.axes;
 }
 
-static StoreTarget target_of(const Anchor *anchor) {
-    return (StoreTarget){.node = anchor->node,
-                         .output = anchor->output,
-                         .whole = anchor->whole,
-                         .piece = anchor->piece};
+static StoreTarget target_of(const Root *root) {
+    return (StoreTarget){
+        .node = root->node, .output = root->output, .whole = root->whole, .piece = root->piece};
 }
 
-static bool add_anchor(Arena *arena, const Grouper *p, Group *group, const Anchor *anchor) {
-    if (!anchor->is_reduction) {
-        vec_push(arena, &group->targets, target_of(anchor));
+static bool add_root(Arena *arena, const Grouper *p, Group *group, const Root *root) {
+    if (!root->is_reduction) {
+        vec_push(arena, &group->targets, target_of(root));
         return true;
     }
-    Shape domain = anchor_domain(p, anchor);
-    uint32_t axes = anchor_axes(p, anchor->node);
-    NodeId of = folded(p, anchor->node);
-    bool has_contraction =
-        group->reduces.n && graph_is_contraction(p->graph, group->reduces.data[0]);
+    Shape domain = anchor_domain(p, root);
+    uint32_t axes = anchor_axes(p, root->node);
+    NodeId of = folded(p, root->node);
+    bool has_contraction = group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0]);
     bool is_shared = group->reduces.n || group->targets.n;
-    if (has_contraction || (is_shared && graph_is_contraction(p->graph, of))) return false;
+    if (has_contraction || (is_shared && graph_is_matmul(p->graph, of))) return false;
     if (!shape_equal(&domain, &group->domain)) return false;
     if (group->axes && group->axes != axes) return false;
     group->axes = axes; /* a map becomes a reduction's group: its stores stay inner */
     vec_push(arena, &group->reduces, of);
-    if (of != anchor->node) {
-        memcpy(group->begin, graph_node(p->graph, anchor->node)->attrs.begin, sizeof group->begin);
-        group->window = anchor->node + 1;
+    if (of != root->node) {
+        memcpy(group->begin, graph_node(p->graph, root->node)->attrs.begin, sizeof group->begin);
+        group->window = root->node + 1;
     }
     return true;
 }
@@ -223,7 +220,7 @@ static bool add_anchor(Arena *arena, const Grouper *p, Group *group, const Ancho
 /* Why the group's passes stay apart, so that each is split over the machine; REASON_NONE: they need
  * not. */
 static ReasonId why_starved(const Grouper *p, const Group *group) {
-    if (graph_is_contraction(p->graph, group->reduces.data[0])) return REASON_NONE;
+    if (graph_is_matmul(p->graph, group->reduces.data[0])) return REASON_NONE;
     DimTab *dims = p->graph->dims;
     double rows = 1, length = 1;
     for (uint32_t d = 0; d < group->domain.rank; d++) {
@@ -264,67 +261,67 @@ bool group_is_init(const Grouper *p, const Group *group) {
 
 /* Why the group takes no anchor that goes over something else. */
 static ReasonId why_not_added(const Grouper *p, const Group *group) {
-    bool is_product = group->reduces.n && graph_is_contraction(p->graph, group->reduces.data[0]);
+    bool is_product = group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0]);
     return is_product ? REASON_TILES : REASON_OTHER_DOMAIN;
 }
 
 /* Whether the source wants the anchor in one kernel with something that the group makes. */
-static bool is_insisted(const Grouper *p, const Group *group, NodeId anchor) {
+static bool is_insisted(const Grouper *p, const Group *group, NodeId root) {
     for (uint32_t i = 0; i < group->reduces.n; i++)
-        if (graph_shares_must(p->graph, group->reduces.data[i], anchor) &&
-            group->reduces.data[i] != anchor)
+        if (graph_shares_must(p->graph, group->reduces.data[i], root) &&
+            group->reduces.data[i] != root)
             return true;
     for (uint32_t i = 0; i < group->targets.n; i++)
-        if (graph_shares_must(p->graph, group->targets.data[i].node, anchor) &&
-            group->targets.data[i].node != anchor)
+        if (graph_shares_must(p->graph, group->targets.data[i].node, root) &&
+            group->targets.data[i].node != root)
             return true;
     return group->fixed != 0;
 }
 
 /* The price that speaks against what the group has become; REASON_NONE: none does. */
-static ReasonId why_priced(const Grouper *p, const Group *group, NodeId anchor) {
+static ReasonId why_priced(const Grouper *p, const Group *group, NodeId root) {
     ReasonId starved = group->has_passes ? why_starved(p, group) : REASON_NONE;
     bool is_whole = group->has_passes || group->has_inner;
     bool is_apart = is_whole && is_kept_apart(p, group);
     if (starved == REASON_SEGMENTS) return starved; /* more than a price */
-    if ((!starved && !is_apart) || is_insisted(p, group, anchor)) return REASON_NONE;
+    if ((!starved && !is_apart) || is_insisted(p, group, root)) return REASON_NONE;
     return starved ? starved : REASON_SLOWER;
 }
 
-bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure) {
+bool group_try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure *failure) {
     Group joined = group_copy(p->arena, &p->g->groups.data[index]);
-    bool is_product = joined.reduces.n && graph_is_contraction(p->graph, joined.reduces.data[0]);
-    *failure = (ComposeFailure){.reason = why_not_added(p, &joined), .node = anchor->node};
-    StoreTarget target = target_of(anchor);
+    bool is_product = joined.reduces.n && graph_is_matmul(p->graph, joined.reduces.data[0]);
+    *failure = (InlineFailure){.reason = why_not_added(p, &joined), .node = root->node};
+    StoreTarget target = target_of(root);
     if (!joined.fixed && group_is_init(p, &joined) != is_init_target(p, &target)) return false;
-    if (!add_anchor(p->arena, p, &joined, anchor)) return false;
-    uint32_t made_by = p->g->group_of[anchor->node];
-    if (anchor->is_reduction) p->g->group_of[anchor->node] = index;
+    if (!add_root(p->arena, p, &joined, root)) return false;
+    uint32_t made_by = p->g->group_of[root->node];
+    if (root->is_reduction) p->g->group_of[root->node] = index;
     bool ok = try_group(p, &joined, index, failure);
     bool is_place = failure->reason == REASON_OTHER_DOMAIN || failure->reason == REASON_MISALIGNED;
     if (!ok && is_product && is_place) failure->reason = REASON_TILES;
-    ReasonId priced = ok ? why_priced(p, &joined, anchor->node) : REASON_NONE;
+    ReasonId priced = ok ? why_priced(p, &joined, root->node) : REASON_NONE;
     if (priced) {
-        *failure = (ComposeFailure){.reason = priced, .node = anchor->node};
+        *failure = (InlineFailure){.reason = priced, .node = root->node};
         ok = false;
     }
-    p->g->group_of[anchor->node] = made_by;
+    p->g->group_of[root->node] = made_by;
     if (ok) p->g->groups.data[index] = joined;
     return ok;
 }
 
-static uint32_t open_group(Grouper *p, const Anchor *anchor) {
-    Group group = {.domain = anchor_domain(p, anchor)};
+static uint32_t open_group(Grouper *p, const Root *root) {
+    Group group = {.domain = anchor_domain(p, root)};
     uint32_t index = p->g->groups.n;
-    add_anchor(p->arena, p, &group, anchor);
-    uint32_t made_by = p->g->group_of[anchor->node];
-    if (anchor->is_reduction) p->g->group_of[anchor->node] = index;
-    ComposeFailure failure;
+    add_root(p->arena, p, &group, root);
+    uint32_t made_by = p->g->group_of[root->node];
+    if (root->is_reduction) p->g->group_of[root->node] = index;
+    InlineFailure failure;
     if (!try_group(p, &group, index, &failure) && !p->failure.reason) {
         p->failure = failure;
-        p->failed = p->off || fixed_kernel(p->graph, anchor->node) ? NODE_NONE : anchor->node;
+        p->failed = p->off || fixed_kernel(p->graph, root->node) ? NODE_NONE : root->node;
     }
-    p->g->group_of[anchor->node] = made_by;
+    p->g->group_of[root->node] = made_by;
     vec_push(p->arena, &p->g->groups, group);
     return index;
 }
@@ -333,30 +330,30 @@ static uint32_t open_group(Grouper *p, const Anchor *anchor) {
  * can.
  */
 static void take_domain(Grouper *p, Group *group, uint32_t index, uint32_t fixed) {
-    ComposeFailure failure;
+    InlineFailure failure;
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         if (fixed_kernel(p->graph, id) != fixed || !graph_is_reduction(p->graph, id)) continue;
-        if (graph_is_contraction(p->graph, id)) return;
+        if (graph_is_matmul(p->graph, id)) return;
         Group moved = group_copy(p->arena, group);
-        moved.domain = anchor_domain(p, &(Anchor){.node = id, .is_reduction = true});
+        moved.domain = anchor_domain(p, &(Root){.node = id, .is_reduction = true});
         if (try_group(p, &moved, index, &failure)) *group = moved;
         return;
     }
 }
 
 /* Joins the source's own kernel, or opens it. */
-static uint32_t place_fixed(Grouper *p, const Anchor *anchor, uint32_t fixed, uint32_t after) {
-    ComposeFailure failure = {.reason = REASON_BETWEEN, .node = anchor->node};
+static uint32_t place_fixed(Grouper *p, const Root *root, uint32_t fixed, uint32_t after) {
+    InlineFailure failure = {.reason = REASON_BETWEEN, .node = root->node};
     for (uint32_t i = 0; i < p->g->groups.n; i++) {
         if (p->g->groups.data[i].fixed != fixed) continue;
         bool ok =
-            i + 1 >= after && (group_try_join(p, i, anchor, &failure) || group_widen(p, i, anchor));
+            i + 1 >= after && (group_try_join(p, i, root, &failure) || group_widen(p, i, root));
         if (!ok && !p->failure.reason) p->failure = failure;
         return i;
     }
-    uint32_t index = open_group(p, anchor);
+    uint32_t index = open_group(p, root);
     p->g->groups.data[index].fixed = fixed;
-    if (!anchor->is_reduction) take_domain(p, &p->g->groups.data[index], index, fixed);
+    if (!root->is_reduction) take_domain(p, &p->g->groups.data[index], index, fixed);
     return index;
 }
 
@@ -382,29 +379,29 @@ static void refuse(const Grouper *p, NodeId load, uint32_t group, ReasonId reaso
 
 /* Why the group that was the last to make something the anchor needs did not take it, though a
  * later one did. */
-static ReasonId why_passed(Grouper *p, uint32_t maker, const Anchor *anchor) {
+static ReasonId why_passed(Grouper *p, uint32_t maker, const Root *root) {
     Group before = p->g->groups.data[maker];
-    ComposeFailure failure = {.reason = REASON_BETWEEN};
+    InlineFailure failure = {.reason = REASON_BETWEEN};
     if (before.is_closed) return REASON_SLOWER;
     if (before.fixed) return REASON_FIXED;
-    bool can_join = group_try_join(p, maker, anchor, &failure);
+    bool can_join = group_try_join(p, maker, root, &failure);
     p->g->groups.data[maker] = before;
     return can_join ? REASON_BETWEEN : failure.reason;
 }
 
 /* The same of a group before the last: what a later one makes is all that keeps the anchor out of
  * it, unless the anchor is a fold over something else. */
-static ReasonId why_earlier(const Grouper *p, uint32_t maker, const Anchor *anchor) {
+static ReasonId why_earlier(const Grouper *p, uint32_t maker, const Root *root) {
     if (maker == GROUP_NONE || p->g->groups.data[maker].fixed) return REASON_BETWEEN;
     ArenaMark mark = arena_mark(p->arena);
     Group group = group_copy(p->arena, &p->g->groups.data[maker]);
-    bool is_between = add_anchor(p->arena, p, &group, anchor);
+    bool is_between = add_root(p->arena, p, &group, root);
     arena_rewind(p->arena, mark);
     return is_between ? REASON_BETWEEN : why_not_added(p, &p->g->groups.data[maker]);
 }
 
-/* Of an anchor that joined a group later than those that make what it needs. */
-static void note_passed(Grouper *p, const Anchor *anchor, const Group *lone, uint32_t joined,
+/* Of a root that joined a group later than those that make what it needs. */
+static void note_passed(Grouper *p, const Root *root, const Group *lone, uint32_t joined,
                         uint32_t after) {
     for (uint32_t k = 0; k < lone->loads.n; k++) {
         NodeId load = lone->loads.data[k];
@@ -412,56 +409,55 @@ static void note_passed(Grouper *p, const Anchor *anchor, const Group *lone, uin
         if (maker == GROUP_NONE || maker == joined) continue;
         bool is_latest = maker + 1 == after;
         refuse(p, load, joined,
-               is_latest ? why_passed(p, maker, anchor) : why_earlier(p, maker, anchor));
+               is_latest ? why_passed(p, maker, root) : why_earlier(p, maker, root));
     }
 }
 
-/* Places an anchor and returns its group: the latest that can take it, or a new one. Groups before
+/* Places a root and returns its group: the latest that can take it, or a new one. Groups before
  * `after` - 1 are too early: the anchor depends on that one's results. */
-static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
-    uint32_t fixed = p->off ? 0 : fixed_anchor(p, anchor);
-    if (fixed) return place_fixed(p, anchor, fixed, after);
-    uint32_t alone = open_group(p, anchor);
-    bool is_copy =
-        anchor->piece && graph_is_bound(p->graph, anchor->node); /* in no kernel of a dump */
-    p->g->groups.data[alone].is_closed = p->off || is_copy || group_is_lone(p, anchor->node);
+static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
+    uint32_t fixed = p->off ? 0 : fixed_anchor(p, root);
+    if (fixed) return place_fixed(p, root, fixed, after);
+    uint32_t alone = open_group(p, root);
+    bool is_copy = root->piece && graph_is_bound(p->graph, root->node); /* in no kernel of a dump */
+    p->g->groups.data[alone].is_closed = p->off || is_copy || group_is_lone(p, root->node);
     if (p->g->groups.data[alone].is_closed) {
         note_apart(p, &p->g->groups.data[alone]);
         return alone;
     }
     Group lone = p->g->groups.data[alone];
     p->g->groups.n--;
-    p->lone_prims = graph_block(p->graph, anchor->node, BLOCK_MUST) ? 0 : lone.prims;
-    ComposeFailure failure, why = {.reason = REASON_BETWEEN};
-    uint32_t merged = after ? group_merge_for(p, &lone, anchor, after - 1) : GROUP_NONE;
+    p->lone_prims = graph_block(p->graph, root->node, BLOCK_MUST) ? 0 : lone.prims;
+    InlineFailure failure, why = {.reason = REASON_BETWEEN};
+    uint32_t merged = after ? group_merge_for(p, &lone, root, after - 1) : GROUP_NONE;
     if (merged != GROUP_NONE) return merged;
-    uint32_t joined = group_join_preferred(p, &lone, anchor, after);
+    uint32_t joined = group_join_preferred(p, &lone, root, after);
     if (joined != GROUP_NONE) {
-        note_passed(p, anchor, &lone, joined, after);
+        note_passed(p, root, &lone, joined, after);
         return joined;
     }
     for (uint32_t i = p->g->groups.n; i-- > (after ? after - 1 : 0);) {
         const Group *group = &p->g->groups.data[i];
         if (group->is_closed && i + 1 == after) why.reason = REASON_SLOWER;
         if (group->fixed || group->is_closed || !is_related(p, &lone, i)) continue;
-        if (group_try_join(p, i, anchor, &failure)) {
-            note_passed(p, anchor, &lone, i, after);
+        if (group_try_join(p, i, root, &failure)) {
+            note_passed(p, root, &lone, i, after);
             return i;
         }
         if (i + 1 == after) why = failure;
     }
-    joined = group_join_earlier(p, &lone, anchor, after);
+    joined = group_join_earlier(p, &lone, root, after);
     if (joined != GROUP_NONE) {
-        note_passed(p, anchor, &lone, joined, after);
+        note_passed(p, root, &lone, joined, after);
         return joined;
     }
     for (uint32_t k = 0; k < lone.loads.n; k++) {
         NodeId load = lone.loads.data[k];
         uint32_t maker = p->g->group_of[load];
         bool is_latest = maker != GROUP_NONE && maker + 1 == after;
-        ReasonId reason = is_cut(p, load, anchor->node) ? REASON_SPILLS
-                          : is_latest                   ? why.reason
-                                                        : why_earlier(p, maker, anchor);
+        ReasonId reason = is_cut(p, load, root->node) ? REASON_SPILLS
+                          : is_latest                 ? why.reason
+                                                      : why_earlier(p, maker, root);
         refuse(p, load, alone, reason);
     }
     vec_push(p->arena, &p->g->groups, lone);
@@ -471,16 +467,16 @@ static uint32_t place_anchor(Grouper *p, const Anchor *anchor, uint32_t after) {
 /* Folds or stores a node. One that a group already makes is stored from there. */
 static void anchor_node(Grouper *p, NodeId id, uint32_t output) {
     uint32_t made_by = p->g->group_of[id];
-    Anchor anchor = {.node = id, .is_reduction = group_folds(p, id), .output = output};
+    Root root = {.node = id, .is_reduction = group_folds(p, id), .output = output};
     if (made_by != GROUP_NONE) {
         vec_push(p->arena, &p->g->groups.data[made_by].targets,
                  (StoreTarget){.node = id, .output = output});
         return;
     }
-    uint32_t index = place_anchor(p, &anchor, group_dependency(p, id));
+    uint32_t index = place_root(p, &root, group_dependency(p, id));
     if (!graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id))
         p->g->group_of[id] = index;
-    if (anchor.is_reduction && output != OUTPUT_NONE) anchor_node(p, id, output);
+    if (root.is_reduction && output != OUTPUT_NONE) anchor_node(p, id, output);
 }
 
 static Grouping *grouping_new(const Grouper *p) {
@@ -490,7 +486,7 @@ static Grouping *grouping_new(const Grouper *p) {
     g->is_stored = arena_array(p->arena, bool, n);
     g->why_stored = arena_array(p->arena, ReasonId, n);
     g->is_placed = p->is_placed;
-    g->window_of = p->window_of;
+    g->gemm_slice_of = p->gemm_slice_of;
     g->why_apart = arena_array(p->arena, ReasonId, n);
     g->is_held = p->held;
     g->can_prepare = p->can_prepare;
@@ -514,12 +510,11 @@ static bool leaves_fixed(const Grouper *p, NodeId id) {
 
 /* Stores a value from the kernel that makes the reduction below it, or not at all. */
 static void hand_over(Grouper *p, NodeId id) {
-    Anchor anchor = {.node = id, .output = OUTPUT_NONE};
+    Root root = {.node = id, .output = OUTPUT_NONE};
     uint32_t after = group_dependency(p, id);
-    ComposeFailure failure;
+    InlineFailure failure;
     if (after == 0 || after > p->g->groups.n || p->g->groups.data[after - 1].fixed ||
-        p->g->groups.data[after - 1].is_closed ||
-        !group_try_join(p, after - 1, &anchor, &failure)) {
+        p->g->groups.data[after - 1].is_closed || !group_try_join(p, after - 1, &root, &failure)) {
         p->handover[id] = HANDOVER_REFUSED;
         return;
     }
@@ -533,13 +528,12 @@ static void anchor_pieces(Grouper *p, NodeId whole) {
     const Node *node = graph_node(p->graph, whole);
     uint32_t last = 0;
     for (uint32_t i = 0; i < node->n_args; i++) {
-        Anchor piece = {
-            .node = node->args[i], .output = OUTPUT_NONE, .whole = whole, .piece = i + 1};
+        Root piece = {.node = node->args[i], .output = OUTPUT_NONE, .whole = whole, .piece = i + 1};
         uint32_t made_by = p->g->group_of[piece.node];
         if (made_by != GROUP_NONE && !group_is_init(p, &p->g->groups.data[made_by]))
             vec_push(p->arena, &p->g->groups.data[made_by].targets, target_of(&piece));
         else
-            made_by = place_anchor(p, &piece, group_dependency(p, piece.node));
+            made_by = place_root(p, &piece, group_dependency(p, piece.node));
         if (made_by > last) last = made_by;
     }
     p->g->group_of[whole] = last;
@@ -549,7 +543,7 @@ static void run_round(Grouper *p) {
     const Graph *graph = p->graph;
     p->g = grouping_new(p);
     p->n_last = 0;
-    group_find_windows(p);
+    group_find_gemm_slices(p);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         if (group_folds(p, id)) anchor_node(p, id, OUTPUT_NONE);
         if (p->is_placed[id]) anchor_pieces(p, id);
@@ -647,7 +641,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .unmerged = options.unmerged,
                  .alone = options.alone,
                  .placed = options.placed,
-                 .windowed = options.windowed,
+                 .gemm_sliced = options.gemm_sliced,
                  .cut = options.cut,
                  .held = options.held,
                  .loose = options.loose,
@@ -659,13 +653,13 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     p.whole = arena_array(arena, WholeMap, n);
     p.is_placed = arena_array(arena, bool, n);
     p.op_cost = op_costs(arena);
-    p.can_prepare = prepare_nodes(arena, graph);
+    p.can_prepare = hoist_nodes(arena, graph);
     p.last_groups = arena_array(arena, LastGroups, n);
-    p.users = window_users(arena, graph);
-    p.window_of = arena_array(arena, NodeId, n);
+    p.users = gemm_slice_users(arena, graph);
+    p.gemm_slice_of = arena_array(arena, NodeId, n);
     p.is_inside = arena_array(arena, bool, n);
     p.loads = arena_array(arena, NodeId, n);
-    ComposeMarks marks = compose_marks_new(arena, graph);
+    InlineMarks marks = inline_marks_new(arena, graph);
     p.marks = &marks;
     for (NodeId id = 0; p.cut && id < n; id++)
         if (p.cut[id]) group_want_stored(&p, id, REASON_SPILLS);
@@ -673,13 +667,13 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
         if (options.store[id]) group_want_stored(&p, id, REASON_SLOWER);
     if (!off) group_bound_closures(&p);
     for (int round = 0; round < MAX_ROUNDS; round++) {
-        p.failure = (ComposeFailure){.reason = REASON_NONE};
+        p.failure = (InlineFailure){.reason = REASON_NONE};
         p.failed = NODE_NONE;
         run_round(&p);
         bool grew = p.failure.reason == REASON_TOO_LARGE && shrink(&p);
         if (!grew && (off || !group_store_more(&p))) break;
     }
-    *failure = (GroupFailure){.why = p.failure, .anchor = p.failed};
+    *failure = (GroupFailure){.why = p.failure, .root = p.failed};
     if (p.failure.reason) return NULL;
     store_loaded(&p);
     if (!off) {

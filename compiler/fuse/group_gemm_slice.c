@@ -10,10 +10,10 @@
 /* Whether it would be stored, or is in a window already. */
 static bool is_taken(const Grouper *p, NodeId id) {
     return p->wants_store[id] || group_is_lone(p, id) || p->is_inside[id] ||
-           p->window_of[id] != NODE_NONE;
+           p->gemm_slice_of[id] != NODE_NONE;
 }
 
-static bool are_free(const Grouper *p, const Windows *windows) {
+static bool are_free(const Grouper *p, const GemmSlices *windows) {
     NodeId product = windows->inside.data[0];
     for (uint32_t i = 0; i < windows->inside.n; i++)
         if (is_taken(p, windows->inside.data[i])) return false;
@@ -24,21 +24,22 @@ static bool are_free(const Grouper *p, const Windows *windows) {
     return true;
 }
 
-void group_find_windows(Grouper *p) {
+void group_find_gemm_slices(Grouper *p) {
     uint32_t n = p->graph->nodes.n;
-    memset(p->window_of, 0xFF, n * sizeof *p->window_of);
+    memset(p->gemm_slice_of, 0xFF, n * sizeof *p->gemm_slice_of);
     memset(p->is_inside, 0, n * sizeof *p->is_inside);
     for (NodeId id = 0; id < n && !p->off; id++) {
-        Windows windows;
-        if (!window_find(p->arena, p->graph, p->users, id, &windows)) continue;
-        bool is_wanted = windows.slices.n == 1 || (p->windowed && p->windowed[id]);
+        GemmSlices windows;
+        if (!gemm_slice_find(p->arena, p->graph, p->users, id, &windows)) continue;
+        bool is_wanted = windows.slices.n == 1 || (p->gemm_sliced && p->gemm_sliced[id]);
         if (!is_wanted || !are_free(p, &windows)) continue;
         for (uint32_t i = 0; i < windows.inside.n; i++) p->is_inside[windows.inside.data[i]] = true;
-        for (uint32_t i = 0; i < windows.slices.n; i++) p->window_of[windows.slices.data[i]] = id;
+        for (uint32_t i = 0; i < windows.slices.n; i++)
+            p->gemm_slice_of[windows.slices.data[i]] = id;
     }
 }
 
 bool group_folds(const Grouper *p, NodeId id) {
-    if (p->window_of[id] != NODE_NONE) return true;
+    if (p->gemm_slice_of[id] != NODE_NONE) return true;
     return graph_is_reduction(p->graph, id) && !p->is_inside[id];
 }

@@ -199,7 +199,7 @@ void group_bound_closures(Grouper *p) {
 
 /* Groups that turned out too large. */
 
-/* What an anchor inlines, in the order in which composition asks for it. */
+/* What a root inlines, in the order in which composition asks for it. */
 typedef struct Inlined {
     NodeId *nodes;
     uint32_t *place; /* per node: in `nodes`, plus 1; 0: not there */
@@ -209,9 +209,9 @@ typedef struct Inlined {
     NodeId failing;
 } Inlined;
 
-static void visit(const Grouper *p, Inlined *in, NodeId id, bool is_anchor) {
+static void visit(const Grouper *p, Inlined *in, NodeId id, bool is_root) {
     const Node *node = graph_node(p->graph, id);
-    if (in->place[id] || (is_leaf(p, id) && !is_anchor)) return;
+    if (in->place[id] || (is_leaf(p, id) && !is_root)) return;
     if (id == in->failing) in->n_fit = in->n;
     uint32_t n_ops = 1;
     for (uint32_t i = 0; i < node->n_args; i++) {
@@ -248,7 +248,7 @@ static uint32_t narrowest(const Grouper *p, const Inlined *in, uint32_t begin, u
     return best;
 }
 
-bool group_take_apart(Grouper *p, NodeId anchor, NodeId failing) {
+bool group_take_apart(Grouper *p, NodeId root, NodeId failing) {
     uint32_t n = p->graph->nodes.n, begin = 0;
     ArenaMark mark = arena_mark(p->arena);
     Inlined in = {.nodes = arena_array(p->arena, NodeId, n),
@@ -257,7 +257,7 @@ bool group_take_apart(Grouper *p, NodeId anchor, NodeId failing) {
                   .last = arena_array(p->arena, uint32_t, n),
                   .failing = failing};
     bool any = false;
-    visit(p, &in, anchor, true);
+    visit(p, &in, root, true);
     while (in.n_fit >= CHEAP_OPS && in.n - begin > in.n_fit) {
         uint32_t place = narrowest(p, &in, begin + in.n_fit / 4, begin + in.n_fit - in.n_fit / 4);
         for (uint32_t k = 0; k < place; k++)

@@ -1,7 +1,7 @@
 /* Merging groups, and moving them.
  *
  * Rows of several tensors in one kernel: reductions over tensors that have nothing in common open
- * groups of their own, since nothing tells then that they will meet. Where an anchor needs the
+ * groups of their own, since nothing tells then that they will meet. Where a root needs the
  * results of several, over rows of one domain, the earlier ones move into the latest, if with all
  * of them that can take the anchor, and if no group between needs what they make. Where the latest
  * cannot take it, or goes over columns, an earlier one may be moved behind that. See group_state.h.
@@ -12,8 +12,7 @@
 
 KernelForm group_form(const Grouper *p, const Group *group) {
     if (!group->axes) return FORM_MAP;
-    if (group->reduces.n && graph_is_contraction(p->graph, group->reduces.data[0]))
-        return FORM_CONTRACT;
+    if (group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0])) return FORM_GEMM;
     return group->axes >> (group->domain.rank - 1) & 1 ? FORM_ROW : FORM_COLUMN;
 }
 
@@ -133,7 +132,7 @@ static uint32_t close_up(Grouper *p, const bool *is_source, uint32_t into) {
     return place[into];
 }
 
-uint32_t group_merge_for(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t into) {
+uint32_t group_merge_for(Grouper *p, const Group *lone, const Root *root, uint32_t into) {
     bool *is_source = arena_array(p->arena, bool, p->g->groups.n);
     if (!find_sources(p, lone, into, is_source)) return GROUP_NONE;
     uint32_t n = p->graph->nodes.n, *of = p->g->group_of;
@@ -142,8 +141,8 @@ uint32_t group_merge_for(Grouper *p, const Group *lone, const Anchor *anchor, ui
     p->g->groups.data[into] = sum_of(p, is_source, into);
     for (NodeId id = 0; id < n; id++)
         if (of[id] < into && is_source[of[id]]) of[id] = into;
-    ComposeFailure failure;
-    if (group_try_join(p, into, anchor, &failure)) return close_up(p, is_source, into);
+    InlineFailure failure;
+    if (group_try_join(p, into, root, &failure)) return close_up(p, is_source, into);
     memcpy(of, before, n * sizeof *of);
     p->g->groups.data[into] = kept;
     return GROUP_NONE;
@@ -179,42 +178,42 @@ static uint32_t earlier_maker(const Grouper *p, const Group *lone, uint32_t k, u
                                                                                   : from;
 }
 
-static bool join_moved(Grouper *p, const Anchor *anchor, uint32_t from, uint32_t after) {
-    ComposeFailure failure;
+static bool join_moved(Grouper *p, const Root *root, uint32_t from, uint32_t after) {
+    InlineFailure failure;
     move_group(p, from, after - 1);
-    if (group_try_join(p, after - 1, anchor, &failure)) return true;
+    if (group_try_join(p, after - 1, root, &failure)) return true;
     move_group(p, after - 1, from);
     return false;
 }
 
-uint32_t group_join_earlier(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t after) {
+uint32_t group_join_earlier(Grouper *p, const Group *lone, const Root *root, uint32_t after) {
     for (uint32_t k = 0; k < lone->loads.n; k++) {
         uint32_t from = earlier_maker(p, lone, k, after);
-        if (from != GROUP_NONE && join_moved(p, anchor, from, after)) return after - 1;
+        if (from != GROUP_NONE && join_moved(p, root, from, after)) return after - 1;
     }
     return GROUP_NONE;
 }
 
 /* Whether a block of the source has the anchor and a reduction of the group. */
-static bool is_wanted_in(const Grouper *p, const Group *group, NodeId anchor) {
-    uint32_t block = graph_block(p->graph, anchor, BLOCK_MUST);
+static bool is_wanted_in(const Grouper *p, const Group *group, NodeId root) {
+    uint32_t block = graph_block(p->graph, root, BLOCK_MUST);
     for (uint32_t i = 0; block && i < group->reduces.n; i++)
         if (graph_block(p->graph, group->reduces.data[i], BLOCK_MUST) == block) return true;
     return false;
 }
 
-uint32_t group_join_preferred(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t after) {
+uint32_t group_join_preferred(Grouper *p, const Group *lone, const Root *root, uint32_t after) {
     const Group *latest = after ? &p->g->groups.data[after - 1] : NULL;
     KernelForm own = latest ? group_form(p, latest) : FORM_MAP;
     KernelForm other = own == FORM_ROW ? FORM_COLUMN : FORM_ROW;
-    if ((own != FORM_ROW && own != FORM_COLUMN) || is_wanted_in(p, latest, anchor->node))
+    if ((own != FORM_ROW && own != FORM_COLUMN) || is_wanted_in(p, latest, root->node))
         return GROUP_NONE;
     for (uint32_t k = 0; k < lone->loads.n; k++) {
         uint32_t from = earlier_maker(p, lone, k, after);
         if (from == GROUP_NONE || group_form(p, &p->g->groups.data[from]) != other) continue;
         p->g->has_ties = true;
         bool is_preferred = (other == FORM_COLUMN) == p->by_columns;
-        if (is_preferred && join_moved(p, anchor, from, after)) return after - 1;
+        if (is_preferred && join_moved(p, root, from, after)) return after - 1;
     }
     return GROUP_NONE;
 }

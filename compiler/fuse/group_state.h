@@ -22,23 +22,23 @@ typedef struct LastGroups {
 } LastGroups;
 
 /* A value on its way into a group. */
-typedef struct Anchor {
+typedef struct Root {
     NodeId node;
     bool is_reduction; /* fold it; otherwise store it */
     uint32_t output;
     NodeId whole; /* see StoreTarget */
     uint32_t piece;
-} Anchor;
+} Root;
 
 typedef struct Grouper {
     Arena *arena;
     NodeId *loads; /* room for every node, while a composition's memory is given up */
-    ComposeMarks *marks;
+    InlineMarks *marks;
     const Graph *graph;
     bool off, has_cores, by_columns;
     const bool *can_prepare; /* per node */
     /* see FuseOptions */
-    const bool *apart, *unmerged, *alone, *placed, *cut, *again, *windowed, *held, *loose;
+    const bool *apart, *unmerged, *alone, *placed, *cut, *again, *gemm_sliced, *held, *loose;
     const uint32_t *part;
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */
@@ -48,21 +48,21 @@ typedef struct Grouper {
     bool *is_placed;    /* per node: concats to be stored in pieces, over all rounds */
     /* Per node, of a round: the product that it is a window of, or NODE_NONE; and whether nothing
      * but windows of it is made (fuse/gemm_slice.h). */
-    NodeId *window_of;
+    NodeId *gemm_slice_of;
     bool *is_inside;
     uint32_t *op_cost;       /* per op */
     VecU32 *users;           /* per node */
     LastGroups *last_groups; /* per node below n_last */
     uint32_t n_last;
     double lone_prims; /* Group.prims of what is placed now, by itself */
-    ComposeFailure failure;
+    InlineFailure failure;
     NodeId failed; /* the anchor that no group of its own could take; NODE_NONE: the source's could
                     * not */
 } Grouper;
 
 /* Composes for the sake of finding out, and keeps what the group reads. `makers`, if any, counts
  * for every node the groups that compute it. */
-bool group_attempt(const Grouper *p, Group *group, uint32_t index, ComposeFailure *failure,
+bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure,
                    uint32_t *makers);
 
 /* Whether the group's values, which are all of one kind unless the source fixed them, are
@@ -71,15 +71,15 @@ bool group_is_init(const Grouper *p, const Group *group);
 /* The group, plus 1, that the node's own cannot come before; 0: there is none. */
 uint32_t group_dependency(Grouper *p, NodeId id);
 /* Adds the anchor to the group if that can take it. */
-bool group_try_join(Grouper *p, uint32_t index, const Anchor *anchor, ComposeFailure *failure);
+bool group_try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure *failure);
 
 /* The same for a map, which runs over something larger then, of which all that it stores is part.
  */
-bool group_widen(Grouper *p, uint32_t index, const Anchor *anchor);
+bool group_widen(Grouper *p, uint32_t index, const Root *root);
 
 /* Merges groups over rows whose results the anchor, which alone is `lone`, needs into group `into`,
  * the latest of them, and adds it. Returns where that group is then; GROUP_NONE: it cannot be. */
-uint32_t group_merge_for(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t into);
+uint32_t group_merge_for(Grouper *p, const Group *lone, const Root *root, uint32_t into);
 
 /* The form of a group's kernel. */
 KernelForm group_form(const Grouper *p, const Group *group);
@@ -87,13 +87,13 @@ KernelForm group_form(const Grouper *p, const Group *group);
  * group that makes something for it, if that can follow all up to there, which it then does: so
  * that it is no matter which of them the source has first. Returns where that group is then;
  * GROUP_NONE: there is none. */
-uint32_t group_join_earlier(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t after);
+uint32_t group_join_earlier(Grouper *p, const Group *lone, const Root *root, uint32_t after);
 /* Where rows and columns make something for the anchor: the same for those of the form that options
  * prefer, if the latest is of the other. */
-uint32_t group_join_preferred(Grouper *p, const Group *lone, const Anchor *anchor, uint32_t after);
+uint32_t group_join_preferred(Grouper *p, const Group *lone, const Root *root, uint32_t after);
 
 /* Finds the round's windows: of products that one slice reads, and of those that options name. */
-void group_find_windows(Grouper *p);
+void group_find_gemm_slices(Grouper *p);
 /* Whether a group is to be opened for the node, or joined, that folds what it is made of: a
  * reduction, or a window of a product, in place of that. */
 bool group_folds(const Grouper *p, NodeId id);
@@ -110,7 +110,7 @@ bool group_want_stored(Grouper *p, NodeId id, ReasonId reason);
 void group_bound_closures(Grouper *p);
 /* Has what a group of the anchor's own would inline taken apart in places, since that has too many
  * scalars once the node `failing` is to be composed. False: nothing is left to be stored. */
-bool group_take_apart(Grouper *p, NodeId anchor, NodeId failing);
+bool group_take_apart(Grouper *p, NodeId root, NodeId failing);
 /* In the end: an output that would be stored anyway, a reduction's result or what stands for it,
  * has the reason of its reader. */
 void group_judge_outputs(Grouper *p);

@@ -1,4 +1,4 @@
-/* What is worth storing: costly work that would repeat, factors of contractions, results that
+/* What is worth storing: costly work that would repeat, operands of GEMMs, results that
  * several kernels would make the same thing of first. See group_state.h. */
 #include "fuse/group_state.h"
 
@@ -79,13 +79,13 @@ bool group_want_stored(Grouper *p, NodeId id, ReasonId reason) {
 /* Number of groups that compute each node in their registers. */
 static uint32_t *count_makers(const Grouper *p) {
     uint32_t *makers = arena_array(p->arena, uint32_t, p->graph->nodes.n);
-    ComposeFailure failure;
+    InlineFailure failure;
     for (uint32_t i = 0; i < p->g->groups.n; i++)
         group_attempt(p, &p->g->groups.data[i], i, &failure, makers);
     return makers;
 }
 
-/* Per node: whether a contraction reads it, as it is or through views: over and over, so that it is
+/* Per node: whether a GEMM reads it, as it is or through views: over and over, so that it is
  * worth storing whatever it costs. */
 static bool *feeding_contractions(const Grouper *p) {
     uint32_t n = p->graph->nodes.n;
@@ -95,7 +95,7 @@ static bool *feeding_contractions(const Grouper *p) {
             NodeId user = p->users[id].data[i];
             OpClass cls = graph_class(p->graph, user);
             bool is_view = cls == CLASS_VIEW || cls == CLASS_CONCAT;
-            feeds[id] = feeds[id] || cls == CLASS_CONTRACT || (is_view && feeds[user]);
+            feeds[id] = feeds[id] || cls == CLASS_MATMUL || (is_view && feeds[user]);
         }
     return feeds;
 }

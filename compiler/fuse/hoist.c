@@ -24,7 +24,7 @@ static bool is_fixed_by(const Graph *graph, const Node *node, uint64_t symbols) 
     return (used & ~symbols) == 0 && is_shape_fixed_by(graph->dims, &node->shape, symbols);
 }
 
-bool *prepare_nodes(Arena *arena, const Graph *graph) {
+bool *hoist_nodes(Arena *arena, const Graph *graph) {
     bool *can = arena_array(arena, bool, graph->nodes.n);
     uint64_t symbols = graph_param_symbols(graph);
     bool *is_output = arena_array(arena, bool, graph->nodes.n);
@@ -112,7 +112,7 @@ static void note_shared(void *user, const Store *store) {
 }
 
 /* A concat that is stored in pieces, of which a run makes one, is made by every run as a whole. */
-void prepare_plan(Arena *arena, Plan *plan) {
+void hoist_plan(Arena *arena, Plan *plan) {
     SharedBuffers shared = {.plan = plan, .is_in_run = arena_array(arena, bool, plan->buffers.n)};
     bool any;
     do {

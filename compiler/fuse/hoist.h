@@ -10,10 +10,10 @@
 #include "plan/kernel.h"
 
 /* Per node: whether it can be prepared. Params, literals and iotas are taken to be. */
-bool *prepare_nodes(Arena *arena, const Graph *graph);
+bool *hoist_nodes(Arena *arena, const Graph *graph);
 
 /* Makes init kernels of all kernels that read nothing but params and what init kernels make, write
  * no output and need no dim but those that params fix; moves them before the others. */
-void prepare_plan(Arena *arena, Plan *plan);
+void hoist_plan(Arena *arena, Plan *plan);
 
 #endif

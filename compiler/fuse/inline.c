@@ -16,9 +16,9 @@ enum { MARK_LOADED = 1, MARK_VISITED = 2 };
 
 typedef Vec(uint32_t) TraceIds;
 
-typedef struct Composer {
+typedef struct Inliner {
     Arena *arena;
-    const ComposeInput *input;
+    const InlineInput *input;
     const Graph *graph;
     DimTab *dims;
     Group *group;
@@ -26,26 +26,26 @@ typedef struct Composer {
     IndexTab *indices;
     IndexId coords[MAX_RANK]; /* of the domain's axes */
     uint32_t parallel_axes;   /* bit set of kernel axes */
-    ComposeMarks *marks;
-    ComposeMemo memo;
+    InlineMarks *marks;
+    InlineMemo memo;
     NodeId placing;        /* a target that is pulled where it is stored */
     NodeId reader;         /* whose arguments are being pulled, or NODE_NONE */
     Kernel *kernel;        /* that gets the traces; NULL while trying */
     TraceIds *operands;    /* of what is being pulled */
     Vec(TraceIds) of_slot; /* per reduction, of what it reduces */
     Vec(Dtype) results;    /* per reduction, its type: rounded, but in fast programs */
-    ComposeFailure failure;
-} Composer;
+    InlineFailure failure;
+} Inliner;
 
-static ScalarId fail(Composer *c, ReasonId reason, NodeId node) {
-    if (!c->failure.reason) c->failure = (ComposeFailure){.reason = reason, .node = node};
+static ScalarId fail(Inliner *c, ReasonId reason, NodeId node) {
+    if (!c->failure.reason) c->failure = (InlineFailure){.reason = reason, .node = node};
     return SCALAR_NONE;
 }
 
 /* What is read. */
 
-static bool is_in_memory(const Composer *c, NodeId id) {
-    const ComposeInput *input = c->input;
+static bool is_in_memory(const Inliner *c, NodeId id) {
+    const InlineInput *input = c->input;
     uint32_t made_by = input->group_of[id];
     if (graph_is_bound(c->graph, id)) return true;
     return made_by != GROUP_NONE && made_by != input->group &&
@@ -53,7 +53,7 @@ static bool is_in_memory(const Composer *c, NodeId id) {
 }
 
 /* Whether it is in memory, and computed all the same for who reads it. */
-static bool is_made_again(const Composer *c, NodeId id) {
+static bool is_made_again(const Inliner *c, NodeId id) {
     const bool *held = c->input->is_held;
     return held && held[id] && c->reader != NODE_NONE &&
            graph_shares_must(c->graph, id, c->reader) && is_in_memory(c, id);
@@ -61,12 +61,12 @@ static bool is_made_again(const Composer *c, NodeId id) {
 
 /* Traces. */
 
-static void note_operand(Composer *c, uint32_t trace) {
+static void note_operand(Inliner *c, uint32_t trace) {
     if (c->kernel && c->operands) vec_push(c->arena, c->operands, trace);
 }
 
 /* Of a value just pulled, whose coordinates live as long as the kernel. */
-static uint32_t add_trace(Composer *c, const MemoEntry *entry, const TraceIds *operands) {
+static uint32_t add_trace(Inliner *c, const MemoEntry *entry, const TraceIds *operands) {
     Trace trace = {.node = entry->node,
                    .value = entry->value,
                    .guard = entry->guard,
@@ -81,29 +81,29 @@ static uint32_t add_trace(Composer *c, const MemoEntry *entry, const TraceIds *o
 
 /* Pulling, by class. `coords` has one index per axis of the node. */
 
-static ScalarId pull(Composer *c, NodeId id, const IndexId *coords, GuardId guard);
+static ScalarId pull(Inliner *c, NodeId id, const IndexId *coords, GuardId guard);
 
 /* The address in a buffer, which is none while trying, of an element of the value it holds. */
-static IndexId address_in(Composer *c, uint32_t buffer, const Shape *shape, const IndexId *coords) {
+static IndexId address_in(Inliner *c, uint32_t buffer, const Shape *shape, const IndexId *coords) {
     if (!c->input->buffer_of_node) return indexmap_address(c->indices, shape, coords);
     Shape layout = buffer_layout(&c->input->buffers[buffer]);
     return indexmap_address(c->indices, &layout, coords);
 }
 
-static ScalarId pull_load(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
+static ScalarId pull_load(Inliner *c, NodeId id, const IndexId *coords, GuardId guard) {
     const Node *node = graph_node(c->graph, id);
-    compose_mark(c->marks, id, MARK_LOADED);
+    inline_mark(c->marks, id, MARK_LOADED);
     uint32_t buffer = c->input->buffer_of_node ? c->input->buffer_of_node[id] : id;
     IndexId address = address_in(c, buffer, &node->shape, coords);
     return scalar_load(c->scalars, node->dtype, buffer, address, guard);
 }
 
-static ScalarId pull_source(Composer *c, const Node *node, const IndexId *coords) {
+static ScalarId pull_source(Inliner *c, const Node *node, const IndexId *coords) {
     if (node->op == OP_IOTA) return scalar_index(c->scalars, coords[node->attrs.axis]);
     return scalar_const(c->scalars, node->dtype, node->attrs.number);
 }
 
-static ScalarId pull_eltwise(Composer *c, const Node *node, const IndexId *coords, GuardId guard) {
+static ScalarId pull_eltwise(Inliner *c, const Node *node, const IndexId *coords, GuardId guard) {
     const OpInfo *info = op_info(node->op);
     ScalarId args[3] = {0};
     for (uint32_t i = 0; i < node->n_args; i++) {
@@ -122,7 +122,7 @@ static ScalarId pull_eltwise(Composer *c, const Node *node, const IndexId *coord
 }
 
 /* Sums start from -0, which changes no sum; but a sum over nothing is +0. */
-static ScalarId sum_or_zero(Composer *c, const Node *node, ScalarId sum) {
+static ScalarId sum_or_zero(Inliner *c, const Node *node, ScalarId sum) {
     const OpInfo *info = op_info(node->op);
     bool starts_below = info->identity == 0 && signbit(info->identity) && !info->divides_by_count;
     if (!starts_below || dtype_kind(node->dtype) != KIND_FLOAT) return sum;
@@ -140,18 +140,18 @@ static ScalarId sum_or_zero(Composer *c, const Node *node, ScalarId sum) {
 }
 
 /* The place in the group's product that is the window's along an axis of the domain. */
-static IndexId product_coord(Composer *c, uint32_t d) {
+static IndexId product_coord(Inliner *c, uint32_t d) {
     DimId begin = c->group->begin[d];
     return begin ? index_add_dim(c->indices, c->coords[d], begin) : c->coords[d];
 }
 
 /* A reduction of this group: its result, if it is read where it is made. */
-static ScalarId pull_stage(Composer *c, NodeId id, const IndexId *coords) {
+static ScalarId pull_stage(Inliner *c, NodeId id, const IndexId *coords) {
     const Node *node = graph_node(c->graph, id);
     uint32_t at = 0;
     for (uint32_t d = 0; d < c->group->domain.rank; d++) {
         bool is_reduced = (c->group->axes >> d & 1) != 0;
-        if (is_reduced && !node->attrs.keep) continue; /* a contraction keeps none */
+        if (is_reduced && !node->attrs.keep) continue; /* a GEMM keeps none */
         IndexId expected =
             is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : product_coord(c, d);
         if (coords[at++] != expected) return fail(c, REASON_MISALIGNED, id);
@@ -163,7 +163,7 @@ static ScalarId pull_stage(Composer *c, NodeId id, const IndexId *coords) {
     return sum_or_zero(c, node, scalar_round(c->scalars, result, node->dtype));
 }
 
-static ScalarId pull_pad(Composer *c, const Node *node, const IndexId *coords, GuardId guard) {
+static ScalarId pull_pad(Inliner *c, const Node *node, const IndexId *coords, GuardId guard) {
     const Node *arg = graph_node(c->graph, node->args[0]);
     IndexId arg_coords[MAX_RANK];
     GuardId own = GUARD_NONE;
@@ -181,7 +181,7 @@ static ScalarId pull_pad(Composer *c, const Node *node, const IndexId *coords, G
 }
 
 /* Rows by index, clamped into the data. */
-static ScalarId pull_gather(Composer *c, const Node *node, const IndexId *coords, GuardId guard) {
+static ScalarId pull_gather(Inliner *c, const Node *node, const IndexId *coords, GuardId guard) {
     const Node *data = graph_node(c->graph, node->args[0]);
     const Node *rows = graph_node(c->graph, node->args[1]);
     uint32_t axis = (uint32_t)node->attrs.axis, n = rows->shape.rank;
@@ -208,13 +208,13 @@ static ScalarId pull_gather(Composer *c, const Node *node, const IndexId *coords
 }
 
 /* Views of views may double an index with each; then one of them is stored. */
-static bool is_heavy(const Composer *c, const IndexId *coords, uint32_t rank) {
+static bool is_heavy(const Inliner *c, const IndexId *coords, uint32_t rank) {
     for (uint32_t k = 0; k < rank; k++)
         if (index_weight(c->indices, coords[k]) > MAX_INDEX_WEIGHT) return true;
     return false;
 }
 
-static ScalarId pull_view(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
+static ScalarId pull_view(Inliner *c, NodeId id, const IndexId *coords, GuardId guard) {
     const Node *node = graph_node(c->graph, id);
     if (node->op == OP_PAD) return pull_pad(c, node, coords, guard);
     if (node->op == OP_GATHER) return pull_gather(c, node, coords, guard);
@@ -226,7 +226,7 @@ static ScalarId pull_view(Composer *c, NodeId id, const IndexId *coords, GuardId
 }
 
 /* Each piece under its own range, chosen by comparisons: no copy, no extra reads. */
-static ScalarId pull_concat(Composer *c, const Node *node, const IndexId *coords, GuardId guard) {
+static ScalarId pull_concat(Inliner *c, const Node *node, const IndexId *coords, GuardId guard) {
     uint32_t axis = (uint32_t)node->attrs.axis;
     DimId end = node->shape.dims[axis], zero = dim_const(c->dims, 0);
     ScalarId value = SCALAR_NONE;
@@ -248,10 +248,10 @@ static ScalarId pull_concat(Composer *c, const Node *node, const IndexId *coords
     return value;
 }
 
-static void place_coords(Composer *c, Place place, const Shape *shape, IndexId *coords);
+static void place_coords(Inliner *c, Place place, const Shape *shape, IndexId *coords);
 
 /* Whether a value that this group stores is being computed at the very place it is stored from. */
-static bool is_in_place(Composer *c, NodeId id, const IndexId *coords) {
+static bool is_in_place(Inliner *c, NodeId id, const IndexId *coords) {
     const Shape *shape = &graph_node(c->graph, id)->shape;
     Place place = place_of(c->graph, c->group, shape);
     IndexId expected[MAX_RANK];
@@ -266,13 +266,13 @@ static bool is_target(const Group *group, NodeId id) {
     return false;
 }
 
-static ScalarId pull_op(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
+static ScalarId pull_op(Inliner *c, NodeId id, const IndexId *coords, GuardId guard) {
     const Node *node = graph_node(c->graph, id);
     if (scalar_count(c->scalars) > c->input->max_scalars) return fail(c, REASON_TOO_LARGE, id);
     if (c->input->is_costly && c->input->is_costly[id] && is_target(c->group, id) &&
         id != c->placing && !is_in_place(c, id, coords))
         return fail(c, REASON_MISALIGNED, id);
-    compose_mark(c->marks, id, MARK_VISITED);
+    inline_mark(c->marks, id, MARK_VISITED);
     switch (op_info(node->op)->cls) {
     case CLASS_SOURCE:
         return pull_source(c, node, coords);
@@ -288,13 +288,13 @@ static ScalarId pull_op(Composer *c, NodeId id, const IndexId *coords, GuardId g
         return pull_concat(c, node, coords, guard);
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
-    case CLASS_CONTRACT:
+    case CLASS_MATMUL:
         break;
     }
     return fail(c, REASON_OTHER_DOMAIN, id);
 }
 
-static ScalarId pull_node(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
+static ScalarId pull_node(Inliner *c, NodeId id, const IndexId *coords, GuardId guard) {
     if (c->marks->slot[id]) return pull_stage(c, id, coords);
     if (is_in_memory(c, id) && !is_made_again(c, id)) return pull_load(c, id, coords, guard);
     NodeId reader = c->reader;
@@ -304,7 +304,7 @@ static ScalarId pull_node(Composer *c, NodeId id, const IndexId *coords, GuardId
     return value;
 }
 
-static ScalarId pull(Composer *c, NodeId id, const IndexId *coords, GuardId guard) {
+static ScalarId pull(Inliner *c, NodeId id, const IndexId *coords, GuardId guard) {
     uint32_t rank = graph_node(c->graph, id)->shape.rank;
     MemoEntry key = memo_key(id, guard, coords, rank);
     key.is_again = is_made_again(c, id);
@@ -328,12 +328,12 @@ static ScalarId pull(Composer *c, NodeId id, const IndexId *coords, GuardId guar
 /* Places. */
 
 /* The coordinates of a value of this place and shape. */
-static void place_coords(Composer *c, Place place, const Shape *shape, IndexId *coords) {
-    bool keeps = shape->rank == c->group->domain.rank;
+static void place_coords(Inliner *c, Place place, const Shape *shape, IndexId *coords) {
+    bool row_cache = shape->rank == c->group->domain.rank;
     uint32_t at = 0;
     for (uint32_t d = 0; d < c->group->domain.rank; d++) {
         bool is_reduced = place == PLACE_ROW && (c->group->axes >> d & 1);
-        if (is_reduced && !keeps) continue;
+        if (is_reduced && !row_cache) continue;
         coords[at++] = is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : c->coords[d];
     }
 }
@@ -351,7 +351,7 @@ static uint32_t next_of_kind(const Group *group, uint32_t d) {
 }
 
 /* Makes the loops of one kind (parallel or reduced) and the domain coordinates over them. */
-static uint32_t make_axes(Composer *c, const AxisPlan *plan, bool reduced) {
+static uint32_t make_axes(Inliner *c, const AxisPlan *plan, bool reduced) {
     uint32_t n = 0;
     const Shape *domain = &c->group->domain;
     for (uint32_t d = 0; d < domain->rank; d++) {
@@ -377,17 +377,17 @@ static uint32_t make_axes(Composer *c, const AxisPlan *plan, bool reduced) {
     return n;
 }
 
-static void composer_init(Composer *c, Arena *arena, const ComposeInput *input, Group *group,
+static void composer_init(Inliner *c, Arena *arena, const InlineInput *input, Group *group,
                           const AxisPlan *plan, Kernel *kernel) {
-    *c = (Composer){.arena = arena,
-                    .input = input,
-                    .marks = input->marks,
-                    .graph = input->graph,
-                    .dims = input->graph->dims,
-                    .placing = NODE_NONE,
-                    .reader = NODE_NONE,
-                    .kernel = input->buffer_of_node ? kernel : NULL,
-                    .group = group};
+    *c = (Inliner){.arena = arena,
+                   .input = input,
+                   .marks = input->marks,
+                   .graph = input->graph,
+                   .dims = input->graph->dims,
+                   .placing = NODE_NONE,
+                   .reader = NODE_NONE,
+                   .kernel = input->buffer_of_node ? kernel : NULL,
+                   .group = group};
     c->indices = indextab_new(arena, c->dims);
     c->scalars = scalartab_new(arena, c->indices);
     if (c->graph->is_fast) scalartab_set_fast(c->scalars);
@@ -399,22 +399,22 @@ static void composer_init(Composer *c, Arena *arena, const ComposeInput *input, 
     c->parallel_axes = kernel_parallel_axes(kernel);
     bool inner_reduced = group->domain.rank && (group->axes >> (group->domain.rank - 1) & 1);
     kernel->form = !group->axes ? FORM_MAP : inner_reduced ? FORM_ROW : FORM_COLUMN;
-    if (group->reduces.n && graph_is_contraction(c->graph, group->reduces.data[0]))
-        kernel->form = FORM_CONTRACT;
+    if (group->reduces.n && graph_is_matmul(c->graph, group->reduces.data[0]))
+        kernel->form = FORM_GEMM;
 }
 
 /* Reductions and stores. */
 
-static DimId reduced_count(Composer *c) {
+static DimId reduced_count(Inliner *c) {
     DimId count = dim_const(c->dims, 1);
     for (uint32_t d = 0; d < c->group->domain.rank; d++)
         if (c->group->axes >> d & 1) count = dim_mul(c->dims, count, c->group->domain.dims[d]);
     return count;
 }
 
-/* Both factors at (.., m, k) and (.., k, n), leading axes broadcast. The domain is (.., m, n, k),
+/* Both operands at (.., m, k) and (.., k, n), leading axes broadcast. The domain is (.., m, n, k),
  * of a window that part of m, n and the batches. */
-static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
+static bool compose_contract(Inliner *c, Kernel *kernel, NodeId id) {
     const Node *node = graph_node(c->graph, id);
     uint32_t rank = node->shape.rank;
     ScalarId factors[2];
@@ -436,7 +436,7 @@ static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
             factors[side] =
                 scalar_prim(c->scalars, PRIM_TF32, factors[side], SCALAR_NONE, SCALAR_NONE);
     }
-    compose_mark(c->marks, id, MARK_VISITED);
+    inline_mark(c->marks, id, MARK_VISITED);
     c->marks->slot[id] = kernel->reduces.n + 1;
     vec_push(c->arena, &kernel->reduces,
              (Reduce){.node = id,
@@ -449,14 +449,14 @@ static bool compose_contract(Composer *c, Kernel *kernel, NodeId id) {
     return true;
 }
 
-static bool compose_one(Composer *c, Kernel *kernel, NodeId id) {
+static bool compose_one(Inliner *c, Kernel *kernel, NodeId id) {
     c->reader = id;
-    if (graph_is_contraction(c->graph, id)) return compose_contract(c, kernel, id);
+    if (graph_is_matmul(c->graph, id)) return compose_contract(c, kernel, id);
     const Node *node = graph_node(c->graph, id);
     const OpInfo *info = op_info(node->op);
     Dtype acc = dtype_compute(graph_node(c->graph, node->args[0])->dtype);
     bool is_arg = info->cls == CLASS_ARGREDUCE;
-    compose_mark(c->marks, id, MARK_VISITED);
+    inline_mark(c->marks, id, MARK_VISITED);
     ScalarId value = pull(c, node->args[0], c->coords, GUARD_NONE);
     if (!value) return false;
     Reduce reduce = {.node = id,
@@ -474,7 +474,7 @@ static bool compose_one(Composer *c, Kernel *kernel, NodeId id) {
     return true;
 }
 
-static bool compose_reduce(Composer *c, Kernel *kernel, NodeId id) {
+static bool compose_reduce(Inliner *c, Kernel *kernel, NodeId id) {
     TraceIds operands = {0};
     c->operands = &operands;
     bool ok = compose_one(c, kernel, id);
@@ -486,7 +486,7 @@ static bool compose_reduce(Composer *c, Kernel *kernel, NodeId id) {
 }
 
 /* Turns coordinates of a piece into those of the concat. */
-static void join_coords(Composer *c, StoreTarget target, IndexId *coords) {
+static void join_coords(Inliner *c, StoreTarget target, IndexId *coords) {
     const Node *whole = graph_node(c->graph, target.whole);
     uint32_t axis = (uint32_t)whole->attrs.axis;
     for (uint32_t i = 0; i + 1 < target.piece; i++) {
@@ -497,7 +497,7 @@ static void join_coords(Composer *c, StoreTarget target, IndexId *coords) {
 
 /* Whether the value is one of this kernel's own: it rests on a reduction of the kernel, or is there
  * already. */
-static bool is_made_here(Composer *c, NodeId id, uint32_t *budget) {
+static bool is_made_here(Inliner *c, NodeId id, uint32_t *budget) {
     if (c->marks->slot[id]) return true;
     if (is_in_memory(c, id) || *budget == 0) return false;
     --*budget;
@@ -518,7 +518,7 @@ static bool is_made_here(Composer *c, NodeId id, uint32_t *budget) {
  * there for another's sake any more. */
 static bool may_begin(void *user, NodeId id) {
     enum { MAX_VISITS = 1024 };
-    Composer *c = user;
+    Inliner *c = user;
     uint32_t budget = MAX_VISITS;
     if (c->kernel || c->group->is_whole) return !is_in_memory(c, id);
     return is_made_here(c, id, &budget);
@@ -528,20 +528,19 @@ static bool may_pass(void *user, NodeId id) {
     return !is_in_memory(user, id);
 }
 
-static bool find_path(Composer *c, NodeId target, PlacePath *path) {
+static bool find_path(Inliner *c, NodeId target, PlacePath *path) {
     PlaceSearch search = {.graph = c->graph,
                           .group = c->group,
                           .may_begin = may_begin,
                           .may_pass = may_pass,
                           .user = c};
-    bool is_contract =
-        c->group->reduces.n && graph_is_contraction(c->graph, c->group->reduces.data[0]);
+    bool is_contract = c->group->reduces.n && graph_is_matmul(c->graph, c->group->reduces.data[0]);
     return place_find_path(&search, target, path) && (!is_contract || path->place == PLACE_ROW);
 }
 
 /* Pulls an elementwise value above what has been pulled as `value`, the next on the path: that is
  * not pulled again, but what it was rearranged to. */
-static ScalarId pull_above(Composer *c, NodeId id, NodeId below, ScalarId value,
+static ScalarId pull_above(Inliner *c, NodeId id, NodeId below, ScalarId value,
                            const PlaceCoords *at) {
     uint32_t rank = graph_node(c->graph, below)->shape.rank;
     MemoEntry entry = memo_key(below, at->guard, at->at, rank);
@@ -560,14 +559,14 @@ static ScalarId pull_above(Composer *c, NodeId id, NodeId below, ScalarId value,
 
 /* The value at the end of the path, at coordinates `at`, pulled from its beginning. Only that is
  * computed where the slices have no elements too. */
-static ScalarId pull_along(Composer *c, const PlacePath *path, PlaceCoords *at) {
+static ScalarId pull_along(Inliner *c, const PlacePath *path, PlaceCoords *at) {
     NodeId root = path->nodes[path->n - 1];
     ScalarId value = pull(c, root, at->at, GUARD_NONE);
     for (uint32_t i = path->n - 1; i-- > 0 && value;) {
         NodeId id = path->nodes[i];
         const Node *node = graph_node(c->graph, id);
         if (op_info(node->op)->cls == CLASS_VIEW) {
-            compose_mark(c->marks, id, MARK_VISITED);
+            inline_mark(c->marks, id, MARK_VISITED);
             place_follow(c->scalars, c->graph, id, at);
             if (c->input->is_part && node->op == OP_SLICE) c->input->is_part[id] = true;
         } else {
@@ -578,7 +577,7 @@ static ScalarId pull_along(Composer *c, const PlacePath *path, PlaceCoords *at) 
     return value;
 }
 
-static bool compose_target(Composer *c, StoreTarget target, Store *store, bool *is_row) {
+static bool compose_target(Inliner *c, StoreTarget target, Store *store, bool *is_row) {
     PlacePath path;
     if (!find_path(c, target.node, &path))
         return fail(c, REASON_OTHER_DOMAIN, target.node) != SCALAR_NONE;
@@ -608,12 +607,12 @@ static bool compose_target(Composer *c, StoreTarget target, Store *store, bool *
     return true;
 }
 
-static void collect_nodes(Composer *c, Kernel *kernel) {
+static void collect_nodes(Inliner *c, Kernel *kernel) {
     c->group->has_passes = kernel->form != FORM_MAP && kernel->stages.n > 1;
     c->group->has_inner = kernel->form != FORM_MAP && kernel_stores_inner(kernel);
     c->group->loads.n = 0;
     kernel->nodes.n = 0;
-    ComposeMarks *marks = c->marks;
+    InlineMarks *marks = c->marks;
     graph_sort_nodes(marks->touched, marks->n_touched);
     for (uint32_t i = 0; i < marks->n_touched; i++) {
         NodeId id = marks->touched[i];
@@ -622,9 +621,9 @@ static void collect_nodes(Composer *c, Kernel *kernel) {
     }
 }
 
-static bool compose_with(Arena *arena, const ComposeInput *input, Group *group,
-                         const AxisPlan *plan, Kernel *kernel, ComposeFailure *failure) {
-    Composer c;
+static bool compose_with(Arena *arena, const InlineInput *input, Group *group, const AxisPlan *plan,
+                         Kernel *kernel, InlineFailure *failure) {
+    Inliner c;
     *kernel = (Kernel){.name = kernel->name, .span = kernel->span};
     composer_init(&c, arena, input, group, plan, kernel);
     bool ok = true;
@@ -636,17 +635,17 @@ static bool compose_with(Arena *arena, const ComposeInput *input, Group *group,
         ok = compose_target(&c, group->targets.data[i], &stores[i], &is_row[i]);
     *failure = c.failure;
     if (ok) {
-        compose_arrange_stages(arena, kernel, stores, is_row, group->targets.n);
+        inline_arrange_stages(arena, kernel, stores, is_row, group->targets.n);
         collect_nodes(&c, kernel);
     }
-    compose_clear_marks(c.marks);
+    inline_clear_marks(c.marks);
     return ok;
 }
 
-/* Whether a batch axis must stay apart from m: the right factor moves with it, and never with m.
+/* Whether a batch axis must stay apart from m: the rhs moves with it, and never with m.
  * (An m of one element would not show in its index.) */
 static bool splits_rows(const Group *group, const Kernel *kernel, uint32_t d, uint32_t axis) {
-    if (kernel->form != FORM_CONTRACT || d + 4 != group->domain.rank) return false;
+    if (kernel->form != FORM_GEMM || d + 4 != group->domain.rank) return false;
     uint32_t batch_axes = (2u << axis) - 1;
     return (scalar_get(kernel->scalars, kernel->reduces.data[0].factor)->axes & batch_axes) != 0;
 }
@@ -658,7 +657,7 @@ static AxisPlan plan_axes(const DimTab *dims, const Group *group, const Kernel *
     for (uint32_t d = 0; d < group->domain.rank; d++) {
         uint32_t kind = group->axes >> d & 1, next = next_of_kind(group, d);
         uint32_t own = axis[kind]++;
-        bool is_m = kernel->form == FORM_CONTRACT && d + 3 == group->domain.rank;
+        bool is_m = kernel->form == FORM_GEMM && d + 3 == group->domain.rank;
         bool is_split = is_m || splits_rows(group, kernel, d, own);
         /* By an extent of 0 nothing is divided. */
         bool may_join = next < MAX_RANK && !is_split && dim_hi(dims, group->domain.dims[next]) > 0;
@@ -668,7 +667,7 @@ static AxisPlan plan_axes(const DimTab *dims, const Group *group, const Kernel *
 }
 
 /* The batches of a product as one axis with m, though some index takes them apart. False: the right
- * factor moves with one of them. */
+ * operand moves with one of them. */
 static bool join_rows(const Group *group, const Kernel *kernel, AxisPlan *plan) {
     const Scalar *factor = scalar_get(kernel->scalars, kernel->reduces.data[0].factor);
     uint32_t n_batches = group->domain.rank - 3;
@@ -677,8 +676,8 @@ static bool join_rows(const Group *group, const Kernel *kernel, AxisPlan *plan) 
     return n_batches > 0;
 }
 
-bool compose_group(Arena *arena, const ComposeInput *input, Group *group, Kernel *kernel,
-                   ComposeFailure *failure) {
+bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *kernel,
+                  InlineFailure *failure) {
     AxisPlan separate = {{false}};
     bool is_trial = !input->buffer_of_node;
     if (is_trial) return compose_with(arena, input, group, &separate, kernel, failure);
@@ -688,7 +687,7 @@ bool compose_group(Arena *arena, const ComposeInput *input, Group *group, Kernel
     AxisPlan joined = plan;
     if (ok && input->has_im2col && im2col_may_be(kernel) && join_rows(group, kernel, &joined)) {
         memset(&group->loads, 0, sizeof group->loads);
-        int64_t depth = wgmma_depth(gemm_factor_dtype(kernel));
+        int64_t depth = wgmma_depth(gemm_operand_dtype(kernel));
         if (compose_with(input->scratch, input, group, &joined, kernel, failure) &&
             im2col_find(kernel, input->buffers, depth))
             plan = joined;

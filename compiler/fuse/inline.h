@@ -42,22 +42,22 @@ typedef struct Group {
 
 /* Per node, what a composition knows of it. Clean between compositions, so that one costs what it
  * touches, not what the graph has. */
-typedef struct ComposeMarks {
+typedef struct InlineMarks {
     uint32_t *slot;  /* slot + 1 of reductions of the group, which are visited too */
     uint8_t *flags;  /* loaded, visited */
     NodeId *touched; /* that have flags */
     uint32_t n_touched;
-} ComposeMarks;
-ComposeMarks compose_marks_new(Arena *arena, const Graph *graph);
-void compose_mark(ComposeMarks *marks, NodeId id, uint8_t flag);
-void compose_clear_marks(ComposeMarks *marks);
+} InlineMarks;
+InlineMarks inline_marks_new(Arena *arena, const Graph *graph);
+void inline_mark(InlineMarks *marks, NodeId id, uint8_t flag);
+void inline_clear_marks(InlineMarks *marks);
 
 #define GROUP_NONE UINT32_MAX
 
 /* What composition may read and where it puts things. */
-typedef struct ComposeInput {
+typedef struct InlineInput {
     const Graph *graph;
-    ComposeMarks *marks;
+    InlineMarks *marks;
     Arena *scratch; /* for a first composition, which is given up; NULL while trying */
     /* In memory before this kernel runs are inputs, params and what other groups make and store. A
      * reduction of the group itself is never read back. */
@@ -76,25 +76,25 @@ typedef struct ComposeInput {
     bool *is_part;   /* per node, or NULL: is set for slices that a store leaves out the rest of */
     bool has_im2col; /* FuseOptions */
     uint32_t max_scalars;
-} ComposeInput;
+} InlineInput;
 
-typedef struct ComposeFailure {
+typedef struct InlineFailure {
     ReasonId reason;
     NodeId node; /* where it came up */
-} ComposeFailure;
+} InlineFailure;
 
 /* Composes `group` into `kernel` (name, args, symbols, variants stay empty). On failure says why.
  * Sets group->loads, has_passes, has_inner and kernel->nodes. */
-bool compose_group(Arena *arena, const ComposeInput *input, Group *group, Kernel *kernel,
-                   ComposeFailure *failure);
+bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *kernel,
+                  InlineFailure *failure);
 
 /* Per scalar id: the first stage in which it can be computed, one more than that of the last
  * reduction it hangs on. */
-uint32_t *compose_scalar_stages(Arena *arena, const Kernel *kernel);
+uint32_t *inline_scalar_stages(Arena *arena, const Kernel *kernel);
 /* The stage in which a reduction runs, given those of scalars. */
-uint32_t compose_reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage);
+uint32_t inline_reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage);
 /* Puts reductions and stores into the kernel's stages; `is_row`: per store, after all of them. */
-void compose_arrange_stages(Arena *arena, Kernel *kernel, const Store *stores, const bool *is_row,
-                            uint32_t n_stores);
+void inline_arrange_stages(Arena *arena, Kernel *kernel, const Store *stores, const bool *is_row,
+                           uint32_t n_stores);
 
 #endif

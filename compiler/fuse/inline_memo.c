@@ -20,28 +20,28 @@ static bool is_same(const MemoEntry *a, const MemoEntry *b) {
 }
 
 /* Where the key is, or would be. */
-static MemoEntry *place_of(const ComposeMemo *memo, const MemoEntry *key) {
+static MemoEntry *place_of(const InlineMemo *memo, const MemoEntry *key) {
     for (uint64_t i = key->hash;; i++) {
         MemoEntry *entry = &memo->entries[i & (memo->capacity - 1)];
         if (!entry->hash || is_same(entry, key)) return entry;
     }
 }
 
-const MemoEntry *memo_find(const ComposeMemo *memo, const MemoEntry *key) {
+const MemoEntry *memo_find(const InlineMemo *memo, const MemoEntry *key) {
     const MemoEntry *found = memo->n ? place_of(memo, key) : NULL;
     return found && found->hash ? found : NULL;
 }
 
-static void grow(Arena *arena, ComposeMemo *memo) {
-    ComposeMemo larger = {.n = memo->n,
-                          .capacity = memo->capacity ? memo->capacity * 2 : FIRST_CAPACITY};
+static void grow(Arena *arena, InlineMemo *memo) {
+    InlineMemo larger = {.n = memo->n,
+                         .capacity = memo->capacity ? memo->capacity * 2 : FIRST_CAPACITY};
     larger.entries = arena_array(arena, MemoEntry, larger.capacity);
     for (uint32_t i = 0; i < memo->capacity; i++)
         if (memo->entries[i].hash) *place_of(&larger, &memo->entries[i]) = memo->entries[i];
     *memo = larger;
 }
 
-void memo_put(Arena *arena, ComposeMemo *memo, MemoEntry entry) {
+void memo_put(Arena *arena, InlineMemo *memo, MemoEntry entry) {
     if (memo->n * 2 >= memo->capacity) grow(arena, memo);
     *place_of(memo, &entry) = entry;
     memo->n++;

@@ -16,16 +16,16 @@ typedef struct MemoEntry {
     uint32_t trace;
 } MemoEntry;
 
-typedef struct ComposeMemo {
+typedef struct InlineMemo {
     MemoEntry *entries;
     uint32_t n, capacity; /* a power of two, or 0 */
-} ComposeMemo;
+} InlineMemo;
 
 /* An entry without a value. */
 MemoEntry memo_key(NodeId node, GuardId guard, const IndexId *coords, uint32_t rank);
 /* NULL: it has not been pulled. */
-const MemoEntry *memo_find(const ComposeMemo *memo, const MemoEntry *key);
+const MemoEntry *memo_find(const InlineMemo *memo, const MemoEntry *key);
 /* The entry's coordinates must live as long as the memo. */
-void memo_put(Arena *arena, ComposeMemo *memo, MemoEntry entry);
+void memo_put(Arena *arena, InlineMemo *memo, MemoEntry entry);
 
 #endif

@@ -24,20 +24,20 @@ static void add_wholes(const Grouper *p, NodeId id, Wholes *wholes) {
         add_wholes(p, node->args[i], wholes);
 }
 
-bool group_widen(Grouper *p, uint32_t index, const Anchor *anchor) {
+bool group_widen(Grouper *p, uint32_t index, const Root *root) {
     const Group before = p->g->groups.data[index];
-    ComposeFailure failure;
+    InlineFailure failure;
     if (before.reduces.n) return false;
     Wholes wholes = {.n = 0};
-    NodeId from = anchor->node;
-    if (anchor->is_reduction && !graph_is_contraction(p->graph, from))
+    NodeId from = root->node;
+    if (root->is_reduction && !graph_is_matmul(p->graph, from))
         from = graph_node(p->graph, from)->args[0];
     add_wholes(p, from, &wholes);
     for (uint32_t i = 0; i < wholes.n; i++) {
         Group *group = &p->g->groups.data[index];
         group->domain = wholes.shapes[i];
         group->is_whole = true;
-        if (group_try_join(p, index, anchor, &failure)) return true;
+        if (group_try_join(p, index, root, &failure)) return true;
         *group = before;
     }
     return false;
@@ -60,7 +60,7 @@ static bool is_taken_apart(const Grouper *p, NodeId id) {
 /* Whether all groups that compute it are maps. */
 static bool is_mapped(const Grouper *p, NodeId id, uint32_t n_makers) {
     uint32_t *makers = arena_array(p->arena, uint32_t, p->graph->nodes.n);
-    ComposeFailure failure;
+    InlineFailure failure;
     for (uint32_t i = 0; i < p->g->groups.n; i++)
         if (!p->g->groups.data[i].reduces.n && !p->g->groups.data[i].is_closed)
             group_attempt(p, &p->g->groups.data[i], i, &failure, makers);

@@ -331,7 +331,7 @@ static bool widen_reduce(const Eval *e) {
     return true;
 }
 
-/* Of factors as they enter products: rounded, though they may not have been. */
+/* Of operands as they enter products: rounded, though they may not have been. */
 static const double *factor_errors(const Eval *e, uint32_t k, bool *is_any) {
     const double *errors = errors_or_zeros(e, k);
     const Tensor *arg = &e->args[k];
@@ -350,7 +350,7 @@ static const double *factor_errors(const Eval *e, uint32_t k, bool *is_any) {
     return rounded;
 }
 
-/* What rounding and the factors' errors make of a dot product of magnitudes `without`, which they
+/* What rounding and the operands' errors make of a dot product of magnitudes `without`, which they
  * raise to `with`. */
 static double dot_error(const Eval *e, double with, double without, int64_t n, bool is_any) {
     double u = 2 * ((double)n + 2) * interp_unit_roundoff(dtype_compute(e->out->dtype));
@@ -419,7 +419,7 @@ bool interp_widen(const Eval *e) {
         return !has_errors(e) || widen_reduce(e);
     case CLASS_ARGREDUCE:
         return !has_errors(e) || widen_reduce(e);
-    case CLASS_CONTRACT:
+    case CLASS_MATMUL:
         return !has_errors(e) || widen_matmul(e);
     }
     return true;

@@ -64,7 +64,7 @@ static bool dispatch(const Eval *e) {
         return interp_view(e);
     case CLASS_CONCAT:
         return interp_concat(e);
-    case CLASS_CONTRACT:
+    case CLASS_MATMUL:
         return interp_matmul(e);
     }
     return interp_fail(e, "unknown class");
@@ -123,7 +123,7 @@ static bool bind(const Graph *graph, const GraphInput *input, const int64_t *sym
     return true;
 }
 
-/* A product's left factor may be off by what a rewrite adds, too. */
+/* A product's lhs may be off by what a rewrite adds, too. */
 static const double *slacken(const InterpSlack *slack, const Tensor *factor, const double *errors,
                              Arena *arena) {
     int64_t n = tensor_n_elems(factor);

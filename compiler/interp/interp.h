@@ -48,7 +48,7 @@ double interp_rounded_bound(Dtype dtype, double exact, double error);
 bool interp_shape(const Graph *graph, NodeId node, const int64_t *symbol_values, Tensor *out,
                   Arena *arena, const char **error);
 
-/* What a rewrite may add to the left factor of a product: relatively, and to every element. */
+/* What a rewrite may add to the lhs of a product: relatively, and to every element. */
 typedef struct InterpSlack {
     NodeId product;
     double relative, absolute;

@@ -71,7 +71,7 @@ static void sum_finish(const Eval *e, int64_t i, const SumAcc *sum, int64_t n_te
 typedef struct ProductAcc {
     double hi, lo; /* mantissa */
     int64_t exponent;
-    double log2_large, log2_small; /* of the factors above and below 1 in magnitude */
+    double log2_large, log2_small; /* of the operands above and below 1 in magnitude */
     bool has_zero, has_infinity, has_nan;
 } ProductAcc;
 
@@ -116,7 +116,7 @@ static void product_finish(const Eval *e, int64_t i, const ProductAcc *p, int64_
         return;
     }
     /* Roundings relative to each partial product, and absolute ones below the normal numbers, which
-     * later factors enlarge. */
+     * later operands enlarge. */
     double error = n * interp_unit_roundoff(compute) * fabs(exact) * (1 + 1e-6);
     if (n > 1 && !p->has_zero) error += n * least * exp2(p->log2_large);
     if (p->has_zero) error = DBL_TRUE_MIN;
@@ -258,7 +258,7 @@ static const double *factor_elems(const Eval *e, const Tensor *arg) {
     return rounded;
 }
 
-/* Tensor cores line products up by the exponents of the factors, of which those below the normal
+/* Tensor cores line products up by the exponents of the operands, of which those below the normal
  * numbers have the least, and cut off what is lower than some 24 bits: by how much larger than it
  * is a product then counts. */
 static double excess(const Eval *e, double a, double b, double product) {

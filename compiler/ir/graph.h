@@ -122,13 +122,13 @@ static inline OpClass graph_class(const Graph *graph, NodeId id) {
     return op_info(graph_node(graph, id)->op)->cls;
 }
 
-static inline bool graph_is_contraction(const Graph *graph, NodeId id) {
-    return graph_class(graph, id) == CLASS_CONTRACT;
+static inline bool graph_is_matmul(const Graph *graph, NodeId id) {
+    return graph_class(graph, id) == CLASS_MATMUL;
 }
 
 static inline bool graph_is_reduction(const Graph *graph, NodeId id) {
     OpClass cls = graph_class(graph, id);
-    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONTRACT;
+    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_MATMUL;
 }
 
 static inline bool graph_is_literal(const Graph *graph, NodeId id) {

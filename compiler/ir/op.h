@@ -17,7 +17,7 @@ typedef enum {
     CLASS_ARGREDUCE, /* the index of the extreme element; result i32 */
     CLASS_VIEW,      /* moves no data: an index map from the result to its (first) argument */
     CLASS_CONCAT,    /* several arguments side by side along one axis */
-    CLASS_CONTRACT   /* matmul */
+    CLASS_MATMUL     /* matmul */
 } OpClass;
 
 typedef enum {                /* result dtype from the argument dtypes */

@@ -44,7 +44,7 @@ static void copy_node(Copier *c, NodeId id) {
     add(c, id, node, c->from->kernel_of.n ? c->from->kernel_of.data[id] : 0);
 }
 
-Excerpt excerpt_of(Arena *arena, const Graph *graph, const bool *in, const bool *out) {
+Subgraph subgraph_of(Arena *arena, const Graph *graph, const bool *in, const bool *out) {
     uint32_t n = graph->nodes.n;
     Copier c = {.arena = arena, .from = graph, .copy_of = arena_array(arena, NodeId, n)};
     c.to = graph_new(arena, graph->dims, graph->source, graph->name);
@@ -58,5 +58,5 @@ Excerpt excerpt_of(Arena *arena, const Graph *graph, const bool *in, const bool 
             vec_push(arena, &c.to->outputs,
                      (GraphOutput){.name = "", .node = c.copy_of[id], .span = graph->span});
     }
-    return (Excerpt){.graph = c.to, .of = c.of.data};
+    return (Subgraph){.graph = c.to, .of = c.of.data};
 }

@@ -5,13 +5,13 @@
 
 #include "ir/graph.h"
 
-typedef struct Excerpt {
+typedef struct Subgraph {
     Graph *graph; /* in the same blocks, of which some nodes may be missing */
     NodeId *of;   /* per node of it: the node of the whole graph */
-} Excerpt;
+} Subgraph;
 
 /* The nodes marked in `in` (per node), of which those marked in `out` are outputs. What they read
  * of others is an input, unless it is a param, a literal or an iota. */
-Excerpt excerpt_of(Arena *arena, const Graph *graph, const bool *in, const bool *out);
+Subgraph subgraph_of(Arena *arena, const Graph *graph, const bool *in, const bool *out);
 
 #endif

@@ -78,7 +78,7 @@ static void write_maps(Writer *w, const Variant *v) {
         for (uint32_t k = 0; k < map->rank; k++)
             text_printf(&w->out, " %u,%u,%u", map->axes[k].axis, map->axes[k].stride,
                         map->axes[k].box);
-        if (map->im2col) text_puts(&w->out, " im2col"); /* of what the factor is made of */
+        if (map->im2col) text_puts(&w->out, " im2col"); /* of what the operand is made of */
         text_puts(&w->out, "\n");
     }
 }
@@ -89,8 +89,8 @@ static void write_variants(Writer *w) {
         const Sched *s = &v->sched;
         text_printf(
             &w->out, "variant %u %d %u %u %u %u %lld %u %u %d %u %u %u %llx %u %lld %u %lld %lld\n",
-            s->lanes, s->is_flat, s->lanes_out, s->unroll, s->threads, s->team,
-            (long long)s->unit_elems, s->resident, s->slots, s->is_wide, v->grid, v->shared_bytes,
+            s->lanes, s->is_flat, s->lanes_out, s->unroll, s->threads, s->threads_per_row,
+            (long long)s->chunk_elems, s->resident, s->slots, s->is_wide, v->grid, v->shared_bytes,
             v->align_bytes, (unsigned long long)v->align_args, v->multiple_dim,
             (long long)v->multiple_of, v->limit_dim, (long long)v->least, (long long)v->limit);
         text_printf(&w->out, "tile %d %u %u %u %u %u %u %u %u %u %u %d %u %d\n", (int)s->engine,
@@ -100,8 +100,8 @@ static void write_variants(Writer *w) {
         text_printf(&w->out, "in %u %u %u %lld\n", s->lanes_in, s->axis_in, v->other_dim,
                     (long long)v->other_of);
         write_maps(w, v);
-        for (uint32_t k = 0; k < v->keeps.n; k++) {
-            const Keep *keep = &v->keeps.data[k];
+        for (uint32_t k = 0; k < v->row_cache.n; k++) {
+            const CachedValue *keep = &v->row_cache.data[k];
             text_printf(&w->out, "keep %u %u %u\n", w->numbers[keep->value], keep->stage,
                         keep->slot);
         }
@@ -160,7 +160,7 @@ typedef struct Seen {
     uint64_t hash;
 } Seen;
 
-void share_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
+void dedup_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
     Vec(Seen) seen = {0};
     for (uint32_t p = 0; p < n_plans; p++)
         for (uint32_t k = 0; k < plans[p]->kernels.n; k++) {
@@ -178,7 +178,7 @@ void share_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
 
 /* Whether what passes between the kernels is wired alike: their codes do not tell. */
 static bool passes_alike(const Launch *a, const Launch *b) {
-    for (uint32_t k = 0; k < a->n && !launch_has_parts(a); k++)
+    for (uint32_t k = 0; k < a->n && !launch_is_parallel(a); k++)
         for (uint32_t i = 0; i < a->kernels[k].args.n; i++) {
             LaunchArg of = {k, i}, in_a = launch_first_use(a, of), in_b = launch_first_use(b, of);
             if (in_a.kernel != in_b.kernel || in_a.arg != in_b.arg) return false;
@@ -193,7 +193,7 @@ static bool are_same(const Launch *a, const Launch *b) {
     return same && passes_alike(a, b);
 }
 
-void share_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
+void dedup_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
     Vec(Launch) owners = {0}; /* the first of each kind has the function */
     for (uint32_t p = 0; p < n_plans; p++)
         for (uint32_t k = 0; k < plans[p]->kernels.n; k += plan_launch(plans[p], k).n) {

@@ -6,9 +6,9 @@
 #include "plan/kernel.h"
 
 /* Sets Kernel.code. */
-void share_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans);
+void dedup_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans);
 /* Gives launches of the same codes one function: sets Variant.symbol of the later ones to the first
  * one's and marks them shared. Kernels must be linked before. */
-void share_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans);
+void dedup_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans);
 
 #endif

@@ -45,7 +45,7 @@ static bool make_variants(const Plan *plan, const Kernel *kernel, uint32_t threa
     out[0] = kernel->variants[0];
     if (out[0].n_maps || out[0].multiple_dim || out[0].limit_dim)
         out[0] = kernel->variants[kernel->n_variants - 1];
-    if (!sched_turn(kernel, threads, &out[0])) return false;
+    if (!sched_one_block(kernel, threads, &out[0])) return false;
     out[1] = out[0];
     out[1].align_args = kernel_own_args(plan, kernel);
     if (!out[1].align_args) out[1].align_bytes = 1;
@@ -55,7 +55,7 @@ static bool make_variants(const Plan *plan, const Kernel *kernel, uint32_t threa
 static bool is_small(const Turns *t, const Kernel *kernel) {
     DimTab *dims = t->plan->graph->dims;
     DimId visits = dim_mul(dims, kernel_n_rows(kernel), kernel_n_reduced(kernel));
-    if (kernel->is_init || kernel->link != LINK_NONE || !kernel->n_variants ||
+    if (kernel->is_init || kernel->link != LAUNCH_SINGLE || !kernel->n_variants ||
         !is_known(t, visits, MAX_VISITS) || !is_known(t, kernel_n_rows(kernel), MAX_VISITS))
         return false; /* of nothing to visit there may be rows without number */
     for (uint32_t i = 0; i < kernel->args.n; i++) {
@@ -106,9 +106,9 @@ static bool is_used_outside(const Turns *t, const Trial *trial, uint32_t buffer)
     return false;
 }
 
-static uint32_t chip_bytes(const Trial *trial) {
+static uint32_t smem_bytes(const Trial *trial) {
     Launch launch = plan_launch(&trial->plan, 0);
-    return launch_chip_place(&trial->plan, &launch, NULL, UINT32_MAX, NULL);
+    return launch_smem_place(&trial->plan, &launch, NULL, UINT32_MAX, NULL);
 }
 
 /* Shared memory that the kernels use for their own, one after the other. */
@@ -148,7 +148,7 @@ static void set_copied(Trial *trial, uint32_t buffer, bool is_copied) {
 
 /* What only the run touches stays on chip, or there is no run; then, in the order of the turns,
  * what they read is copied as long as there is room. */
-static bool fill_chip(const Turns *t, Trial *trial) {
+static bool fill_smem(const Turns *t, Trial *trial) {
     uint32_t own = static_bytes(t, trial);
     if (own > MAX_STATIC_BYTES) return false;
     for (uint32_t b = 0; b < trial->plan.buffers.n; b++) {
@@ -157,7 +157,7 @@ static bool fill_chip(const Turns *t, Trial *trial) {
             buffer->is_on_chip ||
             (buffer->kind == BUFFER_TEMP && is_written(trial, b) && !is_used_outside(t, trial, b));
     }
-    if (chip_bytes(trial) + own > MAX_SHARED_BYTES) return false;
+    if (smem_bytes(trial) + own > MAX_SHARED_BYTES) return false;
     for (uint32_t k = 0; k < trial->plan.kernels.n; k++)
         for (uint32_t i = 0; i < trial->plan.kernels.data[k].args.n; i++) {
             uint32_t buffer = trial->plan.kernels.data[k].args.data[i];
@@ -165,7 +165,7 @@ static bool fill_chip(const Turns *t, Trial *trial) {
             if (is_there || is_written(trial, buffer) || !is_worth_copying(t, trial, k, buffer))
                 continue;
             set_copied(trial, buffer, true);
-            if (chip_bytes(trial) + own > MAX_SHARED_BYTES) set_copied(trial, buffer, false);
+            if (smem_bytes(trial) + own > MAX_SHARED_BYTES) set_copied(trial, buffer, false);
         }
     return true;
 }
@@ -204,15 +204,15 @@ static bool make_turns(const Turns *t, Trial *trial, uint32_t threads) {
         make_variants(&trial->plan, &kernels[k], threads, made);
         memcpy(kernels[k].variants, made, sizeof made);
         kernels[k].n_variants = 2;
-        kernels[k].link = k ? LINK_TURN : LINK_NONE;
+        kernels[k].link = k ? LAUNCH_ONE_BLOCK : LAUNCH_SINGLE;
         n_args += kernels[k].args.n;
     }
-    if (n_args > MAX_KERNEL_ARGS || !fill_chip(t, trial)) return false;
+    if (n_args > MAX_KERNEL_ARGS || !fill_smem(t, trial)) return false;
     align_copied(trial);
     drop_needless(trial);
-    uint32_t bytes = chip_bytes(trial);
+    uint32_t bytes = smem_bytes(trial);
     for (uint32_t v = 0; v < kernels[0].n_variants; v++) {
-        kernels[0].variants[v].chip_bytes = bytes;
+        kernels[0].variants[v].smem_bytes = bytes;
         kernels[0].variants[v].symbol = v ? str_format(t->arena, "%s_v%u", symbol, v) : symbol;
     }
     return true;
@@ -252,7 +252,7 @@ static const PlanCost *price_around(const Turns *t, const Trial *own, const Tria
     const Kernel *kernels = t->plan->kernels.data;
     uint32_t first = own->begin, end = own->end + AROUND, least = plan_n_init(t->plan);
     first = first > least + AROUND ? first - AROUND : least;
-    while (first > least && kernels[first].link != LINK_NONE) first--;
+    while (first > least && kernels[first].link != LAUNCH_SINGLE) first--;
     if (end > t->plan->kernels.n) end = t->plan->kernels.n;
     Trial all = trial_of(t, first, end);
     if (run) put_run(&all.plan, first, run);
@@ -260,10 +260,10 @@ static const PlanCost *price_around(const Turns *t, const Trial *own, const Tria
     if (!plan->graph->fixed_kernels.n) all.plan.edges.n = 0;
     all.plan.edges.data =
         arena_copy(t->scratch, plan->edges.data, plan->edges.n * sizeof *plan->edges.data);
-    chain_kernels(t->arena, t->scratch, &all.plan, t->target);
+    sequence_kernels(t->arena, t->scratch, &all.plan, t->target);
     *n_broken = must_n_broken(plan);
-    share_classify(t->scratch, &plan, 1);
-    launch_join(t->arena, t->scratch, &all.plan, t->target);
+    dedup_classify(t->scratch, &plan, 1);
+    parallel_kernels(t->arena, t->scratch, &all.plan, t->target);
     return cost_plan(t->scratch, plan, card_of_target(t->target), t->dims);
 }
 
@@ -273,7 +273,7 @@ static bool pays_around(const Turns *t, const Trial *before, const Trial *run) {
     const PlanCost *without = price_around(t, before, NULL, &n_broken_apart);
     uint32_t n_saved =
         without->n_launches > with->n_launches ? without->n_launches - with->n_launches : 0;
-    return n_broken <= n_broken_apart && with->us < choose_tie_us(without->us, n_saved);
+    return n_broken <= n_broken_apart && with->us < prices_tie_us(without->us, n_saved);
 }
 
 /* Whether the run became a launch; otherwise what is before *stop is to be tried, and what is from
@@ -292,7 +292,7 @@ static bool try_run(Turns *t, uint32_t begin, uint32_t end, uint8_t sizes, uint3
         *next = *stop + 1;
         if (is_taken) {
             put_run(t->plan, 0, &after);
-            chain_mark_edges(t->plan);
+            sequence_mark_edges(t->plan);
         }
     }
     arena_rewind(t->scratch, mark);
@@ -325,8 +325,8 @@ static uint32_t find_broken(const Turns *t, const Trial *run, bool *is_end) {
     all.plan.edges.data =
         arena_copy(t->scratch, t->plan->edges.data, t->plan->edges.n * sizeof *t->plan->edges.data);
     if (run) put_run(&all.plan, 0, run);
-    chain_mark_edges(&all.plan);
-    chain_kernels(t->arena, t->scratch, &all.plan, t->target);
+    sequence_mark_edges(&all.plan);
+    sequence_kernels(t->arena, t->scratch, &all.plan, t->target);
     for (uint32_t i = 0; i < all.plan.edges.n; i++) {
         const Edge *edge = &all.plan.edges.data[i];
         if (is_end && must_breaks(&all.plan, edge))
@@ -366,7 +366,7 @@ static void keep_block(Turns *t, uint32_t block, const bool *is_end, uint32_t *n
     if (n_left >= *n_broken) return;
     *n_broken = n_left;
     put_run(t->plan, 0, &run);
-    chain_mark_edges(t->plan);
+    sequence_mark_edges(t->plan);
 }
 
 static void keep_blocks(Turns *t) {
@@ -381,7 +381,7 @@ static void keep_blocks(Turns *t) {
     arena_rewind(t->scratch, mark);
 }
 
-void turn_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
+void one_block_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
     Turns t = {.arena = arena, .scratch = scratch, .plan = plan, .target = target};
     t.dims = cost_dims(arena, plan->graph->dims, NULL);
     t.sizes = arena_array(arena, uint8_t, plan->kernels.n);

@@ -30,38 +30,39 @@ static bool is_early(const Kernel *kernel, ScalarId id) {
     return is_it;
 }
 
-static bool finds_slots(const Kernel *rows, Online *online) {
+static bool finds_slots(const Kernel *rows, OnlineSoftmax *online_softmax) {
     if (rows->stages.n != 3 || rows->reduces.n != 2) return false;
     for (uint32_t i = 0; i < 2; i++)
         if (rows->stages.data[i].reduces.n != 1) return false;
-    online->shift = rows->stages.data[0].reduces.data[0];
-    online->total = rows->stages.data[1].reduces.data[0];
-    const Reduce *shift = &rows->reduces.data[online->shift];
-    const Reduce *total = &rows->reduces.data[online->total];
+    online_softmax->shift = rows->stages.data[0].reduces.data[0];
+    online_softmax->total = rows->stages.data[1].reduces.data[0];
+    const Reduce *shift = &rows->reduces.data[online_softmax->shift];
+    const Reduce *total = &rows->reduces.data[online_softmax->total];
     return shift->combine == PRIM_MAX && total->combine == PRIM_ADD && !shift->divisor &&
            !total->divisor && shift->result == DT_F32 && total->result == DT_F32 &&
            shift->acc == DT_F32 && total->acc == DT_F32;
 }
 
 /* weight / total, rounded; weight = power(x - shift). */
-static bool has_weights(const Kernel *rows, Online *online) {
+static bool has_weights(const Kernel *rows, OnlineSoftmax *online_softmax) {
     const Stage *last = &rows->stages.data[2];
-    const Reduce *shift = &rows->reduces.data[online->shift];
-    const Reduce *total = &rows->reduces.data[online->total];
+    const Reduce *shift = &rows->reduces.data[online_softmax->shift];
+    const Reduce *total = &rows->reduces.data[online_softmax->total];
     const Scalar *rounded = get(rows, last->stores.data[0].value);
     if (rounded->kind != SCALAR_CVT || !is_prim(rows, rounded->args[0], PRIM_DIV)) return false;
     const Scalar *quotient = get(rows, rounded->args[0]);
     const Scalar *weight = get(rows, total->value);
-    if (quotient->args[0] != total->value || !is_result(rows, quotient->args[1], online->total) ||
-        weight->kind != SCALAR_PRIM || !is_power(prim_full(weight->prim)) ||
-        !is_prim(rows, weight->args[0], PRIM_SUB))
+    if (quotient->args[0] != total->value ||
+        !is_result(rows, quotient->args[1], online_softmax->total) || weight->kind != SCALAR_PRIM ||
+        !is_power(prim_full(weight->prim)) || !is_prim(rows, weight->args[0], PRIM_SUB))
         return false;
     const Scalar *below = get(rows, weight->args[0]);
-    online->power = prim_full(weight->prim);
-    online->weight = scalar_prim(rows->scalars, prim_rounded_to(weight->prim, rounded->dtype),
-                                 weight->args[0], SCALAR_NONE, SCALAR_NONE);
-    return below->args[0] == shift->value && is_result(rows, below->args[1], online->shift) &&
-           is_early(rows, shift->value);
+    online_softmax->power = prim_full(weight->prim);
+    online_softmax->weight =
+        scalar_prim(rows->scalars, prim_rounded_to(weight->prim, rounded->dtype), weight->args[0],
+                    SCALAR_NONE, SCALAR_NONE);
+    return below->args[0] == shift->value &&
+           is_result(rows, below->args[1], online_softmax->shift) && is_early(rows, shift->value);
 }
 
 /* Masks. */
@@ -92,10 +93,11 @@ static bool is_position(const Kernel *kernel, ScalarId id, uint32_t axis, DimId 
 }
 
 /* Whether scores are -infinity in row m from column m + 1 + ahead on, and weights therefore 0. */
-static bool is_limited(const Kernel *scores, const Kernel *rows, const Online *online,
-                       uint32_t passed, DimId *ahead) {
+static bool is_limited(const Kernel *scores, const Kernel *rows,
+                       const OnlineSoftmax *online_softmax, uint32_t passed, DimId *ahead) {
     DimTab *dims = indextab_dims(scalartab_indices(scores->scalars));
-    const Scalar *score = get(rows, without_casts(rows, rows->reduces.data[online->shift].value));
+    const Scalar *score =
+        get(rows, without_casts(rows, rows->reduces.data[online_softmax->shift].value));
     ScalarId stored = without_casts(scores, scores->row_stores.data[0].value);
     if (score->kind != SCALAR_LOAD || score->buffer != passed ||
         !is_prim(scores, stored, PRIM_SELECT))
@@ -114,10 +116,11 @@ static bool is_limited(const Kernel *scores, const Kernel *rows, const Online *o
     return true;
 }
 
-Online online_find(const Kernel *scores, Kernel *rows, uint32_t passed) {
-    Online online = {.weight = SCALAR_NONE};
-    if (!finds_slots(rows, &online) || !has_weights(rows, &online))
-        return (Online){.weight = SCALAR_NONE};
-    online.is_limited = is_limited(scores, rows, &online, passed, &online.ahead);
-    return online;
+OnlineSoftmax online_softmax_find(const Kernel *scores, Kernel *rows, uint32_t passed) {
+    OnlineSoftmax online_softmax = {.weight = SCALAR_NONE};
+    if (!finds_slots(rows, &online_softmax) || !has_weights(rows, &online_softmax))
+        return (OnlineSoftmax){.weight = SCALAR_NONE};
+    online_softmax.is_limited =
+        is_limited(scores, rows, &online_softmax, passed, &online_softmax.ahead);
+    return online_softmax;
 }

@@ -15,6 +15,6 @@
 
 /* What `rows`, over the product `scores`, can be rewritten to; weight SCALAR_NONE: nothing. Adds to
  * the rows' scalars. `passed`: the buffer of the scores. */
-Online online_find(const Kernel *scores, Kernel *rows, uint32_t passed);
+OnlineSoftmax online_softmax_find(const Kernel *scores, Kernel *rows, uint32_t passed);
 
 #endif

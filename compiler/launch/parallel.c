@@ -81,11 +81,11 @@ static Prices price_of(const Joiner *j, Kernel *kernels, uint32_t n) {
     Plan alone = *j->plan;
     alone.kernels.data = kernels;
     alone.kernels.n = alone.kernels.capacity = n;
-    return choose_price(j->scratch, &alone, j->target, &j->points);
+    return prices_of_plan(j->scratch, &alone, j->target, &j->points);
 }
 
 static bool follows_in_blocks(const Launch *launch) {
-    return launch->n > 1 && !launch_has_parts(launch);
+    return launch->n > 1 && !launch_is_parallel(launch);
 }
 
 /* A launch that grows, and the same kernels in launches of their own. */
@@ -109,11 +109,11 @@ static ReasonId add(const Joiner *j, Trial *trial, uint32_t k) {
     const Kernel *kernel = &j->plan->kernels.data[k];
     const Launch own = plan_launch(j->plan, k), launch = {trial->together, trial->n};
     if (follows_in_blocks(&launch) || follows_in_blocks(&own)) return REASON_IN_BLOCKS;
-    ReasonId reason = part_limits(trial->together, trial->n, kernel);
+    ReasonId reason = parallel_limits(trial->together, trial->n, kernel);
     if (reason != REASON_NONE) return reason;
     Kernel *before = arena_copy(j->scratch, trial->together, trial->n * sizeof *before);
     trial->together[trial->n] = trial->apart[trial->n] = *kernel;
-    reason = part_add(j->arena, j->plan, trial->together, trial->n, j->target);
+    reason = parallel_add(j->arena, j->plan, trial->together, trial->n, j->target);
     if (reason == REASON_NONE) {
         Kernel added = trial->together[trial->n];
         uint32_t to = place_of(&launch, &added);
@@ -133,10 +133,10 @@ typedef struct TrialPrices {
 
 /* REASON_NONE where the launch pays. */
 static ReasonId judge(const Joiner *j, const Trial *trial, TrialPrices *prices) {
-    if (!part_grids_add_up(j->plan, trial->together, trial->n)) return REASON_LAUNCH_FULL;
+    if (!parallel_grids_add_up(j->plan, trial->together, trial->n)) return REASON_LAUNCH_FULL;
     prices->together = price_of(j, trial->together, trial->n);
     prices->apart = price_of(j, trial->apart, trial->n);
-    return choose_is_better(&j->points, &prices->together, &prices->apart, &prices->apart)
+    return prices_are_better(&j->points, &prices->together, &prices->apart, &prices->apart)
                ? REASON_SLOWER_LAUNCH
                : REASON_NONE;
 }
@@ -247,7 +247,7 @@ static void join(Joiner *j, uint32_t first) {
             vec_push(j->arena, &j->plan->aparts, candidates.of[i].apart);
 }
 
-void launch_join(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
+void parallel_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
     ArenaMark mark = arena_mark(scratch);
     Joiner j = {.arena = arena,
                 .scratch = scratch,

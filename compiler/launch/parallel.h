@@ -4,7 +4,7 @@
  * (launch/parallel_fit.h) and the price agrees: never where that makes them more than 2 % slower
  * than launches of their own at one of the points of cost_points, unless a `fuse must` block has
  * values of both. For GPUs: on a CPU a launch is a call. Requires Kernel.code; lengthens lifetimes,
- * so buffers are placed after it. Contractions by wgmma get tiles for all parts' together. */
+ * so buffers are placed after it. GEMMs by wgmma get tiles for all parts' together. */
 #ifndef FUSEC_LAUNCH_PARALLEL_H
 #define FUSEC_LAUNCH_PARALLEL_H
 
@@ -13,6 +13,6 @@
 
 /* Moves kernels behind the launch that they join, links them as parts, and notes in Plan.aparts why
  * others stay by themselves. What is tried is bounded, whatever the graph. */
-void launch_join(Arena *arena, Arena *scratch, Plan *plan, const Target *target);
+void parallel_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target);
 
 #endif

@@ -29,7 +29,7 @@ static uint32_t most_maps(const Kernel *kernel) {
     return most;
 }
 
-ReasonId part_limits(const Kernel *parts, uint32_t n_parts, const Kernel *kernel) {
+ReasonId parallel_limits(const Kernel *parts, uint32_t n_parts, const Kernel *kernel) {
     uint32_t n_args = kernel->args.n, n_maps = most_maps(kernel), n_codes = 1;
     uint32_t n_scalars = scalar_count(kernel->scalars);
     bool is_new = true;
@@ -60,7 +60,7 @@ static bool multiply_alike(const Kernel *a, const Variant *of_a, const Kernel *b
     bool is_same = s->tile_m == t->tile_m && s->tile_n == t->tile_n && s->stages == t->stages &&
                    s->products == t->products && s->store_warps == t->store_warps &&
                    of_a->is_resident == of_b->is_resident &&
-                   gemm_factor_dtype(a) == gemm_factor_dtype(b);
+                   gemm_operand_dtype(a) == gemm_operand_dtype(b);
     for (uint32_t i = 0; i < of_a->n_maps && is_same; i++)
         is_same = of_a->maps[i].axes[1].box == of_b->maps[i].axes[1].box &&
                   (of_a->maps[i].axes[0].axis == gemm_axis_k(a)) ==
@@ -71,10 +71,9 @@ static bool multiply_alike(const Kernel *a, const Variant *of_a, const Kernel *b
 static ReasonId go_together(const Kernel *a, const Variant *of_a, const Kernel *b,
                             const Variant *of_b) {
     const Sched *s = &of_a->sched, *t = &of_b->sched;
-    if (a->form != b->form || (a->form == FORM_CONTRACT && s->engine != t->engine))
+    if (a->form != b->form || (a->form == FORM_GEMM && s->engine != t->engine))
         return REASON_OTHER_LOOPS;
-    if (a->form == FORM_CONTRACT && s->engine == CONTRACT_WGMMA &&
-        !multiply_alike(a, of_a, b, of_b))
+    if (a->form == FORM_GEMM && s->engine == GEMM_WGMMA && !multiply_alike(a, of_a, b, of_b))
         return REASON_OTHER_TILES;
     return s->threads == t->threads && s->cluster == t->cluster ? REASON_NONE : REASON_OTHER_BLOCKS;
 }
@@ -176,12 +175,12 @@ static void set_variants(const Pairs *p, Arena *arena) {
     }
     for (uint32_t v = 0; v < p->n_pairs; v++) {
         p->parts->variants[v].symbol = v ? str_format(arena, "%s_v%u", symbol, v) : symbol;
-        if (p->parts->form == FORM_CONTRACT && p->parts->variants[v].sched.engine == CONTRACT_WGMMA)
+        if (p->parts->form == FORM_GEMM && p->parts->variants[v].sched.engine == GEMM_WGMMA)
             widen_alike(p, v);
     }
 }
 
-bool part_grids_add_up(const Plan *plan, const Kernel *kernels, uint32_t n) {
+bool parallel_grids_add_up(const Plan *plan, const Kernel *kernels, uint32_t n) {
     const Launch launch = {.kernels = kernels, .n = n};
     for (uint32_t v = 0; v < kernels->n_variants; v++)
         if (launch_grid(plan->graph->dims, &launch, v) == DIM_NONE) return false;
@@ -201,7 +200,7 @@ static bool take_variants(Kernel *kernels, uint32_t n) {
 
 static ReasonId pair_variants(Arena *arena, const Plan *plan, Kernel *kernels, uint32_t n) {
     Pairs p = {.plan = plan, .parts = kernels, .n = n, .other = &kernels[n]};
-    kernels[n].link = LINK_PART;
+    kernels[n].link = LAUNCH_PARALLEL;
     if (!take_variants(kernels, n)) {
         ReasonId reason = match(&p, (Pair){kernels->n_variants - 1, p.other->n_variants - 1});
         if (reason != REASON_NONE) return reason;
@@ -211,11 +210,11 @@ static ReasonId pair_variants(Arena *arena, const Plan *plan, Kernel *kernels, u
     return REASON_NONE;
 }
 
-/* The machine is filled by other tiles than those of each contraction alone. */
-ReasonId part_add(Arena *arena, const Plan *plan, Kernel *kernels, uint32_t n,
-                  const Target *target) {
+/* The machine is filled by other tiles than those of each GEMM alone. */
+ReasonId parallel_add(Arena *arena, const Plan *plan, Kernel *kernels, uint32_t n,
+                      const Target *target) {
     if (kernels->form != kernels[n].form) return REASON_OTHER_LOOPS;
-    if (kernels->form != FORM_CONTRACT) return pair_variants(arena, plan, kernels, n);
+    if (kernels->form != FORM_GEMM) return pair_variants(arena, plan, kernels, n);
     bool has_maps = most_maps(kernels) || most_maps(&kernels[n]);
     for (uint32_t k = 0; k <= n; k++)
         sched_in_launch(arena, plan, &kernels[k],

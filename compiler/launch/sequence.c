@@ -1,4 +1,4 @@
-/* Greedy: each contraction takes the first kernel that can continue it, if the price agrees. See
+/* Greedy: each GEMM takes the first kernel that can continue it, if the price agrees. See
  * sequence.h. */
 #include "launch/sequence.h"
 #include "plan/launch.h"
@@ -15,11 +15,11 @@ static const Store *row_store_to(const Kernel *kernel, uint32_t buffer) {
     return NULL;
 }
 
-/* Whether the kernel multiplies what is in the buffer: a block fetches factors for all of its tile
+/* Whether the kernel multiplies what is in the buffer: a block fetches operands for all of its tile
  * before the first element of what it makes is there. Of an axis of k of one element the index does
  * not tell. */
 static bool is_factor(Arena *scratch, const Kernel *kernel, uint32_t buffer) {
-    if (kernel->form != FORM_CONTRACT) return false;
+    if (kernel->form != FORM_GEMM) return false;
     ArenaMark mark = arena_mark(scratch);
     const bool *is_reduced = kernel_reduced_scalars(scratch, kernel);
     bool is = false;
@@ -32,19 +32,19 @@ static bool is_factor(Arena *scratch, const Kernel *kernel, uint32_t buffer) {
 }
 
 /* Whether all loads of the buffer are where the kernel's own loops stand. */
-static bool reads_in_place(const Chain *c, const Kernel *kernel, uint32_t buffer) {
+static bool reads_in_place(const Sequence *c, const Kernel *kernel, uint32_t buffer) {
     uint32_t n = kernel->n_parallel + (kernel->form == FORM_ROW ? kernel->n_reduced : 0);
-    PlainAxes axes = plain_first_axes(n);
-    return plain_reads(c->plan, kernel, &axes, buffer) && !is_factor(c->scratch, kernel, buffer);
+    AccessAxes axes = access_first_axes(n);
+    return access_reads(c->plan, kernel, &axes, buffer) && !is_factor(c->scratch, kernel, buffer);
 }
 
-bool chain_is_apart(const Plan *plan, const Kernel *kernel) {
+bool sequence_is_apart(const Plan *plan, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->nodes.n; i++)
         if (graph_block(plan->graph, kernel->nodes.data[i], BLOCK_NEVER)) return true;
     return false;
 }
 
-bool chain_is_private(const Chain *c, uint32_t buffer) {
+bool sequence_is_private(const Sequence *c, uint32_t buffer) {
     if (c->plan->buffers.data[buffer].kind != BUFFER_TEMP) return false;
     for (uint32_t k = 0; k < c->plan->kernels.n; k++) {
         bool is_inside = k >= c->first && k < c->first + c->launch.n;
@@ -56,18 +56,18 @@ bool chain_is_private(const Chain *c, uint32_t buffer) {
 }
 
 /* Whether a block of the reader takes of the buffer just what the same block of the launch made. */
-static bool passes(const Chain *c, uint32_t buffer) {
+static bool passes(const Sequence *c, uint32_t buffer) {
     const Kernel *reader = &c->plan->kernels.data[c->next];
     NodeId node = c->plan->buffers.data[buffer].node;
-    if (chain_is_apart(c->plan, reader) || graph_block(c->plan->graph, node, BLOCK_NEVER))
+    if (sequence_is_apart(c->plan, reader) || graph_block(c->plan->graph, node, BLOCK_NEVER))
         return false;
     for (uint32_t k = 0; k < c->launch.n; k++) {
         const Kernel *kernel = &c->launch.kernels[k];
         const Store *store = row_store_to(kernel, buffer);
         if (!store) continue;
-        PlainAxes axes = plain_first_axes(kernel->n_parallel);
-        return !store->piece && !store->guard && kernel->form == FORM_CONTRACT && axes.n > 0 &&
-               store->address == plain_address(kernel, &axes, &c->plan->buffers.data[buffer]) &&
+        AccessAxes axes = access_first_axes(kernel->n_parallel);
+        return !store->piece && !store->guard && kernel->form == FORM_GEMM && axes.n > 0 &&
+               store->address == access_address(kernel, &axes, &c->plan->buffers.data[buffer]) &&
                reads_in_place(c, reader, buffer);
     }
     return false;
@@ -75,7 +75,7 @@ static bool passes(const Chain *c, uint32_t buffer) {
 
 /* Whether the reader takes anything of what the launch makes: most kernels of a large graph do not,
  * and to ask for all that they take would be long. */
-static bool goes_on(const Chain *c) {
+static bool goes_on(const Sequence *c) {
     const Kernel *reader = &c->plan->kernels.data[c->next];
     for (uint32_t i = 0; i < reader->args.n; i++)
         if (launch_stores_to(&c->launch, reader->args.data[i])) return true;
@@ -84,7 +84,7 @@ static bool goes_on(const Chain *c) {
 
 /* Whether what the reader takes is there: made before the launch, or by the same blocks. At least
  * one buffer must be the latter. */
-static bool has_operands(const Chain *c) {
+static bool has_operands(const Sequence *c) {
     const Kernel *kernels = c->plan->kernels.data, *reader = &kernels[c->next];
     uint32_t n_passed = 0;
     for (uint32_t i = 0; i < reader->args.n; i++) {
@@ -99,8 +99,8 @@ static bool has_operands(const Chain *c) {
     return n_passed > 0;
 }
 
-void chain_set_on_chip(Chain *c, uint32_t buffer, bool is_on_chip) {
-    if (launch_stores_to(&c->launch, buffer) && chain_is_private(c, buffer))
+void sequence_set_on_chip(Sequence *c, uint32_t buffer, bool is_on_chip) {
+    if (launch_stores_to(&c->launch, buffer) && sequence_is_private(c, buffer))
         c->plan->buffers.data[buffer].is_on_chip = is_on_chip;
 }
 
@@ -128,7 +128,7 @@ static void set_passed_edges(Plan *plan, const Launch *launch, EdgeVerdict verdi
 static void mark_turns(Plan *plan) {
     for (uint32_t first = 0; first < plan->kernels.n; first += plan_launch(plan, first).n) {
         Launch launch = plan_launch(plan, first);
-        if (!plan_is_turn(plan, first)) continue;
+        if (!plan_is_one_block(plan, first)) continue;
         for (uint32_t n = launch.n; n > 1; n--) {
             Launch begun = {.kernels = launch.kernels, .n = n};
             set_passed_edges(plan, &begun, EDGE_FUSED, REASON_SAME_BLOCK);
@@ -136,7 +136,7 @@ static void mark_turns(Plan *plan) {
     }
 }
 
-void chain_mark_edges(Plan *plan) {
+void sequence_mark_edges(Plan *plan) {
     mark_turns(plan);
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         Edge *edge = &plan->edges.data[i];
@@ -154,24 +154,24 @@ void chain_mark_edges(Plan *plan) {
 }
 
 /* Moves the reader to the end of the launch and takes what passes on chip out of memory. */
-static void link(Chain *c) {
+static void link(Sequence *c) {
     Kernel *kernels = c->plan->kernels.data, moved = kernels[c->next];
     uint32_t end = c->first + c->launch.n;
-    moved.link = LINK_PHASE;
+    moved.link = LAUNCH_SEQUENCE;
     for (uint32_t i = 0; i < moved.args.n && c->has_chip; i++)
-        chain_set_on_chip(c, moved.args.data[i], true);
+        sequence_set_on_chip(c, moved.args.data[i], true);
     memmove(&kernels[end + 1], &kernels[end], (c->next - end) * sizeof *kernels);
     kernels[end] = moved;
     c->launch = plan_launch(c->plan, c->first);
 }
 
-static bool has_room(const Chain *c) {
+static bool has_room(const Sequence *c) {
     uint32_t n_args = c->plan->kernels.data[c->next].args.n;
     for (uint32_t k = 0; k < c->launch.n; k++) n_args += c->launch.kernels[k].args.n;
     return n_args <= MAX_KERNEL_ARGS;
 }
 
-bool chain_has_user(const Graph *graph, const Kernel *kernel, NodeId value, uint32_t block) {
+bool sequence_has_user(const Graph *graph, const Kernel *kernel, NodeId value, uint32_t block) {
     for (uint32_t i = 0; i < kernel->nodes.n; i++) {
         NodeId id = kernel->nodes.data[i];
         const Node *node = graph_node(graph, id);
@@ -182,7 +182,7 @@ bool chain_has_user(const Graph *graph, const Kernel *kernel, NodeId value, uint
 }
 
 /* Whether a contract of the source asks for what passes to the last kernel. */
-static bool is_contract(const Chain *c) {
+static bool is_contract(const Sequence *c) {
     const Graph *graph = c->plan->graph;
     const Kernel *reader = &c->launch.kernels[c->launch.n - 1];
     for (uint32_t i = 0; i < reader->args.n; i++) {
@@ -190,71 +190,71 @@ static bool is_contract(const Chain *c) {
         NodeId node = c->plan->buffers.data[buffer].node;
         uint32_t block = graph_block(graph, node, BLOCK_MUST);
         if (block && launch_stores_to(&c->launch, buffer) &&
-            chain_has_user(graph, reader, node, block))
+            sequence_has_user(graph, reader, node, block))
             return true;
     }
     return false;
 }
 
 /* What was to pass on chip to the last kernel goes through memory. */
-static void leave_chip(Chain *c) {
+static void leave_chip(Sequence *c) {
     const Kernel *reader = &c->launch.kernels[c->launch.n - 1];
     for (uint32_t i = 0; i < reader->args.n; i++)
         c->plan->buffers.data[reader->args.data[i]].is_on_chip = false;
 }
 
 /* Puts back the kernels from `first` to `next`. */
-static void put_back(Chain *c, const Kernel *saved) {
+static void put_back(Sequence *c, const Kernel *saved) {
     memcpy(&c->plan->kernels.data[c->first], saved, (c->next - c->first + 1) * sizeof *saved);
     c->launch = plan_launch(c->plan, c->first);
 }
 
-static bool try_continue(Chain *c) {
+static bool try_continue(Sequence *c) {
     const Kernel *reader = &c->plan->kernels.data[c->next];
-    if (!goes_on(c) || reader->link != LINK_NONE || reader->when != DIM_NONE ||
+    if (!goes_on(c) || reader->link != LAUNCH_SINGLE || reader->when != DIM_NONE ||
         plan_launch(c->plan, c->next).n > 1 || reader->is_init != c->launch.kernels->is_init ||
         !has_operands(c) || !has_room(c))
         return false;
     Kernel *saved = arena_copy(c->scratch, &c->plan->kernels.data[c->first],
                                (c->next - c->first + 1) * sizeof *saved);
-    bool is_rows = chain_has_rows(c), is_gpu = c->target->device == DEVICE_GPU;
-    if (is_rows ? !chain_continue_rows(c) : !chain_continue_products(c)) {
+    bool is_rows = sequence_has_rows(c), is_gpu = c->target->device == DEVICE_GPU;
+    if (is_rows ? !sequence_continue_rows(c) : !sequence_continue_gemms(c)) {
         put_back(c, saved);
         return false;
     }
-    c->has_chip = (!is_rows || chain_passes_rows(c)) && (!is_gpu || chain_fits(c));
-    Prices apart = chain_price_apart(c, saved);
+    c->has_chip = (!is_rows || sequence_passes_rows(c)) && (!is_gpu || sequence_fits(c));
+    Prices apart = sequence_price_apart(c, saved);
     link(c);
-    if (is_gpu) chain_set_chip_bytes(c);
-    if (!is_contract(c) && !chain_pays(c, &apart)) {
+    if (is_gpu) sequence_set_smem_bytes(c);
+    if (!is_contract(c) && !sequence_pays(c, &apart)) {
         set_passed_edges(c->plan, &c->launch, EDGE_STORED, REASON_SLOWER);
         leave_chip(c);
         put_back(c, saved);
         return false;
     }
     set_passed_edges(c->plan, &c->launch, EDGE_FUSED, REASON_SAME_BLOCK);
-    chain_mark_edges(c->plan);
+    sequence_mark_edges(c->plan);
     return true;
 }
 
-void chain_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
+void sequence_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
     CostPoints points = cost_points(arena, plan->graph->dims, target->device);
-    relay_kernels(arena, scratch, plan, target, &points);
-    chain_mark_edges(plan);
+    gemm_rows_gemm_kernels(arena, scratch, plan, target, &points);
+    sequence_mark_edges(plan);
     for (uint32_t first = 0; first < plan->kernels.n; first++) {
         Launch launch = plan_launch(plan, first);
-        if (plan_is_turn(plan, first) || plan->kernels.data[first].link != LINK_NONE ||
-            launch_is_relay(&launch) || !chain_is_tiled(&plan->kernels.data[first]))
+        if (plan_is_one_block(plan, first) || plan->kernels.data[first].link != LAUNCH_SINGLE ||
+            launch_is_gemm_rows_gemm(&launch) || !sequence_is_tiled(&plan->kernels.data[first]))
             continue;
         ArenaMark mark = arena_mark(scratch);
-        Chain c = {.arena = arena,
-                   .scratch = scratch,
-                   .plan = plan,
-                   .target = target,
-                   .dims = plan->graph->dims,
-                   .points = points,
-                   .first = first,
-                   .launch = launch};
+        Sequence c = {.arena = arena,
+                      .scratch = scratch,
+                      .plan = plan,
+                      .target = target,
+                      .dims = plan->graph->dims,
+                      .points = points,
+                      .first = first,
+                      .launch = launch};
         for (c.next = first + c.launch.n; c.next < plan->kernels.n; c.next++)
             if (try_continue(&c)) c.next = first + c.launch.n - 1;
         arena_rewind(scratch, mark);

@@ -5,7 +5,7 @@
 
 enum { MAX_PRODUCTS = WGMMA_MAX_PRODUCTS }; /* at once; on a CPU judged */
 
-static bool has_engine(const Kernel *kernel, ContractEngine engine) {
+static bool has_engine(const Kernel *kernel, GemmEngine engine) {
     bool has = false;
     for (uint32_t v = 0; v < kernel->n_variants; v++)
         has = has || kernel->variants[v].sched.engine == engine;
@@ -15,7 +15,7 @@ static bool has_engine(const Kernel *kernel, ContractEngine engine) {
 /* The same blocks, tile by tile and variant by variant; where they multiply at once, the same
  * threads or register tiles for the same results. */
 static bool goes_with(const Variant *a, const Variant *b, DeviceClass device) {
-    bool are_at_once = device == DEVICE_CPU || a->sched.engine == CONTRACT_WGMMA;
+    bool are_at_once = device == DEVICE_CPU || a->sched.engine == GEMM_WGMMA;
     return a->sched.engine == b->sched.engine && a->sched.tile_m == b->sched.tile_m &&
            a->sched.tile_n == b->sched.tile_n && a->sched.tail_n == b->sched.tail_n &&
            a->sched.store_warps == b->sched.store_warps && a->sched.threads == b->sched.threads &&
@@ -45,13 +45,12 @@ static void widen_alike(Kernel *const *kernels, uint32_t n) {
 }
 
 /* Where blocks multiply for all phases at once, tiles are chosen anew for as many products. */
-static bool joins_products(Chain *c) {
+static bool joins_products(Sequence *c) {
     Kernel *kernels[MAX_PRODUCTS], *saved[MAX_PRODUCTS];
     uint32_t n = c->launch.n + 1;
     Kernel *first = &c->plan->kernels.data[c->first], *reader = &c->plan->kernels.data[c->next];
-    bool goes = c->target->device == DEVICE_CPU
-                    ? sched_gemm_cpu_goes_with(first, reader)
-                    : sched_gemm_wgmma_goes_with(c->plan, first, reader);
+    bool goes = c->target->device == DEVICE_CPU ? sched_cpu_gemm_goes_with(first, reader)
+                                                : sched_wgmma_goes_with(c->plan, first, reader);
     bool has_rows = first[c->launch.n - 1].form == FORM_ROW;
     if (n > MAX_PRODUCTS || has_rows || !goes) return false;
     bool go_together = true;
@@ -68,20 +67,19 @@ static bool joins_products(Chain *c) {
     return go_together;
 }
 
-bool chain_is_tiled(const Kernel *kernel) {
-    return kernel->form == FORM_CONTRACT && kernel->when == DIM_NONE &&
-           !has_engine(kernel, CONTRACT_PLAIN);
+bool sequence_is_tiled(const Kernel *kernel) {
+    return kernel->form == FORM_GEMM && kernel->when == DIM_NONE && !has_engine(kernel, GEMM_NAIVE);
 }
 
 /* Whether one loop along k multiplies for both, and what passes stays in registers. */
-static bool are_at_once(const Chain *c, const Kernel *a, const Kernel *b) {
+static bool are_at_once(const Sequence *c, const Kernel *a, const Kernel *b) {
     return c->target->device == DEVICE_CPU ||
-           (has_engine(a, CONTRACT_WGMMA) && has_engine(b, CONTRACT_WGMMA));
+           (has_engine(a, GEMM_WGMMA) && has_engine(b, GEMM_WGMMA));
 }
 
-bool chain_continue_products(Chain *c) {
+bool sequence_continue_gemms(Sequence *c) {
     const Kernel *first = c->launch.kernels, *reader = &c->plan->kernels.data[c->next];
-    if (!chain_is_tiled(reader) || reader->n_parallel != first->n_parallel) return false;
+    if (!sequence_is_tiled(reader) || reader->n_parallel != first->n_parallel) return false;
     for (uint32_t k = 0; k < first->n_parallel; k++)
         if (kernel_axis_extent(first, k) != kernel_axis_extent(reader, k)) return false;
     return are_at_once(c, first, reader) ? joins_products(c)

@@ -10,25 +10,25 @@ enum {
 };
 
 /* The first kernel of the launches right ahead of this one. */
-static uint32_t context_of(const Chain *c) {
+static uint32_t context_of(const Sequence *c) {
     const Kernel *kernels = c->plan->kernels.data;
     uint32_t begin = c->first, least = kernels[begin].is_init ? begin : plan_n_init(c->plan);
     for (int i = 0; i < CONTEXT_LAUNCHES && begin > least; i++) {
         begin--;
-        while (begin > least && kernels[begin].link != LINK_NONE) begin--;
+        while (begin > least && kernels[begin].link != LAUNCH_SINGLE) begin--;
     }
     return begin;
 }
 
-static Prices price_of(const Chain *c, Kernel *kernels, uint32_t n) {
+static Prices price_of(const Sequence *c, Kernel *kernels, uint32_t n) {
     Plan alone = *c->plan;
     alone.kernels.data = kernels;
     alone.kernels.n = alone.kernels.capacity = n;
-    return choose_price(c->scratch, &alone, c->target, &c->points);
+    return prices_of_plan(c->scratch, &alone, c->target, &c->points);
 }
 
 /* Of kernels behind those that come before the launch, which leave in the cache what these read. */
-static Prices price_behind(const Chain *c, const Kernel *kernels, uint32_t n) {
+static Prices price_behind(const Sequence *c, const Kernel *kernels, uint32_t n) {
     uint32_t begin = context_of(c), n_before = c->first - begin;
     Kernel *all = arena_array(c->scratch, Kernel, n_before + (size_t)n);
     memcpy(all, &c->plan->kernels.data[begin], n_before * sizeof *all);
@@ -57,7 +57,7 @@ static bool are_at_once(const Kernel *kernel) {
     return are;
 }
 
-Prices chain_price_apart(const Chain *c, const Kernel *saved) {
+Prices sequence_price_apart(const Sequence *c, const Kernel *saved) {
     Kernel *kernels = arena_copy(c->scratch, saved, (c->next - c->first + 1) * sizeof *saved);
     kernels[c->launch.n] = saved[c->next - c->first];
     for (uint32_t k = 0; k <= c->launch.n && are_at_once(c->launch.kernels); k++)
@@ -66,7 +66,7 @@ Prices chain_price_apart(const Chain *c, const Kernel *saved) {
 }
 
 /* What the launch computes, as a graph of its own. */
-static const Graph *excerpt(const Chain *c) {
+static const Graph *subgraph(const Sequence *c) {
     const Graph *graph = c->plan->graph;
     bool *in = arena_array(c->scratch, bool, graph->nodes.n);
     bool *out = arena_array(c->scratch, bool, graph->nodes.n);
@@ -82,17 +82,17 @@ static const Graph *excerpt(const Chain *c) {
             if (kernel_stores_to(kernel, buffer) && !of->is_on_chip) out[of->node] = true;
         }
     }
-    return excerpt_of(c->scratch, graph, in, out).graph;
+    return subgraph_of(c->scratch, graph, in, out).graph;
 }
 
-bool chain_pays(const Chain *c, const Prices *apart) {
+bool sequence_pays(const Sequence *c, const Prices *apart) {
     const CostPoints *points = &c->points;
     Prices together = price_behind(c, c->launch.kernels, c->launch.n), ops;
-    if (choose_joins(points, &together, apart)) return true;
+    if (prices_favor_joining(points, &together, apart)) return true;
     bool has_launches = c->target->device == DEVICE_GPU; /* that a host waits for */
-    if (!has_launches || !choose_may_join(points, &together, apart)) return false;
+    if (!has_launches || !prices_may_favor_joining(points, &together, apart)) return false;
     Kernel *alone = arena_copy(c->scratch, c->launch.kernels, c->launch.n * sizeof *alone);
     together = price_of(c, alone, c->launch.n);
-    return choose_price_ops(c->arena, c->scratch, excerpt(c), c->target, points, &ops) &&
-           choose_is_no_slower(points, &together, &ops);
+    return prices_of_unfused(c->arena, c->scratch, subgraph(c), c->target, points, &ops) &&
+           prices_are_no_slower(points, &together, &ops);
 }

@@ -1,9 +1,9 @@
-/* Layouts: factors copied into the order in which a contraction wants them, params once, by init
+/* Layouts: operands copied into the order in which a GEMM wants them, params once, by init
  * steps, inputs in the runs that need it (layout/pad_dynamic.h).
  *
- * A factor that depends on nothing but params is computed by an init kernel into a prepared buffer,
- * and the contraction reads it from there:
- * - on a CPU the factor whose elements lie side by side in the register tile, in panels of the
+ * An operand that depends on nothing but params is computed by an init kernel into a prepared
+ * buffer, and the GEMM reads it from there:
+ * - on a CPU the operand whose elements lie side by side in the register tile, in panels of the
  *   tile's width: element (k, c) of panel p at (p * depth + k) * width + c, zeros where there is no
  *   column;
  * - on a GPU a matrix whose rows do not begin at multiples of 16 bytes, with zeros behind each row

@@ -1,4 +1,4 @@
-/* Kernels that lay factors out anew. See pack.h. */
+/* Kernels that lay operands out anew. See pack.h. */
 #include "layout/pack.h"
 
 #include "plan/rebuild.h"
@@ -7,12 +7,12 @@
 
 enum { MAX_SHARED_SCALARS = 16 };
 
-/* The kernel that lays a factor out, being made, and the address at which the contraction finds an
+/* The kernel that lays an operand out, being made, and the address at which the GEMM finds an
  * element. */
 typedef struct Packer {
     Packing *packing;
     const Kernel *gemm;
-    Wish wish;
+    PackRequest request;
     ScalarId value;
     IndexTab *from, *to;
     ScalarTab *scalars;
@@ -35,7 +35,7 @@ static IndexId add_axis(Packer *p, DimId extent, IndexId at) {
     return add_pitched_axis(p, extent, extent, at);
 }
 
-/* The batches that the factor depends on, as one axis of the buffer's shape. */
+/* The batches that the operand depends on, as one axis of the buffer's shape. */
 static void add_batches(Packer *p) {
     DimTab *dims = p->packing->dims;
     uint32_t axes = scalar_get(p->gemm->scalars, p->value)->axes;
@@ -52,11 +52,11 @@ static void add_batches(Packer *p) {
 /* Returns what guards the elements that are no padding. */
 static GuardId add_panels(Packer *p) {
     DimTab *dims = p->packing->dims;
-    DimId width = dim_const(dims, p->wish.width), zero = dim_const(dims, 0);
-    uint32_t axis = p->wish.axis, k = gemm_axis_k(p->gemm);
+    DimId width = dim_const(dims, p->request.width), zero = dim_const(dims, 0);
+    uint32_t axis = p->request.axis, k = gemm_axis_k(p->gemm);
     DimId extent = index_axis_extent(p->from, axis);
     IndexId column = index_axis(p->from, axis);
-    DimId n_panels = dim_ceil_div(dims, extent, p->wish.width);
+    DimId n_panels = dim_ceil_div(dims, extent, p->request.width);
     IndexId panel = add_axis(p, n_panels, index_div(p->from, column, width));
     p->rebuild.axes[k] = add_axis(p, index_axis_extent(p->from, k), index_axis(p->from, k));
     IndexId lane = add_axis(p, width, index_mod(p->from, column, width));
@@ -66,29 +66,31 @@ static GuardId add_panels(Packer *p) {
 
 static GuardId add_rows(Packer *p) {
     DimTab *dims = p->packing->dims;
-    uint32_t k = gemm_axis_k(p->gemm), inner = p->wish.inner, outer = inner == k ? p->wish.axis : k;
+    uint32_t k = gemm_axis_k(p->gemm), inner = p->request.inner,
+             outer = inner == k ? p->request.axis : k;
     DimId extent = index_axis_extent(p->from, inner);
     p->rebuild.axes[outer] =
         add_axis(p, index_axis_extent(p->from, outer), index_axis(p->from, outer));
-    IndexId at = add_pitched_axis(p, p->wish.stored, p->wish.pitch, index_axis(p->from, inner));
+    IndexId at =
+        add_pitched_axis(p, p->request.stored, p->request.pitch, index_axis(p->from, inner));
     p->rebuild.axes[inner] = at;
     return guard_and(p->scalars, GUARD_NONE, at, dim_const(dims, 0), extent);
 }
 
-/* The factor's elements, zeros in the padding. */
+/* The operand's elements, zeros in the padding. */
 static ScalarId add_value(Packer *p) {
     p->store = index_dim(p->to, dim_const(p->packing->dims, 0));
     p->load = index_dim(p->from, dim_const(p->packing->dims, 0));
     add_batches(p);
-    p->rebuild.guard = p->wish.in_panels ? add_panels(p) : add_rows(p);
+    p->rebuild.guard = p->request.in_panels ? add_panels(p) : add_rows(p);
     ScalarId value = rebuild_scalar(&p->rebuild, p->value);
     ScalarId zero = scalar_const(p->scalars, scalar_get(p->scalars, value)->dtype, 0);
     return scalar_prim(p->scalars, PRIM_SELECT, scalar_inside(p->scalars, p->rebuild.guard), value,
                        zero);
 }
 
-static Str pack_name(const Packing *l, const Kernel *gemm, const Wish *wish) {
-    Str name = str_format(l->arena, "%s_%s", gemm->name, wish->is_left ? "left" : "right");
+static Str pack_name(const Packing *l, const Kernel *gemm, const PackRequest *request) {
+    Str name = str_format(l->arena, "%s_%s", gemm->name, request->is_left ? "left" : "right");
     for (uint32_t i = 0; i < l->plan->kernels.n; i++)
         if (strcmp(l->plan->kernels.data[i].name, name) == 0)
             return str_format(l->arena, "%s_own", name);
@@ -116,14 +118,14 @@ static uint32_t find_made(const Packing *l, const char *text) {
  * needs a dim that params leave open. */
 static uint32_t add_kernel(Packer *p, ScalarId value) {
     Packing *l = p->packing;
-    bool is_init = p->wish.made_of == MADE_OF_PARAMS;
+    bool is_init = p->request.made_of == MADE_OF_PARAMS;
     Buffer buffer = {.kind = is_init ? BUFFER_PREPARED : BUFFER_TEMP,
                      .dtype = scalar_get(p->scalars, value)->dtype,
                      .shape = p->shape,
                      .node = p->gemm->reduces.data[0].node,
                      .offset_bytes = dim_const(l->dims, 0),
-                     .stands_for = p->wish.stands_for};
-    Kernel pack = {.name = pack_name(l, p->gemm, &p->wish),
+                     .stands_for = p->request.stands_for};
+    Kernel pack = {.name = pack_name(l, p->gemm, &p->request),
                    .span = p->gemm->span,
                    .is_init = is_init,
                    .form = FORM_MAP,
@@ -146,12 +148,12 @@ static uint32_t add_kernel(Packer *p, ScalarId value) {
     return l->plan->buffers.n - 1;
 }
 
-bool packer_lay_out(Packing *l, uint32_t gemm, Wish wish) {
+bool pack_operand(Packing *l, uint32_t gemm, PackRequest request) {
     Kernel kernel = l->plan->kernels.data[gemm];
-    ScalarId *factor = gemm_operand(&kernel, wish.is_left);
+    ScalarId *factor = gemm_operand(&kernel, request.is_left);
     Packer p = {.packing = l,
                 .gemm = &kernel,
-                .wish = wish,
+                .request = request,
                 .value = *factor,
                 .from = scalartab_indices(kernel.scalars),
                 .to = indextab_new(l->arena, l->dims)};

@@ -9,27 +9,28 @@
 
 static const double WORTH = 0.98; /* of what it takes as it is: less is not worth a second kernel */
 
-typedef struct Chooser {
+typedef struct Searcher {
     Packing *packing;
     uint32_t gemm;
-    const Wish *wishes;
+    const PackRequest *decisions;
     uint32_t n_wishes;
     const Target *target;
-    DimId measure;   /* rows of the other factor, for each of which a copy is read again */
+    DimId measure;   /* rows of the other operand, for each of which a copy is read again */
     uint32_t symbol; /* the only one in it */
-} Chooser;
+} Searcher;
 
 /* Where a copy is, that runs make. */
-static bool is_copied(const Chooser *c, bool is_left) {
+static bool is_copied(const Searcher *c, bool is_left) {
     bool any = false;
     for (uint32_t i = 0; i < c->n_wishes; i++)
-        any = any || (c->wishes[i].is_left == is_left && c->wishes[i].made_of == MADE_OF_INPUTS);
+        any = any ||
+              (c->decisions[i].is_left == is_left && c->decisions[i].made_of == MADE_OF_INPUTS);
     return any;
 }
 
-/* What may decide: the rows of the other factor, or else how deep the product is. False: it does
+/* What may decide: the rows of the other operand, or else how deep the product is. False: it does
  * not go with one declared symbol, or has nothing to do with the copies. */
-static bool take_measure(Chooser *c, uint32_t axis) {
+static bool take_measure(Searcher *c, uint32_t axis) {
     const Kernel *kernel = &c->packing->plan->kernels.data[c->gemm];
     const DimTab *dims = c->packing->dims;
     DimId extent = kernel_axis_extent(kernel, axis);
@@ -44,7 +45,7 @@ static bool take_measure(Chooser *c, uint32_t axis) {
 }
 
 /* Values of the symbol, ascending, the others as always. */
-static CostPoints sweep(const Chooser *c, int64_t from, int64_t to) {
+static CostPoints sweep(const Searcher *c, int64_t from, int64_t to) {
     Arena *arena = c->packing->arena;
     const DimTab *dims = c->packing->dims;
     const int64_t *others = cost_points(arena, dims, DEVICE_GPU).dims[0];
@@ -62,17 +63,17 @@ static CostPoints sweep(const Chooser *c, int64_t from, int64_t to) {
 }
 
 /* The last of the points that is followed only by such where the copies pay; n: none is. */
-static uint32_t first_that_pays(const Chooser *c, const CostPoints *points) {
+static uint32_t first_that_pays(const Searcher *c, const CostPoints *points) {
     LayoutPrices prices;
     uint32_t first = points->n;
-    if (!layout_price(c->packing, c->gemm, c->wishes, c->n_wishes, c->target, points, &prices))
+    if (!layout_price(c->packing, c->gemm, c->decisions, c->n_wishes, c->target, points, &prices))
         return first;
     while (first > 0 && prices.laid_out.us[first - 1] < WORTH * prices.as_is.us[first - 1]) first--;
     return first;
 }
 
 /* From which value of the measure on they pay; 0: from none, or wherever it is. */
-static int64_t find_least(const Chooser *c) {
+static int64_t find_least(const Searcher *c) {
     const DimTab *dims = c->packing->dims;
     const DimSymbol *symbol = dim_symbol_info(dims, c->symbol);
     int64_t from = symbol->lo > symbol->multiple ? symbol->lo : symbol->multiple;
@@ -88,7 +89,7 @@ static int64_t find_least(const Chooser *c) {
 }
 
 /* Sets the measure that decides; 0: none does. */
-static int64_t find_measure(Chooser *c) {
+static int64_t find_measure(Searcher *c) {
     const Kernel *kernel = &c->packing->plan->kernels.data[c->gemm];
     const uint32_t axes[3] = {gemm_axis_m(kernel), gemm_axis_n(kernel), gemm_axis_k(kernel)};
     int64_t least = 0;
@@ -110,14 +111,14 @@ static bool may_be_two(const Plan *plan, const Kernel *kernel) {
 }
 
 /* A symbol that is 1 where the measure is at least so much, else 0. */
-static DimId name(const Chooser *c, int64_t least) {
+static DimId name(const Searcher *c, int64_t least) {
     DimTab *dims = c->packing->dims;
     DimId value = dim_at_least(dims, c->measure, least);
     return value == DIM_NONE ? DIM_NONE
                              : dim_name_value(c->packing->arena, dims, "factors.copied", value);
 }
 
-/* A kernel that lays a factor out, in runs that need it. */
+/* A kernel that lays an operand out, in runs that need it. */
 static void start_where(Plan *plan, Kernel *copy, DimId when) {
     Buffer *buffer = &plan->buffers.data[copy->stages.data[0].stores.data[0].buffer];
     DimTab *dims = plan->graph->dims;
@@ -126,9 +127,9 @@ static void start_where(Plan *plan, Kernel *copy, DimId when) {
     copy->when = when;
 }
 
-bool layout_where_it_pays(Packing *packing, uint32_t gemm, const Wish *wishes, uint32_t n_wishes,
-                          const Target *target) {
-    Chooser c = {packing, gemm, wishes, n_wishes, target, DIM_NONE, 0};
+bool layout_where_it_pays(Packing *packing, uint32_t gemm, const PackRequest *decisions,
+                          uint32_t n_wishes, const Target *target) {
+    Searcher c = {packing, gemm, decisions, n_wishes, target, DIM_NONE, 0};
     Plan *plan = packing->plan;
     Arena *arena = packing->arena;
     if (!may_be_two(plan, &plan->kernels.data[gemm])) return false;
@@ -142,7 +143,7 @@ bool layout_where_it_pays(Packing *packing, uint32_t gemm, const Wish *wishes, u
     twin.when = when;
     vec_push(arena, &plan->kernels, twin);
     for (uint32_t i = 0; i < n_wishes; i++)
-        if (!packer_lay_out(packing, n, wishes[i])) ice(arena, "a factor was laid out, once");
+        if (!pack_operand(packing, n, decisions[i])) ice(arena, "a factor was laid out, once");
     for (uint32_t k = n + 1; k < plan->kernels.n; k++)
         start_where(plan, &plan->kernels.data[k], when);
     uint32_t n_new = plan->kernels.n - n, n_copies = 0;
@@ -153,6 +154,6 @@ bool layout_where_it_pays(Packing *packing, uint32_t gemm, const Wish *wishes, u
     kernels[gemm + n_new] = moved[0];
     for (uint32_t k = 1; k < n_new; k++) n_copies += !moved[k].is_init;
     kernels[gemm].when = dim_sub(packing->dims, dim_const(packing->dims, 1), when);
-    kernels[gemm].spread = (RowSpread){.n = n_copies + 1, .margin = c.measure, .least = least};
+    kernels[gemm].spread = (RowDispatch){.n = n_copies + 1, .margin = c.measure, .least = least};
     return true;
 }

@@ -1,4 +1,4 @@
-/* A contraction in two ways. Copies of factors that pay for much work and not for little are made
+/* A GEMM in two ways. Copies of operands that pay for much work and not for little are made
  * where there is much: the plan holds beside the kernel the copies and the same kernel that reads
  * them. Which of the two start follows from an extent when a run is prepared: grids of the others
  * are 0 then, and so are the copies (Kernel.when). The bits are the same. */
@@ -8,9 +8,9 @@
 #include "layout/pack.h"
 #include "machine/target.h"
 
-/* Puts what stands for kernel `gemm` behind it, where its factors laid out so are faster from some
+/* Puts what stands for kernel `gemm` behind it, where its operands laid out so are faster from some
  * value of one symbol on. False: nothing has changed. */
-bool layout_where_it_pays(Packing *packing, uint32_t gemm, const Wish *wishes, uint32_t n_wishes,
-                          const Target *target);
+bool layout_where_it_pays(Packing *packing, uint32_t gemm, const PackRequest *decisions,
+                          uint32_t n_wishes, const Target *target);
 
 #endif

@@ -46,7 +46,7 @@ static bool has_quotients(const IndexTab *tab, IndexId index) {
 }
 
 static bool has_tensor_cores(const Graph *graph, const Node *product) {
-    return op_info(product->op)->cls == CLASS_CONTRACT &&
+    return op_info(product->op)->cls == CLASS_MATMUL &&
            sched_gemm_has_tensor_cores(graph_node(graph, product->args[0])->dtype,
                                        product->attrs.precision);
 }
@@ -63,7 +63,7 @@ static void note_reader(Pitches *p, Arena *arena, NodeId id) {
     }
 }
 
-DimId pitch_of(DimTab *dims, DimId extent, Dtype dtype) {
+DimId pad_pitch(DimTab *dims, DimId extent, Dtype dtype) {
     int64_t line = LINE_BYTES / dtype_bytes(dtype), step = ACCESS_BYTES / dtype_bytes(dtype);
     if (dim_lo(dims, extent) >= line * MOST_GROWTH) step = line;
     return dim_round_up(dims, extent, step);
@@ -101,7 +101,7 @@ static void want_below(Pitches *p, NodeId made, NodeId at) {
     }
 }
 
-DimId *pitch_rows(Arena *arena, const Graph *graph, const bool *is_stored) {
+DimId *pad_rows(Arena *arena, const Graph *graph, const bool *is_stored) {
     uint32_t n = graph->nodes.n;
     DimId *pitches = arena_array(arena, DimId, n);
     if (!has_products(graph)) return pitches;
@@ -118,7 +118,7 @@ DimId *pitch_rows(Arena *arena, const Graph *graph, const bool *is_stored) {
         DimId extent = node->shape.dims[node->shape.rank - 1];
         /* Of rows of one element there is nothing to read row by row. */
         if (dim_equals_const(graph->dims, extent, 1)) continue;
-        DimId pitch = pitch_of(graph->dims, extent, node->dtype);
+        DimId pitch = pad_pitch(graph->dims, extent, node->dtype);
         pitches[id] = pitch == extent ? DIM_NONE : pitch;
     }
     return pitches;

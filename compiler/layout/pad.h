@@ -11,10 +11,10 @@
 #include "plan/operand.h"
 
 /* Elements from row to row, of rows of `extent`; DIM_NONE where that could be too large. */
-DimId pitch_of(DimTab *dims, DimId extent, Dtype dtype);
+DimId pad_pitch(DimTab *dims, DimId extent, Dtype dtype);
 
 /* Per node: elements from row to row if the value is stored as an intermediate, DIM_NONE for rows
  * side by side. `is_stored`: per node, as in Grouping. */
-DimId *pitch_rows(Arena *arena, const Graph *graph, const bool *is_stored);
+DimId *pad_rows(Arena *arena, const Graph *graph, const bool *is_stored);
 
 #endif

@@ -1,4 +1,4 @@
-/* Copying factors at run time. See pad_dynamic.h. */
+/* Copying operands at run time. See pad_dynamic.h. */
 #include "layout/pad_dynamic.h"
 
 #include "layout/pad.h"
@@ -20,7 +20,7 @@ enum {
     WAITING_WORK = 1 << 26
 };
 
-/* Whether the factor's elements lie as in a matrix of its batches, rows and `inner`, without
+/* Whether the operand's elements lie as in a matrix of its batches, rows and `inner`, without
  * gaps: then it can be read in place of a copy. */
 static bool is_dense(const Kernel *gemm, const OperandRows *rows, const Scalar *s) {
     IndexTab *tab = scalartab_indices(gemm->scalars);
@@ -81,9 +81,9 @@ static uint32_t declare(const Packing *p, uint32_t source, const DimRule *rule, 
 }
 
 /* Of rows that several products read, the first decides when they are copied. */
-static const RunPitch *find_pitch(const Packing *p, uint32_t source, const DimRule *rule) {
-    for (uint32_t i = 0; i < p->plan->run_pitches.n; i++) {
-        const RunPitch *pitch = &p->plan->run_pitches.data[i];
+static const DynamicPitch *find_pitch(const Packing *p, uint32_t source, const DimRule *rule) {
+    for (uint32_t i = 0; i < p->plan->dynamic_pitches.n; i++) {
+        const DynamicPitch *pitch = &p->plan->dynamic_pitches.data[i];
         if (pitch->source == source &&
             dim_symbol_info(p->dims, pitch->pitch)->rule->extent == rule->extent)
             return pitch;
@@ -91,14 +91,14 @@ static const RunPitch *find_pitch(const Packing *p, uint32_t source, const DimRu
     return NULL;
 }
 
-static const RunPitch *add_pitch(Packing *p, uint32_t source, const DimRule *rule) {
-    const RunPitch *found = find_pitch(p, source, rule);
+static const DynamicPitch *add_pitch(Packing *p, uint32_t source, const DimRule *rule) {
+    const DynamicPitch *found = find_pitch(p, source, rule);
     if (found || dim_n_symbols(p->dims) + 2 > DIM_MAX_SYMBOLS) return found;
-    RunPitch pitch = {.source = source};
+    DynamicPitch pitch = {.source = source};
     pitch.pitch = declare(p, source, rule, false);
     pitch.width = declare(p, source, rule, true);
-    vec_push(p->arena, &p->plan->run_pitches, pitch);
-    return &p->plan->run_pitches.data[p->plan->run_pitches.n - 1];
+    vec_push(p->arena, &p->plan->dynamic_pitches, pitch);
+    return &p->plan->dynamic_pitches.data[p->plan->dynamic_pitches.n - 1];
 }
 
 static bool is_const(const Packing *p, DimId dim) {
@@ -106,7 +106,7 @@ static bool is_const(const Packing *p, DimId dim) {
     return dim != DIM_NONE && dim_is_const(p->dims, dim, &value);
 }
 
-/* The depth and how often is read are factors of the work, but that of no outputs is 0 whatever
+/* The depth and how often is read are operands of the work, but that of no outputs is 0 whatever
  * they are. */
 static bool is_known(const Packing *p, const DimRule *rule) {
     bool are_reads_known = rule->n_reads == DIM_NONE || is_const(p, rule->n_reads);
@@ -114,7 +114,7 @@ static bool is_known(const Packing *p, const DimRule *rule) {
            are_reads_known;
 }
 
-/* Whether the factor could have to be copied, and then can. */
+/* Whether the operand could have to be copied, and then can. */
 static bool may_copy(const Packing *p, const Kernel *gemm, const Target *target, bool is_left) {
     OperandRows rows = gemm_operand_rows(gemm, is_left);
     const Scalar *s = scalar_get(gemm->scalars, *gemm_operand(gemm, is_left));
@@ -132,28 +132,28 @@ static bool may_copy(const Packing *p, const Kernel *gemm, const Target *target,
     return target->has_wgmma && is_large && is_dense(gemm, &rows, s);
 }
 
-/* How the factor is to be copied. False: there are no symbols left to say when. */
-static bool find_wish(Packing *p, const Kernel *gemm, bool is_left, Wish *wish) {
+/* How the operand is to be copied. False: there are no symbols left to say when. */
+static bool find_wish(Packing *p, const Kernel *gemm, bool is_left, PackRequest *request) {
     OperandRows rows = gemm_operand_rows(gemm, is_left);
     uint32_t source = scalar_get(gemm->scalars, *gemm_operand(gemm, is_left))->buffer;
     DimRule rule = rule_of(p, gemm, &rows);
-    *wish = (Wish){
+    *request = (PackRequest){
         .is_left = is_left, .made_of = MADE_OF_INPUTS, .axis = rows.axis, .inner = rows.inner};
     if (is_known(p, &rule)) {
-        wish->pitch = wish->stored = dim_round_up(p->dims, rule.extent, rule.padded);
+        request->pitch = request->stored = dim_round_up(p->dims, rule.extent, rule.padded);
         return true;
     }
-    const RunPitch *pitch = add_pitch(p, source, &rule);
+    const DynamicPitch *pitch = add_pitch(p, source, &rule);
     if (!pitch) return false;
-    wish->pitch = dim_symbol(p->dims, pitch->pitch);
-    wish->stored = dim_symbol(p->dims, pitch->width);
-    wish->stands_for = source + 1;
+    request->pitch = dim_symbol(p->dims, pitch->pitch);
+    request->stored = dim_symbol(p->dims, pitch->width);
+    request->stands_for = source + 1;
     return true;
 }
 
-bool run_pitch_copy_factors(Packing *p, uint32_t gemm, const Target *target) {
+bool pad_dynamic_copy_operands(Packing *p, uint32_t gemm, const Target *target) {
     const Kernel *kernel = &p->plan->kernels.data[gemm];
-    Wish wishes[2];
+    PackRequest decisions[2];
     bool wants[2];
     for (int is_left = 0; is_left < 2; is_left++) {
         OperandRows rows = gemm_operand_rows(kernel, is_left);
@@ -162,9 +162,9 @@ bool run_pitch_copy_factors(Packing *p, uint32_t gemm, const Target *target) {
         if (!rows.fit && !may_copy(p, kernel, target, is_left)) return false;
     }
     for (int is_left = 0; is_left < 2; is_left++)
-        if (wants[is_left] && !find_wish(p, kernel, is_left, &wishes[is_left])) return false;
+        if (wants[is_left] && !find_wish(p, kernel, is_left, &decisions[is_left])) return false;
     for (int is_left = 0; is_left < 2; is_left++)
-        if (wants[is_left] && !packer_lay_out(p, gemm, wishes[is_left])) return false;
+        if (wants[is_left] && !pack_operand(p, gemm, decisions[is_left])) return false;
     return wants[0] || wants[1];
 }
 
@@ -178,7 +178,7 @@ static bool makes_for(const Plan *plan, uint32_t by, uint32_t k) {
     return false;
 }
 
-void run_pitch_place_copies(Plan *plan, uint32_t first) {
+void pad_dynamic_place_copies(Plan *plan, uint32_t first) {
     Kernel *kernels = plan->kernels.data;
     uint32_t last = plan->kernels.n - 1;
     for (uint32_t n = plan->kernels.n - first; n > 0; n--) {

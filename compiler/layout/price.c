@@ -1,4 +1,4 @@
-/* A plan of the contraction alone is scheduled and priced twice. See price.h. */
+/* A plan of the GEMM alone is scheduled and priced twice. See price.h. */
 #include "layout/price.h"
 
 #include "layout/pad_dynamic.h"
@@ -47,10 +47,10 @@ static Plan alone(Arena *arena, const Plan *plan, Kernel kernel) {
 static Prices price(Arena *arena, Plan *plan, const Target *target, const CostPoints *points) {
     for (uint32_t i = 0; i < plan->kernels.n; i++)
         sched_kernel(arena, plan, &plan->kernels.data[i], target);
-    return choose_price(arena, plan, target, points);
+    return prices_of_plan(arena, plan, target, points);
 }
 
-bool layout_price(Packing *packing, uint32_t gemm, const Wish *wishes, uint32_t n_wishes,
+bool layout_price(Packing *packing, uint32_t gemm, const PackRequest *decisions, uint32_t n_wishes,
                   const Target *target, const CostPoints *points, LayoutPrices *prices) {
     Arena *arena = packing->arena;
     const Plan *plan = packing->plan;
@@ -60,8 +60,8 @@ bool layout_price(Packing *packing, uint32_t gemm, const Wish *wishes, uint32_t 
     Plan laid_out = alone(arena, plan, layout_twin(arena, plan, &twin));
     Packing own = {.arena = arena, .plan = &laid_out, .dims = packing->dims};
     for (uint32_t i = 0; i < n_wishes; i++)
-        if (!packer_lay_out(&own, 0, wishes[i])) return false;
-    run_pitch_place_copies(&laid_out, 1);
+        if (!pack_operand(&own, 0, decisions[i])) return false;
+    pad_dynamic_place_copies(&laid_out, 1);
     plan_order_init(arena, &laid_out);
     prices->laid_out = price(arena, &laid_out, target, points);
     return true;

@@ -1,4 +1,4 @@
-/* Whether copies of a contraction's factors pay, by the prices of both ways. */
+/* Whether copies of a GEMM's operands pay, by the prices of both ways. */
 #ifndef FUSEC_LAYOUT_PRICE_H
 #define FUSEC_LAYOUT_PRICE_H
 
@@ -7,15 +7,15 @@
 
 enum { MAX_WISHES = 2 };
 
-/* What the contraction takes as it is, and with its factors laid out so, the copies included that
+/* What the GEMM takes as it is, and with its operands laid out so, the copies included that
  * runs make; at each point, with nothing else around. False: it cannot be laid out so. */
 typedef struct LayoutPrices {
     Prices as_is, laid_out;
 } LayoutPrices;
-bool layout_price(Packing *packing, uint32_t gemm, const Wish *wishes, uint32_t n_wishes,
+bool layout_price(Packing *packing, uint32_t gemm, const PackRequest *decisions, uint32_t n_wishes,
                   const Target *target, const CostPoints *points, LayoutPrices *prices);
 
-/* The contraction with programs of its own, in which nothing is traced. */
+/* The GEMM with programs of its own, in which nothing is traced. */
 Kernel layout_twin(Arena *arena, const Plan *plan, const Kernel *gemm);
 
 #endif

@@ -16,7 +16,7 @@ static const Target targets[TARGET_COUNT] = {
                       .has_tf32_rounding = tf32,                                                   \
                       .has_wgmma = wgmma,                                                          \
                       .max_cluster = cluster,                                                      \
-                      .has_overlap = overlap,                                                      \
+                      .has_pdl = overlap,                                                          \
                       .has_load_hints = once,                                                      \
                       .doc = d},
 #include "machine/targets.def"

@@ -27,7 +27,7 @@ typedef struct Target {
     bool has_tf32_rounding;  /* an instruction that rounds f32 to tf32, ties to even */
     bool has_wgmma;          /* tensor cores fed from shared memory, and tensor maps */
     uint32_t max_cluster;    /* GPU: blocks that can share their shared memory; 1: none */
-    bool has_overlap;        /* a kernel can be launched while the one before it ends */
+    bool has_pdl;            /* a kernel can be launched while the one before it ends */
     bool has_load_hints;     /* loads that take no place in the nearest cache */
     const char *doc;
 } Target;

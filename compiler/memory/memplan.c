@@ -29,7 +29,7 @@ static void find_lifetimes(Placer *p) {
     uint32_t launch = 0;
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
         const Kernel *kernel = &p->plan->kernels.data[k];
-        if (kernel->link == LINK_NONE) launch = k;
+        if (kernel->link == LAUNCH_SINGLE) launch = k;
         for (uint32_t i = 0; i < kernel->args.n; i++) {
             Lifetime *life = &p->lifetimes[kernel->args.data[i]];
             if (life->first > launch) life->first = launch;
@@ -43,7 +43,7 @@ static void find_lifetimes(Placer *p) {
 static uint32_t find_dying(const Placer *p, uint32_t k, uint32_t id) {
     const Kernel *kernel = &p->plan->kernels.data[k];
     const Store *store = kernel_find_store(kernel, id);
-    if (!store || plan_launch(p->plan, k).n > 1 || kernel->link != LINK_NONE) return UINT32_MAX;
+    if (!store || plan_launch(p->plan, k).n > 1 || kernel->link != LAUNCH_SINGLE) return UINT32_MAX;
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t taken = kernel->args.data[i];
         if (p->room_of[taken] == ROOM_NONE || p->lifetimes[taken].last != k || p->is_taken[taken] ||
@@ -102,7 +102,7 @@ bool memplan_place(Arena *arena, Plan *plan) {
     for (uint32_t k = 0; k < plan->kernels.n; k++)
         if (!house_new_temps(&p, k, &unshared)) return false;
     plan->peak_bytes_unshared = unshared;
-    if (!memplan_pack(arena, p.dims, &p.rooms, &plan->workspace)) return false;
+    if (!place_buffers(arena, p.dims, &p.rooms, &plan->workspace)) return false;
     for (uint32_t i = 0; i < plan->buffers.n; i++)
         if (p.room_of[i] != ROOM_NONE)
             plan->buffers.data[i].offset_bytes = p.rooms.data[p.room_of[i]].offset;

@@ -185,7 +185,7 @@ static bool place_item(Packer *p, Item *item) {
     return item->to.dim != DIM_NONE;
 }
 
-/* Keeps the ends that no other is always above. */
+/* RowCache the ends that no other is always above. */
 static void note_end(Packer *p, const Level *end) {
     uint32_t n_kept = 0;
     for (uint32_t i = 0; i < p->ends.n; i++)
@@ -242,7 +242,7 @@ static uint32_t index_of_size(Packer *p, DimId bytes) {
     return p->sizes.n - 1;
 }
 
-bool memplan_pack(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends) {
+bool place_buffers(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends) {
     static int (*const orders[])(const void *, const void *) = {compare_sizes, compare_growth,
                                                                 compare_growth_late, compare_ages};
     Packer p = {.arena = arena, .dims = dims, .rooms = rooms->data};

@@ -14,6 +14,6 @@ typedef Vec(Room) VecRoom;
 /* Places the rooms so that no two that one launch needs overlap at any value of the dims, and sets
  * `ends`: expressions of which the largest is the end of them all. False when one could pass 2^62.
  */
-bool memplan_pack(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends);
+bool place_buffers(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends);
 
 #endif

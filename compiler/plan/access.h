@@ -6,15 +6,15 @@
 #include "plan/kernel.h"
 
 /* Axes of a kernel, the innermost last. */
-typedef struct PlainAxes {
+typedef struct AccessAxes {
     uint32_t n, of[MAX_RANK];
-} PlainAxes;
+} AccessAxes;
 
 /* The kernel's first `n`; none where they are more than MAX_RANK. */
-PlainAxes plain_first_axes(uint32_t n);
-IndexId plain_address(const Kernel *kernel, const PlainAxes *axes, const Buffer *buffer);
+AccessAxes access_first_axes(uint32_t n);
+IndexId access_address(const Kernel *kernel, const AccessAxes *axes, const Buffer *buffer);
 /* Whether every load of the buffer is such, and where no guard is. */
-bool plain_reads(const Plan *plan, const Kernel *kernel, const PlainAxes *axes, uint32_t buffer);
+bool access_reads(const Plan *plan, const Kernel *kernel, const AccessAxes *axes, uint32_t buffer);
 
 /* Whether kernel axes `axis` and `axis` + 1 can be one loop: everywhere the outer steps by the
  * inner's step times its extent. */

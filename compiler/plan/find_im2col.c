@@ -1,4 +1,4 @@
-/* See im2col.h. The factor is a choice by k among loads, each of which a guard of pads may replace
+/* See im2col.h. The operand is a choice by k among loads, each of which a guard of pads may replace
  * by zero. Its pieces are read off one by one; then the digits of m that their addresses and guards
  * are made of; and then each address as a pixel. What is claimed is checked against the guards. */
 #include "plan/find_im2col.h"
@@ -63,7 +63,7 @@ static bool is_zero(const Finder *f, ScalarId id) {
     return s->kind == SCALAR_CONST && s->number == 0;
 }
 
-/* Of the factor where k is in [lo, hi). */
+/* Of the operand where k is in [lo, hi). */
 static bool add_pieces(Finder *f, ScalarId id, Piece at) {
     const Scalar *s = scalar_get(f->scalars, id);
     if (s->kind == SCALAR_LOAD) {
@@ -306,7 +306,7 @@ static bool find_taps(const Finder *f, const Linear *first, int64_t depth) {
 }
 
 bool im2col_may_be(const Kernel *kernel) {
-    if (kernel->form != FORM_CONTRACT || kernel->n_reduced != 1) return false;
+    if (kernel->form != FORM_GEMM || kernel->n_reduced != 1) return false;
     const Scalar *s =
         scalar_get(kernel->scalars, gemm_unrounded(kernel, kernel->reduces.data[0].value));
     return s->kind == SCALAR_PRIM && s->prim == PRIM_SELECT;

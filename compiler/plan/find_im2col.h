@@ -1,4 +1,4 @@
-/* Finding windows over images (plan/im2col.h) in what the left factor of a product loads: a concat,
+/* Finding windows over images (plan/im2col.h) in what the lhs of a product loads: a concat,
  * along k, of slices of one tensor, padded with zeros or not. */
 #ifndef FUSEC_PLAN_FIND_IM2COL_H
 #define FUSEC_PLAN_FIND_IM2COL_H

@@ -1,5 +1,5 @@
-/* Left factors of products of which each row is a window over an image: k goes from tap to tap, and
- * within a tap over the channels of the pixel that lies so far from the row's own, zeros where
+/* Left operands of products of which each row is a window over an image: k goes from tap to tap,
+ * and within a tap over the channels of the pixel that lies so far from the row's own, zeros where
  * there is no such pixel. That is how convolutions are products (im2col). The copy engine of a GPU
  * fetches such rows from the image, and nothing lays them out in memory. */
 #ifndef FUSEC_PLAN_IM2COL_H

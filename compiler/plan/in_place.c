@@ -75,7 +75,7 @@ static bool may_in_stage(Arena *arena, const Plan *plan, const Kernel *kernel, u
         !reads_at_all(kernel, taken, all))
         return false;
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
-        const bool *live = stage_live_scalars(arena, kernel, (Keeps){.n = 0}, s);
+        const bool *live = stage_live_scalars(arena, kernel, (RowCache){.n = 0}, s);
         if (s <= own ? !reads_only_at(arena, kernel, taken, store, live, s == own)
                      : reads_at_all(kernel, taken, live))
             return false;
@@ -86,7 +86,7 @@ static bool may_in_stage(Arena *arena, const Plan *plan, const Kernel *kernel, u
 bool in_place_may(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken,
                   const Store *store) {
     const Buffer *from = &plan->buffers.data[taken], *to = &plan->buffers.data[store->buffer];
-    bool is_once = kernel->form == FORM_MAP || kernel->form == FORM_CONTRACT;
+    bool is_once = kernel->form == FORM_MAP || kernel->form == FORM_GEMM;
     if (kernel->is_init || store->piece || store->guard || store->begin || taken == store->buffer ||
         kernel_stores_to(kernel, taken) || !is_plain_temp(from) || !is_plain_temp(to) ||
         !are_alike(plan->graph->dims, from, to))

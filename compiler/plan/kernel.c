@@ -21,7 +21,7 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device) {
     return (ReduceOrder){.n_chains = device == DEVICE_GPU ? 1024 : 64, .segment_elems = 16384};
 }
 
-uint32_t contract_n_chains(const DimTab *dims, DimId k) {
+uint32_t gemv_n_chains(const DimTab *dims, DimId k) {
     enum { MAX_CHAINS = 1024 };
     int64_t most = dim_hi(dims, k);
     uint32_t n = 1;
@@ -32,7 +32,7 @@ uint32_t contract_n_chains(const DimTab *dims, DimId k) {
 static uint32_t straight_rounds(const Sched *sched, uint32_t n_chains, int64_t k, int64_t grid) {
     enum { MAX_ROUNDS = 4, MAX_LOADS = 4, MAX_PROCESSOR_LOADS = 2048 };
     int64_t step = (int64_t)sched->unroll * n_chains, loads = (int64_t)sched->unroll * sched->slots;
-    int64_t threads = (grid + VECTOR_PROCESSORS - 1) / VECTOR_PROCESSORS * (int64_t)sched->threads;
+    int64_t threads = (grid + GEMV_PROCESSORS - 1) / GEMV_PROCESSORS * (int64_t)sched->threads;
     if (sched->lanes_along_k || k <= 0 || grid <= 0 || k % step || k / step > MAX_ROUNDS ||
         loads > MAX_LOADS || loads * threads > MAX_PROCESSOR_LOADS)
         return 0;
@@ -40,18 +40,19 @@ static uint32_t straight_rounds(const Sched *sched, uint32_t n_chains, int64_t k
 }
 
 /* `k` and `grid`: 0 where they are not known. */
-static VectorPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t acc_bytes,
-                                        int64_t k, int64_t grid) {
+static GemvPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t acc_bytes,
+                                      int64_t k, int64_t grid) {
     enum { WARP_THREADS = 32, MAX_KEPT = 4, MAX_KEPT_BYTES = 16 * 1024 };
     uint32_t n_outputs = sched->tile_m * sched->tile_n;
-    uint32_t held = sched->team * sched->slots * (sched->lanes_along_k ? sched->lanes : 1);
-    VectorPasses p = {.n_groups = n_chains / held, .n_kept = 1, .n_parts = 1};
+    uint32_t held =
+        sched->threads_per_row * sched->slots * (sched->lanes_along_k ? sched->lanes : 1);
+    GemvPasses p = {.n_groups = n_chains / held, .n_kept = 1, .n_parts = 1};
     p.n_passes = p.n_groups / (sched->cluster > 1 ? sched->cluster : 1);
     p.n_rounds = straight_rounds(sched, n_chains, k, grid);
     if (!sched->lanes_along_k)
         p.n_parts = sched->threads / WARP_THREADS;
-    else if (sched->team > WARP_THREADS)
-        p.n_parts = sched->slots * (sched->team / WARP_THREADS);
+    else if (sched->threads_per_row > WARP_THREADS)
+        p.n_parts = sched->slots * (sched->threads_per_row / WARP_THREADS);
     while (p.n_rounds && p.n_kept < MAX_KEPT && p.n_passes % (p.n_kept * 2) == 0 &&
            p.n_kept * 2 * p.n_parts * n_outputs * acc_bytes <= MAX_KEPT_BYTES)
         p.n_kept *= 2;
@@ -71,14 +72,14 @@ uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *ta
     return *take_turns ? widest : all;
 }
 
-VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant) {
+GemvPasses kernel_gemv_passes(const Kernel *kernel, const Variant *variant) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     const DimTab *dims = indextab_dims(tab);
     DimId extent = index_axis_extent(tab, gemm_axis_k(kernel));
     int64_t k = 0, grid = 0;
     if (!dim_is_const(dims, extent, &k)) k = 0;
     if (!dim_is_const(dims, variant->grid, &grid)) grid = 0;
-    return sched_vector_passes(&variant->sched, contract_n_chains(dims, extent),
+    return sched_vector_passes(&variant->sched, gemv_n_chains(dims, extent),
                                dtype_bytes(kernel->reduces.data[0].acc), k, grid);
 }
 
@@ -294,8 +295,8 @@ bool kernel_lays_out(const Plan *plan, const Kernel *kernel) {
     return kind == BUFFER_PREPARED || kind == BUFFER_TEMP;
 }
 
-NodeId kernel_factor_in(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
-    if (kernel->form != FORM_CONTRACT || kernel->reduces.n == 0) return NODE_NONE;
+NodeId kernel_operand_in(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
+    if (kernel->form != FORM_GEMM || kernel->reduces.n == 0) return NODE_NONE;
     const Reduce *reduce = &kernel->reduces.data[0];
     const ScalarId factors[2] = {reduce->value, reduce->factor};
     for (uint32_t side = 0; side < 2; side++) {
@@ -309,7 +310,7 @@ NodeId kernel_factor_in(const Plan *plan, const Kernel *kernel, uint32_t buffer)
 NodeId plan_laid_out(const Plan *plan, const Kernel *layout) {
     uint32_t buffer = layout->stages.data[0].stores.data[0].buffer;
     for (uint32_t k = plan_n_init(plan); k < plan->kernels.n; k++) {
-        NodeId factor = kernel_factor_in(plan, &plan->kernels.data[k], buffer);
+        NodeId factor = kernel_operand_in(plan, &plan->kernels.data[k], buffer);
         if (factor != NODE_NONE) return factor;
     }
     return layout->stages.data[0].stores.data[0].node;
@@ -350,17 +351,17 @@ static void mark_stores(const Kernel *kernel, const Store *stores, uint32_t n, b
     }
 }
 
-bool keeps_value(Keeps keeps, ScalarId value, uint32_t stage) {
-    for (uint32_t i = 0; i < keeps.n; i++)
-        if (keeps.data[i].value == value && keeps.data[i].stage < stage) return true;
+bool row_cache_has(RowCache row_cache, ScalarId value, uint32_t stage) {
+    for (uint32_t i = 0; i < row_cache.n; i++)
+        if (row_cache.data[i].value == value && row_cache.data[i].stage < stage) return true;
     return false;
 }
 
 /* Marks all that what is marked is computed from, but for what stages before `stage` keep. */
-static void mark_unkept(const ScalarTab *scalars, Keeps keeps, uint32_t stage, bool *live) {
+static void mark_unkept(const ScalarTab *scalars, RowCache row_cache, uint32_t stage, bool *live) {
     for (ScalarId id = scalar_count(scalars); id > 0; id--) {
         const Scalar *s = scalar_get(scalars, id);
-        if (!live[id] || keeps_value(keeps, id, stage)) continue;
+        if (!live[id] || row_cache_has(row_cache, id, stage)) continue;
         for (int i = 0; i < 3; i++) mark(live, s->args[i]);
         if (s->index) mark_index(scalartab_indices(scalars), s->index, live);
         mark_guard(scalars, s->guard, live);
@@ -369,7 +370,7 @@ static void mark_unkept(const ScalarTab *scalars, Keeps keeps, uint32_t stage, b
 }
 
 static void mark_operands(const ScalarTab *scalars, bool *live) {
-    mark_unkept(scalars, (Keeps){.n = 0}, 0, live);
+    mark_unkept(scalars, (RowCache){.n = 0}, 0, live);
 }
 
 static void mark_reduce(const Reduce *reduce, bool *live) {
@@ -399,13 +400,13 @@ bool *kernel_live_scalars(Arena *arena, const Kernel *kernel) {
     return live;
 }
 
-bool *stage_live_scalars(Arena *arena, const Kernel *kernel, Keeps keeps, uint32_t stage) {
+bool *stage_live_scalars(Arena *arena, const Kernel *kernel, RowCache row_cache, uint32_t stage) {
     bool *live = new_flags(arena, kernel);
     if (stage < kernel->stages.n)
         mark_stage(kernel, &kernel->stages.data[stage], live);
     else
         mark_stores(kernel, kernel->row_stores.data, kernel->row_stores.n, live);
-    mark_unkept(kernel->scalars, keeps, stage, live);
+    mark_unkept(kernel->scalars, row_cache, stage, live);
     return live;
 }
 

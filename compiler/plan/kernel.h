@@ -38,10 +38,10 @@ enum { WORKSPACE_ALIGN_BYTES = 256 };
 
 /* How far apart rows of `source` lie for those who read it or its copy, and how wide the copy is:
  * symbols with one rule (ir/dim.h). */
-typedef struct RunPitch {
+typedef struct DynamicPitch {
     uint32_t source;       /* buffer */
     uint32_t pitch, width; /* symbols */
-} RunPitch;
+} DynamicPitch;
 
 /* One reduction over all reduced axes of its kernel. */
 typedef struct Reduce {
@@ -50,9 +50,9 @@ typedef struct Reduce {
     bool is_arg;    /* carries the index of the extreme too; the result is that index */
     Dtype acc;      /* compute type of the accumulator */
     double identity;
-    ScalarId value;  /* per element, of type acc; of a contraction the left factor, in its dtype */
-    ScalarId factor; /* of a contraction the right factor, in its dtype; else SCALAR_NONE */
-    Precision precision; /* of a contraction: of tf32 both factors are PRIM_TF32, of
+    ScalarId value;      /* per element, of type acc; of a GEMM the lhs, in its dtype */
+    ScalarId factor;     /* of a GEMM the rhs, in its dtype; else SCALAR_NONE */
+    Precision precision; /* of a GEMM: of tf32 both operands are PRIM_TF32, of
                           * something or stored so */
     ScalarId arg_index;  /* is_arg: i32, the index that goes with the element */
     /* The result that SCALAR_STAGE stands for: the accumulator, divided by `divisor` unless it is
@@ -95,11 +95,11 @@ typedef struct Stage {
 /* How reduced elements lie relative to the innermost axis of what is reduced. It fixes the order
  * of summation, with the extents. */
 typedef enum {
-    FORM_MAP,     /* nothing is reduced */
-    FORM_ROW,     /* the innermost axis is reduced */
-    FORM_COLUMN,  /* it is not */
-    FORM_CONTRACT /* one matmul: parallel axes .., m, n, one reduced axis k; then stores over .., m,
-                     n */
+    FORM_MAP,    /* nothing is reduced */
+    FORM_ROW,    /* the innermost axis is reduced */
+    FORM_COLUMN, /* it is not */
+    FORM_GEMM    /* one matmul: parallel axes .., m, n, one reduced axis k; then stores over .., m,
+                        n */
 } KernelForm;
 
 /* Order of summation, a function of form, device class and the number of elements alone. Element i
@@ -114,27 +114,21 @@ typedef struct ReduceOrder {
 
 ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 
-/* How a contraction is computed. It fixes the order of summation: CONTRACT_FMA is one chain of
- * fused multiply-adds per element, ascending in k, on every device; CONTRACT_MMA is the tensor
- * core's, in ascending steps of its k (of f64 that is CONTRACT_FMA's chain); CONTRACT_PLAIN is
- * CONTRACT_FMA's chain without tiles, for a k of one and products too small for a tile; of
- * tensor cores' dtypes the same, the factors converted. CONTRACT_WGMMA is CONTRACT_MMA's order by
- * other instructions, so that variants of one kernel may differ in it. CONTRACT_VECTOR is for one
- * row or column on a GPU: element k goes to chain k mod contract_n_chains, every chain is fused
+/* How a GEMM is computed. It fixes the order of summation: GEMM_FMA is one chain of
+ * fused multiply-adds per element, ascending in k, on every device; GEMM_MMA is the tensor
+ * core's, in ascending steps of its k (of f64 that is GEMM_FMA's chain); GEMM_NAIVE is
+ * GEMM_FMA's chain without tiles, for a k of one and products too small for a tile; of
+ * tensor cores' dtypes the same, the operands converted. GEMM_WGMMA is GEMM_MMA's order by
+ * other instructions, so that variants of one kernel may differ in it. GEMM_GEMV is for one
+ * row or column on a GPU: element k goes to chain k mod gemv_n_chains, every chain is fused
  * multiply-adds from +0, ascending in k, and all chains are joined by a balanced tree, lowest bit
  * of the chain number first. The choice rests on dtypes, the operands' own extents (not on how a
  * kernel's loops share them) and target alone. Of a matmul with segments (Attrs.segment_elems) each
  * has this order, and their accumulators are elements of a column (ReduceOrder). */
-typedef enum {
-    CONTRACT_FMA,
-    CONTRACT_MMA,
-    CONTRACT_PLAIN,
-    CONTRACT_WGMMA,
-    CONTRACT_VECTOR
-} ContractEngine;
-/* Of CONTRACT_VECTOR, for an extent `k`: the power of two that holds what it can be, within a
+typedef enum { GEMM_FMA, GEMM_MMA, GEMM_NAIVE, GEMM_WGMMA, GEMM_GEMV } GemmEngine;
+/* Of GEMM_GEMV, for an extent `k`: the power of two that holds what it can be, within a
  * bound. */
-uint32_t contract_n_chains(const DimTab *dims, DimId k);
+uint32_t gemv_n_chains(const DimTab *dims, DimId k);
 
 /* Numbers only: what lowering reads beside the kernel itself. */
 typedef struct Sched {
@@ -147,12 +141,12 @@ typedef struct Sched {
      * lane axis: lanes_in elements of what lies along axis_in are loaded at a time. 0: it is not.
      */
     uint32_t lanes_in, axis_in;
-    uint32_t unroll;    /* steps in flight; of a map on a GPU, and of CONTRACT_PLAIN: of a thread,
-                         * `threads` steps apart, MAP_MAX_UNROLL at most */
-    uint32_t threads;   /* GPU: per block. CPU: 1 */
-    uint32_t team;      /* GPU FORM_ROW: threads per row; FORM_COLUMN: threads along columns, so
-                         * that a block has threads / (8 * team) segments side by side */
-    int64_t unit_elems; /* CPU: elements of the lane axis per work unit (map, column) */
+    uint32_t unroll;          /* steps in flight; of a map on a GPU, and of GEMM_NAIVE: of a thread,
+                               * `threads` steps apart, MAP_MAX_UNROLL at most */
+    uint32_t threads;         /* GPU: per block. CPU: 1 */
+    uint32_t threads_per_row; /* GPU FORM_ROW: threads per row; FORM_COLUMN: threads along columns,
+                               * so that a block has threads / (8 * team) segments side by side */
+    int64_t chunk_elems;      /* CPU: elements of the lane axis per work unit (map, column) */
     uint32_t resident; /* GPU FORM_ROW: steps of a row kept in registers over all stages; 0: none */
     uint32_t slots;    /* GPU FORM_ROW: accumulators per sum, a power of two; of more than one
                         * each has every so many-th step of a resident row, so that team * slots
@@ -161,42 +155,42 @@ typedef struct Sched {
     bool pairs_bf16;   /* GPU: which computes bf16 by itself, two lanes at a time, as it does f16 */
     uint32_t min_blocks; /* GPU: that the assembler must make room for on a processor, so that it
                           * does not spill for one more; 0: as it likes */
-    /* FORM_CONTRACT */
-    ContractEngine engine;
+    /* FORM_GEMM */
+    GemmEngine engine;
     uint32_t tile_m, tile_n, tile_k; /* elements of a block's (GPU) or unit's (CPU) tile */
-    /* GPU: how the tile is split over warps; CONTRACT_WGMMA has four more that bring in the
-     * factors. CPU: the register tile, in elements; vectors lie along n if warps_n is a multiple of
-     * lanes, else along m. */
+    /* GPU: how the tile is split over warps; GEMM_WGMMA has four more that bring in the
+     * operands. CPU: the register tile, in elements; vectors lie along n if warps_n is a multiple
+     * of lanes, else along m. */
     uint32_t warps_m, warps_n;
     uint32_t stages; /* GPU: tiles of k in shared memory at once. CPU: 1 blocked, 0 streamed */
     /* GPU: blocks side by side in the grid, which is a multiple of it, that see each other's shared
-     * memory; 0 or 1: none. CONTRACT_WGMMA: one below the other, they fetch their common tile of
-     * the right factor together. CONTRACT_VECTOR: they share the chains of one tile. FORM_ROW: each
+     * memory; 0 or 1: none. GEMM_WGMMA: one below the other, they fetch their common tile of
+     * the rhs together. GEMM_GEMV: they share the chains of one tile. FORM_ROW: each
      * has a segment of one row, resident; there are no more segments than blocks. */
     uint32_t cluster;
-    /* CONTRACT_WGMMA: the phases of the launch, whose tiles a block multiplies at once. They have
-     * the left factor in common; 0 or 1: the kernel is alone. */
+    /* GEMM_WGMMA: the phases of the launch, whose tiles a block multiplies at once. They have
+     * the lhs in common; 0 or 1: the kernel is alone. */
     uint32_t products;
-    /* CONTRACT_WGMMA: columns of the last tile of each row of tiles, which is narrower and has a
-     * map of its own for the right factor, the third; 0: it is as wide as the others. Blocks that
+    /* GEMM_WGMMA: columns of the last tile of each row of tiles, which is narrower and has a
+     * map of its own for the rhs, the third; 0: it is as wide as the others. Blocks that
      * have a wide tile less take these, after the wide ones. */
     uint32_t tail_n;
-    /* CONTRACT_WGMMA: warps that store a tile's results while the next tile is multiplied; 0: the
+    /* GEMM_WGMMA: warps that store a tile's results while the next tile is multiplied; 0: the
      * warps that multiply store theirs. */
     uint32_t store_warps;
-    /* CONTRACT_VECTOR: `team` threads along k, each with `slots` accumulators of `lanes` chains
+    /* GEMM_GEMV: `team` threads along k, each with `slots` accumulators of `lanes` chains
      * (lanes along k) or of `lanes` outputs (lanes along the outputs) at a time; the outputs of a
      * block are tile_m (then tile_n is 1) or tile_n. */
     bool lanes_along_k;
 } Sched;
 
 enum { MAP_MAX_UNROLL = 4 };
-/* CONTRACT_PLAIN: a known k of up to so many steps is written out, all loads first. */
-enum { PLAIN_MAX_WRITTEN = 16 };
+/* GEMM_NAIVE: a known k of up to so many steps is written out, all loads first. */
+enum { NAIVE_MAX_WRITTEN = 16 };
 
-/* CONTRACT_VECTOR goes over k in passes, each with a group of chains that a block's threads hold at
+/* GEMM_GEMV goes over k in passes, each with a group of chains that a block's threads hold at
  * once. */
-typedef struct VectorPasses {
+typedef struct GemvPasses {
     uint32_t n_groups, n_passes; /* of all chains, of a block's own */
     /* Lanes along the outputs: rounds of loads of a pass that needs no loop, so that a round, and
      * the next pass's first, is on its way while the one before is used; 0: it has a loop. They
@@ -204,8 +198,8 @@ typedef struct VectorPasses {
     uint32_t n_rounds;
     uint32_t n_kept;  /* passes whose sums lie in shared memory before they are joined */
     uint32_t n_parts; /* of an output there, for each pass */
-} VectorPasses;
-enum { VECTOR_PROCESSORS = 132 }; /* of the cards that rounds are counted for */
+} GemvPasses;
+enum { GEMV_PROCESSORS = 132 }; /* of the cards that rounds are counted for */
 
 enum {
     MAX_MAPS = 3,
@@ -225,7 +219,7 @@ typedef struct MapAxis {
 } MapAxis;
 typedef struct TensorMap {
     uint32_t arg; /* of Kernel.args */
-    /* Of a left factor that is windows over an image: the first axis is k, whose box is taken of
+    /* Of a lhs that is windows over an image: the first axis is k, whose box is taken of
      * each of as many pixels as the box of the last one, m, has, row by row. NULL: of no such. */
     const Im2col *im2col;
     uint32_t swizzle_bytes;
@@ -237,16 +231,16 @@ typedef struct TensorMap {
 
 /* CPU, FORM_ROW: a value of each element of a row that several stages need. One computes it and
  * keeps it on the stack, the others find it there. */
-typedef struct Keep {
+typedef struct CachedValue {
     ScalarId value;
     uint32_t stage; /* that computes it: the first that needs it */
     uint32_t slot;  /* an array over the row; values that lie there one after the other share it */
-} Keep;
-typedef struct Keeps {
-    const Keep *data;
+} CachedValue;
+typedef struct RowCache {
+    const CachedValue *data;
     uint32_t n;
-} Keeps;
-enum { MAX_KEEPS = 32 };
+} RowCache;
+enum { MAX_CACHED_VALUES = 32 };
 
 /* What a variant costs beside others: the time of a block, `fixed` and each measure times its
  * weight. So many percent of it go with the number of blocks, the rest with the waves that they run
@@ -282,14 +276,14 @@ typedef struct Variant {
     DimId limit_dim; /* a dim that must be at least `least` and at most `limit`, or DIM_NONE */
     int64_t least, limit;
     Price price;
-    uint32_t chip_bytes; /* GPU: of dynamic shared memory, for what the launch keeps on chip */
-    Keeps keeps;
+    uint32_t smem_bytes; /* GPU: of dynamic shared memory, for what the launch keeps on chip */
+    RowCache row_cache;
 } Variant;
 
-enum { CHIP_ALIGN_BYTES = 16, CHIP_LANES = 4, MAX_CLUSTER = 8 };
-enum { CHIP_ACCESS_BYTES = CHIP_LANES * 8 }; /* the most that lanes read of one buffer there */
+enum { SMEM_ALIGN_BYTES = 16, SMEM_LANES = 4, MAX_CLUSTER = 8 };
+enum { SMEM_ACCESS_BYTES = SMEM_LANES * 8 }; /* the most that lanes read of one buffer there */
 enum { MAX_VARIANTS = 24, MAX_KERNEL_ARGS = 60 };
-/* GPU: tiles of a contraction are taken down so many rows of them, then to the next column. */
+/* GPU: tiles of a GEMM are taken down so many rows of them, then to the next column. */
 enum { GEMM_GROUP_ROWS = 8 };
 
 #define NO_AXIS UINT32_MAX
@@ -300,31 +294,38 @@ enum { GEMM_GROUP_ROWS = 8 };
  * conditions hold. A phase follows the kernel before it in the same blocks, each on the tile or the
  * rows that the block has just made; its variants go with those of the kernel that opened the
  * launch, one by one. A turn follows the kernel before it too, but in the only block of the launch,
- * which does all of each kernel, the blocks of its grid one after the other. Kernels of a relay
- * (plan/gemm_rows_gemm.h) share blocks too, and what passes between them is in registers, a tile at
- * a time.
+ * which does all of each kernel, the blocks of its grid one after the other. Kernels of a
+ * gemm-rows-gemm launch (plan/gemm_rows_gemm.h) share blocks too, and what passes between them is
+ * in registers, a tile at a time.
  */
-typedef enum { LINK_NONE, LINK_PART, LINK_PHASE, LINK_TURN, LINK_RELAY } LaunchLink;
+typedef enum {
+    LAUNCH_SINGLE,
+    LAUNCH_PARALLEL,
+    LAUNCH_SEQUENCE,
+    LAUNCH_ONE_BLOCK,
+    LAUNCH_GEMM_ROWS_GEMM
+} LaunchMode;
 
 /* The n kernels behind a kernel over rows that stand for it where these are few and long: where
  * margin >= least, unless a cluster has a block for each part of them, which it has up to a length
  * of `clustered` where the innermost extent is a multiple of `lanes`. 0 of them: none do. */
-typedef struct RowSpread {
+typedef struct RowDispatch {
     uint32_t n;
     DimId margin, length, inner;
     int64_t least, clustered, lanes; /* clustered: 0, no cluster has */
-} RowSpread;
+} RowDispatch;
 
-/* The rows of a relay, rewritten to one pass (launch/online_softmax.h). What they store is weight /
- * total, where the weight is power(something less the shift), so that weights by another shift are
- * these times a power; and what is multiplied by them can be divided by the total in the end. */
-typedef struct Online {
+/* The rows of a gemm-rows-gemm launch, rewritten to one pass (launch/online_softmax.h). What they
+ * store is weight / total, where the weight is power(something less the shift), so that weights by
+ * another shift are these times a power; and what is multiplied by them can be divided by the total
+ * in the end. */
+typedef struct OnlineSoftmax {
     ScalarId weight;       /* f32, per element; SCALAR_NONE: they are not */
     PrimId power;          /* power(a + b) is power(a) power(b) */
     uint32_t shift, total; /* slots: the greatest of what is below the power, the sum of weights */
     bool is_limited;       /* row m has weights but 0 only for columns below m + 1 + ahead */
     DimId ahead;
-} Online;
+} OnlineSoftmax;
 #define ONLINE_NAME "online-weights"
 
 typedef struct Kernel {
@@ -336,10 +337,10 @@ typedef struct Kernel {
     uint32_t first_reduced, n_reduced; /* axes [first_reduced, first_reduced + n_reduced) */
     /* A partial reduces one segment of the reduced elements per row and stores the raw
      * accumulators: its rows run over the parallel axes and, innermost (FORM_ROW) or outermost
-     * (FORM_COLUMN), this axis of segments. Of a contraction it is one of the parallel axes, the
+     * (FORM_COLUMN), this axis of segments. Of a GEMM it is one of the parallel axes, the
      * one before m. NO_AXIS when it is no partial. */
     uint32_t segment_axis;
-    /* FORM_CONTRACT, CPU: the factor whose elements lie side by side in the register tile is a load
+    /* FORM_GEMM, CPU: the operand whose elements lie side by side in the register tile is a load
      * from panels of this many: element (k, c) of panel p at (p * depth + k) * panel_columns + c,
      * zeros where there is no column. 0: it is not. */
     uint32_t panel_columns;
@@ -358,9 +359,9 @@ typedef struct Kernel {
     /* 1 where the kernel starts, 0 where it does not; DIM_NONE: it always starts. Its grids are
      * multiples of it. The kernels that stand for one where it does not start follow it. */
     DimId when;
-    RowSpread spread;
-    LaunchLink link;
-    Online online;
+    RowDispatch spread;
+    LaunchMode link;
+    OnlineSoftmax online_softmax;
     /* Of a launch of turns: arguments (bit set) that it copies to shared memory when it begins. */
     uint64_t copied_args;
 } Kernel;
@@ -412,7 +413,7 @@ typedef struct Plan {
     Vec(Buffer) buffers;
     Vec(Kernel) kernels; /* in launch order, init kernels first */
     Vec(Edge) edges;
-    Vec(RunPitch) run_pitches;
+    Vec(DynamicPitch) dynamic_pitches;
     Vec(Apart) aparts;
     bool has_ties;             /* values that rows or columns could have been made with */
     bool may_rewrite;          /* arithmetic may be changed, within a bound */
@@ -420,7 +421,7 @@ typedef struct Plan {
     DimId peak_bytes_unshared; /* what temps would take without reuse; DIM_NONE: no dim says */
 } Plan;
 
-/* The axes of a contraction: parallel .., m, n and reduced k. */
+/* The axes of a GEMM: parallel .., m, n and reduced k. */
 static inline uint32_t gemm_axis_m(const Kernel *kernel) {
     return kernel->n_parallel - 2;
 }
@@ -431,12 +432,12 @@ static inline uint32_t gemm_axis_k(const Kernel *kernel) {
     return kernel->first_reduced;
 }
 
-/* What a contraction's factors are multiplied as. */
-static inline Dtype gemm_factor_dtype(const Kernel *kernel) {
+/* What a GEMM's operands are multiplied as. */
+static inline Dtype gemm_operand_dtype(const Kernel *kernel) {
     return scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
 }
 
-/* A contraction's factor before it is rounded to tf32, which tensor cores do on the way in. */
+/* A GEMM's operand before it is rounded to tf32, which tensor cores do on the way in. */
 static inline ScalarId gemm_unrounded(const Kernel *kernel, ScalarId factor) {
     const Scalar *s = scalar_get(kernel->scalars, factor);
     return s->kind == SCALAR_PRIM && s->prim == PRIM_TF32 ? s->args[0] : factor;
@@ -445,9 +446,9 @@ static inline ScalarId gemm_unrounded(const Kernel *kernel, ScalarId factor) {
 /* GPU FORM_COLUMN: bytes of shared memory that the chains take, and whether all reductions use one
  * place there in turn, since there are several stages or much to keep. */
 uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *take_turns);
-/* Of a variant of CONTRACT_VECTOR. */
-VectorPasses kernel_vector_passes(const Kernel *kernel, const Variant *variant);
-/* The axis that lanes of a variant go along, where a contraction does not choose another; or
+/* Of a variant of GEMM_GEMV. */
+GemvPasses kernel_gemv_passes(const Kernel *kernel, const Variant *variant);
+/* The axis that lanes of a variant go along, where a GEMM does not choose another; or
  * NO_AXIS. */
 uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched);
 /* All axes (bit set) that lanes of such a variant go along. */
@@ -478,14 +479,14 @@ static inline uint32_t kernel_parallel_axes(const Kernel *kernel) {
 bool *kernel_live_scalars(Arena *arena, const Kernel *kernel);
 bool *kernel_needed_scalars(Arena *arena, const Kernel *kernel, const ScalarId *roots,
                             uint32_t n_roots);
-/* Per scalar id: whether the kernel's reductions are of it; a contraction's factors are, which a
+/* Per scalar id: whether the kernel's reductions are of it; a GEMM's operands are, which a
  * block reads ahead for all its tiles. */
 bool *kernel_reduced_scalars(Arena *arena, const Kernel *kernel);
 /* What one stage needs (the number of stages: the row's stores): what it computes, or finds kept by
  * a stage before. What is kept is made of, it does not need for that. */
-bool *stage_live_scalars(Arena *arena, const Kernel *kernel, Keeps keeps, uint32_t stage);
+bool *stage_live_scalars(Arena *arena, const Kernel *kernel, RowCache row_cache, uint32_t stage);
 /* Whether the value is kept by a stage before `stage`. */
-bool keeps_value(Keeps keeps, ScalarId value, uint32_t stage);
+bool row_cache_has(RowCache row_cache, ScalarId value, uint32_t stage);
 /* Elements of a row at most where the variant applies. */
 int64_t variant_row_elems(const Kernel *kernel, const Variant *variant);
 /* Per scalar id: how many of a stage's stores and reductions need it, and the guard of the last
@@ -547,15 +548,15 @@ void plan_order_init(Arena *arena, Plan *plan);
  * it copies is read as it is. */
 bool kernel_starts(const Plan *plan, const Kernel *kernel, const int64_t *dims);
 /* Whether it stands for one before it where that does not start. */
-static inline bool kernel_is_spread(const Kernel *kernel) {
+static inline bool kernel_is_fallback(const Kernel *kernel) {
     return kernel->when != DIM_NONE && kernel->spread.n == 0;
 }
-/* Whether the kernel only lays a factor of matmuls out anew, in an init step or, where that pays,
+/* Whether the kernel only lays an operand of matmuls out anew, in an init step or, where that pays,
  * in a run: it has no nodes, and the node of its buffer is a matmul's. */
 bool kernel_lays_out(const Plan *plan, const Kernel *kernel);
-/* The factor of the contraction `kernel` that is read from this laid-out buffer, or NODE_NONE. */
-NodeId kernel_factor_in(const Plan *plan, const Kernel *kernel, uint32_t buffer);
-/* What the layout's kernel lays out: a factor of the first matmul that reads it. */
+/* The operand of the GEMM `kernel` that is read from this laid-out buffer, or NODE_NONE. */
+NodeId kernel_operand_in(const Plan *plan, const Kernel *kernel, uint32_t buffer);
+/* What the layout's kernel lays out: an operand of the first matmul that reads it. */
 NodeId plan_laid_out(const Plan *plan, const Kernel *layout);
 /* What init kernels write, in bytes. */
 DimId plan_prepared_bytes(const Plan *plan);
@@ -572,7 +573,7 @@ const char *plan_verify(const Plan *plan, Arena *arena);
 const char *plan_verify_places(const Plan *plan, Arena *arena);
 
 /* `, in the blocks of the one before`: what is said of a kernel behind its name. */
-const char *kernel_link_text(LaunchLink link);
+const char *launch_mode_text(LaunchMode link);
 /* `kernel softmax ... stage 1: r0 = max(...)`: the schedule and scalar programs, for --emit=sched.
  */
 void plan_print(const Plan *plan, Text *out);

@@ -2,13 +2,13 @@
  * line per value, in order) and variants. */
 #include "plan/kernel.h"
 
-const char *kernel_link_text(LaunchLink link) {
+const char *launch_mode_text(LaunchMode link) {
     static const char *const texts[] = {
-        [LINK_NONE] = "",
-        [LINK_PART] = ", beside the one before",
-        [LINK_PHASE] = ", in the blocks of the one before",
-        [LINK_TURN] = ", after the one before in the only block",
-        [LINK_RELAY] = ", tile by tile with the one before",
+        [LAUNCH_SINGLE] = "",
+        [LAUNCH_PARALLEL] = ", beside the one before",
+        [LAUNCH_SEQUENCE] = ", in the blocks of the one before",
+        [LAUNCH_ONE_BLOCK] = ", after the one before in the only block",
+        [LAUNCH_GEMM_ROWS_GEMM] = ", tile by tile with the one before",
     };
     return texts[link];
 }
@@ -19,7 +19,7 @@ static const char *const buffer_kinds[] = {[BUFFER_INPUT] = "input",
                                            [BUFFER_TEMP] = "temp",
                                            [BUFFER_PREPARED] = "prepared"};
 static const char *const form_names[] = {
-    [FORM_MAP] = "map", [FORM_ROW] = "row", [FORM_COLUMN] = "column", [FORM_CONTRACT] = "contract"};
+    [FORM_MAP] = "map", [FORM_ROW] = "row", [FORM_COLUMN] = "column", [FORM_GEMM] = "contract"};
 
 typedef struct Printer {
     const Plan *plan;
@@ -175,13 +175,13 @@ static void print_maps(const Printer *p, const Variant *v) {
 }
 
 static void print_tile(const Printer *p, const Variant *v) {
-    static const char *const engine_names[] = {[CONTRACT_FMA] = "fma",
-                                               [CONTRACT_MMA] = "mma",
-                                               [CONTRACT_PLAIN] = "plain",
-                                               [CONTRACT_WGMMA] = "wgmma",
-                                               [CONTRACT_VECTOR] = "vector"};
+    static const char *const engine_names[] = {[GEMM_FMA] = "fma",
+                                               [GEMM_MMA] = "mma",
+                                               [GEMM_NAIVE] = "plain",
+                                               [GEMM_WGMMA] = "wgmma",
+                                               [GEMM_GEMV] = "vector"};
     const Sched *s = &v->sched;
-    if (p->kernel->form == FORM_CONTRACT) {
+    if (p->kernel->form == FORM_GEMM) {
         text_printf(p->out, ", %s, tile %u x %u x %u, warps %u x %u, stages %u",
                     engine_names[s->engine], s->tile_m, s->tile_n, s->tile_k, s->warps_m,
                     s->warps_n, s->stages);
@@ -195,7 +195,7 @@ static void print_tile(const Printer *p, const Variant *v) {
                     s->tile_n, kernel_lane_axis(p->kernel, s), s->lanes_in);
     if (s->cluster > 1) text_printf(p->out, ", cluster %u", s->cluster);
     if (v->shared_bytes) text_printf(p->out, ", shared %u", v->shared_bytes);
-    if (v->chip_bytes) text_printf(p->out, ", on chip %u", v->chip_bytes);
+    if (v->smem_bytes) text_printf(p->out, ", on chip %u", v->smem_bytes);
 }
 
 static void print_price(const Printer *p, const Price *price) {
@@ -216,8 +216,8 @@ static void print_variant(const Printer *p, const Variant *v) {
     dim_print(p->dims, v->grid, p->out);
     text_printf(p->out,
                 ", lanes %u, unroll %u, threads %u, team %u, unit %lld, resident %u, slots %u%s",
-                s->lanes, s->unroll, s->threads, s->team, (long long)s->unit_elems, s->resident,
-                s->slots, s->is_wide ? ", wide" : "");
+                s->lanes, s->unroll, s->threads, s->threads_per_row, (long long)s->chunk_elems,
+                s->resident, s->slots, s->is_wide ? ", wide" : "");
     if (s->is_flat) text_puts(p->out, ", flat");
     if (s->lanes_out && !s->lanes_in) text_printf(p->out, ", lanes out %u", s->lanes_out);
     print_tile(p, v);
@@ -240,8 +240,8 @@ static void print_variant(const Printer *p, const Variant *v) {
     }
     if (v->price.group) print_price(p, &v->price);
     if (v->is_resident) text_puts(p->out, ", shared out among a block a processor");
-    for (uint32_t i = 0; i < v->keeps.n; i++)
-        text_printf(p->out, "%s s%u", i ? "," : ", keeps", v->keeps.data[i].value);
+    for (uint32_t i = 0; i < v->row_cache.n; i++)
+        text_printf(p->out, "%s s%u", i ? "," : ", keeps", v->row_cache.data[i].value);
     text_puts(p->out, "\n");
     print_maps(p, v);
 }
@@ -257,8 +257,8 @@ static void print_kernel(Printer *p, const Kernel *kernel) {
                     p->plan->buffers.data[kernel->args.data[i]].name);
     text_puts(p->out, ")");
     if (kernel->panel_columns) text_printf(p->out, ", panels of %u", kernel->panel_columns);
-    text_puts(p->out, kernel_link_text(kernel->link));
-    if (kernel->online.weight) text_printf(p->out, ", rewritten: %s", ONLINE_NAME);
+    text_puts(p->out, launch_mode_text(kernel->link));
+    if (kernel->online_softmax.weight) text_printf(p->out, ", rewritten: %s", ONLINE_NAME);
     text_puts(p->out, "\n");
     print_axes(p);
     bool *live = kernel_live_scalars(p->out->arena, kernel);

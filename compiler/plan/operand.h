@@ -13,7 +13,7 @@ enum {
 /* Where the kernel has its lhs or rhs. */
 ScalarId *gemm_operand(const Kernel *gemm, bool is_left);
 
-/* How a factor lies, if it is a load without conditions and runs along k or its own axis. */
+/* How an operand lies, if it is a load without conditions and runs along k or its own axis. */
 typedef struct OperandRows {
     bool is_plain;
     bool fit;             /* rows begin at multiples of 16 bytes, whatever the symbols are */

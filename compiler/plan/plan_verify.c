@@ -164,7 +164,7 @@ static void check_again(void *user, const Store *store) {
 static void check_spread(Checker *c, uint32_t k) {
     const Kernel *kernels = c->plan->kernels.data;
     if (kernels[k].spread.n) kernel_each_store(&kernels[k], forget_store, c);
-    for (uint32_t first = k; kernel_is_spread(&kernels[k]) && first-- > 0;) {
+    for (uint32_t first = k; kernel_is_fallback(&kernels[k]) && first-- > 0;) {
         if (!kernels[first].spread.n) continue;
         Again again = {c, &kernels[first]};
         if (first + kernels[first].spread.n == k)
@@ -226,7 +226,7 @@ static void find_lives(Places *p) {
     for (uint32_t b = 0; b < p->plan->buffers.n; b++) p->first[b] = UINT32_MAX;
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
         const Kernel *kernel = &p->plan->kernels.data[k];
-        if (kernel->link == LINK_NONE) launch = k;
+        if (kernel->link == LAUNCH_SINGLE) launch = k;
         for (uint32_t i = 0; i < kernel->args.n; i++) {
             uint32_t b = kernel->args.data[i];
             if (p->first[b] == UINT32_MAX) p->first[b] = launch;
@@ -241,7 +241,7 @@ static void find_lives(Places *p) {
 static bool is_read_later(const Places *p, const Kernel *kernel, uint32_t old, uint32_t buffer) {
     bool is_stored = false, is_late = false;
     for (uint32_t i = 0; i <= kernel->stages.n; i++) {
-        const bool *live = stage_live_scalars(p->arena, kernel, (Keeps){.n = 0}, i);
+        const bool *live = stage_live_scalars(p->arena, kernel, (RowCache){.n = 0}, i);
         for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
             const Scalar *s = scalar_get(kernel->scalars, id);
             is_late =
@@ -272,7 +272,7 @@ static bool is_once_a_stage(const Places *p, const Kernel *kernel, const Store *
 static bool goes_over(const Places *p, const Kernel *kernel, uint32_t old, uint32_t new) {
     const Buffer *a = &p->plan->buffers.data[old], *b = &p->plan->buffers.data[new];
     const Store *store = kernel_find_store(kernel, new);
-    bool is_once = kernel->form == FORM_MAP || kernel->form == FORM_CONTRACT;
+    bool is_once = kernel->form == FORM_MAP || kernel->form == FORM_GEMM;
     if (!store || store->guard || store->piece || kernel_stores_to(kernel, old) ||
         dtype_bytes(a->dtype) != dtype_bytes(b->dtype) ||
         buffer_bytes(p->plan->graph->dims, a) != buffer_bytes(p->plan->graph->dims, b))

@@ -5,12 +5,12 @@
 
 /* Finding. */
 
-/* The contraction whose left factor is what the rows store; NULL: none. */
+/* The GEMM whose lhs is what the rows store; NULL: none. */
 static const Kernel *product_of(const Plan *plan, const Kernel *rows) {
     const Stage *last = &rows->stages.data[rows->stages.n - 1];
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        if (kernel->form != FORM_CONTRACT) continue;
+        if (kernel->form != FORM_GEMM) continue;
         const Scalar *left = scalar_get(kernel->scalars, kernel->reduces.data[0].value);
         if (left->kind == SCALAR_LOAD && left->buffer == last->stores.data[0].buffer) return kernel;
     }
@@ -19,22 +19,23 @@ static const Kernel *product_of(const Plan *plan, const Kernel *rows) {
 
 bool rewrite_of(const Plan *plan, uint32_t k, Rewrite *rewrite) {
     const Kernel *rows = &plan->kernels.data[k];
-    const Online *online = &rows->online;
-    const Kernel *result = online->weight ? product_of(plan, rows) : NULL;
+    const OnlineSoftmax *online_softmax = &rows->online_softmax;
+    const Kernel *result = online_softmax->weight ? product_of(plan, rows) : NULL;
     if (!result) return false;
-    NodeId greatest = rows->reduces.data[online->shift].node;
+    NodeId greatest = rows->reduces.data[online_softmax->shift].node;
     NodeId product = result->reduces.data[0].node;
-    *rewrite = (Rewrite){.rows = k,
-                         .result = (uint32_t)(result - plan->kernels.data),
-                         .exponents = graph_node(plan->graph, greatest)->args[0],
-                         .product = product,
-                         .power = online->power,
-                         .has_short_weights =
-                             scalar_get(rows->scalars, online->weight)->prim != online->power,
-                         .weights = gemm_factor_dtype(result),
-                         .rounded = graph_node(plan->graph, product)->dtype,
-                         .width = result->variants[0].sched.tile_k,
-                         .is_limited = online->is_limited};
+    *rewrite =
+        (Rewrite){.rows = k,
+                  .result = (uint32_t)(result - plan->kernels.data),
+                  .exponents = graph_node(plan->graph, greatest)->args[0],
+                  .product = product,
+                  .power = online_softmax->power,
+                  .has_short_weights = scalar_get(rows->scalars, online_softmax->weight)->prim !=
+                                       online_softmax->power,
+                  .weights = gemm_operand_dtype(result),
+                  .rounded = graph_node(plan->graph, product)->dtype,
+                  .width = result->variants[0].sched.tile_k,
+                  .is_limited = online_softmax->is_limited};
     return true;
 }
 

@@ -2,7 +2,7 @@
  * what they are held to, and what they compute, evaluated on the host.
  *
  * There is one, `online-weights` (launch/online_softmax.h): rows that store w / sum(w), where w =
- * power(x - max(x)), between two products. With P the exact w / sum(w) and v the right factor of
+ * power(x - max(x)), between two products. With P the exact w / sum(w) and v the rhs of
  * the product behind, a column of the result is held to E sum(P |v|) + A sum(|v|) before it is
  * rounded to its dtype, E and A being numbers of the plan and the length of a row:
  * docs/ARCHITECTURE.md derives them. */
@@ -18,7 +18,7 @@ typedef struct Rewrite {
     NodeId product;         /* [.., columns] */
     PrimId power;           /* exp or exp2 */
     bool has_short_weights; /* weights are of a shorter form of it */
-    Dtype weights, rounded; /* of the product's left factor and of its result */
+    Dtype weights, rounded; /* of the product's lhs and of its result */
     uint32_t width;         /* columns of a tile */
     bool is_limited;        /* columns that no row of a block sees are left out */
 } Rewrite;

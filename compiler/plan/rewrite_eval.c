@@ -194,12 +194,13 @@ typedef struct TileState {
 /* The columns that the block of the row goes over: all, or those that its last row sees. */
 static bool find_end(const Eval32 *e, int64_t row, int64_t *end) {
     const RewriteCase *c = e->c;
-    const Online *online = &e->kernel->online;
+    const OnlineSoftmax *online_softmax = &e->kernel->online_softmax;
     int64_t tile_m = c->plan->kernels.data[c->rewrite.result].variants[0].sched.tile_m;
     int64_t ahead, first = row % c->matrix_rows;
     *end = c->n;
-    if (!online->is_limited) return true;
-    if (!dim_eval(c->plan->graph->dims, online->ahead, c->symbol_values, &ahead)) return false;
+    if (!online_softmax->is_limited) return true;
+    if (!dim_eval(c->plan->graph->dims, online_softmax->ahead, c->symbol_values, &ahead))
+        return false;
     if (tile_m > 0) first = first / tile_m * tile_m + tile_m - 1;
     if (first >= c->matrix_rows) first = c->matrix_rows - 1;
     int64_t seen = first + 1 + ahead, width = c->rewrite.width ? c->rewrite.width : 1;
@@ -209,7 +210,7 @@ static bool find_end(const Eval32 *e, int64_t row, int64_t *end) {
 }
 
 static void find_shift(Eval32 *e, int64_t first, int64_t end, double *shift) {
-    const Reduce *reduce = &e->kernel->reduces.data[e->kernel->online.shift];
+    const Reduce *reduce = &e->kernel->reduces.data[e->kernel->online_softmax.shift];
     for (int64_t j = first; j < end; j++) {
         e->axes[e->kernel->first_reduced] = j;
         *shift = prim_eval(reduce->combine, DT_F32, *shift, value_of(e, reduce->value), 0);
@@ -217,19 +218,19 @@ static void find_shift(Eval32 *e, int64_t first, int64_t end, double *shift) {
 }
 
 static void add_tile(Eval32 *e, int64_t first, int64_t end, const double *v, TileState *state) {
-    const Online *online = &e->kernel->online;
+    const OnlineSoftmax *online_softmax = &e->kernel->online_softmax;
     const RewriteCase *c = e->c;
     double before = state->shift;
     find_shift(e, first, end, &state->shift);
-    bool is_none = state->shift == e->kernel->reduces.data[online->shift].identity;
+    bool is_none = state->shift == e->kernel->reduces.data[online_softmax->shift].identity;
     double now = is_none ? 0 : state->shift;
-    double scale = rounded(prim_eval(online->power, DT_F32, rounded(before - now), 0, 0));
+    double scale = rounded(prim_eval(online_softmax->power, DT_F32, rounded(before - now), 0, 0));
     state->total = rounded(state->total * scale);
     for (int64_t k = 0; k < c->n_columns; k++) state->sums[k] = rounded(state->sums[k] * scale);
-    e->results[online->shift] = now;
+    e->results[online_softmax->shift] = now;
     for (int64_t j = first; j < end; j++) {
         e->axes[e->kernel->first_reduced] = j;
-        double weight = value_of(e, online->weight),
+        double weight = value_of(e, online_softmax->weight),
                factor = dtype_round(c->rewrite.weights, weight);
         state->total = rounded(state->total + weight);
         for (int64_t k = 0; k < c->n_columns; k++)
@@ -242,7 +243,7 @@ bool rewrite_evaluate(const RewriteCase *c, int64_t row, const double *v, Arena 
     ArenaMark mark = arena_mark(scratch);
     Eval32 e = {.c = c, .kernel = &c->plan->kernels.data[c->rewrite.rows]};
     int64_t end, width = c->rewrite.width ? c->rewrite.width : c->n;
-    TileState state = {.shift = e.kernel->reduces.data[e.kernel->online.shift].identity,
+    TileState state = {.shift = e.kernel->reduces.data[e.kernel->online_softmax.shift].identity,
                        .sums = result};
     for (int64_t k = 0; k < c->n_columns; k++) result[k] = 0;
     bool is_good = open_leaves(&e, scratch) && aim(&e, row) && find_end(&e, row, &end);

@@ -1,4 +1,4 @@
-/* CONTRACT_FMA on a GPU: what its schedule and its template agree on. */
+/* GEMM_FMA on a GPU: what its schedule and its template agree on. */
 #ifndef FUSEC_PLAN_SIMT_H
 #define FUSEC_PLAN_SIMT_H
 
@@ -25,7 +25,7 @@ static inline uint32_t simt_rows_ahead(const Sched *sched) {
     return ahead;
 }
 
-/* Shared memory of a tile of both factors, with the most that rows are padded by. */
+/* Shared memory of a tile of both operands, with the most that rows are padded by. */
 static inline uint32_t simt_stage_bytes(const Sched *sched, uint32_t acc_bytes) {
     uint32_t row = (sched->tile_m + sched->tile_n) * acc_bytes + 2 * SIMT_FRAGMENT_BYTES;
     return row * sched->tile_k + 2 * SIMT_FRAGMENT_BYTES;

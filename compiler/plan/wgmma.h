@@ -1,11 +1,11 @@
-/* What a block of CONTRACT_WGMMA keeps in shared memory, in this order: its stages, each a tile of
- * the left factor and one of the right for each product, side by side so that they are one to the
+/* What a block of GEMM_WGMMA keeps in shared memory, in this order: its stages, each a tile of
+ * the lhs and one of the right for each product, side by side so that they are one to the
  * instruction; per warp that multiplies, some rows of results on their way to the epilogue, or all
  * of its rows where other warps store them; two barriers per stage, and then per warp. The
  * scheduler sizes it, the template lays it out.
  *
- * A tile of a factor is wgmma_depth long along k. Straight, k is contiguous: a row of 128 bytes per
- * m (or n). Turned, m (or n) is: blocks of as many rows, a row per k, each 64 elements of m (or
+ * A tile of an operand is wgmma_depth long along k. Straight, k is contiguous: a row of 128 bytes
+ * per m (or n). Turned, m (or n) is: blocks of as many rows, a row per k, each 64 elements of m (or
  * n) wide; elements of 16 bits alone may be turned. */
 #ifndef FUSEC_PLAN_WGMMA_H
 #define FUSEC_PLAN_WGMMA_H
@@ -41,7 +41,7 @@ static inline uint32_t wgmma_tile_bytes(uint32_t tile, bool is_turned) {
 
 /* A warp drains results by lanes that take 1 or 4 columns each, side by side and then row below
  * row: rows at a time, a power of two. */
-static inline uint32_t wgmma_drain_step(uint32_t columns, uint32_t lanes) {
+static inline uint32_t wgmma_epilogue_step(uint32_t columns, uint32_t lanes) {
     uint32_t across = columns / lanes, step = WGMMA_DRAIN_ROWS;
     while (step > 1 && across * step > 32) step /= 2;
     return step;
@@ -59,12 +59,12 @@ static inline uint32_t wgmma_chip_rows(const Sched *sched) {
 
 /* Columns that a warp drains at once, of each product: a divisor of the tile. Each part has a price
  * of its own, as much as four steps. */
-static inline uint32_t wgmma_drain_columns(const Sched *sched, uint32_t lanes) {
+static inline uint32_t wgmma_epilogue_columns(const Sched *sched, uint32_t lanes) {
     uint32_t best = 8, best_price = UINT32_MAX, tile_n = sched->tile_n;
     uint32_t most = WGMMA_DRAIN_COLUMNS / wgmma_products(sched);
     if (most > 32 * lanes) most = 32 * lanes;
     for (uint32_t columns = 8; columns <= most && columns <= tile_n; columns += 8) {
-        uint32_t steps = WGMMA_DRAIN_ROWS / wgmma_drain_step(columns, lanes);
+        uint32_t steps = WGMMA_DRAIN_ROWS / wgmma_epilogue_step(columns, lanes);
         uint32_t price = tile_n / columns * (4 + steps);
         if (tile_n % columns || price > best_price) continue;
         best = columns;
@@ -74,8 +74,8 @@ static inline uint32_t wgmma_drain_columns(const Sched *sched, uint32_t lanes) {
 }
 
 /* Elements from row to row, where the products lie side by side: 4 rows of 8 touch all banks. */
-static inline uint32_t wgmma_drain_pitch(const Sched *sched, uint32_t lanes) {
-    uint32_t columns = wgmma_drain_columns(sched, lanes) * wgmma_products(sched);
+static inline uint32_t wgmma_epilogue_pitch(const Sched *sched, uint32_t lanes) {
+    uint32_t columns = wgmma_epilogue_columns(sched, lanes) * wgmma_products(sched);
     return columns + (columns % 16 ? 16 : 8);
 }
 
@@ -94,12 +94,12 @@ static inline uint32_t wgmma_results_pitch(const Sched *sched) {
 }
 
 /* Of a warp, whose neighbours may be at another tile, wide or narrow. */
-static inline uint32_t wgmma_drain_bytes(const Sched *sched) {
+static inline uint32_t wgmma_epilogue_bytes(const Sched *sched) {
     uint32_t most = 0;
     if (sched->store_warps) return WGMMA_WARP_ROWS * wgmma_results_pitch(sched) * 2;
     Sched tail = wgmma_tail(sched);
     for (uint32_t i = 0; i < (sched->tail_n ? 4u : 2u); i++) {
-        uint32_t pitch = wgmma_drain_pitch(i < 2 ? sched : &tail, i % 2 ? 1 : 4);
+        uint32_t pitch = wgmma_epilogue_pitch(i < 2 ? sched : &tail, i % 2 ? 1 : 4);
         if (pitch > most) most = pitch;
     }
     return most * WGMMA_DRAIN_ROWS * 4;
@@ -107,12 +107,12 @@ static inline uint32_t wgmma_drain_bytes(const Sched *sched) {
 
 static inline uint32_t wgmma_shared_bytes(uint32_t stage_bytes, const Sched *sched) {
     uint32_t n_handed = sched->store_warps ? sched->warps_m : 0;
-    return sched->stages * stage_bytes + sched->warps_m * wgmma_drain_bytes(sched) +
+    return sched->stages * stage_bytes + sched->warps_m * wgmma_epilogue_bytes(sched) +
            2 * WGMMA_BARRIER_BYTES * (sched->stages + n_handed);
 }
 
-/* At least, of a step whose left factor is windows over an image, in microseconds: for each row of
- * both factors, fitted to tiles of 64 and 128 rows by 64 columns on an H200 (43.2 and 38.4 us for
+/* At least, of a step whose lhs is windows over an image, in microseconds: for each row of
+ * both operands, fitted to tiles of 64 and 128 rows by 64 columns on an H200 (43.2 and 38.4 us for
  * 64 images of 56 x 56 x 64, 3 x 3 taps). */
 static inline double wgmma_windows_us(uint32_t tile_m, uint32_t tile_n) {
     return 0.0014 * (tile_m + tile_n);

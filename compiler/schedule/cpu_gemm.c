@@ -1,8 +1,8 @@
-/* Schedules of contractions on a CPU. See gemm.h.
+/* Schedules of GEMMs on a CPU. See gemm.h.
  *
  * warps_m by warps_n is the register tile; vectors lie along n, unless n is shorter than a vector
  * (then warps_n is no multiple of lanes). A unit is tile_m by tile_n and goes through k by tile_k.
- * Sizes are bounded by the stack: a unit keeps tile_k by tile_n of one factor and tile_m by tile_n
+ * Sizes are bounded by the stack: a unit keeps tile_k by tile_n of one operand and tile_m by tile_n
  * of partial results there. A few rows are too few to repay packing the columns (stages 0), unless
  * an init step has done it. */
 #include "schedule/gemm.h"
@@ -237,7 +237,7 @@ static Gemm gemm_of(const Kernel *kernel, const Target *target) {
     return gemm;
 }
 
-GemmPanel sched_gemm_cpu_panel(const Kernel *kernel, const Target *target) {
+GemmPanel sched_cpu_gemm_panel(const Kernel *kernel, const Target *target) {
     Gemm gemm = gemm_of(kernel, target);
     Tile tile = choose_fitting_tile(&gemm, dim_hi(gemm.dims, gemm.rows));
     return (GemmPanel){.axis = gemm.is_turned ? gemm_axis_m(kernel) : gemm_axis_n(kernel),
@@ -258,7 +258,7 @@ static bool is_affine(const IndexTab *tab, IndexExpr expr) {
     return true;
 }
 
-/* Whether both left factors are loads of the same elements. */
+/* Whether both lhs operands are loads of the same elements. */
 static bool have_one_left(const Kernel *a, const Kernel *b) {
     const Scalar *load = scalar_get(a->scalars, a->reduces.data[0].value);
     const Scalar *other = scalar_get(b->scalars, b->reduces.data[0].value);
@@ -277,20 +277,20 @@ static bool have_one_left(const Kernel *a, const Kernel *b) {
 
 /* Few rows of a product are spread over units by their columns, which rows that follow would undo.
  */
-int64_t sched_gemm_cpu_widest_rows(const Kernel *kernel, const Target *target) {
+int64_t sched_cpu_gemm_widest_rows(const Kernel *kernel, const Target *target) {
     Gemm gemm = gemm_of(kernel, target);
     return WIDEST_ROW_BYTES / gemm.acc_bytes;
 }
 
 /* Of no columns, what passes would not move along the rows. */
-bool sched_gemm_cpu_goes_with(const Kernel *a, const Kernel *b) {
+bool sched_cpu_gemm_goes_with(const Kernel *a, const Kernel *b) {
     const DimTab *dims = indextab_dims(scalartab_indices(a->scalars));
     return have_one_left(a, b) && a->reduces.data[0].acc == b->reduces.data[0].acc &&
            kernel_axis_extent(a, gemm_axis_k(a)) == kernel_axis_extent(b, gemm_axis_k(b)) &&
            dim_hi(dims, kernel_axis_extent(a, gemm_axis_n(a))) > 0;
 }
 
-uint32_t sched_gemm_cpu(const Kernel *kernel, GemmLaunch launch, const Target *target,
+uint32_t sched_cpu_gemm(const Kernel *kernel, GemmLaunch launch, const Target *target,
                         Variant *variants) {
     Gemm gemm = gemm_of(kernel, target);
     gemm.launch = launch;

@@ -1,4 +1,4 @@
-/* Schedules of contractions. See gemm.h. */
+/* Schedules of GEMMs. See gemm.h. */
 #include "schedule/gemm.h"
 
 DimId gemm_n_batches(const Kernel *kernel) {

@@ -1,4 +1,4 @@
-/* Schedules of contractions with one row or column on a GPU. See gemm.h.
+/* Schedules of GEMMs with one row or column on a GPU. See gemm.h.
  *
  * What matters is how many loads of 16 bytes are under way: about 64 KiB on each processor. The
  * order of summation is the engine's, so that everything here is free. */
@@ -24,7 +24,7 @@ enum {
     MAX_GROUPS = 64,   /* of chains, joined by a thread at the end */
 };
 
-typedef struct VectorGpu {
+typedef struct GemvGpu {
     const Kernel *kernel;
     const Target *target;
     IndexTab *tab;
@@ -32,7 +32,7 @@ typedef struct VectorGpu {
     ScalarId matrix;
     uint32_t axis; /* of the outputs: m or n */
     uint32_t n_chains;
-} VectorGpu;
+} GemvGpu;
 
 static uint32_t min_u32(uint32_t a, uint32_t b) {
     return a < b ? a : b;
@@ -40,7 +40,7 @@ static uint32_t min_u32(uint32_t a, uint32_t b) {
 
 /* The narrowest element that the matrix loads in runs along an axis, in bytes; 0: there is none.
  * Only the matrix moves with the outputs and with k. */
-static uint32_t run_bytes(const VectorGpu *g, uint32_t axis) {
+static uint32_t run_bytes(const GemvGpu *g, uint32_t axis) {
     const ScalarTab *scalars = g->kernel->scalars;
     uint32_t bytes = 0, both = 1u << gemm_axis_k(g->kernel);
     if (dim_hi(g->dims, kernel_axis_extent(g->kernel, g->axis)) > 1) both |= 1u << g->axis;
@@ -54,7 +54,7 @@ static uint32_t run_bytes(const VectorGpu *g, uint32_t axis) {
 }
 
 /* Lanes along an axis, and the condition that they take: 1 where there are no vectors. */
-static uint32_t choose_lanes(const VectorGpu *g, uint32_t axis, uint32_t bytes, Variant *variant) {
+static uint32_t choose_lanes(const GemvGpu *g, uint32_t axis, uint32_t bytes, Variant *variant) {
     uint32_t lanes = bytes ? min_u32(VECTOR_BYTES / bytes, MAX_LANES) : 1;
     DimId extent = kernel_axis_extent(g->kernel, axis);
     int64_t value;
@@ -69,7 +69,7 @@ static uint32_t choose_lanes(const VectorGpu *g, uint32_t axis, uint32_t bytes, 
 }
 
 /* Rounds of chains under way at once, so that a thread has `loads` loads. */
-static uint32_t choose_unroll(const VectorGpu *g, uint32_t loads, uint32_t loads_of_round) {
+static uint32_t choose_unroll(const GemvGpu *g, uint32_t loads, uint32_t loads_of_round) {
     int64_t n_rounds =
         dim_hi(g->dims, kernel_axis_extent(g->kernel, gemm_axis_k(g->kernel))) / g->n_chains;
     uint32_t unroll = loads / loads_of_round;
@@ -77,15 +77,15 @@ static uint32_t choose_unroll(const VectorGpu *g, uint32_t loads, uint32_t loads
     return unroll ? unroll : 1;
 }
 
-static bool has_few_outputs(const VectorGpu *g) {
+static bool has_few_outputs(const GemvGpu *g) {
     DimId n = kernel_n_rows(g->kernel);
     return n && dim_hi(g->dims, n) <= FEW_OUTPUTS;
 }
 
-static void finish(const VectorGpu *g, Variant *variant, uint32_t n_outputs) {
+static void finish(const GemvGpu *g, Variant *variant, uint32_t n_outputs) {
     Sched *sched = &variant->sched;
     bool is_left = g->axis == gemm_axis_m(g->kernel);
-    sched->engine = CONTRACT_VECTOR;
+    sched->engine = GEMM_GEMV;
     sched->tile_m = is_left ? n_outputs : 1;
     sched->tile_n = is_left ? 1 : n_outputs;
     variant->grid = gemm_gpu_grid(g->kernel, sched->tile_m, sched->tile_n);
@@ -94,33 +94,36 @@ static void finish(const VectorGpu *g, Variant *variant, uint32_t n_outputs) {
 
 /* Whether twice the threads for an output would still have as many loads each as are to be under
  * way: then they end sooner, and more blocks are in different stages. */
-static bool fills_wider_team(const VectorGpu *g, const Sched *sched, uint32_t groups) {
+static bool fills_wider_team(const GemvGpu *g, const Sched *sched, uint32_t groups) {
     int64_t n_loads =
         dim_lo(g->dims, kernel_axis_extent(g->kernel, gemm_axis_k(g->kernel))) / sched->lanes;
-    return sched->team >= WARP_THREADS && 2 * sched->team <= min_u32(groups, ROW_THREADS) &&
-           n_loads >= (int64_t)2 * sched->team * ROW_LOADS;
+    return sched->threads_per_row >= WARP_THREADS &&
+           2 * sched->threads_per_row <= min_u32(groups, ROW_THREADS) &&
+           n_loads >= (int64_t)2 * sched->threads_per_row * ROW_LOADS;
 }
 
 /* Lanes along k: a warp for each output, several outputs where k is short, a block where the
  * outputs are few. */
-static void along_k(const VectorGpu *g, Variant *variant) {
+static void along_k(const GemvGpu *g, Variant *variant) {
     Sched *sched = &variant->sched;
     uint32_t groups = g->n_chains / sched->lanes, n_outputs = 1;
     sched->lanes_along_k = true;
-    sched->team = min_u32(groups, WARP_THREADS);
-    while (groups / sched->team > ROW_LOADS || (has_few_outputs(g) && groups > sched->team) ||
+    sched->threads_per_row = min_u32(groups, WARP_THREADS);
+    while (groups / sched->threads_per_row > ROW_LOADS ||
+           (has_few_outputs(g) && groups > sched->threads_per_row) ||
            fills_wider_team(g, sched, groups))
-        sched->team *= 2;
-    sched->slots = groups / sched->team;
-    sched->threads = sched->team > ROW_THREADS ? sched->team : ROW_THREADS;
-    if (!has_few_outputs(g) && sched->team <= WARP_THREADS) n_outputs = ROW_LOADS / sched->slots;
+        sched->threads_per_row *= 2;
+    sched->slots = groups / sched->threads_per_row;
+    sched->threads = sched->threads_per_row > ROW_THREADS ? sched->threads_per_row : ROW_THREADS;
+    if (!has_few_outputs(g) && sched->threads_per_row <= WARP_THREADS)
+        n_outputs = ROW_LOADS / sched->slots;
     sched->unroll = choose_unroll(g, ROW_LOADS, sched->slots * n_outputs);
-    finish(g, variant, sched->threads / sched->team * n_outputs);
+    finish(g, variant, sched->threads / sched->threads_per_row * n_outputs);
 }
 
 /* Bytes of a block's strip: wide ones where that lets all blocks run at once, since blocks left for
  * a second wave take as long as the first. */
-static uint32_t strip_bytes(const VectorGpu *g, uint32_t bytes) {
+static uint32_t strip_bytes(const GemvGpu *g, uint32_t bytes) {
     if (g->target->max_cluster == 1 || has_few_outputs(g)) return NARROW_BYTES;
     DimId n = kernel_n_rows(g->kernel);
     int64_t most = n ? dim_hi(g->dims, n) * bytes * g->target->max_cluster : INT64_MAX;
@@ -130,83 +133,84 @@ static uint32_t strip_bytes(const VectorGpu *g, uint32_t bytes) {
 }
 
 /* As many loads in a round as passes without a loop may have, else as a loop wants. */
-static uint32_t choose_strip_unroll(const VectorGpu *g, const Variant *variant) {
+static uint32_t choose_strip_unroll(const GemvGpu *g, const Variant *variant) {
     Variant tried = *variant;
     for (tried.sched.unroll = STRIP_LOADS; tried.sched.unroll > 0; tried.sched.unroll /= 2)
-        if (kernel_vector_passes(g->kernel, &tried).n_rounds) return tried.sched.unroll;
+        if (kernel_gemv_passes(g->kernel, &tried).n_rounds) return tried.sched.unroll;
     return choose_unroll(g, STRIP_LOADS, variant->sched.slots);
 }
 
 /* Lanes along the outputs: a block has a strip of them, its threads and the other blocks of its
  * cluster share the chains. */
-static void along_outputs(const VectorGpu *g, Variant *variant, uint32_t bytes) {
+static void along_outputs(const GemvGpu *g, Variant *variant, uint32_t bytes) {
     Sched *sched = &variant->sched;
     uint32_t acc_bytes = dtype_bytes(g->kernel->reduces.data[0].acc);
     uint32_t across = strip_bytes(g, bytes) / (bytes * sched->lanes);
     uint32_t threads = g->target->max_cluster > 1 ? STRIP_THREADS : LONE_THREADS;
     across = across < 1 ? 1 : min_u32(across, WARP_THREADS);
-    sched->team = min_u32(threads / across, g->n_chains);
-    while (across * sched->team < WARP_THREADS) across *= 2;
+    sched->threads_per_row = min_u32(threads / across, g->n_chains);
+    while (across * sched->threads_per_row < WARP_THREADS) across *= 2;
     sched->slots = min_u32(SUM_BYTES / (sched->lanes * acc_bytes), STRIP_LOADS);
-    while (g->n_chains / (sched->team * sched->slots) > MAX_GROUPS) sched->slots *= 2;
-    sched->slots = min_u32(sched->slots, g->n_chains / sched->team);
-    sched->threads = across * sched->team;
-    sched->cluster = min_u32(g->n_chains / (sched->team * sched->slots), g->target->max_cluster);
+    while (g->n_chains / (sched->threads_per_row * sched->slots) > MAX_GROUPS) sched->slots *= 2;
+    sched->slots = min_u32(sched->slots, g->n_chains / sched->threads_per_row);
+    sched->threads = across * sched->threads_per_row;
+    sched->cluster =
+        min_u32(g->n_chains / (sched->threads_per_row * sched->slots), g->target->max_cluster);
     finish(g, variant, across * sched->lanes);
     sched->unroll = choose_strip_unroll(g, variant);
 }
 
 /* One block: its threads share the chains of as many outputs as a warp's lanes reach, at most one
  * for each thread. */
-static bool turn_along_outputs(const VectorGpu *g, Variant *variant) {
+static bool turn_along_outputs(const GemvGpu *g, Variant *variant) {
     Sched *sched = &variant->sched;
     int64_t n = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->axis));
     uint32_t most = min_u32(WARP_THREADS, sched->threads / sched->lanes), across = 1;
     while (across < most && (int64_t)across * sched->lanes < n) across *= 2;
     while (across < most && sched->threads / across > g->n_chains) across *= 2;
-    sched->team = sched->threads / across;
-    if (sched->team > g->n_chains) return false;
-    sched->slots = min_u32(g->n_chains / sched->team, STRIP_LOADS);
+    sched->threads_per_row = sched->threads / across;
+    if (sched->threads_per_row > g->n_chains) return false;
+    sched->slots = min_u32(g->n_chains / sched->threads_per_row, STRIP_LOADS);
     sched->unroll = choose_unroll(g, STRIP_LOADS, sched->slots);
     finish(g, variant, across * sched->lanes);
     return true;
 }
 
-static void turn_along_k(const VectorGpu *g, Variant *variant) {
+static void turn_along_k(const GemvGpu *g, Variant *variant) {
     Sched *sched = &variant->sched;
     int64_t n = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->axis));
     uint32_t groups = g->n_chains / sched->lanes, n_outputs = 1;
-    sched->team = min_u32(groups, WARP_THREADS);
-    while (groups / sched->team > STRIP_LOADS) sched->team *= 2;
-    sched->slots = groups / sched->team;
-    uint32_t teams = sched->threads / sched->team;
+    sched->threads_per_row = min_u32(groups, WARP_THREADS);
+    while (groups / sched->threads_per_row > STRIP_LOADS) sched->threads_per_row *= 2;
+    sched->slots = groups / sched->threads_per_row;
+    uint32_t teams = sched->threads / sched->threads_per_row;
     while (n_outputs < ROW_LOADS && n_outputs * sched->slots < STRIP_LOADS && teams * n_outputs < n)
         n_outputs *= 2;
     sched->unroll = choose_unroll(g, STRIP_LOADS, sched->slots * n_outputs);
     finish(g, variant, teams * n_outputs);
 }
 
-static void add(const VectorGpu *g, Variant *variant, uint32_t bytes_along_k, uint32_t bytes) {
+static void add(const GemvGpu *g, Variant *variant, uint32_t bytes_along_k, uint32_t bytes) {
     if (bytes_along_k || !bytes)
         along_k(g, variant);
     else
         along_outputs(g, variant, bytes);
 }
 
-static VectorGpu vector_of(const Kernel *kernel, const Target *target, bool is_column) {
-    VectorGpu g = {.kernel = kernel, .target = target};
+static GemvGpu vector_of(const Kernel *kernel, const Target *target, bool is_column) {
+    GemvGpu g = {.kernel = kernel, .target = target};
     g.tab = scalartab_indices(kernel->scalars);
     g.dims = indextab_dims(g.tab);
     g.axis = is_column ? gemm_axis_m(kernel) : gemm_axis_n(kernel);
-    g.n_chains = contract_n_chains(g.dims, kernel_axis_extent(g.kernel, gemm_axis_k(kernel)));
+    g.n_chains = gemv_n_chains(g.dims, kernel_axis_extent(g.kernel, gemm_axis_k(kernel)));
     return g;
 }
 
-void sched_gemm_vector_turn(const Kernel *kernel, Variant *variant) {
+void sched_gemv_one_block(const Kernel *kernel, Variant *variant) {
     Sched *sched = &variant->sched;
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     bool is_column = dim_hi(indextab_dims(tab), index_axis_extent(tab, gemm_axis_n(kernel))) <= 1;
-    VectorGpu g = vector_of(kernel, NULL, is_column);
+    GemvGpu g = vector_of(kernel, NULL, is_column);
     sched->cluster = 0;
     if (!sched->lanes_along_k && turn_along_outputs(&g, variant)) return;
     if (!sched->lanes_along_k) sched->lanes = 1;
@@ -214,9 +218,8 @@ void sched_gemm_vector_turn(const Kernel *kernel, Variant *variant) {
     turn_along_k(&g, variant);
 }
 
-uint32_t sched_gemm_vector(const Kernel *kernel, const Target *target, bool is_column,
-                           Variant *variants) {
-    VectorGpu g = vector_of(kernel, target, is_column);
+uint32_t sched_gemv(const Kernel *kernel, const Target *target, bool is_column, Variant *variants) {
+    GemvGpu g = vector_of(kernel, target, is_column);
     uint32_t k_bytes = run_bytes(&g, gemm_axis_k(kernel)), bytes = run_bytes(&g, g.axis), n = 0;
     Variant wide = variants[0];
     wide.sched.lanes =

@@ -1,4 +1,4 @@
-/* Schedules of contractions on a GPU: tensor cores where the dtype has them, else tiles of fused
+/* Schedules of GEMMs on a GPU: tensor cores where the dtype has them, else tiles of fused
  * multiply-adds, as large as the problem fills the machine with. See gemm.h. */
 #include "schedule/gemm.h"
 
@@ -31,9 +31,9 @@ enum { N_SIZES = 3 };
 static const GemmTiles tile_sizes[N_SIZES] = {{32, 32, 32, 2, 2, 128, 4, FULL_MACHINE / 2},
                                               {64, 64, 16, 2, 2, 128, 2, FULL_MACHINE},
                                               {128, 128, 8, 2, 4, 256, 2, 0}};
-/* Few rows, as many as a tile has at most: the right factor is streamed once. An output is one
+/* Few rows, as many as a tile has at most: the rhs is streamed once. An output is one
  * chain along k, so what counts is that a step of it waits for nothing: narrow tiles, so that every
- * processor has one, as much of the right factor under way as memory wants (some 40 KiB a
+ * processor has one, as much of the rhs under way as memory wants (some 40 KiB a
  * processor), and no more threads that multiply than the rows need, since each reads fragments. */
 enum { N_FEW = 4 };
 static const GemmTiles few_tiles[N_FEW] = {{8, 32, 64, 1, 2, 128, 8, 0},
@@ -104,7 +104,7 @@ static bool is_wide(const Plan *plan, const Kernel *kernel) {
 
 static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
     Sched *sched = &variant.sched;
-    sched->engine = CONTRACT_FMA;
+    sched->engine = GEMM_FMA;
     sched->tile_m = tiles->m;
     sched->tile_n = tiles->n;
     sched->tile_k = tiles->k;
@@ -342,8 +342,8 @@ static void add_plain(GemmGpu *g) {
     Variant *variant = &g->variants[g->n_variants++];
     int64_t depth = dim_hi(g->dims, g->k);
     uint32_t unroll = MAP_MAX_UNROLL;
-    while (unroll > 1 && unroll * depth > PLAIN_MAX_WRITTEN) unroll /= 2;
-    variant->sched.engine = CONTRACT_PLAIN;
+    while (unroll > 1 && unroll * depth > NAIVE_MAX_WRITTEN) unroll /= 2;
+    variant->sched.engine = GEMM_NAIVE;
     variant->sched.threads = PLAIN_THREADS;
     variant->sched.unroll = unroll;
     variant->grid = dim_ceil_div(g->dims, kernel_n_rows(g->kernel), PLAIN_THREADS * unroll);
@@ -376,7 +376,7 @@ static bool has_tensor_cores(const Kernel *kernel) {
     return left == right && sched_gemm_has_tensor_cores(left, reduce->precision);
 }
 
-bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel) {
+bool sched_gpu_gemm_copies(const Plan *plan, const Kernel *kernel) {
     return !is_plain(plan, kernel) && product_kind(plan, kernel) == PRODUCT_MATRIX &&
            has_tensor_cores(kernel);
 }
@@ -384,8 +384,7 @@ bool sched_gemm_gpu_copies(const Plan *plan, const Kernel *kernel) {
 int64_t sched_gemm_widest_rows(const Plan *plan, const Kernel *kernel) {
     if (is_plain(plan, kernel) || product_kind(plan, kernel) != PRODUCT_MATRIX) return 0;
     Dtype left = scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
-    return has_tensor_cores(kernel) ? sched_gemm_mma_widest_rows(left)
-                                    : row_tiles[N_ROW_TILES - 1][0].n;
+    return has_tensor_cores(kernel) ? sched_mma_widest_rows(left) : row_tiles[N_ROW_TILES - 1][0].n;
 }
 
 /* Tiles of one row of them, over batches and parts. */
@@ -417,14 +416,14 @@ static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, Va
     bool is_deep = dim_lo(dims, kernel_n_reduced(kernel)) >= DEEP;
     if (is_deep && dim_hi(dims, m) <= FEW_ROWS && few->sched.tile_m == FEW_ROWS) return false;
     if (few->sched.tile_m > FEW_ROWS || dim_lo(dims, m) > FEW_ROWS) return false;
-    if (!sched_gemm_mma_copies(kernel, few)) return false;
+    if (!sched_mma_copies(kernel, few)) return false;
     if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * FULL_MACHINE)) return false;
     few->limit_dim = dim_hi(dims, m) <= FEW_ROWS ? DIM_NONE : m;
     few->limit = few->limit_dim ? FEW_ROWS : 0;
     return true;
 }
 
-/* What wgmma leaves to others: few rows; factors with an extent that is not a multiple that every
+/* What wgmma leaves to others: few rows; operands with an extent that is not a multiple that every
  * map needs, one variant where vectors suit one of them; and anything. */
 static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
                                  const Target *target, Variant *variants) {
@@ -432,14 +431,14 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     const Scalar *left = scalar_get(kernel->scalars, kernel->reduces.data[0].value);
     memcpy(others, variants, sizeof others);
     bool is_wgmma = target->has_wgmma && left->dtype != DT_F64;
-    bool fits = is_wgmma && sched_gemm_wgmma_fits(plan, kernel);
-    uint32_t n_others = sched_gemm_mma(plan, kernel, launch, target, fits, others), n = 0;
+    bool fits = is_wgmma && sched_wgmma_fits(plan, kernel);
+    uint32_t n_others = sched_mma(plan, kernel, launch, target, fits, others), n = 0;
     Variant few = others[0];
     bool has_few = launch.has_rows ? few.sched.tile_m <= FEW_ROWS
                                    : limit_to_few_rows(kernel, &launch, &few),
          is_always_few = has_few && !few.limit_dim;
     if (has_few) wgmma++;
-    if (is_wgmma && !is_always_few) n = sched_gemm_wgmma(plan, kernel, launch, wgmma);
+    if (is_wgmma && !is_always_few) n = sched_wgmma(plan, kernel, launch, wgmma);
     if (n == 0) {
         memcpy(variants, others, sizeof others);
         return n_others;
@@ -455,7 +454,7 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     return n + has_few;
 }
 
-uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
+uint32_t sched_gpu_gemm(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
                         const Target *target, Variant *variants) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
@@ -473,8 +472,7 @@ uint32_t sched_gemm_gpu(const Plan *plan, const Kernel *kernel, GemmLaunch launc
         return g.n_variants;
     }
     ProductKind kind = product_kind(plan, kernel);
-    if (kind != PRODUCT_MATRIX)
-        return sched_gemm_vector(kernel, target, kind == PRODUCT_COLUMN, variants);
+    if (kind != PRODUCT_MATRIX) return sched_gemv(kernel, target, kind == PRODUCT_COLUMN, variants);
     if (has_tensor_cores(kernel)) return add_tensor_cores(plan, kernel, launch, target, variants);
     add_fma(&g, variants[0], reduce->acc);
     return g.n_variants;

@@ -1,4 +1,4 @@
-/* Schedules of contractions on tensor cores. See gemm.h.
+/* Schedules of GEMMs on tensor cores. See gemm.h.
  *
  * In bytes everything is alike for all dtypes. k is padded to a multiple of DEPTH_BYTES everywhere,
  * since padding is arithmetic too: tile_k is larger only where it divides k.
@@ -23,7 +23,7 @@ typedef struct Tile {
     uint32_t m, n, depth_bytes, warps_m, warps_n, stages;
 } Tile;
 
-/* Few, one or two for each processor. Wider ones read the left factor half as often; of few rows
+/* Few, one or two for each processor. Wider ones read the lhs half as often; of few rows
  * at most 80 KiB are to be under way on a processor: more of them wait for one another. */
 static const Tile few_tile = {32, 32, 256, 2, 2, 6};
 static const Tile few_wide_tile = {32, 64, 256, 2, 2, 4};
@@ -35,7 +35,7 @@ static const Tile small_tile = {64, 64, 128, 2, 2, 6};
 static const Tile large_tile = {128, 128, DEPTH_BYTES, 2, 2, 3};
 /* What is counted to tell whether small ones are better. */
 static const Tile half_tile = {.m = 64, .n = 128};
-/* Of factors that go through registers. */
+/* Of operands that go through registers. */
 static const Tile computed_tile = {64, 64, DEPTH_BYTES, 2, 2, 4};
 /* Where it is seldom taken: the least code. */
 static const Tile spare_tile = {32, 32, DEPTH_BYTES, 2, 2, 3};
@@ -53,7 +53,7 @@ enum { N_LOW_TILES = 3 };
 static const Tile low_rows_tiles[N_LOW_TILES] = {
     {32, 64, 128, 2, 2, 4}, {32, 128, 128, 1, 8, 4}, {32, 256, 128, 1, 8, 3}};
 
-typedef struct Chooser {
+typedef struct Searcher {
     const Kernel *kernel;
     GemmLaunch launch;
     IndexTab *tab;
@@ -63,7 +63,7 @@ typedef struct Chooser {
     const Tile *few, *small, *large; /* few: may be NULL */
     bool has_low;                    /* tiles for few rows */
     const Tile *rows;                /* the only one, if rows need it; else NULL */
-} Chooser;
+} Searcher;
 
 /* What taking a dim for a multiple of a chunk's elements (or none) gives. */
 typedef struct Choice {
@@ -73,18 +73,18 @@ typedef struct Choice {
     uint32_t score;
 } Choice;
 
-static uint32_t store_lanes(const Chooser *c) {
+static uint32_t store_lanes(const Searcher *c) {
     return c->chunk_elems < STORE_LANES ? c->chunk_elems : STORE_LANES;
 }
 
-static bool are_lanes_whole(const Chooser *c, IndexId index, uint32_t axis, uint32_t lanes) {
+static bool are_lanes_whole(const Searcher *c, IndexId index, uint32_t axis, uint32_t lanes) {
     return index_lane_motion(c->tab, index, axis, lanes) == LANES_CONTIGUOUS &&
            index_is_multiple(c->tab, index, axis, lanes);
 }
 
-/* Whether a factor's tile can be copied: a plain load that k moves by a fixed stride, in chunks
+/* Whether an operand's tile can be copied: a plain load that k moves by a fixed stride, in chunks
  * along k or along its own axis. */
-static bool is_copied(const Chooser *c, ScalarId factor, uint32_t axis) {
+static bool is_copied(const Searcher *c, ScalarId factor, uint32_t axis) {
     const Scalar *s = scalar_get(c->kernel->scalars, factor);
     uint32_t k = gemm_axis_k(c->kernel);
     if (s->kind != SCALAR_LOAD || s->guard) return false;
@@ -97,7 +97,7 @@ static bool is_copied(const Chooser *c, ScalarId factor, uint32_t axis) {
            are_lanes_whole(c, s->index, axis, c->chunk_elems);
 }
 
-static Choice choose(const Chooser *c, DimId condition) {
+static Choice choose(const Searcher *c, DimId condition) {
     DimId n = kernel_axis_extent(c->kernel, gemm_axis_n(c->kernel));
     index_assume_multiple(c->tab, condition, condition ? c->chunk_elems : 1);
     bool left = is_copied(c, c->left, gemm_axis_m(c->kernel));
@@ -112,7 +112,7 @@ static Choice choose(const Chooser *c, DimId condition) {
 }
 
 /* The condition that helps most; one on a constant says nothing. */
-static Choice best_choice(const Chooser *c) {
+static Choice best_choice(const Searcher *c) {
     Choice best = choose(c, DIM_NONE);
     const uint32_t axes[3] = {gemm_axis_k(c->kernel), gemm_axis_n(c->kernel),
                               gemm_axis_m(c->kernel)};
@@ -127,7 +127,7 @@ static Choice best_choice(const Chooser *c) {
 }
 
 /* Arguments that are accessed in runs along some axis: those alignment is asked of. */
-static uint64_t aligned_args(const Chooser *c, const Choice *choice) {
+static uint64_t aligned_args(const Searcher *c, const Choice *choice) {
     const Kernel *kernel = c->kernel;
     const uint32_t axes[3] = {gemm_axis_m(kernel), gemm_axis_n(kernel), gemm_axis_k(kernel)};
     uint64_t args = 0;
@@ -153,14 +153,14 @@ static uint64_t aligned_args(const Chooser *c, const Choice *choice) {
 }
 
 /* As deep as it may be, which is at most all of k, in stages that hold as much. */
-static void set_tile(const Chooser *c, Variant *variant, const Tile *tile) {
+static void set_tile(const Searcher *c, Variant *variant, const Tile *tile) {
     Sched *sched = &variant->sched;
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
     uint32_t least = DEPTH_BYTES / c->elem_bytes, stages = tile->stages;
     uint32_t depth = tile->depth_bytes / c->elem_bytes;
     while (depth > least && dim_multiple(c->dims, k) % depth) depth /= 2, stages *= 2;
     while (stages > 3 && (int64_t)(stages - 1) * depth >= dim_hi(c->dims, k)) stages--;
-    sched->engine = CONTRACT_MMA;
+    sched->engine = GEMM_MMA;
     sched->tile_m = tile->m;
     sched->tile_n = tile->n;
     sched->tile_k = depth;
@@ -173,12 +173,12 @@ static void set_tile(const Chooser *c, Variant *variant, const Tile *tile) {
     variant->grid = gemm_gpu_grid(c->kernel, tile->m, tile->n);
 }
 
-static bool is_extent_at_most(const Chooser *c, uint32_t axis, int64_t most) {
+static bool is_extent_at_most(const Searcher *c, uint32_t axis, int64_t most) {
     return dim_hi(c->dims, kernel_axis_extent(c->kernel, axis)) <= most;
 }
 
 /* Tiles along n, or along m, for all batches and parts, if that is a constant; else 0. */
-static int64_t n_tiles_along(const Chooser *c, bool along_n, uint32_t tile) {
+static int64_t n_tiles_along(const Searcher *c, bool along_n, uint32_t tile) {
     uint32_t n;
     const Kernel *parts = gemm_launch_parts(&c->launch, c->kernel, &n);
     int64_t all = 0, own;
@@ -195,7 +195,7 @@ static int64_t n_tiles_along(const Chooser *c, bool along_n, uint32_t tile) {
 
 /* Adds a size under the condition that the tiles of size `counted` are at most `most`; true when
  * that is certain, so that nothing larger is wanted. */
-static bool add_limited(const Chooser *c, Variant base, const Tile *tile, const Tile *counted,
+static bool add_limited(const Searcher *c, Variant base, const Tile *tile, const Tile *counted,
                         int64_t most, Variant *variants, uint32_t *n_variants) {
     DimId grid = gemm_launch_grid(&c->launch, c->kernel, counted->m, counted->n);
     if (dim_lo(c->dims, grid) > most) return false;
@@ -211,21 +211,21 @@ static bool add_limited(const Chooser *c, Variant base, const Tile *tile, const 
 
 /* Tiles of one row or column of them, if that is more than `most`: they are mostly empty, and the
  * more of them share the way from memory, the better. */
-static int64_t or_one_line(const Chooser *c, const Tile *tile, int64_t most) {
+static int64_t or_one_line(const Searcher *c, const Tile *tile, int64_t most) {
     int64_t in_row = n_tiles_along(c, true, tile->n);
     int64_t in_column = n_tiles_along(c, false, tile->m);
     if (in_row > most) most = in_row;
     return in_column > most ? in_column : most;
 }
 
-static bool fits_tile(const Chooser *c, const Tile *tile, bool both) {
+static bool fits_tile(const Searcher *c, const Tile *tile, bool both) {
     bool fits_m = is_extent_at_most(c, gemm_axis_m(c->kernel), tile->m);
     bool fits_n = is_extent_at_most(c, gemm_axis_n(c->kernel), tile->n);
     return both ? fits_m && fits_n : fits_m || fits_n;
 }
 
 /* Low tiles where higher ones would leave processors idle. */
-static uint32_t add_row_choice(const Chooser *c, const Choice *choice, bool is_best, Variant base,
+static uint32_t add_row_choice(const Searcher *c, const Choice *choice, bool is_best, Variant base,
                                Variant *variants) {
     uint32_t n = 0;
     bool may_be_low = is_best && choice->copies_both && c->few;
@@ -236,7 +236,7 @@ static uint32_t add_row_choice(const Chooser *c, const Choice *choice, bool is_b
 }
 
 /* Adds the tiles for few rows, under the condition that they are; true when that is certain. */
-static bool add_low(const Chooser *c, Variant base, Variant *variants, uint32_t *n_variants) {
+static bool add_low(const Searcher *c, Variant base, Variant *variants, uint32_t *n_variants) {
     DimId m = kernel_axis_extent(c->kernel, gemm_axis_m(c->kernel));
     bool is_certain = false;
     for (uint32_t i = 0; i < N_WIDE_FEW && !is_certain; i++) {
@@ -251,7 +251,7 @@ static bool add_low(const Chooser *c, Variant base, Variant *variants, uint32_t 
 }
 
 /* Small tiles where larger ones are few or mostly empty: by what is known, else by a condition. */
-static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
+static uint32_t add_choice(const Searcher *c, const Choice *choice, bool is_best,
                            Variant *variants) {
     Variant base = variants[0];
     base.sched.lanes = choice->lanes;
@@ -282,7 +282,7 @@ static uint32_t add_choice(const Chooser *c, const Choice *choice, bool is_best,
 
 /* Of the variant that takes anything. Whole rows stay in one tile where they can: what works on
  * them may follow in the same blocks. */
-static const Tile *spare_of(const Chooser *c, bool is_spare) {
+static const Tile *spare_of(const Searcher *c, bool is_spare) {
     uint32_t n = gemm_axis_n(c->kernel);
     if (c->rows) return c->rows;
     bool splits_rows =
@@ -291,7 +291,7 @@ static const Tile *spare_of(const Chooser *c, bool is_spare) {
 }
 
 /* Of whole rows: NULL where there is no room, or threads would have nothing to copy. */
-static const Tile *low_rows_of(const Chooser *c, const Target *target) {
+static const Tile *low_rows_of(const Searcher *c, const Target *target) {
     uint32_t i = 0;
     bool has_room = target->max_cluster > 1;
     while (i + 1 < N_LOW_TILES &&
@@ -304,7 +304,7 @@ static const Tile *low_rows_of(const Chooser *c, const Target *target) {
 }
 
 /* NULL: of elements so wide none is better. */
-static const Tile *few_of(const Chooser *c, const Target *target) {
+static const Tile *few_of(const Searcher *c, const Target *target) {
     if (c->launch.has_rows) return low_rows_of(c, target);
     if (c->elem_bytes == 8) return NULL;
     int64_t n = c->elem_bytes == 2 ? n_tiles_along(c, true, few_wide_tile.n) : 0;
@@ -321,7 +321,7 @@ static const Tile *few_of(const Chooser *c, const Target *target) {
 
 /* Of elements so wide that larger tiles compute for longer than memory takes, but for few rows of a
  * deep k. */
-static bool has_low(const Chooser *c) {
+static bool has_low(const Searcher *c) {
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
     bool is_deep = dim_multiple(c->dims, k) % (2 * DEPTH_BYTES / c->elem_bytes) == 0 &&
                    dim_hi(c->dims, k) >= LOW_DEPTH;
@@ -329,39 +329,39 @@ static bool has_low(const Chooser *c) {
 }
 
 /* NULL: any tile that is small or large may hold them, or they need not be whole. */
-static const Tile *rows_of(const Chooser *c) {
+static const Tile *rows_of(const Searcher *c) {
     uint32_t n = gemm_axis_n(c->kernel);
     if (!c->launch.has_rows || is_extent_at_most(c, n, small_tile.n)) return NULL;
     if (c->elem_bytes == 8) return &wide_rows_tile;
     return is_extent_at_most(c, n, rows_tile.n) ? &rows_tile : &rows_wide_tile;
 }
 
-int64_t sched_gemm_mma_widest_rows(Dtype dtype) {
+int64_t sched_mma_widest_rows(Dtype dtype) {
     return dtype == DT_F64 ? wide_rows_tile.n : rows_wide_tile.n;
 }
 
-static Chooser chooser_of(const Kernel *kernel, GemmLaunch launch) {
+static Searcher chooser_of(const Kernel *kernel, GemmLaunch launch) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
-    Chooser c = {.kernel = kernel,
-                 .launch = launch,
-                 .tab = tab,
-                 .dims = indextab_dims(tab),
-                 .left = gemm_unrounded(kernel, reduce->value),
-                 .right = gemm_unrounded(kernel, reduce->factor),
-                 .elem_bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype)};
+    Searcher c = {.kernel = kernel,
+                  .launch = launch,
+                  .tab = tab,
+                  .dims = indextab_dims(tab),
+                  .left = gemm_unrounded(kernel, reduce->value),
+                  .right = gemm_unrounded(kernel, reduce->factor),
+                  .elem_bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype)};
     c.chunk_elems = CHUNK_BYTES / c.elem_bytes;
     return c;
 }
 
-bool sched_gemm_mma_copies(const Kernel *kernel, const Variant *variant) {
-    Chooser c = chooser_of(kernel, (GemmLaunch){.products = 1});
+bool sched_mma_copies(const Kernel *kernel, const Variant *variant) {
+    Searcher c = chooser_of(kernel, (GemmLaunch){.products = 1});
     return choose(&c, variant->multiple_dim).copies_both;
 }
 
-uint32_t sched_gemm_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
-                        const Target *target, bool is_spare, Variant *variants) {
-    Chooser c = chooser_of(kernel, launch);
+uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, const Target *target,
+                   bool is_spare, Variant *variants) {
+    Searcher c = chooser_of(kernel, launch);
     bool is_wide = c.elem_bytes == 8;
     c.few = few_of(&c, target);
     c.has_low = has_low(&c);

@@ -10,7 +10,7 @@ enum {
     COLUMN_THREADS = 256, /* a column's block is eight chains of 32 threads */
     MIN_WARPS = 4,        /* of the block */
     TILE_DEPTH = 32,
-    MAX_TILE_BYTES = 24 * 1024, /* of the factors' tiles in shared memory, twice */
+    MAX_TILE_BYTES = 24 * 1024, /* of the operands' tiles in shared memory, twice */
     FEW_ROWS = 8
 };
 
@@ -45,24 +45,24 @@ static void set_fma_tile(const Kernel *kernel, Variant *variant) {
 
 static bool contract_turn(const Kernel *kernel, Variant *variant) {
     switch (variant->sched.engine) {
-    case CONTRACT_FMA:
+    case GEMM_FMA:
         set_fma_tile(kernel, variant);
         return true;
-    case CONTRACT_PLAIN:
+    case GEMM_NAIVE:
         variant->grid =
             ceil_div(kernel, kernel_n_rows(kernel), variant->sched.threads * variant->sched.unroll);
         return true;
-    case CONTRACT_VECTOR:
-        sched_gemm_vector_turn(kernel, variant);
+    case GEMM_GEMV:
+        sched_gemv_one_block(kernel, variant);
         return true;
-    case CONTRACT_MMA:
-    case CONTRACT_WGMMA: /* their tiles are no smaller than what they are good for */
+    case GEMM_MMA:
+    case GEMM_WGMMA: /* their tiles are no smaller than what they are good for */
         break;
     }
     return false;
 }
 
-bool sched_turn(const Kernel *kernel, uint32_t threads, Variant *variant) {
+bool sched_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
     Sched *sched = &variant->sched;
     uint32_t own = sched->threads;
     DimId rows = kernel_n_rows(kernel);
@@ -76,14 +76,15 @@ bool sched_turn(const Kernel *kernel, uint32_t threads, Variant *variant) {
         return true;
     case FORM_ROW: /* the barriers of a team of several warps are the block's; no row of a cluster
                     */
-        if (sched->cluster > 1 || (sched->team > WARP_THREADS && sched->team != threads &&
-                                   !sched_row_widen(sched, threads)))
+        if (sched->cluster > 1 ||
+            (sched->threads_per_row > WARP_THREADS && sched->threads_per_row != threads &&
+             !sched_row_widen(sched, threads)))
             return false;
-        variant->grid = ceil_div(kernel, rows, threads / sched->team);
+        variant->grid = ceil_div(kernel, rows, threads / sched->threads_per_row);
         return true;
     case FORM_COLUMN:
         return threads == COLUMN_THREADS && own == COLUMN_THREADS;
-    case FORM_CONTRACT:
+    case FORM_GEMM:
         return contract_turn(kernel, variant);
     }
     return false;

@@ -21,6 +21,6 @@ int64_t sched_row_few(Sched *sched, const RowUse *use);
 int64_t sched_row_all(Sched *sched, const RowUse *use);
 /* So many threads for a resident row in place of fewer; false: its slots are none that so many can
  * share. */
-bool sched_row_widen(Sched *sched, uint32_t team);
+bool sched_row_widen(Sched *sched, uint32_t threads_per_row);
 
 #endif

@@ -11,44 +11,45 @@
 
 enum { LEAST_GAIN = 4, MAX_CANDIDATES = 256 }; /* in prims; judged */
 
-typedef struct Keeper {
+typedef struct RowCacher {
     Arena *arena;
     const Kernel *kernel;
     uint32_t lanes_axis; /* bit set */
     int64_t n_elems;     /* of rows that are gone over together */
     uint32_t *first;     /* per scalar: the first stage that needs it */
-    Keep keeps[MAX_KEEPS];
+    CachedValue row_cache[MAX_CACHED_VALUES];
     uint32_t n;
-} Keeper;
+} RowCacher;
 
-static Keeps keeps_of(const Keeper *k) {
-    return (Keeps){k->keeps, k->n};
+static RowCache row_cache_of(const RowCacher *k) {
+    return (RowCache){k->row_cache, k->n};
 }
 
-static uint32_t bytes_of(const Keeper *k, const Keep *keep) {
+static uint32_t bytes_of(const RowCacher *k, const CachedValue *keep) {
     return dtype_bytes(scalar_get(k->kernel->scalars, keep->value)->dtype);
 }
 
 /* Of an element of a row, in all stages. */
-static uint32_t total_cost(const Keeper *k) {
+static uint32_t total_cost(const RowCacher *k) {
     const ScalarTab *scalars = k->kernel->scalars;
-    uint32_t cost = k->n * KEEP_COST;
+    uint32_t cost = k->n * ROW_CACHE_COST;
     ArenaMark mark = arena_mark(k->arena);
     for (uint32_t s = 0; s < k->kernel->stages.n; s++) {
-        const bool *live = stage_live_scalars(k->arena, k->kernel, keeps_of(k), s);
+        const bool *live = stage_live_scalars(k->arena, k->kernel, row_cache_of(k), s);
         for (ScalarId id = 1; id <= scalar_count(scalars); id++)
             if (live[id] && (scalar_get(scalars, id)->axes & k->lanes_axis))
-                cost += keeps_value(keeps_of(k), id, s) ? KEEP_COST : scalar_own_cost(scalars, id);
+                cost += row_cache_has(row_cache_of(k), id, s) ? ROW_CACHE_COST
+                                                              : scalar_own_cost(scalars, id);
     }
     arena_rewind(k->arena, mark);
     return cost;
 }
 
-static uint32_t last_use(const Keeper *k, ScalarId value) {
+static uint32_t last_use(const RowCacher *k, ScalarId value) {
     uint32_t last = 0;
     ArenaMark mark = arena_mark(k->arena);
     for (uint32_t s = 0; s < k->kernel->stages.n; s++)
-        if (stage_live_scalars(k->arena, k->kernel, keeps_of(k), s)[value]) last = s;
+        if (stage_live_scalars(k->arena, k->kernel, row_cache_of(k), s)[value]) last = s;
     arena_rewind(k->arena, mark);
     return last;
 }
@@ -63,12 +64,12 @@ static bool is_free(const Slot *slot, uint32_t stage, uint32_t bytes) {
 }
 
 /* Gives every kept value a slot; false: they take more stack than there may be. */
-static bool give_slots(Keeper *k) {
-    Slot slots[MAX_KEEPS];
+static bool give_slots(RowCacher *k) {
+    Slot slots[MAX_CACHED_VALUES];
     uint32_t n_slots = 0, row_bytes = 0;
     for (uint32_t s = 0; s < k->kernel->stages.n; s++)
         for (uint32_t i = 0; i < k->n; i++) {
-            Keep *keep = &k->keeps[i];
+            CachedValue *keep = &k->row_cache[i];
             uint32_t bytes = bytes_of(k, keep);
             if (keep->stage != s) continue;
             for (keep->slot = 0; keep->slot < n_slots; keep->slot++)
@@ -80,13 +81,13 @@ static bool give_slots(Keeper *k) {
             if (bytes > slot->bytes) slot->bytes = bytes;
         }
     for (uint32_t i = 0; i < n_slots; i++) row_bytes += slots[i].bytes;
-    return k->n_elems * row_bytes <= KEEP_BYTES;
+    return k->n_elems * row_bytes <= ROW_CACHE_BYTES;
 }
 
-/* Keeps the value if that pays and there is room. */
-static void try_value(Keeper *k, ScalarId value, uint32_t *cost) {
-    if (k->n == MAX_KEEPS) return;
-    k->keeps[k->n++] = (Keep){.value = value, .stage = k->first[value]};
+/* RowCache the value if that pays and there is room. */
+static void try_value(RowCacher *k, ScalarId value, uint32_t *cost) {
+    if (k->n == MAX_CACHED_VALUES) return;
+    k->row_cache[k->n++] = (CachedValue){.value = value, .stage = k->first[value]};
     uint32_t with = total_cost(k);
     if (with + LEAST_GAIN <= *cost && give_slots(k))
         *cost = with;
@@ -94,30 +95,30 @@ static void try_value(Keeper *k, ScalarId value, uint32_t *cost) {
         k->n--;
 }
 
-static void drop_value(Keeper *k, uint32_t i, uint32_t *cost) {
-    Keep dropped = k->keeps[i];
-    memmove(&k->keeps[i], &k->keeps[i + 1], (k->n - i - 1) * sizeof *k->keeps);
+static void drop_value(RowCacher *k, uint32_t i, uint32_t *cost) {
+    CachedValue dropped = k->row_cache[i];
+    memmove(&k->row_cache[i], &k->row_cache[i + 1], (k->n - i - 1) * sizeof *k->row_cache);
     k->n--;
     uint32_t without = total_cost(k);
     if (without < *cost + LEAST_GAIN && give_slots(k)) {
         *cost = without;
         return;
     }
-    memmove(&k->keeps[i + 1], &k->keeps[i], (k->n - i) * sizeof *k->keeps);
-    k->keeps[i] = dropped;
+    memmove(&k->row_cache[i + 1], &k->row_cache[i], (k->n - i) * sizeof *k->row_cache);
+    k->row_cache[i] = dropped;
     k->n++;
 }
 
 /* Per scalar: whether several stages need it, and it is worth to keep it rather than what is made
  * of it in the stage that computes it first. Fills `first`. */
-static bool *find_candidates(Keeper *k) {
+static bool *find_candidates(RowCacher *k) {
     const ScalarTab *scalars = k->kernel->scalars;
     uint32_t n = scalar_count(scalars) + 1;
     bool *is_candidate = arena_array(k->arena, bool, n);
     uint32_t *n_stages = arena_array(k->arena, uint32_t, n);
     uint32_t *n_users = arena_array(k->arena, uint32_t, n);
     for (uint32_t s = k->kernel->stages.n; s-- > 0;) {
-        const bool *live = stage_live_scalars(k->arena, k->kernel, (Keeps){.n = 0}, s);
+        const bool *live = stage_live_scalars(k->arena, k->kernel, (RowCache){.n = 0}, s);
         for (ScalarId id = 1; id < n; id++) {
             if (live[id]) k->first[id] = s;
             n_stages[id] += live[id];
@@ -137,11 +138,11 @@ static bool *find_candidates(Keeper *k) {
     return is_candidate;
 }
 
-Keeps keep_values(Arena *arena, const Kernel *kernel, const Variant *variant) {
-    Keeper k = {.arena = arena, .kernel = kernel};
+RowCache row_cache_choose(Arena *arena, const Kernel *kernel, const Variant *variant) {
+    RowCacher k = {.arena = arena, .kernel = kernel};
     uint32_t n = scalar_count(kernel->scalars) + 1, lanes = variant->sched.lanes;
     int64_t most = variant_row_elems(kernel, variant);
-    if (kernel->stages.n < 2 || most > KEEP_BYTES) return (Keeps){.n = 0};
+    if (kernel->stages.n < 2 || most > ROW_CACHE_BYTES) return (RowCache){.n = 0};
     k.n_elems = (most + lanes - 1) / lanes * lanes;
     if (kernel_has_groups(kernel, variant)) k.n_elems *= lanes; /* of all rows of a group */
     k.lanes_axis = 1u << (kernel->first_reduced + kernel->n_reduced - 1);
@@ -153,5 +154,5 @@ Keeps keep_values(Arena *arena, const Kernel *kernel, const Variant *variant) {
         if (is_candidate[id] && n_tried++ < MAX_CANDIDATES) try_value(&k, id, &cost);
     for (uint32_t i = k.n; i-- > 0;) drop_value(&k, i, &cost);
     arena_rewind(arena, mark);
-    return (Keeps){arena_copy(arena, k.keeps, k.n * sizeof *k.keeps), k.n};
+    return (RowCache){arena_copy(arena, k.row_cache, k.n * sizeof *k.row_cache), k.n};
 }

@@ -5,10 +5,10 @@
 #include "plan/kernel.h"
 
 /* Bytes of stack for what a row keeps: threads of a caller may have no more than 128 KiB. */
-enum { KEEP_BYTES = 64 * 1024 };
+enum { ROW_CACHE_BYTES = 64 * 1024 };
 
 /* What the kernel should keep where the variant applies, which is cheaper in all than to compute it
  * in each stage that needs it. Lives on the arena. */
-Keeps keep_values(Arena *arena, const Kernel *kernel, const Variant *variant);
+RowCache row_cache_choose(Arena *arena, const Kernel *kernel, const Variant *variant);
 
 #endif

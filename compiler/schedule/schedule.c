@@ -272,10 +272,10 @@ static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t leng
         sched->resident = (uint32_t)sched_row_few(sched, &use);
     }
     while (!has_room(s, sched))
-        if (!sched_row_widen(sched, 2 * sched->team)) return false;
+        if (!sched_row_widen(sched, 2 * sched->threads_per_row)) return false;
     while (keeps_many(s, sched))
-        if (!sched_row_widen(sched, 2 * sched->team)) break;
-    bool is_wasteful = may_be_short && sched->team > MANY_ROW_THREADS;
+        if (!sched_row_widen(sched, 2 * sched->threads_per_row)) break;
+    bool is_wasteful = may_be_short && sched->threads_per_row > MANY_ROW_THREADS;
     return sched->resident <= use.most_steps && !is_wasteful;
 }
 
@@ -310,7 +310,7 @@ static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t len
     variant.sched = sched;
     DimId rows = kernel_n_rows(s->kernel);
     rows = dim_mul(s->dims, rows, n_segments(s));
-    variant.grid = dim_ceil_div(s->dims, rows, sched.threads / sched.team);
+    variant.grid = dim_ceil_div(s->dims, rows, sched.threads / sched.threads_per_row);
     if (sched.cluster) variant.grid = dim_mul_const(s->dims, rows, sched.cluster);
     add_deep(s, variant);
     add_variant(s, variant);
@@ -362,7 +362,7 @@ static void gpu_row(Scheduler *s, Variant variant) {
     int64_t length = dim_hi(s->dims, n), least = dim_lo(s->dims, n);
     bool is_whole = s->kernel->segment_axis == NO_AXIS;
     if (!is_whole) length = min_i64(length, segment);
-    uint32_t n_lengths = kernel_is_spread(s->kernel) ? 0 : short_rows(s, &variant, lengths);
+    uint32_t n_lengths = kernel_is_fallback(s->kernel) ? 0 : short_rows(s, &variant, lengths);
     for (uint32_t i = 0; i < n_lengths; i++) {
         bool is_near = length < lengths[i] * 2 && (variant.sched.lanes > 1 || lengths[i] < 1024);
         if (is_near || length <= lengths[i] || least > lengths[i]) continue;
@@ -379,18 +379,20 @@ static void gpu_row(Scheduler *s, Variant variant) {
  * there is room, for a wide tensor without reading sectors in parts. */
 static uint32_t column_team(const Scheduler *s, uint32_t lanes, int64_t n_segments) {
     int64_t columns = dim_hi(s->dims, kernel_n_rows(s->kernel));
-    uint32_t team = WARP_THREADS, least = columns < WIDE_COLUMNS ? 1 : 4;
-    while (team > 1 && team / 2 * (int64_t)lanes >= columns) team /= 2;
-    while (team > least && COLUMN_THREADS / COLUMN_CHAINS / team < n_segments) team /= 2;
-    return team;
+    uint32_t threads_per_row = WARP_THREADS, least = columns < WIDE_COLUMNS ? 1 : 4;
+    while (threads_per_row > 1 && threads_per_row / 2 * (int64_t)lanes >= columns)
+        threads_per_row /= 2;
+    while (threads_per_row > least && COLUMN_THREADS / COLUMN_CHAINS / threads_per_row < n_segments)
+        threads_per_row /= 2;
+    return threads_per_row;
 }
 
 static void add_column(Scheduler *s, Variant variant) {
     Sched *sched = &variant.sched;
     sched->threads = COLUMN_THREADS;
-    uint32_t n_groups = COLUMN_THREADS / COLUMN_CHAINS / sched->team;
-    DimId strips =
-        dim_ceil_div(s->dims, kernel_n_rows(s->kernel), (int64_t)sched->lanes * sched->team);
+    uint32_t n_groups = COLUMN_THREADS / COLUMN_CHAINS / sched->threads_per_row;
+    DimId strips = dim_ceil_div(s->dims, kernel_n_rows(s->kernel),
+                                (int64_t)sched->lanes * sched->threads_per_row);
     DimId segments = n_segments(s);
     if (s->kernel->segment_axis != NO_AXIS) segments = dim_ceil_div(s->dims, segments, n_groups);
     variant.grid = dim_mul(s->dims, strips, segments);
@@ -407,13 +409,13 @@ static void gpu_column_finish(Scheduler *s, Variant variant) {
     Sched *sched = &variant.sched;
     if (dim_lo(s->dims, n) <= segment) {
         Variant one = variant;
-        one.sched.team = WARP_THREADS;
+        one.sched.threads_per_row = WARP_THREADS;
         one.limit_dim = n;
         one.limit = segment;
         add_column(s, one);
     }
     if (sched->lanes > 1) return;
-    sched->team = column_team(s, sched->lanes, most / segment + (most % segment != 0));
+    sched->threads_per_row = column_team(s, sched->lanes, most / segment + (most % segment != 0));
     sched->threads = COLUMN_THREADS;
     hurry(s, sched);
     add_column(s, variant);
@@ -424,7 +426,7 @@ static void gpu_column_finish(Scheduler *s, Variant variant) {
 static bool has_few_strips(const Scheduler *s, uint32_t lanes) {
     int64_t columns;
     return s->kernel->stages.n == 1 && dim_is_const(s->dims, kernel_n_rows(s->kernel), &columns) &&
-           columns < (int64_t)VECTOR_PROCESSORS * WARP_THREADS * lanes;
+           columns < (int64_t)GEMV_PROCESSORS * WARP_THREADS * lanes;
 }
 
 static void gpu_column(Scheduler *s, Variant variant) {
@@ -434,7 +436,8 @@ static void gpu_column(Scheduler *s, Variant variant) {
         gpu_column_finish(s, variant);
         return;
     }
-    variant.sched.team = is_partial ? column_team(s, variant.sched.lanes, 1) : WARP_THREADS;
+    variant.sched.threads_per_row =
+        is_partial ? column_team(s, variant.sched.lanes, 1) : WARP_THREADS;
     if (!is_partial && variant.sched.lanes > 1 && has_few_strips(s, variant.sched.lanes)) return;
     add_column(s, variant);
 }
@@ -562,13 +565,13 @@ static int64_t cpu_unit(const Scheduler *s, uint32_t lanes) {
 static void cpu_short_rows(Scheduler *s, Variant variant) {
     DimId n = kernel_n_reduced(s->kernel);
     const int64_t limits[] = {KERNEL_GROUP_ELEMS / variant.sched.lanes,
-                              KEEP_BYTES / (computes_in_f64(s) ? 8 : 4)};
+                              ROW_CACHE_BYTES / (computes_in_f64(s) ? 8 : 4)};
     variant.limit_dim = n;
-    for (uint32_t i = 0; i < 2 && !kernel_is_spread(s->kernel); i++) {
+    for (uint32_t i = 0; i < 2 && !kernel_is_fallback(s->kernel); i++) {
         variant.limit = limits[i];
         if (dim_hi(s->dims, n) <= variant.limit || dim_lo(s->dims, n) > variant.limit) continue;
-        variant.keeps = keep_values(s->arena, s->kernel, &variant);
-        if (variant.keeps.n || kernel_has_groups(s->kernel, &variant)) add_variant(s, variant);
+        variant.row_cache = row_cache_choose(s->arena, s->kernel, &variant);
+        if (variant.row_cache.n || kernel_has_groups(s->kernel, &variant)) add_variant(s, variant);
     }
 }
 
@@ -604,7 +607,7 @@ static void cpu_short_map(Scheduler *s, Variant variant) {
         variant.limit = most;
     }
     variant.sched.lanes_out = last - axis;
-    variant.sched.unit_elems = CPU_MAP_OUT_UNIT;
+    variant.sched.chunk_elems = CPU_MAP_OUT_UNIT;
     variant.grid = cpu_grid(s, CPU_MAP_OUT_UNIT);
     if (dim_lo(s->dims, extent) <= most) add_variant(s, variant);
     s->lane_axis = last;
@@ -623,16 +626,17 @@ static void schedule_cpu(Scheduler *s) {
     if (s->lane_axis == NO_AXIS) sched.lanes = 1;
     if (s->kernel->form == FORM_ROW) sched.lanes = row_lanes(s, sched.lanes);
     sched.is_wide = is_wide(s);
-    sched.unit_elems = cpu_unit(s, sched.lanes);
+    sched.chunk_elems = cpu_unit(s, sched.lanes);
     Variant variant = {
-        .sched = sched, .grid = cpu_grid(s, sched.unit_elems), .align_bytes = 1, .multiple_of = 1};
+        .sched = sched, .grid = cpu_grid(s, sched.chunk_elems), .align_bytes = 1, .multiple_of = 1};
     if (s->kernel->form == FORM_MAP) cpu_short_map(s, variant);
     if (s->kernel->form == FORM_ROW) cpu_short_rows(s, variant);
-    if (s->kernel->form == FORM_ROW) variant.keeps = keep_values(s->arena, s->kernel, &variant);
+    if (s->kernel->form == FORM_ROW)
+        variant.row_cache = row_cache_choose(s->arena, s->kernel, &variant);
     add_variant(s, variant);
 }
 
-/* Contractions have schedulers of their own. */
+/* GEMMs have schedulers of their own. */
 static void schedule_contract(Scheduler *s, GemmLaunch launch) {
     Variant variants[MAX_VARIANTS];
     Variant base = {.sched = {.lanes = 1, .unroll = 1, .threads = 1, .is_wide = is_wide(s)},
@@ -640,8 +644,8 @@ static void schedule_contract(Scheduler *s, GemmLaunch launch) {
                     .multiple_of = 1};
     for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i] = base;
     uint32_t n = s->target->device == DEVICE_GPU
-                     ? sched_gemm_gpu(s->plan, s->kernel, launch, s->target, variants)
-                     : sched_gemm_cpu(s->kernel, launch, s->target, variants);
+                     ? sched_gpu_gemm(s->plan, s->kernel, launch, s->target, variants)
+                     : sched_cpu_gemm(s->kernel, launch, s->target, variants);
     for (uint32_t i = 0; i < n; i++) add_variant(s, variants[i]);
 }
 
@@ -669,9 +673,9 @@ void sched_in_launch(Arena *arena, const Plan *plan, Kernel *kernel, GemmLaunch 
 }
 
 void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
-    if (target->device == DEVICE_GPU) unjoin_for_tiles(arena, plan, kernel, target);
+    if (target->device == DEVICE_GPU) split_axes_for_tiles(arena, plan, kernel, target);
     Scheduler s = scheduler_new(arena, plan, kernel, target);
-    if (kernel->form == FORM_CONTRACT)
+    if (kernel->form == FORM_GEMM)
         schedule_contract(&s, (GemmLaunch){.products = 1});
     else if (target->device == DEVICE_GPU)
         schedule_gpu(&s);

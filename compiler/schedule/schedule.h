@@ -7,7 +7,7 @@
 
 void sched_plan(Arena *arena, Plan *plan, const Target *target);
 void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
-/* Gives a contraction of a launch its variants anew. */
+/* Gives a GEMM of a launch its variants anew. */
 void sched_in_launch(Arena *arena, const Plan *plan, Kernel *kernel, GemmLaunch launch,
                      const Target *target);
 

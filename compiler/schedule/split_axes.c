@@ -117,7 +117,7 @@ static bool cut_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const 
     return false;
 }
 
-void unjoin_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
+void split_axes_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
     bool is_map = kernel->form == FORM_MAP && kernel->stages.n == 1 && kernel->row_stores.n == 0;
     if (is_map && scalar_count(kernel->scalars) <= MAX_SCALARS && cuts_of(arena, kernel).n > 0 &&
         !has_tiles(arena, plan, kernel, target))

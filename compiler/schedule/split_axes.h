@@ -9,6 +9,6 @@
 
 /* Takes axes of the map apart where it has no tiles as it is, and has some then. It computes the
  * same. */
-void unjoin_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
+void split_axes_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
 
 #endif

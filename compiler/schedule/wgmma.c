@@ -1,11 +1,11 @@
-/* Schedules of contractions on tensor cores that are fed from shared memory by the copy engine. See
+/* Schedules of GEMMs on tensor cores that are fed from shared memory by the copy engine. See
  * gemm.h.
  *
- * Both factors must be plain loads that step evenly along the axes, one of k and their own axis
+ * Both operands must be plain loads that step evenly along the axes, one of k and their own axis
  * contiguous. Extents that are known choose a tile by a cost model; otherwise there is a variant
  * for each of a few sizes, with a price by which the runtime chooses (wgmma_price.h).
  *
- * Several products of one left factor may be made by the same blocks: their right factors' tiles
+ * Several products of one lhs may be made by the same blocks: their rhs operands' tiles
  * lie side by side, and are one wide tile to the instruction. */
 #include "plan/find_im2col.h"
 #include "plan/wgmma.h"
@@ -44,7 +44,7 @@ typedef struct Wgmma {
     const Kernel *kernel;
     IndexTab *tab;
     DimTab *dims;
-    Dtype dtype; /* of the factors in memory */
+    Dtype dtype; /* of the operands in memory */
     Side sides[2];
     GemmLaunch launch;
 } Wgmma;
@@ -138,7 +138,7 @@ static bool map_windows(const Wgmma *g, Side *side) {
     return may_be_aligned(g, channels);
 }
 
-/* False when the factors have no maps. */
+/* False when the operands have no maps. */
 static bool wgmma_init(Wgmma *g, const Plan *plan, const Kernel *kernel, GemmLaunch launch) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
@@ -171,7 +171,7 @@ static DimId n_blocks(const Wgmma *g, Tile tile) {
 }
 
 /* Columns of a last tile that is as wide as what remains, of alike parts for a cluster's blocks
- * and, of turned factors side by side, of whole blocks. 0: there is none, or nothing is gained.
+ * and, of turned operands side by side, of whole blocks. 0: there is none, or nothing is gained.
  * Blocks that walk over the tiles of parts have one loop for all of them. */
 static uint32_t tail_of(const Wgmma *g, Tile tile) {
     int64_t n;
@@ -188,7 +188,7 @@ static Tile narrow_tile(Tile tile) {
     return (Tile){.m = tile.m, .n = tile.tail, .cluster = tile.cluster};
 }
 
-/* Rows of the left factor that are fetched for a tile. Filling those with zeros that no matrix of
+/* Rows of the lhs that are fetched for a tile. Filling those with zeros that no matrix of
  * this height has takes as long as fetching them. */
 static uint32_t rows_of_left(const Wgmma *g, Tile tile) {
     const int64_t whole = 8; /* the swizzle's */
@@ -244,7 +244,7 @@ static double epilogue_us(const Wgmma *g, Tile tile) {
     return us * width_of(g, tile);
 }
 
-/* How many factors have rows that begin within a line of memory. */
+/* How many operands have rows that begin within a line of memory. */
 static uint32_t n_split_lines(const Wgmma *g) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < 2; i++)
@@ -253,7 +253,7 @@ static uint32_t n_split_lines(const Wgmma *g) {
 }
 
 /* Whether warps that are fewer would store such tiles of this part no later than those that
- * multiply would multiply and store in turn. Where both factors' rows begin within lines, copies
+ * multiply would multiply and store in turn. Where both operands' rows begin within lines, copies
  * want the stage that would make room for results: 4000 x 4104 x 4072 took 235 us instead of 213.
  */
 static bool stores_beside(const Wgmma *part, Tile tile) {
@@ -286,7 +286,7 @@ static uint32_t store_warps(const Wgmma *g, Tile tile) {
 
 static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     Sched *sched = &variant->sched;
-    sched->engine = CONTRACT_WGMMA;
+    sched->engine = GEMM_WGMMA;
     sched->tile_m = tile.m;
     sched->tile_n = tile.n;
     sched->tile_k = wgmma_depth(g->dtype);
@@ -360,7 +360,7 @@ static void set_lanes(const Wgmma *g, Variant *variant) {
     if (variant->align_args) variant->align_bytes = 16;
 }
 
-/* Whether rows of some factor of some part begin within a line of memory: each row of a box is two
+/* Whether rows of some operand of some part begin within a line of memory: each row of a box is two
  * lines then, and what is read twice is better read once for two blocks. */
 static bool has_split_lines(const Wgmma *g) {
     uint32_t n;
@@ -424,7 +424,7 @@ static Tile with_cluster(const Wgmma *g, Tile tile, bool is_split) {
                : tile;
 }
 
-/* Columns of the widest tile of each product, of whole blocks however the factors lie. */
+/* Columns of the widest tile of each product, of whole blocks however the operands lie. */
 static uint32_t widest(const Wgmma *g) {
     return WGMMA_MAX_WIDTH / g->launch.products / 64 * 64;
 }
@@ -439,7 +439,7 @@ static Tile cheapest_tile(const Wgmma *g) {
     for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
         Tile tile = {i % 2 ? 64 : 128, widths[i / 2], 1, 0};
         uint32_t width = g->launch.products * tile.n;
-        /* Of a turned factor whole blocks are fetched: some for nothing, and between tiles side by
+        /* Of a turned operand whole blocks are fetched: some for nothing, and between tiles side by
          * side the instruction would meet them. */
         bool may_waste = is_split && g->launch.products == 1;
         if (tile.n % 64 && g->sides[1].is_turned && !may_waste) continue;
@@ -541,7 +541,7 @@ static bool is_any(Tile tile) {
     return tile.m > 0;
 }
 
-/* Where rows of the right factor are as long as those of the result, its map asks for more: then
+/* Where rows of the rhs are as long as those of the result, its map asks for more: then
  * other variants do not apply, but a map can be made. */
 static bool is_for_odd_rows(Tile tile) {
     return tile.cluster == 1 && (tile.n == WGMMA_MAX_WIDTH || tile.n <= tile.m);
@@ -592,7 +592,7 @@ static bool is_same_map(const TensorMap *a, const TensorMap *b) {
     return is_same;
 }
 
-bool sched_gemm_wgmma_goes_with(const Plan *plan, const Kernel *a, const Kernel *b) {
+bool sched_wgmma_goes_with(const Plan *plan, const Kernel *a, const Kernel *b) {
     Wgmma first, next;
     const GemmLaunch alone = {.products = 1};
     if (!wgmma_init(&first, plan, a, alone) || !wgmma_init(&next, plan, b, alone)) return false;
@@ -615,8 +615,7 @@ static bool are_extents_known(const Wgmma *g) {
     return are_known;
 }
 
-uint32_t sched_gemm_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
-                          Variant *variants) {
+uint32_t sched_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, Variant *variants) {
     Wgmma g;
     if (!wgmma_init(&g, plan, kernel, launch)) return 0;
     Variant anywhere = variants[0], base = anywhere;
@@ -641,7 +640,7 @@ static bool is_seen_to(const Wgmma *g, DimId elems) {
            has_run_pitch(g, elems);
 }
 
-bool sched_gemm_wgmma_fits(const Plan *plan, const Kernel *kernel) {
+bool sched_wgmma_fits(const Plan *plan, const Kernel *kernel) {
     Wgmma g;
     if (!wgmma_init(&g, plan, kernel, (GemmLaunch){.products = 1})) return false;
     for (uint32_t i = 0; i < 2; i++) {

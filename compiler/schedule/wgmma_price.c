@@ -4,8 +4,8 @@
 enum { SECTOR_BYTES = 32, LINE_BYTES = 128 };
 
 /* Fitted to what each tile took by itself for 72 products of bf16 on an H200, 32 to 8192 in each
- * extent (docs/RESULTS.md). Left factors lay along k, right ones across it. Put between others, and
- * found true since: 128 x 240 in clusters; 64 x 256 is judged. Of right factors across k whole
+ * extent (docs/RESULTS.md). Left operands lay along k, right ones across it. Put between others,
+ * and found true since: 128 x 240 in clusters; 64 x 256 is judged. Of rhs operands across k whole
  * blocks of 64 columns are fetched: 128 x 176 and 128 x 208 took a seventh longer than what they
  * would have to be worth it. */
 const PricedTile *priced_tiles(uint32_t *n) {
@@ -33,7 +33,7 @@ static DimId is_poor(DimTab *dims, const PricedRows *rows) {
     return dim_sub(dims, up, down);
 }
 
-/* What a row takes says the side of the table whose rows lay as this factor's do. */
+/* What a row takes says the side of the table whose rows lay as this operand's do. */
 static int64_t weight_of(const PricedTile *tile, bool is_left, bool is_along_k) {
     int64_t left = tile->m, right = tile->n / tile->cluster, own = is_left ? left : right;
     return is_along_k ? tile->left * own / left : tile->right * own / right;
@@ -54,7 +54,7 @@ static bool add_measure(const DimTab *dims, Price *price, DimId measure, int64_t
     return true;
 }
 
-/* Steps for which the left or the right factor's rows are poorly aligned. */
+/* Steps for which the left or the rhs's rows are poorly aligned. */
 static DimId poor_steps(DimTab *dims, const PricedWork *works, uint32_t n_works, bool is_left) {
     DimId sum = dim_const(dims, 0);
     for (uint32_t i = 0; i < n_works; i++) {

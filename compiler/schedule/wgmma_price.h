@@ -1,4 +1,4 @@
-/* What tiles of CONTRACT_WGMMA cost where extents are known only when a run begins: expressions
+/* What tiles of GEMM_WGMMA cost where extents are known only when a run begins: expressions
  * that the runtime compares. See gemm.h. */
 #ifndef FUSEC_SCHEDULE_WGMMA_PRICE_H
 #define FUSEC_SCHEDULE_WGMMA_PRICE_H
@@ -13,14 +13,14 @@ typedef struct PricedTile {
     /* Percent of what it takes that goes with the blocks that run, since they contend for the
      * cache; what is left goes with the waves of blocks. */
     int64_t share;
-    /* Nanoseconds of a step of k; of one for which rows of the left and of the right factor are
+    /* Nanoseconds of a step of k; of one for which rows of the left and of the rhs are
      * poorly aligned, more; and of all else. */
     int64_t step, left, right, rest;
 } PricedTile;
 
 const PricedTile *priced_tiles(uint32_t *n);
 
-/* Rows of a factor as they are fetched. Along k they take longer if they begin within a sector of
+/* Rows of an operand as they are fetched. Along k they take longer if they begin within a sector of
  * memory, across k if they begin within a line. */
 typedef struct PricedRows {
     DimId pitch; /* elements */

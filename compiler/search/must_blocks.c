@@ -19,14 +19,14 @@ static bool has_contracts(const Graph *graph) {
 }
 
 /* Whether who is not in the value's block reads it. */
-static bool ends_block(const Chooser *c, NodeId id, uint32_t block) {
+static bool ends_block(const Searcher *c, NodeId id, uint32_t block) {
     for (uint32_t i = 0; i < c->users[id].n; i++)
         if (graph_block(c->graph, c->users[id].data[i], BLOCK_MUST) != block) return true;
     return false;
 }
 
 /* Per block, plus 1: whether the plan does not keep it. */
-static bool *broken_blocks(const Chooser *c, const Plan *plan) {
+static bool *broken_blocks(const Searcher *c, const Plan *plan) {
     bool *is_broken = arena_array(c->arena, bool, c->graph->fixed_kernels.n + (size_t)1);
     for (uint32_t i = 0; i < plan->edges.n; i++)
         if (must_breaks(plan, &plan->edges.data[i]))
@@ -36,43 +36,44 @@ static bool *broken_blocks(const Chooser *c, const Plan *plan) {
 
 /* What a `fuse must` block makes for others may be computed where they read it, and what it rests
  * on is stored then: where that breaks the block, its results are stored instead. */
-static Plan *store_results(Chooser *c, Plan *plan) {
+static Plan *store_results(Searcher *c, Plan *plan) {
     uint32_t n_nodes = c->graph->nodes.n, n_broken = plan ? must_n_broken(plan) : 0;
     if (n_broken == 0) return plan;
     const bool *is_broken = broken_blocks(c, plan);
-    Wishes before = c->wishes;
-    c->wishes = choose_copy_wishes(c->arena, &before, n_nodes);
-    c->cut.again = c->wishes.again;
+    Decisions before = c->decisions;
+    c->decisions = decisions_copy(c->arena, &before, n_nodes);
+    c->cut.again = c->decisions.again;
     for (NodeId id = 0; id < n_nodes; id++) {
         uint32_t block = graph_block(c->graph, id, BLOCK_MUST);
         bool is_source = graph_class(c->graph, id) == CLASS_SOURCE;
-        if (is_broken[block] && !is_source && ends_block(c, id, block)) c->wishes.store[id] = true;
+        if (is_broken[block] && !is_source && ends_block(c, id, block))
+            c->decisions.store[id] = true;
     }
-    Plan *kept = choose_make_plan(c);
+    Plan *kept = search_make_plan(c);
     if (kept && must_n_broken(kept) < n_broken) return kept;
-    c->wishes = before;
+    c->decisions = before;
     c->cut.again = before.again;
     return plan;
 }
 
 /* The plan of a copy of the graph, with launches linked as they will be: what passes on chip counts
  * as fused. */
-static Plan *linked_plan(const Chooser *c) {
+static Plan *linked_plan(const Searcher *c) {
     Graph *graph = arena_copy(c->arena, c->graph, sizeof *graph);
     Diags ignored = {.arena = c->arena};
-    Chooser trial = *c;
+    Searcher trial = *c;
     graph->dims = dimtab_copy(c->arena, graph->dims);
     trial.graph = graph;
     trial.diags = &ignored;
     bool is_gpu = c->target->device == DEVICE_GPU;
-    Plan *plan = choose_make_plan(&trial);
+    Plan *plan = search_make_plan(&trial);
     if (!plan) return NULL;
     if (is_gpu) layout_plan(c->arena, plan, c->target);
     sched_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
-    if (is_gpu) turn_kernels(c->arena, c->scratch, plan, c->target);
+    if (is_gpu) one_block_kernels(c->arena, c->scratch, plan, c->target);
     arena_reset(c->scratch);
-    chain_kernels(c->arena, c->scratch, plan, c->target);
+    sequence_kernels(c->arena, c->scratch, plan, c->target);
     arena_reset(c->scratch);
     return plan;
 }
@@ -90,7 +91,7 @@ static uint32_t held_depth(const Graph *graph, const bool *held, const uint32_t 
 
 /* Per node: whether who is not in its block has the value, too. Only then may it be stored besides.
  */
-static bool *leaving_blocks(const Chooser *c) {
+static bool *leaving_blocks(const Searcher *c) {
     const Graph *graph = c->graph;
     bool *leaves = arena_array(c->arena, bool, graph->nodes.n);
     for (uint32_t i = 0; i < graph->outputs.n; i++) leaves[graph->outputs.data[i].node] = true;
@@ -101,7 +102,7 @@ static bool *leaving_blocks(const Chooser *c) {
 
 /* Per node: whether to compute it again takes a reduction's result that would be stored for that
  * alone, though its block has all that reads it. */
-static bool *resting_inside(const Chooser *c, const bool *leaves) {
+static bool *resting_inside(const Searcher *c, const bool *leaves) {
     const Graph *graph = c->graph;
     bool *rests = arena_array(c->arena, bool, graph->nodes.n);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
@@ -117,7 +118,7 @@ static bool *resting_inside(const Chooser *c, const bool *leaves) {
 }
 
 /* Has values computed again of which edges break a block. False: there are no others. */
-static bool hold_more(const Chooser *c, const Plan *plan, bool *held) {
+static bool hold_more(const Searcher *c, const Plan *plan, bool *held) {
     uint32_t n = c->graph->nodes.n;
     bool *is_broken = arena_array(c->arena, bool, n), changes = false;
     const bool *leaves = leaving_blocks(c), *rests = resting_inside(c, leaves);
@@ -134,54 +135,54 @@ static bool hold_more(const Chooser *c, const Plan *plan, bool *held) {
 }
 
 /* Prices are asked what is stored in the blocks, since launches may be linked over it. */
-static void loosen(const Chooser *c, const bool *is_broken) {
+static void loosen(const Searcher *c, const bool *is_broken) {
     for (NodeId id = 0; id < c->graph->nodes.n; id++)
-        if (is_broken[graph_block(c->graph, id, BLOCK_MUST)]) c->wishes.loose[id] = true;
+        if (is_broken[graph_block(c->graph, id, BLOCK_MUST)]) c->decisions.loose[id] = true;
 }
 
 /* Tries one way, or both, for the blocks that `plan` does not keep. Those that it has not kept
  * either are left as they were: what is said of them holds then. Returns the plan after that. */
-static Plan *try_way(Chooser *c, Plan *plan, bool loosens, bool holds) {
+static Plan *try_way(Searcher *c, Plan *plan, bool loosens, bool holds) {
     uint32_t n = c->graph->nodes.n;
-    Wishes before = c->wishes;
-    c->wishes = choose_copy_wishes(c->arena, &before, n);
-    c->cut.again = c->wishes.again;
+    Decisions before = c->decisions;
+    c->decisions = decisions_copy(c->arena, &before, n);
+    c->cut.again = c->decisions.again;
     if (loosens) loosen(c, broken_blocks(c, plan));
     Plan *other = loosens ? linked_plan(c) : plan;
     for (int round = 0; holds && other && must_n_broken(other) && round < MAX_ROUNDS; round++)
-        other = hold_more(c, other, c->wishes.held) ? linked_plan(c) : NULL;
+        other = hold_more(c, other, c->decisions.held) ? linked_plan(c) : NULL;
     bool any = false;
     const bool *is_broken = other ? broken_blocks(c, other) : NULL;
     for (NodeId id = 0; other && id < n; id++) {
         bool lets_go = is_broken[graph_block(c->graph, id, BLOCK_MUST)];
-        if (lets_go) c->wishes.held[id] = before.held[id];
-        if (lets_go) c->wishes.loose[id] = before.loose[id];
-        any =
-            any || c->wishes.held[id] != before.held[id] || c->wishes.loose[id] != before.loose[id];
+        if (lets_go) c->decisions.held[id] = before.held[id];
+        if (lets_go) c->decisions.loose[id] = before.loose[id];
+        any = any || c->decisions.held[id] != before.held[id] ||
+              c->decisions.loose[id] != before.loose[id];
     }
     if (any) other = linked_plan(c);
     if (any && other && must_n_broken(other) < must_n_broken(plan)) return other;
-    c->wishes = before;
+    c->decisions = before;
     c->cut.again = before.again;
     return plan;
 }
 
-Plan *choose_hold_blocks(Chooser *c, Plan *plan) {
+Plan *search_launch_must_blocks(Searcher *c, Plan *plan) {
     Diags ignored = {.arena = c->arena}, *diags = c->diags;
-    Wishes before = c->wishes;
+    Decisions before = c->decisions;
     Plan *first = plan && has_contracts(c->graph) ? linked_plan(c) : NULL, *linked = first;
     for (int way = 1; linked && must_n_broken(linked) && way < 4; way++)
         linked = try_way(c, linked, way & 1, way & 2);
     if (linked == first) return plan;
     c->diags = &ignored;
-    Plan *kept = choose_make_plan(c);
+    Plan *kept = search_make_plan(c);
     c->diags = diags;
     if (kept) return kept;
-    c->wishes = before;
+    c->decisions = before;
     c->cut.again = before.again;
     return plan;
 }
 
-Plan *choose_keep_blocks(Chooser *c, Plan *plan) {
-    return choose_hold_blocks(c, store_results(c, plan));
+Plan *search_keep_must_blocks(Searcher *c, Plan *plan) {
+    return search_launch_must_blocks(c, store_results(c, plan));
 }

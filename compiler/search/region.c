@@ -6,7 +6,7 @@
 #include <math.h>
 
 enum {
-    MAX_READERS = 4,  /* of a factor, for which it may be computed again; of slices */
+    MAX_READERS = 4,  /* of an operand, for which it may be computed again; of slices */
     LONG_ROW = 4096,  /* elements, on a GPU: shorter rows stay in registers */
     LONG_COLUMN = 16, /* shorter ones are a few loads of a thread */
     COSTLY_OPS = 8    /* in prims: what may take long in the few units of a small product */
@@ -14,7 +14,7 @@ enum {
 
 /* Which kernels have moves. */
 
-static double most_reduced(const Chooser *c, const Kernel *kernel) {
+static double most_reduced(const Searcher *c, const Kernel *kernel) {
     double most = 0;
     for (uint32_t i = 0; i < c->points.n; i++)
         most = fmax(most, dim_number(c->graph->dims, kernel_n_reduced(kernel), c->points.dims[i]));
@@ -23,7 +23,7 @@ static double most_reduced(const Chooser *c, const Kernel *kernel) {
 
 /* Several passes over rows that are read anew by each, or over columns by few blocks, which one
  * pass that stores as it goes keeps from being split too. */
-static bool has_long_passes(const Chooser *c, const Kernel *kernel) {
+static bool has_long_passes(const Searcher *c, const Kernel *kernel) {
     bool is_row = kernel->form == FORM_ROW, is_column = kernel->form == FORM_COLUMN;
     bool is_whole = kernel->stages.n > 1 || kernel_stores_inner(kernel);
     int least = is_column ? LONG_COLUMN : c->target->device == DEVICE_GPU ? LONG_ROW : 0;
@@ -31,7 +31,7 @@ static bool has_long_passes(const Chooser *c, const Kernel *kernel) {
 }
 
 /* The arguments (bit set) that the value is computed from, within its stage. */
-static uint64_t loads_below(const Chooser *c, const Kernel *kernel, ScalarId value) {
+static uint64_t loads_below(const Searcher *c, const Kernel *kernel, ScalarId value) {
     const bool *is_part = scalar_reached(c->scratch, kernel->scalars, value);
     uint64_t loads = 0;
     for (ScalarId id = 1; id <= value; id++) {
@@ -43,7 +43,7 @@ static uint64_t loads_below(const Chooser *c, const Kernel *kernel, ScalarId val
 }
 
 /* Whether reductions over tensors that have nothing in common share the kernel's first pass. */
-static bool has_merged_rows(const Chooser *c, const Kernel *kernel) {
+static bool has_merged_rows(const Searcher *c, const Kernel *kernel) {
     const Stage *first = &kernel->stages.data[0];
     for (uint32_t i = 0; i < first->reduces.n && kernel->form == FORM_ROW; i++)
         for (uint32_t k = 0; k < i; k++) {
@@ -55,7 +55,7 @@ static bool has_merged_rows(const Chooser *c, const Kernel *kernel) {
     return false;
 }
 
-/* Whether the factor is an element of a tensor at a place that axes alone determine. */
+/* Whether the operand is an element of a tensor at a place that axes alone determine. */
 static bool is_plain_load(const Kernel *kernel, ScalarId factor) {
     const Scalar *s = scalar_get(kernel->scalars, gemm_unrounded(kernel, factor));
     const IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -66,9 +66,9 @@ static bool is_plain_load(const Kernel *kernel, ScalarId factor) {
     return true;
 }
 
-/* Whether the factor is computed in the kernel, and whether that is dearer has not been asked yet
+/* Whether the operand is computed in the kernel, and whether that is dearer has not been asked yet
  * with all that multiply it. */
-static bool is_spread(const Chooser *c, const Kernel *kernel, uint32_t side) {
+static bool is_spread(const Searcher *c, const Kernel *kernel, uint32_t side) {
     const Reduce *reduce = &kernel->reduces.data[0];
     NodeId factor = graph_node(c->graph, reduce->node)->args[side];
     while (graph_class(c->graph, factor) == CLASS_VIEW)
@@ -82,24 +82,24 @@ static const Scalar *factor_of(const Kernel *kernel, uint32_t side) {
     return scalar_get(kernel->scalars, gemm_unrounded(kernel, factor));
 }
 
-/* Whether the contraction reads the buffer as a factor. */
+/* Whether the GEMM reads the buffer as an operand. */
 static bool multiplies(const Kernel *kernel, uint32_t buffer) {
     bool is_factor = false;
-    for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT; side++) {
+    for (uint32_t side = 0; side < 2 && kernel->form == FORM_GEMM; side++) {
         const Scalar *load = factor_of(kernel, side);
         is_factor = is_factor || (load->kind == SCALAR_LOAD && load->buffer == buffer);
     }
     return is_factor;
 }
 
-/* A map whose results only contractions read, as factors; or none of them. */
+/* A map whose results only GEMMs read, as operands; or none of them. */
 typedef struct Maker {
     const Kernel *kernel; /* NULL: there is none */
     const Kernel *readers[MAX_READERS];
     uint32_t n_readers;
 } Maker;
 
-/* As a factor, or as anything but one. False: something else reads it, or too many do. */
+/* As an operand, or as anything but one. False: something else reads it, or too many do. */
 static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer, bool as_factor) {
     for (const Kernel *k = maker->kernel + 1; k < plan->kernels.data + plan->kernels.n; k++) {
         if (kernel_find_arg(k, buffer) == NO_ARG) continue;
@@ -114,7 +114,7 @@ static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer, bool as
     return true;
 }
 
-/* What makes this factor of the contraction for it and its like alone. */
+/* What makes this operand of the GEMM for it and its like alone. */
 static Maker maker_of_factor(const Plan *plan, const Kernel *kernel, uint32_t side) {
     const Maker none = {.kernel = NULL};
     const Scalar *load = factor_of(kernel, side);
@@ -134,8 +134,8 @@ static Maker maker_of_factor(const Plan *plan, const Kernel *kernel, uint32_t si
     return maker;
 }
 
-/* Whether to compute it in the contractions has been priced: with the first of them. */
-static bool is_asked(const Plan *plan, const Chooser *c, const Maker *maker) {
+/* Whether to compute it in the GEMMs has been priced: with the first of them. */
+static bool is_asked(const Plan *plan, const Searcher *c, const Maker *maker) {
     for (uint32_t i = 0; i < maker->kernel->args.n; i++) {
         uint32_t buffer = maker->kernel->args.data[i];
         if (kernel_stores_to(maker->kernel, buffer))
@@ -149,7 +149,7 @@ static bool stores_temp(const Plan *plan, const Kernel *kernel, uint32_t buffer)
     return plan->buffers.data[buffer].kind == BUFFER_TEMP && kernel_stores_to(kernel, buffer);
 }
 
-/* A map of which nothing but few kernels reads what is no output, none of them as a factor. */
+/* A map of which nothing but few kernels reads what is no output, none of them as an operand. */
 static bool find_users(const Plan *plan, const Kernel *kernel, Maker *maker) {
     *maker = (Maker){.kernel = kernel};
     for (uint32_t i = 0; i < kernel->args.n && kernel->form == FORM_MAP; i++) {
@@ -162,7 +162,7 @@ static bool find_users(const Plan *plan, const Kernel *kernel, Maker *maker) {
 
 /* Of what one reader computes elementwise: flags where several of the stored values, which have
  * bits of their own in `from`, first meet. */
-static bool flag_joined(const Chooser *c, const Kernel *reader, const uint64_t *from,
+static bool flag_joined(const Searcher *c, const Kernel *reader, const uint64_t *from,
                         bool *is_joined) {
     uint32_t n = c->graph->nodes.n;
     uint64_t *below = arena_copy(c->scratch, from, n * sizeof *from);
@@ -187,7 +187,7 @@ static bool flag_joined(const Chooser *c, const Kernel *reader, const uint64_t *
 }
 
 /* Rows of which several values are stored for few kernels, which make one of them first. */
-static bool find_joined(const Chooser *c, const Plan *plan, const Kernel *kernel, Maker *maker,
+static bool find_joined(const Searcher *c, const Plan *plan, const Kernel *kernel, Maker *maker,
                         bool *is_joined) {
     uint64_t *from = arena_array(c->scratch, uint64_t, c->graph->nodes.n);
     *maker = (Maker){.kernel = kernel};
@@ -205,17 +205,17 @@ static bool find_joined(const Chooser *c, const Plan *plan, const Kernel *kernel
     return any;
 }
 
-static bool has_joined(const Chooser *c, const Plan *plan, const Kernel *kernel) {
+static bool has_joined(const Searcher *c, const Plan *plan, const Kernel *kernel) {
     Maker maker;
     return find_joined(c, plan, kernel, &maker, arena_array(c->scratch, bool, c->graph->nodes.n));
 }
 
-static bool has_turned(const Chooser *c, const Kernel *kernel) {
-    return choose_find_turned(c, kernel, arena_array(c->scratch, bool, c->graph->nodes.n));
+static bool has_turned(const Searcher *c, const Kernel *kernel) {
+    return search_find_transposes(c, kernel, arena_array(c->scratch, bool, c->graph->nodes.n));
 }
 
 /* Whether the units of a product on a CPU, which may be few, have other work that is worth more. */
-static bool has_costly_stores(const Chooser *c, const Kernel *kernel) {
+static bool has_costly_stores(const Searcher *c, const Kernel *kernel) {
     bool is_costly = false;
     for (uint32_t i = 0; i < kernel->nodes.n; i++) {
         const Node *node = graph_node(c->graph, kernel->nodes.data[i]);
@@ -226,21 +226,21 @@ static bool has_costly_stores(const Chooser *c, const Kernel *kernel) {
 }
 
 /* Whether a map joins tensors: its lanes may go one by one where those of each tensor would not. */
-static bool joins_tensors(const Chooser *c, const Kernel *kernel) {
+static bool joins_tensors(const Searcher *c, const Kernel *kernel) {
     if (kernel->form != FORM_MAP || kernel->nodes.n < 2) return false;
     for (uint32_t i = 0; i < kernel->nodes.n; i++)
         if (graph_class(c->graph, kernel->nodes.data[i]) == CLASS_CONCAT) return true;
     return false;
 }
 
-NodeId choose_main_node(const Kernel *kernel) {
+NodeId search_main_node(const Kernel *kernel) {
     return kernel->reduces.n ? kernel->reduces.data[0].node
                              : kernel->stages.data[0].stores.data[0].node;
 }
 
 /* A product that kernels read slices of. */
 typedef struct Sliced {
-    Windows windows;
+    GemmSlices windows;
     const Kernel *readers[MAX_READERS];
     uint32_t n_readers;
 } Sliced;
@@ -268,15 +268,15 @@ static bool add_slice_readers(const Plan *plan, const Kernel *kernel, Sliced *sl
     return sliced->n_readers > 0;
 }
 
-static bool find_sliced(const Chooser *c, const Plan *plan, const Kernel *kernel, Sliced *sliced) {
+static bool find_sliced(const Searcher *c, const Plan *plan, const Kernel *kernel, Sliced *sliced) {
     *sliced = (Sliced){.n_readers = 0};
-    if (kernel->form != FORM_CONTRACT || kernel->segment_axis != NO_AXIS) return false;
+    if (kernel->form != FORM_GEMM || kernel->segment_axis != NO_AXIS) return false;
     NodeId product = kernel->reduces.data[0].node;
-    const Windows *windows = &sliced->windows;
-    return !c->wishes.windowed[product] && !c->is_sliced[product] &&
-           window_find(c->scratch, c->graph, c->users, product, &sliced->windows) &&
+    const GemmSlices *windows = &sliced->windows;
+    return !c->decisions.gemm_sliced[product] && !c->is_sliced[product] &&
+           gemm_slice_find(c->scratch, c->graph, c->users, product, &sliced->windows) &&
            windows->slices.n > 1 && windows->slices.n <= MAX_READERS &&
-           window_are_alike(c->graph, windows) && add_slice_readers(plan, kernel, sliced);
+           gemm_slices_are_alike(c->graph, windows) && add_slice_readers(plan, kernel, sliced);
 }
 
 static uint32_t n_ops(const Graph *graph, const Kernel *kernel) {
@@ -286,13 +286,13 @@ static uint32_t n_ops(const Graph *graph, const Kernel *kernel) {
     return n;
 }
 
-bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) {
-    bool is_partial = kernel->segment_axis != NO_AXIS && kernel->form != FORM_CONTRACT &&
+bool search_has_candidates(const Searcher *c, const Plan *plan, const Kernel *kernel) {
+    bool is_partial = kernel->segment_axis != NO_AXIS && kernel->form != FORM_GEMM &&
                       !kernel_stores_inner(kernel);
-    if (kernel->is_init || is_partial || c->is_settled[choose_main_node(kernel)]) return false;
+    if (kernel->is_init || is_partial || c->is_settled[search_main_node(kernel)]) return false;
     Maker map;
     if (c->asks_all && n_ops(c->graph, kernel) > 1) return true;
-    if (kernel->form != FORM_CONTRACT)
+    if (kernel->form != FORM_GEMM)
         return has_long_passes(c, kernel) || has_merged_rows(c, kernel) ||
                joins_tensors(c, kernel) || find_users(plan, kernel, &map) ||
                has_joined(c, plan, kernel) || has_turned(c, kernel);
@@ -303,7 +303,7 @@ bool choose_has_moves(const Chooser *c, const Plan *plan, const Kernel *kernel) 
     return has_costly_stores(c, kernel);
 }
 
-bool choose_has_slices(const Chooser *c, const Plan *plan, const Kernel *kernel) {
+bool search_has_gemm_slices(const Searcher *c, const Plan *plan, const Kernel *kernel) {
     Sliced sliced;
     return !kernel->is_init && find_sliced(c, plan, kernel, &sliced);
 }
@@ -327,7 +327,7 @@ static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
 
 /* A part while it is made: per node of the graph. */
 typedef struct Draft {
-    const Chooser *c;
+    const Searcher *c;
     const Plan *plan;
     bool *in, *out, *spread, *window, *joined, *turned, *ahead[2];
 } Draft;
@@ -349,10 +349,10 @@ static bool add_maker(Draft *d, const Maker *maker, uint32_t side) {
            add_nodes(d->c->graph, maker->kernel, d->ahead[side]);
 }
 
-/* What makes this factor, with all that reads what it makes, and what makes their other factors for
- * them alone. */
+/* What makes this operand, with all that reads what it makes, and what makes their other operands
+ * for them alone. */
 static bool add_factor(Draft *d, const Kernel *kernel, uint32_t side) {
-    const Chooser *c = d->c;
+    const Searcher *c = d->c;
     Maker maker = maker_of_factor(d->plan, kernel, side);
     NodeId factor = graph_node(c->graph, kernel->reduces.data[0].node)->args[side];
     d->spread[factor] = is_spread(c, kernel, side);
@@ -411,7 +411,7 @@ static bool add_sliced(Draft *d, const Kernel *kernel) {
 
 /* Copies are in no block of a dump, which leaves one of a concat at most to fusion's own rules. A
  * concat in a `fuse must` block is to be of one kernel, and a piece in a `fuse never` block is
- * stored as if there was no concat, which an excerpt that only reads it does not know. */
+ * stored as if there was no concat, which a subgraph that only reads it does not know. */
 static bool may_place(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     uint32_t n_copies = 0;
@@ -426,21 +426,21 @@ static bool may_place(const Graph *graph, NodeId id) {
 
 /* Whether the source wants what is in the part and what is not in one kernel, and has it so by
  * where the one is stored. */
-static bool breaks_block(const Chooser *c, const bool *in) {
+static bool breaks_block(const Searcher *c, const bool *in) {
     const Graph *graph = c->graph;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
         uint32_t block = graph_block(graph, id, BLOCK_MUST);
         for (uint32_t i = 0; block && i < node->n_args; i++)
-            if (in[id] != in[node->args[i]] && !c->wishes.held[node->args[i]] &&
+            if (in[id] != in[node->args[i]] && !c->decisions.held[node->args[i]] &&
                 graph_block(graph, node->args[i], BLOCK_MUST) == block)
                 return true;
     }
     return false;
 }
 
-bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, bool has_windows,
-                      Part *part) {
+bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kernel,
+                        bool has_gemm_slices, Part *part) {
     const Graph *graph = c->graph;
     uint32_t n = graph->nodes.n;
     Draft d = {.c = c, .plan = plan};
@@ -448,29 +448,29 @@ bool choose_make_part(const Chooser *c, const Plan *plan, const Kernel *kernel, 
                     &d.joined, &d.turned, &d.ahead[0], &d.ahead[1]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i] = arena_array(c->scratch, bool, n);
-    for (uint32_t side = 0; side < 2 && kernel->form == FORM_CONTRACT && !has_windows; side++)
+    for (uint32_t side = 0; side < 2 && kernel->form == FORM_GEMM && !has_gemm_slices; side++)
         if (!add_factor(&d, kernel, side)) return false;
     Maker map;
-    bool has_users = !has_windows && find_users(plan, kernel, &map);
+    bool has_users = !has_gemm_slices && find_users(plan, kernel, &map);
     if (has_users ? !add_users(&d, &map) : !add_product(&d, kernel) || !add_joined(&d, kernel))
         return false;
-    if (!has_windows) choose_find_turned(c, kernel, d.turned);
-    if ((has_windows && !add_sliced(&d, kernel)) || breaks_block(c, d.in)) return false;
-    part->excerpt = excerpt_of(c->arena, graph, d.in, d.out);
-    uint32_t n_copies = part->excerpt.graph->nodes.n;
+    if (!has_gemm_slices) search_find_transposes(c, kernel, d.turned);
+    if ((has_gemm_slices && !add_sliced(&d, kernel)) || breaks_block(c, d.in)) return false;
+    part->subgraph = subgraph_of(c->arena, graph, d.in, d.out);
+    uint32_t n_copies = part->subgraph.graph->nodes.n;
     part->is_spread = arena_array(c->arena, bool, n_copies);
     part->may_place = arena_array(c->arena, bool, n_copies);
-    part->may_window = arena_array(c->arena, bool, n_copies);
+    part->may_slice_gemm = arena_array(c->arena, bool, n_copies);
     part->is_joined = arena_array(c->arena, bool, n_copies);
     part->is_turned = arena_array(c->arena, bool, n_copies);
-    part->has_windows = has_windows;
+    part->has_gemm_slices = has_gemm_slices;
     for (uint32_t side = 0; side < 2; side++)
         part->is_ahead[side] = arena_array(c->arena, bool, n_copies);
     for (NodeId id = 0; id < n_copies; id++) {
-        NodeId of = part->excerpt.of[id];
+        NodeId of = part->subgraph.of[id];
         part->is_spread[id] = d.in[of] && d.spread[of];
         part->may_place[id] = d.in[of] && may_place(graph, of);
-        part->may_window[id] = d.window[of];
+        part->may_slice_gemm[id] = d.window[of];
         part->is_joined[id] = d.in[of] && d.joined[of];
         part->is_turned[id] = d.in[of] && d.turned[of];
         for (uint32_t side = 0; side < 2; side++) part->is_ahead[side][id] = d.ahead[side][of];

@@ -241,8 +241,8 @@ static void search(Search *s) {
         if (store[c->whole.nodes[k]]) try_place(s, k + 1);
 }
 
-bool cut_kernel(Arena *arena, const Graph *graph, const Kernel *kernel, const Card *card,
-                uint32_t registers, const int64_t *dims, CutAim aim, Cut *cut) {
+bool spill_split_kernel(Arena *arena, const Graph *graph, const Kernel *kernel, const Card *card,
+                        uint32_t registers, const int64_t *dims, CutAim aim, Cut *cut) {
     uint32_t n = graph->nodes.n;
     bool *in_kernel = arena_array(arena, bool, n);
     Cutter c = {.arena = arena,

@@ -20,7 +20,7 @@ typedef enum { CUT_CHEAPEST, CUT_NARROWEST, CUT_AIM_COUNT } CutAim;
 /* Adds to `cut` what cuts this kernel too. False: no cut lowers what is alive at once. `registers`:
  * of a thread, as estimated for the whole kernel; `dims` by symbol. Deterministic; what it looks at
  * is bounded, whatever the kernel. */
-bool cut_kernel(Arena *arena, const Graph *graph, const Kernel *kernel, const Card *card,
-                uint32_t registers, const int64_t *dims, CutAim aim, Cut *cut);
+bool spill_split_kernel(Arena *arena, const Graph *graph, const Kernel *kernel, const Card *card,
+                        uint32_t registers, const int64_t *dims, CutAim aim, Cut *cut);
 
 #endif

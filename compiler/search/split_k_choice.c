@@ -133,10 +133,10 @@ static const Node *find_same(const Graph *graph, NodeId id) {
     return NULL;
 }
 
-void segments_choose(Arena *trial, Arena *scratch, Graph *graph, const Target *target) {
+void split_k_choose(Arena *trial, Arena *scratch, Graph *graph, const Target *target) {
     Segmenter s = {.trial = trial, .scratch = scratch, .graph = graph, .target = target};
     for (NodeId id = 0; id < graph->nodes.n; id++) {
-        if (!graph_is_contraction(graph, id)) continue;
+        if (!graph_is_matmul(graph, id)) continue;
         const Node *same = find_same(graph, id);
         Node *matmul = graph_node(graph, id);
         matmul->attrs.segment_elems = same ? same->attrs.segment_elems : choose(&s, matmul);

@@ -13,6 +13,6 @@
 
 /* Notes them with the graph's matmuls (Attrs.segment_elems). Before anything is fused; `trial` and
  * `scratch` are only used during the call. */
-void segments_choose(Arena *trial, Arena *scratch, Graph *graph, const Target *target);
+void split_k_choose(Arena *trial, Arena *scratch, Graph *graph, const Target *target);
 
 #endif

@@ -12,7 +12,7 @@ static bool is_turn(const Graph *graph, NodeId id) {
     return !dim_equals_const(graph->dims, node->shape.dims[last], 1);
 }
 
-bool choose_find_turned(const Chooser *c, const Kernel *kernel, bool *is_turned) {
+bool search_find_transposes(const Searcher *c, const Kernel *kernel, bool *is_turned) {
     bool is_map = kernel->form == FORM_MAP && c->target->device == DEVICE_GPU;
     bool may_pay = kernel->form == FORM_ROW || kernel->form == FORM_COLUMN || is_map, any = false;
     for (uint32_t i = 0; i < kernel->nodes.n && may_pay; i++) {

@@ -17,31 +17,32 @@ static const double LOSS = 1.02; /* of the price of kernels for each op: more is
 static const double HELD_LOSS = 1.05; /* the same, where prices may be wrong by more */
 static const double WORTH = 0.98;     /* of what is lost: less than that changes the plan */
 
-static void without(Wishes *wishes, const bool *taken, uint32_t n) {
-    bool *const flags[] = {wishes->apart,  wishes->unmerged, wishes->store,   wishes->alone,
-                           wishes->placed, wishes->again,    wishes->windowed};
+static void without(Decisions *decisions, const bool *taken, uint32_t n) {
+    bool *const flags[] = {decisions->apart,      decisions->unmerged, decisions->store,
+                           decisions->alone,      decisions->placed,   decisions->again,
+                           decisions->gemm_sliced};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         for (NodeId id = 0; id < n; id++) flags[i][id] = flags[i][id] && !taken[id];
 }
 
-static void take(Chooser *c, const Wishes *wishes) {
-    c->wishes = *wishes;
-    c->cut.again = wishes->again;
+static void take(Searcher *c, const Decisions *decisions) {
+    c->decisions = *decisions;
+    c->cut.again = decisions->again;
 }
 
 /* Moves that paid for a part by itself, whose inputs come from memory, may not in the whole: where
  * it is better without them, and nowhere slower. */
-static bool take_back(Chooser *c, Offer *now, const Prices *apart) {
+static bool take_back(Searcher *c, Evaluation *now, const Prices *apart) {
     bool any = false;
     for (uint32_t i = 0; i < c->n_taken; i++) {
-        Offer other;
-        Wishes wishes = choose_copy_wishes(c->arena, &c->wishes, c->graph->nodes.n);
-        without(&wishes, c->taken[i], c->graph->nodes.n);
-        if (!choose_price_whole(c, &wishes, &other) || other.n_broken > now->n_broken ||
-            !choose_is_worth(c, now, &other, apart) ||
-            !choose_is_no_slower(&c->points, &other.prices, &now->prices))
+        Evaluation other;
+        Decisions decisions = decisions_copy(c->arena, &c->decisions, c->graph->nodes.n);
+        without(&decisions, c->taken[i], c->graph->nodes.n);
+        if (!search_evaluate(c, &decisions, &other) || other.n_broken > now->n_broken ||
+            !search_is_worth(c, now, &other, apart) ||
+            !prices_are_no_slower(&c->points, &other.prices, &now->prices))
             continue;
-        take(c, &wishes);
+        take(c, &decisions);
         *now = other;
         any = true;
     }
@@ -49,7 +50,7 @@ static bool take_back(Chooser *c, Offer *now, const Prices *apart) {
 }
 
 /* Whether the plan loses more than prices may be wrong by. */
-static bool loses(const Chooser *c, const Prices *now, const Prices *apart) {
+static bool loses(const Searcher *c, const Prices *now, const Prices *apart) {
     bool loses = false;
     for (uint32_t i = 0; i < c->points.n; i++)
         loses = loses || now->us[i] > HELD_LOSS * apart->us[i];
@@ -61,7 +62,7 @@ static bool loses(const Chooser *c, const Prices *now, const Prices *apart) {
 /* What the plan is slower by than may be, over all points. Beside the sizes that dims have by
  * default, which come first, prices may be wrong by more: what is much faster at most sizes is not
  * taken apart for a few percent at one. */
-static double excess(const Chooser *c, const Prices *now, const Prices *apart) {
+static double excess(const Searcher *c, const Prices *now, const Prices *apart) {
     double sum = 0;
     for (uint32_t i = 0; i < c->points.n; i++)
         sum += fmax(0, now->us[i] / apart->us[i] - (i ? HELD_LOSS : LOSS));
@@ -74,37 +75,37 @@ static bool is_op(const Graph *graph, NodeId id) {
 
 /* The plan with these nodes, of those marked with `mark`, alone, if it loses less than the best so
  * far, or is the faster of two that lose nothing. */
-static void try_alone(const Chooser *c, const uint32_t *marks, uint32_t mark, const Prices *apart,
-                      Wishes *best, Offer *offer) {
+static void try_alone(const Searcher *c, const uint32_t *marks, uint32_t mark, const Prices *apart,
+                      Decisions *best, Evaluation *offer) {
     uint32_t n = c->graph->nodes.n;
-    Wishes wishes = choose_copy_wishes(c->arena, &c->wishes, n);
-    Offer other;
+    Decisions decisions = decisions_copy(c->arena, &c->decisions, n);
+    Evaluation other;
     bool changes = false;
     for (NodeId id = 0; id < n; id++) {
-        if (marks[id] != mark || wishes.alone[id] || !is_op(c->graph, id)) continue;
-        wishes.alone[id] = changes = true;
+        if (marks[id] != mark || decisions.alone[id] || !is_op(c->graph, id)) continue;
+        decisions.alone[id] = changes = true;
     }
-    if (!changes || !choose_price_whole(c, &wishes, &other) || other.n_broken > offer->n_broken)
+    if (!changes || !search_evaluate(c, &decisions, &other) || other.n_broken > offer->n_broken)
         return;
     double lost = excess(c, &offer->prices, apart), left = excess(c, &other.prices, apart);
     bool is_faster =
-        left == 0 && lost == 0 && choose_mean(&c->points, &other.prices, &offer->prices) < 1;
+        left == 0 && lost == 0 && prices_mean(&c->points, &other.prices, &offer->prices) < 1;
     if (left >= lost * WORTH && !is_faster) return;
-    *best = wishes;
+    *best = decisions;
     *offer = other;
 }
 
 /* As long as that makes it lose less: the ops of one of the marked sets apart, of the set that
  * helps most. */
-static bool part_sets(Chooser *c, const uint32_t *marks, uint32_t n_sets, const Prices *apart,
-                      Offer *now) {
+static bool part_sets(Searcher *c, const uint32_t *marks, uint32_t n_sets, const Prices *apart,
+                      Evaluation *now) {
     bool any = false;
     for (uint32_t n_tries = 0; n_tries < MAX_TRIES && excess(c, &now->prices, apart) > 0;) {
-        Wishes best = c->wishes;
-        Offer offer = *now;
+        Decisions best = c->decisions;
+        Evaluation offer = *now;
         for (uint32_t mark = 1; mark <= n_sets && n_tries < MAX_TRIES; mark++, n_tries++)
             try_alone(c, marks, mark, apart, &best, &offer);
-        if (best.alone == c->wishes.alone) break;
+        if (best.alone == c->decisions.alone) break;
         take(c, &best);
         *now = offer;
         any = true;
@@ -148,7 +149,7 @@ static uint32_t mark_components(const Graph *graph, uint32_t *marks) {
 
 /* Ops apart where the plan loses: of single kernels, else of all that hangs together, else of the
  * whole. */
-static bool part_losers(Chooser *c, const Plan *plan, const Prices *apart, Offer *now) {
+static bool part_losers(Searcher *c, const Plan *plan, const Prices *apart, Evaluation *now) {
     uint32_t n = c->graph->nodes.n;
     if (excess(c, &now->prices, apart) == 0) return false;
     uint32_t *kernels = arena_array(c->arena, uint32_t, n);
@@ -165,20 +166,20 @@ static bool part_losers(Chooser *c, const Plan *plan, const Prices *apart, Offer
     return part_sets(c, whole, 1, apart, now) || any;
 }
 
-Plan *choose_hold(Chooser *c, Plan *plan) {
+Plan *search_guard_unfused(Searcher *c, Plan *plan) {
     Prices apart;
-    Offer now;
+    Evaluation now;
     bool is_large = c->graph->nodes.n > MAX_HELD_NODES;
-    if (!plan || is_large || !choose_price_whole(c, &c->wishes, &now)) return plan;
+    if (!plan || is_large || !search_evaluate(c, &c->decisions, &now)) return plan;
     arena_reset(c->scratch);
-    if (!choose_price_ops(c->arena, c->scratch, c->graph, c->target, &c->points, &apart))
+    if (!prices_of_unfused(c->arena, c->scratch, c->graph, c->target, &c->points, &apart))
         return plan;
     if (loses(c, &now.prices, &apart)) {
         c->asks_all = true;
-        plan = choose_try_moves(c, plan);
-        if (!plan || !choose_price_whole(c, &c->wishes, &now)) return plan;
+        plan = search_try_candidates(c, plan);
+        if (!plan || !search_evaluate(c, &c->decisions, &now)) return plan;
     } else if (take_back(c, &now, &apart)) {
-        plan = choose_make_plan(c);
+        plan = search_make_plan(c);
     }
-    return plan && part_losers(c, plan, &apart, &now) ? choose_make_plan(c) : plan;
+    return plan && part_losers(c, plan, &apart, &now) ? search_make_plan(c) : plan;
 }

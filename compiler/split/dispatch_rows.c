@@ -37,7 +37,7 @@ static DimId is_ragged(DimTab *dims, DimId value, int64_t multiple) {
     return dim_at_least(dims, rest, 1);
 }
 
-static DimId where(DimTab *dims, const RowSpread *spread) {
+static DimId where(DimTab *dims, const RowDispatch *spread) {
     DimId few = dim_at_least(dims, spread->margin, spread->least);
     if (few == DIM_NONE || !spread->clustered) return few;
     DimId longer = dim_at_least(dims, spread->length, spread->clustered + 1);
@@ -65,7 +65,7 @@ static int64_t least_length(const Kernel *kernel, DeviceClass device) {
 /* Says where the kernel's rows are to be spread: the fewer there are, the shorter they may be.
  * Returns what is 1 there, else 0; DIM_NONE: nowhere, or wherever it is. */
 static DimId find_few(Arena *arena, const Plan *plan, Kernel kernel, const Target *target,
-                      RowSpread *spread) {
+                      RowDispatch *spread) {
     DimTab *dims = plan->graph->dims;
     DimId rows = kernel_n_rows(&kernel), length = kernel_n_reduced(&kernel);
     int64_t many = (int64_t)(ROWS_A_PROCESSOR * card_of_target(target)->n_processors), value;
@@ -77,7 +77,7 @@ static DimId find_few(Arena *arena, const Plan *plan, Kernel kernel, const Targe
     sched_kernel(arena, plan, &kernel, target);
     const Variant *cluster = find_cluster(&kernel);
     if (idle == DIM_NONE || (cluster && !cluster->limit_dim)) return DIM_NONE;
-    *spread = (RowSpread){
+    *spread = (RowDispatch){
         .margin = dim_mul(dims, length, idle), .least = least * (many - 1), .length = length};
     if (cluster) {
         spread->clustered = cluster->limit;
@@ -251,12 +251,12 @@ static void keep_costly(Spreader *s, uint32_t stage) {
     }
 }
 
-static void add_pieces(Spreader *s, bool keeps) {
+static void add_pieces(Spreader *s, bool row_cache) {
     uint32_t last = s->whole.stages.n - 1;
     while (!s->whole.stages.data[last].reduces.n) last--;
     bool has_stores = last + 1 < s->whole.stages.n;
     for (uint32_t i = 0; i <= last; i++) {
-        if (keeps) keep_costly(s, i);
+        if (row_cache) keep_costly(s, i);
         add_reducing(s, &s->whole.stages.data[i], i == last, i < last || has_stores);
     }
     if (has_stores) add_map(s, last + 1);
@@ -284,7 +284,7 @@ static bool spread_last(Arena *arena, Plan *plan, const Target *target) {
     uint32_t k = plan->kernels.n - 1;
     const Kernel whole = plan->kernels.data[k];
     DimTab *dims = plan->graph->dims;
-    RowSpread spread;
+    RowDispatch spread;
     if (whole.form != FORM_ROW) return false;
     DimId when = find_few(arena, plan, whole, target, &spread);
     if (when == DIM_NONE) return false;
@@ -304,7 +304,7 @@ static Prices price_of(Arena *arena, Plan *alone, const Target *target, const Co
     for (uint32_t k = 0; k < alone->kernels.n; k++)
         kernel_note_interface(arena, &alone->kernels.data[k]);
     sched_plan(arena, alone, target);
-    return choose_price(arena, alone, target, points);
+    return prices_of_plan(arena, alone, target, points);
 }
 
 /* Of what the kernel computes, as a kernel for each op. */
@@ -320,8 +320,8 @@ static bool price_ops(Arena *arena, Arena *scratch, const Plan *plan, const Kern
     for (uint32_t i = 0; i < kernel->args.n; i++)
         if (kernel_stores_to(kernel, kernel->args.data[i]))
             out[kernel_find_store(kernel, kernel->args.data[i])->node] = true;
-    const Graph *excerpt = excerpt_of(scratch, graph, in, out).graph;
-    return choose_price_ops(arena, scratch, excerpt, target, points, ops);
+    const Graph *subgraph = subgraph_of(scratch, graph, in, out).graph;
+    return prices_of_unfused(arena, scratch, subgraph, target, points, ops);
 }
 
 /* Whether a kernel of a single pass, which stores elements as it goes, is better off split. */
@@ -340,7 +340,7 @@ static bool is_better_split(Arena *arena, Arena *scratch, const Plan *plan, cons
     Prices now = price_of(scratch, &whole, target, &points);
     Prices other = price_of(scratch, &split, target, &points), ops;
     return price_ops(arena, scratch, plan, kernel, target, &points, &ops) &&
-           choose_is_better(&points, &now, &other, &ops);
+           prices_are_better(&points, &now, &other, &ops);
 }
 
 static void split_last(Arena *arena, Plan *plan) {
@@ -350,7 +350,7 @@ static void split_last(Arena *arena, Plan *plan) {
         kernel_note_interface(arena, &plan->kernels.data[k]);
 }
 
-void spread_plan(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
+void dispatch_rows(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
     uint32_t n = plan->kernels.n;
     const Kernel *before = plan->kernels.data;
     memset(&plan->kernels, 0, sizeof plan->kernels);

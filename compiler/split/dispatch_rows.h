@@ -15,6 +15,6 @@
 #include "plan/kernel.h"
 
 /* Requires a fused plan without layouts that is not scheduled. */
-void spread_plan(Arena *arena, Arena *scratch, Plan *plan, const Target *target);
+void dispatch_rows(Arena *arena, Arena *scratch, Plan *plan, const Target *target);
 
 #endif

@@ -39,7 +39,7 @@ static Rebuild segment_axes(const ProductSplit *s, const Segments *segments, Ker
     return rebuild;
 }
 
-/* The values that the factors are made of. */
+/* The values that the operands are made of. */
 static void copy_traces(const ProductSplit *s, Rebuild *rebuild, Kernel *partial) {
     const Kernel *whole = s->whole;
     const bool *is_factor = kernel_reduced_scalars(s->arena, whole);
@@ -140,7 +140,7 @@ static void add_finish(const ProductSplit *s, const Segments *alike, const Segme
     vec_push(s->arena, &s->plan->kernels, finish);
 }
 
-bool split_product(Arena *arena, Plan *plan, const Kernel *kernel) {
+bool split_k_kernel(Arena *arena, Plan *plan, const Kernel *kernel) {
     ProductSplit s = {.arena = arena, .plan = plan, .whole = kernel};
     s.segment_elems = graph_segment_elems(plan->graph, kernel->reduces.data[0].node);
     if (!s.segment_elems || !dim_is_const(plan->graph->dims, kernel_n_reduced(kernel), &s.k))

@@ -67,7 +67,7 @@ bool split_may(const Plan *plan, const Kernel *kernel) {
 }
 
 void split_kernel(Arena *arena, Plan *plan, Kernel kernel) {
-    if (kernel.form == FORM_CONTRACT && split_product(arena, plan, &kernel)) return;
+    if (kernel.form == FORM_GEMM && split_k_kernel(arena, plan, &kernel)) return;
     if (split_may(plan, &kernel) && (!kernel_stores_inner(&kernel) || is_needed(&kernel)))
         split_in_two(arena, plan, kernel);
     else

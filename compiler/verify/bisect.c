@@ -24,7 +24,7 @@ typedef struct Spot {
     uint32_t kernel; /* the first with this trace */
     uint32_t trace;
     SpotState state;
-    Tap tap;
+    Probe tap;
     int64_t n_bytes; /* of its tap */
     /* The first wrong element; -1: the kernel computes a place that the node does not have. */
     int64_t element;
@@ -53,9 +53,9 @@ const char *bisect_shown_name(void) {
 }
 
 void bisect_apply(const BisectTrial *trial, Arena *arena, Plan *plan) {
-    tap_store(arena, plan, trial->taps, trial->n_taps);
+    probe_store(arena, plan, trial->taps, trial->n_taps);
     if (trial->shown == UINT32_MAX) return;
-    tap_show(arena, plan, trial->shown, bisect_shown_name());
+    probe_show(arena, plan, trial->shown, bisect_shown_name());
 }
 
 /* Spots. */
@@ -70,7 +70,7 @@ static const Trace *trace_of(const Search *s, uint32_t spot) {
 }
 
 /* Of the tap, all its scalars; -1 beyond any limit. */
-static int64_t tap_bytes(const Search *s, const Tap *tap) {
+static int64_t tap_bytes(const Search *s, const Probe *tap) {
     const Kernel *kernel = kernel_at(s, tap->kernel);
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     int64_t n = 1, extent, elem_bytes = 0;
@@ -99,7 +99,7 @@ static bool is_idle(const Search *s, const Spot *spot) {
     const Trace *traces = kernel_at(s, spot->kernel)->traces.data;
     for (uint32_t k = spot->kernel; k < s->plan->kernels.n; k++)
         if (kernel_at(s, k)->traces.data == traces &&
-            !tap_is_idle(s->arena, kernel_at(s, k), spot->trace))
+            !probe_is_idle(s->arena, kernel_at(s, k), spot->trace))
             return false;
     return true;
 }
@@ -111,7 +111,7 @@ static void place_spot(Search *s, Spot *spot) {
     if (spot->state == SPOT_RIGHT || !s->in->expected[node]) return;
     for (uint32_t k = spot->kernel; k < s->plan->kernels.n; k++) {
         if (kernel_at(s, k)->traces.data != traces) continue;
-        if (!tap_place(s->arena, s->plan, k, spot->trace, &spot->tap)) continue;
+        if (!probe_place(s->arena, s->plan, k, spot->trace, &spot->tap)) continue;
         spot->n_bytes = tap_bytes(s, &spot->tap);
         if (spot->n_bytes >= 0) spot->state = SPOT_UNKNOWN;
         return;
@@ -198,7 +198,7 @@ static void list_suspects(Search *s) {
 
 typedef struct Judge {
     const Search *search;
-    const Tap *tap;
+    const Probe *tap;
     const uint8_t *const *bytes; /* per scalar of the tap */
     int64_t at;                  /* element of the tap */
     const IndexCode *coords[MAX_RANK];
@@ -276,7 +276,7 @@ static bool judge_element(const Search *s, const Judge *j, Spot *spot, const Ten
 }
 
 /* Steps the loops of a tap; false after the last. */
-static bool next_point(const Tap *tap, const int64_t *extents, int64_t *axes) {
+static bool next_point(const Probe *tap, const int64_t *extents, int64_t *axes) {
     for (uint32_t k = tap->n_axes; k-- > 0;) {
         if (++axes[tap->axes[k]] < extents[k]) return true;
         axes[tap->axes[k]] = 0;
@@ -285,7 +285,7 @@ static bool next_point(const Tap *tap, const int64_t *extents, int64_t *axes) {
 }
 
 static void judge_spot(Search *s, Spot *spot, const uint8_t *const *bytes) {
-    const Tap *tap = &spot->tap;
+    const Probe *tap = &spot->tap;
     const Kernel *kernel = kernel_at(s, tap->kernel);
     const Trace *trace = &kernel->traces.data[spot->trace];
     Judge j = {.search = s, .tap = tap, .bytes = bytes};
@@ -312,7 +312,7 @@ static void judge_spot(Search *s, Spot *spot, const uint8_t *const *bytes) {
 
 /* Trials. */
 
-static bool has_room(const Search *s, const Tap *chosen, uint32_t n, const Spot *spot,
+static bool has_room(const Search *s, const Probe *chosen, uint32_t n, const Spot *spot,
                      int64_t n_bytes) {
     const Kernel *kernel = kernel_at(s, spot->tap.kernel);
     uint32_t n_args = kernel->args.n + spot->tap.scalars.n;
@@ -324,7 +324,7 @@ static bool has_room(const Search *s, const Tap *chosen, uint32_t n, const Spot 
 }
 
 /* Some of the suspects, spread evenly from the first to the last. */
-static uint32_t choose(Search *s, Tap *taps, uint32_t *spots) {
+static uint32_t choose(Search *s, Probe *taps, uint32_t *spots) {
     uint32_t n_unknown = 0, n = 0, at = 0;
     int64_t n_bytes = 0;
     for (uint32_t i = 0; i < s->order.n; i++)
@@ -353,7 +353,7 @@ static bool run(Search *s, BisectTrial *trial) {
 
 /* One trial; false when the search is at its end. */
 static bool step(Search *s) {
-    Tap taps[MAX_TAPS];
+    Probe taps[MAX_TAPS];
     uint32_t spots[MAX_TAPS];
     list_suspects(s);
     uint32_t n = choose(s, taps, spots);
@@ -520,9 +520,9 @@ static bool is_early(const Search *s, const Transit *transit) {
     uint32_t writer = launched_at(s, transit->writer), reader = launched_at(s, transit->reader);
     uint32_t first = writer;
     if (reader <= writer) return reader < writer;
-    while (first > 0 && s->in->placed->kernels.data[first].link == LINK_PART) first--;
+    while (first > 0 && s->in->placed->kernels.data[first].link == LAUNCH_PARALLEL) first--;
     Launch launch = plan_launch(s->in->placed, first);
-    return launch_has_parts(&launch) && reader < first + launch.n;
+    return launch_is_parallel(&launch) && reader < first + launch.n;
 }
 
 static void put_lost(Search *s, const Transit *transit, BisectVerdict *verdict) {

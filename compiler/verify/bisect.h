@@ -13,7 +13,7 @@
 
 /* One run of the fused program with taps. */
 typedef struct BisectTrial {
-    const Tap *taps;
+    const Probe *taps;
     uint32_t n_taps;
     uint32_t shown; /* a temporary to be an output too, UINT32_MAX: none */
     /* Filled in: per tap the elements of each of its scalars; those of `shown`; and whether the

@@ -28,14 +28,14 @@ static const bool *live_scalars(Arena *arena, const Kernel *kernel) {
     return live;
 }
 
-static void add_scalar(Arena *arena, Tap *tap, ScalarId id) {
+static void add_scalar(Arena *arena, Probe *tap, ScalarId id) {
     for (uint32_t i = 0; i < tap->scalars.n; i++)
         if (tap->scalars.data[i] == id) return;
     vec_push(arena, &tap->scalars, id);
 }
 
 static void add_gathered(Arena *arena, const IndexTab *tab, IndexId id, const bool *live,
-                         Tap *tap) {
+                         Probe *tap) {
     IndexExpr expr = index_expr(tab, id);
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(tab, expr.terms[i].atom);
@@ -49,7 +49,7 @@ static void add_gathered(Arena *arena, const IndexTab *tab, IndexId id, const bo
  * index stays out: the kernel does not wait for it, an init kernel would read what no run has made.
  */
 static uint32_t collect(Arena *arena, const Plan *plan, const Kernel *kernel, const Trace *trace,
-                        const bool *live, Tap *tap) {
+                        const bool *live, Probe *tap) {
     const ScalarTab *scalars = kernel->scalars;
     const IndexTab *tab = scalartab_indices(scalars);
     uint32_t rank = graph_node(plan->graph, trace->node)->shape.rank;
@@ -64,12 +64,12 @@ static uint32_t collect(Arena *arena, const Plan *plan, const Kernel *kernel, co
     return axes;
 }
 
-static void add_axes(Tap *tap, uint32_t first, uint32_t n) {
+static void add_axes(Probe *tap, uint32_t first, uint32_t n) {
     for (uint32_t k = 0; k < n; k++) tap->axes[tap->n_axes++] = first + k;
 }
 
 /* Innermost what lies side by side in memory; of a tap apart just those that it depends on. */
-static void choose_axes(Tap *tap, const Kernel *kernel, uint32_t needed) {
+static void choose_axes(Probe *tap, const Kernel *kernel, uint32_t needed) {
     for (uint32_t k = 0; tap->is_apart && k < MAX_AXES; k++)
         if (needed >> k & 1) add_axes(tap, k, 1);
     if (tap->is_apart) return;
@@ -79,7 +79,7 @@ static void choose_axes(Tap *tap, const Kernel *kernel, uint32_t needed) {
     if (!tap->is_row && !is_column) add_axes(tap, kernel->first_reduced, kernel->n_reduced);
 }
 
-static DimId n_elems(const Kernel *kernel, const Tap *tap) {
+static DimId n_elems(const Kernel *kernel, const Probe *tap) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     DimId n = dim_const(indextab_dims(tab), 1);
     for (uint32_t k = 0; k < tap->n_axes && n; k++)
@@ -87,25 +87,25 @@ static DimId n_elems(const Kernel *kernel, const Tap *tap) {
     return n;
 }
 
-bool tap_is_idle(Arena *arena, const Kernel *kernel, uint32_t trace) {
+bool probe_is_idle(Arena *arena, const Kernel *kernel, uint32_t trace) {
     return !live_scalars(arena, kernel)[kernel->traces.data[trace].value];
 }
 
-bool tap_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Tap *tap) {
+bool probe_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Probe *tap) {
     const Kernel *kernel = &plan->kernels.data[k];
     uint32_t parallel = kernel_parallel_axes(kernel);
     uint32_t inner = parallel | ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
-    *tap = (Tap){.kernel = k, .trace = trace};
+    *tap = (Probe){.kernel = k, .trace = trace};
     const bool *live = live_scalars(arena, kernel);
     if (!live[kernel->traces.data[trace].value]) return false;
     uint32_t axes = collect(arena, plan, kernel, &kernel->traces.data[trace], live, tap);
-    const uint32_t *stage = compose_scalar_stages(arena, kernel);
+    const uint32_t *stage = inline_scalar_stages(arena, kernel);
     for (uint32_t i = 0; i < tap->scalars.n; i++)
         if (stage[tap->scalars.data[i]] > tap->stage) tap->stage = stage[tap->scalars.data[i]];
     /* A partial has no results, only accumulators. */
     if (tap->stage > 0 && kernel->segment_axis != NO_AXIS) return false;
     tap->is_row = kernel->form != FORM_MAP && (axes & ~parallel) == 0;
-    tap->is_apart = !tap->is_row && kernel->form == FORM_CONTRACT;
+    tap->is_apart = !tap->is_row && kernel->form == FORM_GEMM;
     if (tap->is_apart && tap->stage > 0) return false;
     if (!tap->is_row && ((axes & ~inner) != 0 || tap->stage > kernel->stages.n)) return false;
     choose_axes(tap, kernel, axes);
@@ -113,7 +113,7 @@ bool tap_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Tap *
 }
 
 /* What init kernels store is prepared; it gets its name with all that is. */
-static uint32_t add_buffer(Arena *arena, Plan *plan, const Kernel *kernel, const Tap *tap,
+static uint32_t add_buffer(Arena *arena, Plan *plan, const Kernel *kernel, const Probe *tap,
                            ScalarId value, Str name) {
     BufferKind kind = kernel->is_init ? BUFFER_PREPARED : BUFFER_OUTPUT;
     Buffer buffer = {.kind = kind,
@@ -124,7 +124,7 @@ static uint32_t add_buffer(Arena *arena, Plan *plan, const Kernel *kernel, const
     return plan_add_buffer(arena, plan, buffer);
 }
 
-static IndexId address(const Kernel *kernel, const Tap *tap) {
+static IndexId address(const Kernel *kernel, const Probe *tap) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     IndexId at = index_dim(tab, dim_const(indextab_dims(tab), 0));
     for (uint32_t k = 0; k < tap->n_axes; k++) {
@@ -149,7 +149,7 @@ static void own_stages(Arena *arena, Kernel *kernel) {
 }
 
 /* A place that hangs on the last results needs a stage after them. */
-static void store_inside(Arena *arena, Kernel *kernel, const Tap *tap, const uint32_t *buffers) {
+static void store_inside(Arena *arena, Kernel *kernel, const Probe *tap, const uint32_t *buffers) {
     own_stages(arena, kernel);
     if (!tap->is_row && tap->stage == kernel->stages.n)
         vec_push(arena, &kernel->stages, (Stage){.reduces = {.n = 0}});
@@ -166,10 +166,10 @@ static void store_inside(Arena *arena, Kernel *kernel, const Tap *tap, const uin
     kernel_note_interface(arena, kernel);
 }
 
-void tap_show(Arena *arena, Plan *plan, uint32_t buffer, Str name) {
+void probe_show(Arena *arena, Plan *plan, uint32_t buffer, Str name) {
     Buffer *shown = &plan->buffers.data[buffer];
     if (shown->kind == BUFFER_PREPARED) {
-        tap_copy(arena, plan, buffer, name);
+        probe_copy(arena, plan, buffer, name);
         return;
     }
     shown->ordinal = plan_n_buffers(plan, BUFFER_OUTPUT);
@@ -177,16 +177,16 @@ void tap_show(Arena *arena, Plan *plan, uint32_t buffer, Str name) {
     shown->name = name;
 }
 
-Str tap_name(Arena *arena, uint32_t tap, uint32_t scalar) {
+Str probe_name(Arena *arena, uint32_t tap, uint32_t scalar) {
     return str_format(arena, ".p%u.%u", tap, scalar);
 }
 
 /* Outputs are written by every run: what an init kernel stores is copied to one. */
-static void show_prepared(Arena *arena, Plan *plan, const Tap *tap, uint32_t t,
+static void show_prepared(Arena *arena, Plan *plan, const Probe *tap, uint32_t t,
                           const uint32_t *buffers) {
     for (uint32_t i = 0; i < tap->scalars.n; i++)
         if (plan->buffers.data[buffers[i]].kind == BUFFER_PREPARED)
-            tap_show(arena, plan, buffers[i], tap_name(arena, t, i));
+            probe_show(arena, plan, buffers[i], probe_name(arena, t, i));
 }
 
 /* Kernels that stood for one that starts at all extents now. */
@@ -203,14 +203,14 @@ static void drop_stand_ins(Plan *plan) {
 }
 
 /* The maps come last, and from the last kernel on: each moves the kernels behind it. */
-void tap_store(Arena *arena, Plan *plan, const Tap *taps, uint32_t n_taps) {
+void probe_store(Arena *arena, Plan *plan, const Probe *taps, uint32_t n_taps) {
     uint32_t **buffers = arena_array(arena, uint32_t *, n_taps);
     for (uint32_t t = 0; t < n_taps; t++) {
         Kernel *kernel = &plan->kernels.data[taps[t].kernel];
         buffers[t] = arena_array(arena, uint32_t, taps[t].scalars.n);
         for (uint32_t i = 0; i < taps[t].scalars.n; i++)
             buffers[t][i] = add_buffer(arena, plan, kernel, &taps[t], taps[t].scalars.data[i],
-                                       tap_name(arena, t, i));
+                                       probe_name(arena, t, i));
         if (!taps[t].is_apart) store_inside(arena, kernel, &taps[t], buffers[t]);
         kernel->when = DIM_NONE;
     }
@@ -218,7 +218,7 @@ void tap_store(Arena *arena, Plan *plan, const Tap *taps, uint32_t n_taps) {
         Kernel kernel = plan->kernels.data[k];
         for (uint32_t t = 0; t < n_taps; t++)
             if (taps[t].is_apart && taps[t].kernel == k)
-                tap_map(arena, plan, &kernel, &taps[t], buffers[t]);
+                probe_map(arena, plan, &kernel, &taps[t], buffers[t]);
     }
     drop_stand_ins(plan);
     for (uint32_t t = 0; t < n_taps; t++) show_prepared(arena, plan, &taps[t], t, buffers[t]);

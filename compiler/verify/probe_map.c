@@ -1,4 +1,4 @@
-/* Values that a kernel cannot store where it computes them, the operands of a contraction: a map of
+/* Values that a kernel cannot store where it computes them, the operands of a GEMM: a map of
  * its own computes them by a copy of the kernel's scalar program. It reads what the kernel reads,
  * just before it, so that nothing else moves. And copies of what no run writes. See probe.h. */
 #include "verify/probe_map.h"
@@ -31,8 +31,8 @@ static void insert(Arena *arena, Plan *plan, uint32_t at, Kernel map, Stage stag
     kernels[at] = map;
 }
 
-void tap_map(Arena *arena, Plan *plan, const Kernel *kernel, const Tap *tap,
-             const uint32_t *buffers) {
+void probe_map(Arena *arena, Plan *plan, const Kernel *kernel, const Probe *tap,
+               const uint32_t *buffers) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
     Kernel map =
@@ -57,7 +57,7 @@ void tap_map(Arena *arena, Plan *plan, const Kernel *kernel, const Tap *tap,
     insert(arena, plan, tap->kernel, map, stage);
 }
 
-void tap_copy(Arena *arena, Plan *plan, uint32_t buffer, Str name) {
+void probe_copy(Arena *arena, Plan *plan, uint32_t buffer, Str name) {
     DimTab *dims = plan->graph->dims;
     Buffer output = plan->buffers.data[buffer];
     DimId n = dim_const(dims, 1);

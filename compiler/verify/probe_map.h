@@ -6,9 +6,9 @@
 
 /* Inserts a map at the place of the tap's kernel, `kernel` (not one in the plan), that stores the
  * tap's scalars into these buffers. */
-void tap_map(Arena *arena, Plan *plan, const Kernel *kernel, const Tap *tap,
-             const uint32_t *buffers);
+void probe_map(Arena *arena, Plan *plan, const Kernel *kernel, const Probe *tap,
+               const uint32_t *buffers);
 /* Adds a map after all kernels, and an output of one axis, which it copies the buffer to. */
-void tap_copy(Arena *arena, Plan *plan, uint32_t buffer, Str name);
+void probe_copy(Arena *arena, Plan *plan, uint32_t buffer, Str name);
 
 #endif

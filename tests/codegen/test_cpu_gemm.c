@@ -1,4 +1,4 @@
-/* CPU contractions: every element of the result is, to the bit, one chain of fused multiply-adds
+/* CPU GEMMs: every element of the result is, to the bit, one chain of fused multiply-adds
  * ascending in k, whatever the extents, layouts, vector width, alignment and number of threads. */
 #include "interp/tensor.h"
 #include "lib/compiled.h"
@@ -41,7 +41,7 @@ typedef struct Case {
     char param;            /* a or b: that one is a param, whose layout is prepared; or 0 */
 } Case;
 
-/* The declaration of a factor, where it has to stand. */
+/* The declaration of an operand, where it has to stand. */
 static const char *declare(Arena *arena, const Case *c, char name, bool as_param) {
     bool is_left = name == 'a',
          is_turned = is_left ? c->layout.left_turned : c->layout.right_turned;
@@ -52,7 +52,7 @@ static const char *declare(Arena *arena, const Case *c, char name, bool as_param
                       as_param ? " = \"w\"\n" : ", ");
 }
 
-/* Both factors are read through a view where they are turned; the result is stored as it is and
+/* Both operands are read through a view where they are turned; the result is stored as it is and
  * once more with something done to it. */
 static const char *case_source(Arena *arena, const Case *c) {
     const char *t = dtype_name(c->dtype);
@@ -200,7 +200,7 @@ Test(cpu_gemm, f64_constant_extents, .timeout = 60) {
     each_layout(DT_F64, check_constant);
 }
 
-/* Prepared panels: of the right factor, and where n is short of the left one. */
+/* Prepared panels: of the rhs, and where n is short of the left one. */
 static void check_prepared(const Case *c) {
     Case prepared = *c;
     prepared.param = 'b';
@@ -217,7 +217,7 @@ Test(cpu_gemm, f64_params, .timeout = 120) {
     each_layout(DT_F64, check_prepared);
 }
 
-/* A few rows, many and none in one artifact whose right factor is prepared. */
+/* A few rows, many and none in one artifact whose rhs is prepared. */
 static void check_rows(const Case *c) {
     static const Extents rows[] = {{0, 70, 400},  {1, 70, 400},  {4, 70, 400},  {5, 70, 400},
                                    {16, 70, 400}, {17, 70, 400}, {60, 70, 400}, {450, 70, 400}};
@@ -230,7 +230,7 @@ Test(cpu_gemm, any_number_of_rows_with_a_param, .timeout = 60) {
     each_layout(DT_F32, check_rows);
 }
 
-/* Programs whose factor w is once an input and once a param: the same bits in every dtype. */
+/* Programs whose operand w is once an input and once a param: the same bits in every dtype. */
 
 static const char *const shared_bodies[] = {
     "graph g(x: %s[B, 40]%s) -> (y: %s[B, 50]) {\n%s  y = x @ w\n}\n|[40, 50]",
@@ -362,7 +362,7 @@ typedef struct Meeting {
     uint32_t n_launches;
 } Meeting;
 
-/* Also under another op, of several batches, of one column; not of different left factors. */
+/* Also under another op, of several batches, of one column; not of different lhs operands. */
 static const Meeting meetings[] = {
     {"f32", "[M, 64]", "[64, 600]", "[M, 600]", "silu(x @ a) * (x @ b)", 1},
     {"bf16", "[M, 64]", "[64, 600]", "[M, 600]", "silu(x @ a) * (x @ b)", 1},
@@ -385,7 +385,7 @@ static uint32_t n_launches(const Meeting *m, TargetId target) {
     Compiled compiled = compiled_new(source, target);
     const Plan *plan = compiled.driver.plans[0];
     uint32_t n = 0;
-    for (uint32_t k = 0; k < plan->kernels.n; k++) n += plan->kernels.data[k].link == LINK_NONE;
+    for (uint32_t k = 0; k < plan->kernels.n; k++) n += plan->kernels.data[k].link == LAUNCH_SINGLE;
     compile_free(&compiled);
     arena_free(arena);
     return n;
@@ -433,8 +433,8 @@ static bool is_right(const char *source, Text *report) {
     return ok;
 }
 
-/* What a launch makes is no factor in it, though of one step of k an element of the product is made
- * of the element of the factor that lies at the same place. */
+/* What a launch makes is no operand in it, though of one step of k an element of the product is
+ * made of the element of the operand that lies at the same place. */
 Test(cpu_gemm, factors_are_made_by_launches_before, .timeout = 120) {
     static const struct {
         const char *a, *b, *y, *body;

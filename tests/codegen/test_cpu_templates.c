@@ -26,8 +26,8 @@ enum { MAX_SYMBOLS = 8 };
 
 typedef struct Settings {
     TargetId target;
-    uint32_t lanes; /* 0: what the scheduler chose, and its unit_elems */
-    int64_t unit_elems;
+    uint32_t lanes; /* 0: what the scheduler chose, and its chunk_elems */
+    int64_t chunk_elems;
     bool is_wide, off;
 } Settings;
 
@@ -53,7 +53,7 @@ static void override_sched(Kernel *kernel, Settings settings) {
         sched->is_wide = sched->is_wide || settings.is_wide;
         if (!settings.lanes) continue;
         if (sched->lanes > 1) sched->lanes = settings.lanes;
-        sched->unit_elems = settings.unit_elems;
+        sched->chunk_elems = settings.chunk_elems;
     }
 }
 
@@ -152,7 +152,7 @@ static int64_t count_units(const Compiled *c, const Kernel *kernel, const Sched 
     for (uint32_t k = 0; k < kernel->n_parallel; k++) {
         int64_t extent = eval(c, index_axis_extent(tab, k), symbols);
         if (kernel->form != FORM_ROW && k == kernel_lane_axis(kernel, sched))
-            extent = (extent + sched->unit_elems - 1) / sched->unit_elems;
+            extent = (extent + sched->chunk_elems - 1) / sched->chunk_elems;
         units *= extent;
     }
     if (kernel->segment_axis != NO_AXIS)
@@ -408,7 +408,7 @@ static void check_case(const Case *test, Settings settings, const int64_t (*exte
         Run r = run(&c, &x, dims);
         const char *what =
             str_format(arena, "lanes %u, unit %lld, [%lld, %lld, ...]%s\n%s", settings.lanes,
-                       (long long)settings.unit_elems, (long long)dims[0], (long long)dims[1],
+                       (long long)settings.chunk_elems, (long long)dims[0], (long long)dims[1],
                        e % 2 ? " with special values" : "", source);
         check_outputs(&c, test, &x, &r, what);
         run_free(&r);
@@ -420,10 +420,10 @@ static void check_case(const Case *test, Settings settings, const int64_t (*exte
 static const Dtype dtypes[] = {DT_F64, DT_F32, DT_F16, DT_BF16, DT_I32};
 enum { N_DTYPES = 5 };
 static const Settings schedules[] = {
-    {.target = TARGET_CPU, .lanes = 4, .unit_elems = 8, .is_wide = true},
-    {.target = TARGET_CPU, .lanes = 8, .unit_elems = 64},
-    {.target = TARGET_CPU, .lanes = 16, .unit_elems = 256},
-    {.target = TARGET_CPU, .lanes = 1, .unit_elems = 16}};
+    {.target = TARGET_CPU, .lanes = 4, .chunk_elems = 8, .is_wide = true},
+    {.target = TARGET_CPU, .lanes = 8, .chunk_elems = 64},
+    {.target = TARGET_CPU, .lanes = 16, .chunk_elems = 256},
+    {.target = TARGET_CPU, .lanes = 1, .chunk_elems = 16}};
 enum { N_SCHEDULES = 4 };
 
 /* Every dtype under every schedule. */

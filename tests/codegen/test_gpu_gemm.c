@@ -1,4 +1,4 @@
-/* Contractions on the GPU's ordinary units, without a GPU: every dtype, transposition and kind of
+/* GEMMs on the GPU's ordinary units, without a GPU: every dtype, transposition and kind of
  * epilogue becomes PTX that ptxas assembles, within its shared memory, with as many multiply-adds
  * as the schedule says and with nothing spilled. What they compute is checked where there is a GPU.
  */
@@ -74,7 +74,7 @@ static Plan *add_program(Batch *batch, const char *source) {
     Module *module = plans_parse(batch->arena, source);
     Plan *plan = plans_fuse(batch->arena, module, 0, false);
     cr_assert_eq(plan->kernels.n, 1, "%s", source);
-    cr_assert_eq(plan->kernels.data[0].form, FORM_CONTRACT);
+    cr_assert_eq(plan->kernels.data[0].form, FORM_GEMM);
     sched_plan(batch->arena, plan, batch->target);
     cr_assert(batch->n < MAX_PLANS);
     batch->plans[batch->n++] = plan;
@@ -127,7 +127,7 @@ static void check_function(const Batch *batch, const Variant *variant, Dtype dty
     const char *text = ptx_function_text(batch->arena, batch->code.data, variant->symbol);
     uint32_t computing = 32 * sched->warps_m * sched->warps_n;
     uint32_t expected = sched->tile_m * sched->tile_n / computing * sched->tile_k;
-    cr_assert_eq(sched->engine, CONTRACT_FMA);
+    cr_assert_eq(sched->engine, GEMM_FMA);
     cr_expect_eq(ptx_count(text, ".local"), 0, "%s", variant->symbol);
     cr_expect_geq(ptx_count(text, "bar.sync") + ptx_count(text, "barrier.sync"), 2, "%s",
                   variant->symbol);
@@ -190,7 +190,7 @@ Test(gpu_gemm, symbolic_f32) {
     check_programs(TARGET_SM_80, DT_F32, symbolic_dims);
 }
 
-/* Vectors, guarded and gathered factors, batches that broadcast, 64-bit addresses. */
+/* Vectors, guarded and gathered operands, batches that broadcast, 64-bit addresses. */
 Test(gpu_gemm, shapes_and_views) {
     static const char *const sources[] = {
         "dim N in 1..100000\n"
@@ -216,7 +216,8 @@ Test(gpu_gemm, shapes_and_views) {
     arena_free(batch.arena);
 }
 
-/* Beyond the end of k one factor is -0 and the other +0, which leaves even a sum of -0 as it is. */
+/* Beyond the end of k one operand is -0 and the other +0, which leaves even a sum of -0 as it is.
+ */
 Test(gpu_gemm, pads_with_zeros_of_both_signs) {
     Batch batch = {.arena = arena_new(NULL), .target = target_get(TARGET_SM_90A)};
     Plan *plan = add_program(
@@ -251,7 +252,7 @@ Test(gpu_gemm, variants_by_extent) {
     arena_free(batch.arena);
 }
 
-/* A tile of few rows has some 40 KiB of the right factor under way and room for a block beside it;
+/* A tile of few rows has some 40 KiB of the rhs under way and room for a block beside it;
  * its fragments come so many steps ahead that nobody waits for shared memory. Where k is short,
  * there are the tiles of other products. */
 Test(gpu_gemm, few_rows_are_streamed) {

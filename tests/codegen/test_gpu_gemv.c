@@ -1,4 +1,4 @@
-/* Contractions with one row or column on a GPU, as schedules and code: which products they are,
+/* GEMMs with one row or column on a GPU, as schedules and code: which products they are,
  * that every variant of one sums the same chains, and that every dtype and layout of the matrix
  * becomes wide loads that the assembler takes without spills. Results are checked where there is a
  * GPU. */
@@ -12,7 +12,7 @@ static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
 
 static const Kernel *matmul_of(const Plan *plan) {
     for (uint32_t i = 0; i < plan->kernels.n; i++)
-        if (plan->kernels.data[i].form == FORM_CONTRACT) return &plan->kernels.data[i];
+        if (plan->kernels.data[i].form == FORM_GEMM) return &plan->kernels.data[i];
     return NULL;
 }
 
@@ -20,15 +20,15 @@ static const Kernel *matmul_of(const Plan *plan) {
 static void check_schedule(const Kernel *kernel, TargetId target) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     DimId k = index_axis_extent(tab, gemm_axis_k(kernel));
-    uint32_t n_chains = contract_n_chains(indextab_dims(tab), k);
+    uint32_t n_chains = gemv_n_chains(indextab_dims(tab), k);
     const Variant *last = &kernel->variants[kernel->n_variants - 1];
     cr_expect(!last->align_args && !last->multiple_dim && !last->limit_dim);
     for (uint32_t v = 0; v < kernel->n_variants; v++) {
         const Sched *s = &kernel->variants[v].sched;
         uint32_t blocks = s->cluster > 1 ? s->cluster : 1;
-        uint32_t held = s->team * s->slots * blocks * (s->lanes_along_k ? s->lanes : 1);
-        uint32_t n_outputs = s->tile_m * s->tile_n, across = s->threads / s->team;
-        cr_expect_eq(s->engine, CONTRACT_VECTOR);
+        uint32_t held = s->threads_per_row * s->slots * blocks * (s->lanes_along_k ? s->lanes : 1);
+        uint32_t n_outputs = s->tile_m * s->tile_n, across = s->threads / s->threads_per_row;
+        cr_expect_eq(s->engine, GEMM_GEMV);
         cr_expect(s->threads % 32 == 0 && s->threads <= 1024 && n_outputs <= s->threads);
         cr_expect(s->tile_m == 1 || s->tile_n == 1);
         cr_expect_leq(blocks, target_get(target)->max_cluster);
@@ -119,7 +119,7 @@ Test(gpu_vector, what_is_read_once_takes_no_place) {
 Test(gpu_vector, teams_grow_with_k) {
     static const struct {
         const char *dim, *k;
-        uint32_t team;
+        uint32_t threads_per_row;
     } cases[] = {{"", "1024", 32},
                  {"", "2048", 64},
                  {"", "4096", 128},
@@ -133,7 +133,8 @@ Test(gpu_vector, teams_grow_with_k) {
                  cases[i].dim, cases[i].k, cases[i].k);
         Compiled p = compiled_new(source, TARGET_SM_90A);
         const Sched *s = &matmul_of(p.plan)->variants[0].sched;
-        cr_expect_eq(s->team, cases[i].team, "k = %s: %u threads", cases[i].k, s->team);
+        cr_expect_eq(s->threads_per_row, cases[i].threads_per_row, "k = %s: %u threads", cases[i].k,
+                     s->threads_per_row);
         cr_expect_leq(s->slots * s->unroll, 8);
         check_schedule(matmul_of(p.plan), TARGET_SM_90A);
         compile_free(&p);
@@ -198,8 +199,8 @@ Test(gpu_vector, engine_does_not_depend_on_fusion) {
         Compiled p = compiled_as(cases[i / 2].source, TARGET_SM_90A,
                                  i & 1 ? COMPILE_UNFUSED : COMPILE_FUSED);
         const Kernel *kernel = matmul_of(p.plan);
-        cr_expect_eq(kernel->variants[0].sched.engine == CONTRACT_VECTOR, cases[i / 2].is_vector,
-                     "%s", cases[i / 2].source);
+        cr_expect_eq(kernel->variants[0].sched.engine == GEMM_GEMV, cases[i / 2].is_vector, "%s",
+                     cases[i / 2].source);
         compile_free(&p);
     }
 }
@@ -212,6 +213,6 @@ Test(gpu_vector, n_chains) {
                                            {3, 4},       {128, 128},   {129, 256},
                                            {1024, 1024}, {1025, 1024}, {4096, 1024}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
-        cr_expect_eq(contract_n_chains(dims, dim_const(dims, expected[i][0])), expected[i][1]);
+        cr_expect_eq(gemv_n_chains(dims, dim_const(dims, expected[i][0])), expected[i][1]);
     arena_free(arena);
 }

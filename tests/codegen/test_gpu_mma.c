@@ -1,5 +1,5 @@
-/* Tensor core contractions as code: what is scheduled, which instructions each layout of the
- * factors becomes, and that the assembler takes it without spills. That results are right is for
+/* Tensor core GEMMs as code: what is scheduled, which instructions each layout of the
+ * operands becomes, and that the assembler takes it without spills. That results are right is for
  * the tests that run on a GPU. */
 #include "lib/compiled.h"
 
@@ -39,7 +39,7 @@ static Program compile(const char *source, TargetId target) {
     uint32_t n_init = plan_n_init(plan);
     cr_assert_eq(plan->kernels.n - n_init, 1, "%u kernels\n%s", plan->kernels.n, source);
     p.kernel = &plan->kernels.data[n_init];
-    cr_assert_eq(p.kernel->form, FORM_CONTRACT);
+    cr_assert_eq(p.kernel->form, FORM_GEMM);
     return p;
 }
 
@@ -60,7 +60,7 @@ static void check_loop(const Program *p, uint32_t variant, const char *text, Dty
     const Sched *s = &p->kernel->variants[variant].sched;
     uint32_t m = s->tile_m / s->warps_m / 16, n = s->tile_n / s->warps_n / 8, each;
     const char *name = instruction(dtype, target, &each);
-    cr_expect_eq(s->engine, CONTRACT_MMA);
+    cr_expect_eq(s->engine, GEMM_MMA);
     cr_expect_eq(s->threads, s->warps_m * s->warps_n * 32);
     cr_expect_eq(ptx_count(text, name), n_steps(s, dtype) * m * n * each, "%s", name);
     cr_expect_eq(ptx_count(text, "mma.sync"), ptx_count(text, name));
@@ -70,7 +70,7 @@ static void check_loop(const Program *p, uint32_t variant, const char *text, Dty
     cr_expect_eq(ptx_count(text, ".local"), 0, "a local array");
 }
 
-/* Large constant matrices, every layout: both factors are copied, and what lies along m or n is
+/* Large constant matrices, every layout: both operands are copied, and what lies along m or n is
  * turned on its way into registers: by ldmatrix, or element by element where that cannot. */
 static void check_layout(Operands o, int left_turned, int right_turned, TargetId target) {
     char source[512];
@@ -159,7 +159,7 @@ Test(gpu_mma, tf32_is_never_taken_unasked) {
             "graph g(a: f32[512, 512], b: f32[512, 512]) -> (y: f32[512, 512]) {\n  y = %s\n}\n",
             products[i]);
         Program p = compile(source, TARGET_SM_90);
-        cr_expect_eq(p.kernel->variants[0].sched.engine, i == 2 ? CONTRACT_MMA : CONTRACT_FMA);
+        cr_expect_eq(p.kernel->variants[0].sched.engine, i == 2 ? GEMM_MMA : GEMM_FMA);
         cr_expect_eq(strstr(p.compiled.bytes, "tf32") != NULL, i == 2, "%s", source);
         compile_free(&p.compiled);
     }
@@ -220,7 +220,7 @@ Test(gpu_mma, operands_of_an_epilogue_are_loaded_early) {
 }
 
 /* What cannot be copied goes through registers: odd pitches in one variant that asks for nothing;
- * guarded but aligned factors by wide loads. */
+ * guarded but aligned operands by wide loads. */
 Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
     Program p = compile("graph g(a: bf16[300, 77], b: bf16[77, 131]) -> (y: bf16[300, 131]) {\n"
                         "  y = a @ b\n"
@@ -325,7 +325,7 @@ Test(gpu_mma, chunks_that_k_cuts_short_keep_what_is_inside) {
     compile_free(&p.compiled);
 }
 
-/* The right factor's rows of 4001 elements begin anywhere; an init step pads them. */
+/* The rhs's rows of 4001 elements begin anywhere; an init step pads them. */
 Test(gpu_mma, odd_rows_of_params_are_copied) {
     static const char *const bodies[2] = {
         "dim M in 1..300\ngraph g(a: bf16[M, 64], b: bf16[64, 4001]) -> (y: bf16[M, 4001]) {\n"
@@ -402,7 +402,7 @@ Test(gpu_mma, few_rows_read_the_left_factor_seldom) {
                  is_known ? "1..2" : cases[i].rows, name, cases[i].n, name, cases[i].n);
         Program p = compile(source, cases[i].target);
         const Sched *s = &p.kernel->variants[0].sched;
-        cr_expect_eq(s->engine, CONTRACT_MMA);
+        cr_expect_eq(s->engine, GEMM_MMA);
         cr_expect(s->tile_m == cases[i].m && s->tile_n == cases[i].n_tile &&
                       s->stages == cases[i].stages,
                   "%u x %u, %u stages: %s", s->tile_m, s->tile_n, s->stages, source);
@@ -412,7 +412,7 @@ Test(gpu_mma, few_rows_read_the_left_factor_seldom) {
 }
 
 /* Tiles of few rows have chunks for all threads, however deep k lets them be and however the
- * factors lie. */
+ * operands lie. */
 Test(gpu_mma, few_rows_of_any_k_assemble) {
     static const int depths[] = {40, 96, 136, 192, 256, 1000};
     for (int i = 0; i < 24; i++) {
@@ -426,7 +426,7 @@ Test(gpu_mma, few_rows_of_any_k_assemble) {
         for (int t = 0; t < 2; t++) {
             TargetId target = t ? TARGET_SM_90A : TARGET_SM_80;
             Program p = compile(source, target);
-            cr_expect_eq(p.kernel->variants[0].sched.engine, CONTRACT_MMA, "%s", source);
+            cr_expect_eq(p.kernel->variants[0].sched.engine, GEMM_MMA, "%s", source);
             cr_expect(assembles_without_spills(&p), "%s", source);
             compile_free(&p.compiled);
         }
@@ -449,14 +449,14 @@ Test(gpu_mma, few_rows_come_before_wgmma) {
         Program p = compile(source, TARGET_SM_90A);
         bool has_few = i < 2, has_wgmma = i != 1;
         const Variant *first = &p.kernel->variants[0];
-        cr_expect_eq(first->sched.engine == CONTRACT_MMA && first->sched.tile_m == 32, has_few);
+        cr_expect_eq(first->sched.engine == GEMM_MMA && first->sched.tile_m == 32, has_few);
         cr_expect_eq(first->limit_dim != DIM_NONE && first->limit == 32, i == 0);
         uint32_t n_wgmma = 0;
         for (uint32_t v = 0; v < p.kernel->n_variants; v++)
-            n_wgmma += p.kernel->variants[v].sched.engine == CONTRACT_WGMMA;
+            n_wgmma += p.kernel->variants[v].sched.engine == GEMM_WGMMA;
         cr_expect_eq(n_wgmma > 0, has_wgmma);
         const Variant *last = &p.kernel->variants[p.kernel->n_variants - 1];
-        cr_expect(last->sched.engine == CONTRACT_MMA && last->limit_dim == DIM_NONE);
+        cr_expect(last->sched.engine == GEMM_MMA && last->limit_dim == DIM_NONE);
         compile_free(&p.compiled);
     }
 }

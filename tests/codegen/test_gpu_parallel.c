@@ -42,17 +42,17 @@ static void expect_agreement(const Program *p, const char *source) {
     const Kernel *first = p->launch.kernels;
     for (uint32_t k = 1; k < p->launch.n; k++) {
         const Kernel *part = &p->launch.kernels[k];
-        cr_assert(part->link == LINK_PART && part->form == first->form &&
+        cr_assert(part->link == LAUNCH_PARALLEL && part->form == first->form &&
                       part->n_variants == first->n_variants,
                   "%s", source);
         for (uint32_t v = 0; v < first->n_variants; v++) {
             const Sched *a = &first->variants[v].sched, *b = &part->variants[v].sched;
             cr_expect(a->threads == b->threads && a->cluster == b->cluster, "%u of %s", v, source);
-            if (first->form != FORM_CONTRACT) continue;
+            if (first->form != FORM_GEMM) continue;
             cr_expect(a->engine == b->engine, "%u of %s", v, source);
             bool has_same_tiles = a->tile_m == b->tile_m && a->tile_n == b->tile_n &&
                                   a->stages == b->stages && a->is_wide == b->is_wide;
-            cr_expect(a->engine != CONTRACT_WGMMA || has_same_tiles, "%u of %s", v, source);
+            cr_expect(a->engine != GEMM_WGMMA || has_same_tiles, "%u of %s", v, source);
         }
         const Variant *last = &part->variants[part->n_variants - 1];
         cr_expect(!variant_has_conditions(p->compiled.plan, part, last), "%s", source);
@@ -175,7 +175,7 @@ Test(gpu_part, parts_may_start_at_some_extents_alone) {
         const Plan *plan = p.compiled.plan;
         bool has_parts = false;
         for (uint32_t k = 0; k < plan->kernels.n; k++)
-            has_parts = has_parts || (plan->kernels.data[k].link == LINK_PART &&
+            has_parts = has_parts || (plan->kernels.data[k].link == LAUNCH_PARALLEL &&
                                       plan->kernels.data[k].when != DIM_NONE);
         cr_expect(has_parts && loads(&p), "%s", target_get(targets[t])->name);
         compile_free(&p.compiled);

@@ -69,7 +69,7 @@ Test(gpu_row, long_rows_are_kept_by_clusters) {
 /* Softmax over rows that are no whole vectors. */
 static const struct {
     int length;
-    uint32_t threads, team, resident, slots;
+    uint32_t threads, threads_per_row, resident, slots;
 } odd_rows[] = {{3, 128, 1, 3, 4},       {7, 128, 2, 4, 4},       {15, 128, 4, 4, 4},
                 {17, 128, 4, 5, 8},      {33, 128, 8, 5, 8},      {101, 128, 16, 7, 8},
                 {255, 128, 16, 16, 16},  {257, 128, 32, 9, 16},   {513, 128, 32, 17, 32},
@@ -90,18 +90,21 @@ Test(gpu_row, rows_of_single_elements_have_several_accumulators_a_thread) {
         cr_assert_eq(c.plan->kernels.n, 1, "%s", source);
         const Sched *s = &c.plan->kernels.data[0].variants[0].sched;
         bool is_wanted = s->lanes == 1 && s->threads == odd_rows[i].threads &&
-                         s->team == odd_rows[i].team && s->resident == odd_rows[i].resident &&
-                         s->slots == odd_rows[i].slots;
+                         s->threads_per_row == odd_rows[i].threads_per_row &&
+                         s->resident == odd_rows[i].resident && s->slots == odd_rows[i].slots;
         cr_expect(is_wanted, "%sthreads %u, team %u, resident %u, slots %u", source, s->threads,
-                  s->team, s->resident, s->slots);
-        uint32_t in_warp = s->team < 32 ? s->team : 32, n = 0, held = s->slots, shared = 1;
+                  s->threads_per_row, s->resident, s->slots);
+        uint32_t in_warp = s->threads_per_row < 32 ? s->threads_per_row : 32, n = 0,
+                 held = s->slots, shared = 1;
         for (uint32_t k = in_warp; k > 1; k /= 2) {
             n += 1 + (held > 1 ? held / 2 : 1);
             shared *= held > 1 ? 2 : 1;
             held = held > 1 ? held / 2 : 1;
         }
-        for (uint32_t k = s->team > 32 ? s->team / 32 * s->slots : 1; k > 1; k /= 2) n += 2;
-        for (uint32_t k = s->team > 32 ? 1 : shared; k > 1; k /= 2) n++;
+        for (uint32_t k = s->threads_per_row > 32 ? s->threads_per_row / 32 * s->slots : 1; k > 1;
+             k /= 2)
+            n += 2;
+        for (uint32_t k = s->threads_per_row > 32 ? 1 : shared; k > 1; k /= 2) n++;
         uint32_t n_found = ptx_count(compiled_function(&c, &c.plan->kernels.data[0], 0), "shfl");
         cr_expect_eq(n_found, n, "%s%u exchanges, not %u", source, n_found, n);
         cr_expect_eq(spilled_bytes(&c), 0, "%s", source);
@@ -117,7 +120,8 @@ Test(gpu_row, an_argmax_finds_the_value_then_its_place) {
                               TARGET_SM_90A);
     const Kernel *kernel = &c.plan->kernels.data[0];
     const Sched *s = &kernel->variants[0].sched;
-    cr_assert(s->team == 32 && s->slots > 1, "team %u, slots %u", s->team, s->slots);
+    cr_assert(s->threads_per_row == 32 && s->slots > 1, "team %u, slots %u", s->threads_per_row,
+              s->slots);
     Str text = compiled_function(&c, kernel, 0);
     cr_expect_eq(ptx_count(text, "shfl"), 10);
     uint32_t n_chosen = ptx_count(text, "selp"), most = 2 * s->resident + 8;
@@ -130,7 +134,7 @@ Test(gpu_row, an_argmax_finds_the_value_then_its_place) {
 Test(gpu_row, a_few_rows_have_more_threads) {
     static const struct {
         int n_rows, length;
-        uint32_t lanes, threads, team, resident;
+        uint32_t lanes, threads, threads_per_row, resident;
     } rows[] = {{1, 10, 2, 128, 8, 1},      {64, 200, 8, 128, 32, 1},
                 {64, 1001, 1, 256, 256, 4}, {512, 1001, 1, 256, 256, 4},
                 {4096, 7, 1, 128, 2, 4},    {4096, 1001, 1, 128, 32, 32}};
@@ -142,9 +146,10 @@ Test(gpu_row, a_few_rows_have_more_threads) {
         Compiled c = compiled_new(source, TARGET_SM_90A);
         const Sched *s = &c.plan->kernels.data[0].variants[0].sched;
         bool is_wanted = s->lanes == rows[i].lanes && s->threads == rows[i].threads &&
-                         s->team == rows[i].team && s->resident == rows[i].resident;
+                         s->threads_per_row == rows[i].threads_per_row &&
+                         s->resident == rows[i].resident;
         cr_expect(is_wanted, "%slanes %u, threads %u, team %u, resident %u", source, s->lanes,
-                  s->threads, s->team, s->resident);
+                  s->threads, s->threads_per_row, s->resident);
         compile_free(&c);
     }
 }
@@ -171,7 +176,7 @@ Test(gpu_row, teams_without_a_row_repeat_the_last) {
     const Kernel *kernel = &p.plan->kernels.data[0];
     const Sched *s = &kernel->variants[0].sched;
     cr_assert_gt(s->resident, 0);
-    cr_assert_gt(s->threads / s->team, 3);
+    cr_assert_gt(s->threads / s->threads_per_row, 3);
     const char *text = compiled_function(&p, kernel, 0);
     cr_expect_eq(ptx_count(text, ", 10, 0, %p"), 0);
     cr_expect_gt(ptx_count(text, "st.global"), 0);

@@ -1,4 +1,4 @@
-/* Contractions by wgmma as code: when they are chosen, what each layout of the factors becomes,
+/* GEMMs by wgmma as code: when they are chosen, what each layout of the operands becomes,
  * what the manifest says of it, and that the assembler takes it as it is meant. That results are
  * right is for the tests that run on a GPU. */
 #include "lib/compiled.h"
@@ -21,23 +21,23 @@ typedef struct Program {
 static Program compile(const char *source, TargetId target) {
     Program p = {.compiled = compiled_new(source, target)};
     const Plan *plan = p.compiled.plan;
-    uint32_t first = 0; /* but for copies of factors */
+    uint32_t first = 0; /* but for copies of operands */
     while (plan->kernels.data[first].form == FORM_MAP) first++;
     p.launch = plan_launch(plan, first);
     cr_assert_eq(plan->kernels.n, first + p.launch.n, "%u kernels\n%s", plan->kernels.n, source);
     p.kernel = p.launch.kernels;
-    cr_assert_eq(p.kernel->form, FORM_CONTRACT);
+    cr_assert_eq(p.kernel->form, FORM_GEMM);
     return p;
 }
 
-static uint32_t n_by_engine(const Program *p, ContractEngine engine) {
+static uint32_t n_by_engine(const Program *p, GemmEngine engine) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->kernel->n_variants; i++)
         n += p->kernel->variants[i].sched.engine == engine;
     return n;
 }
 
-static uint32_t first_by_engine(const Program *p, ContractEngine engine) {
+static uint32_t first_by_engine(const Program *p, GemmEngine engine) {
     uint32_t v = 0;
     while (v < p->kernel->n_variants && p->kernel->variants[v].sched.engine != engine) v++;
     return v;
@@ -49,7 +49,7 @@ static uint32_t first_by_engine(const Program *p, ContractEngine engine) {
 static bool assembles_as_meant(const Program *p) {
     PtxReport report;
     if (!compiled_assemble(&p->compiled, (PtxOptions){.wants_sass = true}, &report)) return true;
-    uint32_t n_wgmma = n_by_engine(p, CONTRACT_WGMMA);
+    uint32_t n_wgmma = n_by_engine(p, GEMM_WGMMA);
     return report.functions.n == p->kernel->n_variants && ptx_is_in_registers(&report) &&
            report.n_remarks == 0 &&
            (!report.sass || ptx_count(report.sass, "HGMMA") >= 4 * n_wgmma);
@@ -65,13 +65,13 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
     bool is_tf32 = left->dtype == DT_F32;
     const char *dtype = is_tf32 ? "tf32" : left->dtype == DT_BF16 ? "bf16" : "f16";
     int64_t depth = is_tf32 ? 32 : 64; /* 128 bytes */
-    uint32_t n_products = launch_has_parts(&p->launch) ? 1 : p->launch.n;
+    uint32_t n_products = launch_is_parallel(&p->launch) ? 1 : p->launch.n;
     cr_expect_eq(wgmma_products(s), n_products);
     snprintf(instruction, sizeof instruction, "wgmma.mma_async.sync.aligned.m64n%uk%d.f32.%s.%s",
              s->tile_n * n_products, is_tf32 ? 8 : 16, dtype, dtype);
     snprintf(transposes, sizeof transposes, ", a, b, 1, 1, 1, %d, %d;", left_turned, right_turned);
     if (is_tf32) strcpy(transposes, ", a, b, 1, 1, 1;");
-    cr_expect_eq(s->engine, CONTRACT_WGMMA);
+    cr_expect_eq(s->engine, GEMM_WGMMA);
     cr_expect_eq(s->tile_k, depth);
     cr_expect_eq(s->threads, s->tile_m * 2 + 128);
     cr_expect(s->stages >= 3 && v->shared_bytes <= WGMMA_SHARED_BYTES);
@@ -81,7 +81,7 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
     cr_expect_eq(ptx_count(text, "cp.async.bulk.tensor"),
                  common + (left_turned ? s->tile_m / 64 : 1));
     cr_expect_eq(ptx_count(text, "[128]"),
-                 launch_has_parts(&p->launch) ? 2 * p->launch.n : n_products + 1);
+                 launch_is_parallel(&p->launch) ? 2 * p->launch.n : n_products + 1);
     cr_expect_eq(ptx_count(text, "mbarrier.init"),
                  2 * (s->stages + (s->store_warps ? s->warps_m : 0)));
     bool is_cluster = s->cluster > 1;
@@ -141,10 +141,10 @@ typedef struct Stored {
  * tiles and they keep up, with the price of the epilogue. */
 static void check_stored(const Stored *stored) {
     Program p = compile(stored->source, TARGET_SM_90A);
-    const Variant *v = &p.kernel->variants[first_by_engine(&p, CONTRACT_WGMMA)];
-    uint32_t n_last = n_by_engine(&p, CONTRACT_WGMMA) - 1;
+    const Variant *v = &p.kernel->variants[first_by_engine(&p, GEMM_WGMMA)];
+    uint32_t n_last = n_by_engine(&p, GEMM_WGMMA) - 1;
     const Sched *s = &v[n_last].sched;
-    cr_expect_eq(s->engine, CONTRACT_WGMMA);
+    cr_expect_eq(s->engine, GEMM_WGMMA);
     cr_expect_eq(s->store_warps, stored->warps, "%u: %s", s->store_warps, stored->source);
     cr_expect(s->stages >= 3 && v->shared_bytes <= WGMMA_SHARED_BYTES);
     cr_expect(assembles_as_meant(&p), "%s", stored->source);
@@ -185,7 +185,7 @@ Test(gpu_wgmma, warps_that_copy_nothing_store, .timeout = 60) {
         {"graph g(a: bf16[4000, 1024], b: bf16[1024, 4104]) -> (y: bf16[4000, 4104]) {\n"
          "  y = relu(a @ b)\n}\n",
          3},
-        /* both factors' rows begin within lines */
+        /* both operands' rows begin within lines */
         {"graph g(a: bf16[4000, 4072], b: bf16[4072, 4104]) -> (y: bf16[4000, 4104]) {\n"
          "  y = relu(a @ b)\n}\n",
          0},
@@ -223,7 +223,7 @@ Test(gpu_wgmma, tf32_wants_both_factors_along_k, .timeout = 120) {
             cr_expect(assembles_as_meant(&p), "%s", source);
             cr_expect_not_null(strstr(p.compiled.bytes, "//@ map 0:tf32 128 0 200:1:32 256:200:"));
         } else {
-            cr_expect_eq(n_by_engine(&p, CONTRACT_WGMMA), 0, "%s", source);
+            cr_expect_eq(n_by_engine(&p, GEMM_WGMMA), 0, "%s", source);
         }
         compile_free(&p.compiled);
     }
@@ -238,7 +238,7 @@ Test(gpu_wgmma, tf32_params_are_laid_out_along_k) {
     const Plan *plan = compiled.plan;
     cr_assert_eq(plan_n_init(plan), 1);
     const Kernel *product = &plan->kernels.data[1];
-    cr_expect_eq(product->variants[0].sched.engine, CONTRACT_WGMMA);
+    cr_expect_eq(product->variants[0].sched.engine, GEMM_WGMMA);
     const TensorMap *map = &product->variants[0].maps[1];
     cr_expect_eq(plan->buffers.data[product->args.data[map->arg]].kind, BUFFER_PREPARED);
     cr_expect_eq(map->axes[0].axis, gemm_axis_k(product));
@@ -269,8 +269,7 @@ Test(gpu_wgmma, epilogues_load_ahead) {
                         "(y: bf16[4096, 4096]) { y = cast(sigmoid(tanh(cast(a @ b, f32) + "
                         "cast(t, f32))), bf16) }",
                         TARGET_SM_90A);
-    const char *text =
-        compiled_function(&p.compiled, p.kernel, first_by_engine(&p, CONTRACT_WGMMA));
+    const char *text = compiled_function(&p.compiled, p.kernel, first_by_engine(&p, GEMM_WGMMA));
     const char *load = strstr(text, "ld.global"), *results = strstr(text, "ld.shared");
     cr_assert(load && results && strstr(results, "ex2."));
     cr_expect_lt(load, results);
@@ -297,9 +296,10 @@ Test(gpu_wgmma, launches_of_several_products_assemble_as_meant, .timeout = 300) 
         write_launch(source, sizeof source, dtypes[i >> 1 & 1], is_pair, is_turned, sizes[i / 4].m,
                      sizes[i / 4].n, sizes[i / 4].k);
         Program p = compile(source, TARGET_SM_90A);
-        cr_assert(p.launch.n == 2 && p.launch.kernels[1].link == (is_pair ? LINK_PHASE : LINK_PART),
+        cr_assert(p.launch.n == 2 &&
+                      p.launch.kernels[1].link == (is_pair ? LAUNCH_SEQUENCE : LAUNCH_PARALLEL),
                   "%s", source);
-        uint32_t first = first_by_engine(&p, CONTRACT_WGMMA), n = n_by_engine(&p, CONTRACT_WGMMA);
+        uint32_t first = first_by_engine(&p, GEMM_WGMMA), n = n_by_engine(&p, GEMM_WGMMA);
         cr_expect_geq(n, 1, "%s", source);
         for (uint32_t v = first; v < first + n; v++) check_code(&p, v, false, is_turned);
         cr_expect(assembles_as_meant(&p), "%s", source);
@@ -312,7 +312,7 @@ Test(gpu_wgmma, launches_of_several_products_assemble_as_meant, .timeout = 300) 
     }
 }
 
-/* Three products of one left factor, several stores, what is passed on used twice. */
+/* Three products of one lhs, several stores, what is passed on used twice. */
 Test(gpu_wgmma, phases_see_each_others_results, .timeout = 120) {
     Program p = compile("graph g(a: bf16[512, 256], b: bf16[512, 256], c: bf16[512, 256],\n"
                         "        d: bf16[512, 256], e: bf16[512])\n"
@@ -323,7 +323,7 @@ Test(gpu_wgmma, phases_see_each_others_results, .timeout = 120) {
                         "  y = tanh(q) + q * (a @ transpose(d, perm=[1, 0]))\n}\n",
                         TARGET_SM_90A);
     cr_expect_eq(p.launch.n, 3);
-    check_code(&p, first_by_engine(&p, CONTRACT_WGMMA), false, false);
+    check_code(&p, first_by_engine(&p, GEMM_WGMMA), false, false);
     cr_expect(assembles_as_meant(&p));
     compile_free(&p.compiled);
 }
@@ -340,17 +340,17 @@ Test(gpu_wgmma, factors_that_lie_badly_are_not_mapped) {
     };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         Program p = compile(sources[i], TARGET_SM_90A);
-        cr_expect_eq(n_by_engine(&p, CONTRACT_WGMMA), 0, "%s", sources[i]);
+        cr_expect_eq(n_by_engine(&p, GEMM_WGMMA), 0, "%s", sources[i]);
         compile_free(&p.compiled);
     }
     Program p = compile("graph g(a: f16[304, 64], b: f16[64, 128]) -> (y: f16[304, 128]) {\n"
                         "  y = a @ b\n}\n",
                         TARGET_SM_90);
-    cr_expect_eq(n_by_engine(&p, CONTRACT_WGMMA), 0, "sm_90 without a");
+    cr_expect_eq(n_by_engine(&p, GEMM_WGMMA), 0, "sm_90 without a");
     compile_free(&p.compiled);
 }
 
-/* Slices move the map's beginning; batches are axes of it, unless a factor has none. */
+/* Slices move the map's beginning; batches are axes of it, unless an operand has none. */
 Test(gpu_wgmma, slices_and_batches_are_part_of_the_map) {
     Program p = compile("graph g(a: bf16[3, 5, 320, 64], b: bf16[5, 64, 128])\n"
                         "    -> (y: bf16[3, 5, 304, 128]) {\n"
@@ -398,9 +398,9 @@ Test(gpu_wgmma, epilogues_assemble_as_meant, .timeout = 300) {
             n += at[0] == 'T' && at[1] == '[' ? (size_t)sprintf(typed + n, "%s", dtype)
                                               : (size_t)sprintf(typed + n, "%c", *at);
         Program p = compile(typed, TARGET_SM_90A);
-        cr_expect_geq(n_by_engine(&p, CONTRACT_WGMMA), 3);
-        for (uint32_t v = 0; v < n_by_engine(&p, CONTRACT_WGMMA); v++)
-            check_code(&p, first_by_engine(&p, CONTRACT_WGMMA) + v, false, true);
+        cr_expect_geq(n_by_engine(&p, GEMM_WGMMA), 3);
+        for (uint32_t v = 0; v < n_by_engine(&p, GEMM_WGMMA); v++)
+            check_code(&p, first_by_engine(&p, GEMM_WGMMA) + v, false, true);
         cr_expect(assembles_as_meant(&p), "%s", typed);
         compile_free(&p.compiled);
     }
@@ -423,7 +423,7 @@ Test(gpu_wgmma, several_wide_residuals_fit, .timeout = 300) {
                  "t: f32[%s, 4096]) -> (y: f32[%s, 4096]) {\n  %s\n}\n",
                  m, m, m, m, m, m, bodies[i / 2]);
         Program p = compile(source, TARGET_SM_90A);
-        cr_expect_geq(n_by_engine(&p, CONTRACT_WGMMA), 1, "%s", source);
+        cr_expect_geq(n_by_engine(&p, GEMM_WGMMA), 1, "%s", source);
         cr_expect(assembles_as_meant(&p), "%s", source);
         compile_free(&p.compiled);
     }
@@ -439,23 +439,23 @@ Test(gpu_wgmma, sizes_choose_tiles) {
                         "  y = a @ transpose(b, perm=[1, 0])\n"
                         "}\n",
                         TARGET_SM_90A);
-    const Variant *variants = &p.kernel->variants[first_by_engine(&p, CONTRACT_WGMMA)];
+    const Variant *variants = &p.kernel->variants[first_by_engine(&p, GEMM_WGMMA)];
     const Variant *last = &p.kernel->variants[p.kernel->n_variants - 1];
-    uint32_t n = n_by_engine(&p, CONTRACT_WGMMA);
+    uint32_t n = n_by_engine(&p, GEMM_WGMMA);
     cr_assert_eq(n, 7);
     for (uint32_t v = 0; v < n; v++)
         cr_expect(variants[v].price.group == 1 && variants[v].limit_dim == DIM_NONE);
     cr_expect(last->price.group == 0 && last->n_maps == 0 && last->align_bytes == 1 &&
               last->limit_dim == DIM_NONE);
-    cr_expect_eq(last->sched.engine, CONTRACT_MMA);
+    cr_expect_eq(last->sched.engine, GEMM_MMA);
     compile_free(&p.compiled);
     p = compile("dim N in 1..65536\n"
                 "graph g(a: f16[512, 1024], b: f16[N, 1024]) -> (y: f16[512, N]) {\n"
                 "  y = a @ transpose(b, perm=[1, 0])\n"
                 "}\n",
                 TARGET_SM_90A);
-    const Variant *odd = &p.kernel->variants[first_by_engine(&p, CONTRACT_WGMMA)];
-    odd += n_by_engine(&p, CONTRACT_WGMMA) - 1;
+    const Variant *odd = &p.kernel->variants[first_by_engine(&p, GEMM_WGMMA)];
+    odd += n_by_engine(&p, GEMM_WGMMA) - 1;
     cr_expect(odd->multiple_dim == DIM_NONE && odd->sched.lanes == 1, "rows of any length");
     cr_expect_eq(odd[-1].multiple_of, 4, "else four results at a time");
     compile_free(&p.compiled);
@@ -465,7 +465,7 @@ Test(gpu_wgmma, sizes_choose_tiles) {
         int size = (int)expected[i][0];
         write_source(source, sizeof source, "bf16", 0, 0, size, size, size);
         p = compile(source, TARGET_SM_90A);
-        cr_expect_eq(n_by_engine(&p, CONTRACT_WGMMA), 1);
+        cr_expect_eq(n_by_engine(&p, GEMM_WGMMA), 1);
         cr_expect_eq(p.kernel->variants[0].sched.tile_m, expected[i][1], "%d", size);
         cr_expect_eq(p.kernel->variants[0].sched.tile_n, expected[i][2], "%d", size);
         cr_expect(p.kernel->variants[0].is_resident);
@@ -485,7 +485,7 @@ Test(gpu_wgmma, few_rows_fetch_no_zeros) {
         write_source(source, sizeof source, "bf16", 0, 0, cases[i].m, 1024, 1536);
         Program p = compile(source, TARGET_SM_90A);
         const Variant *variant = &p.kernel->variants[0];
-        cr_assert_eq(variant->sched.engine, CONTRACT_WGMMA);
+        cr_assert_eq(variant->sched.engine, GEMM_WGMMA);
         cr_assert(variant->sched.tile_m == 64 && variant->sched.tile_n == 64, "%s", source);
         cr_expect_eq(variant->maps[0].axes[1].box, cases[i].box);
         const char *text = compiled_function(&p.compiled, p.kernel, 0);
@@ -519,7 +519,7 @@ static uint32_t n_multiplications(const char *text, uint32_t width) {
     return ptx_count(text, instruction);
 }
 
-/* What the copying warp waits for, the left factor and the right one's whole blocks where turned.
+/* What the copying warp waits for, the lhs and the right one's whole blocks where turned.
  */
 static bool expects_bytes(const char *text, uint32_t rows, uint32_t columns, bool is_turned) {
     char bytes[32];
@@ -619,7 +619,7 @@ Test(gpu_wgmma, other_extents_have_no_narrow_tiles, .timeout = 120) {
         "  y = a @ b\n  z = a @ c\n}\n"};
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         Program p = compile(sources[i], TARGET_SM_90A);
-        cr_expect_gt(n_by_engine(&p, CONTRACT_WGMMA), 0);
+        cr_expect_gt(n_by_engine(&p, GEMM_WGMMA), 0);
         for (uint32_t v = 0; v < p.kernel->n_variants; v++)
             cr_expect_eq(p.kernel->variants[v].sched.tail_n, 0, "%s", sources[i]);
         cr_expect_leq(p.kernel->variants[0].n_maps, 2);
@@ -627,7 +627,7 @@ Test(gpu_wgmma, other_extents_have_no_narrow_tiles, .timeout = 120) {
     }
 }
 
-/* Tiles of turned factors lie side by side, so that they are one to the instruction, in whole
+/* Tiles of turned operands lie side by side, so that they are one to the instruction, in whole
  * blocks alone. */
 Test(gpu_wgmma, pairs_that_split_lines_take_whole_blocks, .timeout = 120) {
     static const int sizes[][2] = {{640, 2200}, {1500, 712}, {4000, 4104}};
@@ -651,7 +651,7 @@ Test(gpu_wgmma, batches_of_one_right_factor_are_rows) {
                         "    -> (y: bf16[16, 28, 28, 64]) {\n  y = x @ w\n}\n",
                         TARGET_SM_90A);
     cr_expect_eq(p.kernel->n_parallel, 2);
-    cr_expect_eq(p.kernel->variants[0].sched.engine, CONTRACT_WGMMA);
+    cr_expect_eq(p.kernel->variants[0].sched.engine, GEMM_WGMMA);
     cr_expect_eq(p.kernel->variants[0].maps[0].rank, 2);
     compile_free(&p.compiled);
 }
@@ -665,9 +665,9 @@ Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
                         TARGET_SM_90A);
     const Plan *plan = p.compiled.plan;
     const DimTab *dims = plan->graph->dims;
-    uint32_t n = n_by_engine(&p, CONTRACT_WGMMA);
+    uint32_t n = n_by_engine(&p, GEMM_WGMMA);
     const Variant *variants = p.kernel->variants, *last = &variants[n];
-    cr_assert(n == 10 && p.kernel->n_variants == 11 && plan->run_pitches.n == 2);
+    cr_assert(n == 10 && p.kernel->n_variants == 11 && plan->dynamic_pitches.n == 2);
     for (uint32_t v = 0; v < n; v++) {
         cr_expect_eq(variants[v].multiple_dim == DIM_NONE, v >= 7);
         cr_expect_eq(variants[v].sched.lanes, v < 7 ? 4 : 1);

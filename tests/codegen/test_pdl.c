@@ -62,9 +62,9 @@ static void check_source(const char *source, const char *name) {
         for (int mode = 0; mode < 2; mode++) {
             Compiled compiled =
                 compiled_as(source, targets[t], mode ? COMPILE_UNFUSED : COMPILE_FUSED);
-            uint32_t n = check_kernels(compiled.bytes, target->has_overlap, name);
+            uint32_t n = check_kernels(compiled.bytes, target->has_pdl, name);
             cr_expect_gt(n, 0, "%s has no kernels", name);
-            check_manifest(compiled.bytes, target->has_overlap, name);
+            check_manifest(compiled.bytes, target->has_pdl, name);
             compile_free(&compiled);
         }
     }

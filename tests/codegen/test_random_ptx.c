@@ -15,7 +15,7 @@ static uint32_t n_mixed_launches(const Compiled *compiled) {
     for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
         Launch launch = plan_launch(plan, k);
         bool is_mixed = false;
-        for (uint32_t i = 1; i < launch.n && launch_has_parts(&launch); i++)
+        for (uint32_t i = 1; i < launch.n && launch_is_parallel(&launch); i++)
             is_mixed = is_mixed || launch.kernels[i].code != launch.kernels->code;
         n += is_mixed;
     }

@@ -282,7 +282,7 @@ static const struct {
      TARGET_SM_90, 7.1, 0.1},
     {"graph g(x: bf16[367, 151], w: bf16[151, 417]) -> (y: bf16[367, 417]) {\n  y = x @ w\n}",
      TARGET_SM_90, 9.3, 0.1},
-    /* few rows, by tiles that stream the right factor */
+    /* few rows, by tiles that stream the rhs */
     {"graph g(x: f32[8, 4096], w: f32[4096, 4096]) -> (y: f32[8, 4096]) { y = x @ w }",
      TARGET_SM_90A, 32.7, 0.2},
     {"graph g(x: f32[16, 4096], w: f32[4096, 4096]) -> (y: f32[16, 4096]) { y = x @ w }",

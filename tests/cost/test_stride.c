@@ -24,8 +24,8 @@ static const struct {
     {TURNED_SOFTMAX, 1024, 64, 292},        {TURNED_SOFTMAX, 8192, 64, 2405},
 };
 
-/* A line for each element, and how many of them a cache has places for: within a factor of 2, while
- * strides alone make one of ten. */
+/* A line for each element, and how many of them a cache has places for: within an operand of 2,
+ * while strides alone make one of ten. */
 Test(cost_stride, rows_across_memory_take_about_what_was_measured) {
     double sum = 0;
     size_t n = sizeof measured / sizeof *measured;

@@ -217,19 +217,19 @@ static bool exists(const char *pattern) {
 }
 
 /* A heading as the anchor that it becomes: lower case, blanks as dashes, no punctuation. */
-static void write_anchor(const char *heading, char *anchor, size_t size) {
+static void write_anchor(const char *heading, char *root, size_t size) {
     size_t n = 0;
     while (*heading == '#') heading++;
     while (*heading == ' ') heading++;
     for (; *heading && n + 1 < size; heading++) {
         unsigned char c = (unsigned char)*heading;
-        if (c == ' ') anchor[n++] = '-';
-        if (isalnum(c) || c == '-' || c == '_') anchor[n++] = (char)tolower(c);
+        if (c == ' ') root[n++] = '-';
+        if (isalnum(c) || c == '-' || c == '_') root[n++] = (char)tolower(c);
     }
-    anchor[n] = '\0';
+    root[n] = '\0';
 }
 
-static bool has_heading(const char *path, const char *anchor) {
+static bool has_heading(const char *path, const char *root) {
     char own[MAX_LINE];
     FILE *file = fopen(path, "rb");
     if (!file) return false;
@@ -239,7 +239,7 @@ static bool has_heading(const char *path, const char *anchor) {
     for (size_t i = 0; i < page.n && !found; i++) {
         if (page.line[i][0] != '#') continue;
         write_anchor(page.line[i], own, sizeof own);
-        found = strcmp(own, anchor) == 0;
+        found = strcmp(own, root) == 0;
     }
     free_lines(&page);
     return found;
@@ -250,16 +250,16 @@ static void check_link(const char *path, size_t line, const char *link, size_t n
     snprintf(target, sizeof target, "%.*s", (int)n, link);
     if (strstr(target, "://") || begins(target, "mailto:")) return;
     n_links++;
-    char *anchor = strchr(target, '#');
-    if (anchor) *anchor++ = '\0';
+    char *root = strchr(target, '#');
+    if (root) *root++ = '\0';
     const char *slash = strrchr(path, '/');
     int n_folder = slash ? (int)(slash - path) + 1 : 0;
     snprintf(whole, sizeof whole, "%.*s%s", n_folder, path, target);
     if (!*target) snprintf(whole, sizeof whole, "%s", path);
     cr_expect(exists(whole), "%s:%zu: the link to %s leads nowhere", path, line, target);
-    if (anchor)
-        cr_expect(has_heading(whole, anchor), "%s:%zu: %s has no heading #%s", path, line, whole,
-                  anchor);
+    if (root)
+        cr_expect(has_heading(whole, root), "%s:%zu: %s has no heading #%s", path, line, whole,
+                  root);
 }
 
 /* Names of files in code spans. */
@@ -326,9 +326,9 @@ Test(docs, links_lead_somewhere_and_named_files_exist) {
 }
 
 Test(docs, a_missing_file_or_heading_is_noticed) {
-    char anchor[64];
-    write_anchor("## To add: an `op`", anchor, sizeof anchor);
-    cr_expect_str_eq(anchor, "to-add-an-op");
+    char root[64];
+    write_anchor("## To add: an `op`", root, sizeof root);
+    cr_expect_str_eq(root, "to-add-an-op");
     cr_expect(has_heading("docs/ARCHITECTURE.md", "the-layers"));
     cr_expect(!has_heading("docs/ARCHITECTURE.md", "the-cellars"));
     cr_expect(path_exists("ir/graph.h") && path_exists("compiler/ir/graph.h"));

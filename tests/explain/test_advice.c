@@ -122,11 +122,11 @@ static bool has_other_ends(const Plan *plan, const Kernel *kernel) {
 static bool holds(const Plan *plan, const Edge *edge, const Kernel *maker, const Kernel *reader) {
     switch (edge->reason) {
     case REASON_OTHER_DOMAIN:
-        return !same_domain(maker, reader) && maker->form != FORM_CONTRACT;
+        return !same_domain(maker, reader) && maker->form != FORM_GEMM;
     case REASON_BETWEEN:
         return has_other_ends(plan, reader);
     case REASON_TILES:
-        return maker->form == FORM_CONTRACT;
+        return maker->form == FORM_GEMM;
     default:
         return true;
     }
@@ -300,7 +300,7 @@ static const char *const programs[] = {
     "graph g(x: bf16[32, 31, 7], y: bf16[7, 31], z: bf16[7, 31], w: i32[32])\n"
     "  -> (b: bool[32, 31, 31]) {\n"
     "  p = x @ y\n  q = x @ z\n  s = sigmoid(p) * q\n  b = gather(q, w, axis=0) > s\n}",
-    /* a fold of another shape, whose other factor is a later kernel's once there is a block */
+    /* a fold of another shape, whose other operand is a later kernel's once there is a block */
     "dim B in 1..16\n"
     "graph g(x: f64[4, B, 32, B], y: f32[B, 33], z: f32[33])\n"
     "  -> (v: f32[4, B, B], s: f64[4, B, 33]) {\n"

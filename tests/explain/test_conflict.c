@@ -81,7 +81,7 @@ static const Refused refused[] = {
      "  fuse must {\n    a = h + x\n    m = rmsnorm(a, w)\n  }\n  y = a + gelu(m @ u)\n}\n"},
 };
 
-Test(culprit, the_edge_that_cannot_be_had_is_named, .timeout = 120) {
+Test(conflict, the_edge_that_cannot_be_had_is_named, .timeout = 120) {
     static const TargetId targets[] = {TARGET_SM_90A, TARGET_CPU};
     for (size_t i = 0; i < 2 * sizeof refused / sizeof *refused; i++) {
         const Refused *of = &refused[i / 2];

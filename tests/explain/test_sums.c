@@ -239,8 +239,8 @@ Test(sums, of_the_examples, .timeout = 240) {
     arena_free(arena);
 }
 
-/* Products whose factors have copies where their rows lie badly: the floor is every input and every
- * output once, whether they are copied or not, by the expression as by the number. */
+/* Products whose operands have copies where their rows lie badly: the floor is every input and
+ * every output once, whether they are copied or not, by the expression as by the number. */
 typedef struct Product {
     const char *inputs, *body;
 } Product;

@@ -156,7 +156,7 @@ Test(window, dumps_are_programs_for_the_same_plan) {
     }
 }
 
-/* The halves of the right factor are read once each, and nothing is multiplied twice. */
+/* The halves of the rhs are read once each, and nothing is multiplied twice. */
 Test(window, no_byte_and_no_product_is_added) {
     Arena *arena = arena_new(NULL);
     Module *module = plans_parse(arena, str_format(arena, "%s%s", dims_text, cases[0].source));

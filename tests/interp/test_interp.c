@@ -416,7 +416,7 @@ Test(interp, matmul_may_lose_products_below_the_least_number) {
     arena_free(f.arena);
 }
 
-/* As an H200 had it: the first factor's exponent is taken for that of the least normal f16, 2^-14,
+/* As an H200 had it: the first operand's exponent is taken for that of the least normal f16, 2^-14,
  * so that the product lines up 2^9 times as high as it is, and the sum's lowest bits are lost. */
 Test(interp, matmul_may_cut_off_beside_numbers_below_the_normal_ones) {
     Fixture f = fixture_new();

@@ -13,7 +13,7 @@ typedef enum { TREE_CONST, TREE_AXIS, TREE_ADD, TREE_SCALE, TREE_DIV, TREE_MOD }
 typedef struct Tree {
     TreeKind kind;
     int a, b;  /* children */
-    DimId dim; /* const, factor, divisor */
+    DimId dim; /* const, operand, divisor */
     uint32_t axis;
     IndexId id;
 } Tree;

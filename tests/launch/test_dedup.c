@@ -12,21 +12,21 @@ static const char source[] =
     "graph c(p: f32[B, 64], q: f32[64]) -> (r: f32[B, 64]) {\n  r = softmax(q * p, axis=1)\n}\n"
     "graph d(p: f32[B, 64], q: f32[64]) -> (r: f32[B, 64]) {\n  r = softmax(p + q, axis=1)\n}\n";
 
-static void schedule(Arena *arena, const char *text, LaunchLink link, Plan **plans, uint32_t n) {
+static void schedule(Arena *arena, const char *text, LaunchMode link, Plan **plans, uint32_t n) {
     Module *module = plans_parse(arena, text);
     for (uint32_t i = 0; i < n; i++) {
         plans[i] = plans_fuse(arena, module, i, false);
         sched_plan(arena, plans[i], target_get(TARGET_SM_80));
         for (uint32_t k = 1; k < plans[i]->kernels.n; k++) plans[i]->kernels.data[k].link = link;
     }
-    share_classify(arena, (const Plan *const *)plans, n);
-    share_functions(arena, (const Plan *const *)plans, n);
+    dedup_classify(arena, (const Plan *const *)plans, n);
+    dedup_functions(arena, (const Plan *const *)plans, n);
 }
 
 Test(share, only_equal_kernels_share) {
     Arena *arena = arena_new(NULL);
     Plan *plans[4];
-    schedule(arena, source, LINK_NONE, plans, 4);
+    schedule(arena, source, LAUNCH_SINGLE, plans, 4);
     const Variant *variants[4];
     for (int i = 0; i < 4; i++) variants[i] = &plans[i]->kernels.data[0].variants[0];
     cr_expect(!variants[0]->is_shared);
@@ -47,7 +47,7 @@ Test(share, kernels_in_one_launch_share_what_is_handed_on_alike) {
         TWO_AND("a", "a - b") TWO_AND("b", "a - b") TWO_AND("c", "b - a");
     Arena *arena = arena_new(NULL);
     Plan *plans[3];
-    schedule(arena, crosswise, LINK_PHASE, plans, 3);
+    schedule(arena, crosswise, LAUNCH_SEQUENCE, plans, 3);
     const Variant *variants[3];
     for (int i = 0; i < 3; i++) {
         const Kernel *kernels = plans[i]->kernels.data;

@@ -12,8 +12,8 @@ enum { MAX_SPILL_BYTES = 64 };
 
 typedef struct Pair {
     const char *dtype, *m;
-    bool keeps;   /* the gate's argument is an output too */
-    bool is_half; /* both are halves of one product */
+    bool row_cache; /* the gate's argument is an output too */
+    bool is_half;   /* both are halves of one product */
 } Pair;
 
 static const Pair pairs[] = {
@@ -26,7 +26,7 @@ static const Pair pairs[] = {
 
 static const char *source_of(Arena *arena, const Pair *pair) {
     const char *d = pair->dtype, *m = pair->m;
-    const char *kept = pair->keeps ? str_format(arena, "g: %s[%s, 1024], ", d, m) : "";
+    const char *kept = pair->row_cache ? str_format(arena, "g: %s[%s, 1024], ", d, m) : "";
     const char *right = pair->is_half
                             ? str_format(arena, "w: %s[512, 2048]", d)
                             : str_format(arena, "a: %s[512, 1024], b: %s[512, 1024]", d, d);
@@ -60,10 +60,10 @@ static void check(const Pair *pair, TargetId target) {
     }
     for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {
         const Variant *variant = &launch.kernels->variants[v];
-        bool reads = goes_through_memory && variant->sched.engine != CONTRACT_WGMMA;
+        bool reads = goes_through_memory && variant->sched.engine != GEMM_WGMMA;
         if (variant->is_shared) continue;
         const char *text = compiled_function(&compiled, launch.kernels, v);
-        if (!target_get(target)->has_overlap) /* where inputs may change, too, all loads are such */
+        if (!target_get(target)->has_pdl) /* where inputs may change, too, all loads are such */
             cr_expect_eq(n_loads_of_written(text) > 0, reads, "%s, %s\n%s", name, variant->symbol,
                          source);
     }

@@ -1,6 +1,6 @@
-/* Relays: which rows between two products pass tile by tile, what the plan says of them, that the
- * assembler takes the code, and what the rewrite to one pass recognises. That results are right is
- * for the tests that run (soak --shapes, relay). */
+/* Gemm-rows-gemm launches: which rows between two products pass tile by tile, what the plan says of
+ * them, that the assembler takes the code, and what the rewrite to one pass recognises. That
+ * results are right is for the tests that run (soak --shapes, gemm-rows-gemm). */
 #include "lib/compile.h"
 #include "lib/ptx.h"
 #include "plan/launch.h"
@@ -16,9 +16,9 @@ typedef struct Rows {
     const char *dtype, *columns, *depth, *width; /* N, K and columns of the result */
     const char *scores, *rows;
     bool is_relay, is_online, is_limited;
-} OperandRows;
+} Rows;
 
-static const OperandRows rows[] = {
+static const Rows rows[] = {
     {"bf16", "N", "64", "64", SCORES, "softmax(s)", true, true, false},
     {"bf16", "N", "128", "128", CAUSAL("<= iota([M, N], axis=0)"), "softmax(s)", true, true, true},
     {"f16", "N", "80", "40", CAUSAL("< iota([M, N], axis=0) + 3"), "softmax(s)", true, true, false},
@@ -53,10 +53,10 @@ static const char *source_of(Arena *arena, const Rows *r, bool asks) {
 static void check_plan(const Plan *plan, const Rows *r) {
     Launch launch = plan_launch(plan, plan->kernels.n - 3);
     uint32_t n_on_chip = 0;
-    cr_assert(launch.n == 3 && launch_is_relay(&launch), "%s", r->rows);
+    cr_assert(launch.n == 3 && launch_is_gemm_rows_gemm(&launch), "%s", r->rows);
     for (uint32_t b = 0; b < plan->buffers.n; b++) n_on_chip += plan->buffers.data[b].is_on_chip;
     cr_expect_eq(n_on_chip, 2);
-    cr_expect(launch.kernels[0].form == FORM_CONTRACT && launch.kernels[1].form == FORM_ROW);
+    cr_expect(launch.kernels[0].form == FORM_GEMM && launch.kernels[1].form == FORM_ROW);
     for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {
         const Sched *scores = &launch.kernels[0].variants[v].sched;
         const Sched *result = &launch.kernels[2].variants[v].sched;
@@ -149,8 +149,8 @@ Test(relay, nothing_goes_on_in_its_blocks) {
     Compiled compiled;
     cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED));
     Launch launch = plan_launch(compiled.driver.plans[0], 0);
-    cr_expect(launch_is_relay(&launch) && launch.n == RELAY_KERNELS);
-    cr_expect_eq(compiled.driver.plans[0]->kernels.n, RELAY_KERNELS + 1);
+    cr_expect(launch_is_gemm_rows_gemm(&launch) && launch.n == GEMM_ROWS_GEMM_KERNELS);
+    cr_expect_eq(compiled.driver.plans[0]->kernels.n, GEMM_ROWS_GEMM_KERNELS + 1);
     compile_free(&compiled);
 }
 
@@ -180,7 +180,7 @@ Test(relay, several_are_found) {
     const Plan *plan = compiled.driver.plans[0];
     for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
         Launch launch = plan_launch(plan, k);
-        n += launch_is_relay(&launch) && launch.n == RELAY_KERNELS;
+        n += launch_is_gemm_rows_gemm(&launch) && launch.n == GEMM_ROWS_GEMM_KERNELS;
     }
     cr_expect_eq(n, 2);
     compile_free(&compiled);
@@ -205,10 +205,10 @@ static void check_online(const Rows *r, bool may_rewrite) {
     const char *source = source_of(arena, r, true);
     cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_90A), COMPILE_FUSED));
     const Plan *plan = compiled.driver.plans[0];
-    const Online *online = &plan->kernels.data[plan->kernels.n - 2].online;
-    cr_expect_eq(online->weight != SCALAR_NONE, may_rewrite && r->is_online, "%s", source);
-    cr_expect_eq(online->is_limited, may_rewrite && r->is_limited, "%s", source);
-    if (online->weight) check_code(arena, &compiled, target_get(TARGET_SM_90A));
+    const OnlineSoftmax *online_softmax = &plan->kernels.data[plan->kernels.n - 2].online_softmax;
+    cr_expect_eq(online_softmax->weight != SCALAR_NONE, may_rewrite && r->is_online, "%s", source);
+    cr_expect_eq(online_softmax->is_limited, may_rewrite && r->is_limited, "%s", source);
+    if (online_softmax->weight) check_code(arena, &compiled, target_get(TARGET_SM_90A));
     compile_free(&compiled);
     compile_with((DriverHook){.fused = NULL});
     arena_free(arena);
@@ -238,9 +238,11 @@ Test(relay, masks_are_read_off_the_comparison) {
         const char *source = source_of(arena, &r, true);
         cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED));
         const Plan *plan = compiled.driver.plans[0];
-        const Online *online = &plan->kernels.data[plan->kernels.n - 2].online;
+        const OnlineSoftmax *online_softmax =
+            &plan->kernels.data[plan->kernels.n - 2].online_softmax;
         int64_t ahead = 0;
-        cr_expect(online->is_limited && dim_is_const(plan->graph->dims, online->ahead, &ahead));
+        cr_expect(online_softmax->is_limited &&
+                  dim_is_const(plan->graph->dims, online_softmax->ahead, &ahead));
         cr_expect_eq(ahead, masks[i].ahead, "%s", masks[i].sees);
         compile_free(&compiled);
         arena_free(arena);
@@ -259,7 +261,7 @@ Test(relay, never_keeps_values_in_memory) {
     cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_90A), COMPILE_FUSED));
     const Plan *plan = compiled.driver.plans[0];
     for (uint32_t k = 0; k < plan->kernels.n; k++)
-        cr_expect(plan->kernels.data[k].link != LINK_RELAY);
+        cr_expect(plan->kernels.data[k].link != LAUNCH_GEMM_ROWS_GEMM);
     compile_free(&compiled);
 }
 
@@ -286,8 +288,9 @@ Test(relay, readers_that_are_no_products_are_left_alone) {
     }
 }
 
-/* Blocks with what the rows make and the product of it, which as a factor would be computed in that
- * product's own kernel: they are kept where the launch passes it, else refused for that reason. */
+/* Blocks with what the rows make and the product of it, which as an operand would be computed in
+ * that product's own kernel: they are kept where the launch passes it, else refused for that
+ * reason. */
 static const struct {
     const char *dtype, *outputs, *body;
     bool is_relay;
@@ -323,8 +326,9 @@ static void check_block(size_t i, TargetId id) {
     cr_expect_eq(ok, blocks[i].is_relay, "%s%s", source, ok ? "" : compiled.messages);
     if (ok) {
         Launch launch = plan_launch(compiled.driver.plans[0], 0);
-        cr_expect(launch_is_relay(&launch) && launch.n == RELAY_KERNELS, "%s", source);
-        cr_expect_eq(compiled.driver.plans[0]->kernels.n, RELAY_KERNELS, "%s", source);
+        cr_expect(launch_is_gemm_rows_gemm(&launch) && launch.n == GEMM_ROWS_GEMM_KERNELS, "%s",
+                  source);
+        cr_expect_eq(compiled.driver.plans[0]->kernels.n, GEMM_ROWS_GEMM_KERNELS, "%s", source);
     } else {
         cr_expect(strstr(compiled.messages, "has to be stored before `y` reads it: a matmul's"),
                   "%s%s", source, compiled.messages);

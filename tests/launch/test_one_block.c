@@ -95,13 +95,13 @@ static void check_places(const Plan *plan, const Launch *launch) {
         for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
             uint32_t buffer = launch->kernels[k].args.data[i];
             const Buffer *b = &plan->buffers.data[buffer];
-            ChipPlace place = {UINT32_MAX, 1};
+            SmemPlace place = {UINT32_MAX, 1};
             if (!b->is_on_chip && !(launch->kernels[k].copied_args >> i & 1)) continue;
-            uint32_t all = launch_chip_place(plan, launch, NULL, buffer, &place);
+            uint32_t all = launch_smem_place(plan, launch, NULL, buffer, &place);
             int64_t bytes = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, b));
             cr_expect(place.offset_bytes % 16 == 0 && place.offset_bytes + bytes <= all);
-            cr_expect_leq(place.offset_bytes + CHIP_ACCESS_BYTES, all);
-            cr_expect_eq(all, launch->kernels->variants[0].chip_bytes);
+            cr_expect_leq(place.offset_bytes + SMEM_ACCESS_BYTES, all);
+            cr_expect_eq(all, launch->kernels->variants[0].smem_bytes);
             if (place.offset_bytes < ends) continue; /* met before */
             cr_expect(place.offset_bytes - ends < 16);
             ends = place.offset_bytes + (uint32_t)bytes;
@@ -120,7 +120,7 @@ Test(turn, small_kernels_share_a_block) {
             cr_expect_eq(turns.n, own->kernels[launch], "%s: launch %u has %u", own->source, launch,
                          turns.n);
             bool has_turns = !strstr(own->source, "dim ") && turns.n > 1;
-            cr_expect_eq(launch_has_turns(&turns), has_turns, "%s", own->source);
+            cr_expect_eq(launch_is_one_block(&turns), has_turns, "%s", own->source);
             if (has_turns) check_turns(plan, &turns, own->source);
             if (has_turns) check_places(plan, &turns);
             at += turns.n;
@@ -176,7 +176,7 @@ Test(turn, code_copies_first_and_fits) {
         Compiled c = compiled_new(cases[i / 2].source, targets[i % 2]);
         const Plan *plan = c.plan;
         Launch launch = plan_launch(plan, 0);
-        if (launch_has_turns(&launch)) {
+        if (launch_is_one_block(&launch)) {
             const char *text = compiled_function(&c, launch.kernels, 0);
             const char *barrier = strstr(text, "bar.sync"), *copy = strstr(text, "cp.async.ca");
             cr_assert(barrier);
@@ -186,9 +186,9 @@ Test(turn, code_copies_first_and_fits) {
                 cr_expect_eq(ptx_count(text, "ld.global.nc"), 0, "%s", cases[i / 2].source);
         }
         PtxReport report;
-        if (launch_has_turns(&launch) && compiled_assemble(&c, (PtxOptions){0}, &report)) {
+        if (launch_is_one_block(&launch) && compiled_assemble(&c, (PtxOptions){0}, &report)) {
             cr_expect(ptx_is_in_registers(&report), "%s", cases[i / 2].source);
-            uint32_t chip = launch.kernels->variants[0].chip_bytes;
+            uint32_t chip = launch.kernels->variants[0].smem_bytes;
             for (uint32_t f = 0; f < report.functions.n; f++)
                 cr_expect_leq(report.functions.data[f].shared_bytes + chip, MOST_SHARED);
         }
@@ -230,7 +230,7 @@ Test(turn, copies_make_a_function) {
         kernels[i] = c.driver.plans[i]->kernels.data;
         cr_assert_eq(plan_launch(c.driver.plans[i], 0).n, 3);
     }
-    cr_expect_gt(kernels[0]->variants[0].chip_bytes, kernels[1]->variants[0].chip_bytes);
+    cr_expect_gt(kernels[0]->variants[0].smem_bytes, kernels[1]->variants[0].smem_bytes);
     cr_expect(!kernels[1]->variants[0].is_shared);
     compile_free(&c);
 }
@@ -246,7 +246,7 @@ Test(turn, no_block_of_the_source_is_taken_apart) {
         Compiled c = compiled_new(source, targets[i]);
         Launch launch = plan_launch(c.plan, 0);
         cr_expect_eq(launch.n, 2);
-        cr_expect(!launch_has_turns(&launch) && launch.kernels[1].link == LINK_PHASE);
+        cr_expect(!launch_is_one_block(&launch) && launch.kernels[1].link == LAUNCH_SEQUENCE);
         compile_free(&c);
     }
 }

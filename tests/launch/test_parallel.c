@@ -16,11 +16,11 @@ static Plan *joined_for(Arena *arena, const char *source, TargetId target) {
     Module *module = plans_parse(arena, source);
     Plan *plan = plans_fuse(arena, module, 0, false);
     sched_plan(arena, plan, target_get(target));
-    share_classify(arena, (const Plan *const *)&plan, 1);
+    dedup_classify(arena, (const Plan *const *)&plan, 1);
     Arena *scratch = arena_new(NULL);
-    launch_join(arena, scratch, plan, target_get(target));
+    parallel_kernels(arena, scratch, plan, target_get(target));
     arena_free(scratch);
-    share_functions(arena, (const Plan *const *)&plan, 1);
+    dedup_functions(arena, (const Plan *const *)&plan, 1);
     return plan;
 }
 
@@ -67,7 +67,7 @@ Test(launch, equal_kernels_start_together) {
             cr_expect(plan_launch(plan, at).n == cases[i].parts[launch], "%s: launch %u has %u",
                       cases[i].source, launch, plan_launch(plan, at).n);
             for (uint32_t k = at + 1; k < at + plan_launch(plan, at).n; k++)
-                cr_expect(plan->kernels.data[k].link == LINK_PART);
+                cr_expect(plan->kernels.data[k].link == LAUNCH_PARALLEL);
             at += plan_launch(plan, at).n;
         }
         cr_expect_null(plan_verify(plan, arena));
@@ -147,7 +147,7 @@ Test(launch, clusters_do_not_lie_across_parts) {
         const Kernel *kernel = plan->kernels.data;
         const DimTab *dims = plan->graph->dims;
         cr_assert_eq(plan->kernels.n, 2);
-        cr_expect_eq(kernel->variants[0].sched.engine, i ? CONTRACT_WGMMA : CONTRACT_VECTOR);
+        cr_expect_eq(kernel->variants[0].sched.engine, i ? GEMM_WGMMA : GEMM_GEMV);
         cr_expect_eq(plan_launch(plan, 0).n, 2);
         for (uint32_t v = 0; v < kernel->n_variants && !i; v++) {
             const Variant *variant = &kernel->variants[v];
@@ -226,7 +226,7 @@ Test(launch, counts_with_wgmma) {
         {"graph g(x: f16[512, 96], a: f16[320, 96], b: f16[320, 96]) -> (y: f16[512, 320]) {\n"
          "  y = silu(x @ transpose(a, perm=[1, 0])) * (x @ transpose(b, perm=[1, 0]))\n}\n",
          1},
-        /* Right factors that do not lie alike, and another left one. */
+        /* Right operands that do not lie alike, and another left one. */
         {"graph g(x: f16[512, 96], a: f16[320, 96], b: f16[96, 320]) -> (y: f16[512, 320]) {\n"
          "  y = silu(x @ transpose(a, perm=[1, 0])) * (x @ b)\n}\n",
          2},
@@ -270,17 +270,18 @@ Test(launch, gated_pairs_multiply_at_once) {
         Plan *plan = plans_fuse(arena, module, 0, false);
         sched_plan(arena, plan, target_get(TARGET_SM_90A));
         Arena *scratch = arena_new(NULL);
-        chain_kernels(arena, scratch, plan, target_get(TARGET_SM_90A));
+        sequence_kernels(arena, scratch, plan, target_get(TARGET_SM_90A));
         arena_free(scratch);
         Launch launch = plan_launch(plan, 0);
         uint32_t n = i + 2, n_at_once = 0;
-        cr_assert(launch.n == n && launch.kernels[1].link == LINK_PHASE, "%u phases", launch.n);
+        cr_assert(launch.n == n && launch.kernels[1].link == LAUNCH_SEQUENCE, "%u phases",
+                  launch.n);
         for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {
             const Variant *variant = &launch.kernels->variants[v];
             LaunchMap maps[MAX_LAUNCH_MAPS];
-            bool is_at_once = variant->sched.engine == CONTRACT_WGMMA;
+            bool is_at_once = variant->sched.engine == GEMM_WGMMA;
             n_at_once += is_at_once;
-            cr_expect((variant->chip_bytes == 0) == is_at_once);
+            cr_expect((variant->smem_bytes == 0) == is_at_once);
             cr_expect_eq(launch_maps(&launch, v, maps), is_at_once ? n + 1 : 0);
             if (!is_at_once) continue;
             cr_expect(maps[0].kernel == 0 && maps[0].map == 0);
@@ -308,16 +309,16 @@ Test(launch, deep_stages_leave_room_on_chip) {
     sched_plan(arena, plan, target_get(TARGET_SM_80));
     uint32_t alone = plan->kernels.data[0].variants[0].shared_bytes;
     Arena *scratch = arena_new(NULL);
-    chain_kernels(arena, scratch, plan, target_get(TARGET_SM_80));
+    sequence_kernels(arena, scratch, plan, target_get(TARGET_SM_80));
     arena_free(scratch);
     Launch launch = plan_launch(plan, 0);
     const Kernel *kernel = launch.kernels;
-    cr_assert(launch.n == 2 && kernel[1].link == LINK_PHASE);
+    cr_assert(launch.n == 2 && kernel[1].link == LAUNCH_SEQUENCE);
     for (uint32_t v = 0; v < kernel->n_variants; v++) {
         const Sched *s = &kernel->variants[v].sched;
         uint32_t n_bytes = (s->tile_m + s->tile_n) * s->tile_k * 2 * s->stages;
         uint32_t shared = kernel->variants[v].shared_bytes,
-                 on_chip = kernel->variants[v].chip_bytes;
+                 on_chip = kernel->variants[v].smem_bytes;
         cr_expect(on_chip >= s->tile_m * s->tile_n * 2);
         cr_expect(shared == 0 || shared == n_bytes);
         cr_expect(shared == 0 || shared + on_chip <= 96 * 1024, "%u and %u", shared, on_chip);

@@ -10,13 +10,13 @@
 typedef struct Rows {
     const char *dtype, *columns, *precision, *body;
     bool is_kept; /* `fuse must` is obeyed */
-} OperandRows;
+} Rows;
 
 #define SOFTMAX "y = softmax(h, axis=1)"
 #define LAYERNORM "y = layernorm(h, g, b)"
 #define RMSNORM "y = rmsnorm(h, g)"
 
-static const OperandRows rows[] = {
+static const Rows rows[] = {
     {"bf16", "64", "full", LAYERNORM, true},  {"bf16", "128", "full", SOFTMAX, true},
     {"f16", "256", "full", LAYERNORM, true},  {"bf16", "201", "full", SOFTMAX, true},
     {"bf16", "N", "full", RMSNORM, true},     {"f32", "256", "tf32", SOFTMAX, true},
@@ -38,7 +38,7 @@ static const char *source_of(Arena *arena, const Rows *r) {
 
 /* One launch, of which every variant has whole rows and the last takes anything. */
 static void check_launch(const Plan *plan, const Rows *r, const Target *target) {
-    uint32_t first = plan->kernels.n - 2; /* a copy of a factor may come before */
+    uint32_t first = plan->kernels.n - 2; /* a copy of an operand may come before */
     Launch launch = plan_launch(plan, first);
     bool has_wgmma = false;
     cr_assert(launch.n == 2, "%s[%s]", r->dtype, r->columns);
@@ -46,14 +46,15 @@ static void check_launch(const Plan *plan, const Rows *r, const Target *target) 
     int64_t n = dim_hi(plan->graph->dims, kernel_n_reduced(reader));
     for (uint32_t v = 0; v < product->n_variants; v++) {
         const Sched *sched = &product->variants[v].sched, *own = &reader->variants[v].sched;
-        has_wgmma = has_wgmma || sched->engine == CONTRACT_WGMMA;
+        has_wgmma = has_wgmma || sched->engine == GEMM_WGMMA;
         cr_expect(sched->tile_n >= n, "%s[%s] in %u", r->dtype, r->columns, sched->tile_n);
-        cr_expect(own->resident * own->team * own->lanes >= n && own->team <= 32);
+        cr_expect(own->resident * own->threads_per_row * own->lanes >= n &&
+                  own->threads_per_row <= 32);
         cr_expect_eq(own->threads, sched->threads);
     }
     const Variant *last = &product->variants[product->n_variants - 1];
     cr_expect(!last->multiple_dim && !last->limit_dim && !last->n_maps);
-    /* The right factor of tf32 lies across, as wgmma cannot take it. */
+    /* The rhs of tf32 lies across, as wgmma cannot take it. */
     bool is_half = strcmp(r->dtype, "bf16") == 0 || strcmp(r->dtype, "f16") == 0;
     cr_expect_eq(has_wgmma, target->has_wgmma && is_half, "%s[%s]", r->dtype, r->columns);
 }
@@ -65,7 +66,7 @@ static void check_room(const Plan *plan, const PtxFunction *function, const Targ
     for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {
         const Variant *variant = &launch.kernels->variants[v];
         if (strcmp(variant->symbol, function->name) != 0) continue;
-        uint32_t bytes = launch_shared_bytes(&launch, v) + variant->chip_bytes;
+        uint32_t bytes = launch_shared_bytes(&launch, v) + variant->smem_bytes;
         cr_expect_leq(bytes + function->shared_bytes, most, "%s for %s: %u + %u", function->name,
                       target->name, bytes, function->shared_bytes);
     }
@@ -152,7 +153,8 @@ Test(tile_rows, launches) {
         Compiled compiled = compiled_new(counts[i].source, counts[i].target);
         const Plan *plan = compiled.plan;
         uint32_t n = 0;
-        for (uint32_t k = 0; k < plan->kernels.n; k++) n += plan->kernels.data[k].link == LINK_NONE;
+        for (uint32_t k = 0; k < plan->kernels.n; k++)
+            n += plan->kernels.data[k].link == LAUNCH_SINGLE;
         cr_expect_eq(n, counts[i].n_launches, "%u\n%s", n, counts[i].source);
         compile_free(&compiled);
     }

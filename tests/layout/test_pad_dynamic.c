@@ -1,4 +1,4 @@
-/* Copies of factors whose rows lie badly: where they are made, and that products of them are, to
+/* Copies of operands whose rows lie badly: where they are made, and that products of them are, to
  * the bit, products of what they are copies of. The latter runs on the CPU, whose own schedules
  * copy nothing: a hook lays its plans out as for a GPU. */
 #include "fuse/hoist.h"
@@ -104,9 +104,10 @@ Test(run_pitch, factors_of_inputs_are_copied) {
         Arena *arena = arena_new(NULL);
         const Plan *plan = lay_out(arena, &cases[i], TARGET_SM_90A);
         cr_expect_eq(n_copies(plan), cases[i].n_copies, "%s: %u", cases[i].what, n_copies(plan));
-        cr_expect_eq(plan->run_pitches.n, cases[i].n_pitches, "%s", cases[i].what);
+        cr_expect_eq(plan->dynamic_pitches.n, cases[i].n_pitches, "%s", cases[i].what);
         plan = lay_out(arena, &cases[i], TARGET_CPU);
-        cr_expect(n_copies(plan) == 0 && plan->run_pitches.n == 0, "%s on a CPU", cases[i].what);
+        cr_expect(n_copies(plan) == 0 && plan->dynamic_pitches.n == 0, "%s on a CPU",
+                  cases[i].what);
         arena_free(arena);
     }
 }
@@ -222,8 +223,8 @@ Test(run_pitch, symbols_follow_their_rules) {
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         int64_t values[DIM_MAX_SYMBOLS] = {expected[i].m, expected[i].n, expected[i].k};
         dim_follow_rules(plan->graph->dims, values);
-        for (uint32_t p = 0; p < plan->run_pitches.n; p++) {
-            const RunPitch *pitch = &plan->run_pitches.data[p];
+        for (uint32_t p = 0; p < plan->dynamic_pitches.n; p++) {
+            const DynamicPitch *pitch = &plan->dynamic_pitches.data[p];
             const char *name = expected[i].name;
             if (strcmp(plan->buffers.data[pitch->source].name, name) != 0) continue;
             int64_t own = *name == 'w' ? expected[i].n : expected[i].k;
@@ -243,12 +244,12 @@ static void copy_factors(void *user, Arena *arena, Plan *plan, bool is_fused) {
     if (!is_fused) return;
     for (uint32_t i = 0; i < first; i++) {
         const Kernel *kernel = &plan->kernels.data[i];
-        if (kernel->form == FORM_CONTRACT && !kernel->is_init)
-            run_pitch_copy_factors(&packing, i, target_get(TARGET_SM_90A));
+        if (kernel->form == FORM_GEMM && !kernel->is_init)
+            pad_dynamic_copy_operands(&packing, i, target_get(TARGET_SM_90A));
     }
     *n = plan->kernels.n - first;
     if (*n == 0) return;
-    run_pitch_place_copies(plan, first);
+    pad_dynamic_place_copies(plan, first);
     plan_order_init(arena, plan);
 }
 

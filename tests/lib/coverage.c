@@ -21,7 +21,7 @@ static const char *column_name(OpId column) {
     static const char *const classes[] = {
         [CLASS_SOURCE] = "source", [CLASS_ELTWISE] = "eltwise",     [CLASS_CAST] = "cast",
         [CLASS_REDUCE] = "reduce", [CLASS_ARGREDUCE] = "argreduce", [CLASS_VIEW] = "view",
-        [CLASS_CONCAT] = "concat", [CLASS_CONTRACT] = "contract"};
+        [CLASS_CONCAT] = "concat", [CLASS_MATMUL] = "contract"};
     if (column == OP_COUNT) return "output";
     return is_view(column) ? op_info(column)->name : classes[op_info(column)->cls];
 }
@@ -102,7 +102,7 @@ static void count_structure(Coverage *c, const Graph *graph, const Node *node) {
     case CLASS_CONCAT:
         c->symbols[SYMBOL_CONCAT] += is_symbolic(graph, arg->dims[node->attrs.axis]);
         break;
-    case CLASS_CONTRACT:
+    case CLASS_MATMUL:
         c->precisions[node->attrs.precision]++;
         c->symbols[SYMBOL_CONTRACTED] += is_symbolic(graph, arg->dims[arg->rank - 1]);
         break;
@@ -126,7 +126,7 @@ typedef struct Origin {
 static Origin origin_of(const Graph *graph, NodeId id, const Origin *origins) {
     const Node *node = graph_node(graph, id);
     OpClass cls = op_info(node->op)->cls;
-    bool is_result = cls == CLASS_REDUCE || cls == CLASS_CONTRACT;
+    bool is_result = cls == CLASS_REDUCE || cls == CLASS_MATMUL;
     bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST;
     Origin own = {.sources = 0, .first_result = is_result ? id : NODE_NONE};
     if (cls == CLASS_SOURCE && node->op != OP_CONST) own.sources = (uint64_t)1 << id % 64;
@@ -146,7 +146,7 @@ static void count_meeting(Coverage *c, const Graph *graph, const Origin *origins
     if (op_info(b->op)->cls != cls) return;
     const Shape *of_a = &graph_node(graph, a->args[0])->shape,
                 *of_b = &graph_node(graph, b->args[0])->shape;
-    if (cls == CLASS_CONTRACT)
+    if (cls == CLASS_MATMUL)
         c->patterns[PATTERN_PAIR] += a->args[0] == b->args[0];
     else
         c->patterns[PATTERN_ROWS] += a->attrs.axes == b->attrs.axes && shape_equal(of_a, of_b) &&
@@ -158,7 +158,7 @@ static void count_patterns(Coverage *c, const Graph *graph, NodeId id, const Ori
     OpClass cls = op_info(node->op)->cls;
     for (uint32_t i = 0; i < node->n_args; i++) {
         OpClass of_arg = op_info(graph_node(graph, node->args[i])->op)->cls;
-        if (cls == CLASS_CONTRACT)
+        if (cls == CLASS_MATMUL)
             c->patterns[PATTERN_FACTOR] += of_arg == CLASS_ELTWISE || of_arg == CLASS_CAST;
         for (uint32_t k = 0; k < i && cls == CLASS_ELTWISE; k++)
             count_meeting(c, graph, origins, origins[node->args[k]].first_result,
@@ -168,7 +168,7 @@ static void count_patterns(Coverage *c, const Graph *graph, NodeId id, const Ori
 
 static PartsKind parts_kind(const Graph *graph, NodeId whole, const uint32_t *depths) {
     switch (op_info(graph_node(graph, whole)->op)->cls) {
-    case CLASS_CONTRACT:
+    case CLASS_MATMUL:
         return PARTS_OF_PRODUCT;
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
@@ -196,7 +196,7 @@ static uint32_t stage_depth(const Graph *graph, const Node *node, const uint32_t
         if (depths[node->args[i]] > depth) depth = depths[node->args[i]];
     OpClass cls = op_info(node->op)->cls;
     (void)graph;
-    return depth + (cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONTRACT);
+    return depth + (cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_MATMUL);
 }
 
 void coverage_add(Coverage *c, const Graph *graph) {
@@ -230,7 +230,7 @@ void coverage_add(Coverage *c, const Graph *graph) {
 /* Which cells can be. */
 
 static bool counts(const Coverage *c, OpId op) {
-    return op_info(op)->cls != CLASS_CONTRACT || !c->without_matmul;
+    return op_info(op)->cls != CLASS_MATMUL || !c->without_matmul;
 }
 
 static bool can_be(const Coverage *c, OpId op, Dtype dtype) {

@@ -32,9 +32,9 @@ typedef enum {
 
 /* What several ops are together. */
 typedef enum {
-    PATTERN_PAIR,   /* an elementwise value of two products of one left factor */
+    PATTERN_PAIR,   /* an elementwise value of two products of one lhs */
     PATTERN_ROWS,   /* of two reductions of the same axes over tensors with nothing in common */
-    PATTERN_FACTOR, /* a product's factor that is computed */
+    PATTERN_FACTOR, /* a product's operand that is computed */
     PATTERN_COUNT
 } Pattern;
 

@@ -3,6 +3,7 @@
 #ifndef FUSEC_TESTS_NOISE_H
 #define FUSEC_TESTS_NOISE_H
 
+#include "base/arena.h"
 #include "machine/target.h"
 
 typedef struct Noise Noise;

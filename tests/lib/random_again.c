@@ -1,5 +1,5 @@
 /* Statements over few values that are read again and again, of short extents: products of products
- * with a factor in common, and rows whose input something else needs too. Of one dtype, and with
+ * with an operand in common, and rows whose input something else needs too. Of one dtype, and with
  * inputs of their own, so that shapes meet. */
 #include "lib/random_state.h"
 
@@ -24,7 +24,7 @@ static void draw_extents(RandomState *s) {
     }
 }
 
-/* Whether `b` is of the shape of `a`, or, if `is_factor`, a right factor for it. */
+/* Whether `b` is of the shape of `a`, or, if `is_factor`, a rhs for it. */
 static bool meets(const Shape *a, const Shape *b, bool is_factor) {
     uint32_t rank = a->rank, n_same = is_factor ? rank - 2 : rank;
     bool does = rank == b->rank && (!is_factor || b->dims[rank - 2] == a->dims[rank - 1]);
@@ -69,7 +69,7 @@ static int multiply(const Again *g, int a, int b) {
                        str_format(s->arena, "%s @ %s", a_text, b_text));
 }
 
-/* A factor of values, now and then once more where it fits. */
+/* An operand of values, now and then once more where it fits. */
 static void multiply_any(const Again *g) {
     RandomState *s = g->s;
     int a = draw(g, NULL, false);

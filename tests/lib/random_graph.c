@@ -192,7 +192,7 @@ int random_make(RandomState *s, OpId op, Dtype dtype, int arg) {
         return random_make_view(s, op, dtype, arg);
     case CLASS_CONCAT:
         return random_make_concat(s, op, dtype, arg);
-    case CLASS_CONTRACT:
+    case CLASS_MATMUL:
         return random_make_matmul(s, op, dtype, arg);
     }
     return RANDOM_NONE;
@@ -210,7 +210,7 @@ typedef Vec(Cell) Cells;
 
 static bool is_allowed(const RandomState *s, OpId op) {
     OpClass cls = op_info(op)->cls;
-    if (cls == CLASS_CONTRACT) return !s->options.without_matmul;
+    if (cls == CLASS_MATMUL) return !s->options.without_matmul;
     return op != OP_INPUT && op != OP_PARAM;
 }
 

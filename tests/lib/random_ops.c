@@ -288,7 +288,7 @@ int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg) {
     const char *name = random_value(s, b)->name, *precision = "";
     if (dtype == DT_F32 && rng_chance(&s->rng, 40)) {
         precision = ", precision=\"tf32\"";
-        most *= 1 + 0x1p-9; /* what rounding both factors may add */
+        most *= 1 + 0x1p-9; /* what rounding both operands may add */
     }
     bool is_infix = !*precision && rng_chance(&s->rng, 60);
     return random_bind(

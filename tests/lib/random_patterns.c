@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* The first factor's text, held to where a sum of products with values up to `reach` stays below
+/* The first operand's text, held to where a sum of products with values up to `reach` stays below
  * the dtype's limit; `most` gets the largest such sum. */
 static const char *left_factor(RandomState *s, int a, double reach, double *most) {
     RandomValue v = *random_value(s, a);
@@ -15,7 +15,7 @@ static const char *left_factor(RandomState *s, int a, double reach, double *most
     return text;
 }
 
-/* Of a right factor for `a`: [K, N]. */
+/* Of a rhs for `a`: [K, N]. */
 static Shape right_shape(RandomState *s, int a, Shape *result) {
     Shape shape = {.rank = 2};
     *result = random_value(s, a)->shape;

@@ -303,7 +303,7 @@ static void expect_packed(const char *source, TargetId target) {
     cr_expect_eq(picture->n_init, n_init);
     for (uint32_t k = 0; k < picture->kernels.n; k++) {
         const PictureKernel *kernel = &picture->kernels.data[k];
-        bool is_matmul = kernel->kernel->form == FORM_CONTRACT;
+        bool is_matmul = kernel->kernel->form == FORM_GEMM;
         cr_expect_eq(has_op(kernel, "pack"), k < n_init, "%s", kernel->kernel->name);
         cr_expect_eq(has_op(kernel, "matmul"), is_matmul, "%s", kernel->kernel->name);
         cr_expect(!has_op(kernel, "x = input"), "%s", kernel->kernel->name);
@@ -339,7 +339,7 @@ Test(report, copied_factors_are_drawn_as_what_they_are) {
     uint32_t n_copies = 0;
     for (uint32_t k = 0; k < picture->kernels.n; k++) {
         const PictureKernel *kernel = &picture->kernels.data[k];
-        bool is_matmul = kernel->kernel->form == FORM_CONTRACT;
+        bool is_matmul = kernel->kernel->form == FORM_GEMM;
         cr_expect_eq(has_op(kernel, "pack"), !is_matmul, "%s", kernel->kernel->name);
         cr_expect_eq(has_op(kernel, "y = matmul"), is_matmul, "%s", kernel->kernel->name);
         n_copies += !is_matmul;

@@ -41,17 +41,18 @@ Test(keep, costly_values_are_kept_in_few_places) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Arena *arena = arena_new(NULL);
         const Kernel *kernel = row_of(arena, rows[i].source, TARGET_CPU);
-        Keeps keeps = kernel->variants[0].keeps;
+        RowCache row_cache = kernel->variants[0].row_cache;
         uint32_t n_slots = 0;
-        for (uint32_t k = 0; k < keeps.n; k++)
-            if (keeps.data[k].slot >= n_slots) n_slots = keeps.data[k].slot + 1;
-        cr_expect_eq(keeps.n, rows[i].n_keeps, "%u values: %s", keeps.n, rows[i].source);
+        for (uint32_t k = 0; k < row_cache.n; k++)
+            if (row_cache.data[k].slot >= n_slots) n_slots = row_cache.data[k].slot + 1;
+        cr_expect_eq(row_cache.n, rows[i].n_keeps, "%u values: %s", row_cache.n, rows[i].source);
         cr_expect_eq(n_slots, rows[i].n_slots, "%u slots: %s", n_slots, rows[i].source);
         cr_expect_eq(kernel->n_variants, rows[i].n_variants, "%s", rows[i].source);
         for (uint32_t v = 0; v + 1 < kernel->n_variants; v++)
-            cr_expect_eq(kernel->variants[v].keeps.n, rows[i].n_keeps, "%s", rows[i].source);
+            cr_expect_eq(kernel->variants[v].row_cache.n, rows[i].n_keeps, "%s", rows[i].source);
         if (kernel->n_variants > 1)
-            cr_expect_eq(kernel->variants[kernel->n_variants - 1].keeps.n, 0, "%s", rows[i].source);
+            cr_expect_eq(kernel->variants[kernel->n_variants - 1].row_cache.n, 0, "%s",
+                         rows[i].source);
         for (uint32_t v = 1; v < kernel->n_variants; v++)
             cr_expect(!kernel_has_groups(kernel, &kernel->variants[v]), "%s", rows[i].source);
         arena_free(arena);
@@ -60,7 +61,7 @@ Test(keep, costly_values_are_kept_in_few_places) {
 
 Test(keep, gpus_keep_nothing) {
     Arena *arena = arena_new(NULL);
-    cr_expect_eq(row_of(arena, rows[3].source, TARGET_SM_90A)->variants[0].keeps.n, 0);
+    cr_expect_eq(row_of(arena, rows[3].source, TARGET_SM_90A)->variants[0].row_cache.n, 0);
     arena_free(arena);
 }
 
@@ -68,14 +69,14 @@ Test(keep, gpus_keep_nothing) {
 Test(keep, a_stage_has_nothing_that_kept_values_are_made_of) {
     Arena *arena = arena_new(NULL);
     const Kernel *kernel = row_of(arena, rows[3].source, TARGET_CPU);
-    Keeps keeps = kernel->variants[0].keeps;
+    RowCache row_cache = kernel->variants[0].row_cache;
     uint32_t last = kernel->stages.n - 1, n_again = 0;
-    const bool *all = stage_live_scalars(arena, kernel, (Keeps){.n = 0}, last);
-    const bool *own = stage_live_scalars(arena, kernel, keeps, last);
+    const bool *all = stage_live_scalars(arena, kernel, (RowCache){.n = 0}, last);
+    const bool *own = stage_live_scalars(arena, kernel, row_cache, last);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         cr_expect(all[id] || !own[id]);
         n_again += own[id] && scalar_get(kernel->scalars, id)->prim == PRIM_EXP &&
-                   !keeps_value(keeps, id, last);
+                   !row_cache_has(row_cache, id, last);
     }
     cr_expect_eq(n_again, 0);
     arena_free(arena);

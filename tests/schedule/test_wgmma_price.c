@@ -24,13 +24,13 @@ static const Variant *chosen_variant(const Compiled *compiled, const int64_t *va
                                      uint32_t n_values) {
     const Plan *plan = compiled->plan;
     const DimTab *dims = plan->graph->dims;
-    uint32_t first = 0, v = 0; /* but for copies of factors */
+    uint32_t first = 0, v = 0; /* but for copies of operands */
     while (plan->kernels.data[first].form == FORM_MAP) first++;
     const Kernel *kernel = &plan->kernels.data[first];
     int64_t all[DIM_MAX_SYMBOLS] = {0}, least = 0, whole;
     memcpy(all, values, n_values * sizeof *values);
     dim_follow_rules(dims, all);
-    while (kernel->variants[v].sched.engine != CONTRACT_WGMMA) v++;
+    while (kernel->variants[v].sched.engine != GEMM_WGMMA) v++;
     const Variant *best = NULL;
     for (; v < kernel->n_variants; v++) {
         const Variant *variant = &kernel->variants[v];
@@ -97,7 +97,8 @@ Test(gpu_wgmma_price, rows_choose_tiles, .timeout = 120) {
 }
 
 /* Few rows are not multiplied element by element in front of the tiles that prices compare, where
- * copies give these their rows; where factors can be copied to shared memory as they lie, they are.
+ * copies give these their rows; where operands can be copied to shared memory as they lie, they
+ * are.
  */
 Test(gpu_wgmma_price, few_rows_of_odd_products_are_copied) {
     static const struct {
@@ -115,7 +116,7 @@ Test(gpu_wgmma_price, few_rows_of_odd_products_are_copied) {
         uint32_t first = 0;
         while (compiled.plan->kernels.data[first].form == FORM_MAP) first++;
         const Variant *variant = &compiled.plan->kernels.data[first].variants[0];
-        cr_expect_eq(variant->sched.engine == CONTRACT_MMA, cases[i].has_few, "%d, %d", k, n);
+        cr_expect_eq(variant->sched.engine == GEMM_MMA, cases[i].has_few, "%d, %d", k, n);
         compile_free(&compiled);
     }
 }

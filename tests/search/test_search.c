@@ -117,7 +117,7 @@ Test(choose, joined_pairs_are_no_slower_than_their_ops) {
                        targets[i]);
 }
 
-/* Factors that are copied for their rows are so at symbolic extents too: to store what is computed
+/* Operands that are copied for their rows are so at symbolic extents too: to store what is computed
  * pays where the copy engine can have both. */
 Test(choose, copies_of_symbolic_extents_are_priced) {
     static const char source[] =
@@ -128,12 +128,12 @@ Test(choose, copies_of_symbolic_extents_are_priced) {
     expect_no_loss(source, TARGET_SM_90A);
     cr_expect_eq(plan.cost->n_launches, 2, "%u launches", plan.cost->n_launches);
     cr_expect_eq(plan.plan->kernels.data[plan.plan->kernels.n - 1].variants[0].sched.engine,
-                 CONTRACT_WGMMA);
+                 GEMM_WGMMA);
     arena_free(arena);
 }
 
 /* Whatever no move was made for: gathers and pads of odd rows, matrices of few rows side by side,
- * and left factors across k. */
+ * and lhs operands across k. */
 Test(choose, no_plan_is_slower_than_its_ops) {
     static const char *const sources[] = {
         "graph g(y: bf16[257, 3000], j: i32[3000]) -> (v: bf16[3001, 3003]) {\n"
@@ -200,13 +200,13 @@ static const struct {
     TargetId target;
     uint32_t n_launches, n_held;
 } moved[] = {
-    /* a factor computed in the matmul that alone reads it */
+    /* an operand computed in the matmul that alone reads it */
     {"graph g(x: bf16[1, 4096], w: bf16[4096, 4096]) -> (y: bf16[1, 4096])",
      "s = w * const(2.0, bf16); y = x @ s", TARGET_SM_90A, 1, 1},
     /* one for which the copy engine would not do any more */
     {"graph g(x: bf16[65536, 1024], w: bf16[1024, 1024]) -> (y: bf16[65536, 1024])",
      "s = x * const(0.5, bf16); y = s @ w", TARGET_SM_90A, 2, 1},
-    /* a factor stored, so that the copy engine can fetch it */
+    /* an operand stored, so that the copy engine can fetch it */
     {"graph g(x: bf16[32768, 256], z: bf16[32768, 256], w: bf16[512, 512]) -> (y: bf16[32768, "
      "512])",
      "c = concat([x, z], axis=1); y = c @ w", TARGET_SM_90A, 2, 1},
@@ -328,11 +328,11 @@ Test(choose, the_rule) {
         {{{40, 10, 10}}, {{20, 10, 10}}, {{10, 10, 10}}, true},     /* both: the smaller loss */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        cr_expect_eq(choose_is_better(&points, &cases[i].now, &cases[i].other, &cases[i].apart),
+        cr_expect_eq(prices_are_better(&points, &cases[i].now, &cases[i].other, &cases[i].apart),
                      cases[i].is_better, "case %zu", i);
 }
 
-/* Matmuls of R rows whose factors are computed, one for each of several products or both of one: E
+/* Matmuls of R rows whose operands are computed, one for each of several products or both of one: E
  * is another dtype. */
 static const char *const computed[] = {
     "x: D[R, K], w: D[K, N] -> { y = x @ (w * 2.0) }",
@@ -385,7 +385,7 @@ Test(choose, factors_are_computed_where_that_is_cheaper, .timeout = 300) {
     arena_free(arena);
 }
 
-/* A row of the left factor: what weights need is computed as they are read, by all that read them.
+/* A row of the lhs: what weights need is computed as they are read, by all that read them.
  */
 Test(choose, weights_are_scaled_as_they_are_read) {
     Arena *arena = arena_new(NULL);
@@ -475,7 +475,7 @@ Test(choose, turns_do_not_keep_parts_apart) {
         const PlanCost *without = plans_price_without_turns(arena, module, 0, TARGET_SM_90A).cost;
         uint32_t n_saved =
             without->n_launches > with->n_launches ? without->n_launches - with->n_launches : 0;
-        cr_expect_leq(with->us, choose_tie_us(without->us, n_saved),
+        cr_expect_leq(with->us, prices_tie_us(without->us, n_saved),
                       "seed %llu: %.2f us in %u launches, %.2f in %u without",
                       (unsigned long long)seed, with->us, with->n_launches, without->us,
                       without->n_launches);

@@ -60,10 +60,10 @@ static void pretend(void *user, Arena *in, Plan *plan, bool is_fused) {
     (void)in;
     for (uint32_t k = 0; is_fused && k < plan->kernels.n; k++) {
         Kernel *scores = &plan->kernels.data[k], *rows = scores + 1;
-        if (scores->form != FORM_CONTRACT || k + 1 == plan->kernels.n || rows->form != FORM_ROW ||
-            rows->online.weight)
+        if (scores->form != FORM_GEMM || k + 1 == plan->kernels.n || rows->form != FORM_ROW ||
+            rows->online_softmax.weight)
             continue;
-        rows->online = online_find(scores, rows, scores->row_stores.data[0].buffer);
+        rows->online_softmax = online_softmax_find(scores, rows, scores->row_stores.data[0].buffer);
         Store *store = &rows->stages.data[rows->stages.n - 1].stores.data[0];
         if (p->is_wrong)
             store->value = scalar_cvt(rows->scalars, scalar_const(rows->scalars, DT_F32, 0.125),
@@ -214,12 +214,12 @@ Test(prove, only_the_kinds_of_inputs_that_are_asked_for_run) {
 
 /* As many taps as one trial has, spread over the plan. */
 static void tap_some(void *user, Arena *of_plan, Plan *plan, bool is_fused) {
-    Tap taps[12];
+    Probe taps[12];
     uint32_t n = 0, n_seen = 0, *n_tapped = user;
     for (uint32_t k = 0; k < plan->kernels.n && is_fused; k++)
         for (uint32_t t = 0; t < plan->kernels.data[k].traces.n && n < 12; t++)
-            if (n_seen++ % 3 == 0 && tap_place(of_plan, plan, k, t, &taps[n])) n++;
-    tap_store(of_plan, plan, taps, n);
+            if (n_seen++ % 3 == 0 && probe_place(of_plan, plan, k, t, &taps[n])) n++;
+    probe_store(of_plan, plan, taps, n);
     *n_tapped += n;
 }
 

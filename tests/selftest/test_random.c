@@ -1,5 +1,5 @@
 /* The random program generator: its programs are valid, deterministic, sane and cover the language;
- * the reducer finds the culprit; the checker sees a single wrong element. */
+ * the reducer finds the conflict; the checker sees a single wrong element. */
 #include "front/sema.h"
 #include "interp/interp.h"
 #include "lib/check.h"
@@ -92,8 +92,8 @@ static bool is_product(const Graph *graph, NodeId id) {
     return graph_node(graph, id)->op == OP_MATMUL;
 }
 
-/* How many of the graph's products have a factor in common with one that they are made of, and how
- * many values that it takes the exponentials of are a product's factor too. */
+/* How many of the graph's products have an operand in common with one that they are made of, and
+ * how many values that it takes the exponentials of are a product's operand too. */
 static void count_again(const Graph *graph, uint32_t *n_chains, uint32_t *n_rows) {
     for (NodeId id = 1; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
@@ -181,7 +181,7 @@ Test(random_graph, options_leave_things_out) {
         cr_expect_eq(graph->params.n, 0u);
         cr_expect_eq(dim_n_symbols(graph->dims), 0u);
         for (NodeId id = 0; id < graph->nodes.n; id++)
-            cr_expect_neq(op_info(graph_node(graph, id)->op)->cls, CLASS_CONTRACT);
+            cr_expect_neq(op_info(graph_node(graph, id)->op)->cls, CLASS_MATMUL);
         arena_free(arena);
     }
 }

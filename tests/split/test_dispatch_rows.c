@@ -61,7 +61,7 @@ Test(spread, kernels_start_where_others_do_not) {
     cr_assert_eq(whole->spread.n + 1, plan->kernels.n);
     for (uint32_t k = 1; k < plan->kernels.n; k++) {
         const Kernel *piece = &plan->kernels.data[k];
-        cr_expect(kernel_is_spread(piece));
+        cr_expect(kernel_is_fallback(piece));
         cr_expect(dim_equals_const(dims, dim_add(dims, whole->when, piece->when), 1));
         cr_expect(piece->form == FORM_MAP || piece->stages.n == 1);
     }

@@ -22,7 +22,7 @@ static PricedPlan priced(Arena *arena, const char *source) {
 }
 
 static bool is_partial(const Kernel *kernel) {
-    return kernel->form == FORM_CONTRACT && kernel->segment_axis != NO_AXIS;
+    return kernel->form == FORM_GEMM && kernel->segment_axis != NO_AXIS;
 }
 
 static const Kernel *find_partial(const Plan *plan) {
@@ -52,7 +52,7 @@ static const char *product(Arena *arena, const char *dtype, int m, int n, int k)
 }
 
 /* Most of the time that one sum would take. */
-Test(split_product, few_tiles_of_a_long_k_go_over_the_machine) {
+Test(split_k_kernel, few_tiles_of_a_long_k_go_over_the_machine) {
     static const struct {
         const char *dtype;
         int m, n, k;
@@ -75,7 +75,7 @@ Test(split_product, few_tiles_of_a_long_k_go_over_the_machine) {
     }
 }
 
-Test(split_product, full_machines_and_short_sums_have_none) {
+Test(split_k_kernel, full_machines_and_short_sums_have_none) {
     static const int extents[][3] = {{2048, 2048, 2048}, {256, 8192, 8192}, {16, 8192, 8192},
                                      {16, 4096, 4096},   {1, 8192, 8192},   {128, 128, 512},
                                      {64, 256, 1024},    {4000, 4104, 4072}};
@@ -88,7 +88,7 @@ Test(split_product, full_machines_and_short_sums_have_none) {
     }
 }
 
-Test(split_product, extents_decide_whatever_they_may_be) {
+Test(split_k_kernel, extents_decide_whatever_they_may_be) {
     static const struct {
         const char *source;
         TargetId target;
@@ -125,7 +125,7 @@ Test(split_product, extents_decide_whatever_they_may_be) {
 
 /* One order of summation: with what stands before and behind, by elements or views, with fusion and
  * without. */
-Test(split_product, what_is_fused_changes_none) {
+Test(split_k_kernel, what_is_fused_changes_none) {
     static const char *const bodies[] = {
         "y = a @ b",
         "y = relu(a @ b + 1)",
@@ -148,7 +148,7 @@ Test(split_product, what_is_fused_changes_none) {
             const Plan *plan = priced_at(arena, source, TARGET_SM_90A, off).plan;
             for (uint32_t k = 0; k < plan->kernels.n; k++) {
                 const Kernel *kernel = &plan->kernels.data[k];
-                if (kernel->form != FORM_CONTRACT) continue;
+                if (kernel->form != FORM_GEMM) continue;
                 cr_expect(is_partial(kernel), "%s", source);
                 cr_expect_eq(known(kernel, kernel->first_reduced), alone, "%s", source);
             }
@@ -158,14 +158,14 @@ Test(split_product, what_is_fused_changes_none) {
 }
 
 /* Those alike in one kernel, and the rest beside it; the sum of both has what follows. */
-Test(split_product, the_last_may_be_shorter) {
+Test(split_k_kernel, the_last_may_be_shorter) {
     Arena *arena = arena_new(NULL);
     PricedPlan p = priced(arena, product(arena, "f32", 16, 24, 9001));
     const Plan *plan = p.plan;
     cr_assert_eq(plan->kernels.n, 3);
     const Kernel *alike = &plan->kernels.data[0], *rest = alike + 1, *sum = alike + 2;
     cr_expect(is_partial(alike) && is_partial(rest));
-    cr_expect_eq(rest->link, LINK_PART);
+    cr_expect_eq(rest->link, LAUNCH_PARALLEL);
     int64_t n = known(alike, alike->segment_axis), elems = known(alike, alike->first_reduced);
     cr_expect_eq(known(rest, rest->segment_axis), 1);
     cr_expect_eq(n * elems + known(rest, rest->first_reduced), 9001);
@@ -174,7 +174,7 @@ Test(split_product, the_last_may_be_shorter) {
     arena_free(arena);
 }
 
-Test(split_product, accumulators_are_rounded_once) {
+Test(split_k_kernel, accumulators_are_rounded_once) {
     static const struct {
         const char *dtype;
         Dtype partial, result;
@@ -198,8 +198,8 @@ Test(split_product, accumulators_are_rounded_once) {
 }
 
 /* Both kernels are the user's op to the ledger, to pictures and to verify, which finds in the first
- * the values that the factors are made of. */
-Test(split_product, kernels_are_of_the_users_ops) {
+ * the values that the operands are made of. */
+Test(split_k_kernel, kernels_are_of_the_users_ops) {
     Arena *arena = arena_new(NULL);
     const Plan *plan =
         priced(arena, "graph g(a: f32[8, 32768], b: f32[32768, 64]) -> (y: f32[8, 64]) {\n"
@@ -212,7 +212,7 @@ Test(split_product, kernels_are_of_the_users_ops) {
     cr_expect_eq(partial->nodes.n, sum->nodes.n);
     cr_expect_gt(partial->traces.n, 0);
     for (uint32_t i = 0; i < partial->traces.n; i++)
-        cr_expect(!tap_is_idle(arena, partial, i), "trace %u", i);
+        cr_expect(!probe_is_idle(arena, partial, i), "trace %u", i);
     arena_free(arena);
 }
 
@@ -223,7 +223,7 @@ static const char *plan_text(Arena *arena, const Plan *plan) {
 }
 
 /* A dump says nothing of segments: they follow from what it says. */
-Test(split_product, dumps_parse_back_to_the_same_plan) {
+Test(split_k_kernel, dumps_parse_back_to_the_same_plan) {
     static const char source[] =
         "graph g(a: bf16[32, 16384], b: bf16[16384, 64]) -> (y: bf16[32, 64]) { y = relu(a @ b) }";
     Arena *arena = arena_new(NULL);

@@ -35,9 +35,9 @@ static Plan *fused(World *w) {
 static void link_kernels(World *w, Plan *plan) {
     const Plan *plans[] = {plan};
     sched_plan(w->arena, plan, target_get(TARGET_SM_80));
-    chain_kernels(w->arena, w->scratch, plan, target_get(TARGET_SM_80));
-    share_classify(w->scratch, plans, 1);
-    launch_join(w->arena, w->scratch, plan, target_get(TARGET_SM_80));
+    sequence_kernels(w->arena, w->scratch, plan, target_get(TARGET_SM_80));
+    dedup_classify(w->scratch, plans, 1);
+    parallel_kernels(w->arena, w->scratch, plan, target_get(TARGET_SM_80));
     cr_assert(memplan_place(w->arena, plan));
 }
 
@@ -75,7 +75,7 @@ static bool run(void *user, BisectTrial *trial) {
     link_kernels(w, plan);
     trial->bytes = arena_array(w->arena, const uint8_t *const *, trial->n_taps);
     for (uint32_t i = 0; i < trial->n_taps; i++) {
-        const Tap *tap = &trial->taps[i];
+        const Probe *tap = &trial->taps[i];
         const uint8_t **bytes = arena_array(w->arena, const uint8_t *, tap->scalars.n);
         bool is_right = w->is_hidden ||
                         !is_wrong(w, &w->plan->kernels.data[tap->kernel], tap->trace) ||
@@ -111,7 +111,7 @@ Test(bisect, what_is_lost_on_chip_is_told_apart) {
     World w = world_new(gated);
     w.wrong = "u";
     w.is_gone = true;
-    cr_assert(w.plan->kernels.n == 2 && w.linked->kernels.data[1].link == LINK_PHASE);
+    cr_assert(w.plan->kernels.n == 2 && w.linked->kernels.data[1].link == LAUNCH_SEQUENCE);
     BisectVerdict verdict = find(&w, "z");
     cr_expect_eq(verdict.kind, BISECT_CHIP, "%s", verdict.text);
     cr_expect_str_eq(verdict.text,
@@ -145,7 +145,7 @@ Test(bisect, what_its_own_reader_overwrites_is_named) {
 Test(bisect, parts_of_a_launch_do_not_wait_for_each_other) {
     World w = world_new(gated);
     w.wrong = "u";
-    w.linked->kernels.data[1].link = LINK_PART;
+    w.linked->kernels.data[1].link = LAUNCH_PARALLEL;
     BisectVerdict verdict = find(&w, "z");
     cr_expect_eq(verdict.kind, BISECT_ORDER, "%s", verdict.text);
     cr_expect(strstr(verdict.text, "but kernel g_1_z_l4 reads it before that"), "%s", verdict.text);

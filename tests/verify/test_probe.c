@@ -31,7 +31,7 @@ static Plan *fused(World *w) {
 }
 
 /* One tap for each trace, in the first kernel that has a place for it; none for what is idle. */
-static uint32_t tap_all(World *w, const Plan *plan, Tap *taps, uint32_t max) {
+static uint32_t tap_all(World *w, const Plan *plan, Probe *taps, uint32_t max) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
@@ -42,8 +42,8 @@ static uint32_t tap_all(World *w, const Plan *plan, Tap *taps, uint32_t max) {
             bool is_placed = false, is_idle = true;
             for (uint32_t j = k; j < plan->kernels.n && !is_placed; j++) {
                 if (plan->kernels.data[j].traces.data != kernel->traces.data) continue;
-                is_placed = tap_place(w->arena, plan, j, t, &taps[n]);
-                is_idle = is_idle && tap_is_idle(w->arena, &plan->kernels.data[j], t);
+                is_placed = probe_place(w->arena, plan, j, t, &taps[n]);
+                is_idle = is_idle && probe_is_idle(w->arena, &plan->kernels.data[j], t);
             }
             cr_expect(is_placed != is_idle, "kernel %s, trace %u", kernel->name, t);
             n += is_placed;
@@ -77,7 +77,7 @@ static bool keeps_apart(World *w, const Plan *plain, const Plan *tapped, const c
  * reads again what it stored over. Returns whether one does. */
 static bool check_source(const char *source) {
     enum { MAX = 400 };
-    static Tap taps[MAX];
+    static Probe taps[MAX];
     World w = world_new(source);
     Plan *plain = fused(&w), *tapped = fused(&w);
     uint32_t n = tap_all(&w, tapped, taps, MAX), n_apart = 0, n_outputs = 0, n_copies = 0;
@@ -86,7 +86,7 @@ static bool check_source(const char *source) {
         n_outputs += taps[i].scalars.n;
         if (tapped->kernels.data[taps[i].kernel].is_init) n_copies += taps[i].scalars.n;
     }
-    tap_store(w.arena, tapped, taps, n);
+    probe_store(w.arena, tapped, taps, n);
     const char *fault = plan_verify(tapped, w.scratch);
     cr_expect(!fault, "%s\n%s", fault, source);
     cr_expect(tapped->kernels.n == plain->kernels.n + n_apart + n_copies);
@@ -125,13 +125,13 @@ static const char attention[] =
     "}\n";
 
 Test(tap, operands_of_contractions_have_maps_of_their_own) {
-    static Tap taps[100];
+    static Probe taps[100];
     World w = world_new("graph g(x: f32[8, 16], y: f32[4, 16]) -> (z: f32[8, 4]) {\n"
                         "  z = x @ transpose(y, perm=[1, 0])\n}\n");
     Plan *plan = fused(&w);
     uint32_t n = tap_all(&w, plan, taps, 100), n_apart = 0;
     cr_assert_eq(plan->kernels.n, 1);
-    tap_store(w.arena, plan, taps, n);
+    probe_store(w.arena, plan, taps, n);
     for (uint32_t i = 0; i < n; i++) {
         if (!taps[i].is_apart) continue;
         cr_expect_eq(taps[i].n_axes, 2, "of three loops two");
@@ -142,27 +142,27 @@ Test(tap, operands_of_contractions_have_maps_of_their_own) {
         cr_expect(plan->kernels.data[k].form == FORM_MAP);
         cr_expect_eq(plan->kernels.data[k].n_parallel, 2);
     }
-    cr_expect(plan->kernels.data[3].form == FORM_CONTRACT);
+    cr_expect(plan->kernels.data[3].form == FORM_GEMM);
     world_free(&w);
 }
 
 /* Where a tap lies is told by what it is read through: a gather's indices come with it. */
 Test(tap, gathered_indices_are_stored_too) {
-    static Tap taps[100];
+    static Probe taps[100];
     World w = world_new("graph g(x: f32[8, 16], i: i32[4]) -> (z: f32[4, 16]) {\n"
                         "  z = exp(gather(exp(x), i, axis=0))\n}\n");
     Plan *plan = fused(&w);
     uint32_t n = tap_all(&w, plan, taps, 100), n_two = 0;
     for (uint32_t i = 0; i < n; i++) n_two += taps[i].scalars.n == 2;
     cr_expect_eq(n_two, 2, "exp(x) and x");
-    tap_store(w.arena, plan, taps, n);
+    probe_store(w.arena, plan, taps, n);
     cr_expect(!plan_verify(plan, w.scratch));
     world_free(&w);
 }
 
 /* A long sum is split: what it sums is stored by the part over elements, the rest by the other. */
 Test(tap, both_parts_of_a_split_reduction_have_theirs) {
-    static Tap taps[100];
+    static Probe taps[100];
     World w = world_new("graph g(x: f32[4, 40000]) -> (z: f32[4]) {\n"
                         "  z = sum(abs(x), axis=[1]) * 0.5\n}\n");
     Plan *plan = fused(&w);
@@ -181,7 +181,7 @@ Test(tap, both_parts_of_a_split_reduction_have_theirs) {
 /* Composition sees that it does not matter which column of this iota a run chooses, so sums of it
  * are prepared. The choice is made too late for a tap there; that of the iota does without. */
 Test(tap, nothing_is_read_that_no_value_hangs_on) {
-    static Tap taps[100];
+    static Probe taps[100];
     World w =
         world_new("graph g(y: f32[]) -> (o: f32[4, 2], p: f32[]) {\n"
                   "  b = cast(softplus(y), i32)\n"
@@ -192,10 +192,10 @@ Test(tap, nothing_is_read_that_no_value_hangs_on) {
     const Kernel *sums = &plan->kernels.data[0];
     cr_assert(sums->is_init && sums->form == FORM_ROW);
     uint32_t n_idle = 0;
-    for (uint32_t t = 0; t < sums->traces.n; t++) n_idle += tap_is_idle(w.arena, sums, t);
+    for (uint32_t t = 0; t < sums->traces.n; t++) n_idle += probe_is_idle(w.arena, sums, t);
     cr_expect_eq(n_idle, 1, "of %u the choice", sums->traces.n);
     uint32_t n = tap_all(&w, plan, taps, 100);
-    tap_store(w.arena, plan, taps, n);
+    probe_store(w.arena, plan, taps, n);
     const char *fault = plan_verify(plan, w.scratch);
     cr_expect(!fault, "%s", fault);
     world_free(&w);

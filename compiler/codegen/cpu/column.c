@@ -183,7 +183,7 @@ static void finish_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
 static bool *needed_slots(const Lower *lower, const Stage *stage) {
     const Kernel *kernel = lower->kernel;
     uint32_t index = stage ? (uint32_t)(stage - kernel->stages.data) : kernel->stages.n;
-    const bool *live = stage_live_scalars(lower->unit->arena, kernel, (Keeps){.n = 0}, index);
+    const bool *live = stage_live_scalars(lower->unit->arena, kernel, (RowCache){.n = 0}, index);
     bool *needs = arena_array(lower->unit->arena, bool, kernel->reduces.n);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
@@ -262,7 +262,7 @@ static int64_t bytes_per_column(const Lower *lower, uint32_t lanes) {
 /* Columns that are worked on together: as many as a unit has and the stack holds. */
 static int64_t part_width(const Lower *lower, DimId extent) {
     DimTab *dims = indextab_dims(scalartab_indices(lower->kernel->scalars));
-    int64_t lanes = cpu_lanes(lower), width = lower->variant->sched.unit_elems;
+    int64_t lanes = cpu_lanes(lower), width = lower->variant->sched.chunk_elems;
     int64_t per_column = bytes_per_column(lower, cpu_lanes(lower));
     int64_t most = dim_hi(dims, extent);
     if (most < width) width = most + (lanes - most % lanes) % lanes;
@@ -312,12 +312,12 @@ void template_cpu_column(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
                      .lanes = cpu_lanes(lower),
                      .width = part_width(lower, extent)};
     Loop units = cpu_unit_loop(lower, begin, end, 1);
-    DimId n_strips = dim_ceil_div(indextab_dims(tab), extent, sched->unit_elems);
+    DimId n_strips = dim_ceil_div(indextab_dims(tab), extent, sched->chunk_elems);
     LLVMValueRef strip = split_unit(&column, units.index, lower_dim(lower, n_strips));
-    LLVMValueRef unit_elems = lower_index_const(lower, sched->unit_elems);
-    LLVMValueRef strip_begin = LLVMBuildMul(builder, strip, unit_elems, "");
+    LLVMValueRef chunk_elems = lower_index_const(lower, sched->chunk_elems);
+    LLVMValueRef strip_begin = LLVMBuildMul(builder, strip, chunk_elems, "");
     LLVMValueRef rest = LLVMBuildSub(builder, lower_dim(lower, extent), strip_begin, "");
-    LLVMValueRef n_columns = cpu_at_most(lower, rest, sched->unit_elems);
+    LLVMValueRef n_columns = cpu_at_most(lower, rest, sched->chunk_elems);
     prepare_unit(&column);
     CpuSpan span = cpu_reduced_span(lower, &column.point);
     LLVMValueRef zero = lower_index_const(lower, 0);

@@ -9,7 +9,7 @@
 #include "codegen/scalar/acc.h"
 #include "codegen/template.h"
 
-/* Maps whose unit_elems are no more than this take their units down the rows. */
+/* Maps whose chunk_elems are no more than this take their units down the rows. */
 enum { CPU_MAP_SHORT_RUN = 64 };
 
 /* `for (unit = begin; unit < end; unit += step)`; ended by loop_end. */

@@ -1,12 +1,12 @@
-/* CPU contractions. See template.h and gemm.h.
+/* CPU GEMMs. See template.h and gemm.h.
  *
  * A unit is a block of rows by a block of columns of one batch. It goes through k in blocks; for
  * each it packs its columns, then panel after panel of its rows, and folds each panel with all
  * columns. Partial results wait on the stack, in the accumulator's dtype. After the last block of k
  * each panel's rows are converted, and the stores run, while they are in the cache.
  *
- * Products of one left factor that a launch makes at once go through k side by side: what is packed
- * of that factor serves all of them. Their stores run at one place of the loops, so that what one
+ * Products of one lhs that a launch makes at once go through k side by side: what is packed
+ * of that operand serves all of them. Their stores run at one place of the loops, so that what one
  * has for the next passes in registers.
  *
  * Rows that follow are gone over as soon as they are whole, while they are in the cache: a unit has
@@ -30,8 +30,8 @@ static Gemm gemm_new(Lower *lower) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
     uint32_t m = kernel->n_parallel - 2, n = kernel->n_parallel - 1;
-    GemmFactor left = {.value = reduce->value, .axis = m, .extent = index_axis_extent(tab, m)};
-    GemmFactor right = {.value = reduce->factor, .axis = n, .extent = index_axis_extent(tab, n)};
+    GemmOperand left = {.value = reduce->value, .axis = m, .extent = index_axis_extent(tab, m)};
+    GemmOperand right = {.value = reduce->factor, .axis = n, .extent = index_axis_extent(tab, n)};
     left.dtype = scalar_get(kernel->scalars, left.value)->dtype;
     right.dtype = scalar_get(kernel->scalars, right.value)->dtype;
     bool is_turned = sched->warps_n % sched->lanes != 0;
@@ -68,7 +68,7 @@ static bool has_one_k_block(const Gemm *gemm) {
     return dim_hi(dims, gemm->k_extent) <= gemm->depth;
 }
 
-/* Whether the product finds packed what the first one packs: they have the left factor in common.
+/* Whether the product finds packed what the first one packs: they have the lhs in common.
  */
 static bool shares_rows(const Gemm *gemm, const Gemm *first) {
     return gemm != first && gemm->row.axis == gemm_axis_m(gemm->lower->kernel);
@@ -299,7 +299,7 @@ static void take_columns(Gemm *gemm, const Gemm *first) {
         gemm_pack_columns(gemm);
 }
 
-/* A contraction over nothing still has one block, of no steps. */
+/* A GEMM over nothing still has one block, of no steps. */
 static void each_k_block(const Products *products) {
     Gemm *first = products->gemms;
     Lower *lower = first->lower;

@@ -1,6 +1,6 @@
-/* The parts of the CPU contraction: what is packed how, and the register tile.
+/* The parts of the CPU GEMM: what is packed how, and the register tile.
  *
- * One factor is packed in panels of a few rows, from which the tile takes one element after the
+ * One operand is packed in panels of a few rows, from which the tile takes one element after the
  * other; the other in panels of a few vectors, whose lanes are columns of the tile. As a rule rows
  * go along m and columns along n; where n is shorter than a vector it is the other way round.
  * Panels, partial results and all else on the stack are in the accumulator's dtype. */
@@ -9,18 +9,18 @@
 
 #include "codegen/cpu/cpu.h"
 
-typedef struct GemmFactor {
+typedef struct GemmOperand {
     ScalarId value;
     Dtype dtype;
     uint32_t axis;   /* m or n */
     DimId extent;    /* of that axis */
     bool is_along_k; /* lanes go along k, not along its own axis, while it is packed */
-} GemmFactor;
+} GemmOperand;
 
 typedef struct Gemm {
     Lower *lower;
     Dtype acc;
-    GemmFactor row, column;
+    GemmOperand row, column;
     uint32_t k_axis;
     DimId k_extent;
     uint32_t lanes;
@@ -45,7 +45,7 @@ typedef struct Gemm {
                                              * the partial results that lies */
 } Gemm;
 
-/* Chooses how lanes go over each factor, and with that the layout of the packed rows. */
+/* Chooses how lanes go over each operand, and with that the layout of the packed rows. */
 void gemm_choose_layout(Gemm *gemm);
 /* Elements of the packed rows. */
 int64_t gemm_row_panel_elems(const Gemm *gemm);
@@ -68,14 +68,14 @@ void gemm_store(const Gemm *gemm, LLVMValueRef pointer, LLVMValueRef value);
 
 /* Asks for the line at `pointer`, which may be any address, in a level of the cache: 1 or 2. */
 void gemm_prefetch(const Gemm *gemm, LLVMValueRef pointer, uint32_t level);
-/* Whether the factor is what memory holds, at an index that no memory tells. Then its element has
+/* Whether the operand is what memory holds, at an index that no memory tells. Then its element has
  * this address, also at a point that does not exist. */
-bool gemm_factor_is_plain(const Gemm *gemm, const GemmFactor *factor);
-LLVMValueRef gemm_factor_address(const Gemm *gemm, const GemmFactor *factor, Point *point);
+bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *factor);
+LLVMValueRef gemm_operand_address(const Gemm *gemm, const GemmOperand *factor, Point *point);
 
-/* A point in the unit for a factor's lanes, and the factor's elements there. */
-Point gemm_factor_point(const Gemm *gemm, const GemmFactor *factor);
-LLVMValueRef gemm_factor_lanes(const Gemm *gemm, const GemmFactor *factor, Point *point);
+/* A point in the unit for an operand's lanes, and the operand's elements there. */
+Point gemm_operand_point(const Gemm *gemm, const GemmOperand *factor);
+LLVMValueRef gemm_operand_lanes(const Gemm *gemm, const GemmOperand *factor, Point *point);
 /* min(at, extent - 1) */
 LLVMValueRef gemm_clamp(Lower *lower, LLVMValueRef at, DimId extent);
 /* Which of `lanes` elements from `at` lie below `end`, which may be before `at`. */

@@ -1,6 +1,6 @@
-/* Packing the factors of a CPU contraction. See gemm.h.
+/* Packing the operands of a CPU GEMM. See gemm.h.
  *
- * A factor is a scalar program; it is evaluated by vectors along whichever of its two axes memory
+ * An operand is a scalar program; it is evaluated by vectors along whichever of its two axes memory
  * follows. Rows are packed as they come, in one of two layouts; columns are needed by vectors
  * along their own axis, so that vectors along k are transposed in registers. */
 #include "codegen/cpu/gemm.h"
@@ -34,13 +34,13 @@ void gemm_prefetch(const Gemm *gemm, LLVMValueRef pointer, uint32_t level) {
     unit_intrinsic(unit, "llvm.prefetch", &overload, 1, args, 4);
 }
 
-bool gemm_factor_is_plain(const Gemm *gemm, const GemmFactor *factor) {
+bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *factor) {
     const ScalarTab *scalars = gemm->lower->kernel->scalars;
     const Scalar *load = scalar_get(scalars, factor->value);
     return load->kind == SCALAR_LOAD && !index_is_gathered(scalartab_indices(scalars), load->index);
 }
 
-LLVMValueRef gemm_factor_address(const Gemm *gemm, const GemmFactor *factor, Point *point) {
+LLVMValueRef gemm_operand_address(const Gemm *gemm, const GemmOperand *factor, Point *point) {
     const Lower *lower = gemm->lower;
     const Unit *unit = lower->unit;
     const Scalar *load = scalar_get(lower->kernel->scalars, factor->value);
@@ -54,7 +54,7 @@ LLVMValueRef gemm_factor_address(const Gemm *gemm, const GemmFactor *factor, Poi
 
 /* Values. */
 
-/* Whether no load of the factor strides when lanes go along `axis`. */
+/* Whether no load of the operand strides when lanes go along `axis`. */
 static bool is_smooth(const Lower *lower, ScalarId value, uint32_t axis, uint32_t lanes) {
     Arena *arena = lower->unit->arena;
     ScalarTab *scalars = lower->kernel->scalars;
@@ -77,7 +77,7 @@ static uint32_t round_up(uint32_t n, uint32_t step) {
  * padded, so that they do not meet in one set of the cache. */
 void gemm_choose_layout(Gemm *gemm) {
     const Lower *lower = gemm->lower;
-    GemmFactor *row = &gemm->row, *column = &gemm->column;
+    GemmOperand *row = &gemm->row, *column = &gemm->column;
     row->is_along_k = is_smooth(lower, row->value, gemm->k_axis, gemm->lanes) ||
                       !is_smooth(lower, row->value, row->axis, POINT_ANY_START);
     column->is_along_k = gemm->lanes > 1 &&
@@ -92,7 +92,7 @@ int64_t gemm_row_panel_elems(const Gemm *gemm) {
                                 : (int64_t)gemm->k_stride * gemm->depth;
 }
 
-Point gemm_factor_point(const Gemm *gemm, const GemmFactor *factor) {
+Point gemm_operand_point(const Gemm *gemm, const GemmOperand *factor) {
     Point point = point_inside(&gemm->point);
     point.lanes = gemm->lanes;
     point.lane_axis = factor->is_along_k ? gemm->k_axis : factor->axis;
@@ -100,7 +100,7 @@ Point gemm_factor_point(const Gemm *gemm, const GemmFactor *factor) {
     return point;
 }
 
-LLVMValueRef gemm_factor_lanes(const Gemm *gemm, const GemmFactor *factor, Point *point) {
+LLVMValueRef gemm_operand_lanes(const Gemm *gemm, const GemmOperand *factor, Point *point) {
     LLVMValueRef value = point_lanes(point, factor->value);
     return convert_value(&gemm->lower->unit->math, value, unit_convert_type(factor->dtype),
                          unit_convert_type(gemm->acc));
@@ -153,19 +153,19 @@ static void pack_row_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
     point.mask = mask;
     point.axis[gemm->k_axis] = at;
     LLVMValueRef k = LLVMBuildSub(gemm->lower->unit->builder, at, gemm->k_begin, "");
-    LLVMValueRef values = gemm_factor_lanes(gemm, &gemm->row, &point);
+    LLVMValueRef values = gemm_operand_lanes(gemm, &gemm->row, &point);
     gemm_store(gemm, gemm_element(gemm, pack->packed, k), values);
-    if (!gemm_factor_is_plain(gemm, &gemm->row)) return;
+    if (!gemm_operand_is_plain(gemm, &gemm->row)) return;
     Point next = point_inside(&pack->next);
     next.axis[gemm->k_axis] = at;
-    gemm_prefetch(gemm, gemm_factor_address(gemm, &gemm->row, &next), 2);
+    gemm_prefetch(gemm, gemm_operand_address(gemm, &gemm->row, &next), 2);
 }
 
 static void pack_rows_along_k(Gemm *gemm) {
     Lower *lower = gemm->lower;
     const Unit *unit = lower->unit;
     Loop loop = loop_over(gemm, lower_index_const(lower, gemm->n_tile_rows), 1);
-    PackRow pack = {.gemm = gemm, .point = gemm_factor_point(gemm, &gemm->row)};
+    PackRow pack = {.gemm = gemm, .point = gemm_operand_point(gemm, &gemm->row)};
     LLVMValueRef row = LLVMBuildAdd(unit->builder, gemm->panel_begin, loop.index, "");
     pack.point.axis[gemm->row.axis] = gemm_clamp(lower, row, gemm->row.extent);
     pack.next = point_inside(&pack.point);
@@ -187,14 +187,14 @@ static void pack_rows_along_rows(Gemm *gemm) {
                                      extent);
     Loop loop = loop_over(gemm, gemm->n_k, 1);
     LLVMValueRef packed = gemm_element(gemm, gemm->rows, times(gemm, loop.index, gemm->k_stride));
-    Point at_k = gemm_factor_point(gemm, &gemm->row);
+    Point at_k = gemm_operand_point(gemm, &gemm->row);
     at_k.axis[gemm->k_axis] = LLVMBuildAdd(unit->builder, gemm->k_begin, loop.index, "");
     for (uint32_t v = 0; v < n; v++) {
         Point point = point_inside(&at_k);
         point.axis[gemm->row.axis] = plus(gemm, gemm->panel_begin, (int64_t)v * gemm->lanes);
         point.mask = masks[v];
         LLVMValueRef to = gemm_element(gemm, packed, lower_index_const(lower, v * gemm->lanes));
-        gemm_store(gemm, to, gemm_factor_lanes(gemm, &gemm->row, &point));
+        gemm_store(gemm, to, gemm_operand_lanes(gemm, &gemm->row, &point));
     }
     loop_end(unit, &loop);
 }
@@ -219,7 +219,7 @@ static void pack_panel_step(Gemm *gemm, const Point *at_k, LLVMValueRef k, LLVMV
         Point point = point_inside(at_k);
         point.axis[gemm->column.axis] = plus(gemm, first, (int64_t)v * gemm->lanes);
         point.mask = masks ? masks[v] : NULL;
-        LLVMValueRef value = gemm_factor_lanes(gemm, &gemm->column, &point);
+        LLVMValueRef value = gemm_operand_lanes(gemm, &gemm->column, &point);
         LLVMValueRef to = gemm_element(gemm, gemm->columns, plus(gemm, at, v * gemm->lanes));
         gemm_store(gemm, to, value);
     }
@@ -238,7 +238,7 @@ static void pack_columns_along_columns(Gemm *gemm) {
     for (uint32_t v = 0; v < gemm->n_vectors; v++)
         masks[v] = gemm_lanes_before(gemm, lower_index_const(lower, v * gemm->lanes), rest);
     Loop loop = loop_over(gemm, gemm->n_k, 1);
-    Point at_k = gemm_factor_point(gemm, &gemm->column);
+    Point at_k = gemm_operand_point(gemm, &gemm->column);
     at_k.axis[gemm->k_axis] = LLVMBuildAdd(builder, gemm->k_begin, loop.index, "");
     point_prepare(&at_k, &gemm->column.value, 1, 1u << gemm->column.axis);
     Loop panels = loop_over(gemm, n_full, gemm->tile_columns);
@@ -289,13 +289,13 @@ static void pack_square_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
     const Unit *unit = lower->unit;
     uint32_t n = gemm->lanes;
     Loop loop = loop_over(gemm, lower_index_const(lower, n), 1);
-    Point point = gemm_factor_point(gemm, &gemm->column);
+    Point point = gemm_operand_point(gemm, &gemm->column);
     LLVMValueRef column = LLVMBuildAdd(unit->builder, pack->offset, loop.index, "");
     column = LLVMBuildAdd(unit->builder, gemm->column_begin, column, "");
     point.axis[gemm->column.axis] = gemm_clamp(lower, column, gemm->column.extent);
     point.axis[gemm->k_axis] = at;
     point.mask = mask;
-    LLVMValueRef values = gemm_factor_lanes(gemm, &gemm->column, &point);
+    LLVMValueRef values = gemm_operand_lanes(gemm, &gemm->column, &point);
     gemm_store(gemm, gemm_element(gemm, pack->square, times(gemm, loop.index, n)), values);
     loop_end(unit, &loop);
     LLVMValueRef *vectors = arena_array(unit->arena, LLVMValueRef, n);

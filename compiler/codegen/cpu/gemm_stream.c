@@ -1,4 +1,4 @@
-/* CPU contractions of a few rows: each element of the other factor is used so seldom that packing
+/* CPU GEMMs of a few rows: each element of the other operand is used so seldom that packing
  * it would cost more than using it. See gemm.h.
  *
  * Memory decides the order of the loops. Where columns lie side by side, several steps of k go over
@@ -66,7 +66,7 @@ static void columns_rows(const Steps *steps, LLVMValueRef at, LLVMValueRef mask,
         Point point = point_inside(&steps->points[step]);
         point.mask = mask;
         point.axis[gemm->column.axis] = at;
-        LLVMValueRef vector = gemm_factor_lanes(gemm, &gemm->column, &point);
+        LLVMValueRef vector = gemm_operand_lanes(gemm, &gemm->column, &point);
         for (uint32_t r = 0; r < n; r++) {
             LLVMValueRef one = steps->held ? steps->held[(first + r) * steps->n + step]
                                            : row_element(gemm, first + r, steps->k, step);
@@ -76,18 +76,18 @@ static void columns_rows(const Steps *steps, LLVMValueRef at, LLVMValueRef mask,
     for (uint32_t r = 0; r < n; r++) gemm_store(gemm, partial_at(gemm, first + r, offset), accs[r]);
 }
 
-/* Rows of the factor are too far apart for the processor to see that they follow each other: asks
- * for the same columns of the next steps, where the factor is what memory holds. */
+/* Rows of the operand are too far apart for the processor to see that they follow each other: asks
+ * for the same columns of the next steps, where the operand is what memory holds. */
 static void prefetch_next(const Steps *steps, LLVMValueRef at) {
     const Gemm *gemm = steps->gemm;
     LLVMBuilderRef builder = gemm->lower->unit->builder;
-    if (!gemm_factor_is_plain(gemm, &gemm->column)) return;
+    if (!gemm_operand_is_plain(gemm, &gemm->column)) return;
     for (uint32_t step = 0; step < steps->n; step++) {
         Point point = point_inside(&steps->points[step]);
         LLVMValueRef k = point.axis[gemm->k_axis];
         point.axis[gemm->k_axis] = LLVMBuildAdd(builder, k, constant(gemm, steps->n), "");
         point.axis[gemm->column.axis] = at;
-        gemm_prefetch(gemm, gemm_factor_address(gemm, &gemm->column, &point), 2);
+        gemm_prefetch(gemm, gemm_operand_address(gemm, &gemm->column, &point), 2);
     }
 }
 
@@ -113,7 +113,7 @@ static void each_steps(Gemm *gemm, LLVMValueRef from, LLVMValueRef to, uint32_t 
     LLVMValueRef k = LLVMBuildAdd(unit->builder, gemm->k_begin, loop.index, "");
     for (uint32_t step = 0; step < n; step++) {
         Point *point = &steps.points[step];
-        *point = gemm_factor_point(gemm, &gemm->column);
+        *point = gemm_operand_point(gemm, &gemm->column);
         point->axis[gemm->k_axis] = LLVMBuildAdd(unit->builder, k, constant(gemm, step), "");
         point_prepare(point, &gemm->column.value, 1, 1u << gemm->column.axis);
     }
@@ -150,7 +150,7 @@ static void square_loop(Gemm *gemm, const Point *points, LLVMValueRef n_whole, L
     for (uint32_t i = 0; i < n; i++) {
         Point point = point_inside(&points[i]);
         point.axis[gemm->k_axis] = k;
-        vectors[i] = gemm_factor_lanes(gemm, &gemm->column, &point);
+        vectors[i] = gemm_operand_lanes(gemm, &gemm->column, &point);
     }
     gemm_transpose(gemm, vectors);
     for (uint32_t r = 0; r < n_rows; r++)
@@ -167,12 +167,12 @@ static void single_loop(Gemm *gemm, LLVMValueRef column, LLVMValueRef n_whole, L
     LLVMValueRef mask = gemm_lanes_before(gemm, column, lower_dim(lower, gemm->column.extent));
     Loop loop = loop_begin(unit, lower->function, n_whole, gemm->n_k, constant(gemm, 1));
     loop_carry(unit, &loop, accs, gemm->n_tile_rows);
-    Point point = gemm_factor_point(gemm, &gemm->column);
+    Point point = gemm_operand_point(gemm, &gemm->column);
     point.lane_axis = gemm->column.axis;
     point.mask = mask;
     point.axis[gemm->column.axis] = column;
     point.axis[gemm->k_axis] = LLVMBuildAdd(unit->builder, gemm->k_begin, loop.index, "");
-    LLVMValueRef vector = gemm_factor_lanes(gemm, &gemm->column, &point);
+    LLVMValueRef vector = gemm_operand_lanes(gemm, &gemm->column, &point);
     for (uint32_t r = 0; r < gemm->n_tile_rows; r++)
         accs[r] = gemm_multiply_add(gemm, row_element(gemm, r, loop.index, 0), vector, accs[r]);
     loop_end_carry(unit, &loop, accs, gemm->n_tile_rows);
@@ -192,7 +192,7 @@ static void stream_along_k(Gemm *gemm) {
     LLVMValueRef column = LLVMBuildAdd(builder, gemm->column_begin, loop.index, "");
     for (uint32_t i = 0; i < n; i++) {
         LLVMValueRef own = LLVMBuildAdd(builder, column, constant(gemm, i), "");
-        points[i] = gemm_factor_point(gemm, &gemm->column);
+        points[i] = gemm_operand_point(gemm, &gemm->column);
         points[i].axis[gemm->column.axis] = gemm_clamp(lower, own, gemm->column.extent);
     }
     for (uint32_t r = 0; r < gemm->n_tile_rows; r++)

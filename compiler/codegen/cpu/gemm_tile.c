@@ -1,4 +1,4 @@
-/* The register tile of a CPU contraction. See gemm.h.
+/* The register tile of a CPU GEMM. See gemm.h.
  *
  * Every element of the tile is one chain of multiply-adds in ascending k, which begins with zero or
  * with what earlier blocks of k have left: so no bit hangs on the size of a tile or block. The loop
@@ -29,7 +29,7 @@ static LLVMValueRef offset(const Gemm *gemm, LLVMValueRef base, int64_t elems) {
     return gemm_element(gemm, base, unit_int(gemm->lower->unit->i64, elems));
 }
 
-/* Panels in memory keep the factor's dtype. */
+/* Panels in memory keep the operand's dtype. */
 static LLVMValueRef panel_element(const Gemm *gemm, LLVMValueRef base, LLVMValueRef at) {
     const Unit *unit = gemm->lower->unit;
     LLVMTypeRef type = unit_memory_type(unit, gemm->panel_dtype, 1);
@@ -49,12 +49,12 @@ static LLVMValueRef panel_load(const Gemm *gemm, LLVMValueRef pointer) {
                          unit_convert_type(gemm->acc));
 }
 
-/* The factor is a load, whose address has been laid out so that it is the panel's. */
+/* The operand is a load, whose address has been laid out so that it is the panel's. */
 void gemm_find_panels(Gemm *gemm) {
     Point point = point_inside(&gemm->point);
     point.axis[gemm->column.axis] = gemm->column_begin;
     point.axis[gemm->k_axis] = gemm->k_begin;
-    gemm->columns = gemm_factor_address(gemm, &gemm->column, &point);
+    gemm->columns = gemm_operand_address(gemm, &gemm->column, &point);
 }
 
 static uint32_t line_elems(const Gemm *gemm) {

@@ -45,13 +45,13 @@ static LLVMValueRef split_short(Lower *lower, Map *map, LLVMValueRef unit_index)
 static LLVMValueRef split_unit(Lower *lower, Map *map, LLVMValueRef unit_index, DimId extent) {
     LLVMBuilderRef builder = lower->unit->builder;
     DimTab *dims = lower_dims(lower);
-    int64_t unit_elems = lower->variant->sched.unit_elems;
+    int64_t chunk_elems = lower->variant->sched.chunk_elems;
     uint32_t n_outer_axes = lower->lane_axis;
     unit_index = split_short(lower, map, unit_index);
     if (n_outer_axes == 0) return unit_index;
-    bool is_down = unit_elems <= CPU_MAP_SHORT_RUN;
+    bool is_down = chunk_elems <= CPU_MAP_SHORT_RUN;
     DimId n_inner = is_down ? count_of(lower, 0, n_outer_axes) : DIM_NONE;
-    if (!is_down) n_inner = dim_ceil_div(dims, extent, unit_elems);
+    if (!is_down) n_inner = dim_ceil_div(dims, extent, chunk_elems);
     LLVMValueRef count = lower_dim(lower, n_inner);
     LLVMValueRef inner = LLVMBuildURem(builder, unit_index, count, "");
     LLVMValueRef outer = LLVMBuildUDiv(builder, unit_index, count, "");
@@ -59,7 +59,7 @@ static LLVMValueRef split_unit(Lower *lower, Map *map, LLVMValueRef unit_index, 
     return is_down ? outer : inner;
 }
 
-/* One unit: a run of unit_elems elements, or what is left of the axis. */
+/* One unit: a run of chunk_elems elements, or what is left of the axis. */
 static void map_unit(Lower *lower, Map *map, LLVMValueRef unit_index) {
     LLVMBuilderRef builder = lower->unit->builder;
     const Kernel *kernel = lower->kernel;
@@ -68,10 +68,10 @@ static void map_unit(Lower *lower, Map *map, LLVMValueRef unit_index) {
     DimId extent_dim = kernel_axis_extent(kernel, axis);
     LLVMValueRef extent = lower_dim(lower, extent_dim);
     LLVMValueRef run = split_unit(lower, map, unit_index, extent_dim);
-    LLVMValueRef unit_elems = lower_index_const(lower, sched->unit_elems);
-    LLVMValueRef from = LLVMBuildMul(builder, run, unit_elems, "");
+    LLVMValueRef chunk_elems = lower_index_const(lower, sched->chunk_elems);
+    LLVMValueRef from = LLVMBuildMul(builder, run, chunk_elems, "");
     LLVMValueRef rest = LLVMBuildSub(builder, extent, from, "");
-    LLVMValueRef n = cpu_at_most(lower, rest, sched->unit_elems);
+    LLVMValueRef n = cpu_at_most(lower, rest, sched->chunk_elems);
     CpuRoots roots = cpu_stage_roots(lower, map->stage);
     point_prepare(&map->point, roots.ids, roots.n, 1u << axis);
     cpu_each_step(lower, from, n, map->lanes, cpu_is_multiple(lower, extent_dim, map->lanes),

@@ -23,7 +23,7 @@ static Point bare_point(const Row *row, LLVMValueRef at, LLVMValueRef mask) {
 }
 
 /* Whether the stage at hand finds the value kept. */
-static bool finds_kept(const Row *row, const Keep *keep) {
+static bool finds_kept(const Row *row, const CachedValue *keep) {
     return keep->stage < row->stage_index && row->live[keep->value];
 }
 
@@ -31,7 +31,7 @@ static Point row_point(const Row *row, LLVMValueRef at, LLVMValueRef mask) {
     Lower *lower = row->lower;
     Point point = bare_point(row, at, mask);
     for (uint32_t i = 0; i < row->n_kept; i++) {
-        const Keep *keep = row->kept[i].keep;
+        const CachedValue *keep = row->kept[i].keep;
         if (!finds_kept(row, keep)) continue;
         Acc acc = cpu_array_load(lower, &row->kept[i].array, at, row->lanes);
         point.values[keep->value] = acc.value;
@@ -55,7 +55,7 @@ static void load_ahead(const Row *row, Point *point) {
 /* What a step leaves behind: stores, and values for later stages. */
 static void row_step_stores(const Row *row, Point *point, LLVMValueRef at) {
     for (uint32_t i = 0; i < row->n_kept; i++) {
-        const Keep *keep = row->kept[i].keep;
+        const CachedValue *keep = row->kept[i].keep;
         if (keep->stage != row->stage_index) continue;
         Acc value = {.value = point_lanes(point, keep->value)};
         cpu_array_store(row->lower, &row->kept[i].array, at, value, row->lanes);
@@ -238,7 +238,8 @@ void row_stage(Row *row, uint32_t index) {
     Lower *lower = row->lower;
     row->stage_index = index;
     row->stage = &lower->kernel->stages.data[index];
-    row->live = stage_live_scalars(lower->unit->arena, lower->kernel, lower->variant->keeps, index);
+    row->live =
+        stage_live_scalars(lower->unit->arena, lower->kernel, lower->variant->row_cache, index);
     row->order = cpu_stage_order(lower, row->stage, row->lanes);
     CpuRoots roots = cpu_stage_roots(lower, row->stage);
     point_prepare(&row->point, roots.ids, roots.n, cpu_reduced_axes(lower->kernel));
@@ -254,21 +255,21 @@ void row_stage(Row *row, uint32_t index) {
  */
 static void make_arrays(Row *row, uint32_t n_rows) {
     Lower *lower = row->lower;
-    const Keeps *keeps = &lower->variant->keeps;
+    const RowCache *row_cache = &lower->variant->row_cache;
     int64_t most = variant_row_elems(lower->kernel, lower->variant);
     row->kept_elems = (most + row->lanes - 1) / row->lanes * row->lanes;
-    for (uint32_t slot = 0; row->n_kept < keeps->n; slot++) {
+    for (uint32_t slot = 0; row->n_kept < row_cache->n; slot++) {
         Dtype widest = DT_BOOL;
-        for (uint32_t i = 0; i < keeps->n; i++) {
-            Dtype dtype = scalar_get(lower->kernel->scalars, keeps->data[i].value)->dtype;
-            if (keeps->data[i].slot == slot && dtype_bytes(dtype) > dtype_bytes(widest))
+        for (uint32_t i = 0; i < row_cache->n; i++) {
+            Dtype dtype = scalar_get(lower->kernel->scalars, row_cache->data[i].value)->dtype;
+            if (row_cache->data[i].slot == slot && dtype_bytes(dtype) > dtype_bytes(widest))
                 widest = dtype;
         }
         CpuArray array = cpu_array_new(lower, widest, false, row->kept_elems * n_rows);
-        for (uint32_t i = 0; i < keeps->n; i++) {
-            if (keeps->data[i].slot != slot) continue;
-            array.dtype = scalar_get(lower->kernel->scalars, keeps->data[i].value)->dtype;
-            row->kept[row->n_kept++] = (Kept){.keep = &keeps->data[i], .array = array};
+        for (uint32_t i = 0; i < row_cache->n; i++) {
+            if (row_cache->data[i].slot != slot) continue;
+            array.dtype = scalar_get(lower->kernel->scalars, row_cache->data[i].value)->dtype;
+            row->kept[row->n_kept++] = (Kept){.keep = &row_cache->data[i], .array = array};
         }
     }
 }

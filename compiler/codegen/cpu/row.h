@@ -8,7 +8,7 @@
 
 /* What a row keeps between stages, by reduced element; of a group row after row. */
 typedef struct Kept {
-    const Keep *keep;
+    const CachedValue *keep;
     CpuArray array;
 } Kept;
 
@@ -19,7 +19,7 @@ typedef struct Row {
     Point point; /* of the unit: everything but the reduced axes; one lane */
     CpuSpan span;
     uint32_t lanes;
-    Kept kept[MAX_KEEPS];
+    Kept kept[MAX_CACHED_VALUES];
     uint32_t n_kept;
     int64_t kept_elems; /* of a row in the arrays of what it keeps; a multiple of lanes */
     uint32_t n_steps;   /* of a row that is taken without a loop, else 0 */

@@ -99,7 +99,7 @@ static LLVMValueRef times(const RowGroup *group, LLVMValueRef value, int64_t fac
 static void find_values(const RowGroup *group, Row *row, uint32_t stage) {
     const Lower *lower = row->lower;
     const Kernel *kernel = lower->kernel;
-    const Keeps none = {.n = 0}; /* what is below a kept value may be prepared all the same */
+    const RowCache none = {.n = 0}; /* what is below a kept value may be prepared all the same */
     const bool *live = stage_live_scalars(lower->unit->arena, kernel, none, stage);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);

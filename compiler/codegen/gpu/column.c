@@ -61,7 +61,7 @@ static LLVMValueRef find_segment(Column *column, LLVMValueRef block) {
     LLVMBuilderRef builder = column->unit->builder;
     const Kernel *kernel = column->kernel;
     IndexTab *tab = scalartab_indices(kernel->scalars);
-    int64_t strip = (int64_t)column->sched->lanes * column->sched->team;
+    int64_t strip = (int64_t)column->sched->lanes * column->sched->threads_per_row;
     DimId strips = dim_ceil_div(indextab_dims(tab), kernel_n_rows(kernel), strip);
     LLVMValueRef n_strips = lower_dim(lower, strips);
     LLVMValueRef segment = LLVMBuildUDiv(builder, block, n_strips, "");
@@ -84,10 +84,10 @@ static void find_place(Column *column) {
     Lower *lower = column->lower;
     Unit *unit = column->unit;
     LLVMBuilderRef builder = unit->builder;
-    uint32_t team = column->sched->team;
+    uint32_t threads_per_row = column->sched->threads_per_row;
     LLVMValueRef thread = gpu_thread(unit), block = gpu_block(lower);
-    column->x = LLVMBuildAnd(builder, thread, unit_i32(unit, (int64_t)team - 1), "");
-    LLVMValueRef row = LLVMBuildUDiv(builder, thread, unit_i32(unit, team), "");
+    column->x = LLVMBuildAnd(builder, thread, unit_i32(unit, (int64_t)threads_per_row - 1), "");
+    LLVMValueRef row = LLVMBuildUDiv(builder, thread, unit_i32(unit, threads_per_row), "");
     column->y =
         column->n_groups > 1 ? LLVMBuildAnd(builder, row, unit_i32(unit, N_CHAINS - 1), "") : row;
     column->z = LLVMBuildUDiv(builder, row, unit_i32(unit, N_CHAINS), "");
@@ -95,7 +95,7 @@ static void find_place(Column *column) {
     column->first = lower_index_const(lower, 0);
     column->length = lower_dim(lower, kernel_n_reduced(column->kernel));
     if (column->kernel->segment_axis != NO_AXIS) block = find_segment(column, block);
-    LLVMValueRef step = LLVMBuildMul(builder, block, lower_index_const(lower, team), "");
+    LLVMValueRef step = LLVMBuildMul(builder, block, lower_index_const(lower, threads_per_row), "");
     step = LLVMBuildAdd(builder, step, gpu_index(column->lower, column->x), "");
     find_columns(column, step);
 }
@@ -106,8 +106,8 @@ static void find_place(Column *column) {
 static LLVMValueRef exchange_at(const Column *column, LLVMValueRef array, LLVMTypeRef type,
                                 LLVMValueRef row) {
     Unit *unit = column->unit;
-    LLVMValueRef team = unit_i32(unit, column->sched->team);
-    LLVMValueRef at = LLVMBuildMul(unit->builder, row, team, "");
+    LLVMValueRef threads_per_row = unit_i32(unit, column->sched->threads_per_row);
+    LLVMValueRef at = LLVMBuildMul(unit->builder, row, threads_per_row, "");
     at = LLVMBuildAdd(unit->builder, at, column->x, "");
     return gpu_shared_at(unit, array, type, at);
 }
@@ -405,7 +405,7 @@ void template_gpu_column(Lower *lower) {
                      .kernel = lower->kernel,
                      .sched = sched,
                      .order = reduce_order(FORM_COLUMN, DEVICE_GPU),
-                     .n_groups = sched->threads / (sched->team * N_CHAINS)};
+                     .n_groups = sched->threads / (sched->threads_per_row * N_CHAINS)};
     if (!lower->is_turn) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
     column.point = point_new(lower, sched->lanes);
     find_place(&column);

@@ -67,19 +67,19 @@ void gpu_flat_map(Lower *lower);
 void gpu_stream(Lower *lower);
 /* From here on the next launch's blocks may come in, if this one is to let them and has not yet. A
  * template whose launch may calls it once. */
-void gpu_let_in(Lower *lower);
+void gpu_pdl_trigger(Lower *lower);
 /* A map's block where it has a tile (plan/map_tile.h). */
 void gpu_map_tile(Lower *lower);
 typedef void GpuTemplate(Lower *);
 /* Turns of a launch's only block, each a template over all blocks of its grid. `pointers` are the
  * places in memory, per kernel and argument, of what is copied. */
-void gpu_turns(Lower *turns, const Launch *launch, LLVMValueRef *const *pointers,
-               GpuTemplate *const *templates);
+void gpu_one_block(Lower *turns, const Launch *launch, LLVMValueRef *const *pointers,
+                   GpuTemplate *const *templates);
 /* Asks for what they copy to be brought to L2: no value is read, so it may be written meanwhile. */
-void gpu_turns_prefetch(const Lower *turns, const Launch *launch);
+void gpu_one_block_prefetch(const Lower *turns, const Launch *launch);
 /* Parts of a launch, in bodies: one for each code, in the order of their blocks. `launch` has what
  * all of them know before their ways part. */
-void gpu_parts(Lower *launch, Lower *bodies, uint32_t n_bodies, GpuTemplate *const *templates);
+void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies, GpuTemplate *const *templates);
 LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
                            LLVMValueRef index);
 

@@ -109,7 +109,7 @@ static void prefetch_arg(const Lower *turn, uint32_t i, LLVMValueRef asks) {
     LLVMBuildCall2(unit->builder, type, code, args, 2, "");
 }
 
-void gpu_turns_prefetch(const Lower *turns, const Launch *launch) {
+void gpu_one_block_prefetch(const Lower *turns, const Launch *launch) {
     const Unit *unit = turns->unit;
     LLVMValueRef zero = unit_i32(unit, 0);
     LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, gpu_thread(unit), zero, "");
@@ -150,8 +150,8 @@ static void take_turn(Lower *turn, GpuTemplate *template) {
     loop_end(unit, &loop);
 }
 
-void gpu_turns(Lower *turns, const Launch *launch, LLVMValueRef *const *pointers,
-               GpuTemplate *const *templates) {
+void gpu_one_block(Lower *turns, const Launch *launch, LLVMValueRef *const *pointers,
+                   GpuTemplate *const *templates) {
     Unit *unit = turns->unit;
     SharedPool pool = {.array = NULL};
     gpu_pool_begin(unit, &pool);
@@ -160,7 +160,7 @@ void gpu_turns(Lower *turns, const Launch *launch, LLVMValueRef *const *pointers
         wait_for_copies(unit, launch->n - 1 - k);
         gpu_barrier(unit);
         pool.n_used = 0;
-        unit->math.overlaps_quotients = launch->kernels[k].form == FORM_CONTRACT;
+        unit->math.overlaps_quotients = launch->kernels[k].form == FORM_GEMM;
         take_turn(&turns[k], templates[launch->kernels[k].form]);
     }
     gpu_pool_end(unit);

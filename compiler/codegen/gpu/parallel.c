@@ -32,7 +32,7 @@ static void run_body(Lower *body, LLVMValueRef block, LLVMValueRef n_each, GpuTe
     LLVMBasicBlockRef begin = unit_block(unit, body->function, "body");
     LLVMBasicBlockRef end = unit_block(unit, body->function, "done");
     unit_goto(unit, begin);
-    unit->math.overlaps_quotients = body->kernel->form == FORM_CONTRACT;
+    unit->math.overlaps_quotients = body->kernel->form == FORM_GEMM;
     template(body);
     LLVMBuildBr(unit->builder, end);
     unit_goto(unit, body->entry);
@@ -40,13 +40,13 @@ static void run_body(Lower *body, LLVMValueRef block, LLVMValueRef n_each, GpuTe
     unit_goto(unit, end);
 }
 
-/* Tiles of contractions are one array for all bodies by themselves. */
+/* Tiles of GEMMs are one array for all bodies by themselves. */
 static bool has_arrays(const Lower *body) {
-    ContractEngine engine = body->variant->sched.engine;
-    return body->kernel->form != FORM_CONTRACT || engine == CONTRACT_VECTOR;
+    GemmEngine engine = body->variant->sched.engine;
+    return body->kernel->form != FORM_GEMM || engine == GEMM_GEMV;
 }
 
-void gpu_parts(Lower *launch, Lower *bodies, uint32_t n_bodies, GpuTemplate *const *templates) {
+void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies, GpuTemplate *const *templates) {
     Unit *unit = launch->unit;
     LLVMBuilderRef builder = unit->builder;
     SharedPool pool = {.array = NULL};

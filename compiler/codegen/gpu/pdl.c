@@ -18,8 +18,8 @@ static void say(const Unit *unit, const char *text) {
 static bool is_small(const Launch *launch) {
     const Kernel *kernel = launch->kernels;
     if (kernel->is_init) return false;
-    return launch_has_turns(launch) ||
-           (kernel->form == FORM_CONTRACT && kernel->variants[0].sched.engine == CONTRACT_VECTOR);
+    return launch_is_one_block(launch) ||
+           (kernel->form == FORM_GEMM && kernel->variants[0].sched.engine == GEMM_GEMV);
 }
 
 /* Whether the next launch is let in before this one's blocks have ended. Large blocks would go
@@ -34,14 +34,14 @@ static bool lets_next_in(const Plan *plan, const Launch *launch) {
 
 void gpu_begin(Lower *phases, const Launch *launch) {
     const Unit *unit = phases->unit;
-    if (!unit->target->has_overlap) return;
-    if (launch_has_turns(launch)) gpu_turns_prefetch(phases, launch);
+    if (!unit->target->has_pdl) return;
+    if (launch_is_one_block(launch)) gpu_one_block_prefetch(phases, launch);
     say(unit, "griddepcontrol.wait;");
     phases->lets_in = lets_next_in(phases->plan, launch);
-    if (launch_has_turns(launch)) gpu_let_in(phases);
+    if (launch_is_one_block(launch)) gpu_pdl_trigger(phases);
 }
 
-void gpu_let_in(Lower *lower) {
+void gpu_pdl_trigger(Lower *lower) {
     if (lower->lets_in) say(lower->unit, "griddepcontrol.launch_dependents;");
     lower->lets_in = false;
 }

@@ -45,7 +45,8 @@ static void place_thread(Row *row) {
     LLVMBuilderRef builder = unit->builder;
     LLVMValueRef thread = gpu_thread(unit);
     row->lane = LLVMBuildAnd(builder, thread, unit_i32(unit, WARP - 1), "");
-    row->thread = LLVMBuildAnd(builder, thread, unit_i32(unit, (int64_t)row->sched->team - 1), "");
+    row->thread =
+        LLVMBuildAnd(builder, thread, unit_i32(unit, (int64_t)row->sched->threads_per_row - 1), "");
     LLVMValueRef own = LLVMBuildMul(builder, row->thread, unit_i32(unit, row->sched->lanes), "");
     row->own = gpu_index(row->lower, own);
 }
@@ -89,12 +90,13 @@ static void find_row(Row *row) {
     Lower *lower = row->lower;
     Unit *unit = row->unit;
     LLVMBuilderRef builder = unit->builder;
-    uint32_t team = row->sched->team, teams = row->sched->threads / team;
+    uint32_t threads_per_row = row->sched->threads_per_row,
+             teams = row->sched->threads / threads_per_row;
     LLVMValueRef thread = gpu_thread(unit);
     LLVMValueRef index = gpu_block(lower);
     LLVMValueRef n_rows = lower_dim(lower, kernel_n_rows(row->kernel));
     if (teams > 1) {
-        LLVMValueRef in_block = LLVMBuildUDiv(builder, thread, unit_i32(unit, team), "");
+        LLVMValueRef in_block = LLVMBuildUDiv(builder, thread, unit_i32(unit, threads_per_row), "");
         index = LLVMBuildMul(builder, index, lower_index_const(lower, teams), "");
         index = LLVMBuildAdd(builder, index, gpu_index(row->lower, in_block), "");
     }
@@ -233,7 +235,7 @@ static LLVMValueRef own_slot(const Row *row) {
 static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
     Unit *unit = row->unit;
     LLVMBuilderRef builder = unit->builder;
-    uint32_t n_warps = row->sched->team / WARP, n_parts = n_warps * row->n_slots;
+    uint32_t n_warps = row->sched->threads_per_row / WARP, n_parts = n_warps * row->n_slots;
     LLVMValueRef writes =
         LLVMBuildICmp(builder, LLVMIntULT, row->lane, unit_i32(unit, row->n_slots), "");
     LLVMValueRef to = LLVMBuildLShr(builder, row->thread, unit_i32(unit, 5), "");
@@ -288,7 +290,7 @@ static Acc join_threads(const Row *row, const Reduce *reduce, Acc *parts) {
     uint32_t n = slots_of(row, reduce), offset = 1, shared = 1;
     for (uint32_t s = 0; s < n; s++)
         parts[s] = acc_join_lanes(row->lower, reduce, parts[s], row->sched->lanes);
-    for (; offset < row->sched->team && offset < WARP; offset *= 2) {
+    for (; offset < row->sched->threads_per_row && offset < WARP; offset *= 2) {
         if (n == 1) {
             parts[0] = acc_combine(row->lower, reduce, parts[0], shuffle(row, parts[0], offset));
             continue;
@@ -300,7 +302,7 @@ static Acc join_threads(const Row *row, const Reduce *reduce, Acc *parts) {
     for (; n > 1; n /= 2)
         for (uint32_t s = 0; s < n / 2; s++)
             parts[s] = acc_combine(row->lower, reduce, parts[2 * s], parts[2 * s + 1]);
-    for (offset = shared / 2; offset > 0 && row->sched->team <= WARP; offset /= 2)
+    for (offset = shared / 2; offset > 0 && row->sched->threads_per_row <= WARP; offset /= 2)
         parts[0] = acc_combine(row->lower, reduce, parts[0], shuffle(row, parts[0], offset));
     return parts[0];
 }
@@ -318,7 +320,7 @@ static void join_team(const Row *row, const uint32_t *slots, Acc *accs, uint32_t
         accs[i] = reduce->is_arg ? acc_join_arg(row->lower, reduce, parts[0], join_one, row)
                                  : join_threads(row, reduce, parts);
     }
-    if (row->sched->team > WARP) join_warps(row, slots, accs, n);
+    if (row->sched->threads_per_row > WARP) join_warps(row, slots, accs, n);
 }
 
 /* Passes over elements. */
@@ -327,7 +329,7 @@ static void loop_elements(Row *row, const Stage *stage, Acc *accs) {
     GpuElements elements = {.lower = row->lower,
                             .own = row->own,
                             .count = row->count,
-                            .stride = (int64_t)row->sched->team * row->sched->lanes,
+                            .stride = (int64_t)row->sched->threads_per_row * row->sched->lanes,
                             .unroll = row->sched->unroll,
                             .at = point_at,
                             .user = row};
@@ -456,7 +458,7 @@ static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
         const Reduce *reduce = stage_reduce(row->kernel, stage, i);
         outer[i] = take_segment(row, reduce, outer[i], chain, accs[i]);
     }
-    if (row->sched->team > WARP) gpu_barrier(unit);
+    if (row->sched->threads_per_row > WARP) gpu_barrier(unit);
     acc_loop_end(unit, &loop, outer, stage->reduces.n, NULL);
     row->first = zero;
     row->count = n;
@@ -552,7 +554,7 @@ static void make_barriers(Row *row) {
 }
 
 static void make_shared(Row *row) {
-    if (row->sched->team > WARP) row->shared = shared_accs(row, WARP, false, "partials");
+    if (row->sched->threads_per_row > WARP) row->shared = shared_accs(row, WARP, false, "partials");
     if (!row->rank) return;
     row->parts = shared_accs(row, row->sched->cluster, true, "parts");
     make_barriers(row);
@@ -561,7 +563,7 @@ static void make_shared(Row *row) {
 static void make_resident(Row *row) {
     LLVMBuilderRef builder = row->unit->builder;
     int64_t n = dim_lo(lower_dims(row->lower), kernel_n_reduced(row->kernel));
-    int64_t stride = (int64_t)row->sched->team * row->sched->lanes;
+    int64_t stride = (int64_t)row->sched->threads_per_row * row->sched->lanes;
     row->n_steps = row->sched->resident;
     if (row->rank) n -= (int64_t)(row->sched->cluster - 1) * row->order.segment_elems;
     for (uint32_t s = 0; s < row->n_steps; s++) {
@@ -618,10 +620,12 @@ static void run_tile(Lower *lower) {
     uint32_t threads = tile->is_warps ? WARP : sched->threads;
     LLVMValueRef thread = gpu_thread(unit);
     if (tile->is_warps) thread = LLVMBuildAnd(builder, thread, unit_i32(unit, WARP - 1), "");
-    LLVMValueRef team = LLVMBuildUDiv(builder, thread, unit_i32(unit, sched->team), "");
-    Loop loop = loop_begin(unit, lower->function, unit_index_cast(unit, team, lower->index_type),
-                           lower_index_const(lower, tile->n_rows),
-                           lower_index_const(lower, threads / sched->team));
+    LLVMValueRef threads_per_row =
+        LLVMBuildUDiv(builder, thread, unit_i32(unit, sched->threads_per_row), "");
+    Loop loop =
+        loop_begin(unit, lower->function, unit_index_cast(unit, threads_per_row, lower->index_type),
+                   lower_index_const(lower, tile->n_rows),
+                   lower_index_const(lower, threads / sched->threads_per_row));
     Row row = row_new(lower);
     enter_tile_row(&row, loop.index);
     run_row(&row);

@@ -1,4 +1,4 @@
-/* Tiles and epilogues of GPU contractions. See gemm.h. */
+/* Tiles and epilogues of GPU GEMMs. See gemm.h. */
 #include "codegen/gpu_gemm/gemm.h"
 
 #include "codegen/scalar/point_index.h"
@@ -92,7 +92,7 @@ BlockTile gpu_gemm_tile(const GemmBlock *block) {
 GemmBlock gpu_gemm_block(Lower *lower) {
     const Sched *sched = &lower->variant->sched;
     LLVMValueRef tile = gpu_block(lower);
-    if (sched->engine == CONTRACT_VECTOR && sched->cluster > 1)
+    if (sched->engine == GEMM_GEMV && sched->cluster > 1)
         tile =
             LLVMBuildUDiv(lower->unit->builder, tile, lower_index_const(lower, sched->cluster), "");
     GemmTiles tiles = gpu_gemm_tiles(lower, sched->tile_m);
@@ -151,7 +151,7 @@ static LLVMValueRef is_inside(const GemmBlock *block, LLVMValueRef row, LLVMValu
     const Sched *sched = &lower->variant->sched;
     LLVMValueRef inside = NULL;
     uint32_t rows = sched->tile_m;
-    if (sched->engine == CONTRACT_WGMMA && sched->cluster > 1) rows *= sched->cluster;
+    if (sched->engine == GEMM_WGMMA && sched->cluster > 1) rows *= sched->cluster;
     if (!gpu_gemm_axis_is_multiple(lower, gemm_axis_m(lower->kernel), rows))
         inside = LLVMBuildICmp(builder, LLVMIntULT, row, block->m, "");
     if (block->is_whole) return inside;
@@ -432,7 +432,7 @@ uint32_t gpu_gemm_begin_rows(const GemmRows *rows, LLVMValueRef *values) {
 
 /* What each iteration loads early is begun an iteration before, since the next one's results depend
  * on it but this one's do not. */
-void gpu_gemm_drain_rows(const GemmRows *rows, LLVMValueRef *values) {
+void gpu_gemm_epilogue_rows(const GemmRows *rows, LLVMValueRef *values) {
     Lower *lower = rows->phases->block.lower;
     Unit *unit = lower->unit;
     uint32_t unroll = rows->unroll, n_early = n_early_loads(rows);
@@ -465,7 +465,7 @@ uint32_t gpu_gemm_rows_at_once(const Lower *lower) {
     return cost <= CHEAP ? 4 : cost <= MODERATE ? 2 : 1;
 }
 
-void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
+void gpu_gemm_epilogue(const GemmBlock *block, const GemmPart *part) {
     Lower *lower = block->lower;
     const Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
@@ -483,7 +483,7 @@ void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part) {
         gpu_gemm_load_early(&phase, 1);
         GemmRows rows = gpu_gemm_rows(&phase, 1, part, first, threads / width, unroll);
         gpu_gemm_begin_rows(&rows, values);
-        gpu_gemm_drain_rows(&rows, values);
+        gpu_gemm_epilogue_rows(&rows, values);
     }
 }
 
@@ -499,20 +499,20 @@ GemmOne gpu_gemm_begin_one(const GemmBlock *block, const GemmPart *part, LLVMVal
     return one;
 }
 
-void gpu_gemm_drain_one(const GemmOne *one, LLVMValueRef value) {
+void gpu_gemm_epilogue_one(const GemmOne *one, LLVMValueRef value) {
     value = rounded(one->phase.block.lower, value);
     Pending pending = compute_outputs(&one->phase, one->row, value, one->early, NULL, 0);
     store_outputs(&pending, 1);
 }
 
-void gpu_gemm_drain_parts(const GemmBlock *block, GemmPart part, uint32_t n_parts,
-                          void (*put)(const void *user, uint32_t i), const void *user) {
+void gpu_gemm_epilogue_parts(const GemmBlock *block, GemmPart part, uint32_t n_parts,
+                             void (*put)(const void *user, uint32_t i), const void *user) {
     Lower *lower = block->lower;
     Unit *unit = lower->unit;
     if (n_parts == 1) {
         put(user, 0);
         gpu_barrier(unit);
-        gpu_gemm_drain(block, &part);
+        gpu_gemm_epilogue(block, &part);
         return;
     }
     Loop loop = loop_begin(unit, lower->function, unit_i32(unit, 0), unit_i32(unit, n_parts),
@@ -527,6 +527,6 @@ void gpu_gemm_drain_parts(const GemmBlock *block, GemmPart part, uint32_t n_part
     }
     gpu_barrier(unit);
     part.first_row = LLVMBuildMul(unit->builder, loop.index, unit_i32(unit, part.run), "");
-    gpu_gemm_drain(block, &part);
+    gpu_gemm_epilogue(block, &part);
     loop_end(unit, &loop);
 }

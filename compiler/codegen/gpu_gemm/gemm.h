@@ -1,7 +1,7 @@
-/* What the templates of contractions on a GPU share: the output tile of a block, and the epilogue.
+/* What the templates of GEMMs on a GPU share: the output tile of a block, and the epilogue.
  *
  * A block computes sched.tile_m x sched.tile_n outputs of one batch. Its accumulators, in the
- * reduction's compute dtype, go through shared memory to gpu_gemm_drain, whose loop holds the
+ * reduction's compute dtype, go through shared memory to gpu_gemm_epilogue, whose loop holds the
  * epilogue once, however many outputs a thread has, and stores whole rows side by side. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_GEMM_H
 #define FUSEC_CODEGEN_GPU_GEMM_GEMM_H
@@ -32,7 +32,7 @@ typedef struct GemmTiles {
     bool is_whole; /* as of a block */
 } GemmTiles;
 
-/* Block number to tile, for a grid of batches x tiles along m x tiles along n, of CONTRACT_VECTOR
+/* Block number to tile, for a grid of batches x tiles along m x tiles along n, of GEMM_GEMV
  * each as many times in a row as a cluster has blocks. Tiles go in groups of a few rows of tiles,
  * which keeps what neighbouring blocks read in the L2 cache. */
 GemmBlock gpu_gemm_block(Lower *lower);
@@ -48,7 +48,7 @@ BlockTile gpu_gemm_tile(const GemmBlock *block);
  * `lanes` from a multiple of it are then either inside the extent or outside as a whole. */
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes);
 
-/* Whether no two tiles of the launch need the same element of the right factor, which is a plain
+/* Whether no two tiles of the launch need the same element of the rhs, which is a plain
  * load: all outputs lie in one row of tiles. */
 bool gpu_gemm_reads_right_once(const Lower *lower);
 
@@ -68,12 +68,12 @@ typedef struct GemmPart {
     uint32_t between;    /* elements from a phase's results to the next's; 0: n_columns */
     bool is_rounded;     /* the elements are of the result dtype */
 } GemmPart;
-void gpu_gemm_drain(const GemmBlock *block, const GemmPart *part);
+void gpu_gemm_epilogue(const GemmBlock *block, const GemmPart *part);
 
 /* Drains a tile in `n_parts` parts of part->run rows of each run, one after the other through the
  * same shared memory: `put` stores the accumulators of part i there. The epilogue is there once. */
-void gpu_gemm_drain_parts(const GemmBlock *block, GemmPart part, uint32_t n_parts,
-                          void (*put)(const void *user, uint32_t i), const void *user);
+void gpu_gemm_epilogue_parts(const GemmBlock *block, GemmPart part, uint32_t n_parts,
+                             void (*put)(const void *user, uint32_t i), const void *user);
 
 /* The same in two steps, for whoever deals out rows and columns itself: what depends on a thread's
  * columns alone, `lanes` from `in_tile` (i32) on; then the part's rows from `first` (i32) on,
@@ -122,7 +122,7 @@ GemmRows gpu_gemm_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPar
  * and leaves those of the rows behind the part, as far as part->n_next. */
 enum { GEMM_MAX_EARLY_VALUES = GEMM_MAX_UNROLL * GEMM_MAX_PHASES * GEMM_MAX_EARLY_LOADS };
 uint32_t gpu_gemm_begin_rows(const GemmRows *rows, LLVMValueRef *values);
-void gpu_gemm_drain_rows(const GemmRows *rows, LLVMValueRef *values);
+void gpu_gemm_epilogue_rows(const GemmRows *rows, LLVMValueRef *values);
 
 /* One element of a part that is not in shared memory, by the thread that has it: what is loaded for
  * element `element` (i32, row by row), then the rest, with the product's result in its
@@ -133,6 +133,6 @@ typedef struct GemmOne {
     LLVMValueRef early[GEMM_MAX_EARLY_LOADS];
 } GemmOne;
 GemmOne gpu_gemm_begin_one(const GemmBlock *block, const GemmPart *part, LLVMValueRef element);
-void gpu_gemm_drain_one(const GemmOne *one, LLVMValueRef value);
+void gpu_gemm_epilogue_one(const GemmOne *one, LLVMValueRef value);
 
 #endif

@@ -1,8 +1,8 @@
-/* Relays (plan/gemm_rows_gemm.h) on tensor cores: what the template's files share.
+/* Gemm-rows-gemm launches (plan/gemm_rows_gemm.h) on tensor cores: what the template's files share.
  *
  * A warp has 16 or 32 rows of the block's tile and all columns of a tile of scores, so that a row
  * lies in four threads, and what one instruction leaves in a thread's accumulators is what another
- * takes of it as its left factor: scores never leave the registers. Thread t of the four has
+ * takes of it as its lhs: scores never leave the registers. Thread t of the four has
  * columns 8n + 2t and 8n + 2t + 1, a pair for each n. Each pair is a point of the scores' kernel.
  * Where rows do not ask at which column they are, several pairs are one point of theirs, whatever
  * lies between. */
@@ -21,18 +21,18 @@ enum {
     MAX_LEVELS = 6
 };
 
-typedef struct Relay {
+typedef struct GemmRowsGemm {
     Lower *lower, *rows_lower, *out_lower;
     Unit *unit;
     const Kernel *rows_kernel;
     MmaTile scores, out;
-    MmaFactor left, right, values; /* of the scores both, and the result's right one */
-    uint32_t n_steps;              /* of the scores' k */
-    uint32_t width, n_pairs;       /* of a tile of scores: columns, a row's pairs in a thread */
-    uint32_t group, n_groups;      /* pairs of a point of the rows; groups of a row */
-    uint32_t period;               /* tiles from one element of a chain to the next */
-    uint32_t n_levels;             /* of the tree over the lots of a row's chains, and one */
-    LLVMValueRef fixed, buffers;   /* shared memory: the left tile, then two buffers */
+    MmaOperand left, right, values; /* of the scores both, and the result's right one */
+    uint32_t n_steps;               /* of the scores' k */
+    uint32_t width, n_pairs;        /* of a tile of scores: columns, a row's pairs in a thread */
+    uint32_t group, n_groups;       /* pairs of a point of the rows; groups of a row */
+    uint32_t period;                /* tiles from one element of a chain to the next */
+    uint32_t n_levels;              /* of the tree over the lots of a row's chains, and one */
+    LLVMValueRef fixed, buffers;    /* shared memory: the left tile, then two buffers */
     uint32_t buffer_bytes;
     LLVMValueRef read;    /* i32: where the tile that is due lies, or will, in bytes of `buffers` */
     LLVMValueRef n_tiles; /* index_type: of a row */
@@ -40,7 +40,7 @@ typedef struct Relay {
     bool is_whole;        /* all tiles are */
     uint32_t n_rows;
     Point score_rows[MAX_ROWS], rows[MAX_ROWS]; /* rows of the thread: of 16, two */
-} Relay;
+} GemmRowsGemm;
 
 /* The tile at hand: its first column plus the thread's own, and which pairs exist (i1); NULL: all.
  */
@@ -50,43 +50,44 @@ typedef struct ScoreTile {
 } ScoreTile;
 
 /* All that was fetched is there, and nobody reads what was there before. */
-void relay_meet(const Relay *s);
-/* Begins to fetch tile `tile` (index_type) of the scores' right factor to the buffer at `offset`
+void gemm_rows_gemm_meet(const GemmRowsGemm *s);
+/* Begins to fetch tile `tile` (index_type) of the scores' rhs to the buffer at `offset`
  * (i32); other_buffer: the one that is not there. */
-void relay_fetch_right(Relay *s, LLVMValueRef tile, LLVMValueRef offset);
-LLVMValueRef relay_other_buffer(const Relay *s, LLVMValueRef offset);
+void gemm_rows_gemm_fetch_right(GemmRowsGemm *s, LLVMValueRef tile, LLVMValueRef offset);
+LLVMValueRef gemm_rows_gemm_other_buffer(const GemmRowsGemm *s, LLVMValueRef offset);
 /* The products of the tile that lies at `offset`. */
-void relay_multiply_scores(Relay *s, LLVMValueRef offset);
-ScoreTile relay_tile(const Relay *s, LLVMValueRef tile);
+void gemm_rows_gemm_multiply_scores(GemmRowsGemm *s, LLVMValueRef offset);
+ScoreTile gemm_rows_gemm_tile(const GemmRowsGemm *s, LLVMValueRef tile);
 /* The point of the rows' kernel at group `g` of row `r`, with its scores. */
-Point relay_group(const Relay *s, const ScoreTile *at, uint32_t r, uint32_t g);
+Point gemm_rows_gemm_group(const GemmRowsGemm *s, const ScoreTile *at, uint32_t r, uint32_t g);
 /* Which lanes of group `g` exist; NULL: all. */
-LLVMValueRef relay_group_exists(const Relay *s, const ScoreTile *at, uint32_t g);
+LLVMValueRef gemm_rows_gemm_group_exists(const GemmRowsGemm *s, const ScoreTile *at, uint32_t g);
 /* With what the other threads of the row have, whose numbers differ in two bits. */
-Acc relay_join_threads(const Relay *s, const Reduce *reduce, Acc acc);
+Acc gemm_rows_gemm_join_threads(const GemmRowsGemm *s, const Reduce *reduce, Acc acc);
 /* A pass of the rows that reduces: sets the results at all rows. */
-void relay_reduce(Relay *s, const Stage *stage);
+void gemm_rows_gemm_reduce(GemmRowsGemm *s, const Stage *stage);
 
-/* The rows' values of a tile, as registers of the left factor: [row][pair], i32. */
+/* The rows' values of a tile, as registers of the lhs: [row][pair], i32. */
 typedef struct Weights {
     LLVMValueRef pairs[MAX_ROWS][MAX_PAIRS];
 } Weights;
-void relay_put_weights(const Relay *s, uint32_t r, uint32_t g, LLVMValueRef values,
-                       Weights *weights);
+void gemm_rows_gemm_put_weights(const GemmRowsGemm *s, uint32_t r, uint32_t g, LLVMValueRef values,
+                                Weights *weights);
 
 /* Of the rewrite to one pass: per row of the thread the greatest exponent so far, and the sum of
  * the thread's own weights. */
-typedef struct RelayState {
+typedef struct GemmRowsGemmState {
     LLVMValueRef shift[MAX_ROWS], total[MAX_ROWS];
-} RelayState;
-void relay_begin_online(Relay *s, RelayState *state);
+} GemmRowsGemmState;
+void gemm_rows_gemm_begin_online(GemmRowsGemm *s, GemmRowsGemmState *state);
 /* Takes in a tile: scales what was summed before, the result's accumulators too, and adds to the
  * state, but not to the accumulators. */
-void relay_weigh(Relay *s, const ScoreTile *at, RelayState *state, Weights *weights);
+void gemm_rows_gemm_weigh(GemmRowsGemm *s, const ScoreTile *at, GemmRowsGemmState *state,
+                          Weights *weights);
 /* Divides the result's accumulators by the sums of all weights. */
-void relay_end_online(Relay *s, const RelayState *state);
+void gemm_rows_gemm_end_online(GemmRowsGemm *s, const GemmRowsGemmState *state);
 
-static inline LLVMValueRef relay_index(const Relay *s, int64_t value) {
+static inline LLVMValueRef gemm_rows_gemm_index(const GemmRowsGemm *s, int64_t value) {
     return lower_index_const(s->lower, value);
 }
 

@@ -1,4 +1,4 @@
-/* Passes of a relay's rows that reduce. See gemm_rows_gemm.h.
+/* Passes of a gemm-rows-gemm launch's rows that reduce. See gemm_rows_gemm.h.
  *
  * The tiles that have the same chains are a lot: every period-th. Lots are joined as a tree while
  * they come, by counting in binary. */
@@ -17,12 +17,13 @@ typedef struct Sums {
     Acc levels[MAX_STAGE_SUMS][MAX_ROWS][MAX_LEVELS];
 } Sums;
 
-static uint32_t n_accs(const Relay *s, const Reduce *reduce) {
+static uint32_t n_accs(const GemmRowsGemm *s, const Reduce *reduce) {
     return acc_is_ordered(s->rows_lower, reduce) ? s->n_groups : 1;
 }
 
 /* Both as flat lists of values, or back from them. */
-static uint32_t flatten_groups(const Relay *s, Sums *sums, LLVMValueRef *values, bool is_back) {
+static uint32_t flatten_groups(const GemmRowsGemm *s, Sums *sums, LLVMValueRef *values,
+                               bool is_back) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
         for (uint32_t r = 0; r < s->n_rows; r++)
@@ -36,7 +37,8 @@ static uint32_t flatten_groups(const Relay *s, Sums *sums, LLVMValueRef *values,
     return n;
 }
 
-static uint32_t flatten_levels(const Relay *s, Sums *sums, LLVMValueRef *values, bool is_back) {
+static uint32_t flatten_levels(const GemmRowsGemm *s, Sums *sums, LLVMValueRef *values,
+                               bool is_back) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
         for (uint32_t r = 0; r < s->n_rows; r++)
@@ -49,7 +51,7 @@ static uint32_t flatten_levels(const Relay *s, Sums *sums, LLVMValueRef *values,
     return n;
 }
 
-static void begin_groups(const Relay *s, Sums *sums) {
+static void begin_groups(const GemmRowsGemm *s, Sums *sums) {
     for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
         for (uint32_t r = 0; r < s->n_rows; r++)
             for (uint32_t g = 0; g < s->n_groups; g++)
@@ -57,7 +59,7 @@ static void begin_groups(const Relay *s, Sums *sums) {
                     s->rows_lower, stage_reduce(s->rows_kernel, sums->stage, i), s->group * PAIR);
 }
 
-static void begin_levels(const Relay *s, Sums *sums) {
+static void begin_levels(const GemmRowsGemm *s, Sums *sums) {
     for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
         for (uint32_t r = 0; r < s->n_rows; r++)
             for (uint32_t l = 0; l < s->n_levels; l++)
@@ -66,11 +68,11 @@ static void begin_levels(const Relay *s, Sums *sums) {
 }
 
 /* Adds a tile of scores. */
-static void visit(const Relay *s, const ScoreTile *at, Sums *sums) {
+static void visit(const GemmRowsGemm *s, const ScoreTile *at, Sums *sums) {
     for (uint32_t r = 0; r < s->n_rows; r++)
         for (uint32_t g = 0; g < s->n_groups; g++) {
-            Point point = relay_group(s, at, r, g);
-            LLVMValueRef exists = relay_group_exists(s, at, g);
+            Point point = gemm_rows_gemm_group(s, at, r, g);
+            LLVMValueRef exists = gemm_rows_gemm_group_exists(s, at, g);
             for (uint32_t i = 0; i < sums->stage->reduces.n; i++) {
                 const Reduce *reduce = stage_reduce(s->rows_kernel, sums->stage, i);
                 Acc *acc = &sums->groups[i][r][acc_is_ordered(s->rows_lower, reduce) ? g : 0];
@@ -82,12 +84,12 @@ static void visit(const Relay *s, const ScoreTile *at, Sums *sums) {
         }
 }
 
-static Acc lane_of(const Relay *s, Acc acc, uint32_t lane) {
+static Acc lane_of(const GemmRowsGemm *s, Acc acc, uint32_t lane) {
     LLVMBuilderRef builder = s->unit->builder;
     return (Acc){LLVMBuildExtractElement(builder, acc.value, unit_i32(s->unit, lane), ""), NULL};
 }
 
-Acc relay_join_threads(const Relay *s, const Reduce *reduce, Acc acc) {
+Acc gemm_rows_gemm_join_threads(const GemmRowsGemm *s, const Reduce *reduce, Acc acc) {
     for (uint32_t offset = 1; offset < 4; offset *= 2) {
         Acc other = {gpu_shuffle_xor(s->unit, acc.value, offset), NULL};
         acc = acc_combine(s->rows_lower, reduce, acc, other);
@@ -97,17 +99,18 @@ Acc relay_join_threads(const Relay *s, const Reduce *reduce, Acc acc) {
 
 /* The lot of chains of a row: bit 0 of a chain's number is the lane, 1 and 2 the thread, the next
  * ones the pair. */
-static Acc join_lot(const Relay *s, const Reduce *reduce, const Acc *groups) {
+static Acc join_lot(const GemmRowsGemm *s, const Reduce *reduce, const Acc *groups) {
     Acc parts[MAX_PAIRS];
     uint32_t n = s->n_pairs;
     if (!acc_is_ordered(s->rows_lower, reduce))
-        return relay_join_threads(
+        return gemm_rows_gemm_join_threads(
             s, reduce, acc_join_lanes(s->rows_lower, reduce, groups[0], s->group * PAIR));
     for (uint32_t i = 0; i < n; i++) {
         const Acc *group = &groups[i / s->group];
         uint32_t lane = i % s->group * PAIR;
         Acc low = lane_of(s, *group, lane), high = lane_of(s, *group, lane + 1);
-        parts[i] = relay_join_threads(s, reduce, acc_combine(s->rows_lower, reduce, low, high));
+        parts[i] =
+            gemm_rows_gemm_join_threads(s, reduce, acc_combine(s->rows_lower, reduce, low, high));
     }
     for (; n > 1; n /= 2)
         for (uint32_t i = 0; i < n / 2; i++)
@@ -115,7 +118,7 @@ static Acc join_lot(const Relay *s, const Reduce *reduce, const Acc *groups) {
     return parts[0];
 }
 
-static LLVMValueRef has_bit(const Relay *s, LLVMValueRef number, uint32_t bit) {
+static LLVMValueRef has_bit(const GemmRowsGemm *s, LLVMValueRef number, uint32_t bit) {
     LLVMBuilderRef builder = s->unit->builder;
     LLVMValueRef mask = unit_int(LLVMTypeOf(number), (int64_t)1 << bit);
     number = LLVMBuildAnd(builder, number, mask, "");
@@ -123,7 +126,8 @@ static LLVMValueRef has_bit(const Relay *s, LLVMValueRef number, uint32_t bit) {
 }
 
 /* Counting in binary: lot number `lot` goes to the lowest level that is free, with all below. */
-static void push_lot(const Relay *s, const Reduce *reduce, Acc *levels, Acc own, LLVMValueRef lot) {
+static void push_lot(const GemmRowsGemm *s, const Reduce *reduce, Acc *levels, Acc own,
+                     LLVMValueRef lot) {
     LLVMBuilderRef builder = s->unit->builder;
     LLVMValueRef is_carried = unit_int(s->unit->i1, 1);
     for (uint32_t l = 0; l < s->n_levels; l++) {
@@ -138,7 +142,7 @@ static void push_lot(const Relay *s, const Reduce *reduce, Acc *levels, Acc own,
 }
 
 /* Of `n_lots` lots: those that are missing to a whole tree change nothing. */
-static Acc join_levels(const Relay *s, const Reduce *reduce, const Acc *levels,
+static Acc join_levels(const GemmRowsGemm *s, const Reduce *reduce, const Acc *levels,
                        LLVMValueRef n_lots) {
     Acc all = acc_identity(s->rows_lower, reduce, 1);
     for (uint32_t l = 0; l < s->n_levels; l++) {
@@ -148,39 +152,40 @@ static Acc join_levels(const Relay *s, const Reduce *reduce, const Acc *levels,
     return all;
 }
 
-static LLVMValueRef smaller(const Relay *s, LLVMValueRef a, LLVMValueRef b) {
+static LLVMValueRef smaller(const GemmRowsGemm *s, LLVMValueRef a, LLVMValueRef b) {
     LLVMValueRef is_less = LLVMBuildICmp(s->unit->builder, LLVMIntULT, a, b, "");
     return LLVMBuildSelect(s->unit->builder, is_less, a, b, "");
 }
 
 /* The tile behind `tile` of lot `lot`; behind the last the first, with which the next pass begins.
  */
-static LLVMValueRef next_tile(const Relay *s, LLVMValueRef lot, LLVMValueRef n_lots,
+static LLVMValueRef next_tile(const GemmRowsGemm *s, LLVMValueRef lot, LLVMValueRef n_lots,
                               LLVMValueRef tile) {
     LLVMBuilderRef builder = s->unit->builder;
-    LLVMValueRef next = LLVMBuildAdd(builder, tile, relay_index(s, s->period), "");
+    LLVMValueRef next = LLVMBuildAdd(builder, tile, gemm_rows_gemm_index(s, s->period), "");
     LLVMValueRef is_same = LLVMBuildICmp(builder, LLVMIntULT, next, s->n_tiles, "");
-    LLVMValueRef next_lot = LLVMBuildAdd(builder, lot, relay_index(s, 1), "");
+    LLVMValueRef next_lot = LLVMBuildAdd(builder, lot, gemm_rows_gemm_index(s, 1), "");
     LLVMValueRef is_there = LLVMBuildICmp(builder, LLVMIntULT, next_lot, n_lots, "");
-    next_lot = LLVMBuildSelect(builder, is_there, next_lot, relay_index(s, 0), "");
+    next_lot = LLVMBuildSelect(builder, is_there, next_lot, gemm_rows_gemm_index(s, 0), "");
     return LLVMBuildSelect(builder, is_same, next, next_lot, "");
 }
 
 /* One lot of chains: every period-th tile. */
-static void run_lot(Relay *s, Sums *sums, LLVMValueRef lot, LLVMValueRef n_lots) {
+static void run_lot(GemmRowsGemm *s, Sums *sums, LLVMValueRef lot, LLVMValueRef n_lots) {
     LLVMValueRef values[MAX_CARRIED];
     begin_groups(s, sums);
     uint32_t n = flatten_groups(s, sums, values, false);
     values[n] = s->read;
-    Loop loop = loop_begin(s->unit, s->lower->function, lot, s->n_tiles, relay_index(s, s->period));
+    Loop loop = loop_begin(s->unit, s->lower->function, lot, s->n_tiles,
+                           gemm_rows_gemm_index(s, s->period));
     loop_carry(s->unit, &loop, values, n + 1);
     flatten_groups(s, sums, values, true);
     s->read = values[n];
-    relay_meet(s);
-    LLVMValueRef other = relay_other_buffer(s, s->read);
-    relay_fetch_right(s, next_tile(s, lot, n_lots, loop.index), other);
-    relay_multiply_scores(s, s->read);
-    ScoreTile at = relay_tile(s, loop.index);
+    gemm_rows_gemm_meet(s);
+    LLVMValueRef other = gemm_rows_gemm_other_buffer(s, s->read);
+    gemm_rows_gemm_fetch_right(s, next_tile(s, lot, n_lots, loop.index), other);
+    gemm_rows_gemm_multiply_scores(s, s->read);
+    ScoreTile at = gemm_rows_gemm_tile(s, loop.index);
     visit(s, &at, sums);
     flatten_groups(s, sums, values, false);
     values[n] = other;
@@ -189,7 +194,7 @@ static void run_lot(Relay *s, Sums *sums, LLVMValueRef lot, LLVMValueRef n_lots)
     s->read = values[n];
 }
 
-static void join_lots(const Relay *s, Sums *sums, LLVMValueRef lot) {
+static void join_lots(const GemmRowsGemm *s, Sums *sums, LLVMValueRef lot) {
     for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
         for (uint32_t r = 0; r < s->n_rows; r++) {
             const Reduce *reduce = stage_reduce(s->rows_kernel, sums->stage, i);
@@ -198,18 +203,18 @@ static void join_lots(const Relay *s, Sums *sums, LLVMValueRef lot) {
         }
 }
 
-void relay_reduce(Relay *s, const Stage *stage) {
+void gemm_rows_gemm_reduce(GemmRowsGemm *s, const Stage *stage) {
     Sums *sums = arena_array(s->unit->arena, Sums, 1);
     LLVMValueRef values[MAX_CARRIED];
     sums->stage = stage;
     if (stage->reduces.n > MAX_STAGE_SUMS)
         ice(s->unit->arena, "%u reductions in a pass of a relay", stage->reduces.n);
     begin_levels(s, sums);
-    LLVMValueRef n_lots = smaller(s, s->n_tiles, relay_index(s, s->period));
+    LLVMValueRef n_lots = smaller(s, s->n_tiles, gemm_rows_gemm_index(s, s->period));
     uint32_t n = flatten_levels(s, sums, values, false);
     values[n] = s->read;
-    Loop loop =
-        loop_begin(s->unit, s->lower->function, relay_index(s, 0), n_lots, relay_index(s, 1));
+    Loop loop = loop_begin(s->unit, s->lower->function, gemm_rows_gemm_index(s, 0), n_lots,
+                           gemm_rows_gemm_index(s, 1));
     loop_carry(s->unit, &loop, values, n + 1);
     flatten_levels(s, sums, values, true);
     s->read = values[n];

@@ -1,6 +1,6 @@
-/* Contractions with one row or column: a matrix times a vector, at the speed of memory.
+/* GEMMs with one row or column: a matrix times a vector, at the speed of memory.
  *
- * Chains of CONTRACT_VECTOR are spread over threads, so that each holds some of them for some
+ * Chains of GEMM_GEMV are spread over threads, so that each holds some of them for some
  * outputs. Where the matrix lies along k, a thread's lanes are neighbouring chains of one output,
  * a team of threads has the chains of an output, and a block several outputs. Where it lies along
  * the outputs, lanes are neighbouring outputs, a thread has a few neighbouring chains of each, and
@@ -9,7 +9,7 @@
  *
  * Chain numbers are laid out so that joining lanes, slots (or slots last), threads, warps, passes
  * and blocks, in this order, is the tree. Its last part is joined from shared memory by the thread
- * that goes on with the output; whole sums end there, for gpu_gemm_drain. */
+ * that goes on with the output; whole sums end there, for gpu_gemm_epilogue. */
 #include "codegen/gpu_gemm/gemm.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ typedef struct Vector {
     uint32_t n_outputs;    /* of a block */
     uint32_t team_outputs; /* of a team: 1 where lanes lie along the outputs */
     uint32_t across;       /* teams, or groups of lanes along the outputs, in a block */
-    uint32_t n_groups, n_passes, n_rounds, n_kept, n_parts; /* VectorPasses */
+    uint32_t n_groups, n_passes, n_rounds, n_kept, n_parts; /* GemvPasses */
     LLVMValueRef along, which; /* i32: number in the team, and of the team or group */
     LLVMValueRef rank;         /* i32: in the cluster */
     LLVMValueRef own_k;        /* index_type: the thread's first chain (of this pass) */
@@ -118,7 +118,7 @@ typedef struct Step {
 } Step;
 
 static LLVMValueRef k_of_slot(const Vector *v, LLVMValueRef from, uint32_t slot) {
-    uint32_t stride = v->sched->lanes_along_k ? v->sched->team * v->sched->lanes : 1;
+    uint32_t stride = v->sched->lanes_along_k ? v->sched->threads_per_row * v->sched->lanes : 1;
     LLVMValueRef offset = lower_index_const(v->lower, (int64_t)slot * stride);
     return LLVMBuildAdd(v->unit->builder, from, offset, "");
 }
@@ -278,7 +278,8 @@ static void leave_outputs(const Vector *v, uint32_t kept) {
 static void leave_chains(const Vector *v) {
     Unit *unit = v->unit;
     LLVMBuilderRef builder = unit->builder;
-    uint32_t team = v->sched->team, team_warps = team / WARP, in_warp = team < WARP ? team : WARP;
+    uint32_t threads_per_row = v->sched->threads_per_row, team_warps = threads_per_row / WARP,
+             in_warp = threads_per_row < WARP ? threads_per_row : WARP;
     LLVMValueRef sums[MAX_OUTPUTS][MAX_SLOTS], lanes[16];
     for (uint32_t r = 0; r < v->team_outputs; r++)
         for (uint32_t s = 0; s < v->sched->slots; s++) {
@@ -353,7 +354,7 @@ static void wait_for_sums(const Vector *v, If *first) {
     *first = if_begin(v->unit, v->lower->function, is_first);
 }
 
-static void drain_joined(const Vector *v) {
+static void epilogue_joined(const Vector *v) {
     LLVMValueRef from = v->n_groups > 1 ? v->groups : v->parts, zero = unit_i32(v->unit, 0), exists;
     uint32_t n = v->n_groups > 1 ? v->n_groups : v->n_parts, threads = v->sched->threads;
     If first = {.after = NULL};
@@ -361,7 +362,7 @@ static void drain_joined(const Vector *v) {
     for (uint32_t done = 0; done < v->n_outputs; done += threads) {
         LLVMValueRef output = own_of(v, v->n_outputs, done, &exists);
         If one = if_begin(v->unit, v->lower->function, exists);
-        gpu_gemm_drain_one(&v->ones[done / threads], join_rows(v, from, zero, n, output));
+        gpu_gemm_epilogue_one(&v->ones[done / threads], join_rows(v, from, zero, n, output));
         if_end(v->unit, &one);
     }
     if (first.after) if_end(v->unit, &first);
@@ -369,12 +370,12 @@ static void drain_joined(const Vector *v) {
 
 static void finish(Vector *v) {
     if (has_several_sums(v)) {
-        drain_joined(v);
+        epilogue_joined(v);
         return;
     }
     GemmPart part = part_of(v);
     gpu_barrier(v->unit);
-    gpu_gemm_drain(&v->block, &part);
+    gpu_gemm_epilogue(&v->block, &part);
 }
 
 /* Set-up. */
@@ -423,7 +424,7 @@ static LLVMValueRef chain_of(const Vector *v, LLVMValueRef group) {
     LLVMBuilderRef builder = v->unit->builder;
     const Sched *sched = v->sched;
     uint32_t own = sched->lanes_along_k ? sched->lanes : sched->slots;
-    LLVMValueRef run = LLVMBuildMul(builder, group, unit_i32(v->unit, sched->team), "");
+    LLVMValueRef run = LLVMBuildMul(builder, group, unit_i32(v->unit, sched->threads_per_row), "");
     run = LLVMBuildAdd(builder, run, v->along, "");
     return gpu_index(v->lower, LLVMBuildMul(builder, run, unit_i32(v->unit, own), ""));
 }
@@ -448,7 +449,7 @@ static void make_shared(Vector *v) {
 static void place_thread(Vector *v) {
     Unit *unit = v->unit;
     const Sched *sched = v->sched;
-    LLVMValueRef split = unit_i32(unit, sched->lanes_along_k ? sched->team : v->across);
+    LLVMValueRef split = unit_i32(unit, sched->lanes_along_k ? sched->threads_per_row : v->across);
     LLVMValueRef outer = LLVMBuildUDiv(unit->builder, v->block.thread, split, "");
     LLVMValueRef inner = LLVMBuildURem(unit->builder, v->block.thread, split, "");
     v->along = sched->lanes_along_k ? inner : outer;
@@ -472,11 +473,10 @@ static void vector_init(Vector *v, Lower *lower) {
     v->vector = is_left ? reduce->factor : reduce->value;
     v->axis = is_left ? gemm_axis_m(kernel) : gemm_axis_n(kernel);
     v->n_outputs = is_left ? sched->tile_m : sched->tile_n;
-    v->n_chains =
-        contract_n_chains(indextab_dims(tab), index_axis_extent(tab, gemm_axis_k(kernel)));
-    v->across = sched->threads / sched->team;
+    v->n_chains = gemv_n_chains(indextab_dims(tab), index_axis_extent(tab, gemm_axis_k(kernel)));
+    v->across = sched->threads / sched->threads_per_row;
     v->team_outputs = sched->lanes_along_k ? v->n_outputs / v->across : 1;
-    VectorPasses passes = kernel_vector_passes(kernel, lower->variant);
+    GemvPasses passes = kernel_gemv_passes(kernel, lower->variant);
     v->n_groups = passes.n_groups;
     v->n_passes = passes.n_passes;
     v->n_rounds = passes.n_rounds;
@@ -490,7 +490,7 @@ static void run_chains(Vector *v) {
     v->own_k = chain_of(v, unit_i32(v->unit, 0));
     begin_outputs(v);
     sum_over_k(v);
-    gpu_let_in(v->lower);
+    gpu_pdl_trigger(v->lower);
     leave_chains(v);
 }
 
@@ -531,7 +531,7 @@ static void ask_for_occupancy(const Vector *v) {
     int64_t grid;
     if (lower->is_turn || !dim_is_const(lower_dims(lower), lower->variant->grid, &grid)) return;
     const char *value =
-        str_format(v->unit->arena, "%d", (int)((grid + VECTOR_PROCESSORS - 1) / VECTOR_PROCESSORS));
+        str_format(v->unit->arena, "%d", (int)((grid + GEMV_PROCESSORS - 1) / GEMV_PROCESSORS));
     LLVMAddAttributeAtIndex(lower->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                             LLVMCreateStringAttribute(v->unit->context, key, sizeof key - 1, value,
                                                       (unsigned)strlen(value)));
@@ -565,13 +565,13 @@ static void run_outputs(Vector *v) {
     }
     LLVMValueRef group = group_of(v, pass);
     run_kept(v, group);
-    if (!has_loop) gpu_let_in(v->lower);
+    if (!has_loop) gpu_pdl_trigger(v->lower);
     if (v->rank && !has_loop) gpu_cluster_wait(unit);
     if (v->n_groups > 1) join_kept(v, group);
     if (!has_loop) return;
     gpu_barrier(unit);
     loop_end(unit, &passes);
-    gpu_let_in(v->lower);
+    gpu_pdl_trigger(v->lower);
 }
 
 /* A block of a cluster writes to the first one's memory when it knows that all have begun. The next

@@ -1,10 +1,10 @@
-/* Contractions on tensor cores: of f16, bf16, f32 rounded to tf32, and f64. See template.h.
+/* GEMMs on tensor cores: of f16, bf16, f32 rounded to tf32, and f64. See template.h.
  *
  * Every output is one chain of instructions from +0, ascending in k; k is padded with zeros to a
  * multiple of tile_k, which is one and the same in every schedule: so no bit depends on tiles,
  * stages, warps or what is fused. In f64 the instructions are themselves chains of fused
  * multiply-adds, ascending in k, to the bit (measured on an H200, every shape): with padding that
- * changes no sum the result is CONTRACT_FMA's. Stages of shared memory are filled ahead of their
+ * changes no sum the result is GEMM_FMA's. Stages of shared memory are filled ahead of their
  * use; the accumulators stay in registers and go through shared memory to the epilogue. */
 #include "codegen/gpu_gemm/mma_tile.h"
 
@@ -15,7 +15,7 @@ typedef struct Mma {
     Unit *unit;
     const Sched *sched;
     MmaTile tile;
-    MmaFactor factors[2];
+    MmaOperand factors[2];
     uint32_t stage_bytes;
     LLVMValueRef shared;
 } Mma;
@@ -31,12 +31,12 @@ static void mma_init(Mma *mma, Lower *lower) {
         1u << gemm_axis_m(kernel) | 1u << gemm_axis_n(kernel) | 1u << gemm_axis_k(kernel);
     point_prepare(&block.point, roots, 2, inner);
     mma_tile_init(&mma->tile, &block);
-    mma_factor_init(&mma->factors[0], &block, true, sched->tile_m, 0);
-    uint32_t left_bytes = mma_factor_bytes(&mma->factors[0]);
-    mma_factor_init(&mma->factors[1], &block, false, sched->tile_n, left_bytes);
-    mma->stage_bytes = left_bytes + mma_factor_bytes(&mma->factors[1]);
+    mma_operand_init(&mma->factors[0], &block, true, sched->tile_m, 0);
+    uint32_t left_bytes = mma_operand_bytes(&mma->factors[0]);
+    mma_operand_init(&mma->factors[1], &block, false, sched->tile_n, left_bytes);
+    mma->stage_bytes = left_bytes + mma_operand_bytes(&mma->factors[1]);
     uint32_t n_bytes = mma->stage_bytes * sched->stages;
-    uint32_t least = mma_tile_drain_bytes(&mma->tile);
+    uint32_t least = mma_tile_epilogue_bytes(&mma->tile);
     mma->shared = gpu_tiles(lower, n_bytes > least ? n_bytes : least, SHARED_ALIGN_BYTES);
     mma->tile.shared = mma->shared;
     for (int side = 0; side < 2; side++) mma_tile_aim(&mma->tile, &mma->factors[side]);
@@ -58,13 +58,13 @@ static LLVMValueRef next_stage(const Mma *mma, LLVMValueRef offset) {
 
 static void fetch(Mma *mma, LLVMValueRef k0, LLVMValueRef stage) {
     for (int side = 0; side < 2; side++)
-        mma_factor_fetch(&mma->factors[side], &mma->tile.block, k0, stage);
+        mma_operand_fetch(&mma->factors[side], &mma->tile.block, k0, stage);
     mma_copies_commit(mma->unit);
 }
 
 static void put(const Mma *mma, LLVMValueRef stage) {
     for (int side = 0; side < 2; side++)
-        mma_factor_put(&mma->factors[side], &mma->tile.block, stage);
+        mma_operand_put(&mma->factors[side], &mma->tile.block, stage);
 }
 
 /* What a warp multiplies at one step of k. */
@@ -78,11 +78,11 @@ static void load_fragments(const Mma *mma, LLVMValueRef stage, LLVMValueRef k0, 
                            Fragments *f) {
     uint32_t each = mma_fragment_registers(&mma->factors[0]);
     for (uint32_t n = 0; n < mma->tile.n_n / 2; n++)
-        mma_factor_fragment(&mma->factors[1], &mma->tile.block, stage, n, step, k0,
-                            f->right + n * each);
+        mma_operand_fragment(&mma->factors[1], &mma->tile.block, stage, n, step, k0,
+                             f->right + n * each);
     for (uint32_t m = 0; m < mma->tile.n_m; m++)
-        mma_factor_fragment(&mma->factors[0], &mma->tile.block, stage, m, step, k0,
-                            f->left + m * each);
+        mma_operand_fragment(&mma->factors[0], &mma->tile.block, stage, m, step, k0,
+                             f->left + m * each);
 }
 
 /* The stages' turns, and what one step of the loop hands to the next. */
@@ -142,7 +142,7 @@ static void fill_stage(Mma *mma, LLVMValueRef number) {
     put(mma, stage);
 }
 
-/* The first `n` stages. Copies are only started, so that a loop takes no longer. Where one factor
+/* The first `n` stages. Copies are only started, so that a loop takes no longer. Where one operand
  * goes through registers, it is loaded for all stages at once; where both do, the code for that
  * would cost more than it gains. */
 static void fill_ahead(Mma *mma, uint32_t n) {
@@ -201,5 +201,5 @@ void template_gpu_gemm_mma(Lower *lower) {
     Mma *mma = arena_array(lower->unit->arena, Mma, 1);
     mma_init(mma, lower);
     run_k_if_any(mma);
-    mma_tile_drain(&mma->tile);
+    mma_tile_epilogue(&mma->tile);
 }

@@ -1,11 +1,11 @@
-/* Contractions on tensor cores: what the template's files share.
+/* GEMMs on tensor cores: what the template's files share.
  *
- * A factor's tile of one step of k lies in shared memory as rows of 16-byte chunks. A straight tile
- * has a row per m (or n) with k running along it, a turned one a row per k; it lies as its factor
- * does in memory. Within a row, chunks are permuted by an exclusive or with the row's number, so
- * that what a warp reads at once touches all banks: 8 neighbouring rows of one chunk column where
- * whole matrices are loaded (ldmatrix), 4 rows of two columns where elements are: ldmatrix neither
- * turns elements of 4 bytes nor knows elements of 8.
+ * An operand's tile of one step of k lies in shared memory as rows of 16-byte chunks. A straight
+ * tile has a row per m (or n) with k running along it, a turned one a row per k; it lies as its
+ * operand does in memory. Within a row, chunks are permuted by an exclusive or with the row's
+ * number, so that what a warp reads at once touches all banks: 8 neighbouring rows of one chunk
+ * column where whole matrices are loaded (ldmatrix), 4 rows of two columns where elements are:
+ * ldmatrix neither turns elements of 4 bytes nor knows elements of 8.
  *
  * Elements are of 2 bytes (f16, bf16), 4 (f32 as tf32) or 8 (f64). A step of the template is always
  * 32 bytes of k, two chunks: m16n8k16, m16n8k8 and m16n8k4, whose accumulators lie alike. */
@@ -22,8 +22,8 @@ enum {
     FRAGMENT_REGISTERS = 4
 };
 
-/* One factor of the contraction and this thread's part in bringing it in. */
-typedef struct MmaFactor {
+/* One operand of the GEMM and this thread's part in bringing it in. */
+typedef struct MmaOperand {
     ScalarId value;
     Dtype dtype;
     bool is_left;
@@ -53,34 +53,34 @@ typedef struct MmaFactor {
      * of a straight tile per step of k, of a turned one per fragment. By elements: where its
      * element of a straight tile's step is, or of a turned fragment's half of 8. */
     LLVMValueRef lane_bytes[MAX_FRAGMENTS * 2];
-} MmaFactor;
+} MmaOperand;
 
-/* Bytes of a stage that the factor takes. */
-uint32_t mma_factor_bytes(const MmaFactor *factor);
-/* How the factor lies and this thread's part of it. `tile` is the tile's length along m or n. */
-void mma_factor_init(MmaFactor *factor, const GemmBlock *block, bool is_left, uint32_t tile,
-                     uint32_t begin_bytes);
+/* Bytes of a stage that the operand takes. */
+uint32_t mma_operand_bytes(const MmaOperand *factor);
+/* How the operand lies and this thread's part of it. `tile` is the tile's length along m or n. */
+void mma_operand_init(MmaOperand *factor, const GemmBlock *block, bool is_left, uint32_t tile,
+                      uint32_t begin_bytes);
 /* Brings in the tile from k0 (index_type) to the stage at `stage` (ptr addrspace(3)): copies are
- * started, what is not copied is computed into factor->values, for mma_factor_put to store. Beyond
- * the matrix there are zeros. */
-void mma_factor_fetch(MmaFactor *factor, const GemmBlock *block, LLVMValueRef k0,
-                      LLVMValueRef stage);
+ * started, what is not copied is computed into operand->values, for mma_operand_put to store.
+ * Beyond the matrix there are zeros. */
+void mma_operand_fetch(MmaOperand *factor, const GemmBlock *block, LLVMValueRef k0,
+                       LLVMValueRef stage);
 /* Moves the tile along its own axis, to begin at `first` (index_type). */
-void mma_factor_move(MmaFactor *factor, const GemmBlock *block, LLVMValueRef first);
-void mma_factor_put(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef stage);
+void mma_operand_move(MmaOperand *factor, const GemmBlock *block, LLVMValueRef first);
+void mma_operand_put(const MmaOperand *factor, const GemmBlock *block, LLVMValueRef stage);
 /* Copies that were started since the last commit are a group; waits until at most `n_pending` of
  * the thread's groups are under way. */
 void mma_copies_commit(const Unit *unit);
 void mma_copies_wait(const Unit *unit, uint32_t n_pending);
 /* Prepares fragments of `warp_elems` along m or n, from `warp_first` (i32, in the tile) on. */
-void mma_factor_aim(MmaFactor *factor, const GemmBlock *block, LLVMValueRef warp_first,
-                    uint32_t warp_elems);
+void mma_operand_aim(MmaOperand *factor, const GemmBlock *block, LLVMValueRef warp_first,
+                     uint32_t warp_elems);
 /* Registers of a fragment: 16 elements along m or n by a step of k. */
-uint32_t mma_fragment_registers(const MmaFactor *factor);
+uint32_t mma_fragment_registers(const MmaOperand *factor);
 /* Fragment `i` of step `step` of the tile that begins at k0 (index_type): i32, of f64 double. Of
- * the left factor an operand of the instruction; of the right one two, 8 columns each, one after
+ * the lhs an operand of the instruction; of the right one two, 8 columns each, one after
  * another. */
-void mma_factor_fragment(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef stage,
-                         uint32_t i, uint32_t step, LLVMValueRef k0, LLVMValueRef *registers);
+void mma_operand_fragment(const MmaOperand *factor, const GemmBlock *block, LLVMValueRef stage,
+                          uint32_t i, uint32_t step, LLVMValueRef k0, LLVMValueRef *registers);
 
 #endif

@@ -1,7 +1,7 @@
-/* Factors of tensor core contractions: from memory to shared memory to fragments. See
+/* Operands of tensor core GEMMs: from memory to shared memory to fragments. See
  * mma.h.
  *
- * A factor that is a plain load, aligned and side by side along one axis, is copied by cp.async.
+ * An operand that is a plain load, aligned and side by side along one axis, is copied by cp.async.
  * Any other (views, guards, casts, odd pitches) is computed through points. Both give the same
  * elements, so the same bits. */
 #include "codegen/gpu_gemm/mma.h"
@@ -15,17 +15,17 @@ static LLVMValueRef bytes_from(const GemmBlock *block, LLVMValueRef pointer, LLV
     return LLVMBuildGEP2(unit->builder, unit->i8, pointer, &offset, 1, "");
 }
 
-uint32_t mma_factor_bytes(const MmaFactor *factor) {
+uint32_t mma_operand_bytes(const MmaOperand *factor) {
     return factor->n_rows * factor->row_chunks * CHUNK_BYTES;
 }
 
 /* Rows whose chunks are permuted alike are so many apart, or a multiple. */
-static uint32_t swizzle_period(const MmaFactor *factor) {
+static uint32_t swizzle_period(const MmaOperand *factor) {
     return factor->by_elements ? 4 : 8;
 }
 
 /* The permutation of a row's chunks. Rows of 4 chunks share 128 bytes of banks by twos. */
-static LLVMValueRef swizzle(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef row,
+static LLVMValueRef swizzle(const MmaOperand *factor, const GemmBlock *block, LLVMValueRef row,
                             LLVMValueRef chunk) {
     LLVMBuilderRef builder = block->lower->unit->builder;
     uint32_t n_chunks = factor->row_chunks < 8 ? factor->row_chunks : 8;
@@ -37,7 +37,7 @@ static LLVMValueRef swizzle(const MmaFactor *factor, const GemmBlock *block, LLV
 }
 
 /* Where a chunk lies within a stage, in bytes. */
-static LLVMValueRef chunk_bytes(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef row,
+static LLVMValueRef chunk_bytes(const MmaOperand *factor, const GemmBlock *block, LLVMValueRef row,
                                 LLVMValueRef chunk) {
     LLVMBuilderRef builder = block->lower->unit->builder;
     LLVMValueRef row_bytes =
@@ -49,15 +49,16 @@ static LLVMValueRef chunk_bytes(const MmaFactor *factor, const GemmBlock *block,
     return LLVMBuildAdd(builder, at, unit_i32(block->lower->unit, factor->begin_bytes), "");
 }
 
-/* How the factor lies. */
+/* How the operand lies. */
 
-static bool are_chunks_whole(const MmaFactor *factor, IndexTab *tab, IndexId index, uint32_t axis) {
+static bool are_chunks_whole(const MmaOperand *factor, IndexTab *tab, IndexId index,
+                             uint32_t axis) {
     return index_lane_motion(tab, index, axis, factor->chunk_elems) == LANES_CONTIGUOUS &&
            index_is_multiple(tab, index, axis, factor->chunk_elems);
 }
 
 /* Whether chunks lie in memory as they are wanted: then is_turned says along which axis. */
-static bool find_copied(MmaFactor *factor, const GemmBlock *block) {
+static bool find_copied(MmaOperand *factor, const GemmBlock *block) {
     const Lower *lower = block->lower;
     const Kernel *kernel = lower->kernel;
     IndexTab *tab = indices_of(block);
@@ -73,8 +74,8 @@ static bool find_copied(MmaFactor *factor, const GemmBlock *block) {
     return !factor->is_turned || are_chunks_whole(factor, tab, s->index, factor->axis);
 }
 
-/* Whether some load under the factor runs along the axis. */
-static bool has_run_along(const MmaFactor *factor, const GemmBlock *block, uint32_t axis) {
+/* Whether some load under the operand runs along the axis. */
+static bool has_run_along(const MmaOperand *factor, const GemmBlock *block, uint32_t axis) {
     const ScalarTab *scalars = block->lower->kernel->scalars;
     const bool *reached = scalar_reached(block->lower->unit->arena, scalars, factor->value);
     for (ScalarId id = 1; id <= factor->value; id++) {
@@ -88,12 +89,12 @@ static bool has_run_along(const MmaFactor *factor, const GemmBlock *block, uint3
 
 /* This thread's part. */
 
-static LLVMValueRef row_number(const MmaFactor *factor, const GemmBlock *block, uint32_t i) {
+static LLVMValueRef row_number(const MmaOperand *factor, const GemmBlock *block, uint32_t i) {
     LLVMValueRef step = unit_i32(block->lower->unit, (int64_t)factor->row_step * i);
     return LLVMBuildAdd(block->lower->unit->builder, factor->own_row, step, "");
 }
 
-static void share_chunks(MmaFactor *factor, const GemmBlock *block) {
+static void share_chunks(MmaOperand *factor, const GemmBlock *block) {
     LLVMBuilderRef builder = block->lower->unit->builder;
     uint32_t threads = block->lower->variant->sched.threads;
     LLVMValueRef across = unit_i32(block->lower->unit, factor->row_chunks);
@@ -109,7 +110,7 @@ static void share_chunks(MmaFactor *factor, const GemmBlock *block) {
 }
 
 /* The point of own chunk `i` in the tile from k0; its lanes are the chunk's elements. */
-static Point chunk_point(const MmaFactor *factor, const GemmBlock *block, uint32_t i,
+static Point chunk_point(const MmaOperand *factor, const GemmBlock *block, uint32_t i,
                          LLVMValueRef k0) {
     Lower *lower = block->lower;
     LLVMBuilderRef builder = lower->unit->builder;
@@ -129,8 +130,8 @@ static Point chunk_point(const MmaFactor *factor, const GemmBlock *block, uint32
 }
 
 /* Bytes of a chunk from element `from` of an extent: 0 to 16, i32. */
-static LLVMValueRef bytes_inside(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef from,
-                                 LLVMValueRef extent) {
+static LLVMValueRef bytes_inside(const MmaOperand *factor, const GemmBlock *block,
+                                 LLVMValueRef from, LLVMValueRef extent) {
     const Unit *unit = block->lower->unit;
     LLVMBuilderRef builder = unit->builder;
     LLVMTypeRef type = block->lower->index_type;
@@ -145,7 +146,7 @@ static LLVMValueRef bytes_inside(const MmaFactor *factor, const GemmBlock *block
 }
 
 /* Addresses at k = 0; what the row (straight) or the chunk (turned) leaves inside the matrix. */
-static void aim_copies(MmaFactor *factor, const GemmBlock *block) {
+static void aim_copies(MmaOperand *factor, const GemmBlock *block) {
     Lower *lower = block->lower;
     Unit *unit = lower->unit;
     LLVMBuilderRef builder = unit->builder;
@@ -169,18 +170,18 @@ static void aim_copies(MmaFactor *factor, const GemmBlock *block) {
     }
 }
 
-void mma_factor_init(MmaFactor *factor, const GemmBlock *block, bool is_left, uint32_t tile,
-                     uint32_t begin_bytes) {
+void mma_operand_init(MmaOperand *factor, const GemmBlock *block, bool is_left, uint32_t tile,
+                      uint32_t begin_bytes) {
     const Kernel *kernel = block->lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
     uint32_t depth = block->lower->variant->sched.tile_k, k = gemm_axis_k(kernel);
     ScalarId value = is_left ? reduce->value : reduce->factor;
-    *factor = (MmaFactor){.value = gemm_unrounded(kernel, value),
-                          .is_left = is_left,
-                          .axis = is_left ? gemm_axis_m(kernel) : gemm_axis_n(kernel),
-                          .first = is_left ? block->m0 : block->n0,
-                          .extent = is_left ? block->m : block->n,
-                          .begin_bytes = begin_bytes};
+    *factor = (MmaOperand){.value = gemm_unrounded(kernel, value),
+                           .is_left = is_left,
+                           .axis = is_left ? gemm_axis_m(kernel) : gemm_axis_n(kernel),
+                           .first = is_left ? block->m0 : block->n0,
+                           .extent = is_left ? block->m : block->n,
+                           .begin_bytes = begin_bytes};
     factor->dtype = scalar_get(kernel->scalars, factor->value)->dtype;
     factor->elem_bytes = dtype_bytes(factor->dtype);
     factor->chunk_elems = CHUNK_BYTES / factor->elem_bytes;
@@ -200,7 +201,7 @@ void mma_factor_init(MmaFactor *factor, const GemmBlock *block, bool is_left, ui
 
 /* Bringing in. */
 
-void mma_factor_move(MmaFactor *factor, const GemmBlock *block, LLVMValueRef first) {
+void mma_operand_move(MmaOperand *factor, const GemmBlock *block, LLVMValueRef first) {
     factor->first = first;
     if (factor->is_copied) aim_copies(factor, block);
 }
@@ -221,7 +222,7 @@ static void copy_chunk(const GemmBlock *block, LLVMValueRef to, LLVMValueRef fro
                    3);
 }
 
-static void start_copies(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef k0,
+static void start_copies(const MmaOperand *factor, const GemmBlock *block, LLVMValueRef k0,
                          LLVMValueRef stage) {
     Lower *lower = block->lower;
     Unit *unit = lower->unit;
@@ -253,7 +254,7 @@ static void start_copies(const MmaFactor *factor, const GemmBlock *block, LLVMVa
 }
 
 /* Which lanes of a chunk along `lane_axis` from `at` are inside. */
-static LLVMValueRef lanes_inside(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef at,
+static LLVMValueRef lanes_inside(const MmaOperand *factor, const GemmBlock *block, LLVMValueRef at,
                                  LLVMValueRef extent) {
     const Lower *lower = block->lower;
     LLVMBuilderRef builder = lower->unit->builder;
@@ -266,7 +267,7 @@ static LLVMValueRef lanes_inside(const MmaFactor *factor, const GemmBlock *block
     return LLVMBuildICmp(builder, LLVMIntSLT, lanes, extent, "");
 }
 
-static LLVMValueRef compute_chunk(const MmaFactor *factor, const GemmBlock *block, uint32_t i,
+static LLVMValueRef compute_chunk(const MmaOperand *factor, const GemmBlock *block, uint32_t i,
                                   LLVMValueRef k0) {
     Lower *lower = block->lower;
     Unit *unit = lower->unit;
@@ -291,8 +292,8 @@ static LLVMValueRef compute_chunk(const MmaFactor *factor, const GemmBlock *bloc
     return LLVMBuildBitCast(builder, value, LLVMVectorType(unit->i32, 4), "");
 }
 
-void mma_factor_fetch(MmaFactor *factor, const GemmBlock *block, LLVMValueRef k0,
-                      LLVMValueRef stage) {
+void mma_operand_fetch(MmaOperand *factor, const GemmBlock *block, LLVMValueRef k0,
+                       LLVMValueRef stage) {
     if (factor->is_copied) {
         start_copies(factor, block, k0, stage);
         return;
@@ -301,7 +302,7 @@ void mma_factor_fetch(MmaFactor *factor, const GemmBlock *block, LLVMValueRef k0
         factor->values[i] = compute_chunk(factor, block, i, k0);
 }
 
-void mma_factor_put(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef stage) {
+void mma_operand_put(const MmaOperand *factor, const GemmBlock *block, LLVMValueRef stage) {
     LLVMBuilderRef builder = block->lower->unit->builder;
     if (factor->is_copied) return;
     LLVMValueRef to = bytes_from(block, stage, factor->own_bytes);
@@ -314,14 +315,14 @@ void mma_factor_put(const MmaFactor *factor, const GemmBlock *block, LLVMValueRe
 
 /* Fragments. */
 
-uint32_t mma_fragment_registers(const MmaFactor *factor) {
+uint32_t mma_fragment_registers(const MmaOperand *factor) {
     return factor->elem_bytes == 8 ? 2 : FRAGMENT_REGISTERS;
 }
 
-/* Lane l gives the address of row l % 8 of matrix l / 8. The instruction wants of the left factor
+/* Lane l gives the address of row l % 8 of matrix l / 8. The instruction wants of the lhs
  * the matrices (m 0, k 0), (m 8, k 0), (m 0, k 1), (m 8, k 1), of the right one (n 0, k 0), (n 0,
  * k 1), (n 8, k 0), (n 8, k 1), where k counts chunks. */
-static void aim_matrices(MmaFactor *factor, const GemmBlock *block, LLVMValueRef warp_first,
+static void aim_matrices(MmaOperand *factor, const GemmBlock *block, LLVMValueRef warp_first,
                          uint32_t n) {
     LLVMBuilderRef builder = block->lower->unit->builder;
     LLVMValueRef one = unit_i32(block->lower->unit, 1);
@@ -351,7 +352,7 @@ static void aim_matrices(MmaFactor *factor, const GemmBlock *block, LLVMValueRef
 }
 
 /* Lane l has the elements (own l / 4, k l % 4) of matrices of 8 by 4. */
-static void aim_elements(MmaFactor *factor, const GemmBlock *block, LLVMValueRef warp_first,
+static void aim_elements(MmaOperand *factor, const GemmBlock *block, LLVMValueRef warp_first,
                          uint32_t n) {
     LLVMBuilderRef builder = block->lower->unit->builder;
     LLVMValueRef lane =
@@ -375,8 +376,8 @@ static void aim_elements(MmaFactor *factor, const GemmBlock *block, LLVMValueRef
     }
 }
 
-void mma_factor_aim(MmaFactor *factor, const GemmBlock *block, LLVMValueRef warp_first,
-                    uint32_t warp_elems) {
+void mma_operand_aim(MmaOperand *factor, const GemmBlock *block, LLVMValueRef warp_first,
+                     uint32_t warp_elems) {
     uint32_t steps = block->lower->variant->sched.tile_k * factor->elem_bytes / STEP_BYTES;
     uint32_t n = factor->is_turned ? warp_elems / 16 : steps;
     if (n > MAX_FRAGMENTS)
@@ -387,7 +388,7 @@ void mma_factor_aim(MmaFactor *factor, const GemmBlock *block, LLVMValueRef warp
         aim_matrices(factor, block, warp_first, n);
 }
 
-static void load_matrices(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef stage,
+static void load_matrices(const MmaOperand *factor, const GemmBlock *block, LLVMValueRef stage,
                           uint32_t i, uint32_t step, LLVMValueRef *registers) {
     const Unit *unit = block->lower->unit;
     uint32_t column = factor->is_turned ? i : step, rows = (factor->is_turned ? step : i) * 16;
@@ -402,9 +403,9 @@ static void load_matrices(const MmaFactor *factor, const GemmBlock *block, LLVMV
         registers[r] = LLVMBuildExtractValue(unit->builder, matrices, r, "");
 }
 
-/* Registers in the instruction's order: of the left factor halves of m before those of k, of the
+/* Registers in the instruction's order: of the lhs halves of m before those of k, of the
  * right one after. */
-static void load_elements(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef stage,
+static void load_elements(const MmaOperand *factor, const GemmBlock *block, LLVMValueRef stage,
                           uint32_t i, uint32_t step, LLVMValueRef *registers) {
     const Unit *unit = block->lower->unit;
     LLVMTypeRef type = factor->elem_bytes == 8 ? unit_value_type(unit, DT_F64, 1) : unit->i32;
@@ -423,7 +424,7 @@ static void load_elements(const MmaFactor *factor, const GemmBlock *block, LLVMV
     }
 }
 
-/* Beyond the end of k the left factor is -0 and the right one +0: their product changes no sum, not
+/* Beyond the end of k the lhs is -0 and the right one +0: their product changes no sum, not
  * even -0. */
 static void pad_elements(const GemmBlock *block, uint32_t step, LLVMValueRef k0,
                          LLVMValueRef *registers, uint32_t n) {
@@ -450,8 +451,8 @@ static LLVMValueRef round_to_tf32(const Unit *unit, LLVMValueRef bits) {
     return unit_intrinsic(unit, "llvm.nvvm.f2tf32.rn", NULL, 0, &value, 1);
 }
 
-void mma_factor_fragment(const MmaFactor *factor, const GemmBlock *block, LLVMValueRef stage,
-                         uint32_t i, uint32_t step, LLVMValueRef k0, LLVMValueRef *registers) {
+void mma_operand_fragment(const MmaOperand *factor, const GemmBlock *block, LLVMValueRef stage,
+                          uint32_t i, uint32_t step, LLVMValueRef k0, LLVMValueRef *registers) {
     uint32_t n = mma_fragment_registers(factor);
     if (factor->by_elements)
         load_elements(factor, block, stage, i, step, registers);

@@ -9,7 +9,7 @@ void mma_tile_init(MmaTile *tile, const GemmBlock *block) {
     const Sched *sched = &lower->variant->sched;
     LLVMBuilderRef builder = lower->unit->builder;
     *tile = (MmaTile){.lower = lower, .unit = lower->unit, .sched = sched, .block = *block};
-    tile->dtype = gemm_factor_dtype(kernel);
+    tile->dtype = gemm_operand_dtype(kernel);
     tile->acc_bytes = dtype_bytes(kernel->reduces.data[0].acc);
     tile->acc_type = unit_value_type(tile->unit, kernel->reduces.data[0].acc, 1);
     tile->n_m = sched->tile_m / sched->warps_m / 16;
@@ -23,13 +23,13 @@ void mma_tile_init(MmaTile *tile, const GemmBlock *block) {
     tile->warp_n = LLVMBuildUDiv(builder, warp, unit_i32(tile->unit, sched->warps_m), "");
 }
 
-void mma_tile_aim(const MmaTile *tile, MmaFactor *factor) {
+void mma_tile_aim(const MmaTile *tile, MmaOperand *factor) {
     const Sched *sched = tile->sched;
     bool is_left = factor->is_left;
     uint32_t elems = is_left ? sched->tile_m / sched->warps_m : sched->tile_n / sched->warps_n;
     LLVMValueRef warp = is_left ? tile->warp_m : tile->warp_n;
     LLVMValueRef first = LLVMBuildMul(tile->unit->builder, warp, unit_i32(tile->unit, elems), "");
-    mma_factor_aim(factor, &tile->block, first, elems);
+    mma_operand_aim(factor, &tile->block, first, elems);
 }
 
 /* Arithmetic. */
@@ -90,7 +90,7 @@ void mma_tile_multiply(MmaTile *tile, const LLVMValueRef *left, const LLVMValueR
 /* Draining. */
 
 /* Rows of each warp's share that are drained at once: all that fit. */
-static uint32_t drained_rows(const MmaTile *tile) {
+static uint32_t epilogue_rows(const MmaTile *tile) {
     const Sched *sched = tile->sched;
     uint32_t rows = sched->tile_m / sched->warps_m;
     uint32_t row_bytes = sched->warps_m * (sched->tile_n + PAD_ELEMS) * tile->acc_bytes;
@@ -98,9 +98,9 @@ static uint32_t drained_rows(const MmaTile *tile) {
     return rows;
 }
 
-uint32_t mma_tile_drain_bytes(const MmaTile *tile) {
+uint32_t mma_tile_epilogue_bytes(const MmaTile *tile) {
     const Sched *sched = tile->sched;
-    return drained_rows(tile) * sched->warps_m * (sched->tile_n + PAD_ELEMS) * tile->acc_bytes;
+    return epilogue_rows(tile) * sched->warps_m * (sched->tile_n + PAD_ELEMS) * tile->acc_bytes;
 }
 
 static void put_sums(const MmaTile *tile, uint32_t first_m, uint32_t n_m) {
@@ -135,18 +135,18 @@ static void put_sums(const MmaTile *tile, uint32_t first_m, uint32_t n_m) {
 
 static void put_part(const void *user, uint32_t i) {
     const MmaTile *tile = user;
-    uint32_t rows = drained_rows(tile);
+    uint32_t rows = epilogue_rows(tile);
     put_sums(tile, i * rows / 16, rows / 16);
 }
 
-void mma_tile_drain(const MmaTile *tile) {
+void mma_tile_epilogue(const MmaTile *tile) {
     const Sched *sched = tile->sched;
-    uint32_t rows = drained_rows(tile), warp_rows = sched->tile_m / sched->warps_m;
+    uint32_t rows = epilogue_rows(tile), warp_rows = sched->tile_m / sched->warps_m;
     GemmPart part = {.shared = tile->shared,
                      .pitch = sched->tile_n + PAD_ELEMS,
                      .n_rows = rows * sched->warps_m,
                      .n_columns = sched->tile_n,
                      .run = rows,
                      .run_stride = warp_rows};
-    gpu_gemm_drain_parts(&tile->block, part, warp_rows / rows, put_part, tile);
+    gpu_gemm_epilogue_parts(&tile->block, part, warp_rows / rows, put_part, tile);
 }

@@ -14,10 +14,10 @@ typedef struct MmaTile {
     Unit *unit;
     const Sched *sched;
     GemmBlock block;
-    Dtype dtype; /* of the factors */
+    Dtype dtype; /* of the operands */
     uint32_t acc_bytes;
     LLVMTypeRef acc_type;
-    LLVMValueRef shared;         /* the caller's: where it drains, at least mma_tile_drain_bytes */
+    LLVMValueRef shared; /* the caller's: where it drains, at least mma_tile_epilogue_bytes */
     LLVMValueRef warp_m, warp_n; /* i32: the warp's place in the tile, in warps */
     uint32_t n_m, n_n;           /* instructions' tiles of 16 and of 8 along the warp's share */
     uint32_t n_accs;
@@ -25,12 +25,12 @@ typedef struct MmaTile {
 } MmaTile;
 
 void mma_tile_init(MmaTile *tile, const GemmBlock *block);
-/* Prepares the fragments that this thread's warp takes of a factor. */
-void mma_tile_aim(const MmaTile *tile, MmaFactor *factor);
-/* Adds the products of one step of k: all fragments of the warp's share of both factors. */
+/* Prepares the fragments that this thread's warp takes of an operand. */
+void mma_tile_aim(const MmaTile *tile, MmaOperand *factor);
+/* Adds the products of one step of k: all fragments of the warp's share of both operands. */
 void mma_tile_multiply(MmaTile *tile, const LLVMValueRef *left, const LLVMValueRef *right);
-uint32_t mma_tile_drain_bytes(const MmaTile *tile);
+uint32_t mma_tile_epilogue_bytes(const MmaTile *tile);
 /* The epilogue. Nothing else uses `shared` meanwhile: barriers before it are the caller's. */
-void mma_tile_drain(const MmaTile *tile);
+void mma_tile_epilogue(const MmaTile *tile);
 
 #endif

@@ -1,4 +1,4 @@
-/* Contractions without tiles: a thread for a few elements, each one chain of multiply-adds. Outer
+/* GEMMs without tiles: a thread for a few elements, each one chain of multiply-adds. Outer
  * products are such, and products that are too small for a tile. */
 #include "codegen/gpu/gpu.h"
 #include "codegen/gpu_gemm/gemm.h"
@@ -46,7 +46,7 @@ static LLVMValueRef sum_over_k(Point *point) {
     LLVMValueRef zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
     DimId n = kernel_n_reduced(lower->kernel);
     int64_t depth;
-    if (dim_is_const(lower_dims(lower), n, &depth) && depth <= PLAIN_MAX_WRITTEN) {
+    if (dim_is_const(lower_dims(lower), n, &depth) && depth <= NAIVE_MAX_WRITTEN) {
         for (int64_t k = 0; k < depth; k++)
             sum = product_at(point, lower_index_const(lower, k), sum);
         return sum;

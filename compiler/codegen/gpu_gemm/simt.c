@@ -1,17 +1,17 @@
-/* GPU contractions on the ordinary units: every output is one chain of fused multiply-adds,
+/* GPU GEMMs on the ordinary units: every output is one chain of fused multiply-adds,
  * ascending in k.
  *
- * The block walks k in steps of tile_k. Tiles of both factors lie in shared memory as rows of one k
- * each, sched.stages of them: while one is computed on, the next are on their way. A factor that is
- * a plain load is copied by cp.async, by elements where it lies across; any other is loaded into
- * registers before the computing and stored after it. One barrier a step is enough.
+ * The block walks k in steps of tile_k. Tiles of both operands lie in shared memory as rows of one
+ * k each, sched.stages of them: while one is computed on, the next are on their way. An operand
+ * that is a plain load is copied by cp.async, by elements where it lies across; any other is loaded
+ * into registers before the computing and stored after it. One barrier a step is enough.
  *
  * A warp computes lanes_m x lanes_n times a thread's rm x rn outputs, which are fragments of at
  * most 16 bytes, spread over the warp's part of the tile so that neighbouring threads read
  * neighbouring fragments. What a multiplication costs is a slot to start it and the reading of its
- * registers: hence many outputs a thread, in an order in which neighbours share a factor.
+ * registers: hence many outputs a thread, in an order in which neighbours share an operand.
  *
- * Beyond the end of k the factors are -0 and +0: their product changes no sum, not even -0. The
+ * Beyond the end of k the operands are -0 and +0: their product changes no sum, not even -0. The
  * finished accumulators go through the same shared memory to the epilogue, a row of fragments at a
  * time. */
 #include "codegen/gpu_gemm/simt.h"
@@ -56,7 +56,7 @@ static uint32_t n_outputs(const Side *side) {
     return side->n * side->size;
 }
 
-/* Down a column and up the next, so that two in a row share a factor, which is then read once. */
+/* Down a column and up the next, so that two in a row share an operand, which is then read once. */
 static void multiply_row(const Simt *g, LLVMValueRef (*row)[MAX_SIDE], LLVMValueRef *sums) {
     uint32_t rm = n_outputs(&g->sides[0]), rn = n_outputs(&g->sides[1]);
     for (uint32_t b = 0; b < rn; b++)
@@ -287,7 +287,7 @@ static void finish(const Simt *g, const LLVMValueRef *sums, LLVMValueRef warp_m)
                      .run = left->stride,
                      .run_stride = left->tile / g->sched->warps_m};
     Finish parts = {.g = g, .sums = sums, .warp_m = warp_m};
-    gpu_gemm_drain_parts(&g->block, part, left->n, put_if_any, &parts);
+    gpu_gemm_epilogue_parts(&g->block, part, left->n, put_if_any, &parts);
 }
 
 /* Set-up. */
@@ -306,7 +306,7 @@ static void place_fragments(Simt *g, Side *side, uint32_t warps, uint32_t lanes,
 }
 
 /* Where a lane stands among those along m and n. Neighbours read the same fragment of the left
- * factor, neighbours but one of the right, so that a 16-byte load of either takes two passes over
+ * operand, neighbours but one of the right, so that a 16-byte load of either takes two passes over
  * shared memory, not four. */
 static void place_lane(const Simt *g, LLVMValueRef lane, uint32_t lanes_n, LLVMValueRef *m,
                        LLVMValueRef *n) {
@@ -350,7 +350,8 @@ static LLVMValueRef place_thread(Simt *g) {
     return warp_m;
 }
 
-/* Shared memory: buffers of a tile of each factor, then a part of the finished tile in their place.
+/* Shared memory: buffers of a tile of each operand, then a part of the finished tile in their
+ * place.
  */
 static void make_shared(Simt *g) {
     uint32_t bytes = 0;

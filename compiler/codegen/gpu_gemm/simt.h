@@ -1,5 +1,5 @@
-/* Contractions on a GPU's ordinary units: what the template and its loading share. The template is
- * simt.c; bringing the factors into shared memory is simt_load.c. */
+/* GEMMs on a GPU's ordinary units: what the template and its loading share. The template is
+ * simt.c; bringing the operands into shared memory is simt_load.c. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_SIMT_H
 #define FUSEC_CODEGEN_GPU_GEMM_SIMT_H
 
@@ -8,7 +8,7 @@
 
 enum { MAX_STEPS = 32 };
 
-/* One factor and its tile. */
+/* One operand and its tile. */
 typedef struct Side {
     ScalarId value;
     uint32_t axis;              /* m or n */
@@ -62,7 +62,7 @@ LLVMValueRef simt_shared_at(const Simt *g, LLVMValueRef bytes);
 /* Where an element of a side's tile lies in a buffer, in bytes. All are i32. */
 LLVMValueRef simt_offset(const Simt *g, const Side *side, LLVMValueRef at_k, LLVMValueRef own);
 
-/* The tile of k from `begin`, to the buffer at `buffer` bytes (i32). Factors that are plain loads
+/* The tile of k from `begin`, to the buffer at `buffer` bytes (i32). Operands that are plain loads
  * are copied: a group of copies for each tile, which are there when so many groups have been waited
  * for. Of the others the loads are started by fetch, into registers, and put stores them. Pads
  * stand where the tile goes beyond the end of k. */

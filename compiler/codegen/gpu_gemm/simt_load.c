@@ -1,6 +1,6 @@
-/* Factors of contractions on ordinary units: from memory to shared memory. See simt.h.
+/* Operands of GEMMs on ordinary units: from memory to shared memory. See simt.h.
  *
- * What is copied goes by 16 bytes where vectors along the factor's own axis are whole and aligned,
+ * What is copied goes by 16 bytes where vectors along the operand's own axis are whole and aligned,
  * else by elements, which also turns what lies along k: neighbouring threads then read neighbouring
  * elements, and what a warp writes falls into different banks. */
 #include "codegen/gpu_gemm/simt.h"
@@ -13,9 +13,9 @@ enum {
     BANKS = 32            /* of shared memory: elements that are written at once */
 };
 
-/* How a factor is loaded. */
+/* How an operand is loaded. */
 
-/* How many loads of the factor are contiguous along an axis. */
+/* How many loads of the operand are contiguous along an axis. */
 static uint32_t count_contiguous(const Simt *g, ScalarId root, uint32_t axis, uint32_t lanes) {
     const ScalarTab *scalars = g->lower->kernel->scalars;
     const bool *reached = scalar_reached(g->unit->arena, scalars, root);
@@ -30,7 +30,7 @@ static uint32_t count_contiguous(const Simt *g, ScalarId root, uint32_t axis, ui
     return n;
 }
 
-/* The load that the factor is, if what lies in memory is what shared memory is to hold. */
+/* The load that the operand is, if what lies in memory is what shared memory is to hold. */
 static const Scalar *find_copied(const Simt *g, const Side *side) {
     const Lower *lower = g->lower;
     const Scalar *s = scalar_get(lower->kernel->scalars, side->value);
@@ -128,7 +128,7 @@ static void place_group(const Simt *g, Side *side, uint32_t s, bool is_along_k) 
     side->more_k[s] = is_along_k ? more_fast : more_slow;
 }
 
-/* Where the groups of this thread stand, and what of the factor can be computed before the loop
+/* Where the groups of this thread stand, and what of the operand can be computed before the loop
  * over k. */
 void simt_side_place(const Simt *g, Side *side) {
     LLVMBuilderRef builder = g->unit->builder;

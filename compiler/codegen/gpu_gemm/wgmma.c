@@ -1,4 +1,4 @@
-/* Contractions of f16 or bf16 on tensor cores, fed from shared memory. See wgmma.h.
+/* GEMMs of f16 or bf16 on tensor cores, fed from shared memory. See wgmma.h.
  *
  * Every output is one chain of wgmma steps of 16 from +0, ascending in k, k padded with zeros: bit
  * for bit the chain of mma.c, as measured on an H200. */
@@ -9,12 +9,12 @@ enum { GROUP_THREADS = WGMMA_GROUP_WARPS * WARP, BLOCK_ELEMS = 64 };
 /* Of 168 registers per thread, three groups' worth, the copying group leaves most to the others. */
 enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
 /* The copy engine's hint to the cache: what is fetched is given up before all else. For a left
- * factor that is read once, beside many results, it was slower. */
+ * operand that is read once, beside many results, it was slower. */
 #define EVICT_FIRST INT64_C(0x12F0000000000000)
 
 /* Setup. */
 
-/* The left factor, or the right one of phase i - 1. The maps of all phases' right factors follow
+/* The lhs, or the right one of phase i - 1. The maps of all phases' rhs operands follow
  * that of the left one. */
 static void init_side(Wgmma *w, uint32_t i) {
     const Kernel *kernel = w->lower->kernel;
@@ -39,8 +39,8 @@ static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
     w->lower = lower;
     w->sched = sched;
     w->tile_bytes = 0;
-    w->drain_bytes = wgmma_drain_bytes(&lower->variant->sched);
-    w->dtype = gemm_factor_dtype(kernel);
+    w->epilogue_bytes = wgmma_epilogue_bytes(&lower->variant->sched);
+    w->dtype = gemm_operand_dtype(kernel);
     w->n_products = lower->n_together;
     w->width = w->n_products * w->sched->tile_n;
     w->n_groups = w->sched->warps_m / WGMMA_GROUP_WARPS;
@@ -81,7 +81,7 @@ static void place_thread(Wgmma *w) {
 /* Barriers. */
 
 static uint32_t barriers_begin(const Wgmma *w) {
-    return w->sched->stages * w->stage_bytes + w->sched->warps_m * w->drain_bytes;
+    return w->sched->stages * w->stage_bytes + w->sched->warps_m * w->epilogue_bytes;
 }
 
 static LLVMValueRef barrier_at(const Wgmma *w, LLVMValueRef stage, uint32_t begin) {
@@ -379,9 +379,9 @@ static LLVMValueRef multiply_stages(const Wgmma *w, LLVMValueRef k, RingPlace *r
 }
 
 /* `values`: the accumulators and the last stage. */
-static void drain_of_code(Wgmma *w, LLVMValueRef number, LLVMValueRef *values) {
-    WgmmaDrain drain = wgmma_begin_drain(w, number);
-    wgmma_end_drain(w, &drain, values[w->width / 2], values);
+static void epilogue_of_code(Wgmma *w, LLVMValueRef number, LLVMValueRef *values) {
+    WgmmaEpilogue epilogue = wgmma_begin_epilogue(w, number);
+    wgmma_end_epilogue(w, &epilogue, values[w->width / 2], values);
 }
 
 /* From `ring` on: stage, parity and which turn it is of the place for results. */
@@ -389,21 +389,21 @@ static void multiply_tiles(Wgmma *w, LLVMValueRef *ring) {
     const Unit *unit = w->unit;
     LLVMValueRef values[WGMMA_MAX_VALUES];
     bool is_one = w->lower->n_codes == 1;
-    WgmmaDrain drain;
+    WgmmaEpilogue epilogue;
     make_accumulators(w, values);
     Loop tiles = wgmma_each_tile(w);
     loop_carry(unit, &tiles, ring, 3);
     bool hands_over = w->sched->store_warps > 0;
-    if (is_one && !hands_over) drain = wgmma_begin_drain(w, tiles.index);
+    if (is_one && !hands_over) epilogue = wgmma_begin_epilogue(w, tiles.index);
     RingPlace place = {ring[0], ring[1]};
     LLVMValueRef *last_stage = &values[w->width / 2];
     *last_stage = multiply_stages(w, wgmma_k_of_tile(w, tiles.index), &place, values);
     if (hands_over)
         ring[2] = wgmma_hand_over(w, &tiles, ring[2], *last_stage, values);
     else if (is_one)
-        wgmma_end_drain(w, &drain, *last_stage, values);
+        wgmma_end_epilogue(w, &epilogue, *last_stage, values);
     else
-        wgmma_work_by_code(w, tiles.index, drain_of_code, values, w->width / 2 + 1, 0);
+        wgmma_work_by_code(w, tiles.index, epilogue_of_code, values, w->width / 2 + 1, 0);
     ring[0] = place.stage;
     ring[1] = place.parity;
     loop_end_carry(unit, &tiles, ring, 3);

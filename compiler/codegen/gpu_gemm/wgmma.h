@@ -1,12 +1,12 @@
-/* Contractions on tensor cores fed by the copy engine: what the template's files share. See
+/* GEMMs on tensor cores fed by the copy engine: what the template's files share. See
  * plan/wgmma.h for what lies where in shared memory.
  *
- * A block walks over tiles. Its last four warps bring in the factors, stage by stage; each group of
- * four before them multiplies 64 rows of the tile. A stage is full when all its bytes have arrived,
- * and empty when every group has multiplied it. Both are told by barriers in shared memory, whose
- * phases alternate; whoever waits for one counts the phases.
+ * A block walks over tiles. Its last four warps bring in the operands, stage by stage; each group
+ * of four before them multiplies 64 rows of the tile. A stage is full when all its bytes have
+ * arrived, and empty when every group has multiplied it. Both are told by barriers in shared
+ * memory, whose phases alternate; whoever waits for one counts the phases.
  *
- * The phases of a launch run at once: they have the left factor in common, and their right factors'
+ * The phases of a launch run at once: they have the lhs in common, and their rhs operands'
  * tiles lie side by side, so that they are one tile to the instruction, and its results all phases'
  * one after the other. The parts of a launch are more tiles for the blocks to walk over:
  * all are multiplied by one loop, and fetched and drained by the code of their part.
@@ -23,7 +23,7 @@
  * no other warp has, and goes over them there before it drains the next.
  *
  * A cluster of two blocks has two tiles, one below the other. Each fetches its half of the right
- * factor's tile and the copy engine gives it to both; so a stage is empty when the groups of both
+ * operand's tile and the copy engine gives it to both; so a stage is empty when the groups of both
  * have multiplied it. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_WGMMA_H
 #define FUSEC_CODEGEN_GPU_GEMM_WGMMA_H
@@ -35,7 +35,7 @@ typedef struct WgmmaSide {
     const TensorMap *map;
     LLVMValueRef parameter; /* of the kernel: the encoded map, of the current tile's part */
     bool is_turned;
-    bool is_read_once;    /* gpu_gemm_reads_right_once; of the left factor not asked */
+    bool is_read_once;    /* gpu_gemm_reads_right_once; of the lhs not asked */
     uint32_t axis, tile;  /* m or n, and the tile's length along it */
     uint32_t begin_bytes; /* in a stage */
 } WgmmaSide;
@@ -49,12 +49,12 @@ struct Wgmma {
                   * none, as in that one */
     Wgmma *wide; /* of a tail, else NULL */
     GemmTiles tiles;                         /* m: of all blocks of a cluster together */
-    Dtype dtype;                             /* of the factors in memory */
+    Dtype dtype;                             /* of the operands in memory */
     uint32_t n_products, width;              /* phases, and columns of the instruction */
-    WgmmaSide sides[1 + WGMMA_MAX_PRODUCTS]; /* the left factor, the right ones */
+    WgmmaSide sides[1 + WGMMA_MAX_PRODUCTS]; /* the lhs, the right ones */
     uint32_t tile_bytes;                     /* that a stage has of these tiles */
     uint32_t stage_bytes;                    /* from a stage to the next */
-    uint32_t drain_bytes;                    /* from a warp's place for results to the next */
+    uint32_t epilogue_bytes;                 /* from a warp's place for results to the next */
     uint32_t n_groups;
     LLVMValueRef shared;              /* ptr addrspace(3) */
     LLVMValueRef thread, warp, group; /* i32 */

@@ -18,9 +18,9 @@ static GemmBlock *tiles_of_phases(const Wgmma *w, const GemmBlock *tile) {
     return tiles;
 }
 
-static void take_warp(const Wgmma *w, WgmmaDrain *d, LLVMValueRef warp) {
+static void take_warp(const Wgmma *w, WgmmaEpilogue *d, LLVMValueRef warp) {
     LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef at = LLVMBuildMul(builder, warp, unit_i32(w->unit, w->drain_bytes), "");
+    LLVMValueRef at = LLVMBuildMul(builder, warp, unit_i32(w->unit, w->epilogue_bytes), "");
     LLVMValueRef begin = unit_i32(w->unit, (int64_t)w->sched->stages * w->stage_bytes);
     d->warp = warp;
     d->own = wgmma_at(w, LLVMBuildAdd(builder, at, begin, ""));
@@ -28,23 +28,23 @@ static void take_warp(const Wgmma *w, WgmmaDrain *d, LLVMValueRef warp) {
 
 /* Accumulators 4j + 2h and the next of a thread are columns 8j + 2t and the next of row g + 8h,
  * where g is the lane's number / 4 and t the rest. */
-static WgmmaDrain drain_init(const Wgmma *w, const GemmBlock *tile) {
+static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     LLVMBuilderRef builder = w->unit->builder;
     bool is_whole = w->sched->store_warps > 0;
     LLVMValueRef lane = LLVMBuildAnd(builder, w->thread, unit_i32(w->unit, WARP - 1), "");
-    WgmmaDrain d = {.lanes = gpu_gemm_lanes(tile, MAX_LANES), .unroll = UINT32_MAX};
+    WgmmaEpilogue d = {.lanes = gpu_gemm_lanes(tile, MAX_LANES), .unroll = UINT32_MAX};
     d.tiles = tiles_of_phases(w, tile);
     for (uint32_t p = 0; p < w->n_products; p++) {
         uint32_t unroll = 2 * gpu_gemm_rows_at_once(&w->lower[p]);
         if (unroll < d.unroll) d.unroll = unroll;
     }
     if (d.lanes < MAX_LANES) d.lanes = 1;
-    d.columns = wgmma_drain_columns(w->sched, d.lanes);
-    d.step = wgmma_drain_step(d.columns, d.lanes);
+    d.columns = wgmma_epilogue_columns(w->sched, d.lanes);
+    d.step = wgmma_epilogue_step(d.columns, d.lanes);
     d.n_parts = w->sched->tile_n / d.columns;
     d.across = d.columns / d.lanes;
     take_warp(w, &d, w->warp);
-    LLVMValueRef pitch = unit_i32(w->unit, wgmma_drain_pitch(w->sched, d.lanes));
+    LLVMValueRef pitch = unit_i32(w->unit, wgmma_epilogue_pitch(w->sched, d.lanes));
     LLVMValueRef row = LLVMBuildLShr(builder, lane, unit_i32(w->unit, 2), "");
     LLVMValueRef column = LLVMBuildAnd(builder, lane, unit_i32(w->unit, 3), "");
     column = LLVMBuildShl(builder, column, unit_i32(w->unit, 1), "");
@@ -63,7 +63,7 @@ static WgmmaDrain drain_init(const Wgmma *w, const GemmBlock *tile) {
 }
 
 /* What depends on this lane's columns of a part alone, in each phase. */
-static void part_columns(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef part,
+static void part_columns(const Wgmma *w, const WgmmaEpilogue *d, LLVMValueRef part,
                          GemmColumn *columns) {
     LLVMBuilderRef builder = w->unit->builder;
     LLVMValueRef first = LLVMBuildMul(builder, part, unit_i32(w->unit, d->columns), "");
@@ -74,7 +74,7 @@ static void part_columns(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef part,
     }
 }
 
-static void put_results(const Wgmma *w, const WgmmaDrain *d, const LLVMValueRef *accs,
+static void put_results(const Wgmma *w, const WgmmaEpilogue *d, const LLVMValueRef *accs,
                         uint32_t part, uint32_t half) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
@@ -92,7 +92,7 @@ static void put_results(const Wgmma *w, const WgmmaDrain *d, const LLVMValueRef 
 
 /* Chooses by number which accumulators are stored: a thread's registers have no index, and the
  * loops around keep the epilogue's code to one copy. */
-static void choose_results(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef number,
+static void choose_results(const Wgmma *w, const WgmmaEpilogue *d, LLVMValueRef number,
                            const LLVMValueRef *accs) {
     const Unit *unit = w->unit;
     LLVMBasicBlockRef after = unit_block(unit, w->lower->function, "put");
@@ -112,7 +112,7 @@ static void choose_results(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef num
 }
 
 /* Where the warp's half begins in the tile: index_type. */
-static LLVMValueRef first_of_half(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef half) {
+static LLVMValueRef first_of_half(const Wgmma *w, const WgmmaEpilogue *d, LLVMValueRef half) {
     LLVMBuilderRef builder = w->unit->builder;
     LLVMValueRef row = LLVMBuildShl(builder, d->warp, unit_i32(w->unit, 1), "");
     row = LLVMBuildAdd(builder, row, half, "");
@@ -127,12 +127,12 @@ static void warp_barrier(const Wgmma *w) {
 
 /* The rows of a half (i32) of a part, whose results will lie in `results`; so many rows (i32; NULL:
  * none) of the part are drained next. */
-static GemmRows rows_of_half(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef half,
+static GemmRows rows_of_half(const Wgmma *w, const WgmmaEpilogue *d, LLVMValueRef half,
                              LLVMValueRef n_next, GemmPhase *phases, GemmPart *results) {
     LLVMValueRef m0 = LLVMBuildAdd(w->unit->builder, d->tiles->m0, first_of_half(w, d, half), "");
     for (uint32_t p = 0; p < w->n_products; p++) phases[p].block.m0 = m0;
     *results = (GemmPart){.shared = d->own,
-                          .pitch = wgmma_drain_pitch(w->sched, d->lanes),
+                          .pitch = wgmma_epilogue_pitch(w->sched, d->lanes),
                           .n_rows = WGMMA_DRAIN_ROWS,
                           .n_columns = d->columns,
                           .run = WGMMA_DRAIN_ROWS,
@@ -141,7 +141,7 @@ static GemmRows rows_of_half(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef h
     return gpu_gemm_rows(phases, w->n_products, results, d->first_row, d->step, d->unroll);
 }
 
-static void phases_of_part(const Wgmma *w, const WgmmaDrain *d, const GemmColumn *columns,
+static void phases_of_part(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *columns,
                            GemmPhase *phases) {
     for (uint32_t p = 0; p < w->n_products; p++)
         phases[p] = (GemmPhase){.block = d->tiles[p], .column = columns[p]};
@@ -149,7 +149,7 @@ static void phases_of_part(const Wgmma *w, const WgmmaDrain *d, const GemmColumn
 }
 
 /* The accumulators of a half of a part, for all lanes of the warp to read. */
-static void put_half(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef part, LLVMValueRef half,
+static void put_half(const Wgmma *w, const WgmmaEpilogue *d, LLVMValueRef part, LLVMValueRef half,
                      const LLVMValueRef *accs) {
     LLVMValueRef number = LLVMBuildShl(w->unit->builder, part, unit_i32(w->unit, 1), "");
     choose_results(w, d, LLVMBuildOr(w->unit->builder, number, half, ""), accs);
@@ -161,14 +161,14 @@ static Loop each_half(const Wgmma *w) {
                       unit_i32(w->unit, 1));
 }
 
-static Loop each_part(const Wgmma *w, const WgmmaDrain *d) {
+static Loop each_part(const Wgmma *w, const WgmmaEpilogue *d) {
     return loop_begin(w->unit, w->lower->function, unit_i32(w->unit, 0),
                       unit_i32(w->unit, d->n_parts), unit_i32(w->unit, 1));
 }
 
 /* A half of the warp's rows. */
-static void drain_half(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef part, LLVMValueRef half,
-                       const GemmColumn *columns, const LLVMValueRef *accs) {
+static void epilogue_half(const Wgmma *w, const WgmmaEpilogue *d, LLVMValueRef part,
+                          LLVMValueRef half, const GemmColumn *columns, const LLVMValueRef *accs) {
     LLVMValueRef early[GEMM_MAX_EARLY_VALUES];
     GemmPhase phases[WGMMA_MAX_PRODUCTS];
     GemmPart results;
@@ -176,13 +176,13 @@ static void drain_half(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef part, L
     GemmRows rows = rows_of_half(w, d, half, NULL, phases, &results);
     gpu_gemm_begin_rows(&rows, early);
     put_half(w, d, part, half, accs);
-    gpu_gemm_drain_rows(&rows, early);
+    gpu_gemm_epilogue_rows(&rows, early);
     warp_barrier(w);
 }
 
 /* Both halves; each loads ahead for the next. */
-static void drain_part(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef part,
-                       const GemmColumn *columns, const LLVMValueRef *accs) {
+static void epilogue_part(const Wgmma *w, const WgmmaEpilogue *d, LLVMValueRef part,
+                          const GemmColumn *columns, const LLVMValueRef *accs) {
     const Unit *unit = w->unit;
     LLVMValueRef early[GEMM_MAX_EARLY_VALUES], all = unit_i32(unit, WGMMA_DRAIN_ROWS);
     GemmPhase phases[WGMMA_MAX_PRODUCTS];
@@ -196,14 +196,14 @@ static void drain_part(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef part,
     LLVMValueRef left = LLVMBuildSub(unit->builder, unit_i32(unit, 1), halves.index, "");
     LLVMValueRef n_next = LLVMBuildMul(unit->builder, left, all, "");
     rows = rows_of_half(w, d, halves.index, n_next, phases, &results);
-    gpu_gemm_drain_rows(&rows, early);
+    gpu_gemm_epilogue_rows(&rows, early);
     warp_barrier(w);
     loop_end_carry(unit, &halves, early, n_early);
 }
 
 /* All rows of the warp, from where they lie on chip. */
-static void drain_whole_part(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef part,
-                             const GemmColumn *columns) {
+static void epilogue_whole_part(const Wgmma *w, const WgmmaEpilogue *d, LLVMValueRef part,
+                                const GemmColumn *columns) {
     const Unit *unit = w->unit;
     LLVMValueRef early[GEMM_MAX_EARLY_VALUES];
     GemmPhase phases[WGMMA_MAX_PRODUCTS];
@@ -224,19 +224,19 @@ static void drain_whole_part(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef p
     GemmRows rows =
         gpu_gemm_rows(phases, w->n_products, &results, d->first_row, d->step, d->unroll);
     gpu_gemm_begin_rows(&rows, early);
-    gpu_gemm_drain_rows(&rows, early);
+    gpu_gemm_epilogue_rows(&rows, early);
 }
 
-static void drain_part_of(const Wgmma *w, const WgmmaDrain *d, LLVMValueRef part,
-                          const GemmColumn *columns, const LLVMValueRef *accs) {
+static void epilogue_part_of(const Wgmma *w, const WgmmaEpilogue *d, LLVMValueRef part,
+                             const GemmColumn *columns, const LLVMValueRef *accs) {
     if (accs)
-        drain_part(w, d, part, columns, accs);
+        epilogue_part(w, d, part, columns, accs);
     else
-        drain_whole_part(w, d, part, columns);
+        epilogue_whole_part(w, d, part, columns);
 }
 
 /* The values of all phases' columns that vary with the column; the first MAX_CARRIED of them. */
-static uint32_t columns_values(const Wgmma *w, const WgmmaDrain *d, const GemmColumn *columns,
+static uint32_t columns_values(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *columns,
                                LLVMValueRef *values) {
     uint32_t n = 0;
     for (uint32_t p = 0; p < w->n_products; p++) {
@@ -247,7 +247,7 @@ static uint32_t columns_values(const Wgmma *w, const WgmmaDrain *d, const GemmCo
 }
 
 /* The columns with those values replaced. */
-static void columns_with(const Wgmma *w, const WgmmaDrain *d, const GemmColumn *columns,
+static void columns_with(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *columns,
                          const LLVMValueRef *values, GemmColumn *with) {
     for (uint32_t p = 0; p < w->n_products; p++) {
         with[p] = gpu_gemm_column_with(&d->tiles[p], &columns[p], values);
@@ -258,13 +258,13 @@ static void columns_with(const Wgmma *w, const WgmmaDrain *d, const GemmColumn *
 /* `first` was prepared while the last multiplications ran; likewise each next part's columns are
  * while the one before is stored, unless they would take too many registers. Without `accs` the
  * results lie on chip. */
-static void drain_tile(const Wgmma *w, const WgmmaDrain *d, const GemmColumn *first,
-                       const LLVMValueRef *accs) {
+static void epilogue_tile(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *first,
+                          const LLVMValueRef *accs) {
     const Unit *unit = w->unit;
     LLVMBuilderRef builder = unit->builder;
     LLVMValueRef values[MAX_CARRIED], last = unit_i32(unit, (int64_t)d->n_parts - 1);
     if (d->n_parts == 1) {
-        drain_part_of(w, d, unit_i32(w->unit, 0), first, accs);
+        epilogue_part_of(w, d, unit_i32(w->unit, 0), first, accs);
         return;
     }
     GemmColumn ahead[WGMMA_MAX_PRODUCTS], columns[WGMMA_MAX_PRODUCTS];
@@ -272,7 +272,7 @@ static void drain_tile(const Wgmma *w, const WgmmaDrain *d, const GemmColumn *fi
     Loop parts = each_part(w, d);
     if (n > MAX_CARRIED) {
         part_columns(w, d, parts.index, columns);
-        drain_part_of(w, d, parts.index, columns, accs);
+        epilogue_part_of(w, d, parts.index, columns, accs);
         loop_end(unit, &parts);
         return;
     }
@@ -282,23 +282,23 @@ static void drain_tile(const Wgmma *w, const WgmmaDrain *d, const GemmColumn *fi
     next = LLVMBuildSelect(builder, is_last, last, next, "");
     part_columns(w, d, next, ahead);
     columns_with(w, d, first, values, columns);
-    drain_part_of(w, d, parts.index, columns, accs);
+    epilogue_part_of(w, d, parts.index, columns, accs);
     columns_values(w, d, ahead, values);
     loop_end_carry(unit, &parts, values, n);
 }
 
-void wgmma_drain_results(const Wgmma *w, WgmmaDrain drain, LLVMValueRef warp) {
+void wgmma_epilogue_results(const Wgmma *w, WgmmaEpilogue epilogue, LLVMValueRef warp) {
     GemmColumn columns[WGMMA_MAX_PRODUCTS];
-    take_warp(w, &drain, warp);
-    part_columns(w, &drain, unit_i32(w->unit, 0), columns);
-    drain_tile(w, &drain, columns, NULL);
+    take_warp(w, &epilogue, warp);
+    part_columns(w, &epilogue, unit_i32(w->unit, 0), columns);
+    epilogue_tile(w, &epilogue, columns, NULL);
 }
 
 /* Rows that follow. */
 
 void wgmma_take_chips(const Wgmma *w, Lower *lower) {
     const Unit *unit = w->unit;
-    Chip *own = arena_array(unit->arena, Chip, lower->kernel->args.n);
+    Smem *own = arena_array(unit->arena, Smem, lower->kernel->args.n);
     for (uint32_t i = 0; i < lower->kernel->args.n; i++) {
         own[i] = lower->chips[i];
         if (!own[i].base) continue;
@@ -315,7 +315,7 @@ void wgmma_take_chips(const Wgmma *w, Lower *lower) {
 
 /* A half of the warp's rows, all columns, then what follows for these rows: by the warp alone, so
  * that no warp waits for another. */
-static void drain_rows(const Wgmma *w, const WgmmaDrain *d, const LLVMValueRef *accs) {
+static void epilogue_rows(const Wgmma *w, const WgmmaEpilogue *d, const LLVMValueRef *accs) {
     Unit *unit = w->unit;
     BlockTile *tile = w->lower->tile;
     GemmColumn columns[WGMMA_MAX_PRODUCTS];
@@ -329,7 +329,7 @@ static void drain_rows(const Wgmma *w, const WgmmaDrain *d, const LLVMValueRef *
     If some = if_begin(unit, w->lower->function, exist);
     Loop parts = each_part(w, d);
     part_columns(w, d, parts.index, columns);
-    drain_half(w, d, parts.index, halves.index, columns, accs);
+    epilogue_half(w, d, parts.index, halves.index, columns, accs);
     loop_end(unit, &parts);
     unit->math.overlaps_quotients = false;
     template_gpu_row(w->lower->rows);
@@ -339,24 +339,24 @@ static void drain_rows(const Wgmma *w, const WgmmaDrain *d, const LLVMValueRef *
     loop_end(unit, &halves);
 }
 
-WgmmaDrain wgmma_begin_drain(Wgmma *w, LLVMValueRef number) {
+WgmmaEpilogue wgmma_begin_epilogue(Wgmma *w, LLVMValueRef number) {
     wgmma_take_pointers(w, wgmma_part_of_tile(w, &number));
     GemmBlock tile = wgmma_tile_at(w, number);
-    return drain_init(w, &tile);
+    return epilogue_init(w, &tile);
 }
 
 /* While the last multiplications run, and then with their results. */
-void wgmma_end_drain(const Wgmma *w, const WgmmaDrain *drain, LLVMValueRef last_stage,
-                     const LLVMValueRef *accs) {
+void wgmma_end_epilogue(const Wgmma *w, const WgmmaEpilogue *epilogue, LLVMValueRef last_stage,
+                        const LLVMValueRef *accs) {
     LLVMValueRef sums[WGMMA_MAX_ACCUMULATORS];
     GemmColumn columns[WGMMA_MAX_PRODUCTS];
-    if (!w->lower->rows) part_columns(w, drain, unit_i32(w->unit, 0), columns);
+    if (!w->lower->rows) part_columns(w, epilogue, unit_i32(w->unit, 0), columns);
     wgmma_finish(w, accs);
     for (uint32_t i = 0; i < w->width / 2; i++)
         sums[i] = LLVMBuildLoad2(w->unit->builder, w->unit->f32, accs[i], "");
     wgmma_release(w, last_stage, NULL);
     if (w->lower->rows)
-        drain_rows(w, drain, sums);
+        epilogue_rows(w, epilogue, sums);
     else
-        drain_tile(w, drain, columns, sums);
+        epilogue_tile(w, epilogue, columns, sums);
 }

@@ -9,7 +9,7 @@
 
 #include "codegen/gpu_gemm/wgmma.h"
 
-typedef struct WgmmaDrain {
+typedef struct WgmmaEpilogue {
     uint32_t columns, n_parts, lanes, across; /* of a part; lanes' groups side by side */
     uint32_t step, unroll;                    /* rows at a time, and of those at once */
     GemmBlock *tiles;                         /* per product */
@@ -17,18 +17,18 @@ typedef struct WgmmaDrain {
     LLVMValueRef own;                         /* that warp's place in shared memory */
     LLVMValueRef place;                       /* where this lane's accumulators go in it */
     LLVMValueRef first_row, in_part;          /* i32: of this lane's in a part */
-} WgmmaDrain;
+} WgmmaEpilogue;
 
 /* Once, before the first tile, for a kernel that has rows to follow and for that of the rows: of
  * what is on chip each warp has its own rows. */
 void wgmma_take_chips(const Wgmma *w, Lower *lower);
 /* Of tile `number` of the code's: before it is multiplied, or before what is under way is waited
  * for. */
-WgmmaDrain wgmma_begin_drain(Wgmma *w, LLVMValueRef number);
+WgmmaEpilogue wgmma_begin_epilogue(Wgmma *w, LLVMValueRef number);
 /* Waits for the last multiplications, releases their stage and stores the results. `accs`: see
  * wgmma_multiply. */
-void wgmma_end_drain(const Wgmma *w, const WgmmaDrain *drain, LLVMValueRef last_stage,
-                     const LLVMValueRef *accs);
+void wgmma_end_epilogue(const Wgmma *w, const WgmmaEpilogue *epilogue, LLVMValueRef last_stage,
+                        const LLVMValueRef *accs);
 
 /* Where warps of their own store (Sched.store_warps): one that multiplies waits for the last
  * multiplications, leaves its results of a tile on chip and goes on; of the last tile of the loop
@@ -39,6 +39,6 @@ LLVMValueRef wgmma_hand_over(Wgmma *w, const Loop *tiles, LLVMValueRef turn,
 /* What the warps that store do, from such a turn on. */
 void wgmma_store_tiles(Wgmma *w, LLVMValueRef *turn);
 /* Drains the tile's rows of warp `warp` (i32), which lie on chip whole. */
-void wgmma_drain_results(const Wgmma *w, WgmmaDrain drain, LLVMValueRef warp);
+void wgmma_epilogue_results(const Wgmma *w, WgmmaEpilogue epilogue, LLVMValueRef warp);
 
 #endif

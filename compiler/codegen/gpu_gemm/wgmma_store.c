@@ -26,7 +26,7 @@ static void put_results(const Wgmma *w, const LLVMValueRef *accs) {
     LLVMValueRef at = LLVMBuildMul(builder, row, unit_i32(w->unit, (int64_t)pitch * 2), "");
     column = LLVMBuildShl(builder, column, unit_i32(w->unit, 2), "");
     at = LLVMBuildAdd(builder, at, column, "");
-    LLVMValueRef own = LLVMBuildMul(builder, w->warp, unit_i32(w->unit, w->drain_bytes), "");
+    LLVMValueRef own = LLVMBuildMul(builder, w->warp, unit_i32(w->unit, w->epilogue_bytes), "");
     at = LLVMBuildAdd(builder, at, own, "");
     int64_t begin = (int64_t)w->sched->stages * w->stage_bytes;
     LLVMValueRef place = wgmma_at(w, LLVMBuildAdd(builder, at, unit_i32(w->unit, begin), ""));
@@ -58,7 +58,7 @@ static LLVMValueRef next_turn(const Wgmma *w, LLVMValueRef turn, LLVMValueRef is
 
 static void store_own(Wgmma *w, LLVMValueRef number, LLVMValueRef *values) {
     (void)values;
-    wgmma_drain_results(w, wgmma_begin_drain(w, number), w->warp);
+    wgmma_epilogue_results(w, wgmma_begin_epilogue(w, number), w->warp);
 }
 
 LLVMValueRef wgmma_hand_over(Wgmma *w, const Loop *tiles, LLVMValueRef turn,
@@ -90,12 +90,12 @@ static void store_handed(Wgmma *w, LLVMValueRef number, LLVMValueRef *turn) {
     uint32_t n_warps = w->sched->warps_m;
     LLVMValueRef first =
         LLVMBuildSub(unit->builder, w->warp, unit_i32(unit, (int64_t)n_warps + 1), "");
-    WgmmaDrain drain = wgmma_begin_drain(w, number);
+    WgmmaEpilogue epilogue = wgmma_begin_epilogue(w, number);
     Loop warps = loop_begin(unit, w->lower->function, first, unit_i32(unit, n_warps),
                             unit_i32(unit, w->sched->store_warps));
     LLVMValueRef handed = wgmma_handed(w, warps.index), taken = wgmma_taken(w, warps.index);
     wgmma_wait(w, handed, *turn);
-    wgmma_drain_results(w, drain, warps.index);
+    wgmma_epilogue_results(w, epilogue, warps.index);
     arrive(w, taken);
     loop_end(unit, &warps);
 }

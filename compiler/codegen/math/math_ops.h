@@ -109,7 +109,7 @@ typedef struct Rounded {
     Val shifted, whole;
 } Rounded;
 Rounded fp_round(const Fp *p, Val x);
-Rounded fp_round_product(const Fp *p, Val x, double factor); /* of x * factor, unrounded */
+Rounded fp_round_product(const Fp *p, Val x, double factor); /* of x * operand, unrounded */
 
 /* 2^n; n within the normal exponents. */
 Val fp_power(const Fp *p, Rounded n);

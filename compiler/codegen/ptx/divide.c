@@ -74,7 +74,7 @@ static PtxPart signed_quotient(Ptx *ptx, PtxPart x, uint32_t d) {
             "{ .reg .b32 t; shr.s32 t, $1, 31; shr.u32 t, t, $2; add.s32 t, t, $1; "
             "shr.s32 $0, t, $3; }",
             PTX_32, (PtxPart[]){x, ptx_number(PTX_32, 32 - (int64_t)n), ptx_number(PTX_32, n)}, 3);
-    uint64_t factor = (UINT64_C(1) << (31 + n)) / d + 1; /* 2^31 < factor < 2^32 */
+    uint64_t factor = (UINT64_C(1) << (31 + n)) / d + 1; /* 2^31 < operand < 2^32 */
     PtxPart from[3] = {x, ptx_number(PTX_32, (int32_t)factor), ptx_number(PTX_32, (int64_t)n - 1)};
     return ptx_do(ptx, NULL,
                   "{ .reg .b32 t, u; mul.hi.s32 t, $1, $2; add.s32 t, t, $1; shr.s32 t, t, $3; "

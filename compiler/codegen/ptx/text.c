@@ -105,22 +105,23 @@ PtxPart ptx_register(Ptx *ptx, PtxPart part) {
 /* Text. */
 
 /* What a text asks for at one place. */
-typedef struct Wish {
+typedef struct PackRequest {
     const char *end;
     uint32_t operand;
     bool is_condition, is_register, is_address;
-} Wish;
+} PackRequest;
 
 /* The next one from `at`; false where there is none. */
-static bool next_wish(const char *text, const char *at, Wish *wish) {
+static bool next_wish(const char *text, const char *at, PackRequest *request) {
     at = strpbrk(at, "$?");
     if (!at) return false;
-    *wish = (Wish){.is_condition = *at == '?',
-                   .is_register = at[1] == 'r',
-                   .is_address = at > text && at[-1] == '['};
-    at += wish->is_register ? 2 : 1;
-    while (*at >= '0' && *at <= '9') wish->operand = wish->operand * 10 + (uint32_t)(*at++ - '0');
-    wish->end = at;
+    *request = (PackRequest){.is_condition = *at == '?',
+                             .is_register = at[1] == 'r',
+                             .is_address = at > text && at[-1] == '['};
+    at += request->is_register ? 2 : 1;
+    while (*at >= '0' && *at <= '9')
+        request->operand = request->operand * 10 + (uint32_t)(*at++ - '0');
+    request->end = at;
     return true;
 }
 
@@ -132,16 +133,16 @@ static const char *skip(const char *at) {
 /* Makes operands what the text wants of them. */
 static void prepare(Ptx *ptx, const char *text, PtxPart *operands) {
     const char *at = text;
-    for (Wish wish; next_wish(text, at, &wish);) {
-        PtxPart *operand = &operands[wish.operand];
-        at = wish.end;
+    for (PackRequest request; next_wish(text, at, &request);) {
+        PtxPart *operand = &operands[request.operand];
+        at = request.end;
         bool is_far = operand->number != (int32_t)operand->number;
         bool has_place = operand->kind == PTX_REGISTER || operand->kind == PTX_SYMBOL;
-        if (wish.is_condition)
+        if (request.is_condition)
             at = operand->number ? at : skip(at);
-        else if (wish.is_register)
+        else if (request.is_register)
             *operand = ptx_register(ptx, *operand);
-        else if (!wish.is_address || !has_place || is_far)
+        else if (!request.is_address || !has_place || is_far)
             *operand = ptx_plain(ptx, *operand);
     }
 }
@@ -159,7 +160,7 @@ static void put_type(Text *text, const PtxType *type, char letter) {
 }
 
 static void put_text(Text *to, const PtxType *type, const char *text, const PtxPart *operands) {
-    Wish wish;
+    PackRequest request;
     text_puts(to, "\t");
     for (const char *at = text; *at;) {
         size_t n = strcspn(at, "$#?>");
@@ -170,10 +171,10 @@ static void put_text(Text *to, const PtxType *type, const char *text, const PtxP
             at += 2;
         } else if (*at == '>') {
             at++;
-        } else if (*at && next_wish(text, at, &wish)) {
-            const PtxPart *operand = &operands[wish.operand];
-            at = wish.end;
-            if (wish.is_condition)
+        } else if (*at && next_wish(text, at, &request)) {
+            const PtxPart *operand = &operands[request.operand];
+            at = request.end;
+            if (request.is_condition)
                 at = operand->number ? at + 1 : skip(at);
             else
                 put_part(to, *operand);
@@ -185,8 +186,8 @@ static void put_text(Text *to, const PtxType *type, const char *text, const PtxP
 static uint32_t n_operands(const char *text) {
     const char *at = text;
     uint32_t most = 0;
-    for (Wish wish; next_wish(text, at, &wish); at = wish.end)
-        if (wish.operand >= most) most = wish.operand + 1;
+    for (PackRequest request; next_wish(text, at, &request); at = request.end)
+        if (request.operand >= most) most = request.operand + 1;
     return most;
 }
 

@@ -29,7 +29,7 @@ void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel
     for (uint32_t i = 0; i < n_args; i++)
         lower->may_change[i] = kernel_stores_to(kernel, kernel->args.data[i]) ||
                                in_place_may_any(unit->arena, plan, kernel, kernel->args.data[i]) ||
-                               (unit->target->has_overlap && !is_given(lower, i));
+                               (unit->target->has_pdl && !is_given(lower, i));
 }
 
 uint32_t lower_arg(const Lower *lower, uint32_t buffer) {

@@ -154,7 +154,7 @@ static bool has_lanes(const Point *point) {
 }
 
 /* On chip. The access runs through the kernel's place axes in order, so that the place within the
- * tile follows from the axes (contraction), or is the address less that of the tile's first element
+ * tile follows from the axes (GEMM), or is the address less that of the tile's first element
  * (rows, which lie as in memory). */
 static LLVMValueRef chip_pointer(Point *point, uint32_t arg, IndexId index, Dtype dtype,
                                  LLVMValueRef condition) {
@@ -164,7 +164,7 @@ static LLVMValueRef chip_pointer(Point *point, uint32_t arg, IndexId index, Dtyp
     const Kernel *kernel = lower->kernel;
     LLVMValueRef pitch = lower_dim(lower, lower->chips[arg].pitch), at;
     const BlockTile *tile = lower->tile;
-    if (kernel->form == FORM_CONTRACT) {
+    if (kernel->form == FORM_GEMM) {
         LLVMValueRef m0 = unit_index_cast(unit, tile->m0, lower->index_type);
         LLVMValueRef n0 = unit_index_cast(unit, tile->n0, lower->index_type);
         LLVMValueRef row = LLVMBuildSub(builder, point->axis[gemm_axis_m(kernel)], m0, "");

@@ -13,12 +13,12 @@
 #include "plan/kernel.h"
 
 /* A buffer on chip: rows of the block's tile in shared memory. `base` NULL: it is in memory. */
-typedef struct Chip {
+typedef struct Smem {
     LLVMValueRef base; /* ptr addrspace(3), 16-byte aligned */
     DimId pitch;       /* elements from row to row */
-} Chip;
+} Smem;
 
-/* The tile that the blocks of a launch of several phases work on, as its first contraction finds
+/* The tile that the blocks of a launch of several phases work on, as its first GEMM finds
  * it, or the part of it that a warp has by itself; i64. */
 typedef struct BlockTile {
     LLVMValueRef m0, n0;    /* its first row and column in the matrix */
@@ -57,7 +57,7 @@ typedef struct Lower {
      * once, or (GPU) parts of other code, one for each tile; else 1. */
     uint32_t n_together, n_codes;
     struct Lower *rows; /* a phase over rows that the template runs itself, or NULL */
-    const Chip *chips;  /* per Kernel.args; NULL: none is on chip */
+    const Smem *chips;  /* per Kernel.args; NULL: none is on chip */
     BlockTile *tile;    /* of a launch of several phases, else NULL */
     bool is_turn;       /* of a launch of turns: its block has a processor for itself */
     bool lets_in;       /* GPU: is still to say when the next launch's blocks may come in */
