@@ -121,12 +121,16 @@ static void show(const char *source, const Reduction *r) {
     arena_free(arena);
 }
 
+static bool write_source(const char *source, const char *path) {
+    FILE *file = fopen(path, "w");
+    bool is_written = file && fputs(source, file) >= 0;
+    if (file && fclose(file)) is_written = false;
+    return is_written;
+}
+
 /* Leaves the program where `fusec verify` can be pointed at it. */
 static void keep(const char *source, const char *path, const Target *target) {
-    FILE *file = fopen(path, "w");
-    bool is_kept = file && fputs(source, file) >= 0;
-    if (file && fclose(file)) is_kept = false;
-    if (is_kept)
+    if (write_source(source, path))
         printf("  kept: %s; fusec verify %s --target=%s\n", path, path, target->name);
     else
         printf("  cannot write %s\n", path);
@@ -248,6 +252,20 @@ void soak_random(Soak *soak) {
             printf("soak: %" PRIu64 " of %" PRIu64 " graphs, %u failed\n", i + 1, soak->n,
                    soak->n_failed);
     }
+}
+
+bool soak_write_sources(const Soak *soak, const char *folder) {
+    bool is_written = true;
+    for (uint64_t i = 0; i < soak->n && is_written; i++) {
+        uint64_t seed = soak->seed + i;
+        Arena *arena = arena_new(NULL);
+        Program program = make_program(arena, seed);
+        const char *path = str_format(arena, "%s/random-%" PRIu64 ".g", folder, seed);
+        is_written = write_source(program_print(&program), path);
+        if (!is_written) fprintf(stderr, "soak: cannot write %s\n", path);
+        arena_free(arena);
+    }
+    return is_written;
 }
 
 /* A program that is given. */

@@ -36,6 +36,8 @@ bool soak_has_time(const Soak *soak);
 void soak_add_counts(Soak *soak, const PairCounts *counts);
 
 void soak_random(Soak *soak);
+/* Writes the programs of soak_random as FOLDER/random-SEED.g; false, which is said: it cannot. */
+bool soak_write_sources(const Soak *soak, const char *folder);
 void soak_given(Soak *soak);
 void soak_sweep(Soak *soak);
 void soak_faults(Soak *soak);
