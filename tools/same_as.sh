@@ -13,7 +13,8 @@
 #
 # SAME_AS_CACHE (build/same_as) keeps the revision's library and what it wrote, by program, so that
 # other calls compile only what is new. Several trees may share it. JOBS (all processors) compile
-# side by side. tests/same/exceptions.txt holds the differences that are meant.
+# side by side. SAME_AS_NEW is the libfusec.so to compare, if not this tree's.
+# tests/same/exceptions.txt holds the differences that are meant.
 # Exit status: 0; 1 when something differs or has no result; 2 when nothing can be compared.
 set -eu
 cd "$(dirname "$0")/.."
@@ -24,8 +25,8 @@ quick=
 revision=$1 n=${2:-2000} seed=${3:-1}
 cache=${SAME_AS_CACHE:-build/same_as}
 jobs=${JOBS:-$(nproc)}
-new=build/libfusec.so
-work=build/same_as/work
+new=${SAME_AS_NEW:-build/libfusec.so}
+work=build/same_as/work${SAME_AS_NEW:+-$(echo "$new" | cksum | cut -d' ' -f1)}
 rm -rf "$work"
 mkdir -p "$cache" "$work"
 begin=$(date +%s)
@@ -120,6 +121,7 @@ key "$work/fused" >"$work/fused.keyed"
 while read -r sum file name _; do
     for target in sm_80 cpu; do write_blocks "$sum" "$file" "$name" $target; done
 done <"$work/fused.keyed" >>"$programs"
+flock -u 9
 
 # ---- jobs: lines `KEY:NAME:TARGET:KIND:OPTION FILE` ----
 
@@ -132,7 +134,7 @@ key "$programs" | awk -v targets="$work/targets" '
           for (o = 1; o <= n_options; o++) print $1 ":" $3 ":" target[t] ":" option[o], $2 }
 ' >"$work/jobs"
 
-# What the revision has not written yet.
+# What the revision has not written yet. Lines go to the end of one file, whoever writes them.
 [ -s "$base/results" ] ||
     echo "# job, status, bytes, hash of the artifact, hash of the messages" >"$base/results"
 awk 'NR == FNR { have[$1] = 1; next } !($1 in have)' "$base/results" "$work/jobs" >"$work/missing"
@@ -141,7 +143,6 @@ if [ -s "$work/missing" ]; then
     build/same_compile "$old" "$jobs" "$base/results" <"$work/missing" || true
 fi
 cp "$base/results" "$work/old"
-flock -u 9
 
 # ---- the new compiler, and the comparison ----
 
@@ -183,10 +184,11 @@ differing=$(grep -c '^differs ' "$work/differing" || true)
 excepted=$(grep -c '^exception ' "$work/differing" || true)
 compared=$(wc -l <"$work/jobs")
 i=0
-grep '^differs ' "$work/differing" | head -10 >"$work/first" || true
+awk '$1 == "differs" && !shown[$3]++ && n++ < 10' "$work/differing" >"$work/first"
 while read -r _ file name target kind option what; do
     i=$((i + 1))
-    echo "$name for $target, $kind, $option: $what"
+    others=$(($(grep -c "^differs [^ ]* $name " "$work/differing") - 1))
+    echo "$name for $target, $kind, $option: $what$([ $others = 0 ] || echo "; $others more of it")"
     for side in old new; do
         [ $side = old ] && library=$old || library=$new
         build/same_compile "$library" "$file" "$name" "$target" "$kind" "$option" \
@@ -195,7 +197,7 @@ while read -r _ file name target kind option what; do
     echo "    diff $work/$i.old $work/$i.new; diff $work/$i.old.messages $work/$i.new.messages"
     echo "    again: build/same_compile $new $file $name $target $kind $option"
 done <"$work/first"
-[ "$differing" -le 10 ] || echo "... all of them: grep ^differs $work/differing"
+[ "$differing" = 0 ] || echo "all of them: grep ^differs $work/differing"
 say "$(wc -l <"$programs") programs, $compared artifacts compared with $revision," \
     "$differing differing, $excepted differing as tests/same/exceptions.txt says," \
     "$(($(date +%s) - begin)) s"
