@@ -6,10 +6,11 @@
 #
 # REVISION is one of git's, or a libfusec.so. The programs are this tree's: examples, goldens, wrong
 # programs, bench programs, the workloads of bench/peers, the programs of all these in `kernel`,
-# `fuse must` and `fuse never` blocks as the revision fuses them, and N random graphs. Each is
-# compiled for every target the revision has, by default, with --no-fuse, --numerics=fast and
-# --rewrite; of the random graphs every fourth with the options. --quick: three targets, and of all
-# but the examples, the goldens and every fourth random graph the default alone.
+# `fuse must` and `fuse never` blocks as the revision fuses them, and what the soak program draws: N
+# random graphs and programs for every template. Each is compiled for every target the revision has,
+# by default, with --no-fuse, --numerics=fast and --rewrite; of the random graphs every fourth with
+# the options. --quick: three targets, and of all but the examples, the goldens and every fourth
+# random graph the default alone.
 #
 # SAME_AS_CACHE (build/same_as) keeps the revision's library and what it wrote, by program, so that
 # other calls compile only what is new. Several trees may share it. JOBS (all processors) compile
@@ -66,7 +67,7 @@ exec 9>"$base/lock"
 flock 9
 [ -f "$old" ] || build_revision
 
-# ---- programs: lines `FILE NAME OPTIONS`, OPTIONS being all or default ----
+# ---- programs: lines `FILE NAME OPTIONS KINDS`: all or default, the kinds of artifact or any ----
 
 programs=$work/programs
 most=all
@@ -74,43 +75,51 @@ most=all
 list() { # list OPTIONS FOLDER.. : those of the repository
     options=$1
     shift
-    find "$@" -name '*.g' | sort | awk -v options="$options" '{ print $1, $1, options }'
+    find "$@" -name '*.g' | sort | awk -v options="$options" '{ print $1, $1, options, "any" }'
 }
 list all dsl/examples tests/golden >"$programs"
 cp "$programs" "$work/fused"
-list $most tests/negative tests/explain bench >>"$programs"
+list $most tests/explain bench >>"$programs"
 mkdir -p "$work/peers" "$work/random"
 if python3 tools/peers_sources.py "$work/peers"; then
     find "$work/peers" -name '*.g' | sort |
-        awk -v options=$most '{ name = $1; sub(/.*\//, "", name); print $1, "peers/" name, options }' \
-            >>"$programs"
+        awk -v options=$most '
+            { name = $1; sub(/.*\//, "", name); print $1, "peers/" name, options, "any" }
+        ' >>"$programs"
 else
     say "SKIPPED: the peers' workloads, which python3 prints"
 fi
 [ -n "$quick" ] || cp "$programs" "$work/fused"
+list default tests/negative >>"$programs"
 build/tests/soak/soak --write "$work/random" "$n" "$seed"
 i=0
 while [ $i -lt "$n" ]; do
     name=random-$((seed + i)).g
     options=default
     [ $((i % 4)) = 0 ] && options=all
-    echo "$work/random/$name random/$name $options" >>"$programs"
-    [ $((i % 10)) = 0 ] && echo "$work/random/$name random/$name default" >>"$work/fused"
+    echo "$work/random/$name random/$name $options any" >>"$programs"
+    [ $((i % 10)) = 0 ] && echo "$work/random/$name random/$name default any" >>"$work/fused"
     i=$((i + 1))
 done
 
+# Programs for every template.
+find "$work/random" -name 'shapes-*.g' | sort | awk -v most=$most -v first="-$seed.g\$" '
+    { name = $1; sub(/.*\//, "", name)
+      print $1, "shapes/" name, name ~ first ? most : "default", "any" }
+' >>"$programs"
+
 # The revision's own kernels as blocks of the language; a program it refuses has none.
-write_blocks() { # write_blocks KEY FILE NAME TARGET
-    blocks=$base/blocks/$1-$4
+write_blocks() { # write_blocks KEY FILE NAME OPTIONS TARGET KIND
+    blocks=$base/blocks/$1-$5
     if [ ! -f "$blocks.never.g" ]; then
-        build/same_compile "$old" "$2" "$3" "$4" fused default >"$blocks.kernel.g" 2>/dev/null ||
+        build/same_compile "$old" "$2" "$3" "$5" fused default >"$blocks.kernel.g" 2>/dev/null ||
             : >"$blocks.kernel.g"
         sed 's/^  kernel [^ ]* {$/  fuse must {/' "$blocks.kernel.g" >"$blocks.must.g"
         sed 's/^  kernel [^ ]* {$/  fuse never {/' "$blocks.kernel.g" >"$blocks.never.g"
     fi
     [ -s "$blocks.kernel.g" ] || return 0
     for block in kernel must never; do
-        echo "$blocks.$block.g blocks/$(basename "$3" .g).$4.$block.g $most"
+        echo "$blocks.$block.g blocks/$(basename "$3" .g).$5.$block.g $4 $6"
     done
 }
 
@@ -118,8 +127,10 @@ key() { # puts the hash of each program's text ahead of its line
     cut -d' ' -f1 "$1" | xargs sha256sum | awk '{ print substr($1, 1, 16) }' | paste -d' ' - "$1"
 }
 key "$work/fused" >"$work/fused.keyed"
-while read -r sum file name _; do
-    for target in sm_80 cpu; do write_blocks "$sum" "$file" "$name" $target; done
+while read -r sum file name options _; do
+    [ -z "$quick" ] || options=default
+    write_blocks "$sum" "$file" "$name" "$options" sm_80 ptx
+    write_blocks "$sum" "$file" "$name" "$options" cpu obj
 done <"$work/fused.keyed" >>"$programs"
 flock -u 9
 
@@ -131,7 +142,9 @@ key "$programs" | awk -v targets="$work/targets" '
     BEGIN { while ((getline line < targets) > 0) { sub(/ /, ":", line); target[++n] = line } }
     { n_options = split($4 == "all" ? "default no-fuse fast rewrite" : "default", option, " ")
       for (t = 1; t <= n; t++)
-          for (o = 1; o <= n_options; o++) print $1 ":" $3 ":" target[t] ":" option[o], $2 }
+          for (o = 1; o <= n_options; o++)
+              if ($5 == "any" || target[t] ~ ":" $5 "$")
+                  print $1 ":" $3 ":" target[t] ":" option[o], $2 }
 ' >"$work/jobs"
 
 # What the revision has not written yet. Lines go to the end of one file, whoever writes them.
@@ -171,7 +184,7 @@ awk -v exceptions=tests/same/exceptions.txt '
             else if (a[3] != b[3]) what = "bytes of the artifact"
             if (old_said[$1] != new_said[$1]) what = what (what ? ", " : "") "messages"
         }
-        if (what == "") { n_same++; next }
+        if (what == "") next
         split($1, id, ":")
         head = "differs"
         for (i = 1; i <= n && what !~ /no result/; i++)

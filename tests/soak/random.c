@@ -15,7 +15,7 @@
 
 enum { N_ASSIGNMENTS = 2, SECONDS = 120, REDUCE_SECONDS = 30 };
 
-static Program make_program(Arena *arena, uint64_t seed) {
+Program soak_random_program(Arena *arena, uint64_t seed) {
     RandomGraphOptions options = random_graph_defaults();
     options.without_matmul = false;
     options.max_elems = 1 << 13;
@@ -121,16 +121,9 @@ static void show(const char *source, const Reduction *r) {
     arena_free(arena);
 }
 
-static bool write_source(const char *source, const char *path) {
-    FILE *file = fopen(path, "w");
-    bool is_written = file && fputs(source, file) >= 0;
-    if (file && fclose(file)) is_written = false;
-    return is_written;
-}
-
 /* Leaves the program where `fusec verify` can be pointed at it. */
 static void keep(const char *source, const char *path, const Target *target) {
-    if (write_source(source, path))
+    if (soak_write_source(source, path))
         printf("  kept: %s; fusec verify %s --target=%s\n", path, path, target->name);
     else
         printf("  cannot write %s\n", path);
@@ -179,7 +172,7 @@ static bool reduce(const Program *program, Reduction *r, const char *path) {
 static bool run_here(const Soak *soak, uint64_t seed, const Target *target, PairCounts *counts) {
     Arena *arena = arena_new(NULL);
     Text report = {.arena = arena};
-    Program program = make_program(arena, seed);
+    Program program = soak_random_program(arena, seed);
     const char *repro = str_format(arena, "build/tests/soak/soak --one=%" PRIu64 " --target=%s",
                                    seed, target->name);
     soak_watch(repro, SECONDS);
@@ -223,7 +216,7 @@ static void run_seed(Soak *soak, uint64_t seed, const Target *target) {
     soak->n_failed++;
     if (soak->n_failed > soak->max_reduced) return;
     Arena *arena = arena_new(NULL);
-    Program program = make_program(arena, seed);
+    Program program = soak_random_program(arena, seed);
     Reduction r = {.seed = seed, .limit = INT64_MAX, .target = target};
     const char *path = str_format(arena, "soak-%" PRIu64 "-%s.g", seed, target->name);
     if (!reduce(&program, &r, path)) printf("  not reduced: it does not fail again\n");
@@ -232,7 +225,7 @@ static void run_seed(Soak *soak, uint64_t seed, const Target *target) {
 
 static void note_coverage(Soak *soak, uint64_t seed) {
     Arena *arena = arena_new(NULL);
-    Program program = make_program(arena, seed);
+    Program program = soak_random_program(arena, seed);
     Compiled compiled;
     DriverOptions options = {.kind = FUSEC_GRAPH, .target = soak->targets[0]};
     const char *source = program_print(&program);
@@ -252,20 +245,6 @@ void soak_random(Soak *soak) {
             printf("soak: %" PRIu64 " of %" PRIu64 " graphs, %u failed\n", i + 1, soak->n,
                    soak->n_failed);
     }
-}
-
-bool soak_write_sources(const Soak *soak, const char *folder) {
-    bool is_written = true;
-    for (uint64_t i = 0; i < soak->n && is_written; i++) {
-        uint64_t seed = soak->seed + i;
-        Arena *arena = arena_new(NULL);
-        Program program = make_program(arena, seed);
-        const char *path = str_format(arena, "%s/random-%" PRIu64 ".g", folder, seed);
-        is_written = write_source(program_print(&program), path);
-        if (!is_written) fprintf(stderr, "soak: cannot write %s\n", path);
-        arena_free(arena);
-    }
-    return is_written;
 }
 
 /* A program that is given. */

@@ -11,7 +11,8 @@
  *                                      emulated GPU: --small
  *   soak --merge FILE..                                     one coverage table of several parts
  *   soak --merge-shapes N TARGET FILE..                     the same of shapes
- *   soak --write FOLDER [N] [SEED]                          the sources of random graphs, as files
+ *   soak --write FOLDER [N] [SEED]                          sources as files: random graphs, and
+ * some for each template
  *
  * The first graphs that fail (all with --reduce, none with --no-reduce) are reduced, and left as
  * `soak-SEED-TARGET.g` for `fusec verify`; a program that is given, as `soak-given-GRAPH-TARGET.g`.
