@@ -131,7 +131,7 @@ $(O)/gen/%.o: $(GEN)/%.c
 $(O)/runtime/%.o: runtime/%.c
 	$(compile) -Iruntime/include -Iruntime/src -c -o $@ $<
 $(O)/tools/%.o: tools/%.c
-	$(compile) -Icompiler -c -o $@ $<
+	$(compile) -Icompiler -Icompiler/include -c -o $@ $<
 
 TEST_INC = -Itests -Icompiler -Icompiler/include -Iruntime/include
 $(call objs,$(wildcard tests/*/test_rt_*.c tests/fake/*.c)): TEST_PLUS = -Iruntime/src
@@ -324,13 +324,25 @@ test: ## Install what is missing, build everything, run every test
 
 # ---- checks of the source itself ----
 
-ci-checks: layers format-check docs-check wc-check same-check ## Check includes, format, generated docs, lengths, that clang builds the same
+ci-checks: layers format-check docs-check wc-check same-check same-as-quick ## Check includes, format, generated docs, lengths, that clang and the revision of same-as write the same
 
 .PHONY: same-check clang-built
 clang-built: $(B)/fusec
 same-check: build/fusec ## Check that a build by clang writes the same artifacts, byte for byte
 	+@$(AGAIN) CONFIG=clang clang-built
 	@sh tools/same_outputs.sh build/fusec build/clang/fusec $(EXAMPLES)
+
+# The revision's library and this tree's are loaded by the same program, through fusec.h alone.
+.PHONY: same-as same-as-quick
+REV = ff8f6ed
+SAME_AS = CC="$(CC)" sh tools/same_as.sh
+build/same_compile: $(O)/tools/same_compile.o
+	$(call say,LINK )$(CC) -o $@ $^ -ldl
+SAME_BUILT = build/same_compile build/libfusec.so $(B)/tests/soak/soak
+same-as: $(SAME_BUILT) ## Check that artifacts are those of a git revision, byte for byte (REV=ff8f6ed N=2000 SEED=1)
+	@$(SAME_AS) $(REV) $(if $(filter command%,$(origin N)),$(N),2000) $(SEED)
+same-as-quick: $(SAME_BUILT) ## The same in a few minutes: 100 random graphs, three targets
+	@$(SAME_AS) --quick $(REV) 100 $(SEED)
 
 layers: ## Check who includes whom
 	@sh tools/layers.sh
