@@ -6,7 +6,7 @@
 
 #include "base/diag.h"
 #include "machine/target.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 typedef struct ManifestInput {
     const Module *module;

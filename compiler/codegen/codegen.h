@@ -4,7 +4,7 @@
 
 #include "base/diag.h"
 #include "machine/target.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 typedef enum { CODE_LLVM_IR, CODE_ASSEMBLY, CODE_OBJECT } CodeKind; /* GPU assembly is PTX */
 

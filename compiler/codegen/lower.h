@@ -3,7 +3,7 @@
 #define FUSEC_CODEGEN_LOWER_H
 
 #include "codegen/llvm/module.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* A plan's functions: one per kernel variant that does not share another kernel's, in their order.
  * lower_function adds number `i`. */

@@ -8,7 +8,7 @@
 #include "cost/stride.h"
 #include "cost/totals.h"
 #include "plan/launch.h"
-#include "plan/map_tile.h"
+#include "template/map_tile.h"
 
 #include <math.h>
 

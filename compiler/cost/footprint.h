@@ -5,7 +5,7 @@
 #ifndef FUSEC_COST_FOOTPRINT_H
 #define FUSEC_COST_FOOTPRINT_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Memory is moved in pieces of this size. */
 enum { SECTOR_BYTES = 32 };

@@ -11,8 +11,8 @@
  * random graphs (tests/cost/test_registers.c), the examples and generated chains. */
 #include "cost/pressure.h"
 
-#include "plan/map_tile.h"
 #include "plan/wgmma.h"
+#include "template/map_tile.h"
 
 #include <math.h>
 

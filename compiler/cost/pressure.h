@@ -5,7 +5,7 @@
 #define FUSEC_COST_PRESSURE_H
 
 #include "machine/card.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 enum { MAX_THREAD_REGISTERS = 255, PROCESSOR_REGISTERS = 65536 };
 

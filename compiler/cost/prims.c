@@ -2,7 +2,7 @@
 #include "cost/prims.h"
 
 #include "cost/footprint.h"
-#include "plan/flat.h"
+#include "template/flat.h"
 
 #include <math.h>
 

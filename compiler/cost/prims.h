@@ -3,7 +3,7 @@
 #define FUSEC_COST_PRIMS_H
 
 #include "machine/card.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Of one scalar; those of f64 take as long as several. */
 double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id);

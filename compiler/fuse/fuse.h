@@ -8,7 +8,7 @@
 
 #include "base/diag.h"
 #include "machine/target.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 typedef struct FuseOptions {
     bool off;        /* one kernel per op of the graph */

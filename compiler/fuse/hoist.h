@@ -7,7 +7,7 @@
 #ifndef FUSEC_FUSE_HOIST_H
 #define FUSEC_FUSE_HOIST_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Per node: whether it can be prepared. Params, literals and iotas are taken to be. */
 bool *hoist_nodes(Arena *arena, const Graph *graph);

@@ -5,8 +5,8 @@
 #include "fuse/store_map.h"
 #include "ir/indexmap.h"
 #include "plan/access.h"
-#include "plan/find_im2col.h"
 #include "plan/wgmma.h"
+#include "template/find_im2col.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #ifndef FUSEC_FUSE_INLINE_H
 #define FUSEC_FUSE_INLINE_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 #define OUTPUT_NONE UINT32_MAX
 

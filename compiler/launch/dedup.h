@@ -3,7 +3,7 @@
 #ifndef FUSEC_LAUNCH_DEDUP_H
 #define FUSEC_LAUNCH_DEDUP_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Sets Kernel.code. */
 void dedup_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans);

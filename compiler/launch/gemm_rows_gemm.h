@@ -7,7 +7,7 @@
 
 #include "cost/cost.h"
 #include "machine/target.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Links what can be a gemm-rows-gemm launch, where the price agrees or `fuse must` insists: gives
  * the three kernels variants that go together and takes what passes between them out of memory.

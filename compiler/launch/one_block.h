@@ -9,7 +9,7 @@
 #define FUSEC_LAUNCH_ONE_BLOCK_H
 
 #include "machine/target.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 void one_block_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target);
 

@@ -9,7 +9,7 @@
 #define FUSEC_LAUNCH_PARALLEL_H
 
 #include "machine/target.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Moves kernels behind the launch that they join, links them as parts, and notes in Plan.aparts why
  * others stay by themselves. What is tried is bounded, whatever the graph. */

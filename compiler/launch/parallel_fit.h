@@ -10,7 +10,7 @@
 #define FUSEC_LAUNCH_PARALLEL_FIT_H
 
 #include "machine/target.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Whether a launch may have so many kernels: `parts` and one more. REASON_NONE, or why not. */
 ReasonId parallel_limits(const Kernel *parts, uint32_t n_parts, const Kernel *kernel);

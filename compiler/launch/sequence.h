@@ -10,7 +10,7 @@
 #define FUSEC_LAUNCH_SEQUENCE_H
 
 #include "machine/target.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Moves readers behind the kernels they continue, links them as phases, gives them variants to go
  * with the first kernel's and takes their common buffers out of memory. */

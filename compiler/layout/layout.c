@@ -6,9 +6,9 @@
 #include "layout/pad.h"
 #include "layout/pad_dynamic.h"
 #include "layout/price.h"
-#include "plan/find_im2col.h"
 #include "plan/wgmma.h"
 #include "schedule/gemm.h"
+#include "template/find_im2col.h"
 
 enum {
     MAX_GROWTH = 2,          /* how many times as large padding may make a matrix, ... */

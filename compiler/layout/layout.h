@@ -13,7 +13,7 @@
 #define FUSEC_LAYOUT_LAYOUT_H
 
 #include "machine/target.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Runs after fusion and before scheduling. */
 void layout_plan(Arena *arena, Plan *plan, const Target *target);

@@ -1,5 +1,6 @@
 /* Kernels that lay operands out anew. See pack.h. */
 #include "layout/pack.h"
+#include "plan/plan.h"
 
 #include "plan/rebuild.h"
 

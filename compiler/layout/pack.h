@@ -4,6 +4,7 @@
 #define FUSEC_LAYOUT_PACK_H
 
 #include "plan/operand.h"
+#include "plan/plan.h"
 
 /* What the operand comes from: init kernels prepare what is made of params alone, others run every
  * time. */

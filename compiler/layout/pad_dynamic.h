@@ -12,7 +12,7 @@
 
 #include "layout/pack.h"
 #include "machine/target.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Has both operands of kernel `gemm` copied as far as they need it; false where neither is, since
  * one alone would not do, or it is not worth it. */

@@ -9,7 +9,7 @@
 #ifndef FUSEC_MEMORY_MEMPLAN_H
 #define FUSEC_MEMORY_MEMPLAN_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* False when the temps together could pass 2^62 bytes. */
 bool memplan_place(Arena *arena, Plan *plan);

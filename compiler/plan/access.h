@@ -3,7 +3,7 @@
 #ifndef FUSEC_PLAN_ACCESS_H
 #define FUSEC_PLAN_ACCESS_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Axes of a kernel, the innermost last. */
 typedef struct AccessAxes {

@@ -18,7 +18,7 @@
 #ifndef FUSEC_PLAN_GEMM_ROWS_GEMM_H
 #define FUSEC_PLAN_GEMM_ROWS_GEMM_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 enum {
     GEMM_ROWS_GEMM_KERNELS = 3, /* scores, rows, result */

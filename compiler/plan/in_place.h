@@ -21,7 +21,7 @@
 #ifndef FUSEC_PLAN_IN_PLACE_H
 #define FUSEC_PLAN_IN_PLACE_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Whether the store may go over buffer `taken`, if nothing needs that any more after the kernel.
  * What it takes on the arena it gives back. */

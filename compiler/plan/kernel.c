@@ -1,5 +1,5 @@
 /* Questions about kernels and plans, and the order of summation. */
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 #include <string.h>
 

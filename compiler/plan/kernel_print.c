@@ -1,6 +1,6 @@
 /* Plans as text, for --emit=sched: buffers, then every kernel with its axes, scalar programs (one
  * line per value, in order) and variants. */
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 const char *launch_mode_text(LaunchMode link) {
     static const char *const texts[] = {

@@ -3,7 +3,7 @@
 #ifndef FUSEC_PLAN_LAUNCH_H
 #define FUSEC_PLAN_LAUNCH_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* The kernels of one launch: the one at `first` and those after it that are linked to it. The
  * launch has the arguments of all of them, one kernel's after the other's, without what is on chip.

@@ -3,7 +3,7 @@
 #ifndef FUSEC_PLAN_MUST_H
 #define FUSEC_PLAN_MUST_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Whether the edge lies inside a `fuse must` block and its value is stored. */
 bool must_breaks(const Plan *plan, const Edge *edge);

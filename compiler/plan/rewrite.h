@@ -10,7 +10,7 @@
 #define FUSEC_PLAN_REWRITE_H
 
 #include "interp/interp.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 typedef struct Rewrite {
     uint32_t rows, result;  /* kernels */

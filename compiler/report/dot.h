@@ -3,7 +3,7 @@
 #ifndef FUSEC_REPORT_DOT_H
 #define FUSEC_REPORT_DOT_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 void dot_print(Arena *arena, const Plan *const *plans, uint32_t n_plans, Text *out);
 

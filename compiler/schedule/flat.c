@@ -1,7 +1,7 @@
 /* See flat.h. */
 #include "schedule/flat.h"
 
-#include "plan/flat.h"
+#include "template/flat.h"
 
 /* Whether threads beside one another read elements that lie apart: then they had better be beside
  * one another along the last axis, and not a vector apart. */

@@ -1,4 +1,4 @@
-/* Flat schedules of maps (plan/flat.h): which maps they are for. */
+/* Flat schedules of maps (template/flat.h): which maps they are for. */
 #ifndef FUSEC_SCHEDULE_FLAT_H
 #define FUSEC_SCHEDULE_FLAT_H
 

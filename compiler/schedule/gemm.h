@@ -3,7 +3,7 @@
 #define FUSEC_SCHEDULE_GEMM_H
 
 #include "machine/target.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* What starts with a GEMM: phases, whose products blocks make at once where they use wgmma,
  * and units of a CPU always, or parts, itself among them, which fill the machine together. 1 and 0:

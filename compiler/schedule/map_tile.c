@@ -3,7 +3,7 @@
 #include "schedule/map_tile.h"
 
 #include "cost/pressure.h"
-#include "plan/map_tile.h"
+#include "template/map_tile.h"
 
 enum {
     LEAST_EXTENT = 8, /* of either axis; shorter ones share lines anyhow */

@@ -1,10 +1,10 @@
-/* Schedules of maps in tiles (plan/map_tile.h): for those with loads against the grain of what they
- * store. */
+/* Schedules of maps in tiles (template/map_tile.h): for those with loads against the grain of what
+ * they store. */
 #ifndef FUSEC_SCHEDULE_MAP_TILE_H
 #define FUSEC_SCHEDULE_MAP_TILE_H
 
 #include "machine/target.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 enum { MAP_TILE_VARIANTS = 2 };
 

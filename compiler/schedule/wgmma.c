@@ -7,10 +7,10 @@
  *
  * Several products of one lhs may be made by the same blocks: their rhs operands' tiles
  * lie side by side, and are one wide tile to the instruction. */
-#include "plan/find_im2col.h"
 #include "plan/wgmma.h"
 #include "schedule/gemm.h"
 #include "schedule/wgmma_price.h"
+#include "template/find_im2col.h"
 
 enum {
     STORE_LANES = 4,

@@ -12,7 +12,7 @@
 #define FUSEC_SPLIT_DISPATCH_ROWS_H
 
 #include "machine/target.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Requires a fused plan without layouts that is not scheduled. */
 void dispatch_rows(Arena *arena, Arena *scratch, Plan *plan, const Target *target);

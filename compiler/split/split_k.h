@@ -2,7 +2,7 @@
 #ifndef FUSEC_SPLIT_SPLIT_K_H
 #define FUSEC_SPLIT_SPLIT_K_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Appends `kernel`, a GEMM, to the plan: as a partial kernel, the product with segments of k
  * as one more batch axis, which stores its accumulators, another for a last segment that is

@@ -4,7 +4,7 @@
 #ifndef FUSEC_SPLIT_SPLIT_REDUCE_H
 #define FUSEC_SPLIT_SPLIT_REDUCE_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* Why reductions over `rows` rows, or columns, of `length` elements, each at most, are split
  * whatever that costs, so that no kernel can use their results at every element: one kernel for all

@@ -11,7 +11,7 @@
 #ifndef FUSEC_VERIFY_PROBE_H
 #define FUSEC_VERIFY_PROBE_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 typedef struct Probe {
     uint32_t kernel, trace;

@@ -4,7 +4,7 @@
 #define FUSEC_VERIFY_VERIFY_H
 
 #include "interp/interp.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 typedef struct VerifyCounts {
     uint32_t n_nodes;   /* compared with the reference */

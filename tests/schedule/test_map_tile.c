@@ -1,7 +1,7 @@
 /* Maps in tiles: which maps are, how tiles lie in shared memory, what they are priced at, and that
  * the code is what the assembler takes without spills. That results are right, random shapes show
  * (soak --shapes --only=map-tile). */
-#include "plan/map_tile.h"
+#include "template/map_tile.h"
 
 #include "lib/compiled.h"
 #include "lib/plans.h"

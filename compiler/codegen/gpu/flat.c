@@ -1,10 +1,10 @@
-/* Maps whose vectors go on from row to row. See gpu.h and plan/flat.h.
+/* Maps whose vectors go on from row to row. See gpu.h and template/flat.h.
  *
  * A thread has one vector. The elements after the last whole vector, fewer than it has lanes, are
  * taken by the next threads, one each: a loop over them would wait for memory once for each. */
 #include "codegen/gpu/gpu.h"
 
-#include "plan/flat.h"
+#include "template/flat.h"
 
 /* The outermost of the axes; n where there is none. */
 static uint32_t first_axis(uint32_t axes, uint32_t n) {

@@ -68,7 +68,7 @@ void gpu_stream(Lower *lower);
 /* From here on the next launch's blocks may come in, if this one is to let them and has not yet. A
  * template whose launch may calls it once. */
 void gpu_pdl_trigger(Lower *lower);
-/* A map's block where it has a tile (plan/map_tile.h). */
+/* A map's block where it has a tile (template/map_tile.h). */
 void gpu_map_tile(Lower *lower);
 typedef void GpuTemplate(Lower *);
 /* Turns of a launch's only block, each a template over all blocks of its grid. `pointers` are the

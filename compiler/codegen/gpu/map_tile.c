@@ -1,11 +1,11 @@
-/* Maps in tiles. See plan/map_tile.h.
+/* Maps in tiles. See template/map_tile.h.
  *
  * A thread begins all loads of its part of the tile, and those of other tensors where registers
  * hold them, before it waits for the first. Behind the barrier it goes over places along `in`, at
  * each of which it has lanes along `out`. Extents may end within a tile: what is outside reads
  * element 0, and stores nothing. */
 #include "codegen/gpu/gpu.h"
-#include "plan/map_tile.h"
+#include "template/map_tile.h"
 
 /* One of the two ways over the tile: threads stand side by side along one axis, with lanes each,
  * and go along the other in steps. */

@@ -10,7 +10,7 @@
 #define FUSEC_CODEGEN_SCALAR_POINT_H
 
 #include "codegen/llvm/module.h"
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* A buffer on chip: rows of the block's tile in shared memory. `base` NULL: it is in memory. */
 typedef struct Smem {
@@ -81,8 +81,9 @@ typedef struct Point {
     uint32_t lane_axis;          /* the Lower's, unless a template lays lanes along another axis */
     bool begins_anywhere;        /* along that axis, and not at a multiple of the lanes */
     LLVMValueRef axis[MAX_AXES]; /* index_type, at lane 0 */
-    /* Of a flat map (plan/flat.h): the number of the element at lane 0, index_type, and per axis
-     * that needs it the lanes' coordinates; lane_axis has no part in it then. NULL: it is none. */
+    /* Of a flat map (template/flat.h): the number of the element at lane 0, index_type, and per
+     * axis that needs it the lanes' coordinates; lane_axis has no part in it then. NULL: it is
+     * none. */
     LLVMValueRef flat, *coordinates;
     LLVMValueRef active;    /* i1: whether this point exists at all, or NULL: it does. Loads stay in
                              * bounds where it is false; stores are the template's to skip. */

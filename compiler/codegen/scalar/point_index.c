@@ -1,7 +1,7 @@
 /* Indices and guards at a point. See point_index.h. */
 #include "codegen/scalar/point_index.h"
 
-#include "plan/flat.h"
+#include "template/flat.h"
 
 bool point_on_lanes(const Point *point, uint32_t axes) {
     if (point->flat) return point->lanes > 1 && axes;

@@ -1,8 +1,8 @@
 /* Flat schedules of maps (Sched.is_flat): a vector is the next elements in row-major order of all
  * parallel axes, wherever rows end. What lies in memory in that order is accessed as vectors, from
  * any element on; everything else is loaded element by element, and needs coordinates. */
-#ifndef FUSEC_PLAN_FLAT_H
-#define FUSEC_PLAN_FLAT_H
+#ifndef FUSEC_TEMPLATE_FLAT_H
+#define FUSEC_TEMPLATE_FLAT_H
 
 #include "plan/kernel.h"
 

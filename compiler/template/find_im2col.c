@@ -1,7 +1,7 @@
 /* See im2col.h. The operand is a choice by k among loads, each of which a guard of pads may replace
  * by zero. Its pieces are read off one by one; then the digits of m that their addresses and guards
  * are made of; and then each address as a pixel. What is claimed is checked against the guards. */
-#include "plan/find_im2col.h"
+#include "template/find_im2col.h"
 
 #include <string.h>
 

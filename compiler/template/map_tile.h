@@ -5,8 +5,8 @@
  * its own. So a block takes a tile of both axes. First it brings in such loads, lanes along `in`,
  * and puts them into shared memory; then it computes and stores, lanes along `out`, as any map, and
  * finds them there. All other loads are the map's own. */
-#ifndef FUSEC_PLAN_MAP_TILE_H
-#define FUSEC_PLAN_MAP_TILE_H
+#ifndef FUSEC_TEMPLATE_MAP_TILE_H
+#define FUSEC_TEMPLATE_MAP_TILE_H
 
 #include "plan/kernel.h"
 

@@ -1,5 +1,5 @@
 /* See flat.h. */
-#include "plan/flat.h"
+#include "template/flat.h"
 
 bool flat_is_in_order(const Kernel *kernel, IndexId index, DimId *offset) {
     IndexTab *tab = scalartab_indices(kernel->scalars);

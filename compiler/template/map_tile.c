@@ -1,5 +1,5 @@
 /* See map_tile.h. */
-#include "plan/map_tile.h"
+#include "template/map_tile.h"
 
 enum {
     WORD_BYTES = 4,
