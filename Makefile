@@ -55,14 +55,14 @@ endif
 BACK_SRC = $(call sources,codegen codegen/llvm codegen/scalar codegen/math codegen/gpu codegen/gpu_gemm \
   codegen/cpu codegen/ptx driver)
 CLI_SRC = $(call sources,cli)
-RT_SRC = $(wildcard runtime/src/*.c)
+RT_SRC = $(wildcard runtime/src/*/*.c)
 
 # Tests: every tests/*/test_*.c is one Criterion program. Those that use the back end, the whole
 # compiler or the JIT link LLVM and are kept apart, because that costs them start-up time.
 TEST_SRC = $(wildcard tests/*/test_*.c)
 LLVM_TEST_SRC = $(shell grep -lE '^\#include ("(codegen|driver)/|"verify/verify\.h"|<fusec\.h>|<llvm-c|"tools/|"lib/compile)' $(TEST_SRC) /dev/null)
 PLAIN_TEST_SRC = $(filter-out $(LLVM_TEST_SRC),$(TEST_SRC))
-TEST_LIB_SRC = $(filter-out tests/tools/ulp.c,$(wildcard tests/lib/*.c tests/fake/*.c tests/tools/*.c))
+TEST_LIB_SRC = $(filter-out tests/tools/ulp.c,$(wildcard tests/lib/*.c tests/random/*.c tests/fake/*.c tests/tools/*.c))
 FUZZ_SRC = $(wildcard tests/fuzz/*.c)
 EXAMPLES = $(wildcard dsl/examples/*.g)
 
@@ -134,7 +134,7 @@ $(O)/tools/%.o: tools/%.c
 	$(compile) -Icompiler -Icompiler/include -c -o $@ $<
 
 TEST_INC = -Itests -Icompiler -Icompiler/include -Iruntime/include
-$(call objs,$(wildcard tests/*/test_rt_*.c tests/fake/*.c)): TEST_PLUS = -Iruntime/src
+$(call objs,$(wildcard tests/*/test_rt_*.c tests/fake/*.c tests/fuzz/*.c)): TEST_PLUS = -Iruntime/src
 $(call objs,$(LLVM_TEST_SRC) $(wildcard tests/tools/*.c)): TEST_PLUS = $(LLVM_CFLAGS)
 # gcc takes a loop variable around setjmp for clobbered, whatever it is.
 TEST_FLAGS = $(if $(findstring gcc,$(CC)),-Wno-clobbered)

@@ -2,8 +2,8 @@
 #include "artifact/manifest.h"
 
 #include "lib/plans.h"
-#include "lib/rng.h"
 #include "memory/memplan.h"
+#include "random/rng.h"
 
 #include <criterion/criterion.h>
 #include <frt_manifest.h>

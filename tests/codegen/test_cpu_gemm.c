@@ -4,7 +4,7 @@
 #include "lib/compiled.h"
 #include "lib/pair.h"
 #include "lib/rig.h"
-#include "lib/rng.h"
+#include "random/rng.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "front/sema.h"
 #include "fuse/fuse.h"
 #include "lib/compare.h"
-#include "lib/rng.h"
+#include "random/rng.h"
 #include "schedule/schedule.h"
 
 #include <criterion/criterion.h>

@@ -1,8 +1,8 @@
 /* Random programs compile for GPUs, which `make test` has none of: no crash, nothing refused, and
  * the assembler, where there is one, takes what comes out. bench/gpu_check.sh runs them. */
 #include "lib/compiled.h"
-#include "lib/random_graph.h"
 #include "plan/launch.h"
+#include "random/random_graph.h"
 
 #include <criterion/criterion.h>
 

@@ -7,9 +7,9 @@
 #include "cost/pressure.h"
 #include "explain/explain.h"
 #include "lib/compiled.h"
-#include "lib/random_graph.h"
 #include "lib/text_file.h"
 #include "plan/launch.h"
+#include "random/random_graph.h"
 
 #include <criterion/criterion.h>
 #include <glob.h>

@@ -5,8 +5,8 @@
 #include "explain/must_check.h"
 
 #include "lib/plans.h"
-#include "lib/random_graph.h"
 #include "lib/text_file.h"
+#include "random/random_graph.h"
 
 #include <criterion/criterion.h>
 #include <glob.h>

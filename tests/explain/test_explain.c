@@ -2,8 +2,8 @@
 #include "explain/explain.h"
 
 #include "lib/plans.h"
-#include "lib/random_graph.h"
 #include "lib/text_file.h"
+#include "random/random_graph.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>

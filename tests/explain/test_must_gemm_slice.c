@@ -3,8 +3,8 @@
 #include "explain/must_check.h"
 
 #include "lib/plans.h"
-#include "lib/random_graph.h"
-#include "lib/rng.h"
+#include "random/random_graph.h"
+#include "random/rng.h"
 
 #include <criterion/criterion.h>
 

@@ -2,8 +2,8 @@
  * JSON, the page and the artifact say of one program, parts with their sums, and what is priced
  * with what the runtime asks for. */
 #include "lib/compiled.h"
-#include "lib/random_graph.h"
 #include "lib/text_file.h"
+#include "random/random_graph.h"
 #include "report/report.h"
 #include "report/svg.h"
 

@@ -1,7 +1,7 @@
 /* Fuzz entry: arbitrary bytes as a .safetensors file. Whatever is accepted is read to its last
  * byte, so that a wrong offset is a sanitizer report.
  * Build: clang -fsanitize=fuzzer,address,undefined with the runtime's sources. */
-#include "../../runtime/src/weights.h"
+#include "../../runtime/src/exec/weights.h"
 
 #include <stdint.h>
 

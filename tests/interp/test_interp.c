@@ -1,7 +1,7 @@
 /* The reference interpreter against cases worked by hand and loops written out. */
 #include "interp/interp.h"
 #include "lib/compare.h"
-#include "lib/random_data.h"
+#include "random/random_data.h"
 
 #include <criterion/criterion.h>
 #include <float.h>

@@ -1,7 +1,7 @@
 /* Dims: canonical forms against naive evaluation of random expressions over random symbol values.
  */
 #include "ir/dim.h"
-#include "lib/rng.h"
+#include "random/rng.h"
 
 #include <criterion/criterion.h>
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* Element types: the reference rounding against two independent ones, and storage round trips. */
 #include "interp/tensor.h"
 #include "lib/compare.h"
-#include "lib/rng.h"
+#include "random/rng.h"
 
 #include <criterion/criterion.h>
 #include <float.h>

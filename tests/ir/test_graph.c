@@ -1,7 +1,7 @@
 /* Graphs: shape rules, proofs about dims, printing, and that graph_verify sees what is broken. */
 #include "ir/graph.h"
 
-#include "lib/rng.h"
+#include "random/rng.h"
 
 #include <criterion/criterion.h>
 

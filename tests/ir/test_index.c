@@ -1,7 +1,7 @@
 /* Index expressions: simplified forms against brute force over every value of small axes. */
 #include "interp/index_eval.h"
 #include "ir/index.h"
-#include "lib/rng.h"
+#include "random/rng.h"
 
 #include <criterion/criterion.h>
 

@@ -1,8 +1,8 @@
 /* Every row of the op table: its claims, and its two independent definitions against each other.
  * Nothing here names an op, so a new row is tested by being there. */
 #include "lib/compare.h"
-#include "lib/rng.h"
 #include "lib/scalar_eval.h"
+#include "random/rng.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -2,8 +2,8 @@
  * softmax in double, on scores that are hard for it; and mistakes in it pass the bound. What a GPU
  * makes of it is for `fusec verify --rewrite` there. */
 #include "lib/compile.h"
-#include "lib/rng.h"
 #include "plan/rewrite.h"
+#include "random/rng.h"
 
 #include <criterion/criterion.h>
 

@@ -2,7 +2,7 @@
 #include "lib/faults.h"
 
 #include "ir/indexmap.h"
-#include "lib/rng.h"
+#include "random/rng.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
 #include "interp/interp.h"
 #include "lib/check.h"
 #include "lib/compile.h"
-#include "lib/random_data.h"
 #include "lib/rig.h"
+#include "random/random_data.h"
 
 typedef struct Pair {
     Compiled fused, exposed;

@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 #include "fake/fake_cuda.h"
-#include "lib/random_graph.h"
+#include "random/random_graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>

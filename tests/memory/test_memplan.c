@@ -3,7 +3,7 @@
 #include "memory/memplan.h"
 
 #include "lib/plans.h"
-#include "lib/rng.h"
+#include "random/rng.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

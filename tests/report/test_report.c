@@ -4,8 +4,8 @@
 #include "report/parts.h"
 
 #include "lib/plans.h"
-#include "lib/random_graph.h"
 #include "lib/text_file.h"
+#include "random/random_graph.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

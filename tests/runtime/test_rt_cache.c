@@ -1,8 +1,8 @@
 /* Cubins on disk and cubins in artifacts, over the fake driver. */
 #include "../fake/rt_rig.h"
 
-#include "cubin_cache.h"
-#include "mem.h"
+#include "code/cubin_cache.h"
+#include "host/mem.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>

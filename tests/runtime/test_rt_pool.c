@@ -1,5 +1,5 @@
 /* The claiming thread pool: each chunk once, whoever asks, however often. */
-#include "../../runtime/src/pool.h"
+#include "../../runtime/src/host/pool.h"
 #include "../fake/fake_mem.h"
 
 #include <criterion/criterion.h>

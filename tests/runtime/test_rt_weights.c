@@ -1,5 +1,5 @@
 /* Weights files: a good one, every malformed one by name, and their way into a program. */
-#include "../../runtime/src/weights.h"
+#include "../../runtime/src/exec/weights.h"
 #include "../fake/fake_mem.h"
 #include "../fake/rt_artifact.h"
 

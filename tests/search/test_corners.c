@@ -3,7 +3,7 @@
 #include "search/search.h"
 
 #include "lib/plans.h"
-#include "lib/random_graph.h"
+#include "random/random_graph.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

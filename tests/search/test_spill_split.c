@@ -2,7 +2,7 @@
  * what that is predicted to gain, and what the assembler says of whole and parts. */
 #include "lib/compiled.h"
 #include "lib/plans.h"
-#include "lib/random_data.h"
+#include "random/random_data.h"
 
 #include "base/flow.h"
 

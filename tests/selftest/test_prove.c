@@ -6,7 +6,7 @@
 #include "launch/online_softmax.h"
 #include "lib/compile.h"
 #include "lib/prove.h"
-#include "lib/random_graph.h"
+#include "random/random_graph.h"
 #include "verify/probe.h"
 
 #include <criterion/criterion.h>

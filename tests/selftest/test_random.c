@@ -3,9 +3,9 @@
 #include "front/sema.h"
 #include "interp/interp.h"
 #include "lib/check.h"
-#include "lib/coverage.h"
-#include "lib/random_data.h"
-#include "lib/random_graph.h"
+#include "random/coverage.h"
+#include "random/random_data.h"
+#include "random/random_graph.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* The soak program's reduction and its table of planted mistakes, as docs/DEBUGGING.md shows them.
  */
 #include "lib/compile.h"
-#include "lib/program.h"
 #include "lib/text_file.h"
+#include "random/program.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * reduction of what fails, or of a program that is given. */
 #include "soak.h"
 
-#include "lib/random_graph.h"
+#include "random/random_graph.h"
 
 #include <errno.h>
 #include <inttypes.h>

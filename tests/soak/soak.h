@@ -3,9 +3,9 @@
 #ifndef FUSEC_TESTS_SOAK_H
 #define FUSEC_TESTS_SOAK_H
 
-#include "lib/coverage.h"
 #include "lib/pair.h"
-#include "lib/program.h"
+#include "random/coverage.h"
+#include "random/program.h"
 
 typedef struct Soak {
     uint64_t n, seed;

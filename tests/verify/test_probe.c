@@ -2,9 +2,9 @@
 #include "verify/probe.h"
 
 #include "lib/plans.h"
-#include "lib/random_graph.h"
 #include "memory/memplan.h"
 #include "plan/in_place.h"
+#include "random/random_graph.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
