@@ -347,6 +347,10 @@ same-as-quick: $(SAME_BUILT) ## The same in a few minutes: 100 random graphs, th
 layers: ## Check who includes whom
 	@sh tools/layers.sh
 
+.PHONY: circles
+circles: build/fusec build/libfusert.so ## Check that no folders call each other, and few files in a circle
+	@sh tools/circles.sh $(O)
+
 C_FILES = $(shell find compiler runtime tests tools -name '*.[ch]')
 format: ## Format the C sources in place
 	$(Q)clang-format -i $(C_FILES)
