@@ -84,7 +84,7 @@ static Guard slice_range(IndexTab *tab, const Node *slice, uint32_t k, IndexId a
     DimId zero = dim_const(dims, 0), one = dim_const(dims, 1);
     DimId offset = index_expr(tab, at).offset, back = dim_sub(dims, zero, offset);
     DimId n = slice->shape.dims[k], span = n;
-    if (slice->attrs.step[k] != 1) {
+    if (slice->attrs.step[k] != 1 && n != zero) {
         span = dim_sub(dims, n, one);
         span = dim_mul_const(dims, span, slice->attrs.step[k]);
         span = dim_add(dims, span, one);

@@ -194,6 +194,7 @@ static uint32_t rows_of_left(const Wgmma *g, Tile tile) {
     const int64_t whole = 8; /* the swizzle's */
     int64_t most = (dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[0].axis)) + whole - 1) /
                    whole * whole;
+    if (most < whole) most = whole; /* no box is empty, though the lhs may be */
     return most < tile.m ? (uint32_t)most : tile.m;
 }
 
