@@ -15,7 +15,7 @@
 # SAME_AS_CACHE (build/same_as) keeps the revision's library and what it wrote, by program, so that
 # other calls compile only what is new. Several trees may share it. JOBS (all processors) compile
 # side by side. SAME_AS_NEW is the libfusec.so to compare, with its fusec beside it, if not this
-# tree's.
+# tree's. ONLY is a regular expression of the jobs to compare, KEY:NAME:TARGET:KIND:OPTION.
 # tests/same/exceptions.txt holds the differences that are meant.
 # Exit status: 0; 1 when something differs or has no result; 2 when nothing can be compared, but 0
 # where --quick lacks the revision, as a shallow checkout does.
@@ -153,7 +153,7 @@ key "$programs" | awk -v targets="$work/targets" '
           for (o = 1; o <= n_options; o++)
               if ($5 == "any" || target[t] ~ ":" $5 "$")
                   print $1 ":" $3 ":" target[t] ":" option[o], $2 }
-' >"$work/jobs"
+' | awk -v only="${ONLY-}" '$1 ~ only' >"$work/jobs"
 
 # What the revision has not written yet. Lines go to the end of one file, whoever writes them.
 [ -s "$base/results" ] ||
@@ -184,7 +184,8 @@ run_program "${new%/*}/fusec" >"$work/program.new"
 
 # ---- the new compiler, and the comparison ----
 
-say "compiling $(wc -l <"$work/jobs") artifacts of $(wc -l <"$programs") programs"
+n_programs=$(cut -d' ' -f2 "$work/jobs" | sort -u | wc -l)
+say "compiling $(wc -l <"$work/jobs") artifacts of $n_programs programs"
 build/same_compile "$new" "$jobs" "$work/new" <"$work/jobs" || true
 touch "$work/new"
 
@@ -239,7 +240,7 @@ while read -r _ file name target kind option what; do
     echo "    again: build/same_compile $new $file $name $target $kind $option"
 done <"$work/first"
 [ "$differing" = 0 ] || echo "all of them: grep ^differs $work/differing"
-say "$(wc -l <"$programs") programs, $compared artifacts compared with $revision," \
+say "$n_programs programs, $compared artifacts compared with $revision," \
     "$differing differing, $excepted differing as tests/same/exceptions.txt says;" \
     "$(wc -l <"$work/program.new") runs of the program, $programs_differing differing;" \
     "$skipped skipped; $(($(date +%s) - begin)) s"
