@@ -338,7 +338,7 @@ REV = ff8f6ed
 SAME_AS = CC="$(CC)" sh tools/same_as.sh
 build/same_compile: $(O)/tools/same_compile.o
 	$(call say,LINK )$(CC) -o $@ $^ -ldl
-SAME_BUILT = build/same_compile build/libfusec.so $(B)/tests/soak/soak
+SAME_BUILT = build/same_compile build/libfusec.so build/fusec $(B)/tests/soak/soak
 same-as: $(SAME_BUILT) ## Check that artifacts are those of a git revision, byte for byte (REV=ff8f6ed N=2000 SEED=1)
 	@$(SAME_AS) $(REV) $(if $(filter command%,$(origin N)),$(N),2000) $(SEED)
 same-as-quick: $(SAME_BUILT) ## The same in a few minutes: 100 random graphs, three targets

@@ -4,7 +4,7 @@
 #
 #   same_as.sh [--quick] REVISION [N] [SEED]
 #
-# REVISION is one of git's, or a libfusec.so. The programs are this tree's: examples, goldens, wrong
+# REVISION is one of git's, or a libfusec.so with its fusec beside it. The programs are this tree's: examples, goldens, wrong
 # programs, bench programs, the workloads of bench/peers, the programs of all these in `kernel`,
 # `fuse must` and `fuse never` blocks as the revision fuses them, and what the soak program draws: N
 # random graphs and programs for every template. Each is compiled for every target the revision has,
@@ -14,9 +14,11 @@
 #
 # SAME_AS_CACHE (build/same_as) keeps the revision's library and what it wrote, by program, so that
 # other calls compile only what is new. Several trees may share it. JOBS (all processors) compile
-# side by side. SAME_AS_NEW is the libfusec.so to compare, if not this tree's.
+# side by side. SAME_AS_NEW is the libfusec.so to compare, with its fusec beside it, if not this
+# tree's. ONLY is a regular expression of the jobs to compare, KEY:NAME:TARGET:KIND:OPTION.
 # tests/same/exceptions.txt holds the differences that are meant.
-# Exit status: 0; 1 when something differs or has no result; 2 when nothing can be compared.
+# Exit status: 0; 1 when something differs or has no result; 2 when nothing can be compared, but 0
+# where --quick lacks the revision, as a shallow checkout does.
 set -eu
 cd "$(dirname "$0")/.."
 export LC_ALL=C
@@ -31,6 +33,7 @@ work=build/same_as/work${SAME_AS_NEW:+-$(echo "$new" | cksum | cut -d' ' -f1)}
 rm -rf "$work"
 mkdir -p "$cache" "$work"
 begin=$(date +%s)
+skipped=0
 
 say() { echo "same-as: $*"; }
 
@@ -42,30 +45,34 @@ build_revision() {
     mkdir -p "$base/tree"
     git archive "$id" | tar -x -C "$base/tree"
     if ! env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$base/tree" -j"$jobs" CC="${CC:-gcc}" \
-        build/libfusec.so >"$base/build.log" 2>&1; then
+        build/libfusec.so build/fusec >"$base/build.log" 2>&1; then
         tail -20 "$base/build.log"
         say "the compiler of $revision cannot be built: $base/build.log"
         exit 2
     fi
+    mv "$base/tree/build/fusec" "$base/fusec"
     mv "$base/tree/build/libfusec.so" "$base/libfusec.so"
     rm -rf "$base/tree"
 }
 
 if [ -f "$revision" ]; then
     id=$(sha256sum "$revision" | cut -c1-16)
-    old=$revision
+    old=$(realpath "$revision")
+    [ -f "${old%/*}/fusec" ] || { say "there is no fusec beside $revision" >&2; exit 2; }
 elif id=$(git rev-parse --verify --quiet "$revision^{commit}"); then
     old=$cache/$id/libfusec.so
 else
     say "SKIPPED: revision $revision is not in this checkout (a shallow one?): nothing was compared"
-    echo "0 passed, 0 failed, 1 skipped"
+    [ -n "$quick" ] || exit 2
     exit 0
 fi
 base=$cache/$id
 mkdir -p "$base/blocks"
 exec 9>"$base/lock"
 flock 9
-[ -f "$old" ] || build_revision
+for file in "$old" "${old%/*}/fusec"; do
+    [ -f "$file" ] || build_revision
+done
 
 # ---- programs: lines `FILE NAME OPTIONS KINDS`: all or default, the kinds of artifact or any ----
 
@@ -88,6 +95,7 @@ if python3 tools/peers_sources.py "$work/peers"; then
         ' >>"$programs"
 else
     say "SKIPPED: the peers' workloads, which python3 prints"
+    skipped=1
 fi
 [ -n "$quick" ] || cp "$programs" "$work/fused"
 list default tests/negative >>"$programs"
@@ -145,7 +153,7 @@ key "$programs" | awk -v targets="$work/targets" '
           for (o = 1; o <= n_options; o++)
               if ($5 == "any" || target[t] ~ ":" $5 "$")
                   print $1 ":" $3 ":" target[t] ":" option[o], $2 }
-' >"$work/jobs"
+' | awk -v only="${ONLY-}" '$1 ~ only' >"$work/jobs"
 
 # What the revision has not written yet. Lines go to the end of one file, whoever writes them.
 [ -s "$base/results" ] ||
@@ -157,9 +165,27 @@ if [ -s "$work/missing" ]; then
 fi
 cp "$base/results" "$work/old"
 
+# ---- the program: status, standard output and standard error ----
+
+run_program() { # run_program FUSEC, lines `TARGET NAME STATUS HASHES`
+    find dsl/examples tests/golden tests/negative -name '*.g' | sort | while read -r file; do
+        for target in sm_80 cpu; do
+            suffix=ptx status=0
+            [ $target = sm_80 ] || suffix=o
+            "$1" "$file" --target=$target -o "$work/made.$suffix" \
+                >"$work/stdout" 2>"$work/stderr" || status=$?
+            echo "$target $file $status $(cksum <"$work/stdout") $(cksum <"$work/stderr")"
+        done
+    done
+}
+say "running both programs"
+run_program "${old%/*}/fusec" >"$work/program.old"
+run_program "${new%/*}/fusec" >"$work/program.new"
+
 # ---- the new compiler, and the comparison ----
 
-say "compiling $(wc -l <"$work/jobs") artifacts of $(wc -l <"$programs") programs"
+n_programs=$(cut -d' ' -f2 "$work/jobs" | sort -u | wc -l)
+say "compiling $(wc -l <"$work/jobs") artifacts of $n_programs programs"
 build/same_compile "$new" "$jobs" "$work/new" <"$work/jobs" || true
 touch "$work/new"
 
@@ -193,6 +219,9 @@ awk -v exceptions=tests/same/exceptions.txt '
     }
 ' "$work/old" "$work/new" "$work/jobs" >"$work/differing"
 
+programs_differing=$(diff "$work/program.old" "$work/program.new" | grep -c '^>' || true)
+[ "$programs_differing" = 0 ] ||
+    echo "the program's status or output differs: diff $work/program.old $work/program.new"
 differing=$(grep -c '^differs ' "$work/differing" || true)
 excepted=$(grep -c '^exception ' "$work/differing" || true)
 compared=$(wc -l <"$work/jobs")
@@ -211,7 +240,8 @@ while read -r _ file name target kind option what; do
     echo "    again: build/same_compile $new $file $name $target $kind $option"
 done <"$work/first"
 [ "$differing" = 0 ] || echo "all of them: grep ^differs $work/differing"
-say "$(wc -l <"$programs") programs, $compared artifacts compared with $revision," \
-    "$differing differing, $excepted differing as tests/same/exceptions.txt says," \
-    "$(($(date +%s) - begin)) s"
-[ "$differing" = 0 ] && [ "$compared" -gt 0 ]
+say "$n_programs programs, $compared artifacts compared with $revision," \
+    "$differing differing, $excepted differing as tests/same/exceptions.txt says;" \
+    "$(wc -l <"$work/program.new") runs of the program, $programs_differing differing;" \
+    "$skipped skipped; $(($(date +%s) - begin)) s"
+[ "$differing" = 0 ] && [ "$programs_differing" = 0 ] && [ "$compared" -gt 0 ]
