@@ -445,6 +445,26 @@ Test(front, long_chains_are_fine_and_deep_nesting_is_refused) {
     arena_free(arena);
 }
 
+/* Each is looked at once, before an arrow as elsewhere: were a line to look over all that follow
+ * it, these would take minutes. */
+Test(front, blank_lines_take_time_by_their_number, .timeout = 60) {
+    Arena *arena = arena_new(NULL);
+    for (int crlf = 0; crlf < 2; crlf++) {
+        Text text = {.arena = arena};
+        const char *blank = crlf ? " \t\r\n" : "\n";
+        const char *const parts[] = {"", "graph g(x: f32[8])", "-> (y: f32[8]) {", "  y = x + 1.0",
+                                     "}"};
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+            text_puts(&text, parts[i]);
+            for (int k = 0; k < 200000; k++) text_puts(&text, blank);
+        }
+        Parsed parsed = parse(arena, text_str(&text));
+        cr_assert(parsed.module, "%s", messages(&parsed));
+        cr_expect_eq(parsed.module->graphs.data[0]->nodes.n, 3);
+    }
+    arena_free(arena);
+}
+
 /* The programs between ``` lines in the manual; those that only define functions get a graph. */
 Test(front, the_manuals_programs_are_right) {
     Arena *arena = arena_new(NULL);
