@@ -18,7 +18,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const Weight *weight = weights_find(weights, names[i]);
         for (size_t k = 0; weight && k < weight->n_bytes; k++) {
-            sum += ((const unsigned char *)weight->data)[k];
+            unsigned char byte = 0;
+            weights_read(weights, weight, k, &byte, 1, &err);
+            sum += byte;
         }
     }
     volatile unsigned sink = sum;

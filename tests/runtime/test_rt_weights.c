@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct File {
     char bytes[2048];
@@ -47,7 +48,9 @@ Test(rt_weights, a_good_file_is_read) {
     cr_expect(a->rank == 2 && a->dims[0] == 2 && a->dims[1] == 4 && a->n_bytes == 16);
     cr_expect_str_eq(a->dtype, "F16");
     const Weight *b = weights_find(w, "b");
-    cr_expect(b && ((const char *)b->data)[0] == 16);
+    char first = 0;
+    cr_assert(b && weights_read(w, b, 0, &first, 1, &err) == FRT_OK);
+    cr_expect_eq(first, 16);
     cr_expect(weights_find(w, "none") && weights_find(w, "none")->n_bytes == 0);
     cr_expect_not_null(weights_find(w, "odd"), "a dtype of no interest is no error");
     cr_expect_null(weights_find(w, "__metadata__"));
@@ -370,6 +373,30 @@ Test(rt_weights, a_params_shape_may_wait_for_inputs) {
     frt_exec_free(exec);
     close_rig(&rig);
     free(text);
+}
+
+/* A host must not die of what others do to a file that it has opened. */
+Test(rt_weights, a_file_that_is_cut_short_while_it_is_read_is_an_error) {
+    File file = make_file(header, 26);
+    char path[] = "/tmp/fusec-cut-XXXXXX";
+    int descriptor = mkstemp(path);
+    cr_assert(descriptor >= 0);
+    cr_assert_eq(write(descriptor, file.bytes, file.n_bytes), (ssize_t)file.n_bytes);
+    frt_error err = FRT_ERROR_INIT;
+    Weights *weights = NULL;
+    char bytes[16];
+    cr_assert_eq(weights_open(path, &weights, &err), FRT_OK, "%s", err.message);
+    const Weight *a = weights_find(weights, "a"), *b = weights_find(weights, "b");
+    cr_assert(a && b);
+    cr_expect_eq(weights_read(weights, b, 4, bytes, 4, &err), FRT_OK, "%s", err.message);
+    cr_expect(bytes[0] == 20 && bytes[3] == 23);
+    cr_assert_eq(ftruncate(descriptor, (off_t)file.n_bytes - 26 + 16), 0);
+    cr_expect_eq(weights_read(weights, a, 0, bytes, 16, &err), FRT_OK, "%s", err.message);
+    cr_expect_eq(weights_read(weights, b, 0, bytes, 8, &err), FRT_E_WEIGHTS_BAD);
+    cr_expect(strstr(err.message, path) && strstr(err.message, "cut short"), "%s", err.message);
+    weights_close(weights);
+    close(descriptor);
+    remove(path);
 }
 
 Test(rt_weights, a_fifo_is_refused_and_not_waited_for, .timeout = 20) {

@@ -4,6 +4,7 @@
 #define FRT_PROGRAM_H
 
 #include "code/kernels.h"
+#include "exec/weights.h"
 
 #include <pthread.h>
 
@@ -66,9 +67,16 @@ frt_status dims_fix(const Manifest *m, DimState *dims, uint32_t dim, int64_t val
 frt_status dims_fix_by_shape(const Manifest *m, DimState *dims, const Tensor *tensor,
                              const int64_t *extents, frt_error *err);
 
-/* Put `data` on the device in place of what a param had, with its extents. Between enter and leave;
- * frees what it cannot keep. */
-frt_status program_keep_param(frt_program *program, uint32_t index, const void *data,
+/* Where a param's bytes come from: memory of the caller, or a tensor of a weights file. */
+typedef struct ParamSource {
+    const void *data;       /* without `weights` */
+    const Weights *weights; /* NULL: from `data` */
+    const Weight *weight;
+} ParamSource;
+
+/* Put the bytes on the device in place of what a param had, with its extents. Between enter and
+ * leave; frees what it cannot keep. */
+frt_status program_keep_param(frt_program *program, uint32_t index, ParamSource source,
                               const int64_t *extents, int64_t n_bytes, frt_error *err);
 
 /* "[2, 64]" */

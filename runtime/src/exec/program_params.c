@@ -1,6 +1,7 @@
 /* Params that the caller gives, and the dims that all params together fix. */
-#include "host/error.h"
 #include "exec/program.h"
+#include "host/error.h"
+#include "host/mem.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +10,28 @@ static const Tensor *graph_tensors(const frt_program *program) {
     return &program->m->tensors[program->graph->first_tensor];
 }
 
-frt_status program_keep_param(frt_program *program, uint32_t index, const void *data,
+/* From a file piece by piece: what is read is no longer in memory than it is on its way. */
+static frt_status upload_weight(Device *device, void *to, const Weights *weights,
+                                const Weight *weight, frt_error *err) {
+    enum { CHUNK_BYTES = 8 << 20 };
+    size_t n_chunk = weight->n_bytes < CHUNK_BYTES ? weight->n_bytes : CHUNK_BYTES;
+    frt_status status = FRT_OK;
+    void *chunk = mem_alloc(n_chunk, 1);
+    if (!chunk) {
+        return frt_fail_memory(err, n_chunk);
+    }
+    for (size_t at = 0; !status && at < weight->n_bytes; at += n_chunk) {
+        size_t n = weight->n_bytes - at < n_chunk ? weight->n_bytes - at : n_chunk;
+        status = weights_read(weights, weight, at, chunk, n, err);
+        if (!status) {
+            status = device->ops->upload(device, (char *)to + at, chunk, n, err);
+        }
+    }
+    mem_free(chunk);
+    return status;
+}
+
+frt_status program_keep_param(frt_program *program, uint32_t index, ParamSource source,
                               const int64_t *extents, int64_t n_bytes, frt_error *err) {
     Device *device = &program->device;
     Region *region = &program->kept[index];
@@ -21,7 +43,9 @@ frt_status program_keep_param(frt_program *program, uint32_t index, const void *
         status = device_alloc(device, (size_t)n_bytes, &fresh.data, err);
     }
     if (!status && n_bytes > 0) {
-        status = device->ops->upload(device, fresh.data, data, (size_t)n_bytes, err);
+        status = source.weights
+                     ? upload_weight(device, fresh.data, source.weights, source.weight, err)
+                     : device->ops->upload(device, fresh.data, source.data, (size_t)n_bytes, err);
     }
     if (!status && moves && region->data) {
         status = device->ops->sync_all(device, err); /* earlier runs may still read the old one */
@@ -82,7 +106,8 @@ static frt_status set_param(frt_program *program, uint32_t index, const frt_tens
         status = resolve_dims(program, index, given->dims, &dims, err);
     }
     if (!status) {
-        status = program_keep_param(program, index, given->data, given->dims, n_bytes, err);
+        status = program_keep_param(program, index, (ParamSource){.data = given->data}, given->dims,
+                                    n_bytes, err);
     }
     if (!status) {
         program->dims = dims;

@@ -51,8 +51,9 @@ static frt_status fail_shape(const Tensor *tensor, const Weight *weight, const c
 }
 
 /* Symbolic extents of params are fixed by the file before any of them is checked. */
-static frt_status fix_dims(frt_program *program, const Tensor *tensor, const Weight *weight,
-                           frt_error *err) {
+static frt_status fix_dims(frt_program *program, const Tensor *tensor, const Weights *weights,
+                           const Weight *weight, frt_error *err) {
+    (void)weights;
     if (weight->rank != tensor->rank ||
         strcmp(weight->dtype, weights_dtype_word(tensor->dtype)) != 0) {
         char wanted[64];
@@ -85,19 +86,20 @@ static frt_status check_shape(const frt_program *program, const Tensor *tensor,
     return FRT_OK;
 }
 
-static frt_status load_param(frt_program *program, const Tensor *tensor, const Weight *weight,
-                             frt_error *err) {
+static frt_status load_param(frt_program *program, const Tensor *tensor, const Weights *weights,
+                             const Weight *weight, frt_error *err) {
     frt_status status = check_shape(program, tensor, weight, err);
     if (status) {
         return status;
     }
     const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
-    return program_keep_param(program, (uint32_t)(tensor - tensors), weight->data, weight->dims,
+    ParamSource source = {.weights = weights, .weight = weight};
+    return program_keep_param(program, (uint32_t)(tensor - tensors), source, weight->dims,
                               (int64_t)weight->n_bytes, err);
 }
 
-typedef frt_status (*ParamVisitor)(frt_program *program, const Tensor *tensor, const Weight *weight,
-                                   frt_error *err);
+typedef frt_status (*ParamVisitor)(frt_program *program, const Tensor *tensor,
+                                   const Weights *weights, const Weight *weight, frt_error *err);
 
 static frt_status for_each_param(frt_program *program, const Weights *weights, const char *path,
                                  ParamVisitor visit, frt_error *err) {
@@ -115,7 +117,7 @@ static frt_status for_each_param(frt_program *program, const Weights *weights, c
                             tensor->key, path);
         }
         /* A param without a key may come from elsewhere. */
-        status = weight ? visit(program, tensor, weight, err) : FRT_OK;
+        status = weight ? visit(program, tensor, weights, weight, err) : FRT_OK;
     }
     return status;
 }

@@ -14,20 +14,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_HEADER_BYTES 100000000u
 
+enum { LENGTH_BYTES = 8 }; /* of the header's length */
+
 struct Weights {
     char name[256]; /* for messages */
-    void *map;
-    size_t n_map;
-    const unsigned char *data; /* after the header */
+    char *header;   /* of a file: memory that the length and the JSON text were read to */
+    int file;       /* -1: `data` holds the elements */
+    const unsigned char *data;
+    uint64_t data_begin; /* of a file: where the elements begin */
     size_t n_data;
     json_t *root; /* owns the strings of the list */
-    Weight *list; /* sorted by offset, then by address of the name */
+    Weight *list; /* sorted by offset, then by size */
     size_t n;
 };
 
@@ -119,7 +121,7 @@ static frt_status read_weight(Weights *w, const char *name, const json_t *entry,
     if (span != -2 && span != offsets[1] - offsets[0]) {
         return bad(w, err, name, "has data_offsets that do not fit its shape and dtype");
     }
-    weight.data = w->data + offsets[0];
+    weight.offset = (uint64_t)offsets[0];
     weight.n_bytes = (size_t)(offsets[1] - offsets[0]);
     w->list[w->n++] = weight;
     return FRT_OK;
@@ -128,25 +130,25 @@ static frt_status read_weight(Weights *w, const char *name, const json_t *entry,
 static int compare_weights(const void *a, const void *b) {
     const Weight *x = a;
     const Weight *y = b;
-    if (x->data != y->data) {
-        return (const char *)x->data < (const char *)y->data ? -1 : 1;
+    if (x->offset != y->offset) {
+        return x->offset < y->offset ? -1 : 1;
     }
     return (x->n_bytes > y->n_bytes) - (x->n_bytes < y->n_bytes);
 }
 
 /* The tensors tile the data: no overlap, no hole, no rest. */
 static frt_status check_tiling(Weights *w, frt_error *err) {
-    const unsigned char *end = w->data;
+    uint64_t end = 0;
     qsort(w->list, w->n, sizeof *w->list, compare_weights);
     for (size_t i = 0; i < w->n; i++) {
-        const unsigned char *data = w->list[i].data;
-        if (data != end) {
+        uint64_t offset = w->list[i].offset;
+        if (offset != end) {
             return bad(w, err, w->list[i].name,
-                       data < end ? "overlaps another tensor" : "follows a hole in the data");
+                       offset < end ? "overlaps another tensor" : "follows a hole in the data");
         }
-        end = data + w->list[i].n_bytes;
+        end = offset + w->list[i].n_bytes;
     }
-    if (end != w->data + w->n_data) {
+    if (end != w->n_data) {
         return bad(w, err, NULL, "there is data after the last tensor");
     }
     return FRT_OK;
@@ -182,33 +184,50 @@ static frt_status read_header(Weights *w, const char *header, size_t n_header, f
     return check_tiling(w, err);
 }
 
-static frt_status parse(Weights *w, const void *bytes, size_t n_bytes, frt_error *err) {
-    const unsigned char *p = bytes;
-    uint64_t n_header = 0;
-    if (n_bytes < 8) {
-        return bad(w, err, NULL, "too short for a .safetensors file");
+/* The header's length, from the first 8 of the file's `n_bytes` bytes. */
+static frt_status read_length(Weights *w, const unsigned char *p, uint64_t n_bytes,
+                              size_t *n_header, frt_error *err) {
+    uint64_t n = 0;
+    for (int i = LENGTH_BYTES - 1; i >= 0; i--) {
+        n = n << 8 | p[i];
     }
-    for (int i = 7; i >= 0; i--) {
-        n_header = n_header << 8 | p[i];
-    }
-    if (n_header > MAX_HEADER_BYTES || n_header > n_bytes - 8) {
+    if (n > MAX_HEADER_BYTES || n > n_bytes - LENGTH_BYTES) {
         return bad(w, err, NULL,
                    "the header's length lies outside the file: not a .safetensors "
                    "file, or cut short");
     }
-    w->data = p + 8 + n_header;
-    w->n_data = n_bytes - 8 - (size_t)n_header;
-    return read_header(w, (const char *)p + 8, (size_t)n_header, err);
+    *n_header = (size_t)n;
+    w->data_begin = LENGTH_BYTES + n;
+    w->n_data = (size_t)(n_bytes - w->data_begin);
+    return FRT_OK;
 }
 
-frt_status weights_parse(const void *bytes, size_t n_bytes, const char *name, Weights **weights,
-                         frt_error *err) {
-    Weights *w = mem_alloc(1, sizeof *w);
+static frt_status parse(Weights *w, const void *bytes, size_t n_bytes, frt_error *err) {
+    const unsigned char *p = bytes;
+    size_t n_header;
+    if (n_bytes < LENGTH_BYTES) {
+        return bad(w, err, NULL, "too short for a .safetensors file");
+    }
+    frt_status status = read_length(w, p, n_bytes, &n_header, err);
+    if (status) {
+        return status;
+    }
+    w->data = p + w->data_begin;
+    return read_header(w, (const char *)p + LENGTH_BYTES, n_header, err);
+}
+
+static frt_status new_weights(const char *name, Weights **weights, frt_error *err) {
+    Weights *w = *weights = mem_alloc(1, sizeof *w);
     if (!w) {
         return frt_fail_memory(err, sizeof *w);
     }
+    w->file = -1;
     snprintf(w->name, sizeof w->name, "%s", name);
-    frt_status status = parse(w, bytes, n_bytes, err);
+    return FRT_OK;
+}
+
+/* Hands out what was read, or nothing of what cannot be. */
+static frt_status give(Weights *w, frt_status status, Weights **weights) {
     if (status) {
         weights_close(w);
         return status;
@@ -217,21 +236,60 @@ frt_status weights_parse(const void *bytes, size_t n_bytes, const char *name, We
     return FRT_OK;
 }
 
-static frt_status map_file(int file, const char *path, void **map, size_t *n, frt_error *err) {
+frt_status weights_parse(const void *bytes, size_t n_bytes, const char *name, Weights **weights,
+                         frt_error *err) {
+    Weights *w;
+    frt_status status = new_weights(name, &w, err);
+    return status ? status : give(w, parse(w, bytes, n_bytes, err), weights);
+}
+
+/* Bytes [at, at + n) of the file, all of them. */
+static frt_status read_file(const Weights *w, uint64_t at, void *to, size_t n, frt_error *err) {
+    char *next = to;
+    while (n > 0) {
+        ssize_t got = pread(w->file, next, n, (off_t)at);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return frt_fail(err, FRT_E_FILE, "cannot read %s: %s", w->name, strerror(errno));
+        }
+        if (got == 0) {
+            return bad(w, err, NULL, "was cut short while it was read");
+        }
+        next += got;
+        at += (uint64_t)got;
+        n -= (size_t)got;
+    }
+    return FRT_OK;
+}
+
+static frt_status parse_file(Weights *w, const char *path, frt_error *err) {
     struct stat info;
-    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+    unsigned char length[LENGTH_BYTES];
+    size_t n_header = 0;
+    if (fstat(w->file, &info) != 0 || !S_ISREG(info.st_mode)) {
         return frt_fail(err, FRT_E_FILE, "%s is no regular file", path);
     }
     if (info.st_size == 0) {
         return frt_fail(err, FRT_E_WEIGHTS_BAD, "%s is empty", path);
     }
-    *n = (size_t)info.st_size;
-    *map = mmap(NULL, *n, PROT_READ, MAP_PRIVATE, file, 0);
-    if (*map == MAP_FAILED) {
-        *map = NULL;
-        return frt_fail(err, FRT_E_FILE, "cannot map %s: %s", path, strerror(errno));
+    if (info.st_size < LENGTH_BYTES) {
+        return bad(w, err, NULL, "too short for a .safetensors file");
     }
-    return FRT_OK;
+    frt_status status = read_file(w, 0, length, sizeof length, err);
+    if (!status) {
+        status = read_length(w, length, (uint64_t)info.st_size, &n_header, err);
+    }
+    if (status) {
+        return status;
+    }
+    w->header = mem_alloc(n_header + 1, 1);
+    if (!w->header) {
+        return frt_fail_memory(err, n_header + 1);
+    }
+    status = read_file(w, LENGTH_BYTES, w->header, n_header, err);
+    return status ? status : read_header(w, w->header, n_header, err);
 }
 
 frt_status weights_open(const char *path, Weights **weights, frt_error *err) {
@@ -241,21 +299,22 @@ frt_status weights_open(const char *path, Weights **weights, frt_error *err) {
         return frt_fail(err, errno == ENOENT ? FRT_E_WEIGHTS_MISSING : FRT_E_FILE,
                         "cannot open weights file %s: %s", path, strerror(errno));
     }
-    void *map = NULL;
-    size_t n = 0;
-    frt_status status = map_file(file, path, &map, &n, err);
-    close(file);
-    if (!status) {
-        status = weights_parse(map, n, path, weights, err);
-    }
+    Weights *w;
+    frt_status status = new_weights(path, &w, err);
     if (status) {
-        if (map) {
-            munmap(map, n);
-        }
+        close(file);
         return status;
     }
-    (*weights)->map = map;
-    (*weights)->n_map = n;
+    w->file = file;
+    return give(w, parse_file(w, path, err), weights);
+}
+
+frt_status weights_read(const Weights *w, const Weight *weight, size_t at, void *to, size_t n,
+                        frt_error *err) {
+    if (w->file >= 0) {
+        return read_file(w, w->data_begin + weight->offset + at, to, n, err);
+    }
+    memcpy(to, w->data + weight->offset + at, n);
     return FRT_OK;
 }
 
@@ -263,11 +322,12 @@ void weights_close(Weights *w) {
     if (!w) {
         return;
     }
-    if (w->map) {
-        munmap(w->map, w->n_map);
+    if (w->file >= 0) {
+        close(w->file);
     }
     json_decref(w->root);
     mem_free(w->list);
+    mem_free(w->header);
     mem_free(w);
 }
 

@@ -1,4 +1,6 @@
-/* A .safetensors file: mapped, its header checked whole before anything is looked up. */
+/* A .safetensors file: its header is checked whole before anything is looked up, and elements are
+ * read when they are asked for, so that a file which others cut short meanwhile is an error and no
+ * signal. */
 #ifndef FRT_WEIGHTS_H
 #define FRT_WEIGHTS_H
 
@@ -9,7 +11,7 @@ typedef struct Weight {
     const char *dtype; /* the file's word, "F32" */
     int32_t rank;
     int64_t dims[FRT_MAX_RANK];
-    const void *data; /* little-endian row-major elements, any alignment */
+    uint64_t offset; /* of its elements, little-endian and row-major, from the first tensor's */
     size_t n_bytes;
 } Weight;
 
@@ -25,6 +27,11 @@ void weights_close(Weights *weights);
 
 /* NULL if the file has none of this name. */
 const Weight *weights_find(const Weights *weights, const char *name);
+
+/* Copies bytes [at, at + n) of the tensor's elements to `to`. FRT_E_WEIGHTS_BAD when the file has
+ * become shorter, FRT_E_FILE when it cannot be read. */
+frt_status weights_read(const Weights *weights, const Weight *weight, size_t at, void *to, size_t n,
+                        frt_error *err);
 
 /* The word for a dtype in such files. */
 const char *weights_dtype_word(frt_dtype dtype);
