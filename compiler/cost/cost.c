@@ -1,6 +1,6 @@
 /* Pricing kernels. See cost.h.
  *
- * The constants below are judged, and checked by the figures of docs/RESULTS.md; rates are the
+ * The constants below are judged, and checked by the figures of docs/results; rates are the
  * card's. */
 #include "cost/gemm.h"
 #include "cost/gemm_rows_gemm.h"
@@ -31,7 +31,7 @@ static const double ROW_AGAIN_US = 0.6; /* of the last rows, for each further re
 static const double STEP_SHARE = 0.15; /* what a cluster of one block would not overlap, if it had a
                                         * processor for itself */
 static const double CLUSTER_PASS_US = 1.2; /* at least, of a pass: what blocks send */
-/* Of maps, measured on an H200 (docs/RESULTS.md): what sectors take beside lines, where each lane's
+/* Of maps, measured on an H200 (docs/results): what sectors take beside lines, where each lane's
  * element lies in one of its own, and what tiles reach of memory's rate; the latter judged. */
 static const double SECTOR_SHARE = 1.55, TILE_SHARE = 0.85;
 /* The same of stores of rows, which fill sectors piece by piece: softmax of 16384 x 4096 in bf16

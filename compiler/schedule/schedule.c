@@ -1,5 +1,5 @@
-/* Schedules by rule. See schedule.h; the rules and their measurements are in docs/ARCHITECTURE.md.
- */
+/* Schedules by rule. See schedule.h; docs/results/scheduling-rules.md has the rules and their
+ * measurements. */
 #include "schedule/schedule.h"
 
 #include "cost/pressure.h"
@@ -585,7 +585,7 @@ static uint32_t long_axis(const Scheduler *s, uint32_t lanes) {
 
 /* Up to which length a row takes more in one masked step of its own than its elements take in the
  * lanes of another axis, where strided accesses go one by one. In clocks, roughly: see
- * docs/ARCHITECTURE.md. */
+ * docs/results/scheduling-rules.md. */
 static int64_t longest_short(MapWork last, MapWork out, uint32_t lanes) {
     double row = ROW_CLOCKS + last.prims + last.n_accesses - last.n_strided;
     double more =

@@ -1,4 +1,4 @@
-/* Launches that overlap (programmatic dependent launch). See gpu.h and docs/ARCHITECTURE.md. */
+/* Launches that overlap (programmatic dependent launch). See gpu.h and docs/design/pdl.md. */
 #include "codegen/gpu/gpu.h"
 #include "plan/launch.h"
 
