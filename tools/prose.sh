@@ -1,5 +1,5 @@
 #!/bin/sh
-# The prose of the documentation, checked: prose.sh (from the root of the repository)
+# The prose of the documentation, checked: prose.sh
 #   prose.sh --long FILE...   prints the sentences of over 30 words, longest first
 #
 # Of every page: the mean sentence has at most 20 words, none has more than 40. ARCHITECTURE.md has at
@@ -8,6 +8,7 @@
 # headings and the targets of links are not prose; docs/results is a notebook and not checked.
 set -u
 export LC_ALL=C
+cd "$(dirname "$0")/.." || exit 1
 MEAN=20 LONGEST=40 TOUR=2500 DESIGN=900
 glossary=docs/GLOSSARY.md
 status=0
