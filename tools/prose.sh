@@ -4,8 +4,9 @@
 #
 # Of every page: the mean sentence has at most 20 words, none has more than 40. ARCHITECTURE.md has at
 # most 2,500 words, a page of docs/design at most 900. No page uses a word that docs/GLOSSARY.md lists
-# under "Words to avoid", and every term that the glossary explains is used outside it. Tables, code,
-# headings and the targets of links are not prose; docs/results is a notebook and not checked.
+# under "Words to avoid". Every term that the glossary explains is used outside it, and every term that
+# a page of docs/design sets in italics is in it. Tables, code, headings and the targets of links are
+# not prose; docs/results is a notebook and not checked.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/.." || exit 1
@@ -91,12 +92,20 @@ check_terms() {
         bad=0
         while read -r term; do
             grep -rqiF --include='*.[chyl]' --include='*.def' --include='*.md' --exclude=GLOSSARY.md \
-                -e "$term" compiler runtime docs && continue
+                -we "$term" compiler runtime docs && continue
             echo "$glossary: the term '$term' is used nowhere"
             bad=1
         done
         exit $bad
     } || status=1
+}
+
+# A page of docs/design sets a term in italics where it explains it. Single letters are mathematics.
+check_defined() {
+    terms=$(for heading in "The sixteen" "The others"; do first_cells "$heading"; done)
+    grep -noE '(^|[ (])\*[A-Za-z][A-Za-z -]+\*' "$1" | tr -d '(*' | while IFS=: read -r line term; do
+        echo "$terms" | grep -qixF -e "${term# }" || echo "$1:$line: the glossary lacks '${term# }'"
+    done | grep . && status=1
 }
 
 for page in docs/*.md docs/design/*.md README.md; do
@@ -106,6 +115,7 @@ done
 check_words docs/ARCHITECTURE.md $TOUR
 for page in docs/design/*.md; do
     check_words "$page" $DESIGN
+    check_defined "$page"
 done
 check_terms
 exit $status
