@@ -246,7 +246,7 @@ static uint32_t write_pieces(Writer *w, const Plan *plan) {
     for (uint32_t k = 0; k < plan->kernels.n; k++)
         for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++) {
             const Store *store = piece_of(&plan->kernels.data[k], i);
-            if (!store || plan->buffers.data[store->buffer].is_on_chip) continue;
+            if (!store || plan->buffers.data[store->buffer].space != BUFFER_GLOBAL) continue;
             write_piece(w, plan, store);
             n++;
         }
@@ -324,7 +324,7 @@ static void write_buffers(Writer *w, const Plan *plan) {
         for (uint32_t i = 0; i < plan->buffers.n; i++) {
             const Buffer *buffer = &plan->buffers.data[i];
             bool is_made = buffer->kind == BUFFER_TEMP || buffer->kind == BUFFER_PREPARED;
-            if (buffer->is_on_chip || is_made != (made == 1)) continue;
+            if (buffer->space != BUFFER_GLOBAL || is_made != (made == 1)) continue;
             write_buffer(w, plan, buffer);
             if (buffer->kind == BUFFER_PREPARED) write_prepared_bytes(w, buffer);
         }
@@ -351,7 +351,7 @@ static uint32_t each_arg(Writer *w, const Plan *plan, const Launch *launch, void
     for (uint32_t k = 0; k < launch->n; k++)
         for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
             const Kernel *kernel = &launch->kernels[k];
-            if (plan->buffers.data[kernel->args.data[i]].is_on_chip) continue;
+            if (plan->buffers.data[kernel->args.data[i]].space != BUFFER_GLOBAL) continue;
             visit(w, plan, kernel, i, position++, user);
         }
     return position;
@@ -457,7 +457,7 @@ static uint32_t position_of(const Plan *plan, const Launch *launch, uint32_t k, 
     uint32_t position = 0;
     for (uint32_t i = 0; i <= k; i++)
         for (uint32_t a = 0; a < (i < k ? launch->kernels[i].args.n : arg); a++)
-            position += !plan->buffers.data[launch->kernels[i].args.data[a]].is_on_chip;
+            position += plan->buffers.data[launch->kernels[i].args.data[a]].space == BUFFER_GLOBAL;
     return position;
 }
 

@@ -96,7 +96,7 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
     uint32_t n = 0, n_maps = n_launch_maps(lower, launch);
     for (uint32_t k = 0; k < launch->n; k++)
         for (uint32_t i = 0; i < launch->kernels[k].args.n; i++)
-            if (!lower->plan->buffers.data[launch->kernels[k].args.data[i]].is_on_chip)
+            if (lower->plan->buffers.data[launch->kernels[k].args.data[i]].space == BUFFER_GLOBAL)
                 params[n++] = unit->global_ptr;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
         if (launch_symbols(launch) >> s & 1) params[n++] = unit->i64;
@@ -135,7 +135,7 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
     Smem *chips = arena_array(lower->unit->arena, Smem, kernel->args.n);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
-        if (!lower->plan->buffers.data[buffer].is_on_chip) {
+        if (lower->plan->buffers.data[buffer].space == BUFFER_GLOBAL) {
             lower->pointers[i] = LLVMGetParam(lower->function, param++);
             continue;
         }
@@ -344,7 +344,7 @@ static void load_symbols(Lower *lower, const Launch *launch) {
 static uint32_t load_pointers(Lower *lower, uint32_t slot) {
     const Unit *unit = lower->unit;
     for (uint32_t i = 0; i < lower->kernel->args.n; i++)
-        if (!lower->plan->buffers.data[lower->kernel->args.data[i]].is_on_chip)
+        if (lower->plan->buffers.data[lower->kernel->args.data[i]].space == BUFFER_GLOBAL)
             lower->pointers[i] =
                 load_slot(unit, LLVMGetParam(lower->function, 0), unit->ptr, slot++);
     return slot;

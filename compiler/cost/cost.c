@@ -218,7 +218,7 @@ static double read_first(Coster *c, Pricing *p, uint32_t buffer, const bool *liv
 
 static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live) {
     const Kernel *kernel = p->kernel;
-    bool is_on_chip = c->plan->buffers.data[buffer].is_on_chip;
+    bool is_on_chip = c->plan->buffers.data[buffer].space != BUFFER_GLOBAL;
     bool is_again = false;
     for (uint32_t s = 0; s <= kernel->stages.n && !is_on_chip; s++) {
         Footprint foot = footprint_loads(c->arena, c->plan, kernel, buffer, live[s], c->values);
@@ -256,7 +256,7 @@ static double scattered_bytes(const Coster *c, const Pricing *p, uint32_t buffer
 }
 
 static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
-    if (c->plan->buffers.data[buffer].is_on_chip) return;
+    if (c->plan->buffers.data[buffer].space != BUFFER_GLOBAL) return;
     Footprint foot = footprint_stores(c->arena, c->plan, p->kernel, buffer, c->values);
     if (foot.elems <= 0) return;
     p->cost->written_bytes += foot.bytes;
@@ -531,7 +531,8 @@ static void time_kernel(const Coster *c, Pricing *p) {
 static bool waits_for_memory(const Coster *c, const Kernel *kernel) {
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        if (s->kind != SCALAR_LOAD || c->plan->buffers.data[s->buffer].is_on_chip) continue;
+        if (s->kind != SCALAR_LOAD || c->plan->buffers.data[s->buffer].space != BUFFER_GLOBAL)
+            continue;
         uint32_t arg = kernel_find_arg(kernel, s->buffer);
         if (arg != NO_ARG && !(kernel->copied_args >> arg & 1)) return true;
     }

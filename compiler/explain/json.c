@@ -152,7 +152,7 @@ static void put_buffers(const Writer *w, const Kernel *kernel, bool written) {
         jsontext_begin(w->json, NULL, '{');
         jsontext_string(w->json, "buffer", buffer->name);
         put_bytes(w, "bytes", dim_number(w->dims, bytes, w->input->cost->dims));
-        jsontext_bool(w->json, "on_chip", buffer->is_on_chip);
+        jsontext_bool(w->json, "on_chip", buffer->space != BUFFER_GLOBAL);
         if (written && buffer->takes_over)
             jsontext_string(w->json, "in_place_of",
                             w->plan->buffers.data[buffer->takes_over - 1].name);

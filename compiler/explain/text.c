@@ -88,7 +88,7 @@ static void print_buffer(const Ledger *l, uint32_t id, bool written) {
     const Buffer *buffer = &l->plan->buffers.data[id];
     uint32_t source = footprint_source(l->plan, id, l->input->cost->dims);
     text_printf(l->out, " %s", l->plan->buffers.data[written ? id : source].name);
-    if (buffer->is_on_chip) text_puts(l->out, " (on chip)");
+    if (buffer->space != BUFFER_GLOBAL) text_puts(l->out, " (on chip)");
     if (written && buffer->takes_over)
         text_printf(l->out, " (in place of %s)",
                     l->plan->buffers.data[buffer->takes_over - 1].name);
@@ -106,7 +106,7 @@ static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
         const Buffer *buffer = &l->plan->buffers.data[kernel->args.data[i]];
         if (kernel_stores_to(kernel, kernel->args.data[i]) != written) continue;
         print_buffer(l, kernel->args.data[i], written);
-        if (buffer->is_on_chip) continue;
+        if (buffer->space != BUFFER_GLOBAL) continue;
         bytes = add(l, bytes, kernel_buffer_bytes(l->plan, kernel, kernel->args.data[i]));
     }
     text_puts(l->out, ": ");

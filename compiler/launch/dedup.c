@@ -129,7 +129,7 @@ static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *ker
     for (uint32_t k = 0; k < index_n_axes(tab); k++)
         text_printf(&w.out, "axis %u\n", index_axis_extent(tab, k));
     for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (plan->buffers.data[kernel->args.data[i]].is_on_chip)
+        if (plan->buffers.data[kernel->args.data[i]].space != BUFFER_GLOBAL)
             text_printf(&w.out, "on chip %u from %u\n", i, kernel_arg_begin(kernel, i));
     for (uint32_t i = 0; i < kernel->args.n; i++)
         if (in_place_may_any(arena, plan, kernel, kernel->args.data[i]))

@@ -229,9 +229,9 @@ static void set_variants(GemmRowsGemmFinder *s) {
 
 /* Linking. */
 
-static void set_on_chip(const GemmRowsGemmFinder *s, bool is_on_chip) {
+static void set_space(const GemmRowsGemmFinder *s, BufferSpace space) {
     for (uint32_t i = 0; i + 1 < GEMM_ROWS_GEMM_KERNELS; i++)
-        s->plan->buffers.data[s->passed[i]].is_on_chip = is_on_chip;
+        s->plan->buffers.data[s->passed[i]].space = space;
 }
 
 /* Moves the first two down to the third, before which all is made that any of them reads. */
@@ -273,7 +273,7 @@ static bool try_relay(GemmRowsGemmFinder *s) {
     for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++) saved[i] = *kernel_of(s, i);
     Prices apart = price_now(s);
     set_variants(s);
-    set_on_chip(s, true);
+    set_space(s, BUFFER_REGISTER);
     Kernel *rows = &s->plan->kernels.data[s->at[1]];
     if (s->plan->may_rewrite)
         rows->online_softmax = online_softmax_find(kernel_of(s, 0), rows, s->passed[0]);
@@ -287,7 +287,7 @@ static bool try_relay(GemmRowsGemmFinder *s) {
         move_together(s);
         return true;
     }
-    set_on_chip(s, false);
+    set_space(s, BUFFER_GLOBAL);
     for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++)
         s->plan->kernels.data[s->at[i]] = saved[i];
     return false;

@@ -153,9 +153,8 @@ static bool fill_smem(const Turns *t, Trial *trial) {
     if (own > MAX_STATIC_BYTES) return false;
     for (uint32_t b = 0; b < trial->plan.buffers.n; b++) {
         Buffer *buffer = &trial->plan.buffers.data[b];
-        buffer->is_on_chip =
-            buffer->is_on_chip ||
-            (buffer->kind == BUFFER_TEMP && is_written(trial, b) && !is_used_outside(t, trial, b));
+        if (buffer->kind == BUFFER_TEMP && is_written(trial, b) && !is_used_outside(t, trial, b))
+            buffer->space = BUFFER_SHARED;
     }
     if (smem_bytes(trial) + own > MAX_SHARED_BYTES) return false;
     for (uint32_t k = 0; k < trial->plan.kernels.n; k++)
@@ -240,7 +239,7 @@ static void put_run(Plan *plan, uint32_t first, const Trial *run) {
     memcpy(&plan->kernels.data[run->begin - first], run->plan.kernels.data,
            run->plan.kernels.n * sizeof *run->plan.kernels.data);
     for (uint32_t b = 0; b < plan->buffers.n; b++)
-        plan->buffers.data[b].is_on_chip = run->plan.buffers.data[b].is_on_chip;
+        plan->buffers.data[b].space = run->plan.buffers.data[b].space;
 }
 
 /* What is around the run, with it as a launch (`run`) or as it is, once the rest is chained and

@@ -99,9 +99,9 @@ static bool has_operands(const Sequence *c) {
     return n_passed > 0;
 }
 
-void sequence_set_on_chip(Sequence *c, uint32_t buffer, bool is_on_chip) {
+void sequence_set_space(Sequence *c, uint32_t buffer, BufferSpace space) {
     if (launch_stores_to(&c->launch, buffer) && sequence_is_private(c, buffer))
-        c->plan->buffers.data[buffer].is_on_chip = is_on_chip;
+        c->plan->buffers.data[buffer].space = space;
 }
 
 /* Of the edges over which the last kernel of the launch takes what those before it made. */
@@ -146,7 +146,7 @@ void sequence_mark_edges(Plan *plan) {
         if (graph_block(plan->graph, edge->consumer, BLOCK_NEVER)) continue;
         for (uint32_t b = 0; b < plan->buffers.n; b++) {
             const Buffer *buffer = &plan->buffers.data[b];
-            if (!buffer->is_on_chip || buffer->node != edge->producer) continue;
+            if (buffer->space == BUFFER_GLOBAL || buffer->node != edge->producer) continue;
             edge->verdict = EDGE_FUSED;
             edge->reason = REASON_ON_CHIP;
         }
@@ -159,7 +159,7 @@ static void link(Sequence *c) {
     uint32_t end = c->first + c->launch.n;
     moved.link = LAUNCH_SEQUENCE;
     for (uint32_t i = 0; i < moved.args.n && c->has_chip; i++)
-        sequence_set_on_chip(c, moved.args.data[i], true);
+        sequence_set_space(c, moved.args.data[i], BUFFER_SHARED);
     memmove(&kernels[end + 1], &kernels[end], (c->next - end) * sizeof *kernels);
     kernels[end] = moved;
     c->launch = plan_launch(c->plan, c->first);
@@ -200,7 +200,7 @@ static bool is_contract(const Sequence *c) {
 static void leave_chip(Sequence *c) {
     const Kernel *reader = &c->launch.kernels[c->launch.n - 1];
     for (uint32_t i = 0; i < reader->args.n; i++)
-        c->plan->buffers.data[reader->args.data[i]].is_on_chip = false;
+        c->plan->buffers.data[reader->args.data[i]].space = BUFFER_GLOBAL;
 }
 
 /* Puts back the kernels from `first` to `next`. */

@@ -79,7 +79,8 @@ static const Graph *subgraph(const Sequence *c) {
         for (uint32_t i = 0; i < kernel->args.n; i++) {
             uint32_t buffer = kernel->args.data[i];
             const Buffer *of = &c->plan->buffers.data[buffer];
-            if (kernel_stores_to(kernel, buffer) && !of->is_on_chip) out[of->node] = true;
+            if (kernel_stores_to(kernel, buffer) && of->space == BUFFER_GLOBAL)
+                out[of->node] = true;
         }
     }
     return subgraph_of(c->scratch, graph, in, out).graph;

@@ -57,7 +57,7 @@ bool sequence_fits(Sequence *c) {
              block_bytes = c->target->max_cluster > 1 ? WGMMA_SHARED_BYTES : MAX_BLOCK_BYTES;
     bool has_room = true;
     for (uint32_t i = 0; i < reader->args.n; i++)
-        sequence_set_on_chip(c, reader->args.data[i], true);
+        sequence_set_space(c, reader->args.data[i], BUFFER_SHARED);
     for (uint32_t v = 0; v < both[0].n_variants; v++) {
         Launch pair = {.kernels = both, .n = 2};
         if (both[0].variants[v].sched.engine == GEMM_WGMMA) continue;
@@ -67,6 +67,6 @@ bool sequence_fits(Sequence *c) {
         has_room = has_room && least_shared(&both[0], &both[0].variants[v]) + bytes <= block_bytes;
     }
     for (uint32_t i = 0; i < reader->args.n; i++)
-        sequence_set_on_chip(c, reader->args.data[i], false);
+        sequence_set_space(c, reader->args.data[i], BUFFER_GLOBAL);
     return has_room && both[0].variants[0].smem_bytes + most <= MAX_CHIP_BYTES;
 }

@@ -18,8 +18,9 @@ typedef struct Sequence {
 
 /* Whether no kernel but those of the launch and the reader needs the buffer. */
 bool sequence_is_private(const Sequence *c, uint32_t buffer);
-/* Sets whether a buffer that the launch makes and nothing but the reader takes is on chip. */
-void sequence_set_on_chip(Sequence *c, uint32_t buffer, bool is_on_chip);
+/* Sets the space of a buffer that the launch makes and only the reader loads; of others it leaves
+ * the space as it is. */
+void sequence_set_space(Sequence *c, uint32_t buffer, BufferSpace space);
 
 /* Whether the source wants a value of the kernel kept apart. */
 bool sequence_is_apart(const Plan *plan, const Kernel *kernel);

@@ -73,7 +73,8 @@ static bool house_new_temps(Placer *p, uint32_t k, DimId *unshared) {
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t id = kernel->args.data[i];
         const Buffer *buffer = &p->plan->buffers.data[id];
-        if (buffer->kind != BUFFER_TEMP || buffer->is_on_chip || p->room_of[id] != ROOM_NONE)
+        if (buffer->kind != BUFFER_TEMP || buffer->space != BUFFER_GLOBAL ||
+            p->room_of[id] != ROOM_NONE)
             continue;
         DimId bytes = dim_round_up(p->dims, buffer_bytes(p->dims, buffer), WORKSPACE_ALIGN_BYTES);
         if (bytes == DIM_NONE) return false;

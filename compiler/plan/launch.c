@@ -73,7 +73,7 @@ static uint32_t turn_place(const Plan *plan, const Launch *launch, uint32_t buff
         for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
             const Kernel *kernel = &launch->kernels[k];
             const Buffer *at = &plan->buffers.data[kernel->args.data[i]];
-            bool is_here = at->is_on_chip || (kernel->copied_args >> i & 1);
+            bool is_here = at->space == BUFFER_SHARED || (kernel->copied_args >> i & 1);
             if (!is_here || launch_comes_again(launch, (LaunchArg){k, i})) continue;
             if (kernel->args.data[i] == buffer) *place = (SmemPlace){(uint32_t)bytes, DIM_NONE};
             own = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, at));
@@ -86,13 +86,12 @@ static uint32_t turn_place(const Plan *plan, const Launch *launch, uint32_t buff
 uint32_t launch_smem_place(const Plan *plan, const Launch *launch, const Sched *sched,
                            uint32_t buffer, SmemPlace *place) {
     uint32_t bytes = 0;
-    if (launch_is_gemm_rows_gemm(launch)) return 0;
     if (launch_is_one_block(launch)) return turn_place(plan, launch, buffer, place);
     for (uint32_t k = 1; k < launch->n; k++)
         for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
             uint32_t id = launch->kernels[k].args.data[i];
             const Buffer *own = &plan->buffers.data[id];
-            if (!own->is_on_chip) continue;
+            if (own->space != BUFFER_SHARED) continue;
             DimId pitch = chip_pitch(plan, &launch->kernels[k], sched, own);
             if (id == buffer) *place = (SmemPlace){bytes, pitch};
             bytes += chip_rows(&launch->kernels[k], sched) * dtype_bytes(own->dtype) *

@@ -13,16 +13,24 @@ typedef enum {
     BUFFER_PREPARED /* made by init kernels from params; the program keeps it between runs */
 } BufferKind;
 
-/* A tensor in memory, row-major. */
+/* Where a buffer lies. A temp that one launch alone stores and loads may lie in the launch's own
+ * blocks; then it has no address in memory and is no argument. */
+typedef enum {
+    BUFFER_GLOBAL,  /* memory */
+    BUFFER_SHARED,  /* a block's shared memory, whole or a tile of it; on a CPU a unit's stack.
+                     * Products that run at once keep their tile in registers instead */
+    BUFFER_REGISTER /* registers of the threads that compute it, a tile at a time */
+} BufferSpace;
+
+/* A row-major tensor. */
 typedef struct Buffer {
     BufferKind kind;
+    BufferSpace space;
     uint32_t ordinal; /* among its kind, in the order of the graph's list (temps: of creation) */
     Dtype dtype;
     Shape shape;
     DimId pitch;         /* temps: elements from row to row along the last axis, where that is more
                           * than the axis has; else DIM_NONE */
-    bool is_on_chip;     /* a temp in no memory: one launch makes and reads it, tile by tile, or as
-                          * a whole where the launch is one block */
     NodeId node;         /* whose value it holds */
     Str name;            /* inputs, params, outputs: the user's; temps: t0, ..; prepared: p0, .. */
     DimId offset_bytes;  /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */

@@ -348,7 +348,7 @@ static bool may_lie_there(const Places *p, uint32_t k, uint32_t buffer, uint32_t
 }
 
 static bool takes_room(const Plan *plan, const Buffer *buffer) {
-    return buffer->kind == BUFFER_TEMP && !buffer->is_on_chip &&
+    return buffer->kind == BUFFER_TEMP && buffer->space == BUFFER_GLOBAL &&
            !dim_equals_const(plan->graph->dims, buffer_bytes(plan->graph->dims, buffer), 0);
 }
 

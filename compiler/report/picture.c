@@ -357,5 +357,6 @@ bool launch_reads(const Picture *picture, const PictureLaunch *launch, uint32_t 
 }
 
 bool launch_stores(const Picture *picture, const PictureLaunch *launch, uint32_t buffer) {
-    return launch_makes(picture, launch, buffer) && !picture->plan->buffers.data[buffer].is_on_chip;
+    return launch_makes(picture, launch, buffer) &&
+           picture->plan->buffers.data[buffer].space == BUFFER_GLOBAL;
 }

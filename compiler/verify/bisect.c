@@ -438,7 +438,7 @@ static const Buffer *find_sharer(const Search *s, const Kernel *kernel, uint32_t
                                  const Buffer *a) {
     const Buffer *b = &s->in->placed->buffers.data[kernel->args.data[i]];
     bool are_temps = a->kind == BUFFER_TEMP && b->kind == BUFFER_TEMP;
-    bool are_in_memory = !a->is_on_chip && !b->is_on_chip;
+    bool are_in_memory = a->space == BUFFER_GLOBAL && b->space == BUFFER_GLOBAL;
     return a != b && are_temps && are_in_memory && overlaps(s, a, b) ? b : NULL;
 }
 
@@ -528,15 +528,15 @@ static bool is_early(const Search *s, const Transit *transit) {
 static void put_lost(Search *s, const Transit *transit, BisectVerdict *verdict) {
     const Buffer *buffer = &s->in->placed->buffers.data[transit->store->buffer];
     const char *reader = kernel_at(s, transit->reader)->name;
-    verdict->kind = buffer->is_on_chip ? BISECT_CHIP : BISECT_OVERLAP;
+    verdict->kind = buffer->space != BUFFER_GLOBAL ? BISECT_CHIP : BISECT_OVERLAP;
     put_stored(s, transit,
-               buffer->is_on_chip
+               buffer->space != BUFFER_GLOBAL
                    ? str_format(s->arena,
                                 "lost on chip before kernel %s, in the same launch, reads it",
                                 reader)
                    : str_format(s->arena, "overwritten in `%s` before kernel %s reads it",
                                 buffer->name, reader));
-    if (!buffer->is_on_chip)
+    if (buffer->space == BUFFER_GLOBAL)
         put_overlaps(s, transit->store->buffer, transit->writer, transit->reader);
 }
 

@@ -56,7 +56,7 @@ static void check(const Pair *pair, TargetId target) {
         uint32_t buffer = launch.kernels[1].args.data[i];
         goes_through_memory =
             goes_through_memory || (kernel_stores_to(&launch.kernels[0], buffer) &&
-                                    !plan->buffers.data[buffer].is_on_chip);
+                                    plan->buffers.data[buffer].space == BUFFER_GLOBAL);
     }
     for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {
         const Variant *variant = &launch.kernels->variants[v];

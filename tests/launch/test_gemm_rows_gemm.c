@@ -54,7 +54,8 @@ static void check_plan(const Plan *plan, const Rows *r) {
     Launch launch = plan_launch(plan, plan->kernels.n - 3);
     uint32_t n_on_chip = 0;
     cr_assert(launch.n == 3 && launch_is_gemm_rows_gemm(&launch), "%s", r->rows);
-    for (uint32_t b = 0; b < plan->buffers.n; b++) n_on_chip += plan->buffers.data[b].is_on_chip;
+    for (uint32_t b = 0; b < plan->buffers.n; b++)
+        n_on_chip += plan->buffers.data[b].space != BUFFER_GLOBAL;
     cr_expect_eq(n_on_chip, 2);
     cr_expect(launch.kernels[0].form == FORM_GEMM && launch.kernels[1].form == FORM_ROW);
     for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {

@@ -83,7 +83,7 @@ static void check_turns(const Plan *plan, const Launch *launch, const char *sour
             for (uint32_t b = 0; b < launch->n; b++)
                 is_made = is_made || kernel_stores_to(&launch->kernels[b], buffer);
             cr_expect(!is_copied || !is_made, "%s", source);
-            cr_expect(!plan->buffers.data[buffer].is_on_chip || is_made, "%s", source);
+            cr_expect(plan->buffers.data[buffer].space == BUFFER_GLOBAL || is_made, "%s", source);
         }
     }
 }
@@ -96,7 +96,7 @@ static void check_places(const Plan *plan, const Launch *launch) {
             uint32_t buffer = launch->kernels[k].args.data[i];
             const Buffer *b = &plan->buffers.data[buffer];
             SmemPlace place = {UINT32_MAX, 1};
-            if (!b->is_on_chip && !(launch->kernels[k].copied_args >> i & 1)) continue;
+            if (b->space == BUFFER_GLOBAL && !(launch->kernels[k].copied_args >> i & 1)) continue;
             uint32_t all = launch_smem_place(plan, launch, NULL, buffer, &place);
             int64_t bytes = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, b));
             cr_expect(place.offset_bytes % 16 == 0 && place.offset_bytes + bytes <= all);
@@ -136,7 +136,8 @@ Test(turn, what_passes_is_in_no_memory) {
     Compiled c = compiled_new(MLP("1", "f32"), TARGET_SM_90A);
     const Plan *plan = c.plan;
     for (uint32_t b = 0; b < plan->buffers.n; b++)
-        cr_expect_eq(plan->buffers.data[b].is_on_chip, plan->buffers.data[b].kind == BUFFER_TEMP);
+        cr_expect_eq(plan->buffers.data[b].space != BUFFER_GLOBAL,
+                     plan->buffers.data[b].kind == BUFFER_TEMP);
     for (uint32_t e = 0; e < plan->edges.n; e++)
         cr_expect(plan->edges.data[e].verdict == EDGE_FUSED ||
                   plan->edges.data[e].consumer == NODE_NONE);

@@ -356,7 +356,7 @@ Test(launch, gated_pairs_are_one_launch) {
         cr_expect_eq(priced.cost->n_launches, 1, "%s\n%s", target_get(target)->name, source);
         for (uint32_t b = 0; b < priced.plan->buffers.n; b++) {
             const Buffer *buffer = &priced.plan->buffers.data[b];
-            cr_expect(!buffer->is_on_chip || buffer->kind == BUFFER_TEMP);
+            cr_expect(buffer->space == BUFFER_GLOBAL || buffer->kind == BUFFER_TEMP);
             cr_expect(n_kept == 0 || buffer->kind != BUFFER_TEMP, "%s", source);
         }
         cr_expect_null(plan_verify(priced.plan, arena));
