@@ -349,8 +349,8 @@ static uint32_t each_arg(Writer *w, const Plan *plan, const Launch *launch, void
                                        uint32_t position, void *user)) {
     uint32_t position = 0;
     for (uint32_t k = 0; k < launch->n; k++)
-        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
-            const Kernel *kernel = &launch->kernels[k];
+        for (uint32_t i = 0; i < launch_kernel(plan, launch, k)->args.n; i++) {
+            const Kernel *kernel = launch_kernel(plan, launch, k);
             if (plan->buffers.data[kernel->args.data[i]].space != BUFFER_GLOBAL) continue;
             visit(w, plan, kernel, i, position++, user);
         }
@@ -375,14 +375,14 @@ static void put_args(Writer *w, const Plan *plan, const Launch *launch) {
     if (n == 0) text_puts(&w->text, FRT_NONE);
     w->n_refs += n;
     if (n > FRT_MAX_ARGS)
-        ice(w->text.arena, "kernel %s has %u arguments", launch->kernels->name, n);
+        ice(w->text.arena, "kernel %s has %u arguments", launch_kernel(plan, launch, 0)->name, n);
 }
 
-static void put_symbols(Writer *w, const Launch *launch) {
+static void put_symbols(Writer *w, const Plan *plan, const Launch *launch) {
     text_puts(&w->text, " ");
     bool is_first = true;
     for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
-        if (!(launch_symbols(launch) >> i & 1)) continue;
+        if (!(launch_symbols(plan, launch) >> i & 1)) continue;
         if (!is_first) text_puts(&w->text, ",");
         is_first = false;
         put_escaped(w, dim_symbol_info(w->dims, i)->name);
@@ -414,13 +414,14 @@ static void put_multiple(Writer *w, DimId dim, int64_t of, Predicate *predicate)
 }
 
 /* What kernel `k` of the launch asks of extents, unless one before it asks the same. */
-static void put_extents(Writer *w, const Launch *launch, uint32_t k, Predicate *predicate) {
-    const Variant *own = &launch->kernels[k].variants[predicate->variant];
+static void put_extents(Writer *w, const Plan *plan, const Launch *launch, uint32_t k,
+                        Predicate *predicate) {
+    const Variant *own = &launch_kernel(plan, launch, k)->variants[predicate->variant];
     bool asks_multiple = own->multiple_dim != DIM_NONE && own->multiple_of > 1;
     bool asks_other = own->other_dim != DIM_NONE;
     bool asks_limit = own->limit_dim != DIM_NONE;
     for (uint32_t i = 0; i < k; i++) {
-        const Variant *other = &launch->kernels[i].variants[predicate->variant];
+        const Variant *other = &launch_kernel(plan, launch, i)->variants[predicate->variant];
         asks_multiple = asks_multiple && (own->multiple_dim != other->multiple_dim ||
                                           own->multiple_of != other->multiple_of);
         asks_other =
@@ -447,7 +448,7 @@ static bool put_predicate(Writer *w, const Plan *plan, const Launch *launch, uin
     Predicate predicate = {.variant = v, .is_first = true};
     text_puts(&w->text, " ");
     each_arg(w, plan, launch, &predicate, put_alignment);
-    for (uint32_t k = 0; k < launch->n; k++) put_extents(w, launch, k, &predicate);
+    for (uint32_t k = 0; k < launch->n; k++) put_extents(w, plan, launch, k, &predicate);
     if (predicate.is_first) text_puts(&w->text, FRT_NONE);
     return predicate.is_first;
 }
@@ -456,8 +457,9 @@ static bool put_predicate(Writer *w, const Plan *plan, const Launch *launch, uin
 static uint32_t position_of(const Plan *plan, const Launch *launch, uint32_t k, uint32_t arg) {
     uint32_t position = 0;
     for (uint32_t i = 0; i <= k; i++)
-        for (uint32_t a = 0; a < (i < k ? launch->kernels[i].args.n : arg); a++)
-            position += plan->buffers.data[launch->kernels[i].args.data[a]].space == BUFFER_GLOBAL;
+        for (uint32_t a = 0; a < (i < k ? launch_kernel(plan, launch, i)->args.n : arg); a++)
+            position += plan->buffers.data[launch_kernel(plan, launch, i)->args.data[a]].space ==
+                        BUFFER_GLOBAL;
     return position;
 }
 
@@ -480,7 +482,7 @@ static void put_windows(Writer *w, const TensorMap *map) {
 }
 
 static void write_map(Writer *w, const Plan *plan, const Launch *launch, uint32_t v, LaunchMap at) {
-    const Kernel *kernel = &launch->kernels[at.kernel];
+    const Kernel *kernel = launch_kernel(plan, launch, at.kernel);
     const TensorMap *map = &kernel->variants[v].maps[at.map];
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     begin_line(w, FRT_D_MAP);
@@ -523,49 +525,47 @@ static void write_measures(Writer *w, const Kernel *kernel, uint32_t v) {
 
 /* Returns whether it has no predicate. */
 static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
-    const Variant *variant = &launch->kernels->variants[v];
-    if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", launch->kernels->name);
-    write_measures(w, launch->kernels, v);
+    const Kernel *first = launch_kernel(plan, launch, 0);
+    const Variant *variant = &first->variants[v];
+    if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", first->name);
+    write_measures(w, first, v);
     begin_line(w, FRT_D_VARIANT);
     put_name(w, variant->symbol);
-    put_dim(w, launch_grid(w->dims, launch, v));
-    put_int(w, block_of(w, launch->kernels, variant));
+    put_dim(w, launch_grid(plan, launch, v));
+    put_int(w, block_of(w, first, variant));
     /* Beyond what the kernel itself declares. */
-    put_int(w, (int64_t)launch_shared_bytes(launch, v) + variant->smem_bytes);
+    put_int(w, (int64_t)launch_shared_bytes(plan, launch, v) + variant->smem_bytes);
     bool always = put_predicate(w, plan, launch, v);
     if (w->input->target->has_pdl) put_word(w, FRT_WAITS);
     if (variant->is_resident) text_printf(&w->text, " " FRT_RESIDENT ":%u", variant->sched.cluster);
     if (variant->price.group) put_price(w, &variant->price);
     end_line(w);
     LaunchMap maps[MAX_LAUNCH_MAPS];
-    uint32_t n_maps = launch_maps(launch, v, maps);
+    uint32_t n_maps = launch_maps(plan, launch, v, maps);
     for (uint32_t i = 0; i < n_maps; i++) write_map(w, plan, launch, v, maps[i]);
     return always;
 }
 
-static void put_label(Writer *w, const Launch *launch) {
-    Str name = launch->kernels->name;
+static void put_label(Writer *w, const Launch *launch, Str name) {
     put_name(w, launch->n == 1 ? name : str_format(w->text.arena, "%s+%u", name, launch->n - 1));
 }
 
 static void write_rewrites(Writer *w, const Launch *launch) {
-    for (uint32_t k = 0; k < launch->n; k++) {
-        if (!launch->kernels[k].online_softmax.weight) continue;
-        begin_line(w, FRT_X_REWRITE);
-        put_word(w, ONLINE_NAME);
-        end_line(w);
-    }
+    if (!launch->online_softmax.weight) return;
+    begin_line(w, FRT_X_REWRITE);
+    put_word(w, ONLINE_NAME);
+    end_line(w);
 }
 
 static void write_launch(Writer *w, const Plan *plan, const Launch *launch) {
     const Source *source = w->module->source;
-    const Kernel *kernel = launch->kernels;
+    const Kernel *kernel = launch_kernel(plan, launch, 0);
     begin_line(w, FRT_D_LAUNCH);
     put_word(w, kernel->is_init ? FRT_PHASE_INIT_NAME : FRT_PHASE_RUN_NAME);
     put_int(w, kernel->span.end ? source_position(source, kernel->span.begin).line : 0);
-    put_label(w, launch);
+    put_label(w, launch, kernel->name);
     put_args(w, plan, launch);
-    put_symbols(w, launch);
+    put_symbols(w, plan, launch);
     end_line(w);
     if (kernel->n_variants == 0) ice(w->text.arena, "kernel %s has no variants", kernel->name);
     for (uint32_t i = 0; i < kernel->n_variants; i++) {
@@ -583,10 +583,8 @@ static void write_graph(Writer *w, const Graph *graph, const Plan *plan) {
     put_name(w, graph->name);
     end_line(w);
     write_buffers(w, plan);
-    for (uint32_t i = 0; i < plan->kernels.n && !w->failed; i += plan_launch(plan, i).n) {
-        Launch launch = plan_launch(plan, i);
-        write_launch(w, plan, &launch);
-    }
+    for (uint32_t i = 0; i < plan->launches.n && !w->failed; i++)
+        write_launch(w, plan, &plan->launches.data[i]);
     w->graph = NULL;
 }
 

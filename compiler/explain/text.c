@@ -1,6 +1,7 @@
 /* The ledger as text. See explain.h. */
 #include "explain/explain.h"
 
+#include "plan/launch.h"
 #include "plan/rewrite.h"
 
 typedef struct Ledger {
@@ -192,12 +193,13 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
         const Sched *sched = &kernel->variants[l->input->cost->kernels[i].variant].sched;
         text_printf(l->out, "  %s: %s%s", kernel->name, explain_form_name(kernel->form),
                     sched->lanes_in ? " in tiles" : "");
-        uint32_t n_passes = kernel->online_softmax.weight ? 1 : kernel->stages.n;
+        bool is_online = launch_is_rewritten(plan_launch_of(l->plan, i), i);
+        uint32_t n_passes = is_online ? 1 : kernel->stages.n;
         if (kernel->form != FORM_MAP)
             text_printf(l->out, ", %u %s%s", n_passes, n_passes == 1 ? "pass" : "passes",
                         kernel->segment_axis == NO_AXIS ? "" : ", partial results of segments");
-        text_puts(l->out, launch_mode_text(kernel->link));
-        if (kernel->online_softmax.weight) text_printf(l->out, ", rewritten: %s", ONLINE_NAME);
+        text_puts(l->out, kernel_launch_info(l->plan, i)->text);
+        if (is_online) text_printf(l->out, ", rewritten: %s", ONLINE_NAME);
         text_puts(l->out, "\n");
         print_rewrite(l, i);
         print_buffers(l, kernel, false);

@@ -90,10 +90,46 @@ typedef struct Apart {
     VecChangePrice prices; /* as one launch; where that decides: at every point that was asked */
 } Apart;
 
+/* How the kernels of a launch share its blocks. */
+typedef enum {
+    BLOCKS_OWN,    /* each kernel has blocks of its own: the grids add up */
+    BLOCKS_SHARED, /* the first kernel's blocks run all kernels */
+    BLOCKS_ONE     /* one block runs the whole grid of each kernel */
+} LaunchBlocks;
+
+typedef enum {
+#define LAUNCH_MODE(sym, name, blocks, text, word) LAUNCH_##sym,
+#include "plan/launch_modes.def"
+    LAUNCH_MODE_COUNT
+} LaunchMode;
+
+/* The rows of a gemm-rows-gemm launch, rewritten to one pass (launch/online_softmax.h). They store
+ * weight / total, where weight = power(x - shift). So weights by another shift are these weights
+ * times a power, and a product with the weights can be divided by the total at the end. */
+typedef struct OnlineSoftmax {
+    ScalarId weight;       /* f32, per element; SCALAR_NONE: the rows are not rewritten */
+    PrimId power;          /* power(a + b) is power(a) power(b) */
+    uint32_t shift, total; /* slots: the greatest x of the row, the sum of its weights */
+    bool is_limited;       /* in row m, weights of columns from m + 1 + ahead on are 0 */
+    DimId ahead;
+} OnlineSoftmax;
+#define ONLINE_NAME "online-weights"
+
+/* One grid that a run starts, and the kernels that it runs: [first, first + n) of the plan. The
+ * launch takes the arguments of all its kernels but those that are not in global memory. Its
+ * variants are the kernels' variants of one number, and the first kernel's have its symbols. */
+typedef struct Launch {
+    LaunchMode mode;
+    uint32_t first, n;
+    Vec(uint32_t) copied;         /* one block: buffers that it copies to shared memory first */
+    OnlineSoftmax online_softmax; /* gemm-rows-gemm: of the rows */
+} Launch;
+
 typedef struct Plan {
     const Graph *graph;
     Vec(Buffer) buffers;
-    Vec(Kernel) kernels; /* in launch order, init kernels first */
+    Vec(Kernel) kernels;  /* in launch order, init kernels first */
+    Vec(Launch) launches; /* of a scheduled plan: every kernel is in one, in the kernels' order */
     Vec(Edge) edges;
     Vec(DynamicPitch) dynamic_pitches;
     Vec(Apart) aparts;

@@ -1,6 +1,8 @@
 /* Graphs drawn: without fusion and with it, side by side. Places are drawing.c's. */
 #include "report/drawing.h"
 
+#include "plan/launch.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -164,7 +166,7 @@ static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
     uint32_t first = 0;
     while (box->layout.nodes.data[first].pin == LAYERED_TOP) first++;
     bool is_chain =
-        launch->n > 1 && d->side->plan->kernels.data[launch->kernels[1]].link != LAUNCH_PARALLEL;
+        launch->n > 1 && launch_shares_blocks(plan_launch_of(d->side->plan, launch->kernels[0]));
     svg_group_begin(d->out, x, y, "l", NULL);
     svg_rect(d->out, "launch", 0, PILL_H / 2.0, box->w, box->h - PILL_H, 12,
              is_chain ? "one launch: its blocks run these kernels one after the other, what passes "

@@ -1,8 +1,7 @@
 /* Keeping `fuse must` blocks, by wishes: prices have no say in that. See search_state.h. */
 #include "search/search_state.h"
 
-#include "launch/one_block.h"
-#include "launch/sequence.h"
+#include "launch/compose.h"
 #include "layout/layout.h"
 #include "plan/must.h"
 #include "schedule/schedule.h"
@@ -69,9 +68,7 @@ static Plan *linked_plan(const Searcher *c) {
     if (is_gpu) layout_plan(c->arena, plan, c->target);
     sched_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
-    if (is_gpu) one_block_kernels(c->arena, c->scratch, plan, c->target);
-    arena_reset(c->scratch);
-    sequence_kernels(c->arena, c->scratch, plan, c->target);
+    launch_compose(c->arena, c->scratch, plan, c->target, LAUNCH_MODES_IN_BLOCKS);
     arena_reset(c->scratch);
     return plan;
 }

@@ -518,11 +518,9 @@ static void put_stored(Search *s, const Transit *transit, const char *what) {
 /* Whether the reader does not wait for the writer. The parts of a launch run side by side. */
 static bool is_early(const Search *s, const Transit *transit) {
     uint32_t writer = launched_at(s, transit->writer), reader = launched_at(s, transit->reader);
-    uint32_t first = writer;
     if (reader <= writer) return reader < writer;
-    while (first > 0 && s->in->placed->kernels.data[first].link == LAUNCH_PARALLEL) first--;
-    Launch launch = plan_launch(s->in->placed, first);
-    return launch_is_parallel(&launch) && reader < first + launch.n;
+    const Launch *launch = plan_launch_of(s->in->placed, writer);
+    return !launch_shares_blocks(launch) && reader < launch->first + launch->n;
 }
 
 static void put_lost(Search *s, const Transit *transit, BisectVerdict *verdict) {

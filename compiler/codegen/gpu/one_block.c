@@ -86,9 +86,9 @@ static void copy_arg(const Lower *turn, uint32_t i, LLVMValueRef from) {
     copy_pieces(&copy, first, n - first, elem_bytes);
 }
 
-static bool is_copied(const Launch *launch, uint32_t k, uint32_t i) {
-    return (launch->kernels[k].copied_args >> i & 1) &&
-           !launch_comes_again(launch, (LaunchArg){k, i});
+static bool is_copied(const Plan *plan, const Launch *launch, uint32_t k, uint32_t i) {
+    return launch_copies(launch, launch_kernel(plan, launch, k)->args.data[i]) &&
+           !launch_comes_again(plan, launch, (LaunchArg){k, i});
 }
 
 /* By one thread: it takes no branch, so that the wait behind it is everybody's. */
@@ -115,15 +115,15 @@ void gpu_one_block_prefetch(const Lower *turns, const Launch *launch) {
     LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, gpu_thread(unit), zero, "");
     LLVMValueRef asks = LLVMBuildZExt(unit->builder, is_first, unit->i32, "");
     for (uint32_t k = 0; k < launch->n; k++)
-        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++)
-            if (is_copied(launch, k, i)) prefetch_arg(&turns[k], i, asks);
+        for (uint32_t i = 0; i < launch_kernel(turns->plan, launch, k)->args.n; i++)
+            if (is_copied(turns->plan, launch, k, i)) prefetch_arg(&turns[k], i, asks);
 }
 
 /* Of turn `k`, as a group of copies. */
 static void begin_copies(const Lower *turns, const Launch *launch, uint32_t k,
                          LLVMValueRef *pointers) {
-    for (uint32_t i = 0; i < launch->kernels[k].args.n; i++)
-        if (is_copied(launch, k, i)) copy_arg(&turns[k], i, pointers[i]);
+    for (uint32_t i = 0; i < launch_kernel(turns->plan, launch, k)->args.n; i++)
+        if (is_copied(turns->plan, launch, k, i)) copy_arg(&turns[k], i, pointers[i]);
     unit_intrinsic(turns->unit, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
 }
 
@@ -160,8 +160,8 @@ void gpu_one_block(Lower *turns, const Launch *launch, LLVMValueRef *const *poin
         wait_for_copies(unit, launch->n - 1 - k);
         gpu_barrier(unit);
         pool.n_used = 0;
-        unit->math.overlaps_quotients = launch->kernels[k].form == FORM_GEMM;
-        take_turn(&turns[k], templates[launch->kernels[k].form]);
+        unit->math.overlaps_quotients = launch_kernel(turns->plan, launch, k)->form == FORM_GEMM;
+        take_turn(&turns[k], templates[launch_kernel(turns->plan, launch, k)->form]);
     }
     gpu_pool_end(unit);
 }

@@ -36,7 +36,7 @@ static bool asks_column(const GemmRowsGemm *s) {
  * matrix, and come last: then no processor is left with a long one. */
 static LLVMValueRef tile_number(const GemmRowsGemm *s) {
     LLVMValueRef block = gpu_block(s->lower);
-    if (!s->rows_kernel->online_softmax.is_limited) return block;
+    if (!s->online_softmax->is_limited) return block;
     LLVMValueRef last = lower_dim(s->lower, s->lower->variant->grid);
     last = LLVMBuildSub(s->unit->builder, last, lower_index_const(s->lower, 1), "");
     return LLVMBuildSub(s->unit->builder, last, block, "");
@@ -130,6 +130,7 @@ static void gemm_rows_gemm_init(GemmRowsGemm *s, Lower *lowers) {
     *s = (GemmRowsGemm){.lower = lower, .rows_lower = lowers + 1, .out_lower = lowers + 2};
     s->unit = lower->unit;
     s->rows_kernel = s->rows_lower->kernel;
+    s->online_softmax = &lower->launch->online_softmax;
     make_tiles(s);
     place_shared(s);
     int64_t k = dim_hi(dims, kernel_n_reduced(lower->kernel));
@@ -332,7 +333,7 @@ static void multiply_weights(GemmRowsGemm *s, const Weights *weights, LLVMValueR
 /* What the loop over tiles carries, as a flat list, or back from it. */
 static uint32_t flatten(GemmRowsGemm *s, GemmRowsGemmState *state, LLVMValueRef *values,
                         bool is_back) {
-    bool is_online = s->rows_kernel->online_softmax.weight != SCALAR_NONE;
+    bool is_online = s->online_softmax->weight != SCALAR_NONE;
     uint32_t n_rows = is_online ? s->n_rows : 0;
     const ValueList lists[] = {
         {s->out.accs, s->out.n_accs}, {state->shift, n_rows}, {state->total, n_rows}};
@@ -341,7 +342,7 @@ static uint32_t flatten(GemmRowsGemm *s, GemmRowsGemmState *state, LLVMValueRef 
 
 /* Tiles with a column that some row of the block sees. */
 static LLVMValueRef n_seen_tiles(const GemmRowsGemm *s) {
-    const OnlineSoftmax *online_softmax = &s->rows_kernel->online_softmax;
+    const OnlineSoftmax *online_softmax = s->online_softmax;
     LLVMBuilderRef builder = s->unit->builder;
     LLVMTypeRef type = s->lower->index_type;
     if (!online_softmax->weight || !online_softmax->is_limited) return s->n_tiles;
@@ -361,7 +362,7 @@ static void multiply_stage(GemmRowsGemm *s) {
     Weights *weights = arena_array(s->unit->arena, Weights, 1);
     GemmRowsGemmState state = {{NULL}, {NULL}};
     LLVMValueRef values[MAX_ACCUMULATORS + 2 * MAX_ROWS];
-    bool is_online = s->rows_kernel->online_softmax.weight != SCALAR_NONE;
+    bool is_online = s->online_softmax->weight != SCALAR_NONE;
     if (is_online) gemm_rows_gemm_begin_online(s, &state);
     LLVMValueRef other = gemm_rows_gemm_other_buffer(s, s->read), one = gemm_rows_gemm_index(s, 1);
     LLVMValueRef n_tiles = n_seen_tiles(s);
@@ -395,7 +396,7 @@ static void reduce_stages(GemmRowsGemm *s) {
     for (uint32_t i = 0; i < n; i++) {
         const Stage *stage = &s->rows_kernel->stages.data[i];
         for (uint32_t r = 0; r < s->n_rows; r++) gpu_stage_prepare(&s->rows[r], stage);
-        if (s->rows_kernel->online_softmax.weight) return;
+        if (s->online_softmax->weight) return;
         if (i + 1 < n) gemm_rows_gemm_reduce(s, stage);
     }
 }

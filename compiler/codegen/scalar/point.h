@@ -39,6 +39,7 @@ typedef struct SharedTiles {
 typedef struct Lower {
     Unit *unit;
     const Plan *plan;
+    const Launch *launch; /* that the function runs */
     const Kernel *kernel;
     const Variant *variant;
     LLVMValueRef function;
