@@ -219,7 +219,7 @@ static void put_kernels(const Writer *w, const char *list, uint32_t first, uint3
     for (uint32_t i = first; i < end; i++) {
         const Kernel *kernel = &w->plan->kernels.data[i];
         const KernelCost *cost = &w->input->cost->kernels[i];
-        bool is_online = launch_is_rewritten(plan_launch_of(w->plan, i), i);
+        bool is_online = kernel_is_rewritten(w->plan, i);
         launch += i > first && plan_launch_of(w->plan, i)->first == i;
         jsontext_begin(w->json, NULL, '{');
         jsontext_string(w->json, "name", kernel->name);

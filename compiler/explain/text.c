@@ -193,7 +193,7 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
         const Sched *sched = &kernel->variants[l->input->cost->kernels[i].variant].sched;
         text_printf(l->out, "  %s: %s%s", kernel->name, explain_form_name(kernel->form),
                     sched->lanes_in ? " in tiles" : "");
-        bool is_online = launch_is_rewritten(plan_launch_of(l->plan, i), i);
+        bool is_online = kernel_is_rewritten(l->plan, i);
         uint32_t n_passes = is_online ? 1 : kernel->stages.n;
         if (kernel->form != FORM_MAP)
             text_printf(l->out, ", %u %s%s", n_passes, n_passes == 1 ? "pass" : "passes",

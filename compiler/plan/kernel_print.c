@@ -237,7 +237,6 @@ static void print_variant(const Printer *p, const Variant *v) {
 
 static void print_kernel(Printer *p, uint32_t at) {
     const Kernel *kernel = &p->plan->kernels.data[at];
-    const Launch *launch = plan_launch_of(p->plan, at);
     p->kernel = kernel;
     p->scalars = kernel->scalars;
     p->indices = scalartab_indices(kernel->scalars);
@@ -249,8 +248,7 @@ static void print_kernel(Printer *p, uint32_t at) {
     text_puts(p->out, ")");
     if (kernel->panel_columns) text_printf(p->out, ", panels of %u", kernel->panel_columns);
     text_puts(p->out, kernel_launch_info(p->plan, at)->text);
-    if (launch && launch_is_rewritten(launch, at))
-        text_printf(p->out, ", rewritten: %s", ONLINE_NAME);
+    if (kernel_is_rewritten(p->plan, at)) text_printf(p->out, ", rewritten: %s", ONLINE_NAME);
     text_puts(p->out, "\n");
     print_axes(p);
     bool *live = kernel_live_scalars(p->out->arena, kernel);

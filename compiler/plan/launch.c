@@ -1,6 +1,5 @@
 /* See launch.h. */
 #include "plan/launch.h"
-#include "plan/gemm_rows_gemm.h"
 #include "plan/wgmma.h"
 
 static const LaunchModeInfo infos[] = {
@@ -108,8 +107,9 @@ bool launch_computes(const Plan *plan, const Launch *launch, NodeId id) {
     return false;
 }
 
-bool launch_is_rewritten(const Launch *launch, uint32_t k) {
-    return launch->online_softmax.weight && k == launch->first + GEMM_ROWS_GEMM_ROWS;
+bool kernel_is_rewritten(const Plan *plan, uint32_t k) {
+    const Launch *launch = plan_launch_of(plan, k);
+    return launch && launch->online_softmax.weight && plan->kernels.data[k].form == FORM_ROW;
 }
 
 bool launch_joins_products(const Plan *plan, const Launch *launch) {

@@ -71,8 +71,8 @@ bool launch_copies(const Launch *launch, uint32_t buffer);
 bool launch_computes(const Plan *plan, const Launch *launch, NodeId id);
 /* Dims passed to any of its kernels. */
 uint64_t launch_symbols(const Plan *plan, const Launch *launch);
-/* Whether kernel `k` of the plan is the rows of the launch, and they are rewritten to one pass. */
-bool launch_is_rewritten(const Launch *launch, uint32_t k);
+/* Whether kernel `k` of the plan is rows that are rewritten to one pass. */
+bool kernel_is_rewritten(const Plan *plan, uint32_t k);
 /* Whether the launch multiplies a second time in the blocks of its first product. */
 bool launch_joins_products(const Plan *plan, const Launch *launch);
 /* Whether its kernels follow one another in the same blocks. */

@@ -20,9 +20,8 @@ static const Kernel *product_of(const Plan *plan, const Kernel *rows) {
 
 bool rewrite_of(const Plan *plan, uint32_t k, Rewrite *rewrite) {
     const Kernel *rows = &plan->kernels.data[k];
-    const Launch *launch = plan_launch_of(plan, k);
-    if (!launch || !launch_is_rewritten(launch, k)) return false;
-    const OnlineSoftmax *online_softmax = &launch->online_softmax;
+    if (!kernel_is_rewritten(plan, k)) return false;
+    const OnlineSoftmax *online_softmax = &plan_launch_of(plan, k)->online_softmax;
     const Kernel *result = product_of(plan, rows);
     if (!result) return false;
     NodeId greatest = rows->reduces.data[online_softmax->shift].node;

@@ -3,6 +3,7 @@
 
 #include "lib/plans.h"
 #include "memory/memplan.h"
+#include "plan/launch.h"
 #include "random/rng.h"
 
 #include <criterion/criterion.h>
@@ -21,17 +22,19 @@ static void schedule(Arena *arena, Plan *plan) {
     for (uint32_t i = 0; i < plan->kernels.n; i++) {
         Kernel *kernel = &plan->kernels.data[i];
         DimTab *dims = plan->graph->dims;
-        kernel->n_variants = 2;
+        Variant variants[2];
         for (uint32_t v = 0; v < 2; v++)
-            kernel->variants[v] = (Variant){.symbol = str_format(arena, "k%u_v%u", i, v),
-                                            .sched = {.threads = 128},
-                                            .grid = dim_ceil_div(dims, kernel_n_rows(kernel), 128),
-                                            .align_bytes = 1};
+            variants[v] = (Variant){.symbol = str_format(arena, "k%u_v%u", i, v),
+                                    .sched = {.threads = 128},
+                                    .grid = dim_ceil_div(dims, kernel_n_rows(kernel), 128),
+                                    .align_bytes = 1};
+        kernel_set_variants(arena, kernel, variants, 2);
         kernel->variants[0].align_bytes = 16;
         kernel->variants[0].align_args = 1;
         kernel->variants[0].multiple_dim = kernel_n_rows(kernel);
         kernel->variants[0].multiple_of = 4;
     }
+    plan_launch_singly(arena, plan);
 }
 
 static Fixture fixture_new(const char *source) {

@@ -1,6 +1,7 @@
 /* The memory plan: no two temps that live at the same time share a byte, for any value of the dims.
  */
 #include "memory/memplan.h"
+#include "plan/launch.h"
 
 #include "lib/plans.h"
 #include "random/rng.h"
@@ -45,6 +46,7 @@ static void add_kernel(Fixture *f, const uint32_t *args, uint32_t n_args) {
     Kernel kernel = {.name = "k"};
     for (uint32_t i = 0; i < n_args; i++) vec_push(f->arena, &kernel.args, args[i]);
     vec_push(f->arena, &f->plan->kernels, kernel);
+    plan_launch_singly(f->arena, f->plan);
 }
 
 /* First and last kernel that touch a buffer; false when none does. */
