@@ -2,7 +2,7 @@
 #ifndef FUSEC_CODEGEN_LOWER_H
 #define FUSEC_CODEGEN_LOWER_H
 
-#include "codegen/llvm/module.h"
+#include "codegen/llvm/build.h"
 #include "plan/plan.h"
 
 /* A plan's functions: one per kernel variant that does not share another kernel's, in their order.

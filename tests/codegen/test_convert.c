@@ -1,4 +1,4 @@
-/* codegen/llvm/convert.h on the CPU against conversions in integers, written for this test alone;
+/* codegen/math/convert.h on the CPU against conversions in integers, written for this test alone;
  * and what both emitters compile to: no external symbol on x86-64, PTX that ptxas accepts. */
 #include "lib/ptx.h"
 #include "tools/math_jit.h"

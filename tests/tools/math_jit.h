@@ -3,7 +3,7 @@
 #ifndef FUSEC_TESTS_MATH_JIT_H
 #define FUSEC_TESTS_MATH_JIT_H
 
-#include "codegen/llvm/convert.h"
+#include "codegen/math/convert.h"
 #include "codegen/math/math.h"
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 #ifndef FUSEC_CODEGEN_GPU_GEMM_IM2COL_H
 #define FUSEC_CODEGEN_GPU_GEMM_IM2COL_H
 
-#include "codegen/llvm/module.h"
+#include "codegen/llvm/build.h"
 #include "plan/im2col.h"
 
 typedef struct WindowsCopy {

@@ -4,7 +4,7 @@
 #ifndef FUSEC_CODEGEN_PTX_PTX_WRITE_H
 #define FUSEC_CODEGEN_PTX_PTX_WRITE_H
 
-#include "codegen/llvm/module.h"
+#include "codegen/llvm/build.h"
 
 /* The text of an artifact, cut so that a reader can take a function by itself (docs/MANIFEST.md):
  * first a head, which all functions need, then for each function a line that names it and its

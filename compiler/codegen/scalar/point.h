@@ -9,7 +9,7 @@
 #ifndef FUSEC_CODEGEN_SCALAR_POINT_H
 #define FUSEC_CODEGEN_SCALAR_POINT_H
 
-#include "codegen/llvm/module.h"
+#include "codegen/llvm/build.h"
 #include "plan/plan.h"
 
 /* A buffer on chip: rows of the block's tile in shared memory. `base` NULL: it is in memory. */

@@ -3,7 +3,7 @@
  * sees whether anything was lost. */
 #include "codegen/math/math_ops.h"
 
-#include "codegen/llvm/convert.h"
+#include "codegen/math/convert.h"
 
 enum { CONVERT_MAX_LANES = 32 };
 

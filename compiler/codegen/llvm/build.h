@@ -1,9 +1,9 @@
 /* One LLVM module under construction and what every emitter needs of it: types, intrinsics, small
  * arithmetic. Owns the LLVM objects; one thread at a time may use it. */
-#ifndef FUSEC_CODEGEN_LLVM_MODULE_H
-#define FUSEC_CODEGEN_LLVM_MODULE_H
+#ifndef FUSEC_CODEGEN_LLVM_BUILD_H
+#define FUSEC_CODEGEN_LLVM_BUILD_H
 
-#include "codegen/llvm/convert.h"
+#include "codegen/math/convert.h"
 #include "codegen/math/math.h"
 #include "ir/graph.h"
 #include "machine/target.h"

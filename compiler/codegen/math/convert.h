@@ -9,8 +9,8 @@
  * becomes 0 or 1.
  * No branch and no external symbol; no double is narrowed to half or bfloat in one step, which
  * x86 could do by a call only. The target must have F16C (x86-64-v3) or be sm_80 or newer. */
-#ifndef FUSEC_CODEGEN_LLVM_CONVERT_H
-#define FUSEC_CODEGEN_LLVM_CONVERT_H
+#ifndef FUSEC_CODEGEN_MATH_CONVERT_H
+#define FUSEC_CODEGEN_MATH_CONVERT_H
 
 #include "codegen/math/math.h"
 

@@ -1,5 +1,5 @@
-/* LLVM plumbing. See module.h. */
-#include "codegen/llvm/module.h"
+/* LLVM plumbing. See build.h. */
+#include "codegen/llvm/build.h"
 
 #include <llvm-c/Target.h>
 #include <string.h>
