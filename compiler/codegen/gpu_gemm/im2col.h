@@ -7,12 +7,12 @@
 
 typedef struct WindowsCopy {
     const Im2col *windows;
-    LLVMValueRef map;         /* encoded, a parameter of the kernel */
-    LLVMValueRef to, barrier; /* ptr addrspace(3) */
-    LLVMValueRef row, k;      /* i32: the first row, and k, within one tap */
+    Val map;         /* encoded, a parameter of the kernel */
+    Val to, barrier; /* ptr addrspace(3) */
+    Val row, k;      /* i32: the first row, and k, within one tap */
 } WindowsCopy;
 
 /* Starts copying as many rows and channels as the map says. */
-void gpu_im2col_copy(const Unit *unit, const WindowsCopy *copy);
+void gpu_im2col_copy(const Codegen *k, const WindowsCopy *copy);
 
 #endif

@@ -17,6 +17,6 @@ typedef struct PtxText {
 /* Version, target and address size. */
 void ptx_write_head(PtxText *text, const Target *target);
 /* Adds the unit's functions. What the writer does not know leaves as an internal error. */
-void ptx_write_unit(PtxText *text, const Unit *unit);
+void ptx_write_module(PtxText *text, const Codegen *k);
 
 #endif

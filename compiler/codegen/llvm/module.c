@@ -1,0 +1,42 @@
+/* See module.h. */
+#include "codegen/llvm/module.h"
+
+static const char gpu_triple[] = "nvptx64-nvidia-cuda";
+static const char cpu_triple[] = "x86_64-unknown-linux-gnu";
+/* Numbers of 64 bits lie at multiples of 8: without it LLVM says 4. */
+static const char gpu_layout[] = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64";
+
+static void init_types(Codegen *k) {
+    LLVMContextRef context = k->context;
+    k->void_type = LLVMVoidTypeInContext(context);
+    k->i1 = LLVMInt1TypeInContext(context);
+    k->i8 = LLVMInt8TypeInContext(context);
+    k->i16 = LLVMInt16TypeInContext(context);
+    k->i32 = LLVMInt32TypeInContext(context);
+    k->i64 = LLVMInt64TypeInContext(context);
+    k->f16 = LLVMHalfTypeInContext(context);
+    k->f32 = LLVMFloatTypeInContext(context);
+    k->f64 = LLVMDoubleTypeInContext(context);
+    k->ptr = LLVMPointerTypeInContext(context, 0);
+    k->global_ptr = LLVMPointerTypeInContext(context, k_is_gpu(k) ? 1 : 0);
+}
+
+void module_init(Codegen *k, Arena *arena, const Target *target, const char *name) {
+    *k = (Codegen){.arena = arena, .target = target};
+    LLVMContextRef context = k->context = LLVMContextCreate();
+    k->module = LLVMModuleCreateWithNameInContext(name, context);
+    k->builder = LLVMCreateBuilderInContext(context);
+    LLVMSetTarget(k->module, k_is_gpu(k) ? gpu_triple : cpu_triple);
+    if (k_is_gpu(k)) LLVMSetDataLayout(k->module, gpu_layout);
+    init_types(k);
+    static const char invariant[] = "invariant.load";
+    k->invariant_kind = LLVMGetMDKindIDInContext(context, invariant, sizeof invariant - 1);
+    k->invariant = LLVMMetadataAsValue(context, LLVMMDNodeInContext2(context, NULL, 0));
+}
+
+void module_dispose(Codegen *k) {
+    if (k->builder) LLVMDisposeBuilder(k->builder);
+    if (k->module) LLVMDisposeModule(k->module);
+    if (k->context) LLVMContextDispose(k->context);
+    *k = (Codegen){.arena = NULL};
+}
