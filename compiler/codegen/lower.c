@@ -381,16 +381,12 @@ static void lower_cpu(Lower *lower, const Launch *launch) {
     close_entry(lower, body);
 }
 
-/* What the variant's conditions say about extents, while it is lowered. */
+/* What the variant's predicate says of extents is taken for granted while it is lowered. */
 static void assume(const Launch *launch, uint32_t v, bool holds) {
     for (uint32_t k = 0; k < launch->n; k++) {
-        const Variant *variant = &launch->kernels[k].variants[v];
-        index_assume_multiple(scalartab_indices(launch->kernels[k].scalars),
-                              holds ? variant->multiple_dim : DIM_NONE,
-                              holds ? variant->multiple_of : 1);
-        if (holds)
-            index_assume_also(scalartab_indices(launch->kernels[k].scalars), variant->other_dim,
-                              variant->other_of);
+        const Kernel *kernel = &launch->kernels[k];
+        predicate_assume(holds ? &kernel->variants[v].predicate : NULL,
+                         scalartab_indices(kernel->scalars));
     }
 }
 

@@ -89,7 +89,7 @@ typedef enum {
     LAUNCH_GEMM_ROWS_GEMM
 } LaunchMode;
 
-typedef struct Kernel {
+struct Kernel {
     Str name;
     Span span;
     bool is_init; /* an init step: runs once for a program, and again when a param changes */
@@ -125,7 +125,7 @@ typedef struct Kernel {
     OnlineSoftmax online_softmax;
     /* Of a launch of turns: arguments (bit set) that it copies to shared memory when it begins. */
     uint64_t copied_args;
-} Kernel;
+};
 
 /* The axes of a GEMM: parallel .., m, n and reduced k. */
 static inline uint32_t gemm_axis_m(const Kernel *kernel) {

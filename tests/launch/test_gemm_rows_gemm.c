@@ -63,7 +63,7 @@ static void check_plan(const Plan *plan, const Rows *r) {
         cr_expect(scores->tile_m == result->tile_m && scores->tile_n == result->tile_k);
     }
     const Variant *last = &launch.kernels->variants[launch.kernels->n_variants - 1];
-    cr_expect(!last->multiple_dim && !last->limit_dim);
+    cr_expect(!predicate_asks_extents(&last->predicate));
 }
 
 static void check_code(Arena *arena, const Compiled *compiled, const Target *target) {

@@ -65,7 +65,7 @@ static int64_t arg_bytes(const Lower *turn, uint32_t i) {
 }
 
 static bool is_aligned_arg(const Lower *turn, uint32_t i) {
-    return turn->variant->align_bytes >= COPY_BYTES && (turn->variant->align_args >> i & 1);
+    return predicate_alignment(&turn->variant->predicate, i) >= COPY_BYTES;
 }
 
 static void copy_arg(const Lower *turn, uint32_t i, Val from) {

@@ -40,10 +40,7 @@ void gpu_stage_store(Point *point, const Stage *stage) {
 }
 
 int64_t gpu_most_reduced(const Lower *lower) {
-    const Variant *variant = lower->variant;
-    DimId n = kernel_n_reduced(lower->kernel);
-    int64_t most = dim_hi(indextab_dims(scalartab_indices(lower->kernel->scalars)), n);
-    return variant->limit_dim == n && variant->limit < most ? variant->limit : most;
+    return variant_row_elems(lower->kernel, lower->variant);
 }
 
 bool gpu_stage_has_segments(const Lower *lower, const Stage *stage) {

@@ -12,9 +12,8 @@ enum { MOST_EARLY_WORDS = 32 };
 
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes) {
     DimId extent = kernel_axis_extent(lower->kernel, axis);
-    const Variant *variant = lower->variant;
-    if (dim_multiple(lower_dims(lower), extent) % lanes == 0) return true;
-    return extent == variant->multiple_dim && variant->multiple_of % lanes == 0;
+    return dim_multiple(lower_dims(lower), extent) % lanes == 0 ||
+           predicate_multiple(&lower->variant->predicate, extent) % lanes == 0;
 }
 
 /* The most lanes, at most `most`, a power of two, that the epilogue takes along n. */

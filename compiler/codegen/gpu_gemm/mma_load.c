@@ -62,10 +62,10 @@ static bool find_copied(MmaOperand *factor, const GemmBlock *block) {
     const Scalar *s = scalar_get(kernel->scalars, factor->value);
     uint32_t k = gemm_axis_k(kernel);
     DimId stride;
-    if (s->kind != SCALAR_LOAD || s->guard || lower->variant->align_bytes < CHUNK_BYTES)
-        return false;
+    if (s->kind != SCALAR_LOAD || s->guard) return false;
     uint32_t arg = lower_arg(lower, s->buffer);
-    if (!(lower->variant->align_args >> arg & 1) || !index_stride(tab, s->index, k, &stride))
+    if (predicate_alignment(&lower->variant->predicate, arg) < CHUNK_BYTES ||
+        !index_stride(tab, s->index, k, &stride))
         return false;
     factor->is_turned = !are_chunks_whole(factor, tab, s->index, k);
     return !factor->is_turned || are_chunks_whole(factor, tab, s->index, factor->axis);

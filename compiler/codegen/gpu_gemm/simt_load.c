@@ -41,10 +41,10 @@ static const Scalar *find_copied(const Simt *g, const Side *side) {
 
 /* Whether its vectors along its own axis are whole and aligned ones of memory. */
 static bool is_aligned(const Simt *g, const Side *side) {
-    const Variant *variant = g->lower->variant;
+    const Predicate *predicate = &g->lower->variant->predicate;
     IndexTab *tab = scalartab_indices(g->lower->kernel->scalars);
     uint32_t arg = lower_arg(g->lower, side->copied->buffer);
-    return variant->align_bytes >= side->lanes * g->acc_bytes && (variant->align_args >> arg & 1) &&
+    return predicate_alignment(predicate, arg) >= (int64_t)side->lanes * g->acc_bytes &&
            index_lane_motion(tab, side->copied->index, side->axis, side->lanes) ==
                LANES_CONTIGUOUS &&
            index_is_multiple(tab, side->copied->index, side->axis, side->lanes);

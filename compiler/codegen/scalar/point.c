@@ -100,10 +100,10 @@ static Val load_masked(Point *point, const Scalar *s, uint32_t arg, Val mask) {
 /* Bytes up to which a contiguous vector access at this index is known to be aligned. */
 static uint32_t access_align(const Point *point, IndexId index, uint32_t arg, Dtype dtype) {
     const Lower *lower = point->lower;
-    uint32_t bytes = dtype_bytes(dtype), align = lower->variant->align_bytes;
-    uint32_t lanes = lower->variant->align_args >> arg & 1 ? point->lanes : 1;
-    while (lanes > 1 && !point_is_multiple(point, index, lanes)) lanes /= 2;
+    uint32_t bytes = dtype_bytes(dtype), lanes = point->lanes;
+    uint32_t align = (uint32_t)predicate_alignment(&lower->variant->predicate, arg);
     if (align <= bytes) return bytes;
+    while (lanes > 1 && !point_is_multiple(point, index, lanes)) lanes /= 2;
     return lanes * bytes < align ? lanes * bytes : align;
 }
 
