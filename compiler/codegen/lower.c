@@ -9,7 +9,7 @@
 
 #include "codegen/gpu/gpu.h"
 #include "codegen/template.h"
-#include "plan/gemm_rows_gemm.h"
+#include "template/gemm_rows_gemm.h"
 
 #include <frt_manifest.h>
 #include <string.h>

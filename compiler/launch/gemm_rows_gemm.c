@@ -6,7 +6,7 @@
 #include "cost/compare.h"
 #include "launch/sequence_state.h"
 #include "plan/access.h"
-#include "plan/gemm_rows_gemm.h"
+#include "template/gemm_rows_gemm.h"
 #include "schedule/gemm.h"
 
 #include <string.h>

@@ -78,8 +78,8 @@ typedef struct OnlineSoftmax {
  * rows that the block has just made; its variants go with those of the kernel that opened the
  * launch, one by one. A turn follows the kernel before it too, but in the only block of the launch,
  * which does all of each kernel, the blocks of its grid one after the other. Kernels of a
- * gemm-rows-gemm launch (plan/gemm_rows_gemm.h) share blocks too, and what passes between them is
- * in registers, a tile at a time.
+ * gemm-rows-gemm launch (template/gemm_rows_gemm.h) share blocks too, and what passes between them
+ * is in registers, a tile at a time.
  */
 typedef enum {
     LAUNCH_SINGLE,

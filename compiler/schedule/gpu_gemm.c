@@ -2,7 +2,7 @@
  * multiply-adds, as large as the problem fills the machine with. See gemm.h. */
 #include "schedule/gemm.h"
 
-#include "plan/simt.h"
+#include "template/simt.h"
 
 #include <math.h>
 #include <string.h>

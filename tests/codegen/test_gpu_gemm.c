@@ -5,7 +5,7 @@
 #include "codegen/codegen.h"
 #include "lib/plans.h"
 #include "lib/ptx.h"
-#include "plan/simt.h"
+#include "template/simt.h"
 #include "schedule/schedule.h"
 
 #include <criterion/criterion.h>

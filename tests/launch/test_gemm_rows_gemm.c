@@ -5,7 +5,7 @@
 #include "lib/ptx.h"
 #include "plan/launch.h"
 
-#include "plan/gemm_rows_gemm.h"
+#include "template/gemm_rows_gemm.h"
 
 #include <criterion/criterion.h>
 

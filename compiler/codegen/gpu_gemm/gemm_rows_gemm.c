@@ -1,4 +1,4 @@
-/* Products, rows over them and products of those, tile by tile. See plan/gemm_rows_gemm.h.
+/* Products, rows over them and products of those, tile by tile. See template/gemm_rows_gemm.h.
  *
  * While a tile of scores is worked on, the next tile of their rhs is on its way to the
  * other buffer; in the last pass the other buffer is for the second product's rhs, and

@@ -1,4 +1,5 @@
-/* Gemm-rows-gemm launches (plan/gemm_rows_gemm.h) on tensor cores: what the template's files share.
+/* Gemm-rows-gemm launches (template/gemm_rows_gemm.h) on tensor cores: what the template's files
+ * share.
  *
  * A warp has 16 or 32 rows of the block's tile and all columns of a tile of scores, so that a row
  * lies in four threads, and what one instruction leaves in a thread's accumulators is what another
@@ -11,7 +12,7 @@
 
 #include "codegen/gpu_gemm/mma_tile.h"
 #include "codegen/gpu/stage.h"
-#include "plan/gemm_rows_gemm.h"
+#include "template/gemm_rows_gemm.h"
 
 enum {
     PAIR = 2,

@@ -4,7 +4,7 @@
 #define FUSEC_CODEGEN_GPU_GEMM_SIMT_H
 
 #include "codegen/gpu_gemm/gemm.h"
-#include "plan/simt.h"
+#include "template/simt.h"
 
 enum { MAX_STEPS = 32 };
 
