@@ -48,63 +48,6 @@ static const double IDLE_WAIT = 0.56, BUSY_WAIT = 0.34;
 static const double BLOCKS_PER_US = 12;
 static const double CACHE_WAIT = 0.35; /* for the last cache, of the wait for memory; judged */
 
-/* Whether all strides but the contiguous one are multiples of what maps are aligned to. */
-static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *variant) {
-    for (uint32_t i = 0; i < variant->n_maps; i++) {
-        const TensorMap *map = &variant->maps[i];
-        const Buffer *buffer = &c->plan->buffers.data[kernel->args.data[map->arg]];
-        for (uint32_t k = 1; k < map->rank; k++)
-            if (fmod(cost_number(c, map->axes[k].stride) * dtype_bytes(buffer->dtype),
-                     MAP_STEP_BYTES) != 0)
-                return false;
-    }
-    return true;
-}
-
-static bool applies(const Coster *c, const Kernel *kernel, const Variant *variant) {
-    bool is_whole = !variant->multiple_dim || variant->multiple_of <= 1 ||
-                    fmod(cost_number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
-    is_whole = is_whole && (!variant->other_dim || fmod(cost_number(c, variant->other_dim),
-                                                        (double)variant->other_of) == 0);
-    double limited = variant->limit_dim ? cost_number(c, variant->limit_dim) : 0;
-    bool fits = !variant->limit_dim ||
-                (limited >= (double)variant->least && limited <= (double)variant->limit);
-    return is_whole && fits && has_maps(c, kernel, variant);
-}
-
-static bool all_apply(const Coster *c, const Kernel *kernels, uint32_t n, uint32_t v) {
-    bool all = true;
-    for (uint32_t k = 0; k < n && all; k++) all = applies(c, &kernels[k], &kernels[k].variants[v]);
-    return all;
-}
-
-static double price_number(const Coster *c, const Price *price) {
-    double blocks = cost_number(c, price->blocks), per_wave = (double)price->per_wave;
-    double share = (double)price->percent / 100, each = (double)price->fixed;
-    for (uint32_t i = 0; i < price->n_measures; i++)
-        each += (double)price->weights[i] * cost_number(c, price->measures[i]);
-    return each * (share * blocks + (1 - share) * per_wave * ceil(blocks / per_wave));
-}
-
-/* The first variant whose conditions on dims hold for all these kernels, or the cheapest such
- * variant of its group. */
-static uint32_t choose_variant(const Coster *c, const Kernel *kernels, uint32_t n_kernels) {
-    const Variant *variants = kernels->variants;
-    uint32_t n = kernels->n_variants, chosen = n;
-    double least = INFINITY;
-    for (uint32_t v = 0; v < n; v++) {
-        const Price *price = &variants[v].price;
-        if (chosen < n && price->group != variants[chosen].price.group) break;
-        if (v + 1 < n && !all_apply(c, kernels, n_kernels, v)) continue;
-        if (!price->group) return v;
-        double own = price_number(c, price);
-        if (chosen < n && own >= least) continue;
-        chosen = v;
-        least = own;
-    }
-    return chosen < n ? chosen : 0;
-}
-
 /* Of an axis shorter than a warp's lanes: bytes that each element takes where the warp goes on
  * along the axis before it. */
 static double wrapped_bytes(const Coster *c, const Pricing *p, IndexId address, uint32_t axis,
@@ -580,7 +523,7 @@ static Beside price_beside(const Coster *c) {
     const Kernel *kernels = launch_kernel(c->plan, c->launch, 0);
     uint32_t n = c->launch->n;
     if (n == 1 || launch_shares_blocks(c->launch)) return (Beside){.is_any = false};
-    Beside beside = {.is_any = true, .variant = choose_variant(c, kernels, n)};
+    Beside beside = {.is_any = true, .variant = variant_taken(c->plan, kernels, n, c->values)};
     beside.most = most_pressure(c, kernels, n, beside.variant);
     for (uint32_t k = 0; k < n; k++)
         beside.n_blocks += cost_number(c, kernels[k].variants[beside.variant].grid);
@@ -623,7 +566,7 @@ static void price_kernel(Coster *c, uint32_t index) {
     bool is_in_one_block = launch_mode_info(c->launch->mode)->blocks == BLOCKS_ONE;
     cost->variant = is_part    ? c->beside.variant
                     : is_phase ? cost[-1].variant
-                               : choose_variant(c, kernel, 1);
+                               : variant_taken(c->plan, kernel, 1, c->values);
     Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
     p.rows = cost_number(c, kernel_n_rows(kernel));
     p.reduced = cost_number(c, kernel_n_reduced(kernel));

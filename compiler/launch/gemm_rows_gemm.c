@@ -1,11 +1,11 @@
-/* Gemm-rows-gemm launches (plan/gemm_rows_gemm.h): a product, rows over it and a product with what
- * the rows make become one launch, in which neither the scores nor the rows' values are in memory.
- * The scores are made anew for each pass of the rows, which costs as many products. The rewrite of
- * launch/online_softmax.h needs one pass, and it alone changes bits. */
+/* Gemm-rows-gemm launches (template/gemm_rows_gemm.h): a product, rows over it and a product with
+ * what the rows make become one launch, in which neither the scores nor the rows' values are in
+ * memory. The scores are made anew for each pass of the rows, which costs as many products. The
+ * rewrite of launch/online_softmax.h needs one pass, and it alone changes bits. */
 #include "launch/online_softmax.h"
 #include "launch/trial.h"
 #include "plan/access.h"
-#include "plan/gemm_rows_gemm.h"
+#include "template/gemm_rows_gemm.h"
 #include "schedule/gemm.h"
 
 #include <string.h>
@@ -195,12 +195,10 @@ static Variant make_variant(const Trial *t, uint32_t i, bool is_last) {
     Sched of_result = product_sched(t, tile_m, power_of_two(n, LEAST_COLUMNS), width);
     of_result.lanes = is_last ? 1 : STORE_LANES;
     Variant variant = {.sched = i == GEMM_ROWS_GEMM_RESULT ? of_result : of_scores,
-                       .grid = gemm_gpu_grid(result, tile_m, of_result.tile_n),
-                       .align_bytes = ALIGN_BYTES,
-                       .multiple_of = 1,
-                       .align_args = is_last ? kernel_own_args(&t->together, own)
-                                             : UINT64_MAX >> (64 - own->args.n)};
-    if (!variant.align_args) variant.align_bytes = 1;
+                       .grid = gemm_gpu_grid(result, tile_m, of_result.tile_n)};
+    predicate_align(&variant.predicate, ALIGN_BYTES,
+                    is_last ? kernel_own_args(&t->together, own)
+                            : UINT64_MAX >> (64 - own->args.n));
     if (i == GEMM_ROWS_GEMM_SCORES)
         variant.shared_bytes =
             sched_gemm_dynamic_bytes(gemm_rows_gemm_shared_bytes(&of_scores, &of_result));

@@ -40,8 +40,8 @@ bool sequence_has_rows(const Composer *c, const Trial *t) {
 static int64_t multiple_of_row(const Trial *t, const Variant *of_first) {
     const Kernel *first = sequence_first(t);
     DimId extent = kernel_axis_extent(first, gemm_axis_n(first));
-    return of_first->multiple_dim == extent ? of_first->multiple_of
-                                            : dim_multiple(t->together.graph->dims, extent);
+    int64_t asked = predicate_multiple(&of_first->predicate, extent);
+    return asked > 1 ? asked : dim_multiple(t->together.graph->dims, extent);
 }
 
 /* As many elements as one access has of the widest that the reader takes or stores. */
@@ -87,9 +87,9 @@ static Variant gpu_row_variant(const Trial *t, const Variant *of_first, bool is_
     variant.sched = own;
     variant.shared_bytes = 0;
     variant.n_maps = 0;
-    variant.align_bytes = VECTOR_BYTES;
-    variant.align_args =
-        is_last ? kernel_own_args(&t->together, reader) : UINT64_MAX >> (64 - reader->args.n);
+    predicate_align(&variant.predicate, VECTOR_BYTES,
+                    is_last ? kernel_own_args(&t->together, reader)
+                            : UINT64_MAX >> (64 - reader->args.n));
     return variant;
 }
 

@@ -60,7 +60,7 @@ typedef struct Stage {
 
 #define NO_AXIS UINT32_MAX
 
-typedef struct Kernel {
+struct Kernel {
     Str name;
     Span span;
     bool is_init; /* an init step: runs once for a program, and again when a param changes */
@@ -92,7 +92,7 @@ typedef struct Kernel {
      * multiples of it. The kernels that stand for one where it does not start follow it. */
     DimId when;
     RowDispatch spread;
-} Kernel;
+};
 
 static_assert(sizeof(Kernel) <= 512, "kernels are copied to try launches");
 

@@ -26,13 +26,10 @@ static void schedule(Arena *arena, Plan *plan) {
         for (uint32_t v = 0; v < 2; v++)
             variants[v] = (Variant){.symbol = str_format(arena, "k%u_v%u", i, v),
                                     .sched = {.threads = 128},
-                                    .grid = dim_ceil_div(dims, kernel_n_rows(kernel), 128),
-                                    .align_bytes = 1};
+                                    .grid = dim_ceil_div(dims, kernel_n_rows(kernel), 128)};
+        predicate_align(&variants[0].predicate, 16, 1);
+        predicate_require_multiple(&variants[0].predicate, kernel_n_rows(kernel), 4);
         kernel_set_variants(arena, kernel, variants, 2);
-        kernel->variants[0].align_bytes = 16;
-        kernel->variants[0].align_args = 1;
-        kernel->variants[0].multiple_dim = kernel_n_rows(kernel);
-        kernel->variants[0].multiple_of = 4;
     }
     plan_launch_singly(arena, plan);
 }
@@ -44,8 +41,8 @@ static Fixture fixture_new(const char *source) {
     f.plans = arena_array(f.arena, const Plan *, f.module->graphs.n);
     for (uint32_t i = 0; i < f.module->graphs.n; i++) {
         Plan *plan = plans_fuse(f.arena, f.module, i, true);
-        cr_assert(memplan_place(f.arena, plan));
         schedule(f.arena, plan);
+        cr_assert(memplan_place(f.arena, plan));
         f.plans[i] = plan;
     }
     return f;
