@@ -3,6 +3,7 @@
  * The constants below are judged, and checked by the figures of docs/results; rates are the
  * card's. */
 #include "cost/gemm.h"
+#include "machine/machine.h"
 #include "cost/gemm_rows_gemm.h"
 #include "cost/prims.h"
 #include "cost/stride.h"
@@ -20,8 +21,6 @@ enum {
     HIDING_ELEMS = 32, /* ... with up to as many elements a thread that are on their way at once */
     TILE_PRIMS = 5,    /* of an element that passes through shared memory */
     ARG_PRIMS = 5,     /* to compare one and to choose it and its place; counted in the code */
-    WARP_THREADS = 32,
-    REGISTER_BYTES = 4
 };
 static const double TURN_US = 0.3;  /* of a turn: its barriers and what waits for what */
 static const double LONE_SHARE = 2; /* of the cache's rate for one processor, if the others rest */
@@ -305,11 +304,10 @@ static double spill_us(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
     if (!pressure->spilled) return 0;
     double elems = p->rows * (is_contraction(p->kernel) ? 1 : p->reduced);
-    double bytes =
-        2 * REGISTER_BYTES * pressure->spilled * elems / (sched->lanes ? sched->lanes : 1);
-    double held = (double)REGISTER_BYTES * pressure->spilled * sched->threads * pressure->n_blocks;
+    double bytes = 2 * WORD_BYTES * pressure->spilled * elems / (sched->lanes ? sched->lanes : 1);
+    double held = (double)WORD_BYTES * pressure->spilled * sched->threads * pressure->n_blocks;
     double own = c->card->shared_bytes - (double)pressure->shared_bytes * pressure->n_blocks;
-    double near_gbs = c->card->n_processors * c->card->ghz * WARP_THREADS * REGISTER_BYTES;
+    double near_gbs = c->card->n_processors * c->card->ghz * WARP_THREADS * WORD_BYTES;
     double gbs = held <= own                                            ? near_gbs
                  : held * c->card->n_processors <= c->card->cache_bytes ? c->card->cache_gbs
                                                                         : c->card->dram_gbs;

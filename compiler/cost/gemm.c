@@ -1,5 +1,6 @@
 /* See gemm.h. The constants are judged, and checked by the figures of docs/results. */
 #include "cost/gemm.h"
+#include "machine/machine.h"
 
 #include "cost/gemm_rows.h"
 #include "cost/gemm_rows_gemm.h"
@@ -10,11 +11,8 @@
 
 #include <math.h>
 
-enum {
-    BUSY_MMA_WARPS = 8, /* of a processor, that keep its tensor cores busy */
-    WARP_THREADS = 32
-};
-static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its products */
+enum { BUSY_MMA_WARPS = 8 };               /* of a processor, that keep its tensor cores busy */
+static const double WGMMA_STEP_US = 0.058; /* of one step of k, beside its products */
 static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
 static const double READ_SHARE = 1.5;  /* of what a cache keeps, where all blocks read the same */
 static const double DRAIN_SHARE = 0.8; /* of that, what delays a product that waits for memory */

@@ -1,9 +1,10 @@
 /* See gemm_rows.h. */
 #include "cost/gemm_rows.h"
+#include "machine/machine.h"
 
 #include <math.h>
 
-enum { WARP_THREADS = 32, WIDE_COLUMNS = 64 };
+enum { WIDE_COLUMNS = 64 };
 static const double BEGIN_US = 0.1;
 /* Of wider rows, which all warps of a block have a part of, but for wgmma's: what 16 captured pairs
  * of 64 rows lack at the median. */

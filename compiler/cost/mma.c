@@ -1,5 +1,6 @@
 /* See mma.h. */
 #include "cost/mma.h"
+#include "machine/machine.h"
 
 #include "plan/operand.h"
 

@@ -10,6 +10,7 @@
  * sums and addresses of the rows in flight. The constants were fitted to what the assembler says of
  * random graphs (tests/cost/test_registers.c), the examples and generated chains. */
 #include "cost/pressure.h"
+#include "machine/machine.h"
 
 #include "plan/wgmma.h"
 #include "template/map_tile.h"
@@ -42,9 +43,6 @@ enum {
     COLUMN_LONG_REGISTERS = 2, /* and beyond so many for each thread of a team: */
     COLUMN_LONG = 4,
     ROW_LOOP_REGISTERS = 18, /* of rows that do not stay: steps in flight */
-    WARP_THREADS = 32,
-    MAX_BLOCKS = 32,
-    GRANULE = 8 /* registers are handed out in such steps */
 };
 
 static const double BROAD_SHARE = 0.5;  /* of what is alive, that is made one beside the other */
@@ -386,7 +384,8 @@ static double wgmma_registers(const Sched *sched) {
                   (sched->warps_m * WARP_THREADS);
     double own = tile + FRAGMENT_REGISTERS;
     bool is_shared_out = sched->warps_m > WGMMA_GROUP_WARPS;
-    double most = PROCESSOR_REGISTERS / sched->threads / GRANULE * GRANULE - TILE_REGISTERS;
+    double most =
+        PROCESSOR_REGISTERS / sched->threads / REGISTER_STEP * REGISTER_STEP - TILE_REGISTERS;
     return own < most && !is_shared_out ? own : most;
 }
 
@@ -567,12 +566,13 @@ Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const
     p.spills = p.registers > MAX_THREAD_REGISTERS;
     p.spilled = p.spills ? p.registers - MAX_THREAD_REGISTERS : 0;
     uint32_t held = p.spills ? MAX_THREAD_REGISTERS : p.registers;
-    held = (held + GRANULE - 1) / GRANULE * GRANULE;
+    held = (held + REGISTER_STEP - 1) / REGISTER_STEP * REGISTER_STEP;
     p.n_blocks = card->threads / sched->threads;
     uint32_t by_registers = PROCESSOR_REGISTERS / (held * sched->threads);
     if (by_registers < sched->min_blocks) by_registers = sched->min_blocks;
-    uint32_t by_shared = p.shared_bytes ? card->shared_bytes / p.shared_bytes : MAX_BLOCKS;
-    if (p.n_blocks > MAX_BLOCKS) p.n_blocks = MAX_BLOCKS;
+    uint32_t by_shared =
+        p.shared_bytes ? card->shared_bytes / p.shared_bytes : MAX_PROCESSOR_BLOCKS;
+    if (p.n_blocks > MAX_PROCESSOR_BLOCKS) p.n_blocks = MAX_PROCESSOR_BLOCKS;
     if (by_registers < p.n_blocks) p.n_blocks = by_registers;
     if (by_shared < p.n_blocks) p.n_blocks = by_shared;
     if (p.n_blocks < 1) p.n_blocks = 1;

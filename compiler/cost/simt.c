@@ -1,14 +1,12 @@
 /* See simt.h. */
 #include "cost/simt.h"
+#include "machine/machine.h"
 
 #include "template/simt.h"
 
 #include <math.h>
 
 enum {
-    SCHEDULERS = 4, /* of a processor: each starts an instruction of its warps a clock */
-    WARP_THREADS = 32,
-    WORD_BYTES = 4,
     CHAIN_CLOCKS = 4,  /* from a multiplication to the next of the same sum */
     SHARED_CLOCKS = 28 /* from the load of a fragment to its use, beside what others read */
 };
@@ -45,13 +43,13 @@ static double step_clocks(const Coster *c, const Pricing *p, double n_blocks) {
     double lanes_m = simt_lanes_m(sched), m = sched->tile_m / (sched->warps_m * lanes_m);
     double n = sched->tile_n / (sched->warps_n * WARP_THREADS / lanes_m);
     Reads left = reads_of(m, bytes), right = reads_of(n, bytes);
-    double rate = fmin(1, c->card->lanes / (SCHEDULERS * (double)WARP_THREADS));
+    double rate = fmin(1, c->card->lanes / (PROCESSOR_SCHEDULERS * (double)WARP_THREADS));
     if (acc == DT_F64) rate *= c->card->f64_rate;
     double copied = (sched->tile_m + sched->tile_n) * bytes / WORD_BYTES / WARP_THREADS;
     double own = m * n / rate + left.instructions + right.instructions;
-    double busiest = ceil(n_blocks * warps / SCHEDULERS); /* warps of a scheduler */
+    double busiest = ceil(n_blocks * warps / PROCESSOR_SCHEDULERS); /* warps of a scheduler */
     double started = busiest * own / (m * n >= MANY_OUTPUTS ? MANY_STARTS : STARTS) +
-                     n_blocks * copied / SCHEDULERS;
+                     n_blocks * copied / PROCESSOR_SCHEDULERS;
     double shared = n_blocks * (warps * (left.clocks + right.clocks) + copied);
     double waited = (SHARED_CLOCKS + shared / 2) / simt_rows_ahead(sched);
     double busy = fmax(fmax(started, shared), fmax(waited, CHAIN_CLOCKS));

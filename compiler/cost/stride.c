@@ -6,11 +6,11 @@
  * still has it then. A cache has places for lines by their addresses' low bits, so strides of a
  * large power of two leave most of it unused. */
 #include "cost/stride.h"
+#include "machine/machine.h"
 
 #include <math.h>
 
 enum {
-    LINE = 64,
     FEW_LINES = 16, /* are there for the next rows, however they crowd */
     NEAR_SETS = 64, /* of the nearest cache, with so many lines each */
     NEAR_WAYS = 8,
@@ -18,7 +18,6 @@ enum {
     NEXT_SETS = 1024,
     NEXT_WAYS = 16,
     MANY_TIMES = 8, /* as many lines as a cache has places for: no line stays there */
-    PAGE = 4096,
     KNOWN_PAGES = 1536
 };
 static const double LANE_CLOCKS = 1.6;    /* of an element by itself, and its way into a vector */
@@ -44,7 +43,7 @@ double cost_axis_stride(const Coster *c, const Kernel *kernel, IndexId address, 
 
 /* Lines at this stride that the cache has places for. */
 static double places(double stride_bytes, uint32_t n_sets, uint32_t n_ways) {
-    double step = stride_bytes / LINE, used = n_sets;
+    double step = stride_bytes / CPU_LINE_BYTES, used = n_sets;
     while (used > 1 && step > 0 && fmod(step, 2) == 0) {
         step /= 2;
         used /= 2;
@@ -55,12 +54,12 @@ static double places(double stride_bytes, uint32_t n_sets, uint32_t n_ways) {
 static double element_clocks(double stride_bytes, double n_lines) {
     double clocks = LANE_CLOCKS, near_places = places(stride_bytes, NEAR_SETS, NEAR_WAYS);
     double next_places = places(stride_bytes, NEXT_SETS, NEXT_WAYS);
-    if (stride_bytes < LINE) return NEAR_CLOCKS;
+    if (stride_bytes < CPU_LINE_BYTES) return NEAR_CLOCKS;
     if (n_lines <= FEW_LINES) return clocks;
     if (n_lines > near_places)
         clocks += near_places <= CROWDED_SETS * NEAR_WAYS ? CROWDED_CLOCKS : LINE_CLOCKS;
     if (n_lines > next_places) clocks += FAR_CLOCKS * fmin(1, n_lines / next_places / MANY_TIMES);
-    if (n_lines * fmin(1, stride_bytes / PAGE) > KNOWN_PAGES) clocks += PAGE_CLOCKS;
+    if (n_lines * fmin(1, stride_bytes / CPU_PAGE_BYTES) > KNOWN_PAGES) clocks += PAGE_CLOCKS;
     return clocks;
 }
 

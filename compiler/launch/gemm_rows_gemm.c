@@ -1,5 +1,6 @@
 /* Finding gemm-rows-gemm launches and sizing them. See gemm-rows-gemm.h. */
 #include "launch/gemm_rows_gemm.h"
+#include "machine/machine.h"
 #include "plan/launch.h"
 
 #include "launch/online_softmax.h"
@@ -18,9 +19,7 @@ enum {
     NARROW_TILE = 32,
     LEAST_K = 32,
     LEAST_COLUMNS = 32,
-    WARP_THREADS = 32,
     STORE_LANES = 4,
-    ALIGN_BYTES = 16,
     MOST_SUMS = 4, /* reductions of a pass */
     PAIR = 2,
     MOST_BLOCK_BYTES = 99 * 1024 /* that every target's blocks may have */
@@ -195,7 +194,7 @@ static Variant gemm_rows_gemm_variant(const GemmRowsGemmFinder *s, uint32_t i, b
     of_result.lanes = is_last ? 1 : STORE_LANES;
     Variant variant = {.sched = i == 2 ? of_result : of_scores,
                        .grid = gemm_gpu_grid(result, tile_m, of_result.tile_n)};
-    predicate_align(&variant.predicate, ALIGN_BYTES,
+    predicate_align(&variant.predicate, ACCESS_BYTES,
                     is_last ? kernel_own_args(s->plan, own) : UINT64_MAX >> (64 - own->args.n));
     if (i == 0)
         variant.shared_bytes =

@@ -1,6 +1,7 @@
 /* The longest runs of small kernels are tried first; one that is not cheaper as a launch of turns
  * is parted at the kernel that loses most. See one_block.h. */
 #include "launch/one_block.h"
+#include "machine/machine.h"
 #include "plan/launch.h"
 
 #include "launch/sequence.h"
@@ -21,7 +22,6 @@ enum {
     MAX_STATIC_BYTES = 40 * 1024, /* of it, beside what is on chip */
     SLACK_BYTES = 1024,
     ALWAYS_BYTES = 4096, /* copied however little of it is read */
-    VECTOR_BYTES = 16,
     N_SIZES = 3
 };
 static const uint32_t block_threads[N_SIZES] = {512, 256, 128};
@@ -178,7 +178,7 @@ static void align_copied(Trial *trial) {
         const PredicateTerm *asked = predicate_term(predicate, TERM_ALIGNED, 0);
         uint64_t args = asked ? asked->args : kernel_own_args(&trial->plan, kernel);
         if (kernel->copied_args)
-            predicate_align(predicate, asked ? asked->of : VECTOR_BYTES,
+            predicate_align(predicate, asked ? asked->of : ACCESS_BYTES,
                             args | kernel->copied_args);
     }
 }

@@ -1,5 +1,6 @@
 /* Laying operands of GEMMs out anew. See layout.h. */
 #include "layout/layout.h"
+#include "machine/machine.h"
 
 #include "layout/pack.h"
 #include "layout/pack_dynamic.h"

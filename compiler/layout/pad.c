@@ -1,5 +1,6 @@
 /* Row pitches of stored values. See pad.h. */
 #include "layout/pad.h"
+#include "machine/machine.h"
 
 #include "ir/indexmap.h"
 #include "schedule/gemm.h"

@@ -1,5 +1,6 @@
 /* Copying operands at run time. See pad_dynamic.h. */
 #include "layout/pad_dynamic.h"
+#include "machine/machine.h"
 
 #include "layout/pad.h"
 
@@ -7,7 +8,6 @@
 
 enum {
     HALF_BYTES = 2, /* of an element: what the copy engine's products are made of */
-    SECTOR_BYTES = 32,
     /* Tiles of rows across k that begin within a sector take half as long again where many blocks
      * fetch them: measured. Rows along k do not, in the largest tiles. */
     FEW_READS = 1024,

@@ -1,5 +1,6 @@
 /* Questions about one kernel: extents, stores, arguments, and the scalars that its stages need. */
 #include "plan/kernel.h"
+#include "machine/machine.h"
 
 #include <string.h>
 
@@ -16,7 +17,7 @@ static uint32_t straight_rounds(const Sched *sched, uint32_t n_chains, int64_t k
 /* `k` and `grid`: 0 where they are not known. */
 static GemvPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t acc_bytes,
                                       int64_t k, int64_t grid) {
-    enum { WARP_THREADS = 32, MAX_KEPT = 4, MAX_KEPT_BYTES = 16 * 1024 };
+    enum { MAX_KEPT = 4, MAX_KEPT_BYTES = 16 * 1024 };
     uint32_t n_outputs = sched->tile_m * sched->tile_n;
     uint32_t held =
         sched->threads_per_row * sched->slots * (sched->lanes_along_k ? sched->lanes : 1);

@@ -1,6 +1,7 @@
 /* Schedules of GEMMs on a GPU: tensor cores where the dtype has them, else tiles of fused
  * multiply-adds, as large as the problem fills the machine with. See gemm.h. */
 #include "schedule/gemm.h"
+#include "machine/machine.h"
 
 #include "template/simt.h"
 
@@ -11,7 +12,6 @@
  * faster though they read more. */
 enum {
     FULL_MACHINE = 132,
-    VECTOR_BYTES = 16,
     FEW_ROWS = 32,
     DEEP = 1024,
     MAX_STAGES_BYTES = 96 * 1024, /* every target has them, and two blocks share a processor */
@@ -222,7 +222,7 @@ static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lan
     const DimId extents[3] = {g->k, g->n, g->m};
     bool any = false;
     variant->sched.lanes = lanes;
-    predicate_align(&variant->predicate, VECTOR_BYTES, ((uint64_t)1 << g->kernel->args.n) - 1);
+    predicate_align(&variant->predicate, ACCESS_BYTES, ((uint64_t)1 << g->kernel->args.n) - 1);
     for (uint32_t i = 0; i < 3; i++) {
         int64_t value;
         DimId asked = predicate_dim(&variant->predicate, TERM_MULTIPLE);
@@ -255,12 +255,12 @@ static void add_row_sizes(GemmGpu *g, Variant variant) {
 }
 
 static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
-    uint32_t lanes = VECTOR_BYTES / dtype_bytes(acc);
+    uint32_t lanes = ACCESS_BYTES / dtype_bytes(acc);
     Variant wide = variant;
     bool has_vectors = make_vector_variant(g, &wide, lanes);
     /* Runs are taken as such by any pointer: those that are not aligned by elements. */
     variant.sched.lanes = lanes;
-    predicate_align(&variant.predicate, VECTOR_BYTES, g->own);
+    predicate_align(&variant.predicate, ACCESS_BYTES, g->own);
     if (g->launch.has_rows) {
         if (has_vectors) add_row_sizes(g, wide);
         add_row_sizes(g, variant);

@@ -1,6 +1,7 @@
 /* See map_tile.h. The rule: tiles wherever a load runs against the grain, if tiles are full
  * enough; wide accesses on each side where its extent and all pointers allow them. */
 #include "schedule/map_tile.h"
+#include "machine/machine.h"
 
 #include "cost/pressure.h"
 #include "template/map_tile.h"

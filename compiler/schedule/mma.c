@@ -6,11 +6,10 @@
  * Where the tiles of a size are fewer than the machine's processors, smaller ones read more, but
  * from more processors at once; and since each then waits for memory, their stages are deep. */
 #include "schedule/gemm.h"
+#include "machine/machine.h"
 
 enum {
-    CHUNK_BYTES = 16, /* one asynchronous copy */
     DEPTH_BYTES = 64,
-    WARP_THREADS = 32,
     STORE_LANES = 4,
     FULL_MACHINE = 132, /* processors */
     MOST_PROCESSORS = 100,
@@ -252,7 +251,7 @@ static uint32_t add_choice(const Searcher *c, const OperandChoice *choice, bool 
                            Variant *variants) {
     Variant base = variants[0];
     base.sched.lanes = choice->lanes;
-    predicate_align(&base.predicate, CHUNK_BYTES, aligned_args(c, choice));
+    predicate_align(&base.predicate, ACCESS_BYTES, aligned_args(c, choice));
     if (choice->condition)
         predicate_require_multiple(&base.predicate, choice->condition, c->chunk_elems);
     uint32_t n_variants = 0;
@@ -344,7 +343,7 @@ static Searcher chooser_of(const Kernel *kernel, GemmLaunch launch) {
                   .left = gemm_unrounded(kernel, reduce->value),
                   .right = gemm_unrounded(kernel, reduce->factor),
                   .elem_bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype)};
-    c.chunk_elems = CHUNK_BYTES / c.elem_bytes;
+    c.chunk_elems = ACCESS_BYTES / c.elem_bytes;
     return c;
 }
 
@@ -374,7 +373,7 @@ uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, co
     }
     variants[n] = anywhere;
     variants[n].sched.lanes = 1; /* it is seldom taken, and less code */
-    predicate_align(&variants[n].predicate, CHUNK_BYTES,
+    predicate_align(&variants[n].predicate, ACCESS_BYTES,
                     aligned_args(&c, &plain) & kernel_own_args(plan, kernel));
     set_tile(&c, &variants[n], spare_of(&c, is_spare || plain.copies_both));
     return n + 1;

@@ -1,8 +1,8 @@
 /* Threads of rows. See row.h; measurements are in docs/results. */
 #include "schedule/row.h"
+#include "machine/machine.h"
 
 enum {
-    WARP_THREADS = 32,
     BLOCK_THREADS = 128, /* of rows of a warp or less; a larger team is a block, as barriers are */
     MOST_BLOCK_THREADS = 512,
     /* Of a block that takes as long as it takes a processor to begin it: 4.4 TB/s by 12 blocks in a
@@ -15,8 +15,6 @@ enum {
     STORED_STEPS = 6,
     /* Of stores as wide as there are: threads side by side, and what a block has that needs no more
      * rows. */
-    VECTOR_BYTES = 16,
-    WORD_BYTES = 4,
     WIDE_TEAM = 4,
     WIDE_BLOCK_BYTES = 8192,
     /* Of a few rows, which all run at once: threads that other kernels' blocks have too, beside
@@ -61,7 +59,7 @@ int64_t sched_row_all(Sched *sched, const RowUse *use) {
 /* Whether it has more of a row than it should whatever else there is to do. */
 static bool has_many_steps(const Sched *sched, const RowUse *use, uint32_t threads_per_row) {
     int64_t steps = row_steps(sched, threads_per_row, use->length);
-    bool is_wide = use->n_stores && sched->lanes * use->elem_bytes >= VECTOR_BYTES;
+    bool is_wide = use->n_stores && sched->lanes * use->elem_bytes >= ACCESS_BYTES;
     uint32_t few = !use->n_stores ? LOADED_STEPS : is_wide ? 1 : STORED_STEPS;
     int64_t words = steps * sched->lanes * (use->elem_bytes > WORD_BYTES ? 2 : 1);
     if (steps > use->most_steps || words > FEW_RESIDENT_ELEMS) return true;

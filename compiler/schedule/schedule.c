@@ -1,6 +1,7 @@
 /* Schedules by rule. See schedule.h; docs/results/scheduling-rules.md has the rules and their
  * measurements. */
 #include "schedule/schedule.h"
+#include "machine/machine.h"
 
 #include "cost/pressure.h"
 #include "cost/prims.h"
@@ -21,7 +22,6 @@ enum {
     WIDE_COLUMNS = 1024, /* that give every processor a block though each takes whole sectors */
     FINISH_UNROLL = 16,
     FINISH_THREADS = 512, /* on a processor: there are few, with registers for all of its loads */
-    WARP_THREADS = 32,
     MAX_RESIDENT_ELEMS = 64, /* per thread: registers */
     MANY_ROW_THREADS = 512,
     MANY_SINGLE_REGISTERS = 64,

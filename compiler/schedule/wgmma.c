@@ -8,6 +8,7 @@
  * Several products of one lhs may be made by the same blocks: their rhs operands' tiles
  * lie side by side, and are one wide tile to the instruction. */
 #include "plan/wgmma.h"
+#include "machine/machine.h"
 #include "schedule/gemm.h"
 #include "schedule/wgmma_price.h"
 #include "template/find_im2col.h"
@@ -15,7 +16,6 @@
 enum {
     STORE_LANES = 4,
     STORE_WARPS = WGMMA_GROUP_WARPS - 1,
-    WARP_THREADS = 32,
     N_PROCESSORS = 132, /* of an H100 or H200, for which tiles are chosen */
     HALF_MACHINE = N_PROCESSORS / 2,
     MANY_WAVES = 6,

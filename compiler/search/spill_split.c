@@ -7,6 +7,7 @@
  * into registers the cheapest is taken, else the one that lowers the larger half most; or that one
  * in any case. */
 #include "search/spill_split.h"
+#include "machine/machine.h"
 
 #include "base/flow.h"
 #include "cost/footprint.h"
