@@ -7,7 +7,8 @@
 static uint32_t straight_rounds(const Sched *sched, uint32_t n_chains, int64_t k, int64_t grid) {
     enum { MAX_ROUNDS = 4, MAX_LOADS = 4, MAX_PROCESSOR_LOADS = 2048 };
     int64_t step = (int64_t)sched->unroll * n_chains, loads = (int64_t)sched->unroll * sched->slots;
-    int64_t threads = (grid + GEMV_PROCESSORS - 1) / GEMV_PROCESSORS * (int64_t)sched->threads;
+    int64_t blocks = (grid + sched->n_processors - 1) / sched->n_processors;
+    int64_t threads = blocks * sched->threads;
     if (sched->lanes_along_k || k <= 0 || grid <= 0 || k % step || k / step > MAX_ROUNDS ||
         loads > MAX_LOADS || loads * threads > MAX_PROCESSOR_LOADS)
         return 0;

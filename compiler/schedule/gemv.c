@@ -188,6 +188,7 @@ static void turn_along_k(const GemvGpu *g, Variant *variant) {
 }
 
 static void add(const GemvGpu *g, Variant *variant, uint32_t bytes_along_k, uint32_t bytes) {
+    variant->sched.n_processors = g->target->n_processors;
     if (bytes_along_k || !bytes)
         along_k(g, variant);
     else

@@ -6,9 +6,9 @@ enum {
     BLOCK_THREADS = 128, /* of rows of a warp or less; a larger team is a block, as barriers are */
     MOST_BLOCK_THREADS = 512,
     /* Of a block that takes as long as it takes a processor to begin it: 4.4 TB/s by 12 blocks in a
-     * microsecond on each of 132 processors. Where all begin at once that does not matter. */
+     * microsecond on each processor. Where all begin at once that does not matter. */
     LEAST_BLOCK_BYTES = 3072,
-    MACHINE_THREADS = 132 * 1024,
+    PROCESSOR_THREADS = 1024, /* half of what it has room for */
     /* Steps of a team of few threads. With more than that and than threads its rows lie so far
      * apart that what a warp has at once is in too many sectors. */
     LOADED_STEPS = 13,
@@ -32,6 +32,10 @@ static int64_t row_steps(const Sched *sched, uint32_t threads_per_row, int64_t l
 }
 
 /* Of as many rows as a block of `threads` has. */
+static int64_t machine_threads(const RowUse *use) {
+    return (int64_t)use->n_processors * PROCESSOR_THREADS;
+}
+
 static int64_t block_bytes(const RowUse *use, uint32_t threads, uint32_t threads_per_row) {
     return threads / threads_per_row * use->length * use->elem_bytes *
            (use->n_loads + use->n_stores);
@@ -42,7 +46,7 @@ static int64_t set_team(Sched *sched, const RowUse *use, uint32_t threads_per_ro
     sched->slots = slots;
     sched->threads = threads_per_row > WARP_THREADS ? threads_per_row : BLOCK_THREADS;
     bool is_queued =
-        threads_per_row <= WARP_THREADS && use->rows > MACHINE_THREADS / threads_per_row;
+        threads_per_row <= WARP_THREADS && use->rows > machine_threads(use) / threads_per_row;
     while (is_queued && sched->threads < MOST_BLOCK_THREADS &&
            block_bytes(use, sched->threads, threads_per_row) < LEAST_BLOCK_BYTES)
         sched->threads *= 2;
@@ -73,8 +77,7 @@ static bool has_many_steps(const Sched *sched, const RowUse *use, uint32_t threa
 /* Whether machine and row have room for twice as many threads. */
 static bool is_lone(const Sched *sched, const RowUse *use, uint32_t threads_per_row) {
     int64_t steps = row_steps(sched, threads_per_row, use->length);
-    if (threads_per_row >= LONE_THREADS ||
-        use->rows > MACHINE_THREADS / (2 * (int64_t)threads_per_row))
+    if (threads_per_row >= LONE_THREADS || use->rows > machine_threads(use) / (2 * threads_per_row))
         return false;
     if (sched->lanes > 1) return steps > 1 && threads_per_row != WARP_THREADS;
     return steps > (threads_per_row == WARP_THREADS ? LONE_WARP_STEPS : LONE_STEPS);
