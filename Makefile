@@ -324,7 +324,7 @@ test: ## Install what is missing, build everything, run every test
 
 # ---- checks of the source itself ----
 
-ci-checks: layers format-check docs-check prose wc-check same-check same-as-quick ## Check includes, format, generated docs, lengths, that clang and the revision of same-as write the same
+ci-checks: layers constants format-check docs-check prose wc-check same-check same-as-quick ## Check includes, constants, format, generated docs, lengths, that clang and the revision of same-as write the same
 
 .PHONY: same-check clang-built
 clang-built: $(B)/fusec
@@ -346,6 +346,8 @@ same-as-quick: $(SAME_BUILT) ## The same in a few minutes: 100 random graphs, th
 
 layers: ## Check who includes whom
 	@sh tools/layers.sh
+constants: ## Check that numbers of cards, and numbers that were chosen, stand in their tables
+	@sh tools/constants.sh
 
 .PHONY: circles
 circles: build/fusec build/libfusert.so ## Check that no folders call each other, and few files in a circle
@@ -359,10 +361,15 @@ format-check: ## Check the format of the C sources
 
 build/gen_ops: $(O)/tools/gen_ops.o $(CORE_LIB)
 	$(call say,LINK )$(CC) -o $@ $^ -lm
-docs: build/gen_ops ## Generate docs/OPS.md from the op table
-	$(Q)build/gen_ops > build/OPS.md && mv build/OPS.md docs/OPS.md
-docs-check: build/gen_ops ## Check that docs/OPS.md is current
-	@build/gen_ops | diff -u docs/OPS.md - || { echo "docs/OPS.md is stale: make docs"; exit 1; }
+build/gen_tuning: $(O)/tools/gen_tuning.o
+	$(call say,LINK )$(CC) -o $@ $^
+# Pages that are made of tables of the source: docs/OPS.md is what build/gen_ops prints.
+GENERATED = ops tuning
+page = docs/$(shell echo $(1) | tr a-z A-Z).md
+docs: $(GENERATED:%=build/gen_%) ## Generate the pages of docs that are made of tables of the source
+	$(Q)$(foreach g,$(GENERATED),build/gen_$(g) > build/$(g).md && mv build/$(g).md $(call page,$(g)) &&) true
+docs-check: $(GENERATED:%=build/gen_%) ## Check that these are current
+	@$(foreach g,$(GENERATED),build/gen_$(g) | diff -u $(call page,$(g)) - || { echo "$(call page,$(g)) is stale: make docs"; exit 1; };)
 
 prose: ## Check sentences, words and the glossary of the documentation
 	@sh tools/prose.sh

@@ -5,10 +5,6 @@
 
 #include "cost/cost.h"
 
-/* Less than this share of a price changes a plan; a plan that takes more than this beside one
- * kernel for each op is none. */
-static const double PRICE_WORTH = 0.98, PRICE_LOSS = 1.02;
-
 /* Microseconds at each point. */
 typedef struct Prices {
     double us[COST_MAX_POINTS];

@@ -1,8 +1,8 @@
-/* Pricing kernels. See cost.h.
- *
- * The constants below are judged, and checked by the figures of docs/results; rates are the
- * card's. */
+/* Pricing kernels. See cost.h. Rates are the card's; the other constants (machine/tuning.def) are
+ * checked by the figures of docs/results. */
 #include "cost/gemm.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
 #include "cost/gemm_rows_gemm.h"
 #include "cost/prims.h"
 #include "cost/stride.h"
@@ -11,42 +11,6 @@
 #include "template/map_tile.h"
 
 #include <math.h>
-
-enum {
-    SMALL_BYTES = 65536, /* stay in a processor's own cache, whoever reads them again */
-    BUSY_WARPS = 16,     /* of a processor, that keep its arithmetic busy with one prim each */
-    MAX_WIDTH = 4,       /* of prims that a thread has under way: more hide no more */
-    HIDING_WARPS = 24,   /* that hide memory behind arithmetic, and the other way round, ... */
-    HIDING_ELEMS = 32, /* ... with up to as many elements a thread that are on their way at once */
-    TILE_PRIMS = 5,    /* of an element that passes through shared memory */
-    ARG_PRIMS = 5,     /* to compare one and to choose it and its place; counted in the code */
-    WARP_THREADS = 32,
-    REGISTER_BYTES = 4
-};
-static const double TURN_US = 0.3;  /* of a turn: its barriers and what waits for what */
-static const double LONE_SHARE = 2; /* of the cache's rate for one processor, if the others rest */
-static const double ROW_END_US = 0.22;  /* from a row's last element to its sum */
-static const double ROW_AGAIN_US = 0.6; /* of the last rows, for each further reduction that waits
-                                         * for one: nothing hides it */
-static const double STEP_SHARE = 0.15; /* what a cluster of one block would not overlap, if it had a
-                                        * processor for itself */
-static const double CLUSTER_PASS_US = 1.2; /* at least, of a pass: what blocks send */
-/* Of maps, measured on an H200 (docs/results): what sectors take beside lines, where each lane's
- * element lies in one of its own, and what tiles reach of memory's rate; the latter judged. */
-static const double SECTOR_SHARE = 1.55, TILE_SHARE = 0.85;
-/* The same of stores of rows, which fill sectors piece by piece: softmax of 16384 x 4096 in bf16
- * and x less its maximum of 8192 x 4096 in f32, both stored transposed, took 969 and 577 us. */
-static const double STORE_SHARE = 3.3;
-/* Shares of the latency. Maps of an element a thread: of 2^27 - 1 bf16, two read for one written,
- * and with a bias of 16384 x 8191 in bf16 and f32 took 392, 365 and 411 us; this gives 392, 366 and
- * 414. A sum over columns, bf16 of 16384 x 4095, took 44 and is given 57 (by the full latency 74).
- */
-static const double IDLE_WAIT = 0.56, BUSY_WAIT = 0.34;
-/* Blocks that a processor begins in a microsecond: 390,000 of 128 threads, sums of 257 elements
- * each, took 238 us on an H200, 524,000 of outer products 319, of 256 threads and an element each
- * 365. */
-static const double BLOCKS_PER_US = 12;
-static const double CACHE_WAIT = 0.35; /* for the last cache, of the wait for memory; judged */
 
 /* Of an axis shorter than a warp's lanes: bytes that each element takes where the warp goes on
  * along the axis before it. */
@@ -81,7 +45,7 @@ static double access_weight(const Coster *c, const Pricing *p, const Scalar *loa
     double stride = fabs(cost_axis_stride(c, p->kernel, load->index, axis)) * elem_bytes;
     bool is_scattered = stride >= SECTOR_BYTES &&
                         wrapped_bytes(c, p, load->index, axis, elem_bytes) >= SECTOR_BYTES;
-    return is_scattered ? SECTOR_SHARE : 1;
+    return is_scattered ? COST_SECTOR_SHARE : 1;
 }
 
 /* Through the cache, all loads of the buffer marked in `live`; `weighed`: in time, as bytes of
@@ -174,7 +138,7 @@ static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live
             p->cost->read_bytes += read_first(c, p, buffer, live[s], foot);
         }
         double moved =
-            foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s], true) : foot.bytes;
+            foot.bytes > COST_SMALL_BYTES ? load_bytes(c, p, buffer, live[s], true) : foot.bytes;
         p->cost->cache_bytes += fmax(moved, foot.bytes);
         is_again = true;
     }
@@ -192,7 +156,7 @@ static double scattered_bytes(const Coster *c, const Pricing *p, uint32_t buffer
             const Store *store = &kernel->stages.data[s].stores.data[i];
             double stride = fabs(cost_axis_stride(c, kernel, store->address, axis)) * elem_bytes;
             if (store->buffer == buffer && stride >= SECTOR_BYTES)
-                total += p->rows * p->reduced * (STORE_SHARE * SECTOR_BYTES - elem_bytes);
+                total += p->rows * p->reduced * (COST_STORE_SHARE * SECTOR_BYTES - elem_bytes);
         }
     return total;
 }
@@ -203,7 +167,7 @@ static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
     if (foot.elems <= 0) return;
     p->cost->written_bytes += foot.bytes;
     p->cost->cache_bytes += foot.bytes;
-    if (foot.bytes > SMALL_BYTES) p->cost->cache_bytes += scattered_bytes(c, p, buffer);
+    if (foot.bytes > COST_SMALL_BYTES) p->cost->cache_bytes += scattered_bytes(c, p, buffer);
     bool is_temp = c->plan->buffers.data[buffer].kind == BUFFER_TEMP;
     if (is_temp && foot.bytes <= c->card->cache_bytes) p->left_bytes += foot.bytes;
     c->touched[buffer] = -1;
@@ -253,7 +217,7 @@ static double tile_prims(const Pricing *p) {
     double n = 0;
     for (ScalarId id = 1; id <= scalar_count(p->kernel->scalars); id++)
         n += map_tile_stages(p->kernel, &p->variant->sched, scalar_get(p->kernel->scalars, id));
-    return n * TILE_PRIMS;
+    return n * COST_TILE_PRIMS;
 }
 
 /* A scalar is computed for every point of the axes that it depends on; one that hangs on the lanes'
@@ -284,7 +248,7 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
     p->cost->n_prims += p->cost->n_blocks * map_unit_prims(c->card, kernel);
     if (p->variant->sched.is_flat) p->cost->n_prims += n_points * flat_prims(c->arena, kernel);
     for (uint32_t i = 0; i < kernel->reduces.n; i++)
-        p->cost->n_prims += n_points * (kernel->reduces.data[i].is_arg ? ARG_PRIMS : 1);
+        p->cost->n_prims += n_points * (kernel->reduces.data[i].is_arg ? COST_ARG_PRIMS : 1);
     p->cost->n_prims += cost_stride_prims(c, p, live);
     p->cost->n_prims += n_points * tile_prims(p);
     p->cost->n_prims +=
@@ -305,11 +269,10 @@ static double spill_us(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
     if (!pressure->spilled) return 0;
     double elems = p->rows * (is_contraction(p->kernel) ? 1 : p->reduced);
-    double bytes =
-        2 * REGISTER_BYTES * pressure->spilled * elems / (sched->lanes ? sched->lanes : 1);
-    double held = (double)REGISTER_BYTES * pressure->spilled * sched->threads * pressure->n_blocks;
+    double bytes = 2 * WORD_BYTES * pressure->spilled * elems / (sched->lanes ? sched->lanes : 1);
+    double held = (double)WORD_BYTES * pressure->spilled * sched->threads * pressure->n_blocks;
     double own = c->card->shared_bytes - (double)pressure->shared_bytes * pressure->n_blocks;
-    double near_gbs = c->card->n_processors * c->card->ghz * WARP_THREADS * REGISTER_BYTES;
+    double near_gbs = c->card->n_processors * c->card->ghz * WARP_THREADS * WORD_BYTES;
     double gbs = held <= own                                            ? near_gbs
                  : held * c->card->n_processors <= c->card->cache_bytes ? c->card->cache_gbs
                                                                         : c->card->dram_gbs;
@@ -325,13 +288,13 @@ double cost_use(const Coster *c, const Pricing *p, double wanted) {
 
 /* Of a map, or of columns, that waits `us` for memory if that is as busy as can be, and takes
  * `peak_us` there at least: behind the first loads, the less DRAM has to do, the sooner it answers.
- * Not of gathers, whose loads wait for one another. t is the solution of t = us * (IDLE_WAIT +
- * BUSY_WAIT * peak_us / t). */
+ * Not of gathers, whose loads wait for one another. t is the solution of t = us * (COST_IDLE_WAIT +
+ * COST_BUSY_WAIT * peak_us / t). */
 static double stream_us(const Coster *c, const Pricing *p, double us, double peak_us) {
     bool is_stream = p->kernel->form == FORM_MAP || p->kernel->form == FORM_COLUMN;
     if (!is_stream || p->wait_us > c->card->latency_us) return us;
-    double first = fmin(us, p->wait_us), rest = us - first, idle = rest * IDLE_WAIT;
-    return first + (idle + sqrt(idle * idle + 4 * rest * BUSY_WAIT * peak_us)) / 2;
+    double first = fmin(us, p->wait_us), rest = us - first, idle = rest * COST_IDLE_WAIT;
+    return first + (idle + sqrt(idle * idle + 4 * rest * COST_BUSY_WAIT * peak_us)) / 2;
 }
 
 /* Of what DRAM delivers and takes; what is read, from there or from the cache, can come no faster
@@ -343,12 +306,12 @@ static double dram_us(const Coster *c, const Pricing *p) {
     if (p->bytes_in_flight <= 0) return all / peak;
     double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
     double own = p->variant->sched.threads * p->bytes_in_flight;
-    double waited = p->cost->read_bytes + p->held_bytes * CACHE_WAIT;
+    double waited = p->cost->read_bytes + p->held_bytes * COST_CACHE_WAIT;
     if (!cost_gemm_has_tiles(p) && p->cost->n_blocks > 0) /* no more than there is */
         own = fmin(own, (p->cost->read_bytes + p->held_bytes) / p->cost->n_blocks);
     double bytes = at_once * own;
     double us = bytes > 0 ? waited * p->wait_us / bytes : 0;
-    double begun = p->cost->n_blocks / (c->card->n_processors * BLOCKS_PER_US);
+    double begun = p->cost->n_blocks / (c->card->n_processors * COST_BLOCKS_PER_US);
     return fmax(fmax(all / peak, begun), stream_us(c, p, us, all / peak));
 }
 
@@ -406,7 +369,7 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
     }
     /* Positions are mostly in a cache: their neighbours read them too. */
     p->wait_us *= (1 + load_depth(c, kernel, live[0])) / 2.0;
-    if (kernel->form == FORM_ROW) p->wait_us += ROW_END_US;
+    if (kernel->form == FORM_ROW) p->wait_us += COST_ROW_END_US;
 }
 
 /* The part of the shorter of memory and arithmetic that the longer does not hide. Blocks of a
@@ -415,10 +378,12 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
 static double bared_share(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
     double elems = (double)sched->resident * sched->lanes;
-    double wanted = elems > HIDING_ELEMS ? HIDING_WARPS * HIDING_ELEMS / elems : HIDING_WARPS;
+    double wanted = elems > COST_HIDING_ELEMS ? COST_HIDING_WARPS * COST_HIDING_ELEMS / elems
+                                              : COST_HIDING_WARPS;
     double bared = 1 - cost_use(c, p, wanted);
-    double in_step =
-        sched->cluster > 1 ? STEP_SHARE * sched->cluster / p->cost->pressure.n_blocks : 0;
+    double in_step = sched->cluster > 1
+                         ? COST_CLUSTER_STEP_SHARE * sched->cluster / p->cost->pressure.n_blocks
+                         : 0;
     return fmin(1, fmax(bared, in_step));
 }
 
@@ -438,13 +403,13 @@ static double again_us(const Coster *c, const Pricing *p) {
     uint32_t n = 0;
     for (uint32_t s = 0; s < kernel->stages.n && is_whole; s++)
         n += kernel->stages.data[s].reduces.n > 0;
-    return n > 1 ? (n - 1) * ROW_AGAIN_US : 0;
+    return n > 1 ? (n - 1) * COST_ROW_AGAIN_US : 0;
 }
 
 static void time_kernel(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
-    double width = fmax(1, fmin(MAX_WIDTH, p->variant->sched.lanes * p->parallel));
-    double wanted = BUSY_WARPS / sqrt(width);
+    double width = fmax(1, fmin(COST_MAX_WIDTH, p->variant->sched.lanes * p->parallel));
+    double wanted = COST_BUSY_WARPS / sqrt(width);
     double use =
         is_contraction(p->kernel) ? cost_gemm_use(c, p, wanted) : sqrt(cost_use(c, p, wanted));
     double prims_per_us =
@@ -454,7 +419,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
     /* Tiles that the copy engine brings in are in the time of a step. */
     if (!is_wgmma)
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
-    if (p->variant->sched.lanes_in) cost->memory_us /= TILE_SHARE;
+    if (p->variant->sched.lanes_in) cost->memory_us /= COST_TILE_SHARE;
     cost->arithmetic_us = cost->n_prims / prims_per_us;
     if (is_contraction(p->kernel)) cost_gemm_time(c, p, prims_per_us);
     cost->launch_us = p->begins ? launch_us(c, p) : 0;
@@ -463,7 +428,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
     double bared = is_contraction(p->kernel) ? cost_gemm_bared_us(c, p)
                                              : bared_share(c, p) * fmin(cost->memory_us, busy);
     if (p->kernel->form == FORM_ROW && p->variant->sched.cluster > 1)
-        bared = fmax(bared, CLUSTER_PASS_US * p->kernel->stages.n);
+        bared = fmax(bared, COST_CLUSTER_PASS_US * p->kernel->stages.n);
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared + again_us(c, p);
     if (cost_is_row_phase(c, p->kernel)) cost_gemm_time_rows(c, p);
     if (cost_is_gemm_rows_gemm(c)) cost_gemm_rows_gemm_time(c, p);
@@ -486,15 +451,15 @@ static bool waits_for_memory(const Coster *c, const Kernel *kernel) {
 static void time_turn(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double warps = p->variant->sched.threads / WARP_THREADS, n_turns = cost->n_blocks;
-    double busy = warps < BUSY_WARPS ? warps / BUSY_WARPS : 1;
+    double busy = warps < COST_BUSY_WARPS ? warps / COST_BUSY_WARPS : 1;
     double prims_per_us = c->card->lanes * c->card->ghz * 1e3 * busy;
     bool waits = cost->cache_bytes > 0 && (p->begins || waits_for_memory(c, p->kernel));
     cost->launch_us = p->begins ? launch_us(c, p) : 0;
     cost->memory_us =
-        cost->cache_bytes * c->card->n_processors / (c->card->cache_gbs * LONE_SHARE * 1e3) +
+        cost->cache_bytes * c->card->n_processors / (c->card->cache_gbs * COST_LONE_SHARE * 1e3) +
         (waits ? c->card->latency_us : 0);
-    cost->arithmetic_us =
-        (cost->n_prims + cost->n_flops / 2 / FMA_EFFICIENCY) / prims_per_us + TURN_US * n_turns;
+    cost->arithmetic_us = (cost->n_prims + cost->n_flops / 2 / COST_FMA_EFFICIENCY) / prims_per_us +
+                          COST_ONE_BLOCK_US * n_turns;
     cost->us = cost->launch_us + cost->memory_us + cost->arithmetic_us;
     cost->n_blocks = 1;
 }

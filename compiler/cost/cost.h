@@ -13,6 +13,7 @@
 #define FUSEC_COST_COST_H
 
 #include "cost/footprint.h"
+#include "machine/tuning.h"
 #include "cost/pressure.h"
 
 /* Per kernel of the plan. Bytes are of DRAM, times in microseconds. */
@@ -48,7 +49,6 @@ typedef struct PlanCost {
 
 /* Values of the dims, by symbol, for those without one in `given` (indexed by symbol, or NULL;
  * negative: not given): COST_DEFAULT_DIM, moved into the dim's range and down to its multiple. */
-enum { COST_DEFAULT_DIM = 1024 };
 int64_t *cost_dims(Arena *arena, const DimTab *dims, const int64_t *given);
 
 /* Where plans are compared that have to serve all values of the dims: on the diagonal, which is at
@@ -58,8 +58,6 @@ int64_t *cost_dims(Arena *arena, const DimTab *dims, const int64_t *given);
  * once. On a CPU no dim is less than COST_SHORT_DIM without need: rows of a few elements take their
  * reductions' ends, fused, and a plan for all sizes should not hang on them. */
 enum {
-    COST_LARGE_DIM = 65536,
-    COST_SHORT_DIM = 64,
     COST_DIAGONAL_POINTS = 5,
     COST_CORNER_DIMS = 4,
     COST_MAX_POINTS = COST_DIAGONAL_POINTS + 2 * COST_CORNER_DIMS

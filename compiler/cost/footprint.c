@@ -5,6 +5,7 @@
  * a single atom cut its interval, others thin the box out. Boxes of one buffer with the same terms
  * are joined in their common hull, as far as that is smaller than the sum. */
 #include "cost/footprint.h"
+#include "machine/machine.h"
 
 #include <math.h>
 

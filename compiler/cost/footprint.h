@@ -7,9 +7,6 @@
 
 #include "plan/plan.h"
 
-/* Memory is moved in pieces of this size. */
-enum { SECTOR_BYTES = 32 };
-
 /* What some accesses to one buffer touch. */
 typedef struct Footprint {
     double elems; /* distinct */

@@ -1,5 +1,7 @@
-/* See gemm.h. The constants are judged, and checked by the figures of docs/results. */
+/* See gemm.h. */
 #include "cost/gemm.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
 
 #include "cost/gemm_rows.h"
 #include "cost/gemm_rows_gemm.h"
@@ -9,16 +11,6 @@
 #include "plan/wgmma.h"
 
 #include <math.h>
-
-enum {
-    BUSY_MMA_WARPS = 8, /* of a processor, that keep its tensor cores busy */
-    WARP_THREADS = 32
-};
-static const double WGMMA_STEP_US = 0.058;      /* of one step of k, beside its products */
-static const double WGMMA_DRAIN_US = 1.1 / 256; /* for each column of a tile: its results */
-static const double READ_SHARE = 1.5;  /* of what a cache keeps, where all blocks read the same */
-static const double DRAIN_SHARE = 0.8; /* of that, what delays a product that waits for memory */
-static const double STORED_BESIDE = 0.35; /* of storing beside multiplying: what it takes of that */
 
 /* Once per tile of the other side. A block of a gemm-rows-gemm launch has its lhs's tile
  * throughout. */
@@ -62,7 +54,7 @@ double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, do
     uint32_t side = axes & (1u << m | 1u << n);
     if (c->card->device == DEVICE_CPU || cost_is_gemm_rows_gemm(c)) return 1;
     if (side != 1u << m && side != 1u << n) return 1;
-    double room = READ_SHARE * c->card->cache_bytes;
+    double room = COST_GEMM_READ_SHARE * c->card->cache_bytes;
     double rows = ceil(footprint_points(kernel, 1u << m, c->values) / sched->tile_m);
     double columns = ceil(footprint_points(kernel, 1u << n, c->values) / sched->tile_n);
     double own = bytes / fmax(1, footprint_points(kernel, axes & batch, c->values));
@@ -144,9 +136,9 @@ static double wgmma_tile_us(const Coster *c, const Pricing *p, uint32_t tile_n) 
     const Sched *sched = &p->variant->sched;
     double halves = dtype_bytes(gemm_operand_dtype(p->kernel)) / 2.0;
     double tile = 2.0 * sched->tile_m * tile_n * sched->tile_k * halves;
-    double step = WGMMA_STEP_US / wgmma_products(sched) +
+    double step = COST_WGMMA_STEP_US / wgmma_products(sched) +
                   tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
-    double epilogue = sched->store_warps ? 0 : WGMMA_DRAIN_US * tile_n;
+    double epilogue = sched->store_warps ? 0 : COST_WGMMA_EPILOGUE_US * tile_n;
     if (p->variant->maps[0].im2col) step = fmax(step, wgmma_windows_us(sched->tile_m, tile_n));
     return epilogue + ceil(p->reduced / sched->tile_k) * step;
 }
@@ -183,9 +175,9 @@ static void hide_storing(const Coster *c, Pricing *p) {
     const Sched *sched = &p->variant->sched;
     double waves = fmax(1, n_waves(c, p)), share = share_of_launch(c, p);
     if (share <= 0) return;
-    double last = p->cost->arithmetic_us / (waves * share) + WGMMA_DRAIN_US * sched->tile_n;
+    double last = p->cost->arithmetic_us / (waves * share) + COST_WGMMA_EPILOGUE_US * sched->tile_n;
     double others = last * sched->warps_m / sched->store_warps;
-    double wait = fmax(STORED_BESIDE * last, others - wgmma_tile_us(c, p, sched->tile_n));
+    double wait = fmax(COST_GEMM_STORED_BESIDE * last, others - wgmma_tile_us(c, p, sched->tile_n));
     p->cost->arithmetic_us = share * (last + (waves - 1) * wait);
 }
 
@@ -193,7 +185,7 @@ double cost_gemm_bared_us(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
     if (sched->engine != GEMM_WGMMA || sched->store_warps) return 0;
     double waves = part_waves(c, p) * share_of_launch(c, p);
-    double epilogue = DRAIN_SHARE * waves * WGMMA_DRAIN_US * sched->tile_n;
+    double epilogue = COST_GEMM_EPILOGUE_SHARE * waves * COST_WGMMA_EPILOGUE_US * sched->tile_n;
     double busy = p->cost->arithmetic_us + p->cost->tensor_us + p->cost->spill_us;
     return fmax(0, fmin(epilogue, p->cost->memory_us + epilogue - busy));
 }
@@ -221,7 +213,7 @@ static bool time_tensor_cores(const Coster *c, Pricing *p) {
     GemmEngine engine = p->variant->sched.engine;
     double rate = mma_tflops(c->card, p->kernel) * 1e6;
     if ((engine != GEMM_MMA && engine != GEMM_WGMMA) || rate <= 0) return false;
-    double use = sqrt(use_of_busy(c, p, BUSY_MMA_WARPS));
+    double use = sqrt(use_of_busy(c, p, COST_BUSY_MMA_WARPS));
     if (engine == GEMM_WGMMA && c->card->wgmma_tflops > 0)
         cost->tensor_us = wgmma_us(c, p);
     else
@@ -250,14 +242,9 @@ void cost_gemm_time_rows(const Coster *c, Pricing *p) {
     p->cost->us += cost_rows_begin_us(product, p->reduced);
 }
 
-/* Of GEMM_NAIVE: prims' time of a multiply-add, with its loads and addresses. Fitted to
- * products of 2 x 2 x 2 to 8 x 8 x 8, 4 x 4 x 16 and 1 x 32 x 8 on an H200: 0.9 to 1.5 million in a
- * microsecond. And steps that the assembler unrolls loops by. */
-static const double PLAIN_PRIMS = 22, PLAIN_LOOP_STEPS = 4;
-
 double cost_gemm_plain_steps(const Pricing *p) {
     uint32_t unroll = p->variant->sched.unroll;
-    return p->reduced > NAIVE_MAX_WRITTEN ? unroll * PLAIN_LOOP_STEPS
+    return p->reduced > NAIVE_MAX_WRITTEN ? unroll * COST_NAIVE_LOOP_STEPS
                                           : unroll * fmax(1, p->reduced);
 }
 
@@ -270,10 +257,10 @@ void cost_gemm_time(const Coster *c, Pricing *p, double prims_per_us) {
         return;
     }
     if (p->variant->sched.engine == GEMM_NAIVE) {
-        cost->arithmetic_us += cost->n_flops / 2 * PLAIN_PRIMS / prims_per_us;
+        cost->arithmetic_us += cost->n_flops / 2 * COST_NAIVE_PRIMS / prims_per_us;
         return;
     }
-    double efficiency = FMA_EFFICIENCY;
+    double efficiency = COST_FMA_EFFICIENCY;
     if (kernel->reduces.data[0].acc == DT_F64) efficiency *= c->card->f64_rate;
     cost->arithmetic_us += fmax(cost->n_flops / 2 / (prims_per_us * efficiency), least_us(c, p));
 }

@@ -5,8 +5,6 @@
 
 #include "cost/cost_state.h"
 
-static const double FMA_EFFICIENCY = 0.75; /* of the tiled loop over k, of the peak */
-
 /* Whether the kernel is a GEMM by tiles. */
 bool cost_gemm_has_tiles(const Pricing *p);
 /* How often such a one has what depends on these axes alone. */

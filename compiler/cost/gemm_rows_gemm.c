@@ -2,14 +2,12 @@
  * overlap: what a gemm-rows-gemm launch takes is the sum of its parts, 0.8 to 1.1 of it as
  * measured. */
 #include "cost/gemm_rows_gemm.h"
+#include "machine/tuning.h"
 
 #include "cost/prims.h"
 #include "template/gemm_rows_gemm.h"
 
 #include <math.h>
-
-/* The greatest, the sum and its scale, of each weight. */
-enum { ONLINE_PRIMS = 5 };
 
 bool cost_is_gemm_rows_gemm(const Coster *c) {
     switch (c->launch->mode) {
@@ -58,7 +56,7 @@ void cost_gemm_rows_gemm_count(const Coster *c, Pricing *p) {
     const Kernel *kernel = p->kernel;
     ScalarId root = c->launch->online_softmax.weight;
     const bool *needed = kernel_needed_scalars(c->arena, kernel, &root, 1);
-    double each = ONLINE_PRIMS;
+    double each = COST_ONLINE_PRIMS;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
         if (needed[id]) each += scalar_prims(c->card, kernel, id);
     p->cost->n_prims = p->rows * p->reduced * each;

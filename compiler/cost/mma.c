@@ -1,11 +1,9 @@
 /* See mma.h. */
 #include "cost/mma.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
 
 #include "plan/operand.h"
-
-/* A step; and, judged by halves, each operand of it that is fetched element by element: on an H200
- * 367 x 417 by k = 9, 65 and 151, of which both are, took 3.8, 7.1 and 9.3 us with a launch. */
-static const double WAIT_US = 0.5, ELEMENTS_US = 0.45;
 
 /* Whether wide accesses fetch all that the operand is computed from. */
 static bool is_wide(Arena *arena, const Kernel *gemm, bool is_left) {
@@ -38,5 +36,5 @@ double cost_mma_fetch_step_us(Arena *arena, const Kernel *gemm, const Variant *v
         n_narrow += !is_wide(arena, gemm, is_left);
     }
     predicate_assume(NULL, tab);
-    return n_fetched ? WAIT_US + ELEMENTS_US * n_narrow : 0;
+    return n_fetched ? COST_MMA_WAIT_US + COST_MMA_ELEMENTS_US * n_narrow : 0;
 }

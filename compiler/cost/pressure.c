@@ -10,57 +10,13 @@
  * sums and addresses of the rows in flight. The constants were fitted to what the assembler says of
  * random graphs (tests/cost/test_registers.c), the examples and generated chains. */
 #include "cost/pressure.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
 
 #include "plan/wgmma.h"
 #include "template/map_tile.h"
 
 #include <math.h>
-
-enum {
-    OWN_REGISTERS = 6,       /* counters, the thread's place */
-    MAP_TILE_REGISTERS = 10, /* places in two orders */
-    MAX_ARGUMENTS = 4,       /* whose addresses are there at once, besides: a register each */
-    TILE_REGISTERS = 14,     /* counters and addresses of a GEMM by tiles */
-    MANY_ALIVE = 64,
-    SPREAD_REGISTERS = 160, /* of values side by side; beyond it does, ... */
-    SPREAD_PAIRS = 110,     /* ... where lanes are rounded in pairs, ... */
-    MOST_PAIRS = 240,       /* ... or where there are so many in all */
-    LEAST_REGISTERS = 8,
-    FRAGMENT_REGISTERS = 24,  /* of a GEMM's addresses and copies on their way, ... */
-    FIXED_REGISTERS = 8,      /* ... where all extents are numbers */
-    MMA_REGISTERS = 10,       /* the same by tensor cores: always, ... */
-    MMA_OPEN_REGISTERS = 11,  /* ... where extents are no numbers, ... */
-    MMA_STEPS_REGISTERS = 19, /* ... and where there is more than one step of k */
-    VECTOR_REGISTERS = 11,    /* the same of one row or column */
-    COSTLY_PRIM = 6,          /* from here on a primitive needs registers of its own, ... */
-    COST_OF_REGISTER = 4,     /* ... one for so much, ... */
-    MOST_PRIM = 10,           /* ... and so many at most, or if it goes on in loops ... */
-    LOOP_PRIM = 18,
-    LOOP_PRIM_LANE = 8, /* ... and for each further lane, as they go through it together */
-    COLUMN_REGISTERS = 6,
-    COLUMN_ROWS_REGISTERS = 9, /* addresses of several rows */
-    COLUMN_LONG_REGISTERS = 2, /* and beyond so many for each thread of a team: */
-    COLUMN_LONG = 4,
-    ROW_LOOP_REGISTERS = 18, /* of rows that do not stay: steps in flight */
-    WARP_THREADS = 32,
-    MAX_BLOCKS = 32,
-    GRANULE = 8 /* registers are handed out in such steps */
-};
-
-static const double BROAD_SHARE = 0.5;  /* of what is alive, that is made one beside the other */
-static const double LOADED_SHARE = 0.5; /* of further lanes */
-static const double STORED_SHARE = 1.75;
-static const double MMA_SHARE = 1.4;   /* of accumulators: what is multiplied lies beside them */
-static const double GUARD_SHARE = 0.5; /* of a lane, whether it is inside */
-static const double ONLY_STEP_SHARE = 0.6; /* of an only step: the rest lies among its values */
-static const double ARG_SHARE = 0.5;       /* of an index for each lane */
-static const double STEP_SHARE = 1;        /* addresses and sums of each further step, ... */
-static const double ONCE_SHARE = 2.25;   /* ... where nothing is kept: all are under way at once */
-static const double SINGLE_SHARE = 0.35; /* the same of single elements, ... */
-static const double SINGLE_ONCE_SHARE = 1.1, MOST_ONCE = 18; /* ... so many at once */
-static const double TEAM_SHARE = 2.25;   /* of a thread that does not have its row to itself */
-static const double COLUMN_SHARE = 0.25; /* of values over columns */
-static const double WIDE_SHARE = 1.5;    /* of indices of 64 bits */
 
 typedef struct Walk {
     const Kernel *kernel;
@@ -237,7 +193,7 @@ static double wide_size(const Walk *w, const Stage *stage, uint32_t axes, uint32
         double own = own_size(w, value, axes, lanes) - own_size(w, value, axes, 1);
         if (own > stored) stored = own;
     }
-    return LOADED_SHARE * loaded + STORED_SHARE * stored;
+    return REGS_LOADED_SHARE * loaded + REGS_STORED_SHARE * stored;
 }
 
 /* What primitives need while they are computed, one after the other, and guards. */
@@ -246,16 +202,16 @@ static double own_needs(const Walk *w, uint32_t lanes) {
     bool loops = false;
     for (uint32_t i = 0; i < w->n; i++) {
         const Scalar *s = scalar_get(w->scalars, w->order[i]);
-        if (s->guard) guards = GUARD_SHARE * lanes;
+        if (s->guard) guards = REGS_GUARD_SHARE * lanes;
         if (s->kind != SCALAR_PRIM) continue;
         uint32_t cost = prim_info(s->prim)->cost;
-        if (cost < COSTLY_PRIM) continue;
+        if (cost < REGS_COSTLY_PRIM) continue;
         loops = loops || is_looping(s);
-        double own = (double)cost * dtype_bytes(s->dtype) / 4 / COST_OF_REGISTER;
-        if (own > MOST_PRIM) own = MOST_PRIM;
+        double own = (double)cost * dtype_bytes(s->dtype) / 4 / REGS_COST_OF_ONE;
+        if (own > REGS_MOST_PRIM) own = REGS_MOST_PRIM;
         if (own > most) most = own;
     }
-    return guards + (loops ? LOOP_PRIM + LOOP_PRIM_LANE * (lanes - 1) : most);
+    return guards + (loops ? REGS_LOOP_PRIM + REGS_LOOP_PRIM_LANE * (lanes - 1) : most);
 }
 
 /* Whether values are rounded to bf16 and widened again on a machine that does not compute it by
@@ -275,8 +231,8 @@ static bool is_spread(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes
     if (lanes == 1) return false;
     double all = peak_of(arena, w, axes, lanes, true).all;
     double side_by_side = fmin(all, breadth(arena, w, axes, lanes));
-    if (rounds_pairs(w)) return side_by_side >= SPREAD_PAIRS || all >= MOST_PAIRS;
-    return side_by_side >= SPREAD_REGISTERS;
+    if (rounds_pairs(w)) return side_by_side >= REGS_SPREAD_PAIRS || all >= REGS_MOST_PAIRS;
+    return side_by_side >= REGS_SPREAD;
 }
 
 /* As an estimate; `is_least`: to be safe, since chains of many values may go either way. */
@@ -285,9 +241,9 @@ static double size_of_stage(Arena *arena, const Walk *w, const Stage *stage, uin
     uint32_t together = lanes > 1 && w->kernel->form == FORM_MAP && rounds_pairs(w) ? 2 : 1;
     double own = peak_size(arena, w, axes, together);
     Peak all = peak_of(arena, w, axes, lanes, true);
-    if (is_least && own > MANY_ALIVE * together) return peak_size(arena, w, axes, lanes);
+    if (is_least && own > REGS_MANY_ALIVE * together) return peak_size(arena, w, axes, lanes);
     if (is_spread(arena, w, axes, lanes)) return all.all;
-    bool is_broad = breadth(arena, w, axes, lanes) >= BROAD_SHARE * all.all;
+    bool is_broad = breadth(arena, w, axes, lanes) >= REGS_BROAD_SHARE * all.all;
     if (lanes == 1 && is_broad) own = all.all;
     own += wide_size(w, stage, axes, lanes);
     return w->kernel->form == FORM_MAP ? fmax(own, all.branching) : own;
@@ -375,8 +331,7 @@ static double vector_registers(const Kernel *kernel, const Sched *sched) {
                                                 sched->threads_per_row / sched->threads
                                           : 1;
     double chains = sched->slots * sched->lanes, loaded = sched->unroll * bytes / 4.0 * chains;
-    return chains * outputs * dtype_bytes(reduce->acc) / 4 + loaded * (outputs + 1) +
-           VECTOR_REGISTERS;
+    return chains * outputs * dtype_bytes(reduce->acc) / 4 + loaded * (outputs + 1) + REGS_GEMV;
 }
 
 /* Warps that multiply hold a tile's accumulators. Where there are two groups of them, the warps
@@ -384,17 +339,17 @@ static double vector_registers(const Kernel *kernel, const Sched *sched) {
 static double wgmma_registers(const Sched *sched) {
     double tile = (double)sched->tile_m * sched->tile_n * wgmma_products(sched) /
                   (sched->warps_m * WARP_THREADS);
-    double own = tile + FRAGMENT_REGISTERS;
+    double own = tile + REGS_FRAGMENT;
     bool is_shared_out = sched->warps_m > WGMMA_GROUP_WARPS;
-    double most = PROCESSOR_REGISTERS / sched->threads / GRANULE * GRANULE - TILE_REGISTERS;
+    double most = PROCESSOR_REGISTERS / sched->threads / REGISTER_STEP * REGISTER_STEP - REGS_TILE;
     return own < most && !is_shared_out ? own : most;
 }
 
 /* Where a thread's share of the operands is. */
 static double mma_places(const Kernel *kernel, const Sched *sched) {
-    double size = MMA_REGISTERS + (kernel->symbols ? MMA_OPEN_REGISTERS : 0);
+    double size = REGS_MMA + (kernel->symbols ? REGS_MMA_OPEN : 0);
     bool has_steps = row_elems(kernel) > sched->tile_k;
-    return size + (has_steps ? MMA_STEPS_REGISTERS : 0);
+    return size + (has_steps ? REGS_MMA_STEPS : 0);
 }
 
 static double contract_registers(const Kernel *kernel, const Sched *sched) {
@@ -404,9 +359,9 @@ static double contract_registers(const Kernel *kernel, const Sched *sched) {
     if (sched->engine == GEMM_WGMMA) return wgmma_registers(sched);
     double words = dtype_bytes(reduce->acc) / 4.0;
     double tile = words * sched->tile_m * sched->tile_n / sched->threads;
-    if (sched->engine == GEMM_MMA) return MMA_SHARE * tile + mma_places(kernel, sched);
+    if (sched->engine == GEMM_MMA) return REGS_MMA_SHARE * tile + mma_places(kernel, sched);
     double sides = (double)sched->tile_m / sched->warps_m + (double)sched->tile_n / sched->warps_n;
-    return tile + sides / 2 * words + (kernel->symbols ? FRAGMENT_REGISTERS : FIXED_REGISTERS);
+    return tile + sides / 2 * words + (kernel->symbols ? REGS_FRAGMENT : REGS_FIXED);
 }
 
 static uint32_t contract_shared(const Kernel *kernel, const Variant *variant) {
@@ -456,31 +411,33 @@ static double loaded_size(Arena *arena, const Kernel *kernel, const Sched *sched
 static double arg_size(const Kernel *kernel, uint32_t lanes) {
     double size = 0;
     for (uint32_t i = 0; i < kernel->reduces.n; i++)
-        if (kernel->reduces.data[i].is_arg) size += ARG_SHARE * lanes;
+        if (kernel->reduces.data[i].is_arg) size += REGS_ARG_SHARE * lanes;
     return size;
 }
 
 /* Beside the values of a step. */
 static double row_registers(Arena *arena, const Kernel *kernel, const Sched *sched, bool is_least) {
-    double size = (sched->threads_per_row > 1 ? TEAM_SHARE : 0) + arg_size(kernel, sched->lanes);
-    if (!sched->resident) return size + (is_least ? 0 : ROW_LOOP_REGISTERS);
+    double size =
+        (sched->threads_per_row > 1 ? REGS_TEAM_SHARE : 0) + arg_size(kernel, sched->lanes);
+    if (!sched->resident) return size + (is_least ? 0 : REGS_ROW_LOOP);
     double kept = kept_size(arena, kernel, sched);
     if (sched->is_wide) size += sched->resident; /* addresses of steps that may not exist */
     double further = sched->resident - 1, loaded = loaded_size(arena, kernel, sched);
-    size += kept * (further > 0 ? sched->resident : ONLY_STEP_SHARE);
+    size += kept * (further > 0 ? sched->resident : REGS_ONLY_STEP_SHARE);
     if (is_least) return size;
     bool is_single = sched->lanes == 1;
-    if (kept > 0) return size + (is_single ? SINGLE_SHARE : STEP_SHARE) * further;
-    double once = is_single ? SINGLE_ONCE_SHARE : ONCE_SHARE;
-    return size + (once + LOADED_SHARE * loaded) * (is_single ? fmin(further, MOST_ONCE) : further);
+    if (kept > 0) return size + (is_single ? REGS_SINGLE_SHARE : REGS_STEP_SHARE) * further;
+    double once = is_single ? REGS_SINGLE_ONCE_SHARE : REGS_ONCE_SHARE;
+    return size + (once + REGS_LOADED_SHARE * loaded) *
+                      (is_single ? fmin(further, REGS_MOST_ONCE) : further);
 }
 
 /* Sums of a segment and of the one before it, and where the rows are. */
 static double column_registers(const Kernel *kernel, const Sched *sched) {
     int64_t rows = row_elems(kernel);
-    double size = COLUMN_REGISTERS + 2 * acc_size(kernel, sched->lanes);
-    if (rows > 1) size += COLUMN_ROWS_REGISTERS;
-    if (rows > COLUMN_LONG * (int64_t)sched->threads_per_row) size += COLUMN_LONG_REGISTERS;
+    double size = REGS_COLUMN + 2 * acc_size(kernel, sched->lanes);
+    if (rows > 1) size += REGS_COLUMN_ROWS;
+    if (rows > REGS_COLUMN_FEW * (int64_t)sched->threads_per_row) size += REGS_COLUMN_LONG;
     return size;
 }
 
@@ -491,13 +448,14 @@ static double map_tile_registers(Arena *arena, const Kernel *kernel, const Sched
                                  double peak) {
     if (!sched->lanes_in) return 0;
     MapTileHeld held = map_tile_held(arena, kernel, sched);
-    return fmax(0, fmax(held.staged, held.ahead) - peak) + MAP_TILE_REGISTERS;
+    return fmax(0, fmax(held.staged, held.ahead) - peak) + REGS_MAP_TILE;
 }
 
 static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *sched,
                                bool is_least) {
-    uint32_t n_arguments = kernel->args.n < MAX_ARGUMENTS ? kernel->args.n : MAX_ARGUMENTS;
-    double size = OWN_REGISTERS + n_arguments + (sched->is_wide ? WIDE_SHARE : 0);
+    uint32_t n_arguments =
+        kernel->args.n < REGS_MOST_ARGUMENTS ? kernel->args.n : REGS_MOST_ARGUMENTS;
+    double size = REGS_OWN + n_arguments + (sched->is_wide ? REGS_WIDE_SHARE : 0);
     double peak = peak_of_stages(arena, kernel, sched, true, is_least);
     switch (kernel->form) {
     case FORM_MAP:
@@ -505,11 +463,11 @@ static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *
     case FORM_ROW:
         return size + peak + row_registers(arena, kernel, sched, is_least);
     case FORM_COLUMN:
-        return size + COLUMN_SHARE * peak + column_registers(kernel, sched);
+        return size + REGS_COLUMN_SHARE * peak + column_registers(kernel, sched);
     case FORM_GEMM: {
         double main = contract_registers(kernel, sched), most = main > peak ? main : peak;
         bool has_tiles = sched->engine != GEMM_NAIVE && sched->engine != GEMM_GEMV;
-        return (has_tiles ? TILE_REGISTERS : size) + most;
+        return (has_tiles ? REGS_TILE : size) + most;
     }
     }
     return size;
@@ -519,7 +477,7 @@ static uint32_t registers(Arena *arena, const Kernel *kernel, const Sched *sched
     ArenaMark mark = arena_mark(arena);
     uint32_t n = (uint32_t)(thread_registers(arena, kernel, sched, is_least) + 0.5);
     arena_rewind(arena, mark);
-    return n < LEAST_REGISTERS ? LEAST_REGISTERS : n;
+    return n < REGS_LEAST ? REGS_LEAST : n;
 }
 
 uint32_t pressure_registers(Arena *arena, const Kernel *kernel, const Sched *sched) {
@@ -567,12 +525,13 @@ Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const
     p.spills = p.registers > MAX_THREAD_REGISTERS;
     p.spilled = p.spills ? p.registers - MAX_THREAD_REGISTERS : 0;
     uint32_t held = p.spills ? MAX_THREAD_REGISTERS : p.registers;
-    held = (held + GRANULE - 1) / GRANULE * GRANULE;
+    held = (held + REGISTER_STEP - 1) / REGISTER_STEP * REGISTER_STEP;
     p.n_blocks = card->threads / sched->threads;
     uint32_t by_registers = PROCESSOR_REGISTERS / (held * sched->threads);
     if (by_registers < sched->min_blocks) by_registers = sched->min_blocks;
-    uint32_t by_shared = p.shared_bytes ? card->shared_bytes / p.shared_bytes : MAX_BLOCKS;
-    if (p.n_blocks > MAX_BLOCKS) p.n_blocks = MAX_BLOCKS;
+    uint32_t by_shared =
+        p.shared_bytes ? card->shared_bytes / p.shared_bytes : MAX_PROCESSOR_BLOCKS;
+    if (p.n_blocks > MAX_PROCESSOR_BLOCKS) p.n_blocks = MAX_PROCESSOR_BLOCKS;
     if (by_registers < p.n_blocks) p.n_blocks = by_registers;
     if (by_shared < p.n_blocks) p.n_blocks = by_shared;
     if (p.n_blocks < 1) p.n_blocks = 1;

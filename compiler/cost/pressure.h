@@ -7,8 +7,6 @@
 #include "machine/card.h"
 #include "plan/plan.h"
 
-enum { MAX_THREAD_REGISTERS = 255, PROCESSOR_REGISTERS = 65536 };
-
 typedef struct Pressure {
     uint32_t registers;    /* of 32 bits, per thread; more than there are: it would spill */
     uint32_t shared_bytes; /* per block, dynamic ones included */

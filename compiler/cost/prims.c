@@ -1,23 +1,11 @@
 /* See prims.h. */
 #include "cost/prims.h"
+#include "machine/tuning.h"
 
 #include "cost/footprint.h"
 #include "template/flat.h"
 
 #include <math.h>
-
-/* Fitted to rows of 16 to 256 elements on one core with AVX-512: norms, softmax and log_softmax of
- * f32, bf16 and f64. */
-static const double ROW_END_CLOCKS = 12;     /* of a reduction that a later stage waits for */
-static const double GROUP_END_CLOCKS = 4;    /* of any reduction where rows end together */
-static const double GROUP_TAIL_CLOCKS = 3.5; /* of a stage where rows are no whole vectors */
-static const double MAP_UNIT_CLOCKS = 6;     /* of a map's unit that is a run of a row: which row */
-static const double ROW_EXACT_CLOCKS = 0.5;  /* of a row's own value, for each prim: instructions */
-static const double ROW_TARGET_CLOCKS = 2;   /* the same of functions, one step after the other */
-static const double CPU_TO_BF16 = 7;         /* instructions of rounding to bf16 */
-static const double COORDINATE = 3;   /* instructions: one more, compared with the extent, or 0 */
-static const double GPU_EXP = 9;      /* seven, one of which takes as long as eight */
-static const double ROW_QUOTIENT = 4; /* GPU: of a quotient by a row's own value */
 
 static double of_dtype(const Card *card, Dtype dtype, double prims) {
     return dtype == DT_F64 ? prims / card->f64_rate : prims;
@@ -36,17 +24,18 @@ static bool is_row_quotient(const Kernel *kernel, const Scalar *s) {
 double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id) {
     const Scalar *s = scalar_get(kernel->scalars, id);
     bool is_gpu = card->device == DEVICE_GPU && s->kind == SCALAR_PRIM && s->dtype == DT_F32;
-    if (is_gpu && is_row_quotient(kernel, s)) return ROW_QUOTIENT;
-    if (is_gpu && s->prim == PRIM_EXP) return GPU_EXP;
+    if (is_gpu && is_row_quotient(kernel, s)) return COST_ROW_QUOTIENT;
+    if (is_gpu && s->prim == PRIM_EXP) return COST_GPU_EXP;
     bool is_full = card->device == DEVICE_CPU && s->kind == SCALAR_PRIM &&
                    scalartab_is_fast(kernel->scalars); /* CPUs have no shorter forms */
     if (is_full) return of_dtype(card, s->dtype, prim_info(prim_full(s->prim))->cost);
     bool narrows = s->kind == SCALAR_CVT && s->dtype == DT_BF16 && card->device == DEVICE_CPU;
-    return of_dtype(card, s->dtype, narrows ? CPU_TO_BF16 : scalar_own_cost(kernel->scalars, id));
+    return of_dtype(card, s->dtype,
+                    narrows ? COST_CPU_TO_BF16 : scalar_own_cost(kernel->scalars, id));
 }
 
 double row_cache_prims(const Card *card, const Kernel *kernel, ScalarId id) {
-    return of_dtype(card, scalar_get(kernel->scalars, id)->dtype, ROW_CACHE_COST);
+    return of_dtype(card, scalar_get(kernel->scalars, id)->dtype, COST_ROW_CACHE_PRIMS);
 }
 
 static bool is_live(const Kernel *kernel, bool *const *live, ScalarId id) {
@@ -68,17 +57,17 @@ double row_end_prims(const Card *card, const Kernel *kernel, const Variant *vari
     bool has_tail =
         fmod(dim_number(tab, kernel_n_reduced(kernel), dims), variant->sched.lanes) != 0;
     if (is_grouped)
-        clocks += GROUP_END_CLOCKS * kernel->reduces.n +
-                  (has_tail ? GROUP_TAIL_CLOCKS * kernel->stages.n : 0);
+        clocks += COST_GROUP_END_CLOCKS * kernel->reduces.n +
+                  (has_tail ? COST_GROUP_TAIL_CLOCKS * kernel->stages.n : 0);
     for (uint32_t s = 0; s + 1 < kernel->stages.n && !is_grouped; s++)
-        if (kernel->stages.data[s].reduces.n) clocks += ROW_END_CLOCKS;
+        if (kernel->stages.data[s].reduces.n) clocks += COST_ROW_END_CLOCKS;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (s->kind != SCALAR_PRIM || (s->axes & reduced) || !is_live(kernel, live, id)) continue;
         clocks += scalar_own_cost(kernel->scalars, id) * (is_grouped ? 1 / card->lanes
                                                           : prim_info(s->prim)->is_exact
-                                                              ? ROW_EXACT_CLOCKS
-                                                              : ROW_TARGET_CLOCKS);
+                                                              ? COST_ROW_EXACT_CLOCKS
+                                                              : COST_ROW_TARGET_CLOCKS);
     }
     return clocks * card->lanes;
 }
@@ -130,13 +119,13 @@ double single_access_share(const Card *card, const Kernel *kernel, const Sched *
 
 double map_unit_prims(const Card *card, const Kernel *kernel) {
     bool has_rows = kernel->form == FORM_MAP && kernel->n_parallel > 1;
-    return has_rows && card->device == DEVICE_CPU ? MAP_UNIT_CLOCKS * card->lanes : 0;
+    return has_rows && card->device == DEVICE_CPU ? COST_MAP_UNIT_CLOCKS * card->lanes : 0;
 }
 
 double flat_prims(Arena *arena, const Kernel *kernel) {
     uint32_t axes = flat_coordinates(arena, kernel), first = 0;
     while (axes && !(axes >> first & 1)) first++;
-    return axes ? COORDINATE * (kernel->n_parallel - first) : 0;
+    return axes ? COST_COORDINATE * (kernel->n_parallel - first) : 0;
 }
 
 double parallel_prims(Arena *arena, const Card *card, const Kernel *kernel, bool *const *live) {

@@ -8,7 +8,6 @@
 /* Of one scalar; those of f64 take as long as several. */
 double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id);
 /* In prims, of storing a value or of loading it: as a load of an argument without its index. */
-enum { ROW_CACHE_COST = 2 };
 /* Of storing a value that a row keeps, or of loading it. */
 double row_cache_prims(const Card *card, const Kernel *kernel, ScalarId id);
 /* Of a row of FORM_ROW on a CPU beside its elements; else 0. `dims` by symbol; `live`: per

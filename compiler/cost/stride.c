@@ -6,27 +6,10 @@
  * still has it then. A cache has places for lines by their addresses' low bits, so strides of a
  * large power of two leave most of it unused. */
 #include "cost/stride.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
 
 #include <math.h>
-
-enum {
-    LINE = 64,
-    FEW_LINES = 16, /* are there for the next rows, however they crowd */
-    NEAR_SETS = 64, /* of the nearest cache, with so many lines each */
-    NEAR_WAYS = 8,
-    CROWDED_SETS = 2,
-    NEXT_SETS = 1024,
-    NEXT_WAYS = 16,
-    MANY_TIMES = 8, /* as many lines as a cache has places for: no line stays there */
-    PAGE = 4096,
-    KNOWN_PAGES = 1536
-};
-static const double LANE_CLOCKS = 1.6;    /* of an element by itself, and its way into a vector */
-static const double NEAR_CLOCKS = 0.8;    /* the same of several in a line */
-static const double LINE_CLOCKS = 1.5;    /* from the next cache, others being on their way too */
-static const double CROWDED_CLOCKS = 5.5; /* the same of lines that crowd in a place or two */
-static const double FAR_CLOCKS = 7;       /* from the last cache, beside that */
-static const double PAGE_CLOCKS = 4;      /* of a page that has to be looked up */
 
 double cost_axis_stride(const Coster *c, const Kernel *kernel, IndexId address, uint32_t axis) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -44,7 +27,7 @@ double cost_axis_stride(const Coster *c, const Kernel *kernel, IndexId address, 
 
 /* Lines at this stride that the cache has places for. */
 static double places(double stride_bytes, uint32_t n_sets, uint32_t n_ways) {
-    double step = stride_bytes / LINE, used = n_sets;
+    double step = stride_bytes / CPU_LINE_BYTES, used = n_sets;
     while (used > 1 && step > 0 && fmod(step, 2) == 0) {
         step /= 2;
         used /= 2;
@@ -53,14 +36,19 @@ static double places(double stride_bytes, uint32_t n_sets, uint32_t n_ways) {
 }
 
 static double element_clocks(double stride_bytes, double n_lines) {
-    double clocks = LANE_CLOCKS, near_places = places(stride_bytes, NEAR_SETS, NEAR_WAYS);
-    double next_places = places(stride_bytes, NEXT_SETS, NEXT_WAYS);
-    if (stride_bytes < LINE) return NEAR_CLOCKS;
-    if (n_lines <= FEW_LINES) return clocks;
+    double clocks = COST_STRIDE_LANE_CLOCKS,
+           near_places = places(stride_bytes, COST_STRIDE_NEAR_SETS, COST_STRIDE_NEAR_WAYS);
+    double next_places = places(stride_bytes, COST_STRIDE_NEXT_SETS, COST_STRIDE_NEXT_WAYS);
+    if (stride_bytes < CPU_LINE_BYTES) return COST_STRIDE_NEAR_CLOCKS;
+    if (n_lines <= COST_STRIDE_FEW_LINES) return clocks;
     if (n_lines > near_places)
-        clocks += near_places <= CROWDED_SETS * NEAR_WAYS ? CROWDED_CLOCKS : LINE_CLOCKS;
-    if (n_lines > next_places) clocks += FAR_CLOCKS * fmin(1, n_lines / next_places / MANY_TIMES);
-    if (n_lines * fmin(1, stride_bytes / PAGE) > KNOWN_PAGES) clocks += PAGE_CLOCKS;
+        clocks += near_places <= COST_STRIDE_CROWDED_SETS * COST_STRIDE_NEAR_WAYS
+                      ? COST_STRIDE_CROWDED_CLOCKS
+                      : COST_STRIDE_LINE_CLOCKS;
+    if (n_lines > next_places)
+        clocks += COST_STRIDE_FAR_CLOCKS * fmin(1, n_lines / next_places / COST_STRIDE_MANY_TIMES);
+    if (n_lines * fmin(1, stride_bytes / CPU_PAGE_BYTES) > COST_STRIDE_KNOWN_PAGES)
+        clocks += COST_STRIDE_PAGE_CLOCKS;
     return clocks;
 }
 

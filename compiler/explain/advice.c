@@ -1,10 +1,9 @@
 /* See advice.h. Whether a value would be stored all the same if it was no output, or if a block
  * held it, hangs on everything else that grouping then does; so it is not predicted but tried. */
 #include "explain/advice.h"
+#include "machine/tuning.h"
 
 #include "explain/must_check.h"
-
-enum { MAX_TRIED_NODES = 1 << 14 }; /* of all graphs compiled for one ledger */
 
 /* By reason: what flips it. */
 static const AdviceKind kinds[REASON_COUNT] = {
@@ -242,7 +241,7 @@ static const Edge *find_edge(const Plan *plan, const Edge *like, uint32_t from) 
 }
 
 Plan *advice_try(AdvicePlanner *planner, const Graph *graph, const Advice *advice) {
-    if (planner->n_nodes + graph->nodes.n > MAX_TRIED_NODES) return NULL;
+    if (planner->n_nodes + graph->nodes.n > EXPLAIN_TRIED_NODES) return NULL;
     planner->n_nodes += graph->nodes.n;
     arena_reset(planner->trial);
     Graph *changed = advice_follow(planner->trial, graph, advice);

@@ -1,8 +1,7 @@
 /* Concats as writes: a stored concat is stored in pieces, each by the kernel that makes it, instead
  * of by a kernel that reads them all and joins them. See group_state.h. */
 #include "fuse/group_state.h"
-
-enum { MAX_NEW_KERNELS = 1 }; /* as many as the one that joins, which is then not there */
+#include "machine/tuning.h"
 
 /* Whether the round has a kernel that does nothing but store this concat, in every run. */
 static bool has_joiner(const Grouper *p, NodeId id) {
@@ -49,7 +48,7 @@ static bool gains(Grouper *p, NodeId whole) {
         n_taken += taken;
         n_new += !taken;
     }
-    return is_priced || (n_taken > 0 && n_new <= MAX_NEW_KERNELS);
+    return is_priced || (n_taken > 0 && n_new <= FUSE_CONCAT_KERNELS);
 }
 
 bool group_place_more(Grouper *p) {

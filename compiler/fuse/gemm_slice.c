@@ -1,7 +1,6 @@
 /* See gemm_slice.h. */
 #include "fuse/gemm_slice.h"
-
-enum { ACCESS_BYTES = 16 };
+#include "machine/machine.h"
 
 VecU32 *gemm_slice_users(Arena *arena, const Graph *graph) {
     VecU32 *users = arena_array(arena, VecU32, graph->nodes.n);

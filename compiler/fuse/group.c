@@ -1,18 +1,12 @@
 /* Grouping by greedy joining. See group.h. */
 #include "fuse/group_state.h"
+#include "machine/tuning.h"
 
 #include "fuse/hoist.h"
 #include "fuse/gemm_slice.h"
 #include "split/split_reduce.h"
 
 #include <string.h>
-
-enum {
-    MAX_SCALARS = 4096, /* per kernel: compile time grows faster than its size */
-    MAX_PRIMS = 8192,   /* simple ones, beyond which nothing much joins a CPU's: 200 sines */
-    MUCH_PRIMS = 512,
-    MAX_ROUNDS = 16
-};
 
 static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
     return graph_is_bound(graph, id) ? 0 : graph_block(graph, id, BLOCK_KERNEL);
@@ -126,7 +120,7 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
                          .group = index,
                          .is_costly = p->wants_store,
                          .decisions = p->decisions,
-                         .max_scalars = MAX_SCALARS};
+                         .max_scalars = FUSE_MOST_SCALARS};
     Kernel kernel = {.name = NULL};
     Group attempted = group_copy(p->arena, group);
     add_window(p, &attempted);
@@ -151,8 +145,8 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
  * is written as fast as it is long. */
 static bool is_overfull(const Grouper *p, const Group *group, double before) {
     const double least = 0.9; /* of both apart */
-    return !group->fixed && before > 0 && group->prims > MAX_PRIMS && p->lone_prims > MUCH_PRIMS &&
-           group->prims > least * (before + p->lone_prims);
+    return !group->fixed && before > 0 && group->prims > FUSE_MOST_PRIMS &&
+           p->lone_prims > FUSE_MUCH_PRIMS && group->prims > least * (before + p->lone_prims);
 }
 
 /* A full group is refused before it is composed: in large graphs most groups that share a load with
@@ -660,7 +654,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
         if (decisions_ask(p.decisions, id, DIRECTIVE_STORE))
             group_want_stored(&p, id, REASON_SLOWER);
     if (!off) group_bound_closures(&p);
-    for (int round = 0; round < MAX_ROUNDS; round++) {
+    for (int round = 0; round < FUSE_ROUNDS; round++) {
         p.failure = (InlineFailure){.reason = REASON_NONE};
         p.failed = NODE_NONE;
         run_round(&p);

@@ -1,16 +1,9 @@
 /* What would make any kernel too deep, too long or too wide is stored beforehand: it goes into the
  * same kernel all the same if that can take it. See group_state.h. */
 #include "fuse/group_state.h"
+#include "machine/tuning.h"
 
 #include <math.h>
-
-enum {
-    MAX_CHAIN = 256,    /* inlined ops behind one another */
-    LEAST_CHAIN = 128,  /* a chain is not taken apart before */
-    MAX_CLOSURE = 1024, /* inlined ops in all, roughly */
-    CHEAP_OPS = 4,      /* rather made again than stored, where a group is taken apart */
-    MAX_VIEWS = 16      /* behind one another: index expressions may double with each pair */
-};
 
 /* Whether composition stops at the node in any case. */
 static bool is_leaf(const Grouper *p, NodeId id) {
@@ -20,7 +13,8 @@ static bool is_leaf(const Grouper *p, NodeId id) {
 
 /* Chains. */
 
-/* Nodes that are deep, each connected with another of them: from LEAST_CHAIN to MAX_CHAIN. */
+/* Nodes that are deep, each connected with another of them: from FUSE_LEAST_CHAIN to
+ * FUSE_MOST_CHAIN. */
 typedef struct Deep {
     const uint32_t *depth; /* per node: ops behind one another; 0: a leaf */
     bool *is_in;           /* per node */
@@ -38,7 +32,7 @@ static void find_depths(const Grouper *p, uint32_t *depth, NodeId from) {
 }
 
 static void add_deep(const Grouper *p, Deep *deep, NodeId id) {
-    bool is_deep = deep->depth[id] >= LEAST_CHAIN && deep->depth[id] <= MAX_CHAIN;
+    bool is_deep = deep->depth[id] >= FUSE_LEAST_CHAIN && deep->depth[id] <= FUSE_MOST_CHAIN;
     if (!is_deep || deep->is_in[id]) return;
     deep->is_in[id] = true;
     vec_push(p->arena, &deep->nodes, id);
@@ -74,7 +68,8 @@ static double weight(const Grouper *p, NodeId id) {
  * least the greatest: hundreds of values may be as deep as one another that are made from one.
  * Returns the first of them. */
 static NodeId cut_chains(Grouper *p, const Deep *deep) {
-    double reach[MAX_CHAIN + 1] = {0}; /* how much more at this depth than at the one before */
+    /* how much more at this depth than at the one before */
+    double reach[FUSE_MOST_CHAIN + 1] = {0};
     double here = 0, least = INFINITY;
     uint32_t best = 0;
     NodeId first = NODE_NONE;
@@ -83,9 +78,9 @@ static NodeId cut_chains(Grouper *p, const Deep *deep) {
         uint32_t begin = deep->depth[id], end = depth_above(p, deep->depth, id);
         if (end <= begin) continue;
         reach[begin] += weight(p, id);
-        if (end <= MAX_CHAIN) reach[end] -= weight(p, id);
+        if (end <= FUSE_MOST_CHAIN) reach[end] -= weight(p, id);
     }
-    for (uint32_t at = LEAST_CHAIN; at < MAX_CHAIN; at++) {
+    for (uint32_t at = FUSE_LEAST_CHAIN; at < FUSE_MOST_CHAIN; at++) {
         here += reach[at];
         if (here > least) continue;
         least = here;
@@ -104,7 +99,7 @@ static void bound_chains(Grouper *p) {
     uint32_t *depth = arena_array(p->arena, uint32_t, p->graph->nodes.n);
     find_depths(p, depth, 0);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
-        if (depth[id] < MAX_CHAIN) continue;
+        if (depth[id] < FUSE_MOST_CHAIN) continue;
         ArenaMark mark = arena_mark(p->arena);
         Deep deep = deep_around(p, depth, id);
         id = cut_chains(p, &deep);
@@ -179,14 +174,15 @@ static void bound_sizes(Grouper *p) {
     for (NodeId id = 0; id < n; id++) {
         bool is_given = graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id);
         closures[id] = is_given ? leaf_closure(p, id) : closure_of(p, id, closures);
-        while (closures[id].loads.n > MAX_GROUP_LOADS || closures[id].n_scalars > MAX_CLOSURE) {
+        while (closures[id].loads.n > MAX_GROUP_LOADS ||
+               closures[id].n_scalars > FUSE_MOST_INLINED) {
             NodeId arg = largest_argument(p, id, closures);
             if (arg == NODE_NONE) break;
             group_want_stored(p, arg, REASON_TOO_LARGE);
             closures[arg] = leaf_closure(p, arg);
             closures[id] = closure_of(p, id, closures);
         }
-        if (closures[id].n_views >= MAX_VIEWS && !is_leaf(p, id))
+        if (closures[id].n_views >= FUSE_MOST_VIEWS && !is_leaf(p, id))
             group_want_stored(p, id, REASON_TOO_LARGE);
         if (is_leaf(p, id)) closures[id] = leaf_closure(p, id);
     }
@@ -203,7 +199,7 @@ void group_bound_closures(Grouper *p) {
 typedef struct Inlined {
     NodeId *nodes;
     uint32_t *place; /* per node: in `nodes`, plus 1; 0: not there */
-    uint32_t *n_ops; /* per node: inlined in it, each use by itself, up to CHEAP_OPS + 1 */
+    uint32_t *n_ops; /* per node: inlined in it, each use by itself, up to FUSE_CHEAP_OPS + 1 */
     uint32_t *last;  /* per place: that of the last use */
     uint32_t n, n_fit;
     NodeId failing;
@@ -218,7 +214,7 @@ static void visit(const Grouper *p, Inlined *in, NodeId id, bool is_root) {
         visit(p, in, node->args[i], false);
         n_ops += in->n_ops[node->args[i]];
     }
-    in->n_ops[id] = n_ops > CHEAP_OPS ? CHEAP_OPS + 1 : n_ops;
+    in->n_ops[id] = n_ops > FUSE_CHEAP_OPS ? FUSE_CHEAP_OPS + 1 : n_ops;
     in->nodes[in->n++] = id;
     in->place[id] = in->n;
     for (uint32_t i = 0; i < node->n_args; i++)
@@ -227,7 +223,8 @@ static void visit(const Grouper *p, Inlined *in, NodeId id, bool is_root) {
 
 static bool crosses(const Grouper *p, const Inlined *in, uint32_t k, uint32_t place) {
     NodeId id = in->nodes[k];
-    return k < place && in->last[k] >= place && in->n_ops[id] > CHEAP_OPS && !p->wants_store[id];
+    return k < place && in->last[k] >= place && in->n_ops[id] > FUSE_CHEAP_OPS &&
+           !p->wants_store[id];
 }
 
 /* The place from `begin` on, before `end`, that the least crosses, of several the last. */
@@ -258,7 +255,7 @@ bool group_take_apart(Grouper *p, NodeId root, NodeId failing) {
                   .failing = failing};
     bool any = false;
     visit(p, &in, root, true);
-    while (in.n_fit >= CHEAP_OPS && in.n - begin > in.n_fit) {
+    while (in.n_fit >= FUSE_CHEAP_OPS && in.n - begin > in.n_fit) {
         uint32_t place = narrowest(p, &in, begin + in.n_fit / 4, begin + in.n_fit - in.n_fit / 4);
         for (uint32_t k = 0; k < place; k++)
             if (crosses(p, &in, k, place))

@@ -1,14 +1,9 @@
 /* What is worth storing: costly work that would repeat, operands of GEMMs, results that
  * several kernels would make the same thing of first. See group_state.h. */
 #include "fuse/group_state.h"
+#include "machine/tuning.h"
 
 #include <string.h>
-
-enum {
-    COSTLY_OPS = 8,     /* in prims: what is worth storing rather than repeating */
-    COSTLY_SPREAD = 32, /* the same when repetition is only along a broadcast, ... */
-    CORE_SPREAD = 16    /* ... and on a CPU's cores */
-};
 
 /* Work to compute one element of each node from what is in memory: its own body and, once each,
  * those of its inlined arguments (an upper bound: shared parts count at every use). */
@@ -131,7 +126,7 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
     uint32_t *depth = arena_array(p->arena, uint32_t, n);
     bool *below = arena_array(p->arena, bool, n);
     closure_costs(p, cost, depth);
-    double least_spread = p->has_cores ? CORE_SPREAD : COSTLY_SPREAD;
+    double least_spread = p->has_cores ? FUSE_COSTLY_CPU_BROADCAST : FUSE_COSTLY_BROADCAST;
     bool changed = store_factors(p, makers);
     if (changed) return true; /* the rest may not repeat any more */
     for (NodeId id = 0; id < n; id++) {
@@ -145,8 +140,8 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
         bool has_views = false;
         for (uint32_t i = 0; i < p->users[id].n; i++)
             has_views = has_views || graph_class(graph, p->users[id].data[i]) == CLASS_VIEW;
-        bool is_costly =
-            cost[id] >= COSTLY_OPS && (is_frontier(p, id, makers) || (has_views && repeats > 1.0));
+        bool is_costly = cost[id] >= FUSE_COSTLY_PRIMS &&
+                         (is_frontier(p, id, makers) || (has_views && repeats > 1.0));
         bool is_spread = !below[id] && cost[id] >= least_spread && repeats > 1.0;
         if (is_costly || is_spread) changed = group_want_stored(p, id, REASON_COSTLY) || changed;
     }
@@ -192,11 +187,12 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
     for (NodeId id = 0; id < n; id++) {
         if (!p->can_prepare[id]) continue;
         upkeeps[id] = upkeep_of(p, id, upkeeps);
-        if (upkeeps[id].cost < COSTLY_OPS || !is_inlined(p, id, makers) || !is_last_prepared(p, id))
+        if (upkeeps[id].cost < FUSE_COSTLY_PRIMS || !is_inlined(p, id, makers) ||
+            !is_last_prepared(p, id))
             continue;
         double bytes = group_elems_hi(p->graph, id) * dtype_bytes(graph_node(p->graph, id)->dtype);
         bool is_small = bytes <= upkeeps[id].bytes || repetition(p, id, &p->users[id]) > 1.0;
-        if (!is_small && upkeeps[id].cost < COSTLY_SPREAD) continue;
+        if (!is_small && upkeeps[id].cost < FUSE_COSTLY_BROADCAST) continue;
         changed = group_want_stored(p, id, REASON_PREPARED) || changed;
         upkeeps[id] = upkeep_of(p, id, upkeeps);
     }

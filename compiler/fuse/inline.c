@@ -1,5 +1,6 @@
 /* Pulling values through bodies and index maps. See inline.h. */
 #include "fuse/inline.h"
+#include "machine/tuning.h"
 
 #include "fuse/inline_memo.h"
 #include "fuse/store_map.h"
@@ -11,7 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_INDEX_WEIGHT = 500 };
 enum { MARK_LOADED = 1, MARK_VISITED = 2 };
 
 typedef Vec(uint32_t) TraceIds;
@@ -209,7 +209,7 @@ static ScalarId pull_gather(Inliner *c, const Node *node, const IndexId *coords,
 /* Views of views may double an index with each; then one of them is stored. */
 static bool is_heavy(const Inliner *c, const IndexId *coords, uint32_t rank) {
     for (uint32_t k = 0; k < rank; k++)
-        if (index_weight(c->indices, coords[k]) > MAX_INDEX_WEIGHT) return true;
+        if (index_weight(c->indices, coords[k]) > FUSE_INDEX_WEIGHT) return true;
     return false;
 }
 
@@ -516,9 +516,8 @@ static bool is_made_here(Inliner *c, NodeId id, uint32_t *budget) {
 /* What a store may leave out the rest of. Trying has found such a value; in the end it need not be
  * there for another's sake any more. */
 static bool may_begin(void *user, NodeId id) {
-    enum { MAX_VISITS = 1024 };
     Inliner *c = user;
-    uint32_t budget = MAX_VISITS;
+    uint32_t budget = FUSE_INLINE_VISITS;
     if (c->kernel || c->group->is_whole) return !is_in_memory(c, id);
     return is_made_here(c, id, &budget);
 }

@@ -1,11 +1,10 @@
 /* Paths from a group's places. See store_map.h. */
 #include "fuse/store_map.h"
+#include "machine/tuning.h"
 
 #include "ir/indexmap.h"
 
 #include <string.h>
-
-enum { MAX_VISITS = 256 };
 
 Place place_of(const Graph *graph, const Group *group, const Shape *shape) {
     if (shape_equal(shape, &group->domain)) return PLACE_INNER;
@@ -39,7 +38,7 @@ static bool follows(const Graph *graph, NodeId id, NodeId arg) {
 static bool descend(Finder *f, NodeId id) {
     const PlaceSearch *s = f->search;
     PlacePath *path = f->path;
-    if (path->n == MAX_PATH || f->n_visits++ == MAX_VISITS) return false;
+    if (path->n == MAX_PATH || f->n_visits++ == FUSE_STORE_VISITS) return false;
     path->nodes[path->n++] = id;
     path->place = path->n > 1 ? node_place(s, id) : PLACE_NONE;
     bool has_place = path->place != PLACE_NONE;

@@ -4,6 +4,7 @@
  * rewrite of launch/online_softmax.h needs one pass, and it alone changes bits. */
 #include "launch/online_softmax.h"
 #include "launch/trial.h"
+#include "machine/machine.h"
 #include "plan/access.h"
 #include "template/gemm_rows_gemm.h"
 #include "schedule/gemm.h"
@@ -17,9 +18,7 @@ enum {
     NARROW_TILE = 32,
     LEAST_K = 32,
     LEAST_COLUMNS = 32,
-    WARP_THREADS = 32,
     STORE_LANES = 4,
-    ALIGN_BYTES = 16,
     MOST_SUMS = 4, /* reductions of a pass */
     PAIR = 2,
     MOST_BLOCK_BYTES = 99 * 1024 /* that every target's blocks may have */
@@ -196,7 +195,7 @@ static Variant make_variant(const Trial *t, uint32_t i, bool is_last) {
     of_result.lanes = is_last ? 1 : STORE_LANES;
     Variant variant = {.sched = i == GEMM_ROWS_GEMM_RESULT ? of_result : of_scores,
                        .grid = gemm_gpu_grid(result, tile_m, of_result.tile_n)};
-    predicate_align(&variant.predicate, ALIGN_BYTES,
+    predicate_align(&variant.predicate, ACCESS_BYTES,
                     is_last ? kernel_own_args(&t->together, own)
                             : UINT64_MAX >> (64 - own->args.n));
     if (i == GEMM_ROWS_GEMM_SCORES)

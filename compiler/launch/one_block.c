@@ -9,6 +9,7 @@
 #include "launch/compose.h"
 #include "launch/dedup.h"
 #include "launch/trial.h"
+#include "machine/machine.h"
 #include "plan/must.h"
 #include "schedule/one_block.h"
 
@@ -22,7 +23,6 @@ enum {
     MAX_STATIC_BYTES = 40 * 1024, /* of it, beside what is on chip */
     SLACK_BYTES = 1024,
     ALWAYS_BYTES = 4096, /* copied however little of it is read */
-    VECTOR_BYTES = 16,
     N_SIZES = 3
 };
 static const uint32_t block_threads[N_SIZES] = {512, 256, 128};
@@ -153,7 +153,7 @@ static void align_copied(Trial *t) {
         Predicate *predicate = &kernel->variants[0].predicate;
         const PredicateTerm *asked = predicate_term(predicate, TERM_ALIGNED, 0);
         uint64_t args = asked ? asked->args : kernel_own_args(&t->together, kernel);
-        if (copied) predicate_align(predicate, asked ? asked->of : VECTOR_BYTES, args | copied);
+        if (copied) predicate_align(predicate, asked ? asked->of : ACCESS_BYTES, args | copied);
     }
 }
 

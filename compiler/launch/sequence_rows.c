@@ -1,5 +1,6 @@
 /* Rows that continue a product. See sequence_state.h. */
 #include "launch/sequence_state.h"
+#include "machine/machine.h"
 #include "plan/launch.h"
 #include "plan/wgmma.h"
 #include "schedule/schedule.h"
@@ -7,8 +8,6 @@
 #include <string.h>
 
 enum {
-    VECTOR_BYTES = 16,
-    WARP_THREADS = 32,
     ROW_LEAST_TEAM = 4, /* threads */
     ROW_ELEMS = 32,     /* of a thread: with 64 they were slower (256 columns), with 16 too (128) */
     ROW_STEPS = 8,      /* of a thread, each with an accumulator */
@@ -52,7 +51,7 @@ static uint32_t row_lanes(const Trial *t, const Variant *of_first) {
         uint32_t own = dtype_bytes(t->together.buffers.data[reader->args.data[i]].dtype);
         if (own > widest) widest = own;
     }
-    uint32_t lanes = VECTOR_BYTES / widest;
+    uint32_t lanes = ACCESS_BYTES / widest;
     while (multiple_of_row(t, of_first) % lanes) lanes /= 2;
     return lanes;
 }
@@ -87,7 +86,7 @@ static Variant gpu_row_variant(const Trial *t, const Variant *of_first, bool is_
     variant.sched = own;
     variant.shared_bytes = 0;
     variant.n_maps = 0;
-    predicate_align(&variant.predicate, VECTOR_BYTES,
+    predicate_align(&variant.predicate, ACCESS_BYTES,
                     is_last ? kernel_own_args(&t->together, reader)
                             : UINT64_MAX >> (64 - reader->args.n));
     return variant;

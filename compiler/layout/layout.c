@@ -1,5 +1,7 @@
 /* Laying operands of GEMMs out anew. See layout.h. */
 #include "layout/layout.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
 
 #include "layout/pack.h"
 #include "layout/pack_dynamic.h"
@@ -9,11 +11,6 @@
 #include "plan/wgmma.h"
 #include "schedule/gemm.h"
 #include "template/find_im2col.h"
-
-enum {
-    MAX_GROWTH = 2,          /* how many times as large padding may make a matrix, ... */
-    SMALL_BYTES = 256 * 1024 /* ... unless that is no more than this: little of a cache */
-};
 
 typedef struct Layout {
     Packing packing;
@@ -53,7 +50,7 @@ static bool lay_out_cpu(Layout *l, uint32_t gemm) {
     int64_t n_columns;
     DimId extent = kernel_axis_extent(kernel, panel.axis);
     bool is_thin = dim_is_const(l->packing.dims, extent, &n_columns) &&
-                   MAX_GROWTH * n_columns < (int64_t)panel.width;
+                   LAYOUT_MOST_GROWTH * n_columns < (int64_t)panel.width;
     if (is_thin || !prepare_operand(l, gemm, request)) return false;
     l->packing.plan->kernels.data[gemm].panel_columns = panel.width;
     return true;
@@ -69,9 +66,10 @@ static bool prepare_rows(Layout *l, uint32_t gemm, bool is_left) {
     DimId pitch = dim_round_up(dims, rows.extent, LINE_BYTES / rows.elem_bytes);
     uint32_t k = gemm_axis_k(kernel), across = rows.inner == k ? rows.axis : k;
     DimId n_elems = dim_mul(dims, pitch, kernel_axis_extent(kernel, across));
-    bool is_small = n_elems != DIM_NONE && dim_hi(dims, n_elems) <= SMALL_BYTES / rows.elem_bytes;
+    bool is_small =
+        n_elems != DIM_NONE && dim_hi(dims, n_elems) <= LAYOUT_SMALL_BYTES / rows.elem_bytes;
     if (pitch == DIM_NONE ||
-        (!is_small && dim_hi(dims, pitch) > MAX_GROWTH * dim_lo(dims, rows.extent)))
+        (!is_small && dim_hi(dims, pitch) > LAYOUT_MOST_GROWTH * dim_lo(dims, rows.extent)))
         return false;
     return prepare_operand(l, gemm,
                            (PackRequest){.is_left = is_left,

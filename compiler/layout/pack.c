@@ -1,12 +1,11 @@
 /* Kernels that lay operands out anew. See pack.h. */
 #include "layout/pack.h"
+#include "machine/tuning.h"
 #include "plan/plan.h"
 
 #include "plan/rebuild.h"
 
 #include <string.h>
-
-enum { MAX_SHARED_SCALARS = 16 };
 
 /* The kernel that lays an operand out, being made, and the address at which the GEMM finds an
  * element. */
@@ -101,7 +100,7 @@ static Str pack_name(const Packing *l, const Kernel *gemm, const PackRequest *re
 /* The text of a short program; NULL of one that is too long to be compared. */
 static const char *text_of(const Packer *p, ScalarId value) {
     Text text = {.arena = p->packing->arena};
-    if (scalar_count(p->scalars) > MAX_SHARED_SCALARS) return NULL;
+    if (scalar_count(p->scalars) > LAYOUT_SHARED_SCALARS) return NULL;
     for (uint32_t axis = 0; axis < index_n_axes(p->to); axis++)
         text_printf(&text, "%u ", index_axis_extent(p->to, axis));
     scalar_print(p->scalars, value, &text);

@@ -1,13 +1,12 @@
 /* The value from which on the copies pay is found by prices. See pack_dynamic.h. */
 #include "layout/pack_dynamic.h"
+#include "machine/tuning.h"
 
 #include "layout/price.h"
 #include "schedule/gemm.h"
 
 #include <math.h>
 #include <string.h>
-
-static const double WORTH = 0.98; /* of what it takes as it is: less is not worth a second kernel */
 
 typedef struct Searcher {
     Packing *packing;
@@ -68,7 +67,8 @@ static uint32_t first_that_pays(const Searcher *c, const CostPoints *points) {
     uint32_t first = points->n;
     if (!layout_price(c->packing, c->gemm, c->decisions, c->n_wishes, c->target, points, &prices))
         return first;
-    while (first > 0 && prices.laid_out.us[first - 1] < WORTH * prices.as_is.us[first - 1]) first--;
+    while (first > 0 && prices.laid_out.us[first - 1] < COST_WORTH * prices.as_is.us[first - 1])
+        first--;
     return first;
 }
 

@@ -1,14 +1,12 @@
 /* Row pitches of stored values. See pad.h. */
 #include "layout/pad.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
 
 #include "ir/indexmap.h"
 #include "schedule/gemm.h"
 
 #include <string.h>
-
-/* Whole lines where they add at most one part in so many: what shorter rows grow by goes to memory
- * twice, and saves one sector in five of what copies read (docs/design/layouts.md). */
-enum { MOST_GROWTH = 8, MAX_VISITS = 64 };
 
 typedef struct Pitches {
     const Graph *graph;
@@ -65,7 +63,7 @@ static void note_reader(Pitches *p, Arena *arena, NodeId id) {
 
 DimId pad_pitch(DimTab *dims, DimId extent, Dtype dtype) {
     int64_t line = LINE_BYTES / dtype_bytes(dtype), step = ACCESS_BYTES / dtype_bytes(dtype);
-    if (dim_lo(dims, extent) >= line * MOST_GROWTH) step = line;
+    if (dim_lo(dims, extent) >= line * LAYOUT_PAD_GROWTH) step = line;
     return dim_round_up(dims, extent, step);
 }
 
@@ -92,7 +90,8 @@ static void want_below(Pitches *p, NodeId made, NodeId at) {
     for (uint32_t i = 0; is_plain && i < node->n_args; i++) {
         NodeId arg = node->args[i];
         const Node *from = graph_node(p->graph, arg);
-        if (!shape_equal(&from->shape, &wanted->shape) || p->n_visits++ == MAX_VISITS) continue;
+        if (!shape_equal(&from->shape, &wanted->shape) || p->n_visits++ == LAYOUT_PAD_VISITS)
+            continue;
         if (!p->is_stored[arg])
             want_below(p, made, arg);
         else if (dtype_bytes(from->dtype) == dtype_bytes(wanted->dtype) &&

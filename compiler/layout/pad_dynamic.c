@@ -1,24 +1,13 @@
 /* Copying operands at run time. See pad_dynamic.h. */
 #include "layout/pad_dynamic.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
 
 #include "layout/pad.h"
 
 #include <string.h>
 
-enum {
-    HALF_BYTES = 2, /* of an element: what the copy engine's products are made of */
-    SECTOR_BYTES = 32,
-    /* Tiles of rows across k that begin within a sector take half as long again where many blocks
-     * fetch them: measured. Rows along k do not, in the largest tiles. */
-    FEW_READS = 1024,
-    /* A copy is under way while the launch ahead ends. Products by elements are as fast only where
-     * they are small in both ways: a step or two of k. */
-    SMALL_DEPTH = 64,
-    SMALL_WORK = 1 << 18,
-    /* Elsewhere it is a launch to wait for: judged. */
-    WAITING_DEPTH = 256,
-    WAITING_WORK = 1 << 26
-};
+enum { HALF_BYTES = 2 }; /* of an element: what the copy engine's products are made of */
 
 /* Whether the operand's elements lie as in a matrix of its batches, rows and `inner`, without
  * gaps: then it can be read in place of a copy. */
@@ -51,9 +40,9 @@ static DimRule rule_of(const Packing *p, const Kernel *gemm, const OperandRows *
                      .n_reads = index_axis_extent(tab, other),
                      .depth = depth,
                      .work = dim_mul(p->dims, n_rows, depth),
-                     .small_reads = FEW_READS,
-                     .small_depth = SMALL_DEPTH,
-                     .small_work = SMALL_WORK};
+                     .small_reads = LAYOUT_FEW_READS,
+                     .small_depth = LAYOUT_SMALL_DEPTH,
+                     .small_work = LAYOUT_SMALL_WORK};
 }
 
 /* `name.what`, with a number where there is such a symbol. Names of the source have no dot. */
@@ -122,8 +111,8 @@ static bool may_copy(const Packing *p, const Kernel *gemm, const Target *target,
     BufferKind kind = p->plan->buffers.data[s->buffer].kind;
     int64_t extent;
     if (!target->has_wgmma) {
-        rule.small_depth = WAITING_DEPTH;
-        rule.small_work = WAITING_WORK;
+        rule.small_depth = LAYOUT_WAITING_DEPTH;
+        rule.small_work = LAYOUT_WAITING_WORK;
     }
     if (kind != BUFFER_INPUT && kind != BUFFER_OUTPUT) return false;
     if (is_known(p, &rule)) return dim_rule_copies(p->dims, &rule, NULL, &extent);

@@ -10,6 +10,12 @@ typedef enum {
     CARD_COUNT
 } CardId;
 
+/* Their processors, as constants. */
+enum {
+#define CARD(sym, name, device, dram, cache, cache_gbs, n, ...) CARD_PROCESSORS_##sym = n,
+#include "machine/cards.def"
+};
+
 /* Rates are what generated code reaches on long runs. */
 typedef struct Card {
     const char *name;

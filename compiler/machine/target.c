@@ -1,12 +1,14 @@
 /* Expands targets.def. */
 #include "machine/target.h"
+#include "machine/card.h"
 
 #include <string.h>
 
 static const Target targets[TARGET_COUNT] = {
-#define TARGET(sym, nm, dev, mach, ptx, bytes, bf16, f64_mma, tf32, wgmma, cluster, overlap, once, \
-               d)                                                                                  \
+#define TARGET(sym, nm, dev, card, mach, ptx, bytes, bf16, f64_mma, tf32, wgmma, cluster, overlap, \
+               once, d)                                                                            \
     [TARGET_##sym] = {.name = nm,                                                                  \
+                      .n_processors = CARD_PROCESSORS_##card,                                      \
                       .device = DEVICE_##dev,                                                      \
                       .machine = mach,                                                             \
                       .ptx_version = ptx,                                                          \

@@ -9,8 +9,8 @@
 typedef enum { DEVICE_CPU, DEVICE_GPU } DeviceClass;
 
 typedef enum {
-#define TARGET(sym, name, device, machine, ptx_version, vector_bytes, bf16, f64_mma, tf32, wgmma, \
-               cluster, overlap, once, doc)                                                       \
+#define TARGET(sym, name, device, card, machine, ptx_version, vector_bytes, bf16, f64_mma, tf32, \
+               wgmma, cluster, overlap, once, doc)                                               \
     TARGET_##sym,
 #include "machine/targets.def"
     TARGET_COUNT
@@ -19,6 +19,7 @@ typedef enum {
 typedef struct Target {
     const char *name;
     DeviceClass device;
+    uint32_t n_processors;   /* that schedules are made for: of one card, whichever runs them */
     const char *machine;     /* as LLVM, or NVIDIA's assembler, calls it */
     const char *ptx_version; /* NULL: not a GPU */
     uint32_t vector_bytes;   /* widest memory access (GPU) or register (CPU) */

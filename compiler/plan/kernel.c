@@ -1,12 +1,14 @@
 /* Questions about one kernel: extents, stores, arguments, and the scalars that its stages need. */
 #include "plan/kernel.h"
+#include "machine/machine.h"
 
 #include <string.h>
 
 static uint32_t straight_rounds(const Sched *sched, uint32_t n_chains, int64_t k, int64_t grid) {
     enum { MAX_ROUNDS = 4, MAX_LOADS = 4, MAX_PROCESSOR_LOADS = 2048 };
     int64_t step = (int64_t)sched->unroll * n_chains, loads = (int64_t)sched->unroll * sched->slots;
-    int64_t threads = (grid + GEMV_PROCESSORS - 1) / GEMV_PROCESSORS * (int64_t)sched->threads;
+    int64_t blocks = (grid + sched->n_processors - 1) / sched->n_processors;
+    int64_t threads = blocks * sched->threads;
     if (sched->lanes_along_k || k <= 0 || grid <= 0 || k % step || k / step > MAX_ROUNDS ||
         loads > MAX_LOADS || loads * threads > MAX_PROCESSOR_LOADS)
         return 0;
@@ -16,7 +18,7 @@ static uint32_t straight_rounds(const Sched *sched, uint32_t n_chains, int64_t k
 /* `k` and `grid`: 0 where they are not known. */
 static GemvPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t acc_bytes,
                                       int64_t k, int64_t grid) {
-    enum { WARP_THREADS = 32, MAX_KEPT = 4, MAX_KEPT_BYTES = 16 * 1024 };
+    enum { MAX_KEPT = 4, MAX_KEPT_BYTES = 16 * 1024 };
     uint32_t n_outputs = sched->tile_m * sched->tile_n;
     uint32_t held =
         sched->threads_per_row * sched->slots * (sched->lanes_along_k ? sched->lanes : 1);

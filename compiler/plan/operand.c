@@ -1,5 +1,6 @@
 /* See operand.h. */
 #include "plan/operand.h"
+#include "machine/machine.h"
 
 ScalarId *gemm_operand(const Kernel *gemm, bool is_left) {
     Reduce *reduce = &gemm->reduces.data[0];

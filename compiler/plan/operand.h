@@ -5,11 +5,6 @@
 
 #include "plan/kernel.h"
 
-enum {
-    ACCESS_BYTES = 16, /* the widest access, and what the copy engine steps by */
-    LINE_BYTES = 128   /* of memory */
-};
-
 /* Where the kernel has its lhs or rhs. */
 ScalarId *gemm_operand(const Kernel *gemm, bool is_left);
 

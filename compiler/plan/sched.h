@@ -59,6 +59,7 @@ typedef struct Sched {
     /* GEMM_GEMV: `team` threads along k, each with `slots` accumulators of `lanes` chains
      * (lanes along k) or of `lanes` outputs (lanes along the outputs) at a time; the outputs of a
      * block are tile_m (then tile_n is 1) or tile_n. */
+    uint32_t n_processors; /* that its blocks are spread over: rounds are counted for them */
     bool lanes_along_k;
 } Sched;
 
@@ -77,7 +78,6 @@ typedef struct GemvPasses {
     uint32_t n_kept;  /* passes whose sums lie in shared memory before they are joined */
     uint32_t n_parts; /* of an output there, for each pass */
 } GemvPasses;
-enum { GEMV_PROCESSORS = 132 }; /* of the cards that rounds are counted for */
 
 enum {
     MAX_MAPS = 3,

@@ -13,6 +13,10 @@ enum {
     BLOCK_COLUMNS_BYTES = 288 * 4,
     PARTIALS_BYTES = 448 * 1024,
     WIDE_VECTOR_BYTES = 64,
+    /* Rows of a register tile: as many as leave registers for a broadcast element, 16 of AVX2 or
+     * 32 of AVX-512. */
+    LOW_TILE_ROWS = 6,
+    HIGH_TILE_ROWS = 14,
     MAX_VECTORS = 6,
     FEW_ROWS = 4,
     MAX_STREAM_SCALARS = 4096,
@@ -31,7 +35,7 @@ enum {
      * columns are packed for each. */
     FEW_OUTPUTS = 1 << 17,
     LEAST_OUTPUTS = 1 << 14,
-    FEW_BLOCK_ROWS = 132
+    FEW_BLOCK_ROWS = 22 * LOW_TILE_ROWS
 };
 
 typedef struct Tile {
@@ -59,7 +63,7 @@ static uint32_t cut(int64_t extent, int64_t most, int64_t step) {
 /* Every row takes a register per vector; each vector one more, and the broadcast element one. */
 static Tile choose_tile(int64_t n_rows, uint32_t vector_bytes) {
     uint32_t n_registers = vector_bytes == WIDE_VECTOR_BYTES ? 32 : 16;
-    uint32_t most_rows = vector_bytes == WIDE_VECTOR_BYTES ? 14 : 6;
+    uint32_t most_rows = vector_bytes == WIDE_VECTOR_BYTES ? HIGH_TILE_ROWS : LOW_TILE_ROWS;
     Tile tile = {.rows = cut(n_rows, most_rows, 1), .vectors = 2};
     while (tile.vectors < MAX_VECTORS && (tile.rows + 1) * (tile.vectors + 1) + 1 <= n_registers)
         tile.vectors++;

@@ -53,7 +53,8 @@ bool sched_mma_copies(const Kernel *kernel, const Variant *variant);
 int64_t sched_mma_widest_rows(Dtype dtype);
 /* The same from shared memory, for targets that have it: 0 when the operands do not lie so that the
  * copy engine can fetch them. Each variant's maps are a condition; something must follow them. */
-uint32_t sched_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, Variant *variants);
+uint32_t sched_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
+                     const Target *target, Variant *variants);
 /* Whether the maps can be made wherever pointers are aligned and the product is not small. */
 bool sched_wgmma_fits(const Plan *plan, const Kernel *kernel);
 /* Whether both are such, of the same lhs and of rhs operands that lie alike: then the same

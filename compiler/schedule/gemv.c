@@ -3,10 +3,9 @@
  * What matters is how many loads of 16 bytes are under way: about 64 KiB on each processor. The
  * order of summation is the engine's, so that everything here is free. */
 #include "schedule/gemm.h"
+#include "machine/machine.h"
 
 enum {
-    WARP_THREADS = 32,
-    VECTOR_BYTES = 16,
     MAX_LANES = 8,
     /* Lanes along k. */
     ROW_THREADS = 128,
@@ -55,7 +54,7 @@ static uint32_t run_bytes(const GemvGpu *g, uint32_t axis) {
 
 /* Lanes along an axis, and the condition that they take: 1 where there are no vectors. */
 static uint32_t choose_lanes(const GemvGpu *g, uint32_t axis, uint32_t bytes, Variant *variant) {
-    uint32_t lanes = bytes ? min_u32(VECTOR_BYTES / bytes, MAX_LANES) : 1;
+    uint32_t lanes = bytes ? min_u32(ACCESS_BYTES / bytes, MAX_LANES) : 1;
     DimId extent = kernel_axis_extent(g->kernel, axis);
     int64_t value;
     bool is_const = dim_is_const(g->dims, extent, &value);
@@ -189,6 +188,7 @@ static void turn_along_k(const GemvGpu *g, Variant *variant) {
 }
 
 static void add(const GemvGpu *g, Variant *variant, uint32_t bytes_along_k, uint32_t bytes) {
+    variant->sched.n_processors = g->target->n_processors;
     if (bytes_along_k || !bytes)
         along_k(g, variant);
     else
@@ -223,7 +223,7 @@ uint32_t sched_gemv(const Kernel *kernel, const Target *target, bool is_column, 
     wide.sched.lanes =
         choose_lanes(&g, k_bytes ? gemm_axis_k(kernel) : g.axis, k_bytes ? k_bytes : bytes, &wide);
     if (wide.sched.lanes > 1) {
-        predicate_align(&wide.predicate, VECTOR_BYTES, ((uint64_t)1 << kernel->args.n) - 1);
+        predicate_align(&wide.predicate, ACCESS_BYTES, ((uint64_t)1 << kernel->args.n) - 1);
         add(&g, &wide, k_bytes, bytes);
         variants[n++] = wide;
     }

@@ -1,26 +1,24 @@
 /* Schedules of GEMMs on a GPU: tensor cores where the dtype has them, else tiles of fused
  * multiply-adds, as large as the problem fills the machine with. See gemm.h. */
 #include "schedule/gemm.h"
+#include "machine/machine.h"
 
 #include "template/simt.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Blocks that a machine of the class of an A100 or H200 runs at once, below which smaller tiles are
- * faster though they read more. */
 enum {
-    FULL_MACHINE = 132,
-    VECTOR_BYTES = 16,
     FEW_ROWS = 32,
     DEEP = 1024,
     MAX_STAGES_BYTES = 96 * 1024, /* every target has them, and two blocks share a processor */
     STAGED_DEPTH = 256            /* of k, from which on stages of few rows fill */
 };
 
-/* `most_larger`: it is taken where the next larger tile would give at most so many blocks. */
+/* `halves`: it is taken where the next larger tile would give at most so many blocks, in halves of
+ * the processors: it is faster there, though it reads more. */
 typedef struct GemmTiles {
-    uint32_t m, n, k, warps_m, warps_n, threads, stages, most_larger;
+    uint32_t m, n, k, warps_m, warps_n, threads, stages, halves;
 } GemmTiles;
 
 /* Ascending. A thread has at most 64 accumulators. Where few blocks run at
@@ -28,9 +26,8 @@ typedef struct GemmTiles {
  * smallest wait for shared memory more than they compute, so that half a machine of the next is
  * better. */
 enum { N_SIZES = 3 };
-static const GemmTiles tile_sizes[N_SIZES] = {{32, 32, 32, 2, 2, 128, 4, FULL_MACHINE / 2},
-                                              {64, 64, 16, 2, 2, 128, 2, FULL_MACHINE},
-                                              {128, 128, 8, 2, 4, 256, 2, 0}};
+static const GemmTiles tile_sizes[N_SIZES] = {
+    {32, 32, 32, 2, 2, 128, 4, 1}, {64, 64, 16, 2, 2, 128, 2, 2}, {128, 128, 8, 2, 4, 256, 2, 0}};
 /* Few rows, as many as a tile has at most: the rhs is streamed once. An output is one
  * chain along k, so what counts is that a step of it waits for nothing: narrow tiles, so that every
  * processor has one, as much of the rhs under way as memory wants (some 40 KiB a
@@ -49,10 +46,10 @@ enum { WIDE_PERCENT = 96 };
 /* Of rows that are to be whole, by their columns; the lower where the higher would leave processors
  * idle, since what passes on chip is little then, too. */
 static const GemmTiles row_tiles[][2] = {
-    {{32, 32, 32, 2, 2, 128, 2, FULL_MACHINE / 2}, {64, 32, 16, 2, 2, 128, 2, 0}},
-    {{32, 64, 32, 2, 2, 128, 2, FULL_MACHINE / 2}, {64, 64, 16, 2, 2, 128, 2, 0}},
-    {{32, 128, 32, 1, 4, 128, 2, FULL_MACHINE / 2}, {64, 128, 8, 1, 4, 128, 2, 0}},
-    {{32, 256, 16, 1, 8, 256, 2, FULL_MACHINE / 2}, {64, 256, 8, 1, 8, 256, 2, 0}}};
+    {{32, 32, 32, 2, 2, 128, 2, 1}, {64, 32, 16, 2, 2, 128, 2, 0}},
+    {{32, 64, 32, 2, 2, 128, 2, 1}, {64, 64, 16, 2, 2, 128, 2, 0}},
+    {{32, 128, 32, 1, 4, 128, 2, 1}, {64, 128, 8, 1, 4, 128, 2, 0}},
+    {{32, 256, 16, 1, 8, 256, 2, 1}, {64, 256, 8, 1, 8, 256, 2, 0}}};
 enum { N_ROW_TILES = sizeof row_tiles / sizeof *row_tiles };
 /* One row, of many: a warp has the outputs, all threads load for it. */
 static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 8, 0};
@@ -61,6 +58,7 @@ typedef struct GemmGpu {
     const Kernel *kernel;
     GemmLaunch launch;
     DimTab *dims;
+    int64_t n_processors;
     DimId m, n, k;
     uint64_t own; /* arguments that are always aligned */
     Variant *variants;
@@ -128,7 +126,7 @@ static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
 static int64_t n_rounds(const GemmGpu *g, const GemmTiles *tiles) {
     int64_t n;
     if (dim_is_const(g->dims, gemm_launch_grid(&g->launch, g->kernel, tiles->m, tiles->n), &n))
-        return (n + FULL_MACHINE - 1) / FULL_MACHINE;
+        return (n + g->n_processors - 1) / g->n_processors;
     return dim_is_const(g->dims, g->n, &n) ? (n + tiles->n - 1) / tiles->n : 0;
 }
 
@@ -151,6 +149,11 @@ static int64_t least_blocks(const GemmGpu *g, const GemmTiles *tiles, int64_t ro
     return g->launch.n_parts <= 1 && own > all ? own : all;
 }
 
+/* Blocks of the next larger tile, at most, where `tiles` is taken. */
+static int64_t most_larger(const GemmGpu *g, const GemmTiles *tiles) {
+    return tiles->halves * g->n_processors / 2;
+}
+
 /* Adds the variant for every size of tile, from `first`, that some extents call for. The last
  * applies always; none is larger than an extent without need. `least`: there are so many rows where
  * no variant before applies. */
@@ -162,11 +165,12 @@ static void add_sizes(GemmGpu *g, Variant variant, uint32_t first, int64_t least
         if (!is_last) {
             DimId blocks =
                 gemm_launch_grid(&g->launch, g->kernel, tile_sizes[i + 1].m, tile_sizes[i + 1].n);
-            if (least_blocks(g, &tile_sizes[i + 1], least) > tile_sizes[i].most_larger) continue;
-            is_last = dim_hi(g->dims, blocks) <= tile_sizes[i].most_larger;
+            if (least_blocks(g, &tile_sizes[i + 1], least) > most_larger(g, &tile_sizes[i]))
+                continue;
+            is_last = dim_hi(g->dims, blocks) <= most_larger(g, &tile_sizes[i]);
             if (!is_last)
                 predicate_set_range(&variant.predicate, blocks, INT64_MIN,
-                                    tile_sizes[i].most_larger);
+                                    most_larger(g, &tile_sizes[i]));
         }
         add(g, variant, i + 1 < N_SIZES ? &tile_sizes[i] : largest_tiles(g));
         if (is_last) return;
@@ -222,7 +226,7 @@ static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lan
     const DimId extents[3] = {g->k, g->n, g->m};
     bool any = false;
     variant->sched.lanes = lanes;
-    predicate_align(&variant->predicate, VECTOR_BYTES, ((uint64_t)1 << g->kernel->args.n) - 1);
+    predicate_align(&variant->predicate, ACCESS_BYTES, ((uint64_t)1 << g->kernel->args.n) - 1);
     for (uint32_t i = 0; i < 3; i++) {
         int64_t value;
         DimId asked = predicate_dim(&variant->predicate, TERM_MULTIPLE);
@@ -244,23 +248,23 @@ static void add_row_sizes(GemmGpu *g, Variant variant) {
     if (i == 0 && add_few_rows(g, variant, 0, 1) < 0) return;
     const GemmTiles *low = &row_tiles[i][0], *high = &row_tiles[i][1];
     DimId blocks = gemm_gpu_grid(g->kernel, high->m, high->n);
-    bool is_few = dim_hi(g->dims, blocks) <= low->most_larger;
-    if (dim_lo(g->dims, blocks) <= low->most_larger) {
+    bool is_few = dim_hi(g->dims, blocks) <= most_larger(g, low);
+    if (dim_lo(g->dims, blocks) <= most_larger(g, low)) {
         Variant few = variant;
         predicate_drop(&few.predicate, TERM_RANGE);
-        if (!is_few) predicate_set_range(&few.predicate, blocks, INT64_MIN, low->most_larger);
+        if (!is_few) predicate_set_range(&few.predicate, blocks, INT64_MIN, most_larger(g, low));
         add(g, few, low);
     }
     if (!is_few) add(g, variant, high);
 }
 
 static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
-    uint32_t lanes = VECTOR_BYTES / dtype_bytes(acc);
+    uint32_t lanes = ACCESS_BYTES / dtype_bytes(acc);
     Variant wide = variant;
     bool has_vectors = make_vector_variant(g, &wide, lanes);
     /* Runs are taken as such by any pointer: those that are not aligned by elements. */
     variant.sched.lanes = lanes;
-    predicate_align(&variant.predicate, VECTOR_BYTES, g->own);
+    predicate_align(&variant.predicate, ACCESS_BYTES, g->own);
     if (g->launch.has_rows) {
         if (has_vectors) add_row_sizes(g, wide);
         add_row_sizes(g, variant);
@@ -402,7 +406,8 @@ static DimId n_tiles_of_rows(const GemmLaunch *launch, const Kernel *kernel, uin
  * run at once, or one for each product. Along a deep k wgmma's rows, of a number that is known to
  * be small, are better fetched than those of 32; those of 16 are not. What is loaded element by
  * element waits for memory at each step, which copies for wgmma's sake, and maps, do not. */
-static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, Variant *few) {
+static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, const Target *target,
+                              Variant *few) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
     DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
@@ -414,7 +419,7 @@ static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, Va
     if (is_deep && dim_hi(dims, m) <= FEW_ROWS && few->sched.tile_m == FEW_ROWS) return false;
     if (few->sched.tile_m > FEW_ROWS || dim_lo(dims, m) > FEW_ROWS) return false;
     if (!sched_mma_copies(kernel, few)) return false;
-    if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * FULL_MACHINE)) return false;
+    if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * target->n_processors)) return false;
     predicate_drop(&few->predicate, TERM_RANGE);
     if (dim_hi(dims, m) > FEW_ROWS) predicate_set_range(&few->predicate, m, INT64_MIN, FEW_ROWS);
     return true;
@@ -432,10 +437,10 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     uint32_t n_others = sched_mma(plan, kernel, launch, target, fits, others), n = 0;
     Variant few = others[0];
     bool has_few = launch.has_rows ? few.sched.tile_m <= FEW_ROWS
-                                   : limit_to_few_rows(kernel, &launch, &few),
+                                   : limit_to_few_rows(kernel, &launch, target, &few),
          is_always_few = has_few && !predicate_dim(&few.predicate, TERM_RANGE);
     if (has_few) wgmma++;
-    if (is_wgmma && !is_always_few) n = sched_wgmma(plan, kernel, launch, wgmma);
+    if (is_wgmma && !is_always_few) n = sched_wgmma(plan, kernel, launch, target, wgmma);
     if (n == 0) {
         memcpy(variants, others, sizeof others);
         return n_others;
@@ -459,6 +464,7 @@ uint32_t sched_gpu_gemm(const Plan *plan, const Kernel *kernel, GemmLaunch launc
     GemmGpu g = {.kernel = kernel,
                  .launch = launch,
                  .dims = indextab_dims(tab),
+                 .n_processors = target->n_processors,
                  .own = kernel_own_args(plan, kernel),
                  .variants = variants};
     g.m = index_axis_extent(tab, gemm_axis_m(kernel));

@@ -1,6 +1,7 @@
 /* See map_tile.h. The rule: tiles wherever a load runs against the grain, if tiles are full
  * enough; wide accesses on each side where its extent and all pointers allow them. */
 #include "schedule/map_tile.h"
+#include "machine/machine.h"
 
 #include "cost/pressure.h"
 #include "template/map_tile.h"
@@ -10,7 +11,6 @@ enum {
     EDGE = 64,        /* elements: lines of 16-bit elements, on both sides */
     SMALL_EDGE = 32,
     MAX_EDGE = 256,
-    FEW_TILES = 132, /* processors */
     MAX_LANES = 8,
     MAX_TILE_BYTES = 32 * 1024, /* of shared memory: several blocks fit on a processor */
     MAX_UNROLLED_PRIMS = 4096,  /* of a thread, whose whole tile is written out; judged */
@@ -134,7 +134,7 @@ static bool choose_tile(const Tiler *t, Sched *sched) {
         set_tile(t, edge, sched);
         if (map_tile_elems(sched) < 1 || !fits(t, sched)) continue;
         DimId n = count_tiles(t, sched);
-        if (n && (edge == SMALL_EDGE || dim_hi(t->dims, n) >= FEW_TILES)) return true;
+        if (n && (edge == SMALL_EDGE || dim_hi(t->dims, n) >= t->target->n_processors)) return true;
     }
     return false;
 }

@@ -6,13 +6,11 @@
  * Where the tiles of a size are fewer than the machine's processors, smaller ones read more, but
  * from more processors at once; and since each then waits for memory, their stages are deep. */
 #include "schedule/gemm.h"
+#include "machine/machine.h"
 
 enum {
-    CHUNK_BYTES = 16, /* one asynchronous copy */
     DEPTH_BYTES = 64,
-    WARP_THREADS = 32,
     STORE_LANES = 4,
-    FULL_MACHINE = 132, /* processors */
     MOST_PROCESSORS = 100,
     SMALL_GRID = 192 /* halves of large tiles below which such a machine is not filled */
 };
@@ -60,6 +58,7 @@ typedef struct Searcher {
     DimTab *dims;
     ScalarId left, right;
     uint32_t elem_bytes, chunk_elems;
+    int64_t n_processors;
     const Tile *few, *small, *large; /* few: may be NULL */
     bool has_low;                    /* tiles for few rows */
     const Tile *rows;                /* the only one, if rows need it; else NULL */
@@ -226,7 +225,7 @@ static uint32_t add_row_choice(const Searcher *c, const OperandChoice *choice, b
                                Variant base, Variant *variants) {
     uint32_t n = 0;
     bool may_be_low = is_best && choice->copies_both && c->few;
-    if (may_be_low && add_limited(c, base, c->few, c->few, FULL_MACHINE, variants, &n)) return n;
+    if (may_be_low && add_limited(c, base, c->few, c->few, c->n_processors, variants, &n)) return n;
     set_tile(c, &base, c->rows ? c->rows : choice->copies_both ? c->small : &computed_tile);
     variants[n] = base;
     return n + 1;
@@ -252,7 +251,7 @@ static uint32_t add_choice(const Searcher *c, const OperandChoice *choice, bool 
                            Variant *variants) {
     Variant base = variants[0];
     base.sched.lanes = choice->lanes;
-    predicate_align(&base.predicate, CHUNK_BYTES, aligned_args(c, choice));
+    predicate_align(&base.predicate, ACCESS_BYTES, aligned_args(c, choice));
     if (choice->condition)
         predicate_require_multiple(&base.predicate, choice->condition, c->chunk_elems);
     uint32_t n_variants = 0;
@@ -263,7 +262,7 @@ static uint32_t add_choice(const Searcher *c, const OperandChoice *choice, bool 
                        : c->few && fits_tile(c, c->few, true) ? c->few
                                                               : NULL;
     if (!only && is_best && c->few &&
-        add_limited(c, base, c->few, c->few, 2 * FULL_MACHINE, variants, &n_variants))
+        add_limited(c, base, c->few, c->few, 2 * c->n_processors, variants, &n_variants))
         return n_variants;
     if (!only && fits_tile(c, c->small, false)) only = c->small;
     if (!only && add_limited(c, base, c->small, &half_tile, or_one_line(c, &half_tile, SMALL_GRID),
@@ -307,8 +306,8 @@ static const Tile *few_of(const Searcher *c, const Target *target) {
     bool is_deep = dim_multiple(c->dims, k) % (2 * DEPTH_BYTES / c->elem_bytes) == 0;
     bool has_few_rows = is_deep && is_extent_at_most(c, gemm_axis_m(c->kernel), few_rows_tile.m);
     bool is_clustered = target->max_cluster > 1; /* such a target has 227 KiB for a block */
-    if (n < MOST_PROCESSORS || n > 2 * FULL_MACHINE) return &few_tile;
-    if (n > FULL_MACHINE) return has_few_rows ? &few_rows_pair_tile : &few_tile;
+    if (n < MOST_PROCESSORS || n > 2 * c->n_processors) return &few_tile;
+    if (n > c->n_processors) return has_few_rows ? &few_rows_pair_tile : &few_tile;
     if (!has_few_rows) return &few_wide_tile;
     return is_clustered ? &few_rows_deep_tile : &few_rows_tile;
 }
@@ -344,7 +343,7 @@ static Searcher chooser_of(const Kernel *kernel, GemmLaunch launch) {
                   .left = gemm_unrounded(kernel, reduce->value),
                   .right = gemm_unrounded(kernel, reduce->factor),
                   .elem_bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype)};
-    c.chunk_elems = CHUNK_BYTES / c.elem_bytes;
+    c.chunk_elems = ACCESS_BYTES / c.elem_bytes;
     return c;
 }
 
@@ -357,6 +356,7 @@ uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, co
                    bool is_spare, Variant *variants) {
     Searcher c = chooser_of(kernel, launch);
     bool is_wide = c.elem_bytes == 8;
+    c.n_processors = target->n_processors;
     c.few = few_of(&c, target);
     c.has_low = has_low(&c);
     c.small = is_wide ? &wide_small_tile : &small_tile;
@@ -374,7 +374,7 @@ uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, co
     }
     variants[n] = anywhere;
     variants[n].sched.lanes = 1; /* it is seldom taken, and less code */
-    predicate_align(&variants[n].predicate, CHUNK_BYTES,
+    predicate_align(&variants[n].predicate, ACCESS_BYTES,
                     aligned_args(&c, &plain) & kernel_own_args(plan, kernel));
     set_tile(&c, &variants[n], spare_of(&c, is_spare || plain.copies_both));
     return n + 1;

@@ -1,12 +1,12 @@
 /* Schedules of turns. See one_block.h. */
 #include "schedule/one_block.h"
+#include "machine/machine.h"
 
 #include "schedule/flat.h"
 #include "schedule/gemm.h"
 #include "schedule/row.h"
 
 enum {
-    WARP_THREADS = 32,
     COLUMN_THREADS = 256, /* a column's block is eight chains of 32 threads */
     MIN_WARPS = 4,        /* of the block */
     TILE_DEPTH = 32,

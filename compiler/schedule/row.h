@@ -12,6 +12,7 @@ typedef struct RowUse {
     uint32_t n_loads;     /* per element, of what is each row's own */
     uint32_t n_stores;    /* per element */
     uint32_t most_steps;  /* that a thread is to have */
+    uint32_t n_processors;
 } RowUse;
 
 /* Both set team, slots and threads, by lanes, and return the steps that a team takes for a row. */

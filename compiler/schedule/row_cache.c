@@ -4,6 +4,7 @@
  * A slot serves values one after the other. One of the same width may even be stored in the stage
  * that reads the one before: a step loads its elements before it stores them. */
 #include "schedule/row_cache.h"
+#include "machine/tuning.h"
 
 #include "cost/prims.h"
 
@@ -32,13 +33,13 @@ static uint32_t bytes_of(const RowCacher *k, const CachedValue *keep) {
 /* Of an element of a row, in all stages. */
 static uint32_t total_cost(const RowCacher *k) {
     const ScalarTab *scalars = k->kernel->scalars;
-    uint32_t cost = k->n * ROW_CACHE_COST;
+    uint32_t cost = k->n * COST_ROW_CACHE_PRIMS;
     ArenaMark mark = arena_mark(k->arena);
     for (uint32_t s = 0; s < k->kernel->stages.n; s++) {
         const bool *live = stage_live_scalars(k->arena, k->kernel, row_cache_of(k), s);
         for (ScalarId id = 1; id <= scalar_count(scalars); id++)
             if (live[id] && (scalar_get(scalars, id)->axes & k->lanes_axis))
-                cost += row_cache_has(row_cache_of(k), id, s) ? ROW_CACHE_COST
+                cost += row_cache_has(row_cache_of(k), id, s) ? COST_ROW_CACHE_PRIMS
                                                               : scalar_own_cost(scalars, id);
     }
     arena_rewind(k->arena, mark);

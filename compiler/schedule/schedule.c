@@ -1,6 +1,7 @@
 /* Schedules by rule. See schedule.h; docs/results/scheduling-rules.md has the rules and their
  * measurements. */
 #include "schedule/schedule.h"
+#include "machine/machine.h"
 
 #include "cost/pressure.h"
 #include "cost/prims.h"
@@ -22,15 +23,13 @@ enum {
     WIDE_COLUMNS = 1024, /* that give every processor a block though each takes whole sectors */
     FINISH_UNROLL = 16,
     FINISH_THREADS = 512, /* on a processor: there are few, with registers for all of its loads */
-    WARP_THREADS = 32,
     MAX_RESIDENT_ELEMS = 64, /* per thread: registers */
     MANY_ROW_THREADS = 512,
     MANY_SINGLE_REGISTERS = 64,
     MANY_REGISTERS = 86, /* as estimated; in three blocks of 256 the assembler makes 80 do */
     MOST_BLOCK_REGISTERS = 37 * 1024, /* the same; the assembler takes up to half as many again */
     MANY_STEPS = 8,
-    UNROLL = 4,       /* steps in flight */
-    FEW_BLOCKS = 132, /* a processor has one at most */
+    UNROLL = 4, /* steps in flight */
     CPU_MAP_UNIT = 4096,
     CPU_MAP_STRIDED_UNIT = 16, /* where some access strides: short runs, so that the lines it
                                 * touches are used by the next row while they are in the cache */
@@ -229,7 +228,8 @@ static RowUse row_use(const Scheduler *s, int64_t length) {
                   .rows = dim_hi(s->dims, kernel_n_rows(s->kernel)),
                   .elem_bytes = widest_bytes(s),
                   .n_loads = n_loads(s, kernel_parallel_axes(s->kernel)),
-                  .most_steps = MOST_ROW_STEPS};
+                  .most_steps = MOST_ROW_STEPS,
+                  .n_processors = s->target->n_processors};
     for (uint32_t k = 0; k < s->kernel->stages.n; k++)
         use.n_stores += s->kernel->stages.data[k].stores.n;
     return use;
@@ -287,11 +287,12 @@ static void add_deep(Scheduler *s, Variant variant) {
     uint32_t n = n_loads(s, 0), unroll = n == 1 ? 4 * UNROLL : n == 2 ? 2 * UNROLL : 0;
     bool is_partial = s->kernel->segment_axis != NO_AXIS;
     if (!is_partial || predicate_dim(&variant.predicate, TERM_RANGE) ||
-        variant.sched.unroll != UNROLL || !unroll || dim_lo(s->dims, variant.grid) > FEW_BLOCKS)
+        variant.sched.unroll != UNROLL || !unroll ||
+        dim_lo(s->dims, variant.grid) > s->target->n_processors)
         return;
     variant.sched.unroll = unroll;
-    if (dim_hi(s->dims, variant.grid) > FEW_BLOCKS)
-        predicate_set_range(&variant.predicate, variant.grid, INT64_MIN, FEW_BLOCKS);
+    if (dim_hi(s->dims, variant.grid) > s->target->n_processors)
+        predicate_set_range(&variant.predicate, variant.grid, INT64_MIN, s->target->n_processors);
     add_variant(s, variant);
 }
 
@@ -424,7 +425,7 @@ static void gpu_column_finish(Scheduler *s, Variant variant) {
 static bool has_few_strips(const Scheduler *s, uint32_t lanes) {
     int64_t columns;
     return s->kernel->stages.n == 1 && dim_is_const(s->dims, kernel_n_rows(s->kernel), &columns) &&
-           columns < (int64_t)GEMV_PROCESSORS * WARP_THREADS * lanes;
+           columns < (int64_t)s->target->n_processors * WARP_THREADS * lanes;
 }
 
 static void gpu_column(Scheduler *s, Variant variant) {

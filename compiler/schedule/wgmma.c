@@ -8,6 +8,7 @@
  * Several products of one lhs may be made by the same blocks: their rhs operands' tiles
  * lie side by side, and are one wide tile to the instruction. */
 #include "plan/wgmma.h"
+#include "machine/machine.h"
 #include "schedule/gemm.h"
 #include "schedule/wgmma_price.h"
 #include "template/find_im2col.h"
@@ -15,9 +16,6 @@
 enum {
     STORE_LANES = 4,
     STORE_WARPS = WGMMA_GROUP_WARPS - 1,
-    WARP_THREADS = 32,
-    N_PROCESSORS = 132, /* of an H100 or H200, for which tiles are chosen */
-    HALF_MACHINE = N_PROCESSORS / 2,
     MANY_WAVES = 6,
     MAX_WORKS = 8 /* of a launch */
 };
@@ -47,6 +45,7 @@ typedef struct Wgmma {
     Dtype dtype; /* of the operands in memory */
     Side sides[2];
     GemmLaunch launch;
+    int64_t n_processors; /* that blocks of a launch are spread over */
 } Wgmma;
 
 typedef struct Tile {
@@ -200,7 +199,7 @@ static uint32_t rows_of_left(const Wgmma *g, Tile tile) {
 
 static double n_waves(const Wgmma *g, Tile tile) {
     int64_t blocks = dim_hi(g->dims, n_blocks(g, tile));
-    return (double)((blocks + N_PROCESSORS - 1) / N_PROCESSORS);
+    return (double)((blocks + g->n_processors - 1) / g->n_processors);
 }
 
 /* Steps of k of a tile, on an average over the parts'. */
@@ -399,7 +398,7 @@ static double cost(const Wgmma *g, Tile tile, bool is_split) {
     double n_tiles = (double)dim_hi(g->dims, n_blocks(g, tile));
     double n_narrow = n_tiles / (double)dim_hi(g->dims, columns);
     return wgmma_waves_us(n_tiles - n_narrow, tile_us(g, tile, is_split), n_narrow,
-                          tile_us(g, narrow_tile(tile), true), N_PROCESSORS);
+                          tile_us(g, narrow_tile(tile), true), (double)g->n_processors);
 }
 
 /* The last tiles as wide as what remains, where that is worth it. */
@@ -525,7 +524,7 @@ static uint32_t add_tiles(const Wgmma *g, Variant base, uint32_t group, bool is_
         variants[n] = base;
         set_tile(g, &variants[n], tile);
         Price *price = &variants[n].price;
-        *price = (Price){.group = group, .blocks = n_blocks(g, tile), .per_wave = N_PROCESSORS};
+        *price = (Price){.group = group, .blocks = n_blocks(g, tile), .per_wave = g->n_processors};
         bool is_priced =
             price->blocks != DIM_NONE && set_tile_price(g->dims, &tiles[i], works, n_works, price);
         if (n == 0 || is_priced) n++;
@@ -578,7 +577,8 @@ static uint32_t add_row_tiles(const Wgmma *g, Variant base, Variant *variants) {
     uint32_t n = (uint32_t)dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[1].axis));
     uint32_t width = (n + step - 1) / step * step;
     const Tile low = {64, width, 1, 0}, high = {128, width, 1, 0};
-    const Size sizes[] = {{.tile = low, .counted = high, .most = HALF_MACHINE}, {.tile = high}};
+    const Size sizes[] = {{.tile = low, .counted = high, .most = g->n_processors / 2},
+                          {.tile = high}};
     return add_sizes(g, base, sizes, 2, variants);
 }
 
@@ -612,9 +612,11 @@ static bool are_extents_known(const Wgmma *g) {
     return are_known;
 }
 
-uint32_t sched_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, Variant *variants) {
+uint32_t sched_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
+                     const Target *target, Variant *variants) {
     Wgmma g;
     if (!wgmma_init(&g, plan, kernel, launch)) return 0;
+    g.n_processors = target->n_processors;
     Variant anywhere = variants[0], base = anywhere;
     set_lanes(&g, &base);
     if (launch.has_rows) return add_row_tiles(&g, base, variants);

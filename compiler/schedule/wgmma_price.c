@@ -1,7 +1,6 @@
 /* See wgmma_price.h. A wave is as many blocks as there are processors. */
 #include "schedule/wgmma_price.h"
-
-enum { SECTOR_BYTES = 32, LINE_BYTES = 128 };
+#include "machine/machine.h"
 
 /* Fitted to what each tile took by itself for 72 products of bf16 on an H200, 32 to 8192 in each
  * extent (docs/results). Left operands lay along k, right ones across it. Put between others,

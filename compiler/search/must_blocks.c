@@ -1,15 +1,11 @@
 /* Keeping `fuse must` blocks, by wishes: prices have no say in that. See search_state.h. */
 #include "search/search_state.h"
+#include "machine/tuning.h"
 
 #include "launch/compose.h"
 #include "layout/layout.h"
 #include "plan/must.h"
 #include "schedule/schedule.h"
-
-enum {
-    MAX_ROUNDS = 4,
-    MAX_HELD_DEPTH = 32 /* values computed again for one another; composition recurses */
-};
 
 static bool has_contracts(const Graph *graph) {
     for (uint32_t i = 0; i < graph->fixed_kernels.n; i++)
@@ -126,7 +122,7 @@ static bool hold_more(const Searcher *c, const Plan *plan) {
         bool is_held = decisions_ask(c->decisions, id, DIRECTIVE_MUST_HOLD);
         if (!is_held && (!is_broken[id] || !leaves[id] || rests[id])) continue;
         depth[id] = held_depth(c->graph, c->decisions, depth, id);
-        if (is_held || depth[id] > MAX_HELD_DEPTH) continue;
+        if (is_held || depth[id] > SEARCH_HELD_DEPTH) continue;
         changes = decisions_add(c->decisions, id, DIRECTIVE_MUST_HOLD);
     }
     return changes;
@@ -147,7 +143,8 @@ static Plan *try_way(Searcher *c, Plan *plan, bool loosens, bool holds) {
     c->decisions = decisions_copy(c->arena, before);
     if (loosens) loosen(c, broken_blocks(c, plan));
     Plan *other = loosens ? linked_plan(c) : plan;
-    for (int round = 0; holds && other && must_n_broken(other) && round < MAX_ROUNDS; round++)
+    for (int round = 0; holds && other && must_n_broken(other) && round < SEARCH_MUST_ROUNDS;
+         round++)
         other = hold_more(c, other) ? linked_plan(c) : NULL;
     bool any = false;
     const bool *is_broken = other ? broken_blocks(c, other) : NULL;

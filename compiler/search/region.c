@@ -1,16 +1,10 @@
 /* Which kernels have moves, and the part of the graph that these concern. See search_state.h. */
 #include "search/search_state.h"
+#include "machine/tuning.h"
 
 #include "fuse/gemm_slice.h"
 
 #include <math.h>
-
-enum {
-    MAX_READERS = 4,  /* of an operand, for which it may be computed again; of slices */
-    LONG_ROW = 4096,  /* elements, on a GPU: shorter rows stay in registers */
-    LONG_COLUMN = 16, /* shorter ones are a few loads of a thread */
-    COSTLY_OPS = 8    /* in prims: what may take long in the few units of a small product */
-};
 
 /* Which kernels have moves. */
 
@@ -26,7 +20,9 @@ static double most_reduced(const Searcher *c, const Kernel *kernel) {
 static bool has_long_passes(const Searcher *c, const Kernel *kernel) {
     bool is_row = kernel->form == FORM_ROW, is_column = kernel->form == FORM_COLUMN;
     bool is_whole = kernel->stages.n > 1 || kernel_stores_inner(kernel);
-    int least = is_column ? LONG_COLUMN : c->target->device == DEVICE_GPU ? LONG_ROW : 0;
+    int least = is_column                         ? SEARCH_LONG_COLUMN
+                : c->target->device == DEVICE_GPU ? SEARCH_LONG_ROW
+                                                  : 0;
     return (is_row || is_column) && is_whole && most_reduced(c, kernel) > least;
 }
 
@@ -95,7 +91,7 @@ static bool multiplies(const Kernel *kernel, uint32_t buffer) {
 /* A map whose results only GEMMs read, as operands; or none of them. */
 typedef struct Maker {
     const Kernel *kernel; /* NULL: there is none */
-    const Kernel *readers[MAX_READERS];
+    const Kernel *readers[SEARCH_MOST_READERS];
     uint32_t n_readers;
 } Maker;
 
@@ -108,7 +104,7 @@ static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer, bool as
         for (uint32_t i = 0; i < maker->n_readers; i++)
             is_known = is_known || maker->readers[i] == k;
         if (is_known) continue;
-        if (maker->n_readers == MAX_READERS) return false;
+        if (maker->n_readers == SEARCH_MOST_READERS) return false;
         maker->readers[maker->n_readers++] = k;
     }
     return true;
@@ -220,7 +216,7 @@ static bool has_costly_stores(const Searcher *c, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->nodes.n; i++) {
         const Node *node = graph_node(c->graph, kernel->nodes.data[i]);
         bool is_rounded = node->dtype == DT_BF16 && op_info(node->op)->cls == CLASS_ELTWISE;
-        is_costly = is_costly || is_rounded || c->op_cost[node->op] >= COSTLY_OPS;
+        is_costly = is_costly || is_rounded || c->op_cost[node->op] >= SEARCH_COSTLY_PRIMS;
     }
     return is_costly && c->target->device == DEVICE_CPU;
 }
@@ -241,7 +237,7 @@ NodeId search_main_node(const Kernel *kernel) {
 /* A product that kernels read slices of. */
 typedef struct Sliced {
     GemmSlices windows;
-    const Kernel *readers[MAX_READERS];
+    const Kernel *readers[SEARCH_MOST_READERS];
     uint32_t n_readers;
 } Sliced;
 
@@ -262,7 +258,7 @@ static bool add_slice_readers(const Plan *plan, const Kernel *kernel, Sliced *sl
                 is_sliced_temp(plan, sliced, store) && kernel_find_arg(k, store->buffer) != NO_ARG;
         }
         if (!reads) continue;
-        if (sliced->n_readers == MAX_READERS) return false;
+        if (sliced->n_readers == SEARCH_MOST_READERS) return false;
         sliced->readers[sliced->n_readers++] = k;
     }
     return sliced->n_readers > 0;
@@ -275,7 +271,7 @@ static bool find_sliced(const Searcher *c, const Plan *plan, const Kernel *kerne
     const GemmSlices *windows = &sliced->windows;
     return !decisions_ask(c->decisions, product, DIRECTIVE_GEMM_SLICE) && !c->is_sliced[product] &&
            gemm_slice_find(c->scratch, c->graph, c->users, product, &sliced->windows) &&
-           windows->slices.n > 1 && windows->slices.n <= MAX_READERS &&
+           windows->slices.n > 1 && windows->slices.n <= SEARCH_MOST_READERS &&
            gemm_slices_are_alike(c->graph, windows) && add_slice_readers(plan, kernel, sliced);
 }
 

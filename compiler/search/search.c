@@ -2,6 +2,7 @@
  * all kernels had theirs, the graph is planned anew with what was taken; what that leaves of new
  * kernels gets another round. Kernels that spill come last. See search.h. */
 #include "plan/launch.h"
+#include "machine/tuning.h"
 #include "search/search_state.h"
 #include "search/spill_split.h"
 
@@ -16,15 +17,6 @@
 
 #include <math.h>
 
-enum {
-    MAX_ROUNDS = 3,
-    MAX_PARTS = 32,      /* subgraphs that are priced */
-    MAX_CUTS = 8,        /* kernels that are tried to be cut */
-    MAX_TIE_NODES = 512, /* of graphs that are planned twice */
-    FEW_SCALARS = 100,   /* too few for a thread's registers */
-    MANY_REGISTERS = 200 /* of values alone, of which more may be needed than there are */
-};
-static const double MORE_KERNELS = 1.05; /* judged: what a CPU plan of more must be better by */
 /* The graph for a plan that goes again: copies of what products read, as a GPU has them, may get
  * symbols of their own. */
 static const Graph *graph_for_trial(Arena *arena, const Graph *graph) {
@@ -217,14 +209,14 @@ bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *
     return price_graph(c, c->graph, decisions, has_gemm_slices, offer);
 }
 
-/* On a CPU prices are no better than MORE_KERNELS: a plan of more kernels must be worth more,
- * unless the one at hand is none. */
+/* On a CPU prices are no better than SEARCH_MORE_KERNELS: a plan of more kernels must be worth
+ * more, unless the one at hand is none. */
 static bool is_better(const Searcher *c, const Evaluation *now, const Evaluation *other,
                       const Prices *apart) {
     bool has_more = c->target->device == DEVICE_CPU && other->n_launches > now->n_launches &&
                     prices_are_no_slower(&c->points, &now->prices, apart);
     Prices dear = other->prices;
-    for (uint32_t i = 0; i < c->points.n && has_more; i++) dear.us[i] *= MORE_KERNELS;
+    for (uint32_t i = 0; i < c->points.n && has_more; i++) dear.us[i] *= SEARCH_MORE_KERNELS;
     return prices_are_better(&c->points, &now->prices, &dear, apart);
 }
 
@@ -355,9 +347,9 @@ Plan *search_make_plan(Searcher *c) {
 
 Plan *search_try_candidates(Searcher *c, Plan *plan) {
     bool changes = true;
-    for (int round = 0; plan && changes && round < MAX_ROUNDS; round++) {
+    for (int round = 0; plan && changes && round < SEARCH_ROUNDS; round++) {
         changes = false;
-        for (uint32_t k = 0; k < plan->kernels.n && c->n_parts < MAX_PARTS; k++)
+        for (uint32_t k = 0; k < plan->kernels.n && c->n_parts < SEARCH_MOST_PARTS; k++)
             changes = improve_kernel(c, plan, &plan->kernels.data[k]) || changes;
         if (changes) plan = search_make_plan(c);
     }
@@ -379,7 +371,7 @@ static Plan *cut_apart(Searcher *c, const Plan *plan, double us, uint32_t kernel
                        uint32_t registers) {
     Decisions *before = c->decisions, *best_decisions = before;
     Plan *best = NULL;
-    double best_us = us * PRICE_WORTH;
+    double best_us = us * COST_WORTH;
     for (int aim = 0; aim < CUT_AIM_COUNT; aim++) {
         c->decisions = decisions_copy(c->arena, before);
         arena_reset(c->scratch);
@@ -399,12 +391,13 @@ static Plan *cut_apart(Searcher *c, const Plan *plan, double us, uint32_t kernel
 /* Whether a look at the kernel's registers is worth it. */
 static bool may_spill(Searcher *c, const Kernel *kernel) {
     return c->target->device == DEVICE_GPU && !kernel->is_init &&
-           scalar_count(kernel->scalars) > FEW_SCALARS &&
-           pressure_live(c->scratch, kernel) > MANY_REGISTERS;
+           scalar_count(kernel->scalars) > SEARCH_FEW_SCALARS &&
+           pressure_live(c->scratch, kernel) > SEARCH_MANY_REGISTERS;
 }
 
 static Plan *cut_kernels(Searcher *c, Plan *plan) {
-    for (uint32_t k = 0, n_tries = 0; plan && k < plan->kernels.n && n_tries < MAX_CUTS; k++) {
+    for (uint32_t k = 0, n_tries = 0; plan && k < plan->kernels.n && n_tries < SEARCH_MOST_CUTS;
+         k++) {
         if (!may_spill(c, &plan->kernels.data[k])) continue;
         n_tries++;
         const PlanCost *cost = price(c, plan);
@@ -487,7 +480,8 @@ Plan *search_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target
                       .users = gemm_slice_users(arena, graph)};
     Searcher c = chooser_new(&model, false);
     Plan *plan = best_plan(&c);
-    if (plan && plan->has_ties && graph->nodes.n <= MAX_TIE_NODES) plan = break_ties(&model, plan);
+    if (plan && plan->has_ties && graph->nodes.n <= SEARCH_TIE_NODES)
+        plan = break_ties(&model, plan);
     for (uint32_t k = 0; plan && k < plan->kernels.n; k++) plan->kernels.data[k].n_variants = 0;
     arena_reset(scratch);
     return plan;

@@ -7,6 +7,8 @@
  * into registers the cheapest is taken, else the one that lowers the larger half most; or that one
  * in any case. */
 #include "search/spill_split.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
 
 #include "base/flow.h"
 #include "cost/footprint.h"
@@ -14,13 +16,8 @@
 
 #include <math.h>
 
-enum {
-    MAX_PLACES = 16, /* tried */
-    MAX_STORED = 16, /* of one cut */
-};
 /* Capacities: whole numbers, so that sums are exact. One that is never part of a cut is more than
  * any kernel's others together. */
-static const double PER_US = 1e6, MOST = 1e12;
 static const uint64_t NEVER = UINT64_C(10000000000000000);
 
 /* Nodes in the order in which a kernel computes them. */
@@ -106,8 +103,8 @@ static double compute_us(const Cutter *c, NodeId id) {
 }
 
 static uint64_t capacity(double us) {
-    double whole = us * PER_US + 1;
-    return (uint64_t)(whole < MOST ? whole : MOST);
+    double whole = us * SEARCH_CUT_UNITS_PER_US + 1;
+    return (uint64_t)(whole < SEARCH_CUT_MOST_UNITS ? whole : SEARCH_CUT_MOST_UNITS);
 }
 
 /* The cheapest way to have behind `place` what is needed there: node id is needed as 2 * id + 2,
@@ -144,7 +141,7 @@ static void find_cheapest(const Cutter *c, uint32_t place, Found *found) {
         }
     }
     bool *is_needed = arena_array(c->arena, bool, 2 * n + 2);
-    found->us = (double)flow_cut(flow, 0, 1, is_needed) / PER_US;
+    found->us = (double)flow_cut(flow, 0, 1, is_needed) / SEARCH_CUT_UNITS_PER_US;
     for (uint32_t k = 0; k < place; k++) {
         NodeId id = c->whole.nodes[k];
         found->store[id] = is_needed[2 * id + 2] && !is_needed[2 * id + 3];
@@ -227,15 +224,15 @@ static void try_place(Search *s, uint32_t place) {
     for (NodeId id = 0; id < n; id++) n_stored += found.store[id];
     uint32_t before = peak_of_half(c, &found, false), behind = peak_of_half(c, &found, true);
     found.peak = before > behind ? before : behind;
-    if (n_stored == 0 || n_stored > MAX_STORED || found.peak >= s->whole) return;
+    if (n_stored == 0 || n_stored > SEARCH_CUT_STORED || found.peak >= s->whole) return;
     if (!s->best.store || is_better(&found, &s->best, s->limit)) s->best = found;
 }
 
 /* Places all over the kernel, then those right behind the values that the best of them stores. */
 static void search(Search *s) {
     const Cutter *c = s->cutter;
-    for (uint32_t i = 1; i <= MAX_PLACES; i++)
-        try_place(s, (uint32_t)((uint64_t)c->whole.n * i / (MAX_PLACES + 1)));
+    for (uint32_t i = 1; i <= SEARCH_CUT_PLACES; i++)
+        try_place(s, (uint32_t)((uint64_t)c->whole.n * i / (SEARCH_CUT_PLACES + 1)));
     const bool *store = s->best.store;
     for (uint32_t k = 0; store && k < c->whole.n; k++)
         if (store[c->whole.nodes[k]]) try_place(s, k + 1);

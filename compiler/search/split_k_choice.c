@@ -1,6 +1,7 @@
 /* Each length of segments is priced as the plan of a graph that is the product alone. See
  * split_k_choice.h. */
 #include "search/split_k_choice.h"
+#include "machine/tuning.h"
 
 #include "cost/cost.h"
 #include "fuse/fuse.h"
@@ -10,20 +11,11 @@
 #include <math.h>
 
 enum {
-    MAX_SEGMENTS = 128,
-    LEAST_ELEMS = 512,     /* of one: judged */
-    ACCESS_ELEMS = 8,      /* what they are a multiple of: whole accesses of 16 bytes; or, ... */
-    STEP_ELEMS = 64,       /* ... where the last is shorter, whole steps of a tile */
-    FULL_TILE = 128 * 128, /* with such a tile for each processor there are enough */
+    ACCESS_ELEMS = 8, /* what they are a multiple of: whole accesses of 16 bytes; or, ... */
+    STEP_ELEMS = 64,  /* ... where the last is shorter, whole steps of a tile */
 };
 /* How many are tried where the last may be shorter. */
-static const int64_t uneven[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, MAX_SEGMENTS};
-/* What it may take beside one sum. Others may run beside the product, or be multiplied at once with
- * it, and fill the machine together: a gated pair of bf16 1024 x 4096 x 1000 takes 26 us as one
- * launch, in segments 40, though one of them alone takes 19 instead of 27. And an order of
- * summation should not hang on what a model knows no better. */
-static const double WORTH = 0.65, WORTH_US = 2;
-static const double WORTH_REST = 0.85; /* of a last segment that is shorter */
+static const int64_t uneven[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, SEARCH_MOST_SEGMENTS};
 
 typedef struct Segmenter {
     Arena *trial, *scratch;
@@ -83,9 +75,9 @@ static bool may_pay(const Segmenter *s, const Node *matmul, int64_t *k) {
     DimTab *dims = s->graph->dims;
     const Shape *left = operand_shape(s->graph, matmul, 0);
     DimId n = shape_n_elems(dims, &matmul->shape);
-    double most = card_of_target(s->target)->n_processors * FULL_TILE;
+    double most = card_of_target(s->target)->n_processors * SEARCH_SEGMENT_TILE;
     return s->target->device == DEVICE_GPU && dim_is_const(dims, left->dims[left->rank - 1], k) &&
-           *k >= 2 * LEAST_ELEMS && n != DIM_NONE && dim_hi(dims, n) > 0 &&
+           *k >= 2 * SEARCH_SEGMENT_ELEMS && n != DIM_NONE && dim_hi(dims, n) > 0 &&
            (double)dim_hi(dims, n) < most;
 }
 
@@ -107,14 +99,14 @@ static int64_t choose(const Segmenter *s, const Node *matmul) {
     int64_t k;
     if (!may_pay(s, matmul, &k)) return 0;
     double whole = price(s, matmul, 0);
-    Best best = {0, fmin(whole * WORTH, whole - WORTH_US)};
-    for (int64_t n = 2; n <= MAX_SEGMENTS && k / n >= LEAST_ELEMS; n++)
+    Best best = {0, fmin(whole * SEARCH_SEGMENT_WORTH, whole - SEARCH_SEGMENT_US)};
+    for (int64_t n = 2; n <= SEARCH_MOST_SEGMENTS && k / n >= SEARCH_SEGMENT_ELEMS; n++)
         if (k % (n * ACCESS_ELEMS) == 0) try_segments(s, matmul, k / n, 1, &best);
     bool has_choice = k % (8 * STEP_ELEMS) == 0;
     for (size_t i = 0; i < sizeof uneven / sizeof *uneven && !has_choice; i++) {
         int64_t step = uneven[i] * STEP_ELEMS, elems = (k + step - 1) / step * STEP_ELEMS;
-        if (k % elems && elems < k && elems >= LEAST_ELEMS)
-            try_segments(s, matmul, elems, WORTH_REST, &best);
+        if (k % elems && elems < k && elems >= SEARCH_SEGMENT_ELEMS)
+            try_segments(s, matmul, elems, SEARCH_SEGMENT_REST, &best);
     }
     return best.segment_elems;
 }

@@ -6,16 +6,9 @@
  * single kernels are made of their ops, then all kernels of what hangs together. See
  * search_state.h. */
 #include "search/search_state.h"
+#include "machine/tuning.h"
 
 #include <math.h>
-
-enum {
-    MAX_HELD_NODES = 128, /* of graphs that are looked at */
-    MAX_TRIES = 64        /* of kernels made of their ops */
-};
-static const double LOSS = 1.02; /* of the price of kernels for each op: more is none of a plan */
-static const double HELD_LOSS = 1.05; /* the same, where prices may be wrong by more */
-static const double WORTH = 0.98;     /* of what is lost: less than that changes the plan */
 
 /* Without what moves ask of these nodes: what keeps `fuse must` blocks stays. */
 static Decisions *without(Arena *arena, const Decisions *decisions, const bool *taken) {
@@ -48,7 +41,7 @@ static bool take_back(Searcher *c, Evaluation *now, const Prices *apart) {
 static bool loses(const Searcher *c, const Prices *now, const Prices *apart) {
     bool loses = false;
     for (uint32_t i = 0; i < c->points.n; i++)
-        loses = loses || now->us[i] > HELD_LOSS * apart->us[i];
+        loses = loses || now->us[i] > SEARCH_HELD_LOSS * apart->us[i];
     return loses;
 }
 
@@ -60,7 +53,7 @@ static bool loses(const Searcher *c, const Prices *now, const Prices *apart) {
 static double excess(const Searcher *c, const Prices *now, const Prices *apart) {
     double sum = 0;
     for (uint32_t i = 0; i < c->points.n; i++)
-        sum += fmax(0, now->us[i] / apart->us[i] - (i ? HELD_LOSS : LOSS));
+        sum += fmax(0, now->us[i] / apart->us[i] - (i ? SEARCH_HELD_LOSS : COST_LOSS));
     return sum;
 }
 
@@ -83,7 +76,7 @@ static void try_alone(const Searcher *c, const uint32_t *marks, uint32_t mark, c
     double lost = excess(c, &offer->prices, apart), left = excess(c, &other.prices, apart);
     bool is_faster =
         left == 0 && lost == 0 && prices_mean(&c->points, &other.prices, &offer->prices) < 1;
-    if (left >= lost * WORTH && !is_faster) return;
+    if (left >= lost * COST_WORTH && !is_faster) return;
     *best = decisions;
     *offer = other;
 }
@@ -93,10 +86,11 @@ static void try_alone(const Searcher *c, const uint32_t *marks, uint32_t mark, c
 static bool part_sets(Searcher *c, const uint32_t *marks, uint32_t n_sets, const Prices *apart,
                       Evaluation *now) {
     bool any = false;
-    for (uint32_t n_tries = 0; n_tries < MAX_TRIES && excess(c, &now->prices, apart) > 0;) {
+    for (uint32_t n_tries = 0;
+         n_tries < SEARCH_GUARD_TRIES && excess(c, &now->prices, apart) > 0;) {
         Decisions *best = c->decisions;
         Evaluation offer = *now;
-        for (uint32_t mark = 1; mark <= n_sets && n_tries < MAX_TRIES; mark++, n_tries++)
+        for (uint32_t mark = 1; mark <= n_sets && n_tries < SEARCH_GUARD_TRIES; mark++, n_tries++)
             try_alone(c, marks, mark, apart, &best, &offer);
         if (best == c->decisions) break;
         c->decisions = best;
@@ -162,7 +156,7 @@ static bool part_losers(Searcher *c, const Plan *plan, const Prices *apart, Eval
 Plan *search_guard_unfused(Searcher *c, Plan *plan) {
     Prices apart;
     Evaluation now;
-    bool is_large = c->graph->nodes.n > MAX_HELD_NODES;
+    bool is_large = c->graph->nodes.n > SEARCH_GUARD_NODES;
     if (!plan || is_large || !search_evaluate(c, c->decisions, &now)) return plan;
     arena_reset(c->scratch);
     if (!prices_of_unfused(c->arena, c->scratch, c->graph, c->target, &c->points, &apart))

@@ -2,6 +2,7 @@
  * it, and stores what its stage does; what is left to be stored is one map over all elements. See
  * dispatch_rows.h. */
 #include "split/dispatch_rows.h"
+#include "machine/tuning.h"
 
 #include "ir/subgraph.h"
 #include "machine/card.h"
@@ -10,14 +11,9 @@
 #include "search/search.h"
 #include "split/split_reduce.h"
 
-/* Of a single row, f32: shorter ones take a block, or a core, less time than the launches of
- * several kernels. On an H200 one row of 32768 takes a block 15.4 us for a softmax and 23.1 for a
- * layernorm, one of 50257 takes all of it 11.0 and 11.2. On a CPU by the model's prices. */
-static const int64_t long_row[] = {[DEVICE_GPU] = 20000, [DEVICE_CPU] = 18000};
-static const double ROWS_A_PROCESSOR =
-    1.25; /* from which on they are many; by the model's prices */
-/* In prims, of an element: on a CPU what costs more is stored for those who need it again. */
-enum { COSTLY_PRIMS = 8 };
+/* Elements of a row up to which a block, or a core, goes over it by itself. */
+static const int64_t long_row[] = {
+    [DEVICE_GPU] = SPLIT_GPU_LONG_ROW, [DEVICE_CPU] = SPLIT_CPU_LONG_ROW};
 
 typedef struct Spreader {
     Arena *arena;
@@ -68,7 +64,7 @@ static DimId find_few(Arena *arena, const Plan *plan, Kernel kernel, const Targe
                       RowDispatch *spread) {
     DimTab *dims = plan->graph->dims;
     DimId rows = kernel_n_rows(&kernel), length = kernel_n_reduced(&kernel);
-    int64_t many = (int64_t)(ROWS_A_PROCESSOR * card_of_target(target)->n_processors), value;
+    int64_t many = (int64_t)(SPLIT_ROWS_A_PROCESSOR * card_of_target(target)->n_processors), value;
     int64_t least = least_length(&kernel, target->device);
     if (rows == DIM_NONE || length == DIM_NONE || dim_lo(dims, rows) >= many ||
         dim_hi(dims, length) < least)
@@ -217,7 +213,7 @@ static void add_map(Spreader *s, uint32_t first) {
 static bool is_worth_keeping(const Spreader *s, uint32_t stage, ScalarId value) {
     const ScalarTab *scalars = s->whole.scalars;
     bool *seen = arena_array(s->arena, bool, scalar_count(scalars) + (size_t)1);
-    if (scalar_cost(scalars, value, seen) < COSTLY_PRIMS || s->kept[value]) return false;
+    if (scalar_cost(scalars, value, seen) < SPLIT_COSTLY_PRIMS || s->kept[value]) return false;
     Kernel behind = s->whole;
     memset(&behind.reduces, 0, sizeof behind.reduces);
     behind.stages.data += stage + 1;

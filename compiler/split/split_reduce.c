@@ -1,5 +1,6 @@
 /* Splitting long reductions. See split_reduce.h. */
 #include "split/split_reduce.h"
+#include "machine/tuning.h"
 
 #include "split/split_k.h"
 
@@ -9,9 +10,8 @@ static int64_t segment_elems(const Kernel *kernel) {
 }
 
 ReasonId split_need(KernelForm form, double rows, double length) {
-    enum { FEW_ROWS = 64, LONG_ROW = 32768 };
     double segment = (double)reduce_order(form, DEVICE_GPU).segment_elems;
-    if (rows < FEW_ROWS && length > LONG_ROW) return REASON_FEW_ROWS;
+    if (rows < SPLIT_FEW_ROWS && length > SPLIT_LONG_ROW) return REASON_FEW_ROWS;
     return length > segment * segment ? REASON_SEGMENTS : REASON_NONE;
 }
 

@@ -1,11 +1,9 @@
 /* See map_tile.h. */
 #include "template/map_tile.h"
+#include "machine/machine.h"
 
 enum {
-    WORD_BYTES = 4,
-    BANK_BYTES = 128,        /* of all banks */
     NEAR_BYTES = 16,         /* from element to element, at most, of what lies along an axis */
-    SECTOR_BYTES = 32,       /* and at least, of what runs against the grain */
     MAX_AHEAD_REGISTERS = 48 /* of a thread; judged */
 };
 
@@ -104,7 +102,7 @@ uint32_t map_tile_bytes(Arena *arena, const Kernel *kernel, const Sched *sched) 
  * by as many banks as the words of its columns leave. One that writes has rows side by side. */
 MapTilePlace map_tile_place(const Sched *sched, uint32_t elem_bytes) {
     uint32_t word = elem_bytes < WORD_BYTES ? WORD_BYTES : elem_bytes;
-    uint32_t n_banks = BANK_BYTES / word, n_rows = sched->tile_n / sched->lanes;
+    uint32_t n_banks = LINE_BYTES / word, n_rows = sched->tile_n / sched->lanes;
     MapTilePlace place = {.elem_bytes = elem_bytes,
                           .word_elems = word / elem_bytes,
                           .lanes = sched->lanes,

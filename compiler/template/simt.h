@@ -3,14 +3,15 @@
 #define FUSEC_TEMPLATE_SIMT_H
 
 #include "plan/kernel.h"
+#include "machine/machine.h"
 
-enum { SIMT_FRAGMENT_BYTES = 16, SIMT_WARP = 32 };
+enum { SIMT_FRAGMENT_BYTES = ACCESS_BYTES };
 
 /* Threads of a warp along m: 8 by 4; 4 by 8 with two rows each, where a warp has 8 rows and columns
  * for that; or all along the one side that there is. */
 static inline uint32_t simt_lanes_m(const Sched *sched) {
     uint32_t rows = sched->tile_m / sched->warps_m, columns = sched->tile_n / sched->warps_n;
-    if (sched->tile_m == 1 || sched->tile_n == 1) return sched->tile_m == 1 ? 1 : SIMT_WARP;
+    if (sched->tile_m == 1 || sched->tile_n == 1) return sched->tile_m == 1 ? 1 : WARP_THREADS;
     return rows < 16 && columns >= 16 ? 4 : 8;
 }
 
@@ -18,7 +19,7 @@ static inline uint32_t simt_lanes_m(const Sched *sched) {
  * as long as shared memory, some 30 clocks. It divides tile_k. */
 enum { SIMT_MAX_AHEAD = 8 };
 static inline uint32_t simt_rows_ahead(const Sched *sched) {
-    uint32_t threads = SIMT_WARP * sched->warps_m * sched->warps_n;
+    uint32_t threads = WARP_THREADS * sched->warps_m * sched->warps_n;
     uint32_t outputs = sched->tile_m * sched->tile_n / threads;
     uint32_t ahead = outputs <= 4 ? SIMT_MAX_AHEAD : outputs <= 16 ? 4 : 1;
     while (sched->tile_k % ahead) ahead /= 2;

@@ -5,6 +5,7 @@
  * takes N random graphs and the examples, each for both targets, and names every function whose
  * estimate is off by more than a quarter. Without it a few graphs are looked at; chains always. */
 #include "cost/pressure.h"
+#include "machine/machine.h"
 #include "explain/explain.h"
 #include "lib/compiled.h"
 #include "lib/text_file.h"

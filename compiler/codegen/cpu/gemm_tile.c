@@ -5,8 +5,9 @@
  * over k tests at its bottom and carries its own pointers: otherwise accumulators would be
  * spilled. */
 #include "codegen/cpu/gemm.h"
+#include "machine/machine.h"
 
-enum { PREFETCH_STEPS = 8, LINE_BYTES = 64, MAX_AHEAD_PASSES = 4 };
+enum { PREFETCH_STEPS = 8, MAX_AHEAD_PASSES = 4 };
 
 /* Accumulators, vector v of row r at r * n_vectors + v, then the pointers to both panels, and to
  * what is asked for ahead if n_ahead is not 0. */
@@ -56,7 +57,7 @@ void gemm_find_panels(Gemm *gemm) {
 }
 
 static uint32_t line_elems(const Gemm *gemm) {
-    return LINE_BYTES / dtype_bytes(gemm->panel_dtype);
+    return CPU_LINE_BYTES / dtype_bytes(gemm->panel_dtype);
 }
 
 /* Columns come from the second level of the cache. */

@@ -4,9 +4,10 @@
 
 #include "codegen/scalar/acc.h"
 #include "codegen/template.h"
+#include "machine/machine.h"
 #include "plan/launch.h"
 
-enum { WARP = 32, GPU_SHARED_ALIGN = 16 /* bytes, of arrays in shared memory */ };
+enum { WARP = WARP_THREADS, GPU_SHARED_ALIGN = 16 /* bytes, of arrays in shared memory */ };
 
 Val gpu_thread(const Codegen *k);  /* i32 */
 Val gpu_block(const Lower *lower); /* index_type; within its part of the launch */

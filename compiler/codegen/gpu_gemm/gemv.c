@@ -507,10 +507,9 @@ static void run_straight(Vector *v, Val group) {
 static void ask_for_occupancy(const Vector *v) {
     static const char key[] = "nvvm.minctasm";
     const Lower *lower = v->lower;
-    int64_t grid;
+    int64_t grid, n = v->sched->n_processors;
     if (lower->is_turn || !dim_is_const(lower_dims(lower), lower->variant->grid, &grid)) return;
-    const char *value =
-        str_format(v->k->arena, "%d", (int)((grid + GEMV_PROCESSORS - 1) / GEMV_PROCESSORS));
+    const char *value = str_format(v->k->arena, "%d", (int)((grid + n - 1) / n));
     LLVMAddAttributeAtIndex(lower->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                             LLVMCreateStringAttribute(v->k->context, key, sizeof key - 1, value,
                                                       (unsigned)strlen(value)));
