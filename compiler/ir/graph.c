@@ -51,6 +51,24 @@ void shape_print(const DimTab *dims, const Shape *shape, Text *out) {
     text_puts(out, "]");
 }
 
+const char *shape_str(const DimTab *dims, Arena *arena, const Shape *shape) {
+    Text text = {.arena = arena};
+    text_puts(&text, "(");
+    for (uint32_t k = 0; k < shape->rank; k++) {
+        if (k) text_puts(&text, ", ");
+        dim_print(dims, shape->dims[k], &text);
+    }
+    text_puts(&text, shape->rank == 1 ? ",)" : ")");
+    return text_str(&text);
+}
+
+const char *shape_type_str(const DimTab *dims, Arena *arena, Dtype dtype, const Shape *shape) {
+    Text text = {.arena = arena};
+    text_puts(&text, dtype_name(dtype));
+    shape_print(dims, shape, &text);
+    return text_str(&text);
+}
+
 bool shape_broadcast(const DimTab *dims, Shape *shape, const Shape *b) {
     const Shape *longer = shape->rank >= b->rank ? shape : b;
     const Shape *shorter = longer == b ? shape : b;

@@ -166,6 +166,10 @@ bool shape_equal(const Shape *a, const Shape *b);
 DimId shape_n_elems(DimTab *dims, const Shape *shape);
 /* `f32[B, 64]` */
 void shape_print(const DimTab *dims, const Shape *shape, Text *out);
+/* `(B, 64)`; of rank 1 `(64,)` */
+const char *shape_str(const DimTab *dims, Arena *arena, const Shape *shape);
+/* `f32[B, 64]` */
+const char *shape_type_str(const DimTab *dims, Arena *arena, Dtype dtype, const Shape *shape);
 /* NumPy broadcasting of `b` into `*shape`; false, `*shape` unchanged, when they do not broadcast.
  * A symbolic dim is never taken for 1. */
 bool shape_broadcast(const DimTab *dims, Shape *shape, const Shape *b);
