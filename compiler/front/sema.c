@@ -203,9 +203,7 @@ Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *s
         diag_report(diags, DIAG_BAD_TOKEN, source, (Span){at, at + 1}, "the source has a NUL byte");
         return NULL;
     }
-    Module *module = arena_array(arena, Module, 1);
-    *module =
-        (Module){.arena = arena, .strings = strings, .dims = dimtab_new(arena), .source = source};
+    Module *module = module_new(arena, strings, source);
     const Source *prelude = source_new(arena, "prelude.g", prelude_text, prelude_n_bytes);
     Sema *sema = arena_array(arena, Sema, 1);
     *sema = (Sema){.arena = arena,

@@ -254,6 +254,11 @@ bool build_check_n_dims(Builder *b) {
 
 DimId build_dim(Builder *b, Str name, int64_t lo, int64_t hi, int64_t multiple) {
     if (!build_check_n_dims(b)) return DIM_NONE;
+    for (uint32_t i = 0; i < dim_n_symbols(b->dims); i++) {
+        if (strcmp(dim_symbol_info(b->dims, i)->name, name) != 0) continue;
+        build_fail(b, DIAG_REDEFINITION, (BuildPlace){0}, "dim `%s` is declared already", name);
+        return DIM_NONE;
+    }
     if (lo < 0 || hi < lo) {
         build_fail(b, DIAG_BAD_DIM, (BuildPlace){0}, "`%s` ranges over %lld..%lld, which is %s",
                    name, (long long)lo, (long long)hi, lo < 0 ? "negative" : "empty");
@@ -294,7 +299,7 @@ NodeId build_input(Builder *b, Str name, Dtype dtype, DimList shape) {
 
 NodeId build_param(Builder *b, Str name, Str key, Dtype dtype, DimList shape) {
     NodeId id = declare(b, OP_PARAM, name, dtype, shape);
-    GraphInput param = {.name = name, .node = id, .key = key, .span = b->span};
+    GraphInput param = {.name = name, .node = id, .key = key ? key : name, .span = b->span};
     if (id != NODE_NONE) vec_push(b->arena, &b->graph->params, param);
     return id;
 }

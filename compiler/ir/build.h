@@ -90,7 +90,7 @@ Builder *build_new(Arena *arena, DimTab *dims, const Source *source, Str name);
  * multiples are drawn in. DIM_NONE: recorded. */
 DimId build_dim(Builder *b, Str name, int64_t lo, int64_t hi, int64_t multiple);
 NodeId build_input(Builder *b, Str name, Dtype dtype, DimList shape);
-/* `key` names the tensor in the weights file. */
+/* `key` names the tensor in the weights file; NULL: the name does. */
 NodeId build_param(Builder *b, Str name, Str key, Dtype dtype, DimList shape);
 /* Inside a kernel's block, what is an input or a param as it is, is copied by the kernel. */
 bool build_output(Builder *b, Str name, NodeId node);
@@ -101,8 +101,9 @@ void build_name(Builder *b, NodeId node, Str name);
 uint32_t build_block(Builder *b, BlockKind kind, Str name);
 /* Nodes made from now on are in `block`; 0: in none. */
 void build_enter(Builder *b, uint32_t block);
-/* The finished graph, or NULL when there were errors. It must have an output, and its inputs,
- * params and outputs must have names of their own. What is written several times in one block is
+/* The finished graph, or NULL when there were errors. It must have an output, and dims,
+ * inputs, params and outputs must have names of their own, as of graph_is_name; only a param may be
+ * an output by its own name. What is written several times in one block is
  * computed once, and what no output needs is dropped, params and blocks too; inputs stay. Nodes are
  * numbered anew. */
 Graph *build_finish(Builder *b);

@@ -12,15 +12,21 @@ bool build_check_n_outputs(Builder *b, uint32_t n) {
     return false;
 }
 
+static bool check_name(Builder *b, Str name, bool is_readable) {
+    if (!is_readable) build_fail(b, DIAG_BAD_TOKEN, (BuildPlace){0}, "`%s` cannot be a name", name);
+    return is_readable;
+}
+
 static int compare_names(const void *a, const void *b) {
     return strcmp(*(const Str *)a, *(const Str *)b);
 }
 
-/* Whether no name is there twice; `names` is sorted. */
-static bool check_unique(Builder *b, Str *names, uint32_t n) {
+/* Whether the names can be read and none is there twice. Sorts them. */
+static bool check_names(Builder *b, Str *names, uint32_t n) {
     if (n) qsort(names, n, sizeof *names, compare_names);
-    for (uint32_t i = 1; i < n; i++) {
-        if (strcmp(names[i - 1], names[i]) != 0) continue;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!check_name(b, names[i], graph_is_name(names[i]))) return false;
+        if (i == 0 || strcmp(names[i - 1], names[i]) != 0) continue;
         build_fail(b, DIAG_REDEFINITION, (BuildPlace){0}, "`%s` is bound already", names[i]);
         return false;
     }
@@ -33,21 +39,36 @@ static bool is_named_param(const Graph *graph, const GraphOutput *output) {
     return node->op == OP_PARAM && strcmp(node->name, output->name) == 0;
 }
 
-static bool check_declarations(Builder *b) {
+/* Of dims, inputs, params and outputs, which share one scope. */
+static bool check_value_names(Builder *b) {
     const Graph *graph = b->graph;
-    uint32_t n = 0;
-    if (!build_check_n_outputs(b, graph->outputs.n)) return false;
-    Str *names =
-        arena_array(b->arena, Str, graph->inputs.n + (size_t)graph->params.n + graph->outputs.n);
-    for (uint32_t i = 0; i < graph->outputs.n; i++) names[n++] = graph->outputs.data[i].name;
-    if (!check_unique(b, names, n)) return false;
-    n = 0;
-    for (uint32_t i = 0; i < graph->inputs.n; i++) names[n++] = graph->inputs.data[i].name;
-    for (uint32_t i = 0; i < graph->params.n; i++) names[n++] = graph->params.data[i].name;
+    Vec(Str) names = {0};
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        vec_push(b->arena, &names, graph->outputs.data[i].name);
+    if (!check_names(b, names.data, names.n)) return false;
+    names.n = 0;
+    for (uint32_t i = 0; i < dim_n_symbols(b->dims); i++)
+        vec_push(b->arena, &names, dim_symbol_info(b->dims, i)->name);
+    for (uint32_t i = 0; i < graph->inputs.n; i++)
+        vec_push(b->arena, &names, graph->inputs.data[i].name);
+    for (uint32_t i = 0; i < graph->params.n; i++)
+        vec_push(b->arena, &names, graph->params.data[i].name);
     for (uint32_t i = 0; i < graph->outputs.n; i++)
         if (!is_named_param(graph, &graph->outputs.data[i]))
-            names[n++] = graph->outputs.data[i].name;
-    return check_unique(b, names, n);
+            vec_push(b->arena, &names, graph->outputs.data[i].name);
+    return check_names(b, names.data, names.n);
+}
+
+static bool check_declarations(Builder *b) {
+    const Graph *graph = b->graph;
+    if (!check_name(b, graph->name, graph_is_identifier(graph->name)) ||
+        !build_check_n_outputs(b, graph->outputs.n))
+        return false;
+    for (uint32_t i = 0; i < graph->fixed_kernels.n; i++) {
+        Str name = graph->fixed_kernels.data[i].name;
+        if (!check_name(b, name, graph_is_identifier(name))) return false;
+    }
+    return check_value_names(b);
 }
 
 /* Values that are the same. */

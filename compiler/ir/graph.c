@@ -8,6 +8,13 @@ const char *precision_name(Precision precision) {
     return names[precision];
 }
 
+Module *module_new(Arena *arena, StrTab *strings, const Source *source) {
+    Module *module = arena_array(arena, Module, 1);
+    *module =
+        (Module){.arena = arena, .strings = strings, .dims = dimtab_new(arena), .source = source};
+    return module;
+}
+
 Graph *graph_new(Arena *arena, DimTab *dims, const Source *source, Str name) {
     Graph *graph = arena_array(arena, Graph, 1);
     *graph = (Graph){.arena = arena, .dims = dims, .source = source, .name = name};
@@ -18,6 +25,26 @@ NodeId graph_add(Graph *graph, Node node) {
     node.args = arena_copy(graph->arena, node.args, node.n_args * sizeof *node.args);
     vec_push(graph->arena, &graph->nodes, node);
     return graph->nodes.n - 1;
+}
+
+static bool is_letter(char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool graph_is_identifier(const char *name) {
+    static const char *const words[] = {"graph", "param", "def",  "return", "kernel",
+                                        "true",  "false", "none", "inf",    "nan"};
+    size_t n = 0;
+    while (is_letter(name[n]) || (n && name[n] >= '0' && name[n] <= '9')) n++;
+    if (n == 0 || n > GRAPH_MAX_NAME || name[n]) return false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(name, words[i]) == 0) return false;
+    return true;
+}
+
+bool graph_is_name(const char *name) {
+    Dtype dtype;
+    return graph_is_identifier(name) && !dtype_by_name(name, &dtype);
 }
 
 static int compare_nodes(const void *a, const void *b) {

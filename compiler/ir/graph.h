@@ -110,6 +110,7 @@ typedef struct Module {
     Vec(Graph *) graphs;
 } Module;
 
+Module *module_new(Arena *arena, StrTab *strings, const Source *source);
 Graph *graph_new(Arena *arena, DimTab *dims, const Source *source, Str name);
 /* Appends a node as given (args are copied); the caller has checked it. */
 NodeId graph_add(Graph *graph, Node node);
@@ -159,6 +160,13 @@ static inline bool graph_shares_must(const Graph *graph, NodeId a, NodeId b) {
 
 /* Ascending. */
 void graph_sort_nodes(NodeId *nodes, uint32_t n);
+
+/* Whether the language reads `name` as the name of a graph or a kernel: letters, digits and `_`, at
+ * most GRAPH_MAX_NAME of them, no digit first, and no word of its own. */
+enum { GRAPH_MAX_NAME = 255 };
+bool graph_is_identifier(const char *name);
+/* Whether it may name a value, too, which a dtype's name may not. */
+bool graph_is_name(const char *name);
 
 /* Shape helpers. */
 bool shape_equal(const Shape *a, const Shape *b);
