@@ -88,7 +88,7 @@ Value call_argreduce(Sema *sema, const Call *call) {
     uint32_t axis;
     bool keep = false;
     if (!want_reduced(sema, call, &x) ||
-        !sema_want_axis_or_only(sema, call, sema_node(sema, x)->shape.rank, &axis) ||
+        !sema_want_axis_or_default(sema, call, sema_node(sema, x)->shape.rank, &axis) ||
         !sema_want_bool(sema, &call->args[2], "keep", &keep))
         return value_poison();
     NodeId id = build_argreduce(sema_at(sema, call->span), call->op, x, axis, keep);

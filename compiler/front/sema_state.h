@@ -97,14 +97,15 @@ typedef struct Call {
 /* sema.c: reports in the source of the current frame and shows the calls that led there. */
 STR_PRINTF(4, 5)
 Value sema_error(Sema *sema, DiagId id, Span span, const char *format, ...);
-/* Reports what the builder found wrong in an expression at `span` with these arguments; without
- * arguments it is the expression itself. */
+/* Reports the builder's errors in a call at `span` with these arguments; NULL: all errors lie at
+ * `span`. Returns VALUE_POISON. */
 Value sema_report(Sema *sema, Span span, const Value *args);
-/* The place of an expression in the graph's own source: the call, when inside another's def. */
+/* The place of an expression in the graph's own source: of a call, when the expression is in a def
+ * of the prelude. */
 Span sema_graph_span(const Sema *sema, Span span);
-/* The builder, whose next nodes come from the expression at `span`. */
+/* The builder, set to make nodes that come from the expression at `span`. */
 Builder *sema_at(Sema *sema, Span span);
-/* The value of an expression that the builder made into a node, or not: as of sema_report. */
+/* The value of a call that the builder made into `node`; NODE_NONE: reports why not. */
 Value sema_made(Sema *sema, Span span, const Value *args, NodeId node);
 const char *sema_node_type_str(Sema *sema, NodeId node);
 static inline const Node *sema_node(const Sema *sema, NodeId node) {
@@ -139,8 +140,8 @@ bool sema_want_bool(Sema *sema, const Value *value, const char *what, bool *flag
 bool sema_want_axis_number(Sema *sema, const Value *value, const char *what, int64_t *number);
 bool sema_want_axis(Sema *sema, const Value *value, const char *what, uint32_t rank,
                     uint32_t *axis);
-/* Argument 1 of a call of iota, argmax or argmin, or the only axis. */
-bool sema_want_axis_or_only(Sema *sema, const Call *call, uint32_t rank, uint32_t *axis);
+/* The axis in argument 1 of an iota, argmax or argmin, or the default one. */
+bool sema_want_axis_or_default(Sema *sema, const Call *call, uint32_t rank, uint32_t *axis);
 bool sema_want_axes(Sema *sema, const Value *value, const char *what, uint32_t rank,
                     uint32_t *axes);
 /* At most MAX_RANK dims, stored in `dims`. */
@@ -159,9 +160,7 @@ bool sema_is_callable(const Sema *sema, Str name);
 /* sema_op.c */
 Value sema_eltwise(Sema *sema, OpId op, Span span, uint32_t n_args, const Value *args);
 
-/* sema_view.c: argument `at` of a call, which must list one dim per axis of a tensor of rank
- * `rank`.
- */
+/* sema_view.c: argument `at` of a call, a list of one dim per axis of a tensor of rank `rank`. */
 bool sema_want_per_axis(Sema *sema, const Call *call, uint32_t at, const char *what, uint32_t rank,
                         DimId *dims, DimList *list);
 

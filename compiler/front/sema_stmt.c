@@ -89,7 +89,7 @@ static void fill_block(Sema *sema, const AstStmt *stmt, BlockKind kind) {
     build_block(sema_at(sema, stmt->span), kind, stmt->name);
     sema_report(sema, stmt->span, NULL);
     sema_body(sema, &stmt->body);
-    build_enter(sema->builder, 0);
+    build_end_block(sema->builder);
 }
 
 static void stmt_fuse(Sema *sema, const AstStmt *stmt) {
@@ -218,9 +218,7 @@ static void add_output(Sema *sema, const AstDecl *decl) {
                   decl->name);
         return;
     }
-    build_enter(sema->builder, binding->block);
-    build_output(sema_at(sema, decl->span), decl->name, node);
-    build_enter(sema->builder, 0);
+    build_output(sema_at(sema, decl->span), decl->name, node, binding->block);
 }
 
 static void warn_unused(Sema *sema) {

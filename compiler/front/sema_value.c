@@ -107,10 +107,10 @@ bool sema_want_axis(Sema *sema, const Value *value, const char *what, uint32_t r
     return false;
 }
 
-bool sema_want_axis_or_only(Sema *sema, const Call *call, uint32_t rank, uint32_t *axis) {
+bool sema_want_axis_or_default(Sema *sema, const Call *call, uint32_t rank, uint32_t *axis) {
     if (call->args[1].kind != VALUE_ABSENT)
         return sema_want_axis(sema, &call->args[1], "axis", rank, axis);
-    if (build_only_axis(sema->builder, call->op, rank, axis)) return true;
+    if (build_default_axis(sema->builder, call->op, rank, axis)) return true;
     sema_report(sema, call->span, NULL);
     return false;
 }

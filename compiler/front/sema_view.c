@@ -106,7 +106,7 @@ Value call_iota(Sema *sema, const Call *call) {
     DimList shape;
     uint32_t axis;
     if (!sema_want_dims(sema, &call->args[0], "shape", dims, &shape) ||
-        !sema_want_axis_or_only(sema, call, shape.n, &axis))
+        !sema_want_axis_or_default(sema, call, shape.n, &axis))
         return value_poison();
     NodeId id = build_iota(sema_at(sema, call->span), shape, axis);
     return sema_made(sema, call->span, call->args, id);
@@ -120,12 +120,12 @@ Value call_concat(Sema *sema, const Call *call) {
         return sema_error(sema, DIAG_BAD_ARGUMENT, list->span,
                           "`concat` takes a list of 1 to %d tensors, not %s", MAX_CONCAT_ARGS,
                           value_describe(sema, list));
-    if (!build_check_n_joined(sema->builder, list->n_items))
+    if (!build_check_n_concat(sema->builder, list->n_items))
         return sema_report(sema, call->span, call->args);
     NodeId *xs = arena_array(sema->arena, NodeId, list->n_items);
     for (uint32_t i = 0; i < list->n_items; i++)
         if (!sema_want_tensor(sema, &list->items[i], "xs", &xs[i])) return value_poison();
-    if (!build_check_joined(sema->builder, xs[0])) return sema_report(sema, call->span, call->args);
+    if (!build_check_concat(sema->builder, xs[0])) return sema_report(sema, call->span, call->args);
     if (!want_axis(sema, call, 1, xs[0], &axis)) return value_poison();
     NodeId id = build_concat(sema_at(sema, call->span), list->n_items, xs, axis);
     return sema_made(sema, call->span, call->args, id);

@@ -304,11 +304,11 @@ NodeId build_param(Builder *b, Str name, Str key, Dtype dtype, DimList shape) {
     return id;
 }
 
-bool build_output(Builder *b, Str name, NodeId node) {
+bool build_output(Builder *b, Str name, NodeId node, uint32_t block) {
     if (node == NODE_NONE) return false;
     GraphOutput output = {.name = name, .node = node, .span = b->span};
-    bool is_kernel = b->block && b->graph->fixed_kernels.data[b->block - 1].kind == BLOCK_KERNEL;
-    if (is_kernel && graph_is_bound(b->graph, node)) output.copied_by = b->block;
+    bool is_kernel = block && b->graph->fixed_kernels.data[block - 1].kind == BLOCK_KERNEL;
+    if (is_kernel && graph_is_bound(b->graph, node)) output.copied_by = block;
     vec_push(b->arena, &b->graph->outputs, output);
     return true;
 }
@@ -330,6 +330,6 @@ uint32_t build_block(Builder *b, BlockKind kind, Str name) {
     return b->block;
 }
 
-void build_enter(Builder *b, uint32_t block) {
-    b->block = block;
+void build_end_block(Builder *b) {
+    b->block = 0;
 }

@@ -1,36 +1,40 @@
-/* The typed graph builder: every rule of dtypes, shapes and limits that a new node must keep. Front
- * ends make their graphs with it, whether from text or from another program's graph, so what they
- * hand on is typed alike.
+/* The typed graph builder. It has every rule of dtypes, shapes and limits that a new node must
+ * keep, so front ends, whether they read text or another program's graph, type graphs alike.
  *
  * A function that makes a node returns the node, or NODE_NONE after it has recorded a BuildError.
- * An argument that is NODE_NONE makes the result NODE_NONE in silence, so one mistake is recorded
- * once and a front end may go on and look at the errors at the end. What changes nothing (a cast to
- * the same dtype, a slice that takes everything) adds no node: the result is the argument.
+ * An argument that is NODE_NONE makes the result NODE_NONE without a new error: one mistake is
+ * recorded once, and a front end may build on and look at the errors at the end. An op that would
+ * change nothing (a cast to the same dtype, a slice of everything) adds no node; its result is its
+ * argument.
  *
- * The builder knows nothing of texts. Where a node comes from is data that the front end leaves in
- * `span` and `call`; where an error lies is said by the number of the argument. */
+ * The builder knows no text. A front end leaves the place that nodes come from in `span` and
+ * `call`; an error says which argument is wrong, by its number. Messages are those of the language.
+ *
+ * Strings that are given to the builder (names, keys) are not copied. */
 #ifndef FUSEC_BUILD_H
 #define FUSEC_BUILD_H
 
 #include "base/diag.h"
 #include "ir/graph.h"
 
-/* Where an error lies: in the call as a whole, in an argument, in an item of an argument that is a
- * list. Both count from 1 and 0 means the whole. Arguments count in the order of the function's
- * parameters behind the builder and the op; `operands` and `xs` stand for their items. */
+/* Where an error lies: in the call as a whole, in an argument, or in one item of an argument that
+ * is a list. Both numbers count from 1; 0 means the whole. Arguments are counted as the language's
+ * call has them: those of build_slice(b, x, begin, shape, step) from 1 to 4, the operands of
+ * build_eltwise from 1 on, for build_concat the list 1 and the axis 2, for build_split the tensor
+ * 1, the parts 2 and the axis 3. */
 typedef struct BuildPlace {
     uint32_t arg, item;
 } BuildPlace;
 
-enum { BUILD_MAX_SHOWN = 3 };
+enum { BUILD_MAX_NODES_SHOWN = 3 };
 typedef struct BuildError {
     DiagId id;
     BuildPlace at;
     const char *message; /* one line, lower case, no final period */
-    uint32_t n_nodes;    /* to be shown with their types, in this order */
-    NodeId nodes[BUILD_MAX_SHOWN];
-    uint32_t block;   /* of the graph, that the message is about, plus 1; 0: none */
-    uint64_t symbols; /* bit set of dims whose ranges matter */
+    uint32_t n_nodes;    /* nodes to show with their types, in this order */
+    NodeId nodes[BUILD_MAX_NODES_SHOWN];
+    uint32_t block;   /* the block of the graph that the message names, plus 1; 0: none */
+    uint64_t symbols; /* bit set of the dims whose ranges matter */
     const char *help; /* a sentence, or NULL */
 } BuildError;
 
@@ -40,27 +44,27 @@ typedef struct Builder {
     Graph *graph;
     Span span;              /* of the nodes made next, in the graph's source */
     uint32_t call;          /* Node.call of the nodes made next */
-    uint32_t block;         /* of the graph, that has the nodes made next, plus 1; 0: none */
-    bool is_full;           /* past MAX_NODES: what needs another node fails in silence */
+    uint32_t block;         /* the block of the nodes made next, plus 1; 0: none */
+    bool is_full;           /* the graph has MAX_NODES, and the error is recorded */
     uint32_t n_errors;      /* so far */
-    Vec(BuildError) errors; /* those that nobody took, in order */
+    Vec(BuildError) errors; /* recorded and not taken yet, in order */
 } Builder;
 
-/* Extents, or amounts per axis. Any may be DIM_NONE, which stands for one that passes 2^62. */
+/* One extent, or another amount, per axis. A dim may be DIM_NONE: a value that can pass 2^62. */
 typedef struct DimList {
     uint32_t n;
     const DimId *dims;
 } DimList;
 
-/* An operand of an elementwise op: a tensor, or a number, which takes the dtype of the tensors
- * beside it and becomes a constant. */
+/* An operand: a tensor, or a number. A number takes the dtype of the tensors beside it and becomes
+ * a constant of rank 0. */
 typedef enum { OPERAND_TENSOR, OPERAND_INT, OPERAND_FLOAT, OPERAND_BOOL } OperandKind;
 typedef struct Operand {
     OperandKind kind;
     NodeId node;     /* of a tensor */
-    DimId dim;       /* of an integer; it must be constant to become a number */
+    DimId dim;       /* of an integer; only a constant one can become a constant */
     double number;   /* of a float; 0 or 1 of a bool */
-    bool is_inexact; /* an integer: a division was rounded down on the way */
+    bool is_inexact; /* of an integer: it comes from a division that was rounded down */
     Span span;       /* of the constant that a number becomes; all zero: the builder's */
 } Operand;
 
@@ -83,93 +87,99 @@ const char *build_describe(const Builder *b, const Operand *operand);
 
 /* The graph as a whole. */
 
-/* A builder of an empty graph. `source` is where spans point to; dims are shared by the graphs of a
- * module. */
+/* A builder with an empty graph. `source`, the file that spans point into, may be empty; the graphs
+ * of a module share its dims. */
 Builder *build_new(Arena *arena, DimTab *dims, const Source *source, Str name);
-/* Declares a dim of lo <= value <= hi, a multiple of `multiple`, and returns it. Ends that are no
- * multiples are drawn in. DIM_NONE: recorded. */
+/* Declares a dim with lo <= value <= hi, all values being multiples of `multiple`, and returns it
+ * as an extent. Bounds that are no multiples are drawn in. DIM_NONE after an error. */
 DimId build_dim(Builder *b, Str name, int64_t lo, int64_t hi, int64_t multiple);
 NodeId build_input(Builder *b, Str name, Dtype dtype, DimList shape);
-/* `key` names the tensor in the weights file; NULL: the name does. */
+/* `key` names the tensor in the weights file; NULL: the param's name does. */
 NodeId build_param(Builder *b, Str name, Str key, Dtype dtype, DimList shape);
-/* Inside a kernel's block, what is an input or a param as it is, is copied by the kernel. */
-bool build_output(Builder *b, Str name, NodeId node);
-/* Gives the node this name unless it has one. */
+/* Makes `node` an output. `block` is the block that gave it its name, plus 1, or 0: a kernel block
+ * copies an input or a param that is an output. */
+bool build_output(Builder *b, Str name, NodeId node, uint32_t block);
+/* Names the node, unless it has a name. */
 void build_name(Builder *b, NodeId node, Str name);
-/* Begins a block, which has the nodes made until build_enter, and returns its number plus 1. `name`
- * is for a kernel, whose name no other kernel of the graph may have. */
+/* Begins a block after the end of the one before, and returns its number plus 1. The block has all
+ * nodes made until build_end_block. `name` is a kernel's; no other kernel of the graph may have it.
+ */
 uint32_t build_block(Builder *b, BlockKind kind, Str name);
-/* Nodes made from now on are in `block`; 0: in none. */
-void build_enter(Builder *b, uint32_t block);
-/* The finished graph, or NULL when there were errors. It must have an output, and dims,
- * inputs, params and outputs must have names of their own, as of graph_is_name; only a param may be
- * an output by its own name. What is written several times in one block is
- * computed once, and what no output needs is dropped, params and blocks too; inputs stay. Nodes are
- * numbered anew. */
+void build_end_block(Builder *b);
+/* The finished graph; NULL after any error. The graph must have an output. Dims, inputs, params and
+ * outputs must have different names as of graph_is_name, but a param may be the output of its own
+ * name. Nodes that compute the same value in one block become one node, then nodes, params and
+ * blocks that no output needs are dropped; inputs stay. Nodes are numbered anew. */
 Graph *build_finish(Builder *b);
-/* Removes the oldest error; false: there is none. */
+/* Takes the oldest error that is left; false: there is none. */
 bool build_take_error(Builder *b, BuildError *error);
 
 /* Numbers, as constants of rank 0. */
 
-/* `value` as a tensor: a number becomes a constant of `dtype`. */
+/* A number as a constant of `dtype`; a tensor as it is. */
 NodeId build_const(Builder *b, const Operand *value, Dtype dtype);
-/* The same with the dtype that it has by itself. */
+/* A number as a constant of the dtype that it has by itself; a tensor as it is. */
 NodeId build_tensor(Builder *b, const Operand *value);
-/* i32 of the given shape: each element's index along `axis`, which counts from the end where it is
- * negative, as axes do everywhere here. */
+/* i32[shape]: the index of each element along `axis`. Here as everywhere a negative axis counts
+ * from the end. */
 NodeId build_iota(Builder *b, DimList shape, int64_t axis);
 
-/* Ops of the table. x has the shape [d0, d1, ..] of its node. */
+/* Ops. */
 
-/* Shapes broadcast as in NumPy. Operands: as many as the op takes; the last may be left out where
- * the op has a default for it. Dtypes are never promoted. */
+/* An elementwise op on operands whose shapes broadcast as in NumPy. `n` is what the op takes; the
+ * last operand may be left out where the op has a default for it. All operands (a select's
+ * condition, which is bool, aside) have one dtype: nothing is promoted. */
 NodeId build_eltwise(Builder *b, OpId op, uint32_t n, const Operand *operands);
+/* x: [d0, d1, ..] -> dtype[d0, d1, ..] */
 NodeId build_cast(Builder *b, const Operand *x, Dtype dtype);
+/* A reduction over the axes of a bit set. x: [d0, d1, ..] -> the same without these axes, or with
+ * extents of 1 in their place (`keep`). */
 #define BUILD_ALL_AXES UINT32_MAX
-/* Over the bit set `axes`; kept ones have the extent 1. */
 NodeId build_reduce(Builder *b, OpId op, NodeId x, uint32_t axes, bool keep);
-/* argmax and argmin: i32. */
+/* argmax or argmin over one axis, with the shape of a reduction: i32. */
 NodeId build_argreduce(Builder *b, OpId op, NodeId x, int64_t axis, bool keep);
-/* a: [.., m, k] or [k]; left: [.., k, n] or [k]; result: [.., m, n], without the axes that a vector
- * does not have. Leading axes broadcast. */
+/* left: [.., m, k] or [k], right: [.., k, n] or [k] -> [.., m, n], without m where left has rank 1
+ * and without n where right has. Leading axes broadcast. */
 NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Precision precision);
 
 /* Views. */
 
-/* Axis perm[k] of x becomes axis k; NULL: all axes are reversed. */
+/* x: [d0, d1, ..] -> [d(perm[0]), d(perm[1]), ..]. `n` is the rank. NULL reverses all axes. */
 NodeId build_transpose(Builder *b, NodeId x, uint32_t n, const int64_t *perm);
-/* One extent may be the constant -1: it follows from the others. */
+/* x -> the elements in the same row-major order as [shape]. One extent may be the constant -1,
+ * which stands for the extent that follows from the others. */
 NodeId build_reshape(Builder *b, NodeId x, DimList shape);
-/* Repeats axes of extent 1, and adds axes in front. */
+/* x: broadcast to [shape] as in NumPy. */
 NodeId build_expand(Builder *b, NodeId x, DimList shape);
-/* `low` and `high` elements of `value` (NULL: 0) before and behind each axis. */
+/* x: [d0, ..] -> [low0 + d0 + high0, ..], filled with `value`, by default 0. */
 NodeId build_pad(Builder *b, NodeId x, DimList low, DimList high, const Operand *value);
-/* data: [.., d, ..], indices: i32[i0, i1, ..]; result: [.., i0, i1, .., ..], d being `axis`. */
+/* data: [a.., d, c..], indices: i32[i..] -> [a.., i.., c..], where d is the extent of `axis`. */
 NodeId build_gather(Builder *b, NodeId data, NodeId indices, int64_t axis);
-/* 1 to MAX_CONCAT_ARGS tensors of one dtype that differ in the extent of `axis` at most. */
+/* n tensors [a.., dk, c..] of one dtype -> [a.., d0 + d1 + .., c..], where dk is the extent of
+ * `axis`. n is 1 to MAX_CONCAT_ARGS. */
 NodeId build_concat(Builder *b, uint32_t n, const NodeId *xs, int64_t axis);
-/* `shape` elements of each axis from `begin` on, `step` apart (no list: 1). They must lie inside
- * for all values of the dims, provably. */
+/* x: [d0, ..] -> [shape]: elements begin, begin + step, .. of each axis. An empty `step` means 1.
+ * All of them must be known to lie inside for all values of the dims. */
 NodeId build_slice(Builder *b, NodeId x, DimList begin, DimList shape, DimList step);
-/* `sizes.n` slices side by side, which are all of `axis`. False: recorded. */
+/* Cuts `axis` into slices of the given sizes, which must add up to its extent. `parts` receives
+ * sizes.n nodes. */
 bool build_split(Builder *b, NodeId x, DimList sizes, int64_t axis, NodeId *parts);
-/* `n` slices of the same extent, which are all of `axis`. n is a constant up to MAX_CONCAT_ARGS,
- * for which `parts` has room; `*n_parts` is n. */
+/* Cuts `axis` into n slices of the same size; n is a constant, 1 to MAX_CONCAT_ARGS. `parts`, with
+ * room for MAX_CONCAT_ARGS, receives *n_parts = n nodes. */
 bool build_split_evenly(Builder *b, NodeId x, DimId n, int64_t axis, NodeId *parts,
                         uint32_t *n_parts);
 
-/* A slice made axis by axis, as subscripts are. Errors lie in argument 1 (the index, the begin) or
- * 2 (the end). */
+/* A slice that is made axis by axis, as a subscript says it. An error lies in argument 1 (an index
+ * or a begin), 2 (an end) or 3 (a step). */
 typedef struct Slicing {
     NodeId x;
-    Shape from, to; /* of x, of the slice */
+    Shape from, to; /* of x; of the slice */
     Attrs attrs;
-    uint32_t dropped; /* bit set of axes that an index took away */
+    uint32_t dropped; /* bit set of the axes that have an index, which the result does not have */
 } Slicing;
-/* Takes everything, to begin with. */
+/* A slice of all of x. */
 Slicing build_slicing(Builder *b, NodeId x);
-/* A bound of an axis of this extent: counted from the end where it is always negative. */
+/* A bound in an axis of this extent. One that is always negative counts from the end. */
 bool build_bound(Builder *b, DimId given, DimId extent, DimId *bound);
 bool build_slice_index(Builder *b, Slicing *s, uint32_t axis, DimId at);
 bool build_slice_range(Builder *b, Slicing *s, uint32_t axis, DimId begin, DimId end, int64_t step);
@@ -178,11 +188,12 @@ static inline bool build_is_step(int64_t step) {
     return step > 0;
 }
 
-/* Single checks of the above, for a front end that reads its arguments one by one and reports the
- * first that is wrong. `at`: where that is. False: recorded. */
+/* Single checks out of the functions above. A front end that reads arguments one by one, and
+ * reports the first that is wrong, needs them in between. `at` is the place of an error. False
+ * after an error. */
 
 bool build_check_arity(Builder *b, OpId op, uint32_t n);
-/* How an elementwise op is called, as a help. */
+/* A sentence that shows how the elementwise op is called. */
 const char *build_arity_help(const Builder *b, OpId op);
 bool build_check_dtype(Builder *b, OpId op, Dtype dtype);
 /* The dtype that the operands share, which the op must take. */
@@ -198,18 +209,18 @@ bool build_check_n_axes(Builder *b, uint32_t n);
 bool build_check_shape(Builder *b, const Shape *shape);
 /* Whether the list `what` has a number for each axis. */
 bool build_check_per_axis(Builder *b, BuildPlace at, const char *what, uint32_t n, uint32_t rank);
-/* A number of an axis from 0 on. */
+/* The axis that a number means, negative ones counted from the end. */
 bool build_check_axis(Builder *b, BuildPlace at, int64_t number, uint32_t rank, uint32_t *axis);
 /* The next axis of a list, which is added to the bit set; `list` names the list, or is NULL. */
 bool build_next_axis(Builder *b, BuildPlace at, int64_t number, uint32_t rank, const char *list,
                      uint32_t *axes, uint32_t *axis);
-/* The axis of an iota, argmax or argmin that is told none: the only one. */
-bool build_only_axis(Builder *b, OpId op, uint32_t rank, uint32_t *axis);
+/* The axis of an iota, argmax or argmin that is given none: a rank of 1 has only one. */
+bool build_default_axis(Builder *b, OpId op, uint32_t rank, uint32_t *axis);
 bool build_check_perm(Builder *b, NodeId x, uint32_t n);
 bool build_check_pad(Builder *b, NodeId x, DimList low, DimList high);
 bool build_check_gather(Builder *b, NodeId data, NodeId indices);
-bool build_check_n_joined(Builder *b, uint32_t n);
-bool build_check_joined(Builder *b, NodeId first);
+bool build_check_n_concat(Builder *b, uint32_t n);
+bool build_check_concat(Builder *b, NodeId first);
 bool build_check_split(Builder *b, NodeId x);
 bool build_check_n_parts(Builder *b, uint32_t n);
 bool build_check_part(Builder *b, BuildPlace at, DimId size);
@@ -220,18 +231,18 @@ bool build_check_n_outputs(Builder *b, uint32_t n);
 
 STR_PRINTF(4, 5)
 BuildError *build_fail(Builder *b, DiagId id, BuildPlace at, const char *format, ...);
-/* Appends a node whose type is known to be right. `at`: where it lies when there are too many. */
+/* Appends a node whose type is checked. `at` is the place of the error when the graph is full. */
 NodeId build_node(Builder *b, BuildPlace at, Node node);
-/* The same for one whose extents may still be out of range. */
+/* Checks the extents, too. */
 NodeId build_checked_node(Builder *b, Node node);
-/* What is wrong with `value` as an element of `dtype`, or NULL. */
+/* The reason why `value` is no element of `dtype`, or NULL and the element. */
 const char *build_literal_problem(const Builder *b, const Operand *value, Dtype dtype,
                                   double *number);
-/* build_const, where errors lie at `at`. */
+/* build_const with its errors at `at`. */
 NodeId build_const_at(Builder *b, BuildPlace at, const Operand *value, Dtype dtype);
 /* x as `shape`, which has as many elements. */
 NodeId build_reshaped(Builder *b, NodeId x, const Shape *shape);
-/* The list as a shape of as many axes. */
+/* The list as a shape. */
 bool build_shape(Builder *b, DimList list, Shape *shape);
 
 static inline const Shape *build_shape_of(const Builder *b, NodeId node) {

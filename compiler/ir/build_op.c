@@ -151,7 +151,7 @@ NodeId build_cast(Builder *b, const Operand *x, Dtype dtype) {
 
 /* Reductions. */
 
-bool build_only_axis(Builder *b, OpId op, uint32_t rank, uint32_t *axis) {
+bool build_default_axis(Builder *b, OpId op, uint32_t rank, uint32_t *axis) {
     const char *name = op_info(op)->name;
     const BuildPlace whole = {0};
     *axis = 0;
@@ -233,20 +233,6 @@ static NodeId drop_vector_axes(Builder *b, NodeId product, bool row, bool column
     return build_reshaped(b, product, &to);
 }
 
-/* [.., m, k] @ [.., k, n] -> [.., m, n]: broadcast leading axes, then rows of a and columns of c.
- */
-static bool matmul_shape(const Builder *b, const Shape *a, const Shape *c, Shape *shape) {
-    Shape batch_a = *a, batch_c = *c;
-    batch_a.rank -= 2;
-    batch_c.rank -= 2;
-    if (!shape_broadcast(b->dims, &batch_a, &batch_c)) return false;
-    *shape = (Shape){.rank = batch_a.rank + 2};
-    for (uint32_t k = 0; k < batch_a.rank; k++) shape->dims[k] = batch_a.dims[k];
-    shape->dims[batch_a.rank] = a->dims[a->rank - 2];
-    shape->dims[batch_a.rank + 1] = c->dims[c->rank - 1];
-    return true;
-}
-
 static bool check_precision(Builder *b, Precision precision, Dtype dtype) {
     if (precision == PRECISION_FULL || dtype == DT_F32) return true;
     build_fail(b, DIAG_UNSUPPORTED_DTYPE, (BuildPlace){.arg = 3},
@@ -276,7 +262,7 @@ NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Preci
     Shape a = *build_shape_of(b, args[0]), c = *build_shape_of(b, args[1]);
     if (a.dims[a.rank - 1] != c.dims[c.rank - 2])
         return matmul_mismatch(b, left->node, right->node, "contracted extents");
-    if (!matmul_shape(b, &a, &c, &node.shape))
+    if (!shape_product(b->dims, &a, &c, &node.shape))
         return matmul_mismatch(b, left->node, right->node, "leading axes");
     NodeId id = build_checked_node(b, node);
     return id == NODE_NONE ? id : drop_vector_axes(b, id, left_rank == 1, right_rank == 1);

@@ -208,14 +208,10 @@ NodeId build_gather(Builder *b, NodeId data, NodeId indices, int64_t number) {
     if (!build_check_axis(b, (BuildPlace){.arg = 3}, number, from.rank, &axis) ||
         !build_check_rank(b, from.rank - 1 + rows.rank))
         return NODE_NONE;
-    Shape to = {0};
-    for (uint32_t k = 0; k < axis; k++) to.dims[to.rank++] = from.dims[k];
-    for (uint32_t k = 0; k < rows.rank; k++) to.dims[to.rank++] = rows.dims[k];
-    for (uint32_t k = axis + 1; k < from.rank; k++) to.dims[to.rank++] = from.dims[k];
     NodeId args[2] = {data, indices};
     Node node = {.op = OP_GATHER,
                  .dtype = graph_node(b->graph, data)->dtype,
-                 .shape = to,
+                 .shape = shape_gathered(&from, &rows, axis),
                  .n_args = 2,
                  .args = args,
                  .attrs.axis = (int32_t)axis};
@@ -251,14 +247,14 @@ static bool fits_beside(const Shape *a, const Shape *b, uint32_t axis) {
     return true;
 }
 
-bool build_check_n_joined(Builder *b, uint32_t n) {
+bool build_check_n_concat(Builder *b, uint32_t n) {
     if (n > 0 && n <= MAX_CONCAT_ARGS) return true;
     build_fail(b, DIAG_BAD_ARGUMENT, (BuildPlace){.arg = 1},
                "`concat` takes a list of 1 to %d tensors, not a list of %u", MAX_CONCAT_ARGS, n);
     return false;
 }
 
-bool build_check_joined(Builder *b, NodeId first) {
+bool build_check_concat(Builder *b, NodeId first) {
     if (build_shape_of(b, first)->rank > 0) return true;
     build_fail(b, DIAG_BAD_AXIS, (BuildPlace){.arg = 1}, "scalars have no axis to concat along");
     return false;
@@ -291,8 +287,8 @@ static NodeId join_nodes(Builder *b, Node model, NodeId *nodes, uint32_t n) {
 
 NodeId build_concat(Builder *b, uint32_t n, const NodeId *xs, int64_t number) {
     uint32_t axis;
-    if (!build_check_n_joined(b, n) || vec_among(xs, n, NODE_NONE) ||
-        !build_check_joined(b, xs[0]) ||
+    if (!build_check_n_concat(b, n) || vec_among(xs, n, NODE_NONE) ||
+        !build_check_concat(b, xs[0]) ||
         !build_check_axis(b, (BuildPlace){.arg = 2}, number, build_shape_of(b, xs[0])->rank, &axis))
         return NODE_NONE;
     const Node first = *graph_node(b->graph, xs[0]);

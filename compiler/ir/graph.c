@@ -122,6 +122,26 @@ Shape shape_reduced(DimTab *dims, const Shape *arg, uint32_t axes, bool keep) {
     return result;
 }
 
+bool shape_product(const DimTab *dims, const Shape *left, const Shape *right, Shape *shape) {
+    Shape batch = *left, other = *right;
+    batch.rank -= 2;
+    other.rank -= 2;
+    if (!shape_broadcast(dims, &batch, &other)) return false;
+    *shape = (Shape){.rank = batch.rank + 2};
+    for (uint32_t k = 0; k < batch.rank; k++) shape->dims[k] = batch.dims[k];
+    shape->dims[batch.rank] = left->dims[left->rank - 2];
+    shape->dims[batch.rank + 1] = right->dims[right->rank - 1];
+    return true;
+}
+
+Shape shape_gathered(const Shape *data, const Shape *rows, uint32_t axis) {
+    Shape shape = {0};
+    for (uint32_t k = 0; k < axis; k++) shape.dims[shape.rank++] = data->dims[k];
+    for (uint32_t k = 0; k < rows->rank; k++) shape.dims[shape.rank++] = rows->dims[k];
+    for (uint32_t k = axis + 1; k < data->rank; k++) shape.dims[shape.rank++] = data->dims[k];
+    return shape;
+}
+
 uint64_t graph_param_symbols(const Graph *graph) {
     uint64_t symbols = 0;
     for (uint32_t i = 0; i < graph->params.n; i++) {

@@ -183,6 +183,11 @@ const char *shape_type_str(const DimTab *dims, Arena *arena, Dtype dtype, const 
 bool shape_broadcast(const DimTab *dims, Shape *shape, const Shape *b);
 /* The shape of a reduction of `arg` over the bit set `axes`. */
 Shape shape_reduced(DimTab *dims, const Shape *arg, uint32_t axes, bool keep);
+/* The shape of a matmul [.., m, k] x [.., k, n] -> [.., m, n], without a look at k; false when the
+ * leading axes do not broadcast. */
+bool shape_product(const DimTab *dims, const Shape *left, const Shape *right, Shape *shape);
+/* The shape of a gather of `rows` along `axis` of `data`: at most MAX_RANK axes. */
+Shape shape_gathered(const Shape *data, const Shape *rows, uint32_t axis);
 
 /* Bit set of the dim symbols that the params' shapes fix: those that are a whole extent of one. */
 uint64_t graph_param_symbols(const Graph *graph);

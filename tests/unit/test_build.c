@@ -110,7 +110,7 @@ Test(build, an_mlp_without_text_is_the_parsed_one) {
     NodeId hidden = binary(&w, OP_ADD, product(&w, x, w1), b1);
     build_name(w.b, hidden, "hidden");
     NodeId y = product(&w, unary(&w, OP_RELU, hidden), w2);
-    build_output(w.b, "y", pair(&w, OP_MUL, operand_tensor(y), operand_float(0.5)));
+    build_output(w.b, "y", pair(&w, OP_MUL, operand_tensor(y), operand_float(0.5)), 0);
     expect_text(&w, "graph g(x: f32[B, 64]) -> (y: f32[B, 10]) {\n"
                     "  param w1: f32[64, 128] = \"fc1.weight\"\n"
                     "  param b1: f32[128] = \"fc1.bias\"\n"
@@ -144,7 +144,7 @@ Test(build, attention_without_text_is_the_parsed_one) {
     build_name(w.b, powers, "e");
     NodeId sums = build_reduce(w.b, OP_SUM, powers, 1u << 3, true);
     NodeId weights = cast(&w, binary(&w, OP_DIV, powers, sums), DT_F16);
-    build_output(w.b, "y", product(&w, weights, v));
+    build_output(w.b, "y", product(&w, weights, v), 0);
     expect_text(&w, "graph g(q: f16[B, 4, N, 64], k: f16[B, 4, N, 64], v: f16[B, 4, N, 64]) -> "
                     "(y: f16[B, 4, N, 64]) {\n"
                     "  s = cast(q @ transpose(k, [0, 1, 3, 2]), f32) * 0.125\n"
@@ -181,10 +181,10 @@ Test(build, slices_of_symbolic_dims_are_the_parsed_ones) {
     static const char *const names[5] = {"last", "a", "b", "c", "d"};
     for (int i = 0; i < 5; i++) build_name(w.b, named[i], names[i]);
     const NodeId joined[3] = {last, halves[1], halves[0]};
-    build_output(w.b, "joined", build_concat(w.b, 3, joined, 0));
-    build_output(w.b, "even", even);
-    build_output(w.b, "head", head);
-    build_output(w.b, "beside", build_concat(w.b, 2, (const NodeId[]){parts[1], parts[0]}, 1));
+    build_output(w.b, "joined", build_concat(w.b, 3, joined, 0), 0);
+    build_output(w.b, "even", even, 0);
+    build_output(w.b, "head", head, 0);
+    build_output(w.b, "beside", build_concat(w.b, 2, (const NodeId[]){parts[1], parts[0]}, 1), 0);
     expect_text(&w, "graph g(x: f32[N, 4]) -> (joined: f32[2*(N / 2) + 8, 4], even: f32[N / 2], "
                     "head: f32[N - 1, 1], beside: f32[N, 4]) {\n"
                     "  last = x[-8:]\n"
@@ -209,13 +209,13 @@ Test(build, other_views_are_the_parsed_ones) {
     build_name(w.b, blocks, "cubes");
     const Operand infinite = operand_float(-INFINITY);
     NodeId padded = build_pad(w.b, x, DIMS(one, two), DIMS(number(&w, 0), w.batch), &infinite);
-    build_output(w.b, "blocks", build_transpose(w.b, blocks, 0, NULL));
-    build_output(w.b, "padded", padded);
-    build_output(w.b, "rows", build_gather(w.b, x, at, -2));
+    build_output(w.b, "blocks", build_transpose(w.b, blocks, 0, NULL), 0);
+    build_output(w.b, "padded", padded, 0);
+    build_output(w.b, "rows", build_gather(w.b, x, at, -2), 0);
     NodeId means = build_reduce(w.b, OP_MEAN, x, 1u << 1, true);
-    build_output(w.b, "means", build_expand(w.b, means, DIMS(two, w.batch, w.rows)));
-    build_output(w.b, "best", build_argreduce(w.b, OP_ARGMAX, x, -1, false));
-    build_output(w.b, "total", build_reduce(w.b, OP_SUM, x, BUILD_ALL_AXES, false));
+    build_output(w.b, "means", build_expand(w.b, means, DIMS(two, w.batch, w.rows)), 0);
+    build_output(w.b, "best", build_argreduce(w.b, OP_ARGMAX, x, -1, false), 0);
+    build_output(w.b, "total", build_reduce(w.b, OP_SUM, x, BUILD_ALL_AXES, false), 0);
     expect_text(&w, "graph g(x: f32[B, N], at: i32[2, B]) -> (blocks: f32[4, N / 4, B], "
                     "padded: f32[B + 1, N + B + 2], rows: f32[2, B, N], means: f32[2, B, N], "
                     "best: i32[B], total: f32[]) {\n"
@@ -233,23 +233,21 @@ Test(build, other_views_are_the_parsed_ones) {
 Test(build, blocks_are_the_parsed_ones) {
     World w = world_new();
     NodeId x = input(&w, "x", DT_F32, DIMS(w.batch));
-    uint32_t must = build_block(w.b, BLOCK_MUST, NULL);
+    build_block(w.b, BLOCK_MUST, NULL);
     NodeId y = unary(&w, OP_EXP, x);
     build_name(w.b, y, "y");
-    build_enter(w.b, 0);
-    NodeId z = unary(&w, OP_ABS, y);
-    build_enter(w.b, must);
     NodeId u = unary(&w, OP_NEG, y);
     build_name(w.b, u, "u");
-    build_block(w.b, BLOCK_KERNEL, "k");
+    build_end_block(w.b);
+    NodeId z = unary(&w, OP_ABS, y);
+    uint32_t k = build_block(w.b, BLOCK_KERNEL, "k");
     NodeId v = binary(&w, OP_ADD, u, z);
-    build_output(w.b, "copy", x);
-    build_enter(w.b, 0);
     build_block(w.b, BLOCK_KERNEL, "unused");
     unary(&w, OP_NEG, v);
-    build_enter(w.b, 0);
-    build_output(w.b, "v", v);
-    build_output(w.b, "z", z);
+    build_end_block(w.b);
+    build_output(w.b, "copy", x, k);
+    build_output(w.b, "v", v, k);
+    build_output(w.b, "z", z, 0);
     expect_text(&w, "graph g(x: f32[B]) -> (copy: f32[B], v: f32[B], z: f32[B]) {\n"
                     "  fuse must {\n"
                     "    y = exp(x)\n"
@@ -272,8 +270,8 @@ Test(build, values_made_twice_are_one_and_what_nobody_needs_is_dropped) {
     unary(&w, OP_EXP, x);
     NodeId sums[2];
     for (int i = 0; i < 2; i++) sums[i] = binary(&w, OP_ADD, x, kept);
-    build_output(w.b, "y", binary(&w, OP_MUL, sums[0], sums[1]));
-    build_output(w.b, "kept", kept);
+    build_output(w.b, "y", binary(&w, OP_MUL, sums[0], sums[1]), 0);
+    build_output(w.b, "kept", kept, 0);
     Graph *graph = finish(&w);
     cr_expect_eq(graph->nodes.n, 5);
     cr_expect_eq(graph->inputs.n, 2);
@@ -371,7 +369,7 @@ static void check_op(OpId op, Dtype dtype) {
         cr_assert_neq(y, NODE_NONE, "%s of %s: %s", info->name, dtype_name(dtype),
                       last_message(&w));
         cr_expect_eq(graph_node(w.b->graph, y)->op, op, "%s", info->name);
-        build_output(w.b, "y", y);
+        build_output(w.b, "y", y, 0);
         finish(&w);
         const char *text = text_of(w.arena, w.module);
         cr_expect_str_eq(text_of(w.arena, parse(w.arena, text)), text);
@@ -587,7 +585,7 @@ static void expect_bad_names(Str graph, Str in, Str out, DiagId id, const char *
     World w = world_new();
     w.b->graph->name = graph;
     NodeId x = input(&w, in, DT_F32, DIMS(w.batch));
-    if (out) build_output(w.b, out, unary(&w, OP_EXP, x));
+    if (out) build_output(w.b, out, unary(&w, OP_EXP, x), 0);
     cr_expect_null(build_finish(w.b), "%s", message);
     expect_error(&w, id, whole, message);
     arena_free(w.arena);
@@ -625,7 +623,7 @@ Test(build, one_mistake_is_recorded_once) {
     for (size_t i = 0; i < sizeof after / sizeof after[0]; i++)
         cr_expect_eq(after[i], NODE_NONE, "call %zu", i);
     cr_expect_not(build_split(w.b, bad, two, 0, &part));
-    cr_expect_not(build_output(w.b, "y", bad));
+    cr_expect_not(build_output(w.b, "y", bad, 0));
     build_name(w.b, bad, "bad");
     cr_expect_eq(w.b->errors.n, 1);
     cr_expect_null(build_finish(w.b));
