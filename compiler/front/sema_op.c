@@ -4,7 +4,7 @@
 #include <string.h>
 
 Value sema_eltwise(Sema *sema, OpId op, Span span, uint32_t n_args, const Value *args) {
-    Operand *operands = arena_array(sema->arena, Operand, n_args);
+    Operand operands[BUILD_MAX_OPERANDS];
     for (uint32_t i = 0; i < n_args; i++) {
         if (args[i].kind == VALUE_POISON) return value_poison();
         if (args[i].kind != VALUE_TENSOR && !value_is_number(&args[i]))

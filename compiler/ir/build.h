@@ -126,6 +126,7 @@ NodeId build_iota(Builder *b, DimList shape, int64_t axis);
 
 /* Ops. */
 
+enum { BUILD_MAX_OPERANDS = 3 };
 /* An elementwise op on operands whose shapes broadcast as in NumPy. `n` is what the op takes; the
  * last operand may be left out where the op has a default for it. All operands (a select's
  * condition, which is bool, aside) have one dtype: nothing is promoted. */

@@ -111,10 +111,9 @@ static bool check_condition(Builder *b, OpId op, const Operand *operand) {
 }
 
 NodeId build_eltwise(Builder *b, OpId op, uint32_t n, const Operand *given) {
-    enum { MAX_ELTWISE_ARGS = 3 };
     const OpInfo *info = op_info(op);
-    Operand operands[MAX_ELTWISE_ARGS] = {0};
-    NodeId args[MAX_ELTWISE_ARGS];
+    Operand operands[BUILD_MAX_OPERANDS] = {0};
+    NodeId args[BUILD_MAX_OPERANDS];
     if (!build_check_arity(b, op, n) || is_missing(n, given)) return NODE_NONE;
     memcpy(operands, given, n * sizeof *given);
     if (n < info->max_args) operands[n++] = operand_float(info->default_last);
