@@ -248,6 +248,8 @@ Test(build, blocks_are_the_parsed_ones) {
     build_output(w.b, "copy", x, k);
     build_output(w.b, "v", v, k);
     build_output(w.b, "z", z, 0);
+    cr_expect_eq(w.b->graph->outputs.data[0].copied_by, k, "x is no node that the kernel makes");
+    cr_expect_eq(w.b->graph->outputs.data[1].copied_by, 0);
     expect_text(&w, "graph g(x: f32[B]) -> (copy: f32[B], v: f32[B], z: f32[B]) {\n"
                     "  fuse must {\n"
                     "    y = exp(x)\n"
@@ -259,6 +261,15 @@ Test(build, blocks_are_the_parsed_ones) {
                     "    copy = x\n"
                     "  }\n"
                     "}\n");
+}
+
+Test(build, a_node_keeps_its_first_name) {
+    World w = world_new();
+    NodeId y = unary(&w, OP_EXP, input(&w, "x", DT_F32, DIMS(w.batch)));
+    build_name(w.b, y, "first");
+    build_name(w.b, y, "second");
+    cr_expect_str_eq(graph_node(w.b->graph, y)->name, "first");
+    arena_free(w.arena);
 }
 
 Test(build, values_made_twice_are_one_and_what_nobody_needs_is_dropped) {
@@ -396,6 +407,12 @@ Test(build, elementwise_ops_take_as_many_operands_as_the_table_says) {
             BuildError error;
             cr_assert(build_take_error(w.b, &error), "%s of %u", info->name, wrong[i]);
             cr_expect(error.id == DIAG_WRONG_ARITY && error.help, "%s", error.message);
+        }
+        if (info->min_args < info->max_args) {
+            const Node *node =
+                graph_node(w.b->graph, build_eltwise(w.b, op, info->min_args, operands));
+            const Node *last = graph_node(w.b->graph, node->args[info->max_args - 1]);
+            cr_expect_eq(last->attrs.number, dtype_round(last->dtype, info->default_last));
         }
         arena_free(w.arena);
     }
@@ -576,6 +593,7 @@ Test(build, wrong_declarations_are_refused) {
     build_block(w.b, BLOCK_KERNEL, "k");
     cr_expect_eq(w.b->errors.data[0].block, 1);
     expect_error(&w, DIAG_REDEFINITION, whole, "a second kernel `k`");
+    build_output(w.b, "y", unary(&w, OP_EXP, input(&w, "x", DT_F32, DIMS(w.batch))), 0);
     cr_expect_null(build_finish(w.b), "finished in spite of errors");
     arena_free(w.arena);
 }
