@@ -1,4 +1,4 @@
-/* Statements and graphs: binding names, params, fixed kernels, outputs, dropping what is unused. */
+/* Statements and graphs: names, params, blocks, outputs. */
 #include "front/sema_state.h"
 
 #include <string.h>

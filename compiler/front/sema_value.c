@@ -1,4 +1,4 @@
-/* Values: what numbers become beside tensors, and what arguments are taken for. */
+/* Values, and arguments of calls as the kinds of values that they must be. */
 #include "front/sema_state.h"
 
 Value value_poison(void) {

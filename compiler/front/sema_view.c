@@ -76,7 +76,8 @@ Value call_pad(Sema *sema, const Call *call) {
     if (is_given && !value_is_number(value))
         return sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`value` must be a number, not %s",
                           value_describe(sema, value));
-    const Operand operand = sema_operand(sema, value);
+    Operand operand = {0};
+    if (is_given) operand = sema_operand(sema, value);
     NodeId id = build_pad(sema_at(sema, call->span), x, low, high, is_given ? &operand : NULL);
     return sema_made(sema, call->span, call->args, id);
 }
